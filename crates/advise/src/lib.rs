@@ -1,0 +1,1 @@
+//! One file per advisor over events and machine figures.

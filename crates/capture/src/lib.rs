@@ -1,0 +1,1 @@
+//! C and C++ programs into events: compiler driver, assembler wrapper, collector.

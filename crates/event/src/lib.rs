@@ -1,0 +1,21 @@
+//! The vocabulary that every part of Strandline shares: the **memory event**.
+//!
+//! A program, real or synthetic, is one stream of events per thread: loads, stores, non-temporal
+//! stores, flushes, demotions, fences, acquires and releases, locks, thread lives, allocations,
+//! mappings, region boundaries and phases. Each [`Event`] carries the code [`SiteId`] that caused it
+//! and the number of instructions that its thread executed since the event before.
+//!
+//! What produces events knows nothing of what consumes them. Between the two stands the [`Sink`]:
+//! a producer first states what it can see ([`Source`]), then names things ([`Definition`]) and
+//! pushes [`Batch`]es; a consumer that lacks what it needs refuses by name ([`SinkError::Lacks`]).
+#![forbid(unsafe_code)]
+
+mod op;
+mod sink;
+mod site;
+mod source;
+
+pub use op::{Event, FenceKind, FlushKind, Op, Order, ThreadId};
+pub use sink::{Batch, Collected, Counts, Definition, Discard, Sink, SinkError, Tee};
+pub use site::{Frame, NameId, Site, SiteId, SiteTable};
+pub use source::{Capabilities, InstructionCounts, Sampling, Source};

@@ -1,0 +1,233 @@
+//! What can happen to memory.
+
+use crate::{NameId, SiteId};
+
+/// A thread of the observed run. Numbers are given in the order of first appearance and never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct ThreadId(pub u32);
+
+/// One thing that one thread did to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What happened.
+    pub op: Op,
+    /// The code that did it; [`SiteId::UNKNOWN`] where the source can't tell.
+    pub site: SiteId,
+    /// Instructions that this thread executed since its event before this one, this one's
+    /// included. Exact, estimated or always 0: see [`crate::InstructionCounts`].
+    pub instructions: u32,
+}
+
+/// The operation of an [`Event`]. Addresses are virtual addresses of the observed process, or
+/// offsets where the producer has a space of its own; lengths are bytes.
+///
+/// An atomic read-modify-write is told as `Load`, `Release` (if it releases), `Store`,
+/// `Acquire` (if it acquires) and, because a locked x86 instruction also orders flushes,
+/// `Fence(Locked)`, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// A read of `len` bytes.
+    Load {
+        /// First byte.
+        addr: u64,
+        /// Bytes.
+        len: u32,
+    },
+    /// A write through the cache.
+    Store {
+        /// First byte.
+        addr: u64,
+        /// Bytes.
+        len: u32,
+    },
+    /// A non-temporal (write-combining, cache-bypassing) store.
+    StoreNt {
+        /// First byte.
+        addr: u64,
+        /// Bytes.
+        len: u32,
+    },
+    /// A write-back of the cache line that contains `addr`.
+    Flush {
+        /// Any byte of the line.
+        addr: u64,
+        /// Which instruction.
+        kind: FlushKind,
+    },
+    /// A hint to move the line that contains `addr` down the hierarchy (`cldemote`).
+    Demote {
+        /// Any byte of the line.
+        addr: u64,
+    },
+    /// An ordering instruction.
+    Fence(FenceKind),
+    /// Reads-from side of a synchronisation on `var`.
+    Acquire {
+        /// Address of the synchronisation variable.
+        var: u64,
+        /// Memory order of the access.
+        order: Order,
+        /// Position in the run's global order of synchronisation, from 1, without gaps.
+        seq: u64,
+    },
+    /// Publishing side of a synchronisation on `var`.
+    Release {
+        /// Address of the synchronisation variable.
+        var: u64,
+        /// Memory order of the access.
+        order: Order,
+        /// Position in the global order of synchronisation.
+        seq: u64,
+    },
+    /// A lock was obtained.
+    Lock {
+        /// Address of the lock.
+        lock: u64,
+        /// Whether others may hold it at the same time (a reader's lock).
+        shared: bool,
+        /// Position in the global order of synchronisation.
+        seq: u64,
+    },
+    /// A lock is about to be given up.
+    Unlock {
+        /// Address of the lock.
+        lock: u64,
+        /// Position in the global order of synchronisation.
+        seq: u64,
+    },
+    /// This thread created `child`; everything before is visible to the child.
+    Spawn {
+        /// The new thread.
+        child: ThreadId,
+        /// Position in the global order of synchronisation.
+        seq: u64,
+    },
+    /// First event of a thread.
+    ThreadStart {
+        /// Position in the global order of synchronisation.
+        seq: u64,
+    },
+    /// Last event of a thread that ended in an orderly way.
+    ThreadEnd {
+        /// Position in the global order of synchronisation.
+        seq: u64,
+    },
+    /// This thread waited for `thread` to end.
+    Join {
+        /// The thread that ended.
+        thread: ThreadId,
+        /// Position in the global order of synchronisation.
+        seq: u64,
+    },
+    /// `len` bytes at `addr` were allocated; the event's site is the allocation site.
+    Alloc {
+        /// First byte.
+        addr: u64,
+        /// Bytes asked for.
+        len: u64,
+    },
+    /// The allocation that starts at `addr` was freed.
+    Free {
+        /// First byte.
+        addr: u64,
+    },
+    /// A range became persistent memory: a mapped file on a DAX mount, under `/dev/shm`, or as the user said.
+    Map {
+        /// First byte.
+        addr: u64,
+        /// Bytes.
+        len: u64,
+        /// The file's path.
+        name: NameId,
+    },
+    /// A persistent range was unmapped.
+    Unmap {
+        /// First byte.
+        addr: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// A failure-atomic region begins.
+    RegionBegin {
+        /// The region's number, chosen by the producer.
+        region: u64,
+    },
+    /// A failure-atomic region ends (commits).
+    RegionEnd {
+        /// The number given at its beginning.
+        region: u64,
+    },
+    /// A phase of the program begins and lasts until the next phase mark of any thread.
+    Phase {
+        /// The phase's name.
+        name: NameId,
+    },
+}
+
+/// The flush instructions of x86-64; other ISAs map theirs onto the one of the same meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum FlushKind {
+    /// Write back, keep the line; weakly ordered. (aarch64 `dc cvac`, `dc cvap`.)
+    Clwb = 0,
+    /// Write back and invalidate; weakly ordered. (aarch64 `dc civac`.)
+    Clflushopt = 1,
+    /// Write back and invalidate; ordered with stores and other `clflush`.
+    Clflush = 2,
+}
+
+/// Fences, by what they order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum FenceKind {
+    /// Stores and flushes before, stores and flushes after (`sfence`).
+    Store = 0,
+    /// Everything before, everything after (`mfence`).
+    Full = 1,
+    /// The fence that a locked instruction implies. Orders like [`FenceKind::Full`], but nobody wrote it
+    /// as a fence, so no advisor calls it superfluous.
+    Locked = 2,
+}
+
+/// Memory order of an acquire or release, as in C11.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Order {
+    /// `memory_order_consume` and `memory_order_acquire`.
+    Acquire = 0,
+    /// `memory_order_release`.
+    Release = 1,
+    /// `memory_order_acq_rel`.
+    AcqRel = 2,
+    /// `memory_order_seq_cst`.
+    SeqCst = 3,
+}
+
+impl Op {
+    /// The position in the global order of synchronisation, for operations that have one.
+    #[must_use]
+    pub fn seq(&self) -> Option<u64> {
+        match *self {
+            Op::Acquire { seq, .. }
+            | Op::Release { seq, .. }
+            | Op::Lock { seq, .. }
+            | Op::Unlock { seq, .. }
+            | Op::Spawn { seq, .. }
+            | Op::ThreadStart { seq }
+            | Op::ThreadEnd { seq }
+            | Op::Join { seq, .. } => Some(seq),
+            _ => None,
+        }
+    }
+
+    /// Bytes of memory that the operation changes, with the first one's address.
+    #[must_use]
+    pub fn stored(&self) -> Option<(u64, u32)> {
+        match *self {
+            Op::Store { addr, len } | Op::StoreNt { addr, len } => Some((addr, len)),
+            _ => None,
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Event>() == 32);

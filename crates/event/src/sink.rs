@@ -1,0 +1,294 @@
+//! Where events go.
+
+use crate::{Capabilities, Event, NameId, Op, Site, SiteId, SiteTable, Source, ThreadId};
+
+/// Consecutive events of one thread.
+///
+/// A batch ends at the latest at each fence, lock, acquire, release or clock read, so that a consumer
+/// that steers time can. Batches of different threads arrive in an order that respects the global
+/// order of synchronisation: an event with `seq` n comes before every event with `seq` n + 1, and with
+/// it all that its thread did before. Between synchronisations the order of two threads is the
+/// producer's best guess of real time, and the same for the same stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// Whose events.
+    pub thread: ThreadId,
+    /// Nanoseconds from the start of the run to the first of the events; 0 if the source has no clock.
+    pub time_ns: u64,
+    /// The events, in program order.
+    pub events: &'a [Event],
+    /// The bytes of the batch's stores one after the other, if the source has
+    /// [`Capabilities::VALUES`]; else empty.
+    pub values: &'a [u8],
+}
+
+/// A name for a number that later events use.
+#[derive(Clone, Copy, Debug)]
+pub enum Definition<'a> {
+    /// A code site.
+    Site(SiteId, &'a Site),
+    /// A path or phase.
+    Name(NameId, &'a str),
+}
+
+/// Why a sink can't go on.
+#[derive(Debug, thiserror::Error)]
+pub enum SinkError {
+    /// The source does not see what the consumer needs.
+    #[error("{consumer} needs {}, which the source ({producer}) does not record", .missing.words())]
+    Lacks {
+        /// The consumer's name.
+        consumer: &'static str,
+        /// The source's.
+        producer: String,
+        /// What is missing.
+        missing: Capabilities,
+    },
+    /// Reading or writing failed; the message names the file.
+    #[error("{context}: {source}")]
+    Io {
+        /// What was being done to which file.
+        context: String,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// The consumer can't use the events, for a reason of its own.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// A consumer of events.
+///
+/// The calls come in this order: `begin` once; any number of `define` and `push`, each definition
+/// before the first batch that uses it; `finish` once, unless an earlier call failed.
+pub trait Sink {
+    /// The consumer's name, for messages.
+    fn name(&self) -> &'static str;
+
+    /// What this consumer can't do without; `begin` is not called on a source that lacks it.
+    fn needs(&self) -> Capabilities {
+        Capabilities::empty()
+    }
+
+    /// The stream starts.
+    ///
+    /// # Errors
+    /// When the consumer can't use this source.
+    fn begin(&mut self, source: &Source) -> Result<(), SinkError> {
+        let missing = self.needs() - source.capabilities;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(SinkError::Lacks { consumer: self.name(), producer: source.producer.clone(), missing })
+    }
+
+    /// A site or name that later batches use.
+    ///
+    /// # Errors
+    /// When the consumer can't go on.
+    fn define(&mut self, definition: Definition<'_>) -> Result<(), SinkError> {
+        let _ = definition;
+        Ok(())
+    }
+
+    /// Events of one thread.
+    ///
+    /// # Errors
+    /// When the consumer can't go on.
+    fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError>;
+
+    /// The stream ended.
+    ///
+    /// # Errors
+    /// When the last of the work fails.
+    fn finish(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+impl<S: Sink + ?Sized> Sink for &mut S {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+    fn needs(&self) -> Capabilities {
+        (**self).needs()
+    }
+    fn begin(&mut self, source: &Source) -> Result<(), SinkError> {
+        (**self).begin(source)
+    }
+    fn define(&mut self, definition: Definition<'_>) -> Result<(), SinkError> {
+        (**self).define(definition)
+    }
+    fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
+        (**self).push(batch)
+    }
+    fn finish(&mut self) -> Result<(), SinkError> {
+        (**self).finish()
+    }
+}
+
+/// Gives every call to two sinks, the first one first.
+#[derive(Debug)]
+pub struct Tee<A, B>(
+    /// Called first.
+    pub A,
+    /// Called second.
+    pub B,
+);
+
+impl<A: Sink, B: Sink> Sink for Tee<A, B> {
+    fn name(&self) -> &'static str {
+        "tee"
+    }
+    fn needs(&self) -> Capabilities {
+        self.0.needs() | self.1.needs()
+    }
+    fn begin(&mut self, source: &Source) -> Result<(), SinkError> {
+        self.0.begin(source)?;
+        self.1.begin(source)
+    }
+    fn define(&mut self, definition: Definition<'_>) -> Result<(), SinkError> {
+        self.0.define(definition)?;
+        self.1.define(definition)
+    }
+    fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
+        self.0.push(batch)?;
+        self.1.push(batch)
+    }
+    fn finish(&mut self) -> Result<(), SinkError> {
+        self.0.finish()?;
+        self.1.finish()
+    }
+}
+
+/// Takes everything and keeps nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Discard;
+
+impl Sink for Discard {
+    fn name(&self) -> &'static str {
+        "discard"
+    }
+    fn push(&mut self, _: Batch<'_>) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+/// Keeps everything in memory, for tests and small runs.
+#[derive(Clone, Debug, Default)]
+pub struct Collected {
+    /// The source's header.
+    pub source: Option<Source>,
+    /// Sites and names.
+    pub table: SiteTable,
+    /// All events in order of arrival.
+    pub events: Vec<(ThreadId, Event)>,
+    /// The stored bytes, in the order of the stores.
+    pub values: Vec<u8>,
+}
+
+impl Sink for Collected {
+    fn name(&self) -> &'static str {
+        "collected"
+    }
+    fn begin(&mut self, source: &Source) -> Result<(), SinkError> {
+        self.source = Some(source.clone());
+        Ok(())
+    }
+    fn define(&mut self, definition: Definition<'_>) -> Result<(), SinkError> {
+        match definition {
+            Definition::Site(id, site) => self.table.define_site(id, site.clone()),
+            Definition::Name(id, name) => self.table.define_name(id, name.to_owned()),
+        }
+        Ok(())
+    }
+    fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
+        self.events.extend(batch.events.iter().map(|&event| (batch.thread, event)));
+        self.values.extend_from_slice(batch.values);
+        Ok(())
+    }
+}
+
+/// Counts events and bytes by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Counts {
+    /// All events.
+    pub events: u64,
+    /// Loads.
+    pub loads: u64,
+    /// Bytes loaded.
+    pub load_bytes: u64,
+    /// Stores, non-temporal ones not included.
+    pub stores: u64,
+    /// Bytes stored by them.
+    pub store_bytes: u64,
+    /// Non-temporal stores.
+    pub nt_stores: u64,
+    /// Bytes stored by them.
+    pub nt_bytes: u64,
+    /// Flushes of all kinds.
+    pub flushes: u64,
+    /// Demotions.
+    pub demotes: u64,
+    /// Store and full fences, without the implied ones.
+    pub fences: u64,
+    /// Acquires, releases, locks, unlocks and thread lives.
+    pub syncs: u64,
+    /// Allocations.
+    pub allocs: u64,
+    /// Frees.
+    pub frees: u64,
+    /// Instructions between the events, as far as the source knows them.
+    pub instructions: u64,
+}
+
+impl Counts {
+    /// Adds one event.
+    pub fn add(&mut self, event: &Event) {
+        self.events += 1;
+        self.instructions += u64::from(event.instructions);
+        match event.op {
+            Op::Load { len, .. } => {
+                self.loads += 1;
+                self.load_bytes += u64::from(len);
+            }
+            Op::Store { len, .. } => {
+                self.stores += 1;
+                self.store_bytes += u64::from(len);
+            }
+            Op::StoreNt { len, .. } => {
+                self.nt_stores += 1;
+                self.nt_bytes += u64::from(len);
+            }
+            Op::Flush { .. } => self.flushes += 1,
+            Op::Demote { .. } => self.demotes += 1,
+            Op::Fence(crate::FenceKind::Locked) => {}
+            Op::Fence(_) => self.fences += 1,
+            Op::Alloc { .. } => self.allocs += 1,
+            Op::Free { .. } => self.frees += 1,
+            Op::Map { .. }
+            | Op::Unmap { .. }
+            | Op::RegionBegin { .. }
+            | Op::RegionEnd { .. }
+            | Op::Phase { .. } => {}
+            Op::Acquire { .. }
+            | Op::Release { .. }
+            | Op::Lock { .. }
+            | Op::Unlock { .. }
+            | Op::Spawn { .. }
+            | Op::ThreadStart { .. }
+            | Op::ThreadEnd { .. }
+            | Op::Join { .. } => self.syncs += 1,
+        }
+    }
+}
+
+impl Sink for Counts {
+    fn name(&self) -> &'static str {
+        "counts"
+    }
+    fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
+        batch.events.iter().for_each(|event| self.add(event));
+        Ok(())
+    }
+}

@@ -1,0 +1,1 @@
+//! Real memory: instructions per ISA, Mapped, Os.

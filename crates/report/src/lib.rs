@@ -1,0 +1,1 @@
+//! Terminal summary, one self-contained HTML page, JSON.

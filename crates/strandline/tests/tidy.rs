@@ -93,7 +93,8 @@ fn nothing_banned_is_called() {
         }
         for (number, line) in file.product_lines() {
             for (what, places) in BANNED {
-                if code_only(line).contains(what) && !places.iter().any(|place| file.path.starts_with(place)) {
+                if code_only(line).contains(what) && !places.iter().any(|place| file.path.starts_with(place))
+                {
                     found.push(format!("{}:{number}: {what}", file.path));
                 }
             }
@@ -157,7 +158,8 @@ fn every_source_file_is_part_of_a_crate() {
         } else {
             name
         };
-        let declared = |text: &str| text.lines().any(|line| line.trim_end().ends_with(&format!("mod {stem};")));
+        let declared =
+            |text: &str| text.lines().any(|line| line.trim_end().ends_with(&format!("mod {stem};")));
         if !parents.iter().filter_map(|parent| tree.text(parent)).any(declared) {
             found.push(format!("{}: no `mod {stem};` in {}", file.path, parents.join(" or ")));
         }
@@ -171,7 +173,8 @@ fn links_in_documents_lead_somewhere() {
     let mut found = Vec::new();
     for document in tree.files_ending(".md") {
         for target in tree::markdown_links(&document.text) {
-            let outside = ["http://", "https://", "mailto:", "#"].iter().any(|start| target.starts_with(start));
+            let outside =
+                ["http://", "https://", "mailto:", "#"].iter().any(|start| target.starts_with(start));
             let file = target.split('#').next().unwrap_or(&target);
             if !outside && !tree.exists_beside(&document.path, file) {
                 found.push(format!("{}: dead link {target}", document.path));
@@ -184,7 +187,8 @@ fn links_in_documents_lead_somewhere() {
 #[test]
 fn no_file_names_one_machine() {
     // Spelled in pieces, so that this file passes its own test.
-    let places = [["/wo", "rk/"], ["/ro", "ot/"], ["/ho", "me/"], ["index.crates", ".io"]].map(|p| p.concat());
+    let places =
+        [["/wo", "rk/"], ["/ro", "ot/"], ["/ho", "me/"], ["index.crates", ".io"]].map(|p| p.concat());
     let mut found = Vec::new();
     for file in Tree::read().all_texts() {
         for (number, line) in file.text.lines().enumerate() {

@@ -17,7 +17,10 @@ pub fn functions(text: &str) -> Vec<Function> {
         let Some(name) = function_name(line) else { continue };
         let indent = line.len() - line.trim_start().len();
         let closing = format!("{}}}", " ".repeat(indent));
-        let opens = lines[start..].iter().take(20).position(|l| l.ends_with('{') || l.ends_with(';') || l.ends_with('}'));
+        let opens = lines[start..]
+            .iter()
+            .take(20)
+            .position(|l| l.ends_with('{') || l.ends_with(';') || l.ends_with('}'));
         let Some(opens) = opens else { continue };
         if !lines[start + opens].ends_with('{') {
             continue;

@@ -32,7 +32,8 @@ impl File {
 impl Tree {
     /// Reads every tracked or new, not ignored, text file.
     pub fn read() -> Tree {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the root exists");
+        let root =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the root exists");
         let listed = Command::new("git")
             .args(["ls-files", "--cached", "--others", "--exclude-standard"])
             .current_dir(&root)

@@ -1,0 +1,204 @@
+//! The command line's words: one table of commands and flags, from which `--help` comes.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Memory that is not plain DRAM: see what a program does to it, and what to change.
+#[derive(Debug, Parser)]
+#[command(
+    name = "strandline",
+    version,
+    after_help = "First steps:\n  strandline profile                        a report on a built-in workload\n  \
+                  CC=\"strandline cc\" make                   build a program so that it can be observed\n  \
+                  strandline profile -- ./app arguments     a report on it"
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// What does my program do to memory, and what should I change?
+    Profile(ProfileArgs),
+    /// Record a program's memory events into a trace file
+    Record(RecordArgs),
+    /// Look into trace files, or make one from another tool's
+    #[command(subcommand)]
+    Trace(TraceCommand),
+    /// Compile C so that the program can be observed: stands in for gcc and clang
+    #[command(
+        disable_help_flag = true,
+        after_help = "Examples:\n  CC=\"strandline cc\" make\n  strandline cc -O2 -o app app.c\n  \
+                      strandline cc --compiler=clang -O2 -c app.c\n\nThe compiler is the one named by --compiler= \
+                      (first argument), else by STRANDLINE_CC, else gcc. All other arguments are the compiler's."
+    )]
+    Cc(CompilerArgs),
+    /// Compile C++ so that the program can be observed: stands in for g++ and clang++
+    #[command(
+        name = "c++",
+        disable_help_flag = true,
+        after_help = "Examples:\n  CXX=\"strandline c++\" make\n  strandline c++ --compiler=clang++ -O2 -c app.cc\n\n\
+                      The compiler is the one named by --compiler= (first argument), else by STRANDLINE_CXX, else g++. \
+                      All other arguments are the compiler's."
+    )]
+    Cxx(CompilerArgs),
+}
+
+/// Arguments that go to the compiler as they are.
+#[derive(Debug, Args)]
+pub struct CompilerArgs {
+    /// The compiler's arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0..)]
+    pub args: Vec<std::ffi::OsString>,
+}
+
+/// How to observe a program; shared by `profile` and `record`.
+#[derive(Debug, Args)]
+pub struct ObserveArgs {
+    /// Take mapped files that are, lie below, or match this path as persistent memory, besides those on a DAX
+    /// mount and under /dev/shm (`*` and `?` match; may be given again)
+    #[arg(long, value_name = "PATH")]
+    pub pmem: Vec<String>,
+    /// Keep N of every M pieces of a thread's events (a piece is some thousand events long)
+    #[arg(long, value_name = "N/M", value_parser = sampling)]
+    pub sample: Option<(u64, u64)>,
+}
+
+/// Arguments of `strandline profile`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  strandline profile\n  strandline profile --workload hash-scatter --machine dram\n  \
+                        strandline profile --pmem /tmp/db -- ./app --load /tmp/db\n  \
+                        strandline profile --trace t.slt --machine my-machine.toml")]
+pub struct ProfileArgs {
+    /// A built-in workload (`list` shows them); the default if no program is given is btree-fill
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["program", "trace"])]
+    pub workload: Option<String>,
+    /// Operations of the built-in workload
+    #[arg(long, value_name = "N", conflicts_with_all = ["program", "trace"])]
+    pub ops: Option<u64>,
+    /// Seed of the built-in workload
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Profile a recorded trace
+    #[arg(long, value_name = "FILE.slt", conflicts_with = "program")]
+    pub trace: Option<PathBuf>,
+    /// The modelled machine: a preset (`list` shows them) or a TOML file
+    #[arg(long, value_name = "PRESET|FILE.toml", default_value = "xpoint")]
+    pub machine: String,
+    /// Folder for report.html and report.json
+    #[arg(long, value_name = "DIR", default_value = "strandline-report")]
+    pub out: PathBuf,
+    /// Print report.json instead of the summary
+    #[arg(long)]
+    pub json: bool,
+    /// How to observe the program
+    #[command(flatten)]
+    pub observe: ObserveArgs,
+    /// The program, built with `strandline cc`, and its arguments
+    #[arg(last = true, value_name = "PROG ARGS")]
+    pub program: Vec<std::ffi::OsString>,
+}
+
+/// Arguments of `strandline record`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  strandline record -o t.slt -- ./app arguments\n  \
+                        strandline record -o t.slt --sample 1/100 -- ./app\n  strandline record --count -- ./app")]
+pub struct RecordArgs {
+    /// The trace file to write
+    #[arg(short, long, value_name = "FILE.slt", required_unless_present = "count")]
+    pub output: Option<PathBuf>,
+    /// Keep the bytes of each store
+    #[arg(long, conflicts_with = "count")]
+    pub values: bool,
+    /// Only count loads and stores; write no trace
+    #[arg(long, conflicts_with = "output")]
+    pub count: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// How to observe the program
+    #[command(flatten)]
+    pub observe: ObserveArgs,
+    /// The program, built with `strandline cc`, and its arguments
+    #[arg(last = true, required = true, value_name = "PROG ARGS")]
+    pub program: Vec<std::ffi::OsString>,
+}
+
+/// The verbs of `strandline trace`.
+#[derive(Debug, Subcommand)]
+pub enum TraceCommand {
+    /// What a trace holds and what its source could see
+    #[command(after_help = "Example:\n  strandline trace info t.slt")]
+    Info {
+        /// The trace file
+        file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// The events as text, a line each
+    #[command(after_help = "Example:\n  strandline trace dump --thread 1 --from 1000 --limit 50 t.slt")]
+    Dump {
+        /// The trace file
+        file: PathBuf,
+        /// Only this thread's events
+        #[arg(long, value_name = "N")]
+        thread: Option<u32>,
+        /// Start with this event (of the thread, if one is given)
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        from: u64,
+        /// Stop after so many events
+        #[arg(long, value_name = "N")]
+        limit: Option<u64>,
+    },
+    /// Make a trace from the output of `valgrind --tool=lackey --trace-mem=yes`
+    #[command(after_help = "Example:\n  valgrind --tool=lackey --trace-mem=yes --log-file=l.txt ./app\n  \
+                            strandline trace import -o t.slt l.txt")]
+    Import {
+        /// Lackey's output; `-` reads standard input
+        file: PathBuf,
+        /// The trace file to write
+        #[arg(short, long, value_name = "FILE.slt")]
+        output: PathBuf,
+    },
+}
+
+/// Parses `N/M`.
+fn sampling(text: &str) -> Result<(u64, u64), String> {
+    let parsed = text.split_once('/').and_then(|(n, m)| Some((n.parse().ok()?, m.parse().ok()?)));
+    match parsed {
+        Some((n, m)) if 0 < n && n <= m => Ok((n, m)),
+        _ => Err("two whole numbers N/M with 0 < N <= M, as in 1/100".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn compiler_arguments_pass_untouched() {
+        let cli = Cli::try_parse_from(["strandline", "cc", "-O2", "--help", "-o", "x", "--", "y.c"]).unwrap();
+        let Command::Cc(compiler) = cli.command else { panic!("not cc") };
+        assert!(compiler.args.iter().any(|a| a == "--help"), "{compiler:?}");
+    }
+
+    #[test]
+    fn sampling_is_a_proper_fraction() {
+        assert_eq!(sampling("1/100"), Ok((1, 100)));
+        for bad in ["0/1", "2/1", "1", "a/b", ""] {
+            assert!(sampling(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What is recorded is what the program did: held against hand counts and against Valgrind's lackey.
+
+mod common;
+
+use common::{Scratch, compile, has, number, ok, record, strandline};
+
+const ARRAY: &str = r"
+#include <stdlib.h>
+int main(int argc, char **argv) {
+    long n = argc > 1 ? atol(argv[1]) : 1000;
+    volatile long *a = malloc(n * sizeof *a);
+    for (long i = 0; i < n; i++) a[i] = i;
+    long sum = 0;
+    for (long i = 0; i < n; i++) sum += a[i];
+    free((void *)a);
+    return sum == n * (n - 1) / 2 ? 0 : 1;
+}
+";
+
+#[test]
+fn a_loop_is_counted_exactly_at_every_optimisation_level() {
+    for compiler in ["gcc", "clang"] {
+        if !has(compiler) {
+            continue;
+        }
+        for level in ["-O0", "-O1", "-O2", "-O3", "-Os"] {
+            let scratch = Scratch::new();
+            scratch.file("a.c", ARRAY);
+            compile(scratch.dir(), "cc", &format!("--compiler={compiler} {level} -o a a.c"));
+            let base = record(&scratch, &[], &["./a", "1000"]);
+            let more = record(&scratch, &[], &["./a", "3000"]);
+            for (key, expected) in
+                [("loads", 2000), ("stores", 2000), ("load_bytes", 16_000), ("store_bytes", 16_000)]
+            {
+                let difference = number(&more, key) - number(&base, key);
+                assert_eq!(difference, expected, "{compiler} {level}: {key}\n{base:#}\n{more:#}");
+            }
+            // Nothing but the loops touches memory: argv, perhaps.
+            assert!(number(&base, "stores") == 1000, "{compiler} {level}: {base:#}");
+            assert!(number(&base, "loads") <= 1002, "{compiler} {level}: {base:#}");
+            assert_eq!(number(&base, "allocs"), 1, "{compiler} {level}: {base:#}");
+            assert_eq!(number(&base, "frees"), 1, "{compiler} {level}: {base:#}");
+        }
+    }
+}
+
+#[test]
+fn counting_agrees_with_recording() {
+    let scratch = Scratch::new();
+    scratch.file("a.c", ARRAY);
+    compile(scratch.dir(), "cc", "-O2 -o a a.c");
+    let recorded = record(&scratch, &[], &["./a", "50000"]);
+    let output = ok(strandline()
+        .current_dir(scratch.dir())
+        .args(["record", "--count", "--json", "--", "./a", "50000"]));
+    let counted: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    for key in ["loads", "stores"] {
+        assert_eq!(number(&counted, key), number(&recorded, key), "{key}");
+    }
+}
+
+#[test]
+fn the_memory_functions_are_ranges_of_their_caller() {
+    let scratch = Scratch::new();
+    scratch.file(
+        "m.c",
+        r#"
+#include <stdlib.h>
+#include <string.h>
+struct big { char bytes[300]; };
+__attribute__((noinline)) void fill(char *to, size_t n) { memset(to, 1, n); }
+__attribute__((noinline)) void move(char *to, const char *from, size_t n) { memcpy(to, from, n); }
+__attribute__((noinline)) void assign(struct big *to, const struct big *from) { *to = *from; }
+int main(void) {
+    char *a = malloc(5000), *b = malloc(5000);
+    fill(a, 5000);
+    for (int i = 0; i < 10; i++) move(b, a, 1000 + i);
+    assign((struct big *)b, (struct big *)a);
+    return memcmp(a, b, 300) + (int)strlen("") ;
+}
+"#,
+    );
+    for level in ["-O0", "-O2"] {
+        compile(scratch.dir(), "cc", &format!("{level} -o m m.c"));
+        let info = record(&scratch, &[], &["./m"]);
+        let moved: u64 = (0..10).map(|i| 1000 + i).sum();
+        assert_eq!(number(&info, "store_bytes"), 5000 + moved + 300, "{level}: {info:#}");
+        let loaded = number(&info, "load_bytes");
+        assert!((moved + 300 + 600..=moved + 300 + 601).contains(&loaded), "{level}: {info:#}");
+    }
+}
+
+/// Lackey sees all of the process, we see what was compiled; so compare what another 2000 rounds add.
+#[test]
+fn lackey_counts_the_same() {
+    if !has("valgrind") {
+        return;
+    }
+    let scratch = Scratch::new();
+    scratch.file("a.c", ARRAY);
+    compile(scratch.dir(), "cc", "-O1 -o ours a.c");
+    ok(std::process::Command::new("gcc").current_dir(scratch.dir()).args(["-O1", "-o", "plain", "a.c"]));
+    let lackey = |rounds: &str| {
+        let log = scratch.path("lackey.txt");
+        let trace = scratch.path("lackey.slt");
+        ok(std::process::Command::new("valgrind")
+            .current_dir(scratch.dir())
+            .args(["--tool=lackey", "--trace-mem=yes"])
+            .arg(format!("--log-file={}", log.display()))
+            .args(["./plain", rounds]));
+        ok(strandline().args(["trace", "import", "-o"]).arg(&trace).arg(&log));
+        common::info(&trace)
+    };
+    let (few, many) = (lackey("1000"), lackey("3000"));
+    let (ours_few, ours_many) =
+        (record(&scratch, &[], &["./ours", "1000"]), record(&scratch, &[], &["./ours", "3000"]));
+    for key in ["loads", "stores", "load_bytes", "store_bytes"] {
+        assert_eq!(
+            number(&many, key) - number(&few, key),
+            number(&ours_many, key) - number(&ours_few, key),
+            "{key}"
+        );
+    }
+    assert!(number(&few, "instructions") > 1000);
+}

@@ -1,0 +1,211 @@
+//! Threads, crashes, kills, forks and full disks: what was written stays, and every end has a clear message.
+
+mod common;
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+use std::time::Duration;
+
+use common::{Scratch, compile, dump, info, number, ok, record, stderr, strandline};
+
+const THREADS: &str = r"
+#include <pthread.h>
+#include <stdlib.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static long total;
+static void *work(void *arg) {
+    volatile long *own = malloc(1000 * sizeof *own);
+    for (int i = 0; i < 1000; i++) {
+        own[i] = i;
+        pthread_mutex_lock(&lock);
+        total++;
+        pthread_mutex_unlock(&lock);
+    }
+    free((void *)own);
+    return arg;
+}
+int main(void) {
+    pthread_t t[16];
+    for (int i = 0; i < 16; i++) pthread_create(&t[i], NULL, work, NULL);
+    for (int i = 0; i < 16; i++) pthread_join(t[i], NULL);
+    return total == 16000 ? 0 : 1;
+}
+";
+
+#[test]
+fn many_threads_are_recorded_in_the_order_of_their_locks() {
+    let scratch = Scratch::new();
+    scratch.file("t.c", THREADS);
+    compile(scratch.dir(), "cc", "-O2 -pthread -o t t.c");
+    let info = record(&scratch, &[], &["./t"]);
+    assert_eq!(number(&info, "threads"), 17, "{info:#}");
+    assert!(number(&info, "stores") >= 16 * 2000, "{info:#}");
+    let mut held: Option<String> = None;
+    let mut locked = 0;
+    for line in dump(&scratch.path("t.slt")) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[1] {
+            "lock" => {
+                assert_eq!(held, None, "{line}");
+                held = Some(words[0].to_owned());
+                locked += 1;
+            }
+            "unlock" => assert_eq!(held.take().as_deref(), Some(words[0]), "{line}"),
+            _ => {}
+        }
+    }
+    assert_eq!(locked, 16_000);
+}
+
+#[test]
+fn a_program_that_crashes_loses_nothing() {
+    let scratch = Scratch::new();
+    scratch.file(
+        "c.c",
+        r"
+#include <stdlib.h>
+#include <unistd.h>
+#include <signal.h>
+volatile long a[5000];
+int main(int argc, char **argv) {
+    for (int i = 0; i < 5000; i++) a[i] = i;
+    switch (atoi(argv[1])) {
+    case 0: abort();
+    case 1: *(volatile int *)0 = 1;
+    case 2: _exit(3);
+    case 3: kill(getpid(), SIGKILL);
+    }
+    return 0;
+}
+",
+    );
+    compile(scratch.dir(), "cc", "-O2 -o c c.c");
+    for end in ["0", "1", "2", "3"] {
+        let info = record(&scratch, &[], &["./c", end]);
+        let stores = number(&info, "stores");
+        assert!((5000..=5001).contains(&stores), "end {end}: {info:#}");
+        assert_eq!(info["truncated"], serde_json::Value::Null, "end {end}: {info:#}");
+    }
+    let trace = scratch.path("t.slt");
+    let output = ok(strandline()
+        .current_dir(scratch.dir())
+        .arg("record")
+        .arg("-o")
+        .arg(&trace)
+        .args(["--", "./c", "3"]));
+    assert!(stderr(&output).contains("SIGKILL"), "{}", stderr(&output));
+}
+
+#[test]
+fn forked_and_executed_programs_are_recorded() {
+    let scratch = Scratch::new();
+    scratch.file(
+        "f.c",
+        r#"
+#include <sys/wait.h>
+#include <unistd.h>
+volatile long a[1000];
+int main(int argc, char **argv) {
+    for (int i = 0; i < 1000; i++) a[i] = i;
+    if (argc > 1) return 0;
+    if (fork() == 0) {
+        for (int i = 0; i < 1000; i++) a[i] = i;
+        execl(argv[0], argv[0], "again", (char *)0);
+        _exit(1);
+    }
+    int status;
+    wait(&status);
+    return status;
+}
+"#,
+    );
+    compile(scratch.dir(), "cc", "-O2 -o f f.c");
+    let info = record(&scratch, &[], &["./f"]);
+    let stores = number(&info, "stores");
+    assert!((3000..3010).contains(&stores), "{info:#}");
+}
+
+#[test]
+fn a_killed_recorder_leaves_a_trace_that_opens() {
+    let scratch = Scratch::new();
+    scratch.file(
+        "loop.c",
+        // Ends when its parent is gone.
+        "#include <unistd.h>\nvolatile long a[1000];\nint main(void) {\n    int parent = getppid();\n    \
+         while (getppid() == parent)\n        for (int i = 0; i < 1000; i++) a[i] = i;\n}\n",
+    );
+    compile(scratch.dir(), "cc", "-O2 -o loop loop.c");
+    let trace = scratch.path("t.slt");
+    let mut recorder = strandline()
+        .current_dir(scratch.dir())
+        .arg("record")
+        .arg("-o")
+        .arg(&trace)
+        .args(["--", "./loop"])
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("strandline starts");
+    // Wait for some blocks, not for a time.
+    while std::fs::metadata(&trace).map_or(0, |m| m.len()) < 4 << 20 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    recorder.kill().expect("it is killed");
+    let status = recorder.wait().expect("it ended");
+    assert_eq!(status.signal(), Some(9));
+    let info = info(&trace);
+    assert!(info["truncated"].is_object(), "{info:#}");
+    assert!(number(&info, "stores") > 100_000, "{info:#}");
+}
+
+#[test]
+fn a_full_disk_is_told() {
+    let scratch = Scratch::new();
+    scratch.file("t.c", THREADS);
+    compile(scratch.dir(), "cc", "-O2 -pthread -o t t.c");
+    let output = strandline()
+        .current_dir(scratch.dir())
+        .args(["record", "-o", "/dev/full", "--", "./t"])
+        .output()
+        .expect("strandline starts");
+    assert!(!output.status.success());
+    let message = stderr(&output);
+    assert!(message.contains("/dev/full") && message.contains("No space left"), "{message}");
+}
+
+#[test]
+fn damaged_traces_are_told_with_the_offset() {
+    let scratch = Scratch::new();
+    scratch.file("t.c", THREADS);
+    compile(scratch.dir(), "cc", "-O2 -pthread -o t t.c");
+    record(&scratch, &[], &["./t"]);
+    let whole = std::fs::read(scratch.path("t.slt")).expect("trace is read");
+
+    let cut = scratch.path("cut.slt");
+    std::fs::write(&cut, &whole[..whole.len() * 2 / 3]).expect("cut trace is written");
+    let answer = info(&cut);
+    assert!(answer["truncated"].is_object(), "{answer:#}");
+
+    let mut flipped = whole.clone();
+    let middle = whole.len() / 2;
+    flipped[middle] ^= 0x55;
+    let bad = scratch.path("bad.slt");
+    std::fs::write(&bad, flipped).expect("damaged trace is written");
+    let output = strandline().args(["trace", "dump"]).arg(&bad).output().expect("strandline starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("offset"), "{}", stderr(&output));
+
+    let foreign = scratch.file("foreign.slt", "#!/bin/sh\necho this is no trace\n");
+    let output = strandline().args(["trace", "info"]).arg(&foreign).output().expect("strandline starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("foreign.slt"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_plain_program_is_told_how_to_be_built() {
+    let scratch = Scratch::new();
+    let trace = scratch.path("t.slt");
+    let output =
+        strandline().arg("record").arg("-o").arg(&trace).args(["--", "/bin/true"]).output().expect("starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("strandline cc"), "{}", stderr(&output));
+}

@@ -25,6 +25,8 @@ pub struct Figures {
     pub sites: Vec<SiteFigures>,
     /// Traffic over the run, in at most 512 slices of equal event counts.
     pub timeline: Vec<Slice>,
+    /// Bytes of non-temporal stores that still wait in the cores' write-combining buffers.
+    pub held_nt_bytes: u64,
 }
 
 impl Figures {
@@ -56,6 +58,10 @@ pub struct CacheFigures {
     pub writebacks: u64,
     /// Lines taken away because another core wanted them.
     pub invalidations: u64,
+    /// Misses that another core's cache answered, so that memory was not asked (last level only).
+    pub forwards: u64,
+    /// Bytes in lines that are dirty at this level when the figures are taken.
+    pub held_dirty_bytes: u64,
 }
 
 /// One memory: a controller and its DIMMs.
@@ -73,6 +79,11 @@ pub struct MemoryFigures {
     /// Media writes by the number of bytes that were new in them; bucket `i` holds sizes of
     /// `64 * (i + 1)` bytes.
     pub media_write_fill: Vec<u64>,
+    /// Controller writes of less than a whole 64 B line (non-temporal stores that did not fill theirs);
+    /// each is a transfer of 64 B all the same.
+    pub partial_line_writes: u64,
+    /// Bytes that the controller wrote and that still wait in the devices' buffers for their media write.
+    pub held_dirty_bytes: u64,
 }
 
 /// Bytes over one device.

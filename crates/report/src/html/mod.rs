@@ -1,0 +1,56 @@
+//! The page: one file that opens from disk, without scripts or network.
+//!
+//! `page` has the frame, summary and header; `figures` the plots and tables; `findings` what the
+//! advisors said, with source excerpts.
+
+mod figures;
+mod findings;
+mod page;
+mod table;
+
+use maud::{DOCTYPE, html as markup};
+
+use crate::digest::Digest;
+use crate::model::Report;
+
+/// Look of the page. Light and dark by the reader's preference; wide and narrow plots by the window.
+const STYLE: &str = include_str!("style.css");
+/// Sorts tables by a click on a column's head. The page is whole without it.
+const SCRIPT: &str = include_str!("sort.js");
+/// The page may use what it holds and fetch nothing, whatever a name in it says.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+
+/// The report as one self-contained HTML page.
+///
+/// `source` gives a source file's whole text by the name that the debug information has for it, or `None`;
+/// findings quote a few lines around each place. It is asked once per place, so a caller that reads from
+/// slow storage should remember.
+#[must_use]
+pub fn html(report: &Report, source: &dyn Fn(&str) -> Option<String>) -> String {
+    let digest = Digest::new(report);
+    let page = markup! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="generator" content=(format!("strandline {}", report.run.version));
+                title { (digest.subject()) " - Strandline profile" }
+                style { (maud::PreEscaped(STYLE)) }
+            }
+            body {
+                (page::header(&digest))
+                main {
+                    (page::summary(&digest))
+                    (figures::sections(&digest))
+                    (findings::section(&digest, source))
+                    (page::run(&digest))
+                }
+                script { (maud::PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    page.into_string()
+}

@@ -1,0 +1,258 @@
+//! `report.json`: every number, for other programs. `docs/report-json.md` describes each field.
+
+use event::{Counts, Frame, Sampling, SiteId, SiteTable};
+use machine::{CacheFigures, MemoryFigures, SiteFigures, Slice, Traffic};
+use serde::Serialize;
+
+use crate::digest::Digest;
+use crate::model::{CaptureStats, Exit, Report, Samples, Skipped, Subject, Withheld, WriteSizes};
+
+/// Version of the schema of [`json()`]. It grows when a field changes its meaning or goes away; new fields
+/// may come without it.
+pub const SCHEMA: u32 = 1;
+
+/// The report as JSON, indented, with a line break at its end.
+///
+/// # Panics
+/// Never: the structure has no map keys but strings.
+#[must_use]
+pub fn json(report: &Report) -> String {
+    let document = Document::new(report);
+    let mut text = serde_json::to_string_pretty(&document).expect("plain structures serialise");
+    text.push('\n');
+    text
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    strandline: &'a str,
+    summary: SummaryJson,
+    run: RunJson<'a>,
+    source: SourceJson<'a>,
+    counts: Counts,
+    machine: MachineJson<'a>,
+    findings: Vec<FindingJson<'a>>,
+    withheld: &'a [Withheld],
+    sites: Vec<SiteJson<'a>>,
+    write_sizes: Option<&'a WriteSizes>,
+    capture: Option<&'a CaptureStats>,
+    samples: Option<&'a Samples>,
+}
+
+#[derive(Serialize)]
+struct SummaryJson {
+    headline: String,
+    story: String,
+    scope: String,
+    focus: &'static str,
+    cautions: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct RunJson<'a> {
+    subject: &'a Subject,
+    reproduce: &'a [String],
+    seed: Option<u64>,
+    date: &'a str,
+    host: &'a str,
+    exit: &'a Exit,
+    duration_seconds: f64,
+    warnings: &'a [String],
+    skipped: &'a [Skipped],
+}
+
+#[derive(Serialize)]
+struct SourceJson<'a> {
+    producer: &'a str,
+    sees: Vec<String>,
+    instructions: &'static str,
+    sampling: Option<Sampling>,
+}
+
+#[derive(Serialize)]
+struct MachineJson<'a> {
+    name: &'a str,
+    unit_bytes: u32,
+    dimms: u32,
+    threads: u32,
+    mapped_persistent: bool,
+    caches: &'a [CacheFigures],
+    persistent: MemoryJson<'a>,
+    volatile: MemoryJson<'a>,
+    timeline: &'a [Slice],
+}
+
+#[derive(Serialize)]
+struct MemoryJson<'a> {
+    total: TrafficJson,
+    per_dimm: Vec<TrafficJson>,
+    writers_per_dimm: &'a [u32],
+    page_collisions: u64,
+    media_write_fill: &'a [u64],
+}
+
+#[derive(Serialize)]
+struct TrafficJson {
+    #[serde(flatten)]
+    traffic: Traffic,
+    ewr: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct FindingJson<'a> {
+    rule: &'static str,
+    title: &'a str,
+    evidence: &'a str,
+    remedy: &'a str,
+    share: f64,
+    share_of: &'a str,
+    sites: Vec<PartJson>,
+}
+
+#[derive(Serialize)]
+struct PartJson {
+    site: u32,
+    label: String,
+    share: f64,
+}
+
+#[derive(Serialize)]
+struct SiteJson<'a> {
+    id: u32,
+    label: String,
+    frames: &'a [Frame],
+    module: &'a str,
+    address: u64,
+    #[serde(flatten)]
+    figures: &'a SiteFigures,
+}
+
+impl<'a> Document<'a> {
+    fn new(report: &'a Report) -> Document<'a> {
+        Document {
+            schema: SCHEMA,
+            strandline: &report.run.version,
+            summary: summary(report),
+            run: run(report),
+            source: source(report),
+            counts: report.counts,
+            machine: machine(report),
+            findings: findings(report),
+            withheld: &report.withheld,
+            sites: sites(report),
+            write_sizes: report.write_sizes.as_ref(),
+            capture: report.capture.as_ref(),
+            samples: report.samples.as_ref(),
+        }
+    }
+}
+
+fn summary(report: &Report) -> SummaryJson {
+    let digest = Digest::new(report);
+    SummaryJson {
+        headline: digest.headline(),
+        story: digest.story(),
+        scope: digest.scope(),
+        focus: if report.figures.mapped_persistent { "persistent" } else { "volatile" },
+        cautions: digest.cautions(),
+    }
+}
+
+fn run(report: &Report) -> RunJson<'_> {
+    let run = &report.run;
+    RunJson {
+        subject: &run.subject,
+        reproduce: &run.reproduce,
+        seed: run.seed,
+        date: &run.date,
+        host: &run.host,
+        exit: &run.exit,
+        duration_seconds: run.duration.as_secs_f64(),
+        warnings: &run.warnings,
+        skipped: &run.skipped,
+    }
+}
+
+fn source(report: &Report) -> SourceJson<'_> {
+    let source = &report.source;
+    SourceJson {
+        producer: &source.producer,
+        sees: source.capabilities.iter_names().map(|(name, _)| name.to_lowercase()).collect(),
+        instructions: match source.instructions {
+            event::InstructionCounts::Unknown => "unknown",
+            event::InstructionCounts::Estimated => "estimated",
+            event::InstructionCounts::Exact => "exact",
+        },
+        sampling: source.sampling,
+    }
+}
+
+fn machine(report: &Report) -> MachineJson<'_> {
+    let figures = &report.figures;
+    MachineJson {
+        name: &figures.machine,
+        unit_bytes: figures.unit_bytes,
+        dimms: figures.dimms,
+        threads: figures.threads,
+        mapped_persistent: figures.mapped_persistent,
+        caches: &figures.caches,
+        persistent: memory(&figures.persistent),
+        volatile: memory(&figures.volatile),
+        timeline: &figures.timeline,
+    }
+}
+
+fn memory(memory: &MemoryFigures) -> MemoryJson<'_> {
+    let with_ewr = |traffic: &Traffic| TrafficJson { traffic: *traffic, ewr: traffic.ewr() };
+    MemoryJson {
+        total: with_ewr(&memory.total),
+        per_dimm: memory.per_dimm.iter().map(with_ewr).collect(),
+        writers_per_dimm: &memory.writers_per_dimm,
+        page_collisions: memory.page_collisions,
+        media_write_fill: &memory.media_write_fill,
+    }
+}
+
+fn findings(report: &Report) -> Vec<FindingJson<'_>> {
+    let part = |part: &advise::SiteShare| PartJson {
+        site: part.site.0,
+        label: report.sites.label(part.site),
+        share: part.share,
+    };
+
+    report
+        .findings
+        .iter()
+        .map(|f| FindingJson {
+            rule: f.rule.name(),
+            title: &f.title,
+            evidence: &f.evidence,
+            remedy: &f.remedy,
+            share: f.share,
+            share_of: &f.share_of,
+            sites: f.sites.iter().map(part).collect(),
+        })
+        .collect()
+}
+
+/// Sites that did something; the others would only repeat the program's line table.
+fn sites(report: &Report) -> Vec<SiteJson<'_>> {
+    (0u32..)
+        .zip(&report.figures.sites)
+        .filter(|(_, figures)| **figures != SiteFigures::default())
+        .map(|(number, figures)| site(&report.sites, SiteId(number), figures))
+        .collect()
+}
+
+fn site<'a>(table: &'a SiteTable, id: SiteId, figures: &'a SiteFigures) -> SiteJson<'a> {
+    let site = table.site(id);
+    SiteJson {
+        id: id.0,
+        label: table.label(id),
+        frames: site.map_or(&[], |site| site.frames.as_slice()),
+        module: site.map_or("", |site| site.module.as_str()),
+        address: site.map_or(0, |site| site.address),
+        figures,
+    }
+}

@@ -1,0 +1,246 @@
+//! The pass over the events.
+
+use event::{Batch, Event, FenceKind, Op, Sink, SinkError, SiteId, SiteTable, Source, ThreadId};
+use machine::Figures;
+
+use super::case::Case;
+use super::evidence::Evidence;
+use super::lines::{Found, Lines};
+use super::options::Options;
+use super::ranges::Ranges;
+use super::sizes::WriteSizes;
+use super::streams::Streams;
+use super::{crowding, fences, late_flush, small_stores, transfers, wasted_flush, withheld};
+use crate::{Finding, Rule};
+
+/// Threads followed at a time; those whose numbers are equal modulo this share their state.
+const THREADS_MAX: usize = 4096;
+
+/// Collects evidence as events go by, and judges it when the machine's figures are there.
+///
+/// Push all events, call [`Sink::finish`], then ask.
+#[derive(Debug, Default)]
+pub struct Linter {
+    options: Options,
+    source: Option<Source>,
+    ranges: Ranges,
+    threads: Vec<Option<Box<Thread>>>,
+    lines: Lines,
+    evidence: Evidence,
+}
+
+#[derive(Debug)]
+struct Thread {
+    volatile: Streams,
+    persistent: Streams,
+    /// Whether something happened since the last fence that a fence may be needed for.
+    unfenced: bool,
+    /// Whether the last event was a full fence.
+    just_fenced: bool,
+}
+
+impl Thread {
+    fn new() -> Box<Self> {
+        // A thread's first fence may order what was before the first event.
+        Box::new(Thread {
+            volatile: Streams::new(),
+            persistent: Streams::new(),
+            unfenced: true,
+            just_fenced: false,
+        })
+    }
+
+    fn drain_into(&mut self, evidence: &mut Evidence) {
+        self.volatile.drain().for_each(|run| evidence.run(run, false));
+        self.persistent.drain().for_each(|run| evidence.run(run, true));
+    }
+}
+
+impl Linter {
+    /// A linter with thresholds of one's own.
+    #[must_use]
+    pub fn with_options(options: Options) -> Self {
+        Linter { options, ..Linter::default() }
+    }
+
+    /// What is wrong, the finding that explains most first.
+    #[must_use]
+    pub fn findings(&self, figures: &Figures, sites: &SiteTable) -> Vec<Finding> {
+        let case = Case { evidence: &self.evidence, figures, sites, options: &self.options };
+        let withheld: Vec<Rule> = self.withheld().into_iter().map(|(rule, _)| rule).collect();
+        let mut findings: Vec<Finding> = [
+            small_stores::check(&case),
+            transfers::check(&case),
+            late_flush::check(&case),
+            crowding::check(&case),
+            wasted_flush::redundant(&case),
+            wasted_flush::clean(&case),
+            fences::check(&case),
+        ]
+        .into_iter()
+        .flatten()
+        .filter(|finding| finding.share >= self.options.share_min && !withheld.contains(&finding.rule))
+        .collect();
+        findings.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.rule.cmp(&b.rule)));
+        findings
+    }
+
+    /// The rules that were not applied, and why.
+    #[must_use]
+    pub fn withheld(&self) -> Vec<(Rule, String)> {
+        withheld::withheld(self.source.as_ref(), &self.ranges)
+    }
+
+    /// Sizes of the program's writes.
+    #[must_use]
+    pub fn write_sizes(&self) -> WriteSizes {
+        self.evidence.write_sizes()
+    }
+
+    fn events(&mut self, id: ThreadId, thread: &mut Thread, events: &[Event]) {
+        let mut before = thread.just_fenced;
+        for (i, event) in events.iter().enumerate() {
+            match event.op {
+                Op::Load { .. } | Op::Demote { .. } => {}
+                Op::Store { addr, len } => self.store(thread, addr, len, event.site),
+                Op::StoreNt { addr, len } => self.store_nt(id, thread, addr, len, event.site),
+                Op::Flush { addr, .. } => self.flush(id, thread, addr, event.site),
+                Op::Fence(kind) => {
+                    if i > 0 {
+                        before = events[i - 1].op == Op::Fence(FenceKind::Full);
+                    }
+                    self.fence(thread, kind, before, event.site);
+                }
+                op => self.rare(thread, op),
+            }
+        }
+        thread.just_fenced = events.last().is_some_and(|event| event.op == Op::Fence(FenceKind::Full));
+    }
+
+    #[inline]
+    fn store(&mut self, thread: &mut Thread, addr: u64, len: u32, site: SiteId) {
+        thread.unfenced = true;
+        if len == 0 {
+            return;
+        }
+        let persistent = self.ranges.contains(addr);
+        let streams = if persistent { &mut thread.persistent } else { &mut thread.volatile };
+        if let Some(run) = streams.store(addr, len, false, site) {
+            self.evidence.run(run, persistent);
+        }
+        if self.lines.active() && persistent == self.ranges.seen() {
+            self.lines.store(addr, len, site);
+        }
+    }
+
+    fn store_nt(&mut self, id: ThreadId, thread: &mut Thread, addr: u64, len: u32, site: SiteId) {
+        thread.unfenced = true;
+        if len == 0 {
+            return;
+        }
+        let persistent = self.ranges.contains(addr);
+        let streams = if persistent { &mut thread.persistent } else { &mut thread.volatile };
+        if let Some(run) = streams.store(addr, len, true, site) {
+            self.evidence.run(run, persistent);
+        }
+        if self.lines.active() && persistent == self.ranges.seen() {
+            self.lines.store_nt(addr, len, id.0);
+        }
+    }
+
+    fn flush(&mut self, id: ThreadId, thread: &mut Thread, addr: u64, site: SiteId) {
+        thread.unfenced = true;
+        let persistent = self.ranges.contains(addr);
+        let streams = if persistent { &mut thread.persistent } else { &mut thread.volatile };
+        streams.flush(addr);
+        if persistent != self.ranges.seen() {
+            return;
+        }
+        if !self.lines.active() {
+            self.lines.start(false);
+        }
+        let found = self.lines.flush(addr, site, id.0);
+        let counts = self.evidence.ordering(site);
+        counts.flushes += 1;
+        match found {
+            Found::Change { stored_by, distance } if distance > self.options.late_flush_bytes => {
+                self.evidence.ordering(stored_by).late += 1;
+            }
+            Found::Change { .. } | Found::Unclear => {}
+            Found::FlushedBefore(first) => {
+                counts.redundant += 1;
+                counts.flushed_before = Some(first);
+            }
+            Found::Clean => counts.clean += 1,
+        }
+    }
+
+    fn fence(&mut self, thread: &mut Thread, kind: FenceKind, after_full: bool, site: SiteId) {
+        let useless = match kind {
+            // Nobody wrote it as a fence. What it has ordered, a fence behind it need not, but code that
+            // says so explicitly is not wrong.
+            FenceKind::Locked => {
+                thread.unfenced = true;
+                return;
+            }
+            FenceKind::Store => !thread.unfenced,
+            // It orders loads too, and not every load is seen: only what stands right behind another one is idle.
+            FenceKind::Full => after_full,
+        };
+        thread.unfenced = false;
+        let counts = self.evidence.ordering(site);
+        counts.fences += 1;
+        counts.useless += u64::from(useless);
+    }
+
+    #[cold]
+    fn rare(&mut self, thread: &mut Thread, op: Op) {
+        match op {
+            Op::RegionBegin { .. } | Op::RegionEnd { .. } | Op::Phase { .. } => return,
+            Op::Map { addr, len, .. } => {
+                if !self.ranges.seen() {
+                    self.evidence.forget_flushes();
+                    self.lines.start(true);
+                }
+                self.ranges.add(addr, len);
+            }
+            Op::Unmap { addr, len } => self.ranges.remove(addr, len),
+            Op::ThreadEnd { .. } => thread.drain_into(&mut self.evidence),
+            _ => {}
+        }
+        // Locks, allocators and the kernel store where no event tells: a fence may be for them.
+        thread.unfenced = true;
+    }
+}
+
+impl Sink for Linter {
+    fn name(&self) -> &'static str {
+        "guidelines"
+    }
+
+    fn begin(&mut self, source: &Source) -> Result<(), SinkError> {
+        self.source = Some(source.clone());
+        Ok(())
+    }
+
+    fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
+        let slot = batch.thread.0 as usize % THREADS_MAX;
+        if slot >= self.threads.len() {
+            self.threads.resize_with(slot + 1, || None);
+        }
+        let mut thread = self.threads[slot].take().unwrap_or_else(Thread::new);
+        self.events(batch.thread, &mut thread, batch.events);
+        let ended = batch.events.last().is_some_and(|event| matches!(event.op, Op::ThreadEnd { .. }));
+        if !ended {
+            self.threads[slot] = Some(thread);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        for mut thread in std::mem::take(&mut self.threads).into_iter().flatten() {
+            thread.drain_into(&mut self.evidence);
+        }
+        Ok(())
+    }
+}

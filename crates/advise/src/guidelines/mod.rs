@@ -1,0 +1,46 @@
+//! The guidelines for 3D XPoint memory as a linter.
+//!
+//! | rule | evidence in the events | held against the machine's |
+//! |---|---|---|
+//! | small random stores | write runs shorter than the device's unit | media bytes in units written in part |
+//! | temporal transfer | long runs of ordinary stores | media bytes of the site, and whether caches absorbed them |
+//! | late flush | runs of a unit or more, flushes that came late | bytes that left the cache by eviction |
+//! | crowded DIMM | – | writers per DIMM, 4 KiB collisions |
+//! | redundant flush | line flushed again by the same thread, not stored in between | – |
+//! | clean flush | line flushed that nobody stored to, or only around the cache | flushes that found no dirty line |
+//! | useless fence | nothing stored or flushed since the thread's fence before | – |
+//!
+//! A **run** is what one write is to the device, however many instructions it took: stores of one thread
+//! that continue, overlap or lie within a cache line of each other. Each thread follows
+//! the eight runs it touched last, so that filling a node, a log and a stack frame at the same time is
+//! three runs and not a hundred.
+//!
+//! When the program mapped persistent memory, the rules speak of that memory alone. When it mapped none, they
+//! speak of all memory *as if* it were persistent, and nobody is told to flush.
+//!
+//! # Memory
+//! A [`Linter`] holds at most 7 MiB of line states (from the first persistent range or flush on), 1.3 KiB per
+//! live thread for up to 4,096 threads, 24 B for each of up to 65,536 persistent ranges, and for each of up to
+//! 65,536 code sites 72 B and 400 B per kind of write (ordinary or non-temporal, to persistent or other memory)
+//! that it did: 120 MiB at the very worst, a few for real programs. Sites beyond the bound count as unknown.
+
+mod case;
+mod crowding;
+mod evidence;
+mod fences;
+mod late_flush;
+mod lines;
+mod linter;
+mod options;
+mod ranges;
+mod sizes;
+mod small_stores;
+mod streams;
+mod transfers;
+mod wasted_flush;
+mod withheld;
+mod words;
+
+pub use linter::Linter;
+pub use options::Options;
+pub use sizes::{SIZE_BUCKETS, SizeHistogram, WriteSizes, WritesByKind};

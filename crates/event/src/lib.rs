@@ -14,6 +14,7 @@ mod op;
 mod sink;
 mod site;
 mod source;
+pub mod trace;
 
 pub use op::{Event, FenceKind, FlushKind, Op, Order, ThreadId};
 pub use sink::{Batch, Collected, Counts, Definition, Discard, Sink, SinkError, Tee};

@@ -1,5 +1,6 @@
 //! Code sites: which line of which function did it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -65,44 +66,42 @@ impl fmt::Display for Site {
 /// The sites and names of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteTable {
-    sites: Vec<Site>,
-    names: Vec<String>,
+    // Trees, not vectors: a number that comes from a damaged file must not decide how much memory is taken.
+    sites: BTreeMap<SiteId, Site>,
+    names: BTreeMap<NameId, String>,
 }
 
 impl SiteTable {
-    /// Enters `site` under `id`, growing the table as needed.
+    /// Enters `site` under `id`; a later definition replaces an earlier one.
     pub fn define_site(&mut self, id: SiteId, site: Site) {
-        let at = id.0 as usize;
-        if self.sites.len() <= at {
-            self.sites.resize_with(at + 1, Site::default);
-        }
-        self.sites[at] = site;
+        self.sites.insert(id, site);
     }
 
-    /// Enters `name` under `id`.
+    /// Enters `name` under `id`; a later definition replaces an earlier one.
     pub fn define_name(&mut self, id: NameId, name: String) {
-        let at = id.0 as usize;
-        if self.names.len() <= at {
-            self.names.resize_with(at + 1, String::new);
-        }
-        self.names[at] = name;
+        self.names.insert(id, name);
     }
 
     /// The site of that number, if it was defined.
     #[must_use]
     pub fn site(&self, id: SiteId) -> Option<&Site> {
-        self.sites.get(id.0 as usize).filter(|_| id != SiteId::UNKNOWN)
+        self.sites.get(&id).filter(|_| id != SiteId::UNKNOWN)
     }
 
     /// The string of that number, if it was defined.
     #[must_use]
     pub fn name(&self, id: NameId) -> Option<&str> {
-        self.names.get(id.0 as usize).map(String::as_str)
+        self.names.get(&id).map(String::as_str)
     }
 
-    /// Every defined site.
+    /// Every defined site, by number.
     pub fn sites(&self) -> impl Iterator<Item = (SiteId, &Site)> {
-        (0u32..).map(SiteId).zip(&self.sites).skip(1)
+        self.sites.iter().map(|(id, site)| (*id, site)).filter(|(id, _)| *id != SiteId::UNKNOWN)
+    }
+
+    /// Every defined name, by number.
+    pub fn names(&self) -> impl Iterator<Item = (NameId, &str)> {
+        self.names.iter().map(|(id, name)| (*id, name.as_str()))
     }
 
     /// How a report names the site.

@@ -1,0 +1,68 @@
+//! Sites and names as bytes.
+
+use crate::{Definition, Frame, NameId, Site, SiteId, SiteTable};
+
+use super::bytes::{Bytes, put_str, put_varint};
+use super::error::Malformed;
+use super::format::TEXT_MAX;
+
+const SITE: u8 = 1;
+const NAME: u8 = 2;
+
+/// Appends a definition; `false` if a text in it is too long for the format.
+pub(super) fn put(out: &mut Vec<u8>, definition: Definition<'_>) -> bool {
+    match definition {
+        Definition::Site(id, site) => {
+            let texts = site.frames.iter().flat_map(|frame| [&frame.function, &frame.file]);
+            if site.frames.len() > TEXT_MAX || texts.chain([&site.module]).any(|text| text.len() > TEXT_MAX) {
+                return false;
+            }
+            out.push(SITE);
+            put_varint(out, u64::from(id.0));
+            put_str(out, &site.module);
+            put_varint(out, site.address);
+            put_varint(out, site.frames.len() as u64);
+            for frame in &site.frames {
+                put_str(out, &frame.function);
+                put_str(out, &frame.file);
+                put_varint(out, u64::from(frame.line));
+            }
+        }
+        Definition::Name(id, name) => {
+            if name.len() > TEXT_MAX {
+                return false;
+            }
+            out.push(NAME);
+            put_varint(out, u64::from(id.0));
+            put_str(out, name);
+        }
+    }
+    true
+}
+
+/// Enters every definition of a column into `table`; there must be `count`.
+pub(super) fn enter_all(column: &[u8], count: u32, table: &mut SiteTable) -> Result<(), Malformed> {
+    let mut bytes = Bytes::new(column);
+    for _ in 0..count {
+        match bytes.u8()? {
+            SITE => {
+                let id = SiteId(bytes.varint32()?);
+                let module = bytes.str()?.to_owned();
+                let address = bytes.varint()?;
+                let mut frames = Vec::new();
+                for _ in 0..bytes.varint()? {
+                    let function = bytes.str()?.to_owned();
+                    let file = bytes.str()?.to_owned();
+                    frames.push(Frame { function, file, line: bytes.varint32()? });
+                }
+                table.define_site(id, Site { frames, module, address });
+            }
+            NAME => {
+                let id = NameId(bytes.varint32()?);
+                table.define_name(id, bytes.str()?.to_owned());
+            }
+            _ => return Err(Malformed("an unknown kind of definition")),
+        }
+    }
+    if bytes.is_empty() { Ok(()) } else { Err(Malformed("more definitions than the block says")) }
+}

@@ -1,0 +1,37 @@
+//! The trace file `.slt`: events of a run, kept.
+//!
+//! `docs/trace-format.md` describes it byte by byte. A file is a [`Header`], then *blocks*: each holds up to
+//! 65,535 consecutive events of **one** thread, is checksummed, and decodes without any other. Blocks of definitions
+//! (sites and names) stand before the first block that uses them. A file that was finished ends with an
+//! index of its blocks and a trailer; without these, because the writer was killed, the [`Reader`] finds the blocks
+//! by walking them and says so ([`Reader::truncated`]).
+//!
+//! Within a block the encoder predicts. Per code site it remembers what came after it, what it did
+//! and where; an event that repeats this costs one control byte, and a surprise costs what it
+//! takes to correct the prediction. The bytes lie in columns by meaning, each compressed by itself.
+//!
+//! [`Writer`] is a [`crate::Sink`], so recording is replaying into a file; [`Reader::replay`] is the way back, with
+//! all threads merged by the global order of synchronisation and by time.
+
+mod bytes;
+mod columns;
+mod decode;
+mod definitions;
+mod encode;
+mod error;
+mod format;
+mod index;
+mod merge;
+mod ops;
+mod predict;
+mod reader;
+mod thread;
+mod writer;
+
+pub use columns::Compression;
+pub use error::TraceError;
+pub use format::{Header, VERSION};
+pub use merge::Batches;
+pub use reader::{Info, Reader, Truncation};
+pub use thread::ThreadBatches;
+pub use writer::Writer;

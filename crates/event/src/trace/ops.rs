@@ -1,0 +1,168 @@
+//! Operations as numbers: a code of five bits, an address, a length, and rare extras.
+
+use crate::{FenceKind, FlushKind, NameId, Op, Order, ThreadId};
+
+use super::bytes::{Bytes, put_varint, zigzag};
+use super::error::Malformed;
+
+pub(super) const LOAD: u8 = 0;
+pub(super) const STORE: u8 = 1;
+pub(super) const STORE_NT: u8 = 2;
+const CLWB: u8 = 3;
+const CLFLUSHOPT: u8 = 4;
+const CLFLUSH: u8 = 5;
+const DEMOTE: u8 = 6;
+/// From this code to [`SYNC_LAST`] an operation ends its batch.
+pub(super) const FENCE_STORE: u8 = 7;
+const FENCE_FULL: u8 = 8;
+const FENCE_LOCKED: u8 = 9;
+/// From this code to [`SYNC_LAST`] an operation has a position in the global order.
+const ACQUIRE: u8 = 10;
+const RELEASE: u8 = 14;
+const LOCK: u8 = 18;
+const LOCK_SHARED: u8 = 19;
+const UNLOCK: u8 = 20;
+const SPAWN: u8 = 21;
+const THREAD_START: u8 = 22;
+const THREAD_END: u8 = 23;
+const JOIN: u8 = 24;
+pub(super) const SYNC_LAST: u8 = JOIN;
+const ALLOC: u8 = 25;
+const FREE: u8 = 26;
+const MAP: u8 = 27;
+const UNMAP: u8 = 28;
+const REGION_BEGIN: u8 = 29;
+const REGION_END: u8 = 30;
+const PHASE: u8 = 31;
+
+const ORDERS: [Order; 4] = [Order::Acquire, Order::Release, Order::AcqRel, Order::SeqCst];
+
+/// An operation's code, address (`none` if it has no address) and length; what else it has goes to `extras`
+/// and its position in the global order to `seqs`.
+pub(super) fn split(op: &Op, none: u64, extras: &mut Vec<u8>, seqs: &mut SeqWriter) -> (u8, u64) {
+    let mut extra = |value: u64| put_varint(extras, value);
+    let parts = match *op {
+        Op::Load { addr, .. } => (LOAD, addr),
+        Op::Store { addr, .. } => (STORE, addr),
+        Op::StoreNt { addr, .. } => (STORE_NT, addr),
+        Op::Flush { addr, kind } => (CLWB + kind as u8, addr),
+        Op::Demote { addr } => (DEMOTE, addr),
+        Op::Fence(kind) => (FENCE_STORE + kind as u8, none),
+        Op::Acquire { var, order, .. } => (ACQUIRE + order as u8, var),
+        Op::Release { var, order, .. } => (RELEASE + order as u8, var),
+        Op::Lock { lock, shared, .. } => (if shared { LOCK_SHARED } else { LOCK }, lock),
+        Op::Unlock { lock, .. } => (UNLOCK, lock),
+        Op::Spawn { child, .. } => {
+            extra(u64::from(child.0));
+            (SPAWN, none)
+        }
+        Op::ThreadStart { .. } => (THREAD_START, none),
+        Op::ThreadEnd { .. } => (THREAD_END, none),
+        Op::Join { thread, .. } => {
+            extra(u64::from(thread.0));
+            (JOIN, none)
+        }
+        Op::Alloc { addr, len } => {
+            extra(len);
+            (ALLOC, addr)
+        }
+        Op::Free { addr } => (FREE, addr),
+        Op::Map { addr, len, name } => {
+            extra(len);
+            extra(u64::from(name.0));
+            (MAP, addr)
+        }
+        Op::Unmap { addr, len } => {
+            extra(len);
+            (UNMAP, addr)
+        }
+        Op::RegionBegin { region } => {
+            extra(region);
+            (REGION_BEGIN, none)
+        }
+        Op::RegionEnd { region } => {
+            extra(region);
+            (REGION_END, none)
+        }
+        Op::Phase { name } => {
+            extra(u64::from(name.0));
+            (PHASE, none)
+        }
+    };
+    if let Some(seq) = op.seq() {
+        seqs.put(seq);
+    }
+    parts
+}
+
+/// Inverse of [`split`] for all codes but loads and stores.
+pub(super) fn join(code: u8, addr: u64, extras: &mut Bytes<'_>, seqs: &mut SeqReader<'_>) -> Result<Op, Malformed> {
+    let order = ORDERS[usize::from(code.wrapping_sub(ACQUIRE) & 3)];
+    Ok(match code {
+        CLWB => Op::Flush { addr, kind: FlushKind::Clwb },
+        CLFLUSHOPT => Op::Flush { addr, kind: FlushKind::Clflushopt },
+        CLFLUSH => Op::Flush { addr, kind: FlushKind::Clflush },
+        DEMOTE => Op::Demote { addr },
+        FENCE_STORE => Op::Fence(FenceKind::Store),
+        FENCE_FULL => Op::Fence(FenceKind::Full),
+        FENCE_LOCKED => Op::Fence(FenceKind::Locked),
+        ACQUIRE..RELEASE => Op::Acquire { var: addr, order, seq: seqs.next()? },
+        RELEASE..LOCK => Op::Release { var: addr, order, seq: seqs.next()? },
+        LOCK | LOCK_SHARED => Op::Lock { lock: addr, shared: code == LOCK_SHARED, seq: seqs.next()? },
+        UNLOCK => Op::Unlock { lock: addr, seq: seqs.next()? },
+        SPAWN => Op::Spawn { child: ThreadId(extras.varint32()?), seq: seqs.next()? },
+        THREAD_START => Op::ThreadStart { seq: seqs.next()? },
+        THREAD_END => Op::ThreadEnd { seq: seqs.next()? },
+        JOIN => Op::Join { thread: ThreadId(extras.varint32()?), seq: seqs.next()? },
+        ALLOC => Op::Alloc { addr, len: extras.varint()? },
+        FREE => Op::Free { addr },
+        MAP => Op::Map { addr, len: extras.varint()?, name: NameId(extras.varint32()?) },
+        UNMAP => Op::Unmap { addr, len: extras.varint()? },
+        REGION_BEGIN => Op::RegionBegin { region: extras.varint()? },
+        REGION_END => Op::RegionEnd { region: extras.varint()? },
+        PHASE => Op::Phase { name: NameId(extras.varint32()?) },
+        _ => return Err(Malformed("an operation that is told elsewhere")),
+    })
+}
+
+/// Whether a batch ends with an operation of this code.
+pub(super) fn ends_batch(code: u8) -> bool {
+    (FENCE_STORE..=SYNC_LAST).contains(&code)
+}
+
+/// Positions in the global order, as differences.
+#[derive(Debug, Default)]
+pub(super) struct SeqWriter {
+    pub column: Vec<u8>,
+    pub first: u64,
+    pub last: u64,
+}
+
+impl SeqWriter {
+    fn put(&mut self, seq: u64) {
+        if self.column.is_empty() {
+            self.first = seq;
+        }
+        put_varint(&mut self.column, zigzag(seq.wrapping_sub(self.last)));
+        self.last = seq;
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.column.clear();
+        (self.first, self.last) = (0, 0);
+    }
+}
+
+/// Reads what [`SeqWriter`] wrote.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeqReader<'a> {
+    pub bytes: Bytes<'a>,
+    pub last: u64,
+}
+
+impl SeqReader<'_> {
+    pub(super) fn next(&mut self) -> Result<u64, Malformed> {
+        self.last = self.last.wrapping_add(super::bytes::unzigzag(self.bytes.varint()?));
+        Ok(self.last)
+    }
+}

@@ -1,0 +1,275 @@
+//! What stands before the real assembler: [`rewrite`] turns the compiler's output into code that records, and [`run`]
+//! is the `as` that the compiler finds.
+//!
+//! Four things happen to a file. The thread-sanitizer pass's calls become code in line. Flushes,
+//! fences, non-temporal stores and locked instructions get a call before them. The C
+//! library's memory and string functions, and C++'s `new` and `delete`, are called under the
+//! runtime's names. Everything else stays as it is, byte by byte and line by line: inserted statements
+//! share the line of what they belong to, so that the assembler's messages and line numbers stay right.
+//!
+//! What is not understood is left alone. The runtime has the sanitizer's functions for real, too,
+//! so a call that stays is slower and no less true.
+
+mod edits;
+mod instruction;
+mod persist;
+mod rename;
+mod runs;
+mod scan;
+mod syntax;
+mod wrapper;
+
+use std::ops::Range;
+
+pub use wrapper::{AssemblerError, run};
+
+use edits::Edits;
+use instruction::Instruction;
+use persist::Hook;
+use rename::Kept;
+use runs::{Access, Runs};
+use scan::{Item, Scanner};
+use syntax::Syntax;
+
+/// Rewrites x86-64 assembler source, as said at the module's head. `None`: there is nothing to change.
+#[must_use]
+pub fn rewrite(source: &[u8]) -> Option<Vec<u8>> {
+    let mut walk = Walk::new(source);
+    for item in Scanner::new(source) {
+        match item {
+            Item::Label(name) => walk.label(&source[name]),
+            Item::Statement(place) => walk.statement(place),
+            Item::InlineAssembly(on) => walk.inline_assembly = on,
+        }
+    }
+    walk.finish()
+}
+
+/// The state of a walk through a file.
+struct Walk<'a> {
+    source: &'a [u8],
+    edits: Edits,
+    runs: Runs,
+    syntax: Syntax<'a>,
+    kept: Kept,
+    inline_assembly: bool,
+    /// Within `.macro`, `.rept`, `.irp`: how deep.
+    macros: u32,
+    /// Somewhere else than in a section's first subsection.
+    subsection: bool,
+    /// A statement that belongs to the next instruction: a lone `lock`, or a prefix spelled `.byte 0x66`.
+    pending: Option<Pending>,
+}
+
+#[derive(Clone, Copy)]
+struct Pending {
+    at: usize,
+    lock: bool,
+}
+
+/// What a directive means here.
+enum Directive {
+    SectionSwitch,
+    Subsection,
+    MacroBegin,
+    MacroEnd,
+    /// Its arguments are expressions that may name functions.
+    Data,
+    Byte,
+    Other,
+}
+
+impl Directive {
+    fn of(name: &[u8]) -> Self {
+        match name {
+            b".section" | b".text" | b".data" | b".bss" | b".pushsection" | b".popsection" | b".previous" => {
+                Directive::SectionSwitch
+            }
+            b".subsection" => Directive::Subsection,
+            b".macro" | b".rept" | b".irp" | b".irpc" => Directive::MacroBegin,
+            b".endm" | b".endr" => Directive::MacroEnd,
+            b".quad" | b".8byte" | b".long" | b".4byte" | b".int" | b".weak" | b".addrsig_sym" => Directive::Data,
+            b".byte" => Directive::Byte,
+            _ => Directive::Other,
+        }
+    }
+}
+
+impl<'a> Walk<'a> {
+    fn new(source: &'a [u8]) -> Self {
+        Walk {
+            source,
+            edits: Edits::default(),
+            runs: Runs::default(),
+            syntax: Syntax::default(),
+            kept: own_symbols(source),
+            inline_assembly: false,
+            macros: 0,
+            subsection: false,
+            pending: None,
+        }
+    }
+
+    fn label(&mut self, name: &[u8]) {
+        if !is_mark(name) {
+            self.runs.end_block(&self.syntax, &mut self.edits);
+        }
+    }
+
+    fn statement(&mut self, place: Range<usize>) {
+        let pending = self.pending.take();
+        let text = &self.source[place.clone()];
+        let mut instruction = Instruction::parse(text);
+        if instruction.is_directive() {
+            self.directive(&instruction, text, place);
+        } else if instruction.name.is_empty() {
+            self.pending = instruction.lock.then_some(Pending { at: place.start, lock: true });
+        } else {
+            instruction.lock |= pending.is_some_and(|pending| pending.lock);
+            self.instruction(&instruction, place, pending);
+        }
+    }
+
+    fn instruction(&mut self, instruction: &Instruction<'a>, place: Range<usize>, pending: Option<Pending>) {
+        let operands = place.end - instruction.operands.len()..place.end;
+        let transfers = transfers_control(instruction.name);
+        if transfers && self.macros == 0 && !self.subsection && !self.inline_assembly {
+            if let Some(access) = called(instruction).and_then(Access::of) {
+                self.runs.access(place, access, &self.syntax, &mut self.edits);
+                return;
+            }
+        }
+        let prefixed = pending.is_some_and(|pending| !pending.lock);
+        if let Some(hook) = Hook::of(instruction, prefixed, self.syntax.is_intel()) {
+            self.runs.end_block(&self.syntax, &mut self.edits);
+            let mut text = Vec::new();
+            persist::write(&hook, self.syntax.is_intel(), &mut text);
+            let at = pending.map_or(place.start, |pending| pending.at);
+            self.edits.insert(at, &text);
+        }
+        rename::rename(self.source, operands, self.kept, &mut self.edits);
+        self.runs.instruction(instruction, &self.syntax);
+        if transfers || self.inline_assembly {
+            self.runs.end_block(&self.syntax, &mut self.edits);
+        }
+    }
+
+    fn directive(&mut self, directive: &Instruction<'a>, text: &'a [u8], place: Range<usize>) {
+        match Directive::of(directive.name) {
+            Directive::SectionSwitch => {
+                self.end_section(place.start);
+                self.subsection = directive.name == b".text" && !matches!(directive.operands, b"" | b"0");
+            }
+            Directive::Subsection => {
+                self.end_section(place.start);
+                self.subsection = directive.operands != b"0";
+            }
+            Directive::MacroBegin => self.macros += 1,
+            Directive::MacroEnd => self.macros = self.macros.saturating_sub(1),
+            Directive::Data => {
+                let arguments = place.end - directive.operands.len()..place.end;
+                rename::rename(self.source, arguments, self.kept, &mut self.edits);
+            }
+            Directive::Byte if matches!(directive.operands, b"0x66" | b"102" | b"0X66") => {
+                self.pending = Some(Pending { at: place.start, lock: false });
+            }
+            Directive::Byte | Directive::Other => {
+                if matches!(directive.name, b".intel_syntax" | b".att_syntax") {
+                    self.runs.end_block(&self.syntax, &mut self.edits);
+                    self.syntax.follow(directive, text);
+                }
+            }
+        }
+    }
+
+    fn end_section(&mut self, at: usize) {
+        if self.macros == 0 {
+            self.runs.end_block(&self.syntax, &mut self.edits);
+            self.runs.end_section(at, &self.syntax, &mut self.edits);
+        }
+    }
+
+    fn finish(mut self) -> Option<Vec<u8>> {
+        self.runs.end_block(&self.syntax, &mut self.edits);
+        let end = self.source.len();
+        if !self.source.ends_with(b"\n") {
+            self.edits.insert_if_any(end, b"\n");
+        }
+        self.runs.end_section(end, &self.syntax, &mut self.edits);
+        self.edits.insert_if_any(end, b"\n");
+        self.edits.apply(self.source)
+    }
+}
+
+/// Whether control may go elsewhere than to the next instruction.
+fn transfers_control(name: &[u8]) -> bool {
+    match name.first() {
+        Some(b'j' | b'J') => true,
+        Some(b'c' | b'C') => name.len() >= 4 && name[..4].eq_ignore_ascii_case(b"call"),
+        Some(b'r' | b'R') => name.len() >= 3 && name[..3].eq_ignore_ascii_case(b"ret"),
+        Some(b'l') => name.starts_with(b"loop") || name.starts_with(b"lret"),
+        Some(b'i') => name.starts_with(b"iret") || name == b"int" || name == b"int3",
+        Some(b's') => matches!(name, b"syscall" | b"sysenter" | b"sysret" | b"sysexit"),
+        Some(b'u') => matches!(name, b"ud0" | b"ud1" | b"ud2"),
+        Some(b'h') => name == b"hlt",
+        Some(b'x') => matches!(name, b"xbegin" | b"xabort"),
+        _ => false,
+    }
+}
+
+/// The symbol that a direct call, or one through the global offset table, goes to.
+fn called<'a>(instruction: &Instruction<'a>) -> Option<&'a [u8]> {
+    if !instruction.name.starts_with(b"call") {
+        return None;
+    }
+    let target = instruction.operands;
+    let target = target.strip_prefix(b"*").unwrap_or(target);
+    let target = target.strip_prefix(b"[").unwrap_or(target);
+    let target = target.strip_prefix(b"QWORD PTR ").unwrap_or(target);
+    let target = target.strip_prefix(b"[").unwrap_or(target);
+    let end = target.iter().position(|&b| !scan::is_symbol(b)).unwrap_or(target.len());
+    let (symbol, rest) = target.split_at(end);
+    let known = matches!(
+        rest,
+        b"" | b"@PLT" | b"@plt" | b"@GOTPCREL(%rip)" | b"@GOTPCREL[rip]" | b"@GOTPCREL[rip]]" | b"[rip+" | b"@GOTPCREL]"
+    ) || rest.starts_with(b"@GOTPCREL+");
+    known.then_some(symbol)
+}
+
+/// Labels that only debug and unwind information refers to, by the names that gcc and clang give them.
+/// No jump goes to one, so they don't end a run.
+fn is_mark(name: &[u8]) -> bool {
+    let Some(rest) = name.strip_prefix(b".L") else { return false };
+    let number = |prefix: &[u8]| {
+        rest.strip_prefix(prefix).is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit))
+    };
+    // clang's `.LBB1_2` is a jump's target and has an underscore.
+    [&b"VL"[..], b"BB", b"BE", b"BI", b"EHB", b"EHE", b"CFI", b"FB", b"FE"].into_iter().any(number)
+}
+
+/// The functions that the file has itself, or refuses to take from elsewhere.
+fn own_symbols(source: &[u8]) -> Kept {
+    let mut kept = Kept::default();
+    for line in source.split(|&b| b == b'\n') {
+        if line.first().is_some_and(|&b| scan::is_symbol(b) && b != b'.') {
+            let end = line.iter().position(|&b| !scan::is_symbol(b)).unwrap_or(line.len());
+            let after = line[end..].trim_ascii_start();
+            if matches!(after.first(), Some(b':' | b'=')) {
+                kept.keep(&line[..end]);
+            }
+        } else if let Some(rest) = declaration(line.trim_ascii_start()) {
+            let end = rest.iter().position(|&b| !scan::is_symbol(b)).unwrap_or(rest.len());
+            kept.keep(&rest[..end]);
+        }
+    }
+    kept
+}
+
+/// What follows a directive that makes a symbol the file's own.
+fn declaration(line: &[u8]) -> Option<&[u8]> {
+    let rest = line.strip_prefix(b".")?;
+    let directives: [&[u8]; 7] =
+        [b"set", b"equ", b"comm", b"lcomm", b"hidden", b"internal", b"symver"];
+    let named = directives.into_iter().find_map(|name| rest.strip_prefix(name))?;
+    named.first().is_some_and(u8::is_ascii_whitespace).then(|| named.trim_ascii_start())
+}

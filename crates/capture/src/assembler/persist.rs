@@ -1,0 +1,211 @@
+//! Flushes, fences, non-temporal stores and locked instructions: what the sanitizer pass does not see.
+//!
+//! They come from intrinsics, inline assembly and handwritten files alike. Before each goes a call that preserves
+//! everything, with the address in `%rdi`, past the red zone of a function that may have one.
+
+use super::instruction::{Instruction, register_bytes};
+
+/// A call to put before an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hook<'a> {
+    /// The hook's name is `strandline_hook_` and this,
+    pub name: &'static str,
+    /// and this, if it is not 0.
+    pub bytes: u32,
+    /// The operand whose address it gets.
+    pub address: Option<Address<'a>>,
+}
+
+/// Where the address comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Address<'a> {
+    /// A memory operand.
+    Operand(&'a [u8]),
+    /// The value of a register.
+    Register(&'a [u8]),
+}
+
+impl<'a> Hook<'a> {
+    /// The hook that `instruction` needs.
+    ///
+    /// `operand_size_prefix` says that a `.byte 0x66` stands before it, which turns `clflush` into `clflushopt` and
+    /// `xsaveopt` into `clwb`: the spelling of libraries that must build with old assemblers.
+    pub fn of(instruction: &Instruction<'a>, operand_size_prefix: bool, intel: bool) -> Option<Self> {
+        let first = instruction.name.first()?.to_ascii_lowercase();
+        if instruction.lock {
+            return locked(instruction, intel);
+        }
+        if !matches!(first, b'c' | b's' | b'm' | b'x' | b'v') || instruction.name.len() > 12 {
+            return None;
+        }
+        let mut lower = [0; 12];
+        let lower = &mut lower[..instruction.name.len()];
+        lower.copy_from_slice(instruction.name);
+        lower.make_ascii_lowercase();
+        let flush = |name| Some(Hook { name, bytes: 0, address: Some(memory(instruction)?) });
+        match &*lower {
+            b"clwb" => flush("clwb"),
+            b"clflushopt" => flush("clflushopt"),
+            b"clflush" if operand_size_prefix => flush("clflushopt"),
+            b"clflush" => flush("clflush"),
+            b"xsaveopt" if operand_size_prefix => flush("clwb"),
+            b"cldemote" => flush("cldemote"),
+            b"sfence" => Some(Hook { name: "sfence", bytes: 0, address: None }),
+            b"mfence" => Some(Hook { name: "mfence", bytes: 0, address: None }),
+            b"xchg" | b"xchgb" | b"xchgw" | b"xchgl" | b"xchgq" => locked(instruction, intel),
+            name => non_temporal(name, instruction, intel),
+        }
+    }
+}
+
+fn non_temporal<'a>(name: &[u8], instruction: &Instruction<'a>, intel: bool) -> Option<Hook<'a>> {
+    let (source, target) = ends(instruction, intel)?;
+    let register = |default| register_bytes(source).unwrap_or(default);
+    let bytes = match name {
+        b"movnti" => register(4),
+        b"movntil" | b"movntss" => 4,
+        b"movntiq" | b"movntq" | b"movntsd" => 8,
+        b"movntdq" | b"movntps" | b"movntpd" => 16,
+        b"vmovntdq" | b"vmovntps" | b"vmovntpd" => register(16),
+        b"movdiri" => register(8),
+        b"movdir64b" => return Some(Hook { name: "nt", bytes: 64, address: Some(Address::Register(target)) }),
+        _ => return None,
+    };
+    Some(Hook { name: "nt", bytes, address: Some(checked(target)?) })
+}
+
+/// A read-modify-write, or the usual full fence made of one: adding or or-ing nothing to the top of the stack.
+fn locked<'a>(instruction: &Instruction<'a>, intel: bool) -> Option<Hook<'a>> {
+    let operands = || instruction.split();
+    let adds_nothing = operands().any(|operand| matches!(operand, b"$0" | b"$0x0" | b"0"));
+    let address = memory(instruction)?;
+    let Address::Operand(text) = address else { return None };
+    if adds_nothing && based_on_stack_pointer(text) {
+        return Some(Hook { name: "mfence", bytes: 0, address: None });
+    }
+    let name = instruction.name;
+    let bytes = if name.ends_with(b"16b") {
+        16
+    } else if name.ends_with(b"8b") {
+        8
+    } else if let Some(bytes) = operands().filter(|&operand| operand != text).find_map(register_bytes) {
+        // The count of a bit operation by register has the operand's width, too.
+        bytes
+    } else if intel {
+        pointer_bytes(text)
+    } else {
+        match name.last() {
+            Some(b'b') if name != b"sub" => 1,
+            Some(b'w') => 2,
+            Some(b'l') => 4,
+            _ => 8,
+        }
+    };
+    Some(Hook { name: "rmw", bytes, address: Some(address) })
+}
+
+/// Width of an Intel memory operand with a size in front.
+fn pointer_bytes(operand: &[u8]) -> u32 {
+    let word = operand.split(|b| b.is_ascii_whitespace()).next().unwrap_or_default();
+    match word.to_ascii_lowercase().as_slice() {
+        b"byte" => 1,
+        b"word" => 2,
+        b"dword" => 4,
+        b"xmmword" => 16,
+        _ => 8,
+    }
+}
+
+/// Source and target.
+fn ends<'a>(instruction: &Instruction<'a>, intel: bool) -> Option<(&'a [u8], &'a [u8])> {
+    let mut operands = instruction.split();
+    let (first, second) = (operands.next()?, operands.next()?);
+    Some(if intel { (second, first) } else { (first, second) })
+}
+
+/// The one operand that is neither register nor immediate.
+fn memory<'a>(instruction: &Instruction<'a>) -> Option<Address<'a>> {
+    let is_memory = |operand: &&[u8]| {
+        let bracketed = operand.iter().any(|b| matches!(b, b'(' | b'['));
+        let immediate = operand.first().is_none_or(|&b| b == b'$' || b.is_ascii_digit() && !bracketed);
+        !immediate && register_bytes(operand).is_none()
+    };
+    checked(instruction.split().find(is_memory)?)
+}
+
+/// `None` where `lea` would not give the address: the segment has a base of its own.
+fn checked(operand: &[u8]) -> Option<Address<'_>> {
+    (!operand.contains(&b':')).then_some(Address::Operand(operand))
+}
+
+/// Whether pushing changes what `operand` means.
+pub fn based_on_stack_pointer(operand: &[u8]) -> bool {
+    operand.windows(3).any(|word| word.eq_ignore_ascii_case(b"rsp"))
+}
+
+/// Bytes between `%rsp` before a hook's code and `%rsp` when its address is computed.
+const PUSHED: u32 = 128 + 8;
+
+/// Writes the code for `hook`, a sequence of statements on one line, with a separator at its end.
+pub fn write(hook: &Hook<'_>, intel: bool, out: &mut Vec<u8>) {
+    use super::edits::put;
+    let open: &[u8] =
+        if intel { b"lea rsp, [rsp-128]; push rdi; " } else { b"leaq -128(%rsp), %rsp; pushq %rdi; " };
+    out.extend_from_slice(open);
+    match hook.address {
+        Some(Address::Operand(operand)) => lea(operand, intel, out),
+        Some(Address::Register(name)) => {
+            let register = |out: &mut Vec<u8>| out.extend_from_slice(name);
+            if intel {
+                out.extend_from_slice(b"mov rdi, ");
+                register(out);
+            } else {
+                out.extend_from_slice(b"movq ");
+                register(out);
+                out.extend_from_slice(b", %rdi");
+            }
+            out.extend_from_slice(b"; ");
+        }
+        None => {}
+    }
+    let bytes = if hook.bytes == 0 { String::new() } else { hook.bytes.to_string() };
+    let name = hook.name;
+    if intel {
+        put(out, format_args!("call [QWORD PTR strandline_hook_{name}{bytes}@GOTPCREL[rip]]; "));
+        out.extend_from_slice(b"pop rdi; lea rsp, [rsp+128]; ");
+    } else {
+        put(out, format_args!("call *strandline_hook_{name}{bytes}@GOTPCREL(%rip); "));
+        out.extend_from_slice(b"popq %rdi; leaq 128(%rsp), %rsp; ");
+    }
+}
+
+fn lea(operand: &[u8], intel: bool, out: &mut Vec<u8>) {
+    use super::edits::put;
+    let moved = based_on_stack_pointer(operand);
+    if intel {
+        // A size in front would not fit `lea`.
+        let pointer = operand.windows(4).position(|word| word.eq_ignore_ascii_case(b"ptr "));
+        let operand = pointer.map_or(operand, |at| operand[at + 4..].trim_ascii_start());
+        out.extend_from_slice(b"lea rdi, ");
+        match operand.iter().rposition(|&b| b == b']').filter(|_| moved) {
+            Some(end) => {
+                out.extend_from_slice(&operand[..end]);
+                put(out, format_args!("+{PUSHED}"));
+                out.extend_from_slice(&operand[end..]);
+            }
+            None => out.extend_from_slice(operand),
+        }
+    } else {
+        out.extend_from_slice(b"leaq ");
+        if moved {
+            put(out, format_args!("{PUSHED}"));
+            // No displacement at all, or one to add to.
+            if operand.first() != Some(&b'(') {
+                out.push(b'+');
+            }
+        }
+        out.extend_from_slice(operand);
+        out.extend_from_slice(b", %rdi");
+    }
+    out.extend_from_slice(b"; ");
+}

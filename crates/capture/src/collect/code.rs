@@ -1,0 +1,108 @@
+//! The program's code as the collector sees it: where an address belongs, what lies there, what it is called.
+
+use std::collections::HashMap;
+
+use event::{Definition, NameId, Sink, SinkError, Site, SiteId};
+
+/// A code address, independent of where its file was loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// In a file that the process had mapped.
+    Module {
+        /// Which file, by the [`Code`]'s own numbering.
+        module: u32,
+        /// Address in the file, before relocation.
+        address: u64,
+    },
+    /// In no known file.
+    Memory {
+        /// The process.
+        pid: u32,
+        /// Address in its memory.
+        address: u64,
+    },
+}
+
+impl Place {
+    /// Address in the file or in memory.
+    #[must_use]
+    pub fn address(self) -> u64 {
+        match self {
+            Place::Module { address, .. } | Place::Memory { address, .. } => address,
+        }
+    }
+
+    /// Another address in the same file or memory.
+    #[must_use]
+    pub fn at(self, address: u64) -> Place {
+        match self {
+            Place::Module { module, .. } => Place::Module { module, address },
+            Place::Memory { pid, .. } => Place::Memory { pid, address },
+        }
+    }
+}
+
+/// Access to the code of the observed processes.
+pub trait Code {
+    /// The place of an address of process `pid`.
+    fn place(&mut self, pid: u32, address: u64) -> Place;
+    /// Copies what lies at `place`; the number of bytes there were, up to `into.len()`.
+    fn read(&mut self, place: Place, into: &mut [u8]) -> usize;
+    /// Function and line of `place`.
+    fn site(&mut self, place: Place) -> Site;
+}
+
+/// The numbers given to sites and names, and those that the sink has not been told of yet.
+#[derive(Debug, Default)]
+pub struct Vocabulary {
+    by_place: HashMap<Place, SiteId>,
+    /// By all that a report shows of a site, so that the instructions of one source line are one site.
+    by_frames: HashMap<Site, SiteId>,
+    names: HashMap<String, NameId>,
+    new_sites: Vec<(SiteId, Site)>,
+    new_names: Vec<(NameId, String)>,
+}
+
+impl Vocabulary {
+    /// The number of the site at `place`.
+    pub fn site(&mut self, place: Place, code: &mut dyn Code) -> SiteId {
+        if let Some(&id) = self.by_place.get(&place) {
+            return id;
+        }
+        let site = code.site(place);
+        // Without a line, the address is all that tells two places of a function apart.
+        let resolved = site.frame().is_some_and(|frame| frame.line > 0);
+        let key = if resolved { Site { address: 0, ..site.clone() } } else { site.clone() };
+        let fresh = SiteId(self.by_frames.len() as u32 + 1);
+        let id = *self.by_frames.entry(key).or_insert(fresh);
+        if id == fresh {
+            self.new_sites.push((id, site));
+        }
+        self.by_place.insert(place, id);
+        id
+    }
+
+    /// The number of a name.
+    pub fn name(&mut self, name: String) -> NameId {
+        let fresh = NameId(self.names.len() as u32);
+        let id = *self.names.entry(name.clone()).or_insert(fresh);
+        if id == fresh {
+            self.new_names.push((id, name));
+        }
+        id
+    }
+
+    /// Tells the sink what it does not know yet.
+    ///
+    /// # Errors
+    /// The sink's.
+    pub fn define(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
+        for (id, site) in self.new_sites.drain(..) {
+            sink.define(Definition::Site(id, &site))?;
+        }
+        for (id, name) in self.new_names.drain(..) {
+            sink.define(Definition::Name(id, &name))?;
+        }
+        Ok(())
+    }
+}

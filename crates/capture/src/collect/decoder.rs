@@ -1,0 +1,157 @@
+//! What decoding needs besides the words: the processes' runs, the numbers of sites, names and threads.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use event::{FenceKind, Op, SiteId, ThreadId};
+
+use super::address_map::AddressMap;
+use super::code::{Code, Vocabulary};
+use super::records::{Expansion, Header, RECORD_INSTRUCTIONS, bytes};
+use super::runs::{Access, DESCRIPTOR_MAX, Descriptor, Runs};
+use crate::wire::kind;
+
+/// A process of the run.
+#[derive(Default)]
+pub struct Process {
+    /// Its number in the system.
+    pub pid: u32,
+    /// Its code.
+    pub runs: Runs,
+    /// Sites of records by their code address.
+    sites: AddressMap,
+}
+
+/// State that all threads' streams share.
+pub struct Decoder<C> {
+    code: C,
+    /// Whether stores come with their bytes.
+    pub values: bool,
+    /// Sites and names.
+    pub vocabulary: Vocabulary,
+    /// By number, as streams name them.
+    pub processes: Vec<Process>,
+    by_pid: HashMap<u32, usize>,
+    threads: HashMap<u32, ThreadId>,
+    /// Chunks that have been read to their end.
+    pub released: Vec<usize>,
+    /// Stores left out because their bytes are not known.
+    pub stores_without_value: u64,
+    /// Words that could not be decoded, and the first header that was not understood.
+    pub undecoded: (u64, Option<u64>),
+}
+
+impl<C: Code> Decoder<C> {
+    /// A decoder that knows nothing yet.
+    #[must_use]
+    pub fn new(code: C, values: bool) -> Self {
+        Decoder {
+            code,
+            values,
+            vocabulary: Vocabulary::default(),
+            processes: Vec::new(),
+            by_pid: HashMap::new(),
+            threads: HashMap::new(),
+            released: Vec::new(),
+            stores_without_value: 0,
+            undecoded: (0, None),
+        }
+    }
+
+    /// The number of process `pid`.
+    pub fn process(&mut self, pid: u32) -> usize {
+        *self.by_pid.entry(pid).or_insert_with(|| {
+            self.processes.push(Process { pid, ..Process::default() });
+            self.processes.len() - 1
+        })
+    }
+
+    /// The thread that the wire calls `number`.
+    pub fn thread(&mut self, number: u32) -> ThreadId {
+        let fresh = ThreadId(self.threads.len() as u32);
+        *self.threads.entry(number).or_insert(fresh)
+    }
+
+    /// Reads the descriptor at `address`; false if there is none.
+    pub fn learn(&mut self, process: usize, address: u64) -> bool {
+        let place = self.code.place(self.processes[process].pid, address);
+        let mut bytes = [0; DESCRIPTOR_MAX];
+        let read = self.code.read(place, &mut bytes);
+        let Some(descriptor) = Descriptor::parse(place.address(), &bytes[..read]) else { return false };
+        let accesses: Vec<Access> = descriptor
+            .accesses
+            .iter()
+            .map(|&(address, len, instructions)| {
+                let site = self.vocabulary.site(place.at(address), &mut self.code);
+                Access { len, site, instructions }
+            })
+            .collect();
+        self.processes[process].runs.learn(address, accesses, descriptor.stores, descriptor.after);
+        true
+    }
+
+    /// The site of a record: its code address is a return address, so the call is what lies before it.
+    fn site(&mut self, process: usize, pc: u64) -> SiteId {
+        if pc == 0 {
+            return SiteId::UNKNOWN;
+        }
+        let process = &mut self.processes[process];
+        if let Some(site) = process.sites.get(pc) {
+            return SiteId(site);
+        }
+        let place = self.code.place(process.pid, pc);
+        let site = self.vocabulary.site(place.at(place.address().wrapping_sub(1)), &mut self.code);
+        process.sites.insert(pc, site.0);
+        site
+    }
+
+    /// The events that a record which is not a run stands for; empty for a stray value, None if it makes no sense.
+    ///
+    /// `carry` are the instructions since the thread's last event.
+    pub fn expand(&mut self, process: usize, words: &[AtomicU64], carry: u32) -> Option<Expansion> {
+        let (header, payload) = words.split_first()?;
+        let header = Header::new(header.load(Ordering::Relaxed));
+        let word = |at: usize| payload.get(at).map_or(0, |word| word.load(Ordering::Relaxed));
+        if header.kind == kind::VALUE {
+            return Some(Expansion::default());
+        }
+        let site = self.site(process, header.pc);
+        let argument = header.argument;
+        let op = match header.kind {
+            kind::ACCESS => return Expansion::access(argument, word(0), word(1), site, carry),
+            kind::FLUSH => return Expansion::flush(argument, word(0), word(1), site, carry),
+            kind::ATOMIC => {
+                return Expansion::atomic(argument, [word(0), word(1), word(2), word(3)], site, carry);
+            }
+            kind::FENCE => Op::Fence(match argument {
+                0 => FenceKind::Store,
+                1 => FenceKind::Full,
+                2 => FenceKind::Locked,
+                _ => return None,
+            }),
+            kind::LOCK => Op::Lock { lock: word(0), shared: argument == 1, seq: word(1) },
+            kind::UNLOCK => Op::Unlock { lock: word(0), seq: word(1) },
+            kind::SPAWN => Op::Spawn { child: self.thread(word(0) as u32), seq: word(1) },
+            kind::THREAD_START => Op::ThreadStart { seq: word(0) },
+            kind::THREAD_END => Op::ThreadEnd { seq: word(0) },
+            kind::JOIN => Op::Join { thread: self.thread(word(0) as u32), seq: word(1) },
+            kind::ALLOC => Op::Alloc { addr: word(0), len: word(1) },
+            kind::FREE => Op::Free { addr: word(0) },
+            kind::MAP => {
+                let name = self.name(payload.get(3..)?, word(2));
+                Op::Map { addr: word(0), len: word(1), name }
+            }
+            kind::UNMAP => Op::Unmap { addr: word(0), len: word(1) },
+            kind::REGION_BEGIN => Op::RegionBegin { region: word(0) },
+            kind::REGION_END => Op::RegionEnd { region: word(0) },
+            kind::PHASE => Op::Phase { name: self.name(payload.get(1..)?, word(0)) },
+            _ => return None,
+        };
+        Some(Expansion::one(op, site, carry + RECORD_INSTRUCTIONS))
+    }
+
+    fn name(&mut self, words: &[AtomicU64], count: u64) -> event::NameId {
+        let name: Vec<u8> = bytes(words, count as usize).collect();
+        self.vocabulary.name(String::from_utf8_lossy(&name).into_owned())
+    }
+}

@@ -1,0 +1,28 @@
+//! From the chunks of many threads to one stream of events.
+//!
+//! ```text
+//!   session (shared memory)      stream, one per thread          merger                    sink
+//!   chunks: FILLING, FULL  -->   words to events          -->    global order       -->    event::Sink
+//!                                  |      |                      of synchronisation
+//!                                runs   records
+//!                                  |      |
+//!                                 code: addresses to sites
+//! ```
+
+mod address_map;
+mod code;
+mod decoder;
+mod interrupts;
+mod merge;
+mod outcome;
+mod processes;
+mod programs;
+mod record;
+mod records;
+mod runs;
+mod stream;
+#[cfg(test)]
+mod testing;
+
+pub use outcome::{Counted, Options, Outcome, Progress, ThreadOutcome, Warning};
+pub use record::{count, record};

@@ -1,0 +1,161 @@
+//! What is asked of a recording and what it comes to.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use event::ThreadId;
+
+/// How to run and observe a program.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// Record the bytes of each store.
+    pub values: bool,
+    /// Record in bursts: so many buffers of every so many of a thread.
+    pub sampling: Option<(u64, u64)>,
+    /// Files that count as persistent besides those on DAX mounts and under `/dev/shm`: paths or globs.
+    pub pmem: Vec<String>,
+    /// Bytes per buffer; a thread hands over its events when it has filled one.
+    pub chunk_bytes: u32,
+    /// Buffers. Each thread that has not ended holds one.
+    pub chunk_count: u32,
+}
+
+impl Options {
+    /// Everything, without stored bytes, in 512 buffers of 64 KiB.
+    #[must_use]
+    pub fn new(command: Vec<OsString>) -> Self {
+        let (chunk_bytes, chunk_count) = (64 << 10, 512);
+        Options { command, values: false, sampling: None, pmem: Vec::new(), chunk_bytes, chunk_count }
+    }
+}
+
+/// How far a recording is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Since the program's start.
+    pub elapsed: Duration,
+    /// Events delivered; in a counting run, events counted by threads that said so.
+    pub events: u64,
+    /// Threads seen.
+    pub threads: usize,
+    /// Observed processes that live.
+    pub processes: usize,
+}
+
+/// What a recording came to.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// How the program ended.
+    pub status: ExitStatus,
+    /// The signal that asked the collector to end.
+    pub interrupted: Option<i32>,
+    /// Whether any process was instrumented.
+    pub attached: bool,
+    /// Events delivered to the sink.
+    pub events: u64,
+    /// In a counting run, what was counted.
+    pub counted: Option<Counted>,
+    /// The threads, in the order of their numbers.
+    pub threads: Vec<ThreadOutcome>,
+    /// The instrumented processes.
+    pub processes: Vec<u32>,
+    /// From the program's start to the end of the last observed process.
+    pub elapsed: Duration,
+    /// What a reader of the events should know.
+    pub warnings: Vec<Warning>,
+}
+
+/// One thread of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadOutcome {
+    /// The thread.
+    pub thread: ThreadId,
+    /// Its process.
+    pub pid: u32,
+    /// Its events.
+    pub events: u64,
+}
+
+/// Events of a counting run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Loads.
+    pub loads: u64,
+    /// Stores.
+    pub stores: u64,
+    /// All others.
+    pub others: u64,
+}
+
+/// Something that is not as it should be, though the recording is usable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Warning {
+    /// No process loaded the runtime.
+    NotInstrumented {
+        /// The program as given.
+        program: String,
+    },
+    /// There was memory for fewer buffers than asked for.
+    FewerBuffers {
+        /// Asked for.
+        wanted: u32,
+        /// Had.
+        got: u32,
+    },
+    /// Positions of the order of synchronisation that nobody reported, as when a thread is killed on the way.
+    Gaps {
+        /// Their number.
+        positions: u64,
+    },
+    /// Stores whose bytes are not known were left out of a recording with values.
+    StoresWithoutValue {
+        /// Their number.
+        stores: u64,
+    },
+    /// A part of a buffer made no sense, for example because its program's file is gone.
+    Undecoded {
+        /// Words that were lost.
+        words: u64,
+        /// The first of them.
+        header: u64,
+    },
+    /// Processes still ran when the recording was ended.
+    StillRunning {
+        /// Their number.
+        processes: usize,
+    },
+    /// The table of loaded code was full; some sites have no names.
+    TooManyModules,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warning::NotInstrumented { program } => write!(
+                f,
+                "nothing was recorded: neither {program} nor any program that it ran was built with strandline cc; {}",
+                crate::symbols::HOW_TO_BUILD
+            ),
+            Warning::FewerBuffers { wanted, got } => {
+                write!(f, "there was memory for {got} of {wanted} buffers; the program may have waited for them")
+            }
+            Warning::Gaps { positions } => {
+                write!(f, "{positions} synchronisations of threads that were killed are missing")
+            }
+            Warning::StoresWithoutValue { stores } => {
+                write!(f, "{stores} stores were left out because their thread ended before it told the bytes")
+            }
+            Warning::Undecoded { words, header } => {
+                write!(f, "{words} words of the buffers could not be decoded; the first is {header:#x}")
+            }
+            Warning::StillRunning { processes } => {
+                write!(f, "{processes} observed processes still ran when the recording ended")
+            }
+            Warning::TooManyModules => write!(f, "the program loaded too much code; some of it has no names"),
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Running a program and draining its session.
+
+use std::process::{Child, Command, ExitStatus};
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use event::{Capabilities, Discard, InstructionCounts, Sampling, Sink, Source};
+
+use super::decoder::Decoder;
+use super::interrupts::Interrupts;
+use super::merge::Merger;
+use super::outcome::{Counted, Options, Outcome, Progress, ThreadOutcome, Warning};
+use super::processes::Processes;
+use super::programs::Programs;
+use crate::CaptureError;
+use crate::session::{SessionFile, Settings};
+use crate::wire::{CHUNK_FILLING, FLAG_VALUES, MODE_COUNT, MODE_RECORD, MODULES, SESSION_ENV};
+
+/// How long the collector sleeps when there is nothing to do; also the delay after which it sees a process end.
+const IDLE: Duration = Duration::from_millis(5);
+/// The same while threads wait for another's turn.
+const STALLED: Duration = Duration::from_millis(1);
+/// How long a position of the global order may be missing while there is no other progress. A thread that was
+/// merely not scheduled comes up with it sooner.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a program that is to be stopped has between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(5);
+/// Between two calls of the progress callback.
+const REPORT: Duration = Duration::from_millis(100);
+
+/// Runs a program and delivers its events.
+///
+/// Returns when the program and all instrumented processes that it started have ended. SIGINT, SIGTERM and SIGHUP
+/// are passed on to the program (not if they came from the terminal, which sends them to the program itself); when it
+/// ends, so does the recording. A second signal kills the program. If the sink fails, the program is stopped:
+/// SIGTERM, five seconds later SIGKILL.
+///
+/// # Errors
+/// When the session can't be made, the program can't be run, or the sink fails.
+pub fn record(
+    options: &Options,
+    sink: &mut dyn Sink,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Outcome, CaptureError> {
+    sink.begin(&source(options))?;
+    let outcome = Recording::start(options, MODE_RECORD)?.run(options, sink, progress)?;
+    sink.finish()?;
+    Ok(outcome)
+}
+
+/// Runs a program and counts its events, as cheaply as can be.
+///
+/// # Errors
+/// As [`record`].
+pub fn count(options: &Options, progress: &mut dyn FnMut(&Progress)) -> Result<Outcome, CaptureError> {
+    Recording::start(options, MODE_COUNT)?.run(options, &mut Discard, progress)
+}
+
+fn source(options: &Options) -> Source {
+    let unseen = if options.values { Capabilities::empty() } else { Capabilities::VALUES };
+    let words = u64::from(options.chunk_bytes / 8);
+    Source {
+        producer: format!("strandline cc {}", env!("CARGO_PKG_VERSION")),
+        command: options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        capabilities: Capabilities::all() - unseen,
+        instructions: InstructionCounts::Estimated,
+        // Bursts are whole buffers, which hold about as many events as words.
+        sampling: options.sampling.map(|(recorded, period)| Sampling {
+            recorded: recorded.saturating_mul(words),
+            period: period.saturating_mul(words),
+        }),
+    }
+}
+
+/// A program being observed.
+struct Recording {
+    session: Rc<SessionFile>,
+    merger: Merger<Programs>,
+    child: Child,
+    program: String,
+    status: Option<ExitStatus>,
+    processes: Processes,
+    interrupts: Interrupts,
+    interrupted: Option<i32>,
+    started: Instant,
+    /// When something was last delivered.
+    moved: Instant,
+    reported: Instant,
+}
+
+impl Recording {
+    fn start(options: &Options, mode: u32) -> Result<Self, CaptureError> {
+        let (name, arguments) = options.command.split_first().ok_or(CaptureError::NoCommand)?;
+        let program = name.to_string_lossy().into_owned();
+        let session = Rc::new(SessionFile::create(&Settings {
+            mode,
+            flags: if options.values { FLAG_VALUES } else { 0 },
+            chunk_bytes: options.chunk_bytes,
+            chunk_count: options.chunk_count,
+            sampling: options.sampling.unwrap_or((0, 0)),
+            pmem: options.pmem.clone(),
+        })?);
+        let spawn = |source| CaptureError::Spawn { program: program.clone(), source };
+        let interrupts = Interrupts::note().map_err(spawn)?;
+        let child = Command::new(name).args(arguments).env(SESSION_ENV, session.path()).spawn().map_err(spawn)?;
+        let decoder = Decoder::new(Programs::new(Rc::clone(&session)), options.values);
+        let now = Instant::now();
+        Ok(Recording {
+            merger: Merger::new(decoder, session.chunks()),
+            session,
+            child,
+            program,
+            status: None,
+            processes: Processes::default(),
+            interrupts,
+            interrupted: None,
+            started: now,
+            moved: now,
+            reported: now,
+        })
+    }
+
+    fn run(
+        mut self,
+        options: &Options,
+        sink: &mut dyn Sink,
+        progress: &mut dyn FnMut(&Progress),
+    ) -> Result<Outcome, CaptureError> {
+        let drained = self.drain(sink, progress);
+        self.session.switch_off();
+        match drained.and_then(|status| self.finish(sink).map(|()| status)) {
+            Ok(status) => Ok(self.outcome(options, status)),
+            Err(error) => {
+                self.stop();
+                Err(error)
+            }
+        }
+    }
+
+    /// Delivers events until the program has ended and nothing is left to wait for.
+    fn drain(
+        &mut self,
+        sink: &mut dyn Sink,
+        progress: &mut dyn FnMut(&Progress),
+    ) -> Result<ExitStatus, CaptureError> {
+        let mut quiet_rounds = 0;
+        loop {
+            let seen = self.session.head().full.load(Ordering::SeqCst);
+            self.merger.gather(&self.session);
+            let delivered = self.merger.deliver(&self.session, sink)?;
+            self.report(progress);
+            self.heed_interrupts();
+            if delivered || (self.merger.stalled() && self.merger.look_ahead(&self.session)) {
+                self.moved = Instant::now();
+                quiet_rounds = 0;
+                continue;
+            }
+            self.bury()?;
+            if let Some(status) = self.status
+                && (self.processes.alive() == 0 || self.interrupted.is_some())
+            {
+                // A process that was forked just before its parent died may be about to show up.
+                quiet_rounds += 1;
+                if quiet_rounds > 2 {
+                    return Ok(status);
+                }
+            }
+            self.unblock()?;
+            self.session.wait(seen, if self.merger.stalled() { STALLED } else { IDLE });
+        }
+    }
+
+    /// Sees who died, and takes in what they left behind.
+    fn bury(&mut self) -> Result<(), CaptureError> {
+        if self.status.is_none() {
+            let wait = |source| CaptureError::Wait { program: self.program.clone(), source };
+            self.status = self.child.try_wait().map_err(wait)?;
+        }
+        self.processes.refresh(&self.session);
+        for pid in self.processes.newly_dead() {
+            self.merger.salvage(&self.session, pid);
+        }
+        Ok(())
+    }
+
+    /// Nothing could be delivered: sees to it that nobody waits for what never comes.
+    fn unblock(&mut self) -> Result<(), CaptureError> {
+        let head = self.session.head();
+        let quiet = self.moved.elapsed();
+        let starving = head.writers_wait.load(Ordering::SeqCst) > 0;
+        if starving && quiet > STALLED && self.merger.relieve(&self.session) {
+            return Ok(());
+        }
+        let nobody_left = self.status.is_some() && self.processes.alive() == 0;
+        if self.merger.stalled() && (quiet > PATIENCE || nobody_left) {
+            self.merger.skip(&self.session);
+            return Ok(());
+        }
+        let chunks = self.session.chunks();
+        let all_filling =
+            || (0..chunks).all(|at| self.session.chunk(at).state.load(Ordering::Acquire) == CHUNK_FILLING);
+        if starving && quiet > PATIENCE && all_filling() {
+            return Err(CaptureError::TooManyThreads { threads: chunks });
+        }
+        Ok(())
+    }
+
+    fn heed_interrupts(&mut self) {
+        let Some(interrupt) = self.interrupts.next() else { return };
+        let again = self.interrupted.replace(interrupt.signal).is_some();
+        if self.status.is_none() && (again || !interrupt.from_terminal) {
+            self.signal(if again { libc::SIGKILL } else { interrupt.signal });
+        }
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: `kill` touches no memory. The child has not been waited for, so the number is still its own.
+        unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
+    }
+
+    fn report(&mut self, progress: &mut dyn FnMut(&Progress)) {
+        if self.reported.elapsed() < REPORT {
+            return;
+        }
+        self.reported = Instant::now();
+        let counted = self.counted();
+        progress(&Progress {
+            elapsed: self.started.elapsed(),
+            events: self.events() + counted.loads + counted.stores + counted.others,
+            threads: self.merger.streams.len(),
+            processes: self.processes.alive(),
+        });
+    }
+
+    /// Takes in what is left and delivers it.
+    fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), CaptureError> {
+        // Of processes that still run, only what is complete.
+        while self.merger.look_ahead(&self.session) {
+            while self.merger.deliver(&self.session, sink)? {}
+        }
+        Ok(self.merger.finish(&self.session, sink)?)
+    }
+
+    /// Makes the program end after an error.
+    fn stop(&mut self) {
+        if self.status.is_some() {
+            return;
+        }
+        self.signal(libc::SIGTERM);
+        let deadline = Instant::now() + GRACE;
+        while Instant::now() < deadline {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(IDLE);
+        }
+        // It had its time; what is left to go wrong here is that it just ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    fn events(&self) -> u64 {
+        self.merger.streams.iter().map(|stream| stream.events).sum()
+    }
+
+    fn counted(&self) -> Counted {
+        let head = self.session.head();
+        Counted {
+            loads: head.counted_loads.load(Ordering::Relaxed),
+            stores: head.counted_stores.load(Ordering::Relaxed),
+            others: head.counted_others.load(Ordering::Relaxed),
+        }
+    }
+
+    fn outcome(&self, options: &Options, status: ExitStatus) -> Outcome {
+        let decoder = &self.merger.decoder;
+        let mut threads: Vec<ThreadOutcome> = self
+            .merger
+            .streams
+            .iter()
+            .map(|stream| ThreadOutcome {
+                thread: stream.thread,
+                pid: decoder.processes[stream.process].pid,
+                events: stream.events,
+            })
+            .collect();
+        threads.sort_unstable_by_key(|thread| thread.thread);
+        let counting = self.merger.streams.is_empty() && self.counted() != Counted::default();
+        Outcome {
+            status,
+            interrupted: self.interrupted,
+            attached: self.session.head().next_module.load(Ordering::Relaxed) > 0,
+            events: self.events(),
+            counted: counting.then(|| self.counted()),
+            threads,
+            processes: self.processes.all(),
+            elapsed: self.started.elapsed(),
+            warnings: self.warnings(options),
+        }
+    }
+
+    fn warnings(&self, options: &Options) -> Vec<Warning> {
+        let decoder = &self.merger.decoder;
+        let modules = self.session.head().next_module.load(Ordering::Relaxed) as usize;
+        let got = self.session.chunks() as u32;
+        let undecoded = decoder.undecoded.1.map(|header| Warning::Undecoded { words: decoder.undecoded.0, header });
+        let warnings = [
+            (modules == 0).then(|| Warning::NotInstrumented { program: self.program.clone() }),
+            (got < options.chunk_count).then_some(Warning::FewerBuffers { wanted: options.chunk_count, got }),
+            (self.merger.skipped > 0).then_some(Warning::Gaps { positions: self.merger.skipped }),
+            (decoder.stores_without_value > 0)
+                .then_some(Warning::StoresWithoutValue { stores: decoder.stores_without_value }),
+            undecoded,
+            (self.processes.alive() > 0).then(|| Warning::StillRunning { processes: self.processes.alive() }),
+            (modules > MODULES).then_some(Warning::TooManyModules),
+        ];
+        warnings.into_iter().flatten().collect()
+    }
+}

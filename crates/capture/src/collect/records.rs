@@ -1,0 +1,233 @@
+//! Records that are not runs: one call of a hook each, expanded to the events they stand for.
+//!
+//! Instructions: such a record counts as [`RECORD_INSTRUCTIONS`] of its own plus one per 32 bytes that it
+//! touches, which is what the library's vectorised loops need; it stands for a call whose code is not observed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use event::{Event, FenceKind, FlushKind, Op, Order, SiteId};
+
+use crate::wire::{access, flush, kind};
+
+/// Instructions that a record counts as, besides those for the bytes it touches.
+pub const RECORD_INSTRUCTIONS: u32 = 1;
+/// Bytes that one instruction of a library call is taken to touch.
+const BYTES_PER_INSTRUCTION: u64 = 32;
+/// Bytes of a cache line, the unit of flushes.
+const LINE: u64 = 64;
+
+/// The header of a record that is not a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// One of [`kind`].
+    pub kind: u8,
+    /// The kind's argument.
+    pub argument: u8,
+    /// Code address: a return address; 0 if unknown.
+    pub pc: u64,
+}
+
+impl Header {
+    /// Takes a header word apart.
+    #[must_use]
+    pub fn new(word: u64) -> Self {
+        Header { kind: (word >> 56) as u8, argument: (word >> 48) as u8, pc: word & 0xffff_ffff_ffff }
+    }
+}
+
+/// Words of the record at `words[at]` with its header. `None` if there is no such kind, or the
+/// record would not fit: then nothing that follows can be read.
+#[must_use]
+pub fn length(words: &[AtomicU64], at: usize) -> Option<usize> {
+    let word = |offset: usize| words.get(at + offset).map(|word| word.load(Ordering::Relaxed));
+    let payload = match Header::new(word(0)?).kind {
+        kind::FENCE => 0,
+        kind::THREAD_START | kind::THREAD_END | kind::FREE | kind::REGION_BEGIN | kind::REGION_END => 1,
+        kind::ACCESS | kind::FLUSH | kind::LOCK | kind::UNLOCK | kind::SPAWN => 2,
+        kind::JOIN | kind::ALLOC | kind::UNMAP => 2,
+        kind::ATOMIC => 4,
+        kind::MAP => 3 + bytes_to_words(word(3)?)?,
+        kind::VALUE | kind::PHASE => 1 + bytes_to_words(word(1)?)?,
+        _ => return None,
+    };
+    (at + payload < words.len()).then_some(1 + payload)
+}
+
+fn bytes_to_words(bytes: u64) -> Option<usize> {
+    usize::try_from(bytes).ok().filter(|&bytes| bytes < 1 << 20).map(|bytes| bytes.div_ceil(8))
+}
+
+/// The first `count` bytes of consecutive words.
+pub fn bytes(words: &[AtomicU64], count: usize) -> impl Iterator<Item = u8> {
+    words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).take(count)
+}
+
+/// Events that a record stands for and that are still to be delivered.
+#[derive(Clone, Debug, Default)]
+pub struct Expansion {
+    events: [Option<Op>; 5],
+    next: usize,
+    range: Option<Range>,
+    site: Option<SiteId>,
+    /// For the first event.
+    instructions: u32,
+}
+
+/// One operation repeated over a range, in steps.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    addr: u64,
+    /// Bytes left.
+    left: u64,
+    what: Stretch,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stretch {
+    Load,
+    Store,
+    StoreNt,
+    Flush(FlushKind),
+    Demote,
+}
+
+impl Expansion {
+    /// The event that is delivered next.
+    #[must_use]
+    pub fn peek(&self) -> Option<Event> {
+        let op = match self.events.get(self.next).copied().flatten() {
+            Some(op) => op,
+            None => self.range?.first(),
+        };
+        Some(Event { op, site: self.site.unwrap_or(SiteId::UNKNOWN), instructions: self.instructions })
+    }
+
+    /// Goes on to the event after it.
+    pub fn advance(&mut self) {
+        self.instructions = 0;
+        if self.events.get(self.next).copied().flatten().is_some() {
+            self.next += 1;
+        } else {
+            self.range = self.range.and_then(Range::rest);
+        }
+    }
+
+    /// One event.
+    #[must_use]
+    pub fn one(op: Op, site: SiteId, instructions: u32) -> Self {
+        Self::of([Some(op), None, None, None, None], site, instructions)
+    }
+
+    fn of(events: [Option<Op>; 5], site: SiteId, instructions: u32) -> Self {
+        Expansion { events, next: 0, range: None, site: Some(site), instructions }
+    }
+
+    /// An access of any length, as [`kind::ACCESS`] tells it. None if the argument means nothing.
+    #[must_use]
+    pub fn access(argument: u8, addr: u64, len: u64, site: SiteId, carry: u32) -> Option<Self> {
+        let what = match argument {
+            access::LOAD => Stretch::Load,
+            access::STORE => Stretch::Store,
+            access::STORE_NT => Stretch::StoreNt,
+            _ => return None,
+        };
+        Some(Self::stretch(what, addr, len, site, carry))
+    }
+
+    /// A flush of every line that the range touches, as [`kind::FLUSH`] tells it.
+    #[must_use]
+    pub fn flush(argument: u8, addr: u64, len: u64, site: SiteId, carry: u32) -> Option<Self> {
+        let what = match argument {
+            flush::CLWB => Stretch::Flush(FlushKind::Clwb),
+            flush::CLFLUSHOPT => Stretch::Flush(FlushKind::Clflushopt),
+            flush::CLFLUSH => Stretch::Flush(FlushKind::Clflush),
+            flush::CLDEMOTE => Stretch::Demote,
+            _ => return None,
+        };
+        let first = addr & !(LINE - 1);
+        let end = addr.saturating_add(len);
+        let lines = if len == 0 { 0 } else { (end - first).div_ceil(LINE) };
+        let mut expansion = Self::stretch(what, first, lines.saturating_mul(LINE), site, carry);
+        expansion.instructions = carry + RECORD_INSTRUCTIONS;
+        Some(expansion)
+    }
+
+    fn stretch(what: Stretch, addr: u64, len: u64, site: SiteId, carry: u32) -> Self {
+        let touching = u32::try_from(len / BYTES_PER_INSTRUCTION).unwrap_or(u32::MAX);
+        let instructions = carry.saturating_add(RECORD_INSTRUCTIONS).saturating_add(touching);
+        let range = (len > 0).then_some(Range { addr, left: len, what });
+        Expansion { range, site: Some(site), instructions, ..Expansion::default() }
+    }
+
+    /// An atomic access, as [`kind::ATOMIC`] tells it and [`Op`] documents it. A sequentially consistent store is
+    /// an `xchg` on x86-64, hence followed by its implied fence.
+    #[must_use]
+    pub fn atomic(argument: u8, payload: [u64; 4], site: SiteId, carry: u32) -> Option<Self> {
+        let [addr, len, released, acquired] = payload;
+        let len = u32::try_from(len).ok()?;
+        let order = match argument >> 4 {
+            0..=2 => Order::Acquire,
+            3 => Order::Release,
+            4 => Order::AcqRel,
+            5 => Order::SeqCst,
+            _ => return None,
+        };
+        let release = (released != 0).then_some(Op::Release { var: addr, order, seq: released });
+        let acquire = (acquired != 0).then_some(Op::Acquire { var: addr, order, seq: acquired });
+        let (load, store) = (Op::Load { addr, len }, Op::Store { addr, len });
+        let locked = Op::Fence(FenceKind::Locked);
+        let ops = match argument & 0xf {
+            0 => [Some(load), acquire, None, None, None],
+            1 => [release, Some(store), (order == Order::SeqCst).then_some(locked), None, None],
+            2 => [Some(load), release, Some(store), acquire, Some(locked)],
+            _ => return None,
+        };
+        let mut dense = [None; 5];
+        dense.iter_mut().zip(ops.into_iter().flatten()).for_each(|(to, op)| *to = Some(op));
+        Some(Self::of(dense, site, carry + RECORD_INSTRUCTIONS))
+    }
+}
+
+impl Range {
+    /// Bytes that one event can tell.
+    fn step(self) -> u64 {
+        match self.what {
+            Stretch::Flush(_) | Stretch::Demote => LINE,
+            // The largest multiple of a line that an event's length can hold.
+            _ => self.left.min(u64::from(u32::MAX) & !(LINE - 1)),
+        }
+    }
+
+    fn first(self) -> Op {
+        let (addr, len) = (self.addr, self.step() as u32);
+        match self.what {
+            Stretch::Load => Op::Load { addr, len },
+            Stretch::Store => Op::Store { addr, len },
+            Stretch::StoreNt => Op::StoreNt { addr, len },
+            Stretch::Flush(kind) => Op::Flush { addr, kind },
+            Stretch::Demote => Op::Demote { addr },
+        }
+    }
+
+    fn rest(self) -> Option<Range> {
+        let step = self.step();
+        let left = self.left.saturating_sub(step);
+        (left > 0).then_some(Range { addr: self.addr.wrapping_add(step), left, what: self.what })
+    }
+}
+
+/// The operation at another position of the global order.
+#[must_use]
+pub fn at_position(op: Op, seq: u64) -> Op {
+    match op {
+        Op::Acquire { var, order, .. } => Op::Acquire { var, order, seq },
+        Op::Release { var, order, .. } => Op::Release { var, order, seq },
+        Op::Lock { lock, shared, .. } => Op::Lock { lock, shared, seq },
+        Op::Unlock { lock, .. } => Op::Unlock { lock, seq },
+        Op::Spawn { child, .. } => Op::Spawn { child, seq },
+        Op::ThreadStart { .. } => Op::ThreadStart { seq },
+        Op::ThreadEnd { .. } => Op::ThreadEnd { seq },
+        Op::Join { thread, .. } => Op::Join { thread, seq },
+        other => other,
+    }
+}

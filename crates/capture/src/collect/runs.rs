@@ -1,0 +1,202 @@
+//! Runs: straight pieces of code whose accesses are recorded as one descriptor address and one word each.
+//!
+//! Nearly all of a recording is runs, so this is the collector's hot loop. A descriptor is decoded once per
+//! process into templates of its events; afterwards a run is found by guessing that the
+//! run that followed its predecessor last time follows again, and by a hash table where the guess fails.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use event::{Event, Op, SiteId};
+
+use super::address_map::AddressMap;
+use crate::wire::{RUN_MAGIC, RUN_MAX, RUN_STORE};
+
+/// Bytes of a descriptor before its accesses.
+pub const DESCRIPTOR_HEAD: usize = 8;
+/// Bytes of the longest descriptor.
+pub const DESCRIPTOR_MAX: usize = DESCRIPTOR_HEAD + 8 * RUN_MAX;
+/// Events of a batch at most, unless a single record expands to more.
+pub const BATCH: usize = 4096;
+
+/// One access of a decoded run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Bytes.
+    pub len: u32,
+    /// Where in the program.
+    pub site: SiteId,
+    /// Instructions since the access before it, it included; for the first one since the block's start.
+    pub instructions: u32,
+}
+
+/// A descriptor as its bytes say, before its code addresses get sites.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    /// Code address, bytes and instructions of each access.
+    pub accesses: Vec<(u64, u32, u32)>,
+    /// Whether the last access is a store.
+    pub stores: bool,
+    /// Instructions from the last access to the end of the basic block.
+    pub after: u32,
+}
+
+impl Descriptor {
+    /// Reads the descriptor that lies at `address`, if `bytes` is one.
+    #[must_use]
+    pub fn parse(address: u64, bytes: &[u8]) -> Option<Self> {
+        let head = bytes.get(..DESCRIPTOR_HEAD)?;
+        let count = usize::from(head[4]);
+        if u32::from_le_bytes([head[0], head[1], head[2], head[3]]) != RUN_MAGIC || !(1..=RUN_MAX).contains(&count) {
+            return None;
+        }
+        let before = u32::from(u16::from_le_bytes([head[6], head[7]]));
+        let mut accesses = Vec::with_capacity(count);
+        let mut stores = false;
+        for (at, entry) in bytes.get(DESCRIPTOR_HEAD..DESCRIPTOR_HEAD + 8 * count)?.chunks_exact(8).enumerate() {
+            let offset = i32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
+            let field = address + (DESCRIPTOR_HEAD + 8 * at) as u64;
+            let log2_size = entry[4] & !RUN_STORE;
+            if log2_size > 4 || stores {
+                return None;
+            }
+            stores = entry[4] & RUN_STORE != 0;
+            let instructions = if at == 0 { before } else { u32::from(entry[5]) };
+            accesses.push((field.wrapping_add_signed(offset.into()), 1 << log2_size, instructions));
+        }
+        Some(Descriptor { accesses, stores, after: head[5].into() })
+    }
+}
+
+struct Run {
+    first: u32,
+    count: u32,
+    stores: bool,
+    after: u32,
+    /// Address and index of the run that came after this one the last time.
+    next: (u64, u32),
+}
+
+/// The known runs of one process.
+#[derive(Default)]
+pub struct Runs {
+    runs: Vec<Run>,
+    accesses: Vec<Access>,
+    by_address: AddressMap,
+    last: u32,
+}
+
+/// Why [`Runs::decode`] came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// No record begins here (yet).
+    End,
+    /// A record that is not a run.
+    Record,
+    /// A run that is not known: [`Runs::learn`] it.
+    Unknown(u64),
+    /// A run that is longer than the words left.
+    Cut,
+    /// The batch is full.
+    Full,
+    /// The last event is a store whose bytes are told in the record after it.
+    Stored,
+}
+
+impl Runs {
+    /// Enters the run whose descriptor lies at `address`.
+    pub fn learn(&mut self, address: u64, accesses: impl IntoIterator<Item = Access>, stores: bool, after: u32) {
+        let first = self.accesses.len();
+        self.accesses.extend(accesses);
+        let count = (self.accesses.len() - first) as u32;
+        assert!((1..=RUN_MAX as u32).contains(&count));
+        self.by_address.insert(address, self.runs.len() as u32);
+        self.runs.push(Run { first: first as u32, count, stores, after, next: (0, 0) });
+    }
+
+    /// Number of words of the run at `address` with its header, if it is known.
+    #[must_use]
+    pub fn words(&self, address: u64) -> Option<usize> {
+        self.by_address.get(address).map(|run| 1 + self.runs[run as usize].count as usize)
+    }
+
+    /// Decodes runs from `words[*at..]` into `out` until something else comes up.
+    ///
+    /// `carry` are instructions executed since the thread's last event. With `VALUES` it stops after each store.
+    pub fn decode<const VALUES: bool>(
+        &mut self,
+        words: &[AtomicU64],
+        at: &mut usize,
+        out: &mut Vec<Event>,
+        carry: &mut u32,
+    ) -> Stop {
+        out.reserve((BATCH + RUN_MAX).saturating_sub(out.len()));
+        while let Some(header) = words.get(*at) {
+            let header = header.load(Ordering::Relaxed);
+            if header == 0 {
+                return Stop::End;
+            }
+            if header >> 48 != 0 {
+                return Stop::Record;
+            }
+            if out.len() >= BATCH {
+                return Stop::Full;
+            }
+            let Some(index) = self.follow(header) else { return Stop::Unknown(header) };
+            let run = &self.runs[index as usize];
+            let Some(addresses) = words.get(*at + 1..*at + 1 + run.count as usize) else { return Stop::Cut };
+            let accesses = &self.accesses[run.first as usize..][..addresses.len()];
+            let stored = expand(addresses, accesses, run.stores, out, carry);
+            *carry += run.after;
+            *at += 1 + addresses.len();
+            if VALUES && stored {
+                return Stop::Stored;
+            }
+        }
+        Stop::End
+    }
+
+    /// The run at `address`, guessed from the one before.
+    #[inline]
+    fn follow(&mut self, address: u64) -> Option<u32> {
+        if let Some(last) = self.runs.get(self.last as usize) {
+            if last.next.0 == address {
+                self.last = last.next.1;
+                return Some(self.last);
+            }
+        }
+        let found = self.by_address.get(address)?;
+        self.runs[self.last as usize].next = (address, found);
+        self.last = found;
+        Some(found)
+    }
+}
+
+/// One run's events; whether the last of them is the run's store. An address of zero was not executed.
+#[inline]
+fn expand(
+    addresses: &[AtomicU64],
+    accesses: &[Access],
+    stores: bool,
+    out: &mut Vec<Event>,
+    carry: &mut u32,
+) -> bool {
+    let (Some((last_address, addresses)), Some((last, accesses))) = (addresses.split_last(), accesses.split_last())
+    else {
+        return false;
+    };
+    for (address, access) in addresses.iter().zip(accesses) {
+        let addr = address.load(Ordering::Relaxed);
+        if addr != 0 {
+            let instructions = std::mem::take(carry) + access.instructions;
+            out.push(Event { op: Op::Load { addr, len: access.len }, site: access.site, instructions });
+        }
+    }
+    let addr = last_address.load(Ordering::Relaxed);
+    if addr == 0 {
+        return false;
+    }
+    let len = last.len;
+    let op = if stores { Op::Store { addr, len } } else { Op::Load { addr, len } };
+    out.push(Event { op, site: last.site, instructions: std::mem::take(carry) + last.instructions });
+    stores
+}

@@ -1,0 +1,374 @@
+//! The collector's side of the shared memory that [`crate::wire`] lays out.
+//!
+//! A [`SessionFile`] is created under `/dev/shm`, because programs that the observed program executes
+//! find it by its path; dropping it removes the file again, and a later session removes those
+//! whose collector was killed. Its memory is reserved when it is created: a full `/dev/shm` is an error
+//! then (after smaller sessions were tried), not a bus error in the observed program later.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use memmap2::{MmapOptions, MmapRaw};
+use rustix::thread::futex;
+
+use crate::wire::{
+    AREA_ALIGN, CHUNK_FREE, Chunk, MODE_OFF, MODULES, Module, SESSION_MAGIC, SESSION_VERSION, Session,
+};
+use crate::CaptureError;
+
+/// Fewest chunks that a session is worth having with.
+const CHUNKS_MIN: u32 = 16;
+/// What the files are called, before the collector's process number.
+const PREFIX: &str = "strandline-session-";
+
+/// What a session is made for.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `MODE_*` of [`crate::wire`].
+    pub mode: u32,
+    /// `FLAG_*` of [`crate::wire`].
+    pub flags: u32,
+    /// Bytes per chunk; rounded up to whole pages.
+    pub chunk_bytes: u32,
+    /// Chunks wanted.
+    pub chunk_count: u32,
+    /// Chunks recorded and chunks per period; both 0: all.
+    pub sampling: (u64, u64),
+    /// Patterns of persistent files, as the user gave them.
+    pub pmem: Vec<String>,
+}
+
+/// A session in memory, and its file.
+pub struct SessionFile {
+    map: MmapRaw,
+    path: PathBuf,
+    chunk_count: usize,
+    chunk_words: usize,
+    areas_at: usize,
+}
+
+impl std::fmt::Debug for SessionFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionFile").field("path", &self.path).field("chunks", &self.chunk_count).finish()
+    }
+}
+
+impl SessionFile {
+    /// Makes the file and writes its head. The session may have fewer chunks than were asked for, down to 16, if
+    /// memory for more can't be had.
+    ///
+    /// # Errors
+    /// [`CaptureError::Session`] if the file can't be made or mapped, [`CaptureError::NoRoom`] if there is no
+    /// memory for it, [`CaptureError::Patterns`] if `pmem` is too long.
+    pub fn create(settings: &Settings) -> Result<Self, CaptureError> {
+        let patterns = joined_patterns(&settings.pmem)?;
+        let directory = directory();
+        remove_orphans(&directory);
+        let path = directory.join(unique_name());
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
+        let context = |source| CaptureError::Session { path: path.clone(), source };
+        let file = file.map_err(context)?;
+        let chunk_bytes = settings.chunk_bytes.max(1).next_multiple_of(AREA_ALIGN as u32);
+        let sized = reserve(&file, chunk_bytes, settings.chunk_count.max(CHUNKS_MIN));
+        let mapped = sized.and_then(|count| Ok((count, MmapOptions::new().map_raw(&file)?)));
+        let (chunk_count, map) = match mapped {
+            Ok(mapped) => mapped,
+            Err(source) => {
+                let _ = fs::remove_file(&path);
+                if source.raw_os_error() == Some(libc::ENOSPC) {
+                    let bytes = areas_at(CHUNKS_MIN) as u64 + u64::from(CHUNKS_MIN) * u64::from(chunk_bytes);
+                    return Err(CaptureError::NoRoom { directory, bytes });
+                }
+                return Err(context(source));
+            }
+        };
+        let session = SessionFile {
+            map,
+            path,
+            chunk_count: chunk_count as usize,
+            chunk_words: chunk_bytes as usize / 8,
+            areas_at: areas_at(chunk_count),
+        };
+        session.write_head(settings, &patterns, chunk_bytes, chunk_count);
+        Ok(session)
+    }
+
+    fn write_head(&self, settings: &Settings, patterns: &[u8], chunk_bytes: u32, chunk_count: u32) {
+        let mut pmem_patterns = [0; 4096];
+        pmem_patterns[..patterns.len()].copy_from_slice(patterns);
+        let head = Session {
+            magic: SESSION_MAGIC,
+            version: SESSION_VERSION,
+            flags: settings.flags,
+            chunk_bytes,
+            chunk_count,
+            collector_pid: std::process::id(),
+            pmem_patterns_len: patterns.len() as u32,
+            start_ns: monotonic_ns(),
+            sample_recorded: settings.sampling.0,
+            sample_period: settings.sampling.1,
+            mode: AtomicU32::new(settings.mode),
+            next_thread: AtomicU32::new(0),
+            full: AtomicU32::new(0),
+            free: AtomicU32::new(0),
+            collector_waits: AtomicU32::new(0),
+            writers_wait: AtomicU32::new(0),
+            next_module: AtomicU32::new(0),
+            reserved: 0,
+            sync_seq: AtomicU64::new(0),
+            counted_loads: AtomicU64::new(0),
+            counted_stores: AtomicU64::new(0),
+            counted_others: AtomicU64::new(0),
+            pmem_patterns,
+        };
+        // SAFETY: the mapping begins with room for a `Session`, is page-aligned, and nobody else knows of it yet.
+        unsafe { self.map.as_mut_ptr().cast::<Session>().write(head) };
+    }
+
+    /// The file, to be named in [`crate::wire::SESSION_ENV`].
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The head.
+    #[must_use]
+    pub fn head(&self) -> &Session {
+        // SAFETY: the mapping begins with a `Session` that `write_head` wrote; only its atomics change afterwards.
+        unsafe { &*self.map.as_ptr().cast::<Session>() }
+    }
+
+    /// Number of chunks.
+    #[must_use]
+    pub fn chunks(&self) -> usize {
+        self.chunk_count
+    }
+
+    /// A chunk's head.
+    ///
+    /// # Panics
+    /// If there is no such chunk.
+    #[must_use]
+    pub fn chunk(&self, at: usize) -> &Chunk {
+        assert!(at < self.chunk_count);
+        let offset = chunks_at() + at * size_of::<Chunk>();
+        // SAFETY: inside the mapping by the assertion; a `Chunk` is all atomics, for which zero bytes are valid.
+        unsafe { &*self.map.as_ptr().add(offset).cast::<Chunk>() }
+    }
+
+    /// A chunk's words.
+    ///
+    /// # Panics
+    /// If there is no such chunk.
+    #[must_use]
+    pub fn area(&self, at: usize) -> &[AtomicU64] {
+        // SAFETY: inside the mapping (`area_start` asserts it), 8-aligned, and atomics may be written by others.
+        unsafe { std::slice::from_raw_parts(self.area_start(at).cast::<AtomicU64>(), self.chunk_words) }
+    }
+
+    fn area_start(&self, at: usize) -> *mut u8 {
+        assert!(at < self.chunk_count);
+        // SAFETY: inside the mapping by the assertion.
+        unsafe { self.map.as_mut_ptr().add(self.areas_at + at * self.chunk_words * 8) }
+    }
+
+    /// Entry `at` of the module table, once it is complete.
+    #[must_use]
+    pub fn module(&self, at: usize) -> Option<&Module> {
+        if at >= MODULES {
+            return None;
+        }
+        let offset = size_of::<Session>() + at * size_of::<Module>();
+        // SAFETY: inside the mapping, aligned, plain integers; `ready` orders the other fields, which
+        // are not looked at before it is set and do not change after.
+        let module = unsafe { &*self.map.as_ptr().add(offset).cast::<Module>() };
+        (module.ready.load(Ordering::Acquire) == 1).then_some(module)
+    }
+
+    /// Clears a chunk that the collector is done with and offers it to the writers.
+    ///
+    /// # Panics
+    /// If the chunk does not exist or is free already.
+    pub fn release(&self, at: usize) {
+        let chunk = self.chunk(at);
+        assert_ne!(chunk.state.load(Ordering::Relaxed), CHUNK_FREE, "released twice");
+        // SAFETY: the chunk is full, or its process is dead: nobody else touches its area.
+        unsafe { self.area_start(at).write_bytes(0, self.chunk_words * 8) };
+        // A writer that takes the chunk is not told apart from its last one before it has set this.
+        chunk.pid.store(0, Ordering::Relaxed);
+        chunk.state.store(CHUNK_FREE, Ordering::Release);
+        let head = self.head();
+        head.free.fetch_add(1, Ordering::SeqCst);
+        if head.writers_wait.load(Ordering::SeqCst) > 0 {
+            wake(&head.free);
+        }
+    }
+
+    /// Sleeps until a chunk becomes full after `seen` was read from [`Session::full`], or for `timeout`.
+    pub fn wait(&self, seen: u32, timeout: Duration) {
+        let head = self.head();
+        head.collector_waits.store(1, Ordering::SeqCst);
+        if head.full.load(Ordering::SeqCst) == seen {
+            let timeout = timeout.try_into().ok();
+            // Every reason to return is a reason to look again, so the result says nothing of use.
+            let _ = futex::wait(&head.full, futex::Flags::empty(), seen, timeout.as_ref());
+        }
+        head.collector_waits.store(0, Ordering::SeqCst);
+    }
+
+    /// Tells all writers to go on without recording.
+    pub fn switch_off(&self) {
+        self.head().mode.store(MODE_OFF, Ordering::SeqCst);
+        self.head().free.fetch_add(1, Ordering::SeqCst);
+        wake(&self.head().free);
+    }
+
+    /// Nanoseconds since the session's start.
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
+        monotonic_ns().saturating_sub(self.head().start_ns)
+    }
+}
+
+impl Drop for SessionFile {
+    fn drop(&mut self) {
+        self.switch_off();
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn wake(word: &AtomicU32) {
+    let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
+}
+
+fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+const fn chunks_at() -> usize {
+    size_of::<Session>() + MODULES * size_of::<Module>()
+}
+
+fn areas_at(chunk_count: u32) -> usize {
+    (chunks_at() + chunk_count as usize * size_of::<Chunk>()).next_multiple_of(AREA_ALIGN)
+}
+
+/// Gives the file its size and its memory; halves the number of chunks until there is enough.
+fn reserve(file: &File, chunk_bytes: u32, wanted: u32) -> io::Result<u32> {
+    let mut count = wanted;
+    loop {
+        let bytes = areas_at(count) as u64 + u64::from(count) * u64::from(chunk_bytes);
+        match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
+            Ok(()) => return Ok(count),
+            Err(rustix::io::Errno::NOSPC) if count / 2 >= CHUNKS_MIN => {
+                file.set_len(0)?;
+                count /= 2;
+            }
+            // The file system can't reserve; the size alone must do.
+            Err(rustix::io::Errno::OPNOTSUPP) => return file.set_len(bytes).map(|()| count),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn joined_patterns(patterns: &[String]) -> Result<Vec<u8>, CaptureError> {
+    let mut joined = Vec::new();
+    for pattern in patterns {
+        joined.extend_from_slice(pattern.as_bytes());
+        joined.push(0);
+    }
+    if joined.len() > 4096 { Err(CaptureError::Patterns { bytes: joined.len() }) } else { Ok(joined) }
+}
+
+/// Where sessions live: memory if there is any to be had, else where temporary files go.
+fn directory() -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    if rustix::fs::access(memory, rustix::fs::Access::WRITE_OK).is_ok() {
+        return memory.to_owned();
+    }
+    std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from)
+}
+
+fn unique_name() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Removes the files of collectors that are gone; they hold memory.
+fn remove_orphans(directory: &Path) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let collector = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
+        let Some(pid) = collector.and_then(rustix::process::Pid::from_raw) else { continue };
+        if rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{CHUNK_FULL, MODE_RECORD};
+
+    fn settings() -> Settings {
+        Settings {
+            mode: MODE_RECORD,
+            flags: 0,
+            chunk_bytes: 5000,
+            chunk_count: 20,
+            sampling: (0, 0),
+            pmem: vec!["/mnt/a".into(), "*.pool".into()],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_what_a_program_would_map() {
+        let session = SessionFile::create(&settings()).unwrap();
+        let bytes = fs::read(session.path()).unwrap();
+        assert_eq!(&bytes[..8], b"SLSESS01");
+        assert_eq!(session.head().chunk_bytes, 8192);
+        assert_eq!(bytes.len(), areas_at(20) + 20 * 8192);
+        assert!(session.head().pmem_patterns.starts_with(b"/mnt/a\0*.pool\0\0"));
+        session.area(19)[1023].store(u64::MAX, Ordering::Relaxed);
+        assert_eq!(fs::read(session.path()).unwrap()[bytes.len() - 8..], [0xff; 8]);
+    }
+
+    #[test]
+    fn a_released_chunk_is_clear_and_the_file_goes_with_the_session() {
+        let session = SessionFile::create(&settings()).unwrap();
+        session.chunk(3).state.store(CHUNK_FULL, Ordering::Release);
+        session.area(3)[7].store(9, Ordering::Relaxed);
+        session.release(3);
+        assert_eq!(session.chunk(3).state.load(Ordering::Acquire), CHUNK_FREE);
+        assert!(session.area(3).iter().all(|word| word.load(Ordering::Relaxed) == 0));
+        let path = session.path().to_owned();
+        drop(session);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn sessions_of_the_dead_are_removed_and_others_stay() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let dead = directory.path().join(format!("{PREFIX}{}-0", child.id()));
+        let live = directory.path().join(format!("{PREFIX}{}-0", std::process::id()));
+        fs::write(&dead, "").unwrap();
+        fs::write(&live, "").unwrap();
+        remove_orphans(directory.path());
+        assert!(!dead.exists() && live.exists());
+    }
+
+    #[test]
+    fn patterns_beyond_the_room_are_refused() {
+        let long = Settings { pmem: vec!["x".repeat(4096)], ..settings() };
+        assert!(matches!(SessionFile::create(&long), Err(CaptureError::Patterns { bytes: 4097 })));
+    }
+}

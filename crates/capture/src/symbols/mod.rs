@@ -1,0 +1,10 @@
+//! Code addresses into functions and lines.
+//!
+//! Names come from the program files' DWARF debug information (`-g`), with inlined functions; where there is
+//! none, from the symbol table; where there is none either, a site is its module and address.
+
+mod elf;
+mod resolver;
+
+pub use elf::{HOW_TO_BUILD, Image, RUNTIME, instrumented};
+pub use resolver::Resolver;

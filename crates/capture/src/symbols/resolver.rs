@@ -1,0 +1,60 @@
+//! The resolver: one loaded file per module, parsed when its first address is asked for.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use addr2line::{Loader, demangle_auto};
+use event::{Frame, Site};
+
+/// Finds names for addresses in ELF files.
+#[derive(Default)]
+pub struct Resolver {
+    /// None for a file that can't be read.
+    files: HashMap<PathBuf, Option<Loader>>,
+}
+
+impl std::fmt::Debug for Resolver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Resolver").field("files", &self.files.keys()).finish()
+    }
+}
+
+impl Resolver {
+    /// The function and line of `address` (before relocation) in the file `path`, with the functions it was inlined
+    /// into. A file that can't be read gives a site without frames.
+    pub fn site(&mut self, path: &Path, address: u64) -> Site {
+        let module = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        if !self.files.contains_key(path) {
+            self.files.insert(path.to_owned(), Loader::new(path).ok());
+        }
+        let loader = self.files.get(path).and_then(Option::as_ref);
+        let frames = loader.map_or_else(Vec::new, |loader| frames(loader, address));
+        Site { frames, module, address }
+    }
+}
+
+fn frames(loader: &Loader, address: u64) -> Vec<Frame> {
+    let mut found = Vec::new();
+    if let Ok(mut frames) = loader.find_frames(address) {
+        while let Ok(Some(frame)) = frames.next() {
+            let name = frame.function.as_ref().and_then(|function| function.demangle().ok().map(Cow::into_owned));
+            let location = frame.location;
+            found.push(Frame {
+                function: name.unwrap_or_default(),
+                file: location.as_ref().and_then(|at| at.file.as_deref()).unwrap_or_default().to_owned(),
+                line: location.as_ref().and_then(|at| at.line).unwrap_or(0),
+            });
+        }
+    }
+    let symbol = || loader.find_symbol(address).map(|name| demangle_auto(name.into(), None).into_owned());
+    match found.last_mut() {
+        // The outermost frame is the function that was compiled, which has a symbol even where DWARF has no name.
+        Some(outermost) if outermost.function.is_empty() => {
+            outermost.function = symbol().unwrap_or_else(|| format!("{address:#x}"));
+        }
+        Some(_) => {}
+        None => found.extend(symbol().map(|function| Frame { function, file: String::new(), line: 0 })),
+    }
+    found
+}

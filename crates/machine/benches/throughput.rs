@@ -1,0 +1,146 @@
+//! Events per second through the machine, on streams of different cache behaviour.
+//!
+//! `cargo bench -p machine` measures; under `cargo test` each stream runs once and small, so that the
+//! bench stays alive. Each line ends with a checksum of the figures: the same numbers, the same model.
+
+use std::time::Instant;
+
+use event::{Batch, Event, FenceKind, FlushKind, Op, Sink, SiteId, ThreadId};
+use machine::{Config, Machine};
+
+/// Events handed over at once, as a trace reader or collector does.
+const BATCH: usize = 4096;
+
+/// Appends the next events of a stream.
+type Next = fn(&mut Random, &mut Vec<Event>);
+
+/// A stream that makes its own events, so that no memory of ours is in the way.
+struct Stream {
+    name: &'static str,
+    threads: u32,
+    next: Next,
+}
+
+/// xorshift64*: quick and the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
+    }
+}
+
+fn event(op: Op, site: u64) -> Event {
+    Event { op, site: SiteId(site as u32), instructions: 3 }
+}
+
+fn load(addr: u64, site: u64) -> Event {
+    event(Op::Load { addr, len: 8 }, site)
+}
+
+fn store(addr: u64, site: u64) -> Event {
+    event(Op::Store { addr, len: 8 }, site)
+}
+
+/// Two loads in three, at random in 16 KiB, from 500 sites.
+fn l1_friendly(random: &mut Random, events: &mut Vec<Event>) {
+    let (addr, site) = (random.next() % 2048 * 8, random.next() % 500);
+    events.push(if random.next().is_multiple_of(3) { store(addr, site) } else { load(addr, site) });
+}
+
+/// Runs over the stack: what most instructions of most programs do.
+fn stack_like(random: &mut Random, events: &mut Vec<Event>) {
+    let frame = random.next() % 32 * 64;
+    for slot in 0..4 {
+        events.push(store(frame + slot * 8, slot));
+    }
+    for slot in 0..8 {
+        events.push(load(frame + slot % 4 * 8, 4 + slot));
+    }
+}
+
+/// At random in 1 GiB: nearly every access goes to memory.
+fn llc_missing(random: &mut Random, events: &mut Vec<Event>) {
+    let addr = random.next() % (1 << 27) * 8;
+    events.push(if random.next().is_multiple_of(3) { store(addr, 1) } else { load(addr, 2) });
+}
+
+/// A search down four levels of 1 KiB nodes with binary search, then an insertion that shifts half a leaf
+/// and flushes it.
+fn tree_like(random: &mut Random, events: &mut Vec<Event>) {
+    let mut node = 0;
+    for level in 0..4u32 {
+        let nodes = 16u64.pow(level + 1);
+        node = (random.next() % nodes) * 1024 + (u64::from(level) << 32);
+        let (mut low, mut high) = (0, 64);
+        while low + 1 < high {
+            let middle = (low + high) / 2;
+            events.push(load(node + middle * 16, u64::from(level)));
+            if random.next().is_multiple_of(2) { low = middle } else { high = middle }
+        }
+    }
+    for entry in (32..64).rev() {
+        events.push(load(node + entry * 16 - 16, 10));
+        events.push(store(node + entry * 16, 11));
+    }
+    for line in 8..16 {
+        events.push(event(Op::Flush { addr: node + line * 64, kind: FlushKind::Clwb }, 12));
+    }
+    events.push(event(Op::Fence(FenceKind::Store), 13));
+}
+
+fn run(stream: &Stream, total: u64) {
+    let config = Config::preset("xpoint").expect("the preset is valid");
+    let mut machine = Machine::new(&config).expect("the preset is valid");
+    let mut random = Random(0x1234_5678);
+    let mut events = Vec::with_capacity(2 * BATCH);
+    let (mut done, mut seconds, mut thread) = (0, 0.0, 0);
+    while done < total {
+        events.clear();
+        while events.len() < BATCH {
+            (stream.next)(&mut random, &mut events);
+        }
+        let begin = Instant::now();
+        let batch = Batch { thread: ThreadId(thread), time_ns: 0, events: &events, values: &[] };
+        machine.push(batch).expect("the machine takes everything");
+        seconds += begin.elapsed().as_secs_f64();
+        done += events.len() as u64;
+        thread = (thread + 1) % stream.threads;
+    }
+    machine.audit().expect("the books balance");
+    let figures = machine.figures();
+    let traffic = figures.volatile.total;
+    let checksum = [
+        figures.caches[0].hits,
+        figures.caches[1].hits,
+        figures.caches[2].hits,
+        figures.caches[2].evictions,
+        traffic.controller_read_bytes,
+        traffic.media_write_bytes,
+        traffic.buffer_hits,
+    ]
+    .iter()
+    .fold(0u64, |sum, &figure| sum.rotate_left(9) ^ figure.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let rate = done as f64 / seconds / 1e6;
+    let hits =
+        figures.caches[0].hits as f64 * 100.0 / (figures.caches[0].hits + figures.caches[0].misses) as f64;
+    println!("{:<24} {rate:>7.1} M events/s  L1 hits {hits:>5.1} %  {checksum:016x}", stream.name);
+}
+
+fn main() {
+    let measure = std::env::args().any(|argument| argument == "--bench");
+    let streams: [(&'static str, u32, Next); 6] = [
+        ("stack, 1 thread", 1, stack_like),
+        ("L1-friendly, 1 thread", 1, l1_friendly),
+        ("tree, 1 thread", 1, tree_like),
+        ("tree, 8 threads", 8, tree_like),
+        ("LLC-missing, 1 thread", 1, llc_missing),
+        ("LLC-missing, 8 threads", 8, llc_missing),
+    ];
+    for (name, threads, next) in streams {
+        run(&Stream { name, threads, next }, if measure { 20_000_000 } else { 50_000 });
+    }
+}

@@ -1,0 +1,298 @@
+//! A set-associative store of tags with something to each: the three levels of cache, and with one set
+//! the buffer of a device.
+
+use crate::replacement::{Policy, Rng};
+use crate::{CacheFigures, CacheLevel, LINE_BYTES, Replacement};
+
+/// Tag of an empty slot. No line has this number: addresses have 64 bits and lines 64 bytes.
+pub(crate) const EMPTY: u64 = u64::MAX;
+
+/// [`Line::flags`]: holds stores that memory has not seen.
+pub(crate) const DIRTY: u8 = 1;
+/// [`Line::flags`]: no other core has a copy, so a store needs to ask nobody.
+pub(crate) const EXCLUSIVE: u8 = 2;
+
+/// [`Line::link`] of a line without partner.
+pub(crate) const NO_LINK: u32 = u32::MAX;
+
+/// What a cache knows of a line besides its number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// If dirty: the code site that stored last. Else of no meaning.
+    pub(crate) site: u32,
+    /// In an L1: the line's slot in the L2. In an L2: its slot in the L1, or [`NO_LINK`]. In the LLC:
+    /// the thread that wrote it, if dirty.
+    pub(crate) link: u32,
+    pub(crate) flags: u8,
+}
+
+impl Line {
+    pub(crate) fn dirty(&self) -> bool {
+        self.flags & DIRTY != 0
+    }
+
+    pub(crate) fn exclusive(&self) -> bool {
+        self.flags & EXCLUSIVE != 0
+    }
+}
+
+/// A slot: a line (or unit) and what is known of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot<T> {
+    /// The line's number, or [`EMPTY`].
+    pub(crate) tag: u64,
+    pub(crate) item: T,
+}
+
+/// A store of `sets * ways` slots; slot `s` belongs to set `s / ways`.
+///
+/// A search compares one byte per way, eight ways at a time, and looks only at slots whose byte fits. The bytes
+/// of a modelled L2 fit in a real L1, which is what a miss costs here.
+#[derive(Clone, Debug)]
+pub(crate) struct Cache<T> {
+    pub(crate) slots: Box<[Slot<T>]>,
+    /// Per set `words` words of one [`print`] per way.
+    prints: Box<[u64]>,
+    sets: usize,
+    ways: usize,
+    words: usize,
+    policy: Policy,
+}
+
+/// Print of an empty way.
+const PRINT_EMPTY: u8 = 0;
+/// Print of a byte that is no way, because the last word of a set is not full.
+const PRINT_NONE: u8 = 255;
+/// A byte of one in each place.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// A byte of a tag's hash, neither [`PRINT_EMPTY`] nor [`PRINT_NONE`].
+fn print(tag: u64) -> u8 {
+    let hash = tag.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+    ((hash * 254) >> 8) as u8 + 1
+}
+
+/// The top bit of each byte of `word` that equals `byte`. Above a true one there may be false ones, so
+/// only the lowest is certain.
+fn equal_bytes(word: u64, byte: u8) -> u64 {
+    let difference = word ^ (u64::from(byte) * ONES);
+    difference.wrapping_sub(ONES) & !difference & (ONES << 7)
+}
+
+impl<T: Copy + Default> Cache<T> {
+    pub(crate) fn new(sets: usize, ways: usize, replacement: Replacement, rng: Rng) -> Self {
+        assert!(sets > 0 && ways > 0, "checked with the description");
+        let words = ways.div_ceil(8);
+        let mut prints = vec![u64::from(PRINT_NONE) * ONES; sets * words];
+        for (set, way) in (0..sets).flat_map(|set| (0..ways).map(move |way| (set, way))) {
+            set_byte(&mut prints[set * words + way / 8], way % 8, PRINT_EMPTY);
+        }
+        Cache {
+            slots: vec![Slot { tag: EMPTY, item: T::default() }; sets * ways].into(),
+            prints: prints.into(),
+            sets,
+            ways,
+            words,
+            policy: Policy::new(replacement, sets, ways, rng),
+        }
+    }
+
+    fn set(&self, tag: u64) -> usize {
+        if self.sets.is_power_of_two() {
+            tag as usize & (self.sets - 1)
+        } else {
+            (tag % self.sets as u64) as usize
+        }
+    }
+
+    /// The slot that holds `tag`.
+    #[inline]
+    pub(crate) fn find(&self, tag: u64) -> Option<usize> {
+        let set = self.set(tag);
+        let wanted = print(tag);
+        for (word, &prints) in self.prints[set * self.words..][..self.words].iter().enumerate() {
+            let mut fits = equal_bytes(prints, wanted);
+            while fits != 0 {
+                let slot = set * self.ways + word * 8 + fits.trailing_zeros() as usize / 8;
+                if self.slots.get(slot).is_some_and(|held| held.tag == tag) {
+                    return Some(slot);
+                }
+                fits &= fits - 1;
+            }
+        }
+        None
+    }
+
+    fn empty_way(&self, set: usize) -> Option<usize> {
+        let words = self.prints[set * self.words..][..self.words].iter().enumerate();
+        let mut empty = words.map(|(word, &prints)| (word, equal_bytes(prints, PRINT_EMPTY)));
+        empty.find(|(_, fits)| *fits != 0).map(|(word, fits)| word * 8 + fits.trailing_zeros() as usize / 8)
+    }
+
+    /// The slot was used.
+    pub(crate) fn touch(&mut self, slot: usize) {
+        self.policy.touch(slot / self.ways, slot % self.ways, slot);
+    }
+
+    /// First slot and number of the set of `tag`, where the number of sets is a power of two.
+    #[inline(always)]
+    pub(crate) fn masked_set(&self, tag: u64) -> (usize, usize) {
+        let set = tag as usize & (self.sets - 1);
+        (set * self.ways, set)
+    }
+
+    /// As [`Cache::touch`], where set and way are known.
+    #[inline(always)]
+    pub(crate) fn touch_way(&mut self, set: usize, way: usize, slot: usize) {
+        self.policy.touch(set, way, slot);
+    }
+
+    /// Puts `tag`, which is not held yet, into a slot and makes it the most recently used. Returns the
+    /// slot and what had to leave it.
+    pub(crate) fn insert(&mut self, tag: u64, item: T) -> (usize, Option<(u64, T)>) {
+        debug_assert_eq!(self.find(tag), None);
+        let set = self.set(tag);
+        let way = self.empty_way(set).unwrap_or_else(|| self.policy.victim(set, self.ways));
+        let slot = set * self.ways + way;
+        let old = std::mem::replace(&mut self.slots[slot], Slot { tag, item });
+        set_byte(&mut self.prints[set * self.words + way / 8], way % 8, print(tag));
+        self.policy.touch(set, way, slot);
+        (slot, (old.tag != EMPTY).then_some((old.tag, old.item)))
+    }
+
+    /// Empties the slot.
+    pub(crate) fn remove(&mut self, slot: usize) -> T {
+        debug_assert_ne!(self.slots[slot].tag, EMPTY);
+        let (set, way) = (slot / self.ways, slot % self.ways);
+        set_byte(&mut self.prints[set * self.words + way / 8], way % 8, PRINT_EMPTY);
+        self.slots[slot].tag = EMPTY;
+        self.slots[slot].item
+    }
+
+    /// Everything held, by slot.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (usize, u64, T)> {
+        let slots = self.slots.iter().enumerate().filter(|(_, held)| held.tag != EMPTY);
+        slots.map(|(slot, held)| (slot, held.tag, held.item))
+    }
+}
+
+fn set_byte(word: &mut u64, at: usize, byte: u8) {
+    *word = *word & !(0xff << (8 * at)) | u64::from(byte) << (8 * at);
+}
+
+impl Cache<Line> {
+    pub(crate) fn of_level(level: &CacheLevel, rng: Rng) -> Self {
+        Cache::new(level.sets(), level.ways as usize, level.replacement, rng)
+    }
+
+    pub(crate) fn dirty_lines(&self) -> u64 {
+        self.held().filter(|(_, _, line)| line.dirty()).count() as u64
+    }
+}
+
+/// What happened at one cache; lines, all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    pub(crate) evictions: u64,
+    pub(crate) invalidations: u64,
+    pub(crate) forwards: u64,
+    /// Lines that became dirty here or came in dirty.
+    pub(crate) dirty_in: u64,
+    /// Of these, onto a line that was dirty already.
+    pub(crate) dirty_absorbed: u64,
+    /// Dirty lines handed on.
+    pub(crate) dirty_out: u64,
+}
+
+impl Counts {
+    /// A dirty line came in, on a line that held `before`.
+    pub(crate) fn dirty_arrives(&mut self, before: Line) {
+        self.dirty_in += 1;
+        self.dirty_absorbed += u64::from(before.dirty());
+    }
+
+    pub(crate) fn add(&mut self, other: &Counts) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.evictions += other.evictions;
+        self.invalidations += other.invalidations;
+        self.forwards += other.forwards;
+        self.dirty_in += other.dirty_in;
+        self.dirty_absorbed += other.dirty_absorbed;
+        self.dirty_out += other.dirty_out;
+    }
+
+    pub(crate) fn figures(&self, level: &str, dirty_lines: u64) -> CacheFigures {
+        CacheFigures {
+            level: level.to_owned(),
+            hits: self.hits,
+            misses: self.misses,
+            evictions: self.evictions,
+            writebacks: self.dirty_out,
+            invalidations: self.invalidations,
+            forwards: self.forwards,
+            held_dirty_bytes: dirty_lines * LINE_BYTES,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two sets of two ways; even numbers go to set 0.
+    fn tiny(replacement: Replacement) -> Cache<Line> {
+        Cache::new(2, 2, replacement, Rng::new(1))
+    }
+
+    fn insert(cache: &mut Cache<Line>, tag: u64) -> Option<u64> {
+        cache.insert(tag, Line::default()).1.map(|(old, _)| old)
+    }
+
+    #[test]
+    fn a_set_fills_before_it_evicts_and_sets_do_not_mix() {
+        let mut cache = tiny(Replacement::Lru);
+        assert_eq!([0, 2, 1, 3].map(|tag| insert(&mut cache, tag)), [None; 4]);
+        assert_eq!(insert(&mut cache, 4), Some(0));
+        assert_eq!(insert(&mut cache, 5), Some(1));
+        assert_eq!((cache.find(0), cache.find(2).is_some(), cache.find(3).is_some()), (None, true, true));
+    }
+
+    #[test]
+    fn a_use_saves_a_line_and_an_emptied_slot_is_taken_first() {
+        let mut cache = tiny(Replacement::Lru);
+        insert(&mut cache, 0);
+        insert(&mut cache, 2);
+        let slot = cache.find(0).unwrap();
+        cache.touch(slot);
+        assert_eq!(insert(&mut cache, 4), Some(2));
+        cache.remove(slot);
+        assert_eq!(insert(&mut cache, 6), None);
+        assert_eq!(cache.held().map(|(_, tag, _)| tag).collect::<Vec<_>>(), [6, 4]);
+    }
+
+    #[test]
+    fn a_search_finds_what_is_held_and_nothing_else() {
+        for ways in [1, 7, 8, 11, 64, 100] {
+            let mut cache: Cache<Line> = Cache::new(1, ways, Replacement::Lru, Rng::new(1));
+            for tag in 0..3 * ways as u64 {
+                let before = cache.find(tag);
+                let (slot, _) = cache.insert(tag, Line::default());
+                assert_eq!((before, cache.find(tag)), (None, Some(slot)));
+                let oldest = tag.saturating_sub(ways as u64 - 1);
+                assert!((oldest..=tag).all(|tag| cache.find(tag).is_some()), "{ways} ways, {tag}");
+                assert_eq!(cache.held().count() as u64, tag - oldest + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn any_number_of_sets_holds_what_fits() {
+        let mut cache: Cache<Line> = Cache::new(3, 2, Replacement::Random, Rng::new(1));
+        assert!((0..6).all(|tag| insert(&mut cache, tag).is_none()));
+        assert!((0..6).all(|tag| cache.find(tag).is_some()));
+        assert!(insert(&mut cache, 6).is_some_and(|old| old % 3 == 0));
+    }
+}

@@ -1,0 +1,305 @@
+//! The description of a machine: what a TOML file says, and what it must not say.
+
+use std::{fs, path::Path};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Size;
+
+/// Bytes of a cache line. Everything between cores and controller moves in these.
+pub const LINE_BYTES: u64 = 64;
+
+/// The descriptions that come with Strandline, as files that users copy and edit.
+const PRESETS: [(&str, &str); 2] =
+    [("dram", include_str!("../presets/dram.toml")), ("xpoint", include_str!("../presets/xpoint.toml"))];
+
+/// A machine's description. The commented files in `presets/` say what each key means.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The machine's name, for reports.
+    pub name: String,
+    /// Seed of everything that the machine decides by chance.
+    #[serde(default)]
+    pub seed: u64,
+    /// The cores.
+    pub cores: Cores,
+    /// First-level data cache of each core.
+    pub l1: CacheLevel,
+    /// Second-level cache of each core; holds every line of its L1.
+    pub l2: CacheLevel,
+    /// Last-level cache that all cores share; takes what the L2s push out.
+    pub llc: CacheLevel,
+    /// The memory controller.
+    pub memory: Controller,
+    /// One DIMM.
+    pub device: Device,
+    /// Where the description came from, for messages.
+    #[serde(skip)]
+    origin: String,
+}
+
+/// The cores.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cores {
+    /// How many, 1 to 1024. Thread `t` runs on core `t % count`.
+    pub count: u32,
+    /// Buffers of 64 B per core in which non-temporal stores are combined, 1 to 64.
+    pub combining_buffers: u32,
+}
+
+/// One level of cache.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheLevel {
+    /// Bytes of data.
+    pub size: Size,
+    /// Lines per set, 1 to 64.
+    pub ways: u32,
+    /// Which line of a full set makes room.
+    pub replacement: Replacement,
+}
+
+/// Which line of a full set makes room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Replacement {
+    /// The one that was not used for the longest time.
+    Lru,
+    /// The one to which a binary tree of last directions points; needs a power of two of ways.
+    TreePlru,
+    /// Any, drawn from the seed.
+    Random,
+}
+
+/// The memory controller.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Controller {
+    /// DIMMs of each memory (persistent and other), 1 to 64.
+    pub dimms: u32,
+    /// Consecutive bytes on one DIMM before the next one's turn; a power of two.
+    pub interleave: Size,
+}
+
+/// One DIMM.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    /// Bytes that the media reads or writes at once; a power of two from 64 B to 4 KiB.
+    pub unit: Size,
+    /// The device's own write-combining buffer; absent on a device that writes each line as it comes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<Buffer>,
+}
+
+/// A device's write-combining buffer (the XPBuffer of 3D XPoint).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Buffer {
+    /// Units that it holds, 1 to 4096; reads and writes compete for them.
+    pub lines: u32,
+    /// Which unit of a full buffer makes room.
+    pub replacement: Replacement,
+    /// When a unit is written to the media.
+    pub write_out: WriteOut,
+}
+
+/// When a buffered unit is written to the media.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WriteOut {
+    /// As soon as all of it is new, or when it has to make room; it stays readable in the buffer.
+    OnCompletion,
+    /// Only when it has to make room.
+    OnEviction,
+}
+
+/// Why a description can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// Neither a preset nor a file.
+    #[error("no machine `{asked}`: neither a preset ({}) nor a file", Config::presets().collect::<Vec<_>>().join(", "))]
+    Unknown {
+        /// What was asked for.
+        asked: String,
+    },
+    /// The file can't be read.
+    #[error("{file}: {source}")]
+    Read {
+        /// The file.
+        file: String,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// Not TOML, a key that is unknown or missing, or a value of the wrong kind.
+    #[error("{file}: {source}")]
+    Parse {
+        /// The file.
+        file: String,
+        /// What is wrong and in which line.
+        source: Box<toml::de::Error>,
+    },
+    /// A value that no machine can have.
+    #[error("{file}: {key} = {value}: {remedy}")]
+    Value {
+        /// The file.
+        file: String,
+        /// The key, with its table: `l1.ways`.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What to write instead.
+        remedy: String,
+    },
+}
+
+impl Config {
+    /// The names of the built-in descriptions.
+    pub fn presets() -> impl Iterator<Item = &'static str> {
+        PRESETS.iter().map(|(name, _)| *name)
+    }
+
+    /// The text of a built-in description, comments and all, for users to copy.
+    #[must_use]
+    pub fn preset_text(name: &str) -> Option<&'static str> {
+        PRESETS.iter().find(|(preset, _)| *preset == name).map(|(_, text)| *text)
+    }
+
+    /// A built-in description.
+    ///
+    /// # Errors
+    /// [`ConfigError::Unknown`] if there is none of that name.
+    pub fn preset(name: &str) -> Result<Config, ConfigError> {
+        let text = Self::preset_text(name).ok_or_else(|| ConfigError::Unknown { asked: name.to_owned() })?;
+        Self::parse(text, &format!("preset {name}"))
+    }
+
+    /// The preset of that name, or else the description in the file of that path.
+    ///
+    /// # Errors
+    /// If there is neither, or the file does not describe a machine.
+    pub fn load(path_or_name: &str) -> Result<Config, ConfigError> {
+        if Self::preset_text(path_or_name).is_some() {
+            return Self::preset(path_or_name);
+        }
+        if !Path::new(path_or_name).exists() {
+            return Err(ConfigError::Unknown { asked: path_or_name.to_owned() });
+        }
+        let text = fs::read_to_string(path_or_name)
+            .map_err(|source| ConfigError::Read { file: path_or_name.to_owned(), source })?;
+        Self::parse(&text, path_or_name)
+    }
+
+    /// A description given as text; messages call it `origin`.
+    ///
+    /// # Errors
+    /// If the text does not describe a machine.
+    pub fn parse(text: &str, origin: &str) -> Result<Config, ConfigError> {
+        let mut config: Config = toml::from_str(text)
+            .map_err(|source| ConfigError::Parse { file: origin.to_owned(), source: Box::new(source) })?;
+        origin.clone_into(&mut config.origin);
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// Checks every value, and those that have to fit each other.
+    ///
+    /// # Errors
+    /// [`ConfigError::Value`] for the first that no machine can have.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.range("cores.count", self.cores.count, 1, 1024)?;
+        self.range("cores.combining_buffers", self.cores.combining_buffers, 1, 64)?;
+        self.validate_level("l1", &self.l1, true)?;
+        self.validate_level("l2", &self.l2, true)?;
+        self.validate_level("llc", &self.llc, false)?;
+        if self.l2.size < self.l1.size {
+            return Err(self.wrong(
+                "l2.size",
+                self.l2.size,
+                "the L2 holds every line of its L1: make it at least as large",
+            ));
+        }
+        self.range("memory.dimms", self.memory.dimms, 1, 64)?;
+        let (unit, interleave) = (self.device.unit, self.memory.interleave);
+        if !unit.0.is_power_of_two() || !(LINE_BYTES..=4096).contains(&unit.0) {
+            return Err(self.wrong("device.unit", unit, "use a power of two from 64B to 4KiB"));
+        }
+        if !interleave.0.is_power_of_two() || interleave < unit {
+            return Err(self.wrong(
+                "memory.interleave",
+                interleave,
+                "use a power of two not below device.unit",
+            ));
+        }
+        if let Some(buffer) = &self.device.buffer {
+            self.range("device.buffer.lines", buffer.lines, 1, 4096)?;
+            self.validate_replacement("device.buffer.replacement", buffer.replacement, buffer.lines)?;
+        }
+        Ok(())
+    }
+
+    fn validate_level(&self, table: &str, level: &CacheLevel, mask_indexed: bool) -> Result<(), ConfigError> {
+        self.range(&format!("{table}.ways"), level.ways, 1, 64)?;
+        let key = format!("{table}.size");
+        let per_way = LINE_BYTES * u64::from(level.ways);
+        if level.size.0 == 0 || !level.size.0.is_multiple_of(per_way) {
+            return Err(self.wrong(
+                &key,
+                level.size,
+                &format!("use a multiple of {}, 64B times {table}.ways", Size(per_way)),
+            ));
+        }
+        if level.size.0 > 1 << 30 {
+            return Err(self.wrong(&key, level.size, "use at most 1GiB"));
+        }
+        let sets = level.size.0 / per_way;
+        if mask_indexed && !sets.is_power_of_two() {
+            let remedy = format!(
+                "makes {sets} sets; choose size and ways so that size / (64B * ways) is a power of two"
+            );
+            return Err(self.wrong(&key, level.size, &remedy));
+        }
+        self.validate_replacement(&format!("{table}.replacement"), level.replacement, level.ways)
+    }
+
+    fn validate_replacement(
+        &self,
+        key: &str,
+        replacement: Replacement,
+        ways: u32,
+    ) -> Result<(), ConfigError> {
+        let fits = ways.is_power_of_two() && ways <= 64;
+        if replacement != Replacement::TreePlru || fits {
+            return Ok(());
+        }
+        let remedy = format!(
+            "a tree needs a power of two of at most 64 ways, here are {ways}; use \"lru\" or \"random\""
+        );
+        Err(self.wrong(key, "\"tree-plru\"", &remedy))
+    }
+
+    fn range(&self, key: &str, value: u32, low: u32, high: u32) -> Result<(), ConfigError> {
+        if (low..=high).contains(&value) {
+            return Ok(());
+        }
+        Err(self.wrong(key, value, &format!("use {low} to {high}")))
+    }
+
+    fn wrong(&self, key: &str, value: impl ToString, remedy: &str) -> ConfigError {
+        let file = if self.origin.is_empty() { "machine description" } else { &self.origin };
+        ConfigError::Value {
+            file: file.to_owned(),
+            key: key.to_owned(),
+            value: value.to_string(),
+            remedy: remedy.to_owned(),
+        }
+    }
+}
+
+impl CacheLevel {
+    pub(crate) fn sets(&self) -> usize {
+        usize::try_from(self.size.0 / LINE_BYTES).unwrap_or(usize::MAX) / self.ways as usize
+    }
+}

@@ -1,0 +1,338 @@
+//! The way of a line through the machine: private caches, shared cache, other cores, memory.
+//!
+//! Coherence is MESI with the E and M of a line told apart by its dirty bit. At any time
+//! - a line is dirty in one place at most: in one core, or in the LLC;
+//! - a core's line is *exclusive* if no other core and not the LLC has a copy; only exclusive lines are
+//!   written to;
+//! - a line that two cores have is clean in both.
+//!
+//! Who has a copy is found by asking the L2s of all cores that have run so far. That happens on an L2 miss and on a
+//! store to a shared line, and never in a run of one core.
+
+use crate::Config;
+use crate::cache::{Cache, Counts, DIRTY, EXCLUSIVE, Line};
+use crate::combining::Pending;
+use crate::core::Core;
+use crate::memory::{Cause, Memories, Write};
+use crate::replacement::Rng;
+
+/// Dirty lines and reads, by the edge of the machine that they crossed; the other side of each
+/// component's own counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flows {
+    pub(crate) core_to_core: u64,
+    pub(crate) core_to_llc: u64,
+    pub(crate) core_to_memory: u64,
+    pub(crate) llc_to_core: u64,
+    pub(crate) llc_to_memory: u64,
+    pub(crate) combining_to_memory: u64,
+    pub(crate) memory_reads: u64,
+}
+
+/// Cores, caches and memories.
+#[derive(Clone, Debug)]
+pub(crate) struct Hierarchy {
+    config: Config,
+    /// Those that have run, and those before them.
+    pub(crate) cores: Vec<Core>,
+    pub(crate) llc: Cache<Line>,
+    pub(crate) llc_counts: Counts,
+    pub(crate) memories: Memories,
+    pub(crate) flows: Flows,
+}
+
+impl Hierarchy {
+    pub(crate) fn new(config: &Config) -> Self {
+        Hierarchy {
+            cores: Vec::new(),
+            llc: Cache::of_level(&config.llc, Rng::new(config.seed ^ 1 << 60)),
+            llc_counts: Counts::default(),
+            memories: Memories::new(config),
+            flows: Flows::default(),
+            config: config.clone(),
+        }
+    }
+
+    /// The core on which `thread` runs.
+    pub(crate) fn schedule(&mut self, thread: u32) -> usize {
+        let core = (thread % self.config.cores.count) as usize;
+        while self.cores.len() <= core {
+            self.cores.push(Core::new(&self.config, self.cores.len() as u64));
+        }
+        self.cores[core].thread = thread;
+        core
+    }
+
+    /// An ordinary load or store of `line`.
+    #[inline]
+    pub(crate) fn access(&mut self, core: usize, line: u64, store: bool, site: u32) {
+        if !self.cores[core].hit(line, store, site) {
+            self.miss(core, line, store, site);
+        }
+    }
+
+    /// The rest of an access that [`Core::hit`] refused.
+    #[inline(never)]
+    pub(crate) fn miss(&mut self, core: usize, line: u64, store: bool, site: u32) {
+        if !self.cores[core].combining.is_empty() && self.cores[core].combining.holds(line) {
+            let pending = self.cores[core].combining.take(line);
+            self.write_combined(core, pending);
+        }
+        let this = &mut self.cores[core];
+        let in_l1 = this.l1_holds(line);
+        this.l1_counts.misses += u64::from(!in_l1);
+        let slot = match this.l2.find(line) {
+            Some(slot) => {
+                this.l2_counts.hits += u64::from(!in_l1);
+                this.l2.touch(slot);
+                slot
+            }
+            None => {
+                this.l2_counts.misses += 1;
+                self.fetch(core, line, store, site)
+            }
+        };
+        if store && !self.cores[core].l2.slots[slot].item.exclusive() {
+            self.upgrade(core, line, slot);
+        }
+        let this = &mut self.cores[core];
+        if !in_l1 {
+            this.fill_l1(line, slot);
+        }
+        let done = !store || this.hit(line, true, site);
+        debug_assert!(done, "an exclusive line in the L1 takes any store");
+    }
+
+    /// Brings a line that the core does not have into its L2.
+    fn fetch(&mut self, core: usize, line: u64, store: bool, site: u32) -> usize {
+        let in_llc = self.llc.find(line);
+        self.llc_counts.hits += u64::from(in_llc.is_some());
+        self.llc_counts.misses += u64::from(in_llc.is_none());
+        let mut arrived = Line { site, link: 0, flags: EXCLUSIVE };
+        let mut forwarded = false;
+        for other in (0..self.cores.len()).filter(|&other| other != core) {
+            let Some(slot) = self.cores[other].l2.find(line) else { continue };
+            forwarded = true;
+            if store {
+                let taken = self.cores[other].invalidate(slot);
+                self.flows.core_to_core += u64::from(taken.dirty());
+                arrived.absorb(taken);
+            } else {
+                arrived.flags = 0;
+                if let Some(changed) = self.cores[other].share(slot) {
+                    self.flows.core_to_llc += 1;
+                    self.enter_llc(
+                        line,
+                        Line { site: changed, link: self.cores[other].thread, flags: DIRTY },
+                    );
+                }
+            }
+        }
+        match in_llc {
+            Some(slot) if arrived.exclusive() => arrived.absorb(self.take_from_llc(slot)),
+            Some(slot) => self.llc.touch(slot),
+            None if forwarded => self.llc_counts.forwards += 1,
+            None => {
+                self.flows.memory_reads += 1;
+                self.memories.read(line, site);
+            }
+        }
+        self.fill(core, line, arrived)
+    }
+
+    /// Puts a line into a core's L2; what leaves goes to the LLC.
+    fn fill(&mut self, core: usize, line: u64, arrived: Line) -> usize {
+        let this = &mut self.cores[core];
+        let (slot, evicted) = this.fill_l2(line, arrived);
+        if let Some((tag, old)) = evicted {
+            let thread = this.thread;
+            self.leave_core(tag, Line { link: thread, ..old });
+        }
+        slot
+    }
+
+    /// A line that has just left a core goes to the LLC; its link is the core's thread.
+    fn leave_core(&mut self, line: u64, old: Line) {
+        self.flows.core_to_llc += u64::from(old.dirty());
+        self.enter_llc(line, old);
+    }
+
+    fn enter_llc(&mut self, line: u64, arrived: Line) {
+        // A line that was exclusive can't have a copy here.
+        let copy = if arrived.exclusive() { None } else { self.llc.find(line) };
+        if let Some(slot) = copy {
+            self.llc.touch(slot);
+            if arrived.dirty() {
+                self.llc_counts.dirty_arrives(self.llc.slots[slot].item);
+                self.llc.slots[slot].item = arrived;
+            }
+            return;
+        }
+        if arrived.dirty() {
+            self.llc_counts.dirty_arrives(Line::default());
+        }
+        let (_, evicted) = self.llc.insert(line, Line { flags: arrived.flags & DIRTY, ..arrived });
+        let Some((tag, old)) = evicted else { return };
+        self.llc_counts.evictions += 1;
+        if old.dirty() {
+            self.llc_counts.dirty_out += 1;
+            self.flows.llc_to_memory += 1;
+            self.memories.write(Write {
+                line: tag,
+                site: old.site,
+                thread: old.link,
+                cause: Cause::Eviction,
+            });
+        }
+    }
+
+    /// Takes a line out of the LLC for a core.
+    fn take_from_llc(&mut self, slot: usize) -> Line {
+        let line = self.llc.remove(slot);
+        self.llc_counts.dirty_out += u64::from(line.dirty());
+        self.flows.llc_to_core += u64::from(line.dirty());
+        line
+    }
+
+    /// A core is about to store to a line that others have as well: they give it up.
+    fn upgrade(&mut self, core: usize, line: u64, slot: usize) {
+        for other in (0..self.cores.len()).filter(|&other| other != core) {
+            if let Some(slot) = self.cores[other].l2.find(line) {
+                let taken = self.cores[other].invalidate(slot);
+                debug_assert!(!taken.dirty(), "a shared line is clean");
+            }
+        }
+        if let Some(copy) = self.llc.find(line) {
+            let taken = self.take_from_llc(copy);
+            if taken.dirty() {
+                self.cores[core].adopt(slot, taken.site);
+            }
+        }
+        self.cores[core].own(slot);
+    }
+
+    /// Writes `line` back to memory if it is dirty anywhere, and drops it everywhere if asked to. Returns
+    /// whether it was dirty.
+    pub(crate) fn flush(&mut self, core: usize, line: u64, keep: bool) -> bool {
+        let own = self.cores[core].locate(line);
+        let alone = own.is_some_and(|slot| self.cores[core].l2.slots[slot].item.exclusive());
+        let mut dirty = own.is_some_and(|slot| self.write_back(core, line, slot, keep, Cause::Request));
+        if !alone {
+            dirty |= self.purge_others(core, line, keep, Cause::Request);
+        }
+        dirty
+    }
+
+    /// Writes a core's line back if it is dirty. Returns whether it was.
+    fn write_back(&mut self, core: usize, line: u64, slot: usize, keep: bool, cause: Cause) -> bool {
+        let this = &mut self.cores[core];
+        let thread = this.thread;
+        let changed = this.clean(slot);
+        if !keep {
+            this.take(slot);
+        }
+        if let Some(site) = changed {
+            self.flows.core_to_memory += 1;
+            self.memories.write(Write { line, site, thread, cause });
+        }
+        changed.is_some()
+    }
+
+    /// Writes copies of `line` outside `core` back, and drops them unless told to keep them. Returns whether
+    /// one was dirty.
+    fn purge_others(&mut self, core: usize, line: u64, keep: bool, cause: Cause) -> bool {
+        let mut dirty = false;
+        for other in (0..self.cores.len()).filter(|&other| other != core) {
+            if let Some(slot) = self.cores[other].l2.find(line) {
+                dirty |= self.write_back(other, line, slot, keep, cause);
+            }
+        }
+        if let Some(slot) = self.llc.find(line) {
+            let copy = self.llc.slots[slot].item;
+            self.llc.slots[slot].item.flags &= !DIRTY;
+            if !keep {
+                self.llc.remove(slot);
+            }
+            if copy.dirty() {
+                dirty = true;
+                self.llc_counts.dirty_out += 1;
+                self.flows.llc_to_memory += 1;
+                self.memories.write(Write { line, site: copy.site, thread: copy.link, cause });
+            }
+        }
+        dirty
+    }
+
+    /// Moves a core's line down to the LLC (`cldemote`).
+    pub(crate) fn demote(&mut self, core: usize, line: u64) {
+        if let Some(slot) = self.cores[core].locate(line) {
+            let old = self.cores[core].take(slot);
+            let thread = self.cores[core].thread;
+            self.leave_core(line, Line { link: thread, ..old });
+        }
+    }
+
+    /// A non-temporal store of `bytes` (a mask) of `line`. Opening a buffer writes the line back from all
+    /// caches and drops it there.
+    pub(crate) fn store_nt(&mut self, core: usize, line: u64, bytes: u64, site: u32) {
+        let buffers = &self.cores[core].combining;
+        if !buffers.holds(line) {
+            if buffers.is_full() {
+                let oldest = self.cores[core].combining.take_oldest();
+                self.write_combined(core, oldest);
+            }
+            if let Some(slot) = self.cores[core].locate(line) {
+                self.write_back(core, line, slot, false, Cause::Eviction);
+            }
+            self.purge_others(core, line, false, Cause::Eviction);
+        }
+        let full = self.cores[core].combining.store(line, bytes, site);
+        self.write_combined(core, full);
+    }
+
+    /// A fence, or the end: the core's combining buffers go out in the order in which they were opened.
+    pub(crate) fn drain_combining(&mut self, core: usize) {
+        while let Some(pending) = self.cores[core].combining.take_oldest() {
+            self.write_combined(core, Some(pending));
+        }
+    }
+
+    fn write_combined(&mut self, core: usize, pending: Option<Pending>) {
+        let Some(pending) = pending else { return };
+        if self.cores.len() > 1 {
+            // Another core may have read the line since the buffer was opened.
+            self.purge_others(core, pending.line, false, Cause::Eviction);
+        }
+        self.flows.combining_to_memory += 1;
+        let cause = Cause::NonTemporal { whole: pending.whole() };
+        let thread = self.cores[core].thread;
+        self.memories.write(Write { line: pending.line, site: pending.site, thread, cause });
+    }
+
+    /// Writes everything back, as an orderly shutdown does: combining buffers, caches, device buffers.
+    pub(crate) fn drain(&mut self) {
+        for core in 0..self.cores.len() {
+            self.drain_combining(core);
+            let held: Vec<_> = self.cores[core].l2.held().map(|(slot, line, _)| (slot, line)).collect();
+            for (slot, line) in held {
+                self.write_back(core, line, slot, true, Cause::Request);
+            }
+        }
+        let dirty: Vec<_> =
+            self.llc.held().filter(|(_, _, line)| line.dirty()).map(|(_, tag, _)| tag).collect();
+        for line in dirty {
+            self.purge_others(usize::MAX, line, true, Cause::Request);
+        }
+        self.memories.drain();
+    }
+}
+
+impl Line {
+    /// Takes over another copy's changes.
+    fn absorb(&mut self, other: Line) {
+        if other.dirty() {
+            self.flags |= DIRTY;
+            self.site = other.site;
+        }
+    }
+}

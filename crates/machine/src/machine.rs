@@ -1,0 +1,282 @@
+//! The machine as a consumer of events.
+
+use event::{Batch, Capabilities, Event, Op, Sink, SinkError};
+
+use crate::cache::Counts;
+use crate::core::lines;
+use crate::hierarchy::Hierarchy;
+use crate::ranges::Ranges;
+use crate::timeline::Timeline;
+use crate::{Config, ConfigError, Figures, LINE_BYTES, SiteFigures, SiteMemory};
+
+/// Sites and threads are numbered densely by every source; a number beyond these is damage, not data.
+const SITES_MAX: u32 = 1 << 22;
+const THREADS_MAX: u32 = 1 << 20;
+
+/// What a site executed.
+#[derive(Clone, Copy, Debug, Default)]
+struct SiteCounts {
+    loads: u64,
+    stores: u64,
+    store_bytes: u64,
+    nt_bytes: u64,
+    flushes: u64,
+    clean_flushes: u64,
+}
+
+/// A modelled machine that runs a stream of events.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    config: Config,
+    pub(crate) hierarchy: Hierarchy,
+    ranges: Ranges,
+    mapped_persistent: bool,
+    sites: Vec<SiteCounts>,
+    timeline: Timeline,
+    events: u64,
+    time_ns: u64,
+    /// Line accesses by ordinary loads and stores.
+    accesses: u64,
+    /// By number: whether the thread ran.
+    threads: Vec<bool>,
+}
+
+impl Machine {
+    /// A machine as `config` describes it, with empty caches and no persistent range.
+    ///
+    /// # Errors
+    /// If the description has a value that no machine can have.
+    pub fn new(config: &Config) -> Result<Machine, ConfigError> {
+        config.validate()?;
+        Ok(Machine {
+            config: config.clone(),
+            hierarchy: Hierarchy::new(config),
+            ranges: Ranges::default(),
+            mapped_persistent: false,
+            sites: Vec::new(),
+            timeline: Timeline::default(),
+            events: 0,
+            time_ns: 0,
+            accesses: 0,
+            threads: Vec::new(),
+        })
+    }
+
+    /// Writes everything back that caches, combining buffers and devices still hold, as an orderly
+    /// shutdown would. The figures then show every byte at the media. The end of a stream does not do this by itself:
+    /// what a program left in the caches has cost nothing yet.
+    pub fn drain(&mut self) {
+        self.hierarchy.drain();
+    }
+
+    /// What was measured so far.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        let [volatile, persistent] = self.hierarchy.memories.figures();
+        Figures {
+            machine: self.config.name.clone(),
+            unit_bytes: self.config.device.unit.0 as u32,
+            dimms: self.config.memory.dimms,
+            threads: self.threads.iter().filter(|&&ran| ran).count() as u32,
+            caches: self.caches(),
+            persistent,
+            volatile,
+            mapped_persistent: self.mapped_persistent,
+            sites: self.sites.iter().zip(&self.hierarchy.memories.sites).map(site_figures).collect(),
+            timeline: self.timeline.slices(self.events, self.time_ns, self.hierarchy.memories.totals()),
+            held_nt_bytes: self.hierarchy.cores.iter().map(|core| core.combining.held_bytes()).sum(),
+        }
+    }
+
+    /// What was measured, at the end.
+    #[must_use]
+    pub fn into_figures(self) -> Figures {
+        self.figures()
+    }
+
+    fn caches(&self) -> Vec<crate::CacheFigures> {
+        let (mut l1, mut l2, mut dirty) = (Counts::default(), Counts::default(), (0, 0));
+        for core in &self.hierarchy.cores {
+            l1.add(&core.l1_counts);
+            l2.add(&core.l2_counts);
+            let (in_l1, in_l2) = core.held_dirty_lines();
+            dirty = (dirty.0 + in_l1, dirty.1 + in_l2);
+        }
+        l1.hits = self.accesses - l1.misses;
+        let llc = self.hierarchy.llc_counts.figures("LLC", self.hierarchy.llc.dirty_lines());
+        vec![l1.figures("L1", dirty.0), l2.figures("L2", dirty.1), llc]
+    }
+
+    /// Runs events of one thread on its core.
+    fn run(&mut self, core: usize, mut events: &[Event]) -> Result<(), SinkError> {
+        loop {
+            events = self.run_hits(core, events);
+            let Some((event, rest)) = events.split_first() else { return Ok(()) };
+            if event.site.0 as usize >= self.sites.len() {
+                self.admit_site(event.site.0)?;
+            } else {
+                self.run_one(core, event);
+                events = rest;
+            }
+        }
+    }
+
+    /// Runs the leading events that are loads and stores within one line of the core's L1, which nearly
+    /// all events are, and returns the others.
+    #[inline]
+    fn run_hits<'a>(&mut self, core: usize, events: &'a [Event]) -> &'a [Event] {
+        let core = &mut self.hierarchy.cores[core];
+        let sites = &mut self.sites[..];
+        let mut done = 0;
+        for event in events {
+            let (addr, len, store) = match event.op {
+                Op::Load { addr, len } => (addr, len, false),
+                Op::Store { addr, len } => (addr, len, true),
+                _ => break,
+            };
+            // An empty access wraps around and is left to the general case, too.
+            if addr % LINE_BYTES + u64::from(len.wrapping_sub(1)) >= LINE_BYTES {
+                break;
+            }
+            let Some(site) = sites.get_mut(event.site.0 as usize) else { break };
+            let line = self.ranges.place(addr / LINE_BYTES);
+            if !core.hit(line, store, event.site.0) {
+                break;
+            }
+            site.loads += u64::from(!store);
+            site.stores += u64::from(store);
+            site.store_bytes += if store { u64::from(len) } else { 0 };
+            done += 1;
+        }
+        self.accesses += done as u64;
+        &events[done..]
+    }
+
+    /// Runs any event, of a site that is known.
+    fn run_one(&mut self, core: usize, event: &Event) {
+        let site = event.site.0;
+        let counts = &mut self.sites[site as usize];
+        match event.op {
+            Op::Load { addr, len } => {
+                counts.loads += 1;
+                self.access(core, addr, len, false, site);
+            }
+            Op::Store { addr, len } => {
+                counts.stores += 1;
+                counts.store_bytes += u64::from(len);
+                self.access(core, addr, len, true, site);
+            }
+            Op::StoreNt { addr, len } => {
+                counts.stores += 1;
+                counts.store_bytes += u64::from(len);
+                counts.nt_bytes += u64::from(len);
+                for (line, bytes) in lines(addr, len) {
+                    let line = self.ranges.place(line);
+                    self.hierarchy.store_nt(core, line, bytes, site);
+                }
+            }
+            Op::Flush { addr, kind } => {
+                let line = self.ranges.place(addr / LINE_BYTES);
+                let dirty = self.hierarchy.flush(core, line, kind == event::FlushKind::Clwb);
+                counts.flushes += 1;
+                counts.clean_flushes += u64::from(!dirty);
+            }
+            Op::Demote { addr } => {
+                let line = self.ranges.place(addr / LINE_BYTES);
+                self.hierarchy.demote(core, line);
+            }
+            Op::Fence(_) => self.hierarchy.drain_combining(core),
+            Op::Map { addr, len, .. } => {
+                self.ranges.map(addr, len);
+                self.mapped_persistent |= len > 0;
+            }
+            Op::Unmap { addr, len } => self.ranges.unmap(addr, len),
+            // Order between threads is already in the order of the stream, and the rest touches no memory.
+            _ => {}
+        }
+    }
+
+    fn access(&mut self, core: usize, addr: u64, len: u32, store: bool, site: u32) {
+        for (line, _) in lines(addr, len) {
+            let line = self.ranges.place(line);
+            self.accesses += 1;
+            self.hierarchy.access(core, line, store, site);
+        }
+    }
+
+    /// Makes room for the accounts of a site that is seen for the first time.
+    #[cold]
+    fn admit_site(&mut self, site: u32) -> Result<(), SinkError> {
+        if site >= SITES_MAX {
+            return Err(SinkError::Other(format!(
+                "an event names code site {site}, and a run has at most {SITES_MAX}: the stream is damaged"
+            )));
+        }
+        let count = site as usize + 1;
+        self.sites.resize(count, SiteCounts::default());
+        self.hierarchy.memories.sites.resize(count, [SiteMemory::default(); 2]);
+        Ok(())
+    }
+
+    fn admit_thread(&mut self, thread: u32) -> Result<(), SinkError> {
+        if thread >= THREADS_MAX {
+            return Err(SinkError::Other(format!(
+                "a batch names thread {thread}, and a run has at most {THREADS_MAX}: the stream is damaged"
+            )));
+        }
+        if self.threads.len() <= thread as usize {
+            self.threads.resize(thread as usize + 1, false);
+        }
+        self.threads[thread as usize] = true;
+        Ok(())
+    }
+}
+
+impl Sink for Machine {
+    fn name(&self) -> &'static str {
+        "machine"
+    }
+
+    fn needs(&self) -> Capabilities {
+        Capabilities::LOADS | Capabilities::STORES
+    }
+
+    fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
+        self.admit_thread(batch.thread.0)?;
+        self.time_ns = self.time_ns.max(batch.time_ns);
+        let core = self.hierarchy.schedule(batch.thread.0);
+        let mut events = batch.events;
+        while !events.is_empty() {
+            let left = usize::try_from(self.timeline.next_boundary() - self.events).unwrap_or(usize::MAX);
+            let (now, later) = events.split_at(left.min(events.len()));
+            self.run(core, now)?;
+            self.events += now.len() as u64;
+            if now.len() == left {
+                self.timeline.close(self.events, self.time_ns, self.hierarchy.memories.totals());
+            }
+            events = later;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        if cfg!(debug_assertions) {
+            self.audit().map_err(|error| SinkError::Other(error.to_string()))?;
+        }
+        Ok(())
+    }
+}
+
+fn site_figures((counts, memory): (&SiteCounts, &[SiteMemory; 2])) -> SiteFigures {
+    let [volatile, persistent] = *memory;
+    SiteFigures {
+        loads: counts.loads,
+        stores: counts.stores,
+        store_bytes: counts.store_bytes,
+        nt_bytes: counts.nt_bytes,
+        flushes: counts.flushes,
+        clean_flushes: counts.clean_flushes,
+        persistent,
+        volatile,
+    }
+}

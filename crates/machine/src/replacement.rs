@@ -1,0 +1,172 @@
+//! Which slot of a full set makes room: LRU, tree-PLRU, random.
+//!
+//! A policy is told of every use ([`Policy::touch`]) and asked for a victim ([`Policy::victim`]) only
+//! when a set has no empty slot. Its state is as small as the policy allows, because `touch` runs once
+//! per memory access: LRU stores a time stamp, tree-PLRU changes a few bits of one word, random does nothing.
+
+use crate::Replacement;
+
+/// SplitMix64: every draw of the model comes from one of these, seeded from the description.
+#[derive(Clone, Debug)]
+pub(crate) struct Rng(u64);
+
+impl Rng {
+    pub(crate) fn new(seed: u64) -> Self {
+        Rng(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `limit`, which is below 2^32.
+    fn below(&mut self, limit: usize) -> usize {
+        (((self.next() >> 32) * limit as u64) >> 32) as usize
+    }
+}
+
+/// The bits of a tree that change when a way is used: its ancestors, and where they then point.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Path {
+    ancestors: u64,
+    away: u64,
+}
+
+/// The replacement state of all sets of one cache.
+#[derive(Clone, Debug)]
+pub(crate) enum Policy {
+    Lru {
+        /// Time of the last use, per slot.
+        stamps: Box<[u64]>,
+        clock: u64,
+    },
+    TreePlru {
+        /// Per set a binary tree: node `n`'s children are `2n` and `2n + 1`, the root is 1, and bit `n`
+        /// says which child leads to the victim.
+        trees: Box<[u64]>,
+        /// Per way.
+        paths: Box<[Path; 64]>,
+    },
+    Random(Rng),
+}
+
+impl Policy {
+    pub(crate) fn new(kind: Replacement, sets: usize, ways: usize, rng: Rng) -> Self {
+        match kind {
+            Replacement::Lru => Policy::Lru { stamps: vec![0; sets * ways].into(), clock: 0 },
+            Replacement::TreePlru => {
+                assert!(ways.is_power_of_two() && ways <= 64, "checked with the description");
+                let mut paths = Box::new([Path::default(); 64]);
+                (0..ways).for_each(|way| paths[way] = path(way, ways));
+                Policy::TreePlru { trees: vec![0; sets].into(), paths }
+            }
+            Replacement::Random => Policy::Random(rng),
+        }
+    }
+
+    /// `way` of `set` was used; `slot` is its index among all.
+    #[inline(always)]
+    pub(crate) fn touch(&mut self, set: usize, way: usize, slot: usize) {
+        match self {
+            Policy::Lru { stamps, clock } => {
+                *clock += 1;
+                stamps[slot] = *clock;
+            }
+            Policy::TreePlru { trees, paths } => {
+                let Path { ancestors, away } = paths[way & 63];
+                let tree = &mut trees[set];
+                *tree = *tree & !ancestors | away;
+            }
+            Policy::Random(_) => {}
+        }
+    }
+
+    /// The way of the full set `set` that makes room.
+    pub(crate) fn victim(&mut self, set: usize, ways: usize) -> usize {
+        match self {
+            Policy::Lru { stamps, .. } => {
+                let stamps = &stamps[set * ways..][..ways];
+                (0..ways).min_by_key(|&way| stamps[way]).unwrap_or(0)
+            }
+            Policy::TreePlru { trees, .. } => {
+                let mut node = 1;
+                while node < ways {
+                    node = 2 * node + (trees[set] >> node & 1) as usize;
+                }
+                node - ways
+            }
+            Policy::Random(rng) => rng.below(ways),
+        }
+    }
+}
+
+fn path(way: usize, ways: usize) -> Path {
+    let mut path = Path::default();
+    let mut node = ways + way;
+    while node > 1 {
+        let parent = node / 2;
+        path.ancestors |= 1 << parent;
+        path.away |= u64::from(node.is_multiple_of(2)) << parent;
+        node = parent;
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn victims(kind: Replacement, ways: usize, uses: &[usize]) -> usize {
+        let mut policy = Policy::new(kind, 3, ways, Rng::new(7));
+        for &way in uses {
+            policy.touch(1, way, ways + way);
+        }
+        policy.victim(1, ways)
+    }
+
+    #[test]
+    fn lru_gives_up_what_was_used_longest_ago() {
+        assert_eq!(victims(Replacement::Lru, 4, &[0, 1, 2, 3]), 0);
+        assert_eq!(victims(Replacement::Lru, 4, &[0, 1, 2, 3, 0, 1]), 2);
+        assert_eq!(victims(Replacement::Lru, 3, &[2, 1, 0, 2]), 1);
+    }
+
+    #[test]
+    fn a_tree_points_away_from_recent_uses() {
+        assert_eq!(victims(Replacement::TreePlru, 4, &[0, 1, 2, 3]), 0);
+        // After 0 1 2 3 0 true LRU would give up 1; the root points away from 0's half, to 2.
+        assert_eq!(victims(Replacement::TreePlru, 4, &[0, 1, 2, 3, 0]), 2);
+        assert_eq!(victims(Replacement::TreePlru, 4, &[2, 0, 3]), 1);
+        assert_eq!(victims(Replacement::TreePlru, 1, &[0]), 0);
+    }
+
+    #[test]
+    fn a_tree_of_two_ways_is_lru() {
+        let mut rng = Rng::new(3);
+        let uses: Vec<usize> = [0, 1].into_iter().chain((0..100).map(|_| rng.below(2))).collect();
+        for end in 2..uses.len() {
+            assert_eq!(
+                victims(Replacement::TreePlru, 2, &uses[..end]),
+                victims(Replacement::Lru, 2, &uses[..end])
+            );
+        }
+    }
+
+    #[test]
+    fn random_victims_are_even_and_repeat_with_the_seed() {
+        let draw = |seed| {
+            let mut policy = Policy::new(Replacement::Random, 1, 11, Rng::new(seed));
+            (0..11_000).map(|_| policy.victim(0, 11)).collect::<Vec<_>>()
+        };
+        let (first, again, other) = (draw(1), draw(1), draw(2));
+        assert_eq!(first, again);
+        assert_ne!(first, other);
+        for way in 0..11 {
+            let times = first.iter().filter(|&&victim| victim == way).count();
+            assert!((800..1200).contains(&times), "way {way}: {times} of about 1000");
+        }
+    }
+}

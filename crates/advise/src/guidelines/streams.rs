@@ -133,8 +133,7 @@ impl Streams {
         let ended = self.end(at);
         let bytes = u64::from(len);
         let hi = addr.saturating_add(bytes);
-        self.streams[at] =
-            Stream { lo: addr, hi, flushed_to: addr, site, nt, votes: bytes, used: self.clock };
+        self.streams[at] = Stream { lo: addr, hi, flushed_to: 0, site, nt, votes: bytes, used: self.clock };
         self.frame(at);
         self.last = at;
         ended

@@ -188,6 +188,12 @@ impl Encoder {
 /// The guess that is nearest to `addr`, the class of what is missing, and that, ready to be written.
 #[inline(always)]
 fn correct(guesses: [u64; 4], addr: u64) -> (u8, u8, u64) {
+    if addr == guesses[0] {
+        return (0, 0, 0);
+    }
+    if addr == guesses[1] {
+        return (1, 0, 0);
+    }
     let mut best = (zigzag(addr.wrapping_sub(guesses[0])), 0u8);
     for guess in 1..4u8 {
         let coded = zigzag(addr.wrapping_sub(guesses[usize::from(guess)]));

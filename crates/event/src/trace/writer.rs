@@ -287,23 +287,25 @@ impl<W: Write> Writer<W> {
 
     /// Refuses values that are not those of the stores.
     fn check_values(&self, batch: &Batch<'_>) -> Result<(), SinkError> {
-        let stored = if self.values { stored_bytes(batch.events) } else { 0 };
-        let largest = batch.events.iter().filter_map(|event| event.op.stored()).map(|(_, len)| len).max();
-        if self.values && largest.unwrap_or(0) as usize > STORE_VALUES_MAX {
+        let (mut stored, mut largest) = (0, 0);
+        if self.values {
+            stored = stored_bytes(batch.events);
+            let lens = batch.events.iter().filter_map(|event| event.op.stored()).map(|(_, len)| len);
+            largest = lens.max().unwrap_or(0) as usize;
+        }
+        let file = &self.file;
+        if largest > STORE_VALUES_MAX {
             return Err(SinkError::Other(format!(
-                "trace {}: a store of {} bytes, values are kept up to {STORE_VALUES_MAX}; tell it in pieces",
-                self.file,
-                largest.unwrap_or(0)
+                "trace {file}: a store of {largest} bytes, values are kept up to {STORE_VALUES_MAX}; tell it in pieces"
             )));
         }
-        if stored != batch.values.len() as u64 {
-            return Err(SinkError::Other(format!(
-                "trace {}: a batch with {} bytes of values for stores of {stored} bytes",
-                self.file,
-                batch.values.len()
-            )));
+        let given = batch.values.len() as u64;
+        if stored == given {
+            return Ok(());
         }
-        Ok(())
+        Err(SinkError::Other(format!(
+            "trace {file}: a batch with {given} bytes of values, where {stored} were to come"
+        )))
     }
 }
 

@@ -33,7 +33,8 @@ impl Sink for Checksum {
 
 fn encode(events: &[Event], compression: Compression) -> Vec<u8> {
     let buffer = Vec::with_capacity(events.len() * 4);
-    let mut writer = Writer::new(buffer, "memory").and_then(|w| w.compression(compression)).expect("a writer");
+    let mut writer =
+        Writer::new(buffer, "memory").and_then(|w| w.compression(compression)).expect("a writer");
     writer.begin(&Source::synthetic("bench")).expect("begin");
     for events in events.chunks(BATCH) {
         writer.push(Batch { thread: ThreadId(0), time_ns: 0, events, values: &[] }).expect("push");

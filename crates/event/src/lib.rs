@@ -10,6 +10,7 @@
 //! pushes [`Batch`]es; a consumer that lacks what it needs refuses by name ([`SinkError::Lacks`]).
 #![forbid(unsafe_code)]
 
+pub mod lackey;
 mod op;
 mod sink;
 mod site;

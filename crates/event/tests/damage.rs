@@ -29,7 +29,8 @@ fn small() -> Vec<Push> {
     (0..9)
         .map(|i| {
             let events: Vec<Event> = events(i * 30).collect();
-            let stored = events.iter().filter_map(|event| event.op.stored()).map(|(_, len)| u64::from(len)).sum();
+            let stored =
+                events.iter().filter_map(|event| event.op.stored()).map(|(_, len)| u64::from(len)).sum();
             let values = (0..stored).map(|byte| byte as u8).collect();
             Push { thread: (i % 3) as u32, time_ns: i * 1000, events, values }
         })
@@ -132,7 +133,8 @@ fn errors_name_file_offset_and_remedy() {
 fn a_damaged_block_is_named_when_it_is_reached() {
     let bytes = write(&small(), Capabilities::all(), Compression::Fast, 2);
     // The second events block: the magic's third occurrence, after definitions and the first.
-    let starts: Vec<usize> = bytes.windows(4).enumerate().filter(|(_, w)| w == b"SLTB").map(|(at, _)| at).collect();
+    let starts: Vec<usize> =
+        bytes.windows(4).enumerate().filter(|(_, w)| w == b"SLTB").map(|(at, _)| at).collect();
     let mut bad = bytes.clone();
     bad[starts[2] + 70] ^= 0x10;
     let (read, error) = read_on(&bad).unwrap();
@@ -192,7 +194,8 @@ fn a_killed_writer_loses_at_most_the_last_fifth_of_a_second() {
     let mut writer = Writer::new(Vec::new(), "t.slt").unwrap();
     writer.begin(&source(NO_VALUES)).unwrap();
     for ms in 0..1000u64 {
-        let push = Push { thread: (ms % 2) as u32, time_ns: ms * 1_000_000, events: vec![event], values: vec![] };
+        let push =
+            Push { thread: (ms % 2) as u32, time_ns: ms * 1_000_000, events: vec![event], values: vec![] };
         writer.push(push.batch()).unwrap();
     }
     // No finish, as if the process ended here.

@@ -22,20 +22,22 @@ fn unlock(seq: u64) -> Event {
 
 /// A run as a producer tells it: positions rise over all threads, some left out, and so do the times.
 fn run() -> impl Strategy<Value = Vec<Push>> {
-    prop::collection::vec((0u32..4, 0usize..6, any::<bool>(), 1u64..3, 0u64..50_000), 1..120).prop_map(|steps| {
-        let (mut seq, mut time_ns) = (0, 0);
-        let mut pushes = Vec::new();
-        for (number, (thread, loads, sync, gap, wait)) in steps.into_iter().enumerate() {
-            time_ns += wait;
-            let mut events: Vec<Event> = (0..loads).map(|i| load((number * 100 + i) as u64)).collect();
-            if sync {
-                seq += gap;
-                events.push(unlock(seq));
+    prop::collection::vec((0u32..4, 0usize..6, any::<bool>(), 1u64..3, 0u64..50_000), 1..120).prop_map(
+        |steps| {
+            let (mut seq, mut time_ns) = (0, 0);
+            let mut pushes = Vec::new();
+            for (number, (thread, loads, sync, gap, wait)) in steps.into_iter().enumerate() {
+                time_ns += wait;
+                let mut events: Vec<Event> = (0..loads).map(|i| load((number * 100 + i) as u64)).collect();
+                if sync {
+                    seq += gap;
+                    events.push(unlock(seq));
+                }
+                pushes.push(Push { thread, time_ns, events, values: vec![] });
             }
-            pushes.push(Push { thread, time_ns, events, values: vec![] });
-        }
-        pushes
-    })
+            pushes
+        },
+    )
 }
 
 proptest! {

@@ -98,7 +98,12 @@ impl Columns {
     }
 
     /// Takes a payload apart that has as many columns as its block's header says.
-    pub(super) fn unpack(&mut self, unpacker: &mut Unpacker, payload: &[u8], count: u8) -> Result<(), Malformed> {
+    pub(super) fn unpack(
+        &mut self,
+        unpacker: &mut Unpacker,
+        payload: &[u8],
+        count: u8,
+    ) -> Result<(), Malformed> {
         self.data.clear();
         self.ends.clear();
         let mut directory = Bytes::new(payload);
@@ -165,7 +170,8 @@ mod tests {
     #[test]
     fn columns_come_back_whatever_the_compression() {
         let even = vec![7; 10_000];
-        let noise: Vec<u8> = (0..10_000u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect();
+        let noise: Vec<u8> =
+            (0..10_000u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect();
         let columns: [&[u8]; 4] = [&even, &[], &noise, b"short"];
         for (compression, plainly) in
             [(Compression::None, false), (Compression::Fast, false), (Compression::Fast, true)]

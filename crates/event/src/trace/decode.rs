@@ -152,12 +152,14 @@ impl Decoder {
             );
             addresses = (addresses + usize::from(CLASS_BYTES[class])).min(addresses_max);
             let correction = unzigzag(coded & CLASS_MASK[class]) << CLASS_SCALE[class];
-            let addr = state.guesses(before)[usize::from(control >> GUESS_SHIFT & 3)].wrapping_add(correction);
+            let addr =
+                state.guesses(before)[usize::from(control >> GUESS_SHIFT & 3)].wrapping_add(correction);
             state.learn(before, addr);
             before = addr;
 
             if control & SHAPE != 0 {
-                let mut bytes = Bytes::at(&data[..self.columns.ends[column::SHAPES]], self.at[column::SHAPES]);
+                let mut bytes =
+                    Bytes::at(&data[..self.columns.ends[column::SHAPES]], self.at[column::SHAPES]);
                 told_shape(&mut bytes, state, &mut instructions)?;
                 self.at[column::SHAPES] = bytes.position();
                 if way < WAY_BYTE {

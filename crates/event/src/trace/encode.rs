@@ -131,8 +131,7 @@ impl Encoder {
             if (code, len, event.instructions) != (state.code, state.len, predicted) {
                 *control |= SHAPE;
                 let with_len = if len == state.len { 0 } else { SHAPE_LEN };
-                let with_instructions =
-                    if event.instructions == predicted { 0 } else { SHAPE_INSTRUCTIONS };
+                let with_instructions = if event.instructions == predicted { 0 } else { SHAPE_INSTRUCTIONS };
                 (state.code, state.len) = (code, len);
                 self.shapes.push(code | with_len | with_instructions);
                 if with_len != 0 {

@@ -96,7 +96,12 @@ pub(super) fn split(op: &Op, none: u64, extras: &mut Vec<u8>, seqs: &mut SeqWrit
 }
 
 /// Inverse of [`split`] for all codes but loads and stores.
-pub(super) fn join(code: u8, addr: u64, extras: &mut Bytes<'_>, seqs: &mut SeqReader<'_>) -> Result<Op, Malformed> {
+pub(super) fn join(
+    code: u8,
+    addr: u64,
+    extras: &mut Bytes<'_>,
+    seqs: &mut SeqReader<'_>,
+) -> Result<Op, Malformed> {
     let order = ORDERS[usize::from(code.wrapping_sub(ACQUIRE) & 3)];
     Ok(match code {
         CLWB => Op::Flush { addr, kind: FlushKind::Clwb },

@@ -48,12 +48,7 @@ impl SiteState {
     /// The four guesses at the next address, by the number that the control byte gives them.
     #[inline(always)]
     pub(super) fn guesses(&self, before: u64) -> [u64; 4] {
-        [
-            self.last.wrapping_add(self.stride),
-            before.wrapping_add(self.jump),
-            self.last,
-            before,
-        ]
+        [self.last.wrapping_add(self.stride), before.wrapping_add(self.jump), self.last, before]
     }
 
     /// Learns the address; `before` is that of the thread's event before.

@@ -309,7 +309,8 @@ impl<R: Read + Seek> Blocks<R> {
     fn block(&mut self, offset: u64, end: u64) -> Result<BlockHeader, TraceError> {
         let cut = Malformed("a block reaches past the end of the file");
         let mut header = [0; BLOCK_HEADER];
-        let Some(after) = end.checked_sub(offset).and_then(|left| left.checked_sub(BLOCK_HEADER as u64)) else {
+        let Some(after) = end.checked_sub(offset).and_then(|left| left.checked_sub(BLOCK_HEADER as u64))
+        else {
             return Err(self.corrupt(offset, cut));
         };
         self.read(offset, &mut header)?;

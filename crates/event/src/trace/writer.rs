@@ -12,7 +12,8 @@ use super::decode::stored_bytes;
 use super::definitions;
 use super::encode::Encoder;
 use super::format::{
-    BLOCK_VALUES, BlockHeader, BlockKind, HEADER_BODY_MAX, Header, STORE_VALUES_MAX, TEXT_MAX, Trailer, VERSION,
+    BLOCK_VALUES, BlockHeader, BlockKind, HEADER_BODY_MAX, Header, STORE_VALUES_MAX, TEXT_MAX, Trailer,
+    VERSION,
 };
 use super::index::{self, Entry, INDEX_ENTRIES};
 
@@ -139,8 +140,10 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// When there is no memory for the compressor.
     pub fn compression(mut self, compression: Compression) -> Result<Self, SinkError> {
-        self.packer = Packer::new(compression)
-            .map_err(|source| SinkError::Io { context: format!("can't compress trace {}", self.file), source })?;
+        self.packer = Packer::new(compression).map_err(|source| SinkError::Io {
+            context: format!("can't compress trace {}", self.file),
+            source,
+        })?;
         Ok(self)
     }
 
@@ -247,8 +250,7 @@ impl<W: Write> Writer<W> {
             ..BlockHeader::plain(BlockKind::Events, count)
         };
         self.index.push(Entry::of(&header, self.written + self.buffer.len() as u64));
-        let result =
-            self.packer.append(&mut self.buffer, header, &thread.encoder.columns(), self.plainly);
+        let result = self.packer.append(&mut self.buffer, header, &thread.encoder.columns(), self.plainly);
         thread.first += u64::from(count);
         thread.encoder.clear();
         thread.marked = (0, 0);
@@ -318,7 +320,8 @@ impl<W: Write> Sink for Writer<W> {
         if self.state != State::New {
             return Err(SinkError::Other(format!("trace {} was begun already", self.file)));
         }
-        let header = Header { version: VERSION, line_bytes: self.line_bytes, source: source.clone() }.encode();
+        let header =
+            Header { version: VERSION, line_bytes: self.line_bytes, source: source.clone() }.encode();
         if header.len() > HEADER_BODY_MAX {
             return Err(SinkError::Other(format!("trace {}: the command is too long", self.file)));
         }

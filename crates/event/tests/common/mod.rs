@@ -1,13 +1,14 @@
 //! What several tests of the trace file share.
 #![allow(dead_code)] // each test uses its part
+#![allow(clippy::unwrap_used)] // a helper of tests may panic as they do
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use event::trace::{Compression, Reader, TraceError, Writer};
 use event::{
-    Batch, Capabilities, Definition, Event, FenceKind, FlushKind, Frame, NameId, Op, Order, Sink, SinkError, Site,
-    SiteId, Source, ThreadId,
+    Batch, Capabilities, Definition, Event, FenceKind, FlushKind, Frame, NameId, Op, Order, Sink, SinkError,
+    Site, SiteId, Source, ThreadId,
 };
 use proptest::prelude::*;
 
@@ -58,7 +59,12 @@ pub fn source(capabilities: Capabilities) -> Source {
 }
 
 /// Writes a trace; `flush_every` pushes (0: never) all blocks are closed.
-pub fn write(pushes: &[Push], capabilities: Capabilities, compression: Compression, flush_every: usize) -> Vec<u8> {
+pub fn write(
+    pushes: &[Push],
+    capabilities: Capabilities,
+    compression: Compression,
+    flush_every: usize,
+) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), "memory").unwrap().compression(compression).unwrap();
     writer.begin(&source(capabilities)).unwrap();
     define(&mut writer).unwrap();

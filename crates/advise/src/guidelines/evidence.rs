@@ -15,6 +15,22 @@ fn class(persistent: bool, nt: bool) -> usize {
     usize::from(persistent) * 2 + usize::from(nt)
 }
 
+/// Long runs that were made durable in long pieces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Transfers {
+    /// Pieces.
+    pub(super) writes: u64,
+    /// Their bytes.
+    pub(super) bytes: u64,
+}
+
+/// A site's runs of one class.
+#[derive(Clone, Copy, Debug, Default)]
+struct Writes {
+    runs: SizeHistogram,
+    transfers: Transfers,
+}
+
 /// A site's flushes and fences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ordering {
@@ -37,10 +53,11 @@ pub(super) struct Ordering {
 /// Counts per site and for the run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Evidence {
-    totals: [SizeHistogram; CLASSES],
-    /// Per site and class: position in `sizes` plus 1, or 0.
+    runs: [SizeHistogram; CLASSES],
+    pieces: [SizeHistogram; CLASSES],
+    /// Per site and class: position in `writes` plus 1, or 0.
     index: Vec<[u32; CLASSES]>,
-    sizes: Vec<SizeHistogram>,
+    writes: Vec<Writes>,
     ordering: Vec<Ordering>,
 }
 
@@ -54,16 +71,22 @@ fn row<T: Clone + Default>(table: &mut Vec<T>, site: SiteId) -> &mut T {
 }
 
 impl Evidence {
-    /// Counts a run.
-    pub(super) fn run(&mut self, run: Run, persistent: bool) {
+    /// Counts a run; its pieces are transfers if they have at least `transfer_bytes` on average.
+    pub(super) fn run(&mut self, run: Run, persistent: bool, transfer_bytes: u64) {
         let class = class(persistent, run.nt);
-        self.totals[class].add(run.bytes);
+        self.runs[class].add(run.bytes, 1);
+        self.pieces[class].add(run.bytes, run.pieces);
         let at = &mut row(&mut self.index, run.site)[class];
         if *at == 0 {
-            self.sizes.push(SizeHistogram::default());
-            *at = u32::try_from(self.sizes.len()).unwrap_or(u32::MAX);
+            self.writes.push(Writes::default());
+            *at = u32::try_from(self.writes.len()).unwrap_or(u32::MAX);
         }
-        self.sizes[*at as usize - 1].add(run.bytes);
+        let writes = &mut self.writes[*at as usize - 1];
+        writes.runs.add(run.bytes, 1);
+        if run.bytes / run.pieces >= transfer_bytes {
+            writes.transfers.writes += run.pieces;
+            writes.transfers.bytes = writes.transfers.bytes.saturating_add(run.bytes);
+        }
     }
 
     /// A site's flushes and fences, to count.
@@ -85,30 +108,35 @@ impl Evidence {
 
     /// Sizes of a site's runs in persistent or in other memory.
     pub(super) fn sizes(&self, site: SiteId, persistent: bool) -> WritesByKind {
-        let of = |nt| {
-            let at = self.index.get(site.0 as usize).map_or(0, |row| row[class(persistent, nt)]);
-            at.checked_sub(1).map_or_else(SizeHistogram::default, |at| self.sizes[at as usize])
-        };
+        let of = |nt| self.writes(site, class(persistent, nt)).runs;
         WritesByKind { temporal: of(false), non_temporal: of(true) }
+    }
+
+    /// A site's transfers with ordinary stores.
+    pub(super) fn temporal_transfers(&self, site: SiteId, persistent: bool) -> Transfers {
+        self.writes(site, class(persistent, false)).transfers
+    }
+
+    fn writes(&self, site: SiteId, class: usize) -> Writes {
+        let at = self.index.get(site.0 as usize).map_or(0, |row| row[class]);
+        at.checked_sub(1).map_or_else(Writes::default, |at| self.writes[at as usize])
     }
 
     /// Sizes of all runs in persistent or in other memory.
     pub(super) fn totals(&self, persistent: bool) -> WritesByKind {
         WritesByKind {
-            temporal: self.totals[class(persistent, false)],
-            non_temporal: self.totals[class(persistent, true)],
+            temporal: self.runs[class(persistent, false)],
+            non_temporal: self.runs[class(persistent, true)],
         }
     }
 
-    /// Sizes of all runs.
+    /// Sizes of all pieces of runs.
     pub(super) fn write_sizes(&self) -> WriteSizes {
-        let (persistent, other) = (self.totals(true), self.totals(false));
+        let both = |nt| self.pieces[class(true, nt)].plus(&self.pieces[class(false, nt)]);
+        let persistent = |nt| self.pieces[class(true, nt)];
         WriteSizes {
-            all: WritesByKind {
-                temporal: persistent.temporal.plus(&other.temporal),
-                non_temporal: persistent.non_temporal.plus(&other.non_temporal),
-            },
-            persistent,
+            all: WritesByKind { temporal: both(false), non_temporal: both(true) },
+            persistent: WritesByKind { temporal: persistent(false), non_temporal: persistent(true) },
         }
     }
 }
@@ -120,7 +148,7 @@ mod tests {
     #[test]
     fn sites_past_the_bound_count_as_unknown() {
         let mut evidence = Evidence::default();
-        evidence.run(Run { site: SiteId(u32::MAX), bytes: 8, nt: false }, false);
+        evidence.run(Run { site: SiteId(u32::MAX), bytes: 8, pieces: 1, nt: false }, false, 1024);
         evidence.ordering(SiteId(u32::MAX - 1)).flushes = 3;
         assert_eq!(evidence.sizes(SiteId::UNKNOWN, false).temporal.total_bytes(), 8);
         assert_eq!(
@@ -135,11 +163,24 @@ mod tests {
         for (persistent, nt, bytes) in
             [(false, false, 1), (false, true, 2), (true, false, 4), (true, true, 8)]
         {
-            evidence.run(Run { site: SiteId(1), bytes, nt }, persistent);
+            evidence.run(Run { site: SiteId(1), bytes, pieces: 1, nt }, persistent, 1024);
         }
         let sizes = evidence.sizes(SiteId(1), true);
         assert_eq!((sizes.temporal.total_bytes(), sizes.non_temporal.total_bytes()), (4, 8));
         let all = evidence.write_sizes().all;
         assert_eq!((all.temporal.total_bytes(), all.non_temporal.total_bytes()), (5, 10));
+    }
+
+    #[test]
+    fn small_durable_pieces_are_no_transfer() {
+        let mut evidence = Evidence::default();
+        let run = Run { site: SiteId(1), bytes: 8192, pieces: 128, nt: false };
+        evidence.run(run, true, 1024);
+        assert_eq!(evidence.temporal_transfers(SiteId(1), true), Transfers::default());
+        evidence.run(Run { pieces: 2, ..run }, true, 1024);
+        assert_eq!(evidence.temporal_transfers(SiteId(1), true), Transfers { writes: 2, bytes: 8192 });
+        let pieces = evidence.write_sizes().persistent.temporal;
+        assert_eq!((pieces.writes[6], pieces.writes[12]), (128, 2));
+        assert_eq!(evidence.totals(true).temporal.writes[13], 2, "both are long runs");
     }
 }

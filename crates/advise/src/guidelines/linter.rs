@@ -50,9 +50,9 @@ impl Thread {
         })
     }
 
-    fn drain_into(&mut self, evidence: &mut Evidence) {
-        self.volatile.drain().for_each(|run| evidence.run(run, false));
-        self.persistent.drain().for_each(|run| evidence.run(run, true));
+    fn drain_into(&mut self, evidence: &mut Evidence, options: &Options) {
+        self.volatile.drain().for_each(|run| evidence.run(run, false, options.transfer_bytes));
+        self.persistent.drain().for_each(|run| evidence.run(run, true, options.transfer_bytes));
     }
 }
 
@@ -126,7 +126,7 @@ impl Linter {
         let persistent = self.ranges.contains(addr);
         let streams = if persistent { &mut thread.persistent } else { &mut thread.volatile };
         if let Some(run) = streams.store(addr, len, false, site) {
-            self.evidence.run(run, persistent);
+            self.evidence.run(run, persistent, self.options.transfer_bytes);
         }
         if self.lines.active() && persistent == self.ranges.seen() {
             self.lines.store(addr, len, site);
@@ -141,7 +141,7 @@ impl Linter {
         let persistent = self.ranges.contains(addr);
         let streams = if persistent { &mut thread.persistent } else { &mut thread.volatile };
         if let Some(run) = streams.store(addr, len, true, site) {
-            self.evidence.run(run, persistent);
+            self.evidence.run(run, persistent, self.options.transfer_bytes);
         }
         if self.lines.active() && persistent == self.ranges.seen() {
             self.lines.store_nt(addr, len, id.0);
@@ -176,6 +176,8 @@ impl Linter {
     }
 
     fn fence(&mut self, thread: &mut Thread, kind: FenceKind, after_full: bool, site: SiteId) {
+        thread.volatile.fence();
+        thread.persistent.fence();
         let useless = match kind {
             // Nobody wrote it as a fence. What it has ordered, a fence behind it need not, but code that
             // says so explicitly is not wrong.
@@ -205,7 +207,7 @@ impl Linter {
                 self.ranges.add(addr, len);
             }
             Op::Unmap { addr, len } => self.ranges.remove(addr, len),
-            Op::ThreadEnd { .. } => thread.drain_into(&mut self.evidence),
+            Op::ThreadEnd { .. } => thread.drain_into(&mut self.evidence, &self.options),
             _ => {}
         }
         // Locks, allocators and the kernel store where no event tells: a fence may be for them.
@@ -239,7 +241,7 @@ impl Sink for Linter {
 
     fn finish(&mut self) -> Result<(), SinkError> {
         for mut thread in std::mem::take(&mut self.threads).into_iter().flatten() {
-            thread.drain_into(&mut self.evidence);
+            thread.drain_into(&mut self.evidence, &self.options);
         }
         Ok(())
     }

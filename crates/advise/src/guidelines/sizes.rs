@@ -24,7 +24,7 @@ pub struct WritesByKind {
 }
 
 /// Sizes of a program's writes. A write is a run of stores of one thread that lie next to each other, not
-/// a single instruction.
+/// a single instruction; it ends where the program makes it durable (a flush, or non-temporal stores, and a fence).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteSizes {
     /// To any memory.
@@ -34,10 +34,10 @@ pub struct WriteSizes {
 }
 
 impl SizeHistogram {
-    /// Counts one write; `bytes` is at least 1.
-    pub(super) fn add(&mut self, bytes: u64) {
-        let bucket = (bytes.max(1).ilog2() as usize).min(SIZE_BUCKETS - 1);
-        self.writes[bucket] += 1;
+    /// Counts `writes` writes, at least 1, of `bytes` together.
+    pub(super) fn add(&mut self, bytes: u64, writes: u64) {
+        let bucket = ((bytes / writes).max(1).ilog2() as usize).min(SIZE_BUCKETS - 1);
+        self.writes[bucket] += writes;
         self.bytes[bucket] = self.bytes[bucket].saturating_add(bytes);
     }
 
@@ -89,7 +89,7 @@ mod tests {
     fn buckets_are_powers_of_two() {
         let mut sizes = SizeHistogram::default();
         for bytes in [1, 255, 256, 1 << 24, 1 << 40] {
-            sizes.add(bytes);
+            sizes.add(bytes, 1);
         }
         assert_eq!((sizes.writes[0], sizes.writes[7], sizes.writes[8], sizes.writes[24]), (1, 1, 1, 2));
         assert_eq!(sizes.below(256).total_bytes(), 256);
@@ -100,8 +100,8 @@ mod tests {
     fn typical_is_the_mean_of_the_commonest_size() {
         let mut sizes = SizeHistogram::default();
         assert_eq!(sizes.typical(), None);
-        (0..3).for_each(|_| sizes.add(24));
-        sizes.add(4096);
+        (0..3).for_each(|_| sizes.add(24, 1));
+        sizes.add(4096, 1);
         assert_eq!(sizes.typical(), Some(24));
     }
 }

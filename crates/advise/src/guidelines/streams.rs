@@ -15,6 +15,8 @@ pub(super) struct Run {
     pub(super) site: SiteId,
     /// From its first to its last byte.
     pub(super) bytes: u64,
+    /// In how many pieces the program made it durable: a log of small records is one run in many pieces.
+    pub(super) pieces: u64,
     /// Whether the stores were non-temporal.
     pub(super) nt: bool,
 }
@@ -25,6 +27,9 @@ struct Stream {
     hi: u64,
     /// What lies below was flushed: storing to it again is a new write.
     flushed_to: u64,
+    /// `Streams::fences` after the next fence, if something was flushed since the piece began; else 0.
+    durable_at: u64,
+    pieces: u64,
     site: SiteId,
     nt: bool,
     /// Majority vote over the bytes (Boyer and Moore): how far `site` is ahead.
@@ -43,13 +48,31 @@ pub(super) struct Streams {
     streams: [Stream; STREAMS],
     last: usize,
     clock: u64,
+    /// Fences of the thread.
+    fences: u64,
 }
 
 impl Streams {
     pub(super) fn new() -> Self {
-        let none =
-            Stream { lo: 0, hi: 0, flushed_to: 0, site: SiteId::UNKNOWN, nt: false, votes: 0, used: 0 };
-        Streams { base: [0; STREAMS], width: [0; STREAMS], streams: [none; STREAMS], last: 0, clock: 0 }
+        let none = Stream {
+            lo: 0,
+            hi: 0,
+            flushed_to: 0,
+            durable_at: 0,
+            pieces: 0,
+            site: SiteId::UNKNOWN,
+            nt: false,
+            votes: 0,
+            used: 0,
+        };
+        Streams {
+            base: [0; STREAMS],
+            width: [0; STREAMS],
+            streams: [none; STREAMS],
+            last: 0,
+            clock: 0,
+            fences: 0,
+        }
     }
 
     /// Takes a store of `len` bytes, at least 1; returns the run that ended with it.
@@ -62,9 +85,16 @@ impl Streams {
             return self.replace(at, addr, len, nt, site);
         }
         self.last = at;
-        let clock = self.clock;
+        let (clock, fences) = (self.clock, self.fences);
         let stream = &mut self.streams[at];
         stream.used = clock;
+        if stream.durable_at != 0 && stream.durable_at <= fences {
+            stream.pieces += 1;
+            stream.durable_at = 0;
+        }
+        if nt {
+            stream.durable_at = fences + 1;
+        }
         let bytes = u64::from(len);
         if stream.site == site {
             stream.votes += bytes;
@@ -89,8 +119,15 @@ impl Streams {
         for (at, stream) in self.streams.iter_mut().enumerate() {
             if self.width[at] > 0 && stream.lo < line.saturating_add(REACH) && stream.hi > line {
                 stream.flushed_to = stream.flushed_to.max(stream.hi.min(line.saturating_add(REACH)));
+                stream.durable_at = self.fences + 1;
             }
         }
+    }
+
+    /// The thread fenced.
+    #[inline]
+    pub(super) fn fence(&mut self) {
+        self.fences += 1;
     }
 
     /// Ends all runs.
@@ -133,7 +170,17 @@ impl Streams {
         let ended = self.end(at);
         let bytes = u64::from(len);
         let hi = addr.saturating_add(bytes);
-        self.streams[at] = Stream { lo: addr, hi, flushed_to: 0, site, nt, votes: bytes, used: self.clock };
+        self.streams[at] = Stream {
+            lo: addr,
+            hi,
+            flushed_to: 0,
+            durable_at: if nt { self.fences + 1 } else { 0 },
+            pieces: 1,
+            site,
+            nt,
+            votes: bytes,
+            used: self.clock,
+        };
         self.frame(at);
         self.last = at;
         ended
@@ -146,8 +193,8 @@ impl Streams {
     }
 
     fn end(&self, at: usize) -> Option<Run> {
-        let Stream { lo, hi, site, nt, .. } = self.streams[at];
-        (self.width[at] > 0).then_some(Run { site, bytes: hi - lo, nt })
+        let Stream { lo, hi, site, pieces, nt, .. } = self.streams[at];
+        (self.width[at] > 0).then_some(Run { site, bytes: hi - lo, pieces, nt })
     }
 }
 
@@ -203,10 +250,32 @@ mod tests {
         assert_eq!(streams.store(640, 8, false, A), None);
         assert_eq!(streams.store(640, 8, false, A), None, "the cache merges it");
         streams.flush(640);
-        assert_eq!(streams.store(640, 8, false, A), Some(Run { site: A, bytes: 8, nt: false }));
+        assert_eq!(streams.store(640, 8, false, A), Some(Run { site: A, bytes: 8, pieces: 1, nt: false }));
         streams.flush(640);
+        streams.fence();
         assert_eq!(streams.store(648, 8, false, A), None);
-        assert_eq!(streams.drain().next(), Some(Run { site: A, bytes: 16, nt: false }));
+        assert_eq!(streams.drain().next(), Some(Run { site: A, bytes: 16, pieces: 2, nt: false }));
+    }
+
+    #[test]
+    fn a_log_is_one_run_in_a_piece_per_durable_record() {
+        let mut streams = Streams::new();
+        for record in 0..10 {
+            for word in 0..8 {
+                streams.store(4096 + record * 64 + word * 8, 8, false, A);
+            }
+            streams.flush(4096 + record * 64);
+            streams.fence();
+            streams.fence();
+        }
+        assert_eq!(streams.drain().next(), Some(Run { site: A, bytes: 640, pieces: 10, nt: false }));
+        for half in 0..20 {
+            streams.store(half * 64, 64, true, B);
+            if half % 2 == 1 {
+                streams.fence();
+            }
+        }
+        assert_eq!(streams.drain().next(), Some(Run { site: B, bytes: 1280, pieces: 10, nt: true }));
     }
 
     #[test]
@@ -227,7 +296,7 @@ mod tests {
     fn kinds_do_not_mix() {
         let mut streams = Streams::new();
         streams.store(0, 64, true, A);
-        assert_eq!(streams.store(64, 8, false, A), Some(Run { site: A, bytes: 64, nt: true }));
+        assert_eq!(streams.store(64, 8, false, A), Some(Run { site: A, bytes: 64, pieces: 1, nt: true }));
     }
 
     proptest! {

@@ -4,6 +4,9 @@
 //! and in an order of the cache's choosing. A transfer that is going to the device anyway is better written around the
 //! cache: no fill, and whole units in order.
 //!
+//! A transfer is a run, or the piece of it between two points of durability: a log of small records that are made
+//! durable one by one is none, and for those flushes are right.
+//!
 //! In doubt for the program: where caches absorb most of what a site stores (a buffer used again and again), they do
 //! useful work and nothing is said.
 
@@ -11,7 +14,7 @@ use event::SiteId;
 use machine::SiteMemory;
 
 use super::case::{Case, MEDIA_BYTES};
-use super::sizes::SizeHistogram;
+use super::evidence::Transfers;
 use super::words::{bytes, count, part, percent, ratio};
 use crate::{Finding, Rule};
 
@@ -19,12 +22,13 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     if !case.enough_traffic() {
         return None;
     }
-    let mut large = SizeHistogram::default();
+    let mut large = Transfers::default();
     let mut parts = Vec::new();
     for (site, memory) in case.site_memories() {
-        let transfers = transfers(&case.sizes(site).temporal, case.options.transfer_bytes);
-        if let Some(caused) = caused(case, site, memory, &transfers) {
-            large = large.plus(&transfers);
+        let transfers = case.evidence.temporal_transfers(site, case.mapped());
+        if let Some(caused) = caused(case, site, memory, transfers) {
+            large.writes += transfers.writes;
+            large.bytes = large.bytes.saturating_add(transfers.bytes);
             parts.push((site, caused));
         }
     }
@@ -33,19 +37,20 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let threshold = bytes(case.options.transfer_bytes);
-    let typical = bytes(large.typical().unwrap_or(case.options.transfer_bytes));
+    let typical = bytes(large.bytes / large.writes.max(1));
     let reads = case.figures.focus().total.controller_read_bytes;
     Some(Finding {
         rule: Rule::TemporalTransfer,
-        title: format!("Transfers of {typical} written through the cache"),
+        title: format!("Transfers of {typical} on average are written through the cache"),
         evidence: format!(
-            "{}{} runs of {threshold} or more, together {}, went to {} with ordinary stores ({} of all bytes stored \
-             there); {} were read from it during the run, the fills of lines that were then overwritten among them.",
+            "{}Writes of {threshold} or more in a row ({} of them, {} together) went to {} with ordinary stores: {} of \
+             all bytes written there. {} were read from it during the run, the fills of lines that were then \
+             overwritten among them.",
             case.condition(),
-            count(large.total_writes()),
-            bytes(large.total_bytes()),
+            count(large.writes),
+            bytes(large.bytes),
             case.memory(),
-            percent(ratio(large.total_bytes(), stored(case))),
+            percent(ratio(large.bytes, stored(case))),
             bytes(reads),
         ),
         remedy: remedy(case, &ranked.sites, &threshold),
@@ -74,22 +79,12 @@ fn remedy(case: &Case<'_>, sites: &[crate::SiteShare], threshold: &str) -> Strin
 }
 
 /// Media bytes that a site's transfers caused, if it should do them differently.
-fn caused(case: &Case<'_>, site: SiteId, memory: &SiteMemory, transfers: &SizeHistogram) -> Option<u64> {
+fn caused(case: &Case<'_>, site: SiteId, memory: &SiteMemory, transfers: Transfers) -> Option<u64> {
     let sizes = case.sizes(site);
     let stored = sizes.temporal.total_bytes().saturating_add(sizes.non_temporal.total_bytes());
     let absorbed = ratio(memory.controller_write_bytes, stored) < case.options.reach_min;
-    let caused = part(memory.media_write_bytes, ratio(transfers.total_bytes(), stored));
+    let caused = part(memory.media_write_bytes, ratio(transfers.bytes, stored));
     (caused > 0 && !absorbed).then_some(caused)
-}
-
-fn transfers(sizes: &SizeHistogram, threshold: u64) -> SizeHistogram {
-    let short = sizes.below(threshold);
-    let mut rest = *sizes;
-    for i in 0..rest.writes.len() {
-        rest.writes[i] -= short.writes[i];
-        rest.bytes[i] -= short.bytes[i];
-    }
-    rest
 }
 
 fn stored(case: &Case<'_>) -> u64 {

@@ -60,12 +60,6 @@ pub enum CaptureError {
     /// The consumer of the events failed; the program was stopped.
     #[error(transparent)]
     Sink(#[from] SinkError),
-    /// More threads live at a time than there are chunks.
-    #[error("{threads} threads hold all {threads} buffers and more want one; record with more of them")]
-    TooManyThreads {
-        /// Chunks, each held by a thread.
-        threads: usize,
-    },
     /// The kernel does not let this user sample.
     #[error(
         "sampling is not permitted: kernel.perf_event_paranoid is {level}; \

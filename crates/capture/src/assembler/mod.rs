@@ -19,6 +19,7 @@ mod scan;
 mod syntax;
 mod wrapper;
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 pub use wrapper::{AssemblerError, run};
@@ -52,6 +53,8 @@ struct Walk<'a> {
     runs: Runs,
     syntax: Syntax<'a>,
     kept: Kept,
+    /// The function's labels up to here.
+    labels: HashSet<&'a [u8]>,
     inline_assembly: bool,
     /// Within `.macro`, `.rept`, `.irp`: how deep.
     macros: u32,
@@ -103,6 +106,7 @@ impl<'a> Walk<'a> {
             runs: Runs::default(),
             syntax: Syntax::default(),
             kept: own_symbols(source),
+            labels: HashSet::new(),
             inline_assembly: false,
             macros: 0,
             subsection: false,
@@ -110,8 +114,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn label(&mut self, name: &[u8]) {
+    fn label(&mut self, name: &'a [u8]) {
         if !is_mark(name) {
+            if name.starts_with(b".L") {
+                self.labels.insert(name);
+            } else {
+                self.labels.clear();
+            }
             self.runs.end_block(&self.syntax, &mut self.edits);
         }
     }
@@ -149,9 +158,20 @@ impl<'a> Walk<'a> {
         }
         rename::rename(self.source, operands, self.kept, &mut self.edits);
         self.runs.instruction(instruction, &self.syntax);
-        if transfers || self.inline_assembly {
+        if (transfers && !self.stays_in_run(instruction)) || self.inline_assembly {
             self.runs.end_block(&self.syntax, &mut self.edits);
         }
+    }
+
+    /// Whether this is a jump that may fall through and, if it does not, goes forward.
+    ///
+    /// A run goes on behind such a jump; if it is taken, the rest of the run's words stay zero. A
+    /// jump back ends the run, because it is the likely way.
+    fn stays_in_run(&self, jump: &Instruction<'a>) -> bool {
+        jump.name.first() == Some(&b'j')
+            && jump.name != b"jmp"
+            && jump.operands.starts_with(b".L")
+            && !self.labels.contains(jump.operands)
     }
 
     fn directive(&mut self, directive: &Instruction<'a>, text: &'a [u8], place: Range<usize>) {

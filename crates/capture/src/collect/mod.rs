@@ -23,6 +23,8 @@ mod runs;
 mod stream;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use outcome::{Counted, Options, Outcome, Progress, ThreadOutcome, Warning};
 pub use record::{count, record};

@@ -123,6 +123,11 @@ pub enum Warning {
         /// The first of them.
         header: u64,
     },
+    /// More threads were alive than there are buffers: some waited for one in vain and went on without being recorded.
+    TooFewBuffers {
+        /// Buffers.
+        buffers: usize,
+    },
     /// Processes still ran when the recording was ended.
     StillRunning {
         /// Their number.
@@ -152,6 +157,10 @@ impl fmt::Display for Warning {
             Warning::Undecoded { words, header } => {
                 write!(f, "{words} words of the buffers could not be decoded; the first is {header:#x}")
             }
+            Warning::TooFewBuffers { buffers } => write!(
+                f,
+                "events are missing: more than {buffers} threads lived at a time, which is as many as there are buffers"
+            ),
             Warning::StillRunning { processes } => {
                 write!(f, "{processes} observed processes still ran when the recording ended")
             }

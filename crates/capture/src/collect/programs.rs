@@ -96,7 +96,7 @@ impl Programs {
     fn ask_system(&mut self, pid: u32, address: u64) -> Option<()> {
         let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
         for line in maps.lines() {
-            let (addresses, offset, path) = mapping(line)?;
+            let Some((addresses, offset, path)) = code_mapping(line) else { continue };
             if addresses.contains(&address) && path.is_absolute() {
                 let file = self.file(path);
                 let in_file = self.files[file as usize].image.as_ref()?.address_of(offset)?;
@@ -109,11 +109,11 @@ impl Programs {
     }
 }
 
-/// Addresses, file offset and path of a line of `/proc/PID/maps`.
-fn mapping(line: &str) -> Option<(Range<u64>, u64, &Path)> {
+/// Addresses, file offset and path of a line of `/proc/PID/maps` about executable memory.
+fn code_mapping(line: &str) -> Option<(Range<u64>, u64, &Path)> {
     let mut words = line.splitn(6, ' ');
     let (start, end) = words.next()?.split_once('-')?;
-    let offset = words.nth(1)?;
+    let offset = words.next().filter(|access| access.contains('x')).and_then(|_| words.next())?;
     let path = words.nth(2).unwrap_or_default().trim_start();
     let number = |text| u64::from_str_radix(text, 16).ok();
     Some((number(start)?..number(end)?, number(offset)?, Path::new(path)))
@@ -165,11 +165,11 @@ mod tests {
     #[test]
     fn a_line_of_the_memory_map_is_taken_apart() {
         let line = "7f0010000000-7f0010021000 r-xp 00002000 fe:01 1234    /opt/a b/libx.so.1";
-        let (addresses, offset, path) = mapping(line).unwrap();
+        let (addresses, offset, path) = code_mapping(line).unwrap();
         assert_eq!(addresses, 0x7f00_1000_0000..0x7f00_1002_1000);
         assert_eq!((offset, path), (0x2000, Path::new("/opt/a b/libx.so.1")));
-        let (_, _, path) = mapping("7f00-7f01 rw-p 00000000 00:00 0").unwrap();
-        assert_eq!(path, Path::new(""));
+        assert_eq!(code_mapping("7f00-7f01 rwxp 00000000 00:00 0").unwrap().2, Path::new(""));
+        assert_eq!(code_mapping("7f00-7f01 rw-p 00000000 00:00 0"), None);
     }
 
     #[test]

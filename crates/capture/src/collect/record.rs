@@ -22,7 +22,7 @@ const IDLE: Duration = Duration::from_millis(5);
 /// The same while threads wait for another's turn.
 const STALLED: Duration = Duration::from_millis(1);
 /// How long a position of the global order may be missing while there is no other progress. A thread that was
-/// merely not scheduled comes up with it sooner.
+/// merely not scheduled comes up with it sooner. Also how long starving threads have to get a buffer.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long a program that is to be stopped has between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
@@ -87,6 +87,7 @@ struct Recording {
     /// When something was last delivered.
     moved: Instant,
     reported: Instant,
+    too_few_buffers: bool,
 }
 
 impl Recording {
@@ -118,6 +119,7 @@ impl Recording {
             started: now,
             moved: now,
             reported: now,
+            too_few_buffers: false,
         })
     }
 
@@ -166,7 +168,7 @@ impl Recording {
                     return Ok(status);
                 }
             }
-            self.unblock()?;
+            self.unblock();
             self.session.wait(seen, if self.merger.stalled() { STALLED } else { IDLE });
         }
     }
@@ -185,25 +187,25 @@ impl Recording {
     }
 
     /// Nothing could be delivered: sees to it that nobody waits for what never comes.
-    fn unblock(&mut self) -> Result<(), CaptureError> {
+    fn unblock(&mut self) {
         let head = self.session.head();
         let quiet = self.moved.elapsed();
         let starving = head.writers_wait.load(Ordering::SeqCst) > 0;
         if starving && quiet > STALLED && self.merger.relieve(&self.session) {
-            return Ok(());
+            return;
         }
         let nobody_left = self.status.is_some() && self.processes.alive() == 0;
         if self.merger.stalled() && (quiet > PATIENCE || nobody_left) {
             self.merger.skip(&self.session);
-            return Ok(());
+            return;
         }
         let chunks = self.session.chunks();
         let all_filling =
             || (0..chunks).all(|at| self.session.chunk(at).state.load(Ordering::Acquire) == CHUNK_FILLING);
         if starving && quiet > PATIENCE && all_filling() {
-            return Err(CaptureError::TooManyThreads { threads: chunks });
+            // The runtime waits no longer either, so that the program does not hang.
+            self.too_few_buffers = true;
         }
-        Ok(())
     }
 
     fn heed_interrupts(&mut self) {
@@ -312,6 +314,7 @@ impl Recording {
             (decoder.stores_without_value > 0)
                 .then_some(Warning::StoresWithoutValue { stores: decoder.stores_without_value }),
             undecoded,
+            self.too_few_buffers.then_some(Warning::TooFewBuffers { buffers: got as usize }),
             (self.processes.alive() > 0).then(|| Warning::StillRunning { processes: self.processes.alive() }),
             (modules > MODULES).then_some(Warning::TooManyModules),
         ];

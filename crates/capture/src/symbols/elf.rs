@@ -6,9 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
-use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH};
+use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, PF_X};
 use object::read::elf::ElfFile64;
-use object::{Endianness, Object, ObjectSegment, ReadRef};
+use object::{Endianness, Object, ObjectSegment, ReadRef, SegmentFlags};
 
 use crate::CaptureError;
 
@@ -23,6 +23,7 @@ struct Segment {
     address: u64,
     offset: u64,
     bytes: u64,
+    code: bool,
 }
 
 /// The contents of an ELF file by address.
@@ -44,7 +45,8 @@ impl Image {
         let elf = ElfFile64::<Endianness, _>::parse(&map[..]).map_err(|error| unreadable(error.to_string()))?;
         let segments = elf.segments().map(|segment| {
             let (offset, bytes) = segment.file_range();
-            Segment { address: segment.address(), offset, bytes }
+            let code = matches!(segment.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.contains(PF_X));
+            Segment { address: segment.address(), offset, bytes, code }
         });
         let segments = segments.collect();
         Ok(Image { file, segments })
@@ -66,13 +68,13 @@ impl Image {
         read
     }
 
-    /// Address (before relocation) of the byte at `offset` of the file, if it is loaded.
+    /// Address (before relocation) of the code at `offset` of the file, if it is loaded.
     #[must_use]
     pub fn address_of(&self, offset: u64) -> Option<u64> {
         // Mappings begin on page boundaries, segments need not.
         let inside = |segment: &&Segment| {
             let start = segment.offset & !4095;
-            (start..segment.offset + segment.bytes).contains(&offset)
+            segment.code && (start..segment.offset + segment.bytes).contains(&offset)
         };
         self.segments.iter().find(inside).map(|segment| (segment.address - segment.offset).wrapping_add(offset))
     }

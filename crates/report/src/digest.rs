@@ -6,8 +6,11 @@ use std::collections::BTreeMap;
 use event::{Site, SiteId};
 use machine::{MemoryFigures, SiteFigures, SiteMemory, Traffic};
 
-use crate::human::{self, bytes, percent, plain, plural, ratio};
+use crate::human::{self, bytes, elide, percent, plain, plural, ratio};
 use crate::model::{Exit, Report, Subject};
+
+/// C++ has names of kilobytes; `report.json` has them whole.
+const LABEL_COLUMNS_MAX: usize = 160;
 
 /// A report with what was derived from it.
 pub struct Digest<'a> {
@@ -57,18 +60,18 @@ impl Row {
     fn absorb(&mut self, other: &Row) {
         self.sites += other.sites;
         let (a, b) = (&mut self.all, &other.all);
-        a.loads += b.loads;
-        a.stores += b.stores;
-        a.store_bytes += b.store_bytes;
-        a.nt_bytes += b.nt_bytes;
-        a.flushes += b.flushes;
-        a.clean_flushes += b.clean_flushes;
+        a.loads = a.loads.saturating_add(b.loads);
+        a.stores = a.stores.saturating_add(b.stores);
+        a.store_bytes = a.store_bytes.saturating_add(b.store_bytes);
+        a.nt_bytes = a.nt_bytes.saturating_add(b.nt_bytes);
+        a.flushes = a.flushes.saturating_add(b.flushes);
+        a.clean_flushes = a.clean_flushes.saturating_add(b.clean_flushes);
         let (a, b) = (&mut self.memory, &other.memory);
-        a.read_bytes += b.read_bytes;
-        a.controller_write_bytes += b.controller_write_bytes;
-        a.evicted_bytes += b.evicted_bytes;
-        a.media_write_bytes += b.media_write_bytes;
-        a.partial_media_bytes += b.partial_media_bytes;
+        a.read_bytes = a.read_bytes.saturating_add(b.read_bytes);
+        a.controller_write_bytes = a.controller_write_bytes.saturating_add(b.controller_write_bytes);
+        a.evicted_bytes = a.evicted_bytes.saturating_add(b.evicted_bytes);
+        a.media_write_bytes = a.media_write_bytes.saturating_add(b.media_write_bytes);
+        a.partial_media_bytes = a.partial_media_bytes.saturating_add(b.partial_media_bytes);
     }
 }
 
@@ -84,7 +87,7 @@ impl<'a> Digest<'a> {
             }
             let id = SiteId(number);
             let site = report.sites.site(id);
-            sites.push(Row::new(site, plain(&report.sites.label(id)), *all, memory));
+            sites.push(Row::new(site, label(report, id), *all, memory));
         }
         sites.sort_by(|a, b| rank(b).cmp(&rank(a)).then_with(|| a.label.cmp(&b.label)));
         for row in &sites {
@@ -127,6 +130,11 @@ impl<'a> Digest<'a> {
         }
     }
 
+    /// How a table or plot names a site.
+    pub fn label(&self, id: SiteId) -> String {
+        label(self.report, id)
+    }
+
     /// The one line that a reader in a hurry takes away.
     pub fn headline(&self) -> String {
         let findings = &self.report.findings;
@@ -137,19 +145,20 @@ impl<'a> Digest<'a> {
             }
             .to_owned();
         }
-        let Some(largest) = findings.iter().max_by(|a, b| a.share.total_cmp(&b.share)) else {
+        if findings.is_empty() {
             if !self.has_traffic() {
                 return format!("Nothing reached {}: the caches answered every access.", self.memory_name());
             }
-            return "No finding: none of the rules is broken.".to_owned();
+            let applied = if self.report.withheld.is_empty() { "" } else { " that could be applied" };
+            return format!("No finding: none of the rules{applied} is broken.");
+        }
+        let number = plural(findings.len(), "finding");
+        let measured = findings.iter().filter(|finding| finding.share.is_finite());
+        let Some(largest) = measured.max_by(|a, b| a.share.total_cmp(&b.share)) else {
+            return format!("{number}.");
         };
         let what = if findings.len() == 1 { "it explains" } else { "the largest explains" };
-        format!(
-            "{}; {what} {} of the {}.",
-            plural(findings.len(), "finding"),
-            percent(largest.share),
-            plain(&largest.share_of)
-        )
+        format!("{number}; {what} {} of the {}.", percent(largest.share), plain(&largest.share_of))
     }
 
     /// What became of the bytes, in a sentence; empty without traffic.
@@ -180,9 +189,12 @@ impl<'a> Digest<'a> {
         }
     }
 
-    /// Which memory all figures are about.
+    /// Which memory all figures are about; empty if there are none.
     pub fn scope(&self) -> String {
         let figures = &self.report.figures;
+        if self.report.counts.events == 0 {
+            return String::new();
+        }
         let machine = format!(
             "{} ({}, units of {} B)",
             plain(&figures.machine),
@@ -240,10 +252,19 @@ impl<'a> Digest<'a> {
     }
 }
 
+fn label(report: &Report, id: SiteId) -> String {
+    elide(&plain(&report.sites.label(id)), LABEL_COLUMNS_MAX)
+}
+
 /// Share of a whole; 0 of nothing.
 #[allow(clippy::cast_precision_loss)]
 pub fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// A sum that stays at the largest number instead of wrapping.
+pub fn sum(parts: impl Iterator<Item = u64>) -> u64 {
+    parts.fold(0, u64::saturating_add)
 }
 
 /// Most media bytes first; among programs that only read, most bytes read.

@@ -2,7 +2,7 @@
 
 use advise::Finding;
 
-use crate::digest::{Digest, Row, share};
+use crate::digest::{Digest, Row, share, sum};
 use crate::human::{self, bytes, count, elide, pad_left, pad_right, percent, plain, ratio};
 use crate::model::Report;
 
@@ -63,6 +63,9 @@ impl Page {
 
     /// `text` broken into lines, each with `indent` before it but the first with `first`.
     fn paragraph(&mut self, style: Option<Style>, first: &str, indent: &str, text: &str) {
+        if text.is_empty() {
+            return;
+        }
         let options = textwrap::Options::new(self.columns).initial_indent(first).subsequent_indent(indent);
         for line in textwrap::wrap(text, options) {
             let line = style.map_or_else(|| line.to_string(), |style| self.styled(style, &line));
@@ -116,7 +119,7 @@ fn finding(page: &mut Page, digest: &Digest<'_>, number: usize, finding: &Findin
     let explains = format!("{indent}{bar} {} of the {}", percent(finding.share), plain(&finding.share_of));
     page.line(&explains);
     for site in finding.sites.iter().take(3) {
-        let label = plain(&digest.report.sites.label(site.site));
+        let label = digest.label(site.site);
         let part = pad_left(&percent(site.share), 8);
         let place = elide(&label, page.columns - indent.len() - part.len() - 2);
         page.line(&format!("{indent}{part}  {place}"));
@@ -178,27 +181,20 @@ fn key_figures(page: &mut Page, digest: &Digest<'_>) {
             figure(page, name, &text);
         }
     }
-    let caches = digest.report.figures.caches.iter().filter(|cache| cache.hits + cache.misses > 0);
+    let caches = digest.report.figures.caches.iter().filter(|cache| cache.hits > 0 || cache.misses > 0);
     let caches: Vec<String> = caches
         .map(|cache| {
-            format!("{} {}", plain(&cache.level), percent(share(cache.hits, cache.hits + cache.misses)))
+            format!(
+                "{} {}",
+                plain(&cache.level),
+                percent(share(cache.hits, cache.hits.saturating_add(cache.misses)))
+            )
         })
         .collect();
     if !caches.is_empty() {
         figure(page, "Cache hits", &caches.join(", "));
     }
-    let stores = format!(
-        "{} loads ({}), {} stores ({}), {} non-temporal ({}), {} flushes, {} fences",
-        count(counts.loads),
-        bytes(counts.load_bytes),
-        count(counts.stores),
-        bytes(counts.store_bytes),
-        count(counts.nt_stores),
-        bytes(counts.nt_bytes),
-        count(counts.flushes),
-        count(counts.fences)
-    );
-    figure(page, "Program", &stores);
+    figure(page, "Program", &program(counts));
     let run = format!(
         "{} events of {} in {}",
         count(counts.events),
@@ -206,6 +202,22 @@ fn key_figures(page: &mut Page, digest: &Digest<'_>) {
         human::duration(digest.report.run.duration)
     );
     figure(page, "Run", &run);
+}
+
+/// What the program did, without what it did not.
+fn program(counts: &event::Counts) -> String {
+    let sized = [
+        ("loads", counts.loads, counts.load_bytes),
+        ("stores", counts.stores, counts.store_bytes),
+        ("non-temporal stores", counts.nt_stores, counts.nt_bytes),
+    ];
+    let sized =
+        sized.map(|(name, times, size)| (times, format!("{} {name} ({})", count(times), bytes(size))));
+    let plain = [("flushes", counts.flushes), ("demotions", counts.demotes), ("fences", counts.fences)];
+    let plain = plain.map(|(name, times)| (times, format!("{} {name}", count(times))));
+    let parts: Vec<String> =
+        sized.into_iter().chain(plain).filter(|(times, _)| *times > 0).map(|(_, text)| text).collect();
+    if parts.is_empty() { "no access to memory".to_owned() } else { parts.join(", ") }
 }
 
 fn figure(page: &mut Page, name: &str, text: &str) {
@@ -219,7 +231,7 @@ fn hottest(page: &mut Page, digest: &Digest<'_>) {
     }
     let reads = digest.total().media_write_bytes == 0;
     let of = |row: &Row| if reads { row.memory.read_bytes } else { row.memory.media_write_bytes };
-    let whole: u64 = digest.functions.iter().map(of).sum();
+    let whole = sum(digest.functions.iter().map(of));
     page.heading(if reads {
         "Hottest functions by bytes read (nothing was written to media)"
     } else {
@@ -251,7 +263,7 @@ fn hottest(page: &mut Page, digest: &Digest<'_>) {
     }
     if digest.functions.len() > FUNCTIONS_MAX {
         let rest = digest.functions.len() - FUNCTIONS_MAX;
-        let left: u64 = digest.functions.iter().skip(FUNCTIONS_MAX).map(of).sum();
+        let left = sum(digest.functions.iter().skip(FUNCTIONS_MAX).map(of));
         let name = format!("({})", human::plural(rest, "other function"));
         let line = row(&bytes(left), &percent(share(left, whole)), "", "", &name);
         page.line(&line);

@@ -58,7 +58,7 @@ pub fn dots(title: &str, dots: &[Dot], room: Room) -> Markup {
             }
             (line((at.min(x(1.0)), y), (at.max(x(1.0)), y), if dot.ewr < EWR_GOOD { "stem part" } else { "stem whole" }))
             circle cx=(px(at)) cy=(px(y)) r=(px(3.0 + 5.0 * dot.weight.clamp(0.0, 1.0).sqrt()))
-                class=(if dot.ewr < EWR_GOOD { "part" } else { "whole" });
+                class=(if dot.ewr < EWR_GOOD { "part" } else { "whole" }) {}
         }
     };
     let described = dots.iter().map(|dot| format!("{}: {}", dot.name, ratio(Some(dot.ewr))));

@@ -71,12 +71,12 @@ fn text(x: f64, y: f64, anchor: &str, class: &str, what: &str) -> Markup {
 }
 
 fn line(from: (f64, f64), to: (f64, f64), class: &str) -> Markup {
-    html! { line x1=(px(from.0)) y1=(px(from.1)) x2=(px(to.0)) y2=(px(to.1)) class=(class); }
+    html! { line x1=(px(from.0)) y1=(px(from.1)) x2=(px(to.0)) y2=(px(to.1)) class=(class) {} }
 }
 
 /// A rectangle, never too thin to be seen.
 fn rect(x: f64, y: f64, width: f64, height: f64, class: &str) -> Markup {
-    html! { rect x=(px(x)) y=(px(y)) width=(px(width.max(0.5))) height=(px(height.max(0.5))) class=(class); }
+    html! { rect x=(px(x)) y=(px(y)) width=(px(width.max(0.5))) height=(px(height.max(0.5))) class=(class) {} }
 }
 
 /// Keys of a plot's colours in one row from `x`: class and name.

@@ -149,9 +149,9 @@ fn lines(frame: &Frame, steps: &[Step]) -> Markup {
             @let path = outline(frame, steps, number);
             @if series.class == "media" && !steps.is_empty() {
                 @let ground = px(frame.bottom);
-                path class="area media" d=(format!("{path}V{ground}H{}Z", px(frame.left)));
+                path class="area media" d=(format!("{path}V{ground}H{}Z", px(frame.left))) {}
             }
-            path class=(format!("line {}", series.class)) d=(path);
+            path class=(format!("line {}", series.class)) d=(path) {}
         }
     }
 }

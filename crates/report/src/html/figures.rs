@@ -1,10 +1,10 @@
 //! The sections with plots and tables.
 
-use machine::{Slice, Traffic};
+use machine::{MemoryFigures, Slice, Traffic};
 use maud::{Markup, html};
 
 use crate::chart::{self, Bar, Column, Dot};
-use crate::digest::{Digest, Row, share};
+use crate::digest::{Digest, Row, share, sum};
 use crate::html::table::{Cell, table};
 use crate::human::{self, bytes, count, percent, plain, ratio};
 use crate::model::WriteSizes;
@@ -12,6 +12,8 @@ use crate::model::WriteSizes;
 /// Bars, dots and rows; what is beyond is in `report.json`.
 const BARS_MAX: usize = 12;
 const ROWS_MAX: usize = 40;
+/// Width of the plot of how full media writes were; it has few columns.
+const FILL_PX: f64 = 340.0;
 
 /// Everything between summary and findings.
 pub fn sections(digest: &Digest<'_>) -> Markup {
@@ -66,7 +68,7 @@ fn functions(digest: &Digest<'_>) -> Markup {
 
 fn function_bars(rows: &[Row], writes: bool, room: chart::Room) -> Markup {
     let of = |row: &Row| if writes { row.memory.media_write_bytes } else { row.memory.read_bytes };
-    let whole: u64 = rows.iter().map(of).sum();
+    let whole = sum(rows.iter().map(of));
     let shown: Vec<Bar> = rows
         .iter()
         .take(BARS_MAX)
@@ -87,7 +89,7 @@ fn function_bars(rows: &[Row], writes: bool, room: chart::Room) -> Markup {
 
 fn function_table(rows: &[Row], writes: bool) -> Markup {
     let of = |row: &Row| if writes { row.memory.media_write_bytes } else { row.memory.read_bytes };
-    let whole: u64 = rows.iter().map(of).sum();
+    let whole = sum(rows.iter().map(of));
     let cells: Vec<Vec<Cell>> = rows
         .iter()
         .take(ROWS_MAX)
@@ -219,7 +221,10 @@ fn sizes_plot(sizes: &WriteSizes) -> Markup {
     html! {
         figure {
             h3 { "Sizes of writes" }
-            (chart::columns("Writes by size", ["writes", "size, from this many bytes up"], &series, &columns))
+            (chart::responsive(|room| {
+                let width = if room == chart::Room::Wide { 640.0 } else { room.width() };
+                chart::columns("Writes by size", ["writes", "size, from this many bytes up"], &series, &columns, width)
+            }))
         }
     }
 }
@@ -249,7 +254,7 @@ fn fill_plot(digest: &Digest<'_>) -> Markup {
     html! {
         figure {
             h3 { "How full media writes were" }
-            (chart::columns("Media writes by new bytes", ["media writes", "new bytes in the unit"], &series, &columns))
+            (chart::columns("Media writes by new bytes", ["media writes", "new bytes in the unit"], &series, &columns, FILL_PX))
         }
     }
 }
@@ -288,14 +293,38 @@ fn machine(digest: &Digest<'_>) -> Markup {
                 @if digest.has_traffic() {
                     (dimms(digest))
                     (memories(digest))
-                    @if digest.memory.page_collisions > 0 {
-                        p class="note" { (human::grouped(digest.memory.page_collisions)) " writes followed one of another thread to \
-                            another 4 KiB page on the same DIMM: streams that compete for its buffer." }
-                    }
+                    @for note in notes(digest.memory) { p class="note" { (note) } }
                 }
             }
         }
     }
+}
+
+/// What the tables have no column for.
+fn notes(memory: &MemoryFigures) -> Vec<String> {
+    let notes = [
+        (
+            memory.page_collisions,
+            human::grouped(memory.page_collisions),
+            "writes went to another 4 KiB page of a DIMM than the write before, which was another thread's: streams that \
+             compete for its buffer.",
+        ),
+        (
+            memory.partial_line_writes,
+            human::grouped(memory.partial_line_writes),
+            "controller writes held less than a whole 64 B line: non-temporal stores that did not fill theirs.",
+        ),
+        (
+            memory.held_dirty_bytes,
+            bytes(memory.held_dirty_bytes),
+            "still waited in the devices' buffers at the end.",
+        ),
+    ];
+    notes
+        .into_iter()
+        .filter(|(number, ..)| *number > 0)
+        .map(|(_, number, what)| format!("{number} {what}"))
+        .collect()
 }
 
 fn caches(digest: &Digest<'_>) -> Markup {
@@ -314,10 +343,20 @@ fn caches(digest: &Digest<'_>) -> Markup {
                 Cell::number(cache.evictions, count),
                 Cell::number(cache.writebacks, count),
                 Cell::number(cache.invalidations, count),
+                Cell::number(cache.forwards, count),
             ]
         })
         .collect();
-    let head = ["level", "accesses", "hits", "misses", "evictions", "write-backs", "invalidations"];
+    let head = [
+        "level",
+        "accesses",
+        "hits",
+        "misses",
+        "evictions",
+        "write-backs",
+        "invalidations",
+        "answered by another core",
+    ];
     table("Caches, all cores together", &head, &rows)
 }
 

@@ -65,7 +65,7 @@ fn places(digest: &Digest<'_>, finding: &Finding) -> Markup {
             @for part in finding.sites.iter().take(PLACES_MAX) {
                 li {
                     span class="part" { (percent(part.share)) }
-                    code { (plain(&digest.report.sites.label(part.site))) }
+                    code { (digest.label(part.site)) }
                     @let outer = digest.report.sites.site(part.site).map_or(&[][..], |site| site.frames.as_slice());
                     @for frame in outer.iter().skip(1) {
                         span class="inlined" { " in " code { (place(frame)) } }

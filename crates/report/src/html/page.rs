@@ -38,11 +38,12 @@ pub fn header(digest: &Digest<'_>) -> Markup {
 
 /// What is wrong, what to do, what it explains; then the key figures.
 pub fn summary(digest: &Digest<'_>) -> Markup {
-    let story = digest.story();
+    let told = [digest.story(), digest.scope()].join(" ");
+    let told = told.trim();
     html! {
         section id="summary" {
             h2 class="headline" { (digest.headline()) }
-            p class="story" { @if !story.is_empty() { (story) " " } (digest.scope()) }
+            @if !told.is_empty() { p class="story" { (told) } }
             @for caution in digest.cautions() { p class="caution" { (caution) } }
             @if !digest.report.findings.is_empty() { (brief(digest)) }
             @if digest.report.counts.events > 0 { (tiles(digest)) }
@@ -59,7 +60,7 @@ fn brief(digest: &Digest<'_>) -> Markup {
                     div class="what" {
                         a href=(format!("#finding-{number}")) { (plain(&finding.title)) }
                         @if let Some(first) = finding.sites.first() {
-                            div class="where" { code { (plain(&digest.report.sites.label(first.site))) } }
+                            div class="where" { code { (digest.label(first.site)) } }
                         }
                         div class="remedy" { (plain(&finding.remedy)) }
                     }
@@ -75,7 +76,7 @@ fn brief(digest: &Digest<'_>) -> Markup {
 
 /// A share as bar and number.
 pub fn share_bar(share: f64, of: &str) -> Markup {
-    let width = format!("width:{:.1}%", share.clamp(0.0, 1.0) * 100.0);
+    let width = format!("width:{:.1}%", if share.is_finite() { share.clamp(0.0, 1.0) * 100.0 } else { 0.0 });
     html! {
         div class="share" {
             div class="bar" aria-hidden="true" { div style=(width) {} }

@@ -187,6 +187,7 @@ fn machine_figures(sites: Vec<SiteFigures>) -> Figures {
         evictions: misses * 9 / 10,
         writebacks: misses / 3,
         invalidations: misses / 50,
+        ..CacheFigures::default()
     };
     Figures {
         machine: "xpoint".into(),
@@ -204,11 +205,13 @@ fn machine_figures(sites: Vec<SiteFigures>) -> Figures {
             writers_per_dimm: vec![4, 4, 4, 4, 4, 3],
             page_collisions: 12_345,
             media_write_fill: vec![121_000, 22_000, 9_500, 52_000],
+            ..MemoryFigures::default()
         },
         volatile: MemoryFigures { total: part(9), per_dimm: vec![part(54); 6], ..MemoryFigures::default() },
         mapped_persistent: true,
         sites,
         timeline: timeline(512, 20_400_000, &total),
+        ..Figures::default()
     }
 }
 
@@ -359,13 +362,16 @@ pub fn huge() -> Report {
             &mut t.media_read_bytes,
             &mut t.media_write_bytes,
         ]
-        .map(blow);
+        .into_iter()
+        .for_each(blow);
     };
     swell(&mut report.figures.persistent.total);
     report.figures.persistent.per_dimm.iter_mut().for_each(swell);
     report.figures.timeline.iter_mut().for_each(|slice| swell(&mut slice.persistent));
     for site in &mut report.figures.sites {
-        [&mut site.persistent.media_write_bytes, &mut site.persistent.controller_write_bytes].map(blow);
+        [&mut site.persistent.media_write_bytes, &mut site.persistent.controller_write_bytes]
+            .into_iter()
+            .for_each(blow);
     }
     report.counts.events = u64::MAX;
     report.counts.loads = u64::MAX;

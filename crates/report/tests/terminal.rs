@@ -1,0 +1,60 @@
+//! The terminal summary, whole, for a full report and for the ends of what can happen.
+
+mod common;
+
+use unicode_width::UnicodeWidthStr;
+
+/// A change of the summary shows here as a difference to read; `INSTA_UPDATE=always cargo test` accepts it.
+#[test]
+fn summaries_read_as_they_did() {
+    for (name, report) in common::all() {
+        insta::assert_snapshot!(name, report::terminal(&report, 100, false));
+    }
+    insta::assert_snapshot!("full-80-columns", report::terminal(&common::full(), 80, false));
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for (name, report) in common::all() {
+        for width in [60, 80, 100] {
+            for line in report::terminal(&report, width, false).lines() {
+                assert!(line.width() <= width, "{name}: {} columns of {width}: {line}", line.width());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_widths_that_are_out_of_range_are_brought_into_it() {
+    let report = common::full();
+    assert_eq!(report::terminal(&report, 0, false), report::terminal(&report, 60, false));
+    assert_eq!(report::terminal(&report, 1_000, false), report::terminal(&report, 100, false));
+}
+
+#[test]
+fn colours_change_no_letter_and_names_bring_none() {
+    for (name, report) in common::all() {
+        let plain = report::terminal(&report, 100, false);
+        assert!(plain.chars().all(|c| c == '\n' || !c.is_control()), "{name} holds a control character");
+        let colored = report::terminal(&report, 100, true);
+        let codes = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m"];
+        let stripped = codes.iter().fold(colored.clone(), |text, code| text.replace(code, ""));
+        assert_eq!(stripped, plain, "{name}");
+        assert!(colored.contains(codes[1]), "{name} has a bold heading");
+    }
+}
+
+#[test]
+fn every_finding_says_what_to_do_and_what_it_explains() {
+    let report = common::full();
+    let text = report::terminal(&report, 100, false);
+    let mut at = 0;
+    for (number, finding) in (1..).zip(&report.findings) {
+        let found = text[at..].find(&format!("{number}. {}", finding.title));
+        at += found.unwrap_or_else(|| panic!("finding {number} is missing or out of order"));
+        let first_words = &finding.remedy[..20];
+        assert!(text[at..].contains(first_words), "{first_words}");
+        let share = format!("{} of the {}", report::human::percent(finding.share), finding.share_of);
+        assert!(text[at..].contains(&share), "{share}");
+    }
+}

@@ -1,0 +1,146 @@
+//! The compiler's hooks before plain accesses, where the assembler wrapper did not put them in line.
+
+use crate::local::{caller, hooks, local};
+use crate::stream::record;
+use crate::wire::{access, header, kind};
+
+/// Tells a load.
+#[inline(always)]
+pub fn load(pc: u64, addr: u64, len: u64) {
+    if len > 0 {
+        record(kind::ACCESS, access::LOAD, pc, [addr, len]);
+    }
+}
+
+/// Tells a store of at most 64 bytes that is about to be executed.
+#[inline(always)]
+fn store_to_come(pc: u64, addr: u64, len: u64) {
+    let stream = &local().stream;
+    stream.room(3).write(header(kind::ACCESS, access::STORE, pc), &[addr, len]);
+    stream.store_follows(addr, len);
+}
+
+/// Tells a store, temporal or not, that has been executed, in pieces if its bytes are to be told too.
+#[inline]
+pub fn stored(argument: u8, pc: u64, addr: u64, len: u64) {
+    let stream = &local().stream;
+    match stream.value_bytes() {
+        _ if len == 0 => {}
+        None => record(kind::ACCESS, argument, pc, [addr, len]),
+        Some(most) => {
+            for from in (0..len).step_by(most) {
+                let piece = (len - from).min(most as u64);
+                record(kind::ACCESS, argument, pc, [addr + from, piece]);
+                stream.stored((addr + from) as *const u8, piece as usize);
+            }
+        }
+    }
+}
+
+/// A store of any length to come: if its bytes are to be told, only its small pieces can be.
+fn store_range(pc: u64, addr: u64, len: u64) {
+    for from in (0..len).step_by(if local().stream.value_bytes().is_some() { 64 } else { usize::MAX }) {
+        store_to_come(
+            pc,
+            addr + from,
+            if local().stream.value_bytes().is_some() { (len - from).min(64) } else { len },
+        );
+    }
+}
+
+macro_rules! sized {
+    ($($len:literal: $read:ident $write:ident $read_write:ident;)*) => {
+        hooks! { $(
+            fn $read(addr: u64) {
+                load(caller(), addr, $len);
+            }
+            fn $write(addr: u64) {
+                store_to_come(caller(), addr, $len);
+            }
+            fn $read_write(addr: u64) {
+                let pc = caller();
+                load(pc, addr, $len);
+                store_to_come(pc, addr, $len);
+            }
+        )* }
+    };
+}
+
+macro_rules! plain {
+    ($($len:literal: $read:ident $write:ident;)*) => {
+        hooks! { $(
+            fn $read(addr: u64) {
+                load(caller(), addr, $len);
+            }
+            fn $write(addr: u64) {
+                store_to_come(caller(), addr, $len);
+            }
+        )* }
+    };
+}
+
+macro_rules! with_pc {
+    ($($len:literal: $read:ident $write:ident;)*) => { $(
+        /// A read by the code at `pc`.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $read(addr: u64, pc: u64) {
+            load(pc, addr, $len);
+        }
+        /// A write by the code at `pc`.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $write(addr: u64, pc: u64) {
+            store_to_come(pc, addr, $len);
+        }
+    )* };
+}
+
+sized! {
+    1: __tsan_read1 __tsan_write1 __tsan_read_write1;
+    2: __tsan_read2 __tsan_write2 __tsan_read_write2;
+    4: __tsan_read4 __tsan_write4 __tsan_read_write4;
+    8: __tsan_read8 __tsan_write8 __tsan_read_write8;
+    16: __tsan_read16 __tsan_write16 __tsan_read_write16;
+    2: __tsan_unaligned_read2 __tsan_unaligned_write2 __tsan_unaligned_read_write2;
+    4: __tsan_unaligned_read4 __tsan_unaligned_write4 __tsan_unaligned_read_write4;
+    8: __tsan_unaligned_read8 __tsan_unaligned_write8 __tsan_unaligned_read_write8;
+    16: __tsan_unaligned_read16 __tsan_unaligned_write16 __tsan_unaligned_read_write16;
+}
+
+plain! {
+    1: __tsan_volatile_read1 __tsan_volatile_write1;
+    2: __tsan_volatile_read2 __tsan_volatile_write2;
+    4: __tsan_volatile_read4 __tsan_volatile_write4;
+    8: __tsan_volatile_read8 __tsan_volatile_write8;
+    16: __tsan_volatile_read16 __tsan_volatile_write16;
+    1: __tsan_unaligned_volatile_read1 __tsan_unaligned_volatile_write1;
+    2: __tsan_unaligned_volatile_read2 __tsan_unaligned_volatile_write2;
+    4: __tsan_unaligned_volatile_read4 __tsan_unaligned_volatile_write4;
+    8: __tsan_unaligned_volatile_read8 __tsan_unaligned_volatile_write8;
+    16: __tsan_unaligned_volatile_read16 __tsan_unaligned_volatile_write16;
+}
+
+with_pc! {
+    1: __tsan_read1_pc __tsan_write1_pc;
+    2: __tsan_read2_pc __tsan_write2_pc;
+    4: __tsan_read4_pc __tsan_write4_pc;
+    8: __tsan_read8_pc __tsan_write8_pc;
+    16: __tsan_read16_pc __tsan_write16_pc;
+}
+
+hooks! {
+    fn __tsan_read_range(addr: u64, len: u64) {
+        load(caller(), addr, len);
+    }
+
+    fn __tsan_write_range(addr: u64, len: u64) {
+        store_range(caller(), addr, len);
+    }
+
+    fn __tsan_vptr_read(addr: u64) {
+        load(caller(), addr, 8);
+    }
+
+    fn __tsan_vptr_update(addr: u64, _new: u64) {
+        store_to_come(caller(), addr, 8);
+    }
+}

@@ -1,0 +1,209 @@
+//! `mmap` and its kin: which mappings are persistent memory.
+//!
+//! A shared mapping of a file is persistent if the file lies on a mount with DAX or under `/dev/shm`, is a DAX device,
+//! or is one that the user named. Those are told and kept in a table, so that their end is told too.
+
+use core::cell::UnsafeCell;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use libc::{MAP_SHARED, MAP_SHARED_VALIDATE, MREMAP_FIXED, MREMAP_MAYMOVE, c_long};
+
+use crate::glob::is_named;
+use crate::local::{caller, hooks};
+use crate::session::session;
+use crate::stream::record_text;
+use crate::sys;
+use crate::wire::{SESSION_ENV, kind};
+
+/// Persistent ranges at one time that are kept track of.
+const RANGES: usize = 1024;
+/// Bytes kept of a path.
+const PATH_BYTES: usize = 512;
+
+#[derive(Clone, Copy)]
+struct Range {
+    start: u64,
+    end: u64,
+    path: [u8; PATH_BYTES],
+    path_len: usize,
+}
+
+const UNUSED: Range = Range { start: 0, end: 0, path: [0; PATH_BYTES], path_len: 0 };
+
+/// The persistent ranges, behind a lock that nobody sleeps under.
+struct Ranges {
+    locked: AtomicBool,
+    ranges: UnsafeCell<[Range; RANGES]>,
+}
+// SAFETY: `ranges` is touched only under `locked`.
+unsafe impl Sync for Ranges {}
+
+static PERSISTENT: Ranges =
+    Ranges { locked: AtomicBool::new(false), ranges: UnsafeCell::new([UNUSED; RANGES]) };
+
+impl Ranges {
+    /// Calls `f` with the table.
+    fn with<T>(&self, f: impl FnOnce(&mut [Range; RANGES]) -> T) -> T {
+        // A signal handler that maps while its thread is in here would wait for ever; `mmap` is not
+        // async-signal-safe by POSIX, so it may not.
+        while self.locked.swap(true, Ordering::Acquire) {
+            sys::give_way();
+        }
+        // SAFETY: under the lock.
+        let result = f(unsafe { &mut *self.ranges.get() });
+        self.locked.store(false, Ordering::Release);
+        result
+    }
+
+    fn add(&self, start: u64, end: u64, path: &[u8]) {
+        self.with(|ranges| {
+            if let Some(unused) = ranges.iter_mut().find(|range| range.end == 0) {
+                let path_len = path.len().min(PATH_BYTES);
+                (unused.start, unused.end, unused.path_len) = (start, end, path_len);
+                unused.path[..path_len].copy_from_slice(&path[..path_len]);
+            }
+        });
+    }
+
+    /// Takes `start..end` out of the next range that it overlaps; the part taken out, and the path of its file.
+    fn take(&self, start: u64, end: u64) -> Option<Range> {
+        self.with(|ranges| {
+            let at = ranges.iter().position(|range| range.start < end && start < range.end)?;
+            let whole = ranges[at];
+            let taken = Range { start: whole.start.max(start), end: whole.end.min(end), ..whole };
+            ranges[at].end = if whole.start < taken.start { taken.start } else { 0 };
+            if taken.end < whole.end
+                && let Some(unused) = ranges.iter_mut().find(|range| range.end == 0)
+            {
+                *unused = Range { start: taken.end, ..whole };
+            }
+            Some(taken)
+        })
+    }
+}
+
+/// After a fork: nobody else holds the lock.
+pub fn after_fork() {
+    PERSISTENT.locked.store(false, Ordering::Release);
+}
+
+fn tell_unmapped(pc: u64, start: u64, len: u64) {
+    if session().is_none() {
+        return;
+    }
+    while let Some(taken) = PERSISTENT.take(start, start.saturating_add(len)) {
+        let room = crate::local::local().stream.room_kept(3);
+        room.write(crate::wire::header(kind::UNMAP, 0, pc), &[taken.start, taken.end - taken.start]);
+    }
+}
+
+fn tell_mapped(pc: u64, start: u64, len: u64, path: &[u8]) {
+    let len = len.next_multiple_of(4096);
+    PERSISTENT.add(start, start + len, path);
+    record_text(kind::MAP, pc, [start, len], path);
+}
+
+/// The path of an open file, without the kernel's note that it was deleted.
+fn path_of(fd: c_int, buffer: &mut [u8]) -> Option<&[u8]> {
+    let mut name = [0; 32];
+    let mut text = sys::Text::new(&mut name);
+    text.push(b"/proc/self/fd/");
+    text.number(u64::try_from(fd).ok()?);
+    let path = sys::read_link(text.c_str(), buffer)?;
+    Some(path.strip_suffix(b" (deleted)").unwrap_or(path))
+}
+
+fn is_persistent(fd: c_int, path: &[u8]) -> bool {
+    let Some(session) = session() else { return false };
+    if is_session(path) {
+        return false;
+    }
+    let head = session.head();
+    let patterns = &head.pmem_patterns[..(head.pmem_patterns_len as usize).min(head.pmem_patterns.len())];
+    path.starts_with(b"/dev/shm/")
+        || path.starts_with(b"/dev/dax")
+        || is_named(path, patterns)
+        || sys::is_dax(fd)
+}
+
+/// Whether it is the file that we record into.
+fn is_session(path: &[u8]) -> bool {
+    let mut name = [0; 32];
+    let mut text = sys::Text::new(&mut name);
+    text.push(SESSION_ENV.as_bytes());
+    // SAFETY: the name is a C string; programs that change their environment while threads run are broken anyway.
+    let ours = unsafe { libc::getenv(text.c_str().as_ptr()) };
+    // SAFETY: `getenv` gives a C string.
+    !ours.is_null() && unsafe { core::ffi::CStr::from_ptr(ours) }.to_bytes() == path
+}
+
+/// The kernel's result as the C library gives it.
+fn result(result: isize) -> *mut c_void {
+    if (-4095..0).contains(&result) {
+        // SAFETY: `errno` is the thread's own.
+        unsafe { *libc::__errno_location() = -result as c_int };
+        return libc::MAP_FAILED;
+    }
+    result as *mut c_void
+}
+
+fn map(
+    pc: u64,
+    addr: usize,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: i64,
+) -> *mut c_void {
+    if flags & libc::MAP_FIXED != 0 {
+        tell_unmapped(pc, addr as u64, len as u64);
+    }
+    let args = [addr, len, protection as usize, flags as usize, fd as isize as usize, offset as usize];
+    // SAFETY: the caller's arguments.
+    let at = result(unsafe { sys::call(libc::SYS_mmap, args) });
+    let shared = matches!(flags & libc::MAP_TYPE, MAP_SHARED | MAP_SHARED_VALIDATE);
+    if at != libc::MAP_FAILED && shared && flags & libc::MAP_ANONYMOUS == 0 && session().is_some() {
+        let mut buffer = [0; 4096];
+        if let Some(path) = path_of(fd, &mut buffer)
+            && is_persistent(fd, path)
+        {
+            tell_mapped(pc, at as u64, len as u64, path);
+        }
+    }
+    at
+}
+
+hooks! {
+    fn mmap(addr: usize, len: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64) -> *mut c_void {
+        map(caller(), addr, len, protection, flags, fd, offset)
+    }
+    fn mmap64(addr: usize, len: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64) -> *mut c_void {
+        map(caller(), addr, len, protection, flags, fd, offset)
+    }
+    fn munmap(addr: usize, len: usize) -> c_int {
+        tell_unmapped(caller(), addr as u64, len as u64);
+        // SAFETY: the caller's arguments.
+        let failed = result(unsafe { sys::call(libc::SYS_munmap as c_long, [addr, len, 0, 0, 0, 0]) });
+        if failed == libc::MAP_FAILED { -1 } else { 0 }
+    }
+    fn mremap(old: usize, old_len: usize, len: usize, flags: c_int, new: usize) -> *mut c_void {
+        let pc = caller();
+        // Told before and taken back if it fails: another thread may get the old range at once.
+        let moved = PERSISTENT.take(old as u64, old as u64 + old_len as u64);
+        if let Some(range) = moved {
+            let room = crate::local::local().stream.room_kept(3);
+            room.write(crate::wire::header(kind::UNMAP, 0, pc), &[range.start, range.end - range.start]);
+        }
+        let new = if flags & (MREMAP_FIXED | MREMAP_MAYMOVE) == MREMAP_FIXED | MREMAP_MAYMOVE { new } else { 0 };
+        // SAFETY: the caller's arguments.
+        let at = result(unsafe { sys::call(libc::SYS_mremap, [old, old_len, len, flags as usize, new, 0]) });
+        if let Some(range) = moved {
+            let (start, len) =
+                if at == libc::MAP_FAILED { (range.start, range.end - range.start) } else { (at as u64, len as u64) };
+            tell_mapped(pc, start, len, &range.path[..range.path_len]);
+        }
+        at
+    }
+}

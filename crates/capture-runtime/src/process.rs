@@ -1,0 +1,196 @@
+//! The process: its beginning, forks, the next program, its end.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering;
+
+use libc::{RTLD_DI_LINKMAP, RTLD_LAZY, RTLD_NODELETE, RTLD_NOLOAD};
+
+use crate::local::local;
+use crate::map;
+use crate::module;
+use crate::real::real;
+use crate::scratch;
+use crate::session::{attach, session};
+use crate::sys;
+use crate::thread;
+use crate::wire::MODE_COUNT;
+
+/// Before the constructors of all that was linked against this library.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: extern "C" fn() = begin;
+
+/// After their destructors.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static END: extern "C" fn() = end;
+
+unsafe extern "C" {
+    /// Registers functions to be called around `fork`; the last argument is the library that they are in.
+    fn __register_atfork(
+        before: Option<extern "C" fn()>,
+        parent: Option<extern "C" fn()>,
+        child: Option<extern "C" fn()>,
+        library: *const c_void,
+    ) -> c_int;
+}
+
+extern "C" fn begin() {
+    #[cfg(target_arch = "x86_64")]
+    crate::hooks::prepare();
+    thread::prepare();
+    attach();
+    // Registered before anybody else's, hence called before them in the child.
+    // SAFETY: a function that stays as long as the process.
+    unsafe { __register_atfork(None, None, Some(forked), core::ptr::null()) };
+    if let Some(session) = session() {
+        session.publish_leftovers();
+        module::update();
+        local().stream.make_room(0);
+    }
+}
+
+extern "C" fn end() {
+    thread::end(local());
+    count_all();
+}
+
+/// In the child of a fork.
+extern "C" fn forked() {
+    thread::after_fork(local());
+    map::after_fork();
+    if let Some(session) = session() {
+        let parent = session.pid.swap(sys::pid(), Ordering::Relaxed);
+        module::forked(session, parent);
+    }
+}
+
+/// Counts what the threads have not counted yet: the process is about to end.
+fn count_all() {
+    if let Some(session) = session().filter(|session| session.mode() == MODE_COUNT) {
+        scratch::for_each_owner(|owner| {
+            owner.stream.count(session);
+            // While a handler is at work, the one stream is here, else the other one.
+            let other = if owner.handlers.get() > 0 { &owner.interrupted } else { &owner.handler };
+            other.count(session);
+        });
+    }
+}
+
+/// Interposed: destructors do not run.
+#[unsafe(no_mangle)]
+pub extern "C" fn _exit(status: c_int) -> ! {
+    count_all();
+    loop {
+        // SAFETY: ends the process.
+        unsafe { sys::call(libc::SYS_exit_group, [status as usize, 0, 0, 0, 0, 0]) };
+    }
+}
+
+/// Interposed: as `_exit`.
+#[unsafe(no_mangle)]
+pub extern "C" fn _Exit(status: c_int) -> ! {
+    _exit(status)
+}
+
+/// Interposed: the library is closed but stays mapped, because run descriptors in it are still referred to, and so
+/// that no code address ever means two things.
+#[unsafe(no_mangle)]
+pub extern "C" fn dlclose(handle: *mut c_void) -> c_int {
+    if session().is_some() {
+        keep_mapped(handle);
+    }
+    let real = real!(c"dlclose" as fn(*mut c_void) -> c_int);
+    // SAFETY: the caller's argument.
+    unsafe { real(handle) }
+}
+
+fn keep_mapped(handle: *mut c_void) {
+    let close = real!(c"dlclose" as fn(*mut c_void) -> c_int);
+    let mut library: *const LinkMap = core::ptr::null();
+    // SAFETY: asks for the library's record; a wrong handle is an error. The name is a C string.
+    unsafe {
+        if libc::dlinfo(handle, RTLD_DI_LINKMAP, (&raw mut library).cast()) == 0 && !library.is_null() {
+            let again = libc::dlopen((*library).name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+            if !again.is_null() {
+                close(again);
+            }
+        }
+    }
+}
+
+/// The part of the dynamic linker's record of a library that is public.
+#[repr(C)]
+struct LinkMap {
+    bias: usize,
+    name: *const core::ffi::c_char,
+}
+
+/// Publishes what the thread has so far and goes on to the C library's function. The arguments, of which there
+/// may be any number, are as the caller left them.
+macro_rules! executes {
+    ($($name:ident = $text:literal;)*) => { $(
+        /// Entry of the function of the same name.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name() {
+            #[cfg(target_arch = "x86_64")]
+            core::arch::naked_asm!(
+                "push rdi",
+                "push rsi",
+                "push rdx",
+                "push rcx",
+                "push r8",
+                "push r9",
+                "push rax",
+                "call {next}",
+                "mov r11, rax",
+                "pop rax",
+                "pop r9",
+                "pop r8",
+                "pop rcx",
+                "pop rdx",
+                "pop rsi",
+                "pop rdi",
+                "jmp r11",
+                next = sym next::$name,
+            );
+            #[cfg(target_arch = "aarch64")]
+            core::arch::naked_asm!(
+                "stp x29, x30, [sp, -80]!",
+                "stp x0, x1, [sp, 16]",
+                "stp x2, x3, [sp, 32]",
+                "stp x4, x5, [sp, 48]",
+                "stp x6, x7, [sp, 64]",
+                "bl {next}",
+                "mov x16, x0",
+                "ldp x0, x1, [sp, 16]",
+                "ldp x2, x3, [sp, 32]",
+                "ldp x4, x5, [sp, 48]",
+                "ldp x6, x7, [sp, 64]",
+                "ldp x29, x30, [sp], 80",
+                "br x16",
+                next = sym next::$name,
+            );
+        }
+    )*
+    /// What each of them does before it goes on, and where.
+    mod next {
+        $(pub extern "C" fn $name() -> usize {
+            static CACHE: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
+            crate::local::local().stream.close();
+            crate::real::required(&CACHE, $text)
+        })*
+    } };
+}
+
+executes! {
+    execve = c"execve";
+    execv = c"execv";
+    execvp = c"execvp";
+    execvpe = c"execvpe";
+    execl = c"execl";
+    execlp = c"execlp";
+    execle = c"execle";
+    fexecve = c"fexecve";
+}

@@ -1,0 +1,192 @@
+//! Signal handlers record into a stream of their own.
+//!
+//! A handler may interrupt code in line between any two of its instructions, so it must not touch the thread's stream.
+//! We therefore install a handler of ours in front of the program's, which puts the stream aside. A
+//! handler that interrupts a handler finds the second stream in use; its records are lost.
+//!
+//! A handler that is left by `siglongjmp` never comes back to us. The next time that the stream asks for room on
+//! the thread's normal stack, above the handler's frame, the thread's own stream is taken up again.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use libc::{SIG_DFL, SIG_ERR, SIG_IGN, sighandler_t, siginfo_t};
+
+use crate::local::{Local, local};
+use crate::stream::Stream;
+
+/// Signals that there are, plus 1.
+const SIGNALS: usize = 65;
+
+/// [`Local::handlers`]: streams are being exchanged.
+const SWITCHING: u32 = 1;
+/// [`Local::handlers`]: a handler is at work that did not interrupt another.
+const OUTERMOST: u32 = 2;
+
+/// The program's handler of each signal.
+static HANDLERS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
+
+unsafe extern "C" {
+    /// The C library's own, which nobody interposes.
+    fn __sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
+}
+
+/// Stands before every handler of the program.
+extern "C" fn enter(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    let handler = HANDLERS.get(signal as usize).map_or(0, |handler| handler.load(Ordering::Acquire));
+    if handler == 0 {
+        return;
+    }
+    // SAFETY: the program gave it as a handler; one that takes the signal only ignores the other arguments.
+    let handler =
+        unsafe { core::mem::transmute::<usize, extern "C" fn(c_int, *mut siginfo_t, *mut c_void)>(handler) };
+    let local = local();
+    let (caller, site) = (local.caller.get(), local.site.get());
+    let depth = local.handlers.get();
+    if depth == 0 {
+        let frame = &raw const handler as usize;
+        local.handlers.set(SWITCHING);
+        local.interrupted.replace(&local.stream);
+        local.stream.replace(&local.handler);
+        local.handler_stack.set(if on_signal_stack() { 0 } else { frame });
+        local.handlers.set(OUTERMOST);
+        handler(signal, info, context);
+        local.handlers.set(SWITCHING);
+        resume(local);
+    } else {
+        if depth == OUTERMOST {
+            // In case that this handler and the one below are both left by a jump.
+            local.handler.replace(&local.stream);
+        }
+        local.handlers.set(if depth == SWITCHING { SWITCHING } else { depth + 1 });
+        let interrupted = Stream::default();
+        interrupted.replace(&local.stream);
+        local.stream.replace(&Stream::lost());
+        handler(signal, info, context);
+        local.stream.replace(&interrupted);
+    }
+    local.handlers.set(depth);
+    local.caller.set(caller);
+    local.site.set(site);
+}
+
+/// Takes the thread's own stream up again.
+fn resume(local: &Local) {
+    if !local.stream.is_lost() {
+        local.handler.replace(&local.stream);
+    }
+    local.stream.replace(&local.interrupted);
+    local.handler_stack.set(0);
+}
+
+/// If the outermost handler was left by a jump, takes the thread's own stream up again. `here` is the address of
+/// something on the caller's stack.
+pub fn left_by_jump(local: &Local, here: usize) {
+    let frame = local.handler_stack.get();
+    if local.handlers.get() >= OUTERMOST && frame != 0 && here > frame && !on_signal_stack() {
+        resume(local);
+        local.handlers.set(0);
+    }
+}
+
+fn on_signal_stack() -> bool {
+    let mut stack = libc::stack_t { ss_sp: core::ptr::null_mut(), ss_flags: 0, ss_size: 0 };
+    let args = [0, &raw mut stack as usize, 0, 0, 0, 0];
+    // SAFETY: only asks; `stack` is a valid place.
+    let result = unsafe { crate::sys::call(libc::SYS_sigaltstack, args) };
+    result == 0 && stack.ss_flags & libc::SS_ONSTACK != 0
+}
+
+/// As `sigaction`, with ours in front of the new handler and the program's in the answer.
+fn install(signal: c_int, new: Option<&libc::sigaction>, old: Option<&mut libc::sigaction>) -> c_int {
+    let Some(slot) = HANDLERS.get(signal as usize) else {
+        // SAFETY: both are null or valid. The number is wrong, which the C library says.
+        return unsafe { __sigaction(signal, as_pointer(new), core::ptr::null_mut()) };
+    };
+    let before = slot.load(Ordering::Acquire);
+    let mut ours = new.copied();
+    if let Some(action) = &mut ours {
+        let program = action.sa_sigaction;
+        if program != SIG_DFL && program != SIG_IGN {
+            // First the program's: when ours is called, it must be there.
+            slot.store(program, Ordering::Release);
+            action.sa_sigaction = enter as *const () as usize;
+        }
+    }
+    // SAFETY: zero bytes are a valid `sigaction`.
+    let mut was: libc::sigaction = unsafe { core::mem::zeroed() };
+    // SAFETY: both are null or valid.
+    let result = unsafe { __sigaction(signal, as_pointer(ours.as_ref()), &mut was) };
+    if result != 0 {
+        slot.store(before, Ordering::Release);
+    } else if let Some(old) = old {
+        *old = was;
+        if was.sa_sigaction == enter as *const () as usize {
+            old.sa_sigaction = before;
+        }
+    }
+    result
+}
+
+fn as_pointer<T>(option: Option<&T>) -> *const T {
+    option.map_or(core::ptr::null(), |reference| reference)
+}
+
+/// As `signal` with these flags.
+fn set_handler(signal: c_int, handler: sighandler_t, flags: c_int) -> sighandler_t {
+    // SAFETY: zero bytes are a valid `sigaction`: no flags, no signals blocked.
+    let (mut new, mut old): (libc::sigaction, libc::sigaction) = unsafe { core::mem::zeroed() };
+    new.sa_sigaction = handler;
+    new.sa_flags = flags;
+    if flags & libc::SA_NODEFER == 0 {
+        // SAFETY: a valid set; a wrong number is found by `install`.
+        unsafe { libc::sigaddset(&mut new.sa_mask, signal) };
+    }
+    if install(signal, Some(&new), Some(&mut old)) == 0 { old.sa_sigaction } else { SIG_ERR }
+}
+
+/// Interposed. `old` may be the same as `new`.
+///
+/// # Safety
+/// As C's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigaction(
+    signal: c_int,
+    new: *const libc::sigaction,
+    old: *mut libc::sigaction,
+) -> c_int {
+    // SAFETY: the caller's pointers are null or valid.
+    let copy = unsafe { new.as_ref() }.copied();
+    // SAFETY: as above.
+    install(signal, copy.as_ref(), unsafe { old.as_mut() })
+}
+
+/// Interposed: BSD's meaning, as in the C library.
+#[unsafe(no_mangle)]
+pub extern "C" fn signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    set_handler(signal, handler, libc::SA_RESTART)
+}
+
+/// Interposed.
+#[unsafe(no_mangle)]
+pub extern "C" fn bsd_signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    set_handler(signal, handler, libc::SA_RESTART)
+}
+
+/// Interposed.
+#[unsafe(no_mangle)]
+pub extern "C" fn ssignal(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    set_handler(signal, handler, libc::SA_RESTART)
+}
+
+/// Interposed: what `signal` is with strict ISO C.
+#[unsafe(no_mangle)]
+pub extern "C" fn __sysv_signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    set_handler(signal, handler, libc::SA_RESETHAND | libc::SA_NODEFER)
+}
+
+/// Interposed.
+#[unsafe(no_mangle)]
+pub extern "C" fn sysv_signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    set_handler(signal, handler, libc::SA_RESETHAND | libc::SA_NODEFER)
+}

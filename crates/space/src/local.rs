@@ -6,9 +6,10 @@
 
 use std::cell::RefCell;
 use std::mem;
+use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use event::{Event, SiteId, ThreadId};
+use event::{Event, Op, SiteId, ThreadId};
 
 /// Events of a batch at most. 16 KiB: it stays in the first-level cache.
 pub(crate) const BATCH: usize = 512;
@@ -85,6 +86,61 @@ pub(crate) struct Local {
 thread_local! {
     pub(crate) static LOCAL: RefCell<Local> =
         const { RefCell::new(Local { current: Buffer::NONE, others: Vec::new() }) };
+}
+
+/// What became of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pushed {
+    /// It is in the buffer.
+    Kept,
+    /// It is in the buffer, which is now to be sent.
+    Full,
+    /// It is not in the buffer: the thread has another recording's at hand, or sees the location for the first time.
+    Unprepared,
+}
+
+/// Adds an event to the calling thread's buffer: the hot path of a recording.
+///
+/// `try_with` and not `with`, because only it is inlined: the event is then written once, to its place, and not
+/// built elsewhere and copied, which costs more than all the rest.
+#[inline(always)]
+fn push(recording: u64, op: Op, location: &'static Location<'static>) -> Pushed {
+    let kept = LOCAL.try_with(|local| {
+        let buffer = &mut local.borrow_mut().current;
+        if buffer.recording != recording {
+            return Pushed::Unprepared;
+        }
+        let Some(site) = buffer.cached_site(std::ptr::from_ref(location).addr()) else {
+            return Pushed::Unprepared;
+        };
+        buffer.events.push(Event { op, site, instructions: 0 });
+        if buffer.events.len() >= BATCH { Pushed::Full } else { Pushed::Kept }
+    });
+    kept.unwrap_or(Pushed::Unprepared)
+}
+
+/// Adds a load. Like the next two it is not generic, so that it is compiled once, here, where the buffer is a fixed
+/// distance from a register.
+#[inline(never)]
+pub(crate) fn push_load(recording: u64, addr: u64, len: u32, location: &'static Location<'static>) -> Pushed {
+    push(recording, Op::Load { addr, len }, location)
+}
+
+/// Adds a store.
+#[inline(never)]
+pub(crate) fn push_store(
+    recording: u64,
+    addr: u64,
+    len: u32,
+    location: &'static Location<'static>,
+) -> Pushed {
+    push(recording, Op::Store { addr, len }, location)
+}
+
+/// Adds anything else.
+#[inline(never)]
+pub(crate) fn push_other(recording: u64, op: Op, location: &'static Location<'static>) -> Pushed {
+    push(recording, op, location)
 }
 
 impl Local {

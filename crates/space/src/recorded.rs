@@ -9,7 +9,7 @@ use event::{
     ThreadId,
 };
 
-use crate::local::{BATCH, Buffer, LOCAL, Parked};
+use crate::local::{self, BATCH, Buffer, LOCAL, Parked, Pushed};
 use crate::stream::Stream;
 use crate::{Observer, Prestore, Space, Word, lines};
 
@@ -163,17 +163,53 @@ impl<S: Space, K: Sink + Send> Recorded<S, K> {
     /// Adds an event that stores no values.
     #[inline(always)]
     fn tell(&self, op: Op, location: &'static Location<'static>) {
-        self.with(location, |buffer, site| self.append(buffer, op, site));
+        self.settle(local::push_other(self.number, op, location), op, location);
     }
 
-    /// Adds a store of `bytes`.
+    /// Adds a load.
     #[inline(always)]
-    fn tell_store(&self, op: Op, bytes: &[u8], location: &'static Location<'static>) {
+    fn tell_load(&self, offset: u64, len: u32, location: &'static Location<'static>) {
+        let addr = Self::BASE + offset;
+        let pushed = local::push_load(self.number, addr, len, location);
+        self.settle(pushed, Op::Load { addr, len }, location);
+    }
+
+    /// Adds a store; `bytes` are what was stored.
+    #[inline(always)]
+    fn tell_store(&self, offset: u64, bytes: &[u8], location: &'static Location<'static>) {
+        let (addr, len) = (Self::BASE + offset, bytes.len() as u32);
+        if self.values {
+            return self.tell_values(Op::Store { addr, len }, bytes, location);
+        }
+        let pushed = local::push_store(self.number, addr, len, location);
+        self.settle(pushed, Op::Store { addr, len }, location);
+    }
+
+    /// Adds an event and the values that belong to it.
+    #[cold]
+    #[inline(never)]
+    fn tell_values(&self, op: Op, bytes: &[u8], location: &'static Location<'static>) {
         self.with(location, |buffer, site| {
-            if self.values {
-                buffer.values.extend_from_slice(bytes);
-            }
+            buffer.values.extend_from_slice(bytes);
             self.append(buffer, op, site);
+        });
+    }
+
+    /// Does what the fast path could not do for `op`.
+    #[inline(always)]
+    fn settle(&self, pushed: Pushed, op: Op, location: &'static Location<'static>) {
+        if pushed != Pushed::Kept {
+            self.settle_slowly(pushed, op, location);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn settle_slowly(&self, pushed: Pushed, op: Op, location: &'static Location<'static>) {
+        self.with(location, |buffer, site| match pushed {
+            Pushed::Kept => {}
+            Pushed::Full => self.send(buffer),
+            Pushed::Unprepared => self.append(buffer, op, site),
         });
     }
 
@@ -214,7 +250,7 @@ impl<S: Space, K: Sink + Send> Space for Recorded<S, K> {
     #[track_caller]
     fn load_word<W: Word>(&self, offset: u64) -> W {
         let value = self.space.load_word(offset);
-        self.tell(Op::Load { addr: Self::BASE + offset, len: W::BYTES as u32 }, Location::caller());
+        self.tell_load(offset, W::BYTES as u32, Location::caller());
         value
     }
 
@@ -223,8 +259,7 @@ impl<S: Space, K: Sink + Send> Space for Recorded<S, K> {
     fn store_word<W: Word>(&self, offset: u64, value: W) {
         self.space.store_word(offset, value);
         let bytes = value.widen().to_le_bytes();
-        let op = Op::Store { addr: Self::BASE + offset, len: W::BYTES as u32 };
-        self.tell_store(op, &bytes[..W::BYTES as usize], Location::caller());
+        self.tell_store(offset, &bytes[..W::BYTES as usize], Location::caller());
     }
 
     #[track_caller]
@@ -256,27 +291,30 @@ impl<S: Space, K: Sink + Send> Space for Recorded<S, K> {
     fn load(&self, offset: u64, bytes: &mut [u8]) {
         let len = length(bytes.len() as u64);
         self.space.load(offset, bytes);
-        self.tell(Op::Load { addr: Self::BASE + offset, len }, Location::caller());
+        self.tell_load(offset, len, Location::caller());
     }
 
     #[inline]
     #[track_caller]
     fn store(&self, offset: u64, bytes: &[u8]) {
-        let len = length(bytes.len() as u64);
+        let _ = length(bytes.len() as u64);
         self.space.store(offset, bytes);
-        self.tell_store(Op::Store { addr: Self::BASE + offset, len }, bytes, Location::caller());
+        self.tell_store(offset, bytes, Location::caller());
     }
 
     #[track_caller]
     fn copy(&self, src: u64, dst: u64, len: u64) {
         let events = length(len);
         self.space.copy(src, dst, len);
-        self.tell(Op::Load { addr: Self::BASE + src, len: events }, Location::caller());
-        let mut bytes = vec![0; if self.values { events as usize } else { 0 }];
+        self.tell_load(src, events, Location::caller());
+        let op = Op::Store { addr: Self::BASE + dst, len: events };
         if self.values {
+            let mut bytes = vec![0; events as usize];
             self.space.load(dst, &mut bytes);
+            self.tell_values(op, &bytes, Location::caller());
+        } else {
+            self.tell(op, Location::caller());
         }
-        self.tell_store(Op::Store { addr: Self::BASE + dst, len: events }, &bytes, Location::caller());
     }
 
     #[inline]
@@ -284,7 +322,12 @@ impl<S: Space, K: Sink + Send> Space for Recorded<S, K> {
     fn store_nt(&self, offset: u64, bytes: &[u8]) {
         let len = length(bytes.len() as u64);
         self.space.store_nt(offset, bytes);
-        self.tell_store(Op::StoreNt { addr: Self::BASE + offset, len }, bytes, Location::caller());
+        let op = Op::StoreNt { addr: Self::BASE + offset, len };
+        if self.values {
+            self.tell_values(op, bytes, Location::caller());
+        } else {
+            self.tell(op, Location::caller());
+        }
     }
 
     #[inline]
@@ -355,7 +398,7 @@ impl<S: Space, K: Sink + Send> Observer for Recorded<S, K> {
     #[track_caller]
     fn thread_ending(&self) {
         self.synchronise(Location::caller(), |seq| Op::ThreadEnd { seq });
-        LOCAL.with_borrow_mut(crate::local::Local::leave);
+        LOCAL.with_borrow_mut(local::Local::leave);
     }
 
     #[track_caller]

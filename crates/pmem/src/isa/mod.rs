@@ -1,0 +1,66 @@
+//! The instructions for persistent memory, one file per instruction set with the same items:
+//!
+//! - `Flush`: which write-back instruction to use; `Flush::detect()` asks the processor, `kind()` says which one of the
+//!   vocabulary it is, `line()` executes it.
+//! - `demote()`: the hint to move a line to the shared cache.
+//! - `fence()`: waits until earlier write-backs and non-temporal stores are done, before later stores.
+//! - `store_nt()`: copies words past the cache.
+//!
+//! None of these is in the standard library as a function that compiles for a baseline processor and runs where the
+//! processor has it; hence inline assembly.
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+use std::fmt;
+use std::sync::OnceLock;
+
+#[cfg(target_arch = "aarch64")]
+pub use aarch64::{Flush, demote, fence, offers_demote, store_nt};
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::{Flush, demote, fence, offers_demote, store_nt};
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!(
+    "pmem knows the cache instructions of x86-64 and aarch64 only; add a file to crates/pmem/src/isa"
+);
+
+/// What this processor offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The best write-back instruction.
+    pub flush: Flush,
+    /// Whether the demotion hint has an effect.
+    pub demote: bool,
+}
+
+impl Offer {
+    /// Asks the processor; once per process.
+    #[must_use]
+    pub fn of_this_cpu() -> Offer {
+        static OFFER: OnceLock<Offer> = OnceLock::new();
+        *OFFER.get_or_init(|| Offer { flush: Flush::detect(), demote: offers_demote() })
+    }
+}
+
+impl fmt::Display for Offer {
+    /// `flush: clwb, demotion: none`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let demote = if self.demote { "yes" } else { "none" };
+        write!(f, "flush: {}, demotion: {demote}", self.flush.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_offer_is_stable_and_says_its_name() {
+        let offer = Offer::of_this_cpu();
+        assert_eq!(offer, Offer::of_this_cpu());
+        assert!(offer.to_string().starts_with(&format!("flush: {}", offer.flush.name())));
+    }
+}

@@ -1,0 +1,129 @@
+//! x86-64.
+
+use std::arch::asm;
+use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si64, _mm_stream_si128};
+
+use event::FlushKind;
+use raw_cpuid::CpuId;
+
+/// The write-back instructions, best first. All leave the data in memory (or the controller's power-fail domain) once
+/// a fence has completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flush {
+    /// Keeps the line (Skylake-SP and Zen 2 on).
+    Clwb,
+    /// Invalidates the line, weakly ordered.
+    Clflushopt,
+    /// Invalidates the line, ordered; every x86-64 has it.
+    Clflush,
+}
+
+impl Flush {
+    /// The best one of this processor.
+    #[must_use]
+    pub fn detect() -> Flush {
+        let features = CpuId::new().get_extended_feature_info();
+        match features {
+            Some(features) if features.has_clwb() => Flush::Clwb,
+            Some(features) if features.has_clflushopt() => Flush::Clflushopt,
+            _ => Flush::Clflush,
+        }
+    }
+
+    /// As the vocabulary has it.
+    #[inline(always)]
+    #[must_use]
+    pub fn kind(self) -> FlushKind {
+        match self {
+            Flush::Clwb => FlushKind::Clwb,
+            Flush::Clflushopt => FlushKind::Clflushopt,
+            Flush::Clflush => FlushKind::Clflush,
+        }
+    }
+
+    /// The instruction's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Flush::Clwb => "clwb",
+            Flush::Clflushopt => "clflushopt",
+            Flush::Clflush => "clflush",
+        }
+    }
+
+    /// Writes back the line that contains `address`.
+    ///
+    /// # Safety
+    /// `address` is mapped, and the processor has the instruction ([`Flush::detect`] chose it).
+    #[inline(always)]
+    pub unsafe fn line(self, address: *const u8) {
+        // SAFETY: the caller vouches for both address and instruction; none of the three changes memory or
+        // registers. They are not `nomem`: stores before must stay before.
+        unsafe {
+            match self {
+                Flush::Clwb => asm!("clwb [{}]", in(reg) address, options(nostack, preserves_flags)),
+                Flush::Clflushopt => {
+                    asm!("clflushopt [{}]", in(reg) address, options(nostack, preserves_flags))
+                }
+                Flush::Clflush => asm!("clflush [{}]", in(reg) address, options(nostack, preserves_flags)),
+            }
+        }
+    }
+}
+
+/// Whether `cldemote` is more than a no-op.
+#[must_use]
+pub fn offers_demote() -> bool {
+    // CPUID leaf 7, sub-leaf 0, ECX bit 25.
+    raw_cpuid::cpuid!(0).eax >= 7 && raw_cpuid::cpuid!(7, 0).ecx & 1 << 25 != 0
+}
+
+/// Moves the line that contains `address` towards the shared cache.
+///
+/// # Safety
+/// `address` is mapped.
+#[inline(always)]
+pub unsafe fn demote(address: *const u8) {
+    // SAFETY: a hint on a mapped address; processors without it execute a no-op of the same encoding.
+    unsafe { asm!("cldemote [{}]", in(reg) address, options(nostack, preserves_flags)) }
+}
+
+/// Orders this thread's stores, flushes and non-temporal stores before its later ones.
+#[inline(always)]
+pub fn fence() {
+    // SAFETY: `sfence` has no operands; every x86-64 has it.
+    unsafe { asm!("sfence", options(nostack, preserves_flags)) }
+}
+
+/// Copies `words` past the cache to `to`.
+///
+/// # Safety
+/// `to` is 8-aligned and `8 * words.len()` bytes from it are writable, and no reference to them exists.
+#[inline]
+pub unsafe fn store_nt(to: *mut u8, words: &[[u8; 8]], _: Flush) {
+    let mut at = to;
+    let mut rest = words;
+    while !rest.is_empty() {
+        // Whole lines in pieces of 16 bytes, the rest word by word. Either fills the write-combining buffer.
+        if at.addr().is_multiple_of(64) && rest.len() >= 8 {
+            let (line, after) = rest.split_at(8);
+            for (i, pair) in line.chunks_exact(2).enumerate() {
+                // SAFETY: `pair` is 16 readable bytes; the target is inside the caller's range and 16-aligned.
+                unsafe {
+                    let value = _mm_loadu_si128(pair.as_ptr().cast::<__m128i>());
+                    _mm_stream_si128(at.add(16 * i).cast::<__m128i>(), value);
+                }
+            }
+            // SAFETY: still inside the caller's range, or just behind it.
+            at = unsafe { at.add(64) };
+            rest = after;
+        } else {
+            // SAFETY: 8 bytes inside the caller's range, 8-aligned.
+            unsafe {
+                _mm_stream_si64(at.cast::<i64>(), i64::from_le_bytes(rest[0]));
+                at = at.add(8);
+            }
+            rest = &rest[1..];
+        }
+    }
+}

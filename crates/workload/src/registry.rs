@@ -1,0 +1,195 @@
+//! The workloads by name, and how they are run.
+
+use std::ops::Range;
+
+use event::{Sink, SinkError};
+use space::{Env, Image, Recorded, Recording};
+
+use crate::{TreeError, fill, log, scatter};
+
+/// What a run can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// Operations; what one is, the workload says. At least 1.
+    pub operations: u64,
+    /// Threads, from 1. With more than one the order of events depends on the environment.
+    pub threads: u32,
+    /// Start of all randomness.
+    pub seed: u64,
+}
+
+/// What came out of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Operations done, all phases together.
+    pub operations: u64,
+    /// A sum over results; depends on the parameters only.
+    pub checksum: u64,
+}
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkloadError {
+    /// The tree could not go on.
+    #[error("btree-fill: {0}")]
+    Tree(#[from] TreeError),
+    /// The consumer of events could not go on.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    /// The workload did not find what it had written.
+    #[error("{workload}: operation {index} did not find what was stored; this is a bug in the workload")]
+    Wrong {
+        /// The workload.
+        workload: &'static str,
+        /// Which operation.
+        index: u64,
+    },
+}
+
+/// A built-in program.
+#[derive(Clone, Copy, Debug)]
+pub struct Workload {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// Operations of a run of a few seconds.
+    pub default_operations: u64,
+    program: Program,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Program {
+    Fill,
+    Log,
+    Scatter,
+}
+
+impl Workload {
+    /// All of them; the first one is what runs when none is named.
+    pub const ALL: &'static [Workload] = &[
+        Workload {
+            name: "btree-fill",
+            summary: "insert random keys into a persistent B+-tree, then look them up",
+            default_operations: 100_000,
+            program: Program::Fill,
+        },
+        Workload {
+            name: "log-append",
+            summary: "append 256-byte records with non-temporal stores: what persistent memory likes",
+            default_operations: 200_000,
+            program: Program::Log,
+        },
+        Workload {
+            name: "hash-scatter",
+            summary: "rewrite random 64-byte buckets and flush them twice: what it does not like",
+            default_operations: 200_000,
+            program: Program::Scatter,
+        },
+    ];
+
+    /// The one of that name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<&'static Workload> {
+        Self::ALL.iter().find(|workload| workload.name == name)
+    }
+
+    /// A run of a few seconds on one thread.
+    #[must_use]
+    pub fn default_params(&self) -> Params {
+        Params { operations: self.default_operations, threads: 1, seed: 1 }
+    }
+
+    /// Bytes of space that a run needs, a multiple of 4096.
+    #[must_use]
+    pub fn bytes(&self, params: &Params) -> u64 {
+        let bytes = match self.program {
+            Program::Fill => fill::bytes(params),
+            Program::Log => log::bytes(params),
+            Program::Scatter => scatter::bytes(params),
+        };
+        bytes.next_multiple_of(4096)
+    }
+
+    /// Runs on a fresh space of at least [`Workload::bytes`] bytes.
+    ///
+    /// # Errors
+    /// If the workload fails.
+    pub fn run<E: Env>(&self, env: &E, params: &Params) -> Result<Outcome, WorkloadError> {
+        match self.program {
+            Program::Fill => fill::run(env, params),
+            Program::Log => log::run(env, params),
+            Program::Scatter => scatter::run(env, params),
+        }
+    }
+
+    /// Runs in memory and gives every event to `sink`. The memory counts as persistent, under the workload's name. `env`
+    /// makes the environment: `pmem::Os::new`.
+    ///
+    /// # Errors
+    /// If the sink or the workload fails.
+    pub fn record<K, E>(
+        &self,
+        params: &Params,
+        sink: K,
+        env: impl FnOnce(Recorded<Image, K>) -> E,
+    ) -> Result<(Outcome, K), WorkloadError>
+    where
+        K: Sink + Send,
+        E: Env<Space = Recorded<Image, K>>,
+    {
+        let recording = Recording::persistent(format!("strandline workload {}", self.name), self.name);
+        let env = env(Recorded::new(Image::new(self.bytes(params)), sink, &recording)?);
+        let outcome = self.run(&env, params);
+        let (_, sink) = env.into_space().finish()?;
+        Ok((outcome?, sink))
+    }
+}
+
+impl Params {
+    /// Gives the operations to the threads in turns, and adds up what they return.
+    pub(crate) fn share_out<E: Env>(
+        &self,
+        env: &E,
+        work: impl Fn(std::iter::StepBy<Range<u64>>) -> Result<u64, WorkloadError> + Sync,
+    ) -> Result<u64, WorkloadError> {
+        let threads = self.threads.max(1);
+        self.on_threads(env, |thread| work((u64::from(thread)..self.operations).step_by(threads as usize)))
+    }
+
+    /// Gives each thread a run of consecutive operations, and adds up what they return.
+    pub(crate) fn share_out_runs<E: Env>(
+        &self,
+        env: &E,
+        work: impl Fn(Range<u64>) -> Result<u64, WorkloadError> + Sync,
+    ) -> Result<u64, WorkloadError> {
+        let threads = u64::from(self.threads.max(1));
+        let bound = |thread: u64| {
+            let bound = u128::from(self.operations) * u128::from(thread) / u128::from(threads);
+            u64::try_from(bound).unwrap_or(self.operations)
+        };
+        self.on_threads(env, |thread| work(bound(thread.into())..bound(u64::from(thread) + 1)))
+    }
+
+    /// Runs `work` for each thread's number; a single one runs on the caller's thread.
+    fn on_threads<E: Env>(
+        &self,
+        env: &E,
+        work: impl Fn(u32) -> Result<u64, WorkloadError> + Sync,
+    ) -> Result<u64, WorkloadError> {
+        if self.threads <= 1 {
+            return work(0);
+        }
+        let results = std::sync::Mutex::new(Ok(0u64));
+        env.threads(self.threads, |thread| {
+            let result = work(thread);
+            let mut results = results.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            match (&mut *results, result) {
+                (Ok(sum), Ok(part)) => *sum = sum.wrapping_add(part),
+                (Ok(_), Err(error)) => *results = Err(error),
+                (Err(_), _) => {}
+            }
+        });
+        results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

@@ -13,8 +13,25 @@ pub struct Instruction<'a> {
 
 /// Words that may stand before a mnemonic and change nothing that matters here.
 const PREFIXES: [&[u8]; 19] = [
-    b"rep", b"repe", b"repz", b"repne", b"repnz", b"bnd", b"notrack", b"data16", b"addr32", b"rex64", b"rex",
-    b"xacquire", b"xrelease", b"cs", b"ds", b"es", b"ss", b"fs", b"gs",
+    b"rep",
+    b"repe",
+    b"repz",
+    b"repne",
+    b"repnz",
+    b"bnd",
+    b"notrack",
+    b"data16",
+    b"addr32",
+    b"rex64",
+    b"rex",
+    b"xacquire",
+    b"xrelease",
+    b"cs",
+    b"ds",
+    b"es",
+    b"ss",
+    b"fs",
+    b"gs",
 ];
 
 impl<'a> Instruction<'a> {

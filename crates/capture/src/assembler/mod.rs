@@ -91,7 +91,9 @@ impl Directive {
             b".subsection" => Directive::Subsection,
             b".macro" | b".rept" | b".irp" | b".irpc" => Directive::MacroBegin,
             b".endm" | b".endr" => Directive::MacroEnd,
-            b".quad" | b".8byte" | b".long" | b".4byte" | b".int" | b".weak" | b".addrsig_sym" => Directive::Data,
+            b".quad" | b".8byte" | b".long" | b".4byte" | b".int" | b".weak" | b".addrsig_sym" => {
+                Directive::Data
+            }
             b".byte" => Directive::Byte,
             _ => Directive::Other,
         }
@@ -251,7 +253,13 @@ fn called<'a>(instruction: &Instruction<'a>) -> Option<&'a [u8]> {
     let (symbol, rest) = target.split_at(end);
     let known = matches!(
         rest,
-        b"" | b"@PLT" | b"@plt" | b"@GOTPCREL(%rip)" | b"@GOTPCREL[rip]" | b"@GOTPCREL[rip]]" | b"[rip+" | b"@GOTPCREL]"
+        b"" | b"@PLT"
+            | b"@plt"
+            | b"@GOTPCREL(%rip)"
+            | b"@GOTPCREL[rip]"
+            | b"@GOTPCREL[rip]]"
+            | b"[rip+"
+            | b"@GOTPCREL]"
     ) || rest.starts_with(b"@GOTPCREL+");
     known.then_some(symbol)
 }
@@ -261,7 +269,8 @@ fn called<'a>(instruction: &Instruction<'a>) -> Option<&'a [u8]> {
 fn is_mark(name: &[u8]) -> bool {
     let Some(rest) = name.strip_prefix(b".L") else { return false };
     let number = |prefix: &[u8]| {
-        rest.strip_prefix(prefix).is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit))
+        rest.strip_prefix(prefix)
+            .is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit))
     };
     // clang's `.LBB1_2` is a jump's target and has an underscore.
     [&b"VL"[..], b"BB", b"BE", b"BI", b"EHB", b"EHE", b"CFI", b"FB", b"FE"].into_iter().any(number)
@@ -288,8 +297,7 @@ fn own_symbols(source: &[u8]) -> Kept {
 /// What follows a directive that makes a symbol the file's own.
 fn declaration(line: &[u8]) -> Option<&[u8]> {
     let rest = line.strip_prefix(b".")?;
-    let directives: [&[u8]; 7] =
-        [b"set", b"equ", b"comm", b"lcomm", b"hidden", b"internal", b"symver"];
+    let directives: [&[u8]; 7] = [b"set", b"equ", b"comm", b"lcomm", b"hidden", b"internal", b"symver"];
     let named = directives.into_iter().find_map(|name| rest.strip_prefix(name))?;
     named.first().is_some_and(u8::is_ascii_whitespace).then(|| named.trim_ascii_start())
 }

@@ -68,7 +68,9 @@ fn non_temporal<'a>(name: &[u8], instruction: &Instruction<'a>, intel: bool) -> 
         b"movntdq" | b"movntps" | b"movntpd" => 16,
         b"vmovntdq" | b"vmovntps" | b"vmovntpd" => register(16),
         b"movdiri" => register(8),
-        b"movdir64b" => return Some(Hook { name: "nt", bytes: 64, address: Some(Address::Register(target)) }),
+        b"movdir64b" => {
+            return Some(Hook { name: "nt", bytes: 64, address: Some(Address::Register(target)) });
+        }
         _ => return None,
     };
     Some(Hook { name: "nt", bytes, address: Some(checked(target)?) })

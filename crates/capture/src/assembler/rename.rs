@@ -142,7 +142,10 @@ mod tests {
             ("memcmp+4, strlen-.", "strandline_memcmp+4, strandline_strlen-."),
             ("rdi, strchr[rip]", "rdi, strandline_strchr[rip]"),
             ("OFFSET FLAT:_Znwm", "OFFSET FLAT:strandline__Znwm"),
-            ("x$memcpy, 1memcpy, my_memcpy, memcpy2, .memcpy", "x$memcpy, 1memcpy, my_memcpy, memcpy2, .memcpy"),
+            (
+                "x$memcpy, 1memcpy, my_memcpy, memcpy2, .memcpy",
+                "x$memcpy, 1memcpy, my_memcpy, memcpy2, .memcpy",
+            ),
             ("\"memcpy\", %memcpy", "\"memcpy\", %memcpy"),
         ] {
             assert_eq!(renamed(text, &[]), wanted);

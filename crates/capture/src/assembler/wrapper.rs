@@ -13,7 +13,15 @@ pub const ASSEMBLER_ENV: &str = "STRANDLINE_AS";
 
 /// Options whose value is the next argument.
 const WITH_VALUE: [&str; 9] = [
-    "-o", "-I", "--defsym", "-defsym", "--MD", "-MD", "--debug-prefix-map", "--hash-size", "--listing-rhs-width",
+    "-o",
+    "-I",
+    "--defsym",
+    "-defsym",
+    "--MD",
+    "-MD",
+    "--debug-prefix-map",
+    "--hash-size",
+    "--listing-rhs-width",
 ];
 
 /// Why nothing was assembled.

@@ -1,0 +1,229 @@
+//! What a compiler's command line asks for, as far as instrumentation has to know.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use super::CcError;
+
+/// A command line, understood.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Arguments {
+    /// For the compiler, without ours and without link-time optimisation.
+    pub rest: Vec<OsString>,
+    /// `--compiler=`: the command to use.
+    pub compiler: Option<String>,
+    /// Only a question to the compiler, or nothing to compile or link: pass it on untouched.
+    pub inquiry: bool,
+    /// The run ends with a linked program or library.
+    pub links: bool,
+    /// Some `-g` is given.
+    pub debug: bool,
+    /// Link-time optimisation was asked for and taken out.
+    pub lto_removed: bool,
+    /// Why the code can't be instrumented: another target.
+    pub foreign: Option<String>,
+}
+
+/// Options whose value is the next argument, so that it is not taken for an input.
+const WITH_VALUE: [&str; 34] = [
+    "-o",
+    "-x",
+    "-I",
+    "-L",
+    "-l",
+    "-D",
+    "-U",
+    "-include",
+    "-imacros",
+    "-idirafter",
+    "-iprefix",
+    "-iwithprefix",
+    "-iwithprefixbefore",
+    "-isystem",
+    "-iquote",
+    "-isysroot",
+    "--sysroot",
+    "-MF",
+    "-MT",
+    "-MQ",
+    "-T",
+    "-u",
+    "-z",
+    "-Xlinker",
+    "-Xassembler",
+    "-Xpreprocessor",
+    "-Xclang",
+    "-mllvm",
+    "-arch",
+    "-e",
+    "-aux-info",
+    "--param",
+    "-B",
+    "-A",
+];
+
+/// The run stops before linking.
+const NO_LINK: [&str; 11] = [
+    "-c",
+    "-S",
+    "-E",
+    "-M",
+    "-MM",
+    "-fsyntax-only",
+    "-r",
+    "--preprocess",
+    "--compile",
+    "--assemble",
+    "-emit-ast",
+];
+
+/// Questions that are answered without any input.
+const INQUIRIES: [&str; 10] = [
+    "--version",
+    "-dumpversion",
+    "-dumpfullversion",
+    "-dumpmachine",
+    "-dumpspecs",
+    "--help",
+    "--target-help",
+    "-print-search-dirs",
+    "-print-multi-lib",
+    "-print-sysroot",
+];
+
+impl Arguments {
+    /// Understands `args`.
+    pub fn parse(args: &[OsString]) -> Result<Self, CcError> {
+        let mut found = Arguments::default();
+        let (mut inputs, mut no_link) = (0, false);
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let text = String::from_utf8_lossy(arg.as_bytes());
+            if inputs == 0 && found.rest.is_empty() && found.compiler.is_none() {
+                if let Some(compiler) = text.strip_prefix("--compiler=") {
+                    found.compiler = Some(compiler.to_string());
+                    continue;
+                }
+            }
+            if text.starts_with("-flto") || matches!(&*text, "-ffat-lto-objects" | "-fuse-linker-plugin") {
+                found.lto_removed = true;
+                continue;
+            }
+            found.rest.push(arg.clone());
+            no_link |= NO_LINK.contains(&&*text);
+            found.look_at(&text)?;
+            let separate_target = matches!(&*text, "-target" | "--target");
+            if separate_target || WITH_VALUE.contains(&&*text) {
+                if let Some(value) = args.next() {
+                    if separate_target {
+                        found.target(&value.to_string_lossy());
+                    }
+                    // A library is something to link.
+                    inputs += usize::from(text == "-l");
+                    found.rest.push(value.clone());
+                }
+            } else if !text.starts_with('-') || text == "-" || (text.starts_with("-l") && text.len() > 2) {
+                inputs += 1;
+            }
+        }
+        found.inquiry |= inputs == 0;
+        found.links = !no_link && !found.inquiry;
+        Ok(found)
+    }
+
+    fn look_at(&mut self, text: &str) -> Result<(), CcError> {
+        match text {
+            "-m32" | "-mx32" | "-m16" => self.foreign = Some(text.to_string()),
+            "-m64" => self.foreign = None,
+            "-static" | "--static" | "-static-pie" => {
+                return Err(CcError::Static { option: text.to_string() });
+            }
+            _ if INQUIRIES.contains(&text) || text.starts_with("-print-") || text.starts_with("--print-") => {
+                self.inquiry = true;
+            }
+            _ => {}
+        }
+        if let Some(target) = text.strip_prefix("--target=") {
+            self.target(target);
+        }
+        if let Some(list) = text.strip_prefix("-fsanitize=") {
+            if let Some(name) = list.split(',').find(|name| sanitizer_clashes(name)) {
+                return Err(CcError::Sanitizer { name: name.to_string() });
+            }
+        }
+        if text.starts_with("-g") && !matches!(text, "-gcc-toolchain") {
+            self.debug = text != "-g0";
+        }
+        Ok(())
+    }
+
+    fn target(&mut self, target: &str) {
+        let own = target.starts_with("x86_64") || target.starts_with("amd64");
+        if std::env::consts::ARCH == "x86_64" && !own {
+            self.foreign = Some(format!("--target={target}"));
+        }
+    }
+}
+
+fn sanitizer_clashes(name: &str) -> bool {
+    matches!(
+        name,
+        "thread" | "address" | "kernel-address" | "hwaddress" | "kernel-hwaddress" | "memory" | "dataflow"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Arguments, CcError> {
+        Arguments::parse(&text.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn linking_is_told_from_compiling() {
+        for (text, links) in [
+            ("a.c", true),
+            ("a.o -o a", true),
+            ("-shared -o liba.so a.o", true),
+            ("-c a.c", false),
+            ("a.c -E", false),
+            ("-r -o b.o a.o", false),
+            ("-fsyntax-only a.c", false),
+            ("@files", true),
+            ("-x c - -o a", true),
+        ] {
+            let found = parse(text).unwrap();
+            assert_eq!((found.links, found.inquiry), (links, false), "{text}");
+        }
+    }
+
+    #[test]
+    fn questions_pass() {
+        for text in ["--version", "-v", "-dumpmachine", "-print-prog-name=ld", "-o x", "", "-Wl,--version"] {
+            assert!(parse(text).unwrap().inquiry, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_matters_is_seen() {
+        assert_eq!(parse("--compiler=clang-14 -c a.c").unwrap().compiler.as_deref(), Some("clang-14"));
+        assert_eq!(parse("--compiler=clang-14 -c a.c").unwrap().rest.len(), 2);
+        let lto = parse("-flto=auto -c a.c -ffat-lto-objects").unwrap();
+        assert!(lto.lto_removed && lto.rest.len() == 2);
+        assert!(parse("-g -c a.c").unwrap().debug && !parse("-g -g0 -c a.c").unwrap().debug);
+        assert!(!parse("-c a.c").unwrap().debug);
+        assert!(parse("-m32 -c a.c").unwrap().foreign.is_some());
+        assert!(parse("-target arm-none-eabi -c a.c").unwrap().foreign.is_some());
+        assert!(parse("--target=x86_64-linux-gnu -c a.c").unwrap().foreign.is_none());
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused() {
+        assert!(matches!(parse("-static a.c"), Err(CcError::Static { .. })));
+        assert!(parse("-static-libgcc -static-libstdc++ a.c").is_ok());
+        assert!(matches!(parse("-fsanitize=undefined,address a.c"), Err(CcError::Sanitizer { .. })));
+        assert!(parse("-fsanitize=undefined a.c").is_ok());
+        assert!(parse("-o -static a.c").is_ok(), "a value is no option");
+    }
+}

@@ -1,0 +1,110 @@
+//! Which compiler does the work.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::{CcError, Language};
+
+/// What a compiler understands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// The GNU compilers.
+    Gcc,
+    /// LLVM's.
+    Clang,
+}
+
+/// A compiler, and how it is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compiler {
+    /// The program and arguments that always come first (`ccache gcc`).
+    pub command: Vec<String>,
+    /// What it understands.
+    pub family: Family,
+}
+
+impl Compiler {
+    /// The compiler that `named` (an option, or the environment) gives, or else the usual one.
+    pub fn find(language: Language, named: Option<String>) -> Result<Self, CcError> {
+        let command: Vec<String> = match named {
+            Some(named) => named.split_whitespace().map(str::to_string).collect(),
+            None => vec![usual(language, std::env::var_os("PATH").as_deref())?],
+        };
+        let Some(last) = command.last() else { return Err(CcError::NoCompiler { language }) };
+        let family = match family_by_name(last) {
+            Some(family) => family,
+            None => family_by_version(&command)?,
+        };
+        Ok(Compiler { command, family })
+    }
+}
+
+fn usual(language: Language, path: Option<&OsStr>) -> Result<String, CcError> {
+    let names = match language {
+        Language::C => ["gcc", "cc", "clang"],
+        Language::Cxx => ["g++", "c++", "clang++"],
+    };
+    names
+        .into_iter()
+        .find(|name| in_path(name, path).is_some())
+        .map(str::to_string)
+        .ok_or(CcError::NoCompiler { language })
+}
+
+fn in_path(name: &str, path: Option<&OsStr>) -> Option<PathBuf> {
+    std::env::split_paths(path?).map(|directory| directory.join(name)).find(|file| {
+        file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+    })
+}
+
+/// By the name, which costs nothing: `clang-14`, `x86_64-linux-gnu-g++`. `cc` may be either.
+fn family_by_name(command: &str) -> Option<Family> {
+    let name = Path::new(command).file_name()?.to_str()?;
+    if name.contains("clang") {
+        return Some(Family::Clang);
+    }
+    (name.contains("gcc") || name.contains("g++")).then_some(Family::Gcc)
+}
+
+fn family_by_version(command: &[String]) -> Result<Family, CcError> {
+    let program = command.first().map(String::as_str).unwrap_or_default();
+    let output = Command::new(program)
+        .args(command.get(1..).unwrap_or_default())
+        .arg("--version")
+        .stderr(Stdio::null())
+        .output()
+        .map_err(|source| CcError::Spawn { program: program.to_string(), source })?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(if text.contains("clang") { Family::Clang } else { Family::Gcc })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_the_family() {
+        for (name, family) in [
+            ("gcc", Some(Family::Gcc)),
+            ("/usr/bin/x86_64-linux-gnu-g++-12", Some(Family::Gcc)),
+            ("clang++-14", Some(Family::Clang)),
+            ("cc", None),
+        ] {
+            assert_eq!(family_by_name(name), family, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_command_may_have_several_words() {
+        let found = Compiler::find(Language::C, Some("ccache clang".into())).unwrap();
+        assert_eq!((found.command.len(), found.family), (2, Family::Clang));
+        assert!(matches!(Compiler::find(Language::C, Some(" ".into())), Err(CcError::NoCompiler { .. })));
+    }
+
+    #[test]
+    fn an_empty_path_has_no_compiler() {
+        assert!(matches!(usual(Language::Cxx, Some(OsStr::new(""))), Err(CcError::NoCompiler { .. })));
+    }
+}

@@ -1,0 +1,94 @@
+//! The flags that switch instrumentation on.
+
+use std::ffi::OsString;
+
+use super::arguments::Arguments;
+use super::compiler::Family;
+use super::toolkit::{RUNTIME, Toolkit};
+
+/// Functions that must stay calls, so that the runtime sees them. `strlen` and the searches may be folded: where the
+/// compiler knows the answer, the program doesn't access anything.
+const NO_BUILTIN: [&str; 22] = [
+    "memcpy",
+    "memmove",
+    "memset",
+    "mempcpy",
+    "memcmp",
+    "bcmp",
+    "bzero",
+    "bcopy",
+    "memchr",
+    "strcpy",
+    "stpcpy",
+    "strncpy",
+    "stpncpy",
+    "strcat",
+    "strncat",
+    "strcmp",
+    "strncmp",
+    "strcasecmp",
+    "strncasecmp",
+    "strdup",
+    "strndup",
+    "memrchr",
+];
+
+/// What goes behind the user's own arguments.
+pub fn instrumentation(arguments: &Arguments, family: Family, toolkit: &Toolkit) -> Vec<OsString> {
+    let directory = toolkit.directory();
+    let mut flags: Vec<OsString> =
+        vec![joined("-B", directory), joined("-idirafter", directory.join("include"))];
+    for name in NO_BUILTIN {
+        flags.push(format!("-fno-builtin-{name}").into());
+    }
+    // The checking variants are inline functions around the compiler's builtins, which get expanded in line.
+    flags.extend(["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=0", "-U__SANITIZE_THREAD__"].map(OsString::from));
+    match family {
+        Family::Gcc => {
+            flags.push(joined("-specs=", toolkit.specs()));
+            flags.extend(GCC.map(OsString::from));
+        }
+        Family::Clang => flags.extend(CLANG.map(OsString::from)),
+    }
+    if !arguments.debug {
+        // Line numbers for the report; the code is the same.
+        flags.push("-g1".into());
+    }
+    if arguments.links {
+        flags.push(joined("-L", directory));
+        flags.extend(
+            ["-Wl,--push-state,--no-as-needed,-Bdynamic", &format!("-l:{RUNTIME}"), "-Wl,--pop-state"]
+                .map(OsString::from),
+        );
+        flags.push(joined("-Wl,-rpath,", directory));
+    }
+    flags
+}
+
+const GCC: [&str; 4] = [
+    "--param=tsan-instrument-func-entry-exit=0",
+    // `__builtin_memcpy`, which C++'s library uses, goes on being a builtin: expand it to a call.
+    "-mmemcpy-strategy=libcall:-1:noalign",
+    "-mmemset-strategy=libcall:-1:noalign",
+    "--param=builtin-string-cmp-inline-length=0",
+];
+
+const CLANG: [&str; 10] = [
+    "-Qunused-arguments",
+    "-Xclang",
+    "-fsanitize=thread",
+    "-fno-integrated-as",
+    "-mllvm",
+    "-tsan-instrument-func-entry-exit=0",
+    "-mllvm",
+    "-tsan-instrument-read-before-write=1",
+    // The pass knows accesses of up to 16 bytes only.
+    "-mprefer-vector-width=128",
+    "-fno-lto",
+];
+
+fn joined(flag: &str, path: impl AsRef<std::ffi::OsStr>) -> OsString {
+    let mut text = OsString::from(flag);
+    text.push(path);
+    text
+}

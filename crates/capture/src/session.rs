@@ -15,10 +15,10 @@ use std::time::Duration;
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::thread::futex;
 
+use crate::CaptureError;
 use crate::wire::{
     AREA_ALIGN, CHUNK_FREE, Chunk, MODE_OFF, MODULES, Module, SESSION_MAGIC, SESSION_VERSION, Session,
 };
-use crate::CaptureError;
 
 /// Fewest chunks that a session is worth having with.
 const CHUNKS_MIN: u32 = 16;
@@ -304,7 +304,8 @@ fn remove_orphans(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let collector = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
+        let collector =
+            name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
         let Some(pid) = collector.and_then(rustix::process::Pid::from_raw) else { continue };
         if rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH) {
             let _ = fs::remove_file(entry.path());

@@ -28,8 +28,10 @@ fn a_program_that_is_not_instrumented_runs_and_the_outcome_says_so() {
 fn the_program_is_told_of_a_session_that_is_gone_afterwards() {
     let directory = tempfile::tempdir().unwrap();
     let note = directory.path().join("note");
-    let script = format!("test -s \"$STRANDLINE_SESSION\" && echo \"$STRANDLINE_SESSION\" > {}", note.display());
-    let outcome = record(&Options::new(command(&["sh", "-c", &script])), &mut Collected::default(), &mut |_| {});
+    let script =
+        format!("test -s \"$STRANDLINE_SESSION\" && echo \"$STRANDLINE_SESSION\" > {}", note.display());
+    let outcome =
+        record(&Options::new(command(&["sh", "-c", &script])), &mut Collected::default(), &mut |_| {});
     assert!(outcome.unwrap().status.success());
     let session = std::fs::read_to_string(note).unwrap();
     assert!(!std::path::Path::new(session.trim()).exists());
@@ -37,7 +39,8 @@ fn the_program_is_told_of_a_session_that_is_gone_afterwards() {
 
 #[test]
 fn what_can_not_be_run_is_named() {
-    let missing = record(&Options::new(command(&["./no-such-program"])), &mut Collected::default(), &mut |_| {});
+    let missing =
+        record(&Options::new(command(&["./no-such-program"])), &mut Collected::default(), &mut |_| {});
     assert!(missing.unwrap_err().to_string().contains("./no-such-program"));
     let nothing = record(&Options::new(Vec::new()), &mut Collected::default(), &mut |_| {});
     assert!(matches!(nothing, Err(CaptureError::NoCommand)));

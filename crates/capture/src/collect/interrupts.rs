@@ -42,7 +42,8 @@ impl Interrupts {
         for signal in SIGNALS {
             // SAFETY: `sigaction` is plain data, for which zeros are valid.
             let (mut action, mut before): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
-            action.sa_sigaction = note as extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) as usize;
+            action.sa_sigaction =
+                note as extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) as usize;
             action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
             // SAFETY: both point to valid actions; the handler only touches atomics.
             if unsafe { libc::sigaction(signal, &action, &mut before) } != 0 {

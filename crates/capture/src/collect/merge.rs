@@ -133,7 +133,8 @@ impl<C: Code> Merger<C> {
             Some(Held { complete: true, .. }) => return,
             Some(Held { stream, .. }) => {
                 let pieces = &mut self.streams[stream].pieces;
-                let piece = pieces.iter_mut().find(|piece| matches!(piece.words, Words::Chunk(chunk) if chunk == at));
+                let piece =
+                    pieces.iter_mut().find(|piece| matches!(piece.words, Words::Chunk(chunk) if chunk == at));
                 if let Some(piece) = piece {
                     piece.ready = None;
                     piece.end_ns = end_ns;
@@ -189,7 +190,12 @@ impl<C: Code> Merger<C> {
         Ok(delivered)
     }
 
-    fn deliver_batch(&mut self, session: &SessionFile, sink: &mut dyn Sink, at: usize) -> Result<bool, SinkError> {
+    fn deliver_batch(
+        &mut self,
+        session: &SessionFile,
+        sink: &mut dyn Sink,
+        at: usize,
+    ) -> Result<bool, SinkError> {
         let stream = &mut self.streams[at];
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.events.clear();

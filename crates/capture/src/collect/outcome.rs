@@ -146,7 +146,10 @@ impl fmt::Display for Warning {
                 crate::symbols::HOW_TO_BUILD
             ),
             Warning::FewerBuffers { wanted, got } => {
-                write!(f, "there was memory for {got} of {wanted} buffers; the program may have waited for them")
+                write!(
+                    f,
+                    "there was memory for {got} of {wanted} buffers; the program may have waited for them"
+                )
             }
             Warning::Gaps { positions } => {
                 write!(f, "{positions} synchronisations of threads that were killed are missing")

@@ -84,7 +84,9 @@ impl Programs {
     /// Notes a loaded file in place of whatever was at these addresses before.
     fn load(&mut self, pid: u32, new: Loaded) {
         let loaded = self.processes.entry(pid).or_default();
-        loaded.retain(|old| old.addresses.end <= new.addresses.start || new.addresses.end <= old.addresses.start);
+        loaded.retain(|old| {
+            old.addresses.end <= new.addresses.start || new.addresses.end <= old.addresses.start
+        });
         loaded.push(new);
     }
 
@@ -143,7 +145,9 @@ impl Code for Programs {
 
     fn site(&mut self, place: Place) -> Site {
         match place {
-            Place::Module { module, address } => self.resolver.site(&self.files[module as usize].path, address),
+            Place::Module { module, address } => {
+                self.resolver.site(&self.files[module as usize].path, address)
+            }
             Place::Memory { address, .. } => Site { frames: Vec::new(), module: String::new(), address },
         }
     }

@@ -104,7 +104,8 @@ impl Recording {
         })?);
         let spawn = |source| CaptureError::Spawn { program: program.clone(), source };
         let interrupts = Interrupts::note().map_err(spawn)?;
-        let child = Command::new(name).args(arguments).env(SESSION_ENV, session.path()).spawn().map_err(spawn)?;
+        let child =
+            Command::new(name).args(arguments).env(SESSION_ENV, session.path()).spawn().map_err(spawn)?;
         let decoder = Decoder::new(Programs::new(Rc::clone(&session)), options.values);
         let now = Instant::now();
         Ok(Recording {
@@ -306,7 +307,8 @@ impl Recording {
         let decoder = &self.merger.decoder;
         let modules = self.session.head().next_module.load(Ordering::Relaxed) as usize;
         let got = self.session.chunks() as u32;
-        let undecoded = decoder.undecoded.1.map(|header| Warning::Undecoded { words: decoder.undecoded.0, header });
+        let undecoded =
+            decoder.undecoded.1.map(|header| Warning::Undecoded { words: decoder.undecoded.0, header });
         let warnings = [
             (modules == 0).then(|| Warning::NotInstrumented { program: self.program.clone() }),
             (got < options.chunk_count).then_some(Warning::FewerBuffers { wanted: options.chunk_count, got }),

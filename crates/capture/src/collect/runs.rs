@@ -4,6 +4,7 @@
 //! process into templates of its events; afterwards a run is found by guessing that the
 //! run that followed its predecessor last time follows again, and by a hash table where the guess fails.
 
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use event::{Event, Op, SiteId};
@@ -46,13 +47,17 @@ impl Descriptor {
     pub fn parse(address: u64, bytes: &[u8]) -> Option<Self> {
         let head = bytes.get(..DESCRIPTOR_HEAD)?;
         let count = usize::from(head[4]);
-        if u32::from_le_bytes([head[0], head[1], head[2], head[3]]) != RUN_MAGIC || !(1..=RUN_MAX).contains(&count) {
+        if u32::from_le_bytes([head[0], head[1], head[2], head[3]]) != RUN_MAGIC
+            || !(1..=RUN_MAX).contains(&count)
+        {
             return None;
         }
         let before = u32::from(u16::from_le_bytes([head[6], head[7]]));
         let mut accesses = Vec::with_capacity(count);
         let mut stores = false;
-        for (at, entry) in bytes.get(DESCRIPTOR_HEAD..DESCRIPTOR_HEAD + 8 * count)?.chunks_exact(8).enumerate() {
+        for (at, entry) in
+            bytes.get(DESCRIPTOR_HEAD..DESCRIPTOR_HEAD + 8 * count)?.chunks_exact(8).enumerate()
+        {
             let offset = i32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
             let field = address + (DESCRIPTOR_HEAD + 8 * at) as u64;
             let log2_size = entry[4] & !RUN_STORE;
@@ -104,7 +109,13 @@ pub enum Stop {
 
 impl Runs {
     /// Enters the run whose descriptor lies at `address`.
-    pub fn learn(&mut self, address: u64, accesses: impl IntoIterator<Item = Access>, stores: bool, after: u32) {
+    pub fn learn(
+        &mut self,
+        address: u64,
+        accesses: impl IntoIterator<Item = Access>,
+        stores: bool,
+        after: u32,
+    ) {
         let first = self.accesses.len();
         self.accesses.extend(accesses);
         let count = (self.accesses.len() - first) as u32;
@@ -129,40 +140,63 @@ impl Runs {
         out: &mut Vec<Event>,
         carry: &mut u32,
     ) -> Stop {
-        out.reserve((BATCH + RUN_MAX).saturating_sub(out.len()));
-        while let Some(header) = words.get(*at) {
+        let before = out.len();
+        out.reserve((BATCH + RUN_MAX).saturating_sub(before));
+        let mut buffer =
+            Slots { slots: out.spare_capacity_mut(), filled: 0, full: BATCH.saturating_sub(before) };
+        let stop = self.decode_into::<VALUES>(words, at, &mut buffer, carry);
+        let filled = buffer.filled;
+        // SAFETY: `decode_into` has written the first `filled` of the spare slots.
+        unsafe { out.set_len(before + filled) };
+        stop
+    }
+
+    #[inline(always)]
+    fn decode_into<const VALUES: bool>(
+        &mut self,
+        words: &[AtomicU64],
+        at: &mut usize,
+        out: &mut Slots,
+        carry: &mut u32,
+    ) -> Stop {
+        // Kept in registers: through the references, they would go to memory with each event.
+        let (mut position, mut instructions) = (*at, *carry);
+        let stop = loop {
+            let Some(header) = words.get(position) else { break Stop::End };
             let header = header.load(Ordering::Relaxed);
             if header == 0 {
-                return Stop::End;
+                break Stop::End;
             }
             if header >> 48 != 0 {
-                return Stop::Record;
+                break Stop::Record;
             }
-            if out.len() >= BATCH {
-                return Stop::Full;
+            if out.filled >= out.full {
+                break Stop::Full;
             }
-            let Some(index) = self.follow(header) else { return Stop::Unknown(header) };
+            let Some(index) = self.follow(header) else { break Stop::Unknown(header) };
             let run = &self.runs[index as usize];
-            let Some(addresses) = words.get(*at + 1..*at + 1 + run.count as usize) else { return Stop::Cut };
-            let accesses = &self.accesses[run.first as usize..][..addresses.len()];
-            let stored = expand(addresses, accesses, run.stores, out, carry);
-            *carry += run.after;
-            *at += 1 + addresses.len();
+            let count = run.count as usize;
+            let Some(addresses) = words.get(position + 1..position + 1 + count) else { break Stop::Cut };
+            let accesses = &self.accesses[run.first as usize..][..count];
+            let stored = out.expand(addresses, accesses, run.stores, &mut instructions);
+            instructions += run.after;
+            position += 1 + count;
             if VALUES && stored {
-                return Stop::Stored;
+                break Stop::Stored;
             }
-        }
-        Stop::End
+        };
+        (*at, *carry) = (position, instructions);
+        stop
     }
 
     /// The run at `address`, guessed from the one before.
     #[inline]
     fn follow(&mut self, address: u64) -> Option<u32> {
-        if let Some(last) = self.runs.get(self.last as usize) {
-            if last.next.0 == address {
-                self.last = last.next.1;
-                return Some(self.last);
-            }
+        if let Some(last) = self.runs.get(self.last as usize)
+            && last.next.0 == address
+        {
+            self.last = last.next.1;
+            return Some(self.last);
         }
         let found = self.by_address.get(address)?;
         self.runs[self.last as usize].next = (address, found);
@@ -171,32 +205,68 @@ impl Runs {
     }
 }
 
-/// One run's events; whether the last of them is the run's store. An address of zero was not executed.
-#[inline]
-fn expand(
-    addresses: &[AtomicU64],
-    accesses: &[Access],
-    stores: bool,
-    out: &mut Vec<Event>,
-    carry: &mut u32,
-) -> bool {
-    let (Some((last_address, addresses)), Some((last, accesses))) = (addresses.split_last(), accesses.split_last())
-    else {
-        return false;
-    };
-    for (address, access) in addresses.iter().zip(accesses) {
-        let addr = address.load(Ordering::Relaxed);
-        if addr != 0 {
-            let instructions = std::mem::take(carry) + access.instructions;
-            out.push(Event { op: Op::Load { addr, len: access.len }, site: access.site, instructions });
+/// The part of a batch that is still to be filled.
+struct Slots<'a> {
+    slots: &'a mut [MaybeUninit<Event>],
+    /// Slots written, from the first on.
+    filled: usize,
+    /// At so many, the batch is full; there are [`RUN_MAX`] slots more.
+    full: usize,
+}
+
+impl Slots<'_> {
+    /// Writes one run's events; whether the last of them is a store. `carry` are the instructions before the run, and
+    /// afterwards those that no event has told.
+    #[inline(always)]
+    fn expand(
+        &mut self,
+        addresses: &[AtomicU64],
+        accesses: &[Access],
+        stores: bool,
+        carry: &mut u32,
+    ) -> bool {
+        let slots = &mut self.slots[self.filled..self.filled + addresses.len()];
+        let mut some_missing = false;
+        let mut instructions = std::mem::take(carry);
+        for ((slot, address), access) in slots.iter_mut().zip(addresses).zip(accesses) {
+            let addr = address.load(Ordering::Relaxed);
+            some_missing |= addr == 0;
+            instructions += access.instructions;
+            slot.write(Event { op: Op::Load { addr, len: access.len }, site: access.site, instructions });
+            instructions = 0;
         }
+        if stores
+            && let (Some(slot), Some(address), Some(access)) =
+                (slots.last_mut(), addresses.last(), accesses.last())
+        {
+            let op = Op::Store { addr: address.load(Ordering::Relaxed), len: access.len };
+            // SAFETY: the loop has written all of `slots`.
+            unsafe { slot.assume_init_mut() }.op = op;
+        }
+        if some_missing {
+            // SAFETY: as above.
+            let events = slots.iter().map(|slot| unsafe { slot.assume_init() }).collect::<Vec<_>>();
+            return self.keep_executed(&events, carry);
+        }
+        self.filled += slots.len();
+        stores
     }
-    let addr = last_address.load(Ordering::Relaxed);
-    if addr == 0 {
-        return false;
+
+    /// As [`Slots::expand`], for a run of which an access has no address: it was not executed.
+    #[cold]
+    fn keep_executed(&mut self, events: &[Event], carry: &mut u32) -> bool {
+        let mut stored = false;
+        for event in events {
+            let (Op::Load { addr, .. } | Op::Store { addr, .. }) = event.op else { continue };
+            stored = addr != 0 && event.op.stored().is_some();
+            if addr == 0 {
+                *carry += event.instructions;
+                continue;
+            }
+            self.slots[self.filled]
+                .write(Event { instructions: event.instructions + std::mem::take(carry), ..*event });
+            self.filled += 1;
+        }
+        stored
     }
-    let len = last.len;
-    let op = if stores { Op::Store { addr, len } } else { Op::Load { addr, len } };
-    out.push(Event { op, site: last.site, instructions: std::mem::take(carry) + last.instructions });
-    stores
 }

@@ -184,8 +184,12 @@ impl Stream {
 
     /// Moves the first complete piece's words out of the session; the chunk that became free.
     pub fn copy_out(&mut self, session: &SessionFile) -> Option<usize> {
-        let piece = self.pieces.iter_mut().find(|piece| piece.complete() && matches!(piece.words, Words::Chunk(_)))?;
-        let copy = piece.words(session).iter().map(|word| AtomicU64::new(word.load(Ordering::Relaxed))).collect();
+        let piece = self
+            .pieces
+            .iter_mut()
+            .find(|piece| piece.complete() && matches!(piece.words, Words::Chunk(_)))?;
+        let copy =
+            piece.words(session).iter().map(|word| AtomicU64::new(word.load(Ordering::Relaxed))).collect();
         match std::mem::replace(&mut piece.words, Words::Copied(copy)) {
             Words::Chunk(chunk) => Some(chunk),
             Words::Copied(_) => None,
@@ -223,7 +227,9 @@ impl Stream {
                     }
                     true
                 }
-                RunStop::Unknown(address) => decoder.learn(self.process, address) || self.give_up(session, decoder),
+                RunStop::Unknown(address) => {
+                    decoder.learn(self.process, address) || self.give_up(session, decoder)
+                }
                 RunStop::Cut => self.give_up(session, decoder),
                 RunStop::Record => match length(words, self.at) {
                     None => self.give_up(session, decoder),

@@ -56,8 +56,14 @@ impl Code for FakeCode {
 
 /// A session with small chunks.
 pub fn session(chunk_bytes: u32, chunk_count: u32) -> SessionFile {
-    let settings =
-        Settings { mode: MODE_RECORD, flags: 0, chunk_bytes, chunk_count, sampling: (0, 0), pmem: Vec::new() };
+    let settings = Settings {
+        mode: MODE_RECORD,
+        flags: 0,
+        chunk_bytes,
+        chunk_count,
+        sampling: (0, 0),
+        pmem: Vec::new(),
+    };
     SessionFile::create(&settings).unwrap()
 }
 
@@ -81,11 +87,13 @@ impl<'a> Writer<'a> {
 
     /// Whether a record of that many words can be written now.
     pub fn has_room(&self, words: usize) -> bool {
-        self.chunk.is_some_and(|chunk| self.at + words <= self.session.area(chunk).len()) || self.free().is_some()
+        self.chunk.is_some_and(|chunk| self.at + words <= self.session.area(chunk).len())
+            || self.free().is_some()
     }
 
     fn free(&self) -> Option<usize> {
-        (0..self.session.chunks()).find(|&at| self.session.chunk(at).state.load(Ordering::Acquire) == CHUNK_FREE)
+        (0..self.session.chunks())
+            .find(|&at| self.session.chunk(at).state.load(Ordering::Acquire) == CHUNK_FREE)
     }
 
     fn room(&mut self, words: usize) -> usize {

@@ -116,7 +116,9 @@ fn refusal(error: io::Error) -> CaptureError {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
             let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
-            CaptureError::NotPermitted { level: level.map_or("unknown".into(), |level| level.trim().to_owned()) }
+            CaptureError::NotPermitted {
+                level: level.map_or("unknown".into(), |level| level.trim().to_owned()),
+            }
         }
         _ => CaptureError::NoSampling(error),
     }
@@ -189,7 +191,9 @@ impl Tally {
         if self.elsewhere > 0 {
             samples.push((Site::default(), self.elsewhere));
         }
-        samples.sort_by(|(a, m), (b, n)| n.cmp(m).then_with(|| (&a.module, a.address).cmp(&(&b.module, b.address))));
+        samples.sort_by(|(a, m), (b, n)| {
+            n.cmp(m).then_with(|| (&a.module, a.address).cmp(&(&b.module, b.address)))
+        });
         samples
     }
 }
@@ -207,7 +211,8 @@ mod tests {
     #[test]
     fn samples_go_to_the_file_that_was_mapped_last_and_children_inherit() {
         let mut tally = Tally::default();
-        let map = |path: &str, start| Record::Map { pid: 1, start, len: 0x1000, offset: 0x4000, path: path.into() };
+        let map =
+            |path: &str, start| Record::Map { pid: 1, start, len: 0x1000, offset: 0x4000, path: path.into() };
         tally.add(map("/a", 0x1000));
         tally.add(map("/b", 0x8000));
         tally.add(map("/a", 0x8000));

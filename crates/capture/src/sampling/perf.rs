@@ -178,9 +178,8 @@ fn open_event(event: Event, cpu: i32, hertz: u64, precision: u64) -> io::Result<
         ..Attributes::default()
     };
     // SAFETY: the attributes are valid and say their size; the result is a new descriptor or -1.
-    let descriptor = unsafe {
-        libc::syscall(libc::SYS_perf_event_open, &attributes, 0, cpu, -1, FLAG_FD_CLOEXEC)
-    };
+    let descriptor =
+        unsafe { libc::syscall(libc::SYS_perf_event_open, &attributes, 0, cpu, -1, FLAG_FD_CLOEXEC) };
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }

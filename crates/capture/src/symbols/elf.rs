@@ -42,7 +42,8 @@ impl Image {
         let unreadable = |reason: String| CaptureError::Program { path: path.to_owned(), reason };
         let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
         let map = mapped(&file).map_err(|error| unreadable(error.to_string()))?;
-        let elf = ElfFile64::<Endianness, _>::parse(&map[..]).map_err(|error| unreadable(error.to_string()))?;
+        let elf =
+            ElfFile64::<Endianness, _>::parse(&map[..]).map_err(|error| unreadable(error.to_string()))?;
         let segments = elf.segments().map(|segment| {
             let (offset, bytes) = segment.file_range();
             let code = matches!(segment.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.contains(PF_X));
@@ -76,7 +77,10 @@ impl Image {
             let start = segment.offset & !4095;
             segment.code && (start..segment.offset + segment.bytes).contains(&offset)
         };
-        self.segments.iter().find(inside).map(|segment| (segment.address - segment.offset).wrapping_add(offset))
+        self.segments
+            .iter()
+            .find(inside)
+            .map(|segment| (segment.address - segment.offset).wrapping_add(offset))
     }
 }
 
@@ -133,7 +137,9 @@ impl Needs {
             match entry.tag {
                 DT_NEEDED => needs.libraries.push(text(entry)?.into_owned()),
                 DT_RPATH | DT_RUNPATH => {
-                    needs.directories.extend(text(entry)?.split(':').map(|directory| expand(directory, origin)));
+                    needs
+                        .directories
+                        .extend(text(entry)?.split(':').map(|directory| expand(directory, origin)));
                 }
                 _ => {}
             }
@@ -166,7 +172,8 @@ mod tests {
         let image = Image::open(&std::env::current_exe().unwrap()).unwrap();
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let exe = std::env::current_exe().unwrap();
-        let line = maps.lines().find(|line| line.contains("r-xp") && line.ends_with(exe.to_str().unwrap())).unwrap();
+        let line =
+            maps.lines().find(|line| line.contains("r-xp") && line.ends_with(exe.to_str().unwrap())).unwrap();
         let mut words = line.split_whitespace();
         let start = u64::from_str_radix(words.next().unwrap().split('-').next().unwrap(), 16).unwrap();
         let offset = u64::from_str_radix(words.nth(1).unwrap(), 16).unwrap();

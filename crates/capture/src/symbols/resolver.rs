@@ -38,11 +38,12 @@ fn frames(loader: &Loader, address: u64) -> Vec<Frame> {
     let mut found = Vec::new();
     if let Ok(mut frames) = loader.find_frames(address) {
         while let Ok(Some(frame)) = frames.next() {
-            let name = frame.function.as_ref().and_then(|function| function.demangle().ok().map(Cow::into_owned));
+            let name =
+                frame.function.as_ref().and_then(|function| function.demangle().ok().map(Cow::into_owned));
             let location = frame.location;
             found.push(Frame {
                 function: name.unwrap_or_default(),
-                file: location.as_ref().and_then(|at| at.file.as_deref()).unwrap_or_default().to_owned(),
+                file: location.as_ref().and_then(|at| at.file).unwrap_or_default().to_owned(),
                 line: location.as_ref().and_then(|at| at.line).unwrap_or(0),
             });
         }

@@ -18,6 +18,8 @@ pub(super) struct Case<'a> {
     pub(super) figures: &'a Figures,
     pub(super) sites: &'a SiteTable,
     pub(super) options: &'a Options,
+    /// Sizes of all writes to the memory.
+    pub(super) totals: WritesByKind,
 }
 
 impl Case<'_> {
@@ -71,12 +73,7 @@ impl Case<'_> {
     /// its own and is taken for an average one.
     pub(super) fn sizes(&self, site: SiteId) -> WritesByKind {
         let own = self.evidence.sizes(site, self.mapped());
-        if own == WritesByKind::default() { self.totals() } else { own }
-    }
-
-    /// Sizes of all writes to the memory.
-    pub(super) fn totals(&self) -> WritesByKind {
-        self.evidence.totals(self.mapped())
+        if own == WritesByKind::default() { self.totals } else { own }
     }
 
     /// Sums up what sites caused, and names those that caused most.

@@ -53,7 +53,6 @@ pub(super) struct Ordering {
 /// Counts per site and for the run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Evidence {
-    runs: [SizeHistogram; CLASSES],
     pieces: [SizeHistogram; CLASSES],
     /// Per site and class: position in `writes` plus 1, or 0.
     index: Vec<[u32; CLASSES]>,
@@ -74,7 +73,6 @@ impl Evidence {
     /// Counts a run; its pieces are transfers if they have at least `transfer_bytes` on average.
     pub(super) fn run(&mut self, run: Run, persistent: bool, transfer_bytes: u64) {
         let class = class(persistent, run.nt);
-        self.runs[class].add(run.bytes, 1);
         self.pieces[class].add(run.bytes, run.pieces);
         let at = &mut row(&mut self.index, run.site)[class];
         if *at == 0 {
@@ -83,7 +81,7 @@ impl Evidence {
         }
         let writes = &mut self.writes[*at as usize - 1];
         writes.runs.add(run.bytes, 1);
-        if run.bytes / run.pieces >= transfer_bytes {
+        if run.bytes >= transfer_bytes && run.bytes / run.pieces >= transfer_bytes {
             writes.transfers.writes += run.pieces;
             writes.transfers.bytes = writes.transfers.bytes.saturating_add(run.bytes);
         }
@@ -124,10 +122,19 @@ impl Evidence {
 
     /// Sizes of all runs in persistent or in other memory.
     pub(super) fn totals(&self, persistent: bool) -> WritesByKind {
-        WritesByKind {
-            temporal: self.runs[class(persistent, false)],
-            non_temporal: self.runs[class(persistent, true)],
-        }
+        let of = |nt| {
+            let places = self.index.iter().filter_map(|row| row[class(persistent, nt)].checked_sub(1));
+            places.fold(SizeHistogram::default(), |sum, at| sum.plus(&self.writes[at as usize].runs))
+        };
+        WritesByKind { temporal: of(false), non_temporal: of(true) }
+    }
+
+    /// Bytes held.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.index.capacity() * size_of::<[u32; CLASSES]>()
+            + self.writes.capacity() * size_of::<Writes>()
+            + self.ordering.capacity() * size_of::<Ordering>()
     }
 
     /// Sizes of all pieces of runs.

@@ -131,6 +131,12 @@ impl Lines {
         found
     }
 
+    /// Bytes held.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<[Entry; WAYS]>() + self.forgetful.capacity()
+    }
+
     /// The line's entry; an absent one takes the place of the least valuable of its set.
     fn locate(&mut self, line: u64) -> (usize, usize) {
         let set = (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize % SETS;

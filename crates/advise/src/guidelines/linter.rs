@@ -66,7 +66,8 @@ impl Linter {
     /// What is wrong, the finding that explains most first.
     #[must_use]
     pub fn findings(&self, figures: &Figures, sites: &SiteTable) -> Vec<Finding> {
-        let case = Case { evidence: &self.evidence, figures, sites, options: &self.options };
+        let totals = self.evidence.totals(figures.mapped_persistent);
+        let case = Case { evidence: &self.evidence, figures, sites, options: &self.options, totals };
         let withheld: Vec<Rule> = self.withheld().into_iter().map(|(rule, _)| rule).collect();
         let mut findings: Vec<Finding> = [
             small_stores::check(&case),
@@ -244,5 +245,44 @@ impl Sink for Linter {
             thread.drain_into(&mut self.evidence, &self.options);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use event::NameId;
+
+    use super::*;
+
+    /// The bound that the module's documentation states.
+    const BYTES_MAX: usize = 135 << 20;
+
+    #[test]
+    fn memory_stays_bounded_whatever_the_stream_says() {
+        let mut linter = Linter::default();
+        linter.begin(&Source::synthetic("test")).expect("every source is accepted");
+        for n in 0..1_500_000u32 {
+            let addr = u64::from(n) << 12;
+            // Up to number 200,000, and some far away: more sites than the bound, of every class.
+            let site = SiteId(if n % 7 == 0 { u32::MAX - n } else { n % 200_000 });
+            let op = match n % 5 {
+                0 | 1 => Op::Store { addr, len: 8 },
+                2 => Op::StoreNt { addr, len: 8 },
+                3 => Op::Flush { addr, kind: event::FlushKind::Clwb },
+                _ => Op::Map { addr: addr + 4096, len: 4096 * 2, name: NameId(0) },
+            };
+            let events = [Event { op, site, instructions: 0 }];
+            let batch =
+                Batch { thread: ThreadId(n.wrapping_mul(7919)), time_ns: 0, events: &events, values: &[] };
+            linter.push(batch).expect("every batch is accepted");
+        }
+        let threads = linter.threads.len() * (size_of::<Thread>() + size_of::<usize>());
+        let held = threads + linter.ranges.bytes() + linter.lines.bytes() + linter.evidence.bytes();
+        assert!(held <= BYTES_MAX, "{held}");
+        assert_eq!(linter.threads.len(), THREADS_MAX);
+        linter.finish().expect("it ends");
+        // Bounds cost detail, not counts: every store is still in exactly one run.
+        let writes = linter.write_sizes().all;
+        assert_eq!(writes.temporal.total_writes() + writes.non_temporal.total_writes(), 900_000);
     }
 }

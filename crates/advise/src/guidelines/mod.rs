@@ -19,10 +19,10 @@
 //! speak of all memory *as if* it were persistent, and nobody is told to flush.
 //!
 //! # Memory
-//! A [`Linter`] holds at most 7 MiB of line states (from the first persistent range or flush on), 1.5 KiB per
-//! live thread for up to 4,096 threads, 24 B for each of up to 65,536 persistent ranges, and for each of up to
-//! 65,536 code sites 72 B and 416 B per kind of write (ordinary or non-temporal, to persistent or other memory)
-//! that it did: 120 MiB at the very worst, a few for real programs. Sites beyond the bound count as unknown.
+//! A [`Linter`] holds at most 7 MiB of line states (from the first persistent range or flush on), 1.5 KiB for each of up
+//! to 4,096 threads, 16 B for each of up to 65,536 persistent ranges, and for each of up to 65,536 code sites 72 B and
+//! 416 B per kind of write (ordinary or non-temporal, to persistent or other memory) that it did: 135 MiB at the very
+//! worst, a few for real programs. Sites beyond the bound count as unknown.
 
 mod case;
 mod crowding;

@@ -64,6 +64,12 @@ impl Ranges {
         self.wrap();
     }
 
+    /// Bytes held.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.ranges.capacity() * size_of::<(u64, u64)>()
+    }
+
     fn wrap(&mut self) {
         let start = self.ranges.first().map_or(0, |range| range.0);
         let end = self.ranges.last().map_or(0, |range| range.1);

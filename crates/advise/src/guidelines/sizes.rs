@@ -36,7 +36,8 @@ pub struct WriteSizes {
 impl SizeHistogram {
     /// Counts `writes` writes, at least 1, of `bytes` together.
     pub(super) fn add(&mut self, bytes: u64, writes: u64) {
-        let bucket = ((bytes / writes).max(1).ilog2() as usize).min(SIZE_BUCKETS - 1);
+        let each = if writes == 1 { bytes } else { bytes / writes };
+        let bucket = (each.max(1).ilog2() as usize).min(SIZE_BUCKETS - 1);
         self.writes[bucket] += writes;
         self.bytes[bucket] = self.bytes[bucket].saturating_add(bytes);
     }

@@ -51,8 +51,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 }
 
 fn evidence(case: &Case<'_>, unit: &str) -> String {
-    let totals = case.totals();
-    let all = totals.temporal.plus(&totals.non_temporal);
+    let all = case.totals.temporal.plus(&case.totals.non_temporal);
     let short = all.below(case.unit());
     let traffic = &case.figures.focus().total;
     let ewr = traffic.ewr().map_or_else(|| "unknown".to_owned(), |ewr| format!("{ewr:.2}"));

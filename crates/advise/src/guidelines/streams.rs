@@ -3,7 +3,7 @@
 use event::SiteId;
 
 /// Runs that one thread follows at a time.
-pub(super) const STREAMS: usize = 8;
+const STREAMS: usize = 8;
 /// A store joins a run that is nearer than a line: caches write lines whole, so smaller gaps (padding,
 /// fields that keep their value) make no difference to the device.
 const REACH: u64 = 64;
@@ -34,8 +34,6 @@ struct Stream {
     nt: bool,
     /// Majority vote over the bytes (Boyer and Moore): how far `site` is ahead.
     votes: u64,
-    /// When it was last stored to.
-    used: u64,
 }
 
 /// The runs that a thread has open in one kind of memory, least recently used first to go.
@@ -45,6 +43,8 @@ pub(super) struct Streams {
     /// all that the search looks at.
     base: [u64; STREAMS],
     width: [u64; STREAMS],
+    /// When each was last stored to.
+    used: [u64; STREAMS],
     streams: [Stream; STREAMS],
     last: usize,
     clock: u64,
@@ -63,11 +63,11 @@ impl Streams {
             site: SiteId::UNKNOWN,
             nt: false,
             votes: 0,
-            used: 0,
         };
         Streams {
             base: [0; STREAMS],
             width: [0; STREAMS],
+            used: [0; STREAMS],
             streams: [none; STREAMS],
             last: 0,
             clock: 0,
@@ -85,9 +85,9 @@ impl Streams {
             return self.replace(at, addr, len, nt, site);
         }
         self.last = at;
-        let (clock, fences) = (self.clock, self.fences);
+        self.used[at] = self.clock;
+        let fences = self.fences;
         let stream = &mut self.streams[at];
-        stream.used = clock;
         if stream.durable_at != 0 && stream.durable_at <= fences {
             stream.pieces += 1;
             stream.durable_at = 0;
@@ -161,9 +161,14 @@ impl Streams {
     }
 
     fn oldest(&self) -> usize {
-        (0..STREAMS)
-            .min_by_key(|&at| if self.width[at] == 0 { 0 } else { self.streams[at].used })
-            .unwrap_or_default()
+        let mut oldest = 0;
+        for at in 1..STREAMS {
+            // A place without a run has never been used, or was emptied with all others.
+            if self.used[at] < self.used[oldest] {
+                oldest = at;
+            }
+        }
+        oldest
     }
 
     fn replace(&mut self, at: usize, addr: u64, len: u32, nt: bool, site: SiteId) -> Option<Run> {
@@ -179,8 +184,8 @@ impl Streams {
             site,
             nt,
             votes: bytes,
-            used: self.clock,
         };
+        self.used[at] = self.clock;
         self.frame(at);
         self.last = at;
         ended

@@ -88,6 +88,5 @@ fn caused(case: &Case<'_>, site: SiteId, memory: &SiteMemory, transfers: Transfe
 }
 
 fn stored(case: &Case<'_>) -> u64 {
-    let totals = case.totals();
-    totals.temporal.total_bytes().saturating_add(totals.non_temporal.total_bytes())
+    case.totals.temporal.total_bytes().saturating_add(case.totals.non_temporal.total_bytes())
 }

@@ -61,15 +61,15 @@ impl Program {
 
     /// Pushes everything.
     pub fn feed(&self, sink: &mut impl Sink, source: &Source) {
-        sink.begin(source).unwrap();
-        sink.define(Definition::Name(NameId(1), "/mnt/pmem/pool")).unwrap();
+        sink.begin(source).expect("accepted");
+        sink.define(Definition::Name(NameId(1), "/mnt/pmem/pool")).expect("accepted");
         for (id, site) in sites().sites() {
-            sink.define(Definition::Site(id, site)).unwrap();
+            sink.define(Definition::Site(id, site)).expect("accepted");
         }
         for (thread, events) in self.batches() {
-            sink.push(Batch { thread, time_ns: 0, events: &events, values: &[] }).unwrap();
+            sink.push(Batch { thread, time_ns: 0, events: &events, values: &[] }).expect("accepted");
         }
-        sink.finish().unwrap();
+        sink.finish().expect("accepted");
     }
 
     /// Consecutive events of one thread, ended by fences.
@@ -89,7 +89,7 @@ impl Program {
     /// Runs the program on a preset and asks the linter.
     pub fn advice_on(&self, preset: &str) -> Advice {
         let mut linter = Linter::default();
-        let mut machine = Machine::new(&Config::preset(preset).unwrap()).unwrap();
+        let mut machine = Machine::new(&Config::preset(preset).expect("a preset")).expect("a machine");
         self.feed(&mut Tee(&mut linter, &mut machine), &Source::synthetic("test"));
         let figures = machine.into_figures();
         let findings = linter.findings(&figures, &sites());

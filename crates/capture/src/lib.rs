@@ -1,4 +1,6 @@
 //! C and C++ programs into events: compiler driver, assembler wrapper, collector.
+pub mod assembler;
+pub mod cc;
 mod collect;
 mod error;
 mod sampling;

@@ -8,9 +8,9 @@ use crate::{CacheFigures, CacheLevel, LINE_BYTES, Replacement};
 pub(crate) const EMPTY: u64 = u64::MAX;
 
 /// [`Line::flags`]: holds stores that memory has not seen.
-pub(crate) const DIRTY: u8 = 1;
+pub(crate) const DIRTY: u32 = 1;
 /// [`Line::flags`]: no other core has a copy, so a store needs to ask nobody.
-pub(crate) const EXCLUSIVE: u8 = 2;
+pub(crate) const EXCLUSIVE: u32 = 2;
 
 /// [`Line::link`] of a line without partner.
 pub(crate) const NO_LINK: u32 = u32::MAX;
@@ -23,7 +23,8 @@ pub(crate) struct Line {
     /// In an L1: the line's slot in the L2. In an L2: its slot in the L1, or [`NO_LINK`]. In the LLC:
     /// the thread that wrote it, if dirty.
     pub(crate) link: u32,
-    pub(crate) flags: u8,
+    /// [`DIRTY`], [`EXCLUSIVE`]. As wide as the others: a gap would be copied byte by byte.
+    pub(crate) flags: u32,
 }
 
 impl Line {

@@ -42,7 +42,6 @@ pub struct Row {
 
 impl Row {
     /// Bytes this row's writes had when the controller sent them, over what they became on media.
-    #[allow(clippy::cast_precision_loss)]
     pub fn ewr(&self) -> Option<f64> {
         let media = self.memory.media_write_bytes;
         (media > 0).then(|| self.memory.controller_write_bytes as f64 / media as f64)
@@ -257,7 +256,6 @@ fn label(report: &Report, id: SiteId) -> String {
 }
 
 /// Share of a whole; 0 of nothing.
-#[allow(clippy::cast_precision_loss)]
 pub fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

@@ -11,7 +11,6 @@ const COUNT_UNITS: &[&str] = &["", "K", "M", "G", "T", "P", "E"];
 
 /// `0 B`, `640 B`, `4.20 KiB`, `931 GiB`.
 #[must_use]
-#[allow(clippy::cast_precision_loss)]
 pub fn bytes(bytes: u64) -> String {
     scaled_bytes(bytes as f64)
 }
@@ -36,7 +35,6 @@ pub fn tick_count(count: f64) -> String {
 
 /// `0`, `999`, `1.20 K`, `45.0 M`, `1.00 G`.
 #[must_use]
-#[allow(clippy::cast_precision_loss)]
 pub fn count(count: u64) -> String {
     scaled(count as f64, 1000.0, COUNT_UNITS)
 }
@@ -78,7 +76,7 @@ pub fn percent(share: f64) -> String {
 pub fn ratio(ratio: Option<f64>) -> String {
     match ratio {
         None => "-".to_owned(),
-        Some(r) if r == 0.0 => "0".to_owned(),
+        Some(0.0) => "0".to_owned(),
         Some(r) if r < 0.000_95 => "< 0.001".to_owned(),
         Some(r) if r < 0.0995 => format!("{r:.3}"),
         Some(r) if r < 10.0 => format!("{r:.2}"),

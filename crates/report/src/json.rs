@@ -77,6 +77,7 @@ struct MachineJson<'a> {
     dimms: u32,
     threads: u32,
     mapped_persistent: bool,
+    held_nt_bytes: u64,
     caches: &'a [CacheFigures],
     persistent: MemoryJson<'a>,
     volatile: MemoryJson<'a>,
@@ -89,6 +90,8 @@ struct MemoryJson<'a> {
     per_dimm: Vec<TrafficJson>,
     writers_per_dimm: &'a [u32],
     page_collisions: u64,
+    partial_line_writes: u64,
+    held_dirty_bytes: u64,
     media_write_fill: &'a [u64],
 }
 
@@ -196,6 +199,7 @@ fn machine(report: &Report) -> MachineJson<'_> {
         dimms: figures.dimms,
         threads: figures.threads,
         mapped_persistent: figures.mapped_persistent,
+        held_nt_bytes: figures.held_nt_bytes,
         caches: &figures.caches,
         persistent: memory(&figures.persistent),
         volatile: memory(&figures.volatile),
@@ -205,12 +209,24 @@ fn machine(report: &Report) -> MachineJson<'_> {
 
 fn memory(memory: &MemoryFigures) -> MemoryJson<'_> {
     let with_ewr = |traffic: &Traffic| TrafficJson { traffic: *traffic, ewr: traffic.ewr() };
+    // Named one by one, so that a new figure can't be forgotten here.
+    let MemoryFigures {
+        total,
+        per_dimm,
+        writers_per_dimm,
+        page_collisions,
+        partial_line_writes,
+        held_dirty_bytes,
+        media_write_fill,
+    } = memory;
     MemoryJson {
-        total: with_ewr(&memory.total),
-        per_dimm: memory.per_dimm.iter().map(with_ewr).collect(),
-        writers_per_dimm: &memory.writers_per_dimm,
-        page_collisions: memory.page_collisions,
-        media_write_fill: &memory.media_write_fill,
+        total: with_ewr(total),
+        per_dimm: per_dimm.iter().map(with_ewr).collect(),
+        writers_per_dimm,
+        page_collisions: *page_collisions,
+        partial_line_writes: *partial_line_writes,
+        held_dirty_bytes: *held_dirty_bytes,
+        media_write_fill,
     }
 }
 

@@ -57,8 +57,7 @@ impl Page {
 
     fn heading(&mut self, text: &str) {
         self.line("");
-        let text = self.styled(Style::Bold, text);
-        self.line(&text);
+        self.paragraph(Some(Style::Bold), "", "", text);
     }
 
     /// `text` broken into lines, each with `indent` before it but the first with `first`.
@@ -116,7 +115,8 @@ fn finding(page: &mut Page, digest: &Digest<'_>, number: usize, finding: &Findin
     let indent = " ".repeat(lead.len());
     page.paragraph(Some(Style::Bold), &lead, &indent, &plain(&finding.title));
     let bar = page.styled(Style::Wrong, &bar(finding.share));
-    let explains = format!("{indent}{bar} {} of the {}", percent(finding.share), plain(&finding.share_of));
+    let of = elide(&plain(&finding.share_of), page.columns - BAR_COLUMNS - 20);
+    let explains = format!("{indent}{bar} {} of the {of}", percent(finding.share));
     page.line(&explains);
     for site in finding.sites.iter().take(3) {
         let label = digest.label(site.site);
@@ -237,10 +237,11 @@ fn hottest(page: &mut Page, digest: &Digest<'_>) {
     } else {
         "Hottest functions by bytes written to media"
     });
+    let page_columns = page.columns;
     let row = |first: &str, part: &str, ewr: &str, evicted: &str, name: &str| {
         let numbers = [(first, 12), (part, 9), (ewr, 8), (evicted, 11)];
         let numbers: String = numbers.iter().map(|(text, columns)| pad_left(text, *columns)).collect();
-        format!("{numbers}  {name}")
+        format!("{numbers}  {}", elide(name, page_columns - 42))
     };
     let title =
         row(if reads { "read" } else { "media" }, "share", "EWR", "evicted", "function (hottest line)");
@@ -257,7 +258,7 @@ fn hottest(page: &mut Page, digest: &Digest<'_>) {
             } else {
                 percent(share(memory.evicted_bytes, memory.controller_write_bytes))
             },
-            &elide(&function.label, page.columns - 42),
+            &function.label,
         );
         page.line(&line);
     }
@@ -292,7 +293,6 @@ fn omissions(page: &mut Page, digest: &Digest<'_>) {
 }
 
 /// A bar of fixed width; anything above nothing shows at least one block.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 fn bar(share: f64) -> String {
     let share = share.clamp(0.0, 1.0);
     let blocks = (share * BAR_COLUMNS as f64).round() as usize;

@@ -19,7 +19,6 @@ pub struct Bar {
 }
 
 /// Bars of bytes with what their two parts are called, on the page's class names.
-#[allow(clippy::cast_precision_loss)]
 pub fn bars(title: &str, axis: &str, parts: [(&str, &str); 2], bars: &[Bar], room: Room) -> Markup {
     let wide = room == Room::Wide;
     let (pitch, thick) = if wide { (27.0, 17.0) } else { (43.0, 15.0) };

@@ -15,7 +15,6 @@ pub struct Column {
 }
 
 /// A histogram with as many series as each column has counts; `series` gives class and name of each.
-#[allow(clippy::cast_precision_loss)]
 pub fn columns(
     title: &str,
     axes: [&str; 2],
@@ -63,7 +62,6 @@ fn total(column: &Column) -> u64 {
 }
 
 /// One column, its first series at the bottom.
-#[allow(clippy::cast_precision_loss)]
 fn pile(x: f64, thick: f64, column: &Column, series: &[(&str, &str)], y: &dyn Fn(f64) -> f64) -> Markup {
     let tops = column.counts.iter().scan(0.0, |below, count| {
         let ends = (*below, *below + *count as f64);

@@ -25,7 +25,6 @@ const EWR_SHOWN_MAX: f64 = 4.0;
 const EWR_GOOD: f64 = 0.9;
 
 /// Dots against the line at 1, where a byte that was written costs one byte on media.
-#[allow(clippy::cast_precision_loss)]
 pub fn dots(title: &str, dots: &[Dot], room: Room) -> Markup {
     let wide = room == Room::Wide;
     let pitch = if wide { 27.0 } else { 43.0 };

@@ -99,13 +99,11 @@ fn name_width(name: &str) -> f64 {
     columns_wide(name) * LETTER
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn columns_wide(name: &str) -> f64 {
     unicode_width::UnicodeWidthStr::width(name) as f64
 }
 
 /// How many letters fit.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn letters(width: f64) -> usize {
     (width / LETTER).max(0.0) as usize
 }

@@ -48,7 +48,6 @@ impl Scale {
         max / f64::from(ticks.max(1))
     }
 
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn of_step(max: f64, step: f64) -> Scale {
         let steps = if max.is_finite() { (max / step - 1e-9).ceil().clamp(1.0, 100.0) as u32 } else { 1 };
         Scale { step, steps }

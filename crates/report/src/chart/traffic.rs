@@ -56,7 +56,6 @@ impl Frame {
 ///
 /// The axis counts events, of which every slice has its number, and not time, because a recorded
 /// program's time is mostly its recorder's. Where the source has a clock, ticks say the time too.
-#[allow(clippy::cast_precision_loss)]
 pub fn traffic(slices: &[Slice], of: fn(&Slice) -> &Traffic, room: Room) -> Markup {
     let wide = room == Room::Wide;
     let (left, right) = (64.0, room.width() - if wide { 132.0 } else { 14.0 });
@@ -85,7 +84,6 @@ pub fn traffic(slices: &[Slice], of: fn(&Slice) -> &Traffic, room: Room) -> Mark
 }
 
 /// Slices put together until a step is wide enough to be seen, as rates.
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn steps(slices: &[Slice], of: fn(&Slice) -> &Traffic, width: f64) -> Vec<Step> {
     let together = slices.len().div_ceil((width / STEP_PX) as usize).max(1);
     let mut from = 0u64;
@@ -130,7 +128,6 @@ fn time_axis(frame: &Frame, slices: &[Slice], timed: bool, wide: bool) -> Markup
 }
 
 /// The clock when so many events had happened.
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn time_at(slices: &[Slice], events: f64) -> String {
     let after = slices.partition_point(|slice| (slice.events as f64) < events);
     let Some(end) = slices.get(after) else { return String::new() };

@@ -14,7 +14,6 @@ pub enum Cell {
 
 impl Cell {
     /// A count or size with its way of being written.
-    #[allow(clippy::cast_precision_loss)]
     pub fn number(value: u64, write: fn(u64) -> String) -> Cell {
         Cell::Number(write(value), value as f64)
     }

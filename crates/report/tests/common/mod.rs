@@ -1,5 +1,5 @@
 //! Reports made by hand: a full one, and the ends of what can happen.
-#![allow(dead_code, clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+#![allow(dead_code)]
 
 use std::time::Duration;
 

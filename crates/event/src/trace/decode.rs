@@ -120,7 +120,19 @@ impl Decoder {
         if self.at.iter().zip(&self.columns.ends).any(|(at, end)| at > end) {
             return Err(Malformed("a column is shorter than its block needs"));
         }
+        if self.left() == 0 {
+            self.check_end()?;
+        }
         self.peek_seq()
+    }
+
+    /// All columns must end with the block; the values are looked at where they are taken.
+    fn check_end(&self) -> Result<(), Malformed> {
+        let rest = (0..column::VALUES).any(|number| self.at[number] != self.columns.ends[number]);
+        if rest || self.next_mark.is_some() {
+            return Err(Malformed("a column is longer than its block needs"));
+        }
+        Ok(())
     }
 
     /// Decodes up to `count` events or the end of a batch.
@@ -196,6 +208,9 @@ impl Decoder {
         let len = usize::try_from(len).ok().filter(|len| *len <= end - start);
         let len = len.ok_or(Malformed("stored values are missing"))?;
         self.at[column::VALUES] = start + len;
+        if self.left() == 0 && start + len != end {
+            return Err(Malformed("more stored values than stores"));
+        }
         Ok(&self.columns.data[start..start + len])
     }
 }

@@ -84,7 +84,9 @@ impl<'r, R: Read + Seek> Batches<'r, R> {
     /// The lane's next batch is to be read when its time has come.
     fn enter_unread(&mut self, lane: usize) {
         let Lane { stream, blocks, .. } = &self.lanes[lane];
-        let (time, seq) = (stream.next_time(blocks), stream.next_seq(blocks));
+        let time = stream.next_time(blocks);
+        // A lane that has nothing left must not hold up the others.
+        let seq = time.and(stream.next_seq(blocks));
         self.set_seq(lane, seq);
         if let Some(time) = time {
             self.lanes[lane].state = LaneState::Unread;

@@ -236,10 +236,8 @@ impl<'a> Digest<'a> {
 
     /// All that qualifies the figures, most important first.
     pub fn cautions(&self) -> Vec<String> {
-        let lost = self.report.capture.as_ref().map_or(0, |capture| capture.lost_events);
-        let lost = (lost > 0).then(|| format!("At least {} events are missing.", human::grouped(lost)));
         let warnings = self.report.run.warnings.iter().map(|warning| plain(warning));
-        self.failure().into_iter().chain(lost).chain(self.sampling()).chain(warnings).collect()
+        self.failure().into_iter().chain(self.sampling()).chain(warnings).collect()
     }
 
     /// What was not done, with reasons: skipped steps and withheld rules.

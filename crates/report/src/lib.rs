@@ -32,6 +32,6 @@ mod terminal;
 pub use html::html;
 pub use json::{SCHEMA, json};
 pub use model::{
-    CaptureStats, Exit, FunctionSample, Module, Report, Run, Samples, Skipped, Subject, Withheld, WriteSizes,
+    CaptureStats, Exit, FunctionSample, Report, Run, Samples, Skipped, Subject, Withheld, WriteSizes,
 };
 pub use terminal::terminal;

@@ -118,7 +118,8 @@ pub struct Withheld {
     pub reason: String,
 }
 
-/// How many writes of which size: bucket `i` counts those of `2^i` to `2^(i+1) - 1` bytes.
+/// How many writes to the memory that the run is about had which size. A write is a run of stores next to each other, up
+/// to the flush or fence that makes it durable. Bucket `i` counts those of `2^i` to `2^(i+1) - 1` bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WriteSizes {
     /// Ordinary stores.
@@ -130,23 +131,10 @@ pub struct WriteSizes {
 /// How a program was observed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CaptureStats {
-    /// The program and the libraries that it loaded.
-    pub modules: Vec<Module>,
     /// Processes, the first one and its children.
     pub processes: u32,
-    /// Events that are known to be missing, at least.
-    pub lost_events: u64,
     /// Bytes of the trace file, if one was written or read.
     pub trace_bytes: Option<u64>,
-}
-
-/// A program or library.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Module {
-    /// Its file.
-    pub path: String,
-    /// Whether its accesses could be seen.
-    pub instrumented: bool,
 }
 
 /// Where a program spent its time.

@@ -77,7 +77,6 @@ fn a_full_report_shows_every_plot_and_table() {
         "DIMMs",
         "Both memories, each as if it were on this device",
         "What the program did, to whatever memory",
-        "Program and libraries",
     ];
     assert_eq!(captions, tables);
     assert_eq!(select(&document, "#functions tbody tr").len(), 6, "two sites are in one function");

@@ -14,6 +14,9 @@ pub struct Column {
     pub counts: Vec<u64>,
 }
 
+/// Height at which a column of one among millions can still be seen.
+const VISIBLE_PX: f64 = 1.5;
+
 /// A histogram with as many series as each column has counts; `series` gives class and name of each.
 pub fn columns(
     title: &str,
@@ -34,7 +37,7 @@ pub fn columns(
         columns.iter().map(|column| super::name_width(&text(column))).fold(0.0, f64::max)
     };
     let every = (1..).find(|every| widest(|c| c.name.clone()) + 6.0 < pitch * f64::from(*every)).unwrap_or(1);
-    let numbered = widest(|column| count(total(column))) < pitch + 6.0;
+    let numbered = widest(|column| tick_count(total(column) as f64)) < pitch + 4.0;
     let inner = html! {
         (text(4.0, 14.0, "start", "axis", axes[0]))
         @if series.len() > 1 { (keys(4.0, 36.0, series)) }
@@ -47,7 +50,7 @@ pub fn columns(
             (pile(middle - thick / 2.0, thick, column, series, &y))
             @let all = total(column);
             @if numbered && all > 0 {
-                (text(middle, y(all as f64) - 5.0, "middle", "value small", &count(all)))
+                (text(middle, y(all as f64) - 5.0, "middle", "value small", &tick_count(all as f64)))
             }
             @if number % every == 0 { (text(middle, bottom + 18.0, "middle", "tick", &column.name)) }
         }
@@ -70,7 +73,10 @@ fn pile(x: f64, thick: f64, column: &Column, series: &[(&str, &str)], y: &dyn Fn
     });
     html! {
         @for ((below, above), (class, _)) in tops.zip(series) {
-            @if above > below { (rect(x, y(above), thick, (y(below) - y(above)).max(1.5), class)) }
+            @if above > below {
+                @let height = (y(below) - y(above)).max(VISIBLE_PX);
+                (rect(x, y(below) - height, thick, height, class))
+            }
         }
     }
 }

@@ -221,9 +221,10 @@ fn sizes_plot(sizes: &WriteSizes) -> Markup {
     html! {
         figure {
             h3 { "Sizes of writes" }
+            p class="note" { "A write is a run of stores next to each other, up to the flush or fence that makes it durable." }
             (chart::responsive(|room| {
                 let width = if room == chart::Room::Wide { 640.0 } else { room.width() };
-                chart::columns("Writes by size", ["writes", "size, from this many bytes up"], &series, &columns, width)
+                chart::columns("Writes by size", ["writes", "size in bytes, from this many up"], &series, &columns, width)
             }))
         }
     }
@@ -254,6 +255,7 @@ fn fill_plot(digest: &Digest<'_>) -> Markup {
     html! {
         figure {
             h3 { "How full media writes were" }
+            p class="note" { "A unit with only part of it new costs the media a whole one." }
             (chart::columns("Media writes by new bytes", ["media writes", "new bytes in the unit"], &series, &columns, FILL_PX))
         }
     }

@@ -127,7 +127,6 @@ pub fn run(digest: &Digest<'_>) -> Markup {
                 ul { @for (what, why) in omissions { li { b { (what) } ": " (why) } } }
             }
             (counts(digest))
-            (modules(digest))
             p class="note" { "All numbers of this page and more are in " code { "report.json" } " beside it." }
         }
     }
@@ -190,19 +189,4 @@ fn counts(digest: &Digest<'_>) -> Markup {
         return html! {};
     }
     table("What the program did, to whatever memory", &["event", "count", "size"], &rows)
-}
-
-fn modules(digest: &Digest<'_>) -> Markup {
-    let Some(capture) = digest.report.capture.as_ref().filter(|capture| !capture.modules.is_empty()) else {
-        return html! {};
-    };
-    let rows: Vec<Vec<Cell>> = capture
-        .modules
-        .iter()
-        .map(|module| {
-            let seen = if module.instrumented { "yes" } else { "no: built without strandline cc" };
-            vec![Cell::Code(plain(&module.path)), Cell::Text(seen.to_owned())]
-        })
-        .collect();
-    table("Program and libraries", &["file", "accesses seen"], &rows)
 }

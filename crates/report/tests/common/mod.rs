@@ -7,7 +7,7 @@ use advise::{Finding, Rule, SiteShare};
 use event::{Counts, Frame, Sampling, Site, SiteId, SiteTable, Source};
 use machine::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory, Slice, Traffic};
 use report::{
-    CaptureStats, Exit, FunctionSample, Module, Report, Run, Samples, Skipped, Subject, Withheld, WriteSizes,
+    CaptureStats, Exit, FunctionSample, Report, Run, Samples, Skipped, Subject, Withheld, WriteSizes,
 };
 
 const MIB: u64 = 1 << 20;
@@ -81,15 +81,7 @@ pub fn full() -> Report {
         ],
         nt: vec![0, 0, 0, 0, 0, 0, 2_000, 3_000, 9_000, 0, 0, 0, 16_384],
     });
-    report.capture = Some(CaptureStats {
-        modules: vec![
-            Module { path: "./bench".into(), instrumented: true },
-            Module { path: "libc.so.6".into(), instrumented: false },
-        ],
-        processes: 1,
-        lost_events: 0,
-        trace_bytes: Some(61 * MIB),
-    });
+    report.capture = Some(CaptureStats { processes: 1, trace_bytes: Some(61 * MIB) });
     report
 }
 

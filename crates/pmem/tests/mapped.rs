@@ -42,7 +42,7 @@ fn durability_is_told_as_it_is() {
 }
 
 fn message(result: Result<Mapped, MapError>) -> String {
-    result.err().expect("this can't be mapped").to_string()
+    result.expect_err("this can't be mapped").to_string()
 }
 
 #[test]

@@ -19,64 +19,52 @@ pub(crate) fn resolve(location: &Location<'_>) -> Site {
     Site { frames: vec![frame], module: String::new(), address: 0 }
 }
 
-/// The innermost function on the stack that is in the location's file, nearest to its line.
+/// The innermost function on the stack that is in the location's file, nearest to its line; for a closure, the function
+/// around it. As `btree::insert`: file and function, because debug information of lines only has no more.
 fn enclosing_function(location: &Location<'_>) -> Option<String> {
-    let mut best: Option<(u32, String)> = None;
+    let mut nearest = u32::MAX;
+    let mut function = None;
     backtrace::trace(|frame| {
         backtrace::resolve_frame(frame, |symbol| {
             let (Some(file), Some(line), Some(name)) = (symbol.filename(), symbol.lineno(), symbol.name())
             else {
                 return;
             };
+            if !file.ends_with(location.file()) {
+                return;
+            }
             let distance = line.abs_diff(location.line());
-            let nearer = best.as_ref().is_none_or(|(nearest, _)| distance < *nearest);
-            if nearer && file.ends_with(location.file()) {
-                best = Some((distance, readable(&format!("{name:#}"))));
+            if distance < nearest {
+                nearest = distance;
+                function = own_name(&format!("{name:#}"));
+            } else if function.is_none() {
+                function = own_name(&format!("{name:#}"));
             }
         });
-        best.as_ref().is_none_or(|(distance, _)| *distance != 0)
+        nearest != 0 || function.is_none()
     });
-    best.map(|(_, name)| name)
+    let file = location.file();
+    let stem = file.rsplit('/').next()?.trim_end_matches(".rs");
+    function.map(|function| format!("{stem}::{function}"))
 }
 
-/// `workload::btree::BTree<S>::insert` of a demangled name, which may be `<workload::btree::BTree<S>>::insert` or carry
-/// type arguments that say nothing about the place.
-fn readable(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
+/// The last part of a function's demangled name, without type arguments; nothing for a closure.
+fn own_name(name: &str) -> Option<String> {
+    let mut plain = String::with_capacity(name.len());
     let mut depth = 0usize;
-    let mut rest = name;
-    // `<A as B>::f` keeps its own type A, `<A>::f` too.
-    if let Some(inner) = name.strip_prefix('<') {
-        let end = matching(inner);
-        let own = inner[..end].split(" as ").next().unwrap_or_default();
-        out.push_str(&readable(own));
-        rest = inner.get(end + 1..).unwrap_or_default();
-    }
-    for c in rest.chars() {
+    let mut before = ' ';
+    for c in name.chars() {
         match c {
             '<' => depth += 1,
+            '>' if before == '-' => {}
             '>' => depth = depth.saturating_sub(1),
-            _ if depth == 0 => out.push(c),
+            _ if depth == 0 => plain.push(c),
             _ => {}
         }
+        before = c;
     }
-    out.replace("::::", "::").trim_end_matches("::").to_owned()
-}
-
-/// Where the angle bracket that is open before `text` closes.
-fn matching(text: &str) -> usize {
-    let mut depth = 1;
-    for (at, c) in text.char_indices() {
-        match c {
-            '<' => depth += 1,
-            '>' if !text[..at].ends_with('-') => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return at;
-        }
-    }
-    text.len()
+    let last = plain.split("::").filter(|part| !part.is_empty()).last()?;
+    (!last.starts_with("{closure") && !last.starts_with("{{closure")).then(|| last.to_owned())
 }
 
 #[cfg(test)]
@@ -84,12 +72,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lose_their_type_arguments() {
-        assert_eq!(readable("workload::run::<space::Image>"), "workload::run");
-        assert_eq!(readable("<workload::Tree<S>>::insert"), "workload::Tree::insert");
-        assert_eq!(readable("workload::Tree<S>::insert"), "workload::Tree::insert");
-        assert_eq!(readable("<a::B<c::D> as e::F<g::H>>::i::{{closure}}"), "a::B::i::{{closure}}");
-        assert_eq!(readable("plain"), "plain");
+    fn names_are_reduced_to_their_last_part() {
+        let own = |name| own_name(name).unwrap_or_default();
+        assert_eq!(own("workload::run::<space::Image>"), "run");
+        assert_eq!(own("<workload::Tree<S>>::insert"), "insert");
+        assert_eq!(own("<a::B<c::D> as e::F<g::H>>::i"), "i");
+        assert_eq!(own("record<K, fn(u8) -> E, E>"), "record");
+        assert_eq!(own("plain"), "plain");
+        assert_eq!(own_name("a::b::{{closure}}"), None);
+        assert_eq!(own_name("{closure#0}<S>"), None);
     }
 
     #[test]
@@ -98,10 +89,12 @@ mod tests {
         fn here() -> Site {
             resolve(Location::caller())
         }
-        let site = here();
+        let (line, site) = (line!(), here());
         let frame = site.frame().expect("a resolved site has a frame");
-        assert!(frame.function.ends_with("a_location_finds_its_function"), "{}", frame.function);
+        assert_eq!(frame.function, "sites::a_location_finds_its_function");
         assert!(frame.file.ends_with("sites.rs"));
-        assert_eq!(frame.line, line!() - 4);
+        assert_eq!(frame.line, line);
+        let in_closure = [0].map(|_| here());
+        assert_eq!(in_closure[0].frame().map(|frame| &frame.function), Some(&frame.function));
     }
 }

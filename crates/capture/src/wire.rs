@@ -25,8 +25,8 @@ pub const SESSION_ENV: &str = "STRANDLINE_SESSION";
 pub const SESSION_MAGIC: u64 = u64::from_le_bytes(*b"SLSESS01");
 /// Layout version; both sides must be of the same build.
 pub const SESSION_VERSION: u32 = 1;
-/// Entries of the module table.
-pub const MODULES: usize = 1024;
+/// Entries of the module table: half a dozen per process that executes a program, one per fork.
+pub const MODULES: usize = 8192;
 /// Longest path in a [`Module`].
 pub const MODULE_PATH: usize = 456;
 /// Alignment of the chunk areas.
@@ -163,8 +163,10 @@ pub const RUN_MAX: usize = 32;
 /// | 5 | instructions since the access before it in the run, it included; 0 for the first |
 /// | 6..8 | 0 |
 ///
-/// Instruction counts are of the program's own instructions, without ours. Only the last access of a
-/// run may be a store: when the next record is made, that store, and no other, has happened since.
+/// Instruction counts are of the program's own instructions, without ours. A run may go on behind a jump; what the
+/// jump leaves out has no address. An access that follows a store of its run looks at the limit again: if the runtime wants to
+/// know what was stored (its limit is zero then), it gets to see each store before the next access, which
+/// starts a record with a descriptor of its own.
 pub const RUN_MAGIC: u32 = u32::from_le_bytes(*b"SLR1");
 /// Flag of an access in a run descriptor.
 pub const RUN_STORE: u8 = 0x10;

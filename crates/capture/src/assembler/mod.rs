@@ -38,7 +38,7 @@ pub fn rewrite(source: &[u8]) -> Option<Vec<u8>> {
     let mut walk = Walk::new(source);
     for item in Scanner::new(source) {
         match item {
-            Item::Label(name) => walk.label(&source[name]),
+            Item::Label(name) => walk.label(name),
             Item::Statement(place) => walk.statement(place),
             Item::InlineAssembly(on) => walk.inline_assembly = on,
         }
@@ -116,8 +116,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn label(&mut self, name: &'a [u8]) {
-        if !is_mark(name) {
+    fn label(&mut self, place: Range<usize>) {
+        let name = &self.source[place.clone()];
+        if !is_mark(name, &self.source[place.end..]) {
             if name.starts_with(b".L") {
                 self.labels.insert(name);
             } else {
@@ -266,12 +267,17 @@ fn called<'a>(instruction: &Instruction<'a>) -> Option<&'a [u8]> {
 
 /// Labels that only debug and unwind information refers to, by the names that gcc and clang give them.
 /// No jump goes to one, so they don't end a run.
-fn is_mark(name: &[u8]) -> bool {
+fn is_mark(name: &[u8], after: &[u8]) -> bool {
     let Some(rest) = name.strip_prefix(b".L") else { return false };
     let number = |prefix: &[u8]| {
         rest.strip_prefix(prefix)
             .is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit))
     };
+    if number(b"tmp") {
+        // clang uses these for targets of computed jumps, too, and says so.
+        let line = after.split(|&b| b == b'\n').next().unwrap_or_default();
+        return !line.windows(13).any(|words| words == b"address taken");
+    }
     // clang's `.LBB1_2` is a jump's target and has an underscore.
     [&b"VL"[..], b"BB", b"BE", b"BI", b"EHB", b"EHE", b"CFI", b"FB", b"FE"].into_iter().any(number)
 }

@@ -1,11 +1,15 @@
 //! The sanitizer's calls become a few instructions in line.
 //!
-//! A *run* is a straight piece of code with up to [`RUN_MAX`] accesses, ending at the latest with its first store.
-//! Its first access takes room for the whole run from the thread's buffer and writes the address of the run's
-//! descriptor; every access then stores its data address. Where the calls stood, all caller-saved registers
-//! and the flags are dead and the stack is aligned, so nothing needs saving. A scratch register that the code between
-//! the accesses does not mention carries the buffer position from one to the next; an access after the first costs one
-//! instruction then.
+//! A *run* is up to [`RUN_MAX`] accesses that follow one another without label or call; it goes on behind a jump forward
+//! that may not be taken. Its first access takes room for the whole run from the thread's buffer and
+//! writes the address of the run's descriptor; every access then stores its data address. What is not executed stays
+//! zero. Where the calls stood, all caller-saved registers and the flags are dead and the stack is aligned, so nothing
+//! needs saving. A scratch register that the code between the accesses does not mention carries the
+//! buffer position from one to the next; an access after the first costs one instruction then.
+//!
+//! An access behind a store begins a *segment* and looks at the limit again. When stored bytes
+//! are recorded, the limit is always zero: the runtime is asked, tells what the store has stored, and the rest of the run becomes
+//! a record with a descriptor of its own.
 //!
 //! Descriptors and slow paths go to `.subsection 1` of the section that they belong to, out of the way of the hot
 //! code, and live and die with it when the linker drops sections.
@@ -17,7 +21,7 @@ use super::instruction::Instruction;
 use super::syntax::Syntax;
 use crate::wire::{RUN_MAGIC, RUN_MAX, RUN_STORE};
 
-/// Registers that may carry the position. Nothing but an instruction that names them reads or writes them.
+/// Registers that may carry the position, and the thread's own distance in a second one. Nothing but an instruction that names them reads or writes them.
 const CARRIERS: [&str; 4] = ["%r11", "%r10", "%r9", "%r8"];
 
 /// An access as its hook's name tells.
@@ -70,8 +74,6 @@ struct Place {
 #[derive(Default)]
 pub struct Runs {
     places: Vec<Place>,
-    /// The run ended with a store; it is kept until it is known what follows.
-    sealed: bool,
     /// Carriers named since the run began, up to its last access; one bit each.
     used: u8,
     /// Carriers named since its last access.
@@ -100,7 +102,7 @@ impl Runs {
     pub fn access(&mut self, call: Range<usize>, access: Access, syntax: &Syntax<'_>, edits: &mut Edits) {
         // The access's own instruction follows its hook, so `since` starts at -1 after one.
         let instructions = (self.since + 1 - i32::from(self.setup)).max(0).unsigned_abs();
-        if self.sealed || self.places.len() == RUN_MAX {
+        if self.places.len() == RUN_MAX {
             self.finish(0, syntax, edits);
         }
         if !self.places.is_empty() {
@@ -108,7 +110,6 @@ impl Runs {
         }
         self.mentioned = 0;
         self.places.push(Place { call, access, instructions });
-        self.sealed = access.is_store();
         self.since = -1;
         self.setup = false;
     }
@@ -133,74 +134,140 @@ impl Runs {
     }
 
     fn finish(&mut self, after: u32, syntax: &Syntax<'_>, edits: &mut Edits) {
-        let number = self.number;
-        self.number += 1;
-        let carrier = (0..CARRIERS.len()).find(|bit| self.used >> bit & 1 == 0).map(|bit| CARRIERS[bit]);
-        let (enter, leave) = syntax.att();
-        let count = self.places.len();
-        for (index, place) in self.places.iter().enumerate() {
-            let label = format_args!(".Lsla{number}_{index}:");
-            // Counted from the end: the position has moved past the run.
-            let back = 8 * (count - index);
-            let call = place.call.clone();
-            match carrier {
-                _ if index == 0 => {
-                    let cursor = carrier.unwrap_or("%rax");
-                    edits.replace(
-                        call,
-                        format_args!(
-                            "{enter}{label} movq strandline_tls@gottpoff(%rip), %rcx; movq %fs:(%rcx), {cursor}; \
-                             cmpq %fs:8(%rcx), {cursor}; jae .Lsls{number}; .Lslb{number}: \
-                             leaq .Lsld{number}(%rip), %rdx; movq %rdx, ({cursor}); movq %rdi, 8({cursor}); \
-                             addq ${}, {cursor}; movq {cursor}, %fs:(%rcx){leave}",
-                            8 * (count + 1)
-                        ),
-                    );
+        let places = std::mem::take(&mut self.places);
+        let mut free = (0..CARRIERS.len()).filter(|bit| self.used >> bit & 1 == 0).map(|bit| CARRIERS[bit]);
+        let (cursor, base) = (free.next(), free.next());
+        let segments = places.split_inclusive(|place| place.access.is_store());
+        match (cursor, base) {
+            (Some(cursor), Some(base)) => {
+                // The distance is wanted again only where another segment begins.
+                let base = if segments.count() > 1 { base } else { "%rcx" };
+                self.emit(&places, &Carried { cursor, base }, after, syntax, edits);
+            }
+            _ => {
+                let mut left = places.len();
+                for segment in segments {
+                    left -= segment.len();
+                    let after = if left == 0 { after } else { 0 };
+                    match cursor {
+                        Some(cursor) => {
+                            self.emit(segment, &Carried { cursor, base: "%rcx" }, after, syntax, edits);
+                        }
+                        None => segment.chunks(1).for_each(|one| {
+                            self.emit(one, &Carried { cursor: "%rax", base: "%rcx" }, 0, syntax, edits);
+                        }),
+                    }
                 }
-                Some(cursor) => {
-                    edits.replace(call, format_args!("{enter}{label} movq %rdi, -{back}({cursor}){leave}"))
-                }
-                None => edits.replace(
-                    call,
-                    format_args!(
-                        "{enter}{label} movq strandline_tls@gottpoff(%rip), %rcx; movq %fs:(%rcx), %rax; \
-                         movq %rdi, -{back}(%rax){leave}"
-                    ),
-                ),
             }
         }
-        self.describe(number, carrier, after);
-        self.places.clear();
-        self.sealed = false;
         self.used = 0;
         self.mentioned = 0;
     }
 
-    /// Slow path and descriptor (`wire::RUN_MAGIC` has the layout).
-    fn describe(&mut self, number: usize, carrier: Option<&str>, after: u32) {
+    fn emit(
+        &mut self,
+        places: &[Place],
+        carried: &Carried,
+        after: u32,
+        syntax: &Syntax<'_>,
+        edits: &mut Edits,
+    ) {
+        let number = self.number;
+        self.number += 1;
+        let (enter, leave) = syntax.att();
+        let Carried { cursor, base } = carried;
+        let mut segment = true;
+        for (index, place) in places.iter().enumerate() {
+            let id = format_args!("{number}_{index}");
+            let call = place.call.clone();
+            // Counted from the end: the position has moved past the run.
+            let back = 8 * (places.len() - index);
+            if index == 0 {
+                edits.replace(
+                    call,
+                    format_args!(
+                        "{enter}.Lsla{id}: movq strandline_tls@gottpoff(%rip), {base}; movq %fs:({base}), {cursor}; \
+                         cmpq %fs:8({base}), {cursor}; jae .Lsls{id}; .Lslb{id}: leaq .Lsld{id}(%rip), %rdx; \
+                         movq %rdx, ({cursor}); movq %rdi, 8({cursor}); addq ${}, {cursor}; \
+                         movq {cursor}, %fs:({base}){leave}",
+                        back + 8
+                    ),
+                );
+            } else if segment {
+                edits.replace(
+                    call,
+                    format_args!(
+                        "{enter}.Lsla{id}: cmpq %fs:8({base}), {cursor}; jae .Lsls{id}; \
+                         movq %rdi, -{back}({cursor}); .Lslb{id}:{leave}"
+                    ),
+                );
+            } else {
+                edits.replace(call, format_args!("{enter}.Lsla{id}: movq %rdi, -{back}({cursor}){leave}"));
+            }
+            if segment {
+                self.slow_path(number, index, places, carried);
+                self.describe(number, index, places, after);
+            }
+            segment = place.access.is_store();
+        }
+    }
+
+    /// What the first access of a segment does when the runtime has to be asked.
+    fn slow_path(
+        &mut self,
+        number: usize,
+        index: usize,
+        places: &[Place],
+        Carried { cursor, base }: &Carried,
+    ) {
+        let id = format_args!("{number}_{index}");
         let cold = &mut self.cold;
-        put(cold, format_args!(".Lsls{number}: call *strandline_refill@GOTPCREL(%rip); "));
-        if let Some(cursor) = carrier {
+        put(cold, format_args!(".Lsls{id}: call *strandline_refill@GOTPCREL(%rip); "));
+        if *cursor != "%rax" {
             put(cold, format_args!("movq %rax, {cursor}; "));
         }
-        let before = self.places.first().map_or(0, |place| place.instructions.min(u16::MAX.into()));
+        if *base != "%rcx" {
+            put(cold, format_args!("movq %rcx, {base}; "));
+        }
+        if index > 0 {
+            put(
+                cold,
+                format_args!(
+                    "leaq .Lsld{id}(%rip), %rdx; movq %rdx, ({cursor}); movq %rdi, 8({cursor}); \
+                     addq ${}, {cursor}; movq {cursor}, %fs:({base}); ",
+                    8 * (places.len() - index + 1)
+                ),
+            );
+        }
+        put(cold, format_args!("jmp .Lslb{id}; "));
+    }
+
+    /// The descriptor of the accesses from `index` on (`wire::RUN_MAGIC` has the layout).
+    fn describe(&mut self, number: usize, index: usize, places: &[Place], after: u32) {
+        let cold = &mut self.cold;
+        let before = places[index].instructions.min(u16::MAX.into());
         put(
             cold,
             format_args!(
-                "jmp .Lslb{number}; .p2align 2; .Lsld{number}: .long {RUN_MAGIC}; .byte {}, {}; .value {before}; ",
-                self.places.len(),
+                ".p2align 2; .Lsld{number}_{index}: .long {RUN_MAGIC}; .byte {}, {}; .value {before}; ",
+                places.len() - index,
                 after.min(255)
             ),
         );
-        for (index, place) in self.places.iter().enumerate() {
-            let instructions = if index == 0 { 0 } else { place.instructions.min(255) };
+        for (at, place) in places.iter().enumerate().skip(index) {
+            let instructions = if at == index { 0 } else { place.instructions.min(255) };
             let code = place.access.code;
-            put(
-                cold,
-                format_args!(".long .Lsla{number}_{index}-.; .byte {code}, {instructions}; .value 0; "),
-            );
+            put(cold, format_args!(".long .Lsla{number}_{at}-.; .byte {code}, {instructions}; .value 0; "));
         }
     }
+}
+
+/// The registers of a run.
+struct Carried {
+    /// The buffer position.
+    cursor: &'static str,
+    /// The distance of the thread's state from the thread pointer.
+    base: &'static str,
 }
 
 /// Whether this `mov` or `lea` is (most probably) there for the hook that follows only.

@@ -81,12 +81,12 @@ impl<C: Code> Decoder<C> {
         let accesses: Vec<Access> = descriptor
             .accesses
             .iter()
-            .map(|&(address, len, instructions)| {
+            .map(|&(address, access)| {
                 let site = self.vocabulary.site(place.at(address), &mut self.code);
-                Access { len, site, instructions }
+                Access { site, ..access }
             })
             .collect();
-        self.processes[process].runs.learn(address, accesses, descriptor.stores, descriptor.after);
+        self.processes[process].runs.learn(address, accesses, descriptor.after);
         true
     }
 

@@ -28,15 +28,15 @@ pub struct Access {
     pub site: SiteId,
     /// Instructions since the access before it, it included; for the first one since the block's start.
     pub instructions: u32,
+    /// Whether it is a store.
+    pub store: bool,
 }
 
 /// A descriptor as its bytes say, before its code addresses get sites.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Descriptor {
-    /// Code address, bytes and instructions of each access.
-    pub accesses: Vec<(u64, u32, u32)>,
-    /// Whether the last access is a store.
-    pub stores: bool,
+    /// Each access, with its code address in place of a site.
+    pub accesses: Vec<(u64, Access)>,
     /// Instructions from the last access to the end of the basic block.
     pub after: u32,
 }
@@ -54,28 +54,27 @@ impl Descriptor {
         }
         let before = u32::from(u16::from_le_bytes([head[6], head[7]]));
         let mut accesses = Vec::with_capacity(count);
-        let mut stores = false;
         for (at, entry) in
             bytes.get(DESCRIPTOR_HEAD..DESCRIPTOR_HEAD + 8 * count)?.chunks_exact(8).enumerate()
         {
             let offset = i32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
             let field = address + (DESCRIPTOR_HEAD + 8 * at) as u64;
             let log2_size = entry[4] & !RUN_STORE;
-            if log2_size > 4 || stores {
+            if log2_size > 4 {
                 return None;
             }
-            stores = entry[4] & RUN_STORE != 0;
+            let store = entry[4] & RUN_STORE != 0;
             let instructions = if at == 0 { before } else { u32::from(entry[5]) };
-            accesses.push((field.wrapping_add_signed(offset.into()), 1 << log2_size, instructions));
+            let access = Access { len: 1 << log2_size, site: SiteId::UNKNOWN, instructions, store };
+            accesses.push((field.wrapping_add_signed(offset.into()), access));
         }
-        Some(Descriptor { accesses, stores, after: head[5].into() })
+        Some(Descriptor { accesses, after: head[5].into() })
     }
 }
 
 struct Run {
     first: u32,
     count: u32,
-    stores: bool,
     after: u32,
     /// Address and index of the run that came after this one the last time.
     next: (u64, u32),
@@ -109,19 +108,13 @@ pub enum Stop {
 
 impl Runs {
     /// Enters the run whose descriptor lies at `address`.
-    pub fn learn(
-        &mut self,
-        address: u64,
-        accesses: impl IntoIterator<Item = Access>,
-        stores: bool,
-        after: u32,
-    ) {
+    pub fn learn(&mut self, address: u64, accesses: impl IntoIterator<Item = Access>, after: u32) {
         let first = self.accesses.len();
         self.accesses.extend(accesses);
         let count = (self.accesses.len() - first) as u32;
         assert!((1..=RUN_MAX as u32).contains(&count));
         self.by_address.insert(address, self.runs.len() as u32);
-        self.runs.push(Run { first: first as u32, count, stores, after, next: (0, 0) });
+        self.runs.push(Run { first: first as u32, count, after, next: (0, 0) });
     }
 
     /// Number of words of the run at `address` with its header, if it is known.
@@ -178,8 +171,7 @@ impl Runs {
             let count = run.count as usize;
             let Some(addresses) = words.get(position + 1..position + 1 + count) else { break Stop::Cut };
             let accesses = &self.accesses[run.first as usize..][..count];
-            let stored = out.expand(addresses, accesses, run.stores, &mut instructions);
-            instructions += run.after;
+            let stored = out.expand(addresses, accesses, run.after, &mut instructions);
             position += 1 + count;
             if VALUES && stored {
                 break Stop::Stored;
@@ -217,56 +209,27 @@ struct Slots<'a> {
 impl Slots<'_> {
     /// Writes one run's events; whether the last of them is a store. `carry` are the instructions before the run, and
     /// afterwards those that no event has told.
+    ///
+    /// An access without an address was not executed: a jump left the run before it.
     #[inline(always)]
-    fn expand(
-        &mut self,
-        addresses: &[AtomicU64],
-        accesses: &[Access],
-        stores: bool,
-        carry: &mut u32,
-    ) -> bool {
+    fn expand(&mut self, addresses: &[AtomicU64], accesses: &[Access], after: u32, carry: &mut u32) -> bool {
         let slots = &mut self.slots[self.filled..self.filled + addresses.len()];
-        let mut some_missing = false;
-        let mut instructions = std::mem::take(carry);
-        for ((slot, address), access) in slots.iter_mut().zip(addresses).zip(accesses) {
-            let addr = address.load(Ordering::Relaxed);
-            some_missing |= addr == 0;
-            instructions += access.instructions;
-            slot.write(Event { op: Op::Load { addr, len: access.len }, site: access.site, instructions });
-            instructions = 0;
+        let (mut filled, mut stored, mut last) = (0, false, 0);
+        let mut instructions = *carry;
+        for (address, access) in addresses.iter().zip(accesses) {
+            let (addr, len) = (address.load(Ordering::Relaxed), access.len);
+            let op = if access.store { Op::Store { addr, len } } else { Op::Load { addr, len } };
+            let event = Event { op, site: access.site, instructions: instructions + access.instructions };
+            slots[filled].write(event);
+            // No branch: whether a jump is taken is for the program's processor to guess, not for ours.
+            let executed = addr != 0;
+            filled += usize::from(executed);
+            instructions = if executed { 0 } else { instructions };
+            stored = if executed { access.store } else { stored };
+            last = addr;
         }
-        if stores
-            && let (Some(slot), Some(address), Some(access)) =
-                (slots.last_mut(), addresses.last(), accesses.last())
-        {
-            let op = Op::Store { addr: address.load(Ordering::Relaxed), len: access.len };
-            // SAFETY: the loop has written all of `slots`.
-            unsafe { slot.assume_init_mut() }.op = op;
-        }
-        if some_missing {
-            // SAFETY: as above.
-            let events = slots.iter().map(|slot| unsafe { slot.assume_init() }).collect::<Vec<_>>();
-            return self.keep_executed(&events, carry);
-        }
-        self.filled += slots.len();
-        stores
-    }
-
-    /// As [`Slots::expand`], for a run of which an access has no address: it was not executed.
-    #[cold]
-    fn keep_executed(&mut self, events: &[Event], carry: &mut u32) -> bool {
-        let mut stored = false;
-        for event in events {
-            let (Op::Load { addr, .. } | Op::Store { addr, .. }) = event.op else { continue };
-            stored = addr != 0 && event.op.stored().is_some();
-            if addr == 0 {
-                *carry += event.instructions;
-                continue;
-            }
-            self.slots[self.filled]
-                .write(Event { instructions: event.instructions + std::mem::take(carry), ..*event });
-            self.filled += 1;
-        }
+        self.filled += filled;
+        *carry = instructions + if last == 0 { 0 } else { after };
         stored
     }
 }

@@ -16,7 +16,7 @@ use proptest::prelude::*;
 const BLOCK: usize = 68;
 
 fn u32_at(bytes: &[u8], at: usize) -> usize {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
+    bytes[at..at + 4].iter().rev().fold(0, |value, byte| value << 8 | usize::from(*byte))
 }
 
 /// Corrects all checksums from the front, as far as the file's structure goes.
@@ -58,7 +58,7 @@ fn read_all(bytes: &[u8]) {
     }
     let threads: Vec<_> = reader.threads().collect();
     for (thread, events) in threads {
-        let mut batches = reader.thread(thread).unwrap();
+        let mut batches = reader.thread(thread).expect("a thread of the index");
         if batches.seek_event(events / 2).is_ok() {
             while let Ok(Some(_)) = batches.next() {}
         }
@@ -145,8 +145,7 @@ fn a_position_that_no_event_takes_is_corrupt_and_holds_up_no_other_thread() {
     let push = |thread, seq| Push { thread, time_ns: 0, events: vec![unlock(seq)], values: vec![] };
     let bytes = write(&[push(0, 1), push(1, 2)], Capabilities::all(), Compression::None, 0);
     // The shape of thread 0's event: an unlock with instructions, made a load with instructions.
-    let shape = bytes.iter().rposition(|byte| *byte == 20 | 0x40).unwrap();
-    let shape = bytes[..shape].iter().rposition(|byte| *byte == 20 | 0x40).unwrap();
+    let shape = bytes.windows(2).position(|pair| pair == [20 | 0x40, 1]).unwrap();
     let mut bad = bytes.clone();
     bad[shape] = 0x40;
     mend(&mut bad);

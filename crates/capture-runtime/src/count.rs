@@ -14,9 +14,7 @@ pub fn count(session: &Attached, words: &[u64]) {
             break;
         }
         if header >> 48 == 0 {
-            let (accesses, last_stores) = run(header);
-            loads += accesses as u64 - u64::from(last_stores);
-            stores += u64::from(last_stores);
+            let accesses = run(header, &words[at + 1..], &mut loads, &mut stores);
             at += 1 + accesses;
             continue;
         }
@@ -39,15 +37,21 @@ pub fn count(session: &Attached, words: &[u64]) {
     head.counted_others.fetch_add(others, Ordering::Relaxed);
 }
 
-/// Number of accesses of the run with that descriptor, and whether the last one is a store.
+/// Adds the accesses of the run with that descriptor; how many it has. Those without an address were not executed.
 #[inline]
-fn run(descriptor: u64) -> (usize, bool) {
+fn run(descriptor: u64, words: &[u64], loads: &mut u64, stores: &mut u64) -> usize {
     let descriptor = descriptor as *const u8;
     // SAFETY: code in line writes only addresses of descriptors in its own text, which stays mapped: `dlclose` does
-    // not unmap while there is a session.
+    // not unmap while there is a session. A descriptor has as many entries of 8 bytes as it says.
     unsafe {
         let accesses = usize::from(descriptor.add(4).read());
-        (accesses, descriptor.add(8 * accesses + 4).read() & RUN_STORE != 0)
+        for (at, word) in words.iter().take(accesses).enumerate() {
+            let store = u64::from(descriptor.add(12 + 8 * at).read() / RUN_STORE);
+            let executed = u64::from(*word != 0);
+            *stores += store & executed;
+            *loads += (store ^ 1) & executed;
+        }
+        accesses
     }
 }
 

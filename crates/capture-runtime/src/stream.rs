@@ -325,11 +325,14 @@ impl Stream {
         true
     }
 
-    /// Goes on in scratch memory, from its start.
+    /// Goes on in scratch memory, from its start, which is cleared: not every word of a run gets written.
     fn rewind(&self, local: &Local) {
         let own = self.use_of.get() == OWN && local.stage.get() == local::RUNNING && local.scratch.get() != 0;
         if own {
-            self.set_memory(scratch::part(local.scratch.get(), self.by_handler.get() != 0), SCRATCH_BYTES);
+            let start = scratch::part(local.scratch.get(), self.by_handler.get() != 0);
+            // SAFETY: the calling thread's own memory, of that size.
+            unsafe { start.write_bytes(0, SCRATCH_BYTES) };
+            self.set_memory(start, SCRATCH_BYTES);
         } else {
             self.set_memory(NOBODYS.0.get().cast(), NOBODYS_BYTES);
         }
@@ -397,9 +400,10 @@ fn last_store_of_run(run: u64) -> (u64, u64) {
     unsafe {
         let descriptor = run.read() as *const u8;
         let count = usize::from(descriptor.add(4).read());
-        let flags = descriptor.add(8 * count + 4).read();
-        let addr = run.add(count).read();
-        if flags & RUN_STORE != 0 && addr != 0 { (addr, 1 << (flags & !RUN_STORE)) } else { (0, 0) }
+        // What comes after the last one with an address was not executed.
+        let Some(last) = (1..=count).rev().find(|&at| run.add(at).read() != 0) else { return (0, 0) };
+        let flags = descriptor.add(8 * last + 4).read();
+        if flags & RUN_STORE != 0 { (run.add(last).read(), 1 << (flags & !RUN_STORE)) } else { (0, 0) }
     }
 }
 

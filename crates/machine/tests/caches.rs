@@ -190,7 +190,8 @@ fn numbers_that_only_damage_explains_are_errors() {
     let op = Op::Load { addr: 0, len: 8 };
     let events = [event::Event { op, site: event::SiteId(u32::MAX), instructions: 0 }];
     let mut push = |thread| {
-        let batch = event::Batch { thread: event::ThreadId(thread), time_ns: 0, events: &events, values: &[] };
+        let batch =
+            event::Batch { thread: event::ThreadId(thread), time_ns: 0, events: &events, values: &[] };
         event::Sink::push(&mut machine, batch).unwrap_err().to_string()
     };
     assert!(push(0).contains("site 4294967295"));

@@ -31,12 +31,12 @@ unit = "64B"
 "#;
 
 pub fn tiny() -> Config {
-    Config::parse(TINY, "tiny").unwrap()
+    Config::parse(TINY, "tiny").expect("a valid description")
 }
 
 /// The preset with one DIMM, as the device experiments of the 3D XPoint paper use it.
 pub fn one_xpoint_dimm() -> Config {
-    let mut config = Config::preset("xpoint").unwrap();
+    let mut config = Config::preset("xpoint").expect("a valid description");
     config.memory.dimms = 1;
     config
 }
@@ -49,8 +49,8 @@ pub struct Run {
 
 impl Run {
     pub fn new(config: &Config) -> Self {
-        let mut machine = Machine::new(config).unwrap();
-        machine.begin(&Source::synthetic("test")).unwrap();
+        let mut machine = Machine::new(config).expect("a valid description");
+        machine.begin(&Source::synthetic("test")).expect("a source that sees all");
         Run { machine, thread: 0, site: 1 }
     }
 
@@ -69,7 +69,7 @@ impl Run {
     pub fn op(&mut self, op: Op) -> &mut Self {
         let event = Event { op, site: SiteId(self.site), instructions: 1 };
         let batch = Batch { thread: ThreadId(self.thread), time_ns: 0, events: &[event], values: &[] };
-        self.machine.push(batch).unwrap();
+        self.machine.push(batch).expect("a sound batch");
         self
     }
 
@@ -103,7 +103,7 @@ impl Run {
 
     /// The figures, after an audit.
     pub fn figures(&self) -> Figures {
-        self.machine.audit().unwrap();
+        self.machine.audit().expect("books that balance");
         self.machine.figures()
     }
 

@@ -43,7 +43,7 @@ fn neither_preset_nor_file_lists_the_presets() {
 
 /// The message for the preset with `old` replaced by `new`.
 fn refusal(old: &str, new: &str) -> String {
-    let text = Config::preset_text("xpoint").unwrap();
+    let text = Config::preset_text("xpoint").expect("a preset");
     assert!(text.contains(old), "{old}");
     Config::parse(&text.replace(old, new), "mine.toml").expect_err(new).to_string()
 }

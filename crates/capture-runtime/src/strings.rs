@@ -57,7 +57,7 @@ fn compared(pc: u64, a: Str, b: Str, most: usize, equal: impl Fn(u8, u8) -> bool
     let mut count = 0;
     while count < most {
         // SAFETY: neither string has ended before `count`.
-        let (left, right) = unsafe { (*a.add(count) as u8, *b.add(count) as u8) };
+        let (left, right) = unsafe { (*a.cast::<u8>().add(count), *b.cast::<u8>().add(count)) };
         count += 1;
         if left == 0 || !equal(left, right) {
             break;

@@ -5,12 +5,15 @@ use crate::{Event, Op, SiteId};
 use super::bytes::{Bytes, unzigzag};
 use super::columns::{Columns, PADDING, Unpacker};
 use super::error::Malformed;
-use super::format::{BLOCK_EVENTS, BlockHeader};
+use super::format::{BLOCK_EVENTS, BlockHeader, COLUMN_MAX};
 use super::ops::{self, SeqReader};
 use super::predict::{
     CLASS_BYTES, CLASS_MASK, CLASS_SCALE, CLASS_SHIFT, Edge, GUESS_SHIFT, SHAPE, SHAPE_CODE,
     SHAPE_INSTRUCTIONS, SHAPE_LEN, SiteState, WAY_BYTE, WAY_MASK, column,
 };
+
+/// No event takes more bytes than this in any column but the values.
+const EVENT_COLUMN_MAX: usize = 20;
 
 /// A block that is being read. Its memory is reused for the thread's next block.
 #[derive(Default)]
@@ -43,7 +46,11 @@ impl Decoder {
         if usize::from(header.columns) != column::COUNT || self.events > BLOCK_EVENTS {
             return Err(Malformed("an events block of an unknown shape"));
         }
-        self.columns.unpack(unpacker, payload, header.columns)?;
+        let longest = |number| match number {
+            column::VALUES => COLUMN_MAX,
+            _ => self.events * EVENT_COLUMN_MAX,
+        };
+        self.columns.unpack(unpacker, payload, header.columns, longest)?;
         if self.columns.get(column::CONTROL).len() != self.events {
             return Err(Malformed("a block has another number of events than it says"));
         }

@@ -10,8 +10,8 @@ use super::columns::{Columns, Unpacker};
 use super::decode::Decoder;
 use super::error::{Malformed, TraceError};
 use super::format::{
-    BLOCK_HEADER, BlockHeader, BlockKind, HEADER_BODY_MAX, HEADER_PREFIX, Header, MAGIC, TRAILER, Trailer,
-    VERSION, VERSION_OFFSET, verify,
+    BLOCK_HEADER, BlockHeader, BlockKind, COLUMN_MAX, HEADER_BODY_MAX, HEADER_PREFIX, Header, MAGIC, TRAILER,
+    Trailer, VERSION, VERSION_OFFSET, verify,
 };
 use super::index::{self, Entry, Index};
 use super::merge::Batches;
@@ -272,7 +272,7 @@ impl<R: Read + Seek> Blocks<R> {
             let header = self.block(offset, end)?;
             let entries = if header.kind == BlockKind::Index && header.columns == 1 {
                 columns
-                    .unpack(&mut self.unpacker, &self.payload, 1)
+                    .unpack(&mut self.unpacker, &self.payload, 1, |_| COLUMN_MAX)
                     .and_then(|()| index::decode(columns.get(0), header.count, &mut index))
             } else {
                 Err(Malformed("not an index block, which the trailer says it is"))
@@ -334,7 +334,7 @@ impl<R: Read + Seek> Blocks<R> {
         let mut columns = Columns::default();
         let entered = if header.kind == BlockKind::Definitions && header.columns == 1 {
             columns
-                .unpack(&mut self.unpacker, &self.payload, 1)
+                .unpack(&mut self.unpacker, &self.payload, 1, |_| COLUMN_MAX)
                 .and_then(|()| super::definitions::enter_all(columns.get(0), header.count, table))
         } else {
             Err(Malformed("not a block of definitions, which the index says it is"))

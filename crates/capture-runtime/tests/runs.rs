@@ -148,7 +148,7 @@ fn addresses_of(text: &[u8]) -> u64 {
 fn store(program: &Program, record: &Record) -> Option<(u64, u64)> {
     match (record.kind, record.argument & 0xf) {
         (RUN, _) => {
-            let (count, store) = descriptor(&program.bytes_at(record.pc));
+            let (count, store) = descriptor(program.bytes_at(record.pc));
             assert_eq!(count, record.words.len());
             store.map(|len| (*record.words.last().expect("not empty"), len as u64))
         }

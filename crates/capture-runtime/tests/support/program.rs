@@ -29,6 +29,7 @@ pub fn runtime() -> &'static Path {
 /// A built program.
 pub struct Program {
     pub path: PathBuf,
+    elf: Vec<u8>,
 }
 
 impl Program {
@@ -52,7 +53,8 @@ impl Program {
             .output()
             .expect("gcc runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Program { path }
+        let elf = std::fs::read(&path).expect("the program can be read");
+        Program { path, elf }
     }
 
     /// The command that runs it.
@@ -63,14 +65,14 @@ impl Program {
     }
 
     /// The program's bytes that are mapped at `address`, if it was linked for fixed addresses.
-    pub fn bytes_at(&self, address: u64) -> Vec<u8> {
-        let elf = std::fs::read(&self.path).expect("the program can be read");
+    pub fn bytes_at(&self, address: u64) -> &[u8] {
+        let elf = &self.elf;
         let word = |at: usize| u64::from_le_bytes(elf[at..at + 8].try_into().expect("eight bytes"));
         let (headers, count) = (word(32) as usize, usize::from(elf[56]));
         for header in (0..count).map(|at| headers + 56 * at) {
             let (offset, start, len) = (word(header + 8), word(header + 16), word(header + 32));
             if word(header) as u32 == 1 && (start..start + len).contains(&address) {
-                return elf[(offset + address - start) as usize..(offset + len) as usize].to_vec();
+                return &elf[(offset + address - start) as usize..(offset + len) as usize];
             }
         }
         panic!("{address:#x} is not in {}", self.path.display());

@@ -178,6 +178,12 @@ impl TestSession {
     pub fn run_with(&self, command: &mut Command, collecting: bool) -> Collected {
         let command = command.env(SESSION_ENV, &self.path).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().expect("the program starts");
+        let mut stdout = child.stdout.take().expect("piped");
+        let reader = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            std::io::Read::read_to_end(&mut stdout, &mut bytes).expect("readable");
+            bytes
+        });
         let mut chunks = Vec::new();
         let mut naps = 0;
         let status = loop {
@@ -196,8 +202,7 @@ impl TestSession {
         };
         self.copy_all(CHUNK_FULL, &mut chunks);
         self.copy_all(CHUNK_FILLING, &mut chunks);
-        let mut stdout = Vec::new();
-        std::io::Read::read_to_end(&mut child.stdout.take().expect("piped"), &mut stdout).expect("readable");
+        let stdout = reader.join().expect("the reader ends");
         Collected { output: Output { status, stdout, stderr: Vec::new() }, chunks }
     }
 }

@@ -125,7 +125,7 @@ fn finding(page: &mut Page, digest: &Digest<'_>, number: usize, finding: &Findin
         page.line(&format!("{indent}{part}  {place}"));
     }
     if finding.sites.len() > 3 {
-        page.line(&format!("{indent}          and {} more places", finding.sites.len() - 3));
+        page.line(&format!("{indent}          and {}", human::plural(finding.sites.len() - 3, "more place")));
     }
     page.paragraph(None, &indent, &indent, &plain(&finding.evidence));
     page.paragraph(
@@ -247,7 +247,8 @@ fn hottest(page: &mut Page, digest: &Digest<'_>) {
         row(if reads { "read" } else { "media" }, "share", "EWR", "evicted", "function (hottest line)");
     let title = page.styled(Style::Dim, &title);
     page.line(&title);
-    for function in digest.functions.iter().take(FUNCTIONS_MAX) {
+    let rows: Vec<&Row> = digest.functions.iter().filter(|row| of(row) > 0).collect();
+    for function in rows.iter().take(FUNCTIONS_MAX) {
         let memory = &function.memory;
         let line = row(
             &bytes(of(function)),
@@ -262,9 +263,9 @@ fn hottest(page: &mut Page, digest: &Digest<'_>) {
         );
         page.line(&line);
     }
-    if digest.functions.len() > FUNCTIONS_MAX {
-        let rest = digest.functions.len() - FUNCTIONS_MAX;
-        let left = sum(digest.functions.iter().skip(FUNCTIONS_MAX).map(of));
+    if rows.len() > FUNCTIONS_MAX {
+        let rest = rows.len() - FUNCTIONS_MAX;
+        let left = sum(rows.iter().skip(FUNCTIONS_MAX).map(|row| of(row)));
         let name = format!("({})", human::plural(rest, "other function"));
         let line = row(&bytes(left), &percent(share(left, whole)), "", "", &name);
         page.line(&line);

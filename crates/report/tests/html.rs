@@ -75,7 +75,7 @@ fn a_full_report_shows_every_plot_and_table() {
         "Sites that wrote",
         "Caches, all cores together",
         "DIMMs",
-        "Both memories, each as if it were on this device",
+        "All DIMMs together, by memory",
         "What the program did, to whatever memory",
     ];
     assert_eq!(captions, tables);

@@ -401,7 +401,7 @@ fn memories(digest: &Digest<'_>) -> Markup {
         .collect();
     let mut head = vec!["memory"];
     head.extend(TRAFFIC_HEAD);
-    table("Both memories, each as if it were on this device", &head, &rows)
+    table("All DIMMs together, by memory", &head, &rows)
 }
 
 const TRAFFIC_HEAD: [&str; 7] = [

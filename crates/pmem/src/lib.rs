@@ -1,18 +1,18 @@
 //! Real memory: the instructions that move it, the mapping that holds it, the environment around it.
 //!
 //! [`Mapped`] is the [`space::Space`] of a real run: anonymous memory, or a file. On a file system with DAX a
-//! flushed and fenced line has reached the persistent device; elsewhere it has reached the page cache, and [`Mapped::sync`]
-//! asks the kernel to write that. Which of the two it is, [`Mapped::durability`] says.
+//! flushed and fenced line has reached the persistent device; elsewhere it has reached the page cache, and
+//! [`Mapped::sync`] asks the kernel to write that. Which of the two it is, [`Mapped::durability`] says.
 //!
-//! [`isa`] knows the instructions: how to write back a line, demote it, store past the cache and fence, on x86-64 and
-//! aarch64. Which of them this processor offers is found out once, at run time.
+//! [`isa`] knows the instructions: how to write back a line, demote it, store past the cache and fence, on
+//! x86-64 and aarch64. Which of them this processor offers is found out once, at run time.
 //!
-//! [`Os`] is the real [`space::Env`]: locks and threads of the standard library, the monotonic clock, the kernel's
-//! random numbers. With `Os<Mapped>` the seam compiles to the bare accesses, with `Os<Recorded<Mapped>>` the
-//! same program is recorded.
+//! [`Os`] is the real [`space::Env`]: locks and threads of the standard library, the monotonic clock, the
+//! kernel's random numbers. With `Os<Mapped>` the seam compiles to the bare accesses, with
+//! `Os<Recorded<Mapped>>` the same program is recorded.
 //!
 //! This crate is one of the few with `unsafe`: pointers into mappings and inline assembly. It all stands in
-//! `isa` and in `mapped`; the rest, and everything public, is safe.
+//! `isa`, whose functions on addresses are `unsafe` to call, and in `mapped`, which makes them safe.
 
 pub mod isa;
 mod mapped;

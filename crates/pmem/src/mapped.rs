@@ -20,7 +20,8 @@ use crate::isa::{self, Flush, Offer};
 pub enum Durability {
     /// It survives power loss: the pages are the persistent device's own (DAX, mapped with `MAP_SYNC`).
     Dax,
-    /// It survives the process, and power loss only after [`Mapped::sync`]: the pages belong to the page cache.
+    /// It survives the process, and power loss only after [`Mapped::sync`]: the pages belong to the page
+    /// cache.
     PageCache,
     /// It does not survive power loss, and anonymous memory not even the process (a file on tmpfs does).
     Volatile,
@@ -61,7 +62,8 @@ pub enum MapError {
 
 /// Memory that was mapped into this process: anonymous, or a file. Accesses are the bare instructions.
 ///
-/// While it is mapped, the file must not be truncated by anybody: an access behind its new end ends the process with
+/// While it is mapped, the file must not be truncated by anybody: an access behind its new end ends the
+/// process with
 /// `SIGBUS`. A full disk is no such danger, because [`Mapped::create`] reserves every block.
 #[derive(Debug)]
 pub struct Mapped {
@@ -75,8 +77,8 @@ pub struct Mapped {
 
 // SAFETY: the mapping belongs to this value alone until it is dropped; nothing in it is tied to a thread.
 unsafe impl Send for Mapped {}
-// SAFETY: all accesses through `&self` are atomic, or instructions that read and write memory outside of what Rust
-// allocates; none hands out a reference.
+// SAFETY: all accesses through `&self` are atomic, or instructions that read and write memory outside of what
+// Rust allocates; none hands out a reference.
 unsafe impl Sync for Mapped {}
 
 impl Mapped {
@@ -149,8 +151,8 @@ impl Mapped {
         Self::map(&file, path, metadata.len())
     }
 
-    /// Maps all of `file`, with `MAP_SYNC` if the file system takes it: then a page is only ever writable when its block is
-    /// durably part of the file, so that flushes suffice.
+    /// Maps all of `file`, with `MAP_SYNC` if the file system takes it: then a page is only ever writable
+    /// when its block is durably part of the file, so that flushes suffice.
     fn map(file: &File, path: &Path, len: u64) -> Result<Self, MapError> {
         let error = |source| MapError::File { action: "map", path: path.to_owned(), remedy: "", source };
         let bytes = usize::try_from(len).map_err(|_| error(io::ErrorKind::InvalidInput.into()))?;
@@ -182,8 +184,8 @@ impl Mapped {
         self.durability
     }
 
-    /// Waits until everything that was stored before is on the disk below. On DAX and volatile memory there is
-    /// nothing to wait for.
+    /// Waits until everything that was stored before is on the disk below. On DAX and volatile memory there
+    /// is nothing to wait for.
     ///
     /// # Errors
     /// If the disk fails; what was written since the last success may then be lost.
@@ -282,9 +284,10 @@ impl Space for Mapped {
     #[track_caller]
     fn load_word<W: Word>(&self, offset: u64) -> W {
         let index = word_index::<W>(self.len, offset);
-        // SAFETY: `word_index` checked bounds and alignment, and the memory is only ever accessed atomically. Atomics of
-        // different widths can race here, if the program ignores the contract of `Space`. Rust's model does not define
-        // that; LLVM and both instruction sets do (unspecified bytes), and the memory is none of Rust's.
+        // SAFETY: `word_index` checked bounds and alignment, and the memory is only ever accessed atomically.
+        // Atomics of different widths can race here, if the program ignores the contract of `Space`. Rust's
+        // model does not define that; LLVM and both instruction sets do (unspecified bytes), and the memory
+        // is none of Rust's.
         W::load(unsafe { &*self.base.as_ptr().cast::<W::Atomic>().add(index) })
     }
 
@@ -312,14 +315,16 @@ impl Space for Mapped {
     fn store_nt(&self, offset: u64, bytes: &[u8]) {
         check_range(self.len, offset, bytes.len() as u64);
         check_whole_words(offset, bytes.len());
-        // SAFETY: the range is inside the mapping and consists of aligned words; nobody has references into it.
+        // SAFETY: the range is inside the mapping and consists of aligned words; nobody has references into
+        // it.
         unsafe { isa::store_nt(self.at(offset), bytes.as_chunks::<8>().0, self.flush) }
     }
 
     #[inline(always)]
     #[track_caller]
     fn flush(&self, offset: u64, len: u64) {
-        // SAFETY: `each_line` gives addresses inside the mapping; the instruction is one that this processor has.
+        // SAFETY: `each_line` gives addresses inside the mapping; the instruction is one that this processor
+        // has.
         self.each_line(offset, len, |line| unsafe { self.flush.line(line) });
     }
 

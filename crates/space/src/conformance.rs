@@ -1,7 +1,7 @@
 //! The tests that every space runs: the contract of [`Space`] as code.
 //!
-//! A space's own tests call [`all`] with a function that makes a fresh space of zeros, of a given length. Failures are panics,
-//! as in any test.
+//! A space's own tests call [`all`] with a function that makes a fresh space of zeros, of a given length.
+//! Failures are panics, as in any test.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

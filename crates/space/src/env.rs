@@ -10,8 +10,8 @@ use crate::Space;
 /// `std::sync` or `std::time`. So a seeded environment can decide which thread runs next and repeat the
 /// run. The environment tells the space's [`crate::Observer`] of each lock, thread and clock read.
 ///
-/// Locks are made by the environment and operated through it (`env.lock(&mutex)`), so that a lock needs no way back to its
-/// environment, and a structure that holds one has no lifetime.
+/// Locks are made by the environment and operated through it (`env.lock(&mutex)`), so that a lock needs no
+/// way back to its environment, and a structure that holds one has no lifetime.
 pub trait Env: Sync {
     /// The memory.
     type Space: Space;
@@ -43,7 +43,8 @@ pub trait Env: Sync {
     /// A mutex.
     fn mutex<T: Send>(&self, value: T) -> Self::Mutex<T>;
 
-    /// Waits for the mutex and takes it. A thread that panicked while it held the mutex does not keep others out.
+    /// Waits for the mutex and takes it. A thread that panicked while it held the mutex does not keep others
+    /// out.
     #[track_caller]
     fn lock<'a, T: Send>(&'a self, mutex: &'a Self::Mutex<T>) -> Self::MutexGuard<'a, T>;
 
@@ -58,8 +59,8 @@ pub trait Env: Sync {
     #[track_caller]
     fn write<'a, T: Send + Sync>(&'a self, lock: &'a Self::RwLock<T>) -> Self::WriteGuard<'a, T>;
 
-    /// Runs `body(0)` to `body(count - 1)`, each on a thread of its own, and returns when all have ended. They may
-    /// borrow from the caller. If one panics, so does this, after the others have ended.
+    /// Runs `body(0)` to `body(count - 1)`, each on a thread of its own, and returns when all have ended.
+    /// They may borrow from the caller. If one panics, so does this, after the others have ended.
     #[track_caller]
     fn threads(&self, count: u32, body: impl Fn(u32) + Sync);
 

@@ -6,8 +6,8 @@ use event::FlushKind;
 
 use crate::{Prestore, Space, Word, check_range, check_whole_words, word_index};
 
-/// A space of atomic words on the heap. Flushes, fences and hints have no effect here; a [`crate::Recorded`] around it
-/// tells a model or a checker of them.
+/// A space of atomic words on the heap. Flushes, fences and hints have no effect here; a [`crate::Recorded`]
+/// around it tells a model or a checker of them.
 #[derive(Debug)]
 pub struct Image {
     words: Box<[AtomicU64]>,

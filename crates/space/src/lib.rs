@@ -3,20 +3,20 @@
 //! A persistent B+-tree, a log, a hash table: each is written once, against two traits, and what a run of it
 //! *means* is decided by one type parameter.
 //!
-//! [`Space`] is a byte-addressable memory: `load`, `store`, `copy`, `cas`, non-temporal store, `flush`, `fence` and
-//! the pre-stores, all on `&self` and offsets. Plain stores go through it too, and it never hands out a
-//! reference into the memory: a write that bypasses the trait would be invisible to model and checker alike. Its
-//! contract, what survives a crash above all, stands at the trait.
+//! [`Space`] is a byte-addressable memory: `load`, `store`, `copy`, `cas`, non-temporal store, `flush`,
+//! `fence` and the pre-stores, all on `&self` and offsets. Plain stores go through it too, and it never hands
+//! out a reference into the memory: a write that bypasses the trait would be invisible to model and checker
+//! alike. Its contract, what survives a crash above all, stands at the trait.
 //!
-//! [`Env`] bundles a space with the rest of the outside world: locks, threads, a clock, randomness. `pmem::Os` is
-//! the real one. A seeded one can implement the same trait, because nothing in it names the operating system: it
-//! chooses the lock, guard and thread types.
+//! [`Env`] bundles a space with the rest of the outside world: locks, threads, a clock, randomness.
+//! `pmem::Os` is the real one. A seeded one can implement the same trait, because nothing in it names the
+//! operating system: it chooses the lock, guard and thread types.
 //!
 //! Three spaces exist. `pmem::Mapped` is real memory and the bare instructions. [`Image`] is memory without
-//! instructions: atomic words that can be copied out and in. [`Recorded`] wraps either of the two and tells an
-//! [`event::Sink`] what happens: one event per access, with the line of source that asked for it. Locks, threads
-//! and phases reach the same stream through [`Observer`], the space's ear for what is not a memory access; for a
-//! space that is not recorded it is `()`, which the compiler removes.
+//! instructions: atomic words that can be copied out and in. [`Recorded`] wraps either of the two and tells
+//! an [`event::Sink`] what happens: one event per access, with the line of source that asked for it. Locks,
+//! threads and phases reach the same stream through [`Observer`], the space's ear for what is not a memory
+//! access; for a space that is not recorded it is `()`, which the compiler removes.
 //!
 //! Dispatch is static, so on `Mapped` the seam costs nothing; the bench `seam` of `pmem` measures it.
 //! [`conformance`] is the test suite that every space runs.

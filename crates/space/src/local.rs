@@ -1,8 +1,9 @@
 //! What each thread keeps of the recordings that it takes part in.
 //!
-//! An event costs its thread a few instructions and no shared cache line: it goes into a buffer that only this thread
-//! touches. The buffer of the recording that was used last lies in `current`; a thread that alternates between recordings
-//! swaps. When the thread ends, what is left goes to the recording's lost-and-found ([`Parked`]).
+//! An event costs its thread a few instructions and no shared cache line: it goes into a buffer that only
+//! this thread touches. The buffer of the recording that was used last lies in `current`; a thread that
+//! alternates between recordings swaps. When the thread ends, what is left goes to the recording's
+//! lost-and-found ([`Parked`]).
 
 use std::cell::RefCell;
 use std::mem;
@@ -95,7 +96,8 @@ pub(crate) enum Pushed {
     Kept,
     /// It is in the buffer, which is now to be sent.
     Full,
-    /// It is not in the buffer: the thread has another recording's at hand, or sees the location for the first time.
+    /// It is not in the buffer: the thread has another recording's at hand, or sees the location for the
+    /// first time.
     Unprepared,
 }
 
@@ -119,8 +121,8 @@ fn push(recording: u64, op: Op, location: &'static Location<'static>) -> Pushed 
     kept.unwrap_or(Pushed::Unprepared)
 }
 
-/// Adds a load. Like the next two it is not generic, so that it is compiled once, here, where the buffer is a fixed
-/// distance from a register.
+/// Adds a load. Like the next two it is not generic, so that it is compiled once, here, where the buffer is a
+/// fixed distance from a register.
 #[inline(never)]
 pub(crate) fn push_load(recording: u64, addr: u64, len: u32, location: &'static Location<'static>) -> Pushed {
     push(recording, Op::Load { addr, len }, location)

@@ -2,8 +2,8 @@
 
 use event::ThreadId;
 
-/// Hears of locks, threads, the clock, phases, regions and allocations. An [`crate::Env`] tells it; every method does
-/// nothing unless the observer wants to know, and `()` never does.
+/// Hears of locks, threads, the clock, phases, regions and allocations. An [`crate::Env`] tells it; every
+/// method does nothing unless the observer wants to know, and `()` never does.
 pub trait Observer: Sync {
     /// A number for a new lock, to be used as its address.
     fn new_lock(&self) -> u64 {
@@ -22,7 +22,8 @@ pub trait Observer: Sync {
         let _ = lock;
     }
 
-    /// The calling thread is about to start another one, which will call [`Observer::thread_started`] with the result.
+    /// The calling thread is about to start another one, which will call [`Observer::thread_started`] with
+    /// the result.
     #[track_caller]
     fn spawning(&self) -> ThreadId {
         ThreadId(0)

@@ -34,12 +34,14 @@ impl Recording {
 
 /// A space around another one that makes an event of each access and gives them to a sink.
 ///
-/// The event's site is the line of code that called the method (`#[track_caller]`), its address [`Recorded::BASE`] plus the
-/// offset. A thread's batch ends at each fence and synchronisation; a run of one thread gives the same
-/// stream each time. Accesses happen before they are told, locks are told as taken after they are taken
-/// and as given up before they are given up, and a compare-and-swap happens and is told as one.
+/// The event's site is the line of code that called the method (`#[track_caller]`), its address
+/// [`Recorded::BASE`] plus the offset. A thread's batch ends at each fence and synchronisation; a run of one
+/// thread gives the same stream each time. Accesses happen before they are told, locks are told as taken
+/// after they are taken and as given up before they are given up, and a compare-and-swap happens and is told
+/// as one.
 ///
-/// When the sink fails, the program goes on, nothing is told any more, and [`Recorded::finish`] returns the error.
+/// When the sink fails, the program goes on, nothing is told any more, and [`Recorded::finish`] returns the
+/// error.
 #[derive(Debug)]
 pub struct Recorded<S, K> {
     space: S,
@@ -88,8 +90,8 @@ impl<S: Space, K: Sink + Send> Recorded<S, K> {
         Ok(recorded)
     }
 
-    /// Ends the recording: sends what is left, ends the stream, and gives back space and sink. Other threads that took part have
-    /// ended before, by [`crate::Env::threads`] or otherwise.
+    /// Ends the recording: sends what is left, ends the stream, and gives back space and sink. Other threads
+    /// that took part have ended before, by [`crate::Env::threads`] or otherwise.
     ///
     /// # Errors
     /// The first error that the sink returned.

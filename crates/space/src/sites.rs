@@ -1,15 +1,15 @@
 //! From a caller's location to a code site.
 //!
-//! `#[track_caller]` gives file and line of the code that called into a recorded space, for free and in every build. It does
-//! not give the function. That comes from the debug information, by unwinding the stack once, when a line
-//! is seen for the first time.
+//! `#[track_caller]` gives file and line of the code that called into a recorded space, for free and in every
+//! build. It does not give the function. That comes from the debug information, by unwinding the stack once,
+//! when a line is seen for the first time.
 
 use std::panic::Location;
 
 use event::{Frame, Site};
 
-/// The site of `location`, which must be on the caller's stack. The function's name is empty if the program has no
-/// debug information.
+/// The site of `location`, which must be on the caller's stack. The function's name is empty if the program
+/// has no debug information.
 pub(crate) fn resolve(location: &Location<'_>) -> Site {
     let frame = Frame {
         function: enclosing_function(location).unwrap_or_default(),
@@ -19,8 +19,9 @@ pub(crate) fn resolve(location: &Location<'_>) -> Site {
     Site { frames: vec![frame], module: String::new(), address: 0 }
 }
 
-/// The innermost function on the stack that is in the location's file, nearest to its line; for a closure, the function
-/// around it. As `btree::insert`: file and function, because debug information of lines only has no more.
+/// The innermost function on the stack that is in the location's file, nearest to its line; for a closure,
+/// the function around it. As `btree::insert`: file and function, because debug information of lines only has
+/// no more.
 fn enclosing_function(location: &Location<'_>) -> Option<String> {
     let mut nearest = u32::MAX;
     let mut function = None;

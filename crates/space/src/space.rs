@@ -19,31 +19,31 @@ pub enum Prestore {
 /// A byte-addressable memory of fixed length. Offsets and lengths are bytes.
 ///
 /// # Errors are panics
-/// An offset outside the space or a misaligned word is a mistake of the program, not of its input: every method
-/// panics then, naming offset and length, and has changed nothing. Memory that is gone (a truncated file) is
-/// the business of whoever opened it.
+/// An offset outside the space or a misaligned word is a mistake of the program, not of its input: every
+/// method panics then, naming offset and length, and has changed nothing. Memory that is gone (a truncated
+/// file) is the business of whoever opened it.
 ///
 /// # Words and tearing
-/// Memory consists of aligned 8-byte words. Each access of one word, and each part of a longer access that covers a
-/// whole word, is one relaxed atomic access: another thread, and a crash, sees all of it or nothing. A word that is
-/// covered in part, and the words of a longer access among themselves, can be seen, and survive, in any
-/// combination. Words are little-endian, so a space has the same bytes on every machine.
+/// Memory consists of aligned 8-byte words. Each access of one word, and each part of a longer access that
+/// covers a whole word, is one relaxed atomic access: another thread, and a crash, sees all of it or nothing.
+/// A word that is covered in part, and the words of a longer access among themselves, can be seen, and
+/// survive, in any combination. Words are little-endian, so a space has the same bytes on every machine.
 ///
 /// # Threads
-/// Accesses are relaxed: they never are a data race, and they order nothing. Order between threads comes from the
-/// locks and threads of [`crate::Env`] and from [`Space::cas_u64`]. Threads that race on one word should use the same
-/// width; with different widths the bytes read are unspecified.
+/// Accesses are relaxed: they never are a data race, and they order nothing. Order between threads comes from
+/// the locks and threads of [`crate::Env`] and from [`Space::cas_u64`]. Threads that race on one word should
+/// use the same width; with different widths the bytes read are unspecified.
 ///
 /// # What survives a crash
-/// A store may survive from the moment it is made, whether it was flushed or not, because a cache may evict its
-/// line at any time. It *must* survive once
+/// A store may survive from the moment it is made, whether it was flushed or not, because a cache may evict
+/// its line at any time. It *must* survive once
 /// 1. its line was flushed after it by the same thread (or it was made by [`Space::store_nt`]), and
 /// 2. a [`Space::fence`] of the same thread came after that.
 ///
-/// A flush covers whole lines and all that the thread can see in them. Stores to one word survive in the order in
-/// which they became visible: never a later one without an earlier. Between stores to different words there is no
-/// order but that of rule 1 and 2, not even in one line. Whether "survives" means power loss or only the end of
-/// the process depends on what is underneath: see `pmem::Durability`.
+/// A flush covers whole lines and all that the thread can see in them. Stores to one word survive in the
+/// order in which they became visible: never a later one without an earlier. Between stores to different
+/// words there is no order but that of rule 1 and 2, not even in one line. Whether "survives" means power
+/// loss or only the end of the process depends on what is underneath: see `pmem::Durability`.
 pub trait Space: Sync {
     /// Who hears of locks, threads, phases and regions of a run on this space; `()` if nobody.
     type Observer: Observer;
@@ -84,8 +84,9 @@ pub trait Space: Sync {
         self.store_word(offset, value);
     }
 
-    /// Writes `new` if the 8-byte word at `offset` is `old`: `Ok(old)`, else `Err` of what is there. Acquires, and
-    /// releases if it writes. It is no [`Space::fence`]: on some processors it orders flushes, on others not.
+    /// Writes `new` if the 8-byte word at `offset` is `old`: `Ok(old)`, else `Err` of what is there.
+    /// Acquires, and releases if it writes. It is no [`Space::fence`]: on some processors it orders flushes,
+    /// on others not.
     ///
     /// # Errors
     /// The word's value, if it is not `old`.
@@ -139,8 +140,8 @@ pub trait Space: Sync {
         }
     }
 
-    /// Copies `len` bytes from `src` to `dst`. The ranges may overlap; the result is then that of a copy through a
-    /// buffer outside the space.
+    /// Copies `len` bytes from `src` to `dst`. The ranges may overlap; the result is then that of a copy
+    /// through a buffer outside the space. What holds of words as to tearing holds at `dst`.
     #[inline]
     #[track_caller]
     fn copy(&self, src: u64, dst: u64, len: u64) {
@@ -150,9 +151,12 @@ pub trait Space: Sync {
         let mut buffer = [0; PIECE as usize];
         let mut done = 0;
         while done < len {
-            let count = PIECE.min(len - done);
-            // Backwards if the destination lies behind the source, so that nothing is overwritten unread.
-            let at = if dst > src { len - done - count } else { done };
+            // Backwards if the destination lies behind the source, so that nothing is overwritten unread. Pieces
+            // meet between words of the destination, so that none of them is written in two parts.
+            let backwards = dst > src;
+            let whole = if backwards { PIECE - 8 + (dst + len - done) % 8 } else { PIECE - (dst + done) % 8 };
+            let count = whole.min(len - done);
+            let at = if backwards { len - done - count } else { done };
             let piece = &mut buffer[..count as usize];
             self.load(src + at, piece);
             self.store(dst + at, piece);
@@ -160,8 +164,8 @@ pub trait Space: Sync {
         }
     }
 
-    /// Writes the bytes at `offset` past the cache (non-temporal). Offset and length are multiples of 8. Needs no
-    /// flush; until the next fence other threads may see older bytes.
+    /// Writes the bytes at `offset` past the cache (non-temporal). Offset and length are multiples of 8.
+    /// Needs no flush; until the next fence other threads may see older bytes.
     #[track_caller]
     fn store_nt(&self, offset: u64, bytes: &[u8]);
 

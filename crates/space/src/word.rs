@@ -58,8 +58,8 @@ word!(u64, AtomicU64);
 
 /// The index of the word at `offset` in a space of `len` bytes (a multiple of 8) seen as an array of `W`.
 ///
-/// One comparison checks bounds and alignment: rotating a misaligned offset brings its low bits to the top, which
-/// makes it larger than any length.
+/// One comparison checks bounds and alignment: rotating a misaligned offset brings its low bits to the top,
+/// which makes it larger than any length.
 ///
 /// # Panics
 /// If the word is not aligned or not inside the space.

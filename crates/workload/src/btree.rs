@@ -14,8 +14,8 @@
 //! Slots are not sorted. In an inner node a slot's key is the low of its child.
 //!
 //! # Why every crash leaves a tree
-//! Nothing is logged. Every change is prepared where no reader looks, made durable by flush and fence, and then
-//! takes effect by one store of one word, which a crash does or does not let survive as a whole:
+//! Nothing is logged. Every change is prepared where no reader looks, made durable by flush and fence, and
+//! then takes effect by one store of one word, which a crash does or does not let survive as a whole:
 //! - *Insert*: the slot is written and persisted while its bit is 0; setting the bit inserts.
 //! - *Update*: the value is one word.
 //! - *Split*: the right half is copied into a new node, with its own right sibling, and all of it is persisted. Storing
@@ -282,8 +282,8 @@ impl<'s, S: Space> BTree<'s, S> {
         node
     }
 
-    /// Finishes, from the root downwards, each split that took effect: the old node forgets what moved, the level
-    /// above learns of the new node.
+    /// Finishes, from the root downwards, each split that took effect: the old node forgets what moved, the
+    /// level above learns of the new node.
     fn complete_splits(&mut self) -> Result<(), TreeError> {
         let root = self.space.load_u64(ROOT);
         for level in (0..=self.space.load_u64(root + LEVEL)).rev() {

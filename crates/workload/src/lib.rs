@@ -4,7 +4,8 @@
 //! `pmem::Os<Mapped>` it works on real memory, on [`space::Recorded`] every access becomes an event with the line of
 //! source that made it. [`Workload::record`] does the latter and is what `strandline profile` uses.
 //!
-//! There are three. `btree-fill` is an ordinary persistent structure, [`BTree`], with its ordinary habits, good and bad.
+//! There are three. `btree-fill` is an ordinary persistent structure, [`BTree`], with its ordinary habits,
+//! good and bad.
 //! `log-append` does what persistent memory likes best, `hash-scatter` what it likes least, so that each shows what
 //! the reports look like at either end.
 //!

@@ -123,8 +123,8 @@ impl Workload {
         }
     }
 
-    /// Runs in memory and gives every event to `sink`. The memory counts as persistent, under the workload's name. `env`
-    /// makes the environment: `pmem::Os::new`.
+    /// Runs in memory and gives every event to `sink`. The memory counts as persistent, under the workload's
+    /// name. `env` makes the environment: `pmem::Os::new`.
     ///
     /// # Errors
     /// If the sink or the workload fails.

@@ -1,5 +1,5 @@
-//! The tree survives a crash before each fence, whatever of the unfenced lines the caches had already written; and a
-//! tree that forgets a flush or a fence does not.
+//! The tree survives a crash before each fence, whatever of the unfenced lines the caches had already
+//! written; and a tree that forgets a flush or a fence does not.
 
 mod support;
 

@@ -37,15 +37,15 @@ impl Flush {
         }
     }
 
-    /// Writes back the line that contains `address`. Lines of 64 bytes are assumed; on a processor with longer ones
-    /// a range is flushed more often than needed, which is harmless.
+    /// Writes back the line that contains `address`. Lines of 64 bytes are assumed; on a processor with
+    /// longer ones a range is flushed more often than needed, which is harmless.
     ///
     /// # Safety
     /// `address` is mapped, and the processor has the instruction ([`Flush::detect`] chose it).
     #[inline(always)]
     pub unsafe fn line(self, address: *const u8) {
-        // SAFETY: the caller vouches for both address and instruction; neither changes memory or registers. `cvap` is
-        // written as its `sys` alias because assemblers want a target feature for the name.
+        // SAFETY: the caller vouches for both address and instruction; neither changes memory or registers.
+        // `cvap` is written as its `sys` alias because assemblers want a target feature for the name.
         unsafe {
             match self {
                 Flush::Cvap => {
@@ -75,13 +75,13 @@ pub unsafe fn demote(address: *const u8) {
 /// Waits until this thread's write-backs are complete, before any later access.
 #[inline(always)]
 pub fn fence() {
-    // SAFETY: a barrier without operands. `dsb`, not `dmb`: only it waits for `dc` to complete; the whole system,
-    // because memory is outside the inner shareable domain.
+    // SAFETY: a barrier without operands. `dsb`, not `dmb`: only it waits for `dc` to complete; the whole
+    // system, because memory is outside the inner shareable domain.
     unsafe { asm!("dsb sy", options(nostack, preserves_flags)) }
 }
 
-/// Copies `words` to `to` and writes their lines back. Non-temporal pairs (`stnp`) exist here, but are a hint that promises
-/// nothing about the cache, so the lines must be flushed anyway.
+/// Copies `words` to `to` and writes their lines back. Non-temporal pairs (`stnp`) exist here, but are a hint
+/// that promises nothing about the cache, so the lines must be flushed anyway.
 ///
 /// # Safety
 /// `to` is 8-aligned and `8 * words.len()` bytes from it are writable, and no reference to them exists.

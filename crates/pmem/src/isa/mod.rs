@@ -6,8 +6,8 @@
 //! - `fence()`: waits until earlier write-backs and non-temporal stores are done, before later stores.
 //! - `store_nt()`: copies words past the cache.
 //!
-//! None of these is in the standard library as a function that compiles for a baseline processor and runs where the
-//! processor has it; hence inline assembly.
+//! None of these is in the standard library as a function that compiles for a baseline processor and runs
+//! where the processor has it; hence inline assembly.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -62,5 +62,24 @@ mod tests {
         let offer = Offer::of_this_cpu();
         assert_eq!(offer, Offer::of_this_cpu());
         assert!(offer.to_string().starts_with(&format!("flush: {}", offer.flush.name())));
+    }
+
+    /// Every processor has the least of them, so the other arms are run too, not only the best one.
+    #[test]
+    fn flushes_fences_and_hints_leave_memory_alone() {
+        #[cfg(target_arch = "x86_64")]
+        let least = Flush::Clflush;
+        #[cfg(target_arch = "aarch64")]
+        let least = Flush::Cvac;
+        let value = std::sync::atomic::AtomicU64::new(7);
+        for flush in [least, Offer::of_this_cpu().flush] {
+            // SAFETY: the address is that of a live variable, the instruction is one that this processor has.
+            unsafe {
+                flush.line(value.as_ptr().cast());
+                demote(value.as_ptr().cast());
+            }
+            fence();
+            assert_eq!(value.load(std::sync::atomic::Ordering::Relaxed), 7);
+        }
     }
 }

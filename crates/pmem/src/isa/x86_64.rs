@@ -6,8 +6,8 @@ use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si64, _mm_stream_si
 use event::FlushKind;
 use raw_cpuid::CpuId;
 
-/// The write-back instructions, best first. All leave the data in memory (or the controller's power-fail domain) once
-/// a fence has completed.
+/// The write-back instructions, best first. All leave the data in memory (or the controller's power-fail
+/// domain) once a fence has completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flush {
     /// Keeps the line (Skylake-SP and Zen 2 on).
@@ -108,7 +108,8 @@ pub unsafe fn store_nt(to: *mut u8, words: &[[u8; 8]], _: Flush) {
         if at.addr().is_multiple_of(64) && rest.len() >= 8 {
             let (line, after) = rest.split_at(8);
             for (i, pair) in line.chunks_exact(2).enumerate() {
-                // SAFETY: `pair` is 16 readable bytes; the target is inside the caller's range and 16-aligned.
+                // SAFETY: `pair` is 16 readable bytes; the target is inside the caller's range and
+                // 16-aligned.
                 unsafe {
                     let value = _mm_loadu_si128(pair.as_ptr().cast::<__m128i>());
                     _mm_stream_si128(at.add(16 * i).cast::<__m128i>(), value);

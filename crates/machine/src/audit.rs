@@ -135,3 +135,50 @@ impl Machine {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use event::{Batch, Event, Op, Sink, SiteId, ThreadId};
+
+    use super::*;
+    use crate::Config;
+    use crate::cache::DIRTY;
+
+    /// Falsifies one number.
+    type Cook = fn(&mut Machine);
+
+    fn after_some_stores() -> Machine {
+        let mut machine = Machine::new(&Config::preset("xpoint").unwrap()).unwrap();
+        for thread in 0..2 {
+            let store = |line: u64| Op::Store { addr: line * 4096, len: 8 };
+            let events: Vec<Event> =
+                (0..100).map(|line| Event { op: store(line), site: SiteId(1), instructions: 1 }).collect();
+            machine
+                .push(Batch { thread: ThreadId(thread), time_ns: 0, events: &events, values: &[] })
+                .unwrap();
+        }
+        machine
+    }
+
+    #[test]
+    fn a_cooked_book_is_found() {
+        assert_eq!(after_some_stores().audit(), Ok(()));
+        let cooks: [(&str, Cook); 5] = [
+            ("memory", |machine| machine.hierarchy.flows.memory_reads += 1),
+            ("LLC", |machine| machine.hierarchy.llc_counts.misses += 1),
+            ("L2 1", |machine| {
+                let l2 = &mut machine.hierarchy.cores[1].l2;
+                let taken = l2.held().next().unwrap().0;
+                l2.slots[taken].item.flags ^= DIRTY;
+            }),
+            ("volatile", |machine| machine.hierarchy.memories.sites[1][0].read_bytes += 64),
+            ("combining buffers 0", |machine| machine.hierarchy.cores[0].combining.bytes_in += 8),
+        ];
+        for (component, cook) in cooks {
+            let mut machine = after_some_stores();
+            cook(&mut machine);
+            let error = machine.audit().expect_err(component);
+            assert_eq!(error.component, component, "{error}");
+        }
+    }
+}

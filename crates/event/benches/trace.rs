@@ -64,6 +64,18 @@ fn main() {
     let measuring = std::env::args().any(|argument| argument == "--bench");
     let (count, runs) = if measuring { (1_000_000, 40) } else { (100_000, 1) };
     let events = tree::Tree::new(1).take(count);
+    let (reading, sum) = best_of(runs, || {
+        let mut sum = Checksum::default();
+        for events in events.chunks(BATCH) {
+            sum.push(Batch { thread: ThreadId(0), time_ns: 0, events, values: &[] }).expect("push");
+        }
+        sum.0
+    });
+    println!("events: checksum {sum:016x}");
+    if measuring {
+        // Part of what encoding takes below: a producer's events are in its cache, these are not.
+        println!("  read from memory {:.2} ns/event", reading.as_nanos() as f64 / count as f64);
+    }
     for compression in [Compression::None, Compression::Fast] {
         let (encoding, file) = best_of(runs, || encode(&events, compression));
         let (decoding, sum) = best_of(runs, || {

@@ -88,29 +88,30 @@ impl Encoder {
     }
 
     /// Adds events, at most [`Encoder::room`].
+    ///
+    /// What comes as predicted stays in this loop; surprises are handled out of line, so that the loop keeps its
+    /// variables in registers.
     pub(super) fn push(&mut self, events: &[Event]) {
         assert!(events.len() <= self.room());
         let mut out = self.addresses_len;
         let mut before = self.before;
         let mut current = self.current;
         for (event, control) in events.iter().zip(&mut self.control[self.events..]) {
-            // Which site.
-            let edges = &self.sites.states[current].edges;
-            let second = edges[0].site != event.site.0;
-            let edge = edges[usize::from(second)];
             let from = current;
-            let (way, predicted) = if edge.site == event.site.0 {
-                current = usize::from(edge.local);
-                (u8::from(second), edge.instructions)
+            let site = event.site.0;
+            let [first, second] = self.sites.states[from].edges;
+            let hit = first.site == site;
+            let edge = if hit { first } else { second };
+            let (way, local, predicted) = if edge.site == site {
+                // Not `edge.local`: looking the number up again is more work, but the processor need not wait for
+                // the event before to do it.
+                (u8::from(!hit), self.sites.known(site, edge.local), edge.instructions)
             } else {
-                let (way, local) = self.sites.tell(event.site, &mut self.locals, &mut self.new_sites);
-                let instructions = event.instructions;
-                self.sites.states[from].learn_edge(Edge { site: event.site.0, instructions, local });
-                current = usize::from(local);
-                (way, 0)
+                let (way, local) = self.sites.tell(from, event, &mut self.locals, &mut self.new_sites);
+                (way, local, 0)
             };
+            current = usize::from(local);
 
-            // What it did, where.
             let (code, addr, len) = match event.op {
                 Op::Load { addr, len } => (ops::LOAD, addr, len),
                 Op::Store { addr, len } => (ops::STORE, addr, len),
@@ -121,29 +122,27 @@ impl Encoder {
                 }
             };
             let state = &mut self.sites.states[current];
-            let (guess, class, correction) = correct(state.guesses(before), addr);
-            self.addresses[out..out + 8].copy_from_slice(&correction.to_le_bytes());
-            out += usize::from(CLASS_BYTES[usize::from(class)]);
+            let guesses = state.guesses(before);
+            let mut told = way;
+            if addr == guesses[1] {
+                told |= 1 << GUESS_SHIFT;
+            } else if addr != guesses[0] {
+                let (guess, class, correction) = correct(guesses, addr);
+                self.addresses[out..out + 8].copy_from_slice(&correction.to_le_bytes());
+                out += usize::from(CLASS_BYTES[usize::from(class)]);
+                told |= guess << GUESS_SHIFT | class << CLASS_SHIFT;
+            }
             state.learn(before, addr);
             before = addr;
 
-            *control = way | guess << GUESS_SHIFT | class << CLASS_SHIFT;
             if (code, len, event.instructions) != (state.code, state.len, predicted) {
-                *control |= SHAPE;
-                let with_len = if len == state.len { 0 } else { SHAPE_LEN };
-                let with_instructions = if event.instructions == predicted { 0 } else { SHAPE_INSTRUCTIONS };
-                (state.code, state.len) = (code, len);
-                self.shapes.push(code | with_len | with_instructions);
-                if with_len != 0 {
-                    put_varint(&mut self.shapes, u64::from(len));
-                }
-                if with_instructions != 0 {
-                    put_varint(&mut self.shapes, u64::from(event.instructions));
-                    if way < WAY_BYTE {
-                        self.sites.states[from].edges[usize::from(way)].instructions = event.instructions;
-                    }
+                told |= SHAPE;
+                tell_shape(&mut self.shapes, state, (code, len), (event.instructions, predicted));
+                if way < WAY_BYTE {
+                    self.sites.states[from].edges[usize::from(way)].instructions = event.instructions;
                 }
             }
+            *control = told;
         }
         self.addresses_len = out;
         self.before = before;
@@ -184,15 +183,29 @@ impl Encoder {
     }
 }
 
+/// Writes an operation, length or instruction count that differs from the last time.
+#[inline(never)]
+fn tell_shape(
+    shapes: &mut Vec<u8>,
+    state: &mut SiteState,
+    (code, len): (u8, u32),
+    (instructions, predicted): (u32, u32),
+) {
+    let with_len = if len == state.len { 0 } else { SHAPE_LEN };
+    let with_instructions = if instructions == predicted { 0 } else { SHAPE_INSTRUCTIONS };
+    (state.code, state.len) = (code, len);
+    shapes.push(code | with_len | with_instructions);
+    if with_len != 0 {
+        put_varint(shapes, u64::from(len));
+    }
+    if with_instructions != 0 {
+        put_varint(shapes, u64::from(instructions));
+    }
+}
+
 /// The guess that is nearest to `addr`, the class of what is missing, and that, ready to be written.
-#[inline(always)]
+#[inline(never)]
 fn correct(guesses: [u64; 4], addr: u64) -> (u8, u8, u64) {
-    if addr == guesses[0] {
-        return (0, 0, 0);
-    }
-    if addr == guesses[1] {
-        return (1, 0, 0);
-    }
     let mut best = (zigzag(addr.wrapping_sub(guesses[0])), 0u8);
     for guess in 1..4u8 {
         let coded = zigzag(addr.wrapping_sub(guesses[usize::from(guess)]));
@@ -215,16 +228,23 @@ fn correct(guesses: [u64; 4], addr: u64) -> (u8, u8, u64) {
 /// The sites of a block and their numbers in it.
 struct Sites {
     states: Vec<SiteState>,
-    /// Open addressing by the number in the run; entries are numbers in the block plus one.
-    table: Vec<u32>,
+    /// Open addressing by the number in the run.
+    table: Vec<Slot>,
 }
 
-/// Entries of an empty table.
+/// A site's number in the run, and in the block plus one; all 0 if empty.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Slot {
+    site: u32,
+    local: u32,
+}
+
+/// Slots of an empty table.
 const TABLE_MIN: usize = 1 << 9;
 
 impl Sites {
     fn new() -> Self {
-        let mut sites = Sites { states: Vec::new(), table: vec![0; TABLE_MIN] };
+        let mut sites = Sites { states: Vec::new(), table: vec![Slot::default(); TABLE_MIN] };
         sites.clear();
         sites
     }
@@ -232,7 +252,7 @@ impl Sites {
     /// Forgets all but the unknown site, which has number 0 in every block.
     fn clear(&mut self) {
         self.states.clear();
-        self.table.fill(0);
+        self.table.fill(Slot::default());
         self.enter(SiteId::UNKNOWN.0);
     }
 
@@ -240,38 +260,60 @@ impl Sites {
         let local = self.states.len() as u16;
         self.states.push(SiteState::new(site, local));
         if self.states.len() * 2 > self.table.len() {
-            self.table = vec![0; self.table.len() * 2];
+            self.table = vec![Slot::default(); self.table.len() * 2];
             for local in 0..self.states.len() {
-                let slot = self.slot(self.states[local].site);
-                self.table[slot] = local as u32 + 1;
+                let site = self.states[local].site;
+                let at = self.find(site);
+                self.table[at] = Slot { site, local: local as u32 + 1 };
             }
         } else {
-            let slot = self.slot(site);
-            self.table[slot] = u32::from(local) + 1;
+            let at = self.find(site);
+            self.table[at] = Slot { site, local: u32::from(local) + 1 };
         }
         local
     }
 
-    /// Where `site` stands in the table, or where it belongs.
-    fn slot(&self, site: u32) -> usize {
-        let mask = self.table.len() - 1;
-        let mut slot = (site.wrapping_mul(0x9e37_79b1) >> 12) as usize & mask;
-        while self.table[slot] != 0 && self.states[self.table[slot] as usize - 1].site != site {
-            slot = (slot + 1) & mask;
-        }
-        slot
+    #[inline(always)]
+    fn home(&self, site: u32) -> usize {
+        (site.wrapping_mul(0x9e37_79b1) >> 12) as usize & (self.table.len() - 1)
     }
 
-    /// Writes a site's number in the block; gives how, and the number.
-    fn tell(&mut self, site: SiteId, locals: &mut Vec<u8>, new_sites: &mut Vec<u8>) -> (u8, u16) {
-        let local = match self.table[self.slot(site.0)] {
+    /// The number in the block of a site that has one, which is `local`.
+    #[inline(always)]
+    fn known(&self, site: u32, local: u16) -> u16 {
+        let slot = self.table[self.home(site)];
+        if slot.site == site && slot.local != 0 { (slot.local - 1) as u16 } else { local }
+    }
+
+    /// Where `site` stands in the table, or where it belongs.
+    fn find(&self, site: u32) -> usize {
+        let mut at = self.home(site);
+        while self.table[at].local != 0 && self.table[at].site != site {
+            at = (at + 1) & (self.table.len() - 1);
+        }
+        at
+    }
+
+    /// Writes the number in the block of a site that no edge of `from` predicted, and makes it one of them;
+    /// gives how it was told, and the number.
+    #[inline(never)]
+    fn tell(
+        &mut self,
+        from: usize,
+        event: &Event,
+        locals: &mut Vec<u8>,
+        new_sites: &mut Vec<u8>,
+    ) -> (u8, u16) {
+        let site = event.site.0;
+        let local = match self.table[self.find(site)].local {
             0 => {
                 let before = self.states.last().map_or(0, |state| state.site);
-                put_varint(new_sites, zigzag(u64::from(site.0).wrapping_sub(u64::from(before))));
-                self.enter(site.0)
+                put_varint(new_sites, zigzag(u64::from(site).wrapping_sub(u64::from(before))));
+                self.enter(site)
             }
-            entry => (entry - 1) as u16,
+            local => (local - 1) as u16,
         };
+        self.states[from].learn_edge(Edge { site, instructions: event.instructions, local });
         if let Ok(byte) = u8::try_from(local) {
             locals.push(byte);
             (WAY_BYTE, local)

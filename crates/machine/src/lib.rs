@@ -53,8 +53,8 @@
 //! Each dirty line remembers the code site that stored to it last. When the media writes a unit, its cost is
 //! shared among the sites whose lines were new in it.
 //!
-//! Persistent ranges are what the program maps ([`Op::Map`](event::Op::Map)); they lie on their own set of DIMMs, of the same
-//! kind as those of all other memory. A line's number says which of the two it is of.
+//! Persistent ranges are what the program maps ([`Op::Map`](event::Op::Map)); they lie on their own set of
+//! DIMMs, of the same kind as those of all other memory. A line's number says which of the two it is of.
 //!
 //! # Books that balance
 //!

@@ -10,7 +10,7 @@ fn main() {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
     let runtime = here.join("../capture-runtime");
-    for part in ["src", "Cargo.toml", "Cargo.lock", "../capture/src/wire.rs"] {
+    for part in ["src", "build.rs", "exports.map", "Cargo.toml", "Cargo.lock", "../capture/src/wire.rs"] {
         println!("cargo:rerun-if-changed={}", runtime.join(part).display());
     }
     let library = build(&runtime, &out.join("runtime"));

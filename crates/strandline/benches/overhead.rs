@@ -93,11 +93,19 @@ fn sqlite(scratch: &Scratch) -> Program {
 
 fn build(scratch: &Scratch, name: &'static str, include: &Path, files: &[PathBuf], size: &str) -> Program {
     let loader = format!("{}/tests/programs/{name}_load.c", env!("CARGO_MANIFEST_DIR"));
-    let (plain, observed) = (scratch.path(&format!("{name}-plain")), scratch.path(&format!("{name}-observed")));
+    let (plain, observed) =
+        (scratch.path(&format!("{name}-plain")), scratch.path(&format!("{name}-observed")));
     let mut observer = strandline();
     observer.arg("cc");
     for (mut command, output) in [(Command::new("gcc"), &plain), (observer, &observed)] {
-        command.args(["-O2", "-pthread", "-I"]).arg(include).arg("-o").arg(output).arg(&loader).args(files).arg("-lm");
+        command
+            .args(["-O2", "-pthread", "-I"])
+            .arg(include)
+            .arg("-o")
+            .arg(output)
+            .arg(&loader)
+            .args(files)
+            .arg("-lm");
         ok(&mut command);
     }
     let database = scratch.path(&format!("{name}.db"));

@@ -70,9 +70,11 @@ pub struct ObserveArgs {
 
 /// Arguments of `strandline profile`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  strandline profile\n  strandline profile --workload hash-scatter --machine dram\n  \
+#[command(
+    after_help = "Examples:\n  strandline profile\n  strandline profile --workload hash-scatter --machine dram\n  \
                         strandline profile --pmem /tmp/db -- ./app --load /tmp/db\n  \
-                        strandline profile --trace t.slt --machine my-machine.toml")]
+                        strandline profile --trace t.slt --machine my-machine.toml"
+)]
 pub struct ProfileArgs {
     /// A built-in workload (`list` shows them); the default if no program is given is btree-fill
     #[arg(long, value_name = "NAME", conflicts_with_all = ["program", "trace"])]

@@ -1,2 +1,49 @@
-//! The command line.
-fn main() {}
+//! The command line: `strandline VERB`. Exit status 0: done; 2: misuse or failure, told on standard error.
+#![forbid(unsafe_code)]
+
+mod analysis;
+mod build;
+mod cli;
+mod events_text;
+mod profile;
+mod progress;
+mod record;
+mod samples;
+mod sources;
+mod trace;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    // The compiler driver installs this binary under the name `as` where the compiler looks for its assembler.
+    let mut arguments = std::env::args_os();
+    let called_as = arguments.next().map(std::path::PathBuf::from);
+    if called_as.as_deref().and_then(std::path::Path::file_name) == Some("as".as_ref()) {
+        return build::assembler(arguments.collect());
+    }
+    let result = match Cli::parse().command {
+        Command::Profile(args) => profile::run(&args),
+        Command::Record(args) => record::run(&args),
+        Command::Trace(command) => trace::run(command),
+        Command::Cc(args) => return build::compiler(capture::cc::Language::C, &args.args),
+        Command::Cxx(args) => return build::compiler(capture::cc::Language::Cxx, &args.args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("strandline: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Standard output was closed by its reader, as `head` does: nothing to complain about.
+fn quiet_if_closed(result: std::io::Result<()>) -> anyhow::Result<()> {
+    match result {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.map_err(|error| anyhow::anyhow!("standard output: {error}")),
+    }
+}

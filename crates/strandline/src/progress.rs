@@ -2,18 +2,56 @@
 
 use std::time::{Duration, Instant};
 
-use event::{Batch, Definition, Sink, SinkError, Source};
+use event::{Batch, Capabilities, Definition, Sink, SinkError, Source};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Runs shorter than this show nothing.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// A sink that passes everything on and shows events per second.
-pub struct Progress<S> {
-    inner: S,
+/// One line that grows with the events.
+pub struct Meter {
     what: &'static str,
     bar: Option<ProgressBar>,
     started: Instant,
+}
+
+impl Meter {
+    /// Shows `what` is being done.
+    pub fn new(what: &'static str) -> Self {
+        Meter { what, bar: None, started: Instant::now() }
+    }
+
+    /// So many events by now.
+    #[allow(clippy::cast_precision_loss)]
+    pub fn show(&mut self, events: u64) {
+        let elapsed = self.started.elapsed();
+        if elapsed < QUIET {
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(|| {
+            let style = ProgressStyle::with_template("{spinner} {msg}");
+            let bar = ProgressBar::new_spinner();
+            style.map(|style| bar.clone().with_style(style)).unwrap_or(bar)
+        });
+        let (events, seconds) = (events as f64 / 1e6, elapsed.as_secs_f64());
+        let rate = events / seconds;
+        bar.set_message(format!("{}: {events:.1} M events, {rate:.1} M/s, {seconds:.0} s", self.what));
+        bar.tick();
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A sink that passes everything on and shows events per second.
+pub struct Progress<S> {
+    inner: S,
+    meter: Option<Meter>,
     events: u64,
     next_look: u64,
 }
@@ -21,33 +59,12 @@ pub struct Progress<S> {
 impl<S: Sink> Progress<S> {
     /// Shows `what` is being done while events go to `inner`.
     pub fn new(what: &'static str, inner: S) -> Self {
-        Progress { inner, what, bar: None, started: Instant::now(), events: 0, next_look: 0 }
+        Progress { inner, meter: Some(Meter::new(what)), events: 0, next_look: 0 }
     }
 
-    #[allow(clippy::cast_precision_loss)]
-    fn look(&mut self) {
-        self.next_look = self.events + (1 << 20);
-        let elapsed = self.started.elapsed();
-        if elapsed < QUIET {
-            return;
-        }
-        let bar = self.bar.get_or_insert_with(|| {
-            let bar = ProgressBar::new_spinner();
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
-                bar.set_style(style);
-            }
-            bar
-        });
-        let events = self.events as f64;
-        let rate = events / elapsed.as_secs_f64();
-        bar.set_message(format!(
-            "{}: {:.1} M events, {:.1} M events/s, {:.0} s",
-            self.what,
-            events / 1e6,
-            rate / 1e6,
-            elapsed.as_secs_f64()
-        ));
-        bar.tick();
+    /// The sink inside.
+    pub fn into_inner(self) -> S {
+        self.inner
     }
 }
 
@@ -55,7 +72,7 @@ impl<S: Sink> Sink for Progress<S> {
     fn name(&self) -> &'static str {
         self.inner.name()
     }
-    fn needs(&self) -> event::Capabilities {
+    fn needs(&self) -> Capabilities {
         self.inner.needs()
     }
     fn begin(&mut self, source: &Source) -> Result<(), SinkError> {
@@ -67,14 +84,15 @@ impl<S: Sink> Sink for Progress<S> {
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
         self.events += batch.events.len() as u64;
         if self.events >= self.next_look {
-            self.look();
+            self.next_look = self.events + (1 << 20);
+            if let Some(meter) = &mut self.meter {
+                meter.show(self.events);
+            }
         }
         self.inner.push(batch)
     }
     fn finish(&mut self) -> Result<(), SinkError> {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
+        self.meter = None;
         self.inner.finish()
     }
 }

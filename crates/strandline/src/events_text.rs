@@ -1,0 +1,61 @@
+//! Events as lines of text, as `strandline trace dump` prints them.
+
+use std::io::{self, Write};
+
+use event::{Event, FenceKind, FlushKind, Op, Order, SiteTable, ThreadId};
+
+/// Writes `T1 store 0x7f12 8 main (a.c:3)`.
+pub fn line(out: &mut dyn Write, thread: ThreadId, event: &Event, table: &SiteTable) -> io::Result<()> {
+    write!(out, "T{} {}", thread.0, operation(&event.op, table))?;
+    match table.site(event.site) {
+        Some(site) => writeln!(out, " {site}"),
+        None => writeln!(out),
+    }
+}
+
+fn operation(op: &Op, table: &SiteTable) -> String {
+    let name = |id| table.name(id).unwrap_or("?");
+    match *op {
+        Op::Load { addr, len } => format!("load {addr:#x} {len}"),
+        Op::Store { addr, len } => format!("store {addr:#x} {len}"),
+        Op::StoreNt { addr, len } => format!("ntstore {addr:#x} {len}"),
+        Op::Flush { addr, kind } => format!("{} {addr:#x}", flush(kind)),
+        Op::Demote { addr } => format!("cldemote {addr:#x}"),
+        Op::Fence(FenceKind::Store) => "sfence".to_owned(),
+        Op::Fence(FenceKind::Full) => "mfence".to_owned(),
+        Op::Fence(FenceKind::Locked) => "locked-fence".to_owned(),
+        Op::Acquire { var, order, seq } => format!("acquire {var:#x} {} #{seq}", memory_order(order)),
+        Op::Release { var, order, seq } => format!("release {var:#x} {} #{seq}", memory_order(order)),
+        Op::Lock { lock, shared: false, seq } => format!("lock {lock:#x} #{seq}"),
+        Op::Lock { lock, shared: true, seq } => format!("lock-shared {lock:#x} #{seq}"),
+        Op::Unlock { lock, seq } => format!("unlock {lock:#x} #{seq}"),
+        Op::Spawn { child, seq } => format!("spawn T{} #{seq}", child.0),
+        Op::ThreadStart { seq } => format!("thread-start #{seq}"),
+        Op::ThreadEnd { seq } => format!("thread-end #{seq}"),
+        Op::Join { thread, seq } => format!("join T{} #{seq}", thread.0),
+        Op::Alloc { addr, len } => format!("alloc {addr:#x} {len}"),
+        Op::Free { addr } => format!("free {addr:#x}"),
+        Op::Map { addr, len, name: path } => format!("map {addr:#x} {len} {}", name(path)),
+        Op::Unmap { addr, len } => format!("unmap {addr:#x} {len}"),
+        Op::RegionBegin { region } => format!("region-begin {region}"),
+        Op::RegionEnd { region } => format!("region-end {region}"),
+        Op::Phase { name: phase } => format!("phase {}", name(phase)),
+    }
+}
+
+fn flush(kind: FlushKind) -> &'static str {
+    match kind {
+        FlushKind::Clwb => "clwb",
+        FlushKind::Clflushopt => "clflushopt",
+        FlushKind::Clflush => "clflush",
+    }
+}
+
+fn memory_order(order: Order) -> &'static str {
+    match order {
+        Order::Acquire => "acquire",
+        Order::Release => "release",
+        Order::AcqRel => "acq_rel",
+        Order::SeqCst => "seq_cst",
+    }
+}

@@ -1,0 +1,179 @@
+//! `strandline profile`: a program, a trace or a built-in workload in, a report out.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Context, bail};
+use machine::Config;
+use report::{CaptureStats, Exit, Report, Run, Subject};
+use workload::Workload;
+
+use crate::analysis::Analysis;
+use crate::cli::ProfileArgs;
+use crate::progress::Progress;
+use crate::sources::Sources;
+use crate::{quiet_if_closed, record, samples};
+
+/// Widest summary that is printed; wider lines are hard to read.
+const WIDTH_MAX: usize = 100;
+
+/// Runs the verb.
+pub fn run(args: &ProfileArgs) -> anyhow::Result<()> {
+    if args.machine == "list" {
+        return list(Config::presets().map(|name| (name, "")));
+    }
+    if args.workload.as_deref() == Some("list") {
+        return list(Workload::ALL.iter().map(|w| (w.name, w.summary)));
+    }
+    let mut config = Config::load(&args.machine)?;
+    config.seed = args.seed;
+    let analysis = Progress::new("profiling", Analysis::new(&config)?);
+    let report = match (&args.trace, args.program.is_empty()) {
+        (Some(trace), _) => of_trace(args, trace, analysis)?,
+        (None, false) => of_program(args, analysis)?,
+        (None, true) => of_workload(args, analysis)?,
+    };
+    publish(args, &report)
+}
+
+fn list<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> anyhow::Result<()> {
+    let text: String =
+        rows.map(|(name, summary)| format!("{name:<16}{summary}").trim_end().to_owned() + "\n").collect();
+    quiet_if_closed(std::io::stdout().write_all(text.as_bytes()))
+}
+
+fn of_workload(args: &ProfileArgs, analysis: Progress<Analysis>) -> anyhow::Result<Report> {
+    let name = args.workload.as_deref().unwrap_or(Workload::ALL[0].name);
+    let Some(workload) = Workload::find(name) else {
+        let names: Vec<_> = Workload::ALL.iter().map(|w| w.name).collect();
+        bail!("no built-in workload `{name}`; there are {}", names.join(", "));
+    };
+    let mut params = workload.default_params();
+    params.seed = args.seed;
+    params.operations = args.ops.unwrap_or(params.operations).max(1);
+    let start = Instant::now();
+    let (_, analysis) = workload.record(&params, analysis, pmem::Os::new)?;
+    let mut run = header(args, Subject::Workload { name: name.to_owned() }, start.elapsed());
+    run.seed = Some(args.seed);
+    if args.ops.is_some() {
+        run.reproduce.extend(["--ops".to_owned(), params.operations.to_string()]);
+    }
+    Ok(analysis.into_inner().into_report(run, None))
+}
+
+fn of_trace(args: &ProfileArgs, trace: &Path, mut analysis: Progress<Analysis>) -> anyhow::Result<Report> {
+    let mut reader = event::trace::Reader::open(trace)?;
+    let start = Instant::now();
+    reader.replay(&mut analysis)?;
+    let analysis = analysis.into_inner();
+    let command = analysis.source().map(|source| source.command.clone()).unwrap_or_default();
+    let mut run =
+        header(args, Subject::Trace { path: trace.display().to_string(), command }, start.elapsed());
+    let info = reader.info();
+    if let Some(cut) = info.truncated {
+        run.warnings.push(format!(
+            "the trace was cut short at offset {}: its writer was killed; {} after it were lost",
+            cut.offset,
+            report::human::bytes(cut.lost_bytes)
+        ));
+    }
+    let capture = CaptureStats { trace_bytes: Some(info.bytes), ..CaptureStats::default() };
+    Ok(analysis.into_report(run, Some(capture)))
+}
+
+fn of_program(args: &ProfileArgs, mut analysis: Progress<Analysis>) -> anyhow::Result<Report> {
+    let options = record::options(&args.program, &args.observe);
+    if samples::only(&args.program)? {
+        return samples::report(args, analysis.into_inner());
+    }
+    let outcome = capture::record(&options, &mut analysis, &mut |_| {})?;
+    if !outcome.attached {
+        bail!("{}", record::not_observed(&outcome));
+    }
+    let mut run = header(args, subject(args), outcome.elapsed);
+    run.exit = exit(outcome.status);
+    run.warnings = outcome.warnings.iter().map(ToString::to_string).collect();
+    let processes = u32::try_from(outcome.processes.len()).unwrap_or(u32::MAX);
+    let capture = CaptureStats { processes, ..CaptureStats::default() };
+    Ok(analysis.into_inner().into_report(run, Some(capture)))
+}
+
+/// The program of the command line.
+pub fn subject(args: &ProfileArgs) -> Subject {
+    Subject::Program {
+        command: args.program.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+    }
+}
+
+/// How a program ended.
+pub fn exit(status: ExitStatus) -> Exit {
+    match record::signal(status) {
+        Some((number, name)) => Exit::Signal { number, name },
+        None => Exit::Status { code: status.code().unwrap_or(0) },
+    }
+}
+
+/// The report's header, with the command that repeats the run.
+pub fn header(args: &ProfileArgs, subject: Subject, duration: Duration) -> Run {
+    let mut reproduce: Vec<String> =
+        ["strandline", "profile", "--machine", &args.machine].map(str::to_owned).into();
+    for pattern in &args.observe.pmem {
+        reproduce.extend(["--pmem".to_owned(), pattern.clone()]);
+    }
+    if let Some((recorded, period)) = args.observe.sample {
+        reproduce.extend(["--sample".to_owned(), format!("{recorded}/{period}")]);
+    }
+    reproduce.extend(["--seed".to_owned(), args.seed.to_string()]);
+    match &subject {
+        Subject::Workload { name } => reproduce.extend(["--workload".to_owned(), name.clone()]),
+        Subject::Trace { path, .. } => reproduce.extend(["--trace".to_owned(), path.clone()]),
+        Subject::Program { command } => {
+            reproduce.push("--".to_owned());
+            reproduce.extend(command.iter().cloned());
+        }
+    }
+    Run {
+        subject,
+        reproduce,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        seed: None,
+        date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        host: host(),
+        exit: Exit::None,
+        duration,
+        warnings: Vec::new(),
+        skipped: Vec::new(),
+    }
+}
+
+/// The computer, in a few words.
+fn host() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let (architecture, release) = (std::env::consts::ARCH, release.trim());
+    format!("{architecture}, {}, Linux {release}", report::human::plural(cores, "core"))
+}
+
+/// Writes the page and the numbers, and prints the summary.
+fn publish(args: &ProfileArgs, report: &Report) -> anyhow::Result<()> {
+    std::fs::create_dir_all(&args.out).with_context(|| format!("can't make {}", args.out.display()))?;
+    let (page, numbers) = (args.out.join("report.html"), args.out.join("report.json"));
+    let json = report::json(report);
+    let sources = Sources::default();
+    let html = report::html(report, &|file| sources.text(file));
+    for (path, text) in [(&page, &html), (&numbers, &json)] {
+        std::fs::write(path, text).with_context(|| format!("can't write {}", path.display()))?;
+    }
+    if args.json {
+        return quiet_if_closed(std::io::stdout().write_all(json.as_bytes()));
+    }
+    let stdout = std::io::stdout();
+    let width =
+        console::Term::stdout().size_checked().map_or(80, |(_, columns)| usize::from(columns)).min(WIDTH_MAX);
+    let color = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let mut text = report::terminal(report, width, color);
+    text.push_str(&format!("\nThe page: {}   the numbers: {}\n", page.display(), numbers.display()));
+    quiet_if_closed(stdout.lock().write_all(text.as_bytes()))
+}

@@ -1,0 +1,134 @@
+//! `strandline record`: a program's events into a trace file, or only counted.
+
+use std::path::Path;
+use std::process::ExitStatus;
+
+use anyhow::{Context, bail};
+use capture::{Options, Outcome};
+use event::trace::Writer;
+use serde_json::json;
+
+use crate::cli::{ObserveArgs, RecordArgs};
+use crate::progress::{Meter, Progress};
+
+/// Runs the verb.
+pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
+    let mut options = options(&args.program, &args.observe);
+    options.values = args.values;
+    match &args.output {
+        Some(output) => to_file(args, &options, output),
+        None => count(args, &options),
+    }
+}
+
+/// The collector's options from the command line's.
+pub fn options(program: &[std::ffi::OsString], observe: &ObserveArgs) -> Options {
+    let mut options = Options::new(program.to_vec());
+    options.sampling = observe.sample;
+    options.pmem.clone_from(&observe.pmem);
+    options
+}
+
+fn to_file(args: &RecordArgs, options: &Options, output: &Path) -> anyhow::Result<()> {
+    let mut sink = Progress::new("recording", Writer::create(output)?);
+    let outcome = capture::record(options, &mut sink, &mut |_| {})?;
+    if !outcome.attached {
+        std::fs::remove_file(output).ok();
+        bail!("{}", not_observed(&outcome));
+    }
+    tell(&outcome);
+    let bytes = std::fs::metadata(output).with_context(|| output.display().to_string())?.len();
+    if args.json {
+        let answer = json!({
+            "file": output, "bytes": bytes, "events": outcome.events, "threads": outcome.threads.len(),
+            "processes": outcome.processes.len(), "exit": ending(&outcome),
+        });
+        println!("{answer:#}");
+    } else {
+        eprintln!(
+            "strandline: {} events of {} in {} ({})",
+            report::human::grouped(outcome.events),
+            report::human::plural(outcome.threads.len(), "thread"),
+            output.display(),
+            report::human::bytes(bytes)
+        );
+    }
+    Ok(())
+}
+
+fn count(args: &RecordArgs, options: &Options) -> anyhow::Result<()> {
+    let mut meter = Meter::new("counting");
+    let outcome = capture::count(options, &mut |progress| meter.show(progress.events))?;
+    drop(meter);
+    let Some(counted) = outcome.counted.filter(|_| outcome.attached) else {
+        bail!("{}", not_observed(&outcome))
+    };
+    tell(&outcome);
+    if args.json {
+        let answer = json!({
+            "loads": counted.loads, "stores": counted.stores, "others": counted.others,
+            "threads": outcome.threads.len(), "exit": ending(&outcome),
+        });
+        println!("{answer:#}");
+    } else {
+        println!(
+            "{} loads, {} stores, {} other events",
+            report::human::grouped(counted.loads),
+            report::human::grouped(counted.stores),
+            report::human::grouped(counted.others)
+        );
+    }
+    Ok(())
+}
+
+/// How the program ended, in words: `exit status: 1`, `SIGKILL`.
+pub fn ending(outcome: &Outcome) -> String {
+    match signal(outcome.status) {
+        Some((_, name)) => name,
+        None => outcome.status.to_string(),
+    }
+}
+
+/// The signal that ended the program.
+pub fn signal(status: ExitStatus) -> Option<(i32, String)> {
+    use std::os::unix::process::ExitStatusExt;
+    let number = status.signal()?;
+    let names = [
+        (1, "SIGHUP"),
+        (2, "SIGINT"),
+        (3, "SIGQUIT"),
+        (4, "SIGILL"),
+        (6, "SIGABRT"),
+        (7, "SIGBUS"),
+        (8, "SIGFPE"),
+        (9, "SIGKILL"),
+        (11, "SIGSEGV"),
+        (13, "SIGPIPE"),
+        (14, "SIGALRM"),
+        (15, "SIGTERM"),
+    ];
+    let name = names
+        .iter()
+        .find(|(n, _)| *n == number)
+        .map_or_else(|| format!("signal {number}"), |n| n.1.to_owned());
+    Some((number, name))
+}
+
+/// Warnings, and an ending that was not a success, on standard error.
+fn tell(outcome: &Outcome) {
+    if !outcome.status.success() {
+        eprintln!(
+            "strandline: the program ended with {}; everything it did up to then is kept",
+            ending(outcome)
+        );
+    }
+    for warning in &outcome.warnings {
+        eprintln!("strandline: {warning}");
+    }
+}
+
+/// What to say when no process loaded the runtime.
+pub fn not_observed(outcome: &Outcome) -> String {
+    let words: Vec<String> = outcome.warnings.iter().map(ToString::to_string).collect();
+    format!("{} (it ended with {})", words.join("; "), ending(outcome))
+}

@@ -1,0 +1,161 @@
+//! `strandline trace`: look into trace files, and make them from other tools' output.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use event::trace::{Info, Reader, Writer};
+use event::{Counts, InstructionCounts, Source, ThreadId};
+use report::human;
+use serde_json::{Value, json};
+
+use crate::cli::TraceCommand;
+use crate::progress::Progress;
+use crate::{events_text, quiet_if_closed};
+
+/// Runs the verb.
+pub fn run(command: TraceCommand) -> anyhow::Result<()> {
+    match command {
+        TraceCommand::Info { file, json } => info(&file, json),
+        TraceCommand::Dump { file, thread, from, limit } => {
+            dump(&file, thread, from, limit.unwrap_or(u64::MAX))
+        }
+        TraceCommand::Import { file, output } => import(&file, &output),
+    }
+}
+
+fn info(file: &Path, json: bool) -> anyhow::Result<()> {
+    let mut reader = Reader::open(file)?;
+    let mut counts = Counts::default();
+    reader.replay(&mut Progress::new("reading", &mut counts))?;
+    let info = reader.info();
+    let text = if json {
+        format!("{:#}\n", info_json(&info, &counts, &reader.header().source)?)
+    } else {
+        info_text(file, &info, &counts, &reader.header().source)
+    };
+    quiet_if_closed(std::io::stdout().write_all(text.as_bytes()))
+}
+
+fn info_json(info: &Info, counts: &Counts, source: &Source) -> anyhow::Result<Value> {
+    let mut answer = serde_json::to_value(counts)?;
+    let head = json!({
+        "bytes": info.bytes, "blocks": info.blocks, "threads": info.threads, "sites": info.sites,
+        "duration_ns": info.duration_ns,
+        "truncated": info.truncated.map(|t| json!({"offset": t.offset, "lost_bytes": t.lost_bytes})),
+        "producer": source.producer, "command": source.command,
+        "capabilities": source.capabilities.iter_names().map(|(name, _)| name.to_lowercase()).collect::<Vec<_>>(),
+        "instruction_counts": source.instructions,
+        "sampling": source.sampling,
+    });
+    if let (Value::Object(answer), Value::Object(head)) = (&mut answer, head) {
+        answer.extend(head);
+    }
+    Ok(answer)
+}
+
+fn info_text(file: &Path, info: &Info, counts: &Counts, source: &Source) -> String {
+    let instructions = match source.instructions {
+        InstructionCounts::Unknown => "not known",
+        InstructionCounts::Estimated => "estimated",
+        InstructionCounts::Exact => "counted",
+    };
+    let sampling = match source.sampling {
+        Some(s) => format!("{} of every {} pieces", s.recorded, s.period),
+        None => "all".to_owned(),
+    };
+    let mut rows = vec![
+        ("file", format!("{} ({})", file.display(), human::bytes(info.bytes))),
+        ("made by", source.producer.clone()),
+        ("command", human::shell(&source.command)),
+        ("sees", source.capabilities.words().to_lowercase()),
+        ("instructions", format!("{instructions}; {}", human::grouped(counts.instructions))),
+        ("recorded", sampling),
+        ("events", format!("{} in {} blocks", human::grouped(counts.events), human::grouped(info.blocks))),
+        ("threads", human::grouped(info.threads)),
+        ("code sites", human::grouped(info.sites)),
+        ("loads", format!("{} ({})", human::grouped(counts.loads), human::bytes(counts.load_bytes))),
+        ("stores", format!("{} ({})", human::grouped(counts.stores), human::bytes(counts.store_bytes))),
+        ("nt stores", format!("{} ({})", human::grouped(counts.nt_stores), human::bytes(counts.nt_bytes))),
+        ("flushes", human::grouped(counts.flushes)),
+        ("demotions", human::grouped(counts.demotes)),
+        ("fences", human::grouped(counts.fences)),
+        ("synchronisation", human::grouped(counts.syncs)),
+        ("allocations", format!("{}, {} freed", human::grouped(counts.allocs), human::grouped(counts.frees))),
+    ];
+    if let Some(cut) = info.truncated {
+        let text = format!(
+            "the writer was killed: the trace ends at offset {}, {} after it were lost",
+            cut.offset,
+            human::bytes(cut.lost_bytes)
+        );
+        rows.insert(1, ("truncated", text));
+    }
+    rows.iter().map(|(name, text)| format!("{name:<16}{text}\n")).collect()
+}
+
+fn dump(file: &Path, thread: Option<u32>, from: u64, limit: u64) -> anyhow::Result<()> {
+    let mut reader = Reader::open(file)?;
+    let table = reader.table().clone();
+    let mut printer = Printer { out: BufWriter::new(std::io::stdout().lock()), at: 0, from, left: limit };
+    if let Some(number) = thread {
+        let mut batches = reader.thread(ThreadId(number))?;
+        batches.seek_event(from)?;
+        printer.at = from;
+        while printer.left > 0
+            && let Some(batch) = batches.next()?
+        {
+            if !printer.batch(&batch, &table)? {
+                return Ok(());
+            }
+        }
+    } else {
+        let mut batches = reader.batches();
+        while printer.left > 0
+            && let Some(batch) = batches.next()?
+        {
+            if !printer.batch(&batch, &table)? {
+                return Ok(());
+            }
+        }
+    }
+    quiet_if_closed(printer.out.flush())
+}
+
+/// Prints the events of a window.
+struct Printer<W> {
+    out: W,
+    at: u64,
+    from: u64,
+    left: u64,
+}
+
+impl<W: Write> Printer<W> {
+    /// Prints what of a batch lies in the window; `false` once nobody reads any more.
+    fn batch(&mut self, batch: &event::Batch<'_>, table: &event::SiteTable) -> anyhow::Result<bool> {
+        for event in batch.events {
+            if self.at >= self.from && self.left > 0 {
+                self.left -= 1;
+                match events_text::line(&mut self.out, batch.thread, event, table) {
+                    Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(false),
+                    other => other.context("standard output")?,
+                }
+            }
+            self.at += 1;
+        }
+        Ok(true)
+    }
+}
+
+fn import(file: &Path, output: &Path) -> anyhow::Result<()> {
+    let name = file.display().to_string();
+    let mut sink = Progress::new("importing", Writer::create(output)?);
+    if name == "-" {
+        event::lackey::import(std::io::stdin().lock(), "standard input", &mut sink)?;
+    } else {
+        let input = BufReader::with_capacity(1 << 20, File::open(file).with_context(|| name.clone())?);
+        event::lackey::import(input, &name, &mut sink)?;
+    }
+    Ok(())
+}

@@ -9,7 +9,7 @@ use std::io::Cursor;
 use std::time::{Duration, Instant};
 
 use event::trace::{Compression, Reader, Writer};
-use event::{Batch, Event, Op, Sink, SinkError, Source, ThreadId};
+use event::{Batch, Event, Op, Sink, SinkError, SiteId, Source, ThreadId};
 
 /// Events of a batch, about what a producer's chunk holds.
 const BATCH: usize = 4096;
@@ -31,13 +31,30 @@ impl Sink for Checksum {
     }
 }
 
-fn encode(events: &[Event], compression: Compression) -> Vec<u8> {
-    let buffer = Vec::with_capacity(events.len() * 4);
+/// Eight threads take turns at a lock, each time for about 64 events.
+fn in_turns(events: &[Event]) -> Vec<(ThreadId, Vec<Event>)> {
+    let sync = |op| Event { op, site: SiteId(99), instructions: 20 };
+    let turns = events.chunks(64).zip(0u64..).map(|(events, turn)| {
+        let mut turn_events = vec![sync(Op::Lock { lock: 4096, shared: false, seq: 2 * turn + 1 })];
+        turn_events.extend_from_slice(events);
+        turn_events.push(sync(Op::Unlock { lock: 4096, seq: 2 * turn + 2 }));
+        (ThreadId((turn % 8) as u32), turn_events)
+    });
+    turns.collect()
+}
+
+fn one_thread(events: &[Event]) -> Vec<(ThreadId, Vec<Event>)> {
+    events.chunks(BATCH).map(|events| (ThreadId(0), events.to_vec())).collect()
+}
+
+fn encode(batches: &[(ThreadId, Vec<Event>)], compression: Compression) -> Vec<u8> {
+    let events: usize = batches.iter().map(|(_, events)| events.len()).sum();
+    let buffer = Vec::with_capacity(events * 4);
     let mut writer =
         Writer::new(buffer, "memory").and_then(|w| w.compression(compression)).expect("a writer");
     writer.begin(&Source::synthetic("bench")).expect("begin");
-    for events in events.chunks(BATCH) {
-        writer.push(Batch { thread: ThreadId(0), time_ns: 0, events, values: &[] }).expect("push");
+    for (thread, events) in batches {
+        writer.push(Batch { thread: *thread, time_ns: 0, events, values: &[] }).expect("push");
     }
     writer.finish().expect("finish");
     writer.into_inner()
@@ -62,38 +79,41 @@ fn best_of<T>(runs: usize, mut work: impl FnMut() -> T) -> (Duration, T) {
 #[allow(clippy::cast_precision_loss)]
 fn main() {
     let measuring = std::env::args().any(|argument| argument == "--bench");
-    let (count, runs) = if measuring { (1_000_000, 40) } else { (100_000, 1) };
+    let (count, runs) = if measuring { (1_000_000, 30) } else { (50_000, 1) };
+    let per_event = |time: Duration| time.as_nanos() as f64 / count as f64;
     let events = tree::Tree::new(1).take(count);
-    let (reading, sum) = best_of(runs, || {
-        let mut sum = Checksum::default();
-        for events in events.chunks(BATCH) {
-            sum.push(Batch { thread: ThreadId(0), time_ns: 0, events, values: &[] }).expect("push");
-        }
-        sum.0
-    });
-    println!("events: checksum {sum:016x}");
-    if measuring {
-        // Part of what encoding takes below: a producer's events are in its cache, these are not.
-        println!("  read from memory {:.2} ns/event", reading.as_nanos() as f64 / count as f64);
-    }
-    for compression in [Compression::None, Compression::Fast] {
-        let (encoding, file) = best_of(runs, || encode(&events, compression));
-        let (decoding, sum) = best_of(runs, || {
+    let inputs = [("one thread", one_thread(&events)), ("eight threads", in_turns(&events))];
+    for (name, batches) in &inputs {
+        let (reading, sum) = best_of(runs, || {
             let mut sum = Checksum::default();
-            let mut reader = Reader::new(Cursor::new(&file), "memory").expect("open");
-            reader.replay(&mut sum).expect("replay");
+            for (thread, events) in batches {
+                sum.push(Batch { thread: *thread, time_ns: 0, events, values: &[] }).expect("push");
+            }
             sum.0
         });
-        println!("{compression:?}: checksum {sum:016x}, {} bytes", file.len());
+        println!("{name}: checksum {sum:016x}");
         if measuring {
-            let per_event = |time: Duration| time.as_nanos() as f64 / count as f64;
-            println!(
-                "  encode {:.2} ns/event, decode {:.2} ns/event ({:.0} M/s), {:.3} bytes/event",
-                per_event(encoding),
-                per_event(decoding),
-                1e3 / per_event(decoding),
-                file.len() as f64 / count as f64
-            );
+            // Part of what encoding takes below: a producer's events are in its cache, these are not.
+            println!("  read from memory {:.2} ns/event", per_event(reading));
+        }
+        for compression in [Compression::None, Compression::Fast] {
+            let (encoding, file) = best_of(runs, || encode(batches, compression));
+            let (decoding, sum) = best_of(runs, || {
+                let mut sum = Checksum::default();
+                let mut reader = Reader::new(Cursor::new(&file), "memory").expect("open");
+                reader.replay(&mut sum).expect("replay");
+                sum.0
+            });
+            println!("  {compression:?}: checksum {sum:016x}, {} bytes", file.len());
+            if measuring {
+                println!(
+                    "    encode {:.2} ns/event, replay {:.2} ns/event ({:.0} M/s), {:.3} bytes/event",
+                    per_event(encoding),
+                    per_event(decoding),
+                    1e3 / per_event(decoding),
+                    file.len() as f64 / count as f64
+                );
+            }
         }
     }
 }

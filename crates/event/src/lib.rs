@@ -8,6 +8,9 @@
 //! What produces events knows nothing of what consumes them. Between the two stands the [`Sink`]:
 //! a producer first states what it can see ([`Source`]), then names things ([`Definition`]) and
 //! pushes [`Batch`]es; a consumer that lacks what it needs refuses by name ([`SinkError::Lacks`]).
+//!
+//! A stream can be kept in a file and replayed from it ([`trace`]), and foreign traces come in through
+//! importers ([`lackey`]).
 #![forbid(unsafe_code)]
 
 pub mod lackey;

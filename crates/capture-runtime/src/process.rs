@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering;
 
 use libc::{RTLD_DI_LINKMAP, RTLD_LAZY, RTLD_NODELETE, RTLD_NOLOAD};
 
+use crate::count;
 use crate::local::local;
 use crate::map;
 use crate::module;
@@ -38,6 +39,7 @@ unsafe extern "C" {
 extern "C" fn begin() {
     #[cfg(target_arch = "x86_64")]
     crate::hooks::prepare();
+    count::prepare();
     thread::prepare();
     attach();
     // Registered before anybody else's, hence called before them in the child.

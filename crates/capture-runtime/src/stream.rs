@@ -226,8 +226,8 @@ impl Stream {
         }
     }
 
-    #[cfg(target_arch = "x86_64")]
     /// Makes an atomic's record whose acquire position is taken when the instruction after the hook is done.
+    #[cfg(target_arch = "x86_64")]
     pub fn open_atomic(&self, header: u64, addr: u64, len: u64) {
         let room = self.room(5);
         let released = room.position();
@@ -325,17 +325,19 @@ impl Stream {
         true
     }
 
-    /// Goes on in scratch memory, from its start, which is cleared: not every word of a run gets written.
+    /// Goes on in scratch memory, from its start.
     fn rewind(&self, local: &Local) {
         let own = self.use_of.get() == OWN && local.stage.get() == local::RUNNING && local.scratch.get() != 0;
-        if own {
-            let start = scratch::part(local.scratch.get(), self.by_handler.get() != 0);
+        if !own {
+            return self.set_memory(NOBODYS.0.get().cast(), NOBODYS_BYTES);
+        }
+        let start = scratch::part(local.scratch.get(), self.by_handler.get() != 0);
+        if session().is_some_and(|session| session.mode() == MODE_COUNT) {
+            // What a jump leaves out of a run is not written, and must not count.
             // SAFETY: the calling thread's own memory, of that size.
             unsafe { start.write_bytes(0, SCRATCH_BYTES) };
-            self.set_memory(start, SCRATCH_BYTES);
-        } else {
-            self.set_memory(NOBODYS.0.get().cast(), NOBODYS_BYTES);
         }
+        self.set_memory(start, SCRATCH_BYTES);
     }
 
     fn set_memory(&self, start: *mut u8, bytes: usize) {

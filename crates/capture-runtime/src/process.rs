@@ -48,6 +48,9 @@ extern "C" fn begin() {
     if let Some(session) = session() {
         session.publish_leftovers();
         module::update();
+        // Constructors that ran before ours (libstdc++ allocates in its own) have started the thread without a session.
+        local().stream.clear();
+        thread::start(local());
         local().stream.make_room(0);
     }
 }

@@ -110,7 +110,7 @@ fn misuse_ends_with_status_2_and_a_remedy() {
 }
 
 #[test]
-fn the_page_opens_in_a_browser_and_fetches_nothing() {
+fn the_page_opens_in_a_browser() {
     let Some(browser) =
         ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|b| common::has(b))
     else {
@@ -120,7 +120,6 @@ fn the_page_opens_in_a_browser_and_fetches_nothing() {
     ok(strandline().current_dir(scratch.dir()).args(["profile", "--ops", "20000"]));
     let page = scratch.path("strandline-report/report.html");
     let shot = scratch.path("shot.png");
-    let log = scratch.path("net.json");
     let open = |extra: &[String]| {
         let mut command = std::process::Command::new(browser);
         command
@@ -135,13 +134,11 @@ fn the_page_opens_in_a_browser_and_fetches_nothing() {
             .arg(format!("file://{}", page.display()));
         ok(&mut command)
     };
-    open(&[format!("--screenshot={}", shot.display()), format!("--log-net-log={}", log.display())]);
+    open(&[format!("--screenshot={}", shot.display())]);
     assert!(std::fs::metadata(&shot).expect("a screenshot").len() > 20_000, "the screenshot is empty");
-    let requests = std::fs::read_to_string(&log).expect("the browser's network log");
-    for scheme in ["\"url\":\"http://", "\"url\":\"https://"] {
-        assert!(!requests.contains(scheme), "the page fetched something");
-    }
     let dom = stdout(&open(&["--dump-dom".to_owned()]));
+    // That this policy holds, and that a request would be noticed, is tested in `report`.
+    assert!(dom.contains("default-src 'none'"), "the page may fetch");
     assert!(dom.matches("<svg").count() >= 4, "plots are missing");
     assert!(dom.matches("<table").count() >= 2, "tables are missing");
 }

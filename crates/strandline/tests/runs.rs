@@ -192,7 +192,7 @@ fn damaged_traces_are_told_with_the_offset() {
     std::fs::write(&bad, flipped).expect("damaged trace is written");
     let output = strandline().args(["trace", "dump"]).arg(&bad).output().expect("strandline starts");
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("offset"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("at byte"), "{}", stderr(&output));
 
     let foreign = scratch.file("foreign.slt", "#!/bin/sh\necho this is no trace\n");
     let output = strandline().args(["trace", "info"]).arg(&foreign).output().expect("strandline starts");

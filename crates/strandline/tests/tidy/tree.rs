@@ -19,7 +19,9 @@ pub struct File {
 impl File {
     /// Tests, benches and examples live by other rules.
     pub fn is_test_or_bench(&self) -> bool {
-        ["/tests/", "/benches/", "/examples/", "fuzz/"].iter().any(|part| self.path.contains(part))
+        ["/tests/", "/tests.rs", "/testing.rs", "/benches/", "/examples/", "fuzz/"]
+            .iter()
+            .any(|part| self.path.contains(part))
     }
 
     /// The numbered lines before the file's test module.
@@ -69,6 +71,7 @@ impl Tree {
     pub fn crates(&self) -> Vec<String> {
         self.files_ending("/Cargo.toml")
             .filter_map(|file| file.path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml"))
+            .filter(|name| !name.contains('/'))
             .map(str::to_owned)
             .collect()
     }

@@ -97,6 +97,12 @@ pub trait Sink {
     /// When the consumer can't go on.
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError>;
 
+    /// A hint: the producer waits for this sink (`behind`), or has caught up again. A sink that can save work
+    /// at the cost of something else may do so while it is behind; what it makes of the events stays the same.
+    fn hurry(&mut self, behind: bool) {
+        let _ = behind;
+    }
+
     /// The stream ended.
     ///
     /// # Errors
@@ -121,6 +127,9 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     }
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
         (**self).push(batch)
+    }
+    fn hurry(&mut self, behind: bool) {
+        (**self).hurry(behind);
     }
     fn finish(&mut self) -> Result<(), SinkError> {
         (**self).finish()
@@ -154,6 +163,10 @@ impl<A: Sink, B: Sink> Sink for Tee<A, B> {
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
         self.0.push(batch)?;
         self.1.push(batch)
+    }
+    fn hurry(&mut self, behind: bool) {
+        self.0.hurry(behind);
+        self.1.hurry(behind);
     }
     fn finish(&mut self) -> Result<(), SinkError> {
         self.0.finish()?;

@@ -38,6 +38,7 @@ pub struct Writer<W: Write> {
     file: String,
     line_bytes: u32,
     packer: Packer,
+    /// Blocks of events are stored without compressing them.
     plainly: bool,
     state: State,
     values: bool,
@@ -152,11 +153,6 @@ impl<W: Write> Writer<W> {
     pub fn line_bytes(mut self, bytes: u32) -> Self {
         self.line_bytes = bytes;
         self
-    }
-
-    /// A hint: while the producer is ahead, store blocks without compressing them.
-    pub fn store_plainly(&mut self, plainly: bool) {
-        self.plainly = plainly;
     }
 
     /// Bytes handed to the output so far.
@@ -370,6 +366,11 @@ impl<W: Write> Sink for Writer<W> {
             }
         }
         Ok(())
+    }
+
+    /// While it is behind, blocks are stored without compressing them.
+    fn hurry(&mut self, behind: bool) {
+        self.plainly = behind;
     }
 
     fn finish(&mut self) -> Result<(), SinkError> {

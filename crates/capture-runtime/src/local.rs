@@ -29,6 +29,8 @@ pub struct Local {
     pub stream: Stream,
     /// Return address of the hook that was called last: set by its entry, read first by its body.
     pub caller: Cell<u64>,
+    /// Calls of libpmem's own functions under way: what these call of each other is not the program's doing.
+    pub in_library: Cell<u32>,
     /// If not 0, the code that the next allocation or release is for.
     pub site: Cell<u64>,
     /// `NEW` to `ENDED`.

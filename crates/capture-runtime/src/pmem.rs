@@ -8,7 +8,7 @@
 use core::ffi::{c_int, c_uint, c_void};
 
 use crate::access::{load, stored};
-use crate::local::{caller, hooks};
+use crate::local::{caller, hooks, local};
 use crate::stream::record;
 use crate::wire::{access, flush, kind};
 
@@ -22,20 +22,39 @@ const WRITE_COMBINE: c_uint = 8;
 const WRITE_BACK: c_uint = 16;
 const NO_FLUSH: c_uint = 32;
 
+/// Runs a function of the library, which calls others of its own through the same names that we interpose.
+fn inside<T>(real: impl FnOnce() -> T) -> T {
+    let depth = &local().in_library;
+    depth.set(depth.get() + 1);
+    let result = real();
+    depth.set(depth.get() - 1);
+    result
+}
+
+/// Whether the program called, not the library itself.
+fn called_by_program() -> bool {
+    local().in_library.get() == 0
+}
+
 /// Tells a flush of all lines that the range touches.
 pub fn tell_flush(pc: u64, addr: *const c_void, len: usize) {
-    if len > 0 {
+    if len > 0 && called_by_program() {
         record(kind::FLUSH, flush::CLWB, pc, [addr as u64, len as u64]);
     }
 }
 
 /// Tells a drain.
 pub fn tell_drain(pc: u64) {
-    record(kind::FENCE, 0, pc, []);
+    if called_by_program() {
+        record(kind::FENCE, 0, pc, []);
+    }
 }
 
 /// Tells a copy's or fill's stores, which have been executed, and what makes them persistent.
 pub fn tell_stores(pc: u64, to: *const c_void, len: usize, flags: c_uint) {
+    if !called_by_program() {
+        return;
+    }
     let asked = flags & (NON_TEMPORAL | WRITE_COMBINE) != 0;
     let forbidden = flags & (TEMPORAL | WRITE_BACK) != 0;
     let non_temporal = flags & NO_FLUSH == 0 && !forbidden && (asked || len >= NON_TEMPORAL_FROM);
@@ -89,10 +108,12 @@ fn copy(
     flags: c_uint,
     real: Option<Copy>,
 ) -> *mut c_void {
-    load(pc, from as u64, len as u64);
+    if called_by_program() {
+        load(pc, from as u64, len as u64);
+    }
     match real {
         // SAFETY: the caller's arguments.
-        Some(real) => unsafe { real(to, from, len, flags) },
+        Some(real) => inside(|| unsafe { real(to, from, len, flags) }),
         None => {
             // SAFETY: as above.
             unsafe { core::ptr::copy(from.cast::<u8>(), to.cast::<u8>(), len) };
@@ -107,7 +128,7 @@ fn copy(
 fn set(pc: u64, to: *mut c_void, byte: c_int, len: usize, flags: c_uint, real: Option<Set>) -> *mut c_void {
     match real {
         // SAFETY: the caller's arguments.
-        Some(real) => unsafe { real(to, byte, len, flags) },
+        Some(real) => inside(|| unsafe { real(to, byte, len, flags) }),
         None => {
             // SAFETY: as above.
             unsafe { core::ptr::write_bytes(to.cast::<u8>(), byte as u8, len) };
@@ -143,7 +164,7 @@ fn flushed(addr: *const c_void, len: usize, drain: bool, real: impl FnOnce() -> 
     if drain {
         tell_drain(pc);
     }
-    real().unwrap_or_else(|| {
+    inside(real).unwrap_or_else(|| {
         flush_lines(addr, len);
         0
     })
@@ -179,14 +200,14 @@ hooks! {
         tell_drain(caller());
         if let Some(real) = library!(c"pmem_drain" as fn()) {
             // SAFETY: takes nothing.
-            unsafe { real() };
+            inside(|| unsafe { real() });
         }
     }
     fn pmem_deep_drain(addr: *const c_void, len: usize) -> c_int {
         tell_drain(caller());
         let real = library!(c"pmem_deep_drain" as fn(*const c_void, usize) -> c_int);
         // SAFETY: the caller's arguments.
-        real.map_or(0, |real| unsafe { real(addr, len) })
+        real.map_or(0, |real| inside(|| unsafe { real(addr, len) }))
     }
 
     fn pmem_memmove(to: *mut c_void, from: *const c_void, len: usize, flags: c_uint) -> *mut c_void {

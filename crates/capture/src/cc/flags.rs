@@ -54,15 +54,23 @@ pub fn instrumentation(arguments: &Arguments, family: Family, toolkit: &Toolkit)
         // Line numbers for the report; the code is the same.
         flags.push("-g1".into());
     }
-    if arguments.links {
-        flags.push(joined("-L", directory));
-        flags.extend(
-            ["-Wl,--push-state,--no-as-needed,-Bdynamic", &format!("-l:{RUNTIME}"), "-Wl,--pop-state"]
-                .map(OsString::from),
-        );
-        flags.push(joined("-Wl,-rpath,", directory));
-    }
     flags
+}
+
+/// What goes before the user's own arguments. A library that the user names must come after the runtime, or the
+/// loader would take that library's functions (libpmem's) for the ones that the runtime interposes.
+pub fn linking(arguments: &Arguments, toolkit: &Toolkit) -> Vec<OsString> {
+    if !arguments.links {
+        return Vec::new();
+    }
+    let directory = toolkit.directory();
+    vec![
+        joined("-L", directory),
+        "-Wl,--push-state,--no-as-needed,-Bdynamic".into(),
+        format!("-l:{RUNTIME}").into(),
+        "-Wl,--pop-state".into(),
+        joined("-Wl,-rpath,", directory),
+    ]
 }
 
 const GCC: [&str; 4] = [

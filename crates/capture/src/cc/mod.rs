@@ -1,6 +1,6 @@
 //! `strandline cc` and `strandline c++`: stand in for a compiler's driver.
 //!
-//! The real compiler runs with the user's arguments and ours behind them: its thread-sanitizer pass is switched on
+//! The real compiler runs with the user's arguments, the runtime to link before and our flags behind them: its thread-sanitizer pass is switched on
 //! (without libtsan), memory functions stay calls, the assembler is [`crate::assembler`], and what is linked gets
 //! the runtime. Anything that is no compiling and no linking passes through untouched, and nothing is printed that
 //! the compiler would not print: configure scripts read it.
@@ -110,15 +110,19 @@ pub fn run(language: Language, args: &[OsString], runtime: &[u8]) -> Result<Exit
     let compiler = Compiler::find(language, named)?;
     let (program, first) = compiler.command.split_first().ok_or(CcError::NoCompiler { language })?;
     let mut command = Command::new(program);
-    command.args(first).args(&arguments.rest);
+    command.args(first);
     if let Some(option) = &arguments.foreign {
         eprintln!("strandline: {option}: only x86-64 code is instrumented; compiling it as it is");
+        command.args(&arguments.rest);
     } else if !arguments.inquiry {
         if arguments.lto_removed && std::env::var_os(VERBOSE_ENV).is_some() {
             eprintln!("strandline: link-time optimisation is left out");
         }
         let toolkit = Toolkit::prepare(runtime)?;
+        command.args(flags::linking(&arguments, &toolkit)).args(&arguments.rest);
         command.args(flags::instrumentation(&arguments, compiler.family, &toolkit));
+    } else {
+        command.args(&arguments.rest);
     }
     command.status().map_err(|source| CcError::Spawn { program: program.clone(), source })
 }

@@ -162,8 +162,8 @@ impl<C: Code> Merger<C> {
         if let Some(&stream) = self.by_wire.get(&wire) {
             return stream;
         }
-        let (thread, process) = (self.decoder.thread(wire), self.decoder.process(pid));
-        self.streams.push(Stream::new(thread, process));
+        let process = self.decoder.process(pid);
+        self.streams.push(Stream::new(wire, process));
         self.states.push(State::Idle);
         self.by_wire.insert(wire, self.streams.len() - 1);
         self.streams.len() - 1
@@ -202,7 +202,6 @@ impl<C: Code> Merger<C> {
         buffer.values.clear();
         let stop = stream.fill(session, &mut self.decoder, self.turn, &mut buffer);
         stream.events += buffer.events.len() as u64;
-        let thread = stream.thread;
         for chunk in self.decoder.released.drain(..) {
             self.held[chunk] = None;
             session.release(chunk);
@@ -226,6 +225,9 @@ impl<C: Code> Merger<C> {
         }
         let delivered = !buffer.events.is_empty();
         if delivered {
+            let stream = &mut self.streams[at];
+            // Threads are numbered as they appear to the sink, not as their chunks fill.
+            let thread = *stream.thread.get_or_insert_with(|| self.decoder.thread(stream.wire));
             self.decoder.vocabulary.define(sink)?;
             let (events, values) = (&buffer.events[..], &buffer.values[..]);
             sink.push(Batch { thread, time_ns: buffer.time_ns, events, values })?;

@@ -76,6 +76,7 @@ fn source(options: &Options) -> Source {
 /// A program being observed.
 struct Recording {
     session: Rc<SessionFile>,
+    mode: u32,
     merger: Merger<Programs>,
     child: Child,
     program: String,
@@ -111,6 +112,7 @@ impl Recording {
         Ok(Recording {
             merger: Merger::new(decoder, session.chunks()),
             session,
+            mode,
             child,
             program,
             status: None,
@@ -282,20 +284,18 @@ impl Recording {
             .merger
             .streams
             .iter()
-            .map(|stream| ThreadOutcome {
-                thread: stream.thread,
-                pid: decoder.processes[stream.process].pid,
-                events: stream.events,
+            .filter_map(|stream| {
+                let pid = decoder.processes[stream.process].pid;
+                stream.thread.map(|thread| ThreadOutcome { thread, pid, events: stream.events })
             })
             .collect();
         threads.sort_unstable_by_key(|thread| thread.thread);
-        let counting = self.merger.streams.is_empty() && self.counted() != Counted::default();
         Outcome {
             status,
             interrupted: self.interrupted,
             attached: self.session.head().next_module.load(Ordering::Relaxed) > 0,
             events: self.events(),
-            counted: counting.then(|| self.counted()),
+            counted: (self.mode == MODE_COUNT).then(|| self.counted()),
             threads,
             processes: self.processes.all(),
             elapsed: self.started.elapsed(),

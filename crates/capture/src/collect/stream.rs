@@ -69,8 +69,10 @@ enum Value {
 /// One thread's pieces and how far they are decoded.
 #[derive(Debug)]
 pub struct Stream {
-    /// The thread.
-    pub thread: ThreadId,
+    /// The thread's number on the wire.
+    pub wire: u32,
+    /// The thread, once an event of it was delivered.
+    pub thread: Option<ThreadId>,
     /// Its process, by the decoder's numbering.
     pub process: usize,
     /// Events delivered.
@@ -109,9 +111,10 @@ impl Piece {
 impl Stream {
     /// A thread of which nothing has been seen.
     #[must_use]
-    pub fn new(thread: ThreadId, process: usize) -> Self {
+    pub fn new(wire: u32, process: usize) -> Self {
         Stream {
-            thread,
+            wire,
+            thread: None,
             process,
             events: 0,
             pieces: VecDeque::new(),

@@ -47,7 +47,8 @@ fn runs_become_loads_and_stores_with_sites_and_instructions() {
     ];
     assert_eq!(ops(&collected), expected);
     let instructions: Vec<u32> = collected.events.iter().map(|(_, event)| event.instructions).collect();
-    assert_eq!(instructions, [5, 1, 9, 1, 3]);
+    // An access that was left out by a jump counts for nothing.
+    assert_eq!(instructions, [5, 1, 9, 1, 1]);
     let line = |at: usize| collected.table.site(collected.events[at].1.site).unwrap().frames[0].line;
     assert_eq!([line(0), line(1)], [load as u32, load as u32 + 16]);
     assert_eq!([line(2), line(3), line(4)], [store as u32, store as u32 + 16, store as u32 + 16]);
@@ -290,7 +291,7 @@ proptest! {
         let wire = |given: u64| gap_before.iter().fold(given, |at, &gap| if gap <= at { at + 1 } else { at });
         let mut got = vec![Vec::new(); 6];
         for (thread, event) in &sink.events {
-            let wire_thread = merger.streams.iter().position(|stream| stream.thread == *thread).unwrap();
+            let wire_thread = merger.streams.iter().position(|stream| stream.thread == Some(*thread)).unwrap();
             got[wire_thread].push(match event.op {
                 Op::Load { addr, .. } | Op::Store { addr, .. } => addr as i64,
                 Op::Lock { seq, .. } => -(wire(seq) as i64),

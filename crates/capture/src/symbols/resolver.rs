@@ -48,6 +48,9 @@ fn frames(loader: &Loader, address: u64) -> Vec<Frame> {
             });
         }
     }
+    // `_mm_clwb` and its kin are inline functions of the compiler's own headers: who called them is meant.
+    let intrinsics = found.iter().take_while(|frame| is_compiler_header(&frame.file)).count();
+    found.drain(..intrinsics.min(found.len().saturating_sub(1)));
     let symbol = || loader.find_symbol(address).map(|name| demangle_auto(name.into(), None).into_owned());
     match found.last_mut() {
         // The outermost frame is the function that was compiled, which has a symbol even where DWARF has no name.
@@ -58,4 +61,25 @@ fn frames(loader: &Loader, address: u64) -> Vec<Frame> {
         None => found.extend(symbol().map(|function| Frame { function, file: String::new(), line: 0 })),
     }
     found
+}
+
+/// Whether a file belongs to gcc or clang: `/usr/lib/gcc/x86_64-linux-gnu/12/include/clwbintrin.h`.
+fn is_compiler_header(file: &str) -> bool {
+    ["/lib/gcc/", "/lib/clang/"].iter().any(|place| {
+        file.split_once(place)
+            .is_some_and(|(_, inside)| inside.contains("/include/") && inside.ends_with("intrin.h"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compiler_headers_are_told_from_library_headers() {
+        assert!(is_compiler_header("/usr/lib/gcc/x86_64-linux-gnu/12/include/clwbintrin.h"));
+        assert!(is_compiler_header("/usr/lib/llvm-14/lib/clang/14.0.6/include/emmintrin.h"));
+        assert!(!is_compiler_header("/usr/include/c++/12/bits/stl_vector.h"));
+        assert!(!is_compiler_header("/src/lib/gcc/intrin.h"));
+    }
 }

@@ -17,6 +17,8 @@ mod rename;
 mod runs;
 mod scan;
 mod syntax;
+#[cfg(test)]
+mod tests;
 mod wrapper;
 
 use std::collections::HashSet;
@@ -145,14 +147,19 @@ impl<'a> Walk<'a> {
     fn instruction(&mut self, instruction: &Instruction<'a>, place: Range<usize>, pending: Option<Pending>) {
         let operands = place.end - instruction.operands.len()..place.end;
         let transfers = transfers_control(instruction.name);
-        if transfers && self.macros == 0 && !self.subsection && !self.inline_assembly {
-            if let Some(access) = called(instruction).and_then(Access::of) {
-                self.runs.access(place, access, &self.syntax, &mut self.edits);
-                return;
-            }
+        let compiled = self.macros == 0 && !self.subsection && !self.inline_assembly;
+        if transfers
+            && compiled
+            && let Some(access) = called(instruction).and_then(Access::of)
+        {
+            self.runs.access(place, access, &self.syntax, &mut self.edits);
+            return;
         }
         let prefixed = pending.is_some_and(|pending| !pending.lock);
         if let Some(hook) = Hook::of(instruction, prefixed, self.syntax.is_intel()) {
+            if hook.name == "nt" {
+                self.runs.replace_store(hook.bytes, &mut self.edits);
+            }
             self.runs.end_block(&self.syntax, &mut self.edits);
             let mut text = Vec::new();
             persist::write(&hook, self.syntax.is_intel(), &mut text);

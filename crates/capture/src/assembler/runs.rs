@@ -82,6 +82,8 @@ pub struct Runs {
     since: i32,
     /// One of them set up `%rdi` for a hook.
     setup: bool,
+    /// One of them may have stored to memory.
+    stored: bool,
     /// Runs so far, for label names.
     number: usize,
     /// Descriptors and slow paths that still have to be written, into the current section.
@@ -93,6 +95,7 @@ impl Runs {
     pub fn instruction(&mut self, instruction: &Instruction<'_>, syntax: &Syntax<'_>) {
         self.since += 1;
         self.setup |= sets_up_address(instruction, syntax.is_intel());
+        self.stored |= stores_to_memory(instruction, syntax.is_intel());
         if !self.places.is_empty() {
             self.mentioned |= carriers(instruction.operands);
         }
@@ -112,6 +115,19 @@ impl Runs {
         self.places.push(Place { call, access, instructions });
         self.since = -1;
         self.setup = false;
+        self.stored = false;
+    }
+
+    /// A non-temporal store of `bytes` is about to get its own hook. clang's pass has put one of an ordinary store before it:
+    /// if the last access is a store of that size and nothing has stored since, it goes.
+    pub fn replace_store(&mut self, bytes: u32, edits: &mut Edits) {
+        let last = self.places.pop_if(|place| {
+            !self.stored && place.access.is_store() && 1 << (place.access.code & !RUN_STORE) == bytes
+        });
+        if let Some(place) = last {
+            edits.replace(place.call, format_args!(""));
+            self.since += place.instructions.cast_signed();
+        }
     }
 
     /// The basic block ends.
@@ -279,6 +295,15 @@ fn sets_up_address(instruction: &Instruction<'_>, intel: bool) -> bool {
         operands.ends_with(b"%rdi") || operands.ends_with(b"%edi")
     };
     into && (instruction.name.starts_with(b"mov") || instruction.name.starts_with(b"lea"))
+}
+
+/// Whether the program's `instruction` may store to memory that is not its own stack frame.
+fn stores_to_memory(instruction: &Instruction<'_>, intel: bool) -> bool {
+    let target = if intel { instruction.split().next() } else { instruction.split().last() };
+    let reads_only = [&b"cmp"[..], b"test", b"lea", b"bt", b"ucomis", b"comis", b"prefetch", b"nop"];
+    target.is_some_and(|target| {
+        target.iter().any(|b| matches!(b, b'(' | b'[')) && !target.windows(3).any(|word| word == b"rsp")
+    }) && !reads_only.iter().any(|name| instruction.name.starts_with(name))
 }
 
 /// Which of [`CARRIERS`] are named.

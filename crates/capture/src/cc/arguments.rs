@@ -99,11 +99,13 @@ impl Arguments {
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             let text = String::from_utf8_lossy(arg.as_bytes());
-            if inputs == 0 && found.rest.is_empty() && found.compiler.is_none() {
-                if let Some(compiler) = text.strip_prefix("--compiler=") {
-                    found.compiler = Some(compiler.to_string());
-                    continue;
-                }
+            if inputs == 0
+                && found.rest.is_empty()
+                && found.compiler.is_none()
+                && let Some(compiler) = text.strip_prefix("--compiler=")
+            {
+                found.compiler = Some(compiler.to_string());
+                continue;
             }
             if text.starts_with("-flto") || matches!(&*text, "-ffat-lto-objects" | "-fuse-linker-plugin") {
                 found.lto_removed = true;
@@ -146,10 +148,10 @@ impl Arguments {
         if let Some(target) = text.strip_prefix("--target=") {
             self.target(target);
         }
-        if let Some(list) = text.strip_prefix("-fsanitize=") {
-            if let Some(name) = list.split(',').find(|name| sanitizer_clashes(name)) {
-                return Err(CcError::Sanitizer { name: name.to_string() });
-            }
+        if let Some(list) = text.strip_prefix("-fsanitize=")
+            && let Some(name) = list.split(',').find(|name| sanitizer_clashes(name))
+        {
+            return Err(CcError::Sanitizer { name: name.to_string() });
         }
         if text.starts_with("-g") && !matches!(text, "-gcc-toolchain") {
             self.debug = text != "-g0";

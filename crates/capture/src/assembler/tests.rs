@@ -1,0 +1,303 @@
+//! [`rewrite`] on small sources. What the rewritten code does when it runs is for the command line's tests.
+
+use super::rewrite;
+use crate::wire::RUN_MAGIC;
+
+/// The rewritten source, or the source itself.
+fn rewritten(source: &str) -> String {
+    rewrite(source.as_bytes()).map_or_else(|| source.to_string(), |text| String::from_utf8(text).unwrap())
+}
+
+/// The statements of a rewritten source.
+fn statements(source: &str) -> Vec<String> {
+    let text = rewritten(source);
+    text.split(['\n', ';']).map(str::trim).filter(|s| !s.is_empty()).map(str::to_string).collect()
+}
+
+/// The directives of the descriptor called `label`.
+fn descriptor(statements: &[String], label: &str) -> Vec<String> {
+    let from = statements.iter().position(|s| s.starts_with(&format!("{label}:"))).unwrap();
+    let end = |s: &&String| !s.starts_with(".Lsls") && !s.starts_with(".subsection");
+    statements[from..].iter().take_while(end).map(|s| s.replace(&format!("{label}: "), "")).collect()
+}
+
+#[test]
+fn two_loads_and_a_store_become_a_run() {
+    let found = statements(
+        "\t.text\nf:\n\tpushq %rbx\n\tmovq %rdi, %rbx\n\tcall\t__tsan_read4@PLT\n\tmovl (%rbx), %eax\n\
+         \tleaq 8(%rbx), %rdi\n\tcall\t__tsan_unaligned_read8@PLT\n\tmovq 8(%rbx), %rcx\n\
+         \tleaq 16(%rbx), %rdi\n\tcall __tsan_write16\n\tmovups %xmm0, 16(%rbx)\n\tpopq %rbx\n\tret\n",
+    );
+    let expected = [
+        ".text",
+        "f:",
+        "pushq %rbx",
+        "movq %rdi, %rbx",
+        ".Lsla0_0: movq strandline_tls@gottpoff(%rip), %rcx",
+        "movq %fs:(%rcx), %r11",
+        "cmpq %fs:8(%rcx), %r11",
+        "jae .Lsls0_0",
+        ".Lslb0_0: leaq .Lsld0_0(%rip), %rdx",
+        "movq %rdx, (%r11)",
+        "movq %rdi, 8(%r11)",
+        "addq $32, %r11",
+        "movq %r11, %fs:(%rcx)",
+        "movl (%rbx), %eax",
+        "leaq 8(%rbx), %rdi",
+        ".Lsla0_1: movq %rdi, -16(%r11)",
+        "movq 8(%rbx), %rcx",
+        "leaq 16(%rbx), %rdi",
+        ".Lsla0_2: movq %rdi, -8(%r11)",
+        "movups %xmm0, 16(%rbx)",
+        "popq %rbx",
+        "ret",
+        ".subsection 1",
+        ".Lsls0_0: call *strandline_refill@GOTPCREL(%rip)",
+        "movq %rax, %r11",
+        "jmp .Lslb0_0",
+        ".p2align 2",
+        // Three accesses; two instructions after the last; two and the access itself before the first.
+        &format!(".Lsld0_0: .long {RUN_MAGIC}"),
+        ".byte 3, 2",
+        ".value 3",
+        ".long .Lsla0_0-.",
+        ".byte 2, 0",
+        ".value 0",
+        ".long .Lsla0_1-.",
+        ".byte 3, 1",
+        ".value 0",
+        ".long .Lsla0_2-.",
+        ".byte 20, 1",
+        ".value 0",
+        ".subsection 0",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_segment_behind_a_store_asks_again_and_has_its_own_descriptor() {
+    let found = statements(
+        "f:\n\tcall __tsan_write4\n\tmovl $1, (%rbx)\n\tmovq %r11, %rdi\n\tcall __tsan_read1\n\
+         \tmovb (%rbx), %al\n\tret\n",
+    );
+    // `%r11` is taken, so `%r10` carries the position and `%r9` the thread's distance.
+    let segment = found.iter().position(|s| s.starts_with(".Lsla0_1:")).unwrap();
+    let expected = [".Lsla0_1: cmpq %fs:8(%r9), %r10", "jae .Lsls0_1", "movq %rdi, -8(%r10)", ".Lslb0_1:"];
+    assert_eq!(found[segment..segment + 4], expected);
+    let slow = found.iter().position(|s| s.starts_with(".Lsls0_1:")).unwrap();
+    let expected = [
+        ".Lsls0_1: call *strandline_refill@GOTPCREL(%rip)",
+        "movq %rax, %r10",
+        "movq %rcx, %r9",
+        "leaq .Lsld0_1(%rip), %rdx",
+        "movq %rdx, (%r10)",
+        "movq %rdi, 8(%r10)",
+        "addq $16, %r10",
+        "movq %r10, %fs:(%r9)",
+        "jmp .Lslb0_1",
+    ];
+    assert_eq!(found[slow..slow + 9], expected);
+    assert_eq!(descriptor(&found, ".Lsld0_0")[1..3], [".byte 2, 1", ".value 1"]);
+    assert_eq!(descriptor(&found, ".Lsld0_1")[1..3], [".byte 1, 1", ".value 1"]);
+}
+
+/// How many runs the code makes, and how many accesses they have together.
+fn runs(body: &str) -> (usize, usize) {
+    let text = rewritten(body);
+    (text.matches("strandline_tls@gottpoff").count(), text.matches("-.; .byte").count())
+}
+
+#[test]
+fn what_ends_a_run() {
+    let read = "\tcall __tsan_read8@PLT\n";
+    for (between, wanted) in [
+        ("\tmovq (%rbx), %rax\n", 1),
+        (".LVL3:\n.LBB12:\n.LBE7:\n", 1),
+        (".Ltmp4:\n", 1),
+        ("\t.loc 1 2 3\n\t.cfi_def_cfa_offset 8\n", 1),
+        ("\tje .L4\n", 1),
+        ("#APP\n#NO_APP\n", 1),
+        (".L7:\n", 2),
+        (".LBB0_2:\n", 2),
+        (".Ltmp4:  # Block address taken\n", 2),
+        ("1:\n", 2),
+        ("\tjmp .L4\n", 2),
+        ("\tcall g\n", 2),
+        ("\tret\n", 2),
+        ("#APP\n\tnop\n#NO_APP\n", 2),
+        ("\tsfence\n", 2),
+        ("\t.section .text.unlikely\n", 2),
+    ] {
+        assert_eq!(runs(&format!("f:\n{read}{between}{read}")), (wanted, 2), "{between}");
+    }
+    assert_eq!(runs(&format!("f:\n.L4:\n{read}\tjne .L4\n{read}")), (2, 2), "a jump back");
+    assert_eq!(runs(&format!("f:\n{}", read.repeat(33))), (2, 33), "longer than RUN_MAX");
+}
+
+#[test]
+fn without_a_free_register_every_access_is_a_run() {
+    let read = "\tcall __tsan_read8\n";
+    let all = "\tmovq %r8, %r9\n\tmovq %r10d, %r11b\n";
+    assert_eq!(runs(&format!("f:\n{read}{all}{read}")), (2, 2));
+    let text = rewritten(&format!("f:\n{read}{all}{read}"));
+    assert_eq!(text.matches("movq %fs:(%rcx), %rax").count(), 2);
+}
+
+#[test]
+fn descriptors_stay_in_the_section_of_their_code() {
+    let found = statements(
+        "\t.section .text._Z1fv,\"axG\",@progbits,_Z1fv,comdat\nf:\n\tcall __tsan_read1\n\tret\n\
+         \t.section .text.unlikely\ng:\n\tcall __tsan_read2\n\tret\n\t.data\nx:\n\t.long 1\n",
+    );
+    let at = |text: &str| found.iter().position(|s| s.starts_with(text)).unwrap();
+    assert!(at(".Lsld0_0") < at(".section .text.unlikely"));
+    assert!(at(".section .text.unlikely") < at(".Lsld1_0") && at(".Lsld1_0") < at(".data"));
+    assert_eq!(found.iter().filter(|s| *s == ".subsection 0").count(), 2);
+}
+
+#[test]
+fn calls_of_every_spelling_are_found() {
+    for call in [
+        "call __tsan_read8",
+        "callq __tsan_read8@PLT",
+        "call *__tsan_read8@GOTPCREL(%rip)",
+        "call __tsan_vptr_read@PLT",
+    ] {
+        assert_eq!(runs(&format!("f:\n\t{call}\n")), (1, 1), "{call}");
+    }
+    for call in ["call __tsan_read_range@PLT", "call __tsan_read8x", "call *%rax", "jmp __tsan_read8"] {
+        assert_eq!(runs(&format!("f:\n\t{call}\n")), (0, 0), "{call}");
+    }
+}
+
+#[test]
+fn intel_files_stay_intel() {
+    let text = rewritten(
+        "\t.intel_syntax noprefix\nf:\n\tcall\t__tsan_read4@PLT\n\tmov eax, DWORD PTR [rbx]\n\
+         \tcall [QWORD PTR __tsan_write4@GOTPCREL[rip]]\n\tclwb\tBYTE PTR 8[rsp]\n\tmovnti DWORD PTR [rax], edx\n",
+    );
+    assert_eq!(
+        text.matches(".Lsla0_").count(),
+        4,
+        "two accesses, each with its label and in the descriptor: {text}"
+    );
+    assert_eq!(
+        text.matches(".att_syntax prefix; ").count(),
+        text.matches("; .intel_syntax noprefix; ").count()
+    );
+    assert!(text.contains(
+        "lea rsp, [rsp-128]; push rdi; lea rdi, 8[rsp+136]; \
+         call [QWORD PTR strandline_hook_clwb@GOTPCREL[rip]]; pop rdi; lea rsp, [rsp+128]; clwb\tBYTE PTR 8[rsp]"
+    ));
+    assert!(text.contains("lea rdi, [rax]; call [QWORD PTR strandline_hook_nt4@GOTPCREL[rip]]"));
+}
+
+/// What is put before an instruction: the hook's name and how it gets its address.
+fn hook(source: &str) -> Option<(String, String)> {
+    let text = rewritten(&format!("{source}\n"));
+    let name = text.split("strandline_hook_").nth(1)?.split('@').next()?.to_string();
+    let address = text.split("pushq %rdi; ").nth(1)?.split("call").next()?.trim_end_matches("; ").to_string();
+    assert!(text.trim_end().ends_with(source.rsplit(['\n', ';']).next()?.trim()), "{text}");
+    Some((name, address))
+}
+
+#[test]
+fn every_flush_fence_and_non_temporal_store_has_its_hook() {
+    for (source, name, address) in [
+        ("clwb 8(%rax,%rbx,4)", "clwb", "leaq 8(%rax,%rbx,4), %rdi"),
+        ("clflushopt (%rdi)", "clflushopt", "leaq (%rdi), %rdi"),
+        ("clflush x(%rip)", "clflush", "leaq x(%rip), %rdi"),
+        ("cldemote (%rsp)", "cldemote", "leaq 136(%rsp), %rdi"),
+        ("clwb -8(%rsp)", "clwb", "leaq 136+-8(%rsp), %rdi"),
+        (".byte 0x66; clflush (%rax)", "clflushopt", "leaq (%rax), %rdi"),
+        (".byte 0x66\nxsaveopt (%rax)", "clwb", "leaq (%rax), %rdi"),
+        ("CLWB (%rax)", "clwb", "leaq (%rax), %rdi"),
+        ("sfence", "sfence", ""),
+        ("mfence", "mfence", ""),
+        ("movnti %eax, (%rdi)", "nt4", "leaq (%rdi), %rdi"),
+        ("movnti %r9, 8(%rdi)", "nt8", "leaq 8(%rdi), %rdi"),
+        ("movntiq %rax, (%rcx)", "nt8", "leaq (%rcx), %rdi"),
+        ("movntq %mm0, (%rcx)", "nt8", "leaq (%rcx), %rdi"),
+        ("movntdq %xmm0, (%rcx)", "nt16", "leaq (%rcx), %rdi"),
+        ("movntps %xmm0, (%rcx)", "nt16", "leaq (%rcx), %rdi"),
+        ("movntpd %xmm0, (%rcx)", "nt16", "leaq (%rcx), %rdi"),
+        ("vmovntdq %xmm1, (%rcx)", "nt16", "leaq (%rcx), %rdi"),
+        ("vmovntdq %ymm1, (%rcx)", "nt32", "leaq (%rcx), %rdi"),
+        ("vmovntps %zmm20, 64(%rcx)", "nt64", "leaq 64(%rcx), %rdi"),
+        ("movdiri %eax, (%rcx)", "nt4", "leaq (%rcx), %rdi"),
+        ("movdir64b (%rsi), %rdx", "nt64", "movq %rdx, %rdi"),
+        ("lock; incl (%rax)", "rmw4", "leaq (%rax), %rdi"),
+        ("lock\nxaddq %rbx, (%rax)", "rmw8", "leaq (%rax), %rdi"),
+        ("lock cmpxchg16b (%rdi)", "rmw16", "leaq (%rdi), %rdi"),
+        ("lock cmpxchg %cl, (%rdx)", "rmw1", "leaq (%rdx), %rdi"),
+        ("xchgw %ax, (%rdx)", "rmw2", "leaq (%rdx), %rdi"),
+        ("xchg (%rdx), %eax", "rmw4", "leaq (%rdx), %rdi"),
+        ("lock orq $0, (%rsp)", "mfence", ""),
+        ("lock; addl $0,-4(%rsp)", "mfence", ""),
+    ] {
+        assert_eq!(hook(source), Some((name.to_string(), address.to_string())), "{source}");
+    }
+    for source in
+        ["xchg %ax, %ax", "movntdqa (%rax), %xmm0", "lfence", "clwb %fs:8", "xsaveopt (%rax)", "clc"]
+    {
+        assert_eq!(hook(source), None, "{source}");
+    }
+}
+
+#[test]
+fn the_store_hook_that_clang_puts_before_a_non_temporal_store_goes() {
+    let hook = "\tcallq __tsan_write4@PLT\n";
+    assert_eq!(runs(&format!("f:\n{hook}\tmovl %ebx, %eax\n\tmovntil %eax, (%rdi)\n")), (0, 0));
+    assert_eq!(
+        runs(&format!("f:\n{hook}\tmovl %ebx, (%rdi)\n\tmovntil %eax, (%rdi)\n")),
+        (1, 1),
+        "it had its store"
+    );
+    assert_eq!(runs(&format!("f:\n{hook}\tmovntiq %rax, (%rdi)\n")), (1, 1), "another size");
+}
+
+#[test]
+fn library_functions_are_renamed_unless_the_file_has_its_own() {
+    let found = rewritten(
+        "f:\n\tcall memcpy@PLT\n\tjmp memset\n\t.quad strcmp\n\t.weak strlen\n\t.string \"memcpy\"\n",
+    );
+    let expected = "f:\n\tcall strandline_memcpy@PLT\n\tjmp strandline_memset\n\t.quad strandline_strcmp\n\
+                    \t.weak strandline_strlen\n\t.string \"memcpy\"\n";
+    assert_eq!(found.trim_end(), expected.trim_end());
+    for own in ["memcpy:\n\tret\n", "\t.set memcpy, x\n", "\t.hidden memcpy\n", "memcpy = x\n"] {
+        let source = format!("f:\n\tcall memcpy\n{own}");
+        assert_eq!(rewritten(&source), source);
+    }
+}
+
+#[test]
+fn lines_keep_their_numbers() {
+    let source = "f:\n\tcall __tsan_read4\n\tmovl (%rbx), %eax\n\tclwb (%rax)\n\tcall memcpy\nmark:\n\tret\n";
+    let line = |text: &str| text.lines().position(|line| line.starts_with("mark:"));
+    assert_eq!(line(&rewritten(source)), line(source));
+}
+
+#[test]
+fn what_needs_no_change_is_not_copied() {
+    for source in
+        ["", "\n", "f:\n\tmovq %rax, %rbx\n\tret\n", "garbage ((( \" ;;; \\ '", ".byte 0x66\n", "lock\n"]
+    {
+        assert!(rewrite(source.as_bytes()).is_none(), "{source}");
+    }
+    assert!(rewrite(b"\xff\xfe: \x00 ; clwbx (%rax) # \xff\n").is_none());
+}
+
+proptest::proptest! {
+    /// Whatever comes in, each of its bytes comes out, in order: only insertions, and the calls that go.
+    #[test]
+    fn nothing_else_is_lost(picks in proptest::collection::vec(0_usize..14, 0..40)) {
+        let pieces = [
+            "f:\n", ".L1:\n", "\tje .L1\n", "\tmovq %r11, %rdi\n", "\tclwb (%rsp)\n", "#APP\n", "#NO_APP\n",
+            "\t.section .text.x\n", "\tlock; ", "\tincl (%rax)\n", "\"", "/* ", "*/", "\tcall memcpy\n",
+        ];
+        let source: String = picks.iter().map(|&pick| pieces[pick]).collect();
+        let text = rewritten(&source);
+        let mut rest = text.bytes();
+        proptest::prop_assert!(source.bytes().all(|byte| rest.any(|other| other == byte)), "{}", text);
+    }
+}

@@ -13,7 +13,7 @@ fn command(words: &[&str]) -> Vec<OsString> {
 #[test]
 fn a_program_that_is_not_instrumented_runs_and_the_outcome_says_so() {
     let mut sink = Collected::default();
-    let outcome = record(&Options::new(command(&["sh", "-c", "exit 3"])), &mut sink, &mut |_| {}).unwrap();
+    let outcome = record(&Options::new(command(&["sh", "-c", "exit 3"])), &mut sink).unwrap();
     assert_eq!(outcome.status.code(), Some(3));
     assert!(!outcome.attached && outcome.events == 0);
     assert!(matches!(&outcome.warnings[..], [Warning::NotInstrumented { program }] if program == "sh"));
@@ -30,8 +30,7 @@ fn the_program_is_told_of_a_session_that_is_gone_afterwards() {
     let note = directory.path().join("note");
     let script =
         format!("test -s \"$STRANDLINE_SESSION\" && echo \"$STRANDLINE_SESSION\" > {}", note.display());
-    let outcome =
-        record(&Options::new(command(&["sh", "-c", &script])), &mut Collected::default(), &mut |_| {});
+    let outcome = record(&Options::new(command(&["sh", "-c", &script])), &mut Collected::default());
     assert!(outcome.unwrap().status.success());
     let session = std::fs::read_to_string(note).unwrap();
     assert!(!std::path::Path::new(session.trim()).exists());
@@ -39,10 +38,9 @@ fn the_program_is_told_of_a_session_that_is_gone_afterwards() {
 
 #[test]
 fn what_can_not_be_run_is_named() {
-    let missing =
-        record(&Options::new(command(&["./no-such-program"])), &mut Collected::default(), &mut |_| {});
+    let missing = record(&Options::new(command(&["./no-such-program"])), &mut Collected::default());
     assert!(missing.unwrap_err().to_string().contains("./no-such-program"));
-    let nothing = record(&Options::new(Vec::new()), &mut Collected::default(), &mut |_| {});
+    let nothing = record(&Options::new(Vec::new()), &mut Collected::default());
     assert!(matches!(nothing, Err(CaptureError::NoCommand)));
 }
 
@@ -63,7 +61,7 @@ fn a_sink_that_refuses_the_source_is_asked_before_the_program_runs() {
     let directory = tempfile::tempdir().unwrap();
     let mark = directory.path().join("mark");
     let options = Options::new(command(&["touch", mark.to_str().unwrap()]));
-    let refused = record(&options, &mut Picky, &mut |_| {});
+    let refused = record(&options, &mut Picky);
     assert!(matches!(refused, Err(CaptureError::Sink(SinkError::Lacks { .. }))));
     assert!(!mark.exists());
 }

@@ -181,7 +181,7 @@ fn observe(writer: &str) -> (Outcome, Collected) {
     let mut options = Options::new(std::iter::once(exe).chain(words).collect());
     (options.chunk_bytes, options.chunk_count) = (4096, 16);
     let mut sink = Collected::default();
-    let outcome = record(&options, &mut sink, &mut |_| {}).unwrap();
+    let outcome = record(&options, &mut sink).unwrap();
     (outcome, sink)
 }
 

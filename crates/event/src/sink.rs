@@ -103,6 +103,14 @@ pub trait Sink {
         let _ = behind;
     }
 
+    /// A hint: no events come for now, perhaps for long. A sink that holds some back may put them where they are safe.
+    ///
+    /// # Errors
+    /// When that fails.
+    fn pause(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+
     /// The stream ended.
     ///
     /// # Errors
@@ -130,6 +138,9 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     }
     fn hurry(&mut self, behind: bool) {
         (**self).hurry(behind);
+    }
+    fn pause(&mut self) -> Result<(), SinkError> {
+        (**self).pause()
     }
     fn finish(&mut self) -> Result<(), SinkError> {
         (**self).finish()
@@ -167,6 +178,10 @@ impl<A: Sink, B: Sink> Sink for Tee<A, B> {
     fn hurry(&mut self, behind: bool) {
         self.0.hurry(behind);
         self.1.hurry(behind);
+    }
+    fn pause(&mut self) -> Result<(), SinkError> {
+        self.0.pause()?;
+        self.1.pause()
     }
     fn finish(&mut self) -> Result<(), SinkError> {
         self.0.finish()?;

@@ -1,5 +1,6 @@
 //! What `strandline profile` does with events: the modelled machine, the advisor and the counts, in one sink.
 
+use crate::aside::Aside;
 use advise::guidelines::Linter;
 use event::{Batch, Capabilities, Counts, Definition, Sink, SinkError, SiteTable, Source};
 use machine::{Config, ConfigError, Machine};
@@ -10,7 +11,7 @@ pub struct Analysis {
     source: Option<Source>,
     sites: SiteTable,
     counts: Counts,
-    machine: Machine,
+    machine: Aside<Machine>,
     linter: Linter,
 }
 
@@ -24,7 +25,7 @@ impl Analysis {
             source: None,
             sites: SiteTable::default(),
             counts: Counts::default(),
-            machine: Machine::new(config)?,
+            machine: Aside::new(Machine::new(config)?),
             linter: Linter::default(),
         })
     }
@@ -36,7 +37,7 @@ impl Analysis {
 
     /// Puts the results together.
     pub fn into_report(self, run: Run, capture: Option<CaptureStats>) -> Report {
-        let figures = self.machine.into_figures();
+        let figures = self.machine.into_inner().into_figures();
         let findings = self.linter.findings(&figures, &self.sites);
         let withheld = self.linter.withheld();
         let sizes = self.linter.write_sizes();
@@ -90,6 +91,10 @@ impl Sink for Analysis {
         self.counts.push(batch)?;
         self.linter.push(batch)?;
         self.machine.push(batch)
+    }
+
+    fn pause(&mut self) -> Result<(), SinkError> {
+        self.machine.pause()
     }
 
     fn finish(&mut self) -> Result<(), SinkError> {

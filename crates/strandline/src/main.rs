@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod aside;
 mod build;
 mod cli;
 mod events_text;

@@ -88,7 +88,7 @@ fn of_program(args: &ProfileArgs, mut analysis: Progress<Analysis>) -> anyhow::R
     if samples::only(&args.program)? {
         return samples::report(args, analysis.into_inner());
     }
-    let outcome = capture::record(&options, &mut analysis, &mut |_| {})?;
+    let outcome = capture::record(&options, &mut analysis)?;
     if !outcome.attached {
         bail!("{}", record::not_observed(&outcome));
     }

@@ -91,6 +91,12 @@ impl<S: Sink> Sink for Progress<S> {
         }
         self.inner.push(batch)
     }
+    fn hurry(&mut self, behind: bool) {
+        self.inner.hurry(behind);
+    }
+    fn pause(&mut self) -> Result<(), SinkError> {
+        self.inner.pause()
+    }
     fn finish(&mut self) -> Result<(), SinkError> {
         self.meter = None;
         self.inner.finish()

@@ -14,6 +14,7 @@ use super::outcome::{Counted, Options, Outcome, Progress, ThreadOutcome, Warning
 use super::processes::Processes;
 use super::programs::Programs;
 use crate::CaptureError;
+use crate::relay::relay;
 use crate::session::{SessionFile, Settings};
 use crate::wire::{CHUNK_FILLING, FLAG_VALUES, MODE_COUNT, MODE_RECORD, MODULES, SESSION_ENV};
 
@@ -26,6 +27,8 @@ const STALLED: Duration = Duration::from_millis(1);
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long a program that is to be stopped has between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
+/// Between two pauses that the sink hears of: each makes it write what it has, however little.
+const PAUSE: Duration = Duration::from_millis(200);
 /// Between two calls of the progress callback.
 const REPORT: Duration = Duration::from_millis(100);
 
@@ -36,15 +39,24 @@ const REPORT: Duration = Duration::from_millis(100);
 /// ends, so does the recording. A second signal kills the program. If the sink fails, the program is stopped:
 /// SIGTERM, five seconds later SIGKILL.
 ///
+/// Collecting happens on a thread of its own; the sink is called on the caller's.
+///
 /// # Errors
 /// When the session can't be made, the program can't be run, or the sink fails.
-pub fn record(
-    options: &Options,
-    sink: &mut dyn Sink,
-    progress: &mut dyn FnMut(&Progress),
-) -> Result<Outcome, CaptureError> {
+pub fn record(options: &Options, sink: &mut dyn Sink) -> Result<Outcome, CaptureError> {
     sink.begin(&source(options))?;
-    let outcome = Recording::start(options, MODE_RECORD)?.run(options, sink, progress)?;
+    let (mut relay, delivery) = relay();
+    let outcome = std::thread::scope(|scope| {
+        let collector = scope.spawn(move || {
+            let outcome = Recording::start(options, MODE_RECORD)?.run(options, &mut relay, &mut |_| {})?;
+            relay.pause()?;
+            Ok(outcome)
+        });
+        let delivered = delivery.run(sink);
+        let collected = collector.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        // If the sink failed, the collector's error is only that it did.
+        delivered.map_err(CaptureError::from).and(collected)
+    })?;
     sink.finish()?;
     Ok(outcome)
 }
@@ -87,6 +99,8 @@ struct Recording {
     started: Instant,
     /// When something was last delivered.
     moved: Instant,
+    /// When the sink was last told of a pause.
+    paused: Instant,
     reported: Instant,
     too_few_buffers: bool,
 }
@@ -121,6 +135,7 @@ impl Recording {
             interrupted: None,
             started: now,
             moved: now,
+            paused: now,
             reported: now,
             too_few_buffers: false,
         })
@@ -172,8 +187,18 @@ impl Recording {
                 }
             }
             self.unblock();
+            self.pause(sink)?;
             self.session.wait(seen, if self.merger.stalled() { STALLED } else { IDLE });
         }
+    }
+
+    /// Nothing is to be done for now: lets the sink make safe what it holds, now and then.
+    fn pause(&mut self, sink: &mut dyn Sink) -> Result<(), CaptureError> {
+        if self.paused < self.moved && self.paused.elapsed() > PAUSE {
+            self.paused = Instant::now();
+            sink.pause()?;
+        }
+        Ok(())
     }
 
     /// Sees who died, and takes in what they left behind.

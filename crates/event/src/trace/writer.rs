@@ -373,6 +373,10 @@ impl<W: Write> Sink for Writer<W> {
         self.plainly = behind;
     }
 
+    fn pause(&mut self) -> Result<(), SinkError> {
+        self.flush()
+    }
+
     fn finish(&mut self) -> Result<(), SinkError> {
         self.flush()?;
         let index_offset = self.written;

@@ -60,7 +60,7 @@ impl Program {
             (u64::from_str_radix(start, 16).unwrap(), u64::from_str_radix(end, 16).unwrap())
         };
         let first = addresses(ours.next().unwrap());
-        let end = ours.last().map_or(first.1, |line| addresses(line).1);
+        let end = ours.next_back().map_or(first.1, |line| addresses(line).1);
         let at = self.head().next_module.fetch_add(1, Ordering::SeqCst) as usize;
         // SAFETY: inside the session; the entry is ours alone until it is ready.
         let module = unsafe {
@@ -255,6 +255,7 @@ fn a_killed_program_loses_nothing_that_it_wrote() {
 
 #[test]
 #[ignore = "a program for the tests to observe"]
+#[allow(clippy::zombie_processes)] // the child outlives this process
 fn writer_leaves_a_child() {
     let Some(program) = Program::attach() else { return };
     let mut thread = Thread::new(&program);

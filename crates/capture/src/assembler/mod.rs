@@ -10,6 +10,7 @@
 //! What is not understood is left alone. The runtime has the sanitizer's functions for real, too,
 //! so a call that stays is slower and no less true.
 
+mod copies;
 mod edits;
 mod instruction;
 mod persist;
@@ -26,6 +27,7 @@ use std::ops::Range;
 
 pub use wrapper::{AssemblerError, run};
 
+use copies::Copies;
 use edits::Edits;
 use instruction::Instruction;
 use persist::Hook;
@@ -58,6 +60,7 @@ struct Walk<'a> {
     /// The function's labels up to here.
     labels: HashSet<&'a [u8]>,
     inline_assembly: bool,
+    copies: Copies,
     /// Within `.macro`, `.rept`, `.irp`: how deep.
     macros: u32,
     /// Somewhere else than in a section's first subsection.
@@ -112,6 +115,7 @@ impl<'a> Walk<'a> {
             kept: own_symbols(source),
             labels: HashSet::new(),
             inline_assembly: false,
+            copies: Copies::default(),
             macros: 0,
             subsection: false,
             pending: None,
@@ -127,6 +131,7 @@ impl<'a> Walk<'a> {
                 self.labels.clear();
             }
             self.runs.end_block(&self.syntax, &mut self.edits);
+            self.copies.forget();
         }
     }
 
@@ -166,11 +171,23 @@ impl<'a> Walk<'a> {
             let at = pending.map_or(place.start, |pending| pending.at);
             self.edits.insert(at, &text);
         }
-        rename::rename(self.source, operands, self.kept, &mut self.edits);
+        if !self.carries_out_copy(instruction, transfers) {
+            rename::rename(self.source, operands, self.kept, &mut self.edits);
+        }
         self.runs.instruction(instruction, &self.syntax);
         if (transfers && !self.stays_in_run(instruction)) || self.inline_assembly {
             self.runs.end_block(&self.syntax, &mut self.edits);
         }
+    }
+
+    /// Whether this calls memcpy for an assignment that the compiler's pass has told itself.
+    fn carries_out_copy(&mut self, instruction: &Instruction<'a>, transfers: bool) -> bool {
+        if !transfers {
+            self.copies.instruction(instruction, self.syntax.is_intel());
+            return false;
+        }
+        let symbol = target(instruction);
+        symbol.is_some_and(|symbol| self.copies.call(symbol))
     }
 
     /// Whether this is a jump that may fall through and, if it does not, goes forward.
@@ -249,9 +266,11 @@ fn transfers_control(name: &[u8]) -> bool {
 
 /// The symbol that a direct call, or one through the global offset table, goes to.
 fn called<'a>(instruction: &Instruction<'a>) -> Option<&'a [u8]> {
-    if !instruction.name.starts_with(b"call") {
-        return None;
-    }
+    if instruction.name.starts_with(b"call") { target(instruction) } else { None }
+}
+
+/// The symbol that a call, or a jump as a function's last call, goes to.
+fn target<'a>(instruction: &Instruction<'a>) -> Option<&'a [u8]> {
     let target = instruction.operands;
     let target = target.strip_prefix(b"*").unwrap_or(target);
     let target = target.strip_prefix(b"[").unwrap_or(target);

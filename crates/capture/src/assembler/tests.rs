@@ -301,3 +301,22 @@ proptest::proptest! {
         proptest::prop_assert!(source.bytes().all(|byte| rest.any(|other| other == byte)), "{}", text);
     }
 }
+
+#[test]
+fn the_call_that_copies_a_structure_is_told_once() {
+    let told = "f:\n\tmovl $300, %esi\n\tcall __tsan_write_range@PLT\n\tmovl $300, %esi\n\tcall __tsan_read_range@PLT\n";
+    let assignment = format!("{told}\tmovl $300, %edx\n\tjmp memcpy@PLT\n");
+    assert!(!rewritten(&assignment).contains("strandline_memcpy"));
+    let intel = ".intel_syntax noprefix\nf:\n\tmov esi, 300\n\tcall __tsan_write_range\n\tmov edx, 300\n\tcall memset\n";
+    assert!(!rewritten(intel).contains("strandline_memset"));
+
+    // The program's own calls: of another length, the second one, in another block.
+    for own in [
+        format!("{told}\tmovl $301, %edx\n\tcall memcpy@PLT\n"),
+        format!("{told}\tmovl $300, %edx\n\tcall memcpy\n\tmovl $300, %edx\n\tcall memcpy\n"),
+        format!("{told}.L7:\n\tmovl $300, %edx\n\tcall memcpy@PLT\n"),
+        format!("{told}\tmovq %rax, %rdx\n\tcall memcpy@PLT\n"),
+    ] {
+        assert!(rewritten(&own).contains("strandline_memcpy"), "{own}");
+    }
+}

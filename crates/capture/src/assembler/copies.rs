@@ -1,0 +1,67 @@
+//! Whole structures that the program copies or clears.
+//!
+//! gcc's pass tells such an assignment itself, by calls of `__tsan_read_range` and `__tsan_write_range`, and then the
+//! compiler may carry it out by calling memcpy or memset. That call is not one of the program's: renamed, it would
+//! count the same bytes a second time. It is known by the length, which is the same constant in both calls.
+
+use super::instruction::Instruction;
+
+/// What a basic block has told of ranges so far.
+#[derive(Default)]
+pub struct Copies {
+    /// Constant in the second argument's register.
+    second: Option<u64>,
+    /// Constant in the third argument's register.
+    third: Option<u64>,
+    /// Length of the range that was told and not yet carried out.
+    told: Option<u64>,
+}
+
+impl Copies {
+    /// Looks at an instruction that calls nothing.
+    pub fn instruction(&mut self, instruction: &Instruction<'_>, intel: bool) {
+        if !instruction.name.starts_with(b"mov") {
+            return;
+        }
+        let Some((target, value)) = constant_load(instruction, intel) else { return };
+        match target {
+            b"esi" | b"rsi" => self.second = value,
+            b"edx" | b"rdx" => self.third = value,
+            _ => {}
+        }
+    }
+
+    /// Looks at a call; whether it carries out what a range hook has told.
+    pub fn call(&mut self, symbol: &[u8]) -> bool {
+        let (second, third) = (self.second.take(), self.third.take());
+        match symbol {
+            b"__tsan_read_range" | b"__tsan_write_range" => {
+                self.told = second;
+                false
+            }
+            b"memcpy" | b"memmove" | b"memset" => {
+                let told = self.told.take();
+                told.is_some() && told == third
+            }
+            _ => {
+                self.told = None;
+                false
+            }
+        }
+    }
+
+    /// A basic block begins.
+    pub fn forget(&mut self) {
+        *self = Copies::default();
+    }
+}
+
+/// The register that a move goes to, and the constant moved, if it is one.
+fn constant_load<'a>(instruction: &Instruction<'a>, intel: bool) -> Option<(&'a [u8], Option<u64>)> {
+    let mut operands = instruction.split();
+    let (first, second) = (operands.next()?, operands.next()?);
+    let (target, source) = if intel { (first, Some(second)) } else { (second, first.strip_prefix(b"$")) };
+    let target = target.strip_prefix(b"%").unwrap_or(target);
+    let number = source.and_then(|digits| std::str::from_utf8(digits).ok()?.trim().parse().ok());
+    Some((target, number))
+}

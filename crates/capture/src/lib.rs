@@ -26,6 +26,6 @@ pub mod wire;
 
 pub use collect::{Counted, Options, Outcome, Progress, ThreadOutcome, Warning, count, record};
 pub use error::CaptureError;
-pub use relay::{Delivery, Relay, relay};
+pub use relay::{Relay, broadcast};
 pub use sampling::{SampleKind, SampleProfile, sample};
 pub use symbols::instrumented;

@@ -1,10 +1,11 @@
-//! A sink on another thread than its producer.
+//! Sinks on other threads than their producer.
 //!
-//! Collecting events and consuming them cost about the same, and neither needs the other's result, so they run
-//! side by side: a [`Relay`] copies batches into parcels and hands each over when it is full, a [`Delivery`] on
-//! the other thread gives them to the real sink in the same order. Parcels travel back empty and are used again.
-//! Few are under way: a producer that is faster than its consumer waits.
+//! Collecting events, encoding them, modelling a machine and advising cost about the same each, and none needs another's
+//! result, so they run side by side: a [`Relay`] copies batches into parcels, and every sink gets each parcel, in the
+//! same order, on a thread of its own. Parcels are shared, not copied again, and used again when all have seen
+//! them. Few are under way: a producer that is faster than its slowest consumer waits.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use event::{
@@ -16,7 +17,7 @@ use event::{
 const EVENTS_PER_PARCEL: usize = 8 << 10;
 /// Bytes of stored values at which it is handed over, too.
 const VALUE_BYTES_PER_PARCEL: usize = 1 << 20;
-/// Parcels under way.
+/// Parcels under way to a sink.
 const PARCELS: usize = 8;
 
 /// Batches one after the other.
@@ -35,42 +36,72 @@ struct Stretch {
     values_end: usize,
 }
 
+#[derive(Clone)]
 enum Message {
-    Begin(Source),
-    Site(SiteId, Site),
-    Name(NameId, String),
-    Events(Parcel),
+    Begin(Arc<Source>),
+    Site(SiteId, Arc<Site>),
+    Name(NameId, Arc<str>),
+    Events(Arc<Parcel>),
     Pause,
     Finish,
 }
 
-/// The producer's end.
-pub struct Relay {
+/// A sink as the producer knows it.
+struct Consumer {
+    name: &'static str,
+    needs: Capabilities,
     out: SyncSender<Message>,
+}
+
+/// The producer's end: a sink that hands everything on.
+pub struct Relay {
+    consumers: Vec<Consumer>,
     empty: Receiver<Parcel>,
     parcel: Parcel,
 }
 
-/// The consumer's end.
-pub struct Delivery {
+/// One consumer's end.
+struct Delivery {
     messages: Receiver<Message>,
     empty: Sender<Parcel>,
 }
 
-/// The two ends of a new relay.
-#[must_use]
-pub fn relay() -> (Relay, Delivery) {
-    let (out, messages) = sync_channel(PARCELS);
+/// Runs each of the sinks on a thread of its own, and `produce` on this one, with a sink that stands for them all.
+///
+/// # Errors
+/// What stopped a sink, or else what `produce` returns.
+pub fn broadcast<T, E: From<SinkError>>(
+    sinks: &mut [&mut (dyn Sink + Send)],
+    produce: impl FnOnce(&mut Relay) -> Result<T, E>,
+) -> Result<T, E> {
     let (back, empty) = channel();
-    let relay = Relay { out, empty, parcel: Parcel::default() };
-    (relay, Delivery { messages, empty: back })
+    let mut relay = Relay { consumers: Vec::new(), empty, parcel: Parcel::default() };
+    std::thread::scope(|scope| {
+        let mut consumers = Vec::new();
+        for sink in sinks {
+            let (out, messages) = sync_channel(PARCELS);
+            relay.consumers.push(Consumer { name: sink.name(), needs: sink.needs(), out });
+            let delivery = Delivery { messages, empty: back.clone() };
+            consumers.push(scope.spawn(move || delivery.run(*sink)));
+        }
+        let mut produced = produce(&mut relay);
+        drop(relay);
+        for consumer in consumers {
+            let consumed = consumer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            // If a sink stopped, the producer knows only that it did.
+            if let Err(error) = consumed {
+                produced = Err(error.into());
+            }
+        }
+        produced
+    })
 }
 
 impl Relay {
     /// Hands over what is in the parcel, and then `message`.
     fn send(&mut self, message: Message) -> Result<(), SinkError> {
         self.send_parcel()?;
-        self.out.send(message).map_err(|_| gone())
+        self.send_at_once(message)
     }
 
     fn send_parcel(&mut self) -> Result<(), SinkError> {
@@ -78,14 +109,17 @@ impl Relay {
             return Ok(());
         }
         let next = self.empty.try_recv().unwrap_or_default();
-        let full = Message::Events(std::mem::replace(&mut self.parcel, next));
-        self.out.send(full).map_err(|_| gone())
+        let full = std::mem::replace(&mut self.parcel, next);
+        self.send_at_once(Message::Events(Arc::new(full)))
     }
-}
 
-/// The consumer stopped; why, it says itself.
-fn gone() -> SinkError {
-    SinkError::Other("the consumer of the events stopped".to_owned())
+    fn send_at_once(&mut self, message: Message) -> Result<(), SinkError> {
+        for consumer in &self.consumers {
+            let gone = |_| SinkError::Other("a consumer of the events stopped".to_owned());
+            consumer.out.send(message.clone()).map_err(gone)?;
+        }
+        Ok(())
+    }
 }
 
 impl Sink for Relay {
@@ -93,19 +127,21 @@ impl Sink for Relay {
         "relay"
     }
 
-    /// The far sink's needs are checked at its own `begin`.
-    fn needs(&self) -> Capabilities {
-        Capabilities::empty()
-    }
-
     fn begin(&mut self, source: &Source) -> Result<(), SinkError> {
-        self.send(Message::Begin(source.clone()))
+        // Here rather than at the sink, so that a producer learns of it before it does anything.
+        for Consumer { name: consumer, needs, .. } in &self.consumers {
+            let missing = *needs - source.capabilities;
+            if !missing.is_empty() {
+                return Err(SinkError::Lacks { consumer, producer: source.producer.clone(), missing });
+            }
+        }
+        self.send(Message::Begin(Arc::new(source.clone())))
     }
 
     fn define(&mut self, definition: Definition<'_>) -> Result<(), SinkError> {
         self.send(match definition {
-            Definition::Site(id, site) => Message::Site(id, site.clone()),
-            Definition::Name(id, name) => Message::Name(id, name.to_owned()),
+            Definition::Site(id, site) => Message::Site(id, Arc::new(site.clone())),
+            Definition::Name(id, name) => Message::Name(id, name.into()),
         })
     }
 
@@ -136,24 +172,21 @@ impl Sink for Relay {
 
 impl Delivery {
     /// Gives everything to `sink`, until the producer is done or gone.
-    ///
-    /// # Errors
-    /// The sink's; the producer's next call fails then.
-    pub fn run(self, sink: &mut dyn Sink) -> Result<(), SinkError> {
-        loop {
-            match self.messages.recv() {
-                Ok(Message::Begin(source)) => sink.begin(&source)?,
-                Ok(Message::Site(id, site)) => sink.define(Definition::Site(id, &site))?,
-                Ok(Message::Name(id, name)) => sink.define(Definition::Name(id, &name))?,
-                Ok(Message::Events(parcel)) => self.unpack(parcel, sink)?,
-                Ok(Message::Pause) => sink.pause()?,
-                Ok(Message::Finish) => sink.finish()?,
-                Err(_) => return Ok(()),
+    fn run(self, sink: &mut dyn Sink) -> Result<(), SinkError> {
+        while let Ok(message) = self.messages.recv() {
+            match message {
+                Message::Begin(source) => sink.begin(&source)?,
+                Message::Site(id, site) => sink.define(Definition::Site(id, &site))?,
+                Message::Name(id, name) => sink.define(Definition::Name(id, &name))?,
+                Message::Events(parcel) => self.unpack(parcel, sink)?,
+                Message::Pause => sink.pause()?,
+                Message::Finish => sink.finish()?,
             }
         }
+        Ok(())
     }
 
-    fn unpack(&self, mut parcel: Parcel, sink: &mut dyn Sink) -> Result<(), SinkError> {
+    fn unpack(&self, parcel: Arc<Parcel>, sink: &mut dyn Sink) -> Result<(), SinkError> {
         let (mut event, mut value) = (0, 0);
         for batch in &parcel.batches {
             sink.push(Batch {
@@ -164,11 +197,13 @@ impl Delivery {
             })?;
             (event, value) = (batch.events_end, batch.values_end);
         }
-        parcel.events.clear();
-        parcel.values.clear();
-        parcel.batches.clear();
-        // If the producer is done, nobody needs it.
-        let _ = self.empty.send(parcel);
+        if let Some(mut parcel) = Arc::into_inner(parcel) {
+            parcel.events.clear();
+            parcel.values.clear();
+            parcel.batches.clear();
+            // If the producer is done, nobody needs it.
+            let _ = self.empty.send(parcel);
+        }
         Ok(())
     }
 }
@@ -183,40 +218,56 @@ mod tests {
         Event { op: Op::Store { addr, len: 1 }, site: SiteId(1), instructions: 0 }
     }
 
-    #[test]
-    fn everything_arrives_in_order() {
-        let (mut relay, delivery) = relay();
-        let mut sink = Collected::default();
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                let source = Source::synthetic("test");
-                relay.begin(&source).unwrap();
-                for addr in 0..100_000 {
-                    if addr % 1000 == 0 {
-                        relay.define(Definition::Name(NameId(addr as u32), "name")).unwrap();
-                    }
-                    let (events, values) = (&[event(addr)], &[addr as u8]);
-                    let thread = ThreadId((addr % 3) as u32);
-                    relay.push(Batch { thread, time_ns: addr, events, values }).unwrap();
-                }
-                relay.finish().unwrap();
-            });
-            delivery.run(&mut sink).unwrap();
-        });
-        assert_eq!(sink.source.unwrap().instructions, InstructionCounts::Unknown);
-        assert_eq!(sink.events.len(), 100_000);
-        for (at, (thread, event)) in sink.events.iter().enumerate() {
-            assert_eq!((thread.0 as usize, event.op.stored()), (at % 3, Some((at as u64, 1))));
-            assert_eq!(sink.values[at], at as u8);
+    fn produce(relay: &mut Relay) -> Result<(), SinkError> {
+        relay.begin(&Source::synthetic("test"))?;
+        for addr in 0..100_000 {
+            if addr % 1000 == 0 {
+                relay.define(Definition::Name(NameId(addr as u32), "name"))?;
+            }
+            let (events, values) = (&[event(addr)], &[addr as u8]);
+            relay.push(Batch { thread: ThreadId((addr % 3) as u32), time_ns: addr, events, values })?;
         }
-        assert_eq!(sink.table.name(NameId(99_000)), Some("name"));
+        relay.finish()
     }
 
     #[test]
-    fn a_consumer_that_stops_stops_the_producer() {
-        let (mut relay, delivery) = relay();
-        drop(delivery);
-        let events = vec![event(1); EVENTS_PER_PARCEL];
-        assert!(relay.push(Batch { thread: ThreadId(0), time_ns: 0, events: &events, values: &[] }).is_err());
+    fn everything_arrives_everywhere_in_order() {
+        let mut sinks = [Collected::default(), Collected::default()];
+        let [one, two] = &mut sinks;
+        broadcast(&mut [one, two], produce).unwrap();
+        for sink in sinks {
+            assert_eq!(sink.source.unwrap().instructions, InstructionCounts::Unknown);
+            assert_eq!(sink.events.len(), 100_000);
+            for (at, (thread, event)) in sink.events.iter().enumerate() {
+                assert_eq!((thread.0 as usize, event.op.stored()), (at % 3, Some((at as u64, 1))));
+                assert_eq!(sink.values[at], at as u8);
+            }
+            assert_eq!(sink.table.name(NameId(99_000)), Some("name"));
+        }
+    }
+
+    /// Takes a thousand batches.
+    struct Full(u32);
+
+    impl Sink for Full {
+        fn name(&self) -> &'static str {
+            "full"
+        }
+        fn push(&mut self, _: Batch<'_>) -> Result<(), SinkError> {
+            self.0 += 1;
+            if self.0 > 1000 { Err(SinkError::Other("full".to_owned())) } else { Ok(()) }
+        }
+    }
+
+    #[test]
+    fn a_consumer_that_stops_stops_the_producer_and_says_why() {
+        let error = broadcast(&mut [&mut Collected::default(), &mut Full(0)], |relay| {
+            loop {
+                produce(relay)?;
+            }
+            #[allow(unreachable_code)]
+            Ok::<(), SinkError>(())
+        });
+        assert_eq!(error.unwrap_err().to_string(), "full");
     }
 }

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
-mod aside;
 mod build;
 mod cli;
 mod events_text;

@@ -12,7 +12,6 @@ use workload::Workload;
 
 use crate::analysis::Analysis;
 use crate::cli::ProfileArgs;
-use crate::progress::Progress;
 use crate::sources::Sources;
 use crate::{quiet_if_closed, record, samples};
 
@@ -29,7 +28,7 @@ pub fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     }
     let mut config = Config::load(&args.machine)?;
     config.seed = args.seed;
-    let analysis = Progress::new("profiling", Analysis::new(&config)?);
+    let analysis = Analysis::new(&config)?;
     let report = match (&args.trace, args.program.is_empty()) {
         (Some(trace), _) => of_trace(args, trace, analysis)?,
         (None, false) => of_program(args, analysis)?,
@@ -44,7 +43,7 @@ fn list<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> anyhow::Result<()
     quiet_if_closed(std::io::stdout().write_all(text.as_bytes()))
 }
 
-fn of_workload(args: &ProfileArgs, analysis: Progress<Analysis>) -> anyhow::Result<Report> {
+fn of_workload(args: &ProfileArgs, mut analysis: Analysis) -> anyhow::Result<Report> {
     let name = args.workload.as_deref().unwrap_or(Workload::ALL[0].name);
     let Some(workload) = Workload::find(name) else {
         let names: Vec<_> = Workload::ALL.iter().map(|w| w.name).collect();
@@ -54,21 +53,23 @@ fn of_workload(args: &ProfileArgs, analysis: Progress<Analysis>) -> anyhow::Resu
     params.seed = args.seed;
     params.operations = args.ops.unwrap_or(params.operations).max(1);
     let start = Instant::now();
-    let (_, analysis) = workload.record(&params, analysis, pmem::Os::new)?;
+    analysis.watch(|relay| {
+        workload.record(&params, relay, pmem::Os::new)?;
+        Ok(())
+    })?;
     let mut run = header(args, Subject::Workload { name: name.to_owned() }, start.elapsed());
     run.seed = Some(args.seed);
     if args.ops.is_some() {
         run.reproduce.extend(["--ops".to_owned(), params.operations.to_string()]);
     }
-    Ok(analysis.into_inner().into_report(run, None))
+    Ok(analysis.into_report(run, None))
 }
 
-fn of_trace(args: &ProfileArgs, trace: &Path, mut analysis: Progress<Analysis>) -> anyhow::Result<Report> {
+fn of_trace(args: &ProfileArgs, trace: &Path, mut analysis: Analysis) -> anyhow::Result<Report> {
     let mut reader = event::trace::Reader::open(trace)?;
     let start = Instant::now();
-    reader.replay(&mut analysis)?;
-    let analysis = analysis.into_inner();
-    let command = analysis.source().map(|source| source.command.clone()).unwrap_or_default();
+    analysis.watch(|relay| Ok(reader.replay(relay)?))?;
+    let command = analysis.command();
     let mut run =
         header(args, Subject::Trace { path: trace.display().to_string(), command }, start.elapsed());
     let info = reader.info();
@@ -83,12 +84,12 @@ fn of_trace(args: &ProfileArgs, trace: &Path, mut analysis: Progress<Analysis>) 
     Ok(analysis.into_report(run, Some(capture)))
 }
 
-fn of_program(args: &ProfileArgs, mut analysis: Progress<Analysis>) -> anyhow::Result<Report> {
+fn of_program(args: &ProfileArgs, mut analysis: Analysis) -> anyhow::Result<Report> {
     let options = record::options(&args.program, &args.observe);
     if samples::only(&args.program)? {
-        return samples::report(args, analysis.into_inner());
+        return samples::report(args, analysis);
     }
-    let outcome = capture::record(&options, &mut analysis)?;
+    let outcome = analysis.watch(|relay| Ok(capture::record(&options, relay)?))?;
     if !outcome.attached {
         bail!("{}", record::not_observed(&outcome));
     }
@@ -97,7 +98,7 @@ fn of_program(args: &ProfileArgs, mut analysis: Progress<Analysis>) -> anyhow::R
     run.warnings = outcome.warnings.iter().map(ToString::to_string).collect();
     let processes = u32::try_from(outcome.processes.len()).unwrap_or(u32::MAX);
     let capture = CaptureStats { processes, ..CaptureStats::default() };
-    Ok(analysis.into_inner().into_report(run, Some(capture)))
+    Ok(analysis.into_report(run, Some(capture)))
 }
 
 /// The program of the command line.

@@ -61,11 +61,6 @@ impl<S: Sink> Progress<S> {
     pub fn new(what: &'static str, inner: S) -> Self {
         Progress { inner, meter: Some(Meter::new(what)), events: 0, next_look: 0 }
     }
-
-    /// The sink inside.
-    pub fn into_inner(self) -> S {
-        self.inner
-    }
 }
 
 impl<S: Sink> Sink for Progress<S> {

@@ -31,7 +31,7 @@ pub fn options(program: &[std::ffi::OsString], observe: &ObserveArgs) -> Options
 
 fn to_file(args: &RecordArgs, options: &Options, output: &Path) -> anyhow::Result<()> {
     let mut sink = Progress::new("recording", Writer::create(output)?);
-    let outcome = capture::record(options, &mut sink)?;
+    let outcome = capture::broadcast(&mut [&mut sink], |relay| capture::record(options, relay))?;
     if !outcome.attached {
         std::fs::remove_file(output).ok();
         bail!("{}", not_observed(&outcome));

@@ -14,7 +14,6 @@ use super::outcome::{Counted, Options, Outcome, Progress, ThreadOutcome, Warning
 use super::processes::Processes;
 use super::programs::Programs;
 use crate::CaptureError;
-use crate::relay::relay;
 use crate::session::{SessionFile, Settings};
 use crate::wire::{CHUNK_FILLING, FLAG_VALUES, MODE_COUNT, MODE_RECORD, MODULES, SESSION_ENV};
 
@@ -39,24 +38,11 @@ const REPORT: Duration = Duration::from_millis(100);
 /// ends, so does the recording. A second signal kills the program. If the sink fails, the program is stopped:
 /// SIGTERM, five seconds later SIGKILL.
 ///
-/// Collecting happens on a thread of its own; the sink is called on the caller's.
-///
 /// # Errors
 /// When the session can't be made, the program can't be run, or the sink fails.
 pub fn record(options: &Options, sink: &mut dyn Sink) -> Result<Outcome, CaptureError> {
     sink.begin(&source(options))?;
-    let (mut relay, delivery) = relay();
-    let outcome = std::thread::scope(|scope| {
-        let collector = scope.spawn(move || {
-            let outcome = Recording::start(options, MODE_RECORD)?.run(options, &mut relay, &mut |_| {})?;
-            relay.pause()?;
-            Ok(outcome)
-        });
-        let delivered = delivery.run(sink);
-        let collected = collector.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        // If the sink failed, the collector's error is only that it did.
-        delivered.map_err(CaptureError::from).and(collected)
-    })?;
+    let outcome = Recording::start(options, MODE_RECORD)?.run(options, sink, &mut |_| {})?;
     sink.finish()?;
     Ok(outcome)
 }

@@ -169,7 +169,8 @@ mod tests {
             ("L2 1", |machine| {
                 let l2 = &mut machine.hierarchy.cores[1].l2;
                 let taken = l2.held().next().unwrap().0;
-                l2.slots[taken].item.flags ^= DIRTY;
+                let line = &mut l2.slots[taken].item;
+                if line.dirty() { line.clear(DIRTY) } else { line.set(DIRTY) }
             }),
             ("volatile", |machine| machine.hierarchy.memories.sites[1][0].read_bytes += 64),
             ("combining buffers 0", |machine| machine.hierarchy.cores[0].combining.bytes_in += 8),

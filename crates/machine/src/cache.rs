@@ -1,39 +1,72 @@
 //! A set-associative store of tags with something to each: the three levels of cache, and with one set
 //! the buffer of a device.
 
+use crate::divisor::Divisor;
 use crate::replacement::{Policy, Rng};
 use crate::{CacheFigures, CacheLevel, LINE_BYTES, Replacement};
 
 /// Tag of an empty slot. No line has this number: addresses have 64 bits and lines 64 bytes.
 pub(crate) const EMPTY: u64 = u64::MAX;
 
-/// [`Line::flags`]: holds stores that memory has not seen.
+/// Flag of a [`Line`]: holds stores that memory has not seen.
 pub(crate) const DIRTY: u32 = 1;
-/// [`Line::flags`]: no other core has a copy, so a store needs to ask nobody.
+/// Flag of a [`Line`]: no other core has a copy, so a store needs to ask nobody.
 pub(crate) const EXCLUSIVE: u32 = 2;
+/// Bits that the flags take.
+const FLAG_BITS: u32 = 2;
+/// Sites that a [`Line`] can tell apart.
+pub(crate) const SITES_MAX: u32 = 1 << 22;
+const _: () = assert!(SITES_MAX.leading_zeros() + 1 >= FLAG_BITS);
 
 /// [`Line::link`] of a line without partner.
 pub(crate) const NO_LINK: u32 = u32::MAX;
 
-/// What a cache knows of a line besides its number.
+/// What a cache knows of a line besides its number, in few bytes: most of a miss's time goes into the
+/// computer's own cache misses on the slots of a modelled LLC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// If dirty: the code site that stored last. Else of no meaning.
-    pub(crate) site: u32,
+    /// The flags, and above them, if dirty, the code site that stored last.
+    state: u32,
     /// In an L1: the line's slot in the L2. In an L2: its slot in the L1, or [`NO_LINK`]. In the LLC:
     /// the thread that wrote it, if dirty.
     pub(crate) link: u32,
-    /// [`DIRTY`], [`EXCLUSIVE`]. As wide as the others: a gap would be copied byte by byte.
-    pub(crate) flags: u32,
 }
 
 impl Line {
+    pub(crate) fn new(site: u32, link: u32, flags: u32) -> Self {
+        Line { state: site << FLAG_BITS | flags, link }
+    }
+
+    pub(crate) fn with_link(self, link: u32) -> Self {
+        Line { link, ..self }
+    }
+
+    /// If dirty: the code site that stored last. Else of no meaning.
+    pub(crate) fn site(&self) -> u32 {
+        self.state >> FLAG_BITS
+    }
+
     pub(crate) fn dirty(&self) -> bool {
-        self.flags & DIRTY != 0
+        self.state & DIRTY != 0
     }
 
     pub(crate) fn exclusive(&self) -> bool {
-        self.flags & EXCLUSIVE != 0
+        self.state & EXCLUSIVE != 0
+    }
+
+    /// Raises a flag.
+    pub(crate) fn set(&mut self, flag: u32) {
+        self.state |= flag;
+    }
+
+    /// Lowers a flag.
+    pub(crate) fn clear(&mut self, flag: u32) {
+        self.state &= !flag;
+    }
+
+    /// `site` stored last, here or in a copy that this one takes over.
+    pub(crate) fn store(&mut self, site: u32) {
+        self.state = site << FLAG_BITS | self.state & EXCLUSIVE | DIRTY;
     }
 }
 
@@ -55,6 +88,7 @@ pub(crate) struct Cache<T> {
     /// Per set `words` words of one [`print`] per way.
     prints: Box<[u64]>,
     sets: usize,
+    divisor: Divisor,
     ways: usize,
     words: usize,
     policy: Policy,
@@ -92,17 +126,10 @@ impl<T: Copy + Default> Cache<T> {
             slots: vec![Slot { tag: EMPTY, item: T::default() }; sets * ways].into(),
             prints: prints.into(),
             sets,
+            divisor: Divisor::new(sets as u64),
             ways,
             words,
             policy: Policy::new(replacement, sets, ways, rng),
-        }
-    }
-
-    fn set(&self, tag: u64) -> usize {
-        if self.sets.is_power_of_two() {
-            tag as usize & (self.sets - 1)
-        } else {
-            (tag % self.sets as u64) as usize
         }
     }
 
@@ -128,6 +155,47 @@ impl<T: Copy + Default> Cache<T> {
         let words = self.prints[set * self.words..][..self.words].iter().enumerate();
         let mut empty = words.map(|(word, &prints)| (word, equal_bytes(prints, PRINT_EMPTY)));
         empty.find(|(_, fits)| *fits != 0).map(|(word, fits)| word * 8 + fits.trailing_zeros() as usize / 8)
+    }
+
+    /// Number of the set of `tag`.
+    #[inline(always)]
+    pub(crate) fn set(&self, tag: u64) -> usize {
+        if self.sets.is_power_of_two() {
+            tag as usize & (self.sets - 1)
+        } else {
+            self.divisor.remainder(tag) as usize
+        }
+    }
+
+    /// Reads where searches in `set` begin.
+    #[inline(always)]
+    pub(crate) fn peek_set(&self, set: usize) -> u64 {
+        self.prints[set * self.words]
+    }
+
+    /// The slot of `set` where `tag` probably is, without looking at it.
+    #[inline(always)]
+    pub(crate) fn guess(&self, set: usize, tag: u64) -> Option<usize> {
+        let prints = self.prints[set * self.words..][..self.words].iter().enumerate();
+        let slot = prints.fold(usize::MAX, |slot, (word, &prints)| {
+            let fits = equal_bytes(prints, print(tag));
+            let found = set * self.ways + word * 8 + fits.trailing_zeros() as usize / 8;
+            if fits == 0 { slot } else { slot.min(found) }
+        });
+        (slot != usize::MAX).then_some(slot)
+    }
+
+    /// The slot of `set` that probably makes room for the next line. `chance` decides as the policy's own
+    /// source of chance will, and goes on as it does.
+    #[inline(always)]
+    pub(crate) fn guess_victim(&self, set: usize, chance: &mut Rng) -> usize {
+        let way = self.empty_way(set).unwrap_or_else(|| self.policy.candidate(set, self.ways, chance));
+        set * self.ways + way
+    }
+
+    /// For [`Cache::guess_victim`]: the draws to come.
+    pub(crate) fn foresight(&self) -> Rng {
+        self.policy.foresight()
     }
 
     /// The slot was used.

@@ -12,6 +12,17 @@ use crate::{Config, LINE_BYTES};
 /// Entries of the table of way hints; covers four times the lines of a 32 KiB L1, which makes wrong hints rare.
 const HINTS: usize = 2048;
 
+/// How an access finds the L1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lookup {
+    /// It is done.
+    Hit,
+    /// The line is there, but a store needs other cores' consent.
+    Shared,
+    /// The line is not there.
+    Absent,
+}
+
 /// A core.
 #[derive(Clone, Debug)]
 pub(crate) struct Core {
@@ -41,30 +52,36 @@ impl Core {
         }
     }
 
-    /// The access of almost every event: finds `line` in the L1, and for a store marks it. Returns false, with
-    /// nothing changed, if the line is not there or a store needs other cores' consent. Hits are not counted
+    /// The access of almost every event: finds `line` in the L1, and for a store marks it. Changes nothing
+    /// if that is not [`Lookup::Hit`]. Hits are not counted
     /// here: they are all accesses but those counted as misses.
     #[inline(always)]
-    pub(crate) fn hit(&mut self, line: u64, store: bool, site: u32) -> bool {
+    pub(crate) fn hit(&mut self, line: u64, store: bool, site: u32) -> Lookup {
         let (base, set) = self.l1.masked_set(line);
         let hint = &mut self.hints[line as usize % HINTS];
         let mut slot = base + usize::from(*hint);
         if self.l1.slots[slot].tag != line {
-            let Some(found) = self.l1.find(line) else { return false };
+            let Some(found) = self.l1.find(line) else { return Lookup::Absent };
             *hint = (found - base) as u8;
             slot = found;
         }
         let item = &mut self.l1.slots[slot].item;
         if store {
             if !item.exclusive() {
-                return false;
+                return Lookup::Shared;
             }
             self.l1_counts.dirty_in += u64::from(!item.dirty());
-            item.flags |= DIRTY;
-            item.site = site;
+            item.store(site);
         }
         self.l1.touch_way(set, slot - base, slot);
-        true
+        Lookup::Hit
+    }
+
+    /// Whether `line` is where it was last in the L1. False does not say that it is not there.
+    #[inline(always)]
+    pub(crate) fn hints_at(&self, line: u64) -> bool {
+        let (base, _) = self.l1.masked_set(line);
+        self.l1.slots[base + usize::from(self.hints[line as usize % HINTS])].tag == line
     }
 
     /// Slot in the L2 of a line that the core holds, asking the L1 first.
@@ -77,16 +94,12 @@ impl Core {
         self.l2.find(line)
     }
 
-    pub(crate) fn l1_holds(&self, line: u64) -> bool {
-        self.l1.find(line).is_some()
-    }
-
     /// Puts a line that came from elsewhere into the L2. Returns its slot, and what had to leave the core for it.
     pub(crate) fn fill_l2(&mut self, line: u64, arrived: Line) -> (usize, Option<(u64, Line)>) {
         if arrived.dirty() {
             self.l2_counts.dirty_arrives(Line::default());
         }
-        let (slot, evicted) = self.l2.insert(line, Line { link: NO_LINK, ..arrived });
+        let (slot, evicted) = self.l2.insert(line, arrived.with_link(NO_LINK));
         let Some((tag, mut old)) = evicted else { return (slot, None) };
         self.l2_counts.evictions += 1;
         if old.link != NO_LINK {
@@ -99,8 +112,8 @@ impl Core {
 
     /// Copies a line from the L2's `below` into the L1.
     pub(crate) fn fill_l1(&mut self, line: u64, below: usize) {
-        let flags = self.l2.slots[below].item.flags & EXCLUSIVE;
-        let (slot, evicted) = self.l1.insert(line, Line { site: 0, link: below as u32, flags });
+        let flags = if self.l2.slots[below].item.exclusive() { EXCLUSIVE } else { 0 };
+        let (slot, evicted) = self.l1.insert(line, Line::new(0, below as u32, flags));
         self.l2.slots[below].item.link = slot as u32;
         let (base, _) = self.l1.masked_set(line);
         self.hints[line as usize % HINTS] = (slot - base) as u8;
@@ -125,7 +138,7 @@ impl Core {
         if below.link != NO_LINK {
             let above = &mut self.l1.slots[below.link as usize].item;
             hand_down(*above, &mut self.l1_counts, below, &mut self.l2_counts);
-            above.flags &= !DIRTY;
+            above.clear(DIRTY);
         }
     }
 
@@ -137,18 +150,18 @@ impl Core {
         if !line.dirty() {
             return None;
         }
-        line.flags &= !DIRTY;
+        line.clear(DIRTY);
         self.l2_counts.dirty_out += 1;
-        Some(line.site)
+        Some(line.site())
     }
 
     /// Another core will have a copy of the line in the L2's `slot`. Returns the site of its changes, if any.
     pub(crate) fn share(&mut self, slot: usize) -> Option<u32> {
         let changed = self.clean(slot);
         let line = &mut self.l2.slots[slot].item;
-        line.flags &= !EXCLUSIVE;
+        line.clear(EXCLUSIVE);
         if line.link != NO_LINK {
-            self.l1.slots[line.link as usize].item.flags &= !EXCLUSIVE;
+            self.l1.slots[line.link as usize].item.clear(EXCLUSIVE);
         }
         changed
     }
@@ -156,9 +169,9 @@ impl Core {
     /// The line in the L2's `slot` is this core's alone from now on.
     pub(crate) fn own(&mut self, slot: usize) {
         let line = &mut self.l2.slots[slot].item;
-        line.flags |= EXCLUSIVE;
+        line.set(EXCLUSIVE);
         if line.link != NO_LINK {
-            self.l1.slots[line.link as usize].item.flags |= EXCLUSIVE;
+            self.l1.slots[line.link as usize].item.set(EXCLUSIVE);
         }
     }
 
@@ -166,8 +179,7 @@ impl Core {
     pub(crate) fn adopt(&mut self, slot: usize, site: u32) {
         let line = &mut self.l2.slots[slot].item;
         self.l2_counts.dirty_arrives(*line);
-        line.flags |= DIRTY;
-        line.site = site;
+        line.store(site);
     }
 
     /// Takes the line in the L2's `slot` away from this core, changes and all.
@@ -210,8 +222,7 @@ fn hand_down(above: Line, above_counts: &mut Counts, below: &mut Line, below_cou
     if above.dirty() {
         above_counts.dirty_out += 1;
         below_counts.dirty_arrives(*below);
-        below.flags |= DIRTY;
-        below.site = above.site;
+        below.store(above.site());
     }
 }
 

@@ -12,7 +12,7 @@
 use crate::Config;
 use crate::cache::{Cache, Counts, DIRTY, EXCLUSIVE, Line};
 use crate::combining::Pending;
-use crate::core::Core;
+use crate::core::{Core, Lookup};
 use crate::memory::{Cause, Memories, Write};
 use crate::replacement::Rng;
 
@@ -66,20 +66,21 @@ impl Hierarchy {
     /// An ordinary load or store of `line`.
     #[inline]
     pub(crate) fn access(&mut self, core: usize, line: u64, store: bool, site: u32) {
-        if !self.cores[core].hit(line, store, site) {
-            self.miss(core, line, store, site);
+        match self.cores[core].hit(line, store, site) {
+            Lookup::Hit => {}
+            found => self.miss(core, line, store, site, found),
         }
     }
 
-    /// The rest of an access that [`Core::hit`] refused.
+    /// The rest of an access for which [`Core::hit`] did not find all it needs, but what is `found`.
     #[inline(never)]
-    pub(crate) fn miss(&mut self, core: usize, line: u64, store: bool, site: u32) {
+    pub(crate) fn miss(&mut self, core: usize, line: u64, store: bool, site: u32, found: Lookup) {
         if !self.cores[core].combining.is_empty() && self.cores[core].combining.holds(line) {
             let pending = self.cores[core].combining.take(line);
             self.write_combined(core, pending);
         }
         let this = &mut self.cores[core];
-        let in_l1 = this.l1_holds(line);
+        let in_l1 = found == Lookup::Shared;
         this.l1_counts.misses += u64::from(!in_l1);
         let slot = match this.l2.find(line) {
             Some(slot) => {
@@ -99,7 +100,7 @@ impl Hierarchy {
         if !in_l1 {
             this.fill_l1(line, slot);
         }
-        let done = !store || this.hit(line, true, site);
+        let done = !store || this.hit(line, true, site) == Lookup::Hit;
         debug_assert!(done, "an exclusive line in the L1 takes any store");
     }
 
@@ -108,7 +109,7 @@ impl Hierarchy {
         let in_llc = self.llc.find(line);
         self.llc_counts.hits += u64::from(in_llc.is_some());
         self.llc_counts.misses += u64::from(in_llc.is_none());
-        let mut arrived = Line { site, link: 0, flags: EXCLUSIVE };
+        let mut arrived = Line::new(0, 0, EXCLUSIVE);
         let mut forwarded = false;
         for other in (0..self.cores.len()).filter(|&other| other != core) {
             let Some(slot) = self.cores[other].l2.find(line) else { continue };
@@ -118,13 +119,10 @@ impl Hierarchy {
                 self.flows.core_to_core += u64::from(taken.dirty());
                 arrived.absorb(taken);
             } else {
-                arrived.flags = 0;
+                arrived.clear(EXCLUSIVE);
                 if let Some(changed) = self.cores[other].share(slot) {
                     self.flows.core_to_llc += 1;
-                    self.enter_llc(
-                        line,
-                        Line { site: changed, link: self.cores[other].thread, flags: DIRTY },
-                    );
+                    self.enter_llc(line, Line::new(changed, self.cores[other].thread, DIRTY));
                 }
             }
         }
@@ -146,7 +144,7 @@ impl Hierarchy {
         let (slot, evicted) = this.fill_l2(line, arrived);
         if let Some((tag, old)) = evicted {
             let thread = this.thread;
-            self.leave_core(tag, Line { link: thread, ..old });
+            self.leave_core(tag, old.with_link(thread));
         }
         slot
     }
@@ -171,7 +169,9 @@ impl Hierarchy {
         if arrived.dirty() {
             self.llc_counts.dirty_arrives(Line::default());
         }
-        let (_, evicted) = self.llc.insert(line, Line { flags: arrived.flags & DIRTY, ..arrived });
+        let mut kept = arrived;
+        kept.clear(EXCLUSIVE);
+        let (_, evicted) = self.llc.insert(line, kept);
         let Some((tag, old)) = evicted else { return };
         self.llc_counts.evictions += 1;
         if old.dirty() {
@@ -179,7 +179,7 @@ impl Hierarchy {
             self.flows.llc_to_memory += 1;
             self.memories.write(Write {
                 line: tag,
-                site: old.site,
+                site: old.site(),
                 thread: old.link,
                 cause: Cause::Eviction,
             });
@@ -205,7 +205,7 @@ impl Hierarchy {
         if let Some(copy) = self.llc.find(line) {
             let taken = self.take_from_llc(copy);
             if taken.dirty() {
-                self.cores[core].adopt(slot, taken.site);
+                self.cores[core].adopt(slot, taken.site());
             }
         }
         self.cores[core].own(slot);
@@ -249,7 +249,7 @@ impl Hierarchy {
         }
         if let Some(slot) = self.llc.find(line) {
             let copy = self.llc.slots[slot].item;
-            self.llc.slots[slot].item.flags &= !DIRTY;
+            self.llc.slots[slot].item.clear(DIRTY);
             if !keep {
                 self.llc.remove(slot);
             }
@@ -257,7 +257,7 @@ impl Hierarchy {
                 dirty = true;
                 self.llc_counts.dirty_out += 1;
                 self.flows.llc_to_memory += 1;
-                self.memories.write(Write { line, site: copy.site, thread: copy.link, cause });
+                self.memories.write(Write { line, site: copy.site(), thread: copy.link, cause });
             }
         }
         dirty
@@ -268,7 +268,7 @@ impl Hierarchy {
         if let Some(slot) = self.cores[core].locate(line) {
             let old = self.cores[core].take(slot);
             let thread = self.cores[core].thread;
-            self.leave_core(line, Line { link: thread, ..old });
+            self.leave_core(line, old.with_link(thread));
         }
     }
 
@@ -331,8 +331,7 @@ impl Line {
     /// Takes over another copy's changes.
     fn absorb(&mut self, other: Line) {
         if other.dirty() {
-            self.flags |= DIRTY;
-            self.site = other.site;
+            self.store(other.site());
         }
     }
 }

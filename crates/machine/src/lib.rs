@@ -86,6 +86,10 @@
 //! of hints names the way where the line was last, one comparison confirms it, and counters and
 //! replacement state are a handful of stores. No hashing, no allocation, no coherence: who else has a line is
 //! asked on an L2 miss or a store to a shared line. Searches compare a byte per way, eight at a time.
+//!
+//! A modelled miss costs what the computer's own cache misses cost: the LLC's slots are far larger than its near
+//! caches. So a slot is 16 bytes, and before a run of misses one pass reads the places that all of them are going to
+//! need, so that these reads overlap (`lookahead.rs`). It changes no figure.
 #![forbid(unsafe_code)]
 
 mod audit;
@@ -94,8 +98,10 @@ mod combining;
 mod config;
 mod core;
 mod dimm;
+mod divisor;
 mod figures;
 mod hierarchy;
+mod lookahead;
 mod machine;
 mod memory;
 mod ranges;

@@ -2,15 +2,16 @@
 
 use event::{Batch, Capabilities, Event, Op, Sink, SinkError};
 
-use crate::cache::Counts;
-use crate::core::lines;
+use crate::cache::{Counts, SITES_MAX};
+use crate::core::{Lookup, lines};
 use crate::hierarchy::Hierarchy;
+use crate::lookahead;
 use crate::ranges::Ranges;
 use crate::timeline::Timeline;
 use crate::{Config, ConfigError, Figures, LINE_BYTES, SiteFigures, SiteMemory};
 
-/// Sites and threads are numbered densely by every source; a number beyond these is damage, not data.
-const SITES_MAX: u32 = 1 << 22;
+/// Sites and threads are numbered densely by every source; a number beyond [`SITES_MAX`] and this is damage,
+/// not data.
 const THREADS_MAX: u32 = 1 << 20;
 
 /// What a site executed.
@@ -22,6 +23,13 @@ struct SiteCounts {
     nt_bytes: u64,
     flushes: u64,
     clean_flushes: u64,
+}
+
+/// An access that is more than a hit in the L1.
+struct Miss {
+    line: u64,
+    store: bool,
+    found: Lookup,
 }
 
 /// A modelled machine that runs a stream of events.
@@ -109,10 +117,19 @@ impl Machine {
 
     /// Runs events of one thread on its core.
     fn run(&mut self, core: usize, mut events: &[Event]) -> Result<(), SinkError> {
+        let mut unread = events.len();
         loop {
-            events = self.run_hits(core, events);
+            let missed;
+            (events, missed) = self.run_hits(core, events);
             let Some((event, rest)) = events.split_first() else { return Ok(()) };
-            if event.site.0 as usize >= self.sites.len() {
+            if events.len() <= unread {
+                let covered = lookahead::read(&self.hierarchy, &mut self.ranges, core, events);
+                unread = events.len().saturating_sub(covered);
+            }
+            if let Some(Miss { line, store, found }) = missed {
+                self.hierarchy.miss(core, line, store, event.site.0, found);
+                events = rest;
+            } else if event.site.0 as usize >= self.sites.len() {
                 self.admit_site(event.site.0)?;
             } else {
                 self.run_one(core, event);
@@ -122,12 +139,13 @@ impl Machine {
     }
 
     /// Runs the leading events that are loads and stores within one line of the core's L1, which nearly
-    /// all events are, and returns the others.
+    /// all events are, and returns the others. If the first of these is such an access, too, but no hit, it is
+    /// counted and left to [`Hierarchy::miss`].
     #[inline]
-    fn run_hits<'a>(&mut self, core: usize, events: &'a [Event]) -> &'a [Event] {
+    fn run_hits<'a>(&mut self, core: usize, events: &'a [Event]) -> (&'a [Event], Option<Miss>) {
         let core = &mut self.hierarchy.cores[core];
         let sites = &mut self.sites[..];
-        let mut done = 0;
+        let (mut done, mut missed) = (0, None);
         for event in events {
             let (addr, len, store) = match event.op {
                 Op::Load { addr, len } => (addr, len, false),
@@ -140,16 +158,18 @@ impl Machine {
             }
             let Some(site) = sites.get_mut(event.site.0 as usize) else { break };
             let line = self.ranges.place(addr / LINE_BYTES);
-            if !core.hit(line, store, event.site.0) {
-                break;
-            }
             site.loads += u64::from(!store);
             site.stores += u64::from(store);
             site.store_bytes += if store { u64::from(len) } else { 0 };
+            let found = core.hit(line, store, event.site.0);
+            if found != Lookup::Hit {
+                missed = Some(Miss { line, store, found });
+                break;
+            }
             done += 1;
         }
-        self.accesses += done as u64;
-        &events[done..]
+        self.accesses += done as u64 + u64::from(missed.is_some());
+        (&events[done..], missed)
     }
 
     /// Runs any event, of a site that is known.

@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::dimm::Dimm;
+use crate::divisor::Divisor;
 use crate::replacement::Rng;
 use crate::{LINE_BYTES, MemoryFigures, SiteMemory, Traffic};
 
@@ -64,6 +65,8 @@ pub(crate) struct Memories {
 #[derive(Clone, Debug)]
 struct Memory {
     channels: Vec<Channel>,
+    /// Their number.
+    dimms: Divisor,
     /// Lines of an interleaving chunk, as a shift.
     chunk_shift: u32,
     partial_line_writes: u64,
@@ -90,6 +93,7 @@ impl Memories {
                     by_thread: Vec::new(),
                 })
                 .collect(),
+            dimms: Divisor::new(u64::from(config.memory.dimms)),
             chunk_shift: (config.memory.interleave.0 / LINE_BYTES).trailing_zeros(),
             partial_line_writes: 0,
             page_collisions: 0,
@@ -148,9 +152,9 @@ impl Memory {
     fn place(&mut self, line: u64) -> (&mut Channel, u64) {
         let line = line & !PERSISTENT;
         let chunk = line >> self.chunk_shift;
-        let dimms = self.channels.len() as u64;
         let within = line & ((1 << self.chunk_shift) - 1);
-        (&mut self.channels[(chunk % dimms) as usize], (chunk / dimms) << self.chunk_shift | within)
+        let (row, dimm) = self.dimms.divide(chunk);
+        (&mut self.channels[dimm as usize], row << self.chunk_shift | within)
     }
 
     fn total(&self) -> Traffic {

@@ -87,18 +87,36 @@ impl Policy {
     /// The way of the full set `set` that makes room.
     pub(crate) fn victim(&mut self, set: usize, ways: usize) -> usize {
         match self {
+            Policy::Random(rng) => rng.below(ways),
+            _ => self.candidate(set, ways, &mut Rng(0)),
+        }
+    }
+
+    /// A copy of the source of chance, for [`Policy::candidate`].
+    pub(crate) fn foresight(&self) -> Rng {
+        match self {
+            Policy::Random(rng) => rng.clone(),
+            _ => Rng(0),
+        }
+    }
+
+    /// As [`Policy::victim`], with another source of chance.
+    #[inline(always)]
+    pub(crate) fn candidate(&self, set: usize, ways: usize, chance: &mut Rng) -> usize {
+        match self {
             Policy::Lru { stamps, .. } => {
                 let stamps = &stamps[set * ways..][..ways];
                 (0..ways).min_by_key(|&way| stamps[way]).unwrap_or(0)
             }
             Policy::TreePlru { trees, .. } => {
+                let tree = trees[set];
                 let mut node = 1;
                 while node < ways {
-                    node = 2 * node + (trees[set] >> node & 1) as usize;
+                    node = 2 * node + (tree >> node & 1) as usize;
                 }
                 node - ways
             }
-            Policy::Random(rng) => rng.below(ways),
+            Policy::Random(_) => chance.below(ways),
         }
     }
 }

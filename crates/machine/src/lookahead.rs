@@ -1,0 +1,85 @@
+//! Reading ahead, so that the computer's memory answers for many modelled misses at once.
+//!
+//! A modelled LLC does not fit into the near caches of the computer that models it, and one modelled miss
+//! reads several far places, each when the one before is known: the set of the line, the set of the line that
+//! leaves the L2 for it, and the slot there that makes room. So before misses are modelled, passes over
+//! the events to come read these places for all of them, one kind per pass: the reads of one pass do not wait
+//! for each other. Nothing is changed but the computer's caches, and where a pass guesses wrongly, because an
+//! earlier event moves what it saw, only time is lost.
+
+use event::{Event, Op};
+
+use crate::LINE_BYTES;
+use crate::cache::{Cache, Line};
+use crate::core::Core;
+use crate::hierarchy::Hierarchy;
+use crate::ranges::Ranges;
+
+/// Events that are looked at, at most.
+const EVENTS: usize = 64;
+/// Misses that are looked for, at most; what they read fits into the computer's nearest cache.
+const MISSES: usize = 16;
+/// Fewer than this are not worth looking for,
+const WORTHWHILE: usize = 4;
+/// so that many events are then left alone.
+const PAUSE: usize = 512;
+
+/// Reads what the misses at the beginning of `events`, which `core` runs next, are going to need. Returns after
+/// how many events to do so again.
+#[inline(never)]
+pub(crate) fn read(hierarchy: &Hierarchy, ranges: &mut Ranges, core: usize, events: &[Event]) -> usize {
+    let (core, llc) = (&hierarchy.cores[core], &hierarchy.llc);
+    let (mut lines, mut misses) = ([0; MISSES], 0);
+    let (mut in_l2, mut covered) = (0, 0);
+    for event in events.iter().take(EVENTS) {
+        covered += 1;
+        let (Op::Load { addr, .. } | Op::Store { addr, .. }) = event.op else { continue };
+        let line = ranges.place(addr / LINE_BYTES);
+        if core.hints_at(line) || lines[..misses].contains(&line) {
+            continue;
+        }
+        if let Some(slot) = core.l2.guess(core.l2.set(line), line) {
+            in_l2 ^= core.l2.slots[slot].tag;
+            continue;
+        }
+        lines[misses] = line;
+        misses += 1;
+        if misses == MISSES {
+            break;
+        }
+    }
+    std::hint::black_box(in_l2);
+    if misses < WORTHWHILE {
+        return PAUSE;
+    }
+    read_places(core, llc, &lines[..misses]);
+    covered
+}
+
+/// Reads what `core` and the LLC are going to need for `lines`.
+fn read_places(core: &Core, llc: &Cache<Line>, lines: &[u64]) {
+    // What leaves the L2: its set in the LLC.
+    let mut entered = [0; MISSES];
+    let mut chance = core.l2.foresight();
+    for (set, &line) in entered.iter_mut().zip(lines) {
+        let leaving = core.l2.guess_victim(core.l2.set(line), &mut chance);
+        *set = llc.set(core.l2.slots[leaving].tag);
+    }
+    let mut searched = [0; MISSES];
+    for (set, &line) in searched.iter_mut().zip(lines) {
+        *set = llc.set(line);
+    }
+    let (entered, searched) = (&entered[..lines.len()], &searched[..lines.len()]);
+    let sets = searched.iter().chain(entered);
+    let mut seen = sets.fold(0, |seen, &set| seen ^ llc.peek_set(set));
+    // The first slot of all stands for none, so that no decision waits for memory.
+    let mut slots = [0; 2 * MISSES];
+    let mut chance = llc.foresight();
+    for (at, (&line, (&searched, &entered))) in lines.iter().zip(searched.iter().zip(entered)).enumerate() {
+        slots[2 * at] = llc.guess(searched, line).unwrap_or(0);
+        slots[2 * at + 1] = llc.guess_victim(entered, &mut chance);
+    }
+    seen = slots[..2 * lines.len()].iter().fold(seen, |seen, &slot| seen ^ llc.slots[slot].tag);
+    // What was read is of no interest, but must be read.
+    std::hint::black_box(seen);
+}

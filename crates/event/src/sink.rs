@@ -316,7 +316,28 @@ impl Sink for Counts {
         "counts"
     }
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
-        batch.events.iter().for_each(|event| self.add(event));
+        // Nearly all events are loads and stores: these are summed up in registers.
+        let (mut loads, mut stores) = ((0, 0), (0, 0));
+        let mut instructions = 0;
+        for event in batch.events {
+            let (count, bytes) = match event.op {
+                Op::Load { len, .. } => (&mut loads, len),
+                Op::Store { len, .. } => (&mut stores, len),
+                _ => {
+                    self.add(event);
+                    continue;
+                }
+            };
+            count.0 += 1;
+            count.1 += u64::from(bytes);
+            instructions += u64::from(event.instructions);
+        }
+        self.events += loads.0 + stores.0;
+        self.loads += loads.0;
+        self.load_bytes += loads.1;
+        self.stores += stores.0;
+        self.store_bytes += stores.1;
+        self.instructions += instructions;
         Ok(())
     }
 }

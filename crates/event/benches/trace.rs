@@ -1,6 +1,6 @@
-//! Speed and size of the trace codec on the events of a B+-tree being filled.
+//! Speed and size of the trace codec on the events of a B+-tree being filled, or of a trace.
 //!
-//! `cargo bench -p event` measures; under `cargo test --benches` it runs tiny and prints the checksum only.
+//! `cargo bench -p event` measures, `cargo bench -p event -- FILE` with the first four million events of a trace; under `cargo test --benches` it runs tiny and prints the checksum only.
 
 #[path = "../tests/common/tree.rs"]
 mod tree;
@@ -47,6 +47,32 @@ fn one_thread(events: &[Event]) -> Vec<(ThreadId, Vec<Event>)> {
     events.chunks(BATCH).map(|events| (ThreadId(0), events.to_vec())).collect()
 }
 
+/// Stops a replay when it has enough.
+#[derive(Default)]
+struct First(Vec<(ThreadId, Vec<Event>)>, usize);
+
+impl Sink for First {
+    fn name(&self) -> &'static str {
+        "first"
+    }
+    fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
+        if self.1 >= 4_000_000 {
+            return Err(SinkError::Other("enough".to_owned()));
+        }
+        self.0.push((batch.thread, batch.events.to_vec()));
+        self.1 += batch.events.len();
+        Ok(())
+    }
+}
+
+/// The first events of a trace, in its batches.
+fn recorded(file: &str) -> Vec<(ThreadId, Vec<Event>)> {
+    let mut first = First::default();
+    let replayed = Reader::open(file).expect("a trace").replay(&mut first);
+    assert!(replayed.is_ok() || first.1 >= 4_000_000, "{replayed:?}");
+    first.0
+}
+
 fn encode(batches: &[(ThreadId, Vec<Event>)], compression: Compression) -> Vec<u8> {
     let events: usize = batches.iter().map(|(_, events)| events.len()).sum();
     let buffer = Vec::with_capacity(events * 4);
@@ -79,11 +105,17 @@ fn best_of<T>(runs: usize, mut work: impl FnMut() -> T) -> (Duration, T) {
 #[allow(clippy::cast_precision_loss)]
 fn main() {
     let measuring = std::env::args().any(|argument| argument == "--bench");
+    let file = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
     let (count, runs) = if measuring { (1_000_000, 30) } else { (50_000, 1) };
-    let per_event = |time: Duration| time.as_nanos() as f64 / count as f64;
-    let events = tree::Tree::new(1).take(count);
-    let inputs = [("one thread", one_thread(&events)), ("eight threads", in_turns(&events))];
+    let inputs = if let Some(file) = &file {
+        vec![(file.as_str(), recorded(file))]
+    } else {
+        let events = tree::Tree::new(1).take(count);
+        vec![("one thread", one_thread(&events)), ("eight threads", in_turns(&events))]
+    };
     for (name, batches) in &inputs {
+        let count: usize = batches.iter().map(|(_, events)| events.len()).sum();
+        let per_event = |time: Duration| time.as_nanos() as f64 / count as f64;
         let (reading, sum) = best_of(runs, || {
             let mut sum = Checksum::default();
             for (thread, events) in batches {

@@ -144,10 +144,10 @@ fn a_position_that_no_event_takes_is_corrupt_and_holds_up_no_other_thread() {
     let unlock = |seq| Event { op: Op::Unlock { lock: 0, seq }, site: SiteId::UNKNOWN, instructions: 1 };
     let push = |thread, seq| Push { thread, time_ns: 0, events: vec![unlock(seq)], values: vec![] };
     let bytes = write(&[push(0, 1), push(1, 2)], Capabilities::all(), Compression::None, 0);
-    // The shape of thread 0's event: an unlock with instructions, made a load with instructions.
-    let shape = bytes.windows(2).position(|pair| pair == [20 | 0x40, 1]).unwrap();
+    // Thread 0's event: an unlock after one instruction, of the unknown site, made a load.
+    let what = bytes.windows(8).position(|bytes| bytes == [0, 0, 0, 0, 20, 0, 4, 0]).unwrap();
     let mut bad = bytes.clone();
-    bad[shape] = 0x40;
+    bad[what + 4] = 0;
     mend(&mut bad);
     let error = Reader::new(Cursor::new(&bad), "t.slt").unwrap().replay(&mut Counts::default()).unwrap_err();
     assert!(error.to_string().contains("longer than its block needs"), "{error}");

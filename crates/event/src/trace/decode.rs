@@ -8,12 +8,23 @@ use super::error::Malformed;
 use super::format::{BLOCK_EVENTS, BlockHeader, COLUMN_MAX};
 use super::ops::{self, SeqReader};
 use super::predict::{
-    CLASS_BYTES, CLASS_MASK, CLASS_SCALE, CLASS_SHIFT, Edge, GUESS_SHIFT, SHAPE, SHAPE_CODE,
-    SHAPE_INSTRUCTIONS, SHAPE_LEN, SiteState, WAY_BYTE, WAY_MASK, column,
+    CONTROL_MAX, CORRECTION_SHIFT, Entry, INSTRUCTIONS_SHIFT, JUMPS, LEN_BITS, LEN_SHIFT, Memory, SHAPE_CODE,
+    SHAPE_WIDE, TOLD, WHAT_BYTES, column, next_context,
 };
 
 /// No event takes more bytes than this in any column but the values.
 const EVENT_COLUMN_MAX: usize = 20;
+
+/// Which bits of eight bytes read are a correction of that many bytes.
+const CORRECTION_MASK: [u64; 16] = {
+    let mut masks = [u64::MAX; 16];
+    let mut bytes = 0;
+    while bytes < 8 {
+        masks[bytes] = (1 << (8 * bytes)) - 1;
+        bytes += 1;
+    }
+    masks
+};
 
 /// A block that is being read. Its memory is reused for the thread's next block.
 #[derive(Default)]
@@ -25,8 +36,9 @@ pub(super) struct Decoder {
     next_seq: Option<u64>,
     events: usize,
     done: usize,
-    states: Vec<SiteState>,
-    current: usize,
+    /// Made when it is first needed: of many threads, few may be read at a time.
+    memory: Option<Memory>,
+    context: u64,
     before: u64,
     /// Event and time of the latest mark that was reached, and of the next one.
     mark: (usize, u64),
@@ -58,9 +70,8 @@ impl Decoder {
             self.at[number] = self.columns.range(number).start;
         }
         self.last_seq = 0;
-        self.states.clear();
-        self.states.push(SiteState::new(SiteId::UNKNOWN.0, 0));
-        self.current = 0;
+        self.memory.get_or_insert_with(Memory::new).forget();
+        self.context = 0;
         self.before = 0;
         self.mark = (0, 0);
         self.next_mark = None;
@@ -144,66 +155,55 @@ impl Decoder {
 
     /// Decodes up to `count` events or the end of a batch.
     fn run(&mut self, count: usize, out: &mut Vec<Event>) -> Result<usize, Malformed> {
-        let data = self.columns.data.as_slice();
-        let start = self.at[column::CONTROL];
-        let mut addresses = self.at[column::ADDRESSES];
-        // Corrections may be read past their column, but no further than the padding.
-        let addresses_max = data.len() - PADDING;
-        let mut before = self.before;
-        let mut current = self.current;
+        let Decoder { columns, at, memory, last_seq, .. } = self;
+        let Some(mut memory) = memory.as_mut().map(Memory::borrow) else { return Ok(0) };
+        let data = columns.data.as_slice();
+        let start = at[column::CONTROL];
+        let (mut whats, mut addresses) = (at[column::WHATS], at[column::ADDRESSES]);
+        // Both may be read past their column, but no further than the padding.
+        let furthest = data.len() - PADDING;
+        let (mut before, mut context) = (self.before, self.context);
         let mut done = 0;
         for &control in &data[start..start + count] {
+            if control > CONTROL_MAX {
+                return Err(Malformed("an unknown control byte"));
+            }
             done += 1;
-            let from = current;
-            let way = control & WAY_MASK;
-            let mut instructions = 0;
-            if way < WAY_BYTE {
-                let edge = self.states[from].edges[usize::from(way)];
-                current = usize::from(edge.local);
-                instructions = edge.instructions;
-            } else {
-                current = told_site(&mut self.states, data, &self.columns.ends, &mut self.at, way)?;
-            }
-            let state = &mut self.states[current];
-            let class = usize::from(control >> CLASS_SHIFT & 7);
-            let coded = u64::from_le_bytes(
-                data[addresses..addresses + 8].try_into().map_err(|_| Malformed("an address"))?,
-            );
-            addresses = (addresses + usize::from(CLASS_BYTES[class])).min(addresses_max);
-            let correction = unzigzag(coded & CLASS_MASK[class]) << CLASS_SCALE[class];
-            let addr =
-                state.guesses(before)[usize::from(control >> GUESS_SHIFT & 3)].wrapping_add(correction);
-            state.learn(before, addr);
-            before = addr;
+            let entry = memory.entry(context);
+            let told = control & TOLD != 0;
+            let what = if told { eight(data, whats) } else { entry.what };
+            whats = (whats + usize::from(told) * WHAT_BYTES).min(furthest);
+            let guess = if control & JUMPS != 0 { before.wrapping_add(entry.jump) } else { entry.last };
+            let bytes = usize::from(control >> CORRECTION_SHIFT);
+            let addr = guess.wrapping_add(unzigzag(eight(data, addresses) & CORRECTION_MASK[bytes % 16]));
+            addresses = (addresses + bytes).min(furthest);
+            *entry = Entry { what, last: addr, jump: addr.wrapping_sub(before), block: entry.block };
+            context = next_context(context, what);
 
-            if control & SHAPE != 0 {
-                let mut bytes =
-                    Bytes::at(&data[..self.columns.ends[column::SHAPES]], self.at[column::SHAPES]);
-                told_shape(&mut bytes, state, &mut instructions)?;
-                self.at[column::SHAPES] = bytes.position();
-                if way < WAY_BYTE {
-                    self.states[from].edges[usize::from(way)].instructions = instructions;
-                }
-            }
-            let SiteState { site, len, code, .. } = self.states[current];
-            if way >= WAY_BYTE {
-                self.states[from].learn_edge(Edge { site, instructions, local: current as u16 });
+            let shape = (what >> 32) as u32;
+            let code = (shape & SHAPE_CODE) as u8;
+            let (mut len, mut instructions) =
+                (shape >> LEN_SHIFT & ((1 << LEN_BITS) - 1), shape >> INSTRUCTIONS_SHIFT);
+            if shape & SHAPE_WIDE != 0 {
+                let mut wide = Bytes::at(&data[..columns.ends[column::WIDE]], at[column::WIDE]);
+                (len, instructions) = (wide.varint32()?, wide.varint32()?);
+                at[column::WIDE] = wide.position();
             }
             let op = match code {
                 ops::LOAD => Op::Load { addr, len },
                 ops::STORE => Op::Store { addr, len },
                 ops::STORE_NT => Op::StoreNt { addr, len },
-                _ => rare(code, addr, data, &self.columns.ends, &mut self.at, &mut self.last_seq)?,
+                _ => rare(code, addr, data, &columns.ends, at, last_seq)?,
             };
-            out.push(Event { op, site: SiteId(site), instructions });
+            out.push(Event { op, site: SiteId(what as u32), instructions });
+            before = addr;
             if ops::ends_batch(code) {
                 break;
             }
         }
-        self.at[column::CONTROL] += done;
-        self.at[column::ADDRESSES] = addresses;
-        self.before = before;
-        self.current = current;
+        at[column::CONTROL] += done;
+        (at[column::WHATS], at[column::ADDRESSES]) = (whats, addresses);
+        (self.before, self.context) = (before, context);
         Ok(done)
     }
 
@@ -227,45 +227,10 @@ pub(super) fn stored_bytes(events: &[Event]) -> u64 {
     events.iter().filter_map(|event| event.op.stored()).map(|(_, len)| u64::from(len)).sum()
 }
 
-/// A site that is told by its number in the block.
-#[inline(never)]
-fn told_site(
-    states: &mut Vec<SiteState>,
-    data: &[u8],
-    ends: &[usize],
-    at: &mut [usize; column::COUNT],
-    way: u8,
-) -> Result<usize, Malformed> {
-    let mut locals = Bytes::at(&data[..ends[column::LOCALS]], at[column::LOCALS]);
-    let local = if way == WAY_BYTE { u16::from(locals.u8()?) } else { locals.u16()? };
-    at[column::LOCALS] = locals.position();
-    if usize::from(local) == states.len() {
-        let mut sites = Bytes::at(&data[..ends[column::SITES]], at[column::SITES]);
-        let before = states.last().map_or(0, |state| state.site);
-        let site = u64::from(before).wrapping_add(unzigzag(sites.varint()?));
-        at[column::SITES] = sites.position();
-        let site = u32::try_from(site).map_err(|_| Malformed("a site above 32 bits"))?;
-        states.push(SiteState::new(site, local));
-    }
-    if usize::from(local) < states.len() {
-        Ok(usize::from(local))
-    } else {
-        Err(Malformed("a site that the block did not introduce"))
-    }
-}
-
-/// An operation, length and instruction count that differ from the last time.
-#[inline]
-fn told_shape(bytes: &mut Bytes<'_>, state: &mut SiteState, instructions: &mut u32) -> Result<(), Malformed> {
-    let shape = bytes.u8()?;
-    state.code = shape & SHAPE_CODE;
-    if shape & SHAPE_LEN != 0 {
-        state.len = bytes.varint32()?;
-    }
-    if shape & SHAPE_INSTRUCTIONS != 0 {
-        *instructions = bytes.varint32()?;
-    }
-    Ok(())
+/// The eight bytes from `at`, which is before the padding, as a number.
+#[inline(always)]
+fn eight(data: &[u8], at: usize) -> u64 {
+    data[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 /// An operation other than a load or store.

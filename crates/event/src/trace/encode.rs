@@ -1,25 +1,25 @@
 //! Events of one thread into the columns of one block.
 
-use crate::{Event, Op, SiteId};
+use crate::{Event, Op};
 
 use super::bytes::{put_varint, zigzag};
 use super::format::BLOCK_EVENTS;
 use super::ops::{self, SeqWriter};
 use super::predict::{
-    CLASS_BYTES, CLASS_OF_BYTES, CLASS_SCALED, CLASS_SHIFT, Edge, GUESS_SHIFT, SHAPE, SHAPE_INSTRUCTIONS,
-    SHAPE_LEN, SiteState, WAY_BYTE, WAY_WORD, column,
+    CORRECTION_SHIFT, Entry, INSTRUCTIONS_BITS, INSTRUCTIONS_SHIFT, JUMPS, LEN_BITS, LEN_SHIFT, Memory,
+    SHAPE_WIDE, TOLD, WHAT_BYTES, column, next_context, what,
 };
 
 /// Collects a block. Everything it learns is forgotten at the block's end, so that blocks decode
 /// independently of each other.
+///
+/// The columns that every event may add to are as large as they can get, and eight bytes are written to them
+/// whether they are needed or not; pages that are not touched cost nothing.
 pub(super) struct Encoder {
     control: Box<[u8]>,
-    locals: Vec<u8>,
-    new_sites: Vec<u8>,
-    shapes: Vec<u8>,
-    /// Larger than it can fill, so that eight bytes can be written anywhere; untouched pages cost nothing.
-    addresses: Box<[u8]>,
-    addresses_len: usize,
+    whats: Numbers,
+    wide: Vec<u8>,
+    addresses: Numbers,
     extras: Vec<u8>,
     seqs: SeqWriter,
     times: Vec<u8>,
@@ -27,8 +27,8 @@ pub(super) struct Encoder {
 
     events: usize,
     /// State of the prediction.
-    sites: Sites,
-    current: usize,
+    memory: Memory,
+    context: u64,
     before: u64,
     /// Event and time of the last entry in `times`.
     marked: (usize, u64),
@@ -38,18 +38,16 @@ impl Encoder {
     pub(super) fn new() -> Self {
         Encoder {
             control: vec![0; BLOCK_EVENTS].into(),
-            locals: Vec::new(),
-            new_sites: Vec::new(),
-            shapes: Vec::new(),
-            addresses: vec![0; BLOCK_EVENTS * 8].into(),
-            addresses_len: 0,
+            whats: Numbers::new(),
+            wide: Vec::new(),
+            addresses: Numbers::new(),
             extras: Vec::new(),
             seqs: SeqWriter::default(),
             times: Vec::new(),
             values: Vec::new(),
             events: 0,
-            sites: Sites::new(),
-            current: 0,
+            memory: Memory::new(),
+            context: 0,
             before: 0,
             marked: (0, 0),
         }
@@ -89,64 +87,43 @@ impl Encoder {
 
     /// Adds events, at most [`Encoder::room`].
     ///
-    /// What comes as predicted stays in this loop; surprises are handled out of line, so that the loop keeps its
-    /// variables in registers.
+    /// No branch depends on a prediction: what holds is written too, and the column's end does not move.
     pub(super) fn push(&mut self, events: &[Event]) {
         assert!(events.len() <= self.room());
-        let mut out = self.addresses_len;
-        let mut before = self.before;
-        let mut current = self.current;
+        // In variables of their own, so that they stay in registers.
+        let mut memory = self.memory.borrow();
+        let (mut whats, mut addresses) = (self.whats.end(), self.addresses.end());
+        let (mut before, mut context) = (self.before, self.context);
         for (event, control) in events.iter().zip(&mut self.control[self.events..]) {
-            let from = current;
-            let site = event.site.0;
-            let [first, second] = self.sites.states[from].edges;
-            let hit = first.site == site;
-            let edge = if hit { first } else { second };
-            let (way, local, predicted) = if edge.site == site {
-                // Not `edge.local`: looking the number up again is more work, but the processor need not wait for
-                // the event before to do it.
-                (u8::from(!hit), self.sites.known(site, edge.local), edge.instructions)
-            } else {
-                let (way, local) = self.sites.tell(from, event, &mut self.locals, &mut self.new_sites);
-                (way, local, 0)
-            };
-            current = usize::from(local);
-
-            let (code, addr, len) = match event.op {
-                Op::Load { addr, len } => (ops::LOAD, addr, len),
-                Op::Store { addr, len } => (ops::STORE, addr, len),
-                Op::StoreNt { addr, len } => (ops::STORE_NT, addr, len),
-                ref op => {
-                    let (code, addr) = ops::split(op, before, &mut self.extras, &mut self.seqs);
-                    (code, addr, 0)
+            let (shape, addr) = match event.op {
+                Op::Load { addr, len } | Op::Store { addr, len } | Op::StoreNt { addr, len }
+                    if fits(len, event.instructions) =>
+                {
+                    (shape(ops::access_code(&event.op), len, event.instructions), addr)
                 }
+                _ => rare(event, before, &mut self.wide, &mut self.extras, &mut self.seqs),
             };
-            let state = &mut self.sites.states[current];
-            let guesses = state.guesses(before);
-            let mut told = way;
-            if addr == guesses[1] {
-                told |= 1 << GUESS_SHIFT;
-            } else if addr != guesses[0] {
-                let (guess, class, correction) = correct(guesses, addr);
-                self.addresses[out..out + 8].copy_from_slice(&correction.to_le_bytes());
-                out += usize::from(CLASS_BYTES[usize::from(class)]);
-                told |= guess << GUESS_SHIFT | class << CLASS_SHIFT;
-            }
-            state.learn(before, addr);
+            let what = what(event.site.0, shape);
+
+            let entry = memory.entry(context);
+            let told = u8::from(entry.what != what);
+            let from_last = zigzag(addr.wrapping_sub(entry.last));
+            let jump = addr.wrapping_sub(before);
+            let from_jump = zigzag(jump.wrapping_sub(entry.jump));
+            let jumps = u8::from(from_jump < from_last);
+            let correction = from_jump.min(from_last);
+            let bytes = (71 - correction.leading_zeros()) / 8;
+            *entry = Entry { what, last: addr, jump, block: entry.block };
+
+            whats.put(what, usize::from(told) * WHAT_BYTES);
+            addresses.put(correction, bytes as usize);
+            *control = (told * TOLD) | (jumps * JUMPS) | (bytes as u8) << CORRECTION_SHIFT;
+
             before = addr;
-
-            if (code, len, event.instructions) != (state.code, state.len, predicted) {
-                told |= SHAPE;
-                tell_shape(&mut self.shapes, state, (code, len), (event.instructions, predicted));
-                if way < WAY_BYTE {
-                    self.sites.states[from].edges[usize::from(way)].instructions = event.instructions;
-                }
-            }
-            *control = told;
+            context = next_context(context, what);
         }
-        self.addresses_len = out;
-        self.before = before;
-        self.current = current;
+        (self.whats.len, self.addresses.len) = (whats.len, addresses.len);
+        (self.before, self.context) = (before, context);
         self.events += events.len();
     }
 
@@ -154,10 +131,9 @@ impl Encoder {
     pub(super) fn columns(&self) -> [&[u8]; column::COUNT] {
         let mut columns: [&[u8]; column::COUNT] = [&[]; column::COUNT];
         columns[column::CONTROL] = &self.control[..self.events];
-        columns[column::LOCALS] = &self.locals;
-        columns[column::SITES] = &self.new_sites;
-        columns[column::SHAPES] = &self.shapes;
-        columns[column::ADDRESSES] = &self.addresses[..self.addresses_len];
+        columns[column::WHATS] = self.whats.get();
+        columns[column::WIDE] = &self.wide;
+        columns[column::ADDRESSES] = self.addresses.get();
         columns[column::EXTRAS] = &self.extras;
         columns[column::SEQS] = &self.seqs.column;
         columns[column::TIMES] = &self.times;
@@ -167,159 +143,90 @@ impl Encoder {
 
     /// Starts the next block.
     pub(super) fn clear(&mut self) {
-        self.locals.clear();
-        self.new_sites.clear();
-        self.shapes.clear();
-        self.addresses_len = 0;
+        self.whats.len = 0;
+        self.wide.clear();
+        self.addresses.len = 0;
         self.extras.clear();
         self.seqs.clear();
         self.times.clear();
         self.values.clear();
         self.events = 0;
-        self.sites.clear();
-        self.current = 0;
+        self.memory.forget();
+        self.context = 0;
         self.before = 0;
         self.marked = (0, 0);
     }
 }
 
-/// Writes an operation, length or instruction count that differs from the last time.
-#[inline(never)]
-fn tell_shape(
-    shapes: &mut Vec<u8>,
-    state: &mut SiteState,
-    (code, len): (u8, u32),
-    (instructions, predicted): (u32, u32),
-) {
-    let with_len = if len == state.len { 0 } else { SHAPE_LEN };
-    let with_instructions = if instructions == predicted { 0 } else { SHAPE_INSTRUCTIONS };
-    (state.code, state.len) = (code, len);
-    shapes.push(code | with_len | with_instructions);
-    if with_len != 0 {
-        put_varint(shapes, u64::from(len));
-    }
-    if with_instructions != 0 {
-        put_varint(shapes, u64::from(instructions));
-    }
+/// A column to which an event adds eight bytes or fewer.
+struct Numbers {
+    /// Room for the most that a block can take, and eight bytes.
+    bytes: Box<[u8; NUMBERS + 8]>,
+    len: usize,
 }
 
-/// The guess that is nearest to `addr`, the class of what is missing, and that, ready to be written.
-#[inline(never)]
-fn correct(guesses: [u64; 4], addr: u64) -> (u8, u8, u64) {
-    let mut best = (zigzag(addr.wrapping_sub(guesses[0])), 0u8);
-    for guess in 1..4u8 {
-        let coded = zigzag(addr.wrapping_sub(guesses[usize::from(guess)]));
-        if coded < best.0 {
-            best = (coded, guess);
-        }
-    }
-    let (coded, guess) = best;
-    let bytes = (71 - (coded | 1).leading_zeros() - u32::from(coded == 0) * 8) / 8;
-    let class = CLASS_OF_BYTES[bytes as usize];
-    let difference = addr.wrapping_sub(guesses[usize::from(guess)]);
-    let scaled = zigzag((difference as i64 >> 3) as u64);
-    if difference & 7 == 0 && scaled <= 0xff && coded > 0xff {
-        (guess, CLASS_SCALED, scaled)
-    } else {
-        (guess, class, coded)
-    }
-}
+/// Not less than `BLOCK_EVENTS * 8`.
+const NUMBERS: usize = 1 << 19;
+const _: () = assert!(NUMBERS >= BLOCK_EVENTS * 8);
 
-/// The sites of a block and their numbers in it.
-struct Sites {
-    states: Vec<SiteState>,
-    /// Open addressing by the number in the run.
-    table: Vec<Slot>,
-}
-
-/// A site's number in the run, and in the block plus one; all 0 if empty.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Slot {
-    site: u32,
-    local: u32,
-}
-
-/// Slots of an empty table.
-const TABLE_MIN: usize = 1 << 9;
-
-impl Sites {
+impl Numbers {
     fn new() -> Self {
-        let mut sites = Sites { states: Vec::new(), table: vec![Slot::default(); TABLE_MIN] };
-        sites.clear();
-        sites
+        let bytes = vec![0; NUMBERS + 8].into_boxed_slice();
+        Numbers { bytes: bytes.try_into().unwrap_or_else(|_| unreachable!("it has this length")), len: 0 }
     }
 
-    /// Forgets all but the unknown site, which has number 0 in every block.
-    fn clear(&mut self) {
-        self.states.clear();
-        self.table.fill(Slot::default());
-        self.enter(SiteId::UNKNOWN.0);
+    fn end(&mut self) -> End<'_> {
+        End { bytes: &mut self.bytes, len: self.len }
     }
 
-    fn enter(&mut self, site: u32) -> u16 {
-        let local = self.states.len() as u16;
-        self.states.push(SiteState::new(site, local));
-        if self.states.len() * 2 > self.table.len() {
-            self.table = vec![Slot::default(); self.table.len() * 2];
-            for local in 0..self.states.len() {
-                let site = self.states[local].site;
-                let at = self.find(site);
-                self.table[at] = Slot { site, local: local as u32 + 1 };
-            }
-        } else {
-            let at = self.find(site);
-            self.table[at] = Slot { site, local: u32::from(local) + 1 };
-        }
-        local
+    fn get(&self) -> &[u8] {
+        &self.bytes[..self.len]
     }
+}
 
+/// Where a column grows.
+struct End<'a> {
+    bytes: &'a mut [u8; NUMBERS + 8],
+    len: usize,
+}
+
+impl End<'_> {
+    /// Adds the lower `bytes` bytes of `number`: writes all eight, as that is cheaper than to ask how many.
     #[inline(always)]
-    fn home(&self, site: u32) -> usize {
-        (site.wrapping_mul(0x9e37_79b1) >> 12) as usize & (self.table.len() - 1)
+    fn put(&mut self, number: u64, bytes: usize) {
+        // The remainder changes nothing but that the compiler sees that eight bytes fit.
+        let at = self.len % NUMBERS;
+        self.bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
+        self.len += bytes;
     }
+}
 
-    /// The number in the block of a site that has one, which is `local`.
-    #[inline(always)]
-    fn known(&self, site: u32, local: u16) -> u16 {
-        let slot = self.table[self.home(site)];
-        if slot.site == site && slot.local != 0 { (slot.local - 1) as u16 } else { local }
-    }
+/// Whether length and instructions have room in a shape.
+#[inline(always)]
+fn fits(len: u32, instructions: u32) -> bool {
+    len >> LEN_BITS | instructions >> INSTRUCTIONS_BITS == 0
+}
 
-    /// Where `site` stands in the table, or where it belongs.
-    fn find(&self, site: u32) -> usize {
-        let mut at = self.home(site);
-        while self.table[at].local != 0 && self.table[at].site != site {
-            at = (at + 1) & (self.table.len() - 1);
-        }
-        at
-    }
+/// The shape of an operation whose length and instructions fit.
+#[inline(always)]
+fn shape(code: u8, len: u32, instructions: u32) -> u32 {
+    u32::from(code) | len << LEN_SHIFT | instructions << INSTRUCTIONS_SHIFT
+}
 
-    /// Writes the number in the block of a site that no edge of `from` predicted, and makes it one of them;
-    /// gives how it was told, and the number.
-    #[inline(never)]
-    fn tell(
-        &mut self,
-        from: usize,
-        event: &Event,
-        locals: &mut Vec<u8>,
-        new_sites: &mut Vec<u8>,
-    ) -> (u8, u16) {
-        let site = event.site.0;
-        let local = match self.table[self.find(site)].local {
-            0 => {
-                let before = self.states.last().map_or(0, |state| state.site);
-                put_varint(new_sites, zigzag(u64::from(site).wrapping_sub(u64::from(before))));
-                self.enter(site)
-            }
-            local => (local - 1) as u16,
-        };
-        self.states[from].learn_edge(Edge { site, instructions: event.instructions, local });
-        if let Ok(byte) = u8::try_from(local) {
-            locals.push(byte);
-            (WAY_BYTE, local)
-        } else {
-            locals.extend_from_slice(&local.to_le_bytes());
-            (WAY_WORD, local)
-        }
+/// Tells all that an event may have besides site, shape and address; gives shape and address.
+#[inline(never)]
+fn rare(
+    event: &Event,
+    before: u64,
+    wide: &mut Vec<u8>,
+    extras: &mut Vec<u8>,
+    seqs: &mut SeqWriter,
+) -> (u32, u64) {
+    let (code, addr, len) = ops::split(&event.op, before, extras, seqs);
+    if fits(len, event.instructions) {
+        return (shape(code, len, event.instructions), addr);
     }
+    put_varint(wide, u64::from(len));
+    put_varint(wide, u64::from(event.instructions));
+    (u32::from(code) | SHAPE_WIDE, addr)
 }

@@ -21,7 +21,7 @@ pub(super) const HEADER_BODY_MAX: usize = 16 << 20;
 pub(super) const BLOCK_MAGIC: [u8; 4] = *b"SLTB";
 /// Bytes of a block's header.
 pub(super) const BLOCK_HEADER: usize = 68;
-/// Most events of a block: the sites of as many, and the unknown one, have 16-bit numbers.
+/// Most events of a block.
 pub(super) const BLOCK_EVENTS: usize = (1 << 16) - 1;
 /// Largest column of a block, unpacked. Bounds what a reader allocates on a file's word.
 pub(super) const COLUMN_MAX: usize = 64 << 20;

@@ -6,8 +6,8 @@
 //! index of its blocks and a trailer; without these, because the writer was killed, the [`Reader`] finds the blocks
 //! by walking them and says so ([`Reader::truncated`]).
 //!
-//! Within a block the encoder predicts. Per code site it remembers what came after it, what it did
-//! and where; an event that repeats this costs one control byte, and a surprise costs what it
+//! Within a block the encoder predicts. It remembers what came after the same two events the last time, and
+//! where; an event that repeats this costs one control byte, and a surprise costs what it
 //! takes to correct the prediction. The bytes lie in columns by meaning, each compressed by itself.
 //!
 //! [`Writer`] is a [`crate::Sink`], so recording is replaying into a file; [`Reader::replay`] is the way back, with

@@ -37,14 +37,25 @@ const PHASE: u8 = 31;
 
 const ORDERS: [Order; 4] = [Order::Acquire, Order::Release, Order::AcqRel, Order::SeqCst];
 
-/// An operation's code, address (`none` if it has no address) and length; what else it has goes to `extras`
-/// and its position in the global order to `seqs`.
-pub(super) fn split(op: &Op, none: u64, extras: &mut Vec<u8>, seqs: &mut SeqWriter) -> (u8, u64) {
+/// The code of a load or store; meaningless for other operations.
+#[inline(always)]
+pub(super) fn access_code(op: &Op) -> u8 {
+    match op {
+        Op::Load { .. } => LOAD,
+        Op::Store { .. } => STORE,
+        _ => STORE_NT,
+    }
+}
+
+/// An operation's code, address (`none` if it has no address) and length (0 if it has none); what else it has
+/// goes to `extras` and its position in the global order to `seqs`.
+pub(super) fn split(op: &Op, none: u64, extras: &mut Vec<u8>, seqs: &mut SeqWriter) -> (u8, u64, u32) {
+    if let Op::Load { addr, len } | Op::Store { addr, len } | Op::StoreNt { addr, len } = *op {
+        return (access_code(op), addr, len);
+    }
     let mut extra = |value: u64| put_varint(extras, value);
     let parts = match *op {
-        Op::Load { addr, .. } => (LOAD, addr),
-        Op::Store { addr, .. } => (STORE, addr),
-        Op::StoreNt { addr, .. } => (STORE_NT, addr),
+        Op::Load { .. } | Op::Store { .. } | Op::StoreNt { .. } => unreachable!("it was told above"),
         Op::Flush { addr, kind } => (CLWB + kind as u8, addr),
         Op::Demote { addr } => (DEMOTE, addr),
         Op::Fence(kind) => (FENCE_STORE + kind as u8, none),
@@ -92,7 +103,7 @@ pub(super) fn split(op: &Op, none: u64, extras: &mut Vec<u8>, seqs: &mut SeqWrit
     if let Some(seq) = op.seq() {
         seqs.put(seq);
     }
-    parts
+    (parts.0, parts.1, 0)
 }
 
 /// Inverse of [`split`] for all codes but loads and stores.

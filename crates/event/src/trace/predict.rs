@@ -1,124 +1,143 @@
-//! What encoder and decoder both know: for each code site of a block, what it did last.
+//! What encoder and decoder both know: for each context, what happened in it last.
 //!
-//! Code repeats itself. After a site comes, most often, one of the two sites that came after it
-//! before; a site does the same operation with the same length each time; and its address continues its
-//! own stride, or keeps its distance from the event before (`node->count`, then `node->keys`).
-//! An event that goes as predicted costs one control byte, always about the same one.
+//! Code repeats itself. The two events before tell well which one comes next: its site, its operation, its length and
+//! the instructions before it. They also tell the instruction from others of its site, and an
+//! instruction's address is most often its last one, or as far from that of the event before as the last time
+//! (`node->count`, then `node->keys`). So the memory is a table with a hash of the two events before as its index; what
+//! falls on the same entry is predicted badly, and nothing else happens.
+//!
+//! An event that goes as predicted costs one control byte. All others cost a fixed number of bytes for what
+//! happened and a few for the address. Neither side branches on whether a prediction holds, as
+//! processors could not predict that.
 
-/// A site that followed another.
+/// What happened last in one context. Half a cache line, as entries are touched at random.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Edge {
-    /// The follower's number in the run.
-    pub site: u32,
-    /// Instructions from the one to the other, last time.
-    pub instructions: u32,
-    /// The follower's number in the block.
-    pub local: u16,
-}
-
-/// One site's memory. A cache line, as many are touched at random.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-pub(super) struct SiteState {
-    /// Its last address.
+#[repr(align(32))]
+pub(super) struct Entry {
+    /// Site and shape: see [`what`].
+    pub what: u64,
+    /// The address.
     pub last: u64,
-    /// Its last address minus the one before.
-    pub stride: u64,
-    /// Its last address minus that of the event before it.
+    /// The address minus that of the event before.
     pub jump: u64,
-    /// Its last followers, the newer first.
-    pub edges: [Edge; 2],
-    /// The site's number in the run.
-    pub site: u32,
-    /// Its last length.
-    pub len: u32,
-    /// Its last operation.
-    pub code: u8,
+    /// The block that the entry is from. In any other it is empty.
+    pub block: u32,
 }
 
-const _: () = assert!(size_of::<SiteState>() == 64);
+const _: () = assert!(size_of::<Entry>() == 32);
 
-impl SiteState {
-    /// A site that did nothing yet and expects to follow itself.
-    pub(super) fn new(site: u32, local: u16) -> Self {
-        let edge = Edge { site, instructions: 0, local };
-        SiteState { last: 0, stride: 0, jump: 0, edges: [edge; 2], site, len: 0, code: 0 }
+/// Width of a context.
+const CONTEXT_BITS: u32 = 13;
+/// Number of contexts.
+const CONTEXTS: usize = 1 << CONTEXT_BITS;
+/// The event before the last one takes part in a context with its lower bits, shifted by this.
+const CONTEXT_SHIFT: u32 = 7;
+/// 2^64 divided by the golden ratio.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The context after an event that came in `context`.
+#[inline(always)]
+pub(super) fn next_context(context: u64, what: u64) -> u64 {
+    (context << CONTEXT_SHIFT) ^ (what.wrapping_mul(SPREAD) >> (u64::BITS - CONTEXT_BITS))
+}
+
+/// The entries of all contexts.
+pub(super) struct Memory {
+    entries: Box<[Entry; CONTEXTS]>,
+    block: u32,
+}
+
+impl Memory {
+    pub(super) fn new() -> Self {
+        let entries = vec![Entry::default(); CONTEXTS].into_boxed_slice();
+        Memory {
+            entries: entries.try_into().unwrap_or_else(|_| unreachable!("it has this length")),
+            block: 1,
+        }
     }
 
-    /// The four guesses at the next address, by the number that the control byte gives them.
-    #[inline(always)]
-    pub(super) fn guesses(&self, before: u64) -> [u64; 4] {
-        [self.last.wrapping_add(self.stride), before.wrapping_add(self.jump), self.last, before]
+    /// Empties all entries.
+    pub(super) fn forget(&mut self) {
+        self.block = self.block.wrapping_add(1);
+        if self.block == 0 {
+            self.entries.fill(Entry::default());
+            self.block = 1;
+        }
     }
 
-    /// Learns the address; `before` is that of the thread's event before.
-    #[inline(always)]
-    pub(super) fn learn(&mut self, before: u64, addr: u64) {
-        self.stride = addr.wrapping_sub(self.last);
-        self.jump = addr.wrapping_sub(before);
-        self.last = addr;
-    }
-
-    /// Learns a follower that was not expected.
-    #[inline]
-    pub(super) fn learn_edge(&mut self, edge: Edge) {
-        self.edges[1] = self.edges[0];
-        self.edges[0] = edge;
+    /// The entries, without the indirection.
+    pub(super) fn borrow(&mut self) -> Borrowed<'_> {
+        Borrowed { entries: &mut self.entries, block: self.block }
     }
 }
 
-/// Control byte: bits 0 and 1, how the site is told.
-pub(super) const WAY_MASK: u8 = 3;
-/// The site's number in the block follows as one byte; 0 and 1 are the edges.
-pub(super) const WAY_BYTE: u8 = 2;
-/// The site's number in the block follows as two bytes.
-pub(super) const WAY_WORD: u8 = 3;
-/// Control byte: bits 2 and 3, which guess at the address is corrected.
-pub(super) const GUESS_SHIFT: u32 = 2;
-/// Control byte: bits 4 to 6, the correction's class.
-pub(super) const CLASS_SHIFT: u32 = 4;
-/// Control byte: operation, length or instructions differ from the last time.
-pub(super) const SHAPE: u8 = 0x80;
+/// A [`Memory`] in use.
+pub(super) struct Borrowed<'a> {
+    entries: &'a mut [Entry; CONTEXTS],
+    block: u32,
+}
 
-/// In a shape byte, beside the code: the length follows.
-pub(super) const SHAPE_LEN: u8 = 0x20;
-/// In a shape byte: the instructions follow.
-pub(super) const SHAPE_INSTRUCTIONS: u8 = 0x40;
-/// In a shape byte: the code.
-pub(super) const SHAPE_CODE: u8 = 0x1f;
+impl Borrowed<'_> {
+    /// The context's entry; empty if it is not from this block.
+    #[inline(always)]
+    pub(super) fn entry(&mut self, context: u64) -> &mut Entry {
+        let entry = &mut self.entries[context as usize % CONTEXTS];
+        if entry.block != self.block {
+            *entry = Entry { block: self.block, ..Entry::default() };
+        }
+        entry
+    }
+}
 
-/// Bytes of a correction by class. Class 2 counts in units of eight bytes, all others in bytes.
-pub(super) const CLASS_BYTES: [u8; 8] = [0, 1, 1, 2, 3, 4, 6, 8];
-/// Left shift of a correction by class.
-pub(super) const CLASS_SCALE: [u8; 8] = [0, 0, 3, 0, 0, 0, 0, 0];
-/// Which bits of eight bytes read are the correction, by class.
-pub(super) const CLASS_MASK: [u64; 8] =
-    [0, 0xff, 0xff, 0xffff, 0xff_ffff, 0xffff_ffff, 0xffff_ffff_ffff, u64::MAX];
-/// The class of unscaled corrections, by the bytes they need.
-pub(super) const CLASS_OF_BYTES: [u8; 9] = [0, 1, 3, 4, 5, 6, 6, 7, 7];
-/// The class of scaled corrections.
-pub(super) const CLASS_SCALED: u8 = 2;
+/// In a shape: the operation's code.
+pub(super) const SHAPE_CODE: u32 = 0x1f;
+/// In a shape: length and instructions do not fit and are told elsewhere.
+pub(super) const SHAPE_WIDE: u32 = 1 << 5;
+/// In a shape: where the length stands.
+pub(super) const LEN_SHIFT: u32 = 6;
+/// Width of a shape's length.
+pub(super) const LEN_BITS: u32 = 12;
+/// In a shape: where the instructions stand.
+pub(super) const INSTRUCTIONS_SHIFT: u32 = LEN_SHIFT + LEN_BITS;
+/// Width of a shape's instructions.
+pub(super) const INSTRUCTIONS_BITS: u32 = u32::BITS - INSTRUCTIONS_SHIFT;
+
+/// Site and shape in one number.
+#[inline(always)]
+pub(super) fn what(site: u32, shape: u32) -> u64 {
+    u64::from(shape) << 32 | u64::from(site)
+}
+
+/// Bytes of site and shape where they are told.
+pub(super) const WHAT_BYTES: usize = 8;
+
+/// Control byte: site and shape are told.
+pub(super) const TOLD: u8 = 1;
+/// Control byte: the address is predicted by its distance to that of the event before, not by the last one.
+pub(super) const JUMPS: u8 = 2;
+/// Control byte: from this bit on, the number of bytes that correct the address.
+pub(super) const CORRECTION_SHIFT: u32 = 2;
+/// Largest control byte.
+pub(super) const CONTROL_MAX: u8 = TOLD | JUMPS | 8 << CORRECTION_SHIFT;
 
 /// Columns of an events block.
 pub(super) mod column {
     /// One control byte per event.
     pub const CONTROL: usize = 0;
-    /// Site numbers within the block, where no edge predicted them.
-    pub const LOCALS: usize = 1;
-    /// Site numbers within the run, for each new number within the block.
-    pub const SITES: usize = 2;
-    /// Operations, lengths, instructions that were not predicted.
-    pub const SHAPES: usize = 3;
+    /// Sites and shapes that were not predicted.
+    pub const WHATS: usize = 1;
+    /// Lengths and instructions that do not fit into a shape.
+    pub const WIDE: usize = 2;
     /// Corrections of addresses.
-    pub const ADDRESSES: usize = 4;
+    pub const ADDRESSES: usize = 3;
     /// What else rare operations have.
-    pub const EXTRAS: usize = 5;
+    pub const EXTRAS: usize = 4;
     /// Positions in the global order.
-    pub const SEQS: usize = 6;
+    pub const SEQS: usize = 5;
     /// When batches started.
-    pub const TIMES: usize = 7;
+    pub const TIMES: usize = 6;
     /// Stored bytes.
-    pub const VALUES: usize = 8;
+    pub const VALUES: usize = 7;
     /// How many.
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 8;
 }

@@ -19,6 +19,8 @@ use crate::ranges::Ranges;
 const EVENTS: usize = 64;
 /// Misses that are looked for, at most; what they read fits into the computer's nearest cache.
 const MISSES: usize = 16;
+/// Lines of a long access that are looked at together.
+pub(crate) const SPAN: u64 = MISSES as u64;
 /// Fewer than this are not worth looking for,
 const WORTHWHILE: usize = 4;
 /// so that many events are then left alone.
@@ -28,32 +30,62 @@ const PAUSE: usize = 512;
 /// how many events to do so again.
 #[inline(never)]
 pub(crate) fn read(hierarchy: &Hierarchy, ranges: &mut Ranges, core: usize, events: &[Event]) -> usize {
-    let (core, llc) = (&hierarchy.cores[core], &hierarchy.llc);
-    let (mut lines, mut misses) = ([0; MISSES], 0);
-    let (mut in_l2, mut covered) = (0, 0);
+    let core = &hierarchy.cores[core];
+    let mut misses = Misses::default();
+    let mut covered = 0;
     for event in events.iter().take(EVENTS) {
         covered += 1;
         let (Op::Load { addr, .. } | Op::Store { addr, .. }) = event.op else { continue };
-        let line = ranges.place(addr / LINE_BYTES);
-        if core.hints_at(line) || lines[..misses].contains(&line) {
-            continue;
-        }
-        if let Some(slot) = core.l2.guess(core.l2.set(line), line) {
-            in_l2 ^= core.l2.slots[slot].tag;
-            continue;
-        }
-        lines[misses] = line;
-        misses += 1;
-        if misses == MISSES {
+        misses.consider(core, ranges.place(addr / LINE_BYTES));
+        if misses.count == MISSES {
             break;
         }
     }
-    std::hint::black_box(in_l2);
-    if misses < WORTHWHILE {
-        return PAUSE;
+    if misses.read(core, &hierarchy.llc) { covered } else { PAUSE }
+}
+
+/// As [`read`], for an access of `core` to many lines, of which `line` is the next: reads what it and the
+/// [`SPAN`] - 1 after it are going to need.
+#[inline(never)]
+pub(crate) fn read_span(hierarchy: &Hierarchy, ranges: &mut Ranges, core: usize, line: u64) {
+    let core = &hierarchy.cores[core];
+    let mut misses = Misses::default();
+    for next in line..line.saturating_add(SPAN) {
+        misses.consider(core, ranges.place(next));
     }
-    read_places(core, llc, &lines[..misses]);
-    covered
+    misses.read(core, &hierarchy.llc);
+}
+
+/// The lines that are going to miss.
+#[derive(Default)]
+struct Misses {
+    lines: [u64; MISSES],
+    count: usize,
+}
+
+impl Misses {
+    /// Adds `line` if it is not in the core, as far as a glance tells. There is room for one.
+    #[inline(always)]
+    fn consider(&mut self, core: &Core, line: u64) {
+        if core.hints_at(line) || self.lines[..self.count].contains(&line) {
+            return;
+        }
+        if let Some(slot) = core.l2.guess(core.l2.set(line), line) {
+            std::hint::black_box(core.l2.slots[slot].tag);
+            return;
+        }
+        self.lines[self.count] = line;
+        self.count += 1;
+    }
+
+    /// Reads what they need, if they are many enough.
+    fn read(&self, core: &Core, llc: &Cache<Line>) -> bool {
+        let worthwhile = self.count >= WORTHWHILE;
+        if worthwhile {
+            read_places(core, llc, &self.lines[..self.count]);
+        }
+        worthwhile
+    }
 }
 
 /// Reads what `core` and the LLC are going to need for `lines`.

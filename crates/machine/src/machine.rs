@@ -217,7 +217,11 @@ impl Machine {
     }
 
     fn access(&mut self, core: usize, addr: u64, len: u32, store: bool, site: u32) {
-        for (line, _) in lines(addr, len) {
+        let long = u64::from(len) >= lookahead::SPAN * LINE_BYTES;
+        for (at, (line, _)) in (0..).zip(lines(addr, len)) {
+            if long && at % lookahead::SPAN == 0 {
+                lookahead::read_span(&self.hierarchy, &mut self.ranges, core, line);
+            }
             let line = self.ranges.place(line);
             self.accesses += 1;
             self.hierarchy.access(core, line, store, site);

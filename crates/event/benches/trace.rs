@@ -1,6 +1,7 @@
 //! Speed and size of the trace codec on the events of a B+-tree being filled, or of a trace.
 //!
-//! `cargo bench -p event` measures, `cargo bench -p event -- FILE` with the first four million events of a trace; under `cargo test --benches` it runs tiny and prints the checksum only.
+//! `cargo bench -p event` measures; with `-- FILE`, an absolute path, it takes the first four million events of
+//! that trace instead. Under `cargo test --benches` it runs tiny and prints the checksum only.
 
 #[path = "../tests/common/tree.rs"]
 mod tree;

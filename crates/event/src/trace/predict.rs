@@ -1,10 +1,10 @@
 //! What encoder and decoder both know: for each context, what happened in it last.
 //!
-//! Code repeats itself. The two events before tell well which one comes next: its site, its operation, its length and
-//! the instructions before it. They also tell the instruction from others of its site, and an
+//! Code repeats itself. The two events before tell well which one comes next: its site, its operation, its
+//! length and the instructions before it. They also tell the instruction from others of its site, and an
 //! instruction's address is most often its last one, or as far from that of the event before as the last time
-//! (`node->count`, then `node->keys`). So the memory is a table with a hash of the two events before as its index; what
-//! falls on the same entry is predicted badly, and nothing else happens.
+//! (`node->count`, then `node->keys`). So the memory is a table with a hash of the two events before as its
+//! index; what falls on the same entry is predicted badly, and nothing else happens.
 //!
 //! An event that goes as predicted costs one control byte. All others cost a fixed number of bytes for what
 //! happened and a few for the address. Neither side branches on whether a prediction holds, as

@@ -97,12 +97,6 @@ pub trait Sink {
     /// When the consumer can't go on.
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError>;
 
-    /// A hint: the producer waits for this sink (`behind`), or has caught up again. A sink that can save work
-    /// at the cost of something else may do so while it is behind; what it makes of the events stays the same.
-    fn hurry(&mut self, behind: bool) {
-        let _ = behind;
-    }
-
     /// A hint: no events come for now, perhaps for long. A sink that holds some back may put them where they are safe.
     ///
     /// # Errors
@@ -135,9 +129,6 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     }
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
         (**self).push(batch)
-    }
-    fn hurry(&mut self, behind: bool) {
-        (**self).hurry(behind);
     }
     fn pause(&mut self) -> Result<(), SinkError> {
         (**self).pause()
@@ -174,10 +165,6 @@ impl<A: Sink, B: Sink> Sink for Tee<A, B> {
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
         self.0.push(batch)?;
         self.1.push(batch)
-    }
-    fn hurry(&mut self, behind: bool) {
-        self.0.hurry(behind);
-        self.1.hurry(behind);
     }
     fn pause(&mut self) -> Result<(), SinkError> {
         self.0.pause()?;

@@ -9,8 +9,7 @@ use std::io::Cursor;
 use common::{Push, per_thread, pushes, read, site, source, write};
 use event::trace::{Compression, Reader, Writer};
 use event::{
-    Capabilities, Collected, Counts, Event, FenceKind, NameId, Op, Sink, SinkError, SiteId, Source, Tee,
-    ThreadId,
+    Capabilities, Collected, Counts, Event, FenceKind, NameId, Op, Sink, SinkError, SiteId, Source, ThreadId,
 };
 use proptest::prelude::*;
 
@@ -123,25 +122,6 @@ fn a_tree_takes_few_bytes_per_event() {
         let bytes = write(&pushes, NO_VALUES, compression, 0);
         assert!(bytes.len() * 100 < 300_000 * hundredths, "{compression:?}: {} bytes", bytes.len());
     }
-}
-
-#[test]
-fn a_writer_in_a_hurry_stores_more_bytes_of_the_same_events() {
-    let events = tree::Tree::new(1).take(100_000);
-    let push = Push { thread: 0, time_ns: 0, events, values: vec![] };
-    let recorded = |behind| {
-        let mut writer = Writer::new(Vec::new(), "memory").unwrap();
-        // Through the two sinks that forward the hint.
-        let mut sink = Tee(&mut writer, Counts::default());
-        sink.begin(&source(NO_VALUES)).unwrap();
-        sink.hurry(behind);
-        sink.push(push.batch()).unwrap();
-        sink.finish().unwrap();
-        writer.into_inner()
-    };
-    let (at_leisure, behind) = (recorded(false), recorded(true));
-    assert!(behind.len() > at_leisure.len() * 2);
-    assert_eq!(read(&behind).unwrap(), read(&at_leisure).unwrap());
 }
 
 #[test]

@@ -86,9 +86,6 @@ impl<S: Sink> Sink for Progress<S> {
         }
         self.inner.push(batch)
     }
-    fn hurry(&mut self, behind: bool) {
-        self.inner.hurry(behind);
-    }
     fn pause(&mut self) -> Result<(), SinkError> {
         self.inner.pause()
     }

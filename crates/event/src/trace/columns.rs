@@ -43,13 +43,12 @@ impl Packer {
         Ok(Packer { compressor, packed: Vec::new() })
     }
 
-    /// Appends the block with this header and these columns to `out`. With `plainly` nothing is compressed.
+    /// Appends the block with this header and these columns to `out`.
     pub(super) fn append(
         &mut self,
         out: &mut Vec<u8>,
         mut header: BlockHeader,
         columns: &[&[u8]],
-        plainly: bool,
     ) -> std::io::Result<()> {
         let start = out.len();
         let directory = start + BLOCK_HEADER;
@@ -58,7 +57,7 @@ impl Packer {
         for (number, column) in columns.iter().enumerate() {
             debug_assert!(column.len() <= COLUMN_MAX);
             let stored = match &mut self.compressor {
-                Some(compressor) if !plainly && column.len() >= PACK_MIN => {
+                Some(compressor) if column.len() >= PACK_MIN => {
                     self.packed.clear();
                     self.packed.reserve(zstd::zstd_safe::compress_bound(column.len()));
                     compressor.compress_to_buffer(column, &mut self.packed)?;
@@ -157,10 +156,10 @@ mod tests {
     use super::super::format::BlockKind;
     use super::*;
 
-    fn through(compression: Compression, columns: &[&[u8]], plainly: bool) -> (usize, Columns) {
+    fn through(compression: Compression, columns: &[&[u8]]) -> (usize, Columns) {
         let mut packer = Packer::new(compression).unwrap();
         let mut out = b"before".to_vec();
-        packer.append(&mut out, BlockHeader::plain(BlockKind::Definitions, 0), columns, plainly).unwrap();
+        packer.append(&mut out, BlockHeader::plain(BlockKind::Definitions, 0), columns).unwrap();
         let block = &out[6..];
         let header = BlockHeader::decode(block[..BLOCK_HEADER].try_into().unwrap()).unwrap();
         let payload = &block[BLOCK_HEADER..];
@@ -177,14 +176,12 @@ mod tests {
         let noise: Vec<u8> =
             (0..10_000u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect();
         let columns: [&[u8]; 4] = [&even, &[], &noise, b"short"];
-        for (compression, plainly) in
-            [(Compression::None, false), (Compression::Fast, false), (Compression::Fast, true)]
-        {
-            let (bytes, read) = through(compression, &columns, plainly);
+        for compression in [Compression::None, Compression::Fast] {
+            let (bytes, read) = through(compression, &columns);
             for (number, column) in columns.iter().enumerate() {
                 assert_eq!(read.get(number), *column);
             }
-            assert_eq!(bytes < 15_000, compression == Compression::Fast && !plainly);
+            assert_eq!(bytes < 15_000, compression == Compression::Fast);
         }
     }
 

@@ -38,8 +38,6 @@ pub struct Writer<W: Write> {
     file: String,
     line_bytes: u32,
     packer: Packer,
-    /// Blocks of events are stored without compressing them.
-    plainly: bool,
     state: State,
     values: bool,
     threads: Vec<Thread>,
@@ -121,7 +119,6 @@ impl<W: Write> Writer<W> {
             file,
             line_bytes: 64,
             packer,
-            plainly: false,
             state: State::New,
             values: false,
             threads: Vec::new(),
@@ -212,7 +209,7 @@ impl<W: Write> Writer<W> {
 
     /// Adds a block to the buffer.
     fn add_block(&mut self, header: BlockHeader, column: &[u8]) -> Result<(), SinkError> {
-        let result = self.packer.append(&mut self.buffer, header, &[column], false);
+        let result = self.packer.append(&mut self.buffer, header, &[column]);
         result.map_err(|error| self.io(error))
     }
 
@@ -246,7 +243,7 @@ impl<W: Write> Writer<W> {
             ..BlockHeader::plain(BlockKind::Events, count)
         };
         self.index.push(Entry::of(&header, self.written + self.buffer.len() as u64));
-        let result = self.packer.append(&mut self.buffer, header, &thread.encoder.columns(), self.plainly);
+        let result = self.packer.append(&mut self.buffer, header, &thread.encoder.columns());
         thread.first += u64::from(count);
         thread.encoder.clear();
         thread.marked = (0, 0);
@@ -366,11 +363,6 @@ impl<W: Write> Sink for Writer<W> {
             }
         }
         Ok(())
-    }
-
-    /// While it is behind, blocks are stored without compressing them.
-    fn hurry(&mut self, behind: bool) {
-        self.plainly = behind;
     }
 
     fn pause(&mut self) -> Result<(), SinkError> {

@@ -99,6 +99,19 @@ fn words_that_make_a_transfer_are_told_to_gather() {
 }
 
 #[test]
+fn a_matrix_that_is_summed_up_in_place_is_no_transfer() {
+    let mut program = Program::persistent();
+    // Rows larger than the caches' share, each stored over while it is open.
+    for row in 0..64 {
+        for _ in 0..16 {
+            (0..1024).for_each(|word| program.store(3, POOL + 8192 * row + 8 * word, 8));
+        }
+        program.persist(4, POOL + 8192 * row, 8192);
+    }
+    program.advice().silent_on(Rule::TemporalTransfer);
+}
+
+#[test]
 fn short_runs_are_no_transfers() {
     scatter(512, 4096).advice().silent_on(Rule::TemporalTransfer);
 }

@@ -15,6 +15,8 @@ pub(super) struct Run {
     pub(super) site: SiteId,
     /// From its first to its last byte.
     pub(super) bytes: u64,
+    /// Bytes of all its stores: more, if it was stored over while it lasted.
+    pub(super) stored: u64,
     /// In how many pieces the program made it durable: a log of small records is one run in many pieces.
     pub(super) pieces: u64,
     /// Whether the stores were non-temporal.
@@ -30,6 +32,7 @@ struct Stream {
     /// `Streams::fences` after the next fence, if something was flushed since the piece began; else 0.
     durable_at: u64,
     pieces: u64,
+    stored: u64,
     site: SiteId,
     nt: bool,
     /// Majority vote over the bytes (Boyer and Moore): how far `site` is ahead.
@@ -60,6 +63,7 @@ impl Streams {
             flushed_to: 0,
             durable_at: 0,
             pieces: 0,
+            stored: 0,
             site: SiteId::UNKNOWN,
             nt: false,
             votes: 0,
@@ -96,6 +100,7 @@ impl Streams {
             stream.durable_at = fences + 1;
         }
         let bytes = u64::from(len);
+        stream.stored += bytes;
         if stream.site == site {
             stream.votes += bytes;
         } else if stream.votes >= bytes {
@@ -181,6 +186,7 @@ impl Streams {
             flushed_to: 0,
             durable_at: if nt { self.fences + 1 } else { 0 },
             pieces: 1,
+            stored: bytes,
             site,
             nt,
             votes: bytes,
@@ -198,8 +204,8 @@ impl Streams {
     }
 
     fn end(&self, at: usize) -> Option<Run> {
-        let Stream { lo, hi, site, pieces, nt, .. } = self.streams[at];
-        (self.width[at] > 0).then_some(Run { site, bytes: hi - lo, pieces, nt })
+        let Stream { lo, hi, site, pieces, stored, nt, .. } = self.streams[at];
+        (self.width[at] > 0).then_some(Run { site, bytes: hi - lo, stored, pieces, nt })
     }
 }
 
@@ -255,11 +261,17 @@ mod tests {
         assert_eq!(streams.store(640, 8, false, A), None);
         assert_eq!(streams.store(640, 8, false, A), None, "the cache merges it");
         streams.flush(640);
-        assert_eq!(streams.store(640, 8, false, A), Some(Run { site: A, bytes: 8, pieces: 1, nt: false }));
+        assert_eq!(
+            streams.store(640, 8, false, A),
+            Some(Run { site: A, bytes: 8, stored: 16, pieces: 1, nt: false })
+        );
         streams.flush(640);
         streams.fence();
         assert_eq!(streams.store(648, 8, false, A), None);
-        assert_eq!(streams.drain().next(), Some(Run { site: A, bytes: 16, pieces: 2, nt: false }));
+        assert_eq!(
+            streams.drain().next(),
+            Some(Run { site: A, bytes: 16, stored: 16, pieces: 2, nt: false })
+        );
     }
 
     #[test]
@@ -273,14 +285,20 @@ mod tests {
             streams.fence();
             streams.fence();
         }
-        assert_eq!(streams.drain().next(), Some(Run { site: A, bytes: 640, pieces: 10, nt: false }));
+        assert_eq!(
+            streams.drain().next(),
+            Some(Run { site: A, bytes: 640, stored: 640, pieces: 10, nt: false })
+        );
         for half in 0..20 {
             streams.store(half * 64, 64, true, B);
             if half % 2 == 1 {
                 streams.fence();
             }
         }
-        assert_eq!(streams.drain().next(), Some(Run { site: B, bytes: 1280, pieces: 10, nt: true }));
+        assert_eq!(
+            streams.drain().next(),
+            Some(Run { site: B, bytes: 1280, stored: 1280, pieces: 10, nt: true })
+        );
     }
 
     #[test]
@@ -301,7 +319,10 @@ mod tests {
     fn kinds_do_not_mix() {
         let mut streams = Streams::new();
         streams.store(0, 64, true, A);
-        assert_eq!(streams.store(64, 8, false, A), Some(Run { site: A, bytes: 64, pieces: 1, nt: true }));
+        assert_eq!(
+            streams.store(64, 8, false, A),
+            Some(Run { site: A, bytes: 64, stored: 64, pieces: 1, nt: true })
+        );
     }
 
     proptest! {

@@ -5,7 +5,7 @@
 //! cache: no fill, and whole units in order.
 //!
 //! A transfer is a run, or the piece of it between two points of durability: a log of small records that are made
-//! durable one by one is none, and for those flushes are right.
+//! durable one by one is none, and for those flushes are right. Nor is one what is stored over again and again.
 //!
 //! In doubt for the program: where caches absorb most of what a site stores (a buffer used again and again), they do
 //! useful work and nothing is said.

@@ -80,11 +80,11 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["program", "trace"])]
     pub workload: Option<String>,
     /// Operations of the built-in workload
-    #[arg(long, value_name = "N", conflicts_with_all = ["program", "trace"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["program", "trace"], value_parser = clap::value_parser!(u64).range(1..))]
     pub ops: Option<u64>,
-    /// Seed of the built-in workload
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    /// Seed of the built-in workload (1 if not given) and of the machine's random choices (its file's if not given)
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
     /// Profile a recorded trace
     #[arg(long, value_name = "FILE.slt", conflicts_with = "program")]
     pub trace: Option<PathBuf>,

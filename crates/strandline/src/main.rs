@@ -12,6 +12,7 @@ mod samples;
 mod sources;
 mod trace;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -34,10 +35,27 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("strandline: {error:#}");
+            // Not `eprintln!`, which panics when nobody reads standard error.
+            writeln!(std::io::stderr(), "strandline: {}", told(&error)).ok();
             ExitCode::from(2)
         }
     }
+}
+
+/// The error with its causes, without those that the words before already give.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+/// Prints on standard output.
+fn say(text: &str) -> anyhow::Result<()> {
+    quiet_if_closed(std::io::stdout().write_all(text.as_bytes()))
 }
 
 /// Standard output was closed by its reader, as `head` does: nothing to complain about.
@@ -45,5 +63,18 @@ fn quiet_if_closed(result: std::io::Result<()>) -> anyhow::Result<()> {
     match result {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(|error| anyhow::anyhow!("standard output: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let error = anyhow!("disk full").context("can't write t.slt: disk full").context("recording");
+        assert_eq!(told(&error), "recording: can't write t.slt: disk full");
     }
 }

@@ -13,10 +13,12 @@ use workload::Workload;
 use crate::analysis::Analysis;
 use crate::cli::ProfileArgs;
 use crate::sources::Sources;
-use crate::{quiet_if_closed, record, samples};
+use crate::{quiet_if_closed, record, samples, say};
 
 /// Widest summary that is printed; wider lines are hard to read.
 const WIDTH_MAX: usize = 100;
+/// Seed of a built-in workload if none is given.
+const SEED: u64 = 1;
 
 /// Runs the verb.
 pub fn run(args: &ProfileArgs) -> anyhow::Result<()> {
@@ -26,8 +28,11 @@ pub fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     if args.workload.as_deref() == Some("list") {
         return list(Workload::ALL.iter().map(|w| (w.name, w.summary)));
     }
+    if args.program.is_empty() && (!args.observe.pmem.is_empty() || args.observe.sample.is_some()) {
+        bail!("--pmem and --sample say how to observe a program; give one, as in `-- PROG ARGS`");
+    }
     let mut config = Config::load(&args.machine)?;
-    config.seed = args.seed;
+    config.seed = args.seed.unwrap_or(config.seed);
     let analysis = Analysis::new(&config)?;
     let report = match (&args.trace, args.program.is_empty()) {
         (Some(trace), _) => of_trace(args, trace, analysis)?,
@@ -40,7 +45,7 @@ pub fn run(args: &ProfileArgs) -> anyhow::Result<()> {
 fn list<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> anyhow::Result<()> {
     let text: String =
         rows.map(|(name, summary)| format!("{name:<16}{summary}").trim_end().to_owned() + "\n").collect();
-    quiet_if_closed(std::io::stdout().write_all(text.as_bytes()))
+    say(&text)
 }
 
 fn of_workload(args: &ProfileArgs, mut analysis: Analysis) -> anyhow::Result<Report> {
@@ -50,15 +55,15 @@ fn of_workload(args: &ProfileArgs, mut analysis: Analysis) -> anyhow::Result<Rep
         bail!("no built-in workload `{name}`; there are {}", names.join(", "));
     };
     let mut params = workload.default_params();
-    params.seed = args.seed;
-    params.operations = args.ops.unwrap_or(params.operations).max(1);
+    params.seed = args.seed.unwrap_or(SEED);
+    params.operations = args.ops.unwrap_or(params.operations);
     let start = Instant::now();
     analysis.watch(|relay| {
         workload.record(&params, relay, pmem::Os::new)?;
         Ok(())
     })?;
     let mut run = header(args, Subject::Workload { name: name.to_owned() }, start.elapsed());
-    run.seed = Some(args.seed);
+    run.seed = Some(params.seed);
     if args.ops.is_some() {
         run.reproduce.extend(["--ops".to_owned(), params.operations.to_string()]);
     }
@@ -126,7 +131,9 @@ pub fn header(args: &ProfileArgs, subject: Subject, duration: Duration) -> Run {
     if let Some((recorded, period)) = args.observe.sample {
         reproduce.extend(["--sample".to_owned(), format!("{recorded}/{period}")]);
     }
-    reproduce.extend(["--seed".to_owned(), args.seed.to_string()]);
+    if let Some(seed) = args.seed {
+        reproduce.extend(["--seed".to_owned(), seed.to_string()]);
+    }
     match &subject {
         Subject::Workload { name } => reproduce.extend(["--workload".to_owned(), name.clone()]),
         Subject::Trace { path, .. } => reproduce.extend(["--trace".to_owned(), path.clone()]),
@@ -168,7 +175,7 @@ fn publish(args: &ProfileArgs, report: &Report) -> anyhow::Result<()> {
         std::fs::write(path, text).with_context(|| format!("can't write {}", path.display()))?;
     }
     if args.json {
-        return quiet_if_closed(std::io::stdout().write_all(json.as_bytes()));
+        return say(&json);
     }
     let stdout = std::io::stdout();
     let width =

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::cli::{ObserveArgs, RecordArgs};
 use crate::progress::{Meter, Progress};
+use crate::say;
 
 /// Runs the verb.
 pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
@@ -33,7 +34,9 @@ fn to_file(args: &RecordArgs, options: &Options, output: &Path) -> anyhow::Resul
     let mut sink = Progress::new("recording", Writer::create(output)?);
     let outcome = capture::broadcast(&mut [&mut sink], |relay| capture::record(options, relay))?;
     if !outcome.attached {
-        std::fs::remove_file(output).ok();
+        if output.is_file() {
+            std::fs::remove_file(output).ok();
+        }
         bail!("{}", not_observed(&outcome));
     }
     tell(&outcome);
@@ -43,7 +46,7 @@ fn to_file(args: &RecordArgs, options: &Options, output: &Path) -> anyhow::Resul
             "file": output, "bytes": bytes, "events": outcome.events, "threads": outcome.threads.len(),
             "processes": outcome.processes.len(), "exit": ending(&outcome),
         });
-        println!("{answer:#}");
+        say(&format!("{answer:#}\n"))?;
     } else {
         eprintln!(
             "strandline: {} events of {} in {} ({})",
@@ -67,16 +70,16 @@ fn count(args: &RecordArgs, options: &Options) -> anyhow::Result<()> {
     if args.json {
         let answer = json!({
             "loads": counted.loads, "stores": counted.stores, "others": counted.others,
-            "threads": outcome.threads.len(), "exit": ending(&outcome),
+            "exit": ending(&outcome),
         });
-        println!("{answer:#}");
+        say(&format!("{answer:#}\n"))?;
     } else {
-        println!(
-            "{} loads, {} stores, {} other events",
+        say(&format!(
+            "{} loads, {} stores, {} other events\n",
             report::human::grouped(counted.loads),
             report::human::grouped(counted.stores),
             report::human::grouped(counted.others)
-        );
+        ))?;
     }
     Ok(())
 }

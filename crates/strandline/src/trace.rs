@@ -1,18 +1,21 @@
 //! `strandline trace`: look into trace files, and make them from other tools' output.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use event::trace::{Info, Reader, Writer};
-use event::{Counts, InstructionCounts, Source, ThreadId};
+use event::{Counts, InstructionCounts, Source, Tee, ThreadId};
 use report::human;
 use serde_json::{Value, json};
 
 use crate::cli::TraceCommand;
 use crate::progress::Progress;
-use crate::{events_text, quiet_if_closed};
+use crate::{events_text, quiet_if_closed, say};
+
+/// Threads that `info` lists as text.
+const THREADS_LISTED: usize = 16;
 
 /// Runs the verb.
 pub fn run(command: TraceCommand) -> anyhow::Result<()> {
@@ -30,18 +33,25 @@ fn info(file: &Path, json: bool) -> anyhow::Result<()> {
     let mut counts = Counts::default();
     reader.replay(&mut Progress::new("reading", &mut counts))?;
     let info = reader.info();
+    let threads: Vec<(ThreadId, u64)> = reader.threads().collect();
     let text = if json {
-        format!("{:#}\n", info_json(&info, &counts, &reader.header().source)?)
+        format!("{:#}\n", info_json(&info, &threads, &counts, &reader.header().source)?)
     } else {
-        info_text(file, &info, &counts, &reader.header().source)
+        info_text(file, &info, &threads, &counts, &reader.header().source)
     };
-    quiet_if_closed(std::io::stdout().write_all(text.as_bytes()))
+    say(&text)
 }
 
-fn info_json(info: &Info, counts: &Counts, source: &Source) -> anyhow::Result<Value> {
+fn info_json(
+    info: &Info,
+    threads: &[(ThreadId, u64)],
+    counts: &Counts,
+    source: &Source,
+) -> anyhow::Result<Value> {
     let mut answer = serde_json::to_value(counts)?;
     let head = json!({
         "bytes": info.bytes, "blocks": info.blocks, "threads": info.threads, "sites": info.sites,
+        "events_by_thread": threads.iter().map(|(id, events)| json!({"thread": id.0, "events": events})).collect::<Vec<_>>(),
         "duration_ns": info.duration_ns,
         "truncated": info.truncated.map(|t| json!({"offset": t.offset, "lost_bytes": t.lost_bytes})),
         "producer": source.producer, "command": source.command,
@@ -55,7 +65,13 @@ fn info_json(info: &Info, counts: &Counts, source: &Source) -> anyhow::Result<Va
     Ok(answer)
 }
 
-fn info_text(file: &Path, info: &Info, counts: &Counts, source: &Source) -> String {
+fn info_text(
+    file: &Path,
+    info: &Info,
+    threads: &[(ThreadId, u64)],
+    counts: &Counts,
+    source: &Source,
+) -> String {
     let instructions = match source.instructions {
         InstructionCounts::Unknown => "not known",
         InstructionCounts::Estimated => "estimated",
@@ -73,7 +89,7 @@ fn info_text(file: &Path, info: &Info, counts: &Counts, source: &Source) -> Stri
         ("instructions", format!("{instructions}; {}", human::grouped(counts.instructions))),
         ("recorded", sampling),
         ("events", format!("{} in {} blocks", human::grouped(counts.events), human::grouped(info.blocks))),
-        ("threads", human::grouped(info.threads)),
+        ("threads", threads_text(threads)),
         ("code sites", human::grouped(info.sites)),
         ("loads", format!("{} ({})", human::grouped(counts.loads), human::bytes(counts.load_bytes))),
         ("stores", format!("{} ({})", human::grouped(counts.stores), human::bytes(counts.store_bytes))),
@@ -93,6 +109,17 @@ fn info_text(file: &Path, info: &Info, counts: &Counts, source: &Source) -> Stri
         rows.insert(1, ("truncated", text));
     }
     rows.iter().map(|(name, text)| format!("{name:<16}{text}\n")).collect()
+}
+
+/// How many threads there are, and the first of them with their events: `2: T0 5,000, T1 12`.
+fn threads_text(threads: &[(ThreadId, u64)]) -> String {
+    let listed = threads.iter().take(THREADS_LISTED);
+    let mut words: Vec<String> =
+        listed.map(|(id, events)| format!("T{} {}", id.0, human::grouped(*events))).collect();
+    if threads.len() > THREADS_LISTED {
+        words.push("... (all with --json)".to_owned());
+    }
+    format!("{}: {}", threads.len(), words.join(", "))
 }
 
 fn dump(file: &Path, thread: Option<u32>, from: u64, limit: u64) -> anyhow::Result<()> {
@@ -149,13 +176,25 @@ impl<W: Write> Printer<W> {
 }
 
 fn import(file: &Path, output: &Path) -> anyhow::Result<()> {
-    let name = file.display().to_string();
-    let mut sink = Progress::new("importing", Writer::create(output)?);
-    if name == "-" {
-        event::lackey::import(std::io::stdin().lock(), "standard input", &mut sink)?;
+    let standard = file == Path::new("-");
+    let name = if standard { "standard input".to_owned() } else { file.display().to_string() };
+    // Opened before the trace is created, which empties what stands there.
+    let input: Box<dyn Read> = if standard {
+        Box::new(std::io::stdin().lock())
     } else {
-        let input = BufReader::with_capacity(1 << 20, File::open(file).with_context(|| name.clone())?);
-        event::lackey::import(input, &name, &mut sink)?;
+        Box::new(File::open(file).with_context(|| format!("can't read {name}"))?)
+    };
+    if let (Ok(from), Ok(to)) = (std::fs::canonicalize(file), std::fs::canonicalize(output))
+        && from == to
+    {
+        bail!("{name} is both the input and the trace to write; give another name to -o");
+    }
+    let mut counts = Counts::default();
+    let mut writer = Progress::new("importing", Writer::create(output)?);
+    let input = BufReader::with_capacity(1 << 20, input);
+    event::lackey::import(input, &name, &mut Tee(&mut writer, &mut counts))?;
+    if counts.events == 0 {
+        bail!("{name} holds no memory access; run valgrind with --tool=lackey --trace-mem=yes");
     }
     Ok(())
 }

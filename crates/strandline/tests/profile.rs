@@ -98,6 +98,11 @@ fn misuse_ends_with_status_2_and_a_remedy() {
         (vec!["profile", "--workload", "no-such-workload"], "btree-fill"),
         (vec!["profile", "--trace", "no-such-file.slt"], "no-such-file.slt"),
         (vec!["profile", "--", "./no-such-program"], "no-such-program"),
+        (vec!["profile", "--ops", "0"], "1.."),
+        (vec!["profile", "--ops", "18446744073709551615"], "fewer operations"),
+        (vec!["profile", "--workload", "log-append", "--ops", "72057594037927937"], "fewer operations"),
+        (vec!["profile", "--workload", "log-append", "--pmem", "/data"], "PROG ARGS"),
+        (vec!["profile", "--sample", "1/2"], "PROG ARGS"),
         (vec!["trace", "info"], "Usage"),
     ] {
         let scratch = Scratch::new();
@@ -107,6 +112,48 @@ fn misuse_ends_with_status_2_and_a_remedy() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
         assert!(message.contains(part), "{arguments:?}: {message}");
     }
+}
+
+#[test]
+fn the_seed_of_the_machine_file_counts_unless_one_is_given() {
+    let scratch = Scratch::new();
+    let preset = include_str!("../../machine/presets/xpoint.toml");
+    let run = |file: &str, extra: &[&str]| {
+        let output = ok(strandline()
+            .current_dir(scratch.dir())
+            .args(["profile", "--workload", "hash-scatter", "--ops", "200000", "--json", "--machine", file])
+            .args(extra));
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        json["machine"]["persistent"].to_string()
+    };
+    scratch.file("one.toml", preset);
+    scratch.file("two.toml", &preset.replace("seed = 1\n", "seed = 2\n"));
+    assert_ne!(run("one.toml", &[]), run("two.toml", &[]));
+    assert_eq!(run("one.toml", &["--seed", "3"]), run("two.toml", &["--seed", "3"]));
+}
+
+#[test]
+fn an_import_that_fails_leaves_its_input() {
+    let scratch = Scratch::new();
+    let log = scratch.file("l.txt", " L 10,8\n");
+    let import = |input: &str, output: &str| {
+        let output = strandline()
+            .current_dir(scratch.dir())
+            .args(["trace", "import", "-o", output, input])
+            .output()
+            .expect("strandline starts");
+        (output.status.code(), common::stderr(&output))
+    };
+    for (input, output, part) in [
+        ("l.txt", "l.txt", "both"),
+        ("no-such.txt", "l.txt", "no-such.txt"),
+        ("/dev/null", "empty.slt", "no memory access"),
+    ] {
+        let (code, message) = import(input, output);
+        assert!(code == Some(2) && message.contains(part), "{input}: {code:?} {message}");
+    }
+    assert_eq!(std::fs::read_to_string(log).expect("it is there"), " L 10,8\n");
+    assert_eq!(import("l.txt", "l.slt").0, Some(0));
 }
 
 #[test]

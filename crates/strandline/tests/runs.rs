@@ -209,3 +209,35 @@ fn a_plain_program_is_told_how_to_be_built() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("strandline cc"), "{}", stderr(&output));
 }
+
+#[test]
+fn an_answer_that_nobody_reads_is_no_panic() {
+    let scratch = Scratch::new();
+    scratch.file("a.c", "volatile int a; int main(void) { a = 1; return 0; }");
+    compile(scratch.dir(), "cc", "-O2 -o a a.c");
+    for options in [vec!["--count"], vec!["--count", "--json"], vec!["-o", "t.slt", "--json"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full is there");
+        let mut command = strandline();
+        command.current_dir(scratch.dir()).arg("record").args(&options).args(["--", "./a"]).stdout(full);
+        let output = command.output().expect("strandline starts");
+        assert_eq!(output.status.code(), Some(2), "{options:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains("standard output"), "{options:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_recording_of_nothing_removes_no_device() {
+    let scratch = Scratch::new();
+    // Not /dev/null itself: a failing test must not cost the machine its devices.
+    let link = scratch.path("null");
+    std::os::unix::fs::symlink("/dev/null", &link).expect("a link");
+    let output = strandline()
+        .arg("record")
+        .arg("-o")
+        .arg(&link)
+        .args(["--", "/bin/true"])
+        .output()
+        .expect("strandline starts");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(link.exists());
+}

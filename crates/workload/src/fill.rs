@@ -6,7 +6,7 @@ use crate::{BTree, Outcome, Params, WorkloadError, rng};
 
 /// Bytes of space that `operations` inserts need: half-full nodes, and room for the levels above.
 pub(crate) fn bytes(params: &Params) -> u64 {
-    (64 << 10) + params.operations * 48
+    params.operations.saturating_mul(48).saturating_add(64 << 10)
 }
 
 pub(crate) fn run<E: Env>(env: &E, params: &Params) -> Result<Outcome, WorkloadError> {

@@ -8,7 +8,7 @@ use crate::{Outcome, Params, WorkloadError, rng};
 const RECORD: u64 = 256;
 
 pub(crate) fn bytes(params: &Params) -> u64 {
-    params.operations * RECORD
+    params.operations.saturating_mul(RECORD)
 }
 
 pub(crate) fn run<E: Env>(env: &E, params: &Params) -> Result<Outcome, WorkloadError> {

@@ -44,7 +44,16 @@ pub enum WorkloadError {
         /// Which operation.
         index: u64,
     },
+    /// There is no memory for the space.
+    #[error("so many operations take {bytes} bytes of memory, more than there is; ask for fewer operations")]
+    TooLarge {
+        /// Bytes of the space.
+        bytes: u64,
+    },
 }
+
+/// Largest space that is asked for, so that sizes do not overflow.
+const BYTES_MAX: u64 = 1 << 62;
 
 /// A built-in program.
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +117,7 @@ impl Workload {
             Program::Log => log::bytes(params),
             Program::Scatter => scatter::bytes(params),
         };
-        bytes.next_multiple_of(4096)
+        bytes.min(BYTES_MAX).next_multiple_of(4096)
     }
 
     /// Runs on a fresh space of at least [`Workload::bytes`] bytes.
@@ -139,11 +148,19 @@ impl Workload {
         E: Env<Space = Recorded<Image, K>>,
     {
         let recording = Recording::persistent(format!("strandline workload {}", self.name), self.name);
-        let env = env(Recorded::new(Image::new(self.bytes(params)), sink, &recording)?);
+        let bytes = self.bytes(params);
+        room(bytes)?;
+        let env = env(Recorded::new(Image::new(bytes), sink, &recording)?);
         let outcome = self.run(&env, params);
         let (_, sink) = env.into_space().finish()?;
         Ok((outcome?, sink))
     }
+}
+
+/// Whether there is memory for an image of so many bytes: an image itself can't fail, it aborts.
+fn room(bytes: u64) -> Result<(), WorkloadError> {
+    let words = usize::try_from(bytes / 8).map_err(|_| WorkloadError::TooLarge { bytes })?;
+    Vec::<u64>::new().try_reserve_exact(words).map_err(|_| WorkloadError::TooLarge { bytes })
 }
 
 impl Params {

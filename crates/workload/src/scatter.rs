@@ -11,11 +11,11 @@ const BUCKETS_PER_OPERATION: u64 = 4;
 const UPDATES: u64 = 56;
 
 pub(crate) fn bytes(params: &Params) -> u64 {
-    buckets(params) * LINE
+    buckets(params).saturating_mul(LINE)
 }
 
 fn buckets(params: &Params) -> u64 {
-    (params.operations * BUCKETS_PER_OPERATION).max(1)
+    params.operations.saturating_mul(BUCKETS_PER_OPERATION).max(1)
 }
 
 pub(crate) fn run<E: Env>(env: &E, params: &Params) -> Result<Outcome, WorkloadError> {

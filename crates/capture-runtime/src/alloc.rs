@@ -1,23 +1,19 @@
 //! The malloc family, for everybody in the process, and C++'s operators `new` and `delete`, for instrumented code.
 //!
-//! The memory is the C library's own; we only tell who asked. That may be a signal handler, or the dynamic linker before
-//! our constructor has run; telling needs no memory.
+//! The memory is what the program would have without us (`heap.rs`); we only tell who asked. That may be a signal
+//! handler, or the dynamic linker before our constructor has run; telling needs no memory.
 //!
 //! `operator new` is told by the `malloc` that it calls: its hook only leaves the site of its own caller for that.
 
 use core::ffi::{c_int, c_void};
 
+use crate::heap;
 use crate::local::{hooks, local};
 use crate::stream::record;
 use crate::wire::kind;
 
 unsafe extern "C" {
     fn __libc_malloc(len: usize) -> *mut c_void;
-    fn __libc_calloc(count: usize, len: usize) -> *mut c_void;
-    fn __libc_realloc(old: *mut c_void, len: usize) -> *mut c_void;
-    fn __libc_memalign(alignment: usize, len: usize) -> *mut c_void;
-    fn __libc_valloc(len: usize) -> *mut c_void;
-    fn __libc_pvalloc(len: usize) -> *mut c_void;
     fn __libc_free(memory: *mut c_void);
 }
 
@@ -60,7 +56,7 @@ fn reallocate(site: u64, old: *mut c_void, len: usize) -> *mut c_void {
     // Told before, because another thread may get the memory at once.
     freed(site, old);
     // SAFETY: the caller's arguments.
-    let new = unsafe { __libc_realloc(old, len) };
+    let new = unsafe { heap::realloc(old, len) };
     if new.is_null() && len > 0 && !old.is_null() {
         // SAFETY: the old memory is still there.
         return_none(site, old, unsafe { libc::malloc_usable_size(old) });
@@ -83,12 +79,12 @@ hooks! {
     fn malloc(len: usize) -> *mut c_void {
         let site = site();
         // SAFETY: the caller's arguments; as below.
-        allocated(site, unsafe { __libc_malloc(len) }, len)
+        allocated(site, unsafe { heap::malloc(len) }, len)
     }
     fn calloc(count: usize, len: usize) -> *mut c_void {
         let site = site();
         // SAFETY: the caller's arguments.
-        allocated(site, unsafe { __libc_calloc(count, len) }, count.wrapping_mul(len))
+        allocated(site, unsafe { heap::calloc(count, len) }, count.wrapping_mul(len))
     }
     fn realloc(old: *mut c_void, len: usize) -> *mut c_void {
         reallocate(site(), old, len)
@@ -104,51 +100,42 @@ hooks! {
     fn free(memory: *mut c_void) {
         freed(site(), memory);
         // SAFETY: the caller's arguments.
-        unsafe { __libc_free(memory) };
+        unsafe { heap::free(memory) };
     }
     fn aligned_alloc(alignment: usize, len: usize) -> *mut c_void {
         let site = site();
         // SAFETY: the caller's arguments.
-        allocated(site, unsafe { __libc_memalign(alignment, len) }, len)
+        allocated(site, unsafe { heap::aligned_alloc(alignment, len) }, len)
     }
     fn memalign(alignment: usize, len: usize) -> *mut c_void {
         let site = site();
         // SAFETY: the caller's arguments.
-        allocated(site, unsafe { __libc_memalign(alignment, len) }, len)
+        allocated(site, unsafe { heap::memalign(alignment, len) }, len)
     }
     fn valloc(len: usize) -> *mut c_void {
         let site = site();
         // SAFETY: the caller's arguments.
-        allocated(site, unsafe { __libc_valloc(len) }, len)
+        allocated(site, unsafe { heap::valloc(len) }, len)
     }
     fn pvalloc(len: usize) -> *mut c_void {
         let site = site();
         // SAFETY: the caller's arguments.
-        allocated(site, unsafe { __libc_pvalloc(len) }, len)
+        allocated(site, unsafe { heap::pvalloc(len) }, len)
     }
     fn posix_memalign(place: *mut *mut c_void, alignment: usize, len: usize) -> c_int {
         let site = site();
-        if !alignment.is_power_of_two() || !alignment.is_multiple_of(size_of::<usize>()) {
-            return libc::EINVAL;
+        // SAFETY: the caller's arguments.
+        let result = unsafe { heap::posix_memalign(place, alignment, len) };
+        if result == 0 {
+            // SAFETY: just written.
+            allocated(site, unsafe { *place }, len);
         }
-        // SAFETY: the caller's arguments. `errno` is kept, as the function has to.
-        unsafe {
-            let errno = *libc::__errno_location();
-            let memory = __libc_memalign(alignment, len);
-            *libc::__errno_location() = errno;
-            if memory.is_null() {
-                return libc::ENOMEM;
-            }
-            *place = memory;
-        }
-        // SAFETY: just written.
-        allocated(site, unsafe { *place }, len);
-        0
+        result
     }
 }
 
 /// Hooks that leave their caller's address as the next allocation's site and go on to the C++ library's operator. Where
-/// that was not there when this library was loaded, `$fallback` does it: they share the C library's heap.
+/// that was not there when this library was loaded, `$fallback` does it: they share the heap.
 #[cfg(target_arch = "x86_64")]
 macro_rules! operators {
     ($($name:ident = $real:literal or $fallback:literal;)*) => { $(
@@ -224,5 +211,5 @@ operators! {
 pub extern "C" fn strandline_aligned_new(len: usize, alignment: usize) -> *mut c_void {
     let site = site();
     // SAFETY: the operator's arguments are in the other order.
-    allocated(site, unsafe { __libc_memalign(alignment, len) }, len)
+    allocated(site, unsafe { heap::memalign(alignment, len) }, len)
 }

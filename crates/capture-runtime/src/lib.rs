@@ -17,8 +17,8 @@
 //! The rules that everything here keeps:
 //! - **Whatever is called from a hook is async-signal-safe**: no allocation, no lock that is slept on, no `errno`. There is
 //!   no allocator in this library at all.
-//! - **Never through an interposed symbol.** The kernel is called directly (`sys.rs`), the C library's heap by
-//!   its `__libc_` names, everything else by the next definition (`real.rs`).
+//! - **Never through an interposed symbol.** The kernel is called directly (`sys.rs`), memory of our own is from the
+//!   C library's heap by its `__libc_` names, everything else by the next definition (`real.rs`, `heap.rs`).
 //! - **First room, then a position.** A position in the global order of synchronisation is taken when there
 //!   is room for the record that tells it: a thread that held one and slept would hold up everybody.
 //! - **Without a session a program just runs**: records go round in private memory.
@@ -32,6 +32,7 @@ mod alloc;
 mod atomic;
 mod count;
 mod glob;
+mod heap;
 #[cfg(target_arch = "x86_64")]
 mod hooks;
 mod local;

@@ -47,8 +47,10 @@ pub struct Local {
     pub interrupted: Stream,
     /// The signal handlers' stream while none is at work.
     pub handler: Stream,
-    /// Stack pointer below which the outermost signal handler works; 0 on another stack than the thread's.
+    /// Stack pointer below which the outermost signal handler works; 0 if none does.
     pub handler_stack: Cell<usize>,
+    /// First address and the end of the stack for signal handlers, if the outermost one works there; else zeros.
+    pub signal_stack: Cell<(usize, usize)>,
 }
 
 const _: () = assert!(size_of::<Local>() <= LOCAL_BYTES);

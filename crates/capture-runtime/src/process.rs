@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 use libc::{RTLD_DI_LINKMAP, RTLD_LAZY, RTLD_NODELETE, RTLD_NOLOAD};
 
 use crate::count;
-use crate::local::local;
+use crate::local::{NEW, STARTING, local};
 use crate::map;
 use crate::module;
 use crate::real::real;
@@ -41,18 +41,25 @@ extern "C" fn begin() {
     crate::hooks::prepare();
     count::prepare();
     thread::prepare();
+    let local = local();
+    // What happens before the thread's start is our doing, even if it is the program's `memcpy` that we call.
+    local.stage.set(STARTING);
+    local.stream.clear();
     attach();
-    // Registered before anybody else's, hence called before them in the child.
-    // SAFETY: a function that stays as long as the process.
-    unsafe { __register_atfork(None, None, Some(forked), core::ptr::null()) };
     if let Some(session) = session() {
         session.publish_leftovers();
         module::update();
-        // Constructors that ran before ours (libstdc++ allocates in its own) have started the thread without a session.
-        local().stream.clear();
-        thread::start(local());
-        local().stream.make_room(0);
     }
+    // Constructors that ran before ours (libstdc++ allocates in its own) have started the thread without a session.
+    local.stream.clear();
+    local.stage.set(NEW);
+    if session().is_some() {
+        local.stream.make_room(0);
+    }
+    // Registered before anybody else's, hence called before them in the child. After the thread's start: this allocates,
+    // and the program's own `malloc` makes records.
+    // SAFETY: a function that stays as long as the process.
+    unsafe { __register_atfork(None, None, Some(forked), core::ptr::null()) };
 }
 
 extern "C" fn end() {

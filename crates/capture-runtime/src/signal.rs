@@ -4,8 +4,9 @@
 //! We therefore install a handler of ours in front of the program's, which puts the stream aside. A
 //! handler that interrupts a handler finds the second stream in use; its records are lost.
 //!
-//! A handler that is left by `siglongjmp` never comes back to us. The next time that the stream asks for room on
-//! the thread's normal stack, above the handler's frame, the thread's own stream is taken up again.
+//! A handler that is left by `siglongjmp` never comes back to us. The next time that the stream asks for room above the
+//! handler's frame, or outside of the stack for signal handlers if it worked there, the thread's own stream is taken
+//! up again.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -48,7 +49,8 @@ extern "C" fn enter(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         local.handlers.set(SWITCHING);
         local.interrupted.replace(&local.stream);
         local.stream.replace(&local.handler);
-        local.handler_stack.set(if on_signal_stack() { 0 } else { frame });
+        local.handler_stack.set(frame);
+        local.signal_stack.set(signal_stack());
         local.handlers.set(OUTERMOST);
         handler(signal, info, context);
         local.handlers.set(SWITCHING);
@@ -83,18 +85,31 @@ fn resume(local: &Local) {
 /// something on the caller's stack.
 pub fn left_by_jump(local: &Local, here: usize) {
     let frame = local.handler_stack.get();
-    if local.handlers.get() >= OUTERMOST && frame != 0 && here > frame && !on_signal_stack() {
+    let (start, end) = local.signal_stack.get();
+    let left = if start == end { here > frame && !on_signal_stack() } else { here < start || here >= end };
+    if local.handlers.get() >= OUTERMOST && frame != 0 && left {
         resume(local);
         local.handlers.set(0);
     }
 }
 
 fn on_signal_stack() -> bool {
+    let (start, end) = signal_stack();
+    start != end
+}
+
+/// Where the stack for signal handlers begins and ends, if the caller is on it; else zeros.
+fn signal_stack() -> (usize, usize) {
     let mut stack = libc::stack_t { ss_sp: core::ptr::null_mut(), ss_flags: 0, ss_size: 0 };
     let args = [0, &raw mut stack as usize, 0, 0, 0, 0];
     // SAFETY: only asks; `stack` is a valid place.
     let result = unsafe { crate::sys::call(libc::SYS_sigaltstack, args) };
-    result == 0 && stack.ss_flags & libc::SS_ONSTACK != 0
+    let start = stack.ss_sp as usize;
+    if result == 0 && stack.ss_flags & libc::SS_ONSTACK != 0 {
+        (start, start + stack.ss_size)
+    } else {
+        (0, 0)
+    }
 }
 
 /// As `sigaction`, with ours in front of the new handler and the program's in the answer.

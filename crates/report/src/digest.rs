@@ -168,11 +168,16 @@ impl<'a> Digest<'a> {
             return String::new();
         }
         if sent == 0 {
-            return format!(
-                "The program only read {}: {} through the controller.",
-                self.memory_name(),
-                bytes(total.controller_read_bytes)
-            );
+            let read = bytes(total.controller_read_bytes);
+            let counts = &self.report.counts;
+            if counts.stores + counts.nt_stores > 0 {
+                return format!(
+                    "Nothing was written back to {}: what was stored there, if anything, stayed in the caches to the \
+                     end. {read} were read through the controller.",
+                    self.memory_name()
+                );
+            }
+            return format!("The program only read {}: {read} through the controller.", self.memory_name());
         }
         let written = format!("{} written to {}", bytes(sent), self.memory_name());
         if media == 0 {

@@ -58,3 +58,17 @@ fn every_finding_says_what_to_do_and_what_it_explains() {
         assert!(text[at..].contains(&share), "{share}");
     }
 }
+
+#[test]
+fn what_stays_in_the_caches_is_not_called_reading() {
+    let mut report = common::full();
+    let figures = &mut report.figures;
+    for memory in [&mut figures.persistent, &mut figures.volatile] {
+        memory.total.controller_write_bytes = 0;
+        memory.total.controller_read_bytes = 8 << 20;
+    }
+    let text = report::terminal(&report, 100, false);
+    assert!(text.contains("Nothing was written back") && !text.contains("only read"), "{text}");
+    (report.counts.stores, report.counts.nt_stores) = (0, 0);
+    assert!(report::terminal(&report, 100, false).contains("only read"));
+}

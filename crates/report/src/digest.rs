@@ -74,6 +74,9 @@ impl Row {
     }
 }
 
+/// Bytes written elsewhere from which a reader is told that they are left out.
+const LEFT_OUT_MIN: u64 = 1 << 20;
+
 impl<'a> Digest<'a> {
     /// Derives what the forms share.
     pub fn new(report: &'a Report) -> Digest<'a> {
@@ -242,7 +245,21 @@ impl<'a> Digest<'a> {
     /// All that qualifies the figures, most important first.
     pub fn cautions(&self) -> Vec<String> {
         let warnings = self.report.run.warnings.iter().map(|warning| plain(warning));
-        self.failure().into_iter().chain(self.sampling()).chain(warnings).collect()
+        self.failure().into_iter().chain(self.sampling()).chain(self.left_out()).chain(warnings).collect()
+    }
+
+    /// A sentence if nearly all that was written went to memory that the figures are not about.
+    fn left_out(&self) -> Option<String> {
+        let figures = &self.report.figures;
+        let (here, there) =
+            (figures.persistent.total.controller_write_bytes, figures.volatile.total.controller_write_bytes);
+        (figures.mapped_persistent && there > LEFT_OUT_MIN && here < there / 100).then(|| {
+            format!(
+                "Nearly all writes, {} that left the caches, went to memory that was not mapped as persistent, and the \
+                 figures leave them out. A file that is mapped for reading and written with `write` is such a case.",
+                bytes(there)
+            )
+        })
     }
 
     /// What was not done, with reasons: skipped steps and withheld rules.

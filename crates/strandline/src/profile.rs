@@ -90,7 +90,7 @@ fn of_trace(args: &ProfileArgs, trace: &Path, mut analysis: Analysis) -> anyhow:
 }
 
 fn of_program(args: &ProfileArgs, mut analysis: Analysis) -> anyhow::Result<Report> {
-    let options = record::options(&args.program, &args.observe);
+    let options = record::options(&args.program, &args.observe, args.json);
     if samples::only(&args.program)? {
         return samples::report(args, analysis);
     }

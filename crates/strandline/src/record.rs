@@ -14,7 +14,7 @@ use crate::say;
 
 /// Runs the verb.
 pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
-    let mut options = options(&args.program, &args.observe);
+    let mut options = options(&args.program, &args.observe, args.json);
     options.values = args.values;
     match &args.output {
         Some(output) => to_file(args, &options, output),
@@ -23,9 +23,10 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
 }
 
 /// The collector's options from the command line's.
-pub fn options(program: &[std::ffi::OsString], observe: &ObserveArgs) -> Options {
+pub fn options(program: &[std::ffi::OsString], observe: &ObserveArgs, json: bool) -> Options {
     let mut options = Options::new(program.to_vec());
     options.sampling = observe.sample;
+    options.stdout_to_stderr = json;
     options.pmem.clone_from(&observe.pmem);
     options
 }

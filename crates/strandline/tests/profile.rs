@@ -44,6 +44,7 @@ fn a_program_with_small_random_flushed_stores_is_advised() {
 #include <fcntl.h>
 #include <immintrin.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 enum { LINES = 1 << 18 };
@@ -63,6 +64,7 @@ int main(int argc, char **argv) {
     char *pool = mmap(0, 64 * LINES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (pool == MAP_FAILED) return 1;
     scatter(pool);
+    puts("not JSON");
     return 0;
 }
 "#,

@@ -13,10 +13,13 @@
 use event::SiteId;
 use machine::SiteMemory;
 
-use super::case::{Case, MEDIA_BYTES};
+use super::case::Case;
 use super::evidence::Transfers;
 use super::words::{bytes, count, part, percent, ratio};
 use crate::{Finding, Rule};
+
+/// What the share of this rule is a share of.
+const STORED_BYTES: &str = "bytes stored";
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     if !case.enough_traffic() {
@@ -54,8 +57,10 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
             bytes(reads),
         ),
         remedy: remedy(case, &ranked.sites, &threshold),
-        share: ratio(ranked.total, case.media_bytes()).min(1.0),
-        share_of: MEDIA_BYTES.to_owned(),
+        // Of what was stored, not of the media's bytes: a transfer that is flushed well amplifies nothing, and costs its
+        // fills all the same.
+        share: ratio(large.bytes, stored(case)).min(1.0),
+        share_of: STORED_BYTES.to_owned(),
         sites: ranked.sites,
     })
 }

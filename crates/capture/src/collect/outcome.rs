@@ -18,6 +18,8 @@ pub struct Options {
     pub sampling: Option<(u64, u64)>,
     /// Files that count as persistent besides those on DAX mounts and under `/dev/shm`: paths or globs.
     pub pmem: Vec<String>,
+    /// Whether what the program prints goes to standard error, because standard output is for something else.
+    pub stdout_to_stderr: bool,
     /// Bytes per buffer; a thread hands over its events when it has filled one.
     pub chunk_bytes: u32,
     /// Buffers. Each thread that has not ended holds one.
@@ -29,7 +31,15 @@ impl Options {
     #[must_use]
     pub fn new(command: Vec<OsString>) -> Self {
         let (chunk_bytes, chunk_count) = (64 << 10, 512);
-        Options { command, values: false, sampling: None, pmem: Vec::new(), chunk_bytes, chunk_count }
+        Options {
+            command,
+            values: false,
+            sampling: None,
+            pmem: Vec::new(),
+            stdout_to_stderr: false,
+            chunk_bytes,
+            chunk_count,
+        }
     }
 }
 

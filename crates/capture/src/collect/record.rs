@@ -105,8 +105,12 @@ impl Recording {
         })?);
         let spawn = |source| CaptureError::Spawn { program: program.clone(), source };
         let interrupts = Interrupts::note().map_err(spawn)?;
-        let child =
-            Command::new(name).args(arguments).env(SESSION_ENV, session.path()).spawn().map_err(spawn)?;
+        let mut command = Command::new(name);
+        command.args(arguments).env(SESSION_ENV, session.path());
+        if options.stdout_to_stderr {
+            command.stdout(std::io::stderr());
+        }
+        let child = command.spawn().map_err(spawn)?;
         let decoder = Decoder::new(Programs::new(Rc::clone(&session)), options.values);
         let now = Instant::now();
         Ok(Recording {

@@ -210,7 +210,7 @@ fn no_file_names_one_machine() {
     none(&found);
 }
 
-/// Whether `line` holds `place` as the start of a path (`../work/` and `framework/` are none).
+/// Whether `line` holds `place` as the start of a path, not within one.
 fn names_place(line: &str, place: &str) -> bool {
     line.match_indices(place).any(|(at, _)| {
         let before = line[..at].chars().next_back();

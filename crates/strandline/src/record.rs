@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::cli::{ObserveArgs, RecordArgs};
 use crate::progress::{Meter, Progress};
+use crate::samples;
 use crate::say;
 
 /// Runs the verb.
@@ -32,6 +33,10 @@ pub fn options(program: &[std::ffi::OsString], observe: &ObserveArgs, json: bool
 }
 
 fn to_file(args: &RecordArgs, options: &Options, output: &Path) -> anyhow::Result<()> {
+    // Before the output is made: a mistyped name must not cost an older trace.
+    if let Some(name) = args.program.first().filter(|name| samples::find(Path::new(name)).is_none()) {
+        bail!("can't run {}: no such program", name.to_string_lossy());
+    }
     let mut sink = Progress::new("recording", Writer::create(output)?);
     let outcome = capture::broadcast(&mut [&mut sink], |relay| capture::record(options, relay))?;
     if !outcome.attached {

@@ -26,7 +26,7 @@ pub fn only(command: &[OsString]) -> anyhow::Result<bool> {
 }
 
 /// Where a shell would find the program.
-fn find(name: &Path) -> Option<PathBuf> {
+pub fn find(name: &Path) -> Option<PathBuf> {
     if name.components().count() > 1 {
         return name.exists().then(|| name.to_owned());
     }

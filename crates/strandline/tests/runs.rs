@@ -201,6 +201,22 @@ fn damaged_traces_are_told_with_the_offset() {
 }
 
 #[test]
+fn a_program_that_is_not_there_costs_no_older_trace() {
+    let scratch = Scratch::new();
+    let trace = scratch.file("t.slt", "an older trace");
+    let output = strandline()
+        .arg("record")
+        .arg("-o")
+        .arg(&trace)
+        .args(["--", "./no-such-program"])
+        .output()
+        .expect("starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no-such-program"), "{}", stderr(&output));
+    assert_eq!(std::fs::read_to_string(&trace).expect("it is still there"), "an older trace");
+}
+
+#[test]
 fn a_plain_program_is_told_how_to_be_built() {
     let scratch = Scratch::new();
     let trace = scratch.path("t.slt");

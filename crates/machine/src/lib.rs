@@ -97,6 +97,7 @@ mod cache;
 mod combining;
 mod config;
 mod core;
+pub mod device;
 mod dimm;
 mod divisor;
 mod figures;
@@ -104,15 +105,20 @@ mod hierarchy;
 mod lookahead;
 mod machine;
 mod memory;
+mod program;
 mod ranges;
 mod replacement;
 mod size;
+mod time;
 mod timeline;
 
 pub use audit::AuditError;
 pub use config::{
     Buffer, CacheLevel, Config, ConfigError, Controller, Cores, Device, LINE_BYTES, Replacement, WriteOut,
 };
+pub use device::DeviceTiming;
 pub use figures::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory, Slice, Traffic};
 pub use machine::Machine;
+pub use program::{Next, Program};
 pub use size::{Size, SizeError};
+pub use time::{Time, TimeError};

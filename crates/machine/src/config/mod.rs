@@ -4,14 +4,16 @@ use std::{fs, path::Path};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Size;
+use crate::{DeviceTiming, Size};
 
 /// Bytes of a cache line. Everything between cores and controller moves in these.
 pub const LINE_BYTES: u64 = 64;
 
 /// The descriptions that come with Strandline, as files that users copy and edit.
-const PRESETS: [(&str, &str); 2] =
-    [("dram", include_str!("../presets/dram.toml")), ("xpoint", include_str!("../presets/xpoint.toml"))];
+const PRESETS: [(&str, &str); 2] = [
+    ("dram", include_str!("../../presets/dram.toml")),
+    ("xpoint", include_str!("../../presets/xpoint.toml")),
+];
 
 /// A machine's description. The commented files in `presets/` say what each key means.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,6 +94,9 @@ pub struct Device {
     /// The device's own write-combining buffer; absent on a device that writes each line as it comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,
+    /// Which device it is and how long it takes; absent if only traffic is of interest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timing: Option<DeviceTiming>,
 }
 
 /// A device's write-combining buffer (the XPBuffer of 3D XPoint).

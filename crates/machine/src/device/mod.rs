@@ -1,0 +1,69 @@
+//! What hangs on a memory channel: a request goes in, the time of its completion comes out.
+//!
+//! A [`Device`] is a piece of hardware with its own sense of time. The controller hands it one line of 64 B at a time and
+//! is told at once when the answer will be there; the device has by then reserved what it needs (a bank, a slot
+//! in a buffer, the media) for as long as it needs it. What it does later on its own, such as writing out what it
+//! buffered, it catches up with at the beginning of the next call, up to that call's time ([`Device::settle`]). So nothing
+//! ticks, and an idle device costs nothing.
+//!
+//! # Adding a device
+//!
+//! 1. A file here with the device's struct, its configuration struct beside it, and `impl Device`.
+//! 2. A variant of [`DeviceTiming`](crate::DeviceTiming) and an arm of [`build`].
+//! 3. A preset in `presets/` that says in comments what each number is.
+//! 4. A unit test against a closed formula (idle latency, peak bandwidth), and the device's name in the list
+//!    of `tests/devices.rs`, which holds every device to the contract below.
+//!
+//! # Contract
+//!
+//! - Calls come in about the order of time; a call with an earlier `at` than the one before is answered as if it came as
+//!   early as the device can still manage, never with an error.
+//! - The answer is not before `at`, and the same for the same calls and seed.
+//! - A line that was taken for writing is in the device's books (`controller_write_bytes`) at once, and at the
+//!   media (`media_write_bytes`) at the latest after [`Device::drain`].
+
+mod delay;
+
+pub use delay::Delay;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Time, Traffic};
+
+/// A device on a memory channel; lines are numbered within it, from 0.
+pub trait Device: std::fmt::Debug {
+    /// The controller wants a line. Returns when its data are on the channel's pins.
+    fn read(&mut self, at: Time, line: u64) -> Time;
+
+    /// The controller offers a line, new in all of its bytes or (`whole` is false) in a part. Returns when the device has
+    /// taken it, so that the controller's queue entry is free. It is durable from then on if the device is.
+    fn write(&mut self, at: Time, line: u64, whole: bool) -> Time;
+
+    /// Does what is due by `at` without anybody asking.
+    fn settle(&mut self, at: Time);
+
+    /// Writes everything that it buffers to the media, as at a power failure or shutdown. Returns when that is done.
+    fn drain(&mut self, at: Time) -> Time;
+
+    /// Bytes moved so far.
+    fn traffic(&self) -> Traffic;
+
+    /// Bytes taken for writing that the media does not have yet.
+    fn held_bytes(&self) -> u64;
+}
+
+/// Which device hangs on a channel, and its numbers: the table `[device.timing]`, by its key `kind`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum DeviceTiming {
+    /// A latency and a bandwidth, nothing else.
+    Delay(Delay),
+}
+
+/// A device as `timing` describes it.
+#[must_use]
+pub fn build(timing: &DeviceTiming) -> Box<dyn Device> {
+    match timing {
+        DeviceTiming::Delay(config) => Box::new(delay::DelayDevice::new(config)),
+    }
+}

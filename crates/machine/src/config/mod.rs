@@ -1,5 +1,7 @@
 //! The description of a machine: what a TOML file says, and what it must not say.
 
+mod overrides;
+
 use std::{fs, path::Path};
 
 use serde::{Deserialize, Serialize};
@@ -157,6 +159,26 @@ pub enum ConfigError {
         value: String,
         /// What to write instead.
         remedy: String,
+    },
+    /// A key to be replaced that descriptions do not have.
+    #[error("{file} has no `{key}`; did you mean one of {near}?")]
+    Key {
+        /// Which description.
+        file: String,
+        /// The key, with its tables.
+        key: String,
+        /// Keys that are spelled alike.
+        near: String,
+    },
+    /// A replaced value that does not fit.
+    #[error("{file} with {setting}: {reason}")]
+    Override {
+        /// Which description.
+        file: String,
+        /// Key and value.
+        setting: String,
+        /// Why not.
+        reason: String,
     },
 }
 

@@ -33,6 +33,12 @@ pub fn tick_count(count: f64) -> String {
     without_zeros(&scaled(count, 1000.0, COUNT_UNITS))
 }
 
+/// Round nanoseconds with the unit that fits, for axes: `300 ns`, `50 us`, `2 s`.
+#[must_use]
+pub fn tick_nanoseconds(nanoseconds: f64) -> String {
+    without_zeros(&scaled(nanoseconds, 1000.0, &["ns", "us", "ms", "s"]))
+}
+
 /// `0`, `999`, `1.20 K`, `45.0 M`, `1.00 G`.
 #[must_use]
 pub fn count(count: u64) -> String {

@@ -17,6 +17,7 @@
 //!   take them from the page, so that they follow it into dark mode. A plot that needs more width
 //!   than a phone has is drawn twice, and the style sheet shows the one that fits; scaling one picture
 //!   would scale its letters too.
+//! * [`page()`] makes pages of other verbs from plain data: curves beside published points, tables, words.
 //! * [`json()`] has every number of the page and more; `docs/report-json.md` describes each field, and
 //!   a test holds the two together.
 #![forbid(unsafe_code)]
@@ -27,11 +28,14 @@ mod html;
 pub mod human;
 mod json;
 mod model;
+mod page;
 mod terminal;
 
+pub use chart::{Axis, Curve, Curves, Unit};
 pub use html::html;
 pub use json::{SCHEMA, json};
 pub use model::{
     CaptureStats, Exit, FunctionSample, Report, Run, Samples, Skipped, Subject, Withheld, WriteSizes,
 };
+pub use page::{Block, Cell, Page, Section, Table, page};
 pub use terminal::terminal;

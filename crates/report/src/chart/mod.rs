@@ -1,17 +1,21 @@
 //! Plots as SVG, drawn so that one can read them without the text around.
 //!
 //! Letters, lines and colours come from the page's style sheet; a plot only says what a thing is (class
-//! `media`, `sent`, `read`, `whole`, `part`). Lengths are CSS pixels at natural size. Each plot is
+//! `media`, `sent`, `read`, `whole`, `part`; curves are numbered). Lengths are CSS pixels at natural size. Each plot is
 //! named for screen readers by `<title>` and `<desc>`.
 
+mod axis;
 mod bars;
 mod columns;
+mod curves;
 mod dots;
 mod scale;
 mod traffic;
 
+pub use axis::{Axis, Unit};
 pub use bars::{Bar, bars};
 pub use columns::{Column, columns};
+pub use curves::{Curve, Curves, curves};
 pub use dots::{Dot, dots};
 pub use traffic::traffic;
 

@@ -6,7 +6,7 @@
 mod figures;
 mod findings;
 mod page;
-mod table;
+pub(crate) mod table;
 
 use maud::{DOCTYPE, html as markup};
 
@@ -14,11 +14,11 @@ use crate::digest::Digest;
 use crate::model::Report;
 
 /// Look of the page. Light and dark by the reader's preference; wide and narrow plots by the window.
-const STYLE: &str = include_str!("style.css");
+pub(crate) const STYLE: &str = include_str!("style.css");
 /// Sorts tables by a click on a column's head. The page is whole without it.
-const SCRIPT: &str = include_str!("sort.js");
+pub(crate) const SCRIPT: &str = include_str!("sort.js");
 /// The page may use what it holds and fetch nothing, whatever a name in it says.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+pub(crate) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
 /// The report as one self-contained HTML page.
 ///

@@ -2,7 +2,8 @@
 
 use maud::{Markup, html};
 
-/// A cell.
+/// A cell of a table.
+#[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// A name.
     Text(String),
@@ -14,16 +15,19 @@ pub enum Cell {
 
 impl Cell {
     /// A count or size with its way of being written.
+    #[must_use]
     pub fn number(value: u64, write: fn(u64) -> String) -> Cell {
         Cell::Number(write(value), value as f64)
     }
 
     /// A ratio that may be missing; missing ones sort last.
+    #[must_use]
     pub fn optional(value: Option<f64>, write: fn(Option<f64>) -> String) -> Cell {
         Cell::Number(write(value), value.unwrap_or(f64::MAX))
     }
 
     /// A share of a whole.
+    #[must_use]
     pub fn share(value: f64) -> Cell {
         Cell::Number(crate::human::percent(value), value)
     }

@@ -264,7 +264,12 @@ impl Config {
             self.range("device.buffer.lines", buffer.lines, 1, 4096)?;
             self.validate_replacement("device.buffer.replacement", buffer.replacement, buffer.lines)?;
         }
-        Ok(())
+        match self.device.timing.as_ref().map_or(Ok(()), DeviceTiming::check) {
+            Ok(()) => Ok(()),
+            Err(fault) => {
+                Err(self.wrong(&format!("device.timing.{}", fault.key), fault.value, &fault.remedy))
+            }
+        }
     }
 
     fn validate_level(&self, table: &str, level: &CacheLevel, mask_indexed: bool) -> Result<(), ConfigError> {

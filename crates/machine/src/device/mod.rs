@@ -23,8 +23,11 @@
 //!   media (`media_write_bytes`) at the latest after [`Device::drain`].
 
 mod delay;
+mod dram;
+mod timetable;
 
 pub use delay::Delay;
+pub use dram::Dram;
 
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +61,33 @@ pub trait Device: std::fmt::Debug {
 pub enum DeviceTiming {
     /// A latency and a bandwidth, nothing else.
     Delay(Delay),
+    /// Banks with rows behind a bus.
+    Dram(Dram),
+}
+
+/// What is wrong with a device's numbers.
+pub(crate) struct Fault {
+    /// The key, below the device's table.
+    pub(crate) key: String,
+    pub(crate) value: String,
+    /// What to write instead.
+    pub(crate) remedy: String,
+}
+
+impl Fault {
+    pub(crate) fn new(key: &str, value: impl ToString, remedy: &str) -> Self {
+        Fault { key: key.to_owned(), value: value.to_string(), remedy: remedy.to_owned() }
+    }
+}
+
+impl DeviceTiming {
+    /// The first number that no device can have.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        match self {
+            DeviceTiming::Delay(_) => Ok(()),
+            DeviceTiming::Dram(dram) => dram.check(),
+        }
+    }
 }
 
 /// A device as `timing` describes it.
@@ -65,5 +95,6 @@ pub enum DeviceTiming {
 pub fn build(timing: &DeviceTiming) -> Box<dyn Device> {
     match timing {
         DeviceTiming::Delay(config) => Box::new(delay::DelayDevice::new(config)),
+        DeviceTiming::Dram(config) => Box::new(dram::DramDevice::new(config)),
     }
 }

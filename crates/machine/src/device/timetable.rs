@@ -1,0 +1,163 @@
+//! Who has a shared piece of hardware when: the data bus of a channel, one direction of a link.
+//!
+//! A request that comes later but is ready earlier goes into a gap that the others left, as a scheduler
+//! that reorders would let it; nothing that was promised is ever moved.
+
+use std::collections::VecDeque;
+
+use crate::Time;
+
+/// Which way data go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Read,
+    Write,
+}
+
+/// What a change of direction costs: the pause between the last transfer of one and the first of the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Turnaround {
+    pub(crate) read_to_write: Time,
+    pub(crate) write_to_read: Time,
+}
+
+/// The reservations of one piece of hardware that serves one transfer at a time.
+#[derive(Clone, Debug)]
+pub(crate) struct Timetable {
+    turnaround: Turnaround,
+    /// Not yet over when last asked; in the order of time, without overlap.
+    busy: VecDeque<Busy>,
+    /// The last of those that are over.
+    past: Busy,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Busy {
+    from: Time,
+    until: Time,
+    direction: Direction,
+}
+
+impl Timetable {
+    pub(crate) fn new(turnaround: Turnaround) -> Self {
+        let past = Busy { from: Time::ZERO, until: Time::ZERO, direction: Direction::Read };
+        Timetable { turnaround, busy: VecDeque::new(), past }
+    }
+
+    /// Reserves `length` from the earliest moment, not before `earliest`, at which it fits. Returns that moment. What is over
+    /// at `now` is forgotten: a later call for an earlier time gets a place after it.
+    pub(crate) fn reserve(&mut self, now: Time, earliest: Time, length: Time, direction: Direction) -> Time {
+        while self.busy.front().is_some_and(|busy| busy.until <= now) {
+            self.past = self.busy.pop_front().unwrap_or(self.past);
+        }
+        // The pause before the first transfer ever costs nothing.
+        let after_past = match self.past.until {
+            Time::ZERO => Time::ZERO,
+            until => until + self.pause(self.past.direction, direction),
+        };
+        let mut start = earliest.max(after_past);
+        // Whoever ends early enough, pause included, can't be in the way; the longest pause bounds it from below.
+        let longest = self.turnaround.read_to_write.max(self.turnaround.write_to_read);
+        let mut at = self.busy.partition_point(|busy| busy.until + longest <= start);
+        while let Some(&busy) = self.busy.get(at) {
+            if start + length + self.pause(direction, busy.direction) <= busy.from {
+                break;
+            }
+            start = start.max(busy.until + self.pause(busy.direction, direction));
+            at += 1;
+        }
+        self.insert(at, Busy { from: start, until: start + length, direction });
+        start
+    }
+
+    /// When the last reservation ends.
+    pub(crate) fn last(&self) -> Time {
+        self.busy.back().unwrap_or(&self.past).until
+    }
+
+    fn pause(&self, before: Direction, after: Direction) -> Time {
+        match (before, after) {
+            (Direction::Read, Direction::Write) => self.turnaround.read_to_write,
+            (Direction::Write, Direction::Read) => self.turnaround.write_to_read,
+            _ => Time::ZERO,
+        }
+    }
+
+    /// Neighbours without a gap become one, so that a saturated bus is one entry.
+    fn insert(&mut self, at: usize, new: Busy) {
+        let joins = |a: Busy, b: Busy| a.until == b.from && a.direction == b.direction;
+        let before = at.checked_sub(1).filter(|&before| joins(self.busy[before], new));
+        let after = self.busy.get(at).copied().filter(|&after| joins(new, after));
+        match (before, after) {
+            (Some(before), Some(after)) => {
+                self.busy[before].until = after.until;
+                self.busy.remove(at);
+            }
+            (Some(before), None) => self.busy[before].until = new.until,
+            (None, Some(_)) => self.busy[at].from = new.from,
+            (None, None) => self.busy.insert(at, new),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Direction::{Read, Write};
+    use proptest::prelude::*;
+
+    const NS: fn(u64) -> Time = Time::from_ns;
+
+    fn duplex() -> Timetable {
+        Timetable::new(Turnaround { read_to_write: NS(2), write_to_read: NS(20) })
+    }
+
+    #[test]
+    fn a_gap_is_used_if_it_is_long_enough_and_not_if_it_is_a_picosecond_short() {
+        let mut bus = duplex();
+        assert_eq!(bus.reserve(NS(0), NS(10), NS(3), Read), NS(10));
+        assert_eq!(bus.reserve(NS(0), NS(16), NS(3), Read), NS(16));
+        assert_eq!(bus.reserve(NS(0), NS(13), Time(3_001), Read), NS(19), "13 to 16 is too short");
+        assert_eq!(bus.reserve(NS(0), NS(12), NS(3), Read), NS(13));
+    }
+
+    #[test]
+    fn a_change_of_direction_pauses() {
+        let mut bus = duplex();
+        assert_eq!(bus.reserve(NS(0), NS(10), NS(3), Read), NS(10));
+        assert_eq!(bus.reserve(NS(0), NS(10), NS(3), Write), NS(15));
+        assert_eq!(bus.reserve(NS(0), NS(10), NS(3), Read), NS(38));
+        // A write between 18 and 38: it must end 20 before the read.
+        assert_eq!(bus.reserve(NS(0), NS(10), NS(1), Write), NS(4).max(NS(43)));
+        // The pause counts from what is over, too.
+        assert_eq!(bus.reserve(NS(45), NS(45), NS(3), Read), NS(64));
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_overlaps_and_every_change_of_direction_has_its_pause(
+            asks in prop::collection::vec((0u64..200, 0u64..30, 1u64..6, any::<bool>()), 1..80)
+        ) {
+            let mut bus = duplex();
+            let mut now = 0;
+            let mut given = Vec::new();
+            for (ahead, step, length, write) in asks {
+                now += step / 10;
+                let direction = if write { Write } else { Read };
+                let start = bus.reserve(NS(now), NS(now + ahead), NS(length), direction);
+                prop_assert!(start >= NS(now + ahead));
+                given.push((start, start + NS(length), write));
+            }
+            given.sort_unstable();
+            for pair in given.windows(2) {
+                let pause = match (pair[0].2, pair[1].2) {
+                    (false, true) => NS(2),
+                    (true, false) => NS(20),
+                    _ => NS(0),
+                };
+                prop_assert!(pair[1].0 >= pair[0].1 + pause, "{:?}", pair);
+            }
+            prop_assert_eq!(bus.last(), given.iter().map(|g| g.1).max().unwrap());
+        }
+    }
+}

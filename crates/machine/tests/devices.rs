@@ -1,0 +1,191 @@
+//! What every device promises, held against each of them under random traffic.
+
+use machine::device::{self, Device, DeviceTiming};
+use machine::{LINE_BYTES, Time};
+use proptest::prelude::*;
+
+/// A device for the tests: its numbers as they stand in `[device.timing]`.
+struct Subject {
+    name: &'static str,
+    timing: &'static str,
+    /// Bytes per nanosecond that can't be exceeded, reads and writes together.
+    peak: f64,
+    /// Whether writes can reach the media fewer times than they reach the device.
+    combines: bool,
+}
+
+const DRAM: &str = r#"
+kind = "dram"
+ranks = 2
+bank_groups = 4
+banks = 4
+row = "8KiB"
+t_rcd = "14.25ns"
+t_cl = "14.25ns"
+t_cwl = "13.5ns"
+t_rp = "14.25ns"
+t_ras = "32ns"
+t_bl = "3ns"
+t_ccd = "5.25ns"
+t_rtp = "7.5ns"
+t_wr = "15ns"
+read_to_write = "1.5ns"
+write_to_read = "21.75ns"
+t_refi = "7.8us"
+t_rfc = "350ns"
+write_batch = 16
+write_wait = "500ns"
+"#;
+
+/// Every kind of device. A new one goes here.
+const SUBJECTS: &[Subject] = &[
+    Subject {
+        name: "delay",
+        timing: r#"
+kind = "delay"
+read_latency = "1us"
+write_latency = "500ns"
+line_transfer = "32ns"
+"#,
+        peak: 2.0,
+        combines: false,
+    },
+    Subject { name: "dram", timing: DRAM, peak: 21.4, combines: false },
+];
+
+impl Subject {
+    fn build(&self) -> Box<dyn Device> {
+        let timing: DeviceTiming =
+            toml::from_str(self.timing).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        device::build(&timing)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Call {
+    Read(u64),
+    Write { line: u64, whole: bool },
+    Settle,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    /// Picoseconds since the step before; now and then a step back.
+    gap: i64,
+    call: Call,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let gap = prop_oneof![
+        6 => Just(0),
+        6 => 0..20_000i64,
+        2 => 0..1_000_000i64,
+        1 => 0..30_000_000i64,
+        1 => -50_000..0i64,
+    ];
+    // Neighbours, a small region, and far apart.
+    let line = prop_oneof![0..8u64, 0..600u64, (0..64u64).prop_map(|n| n * 4096 + n)];
+    let call = prop_oneof![
+        8 => line.clone().prop_map(Call::Read),
+        8 => (line, prop::bool::weighted(0.9)).prop_map(|(line, whole)| Call::Write { line, whole }),
+        1 => Just(Call::Settle),
+    ];
+    (gap, call).prop_map(|(gap, call)| Step { gap, call })
+}
+
+/// What a device answered, call by call, and after the drain.
+#[derive(Debug, PartialEq)]
+struct Answers {
+    times: Vec<(Time, Time)>,
+    drained: Time,
+    traffic: machine::Traffic,
+    held: u64,
+    reads: u64,
+    writes: u64,
+    end: Time,
+}
+
+fn drive(subject: &Subject, steps: &[Step]) -> Answers {
+    let mut device = subject.build();
+    let mut now = Time(1_000_000);
+    let mut latest = now;
+    let (mut times, mut reads, mut writes) = (Vec::new(), 0, 0);
+    for step in steps {
+        now = Time(now.0.saturating_add_signed(step.gap));
+        latest = latest.max(now);
+        let answer = match step.call {
+            Call::Read(line) => {
+                reads += 1;
+                device.read(now, line)
+            }
+            Call::Write { line, whole } => {
+                writes += 1;
+                device.write(now, line, whole)
+            }
+            Call::Settle => {
+                device.settle(now);
+                now
+            }
+        };
+        times.push((now, answer));
+        let taken = device.traffic().controller_write_bytes;
+        assert_eq!(taken, writes * LINE_BYTES, "{}: a line that was taken is in the books", subject.name);
+    }
+    let end = times.iter().map(|(_, answer)| *answer).max().unwrap_or(now).max(latest);
+    let drained = device.drain(latest);
+    Answers { times, drained, traffic: device.traffic(), held: device.held_bytes(), reads, writes, end }
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn honours_the_contract(subject: &Subject, steps: &[Step]) -> Result<(), TestCaseError> {
+    let answers = drive(subject, steps);
+    let name = subject.name;
+    for (step, (at, answer)) in steps.iter().zip(&answers.times) {
+        prop_assert!(answer >= at, "{}: {:?} at {} was answered for {}", name, step, at, answer);
+    }
+    prop_assert_eq!(answers.held, 0, "{}: a drained device holds nothing", name);
+    let traffic = answers.traffic;
+    prop_assert_eq!(traffic.controller_read_bytes, answers.reads * LINE_BYTES, "{}", name);
+    if subject.combines {
+        prop_assert!((traffic.media_write_bytes > 0) == (answers.writes > 0), "{}: {:?}", name, traffic);
+    } else {
+        prop_assert_eq!(traffic.media_write_bytes, traffic.controller_write_bytes, "{}", name);
+    }
+    let again = drive(subject, steps);
+    prop_assert_eq!(&again, &answers, "{}: the same calls, the same answers", name);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_device_honours_the_contract(steps in prop::collection::vec(any_step(), 1..400)) {
+        for subject in SUBJECTS {
+            honours_the_contract(subject, &steps)?;
+        }
+    }
+
+    /// All calls at once: the last answer can't come before the bytes had time to move.
+    #[test]
+    fn no_device_is_faster_than_its_peak(
+        calls in prop::collection::vec((0..100_000u64, prop::bool::weighted(0.4)), 200..600)
+    ) {
+        for subject in SUBJECTS {
+            // Every line once: what a buffer holds need not move again.
+            let steps: Vec<Step> = calls
+                .iter()
+                .enumerate()
+                .map(|(number, &(line, write))| {
+                    let line = line * 1024 + number as u64;
+                    let call = if write { Call::Write { line, whole: true } } else { Call::Read(line) };
+                    Step { gap: 0, call }
+                })
+                .collect();
+            let answers = drive(subject, &steps);
+            let moved = (calls.len() as u64 * LINE_BYTES) as f64;
+            let took = answers.end.max(answers.drained).since(Time(1_000_000)).ns();
+            prop_assert!(moved / took <= subject.peak, "{}: {} B/ns", subject.name, moved / took);
+        }
+    }
+}

@@ -8,16 +8,20 @@ use crate::wire::{access, header, kind};
 #[inline(always)]
 pub fn load(pc: u64, addr: u64, len: u64) {
     if len > 0 {
-        record(kind::ACCESS, access::LOAD, pc, [addr, len]);
+        local().stream.load(header(kind::ACCESS, access::LOAD, pc), addr, len);
     }
 }
 
-/// Tells a store of at most 64 bytes that is about to be executed.
+/// Tells a store that is about to be executed.
 #[inline(always)]
 fn store_to_come(pc: u64, addr: u64, len: u64) {
-    let stream = &local().stream;
-    stream.room(3).write(header(kind::ACCESS, access::STORE, pc), &[addr, len]);
-    stream.store_follows(addr, len);
+    local().stream.store_to_come(header(kind::ACCESS, access::STORE, pc), addr, len);
+}
+
+/// To be called before the library does what [`stored`] will tell.
+#[inline(always)]
+pub fn about_to_store() {
+    local().stream.finish_record();
 }
 
 /// Tells a store, temporal or not, that has been executed, in pieces if its bytes are to be told too.
@@ -34,17 +38,6 @@ pub fn stored(argument: u8, pc: u64, addr: u64, len: u64) {
                 stream.stored((addr + from) as *const u8, piece as usize);
             }
         }
-    }
-}
-
-/// A store of any length to come: if its bytes are to be told, only its small pieces can be.
-fn store_range(pc: u64, addr: u64, len: u64) {
-    for from in (0..len).step_by(if local().stream.value_bytes().is_some() { 64 } else { usize::MAX }) {
-        store_to_come(
-            pc,
-            addr + from,
-            if local().stream.value_bytes().is_some() { (len - from).min(64) } else { len },
-        );
     }
 }
 
@@ -133,7 +126,9 @@ hooks! {
     }
 
     fn __tsan_write_range(addr: u64, len: u64) {
-        store_range(caller(), addr, len);
+        if len > 0 {
+            store_to_come(caller(), addr, len);
+        }
     }
 
     fn __tsan_vptr_read(addr: u64) {

@@ -208,6 +208,13 @@ addressed! {
     strandline_hook_nt16: kind::ACCESS, access::STORE_NT, 16, record_store;
     strandline_hook_nt32: kind::ACCESS, access::STORE_NT, 32, record_store;
     strandline_hook_nt64: kind::ACCESS, access::STORE_NT, 64, record_store;
+    strandline_hook_store1: kind::ACCESS, access::STORE, 1, record_store;
+    strandline_hook_store2: kind::ACCESS, access::STORE, 2, record_store;
+    strandline_hook_store4: kind::ACCESS, access::STORE, 4, record_store;
+    strandline_hook_store8: kind::ACCESS, access::STORE, 8, record_store;
+    strandline_hook_store16: kind::ACCESS, access::STORE, 16, record_store;
+    strandline_hook_store32: kind::ACCESS, access::STORE, 32, record_store;
+    strandline_hook_store64: kind::ACCESS, access::STORE, 64, record_store;
 }
 
 instruction_hooks! {

@@ -92,10 +92,16 @@ fn tell_unmapped(pc: u64, start: u64, len: u64) {
     if session().is_none() {
         return;
     }
+    finish_record();
     while let Some(taken) = PERSISTENT.take(start, start.saturating_add(len)) {
         let room = crate::local::local().stream.room_kept(3);
         room.write(crate::wire::header(kind::UNMAP, 0, pc), &[taken.start, taken.end - taken.start]);
     }
+}
+
+/// The thread's last store may be to memory that goes: its bytes are read now.
+fn finish_record() {
+    crate::local::local().stream.finish_record();
 }
 
 fn tell_mapped(pc: u64, start: u64, len: u64, path: &[u8]) {
@@ -188,8 +194,21 @@ hooks! {
         let failed = result(unsafe { sys::call(libc::SYS_munmap as c_long, [addr, len, 0, 0, 0, 0]) });
         if failed == libc::MAP_FAILED { -1 } else { 0 }
     }
+    fn mprotect(start: usize, len: usize, protection: c_int) -> c_int {
+        finish_record();
+        // SAFETY: the caller's arguments.
+        let failed = result(unsafe { sys::call(libc::SYS_mprotect, [start, len, protection as usize, 0, 0, 0]) });
+        if failed == libc::MAP_FAILED { -1 } else { 0 }
+    }
+    fn shmdt(start: usize) -> c_int {
+        finish_record();
+        // SAFETY: the caller's arguments.
+        let failed = result(unsafe { sys::call(libc::SYS_shmdt, [start, 0, 0, 0, 0, 0]) });
+        if failed == libc::MAP_FAILED { -1 } else { 0 }
+    }
     fn mremap(old: usize, old_len: usize, len: usize, flags: c_int, new: usize) -> *mut c_void {
         let pc = caller();
+        finish_record();
         // Told before and taken back if it fails: another thread may get the old range at once.
         let moved = PERSISTENT.take(old as u64, old as u64 + old_len as u64);
         if let Some(range) = moved {

@@ -5,7 +5,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use crate::access::{load, stored};
+use crate::access::{about_to_store, load, stored};
 use crate::local::{caller, hooks};
 use crate::real::real;
 use crate::wire::access::STORE;
@@ -21,6 +21,7 @@ unsafe extern "C" {
 
 /// Copies and tells it.
 fn copy(pc: u64, to: *mut c_void, from: *const c_void, len: usize) -> *mut c_void {
+    about_to_store();
     load(pc, from as u64, len as u64);
     // SAFETY: the caller's arguments.
     unsafe { memcpy(to, from, len) };
@@ -29,6 +30,7 @@ fn copy(pc: u64, to: *mut c_void, from: *const c_void, len: usize) -> *mut c_voi
 }
 
 fn copy_overlapping(pc: u64, to: *mut c_void, from: *const c_void, len: usize) -> *mut c_void {
+    about_to_store();
     load(pc, from as u64, len as u64);
     // SAFETY: the caller's arguments.
     unsafe { memmove(to, from, len) };
@@ -37,6 +39,7 @@ fn copy_overlapping(pc: u64, to: *mut c_void, from: *const c_void, len: usize) -
 }
 
 fn set(pc: u64, to: *mut c_void, byte: c_int, len: usize) -> *mut c_void {
+    about_to_store();
     // SAFETY: the caller's arguments.
     unsafe { memset(to, byte, len) };
     stored(STORE, pc, to as u64, len as u64);

@@ -7,7 +7,7 @@
 
 use core::ffi::{c_int, c_uint, c_void};
 
-use crate::access::{load, stored};
+use crate::access::{about_to_store, load, stored};
 use crate::local::{caller, hooks, local};
 use crate::stream::record;
 use crate::wire::{access, flush, kind};
@@ -109,6 +109,7 @@ fn copy(
     real: Option<Copy>,
 ) -> *mut c_void {
     if called_by_program() {
+        about_to_store();
         load(pc, from as u64, len as u64);
     }
     match real {
@@ -126,6 +127,7 @@ fn copy(
 }
 
 fn set(pc: u64, to: *mut c_void, byte: c_int, len: usize, flags: c_uint, real: Option<Set>) -> *mut c_void {
+    about_to_store();
     match real {
         // SAFETY: the caller's arguments.
         Some(real) => inside(|| unsafe { real(to, byte, len, flags) }),

@@ -6,7 +6,7 @@
 use core::ffi::{c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::access::load;
+use crate::access::{about_to_store, load};
 use crate::local::{caller, hooks};
 use crate::pmem::{Copy, Set, tell_drain, tell_flush, tell_stores};
 use crate::real::real;
@@ -73,6 +73,7 @@ fn copy(
     flags: c_uint,
 ) -> *mut c_void {
     let pc = caller();
+    about_to_store();
     load(pc, from as u64, len as u64);
     // SAFETY: as above.
     let result = unsafe { core::mem::transmute::<usize, Copy>(real_of(slots, at))(to, from, len, flags) };
@@ -82,6 +83,7 @@ fn copy(
 
 fn set(at: usize, to: *mut c_void, byte: c_int, len: usize, flags: c_uint) -> *mut c_void {
     let pc = caller();
+    about_to_store();
     // SAFETY: as above.
     let result = unsafe { core::mem::transmute::<usize, Set>(real_of(&MEMSET, at))(to, byte, len, flags) };
     tell_stores(pc, to, len, flags);

@@ -14,6 +14,7 @@ use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 use crate::count;
+use crate::late::Late;
 use crate::local::{self, Local, local};
 use crate::scratch::{self, SCRATCH_BYTES};
 use crate::session::{Attached, session};
@@ -54,6 +55,8 @@ pub struct Stream {
     run: Cell<u64>,
     /// With values: address and length of the store that the next record completes.
     store: Cell<(u64, u64)>,
+    /// With values: the store whose record is made when it has been executed.
+    late: Late,
     /// A record whose acquire position and header are written when the next record is made; 0: none.
     open: Cell<u64>,
     open_header: Cell<u64>,
@@ -207,6 +210,54 @@ impl Stream {
                 self.refill(local);
             }
             self.write_value(addr as *const u8, len as usize);
+        }
+        if let Some((header, addr, len)) = self.late.take() {
+            self.write_late(local, header, addr, len);
+        }
+    }
+
+    /// Tells a store that has been executed by now, in as many pieces as it takes.
+    fn write_late(&self, local: &Local, header: u64, addr: u64, len: u64) {
+        let most = self.value_bytes().unwrap_or(VALUE_BYTES_MAX) as u64;
+        for from in (0..len).step_by(most as usize) {
+            let piece = (len - from).min(most);
+            if !self.has_room(3 + 2 + piece.div_ceil(8) as usize) {
+                self.refill(local);
+            }
+            if self.chunk.get() == 0 {
+                return;
+            }
+            let room = Room { at: self.cursor.get() as *mut u64, recorded: true };
+            self.cursor.set(self.cursor.get() + 24);
+            room.write(header, &[addr + from, piece]);
+            self.write_value((addr + from) as *const u8, piece as usize);
+        }
+    }
+
+    /// Tells a load.
+    #[inline(always)]
+    pub fn load(&self, header: u64, addr: u64, len: u64) {
+        let record = || self.room(3).write(header, &[addr, len]);
+        if self.late.lets_pass() { self.late.pass(record) } else { record() }
+    }
+
+    /// Tells a store that a call has told and that is about to be executed.
+    #[inline]
+    pub fn store_to_come(&self, header: u64, addr: u64, len: u64) {
+        if session().is_some_and(Attached::values) && addr != 0 {
+            self.make_room(3);
+            if self.chunk.get() != 0 {
+                return self.late.set(header, addr, len);
+            }
+        }
+        self.room(3).write(header, &[addr, len]);
+    }
+
+    /// Finishes the record before: to be called before anything changes or takes away what the program has stored.
+    #[inline]
+    pub fn finish_record(&self) {
+        if self.limit.get() == 0 {
+            self.make_room(0);
         }
     }
 

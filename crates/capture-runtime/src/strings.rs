@@ -7,7 +7,7 @@ use libc::{
     strstr,
 };
 
-use crate::access::{load, stored};
+use crate::access::{about_to_store, load, stored};
 use crate::local::{caller, hooks, local};
 use crate::memory::check;
 use crate::real::real;
@@ -29,6 +29,7 @@ fn bytes_within(text: Str, most: usize) -> usize {
 
 /// Copies `count` bytes, then fills up with zeros to `len`.
 fn copy(pc: u64, to: *mut c_char, from: Str, count: usize, len: usize) {
+    about_to_store();
     load(pc, from as u64, count as u64);
     // SAFETY: the string functions' contract: `count` bytes are there, and room for `len`.
     unsafe {
@@ -40,6 +41,7 @@ fn copy(pc: u64, to: *mut c_char, from: Str, count: usize, len: usize) {
 
 /// Appends `count` bytes of `from` and a zero.
 fn append(pc: u64, to: *mut c_char, from: Str, count: usize, read: usize) -> usize {
+    about_to_store();
     let before = bytes(to) - 1;
     load(pc, to as u64, before as u64 + 1);
     load(pc, from as u64, read as u64);

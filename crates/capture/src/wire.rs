@@ -166,7 +166,8 @@ pub const RUN_MAX: usize = 32;
 /// Instruction counts are of the program's own instructions, without ours. A run may go on behind a jump; what the
 /// jump leaves out has no address. An access that follows a store of its run looks at the limit again: if the runtime wants to
 /// know what was stored (its limit is zero then), it gets to see each store before the next access, which
-/// starts a record with a descriptor of its own.
+/// starts a record with a descriptor of its own. A structure's assignment is a load and then a store, in whatever order
+/// the compiler tells them.
 pub const RUN_MAGIC: u32 = u32::from_le_bytes(*b"SLR1");
 /// Flag of an access in a run descriptor.
 pub const RUN_STORE: u8 = 0x10;

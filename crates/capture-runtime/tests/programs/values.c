@@ -32,12 +32,19 @@ struct __attribute__((packed)) crooked {
     uint64_t second;
 };
 
+struct two {
+    uint64_t longs[2];
+};
+struct many {
+    char bytes[333];
+};
+
 int main(int argc, char **argv) {
     for (int at = 0; at < 1024; at++)
         source[at] = (long)next();
     for (int round = 0; round < 5000; round++) {
         uint64_t value = next(), at = next();
-        switch (next() % 11) {
+        switch (next() % 14) {
         case 0: arena.bytes[at % ARENA] = (unsigned char)value; break;
         case 1: arena.halves[at % (ARENA / 2)] = (uint16_t)value; break;
         case 2: arena.words[at % (ARENA / 4)] = (uint32_t)value; break;
@@ -48,6 +55,9 @@ int main(int argc, char **argv) {
         case 7: strandline_memcpy(arena.bytes + at % (ARENA / 2), source, value % 8000); break;
         case 8: strandline_memset(arena.bytes + at % (ARENA / 2), (int)value, value % 9000); break;
         case 9: strandline_strcpy((char *)arena.bytes + at % (ARENA - 16), "seaweed"); break;
+        case 11: *(struct two *)&arena.longs[at % (ARENA / 8 - 2)] = *(struct two *)&source[value % 1000]; break;
+        case 12: *(struct many *)(arena.bytes + at % (ARENA - 333)) = *(struct many *)((char *)source + value % 7000); break;
+        case 13: *(struct many *)(arena.bytes + at % (ARENA - 333)) = (struct many){{1, 2, 3}}; break;
         case 10: copy_observed(source, (long *)arena.longs + at % (ARENA / 16), value % 1000); break;
         }
     }

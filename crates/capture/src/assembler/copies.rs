@@ -2,9 +2,10 @@
 //!
 //! gcc's pass tells such an assignment itself, by calls of `__tsan_read_range` and `__tsan_write_range`, and then the
 //! compiler may carry it out by calling memcpy or memset. That call is not one of the program's: renamed, it would
-//! count the same bytes a second time. It is known by the length, which is the same constant in both calls.
+//! count the same bytes a second time. It is known by the length, which is the same constant in both calls, and by that nothing
+//! has been stored since.
 
-use super::instruction::Instruction;
+use super::instruction::{Instruction, in_frame};
 
 /// What a basic block has told of ranges so far.
 #[derive(Default)]
@@ -20,6 +21,9 @@ pub struct Copies {
 impl Copies {
     /// Looks at an instruction that calls nothing.
     pub fn instruction(&mut self, instruction: &Instruction<'_>, intel: bool) {
+        if executes(instruction, intel) {
+            self.told = None;
+        }
         if !instruction.name.starts_with(b"mov") {
             return;
         }
@@ -54,6 +58,18 @@ impl Copies {
     pub fn forget(&mut self) {
         *self = Copies::default();
     }
+}
+
+/// Whether an instruction stores what a range hook may have told: a call that follows is another matter then.
+fn executes(instruction: &Instruction<'_>, intel: bool) -> bool {
+    let mut operands = instruction.split();
+    let (first, second) = (operands.next(), operands.next());
+    let Some(target) = (if intel { first } else { second }) else {
+        return instruction.name.starts_with(b"movs") || instruction.name.starts_with(b"stos");
+    };
+    // Into the stack frame go registers that are put aside, too.
+    let memory = target.iter().any(|b| matches!(b, b'(' | b'['));
+    instruction.name.starts_with(b"mov") && memory && !in_frame(target)
 }
 
 /// The register that a move goes to, and the constant moved, if it is one.

@@ -136,6 +136,12 @@ pub fn register_bytes(name: &[u8]) -> Option<u32> {
     }
 }
 
+/// Whether a memory operand lies above the stack pointer or below what may be the frame pointer.
+pub fn in_frame(operand: &[u8]) -> bool {
+    let names = |register: &[u8]| operand.windows(3).any(|word| word == register);
+    names(b"rsp") || (names(b"rbp") && operand.contains(&b'-'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,6 +15,7 @@ mod edits;
 mod instruction;
 mod persist;
 mod rename;
+mod returned;
 mod runs;
 mod scan;
 mod syntax;
@@ -32,6 +33,7 @@ use edits::Edits;
 use instruction::Instruction;
 use persist::Hook;
 use rename::Kept;
+use returned::Returned;
 use runs::{Access, Runs};
 use scan::{Item, Scanner};
 use syntax::Syntax;
@@ -61,6 +63,7 @@ struct Walk<'a> {
     labels: HashSet<&'a [u8]>,
     inline_assembly: bool,
     copies: Copies,
+    returned: Returned,
     /// Within `.macro`, `.rept`, `.irp`: how deep.
     macros: u32,
     /// Somewhere else than in a section's first subsection.
@@ -116,6 +119,7 @@ impl<'a> Walk<'a> {
             labels: HashSet::new(),
             inline_assembly: false,
             copies: Copies::default(),
+            returned: Returned::default(),
             macros: 0,
             subsection: false,
             pending: None,
@@ -129,7 +133,9 @@ impl<'a> Walk<'a> {
                 self.labels.insert(name);
             } else {
                 self.labels.clear();
+                self.returned.function();
             }
+            self.returned.forget();
             self.runs.end_block(&self.syntax, &mut self.edits);
             self.copies.forget();
         }
@@ -158,6 +164,7 @@ impl<'a> Walk<'a> {
             && let Some(access) = called(instruction).and_then(Access::of)
         {
             self.runs.access(place, access, &self.syntax, &mut self.edits);
+            self.returned.forget();
             return;
         }
         let prefixed = pending.is_some_and(|pending| !pending.lock);
@@ -166,10 +173,12 @@ impl<'a> Walk<'a> {
                 self.runs.replace_store(hook.bytes, &mut self.edits);
             }
             self.runs.end_block(&self.syntax, &mut self.edits);
-            let mut text = Vec::new();
-            persist::write(&hook, self.syntax.is_intel(), &mut text);
-            let at = pending.map_or(place.start, |pending| pending.at);
-            self.edits.insert(at, &text);
+            self.put_before(pending.map_or(place.start, |pending| pending.at), &hook);
+        }
+        if transfers || !compiled {
+            self.follow_call(instruction, compiled);
+        } else if let Some(hook) = self.returned.instruction(instruction, self.syntax.is_intel()) {
+            self.put_before(place.start, &hook);
         }
         if !self.carries_out_copy(instruction, transfers) {
             rename::rename(self.source, operands, self.kept, &mut self.edits);
@@ -177,6 +186,22 @@ impl<'a> Walk<'a> {
         self.runs.instruction(instruction, &self.syntax);
         if (transfers && !self.stays_in_run(instruction)) || self.inline_assembly {
             self.runs.end_block(&self.syntax, &mut self.edits);
+        }
+    }
+
+    fn put_before(&mut self, at: usize, hook: &Hook<'_>) {
+        let mut text = Vec::new();
+        persist::write(hook, self.syntax.is_intel(), &mut text);
+        self.edits.insert(at, &text);
+    }
+
+    /// Whether what follows may store what a call has returned.
+    fn follow_call(&mut self, instruction: &Instruction<'_>, compiled: bool) {
+        let told = target(instruction).is_some_and(|symbol| symbol.starts_with(b"__tsan_"));
+        if compiled && instruction.name.starts_with(b"call") && !told {
+            self.returned.call();
+        } else {
+            self.returned.forget();
         }
     }
 

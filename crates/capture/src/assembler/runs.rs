@@ -11,13 +11,17 @@
 //! are recorded, the limit is always zero: the runtime is asked, tells what the store has stored, and the rest of the run becomes
 //! a record with a descriptor of its own.
 //!
+//! For the assignment of a whole structure (`a = b`), gcc tells the store, then the load, and only then copies. Such a
+//! store takes the load's word in the record and the load takes the store's, so that they are told in the order in which they happen, and the
+//! segment ends behind both.
+//!
 //! Descriptors and slow paths go to `.subsection 1` of the section that they belong to, out of the way of the hot
 //! code, and live and die with it when the linker drops sections.
 
 use std::ops::Range;
 
 use super::edits::{Edits, put};
-use super::instruction::Instruction;
+use super::instruction::{Instruction, in_frame, register_bytes};
 use super::syntax::Syntax;
 use crate::wire::{RUN_MAGIC, RUN_MAX, RUN_STORE};
 
@@ -68,12 +72,51 @@ struct Place {
     access: Access,
     /// Instructions since the access before, or since the block's start.
     instructions: u32,
+    /// Its word's place among those of the accesses, if it is not its own place: a structure's store and load change theirs.
+    moved: Moved,
+}
+
+/// Where an access stands in the record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Moved {
+    /// Where it stands in the code.
+    Not,
+    /// One later: a store that is executed only after the load that follows.
+    Later,
+    /// One earlier: that load.
+    Earlier,
+}
+
+impl Place {
+    /// Whether the next access begins a segment.
+    fn ends_segment(&self) -> bool {
+        match self.moved {
+            Moved::Not => self.access.is_store(),
+            Moved::Later => false,
+            Moved::Earlier => true,
+        }
+    }
+
+    /// The word of the record, not counting the header, of the access at `index` in the code.
+    fn word(&self, index: usize) -> usize {
+        match self.moved {
+            Moved::Not => index,
+            Moved::Later => index + 1,
+            Moved::Earlier => index - 1,
+        }
+    }
 }
 
 /// Gathers runs while a file is walked through.
 #[derive(Default)]
 pub struct Runs {
     places: Vec<Place>,
+    /// Operand of the last `lea` since the last access, if it is in the stack frame.
+    frame_address: Vec<u8>,
+    /// The same before the last access, whose address it may be.
+    last_frame_address: Vec<u8>,
+    /// Since the last access, something was stored that may be what it told.
+    executed: bool,
     /// Carriers named since the run began, up to its last access; one bit each.
     used: u8,
     /// Carriers named since its last access.
@@ -96,6 +139,11 @@ impl Runs {
         self.since += 1;
         self.setup |= sets_up_address(instruction, syntax.is_intel());
         self.stored |= stores_to_memory(instruction, syntax.is_intel());
+        self.executed |= self.may_be_own_store(instruction, syntax.is_intel());
+        if let Some(operand) = frame_address(instruction, syntax.is_intel()) {
+            self.frame_address.clear();
+            self.frame_address.extend_from_slice(operand);
+        }
         if !self.places.is_empty() {
             self.mentioned |= carriers(instruction.operands);
         }
@@ -105,17 +153,50 @@ impl Runs {
     pub fn access(&mut self, call: Range<usize>, access: Access, syntax: &Syntax<'_>, edits: &mut Edits) {
         // The access's own instruction follows its hook, so `since` starts at -1 after one.
         let instructions = (self.since + 1 - i32::from(self.setup)).max(0).unsigned_abs();
-        if self.places.len() == RUN_MAX {
+        // A store may want to change places with a load that follows.
+        let last_of_run = self.places.len() + usize::from(access.is_store()) >= RUN_MAX;
+        let moved = if self.waits_for(access) { Moved::Earlier } else { Moved::Not };
+        if moved == Moved::Earlier
+            && let Some(store) = self.places.last_mut()
+        {
+            store.moved = Moved::Later;
+        } else if last_of_run {
             self.finish(0, syntax, edits);
         }
         if !self.places.is_empty() {
             self.used |= self.mentioned;
         }
         self.mentioned = 0;
-        self.places.push(Place { call, access, instructions });
+        self.places.push(Place { call, access, instructions, moved });
         self.since = -1;
         self.setup = false;
         self.stored = false;
+        self.executed = false;
+        self.last_frame_address = std::mem::take(&mut self.frame_address);
+    }
+
+    /// Whether the last access is a store that has yet to be executed, as the one of a structure whose load `access` is.
+    fn waits_for(&self, access: Access) -> bool {
+        let store = Access { code: access.code | RUN_STORE };
+        !access.is_store()
+            && !self.executed
+            && self.places.last().is_some_and(|place| place.access == store && place.moved == Moved::Not)
+    }
+
+    /// Whether `instruction` may be what the last access told, if that was a store.
+    ///
+    /// What is stored into the stack frame may also be a register that is put aside for later.
+    fn may_be_own_store(&self, instruction: &Instruction<'_>, intel: bool) -> bool {
+        let mut operands = instruction.split();
+        let (first, last) = (operands.next(), instruction.split().last());
+        let (target, source) = if intel { (first, last) } else { (last, first) };
+        let (Some(target), Some(source)) = (target, source) else {
+            return instruction.name.starts_with(b"stos") || instruction.name.starts_with(b"movs");
+        };
+        let put_aside = in_frame(target)
+            && register_bytes(source).is_some()
+            && without_size(target) != self.last_frame_address.as_slice();
+        writes_operand(instruction, target) && !put_aside
     }
 
     /// A non-temporal store of `bytes` is about to get its own hook. clang's pass has put one of an ordinary store before it:
@@ -153,25 +234,26 @@ impl Runs {
         let places = std::mem::take(&mut self.places);
         let mut free = (0..CARRIERS.len()).filter(|bit| self.used >> bit & 1 == 0).map(|bit| CARRIERS[bit]);
         let (cursor, base) = (free.next(), free.next());
-        let segments = places.split_inclusive(|place| place.access.is_store());
+        let segments = places.split_inclusive(Place::ends_segment);
         match (cursor, base) {
             (Some(cursor), Some(base)) => {
                 // The distance is wanted again only where another segment begins.
                 let base = if segments.count() > 1 { base } else { "%rcx" };
-                self.emit(&places, &Carried { cursor, base }, after, syntax, edits);
+                self.emit(&places, &Carried { cursor, base, lasts: true }, after, syntax, edits);
             }
             _ => {
                 let mut left = places.len();
                 for segment in segments {
                     left -= segment.len();
                     let after = if left == 0 { after } else { 0 };
-                    match cursor {
-                        Some(cursor) => {
-                            self.emit(segment, &Carried { cursor, base: "%rcx" }, after, syntax, edits);
-                        }
-                        None => segment.chunks(1).for_each(|one| {
-                            self.emit(one, &Carried { cursor: "%rax", base: "%rcx" }, 0, syntax, edits);
-                        }),
+                    if let Some(cursor) = cursor {
+                        let carried = Carried { cursor, base: "%rcx", lasts: true };
+                        self.emit(segment, &carried, after, syntax, edits);
+                        continue;
+                    }
+                    for alone in segment.split_inclusive(|place| place.moved != Moved::Later) {
+                        let carried = Carried { cursor: "%rax", base: "%rcx", lasts: false };
+                        self.emit(alone, &carried, 0, syntax, edits);
                     }
                 }
             }
@@ -191,22 +273,25 @@ impl Runs {
         let number = self.number;
         self.number += 1;
         let (enter, leave) = syntax.att();
-        let Carried { cursor, base } = carried;
+        let Carried { cursor, base, lasts } = carried;
+        let position = format!("movq strandline_tls@gottpoff(%rip), {base}; movq %fs:({base}), {cursor}");
         let mut segment = true;
         for (index, place) in places.iter().enumerate() {
             let id = format_args!("{number}_{index}");
             let call = place.call.clone();
             // Counted from the end: the position has moved past the run.
-            let back = 8 * (places.len() - index);
+            let word = place.word(index);
+            let back = 8 * (places.len() - word);
             if index == 0 {
                 edits.replace(
                     call,
                     format_args!(
-                        "{enter}.Lsla{id}: movq strandline_tls@gottpoff(%rip), {base}; movq %fs:({base}), {cursor}; \
+                        "{enter}.Lsla{id}: {position}; \
                          cmpq %fs:8({base}), {cursor}; jae .Lsls{id}; .Lslb{id}: leaq .Lsld{id}(%rip), %rdx; \
-                         movq %rdx, ({cursor}); movq %rdi, 8({cursor}); addq ${}, {cursor}; \
+                         movq %rdx, ({cursor}); movq %rdi, {}({cursor}); addq ${}, {cursor}; \
                          movq {cursor}, %fs:({base}){leave}",
-                        back + 8
+                        8 * (word + 1),
+                        8 * (places.len() + 1)
                     ),
                 );
             } else if segment {
@@ -217,14 +302,19 @@ impl Runs {
                          movq %rdi, -{back}({cursor}); .Lslb{id}:{leave}"
                     ),
                 );
-            } else {
+            } else if *lasts {
                 edits.replace(call, format_args!("{enter}.Lsla{id}: movq %rdi, -{back}({cursor}){leave}"));
+            } else {
+                edits.replace(
+                    call,
+                    format_args!("{enter}.Lsla{id}: {position}; movq %rdi, -{back}({cursor}){leave}"),
+                );
             }
             if segment {
                 self.slow_path(number, index, places, carried);
                 self.describe(number, index, places, after);
             }
-            segment = place.access.is_store();
+            segment = place.ends_segment();
         }
     }
 
@@ -234,7 +324,7 @@ impl Runs {
         number: usize,
         index: usize,
         places: &[Place],
-        Carried { cursor, base }: &Carried,
+        Carried { cursor, base, .. }: &Carried,
     ) {
         let id = format_args!("{number}_{index}");
         let cold = &mut self.cold;
@@ -249,8 +339,9 @@ impl Runs {
             put(
                 cold,
                 format_args!(
-                    "leaq .Lsld{id}(%rip), %rdx; movq %rdx, ({cursor}); movq %rdi, 8({cursor}); \
+                    "leaq .Lsld{id}(%rip), %rdx; movq %rdx, ({cursor}); movq %rdi, {}({cursor}); \
                      addq ${}, {cursor}; movq {cursor}, %fs:({base}); ",
+                    8 * (places[index].word(index) - index + 1),
                     8 * (places.len() - index + 1)
                 ),
             );
@@ -270,10 +361,12 @@ impl Runs {
                 after.min(255)
             ),
         );
-        for (at, place) in places.iter().enumerate().skip(index) {
-            let instructions = if at == index { 0 } else { place.instructions.min(255) };
-            let code = place.access.code;
-            put(cold, format_args!(".long .Lsla{number}_{at}-.; .byte {code}, {instructions}; .value 0; "));
+        for at in index..places.len() {
+            let instructions = if at == index { 0 } else { places[at].instructions.min(255) };
+            // An access and its word change places with the same one.
+            let told = places[at].word(at);
+            let code = places[told].access.code;
+            put(cold, format_args!(".long .Lsla{number}_{told}-.; .byte {code}, {instructions}; .value 0; "));
         }
     }
 }
@@ -284,6 +377,8 @@ struct Carried {
     cursor: &'static str,
     /// The distance of the thread's state from the thread pointer.
     base: &'static str,
+    /// Whether they last from one access to the next.
+    lasts: bool,
 }
 
 /// Whether this `mov` or `lea` is (most probably) there for the hook that follows only.
@@ -300,10 +395,28 @@ fn sets_up_address(instruction: &Instruction<'_>, intel: bool) -> bool {
 /// Whether the program's `instruction` may store to memory that is not its own stack frame.
 fn stores_to_memory(instruction: &Instruction<'_>, intel: bool) -> bool {
     let target = if intel { instruction.split().next() } else { instruction.split().last() };
-    let reads_only = [&b"cmp"[..], b"test", b"lea", b"bt", b"ucomis", b"comis", b"prefetch", b"nop"];
     target.is_some_and(|target| {
-        target.iter().any(|b| matches!(b, b'(' | b'[')) && !target.windows(3).any(|word| word == b"rsp")
-    }) && !reads_only.iter().any(|name| instruction.name.starts_with(name))
+        writes_operand(instruction, target) && !target.windows(3).any(|word| word == b"rsp")
+    })
+}
+
+/// Whether `target`, the operand that an instruction writes if it writes one, is memory that `instruction` writes.
+fn writes_operand(instruction: &Instruction<'_>, target: &[u8]) -> bool {
+    let reads_only = [&b"cmp"[..], b"test", b"lea", b"bt", b"ucomis", b"comis", b"prefetch", b"nop"];
+    target.iter().any(|b| matches!(b, b'(' | b'['))
+        && !reads_only.iter().any(|name| instruction.name.starts_with(name))
+}
+
+/// The operand of a `lea` of something in the stack frame.
+fn frame_address<'a>(instruction: &Instruction<'a>, intel: bool) -> Option<&'a [u8]> {
+    let operand = if intel { instruction.split().nth(1) } else { instruction.split().next() };
+    operand.map(without_size).filter(|operand| instruction.name.starts_with(b"lea") && in_frame(operand))
+}
+
+/// An operand without the size that Intel's syntax may put in front.
+fn without_size(operand: &[u8]) -> &[u8] {
+    let pointer = operand.windows(4).position(|word| word.eq_ignore_ascii_case(b"ptr "));
+    pointer.map_or(operand, |at| operand[at + 4..].trim_ascii_start())
 }
 
 /// Which of [`CARRIERS`] are named.

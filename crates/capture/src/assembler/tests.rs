@@ -101,6 +101,94 @@ fn a_segment_behind_a_store_asks_again_and_has_its_own_descriptor() {
     assert_eq!(descriptor(&found, ".Lsld0_1")[1..3], [".byte 1, 1", ".value 1"]);
 }
 
+/// The words of the buffer that a source's accesses write, in the order of the code: `8(%r11)`.
+fn words_written(source: &str) -> Vec<String> {
+    let written =
+        statements(source).into_iter().map(|s| s.rsplit_once(": ").map_or(s.clone(), |s| s.1.to_string()));
+    written.filter_map(|s| s.strip_prefix("movq %rdi, ").map(str::to_string)).collect()
+}
+
+const WRITE_READ: &str = "f:\n\tcall __tsan_write16@PLT\n\tmovq %rbp, %rdi\n\tcall __tsan_read16@PLT\n";
+
+#[test]
+fn a_structure_is_loaded_before_it_is_stored() {
+    let found = statements(&format!("{WRITE_READ}\tmovups %xmm0, (%rbx)\n\tcall __tsan_read8\n\tret\n"));
+    let text = found.join("; ");
+    // The store's address goes into the second word, the load's into the first; only what follows both looks again.
+    assert!(text.contains("movq %rdx, (%r11); movq %rdi, 16(%r11); addq $32, %r11"), "{text}");
+    assert!(text.contains(".Lsla0_1: movq %rdi, -24(%r11); movups"), "{text}");
+    assert!(text.contains(".Lsla0_2: cmpq %fs:8(%r10), %r11; jae .Lsls0_2; movq %rdi, -8(%r11)"), "{text}");
+    let whole = descriptor(&found, ".Lsld0_0");
+    let accesses: Vec<&str> = whole[3..].iter().step_by(3).map(String::as_str).collect();
+    assert_eq!(accesses, [".long .Lsla0_1-.", ".long .Lsla0_0-.", ".long .Lsla0_2-."]);
+    let codes: Vec<&str> = whole[4..].iter().step_by(3).map(|s| s.split(',').next().unwrap()).collect();
+    assert_eq!(codes, [".byte 4", ".byte 20", ".byte 3"]);
+    assert_eq!(descriptor(&found, ".Lsld0_2")[3], ".long .Lsla0_2-.");
+}
+
+#[test]
+fn a_structures_store_that_begins_a_segment_has_its_second_word() {
+    let found = statements(&format!("g:\n\tcall __tsan_write4\n\tmovl %eax, (%rbx)\n{}", &WRITE_READ[3..]))
+        .join("; ");
+    assert!(
+        found.contains(".Lsla0_1: cmpq %fs:8(%r10), %r11; jae .Lsls0_1; movq %rdi, -8(%r11); .Lslb0_1:"),
+        "{found}"
+    );
+    assert!(
+        found.contains("leaq .Lsld0_1(%rip), %rdx; movq %rdx, (%r11); movq %rdi, 16(%r11); addq $24, %r11"),
+        "{found}"
+    );
+}
+
+#[test]
+fn only_a_store_that_waits_for_its_load_changes_places_with_it() {
+    let order = |before: &str, between: &str| {
+        let source = format!("f:\n{before}\tcall __tsan_write8\n{between}\tcall __tsan_read8\n\tret\n");
+        words_written(&source)[0] == "16(%r11)"
+    };
+    for waits in [
+        "\tmovq %rbp, %rdi\n",
+        "\tmovq %rax, 24(%rsp)\n\tmovq %rax, %rdi\n",
+        "\tmovaps %xmm0, -48(%rbp)\n",
+        "\tleaq 8(%rbx), %rdi\n\tcmpq $0, 8(%rax)\n",
+    ] {
+        assert!(order("", waits), "{waits}");
+    }
+    for (before, executed) in [
+        ("", "\tmovq %rax, (%rbx)\n"),
+        ("", "\tmovq %rax, 8(%rbp)\n"),
+        ("", "\tmovq $5, 24(%rsp)\n"),
+        ("", "\trep stosq\n"),
+        ("\tleaq 24(%rsp), %rdi\n", "\tmovq %rax, 24(%rsp)\n"),
+        ("\tleaq -16(%rbp), %rax\n\tmovq %rax, %rdi\n", "\tmovq %rdx, -16(%rbp)\n"),
+    ] {
+        assert!(!order(before, executed), "{before}{executed}");
+    }
+    assert_eq!(
+        words_written("f:\n\tcall __tsan_write8\n\tcall __tsan_read4\n\tret\n")[0],
+        "8(%r11)",
+        "other sizes"
+    );
+}
+
+#[test]
+fn a_structures_store_and_load_stay_together() {
+    let read = "\tcall __tsan_read8\n";
+    for before in 29..34 {
+        let source = format!("f:\n{}{}\tret\n", read.repeat(before), &WRITE_READ[3..]);
+        let words = words_written(&source);
+        let number = |word: &str| word.split('(').next().unwrap().parse::<i32>().unwrap();
+        let (store, load) = (number(&words[before]), number(&words[before + 1]));
+        // Either both count from the run's end, or the store begins a run.
+        assert!(store == load + 8 || (store, load) == (16, -16), "{before}: {words:?}");
+    }
+    // Without a free register, too: the position is fetched again.
+    let all = "\tmovq %r8, %r9\n\tmovq %r10d, %r11b\n";
+    let source = format!("f:\n{read}{all}{}{all}{read}\tret\n", &WRITE_READ[3..]);
+    assert_eq!(words_written(&source), ["8(%rax)", "16(%rax)", "-16(%rax)", "8(%rax)"]);
+    assert_eq!(runs(&source), (4, 4), "the load of the pair fetches the position, and is in the store's run");
+}
+
 /// How many runs the code makes, and how many accesses they have together.
 fn runs(body: &str) -> (usize, usize) {
     let text = rewritten(body);
@@ -316,6 +404,7 @@ fn the_call_that_copies_a_structure_is_told_once() {
         format!("{told}\tmovl $300, %edx\n\tcall memcpy\n\tmovl $300, %edx\n\tcall memcpy\n"),
         format!("{told}.L7:\n\tmovl $300, %edx\n\tcall memcpy@PLT\n"),
         format!("{told}\tmovq %rax, %rdx\n\tcall memcpy@PLT\n"),
+        format!("{told}\tmovups %xmm0, 0(%rbp)\n\tmovl $300, %edx\n\tcall memcpy@PLT\n"),
     ] {
         assert!(rewritten(&own).contains("strandline_memcpy"), "{own}");
     }

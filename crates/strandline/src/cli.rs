@@ -110,7 +110,7 @@ pub struct ProfileArgs {
 #[command(after_help = "Examples:\n  strandline record -o t.slt -- ./app arguments\n  \
                         strandline record -o t.slt --sample 1/100 -- ./app\n  strandline record --count -- ./app")]
 pub struct RecordArgs {
-    /// The trace file to write
+    /// The trace file to write; a FIFO passes it on
     #[arg(short, long, value_name = "FILE.slt", required_unless_present = "count")]
     pub output: Option<PathBuf>,
     /// Keep the bytes of each store

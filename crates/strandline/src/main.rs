@@ -5,6 +5,7 @@ mod analysis;
 mod build;
 mod cli;
 mod events_text;
+mod output;
 mod profile;
 mod progress;
 mod record;

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::process::ExitStatus;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use capture::{Options, Outcome};
-use event::trace::Writer;
 use serde_json::json;
 
 use crate::cli::{ObserveArgs, RecordArgs};
+use crate::output::Output;
 use crate::progress::{Meter, Progress};
 use crate::samples;
 use crate::say;
@@ -33,20 +33,21 @@ pub fn options(program: &[std::ffi::OsString], observe: &ObserveArgs, json: bool
 }
 
 fn to_file(args: &RecordArgs, options: &Options, output: &Path) -> anyhow::Result<()> {
-    // Before the output is made: a mistyped name must not cost an older trace.
     if let Some(name) = args.program.first().filter(|name| samples::find(Path::new(name)).is_none()) {
         bail!("can't run {}: no such program", name.to_string_lossy());
     }
-    let mut sink = Progress::new("recording", Writer::create(output)?);
+    let mut trace = Output::open(output)?;
+    trace.refuse_standard_streams()?;
+    let mut sink = Progress::new("recording", &mut trace);
     let outcome = capture::broadcast(&mut [&mut sink], |relay| capture::record(options, relay))?;
+    drop(sink);
     if !outcome.attached {
-        if output.is_file() {
-            std::fs::remove_file(output).ok();
-        }
+        trace.abandon();
         bail!("{}", not_observed(&outcome));
     }
+    trace.complete()?;
     tell(&outcome);
-    let bytes = std::fs::metadata(output).with_context(|| output.display().to_string())?.len();
+    let bytes = trace.bytes();
     if args.json {
         let answer = json!({
             "file": output, "bytes": bytes, "events": outcome.events, "threads": outcome.threads.len(),

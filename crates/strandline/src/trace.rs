@@ -5,12 +5,13 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use event::trace::{Info, Reader, Writer};
+use event::trace::{Info, Reader};
 use event::{Counts, InstructionCounts, Source, Tee, ThreadId};
 use report::human;
 use serde_json::{Value, json};
 
 use crate::cli::TraceCommand;
+use crate::output::Output;
 use crate::progress::Progress;
 use crate::{events_text, quiet_if_closed, say};
 
@@ -178,7 +179,6 @@ impl<W: Write> Printer<W> {
 fn import(file: &Path, output: &Path) -> anyhow::Result<()> {
     let standard = file == Path::new("-");
     let name = if standard { "standard input".to_owned() } else { file.display().to_string() };
-    // Opened before the trace is created, which empties what stands there.
     let input: Box<dyn Read> = if standard {
         Box::new(std::io::stdin().lock())
     } else {
@@ -190,11 +190,16 @@ fn import(file: &Path, output: &Path) -> anyhow::Result<()> {
         bail!("{name} is both the input and the trace to write; give another name to -o");
     }
     let mut counts = Counts::default();
-    let mut writer = Progress::new("importing", Writer::create(output)?);
+    let mut trace = Output::open(output)?;
+    let mut writer = Progress::new("importing", &mut trace);
     let input = BufReader::with_capacity(1 << 20, input);
-    event::lackey::import(input, &name, &mut Tee(&mut writer, &mut counts))?;
+    let imported = event::lackey::import(input, &name, &mut Tee(&mut writer, &mut counts));
+    drop(writer);
     if counts.events == 0 {
+        trace.abandon();
+        imported?;
         bail!("{name} holds no memory access; run valgrind with --tool=lackey --trace-mem=yes");
     }
+    imported?;
     Ok(())
 }

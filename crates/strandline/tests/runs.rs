@@ -201,19 +201,72 @@ fn damaged_traces_are_told_with_the_offset() {
 }
 
 #[test]
-fn a_program_that_is_not_there_costs_no_older_trace() {
+fn a_run_that_yields_no_event_costs_no_older_trace() {
     let scratch = Scratch::new();
     let trace = scratch.file("t.slt", "an older trace");
-    let output = strandline()
-        .arg("record")
-        .arg("-o")
-        .arg(&trace)
-        .args(["--", "./no-such-program"])
-        .output()
-        .expect("starts");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("no-such-program"), "{}", stderr(&output));
-    assert_eq!(std::fs::read_to_string(&trace).expect("it is still there"), "an older trace");
+    let log = scratch.file("l.txt", "nothing that lackey would say\n");
+    let mut missing = strandline();
+    missing.args(["record", "-o"]).arg(&trace).args(["--", "./no-such-program"]);
+    let mut plain = strandline();
+    plain.args(["record", "-o"]).arg(&trace).args(["--", "/bin/true"]);
+    let mut import = strandline();
+    import.args(["trace", "import", "-o"]).arg(&trace).arg(&log);
+    for (mut command, part) in
+        [(missing, "no-such-program"), (plain, "strandline cc"), (import, "not a line")]
+    {
+        let output = command.output().expect("starts");
+        assert_eq!(output.status.code(), Some(2), "{part}");
+        assert!(stderr(&output).contains(part), "{}", stderr(&output));
+        assert_eq!(std::fs::read_to_string(&trace).expect("it is still there"), "an older trace");
+    }
+}
+
+#[test]
+fn a_shorter_trace_replaces_a_longer_one() {
+    let scratch = Scratch::new();
+    scratch.file("a.c", "volatile int a; int main(void) { a = 1; return 0; }");
+    compile(scratch.dir(), "cc", "-O2 -o a a.c");
+    scratch.file("t.slt", &"an older trace".repeat(10_000));
+    assert_eq!(record(&scratch, &[], &["./a"])["truncated"], serde_json::Value::Null);
+}
+
+#[test]
+fn a_trace_goes_through_a_fifo() {
+    let scratch = Scratch::new();
+    scratch.file("a.c", "volatile int a[999]; int main(void) { for (int i = 0; i < 999; i++) a[i] = i; }");
+    compile(scratch.dir(), "cc", "-O2 -o a a.c");
+    let (fifo, copy) = (scratch.path("fifo"), scratch.path("copy.slt"));
+    ok(std::process::Command::new("mkfifo").arg(&fifo));
+    let mut reader = std::process::Command::new("cp").arg(&fifo).arg(&copy).spawn().expect("cp starts");
+    let mut command = strandline();
+    command.current_dir(scratch.dir()).args(["record", "--json", "-o", "fifo", "--", "./a"]);
+    let told: serde_json::Value = serde_json::from_slice(&ok(&mut command).stdout).expect("JSON");
+    assert!(reader.wait().expect("cp ends").success());
+    let copied = std::fs::metadata(&copy).expect("the copy is there").len();
+    assert_eq!(number(&told, "bytes"), copied);
+    assert!(number(&info(&copy), "stores") >= 999);
+}
+
+#[test]
+fn a_trace_is_not_mixed_with_what_the_program_prints() {
+    let scratch = Scratch::new();
+    scratch.file("a.c", "#include <stdio.h>\nint main(void) { puts(\"the program's words\"); }");
+    compile(scratch.dir(), "cc", "-O2 -o a a.c");
+    // Into a pipe, and into a file that is named.
+    let file = std::fs::File::create(scratch.path("both")).expect("a file");
+    for (name, stdout) in [("/dev/stdout", Stdio::piped()), ("both", Stdio::from(file))] {
+        let mut command = strandline();
+        command.current_dir(scratch.dir()).args(["record", "-o", name, "--", "./a"]).stdout(stdout);
+        let output = command.output().expect("strandline starts");
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        assert!(output.stdout.is_empty(), "{name}: the program did not run");
+        let message = stderr(&output);
+        assert!(message.contains(name) && message.contains("FIFO"), "{message}");
+    }
+    let devnull = std::fs::OpenOptions::new().write(true).open("/dev/null").expect("/dev/null is there");
+    let mut command = strandline();
+    command.current_dir(scratch.dir()).args(["record", "-o", "/dev/null", "--", "./a"]).stdout(devnull);
+    ok(&mut command);
 }
 
 #[test]

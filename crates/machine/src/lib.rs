@@ -105,6 +105,7 @@ mod hierarchy;
 mod lookahead;
 mod machine;
 mod memory;
+mod memory_side;
 mod program;
 mod ranges;
 mod replacement;
@@ -114,11 +115,14 @@ mod timeline;
 
 pub use audit::AuditError;
 pub use config::{
-    Buffer, CacheLevel, Config, ConfigError, Controller, Cores, Device, LINE_BYTES, Replacement, WriteOut,
+    Buffer, CacheLevel, Config, ConfigError, Controller, ControllerTiming, Cores, Device, LINE_BYTES,
+    OtherMemory, Persistence, Replacement, WriteOut,
 };
 pub use device::DeviceTiming;
 pub use figures::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory, Slice, Traffic};
 pub use machine::Machine;
+pub use memory::PERSISTENT;
+pub use memory_side::{AdrEstimate, Histogram, MemorySide, MemoryTiming, Occupancy, Request, Stall};
 pub use program::{Next, Program};
 pub use size::{Size, SizeError};
 pub use time::{Time, TimeError};

@@ -2,13 +2,13 @@
 
 use crate::config::Config;
 use crate::dimm::Dimm;
-use crate::divisor::Divisor;
+use crate::memory_side::Interleave;
 use crate::replacement::Rng;
 use crate::{LINE_BYTES, MemoryFigures, SiteMemory, Traffic};
 
 /// Bit of a line's number that says that the line is of persistent memory. The same address before and
 /// after a mapping is thus two lines, as it is two pieces of memory.
-pub(crate) const PERSISTENT: u64 = 1 << 58;
+pub const PERSISTENT: u64 = 1 << 58;
 
 /// Lines of a 4 KiB page, as a shift.
 const PAGE_SHIFT: u32 = 6;
@@ -65,10 +65,7 @@ pub(crate) struct Memories {
 #[derive(Clone, Debug)]
 struct Memory {
     channels: Vec<Channel>,
-    /// Their number.
-    dimms: Divisor,
-    /// Lines of an interleaving chunk, as a shift.
-    chunk_shift: u32,
+    interleave: Interleave,
     partial_line_writes: u64,
     page_collisions: u64,
 }
@@ -85,18 +82,20 @@ struct Channel {
 
 impl Memories {
     pub(crate) fn new(config: &Config) -> Self {
-        let memory = |number: u64| Memory {
-            channels: (0..u64::from(config.memory.dimms))
-                .map(|dimm| Channel {
-                    dimm: Dimm::new(&config.device, Rng::new(config.seed ^ (1 << 40 | number << 32 | dimm))),
-                    last_write: None,
-                    by_thread: Vec::new(),
-                })
-                .collect(),
-            dimms: Divisor::new(u64::from(config.memory.dimms)),
-            chunk_shift: (config.memory.interleave.0 / LINE_BYTES).trailing_zeros(),
-            partial_line_writes: 0,
-            page_collisions: 0,
+        let memory = |number: u64| {
+            let (controller, device) = config.side(number == 1);
+            Memory {
+                channels: (0..u64::from(controller.dimms))
+                    .map(|dimm| Channel {
+                        dimm: Dimm::new(device, Rng::new(config.seed ^ (1 << 40 | number << 32 | dimm))),
+                        last_write: None,
+                        by_thread: Vec::new(),
+                    })
+                    .collect(),
+                interleave: Interleave::new(controller),
+                partial_line_writes: 0,
+                page_collisions: 0,
+            }
         };
         Memories { memories: [memory(0), memory(1)], sites: Vec::new() }
     }
@@ -150,11 +149,8 @@ impl Memories {
 impl Memory {
     /// The DIMM of a line, and the line's number there.
     fn place(&mut self, line: u64) -> (&mut Channel, u64) {
-        let line = line & !PERSISTENT;
-        let chunk = line >> self.chunk_shift;
-        let within = line & ((1 << self.chunk_shift) - 1);
-        let (row, dimm) = self.dimms.divide(chunk);
-        (&mut self.channels[dimm as usize], row << self.chunk_shift | within)
+        let (dimm, local) = self.interleave.place(line & !PERSISTENT);
+        (&mut self.channels[dimm], local)
     }
 
     fn total(&self) -> Traffic {

@@ -1,7 +1,7 @@
 //! What every device promises, held against each of them under random traffic.
 
 use machine::device::{self, Device, DeviceTiming};
-use machine::{LINE_BYTES, Time};
+use machine::{LINE_BYTES, Size, Time};
 use proptest::prelude::*;
 
 /// A device for the tests: its numbers as they stand in `[device.timing]`.
@@ -57,7 +57,8 @@ impl Subject {
     fn build(&self) -> Box<dyn Device> {
         let timing: DeviceTiming =
             toml::from_str(self.timing).unwrap_or_else(|error| panic!("{}: {error}", self.name));
-        device::build(&timing)
+        let device = machine::Device { unit: Size(64), buffer: None, timing: None };
+        device::build(&device, &timing, 1)
     }
 }
 

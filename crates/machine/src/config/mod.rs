@@ -1,6 +1,9 @@
 //! The description of a machine: what a TOML file says, and what it must not say.
 
+mod controller;
 mod overrides;
+
+pub use controller::{Controller, ControllerTiming, OtherMemory, Persistence};
 
 use std::{fs, path::Path};
 
@@ -38,6 +41,9 @@ pub struct Config {
     pub memory: Controller,
     /// One DIMM.
     pub device: Device,
+    /// What other memory than the persistent ranges lies on; absent if on the same kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_memory: Option<OtherMemory>,
     /// Where the description came from, for messages.
     #[serde(skip)]
     origin: String,
@@ -75,16 +81,6 @@ pub enum Replacement {
     TreePlru,
     /// Any, drawn from the seed.
     Random,
-}
-
-/// The memory controller.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Controller {
-    /// DIMMs of each memory (persistent and other), 1 to 64.
-    pub dimms: u32,
-    /// Consecutive bytes on one DIMM before the next one's turn; a power of two.
-    pub interleave: Size,
 }
 
 /// One DIMM.
@@ -248,28 +244,11 @@ impl Config {
                 "the L2 holds every line of its L1: make it at least as large",
             ));
         }
-        self.range("memory.dimms", self.memory.dimms, 1, 64)?;
-        let (unit, interleave) = (self.device.unit, self.memory.interleave);
-        if !unit.0.is_power_of_two() || !(LINE_BYTES..=4096).contains(&unit.0) {
-            return Err(self.wrong("device.unit", unit, "use a power of two from 64B to 4KiB"));
+        self.validate_memory("memory", &self.memory, "device", &self.device)?;
+        if let Some(OtherMemory { controller, device }) = &self.other_memory {
+            self.validate_memory("other_memory.controller", controller, "other_memory.device", device)?;
         }
-        if !interleave.0.is_power_of_two() || interleave < unit {
-            return Err(self.wrong(
-                "memory.interleave",
-                interleave,
-                "use a power of two not below device.unit",
-            ));
-        }
-        if let Some(buffer) = &self.device.buffer {
-            self.range("device.buffer.lines", buffer.lines, 1, 4096)?;
-            self.validate_replacement("device.buffer.replacement", buffer.replacement, buffer.lines)?;
-        }
-        match self.device.timing.as_ref().map_or(Ok(()), DeviceTiming::check) {
-            Ok(()) => Ok(()),
-            Err(fault) => {
-                Err(self.wrong(&format!("device.timing.{}", fault.key), fault.value, &fault.remedy))
-            }
-        }
+        Ok(())
     }
 
     fn validate_level(&self, table: &str, level: &CacheLevel, mask_indexed: bool) -> Result<(), ConfigError> {
@@ -317,6 +296,14 @@ impl Config {
             return Ok(());
         }
         Err(self.wrong(key, value, &format!("use {low} to {high}")))
+    }
+
+    /// Controller and DIMM of persistent memory, or of all other.
+    pub(crate) fn side(&self, persistent: bool) -> (&Controller, &Device) {
+        match &self.other_memory {
+            Some(other) if !persistent => (&other.controller, &other.device),
+            _ => (&self.memory, &self.device),
+        }
     }
 
     fn wrong(&self, key: &str, value: impl ToString, remedy: &str) -> ConfigError {

@@ -31,7 +31,7 @@ pub use dram::Dram;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Time, Traffic};
+use crate::{Time, Traffic, config};
 
 /// A device on a memory channel; lines are numbered within it, from 0.
 pub trait Device: std::fmt::Debug {
@@ -90,9 +90,10 @@ impl DeviceTiming {
     }
 }
 
-/// A device as `timing` describes it.
+/// The device that `config` describes and `timing`, its table `[device.timing]`, times. `seed` is of all that the device
+/// decides by chance.
 #[must_use]
-pub fn build(timing: &DeviceTiming) -> Box<dyn Device> {
+pub fn build(_config: &config::Device, timing: &DeviceTiming, _seed: u64) -> Box<dyn Device> {
     match timing {
         DeviceTiming::Delay(config) => Box::new(delay::DelayDevice::new(config)),
         DeviceTiming::Dram(config) => Box::new(dram::DramDevice::new(config)),

@@ -1,0 +1,75 @@
+//! What the memory side measured.
+
+use serde::{Deserialize, Serialize};
+
+use super::Histogram;
+use crate::{Time, Traffic};
+
+/// One memory with time: its controller and DIMMs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MemoryTiming {
+    /// All DIMMs together.
+    pub total: Traffic,
+    /// Each DIMM.
+    pub per_dimm: Vec<Traffic>,
+    /// Read queues, all DIMMs together.
+    pub read_queue: Occupancy,
+    /// Write queues, all DIMMs together.
+    pub write_queue: Occupancy,
+    /// Reads that found their read queue full.
+    pub read_queue_full: Stall,
+    /// Writes that found their write queue full.
+    pub write_queue_full: Stall,
+    /// Writes whose thread had all of its credit in their write queue.
+    pub credit_used_up: Stall,
+    /// Writes that waited behind an earlier one of their thread, which waited for something of the above.
+    pub behind_own: Stall,
+    /// Reads that found their line in the write queue.
+    pub forwarded_reads: u64,
+    /// Reads, from the miss in the last-level cache until the line is there.
+    pub read_latency: Histogram,
+    /// Writes, from the caches or combining buffers until the write queue has accepted them.
+    pub write_latency: Histogram,
+    /// What would have to be done if power failed now.
+    pub adr: AdrEstimate,
+}
+
+/// How full queues were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Occupancy {
+    /// Entries that were taken, as a mean over time.
+    pub mean: f64,
+    /// Entries that were taken in one queue, at most.
+    pub max: u32,
+}
+
+/// Requests that had to wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stall {
+    /// How many.
+    pub count: u64,
+    /// How long, all of them together.
+    pub time: Time,
+}
+
+impl Stall {
+    /// Somebody who could have gone on at `from` did so at `until`.
+    pub(crate) fn waited(&mut self, from: Time, until: Time) {
+        self.count += u64::from(until > from);
+        self.time += until.since(from);
+    }
+
+    pub(crate) fn add(&mut self, other: &Stall) {
+        self.count += other.count;
+        self.time += other.time;
+    }
+}
+
+/// The energy question of a power failure: how much is on the way to the media, and how long it takes to get there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AdrEstimate {
+    /// Bytes in write queues.
+    pub queued_bytes: u64,
+    /// Bytes in the DIMMs' buffers that the media does not have.
+    pub buffered_bytes: u64,
+}

@@ -11,12 +11,15 @@
 //! kernel's random numbers. With `Os<Mapped>` the seam compiles to the bare accesses, with
 //! `Os<Recorded<Mapped>>` the same program is recorded.
 //!
+//! [`probe`] measures memory: accesses in tight loops or timed one by one, pinned threads, a calibrated clock.
+//!
 //! This crate is one of the few with `unsafe`: pointers into mappings and inline assembly. It all stands in
-//! `isa`, whose functions on addresses are `unsafe` to call, and in `mapped`, which makes them safe.
+//! `isa`, whose functions on addresses are `unsafe` to call, in `mapped`, which makes them safe, and in `probe`.
 
 pub mod isa;
 mod mapped;
 mod os;
+pub mod probe;
 
 pub use mapped::{Durability, MapError, Mapped};
 pub use os::{Guard, Os, OsMutex, OsRwLock};

@@ -172,7 +172,7 @@ impl Mapped {
         Ok(Self::over(base.cast(), len, durability, path.to_owned()))
     }
 
-    fn over(base: *mut u8, len: u64, durability: Durability, path: PathBuf) -> Self {
+    pub(crate) fn over(base: *mut u8, len: u64, durability: Durability, path: PathBuf) -> Self {
         assert!(base.addr().is_multiple_of(4096), "a mapping starts at a page");
         let base = NonNull::new(base).expect("the kernel never maps address 0 unasked");
         Mapped { base, len, flush: Offer::of_this_cpu().flush, durability, path }
@@ -182,6 +182,12 @@ impl Mapped {
     #[must_use]
     pub fn durability(&self) -> Durability {
         self.durability
+    }
+
+    /// Where it is mapped.
+    #[must_use]
+    pub fn address(&self) -> usize {
+        self.base.as_ptr().addr()
     }
 
     /// Waits until everything that was stored before is on the disk below. On DAX and volatile memory there
@@ -202,7 +208,7 @@ impl Mapped {
 
     /// The address of `offset`, which is inside the mapping or its end.
     #[inline(always)]
-    fn at(&self, offset: u64) -> *mut u8 {
+    pub(crate) fn at(&self, offset: u64) -> *mut u8 {
         debug_assert!(offset <= self.len);
         // SAFETY: inside the mapping or one past its end.
         unsafe { self.base.as_ptr().add(offset as usize) }
@@ -211,7 +217,7 @@ impl Mapped {
     /// Runs `act` on the address of each line that the range touches.
     #[inline(always)]
     #[track_caller]
-    fn each_line(&self, offset: u64, len: u64, act: impl Fn(*const u8)) {
+    pub(crate) fn each_line(&self, offset: u64, len: u64, act: impl Fn(*const u8)) {
         check_range(self.len, offset, len);
         let mut line = offset & !(LINE - 1);
         let end = if len == 0 { line } else { offset + len };

@@ -35,6 +35,7 @@ mod glob;
 mod heap;
 #[cfg(target_arch = "x86_64")]
 mod hooks;
+mod jump;
 mod late;
 mod local;
 mod lock;

@@ -40,6 +40,7 @@ extern "C" fn begin() {
     #[cfg(target_arch = "x86_64")]
     crate::hooks::prepare();
     count::prepare();
+    crate::jump::prepare();
     thread::prepare();
     let local = local();
     // What happens before the thread's start is our doing, even if it is the program's `memcpy` that we call.

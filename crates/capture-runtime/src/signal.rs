@@ -6,7 +6,7 @@
 //!
 //! A handler that is left by `siglongjmp` never comes back to us. The next time that the stream asks for room above the
 //! handler's frame, or outside of the stack for signal handlers if it worked there, the thread's own stream is taken
-//! up again.
+//! up again; `jump.rs` sees to it that the next record asks.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};

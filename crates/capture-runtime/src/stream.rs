@@ -315,6 +315,12 @@ impl Stream {
         }
     }
 
+    /// Finishes the record before and makes the next one ask for room, whether there is some or not.
+    pub fn ask_again(&self) {
+        self.finish_record();
+        self.limit.set(0);
+    }
+
     /// Finds new memory to write into.
     fn refill(&self, local: &Local) {
         let session = match session() {

@@ -142,7 +142,7 @@ pub enum TraceCommand {
         #[arg(long)]
         json: bool,
     },
-    /// The events as text, a line each
+    /// The events, a line each
     #[command(after_help = "Example:\n  strandline trace dump --thread 1 --from 1000 --limit 50 t.slt")]
     Dump {
         /// The trace file
@@ -156,6 +156,9 @@ pub enum TraceCommand {
         /// Stop after so many events
         #[arg(long, value_name = "N")]
         limit: Option<u64>,
+        /// Print JSON, an object per line; with the bytes of the stores if the trace keeps them
+        #[arg(long)]
+        json: bool,
     },
     /// Make a trace from the output of `valgrind --tool=lackey --trace-mem=yes`
     #[command(after_help = "Example:\n  valgrind --tool=lackey --trace-mem=yes --log-file=l.txt ./app\n  \
@@ -166,6 +169,9 @@ pub enum TraceCommand {
         /// The trace file to write
         #[arg(short, long, value_name = "FILE.slt")]
         output: PathBuf,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 

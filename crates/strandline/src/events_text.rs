@@ -21,9 +21,7 @@ fn operation(op: &Op, table: &SiteTable) -> String {
         Op::StoreNt { addr, len } => format!("ntstore {addr:#x} {len}"),
         Op::Flush { addr, kind } => format!("{} {addr:#x}", flush(kind)),
         Op::Demote { addr } => format!("cldemote {addr:#x}"),
-        Op::Fence(FenceKind::Store) => "sfence".to_owned(),
-        Op::Fence(FenceKind::Full) => "mfence".to_owned(),
-        Op::Fence(FenceKind::Locked) => "locked-fence".to_owned(),
+        Op::Fence(kind) => fence(kind).to_owned(),
         Op::Acquire { var, order, seq } => format!("acquire {var:#x} {} #{seq}", memory_order(order)),
         Op::Release { var, order, seq } => format!("release {var:#x} {} #{seq}", memory_order(order)),
         Op::Lock { lock, shared: false, seq } => format!("lock {lock:#x} #{seq}"),
@@ -43,7 +41,17 @@ fn operation(op: &Op, table: &SiteTable) -> String {
     }
 }
 
-fn flush(kind: FlushKind) -> &'static str {
+/// The name of a fence.
+pub fn fence(kind: FenceKind) -> &'static str {
+    match kind {
+        FenceKind::Store => "sfence",
+        FenceKind::Full => "mfence",
+        FenceKind::Locked => "locked-fence",
+    }
+}
+
+/// The name of a flush.
+pub fn flush(kind: FlushKind) -> &'static str {
     match kind {
         FlushKind::Clwb => "clwb",
         FlushKind::Clflushopt => "clflushopt",
@@ -51,7 +59,8 @@ fn flush(kind: FlushKind) -> &'static str {
     }
 }
 
-fn memory_order(order: Order) -> &'static str {
+/// The name of an order.
+pub fn memory_order(order: Order) -> &'static str {
     match order {
         Order::Acquire => "acquire",
         Order::Release => "release",

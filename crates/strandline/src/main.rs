@@ -4,6 +4,7 @@
 mod analysis;
 mod build;
 mod cli;
+mod events_json;
 mod events_text;
 mod output;
 mod profile;

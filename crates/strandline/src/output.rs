@@ -34,12 +34,12 @@ impl Output {
         Ok(Output { path: path.to_owned(), made, file, source: None, writer: None })
     }
 
-    /// Refuses a file that the observed program writes to as well.
+    /// Refuses a file where other text goes, too: the observed program's, or ours.
     pub fn refuse_standard_streams(&self) -> anyhow::Result<()> {
         for (stream, name) in [(stdout().as_fd(), "standard output"), (stderr().as_fd(), "standard error")] {
             if self.is(stream).with_context(|| self.path.display().to_string())? {
                 bail!(
-                    "{} is the program's {name}, too; let -o name another file, or a FIFO",
+                    "{} is {name}, where other text goes, too; let -o name another file, or a FIFO",
                     self.path.display()
                 );
             }

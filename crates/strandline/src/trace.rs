@@ -6,14 +6,14 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use event::trace::{Info, Reader};
-use event::{Counts, InstructionCounts, Source, Tee, ThreadId};
+use event::{Capabilities, Counts, InstructionCounts, Source, Tee, ThreadId};
 use report::human;
 use serde_json::{Value, json};
 
 use crate::cli::TraceCommand;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::{events_text, quiet_if_closed, say};
+use crate::{events_json, events_text, quiet_if_closed, say};
 
 /// Threads that `info` lists as text.
 const THREADS_LISTED: usize = 16;
@@ -22,10 +22,10 @@ const THREADS_LISTED: usize = 16;
 pub fn run(command: TraceCommand) -> anyhow::Result<()> {
     match command {
         TraceCommand::Info { file, json } => info(&file, json),
-        TraceCommand::Dump { file, thread, from, limit } => {
-            dump(&file, thread, from, limit.unwrap_or(u64::MAX))
+        TraceCommand::Dump { file, thread, from, limit, json } => {
+            dump(&file, thread, from, limit.unwrap_or(u64::MAX), json)
         }
-        TraceCommand::Import { file, output } => import(&file, &output),
+        TraceCommand::Import { file, output, json } => import(&file, &output, json),
     }
 }
 
@@ -123,10 +123,12 @@ fn threads_text(threads: &[(ThreadId, u64)]) -> String {
     format!("{}: {}", threads.len(), words.join(", "))
 }
 
-fn dump(file: &Path, thread: Option<u32>, from: u64, limit: u64) -> anyhow::Result<()> {
+fn dump(file: &Path, thread: Option<u32>, from: u64, limit: u64, json: bool) -> anyhow::Result<()> {
     let mut reader = Reader::open(file)?;
     let table = reader.table().clone();
-    let mut printer = Printer { out: BufWriter::new(std::io::stdout().lock()), at: 0, from, left: limit };
+    let out = BufWriter::new(std::io::stdout().lock());
+    let values = json && reader.header().source.capabilities.contains(Capabilities::VALUES);
+    let mut printer = Printer { out, at: 0, from, left: limit, json, values };
     if let Some(number) = thread {
         let mut batches = reader.thread(ThreadId(number))?;
         batches.seek_event(from)?;
@@ -157,15 +159,27 @@ struct Printer<W> {
     at: u64,
     from: u64,
     left: u64,
+    json: bool,
+    /// The trace keeps the stores' bytes, and they are printed.
+    values: bool,
 }
 
 impl<W: Write> Printer<W> {
     /// Prints what of a batch lies in the window; `false` once nobody reads any more.
     fn batch(&mut self, batch: &event::Batch<'_>, table: &event::SiteTable) -> anyhow::Result<bool> {
+        let mut values = batch.values;
         for event in batch.events {
+            let stored = event.op.stored().filter(|_| self.values);
+            let value = stored.and_then(|(_, len)| values.split_off(..len as usize));
             if self.at >= self.from && self.left > 0 {
                 self.left -= 1;
-                match events_text::line(&mut self.out, batch.thread, event, table) {
+                let (out, thread) = (&mut self.out, batch.thread);
+                let printed = if self.json {
+                    events_json::line(out, self.at, thread, event, value, table)
+                } else {
+                    events_text::line(out, thread, event, table)
+                };
+                match printed {
                     Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(false),
                     other => other.context("standard output")?,
                 }
@@ -176,7 +190,7 @@ impl<W: Write> Printer<W> {
     }
 }
 
-fn import(file: &Path, output: &Path) -> anyhow::Result<()> {
+fn import(file: &Path, output: &Path, json: bool) -> anyhow::Result<()> {
     let standard = file == Path::new("-");
     let name = if standard { "standard input".to_owned() } else { file.display().to_string() };
     let input: Box<dyn Read> = if standard {
@@ -191,6 +205,9 @@ fn import(file: &Path, output: &Path) -> anyhow::Result<()> {
     }
     let mut counts = Counts::default();
     let mut trace = Output::open(output)?;
+    if json {
+        trace.refuse_standard_streams()?;
+    }
     let mut writer = Progress::new("importing", &mut trace);
     let input = BufReader::with_capacity(1 << 20, input);
     let imported = event::lackey::import(input, &name, &mut Tee(&mut writer, &mut counts));
@@ -200,6 +217,13 @@ fn import(file: &Path, output: &Path) -> anyhow::Result<()> {
         imported?;
         bail!("{name} holds no memory access; run valgrind with --tool=lackey --trace-mem=yes");
     }
-    imported?;
+    let imported = imported?;
+    if json {
+        let answer = json!({
+            "file": output, "bytes": trace.bytes(), "events": imported.events,
+            "instructions": imported.instructions, "lines": imported.lines, "cut_line": imported.cut_line,
+        });
+        say(&format!("{answer:#}\n"))?;
+    }
     Ok(())
 }

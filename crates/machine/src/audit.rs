@@ -5,6 +5,7 @@
 //! is lost, doubled or charged to nobody breaks a law.
 
 use crate::cache::{Counts, Line};
+use crate::hierarchy::Hierarchy;
 use crate::{LINE_BYTES, Machine, SiteMemory, Traffic};
 
 /// A conservation law that does not hold: a defect of the model.
@@ -21,7 +22,7 @@ pub struct AuditError {
     pub right: u64,
 }
 
-fn equal(component: &str, law: &'static str, left: u64, right: u64) -> Result<(), AuditError> {
+pub(crate) fn equal(component: &str, law: &'static str, left: u64, right: u64) -> Result<(), AuditError> {
     if left == right { Ok(()) } else { Err(AuditError { component: component.to_owned(), law, left, right }) }
 }
 
@@ -40,13 +41,58 @@ impl Machine {
     /// # Errors
     /// The first law that does not hold.
     pub fn audit(&self) -> Result<(), AuditError> {
+        self.hierarchy.audit()?;
+        self.audit_memories()
+    }
+
+    fn audit_memories(&self) -> Result<(), AuditError> {
+        let hierarchy = &self.hierarchy;
+        let flows = &hierarchy.flows;
+        let [volatile, persistent] = hierarchy.below.totals();
+        let mut total = volatile;
+        total.add(&persistent);
+        let reads = hierarchy.llc_counts.misses - hierarchy.llc_counts.forwards;
+        equal("memory", "reads = misses of LLC - forwards", flows.memory_reads, reads)?;
+        equal("memory", "bytes read = 64 * reads", total.controller_read_bytes, reads * LINE_BYTES)?;
+        let written = flows.core_to_memory + flows.llc_to_memory + flows.combining_to_memory;
+        equal(
+            "memory",
+            "bytes written = 64 * lines out",
+            total.controller_write_bytes,
+            written * LINE_BYTES,
+        )?;
+        for (number, dimm) in hierarchy.below.dimms().enumerate() {
+            for (law, left, right) in dimm.balances() {
+                equal(&format!("DIMM {number}"), law, left, right)?;
+            }
+        }
+        for (memory, name, total) in [(0, "volatile", volatile), (1, "persistent", persistent)] {
+            self.audit_sites(memory, name, &total)?;
+        }
+        Ok(())
+    }
+
+    fn audit_sites(&self, memory: usize, name: &str, total: &Traffic) -> Result<(), AuditError> {
+        let sum = |of: fn(&SiteMemory) -> u64| {
+            self.hierarchy.below.sites.iter().map(|site| of(&site[memory])).sum()
+        };
+        equal(name, "sites' reads = all reads", sum(|site| site.read_bytes), total.controller_read_bytes)?;
+        let written = sum(|site| site.controller_write_bytes);
+        equal(name, "sites' writes = all writes", written, total.controller_write_bytes)?;
+        let media = sum(|site| site.media_write_bytes);
+        equal(name, "sites' media writes = all media writes", media, total.media_write_bytes)
+    }
+}
+
+impl<B> Hierarchy<B> {
+    /// Checks the laws that hold whatever lies below the caches.
+    pub(crate) fn audit(&self) -> Result<(), AuditError> {
         self.audit_caches()?;
-        self.audit_memories()?;
         self.audit_coherence()
     }
 
     fn audit_caches(&self) -> Result<(), AuditError> {
-        let hierarchy = &self.hierarchy;
+        let hierarchy = self;
         let flows = &hierarchy.flows;
         let (mut l1, mut l2) = (Counts::default(), Counts::default());
         for (number, core) in hierarchy.cores.iter().enumerate() {
@@ -75,50 +121,13 @@ impl Machine {
             flows.llc_to_core + flows.llc_to_memory,
         )?;
         equal("L2", "hits + misses = misses of L1", l2.hits + l2.misses, l1.misses)?;
-        equal("LLC", "hits + misses = misses of L2", llc.hits + llc.misses, l2.misses)
-    }
-
-    fn audit_memories(&self) -> Result<(), AuditError> {
-        let hierarchy = &self.hierarchy;
-        let flows = &hierarchy.flows;
-        let [volatile, persistent] = hierarchy.memories.totals();
-        let mut total = volatile;
-        total.add(&persistent);
-        let reads = hierarchy.llc_counts.misses - hierarchy.llc_counts.forwards;
-        equal("memory", "reads = misses of LLC - forwards", flows.memory_reads, reads)?;
-        equal("memory", "bytes read = 64 * reads", total.controller_read_bytes, reads * LINE_BYTES)?;
-        let written = flows.core_to_memory + flows.llc_to_memory + flows.combining_to_memory;
-        equal(
-            "memory",
-            "bytes written = 64 * lines out",
-            total.controller_write_bytes,
-            written * LINE_BYTES,
-        )?;
-        for (number, dimm) in hierarchy.memories.dimms().enumerate() {
-            for (law, left, right) in dimm.balances() {
-                equal(&format!("DIMM {number}"), law, left, right)?;
-            }
-        }
-        for (memory, name, total) in [(0, "volatile", volatile), (1, "persistent", persistent)] {
-            self.audit_sites(memory, name, &total)?;
-        }
-        Ok(())
-    }
-
-    fn audit_sites(&self, memory: usize, name: &str, total: &Traffic) -> Result<(), AuditError> {
-        let sum = |of: fn(&SiteMemory) -> u64| {
-            self.hierarchy.memories.sites.iter().map(|site| of(&site[memory])).sum()
-        };
-        equal(name, "sites' reads = all reads", sum(|site| site.read_bytes), total.controller_read_bytes)?;
-        let written = sum(|site| site.controller_write_bytes);
-        equal(name, "sites' writes = all writes", written, total.controller_write_bytes)?;
-        let media = sum(|site| site.media_write_bytes);
-        equal(name, "sites' media writes = all media writes", media, total.media_write_bytes)
+        let asked = l2.misses + flows.prefetches;
+        equal("LLC", "hits + misses = misses and prefetches of L2", llc.hits + llc.misses, asked)
     }
 
     /// A dirty line of a core is exclusive, and an exclusive line is nowhere else.
     fn audit_coherence(&self) -> Result<(), AuditError> {
-        let hierarchy = &self.hierarchy;
+        let hierarchy = self;
         for (number, core) in hierarchy.cores.iter().enumerate() {
             let name = format!("core {number}");
             let held = || core.l2.held().map(|(_, tag, line)| (tag, line));
@@ -172,7 +181,7 @@ mod tests {
                 let line = &mut l2.slots[taken].item;
                 if line.dirty() { line.clear(DIRTY) } else { line.set(DIRTY) }
             }),
-            ("volatile", |machine| machine.hierarchy.memories.sites[1][0].read_bytes += 64),
+            ("volatile", |machine| machine.hierarchy.below.sites[1][0].read_bytes += 64),
             ("combining buffers 0", |machine| machine.hierarchy.cores[0].combining.bytes_in += 8),
         ];
         for (component, cook) in cooks {

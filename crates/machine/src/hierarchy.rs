@@ -9,12 +9,37 @@
 //! Who has a copy is found by asking the L2s of all cores that have run so far. That happens on an L2 miss and on a
 //! store to a shared line, and never in a run of one core.
 
-use crate::Config;
 use crate::cache::{Cache, Counts, DIRTY, EXCLUSIVE, Line};
 use crate::combining::Pending;
 use crate::core::{Core, Lookup};
-use crate::memory::{Cause, Memories, Write};
+use crate::memory::{Cause, Write};
 use crate::replacement::Rng;
+use crate::{CacheFigures, Config};
+
+/// What takes the requests that the caches cannot answer: the memories themselves where only traffic counts, or a
+/// list of what is to be timed.
+pub(crate) trait Backend {
+    /// `site` missed on `line`.
+    fn read(&mut self, line: u64, site: u32);
+
+    /// A line leaves the caches or the combining buffers.
+    fn write(&mut self, write: Write);
+}
+
+/// How an access that was no hit in the L1 got its line, for those who time it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// From the core's own L2.
+    L2,
+    /// The core had the line; other cores gave theirs up.
+    Upgrade,
+    /// From the LLC, where it lay or where another core's change went.
+    Llc,
+    /// From the core of that number.
+    Core(usize),
+    /// From memory.
+    Memory,
+}
 
 /// Dirty lines and reads, by the edge of the machine that they crossed; the other side of each
 /// component's own counts.
@@ -27,27 +52,29 @@ pub(crate) struct Flows {
     pub(crate) llc_to_memory: u64,
     pub(crate) combining_to_memory: u64,
     pub(crate) memory_reads: u64,
+    pub(crate) prefetches: u64,
 }
 
-/// Cores, caches and memories.
+/// Cores and caches, and what lies below them.
 #[derive(Clone, Debug)]
-pub(crate) struct Hierarchy {
+pub(crate) struct Hierarchy<B> {
     config: Config,
     /// Those that have run, and those before them.
     pub(crate) cores: Vec<Core>,
     pub(crate) llc: Cache<Line>,
     pub(crate) llc_counts: Counts,
-    pub(crate) memories: Memories,
+    /// What lies below.
+    pub(crate) below: B,
     pub(crate) flows: Flows,
 }
 
-impl Hierarchy {
-    pub(crate) fn new(config: &Config) -> Self {
+impl<B: Backend> Hierarchy<B> {
+    pub(crate) fn new(config: &Config, below: B) -> Self {
         Hierarchy {
             cores: Vec::new(),
             llc: Cache::of_level(&config.llc, Rng::new(config.seed ^ 1 << 60)),
             llc_counts: Counts::default(),
-            memories: Memories::new(config),
+            below,
             flows: Flows::default(),
             config: config.clone(),
         }
@@ -68,13 +95,15 @@ impl Hierarchy {
     pub(crate) fn access(&mut self, core: usize, line: u64, store: bool, site: u32) {
         match self.cores[core].hit(line, store, site) {
             Lookup::Hit => {}
-            found => self.miss(core, line, store, site, found),
+            found => {
+                self.miss(core, line, store, site, found);
+            }
         }
     }
 
     /// The rest of an access for which [`Core::hit`] did not find all it needs, but what is `found`.
     #[inline(never)]
-    pub(crate) fn miss(&mut self, core: usize, line: u64, store: bool, site: u32, found: Lookup) {
+    pub(crate) fn miss(&mut self, core: usize, line: u64, store: bool, site: u32, found: Lookup) -> Answer {
         if !self.cores[core].combining.is_empty() && self.cores[core].combining.holds(line) {
             let pending = self.cores[core].combining.take(line);
             self.write_combined(core, pending);
@@ -82,11 +111,11 @@ impl Hierarchy {
         let this = &mut self.cores[core];
         let in_l1 = found == Lookup::Shared;
         this.l1_counts.misses += u64::from(!in_l1);
-        let slot = match this.l2.find(line) {
+        let (slot, mut answer) = match this.l2.find(line) {
             Some(slot) => {
                 this.l2_counts.hits += u64::from(!in_l1);
                 this.l2.touch(slot);
-                slot
+                (slot, Answer::L2)
             }
             None => {
                 this.l2_counts.misses += 1;
@@ -95,6 +124,7 @@ impl Hierarchy {
         };
         if store && !self.cores[core].l2.slots[slot].item.exclusive() {
             self.upgrade(core, line, slot);
+            answer = Answer::Upgrade;
         }
         let this = &mut self.cores[core];
         if !in_l1 {
@@ -102,18 +132,19 @@ impl Hierarchy {
         }
         let done = !store || this.hit(line, true, site) == Lookup::Hit;
         debug_assert!(done, "an exclusive line in the L1 takes any store");
+        answer
     }
 
-    /// Brings a line that the core does not have into its L2.
-    fn fetch(&mut self, core: usize, line: u64, store: bool, site: u32) -> usize {
+    /// Brings a line that the core does not have into its L2. Returns its slot there and where it came from.
+    fn fetch(&mut self, core: usize, line: u64, store: bool, site: u32) -> (usize, Answer) {
         let in_llc = self.llc.find(line);
         self.llc_counts.hits += u64::from(in_llc.is_some());
         self.llc_counts.misses += u64::from(in_llc.is_none());
         let mut arrived = Line::new(0, 0, EXCLUSIVE);
-        let mut forwarded = false;
+        let mut holder = None;
         for other in (0..self.cores.len()).filter(|&other| other != core) {
             let Some(slot) = self.cores[other].l2.find(line) else { continue };
-            forwarded = true;
+            holder = Some(other);
             if store {
                 let taken = self.cores[other].invalidate(slot);
                 self.flows.core_to_core += u64::from(taken.dirty());
@@ -126,16 +157,36 @@ impl Hierarchy {
                 }
             }
         }
-        match in_llc {
-            Some(slot) if arrived.exclusive() => arrived.absorb(self.take_from_llc(slot)),
-            Some(slot) => self.llc.touch(slot),
-            None if forwarded => self.llc_counts.forwards += 1,
-            None => {
-                self.flows.memory_reads += 1;
-                self.memories.read(line, site);
+        let answer = match (in_llc, holder) {
+            (Some(slot), _) => {
+                if arrived.exclusive() {
+                    arrived.absorb(self.take_from_llc(slot));
+                } else {
+                    self.llc.touch(slot);
+                }
+                Answer::Llc
             }
+            (None, Some(other)) => {
+                self.llc_counts.forwards += 1;
+                Answer::Core(other)
+            }
+            (None, None) => {
+                self.flows.memory_reads += 1;
+                self.below.read(line, site);
+                Answer::Memory
+            }
+        };
+        (self.fill(core, line, arrived), answer)
+    }
+
+    /// Brings a line into a core's L2 that nobody there asked for. None if it is there.
+    pub(crate) fn prefetch(&mut self, core: usize, line: u64, site: u32) -> Option<Answer> {
+        let this = &self.cores[core];
+        if this.l2.find(line).is_some() || this.combining.holds(line) {
+            return None;
         }
-        self.fill(core, line, arrived)
+        self.flows.prefetches += 1;
+        Some(self.fetch(core, line, false, site).1)
     }
 
     /// Puts a line into a core's L2; what leaves goes to the LLC.
@@ -177,12 +228,7 @@ impl Hierarchy {
         if old.dirty() {
             self.llc_counts.dirty_out += 1;
             self.flows.llc_to_memory += 1;
-            self.memories.write(Write {
-                line: tag,
-                site: old.site(),
-                thread: old.link,
-                cause: Cause::Eviction,
-            });
+            self.below.write(Write { line: tag, site: old.site(), thread: old.link, cause: Cause::Eviction });
         }
     }
 
@@ -233,7 +279,7 @@ impl Hierarchy {
         }
         if let Some(site) = changed {
             self.flows.core_to_memory += 1;
-            self.memories.write(Write { line, site, thread, cause });
+            self.below.write(Write { line, site, thread, cause });
         }
         changed.is_some()
     }
@@ -257,7 +303,7 @@ impl Hierarchy {
                 dirty = true;
                 self.llc_counts.dirty_out += 1;
                 self.flows.llc_to_memory += 1;
-                self.memories.write(Write { line, site: copy.site(), thread: copy.link, cause });
+                self.below.write(Write { line, site: copy.site(), thread: copy.link, cause });
             }
         }
         dirty
@@ -306,10 +352,24 @@ impl Hierarchy {
         self.flows.combining_to_memory += 1;
         let cause = Cause::NonTemporal { whole: pending.whole() };
         let thread = self.cores[core].thread;
-        self.memories.write(Write { line: pending.line, site: pending.site, thread, cause });
+        self.below.write(Write { line: pending.line, site: pending.site, thread, cause });
     }
 
-    /// Writes everything back, as an orderly shutdown does: combining buffers, caches, device buffers.
+    /// What the caches counted; `accesses` are all line accesses by ordinary loads and stores.
+    pub(crate) fn figures(&self, accesses: u64) -> Vec<CacheFigures> {
+        let (mut l1, mut l2, mut dirty) = (Counts::default(), Counts::default(), (0, 0));
+        for core in &self.cores {
+            l1.add(&core.l1_counts);
+            l2.add(&core.l2_counts);
+            let (in_l1, in_l2) = core.held_dirty_lines();
+            dirty = (dirty.0 + in_l1, dirty.1 + in_l2);
+        }
+        l1.hits = accesses - l1.misses;
+        let llc = self.llc_counts.figures("LLC", self.llc.dirty_lines());
+        vec![l1.figures("L1", dirty.0), l2.figures("L2", dirty.1), llc]
+    }
+
+    /// Writes everything back, as an orderly shutdown does: combining buffers and caches.
     pub(crate) fn drain(&mut self) {
         for core in 0..self.cores.len() {
             self.drain_combining(core);
@@ -323,7 +383,6 @@ impl Hierarchy {
         for line in dirty {
             self.purge_others(usize::MAX, line, true, Cause::Request);
         }
-        self.memories.drain();
     }
 }
 

@@ -109,6 +109,7 @@ mod memory_side;
 mod program;
 mod ranges;
 mod replacement;
+mod simulation;
 mod size;
 mod time;
 mod timeline;
@@ -116,7 +117,7 @@ mod timeline;
 pub use audit::AuditError;
 pub use config::{
     Buffer, CacheLevel, Config, ConfigError, Controller, ControllerTiming, Cores, Device, LINE_BYTES,
-    OtherMemory, Persistence, Replacement, WriteOut,
+    Ordering, OtherMemory, Persistence, Pipeline, Prefetch, Replacement, WriteOut,
 };
 pub use device::DeviceTiming;
 pub use figures::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory, Slice, Traffic};
@@ -124,5 +125,6 @@ pub use machine::Machine;
 pub use memory::PERSISTENT;
 pub use memory_side::{AdrEstimate, Histogram, MemorySide, MemoryTiming, Occupancy, Request, Stall};
 pub use program::{Next, Program};
+pub use simulation::{Phase, Simulation, Span, Stalls, ThreadTiming, TimedFigures, TimedSlice};
 pub use size::{Size, SizeError};
 pub use time::{Time, TimeError};

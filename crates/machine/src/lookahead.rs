@@ -29,7 +29,7 @@ const PAUSE: usize = 512;
 /// Reads what the misses at the beginning of `events`, which `core` runs next, are going to need. Returns after
 /// how many events to do so again.
 #[inline(never)]
-pub(crate) fn read(hierarchy: &Hierarchy, ranges: &mut Ranges, core: usize, events: &[Event]) -> usize {
+pub(crate) fn read<B>(hierarchy: &Hierarchy<B>, ranges: &mut Ranges, core: usize, events: &[Event]) -> usize {
     let core = &hierarchy.cores[core];
     let mut misses = Misses::default();
     let mut covered = 0;
@@ -47,7 +47,7 @@ pub(crate) fn read(hierarchy: &Hierarchy, ranges: &mut Ranges, core: usize, even
 /// As [`read`], for an access of `core` to many lines, of which `line` is the next: reads what it and the
 /// [`SPAN`] - 1 after it are going to need.
 #[inline(never)]
-pub(crate) fn read_span(hierarchy: &Hierarchy, ranges: &mut Ranges, core: usize, line: u64) {
+pub(crate) fn read_span<B>(hierarchy: &Hierarchy<B>, ranges: &mut Ranges, core: usize, line: u64) {
     let core = &hierarchy.cores[core];
     let mut misses = Misses::default();
     for next in line..line.saturating_add(SPAN) {

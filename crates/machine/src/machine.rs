@@ -2,17 +2,18 @@
 
 use event::{Batch, Capabilities, Event, Op, Sink, SinkError};
 
-use crate::cache::{Counts, SITES_MAX};
+use crate::cache::SITES_MAX;
 use crate::core::{Lookup, lines};
 use crate::hierarchy::Hierarchy;
 use crate::lookahead;
+use crate::memory::Memories;
 use crate::ranges::Ranges;
 use crate::timeline::Timeline;
 use crate::{Config, ConfigError, Figures, LINE_BYTES, SiteFigures, SiteMemory};
 
 /// Sites and threads are numbered densely by every source; a number beyond [`SITES_MAX`] and this is damage,
 /// not data.
-const THREADS_MAX: u32 = 1 << 20;
+pub(crate) const THREADS_MAX: u32 = 1 << 20;
 
 /// What a site executed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,7 +37,7 @@ struct Miss {
 #[derive(Clone, Debug)]
 pub struct Machine {
     config: Config,
-    pub(crate) hierarchy: Hierarchy,
+    pub(crate) hierarchy: Hierarchy<Memories>,
     ranges: Ranges,
     mapped_persistent: bool,
     sites: Vec<SiteCounts>,
@@ -58,7 +59,7 @@ impl Machine {
         config.validate()?;
         Ok(Machine {
             config: config.clone(),
-            hierarchy: Hierarchy::new(config),
+            hierarchy: Hierarchy::new(config, Memories::new(config)),
             ranges: Ranges::default(),
             mapped_persistent: false,
             sites: Vec::new(),
@@ -75,23 +76,24 @@ impl Machine {
     /// what a program left in the caches has cost nothing yet.
     pub fn drain(&mut self) {
         self.hierarchy.drain();
+        self.hierarchy.below.drain();
     }
 
     /// What was measured so far.
     #[must_use]
     pub fn figures(&self) -> Figures {
-        let [volatile, persistent] = self.hierarchy.memories.figures();
+        let [volatile, persistent] = self.hierarchy.below.figures();
         Figures {
             machine: self.config.name.clone(),
             unit_bytes: self.config.device.unit.0 as u32,
             dimms: self.config.memory.dimms,
             threads: self.threads.iter().filter(|&&ran| ran).count() as u32,
-            caches: self.caches(),
+            caches: self.hierarchy.figures(self.accesses),
             persistent,
             volatile,
             mapped_persistent: self.mapped_persistent,
-            sites: self.sites.iter().zip(&self.hierarchy.memories.sites).map(site_figures).collect(),
-            timeline: self.timeline.slices(self.events, self.time_ns, self.hierarchy.memories.totals()),
+            sites: self.sites.iter().zip(&self.hierarchy.below.sites).map(site_figures).collect(),
+            timeline: self.timeline.slices(self.events, self.time_ns, self.hierarchy.below.totals()),
             held_nt_bytes: self.hierarchy.cores.iter().map(|core| core.combining.held_bytes()).sum(),
         }
     }
@@ -100,19 +102,6 @@ impl Machine {
     #[must_use]
     pub fn into_figures(self) -> Figures {
         self.figures()
-    }
-
-    fn caches(&self) -> Vec<crate::CacheFigures> {
-        let (mut l1, mut l2, mut dirty) = (Counts::default(), Counts::default(), (0, 0));
-        for core in &self.hierarchy.cores {
-            l1.add(&core.l1_counts);
-            l2.add(&core.l2_counts);
-            let (in_l1, in_l2) = core.held_dirty_lines();
-            dirty = (dirty.0 + in_l1, dirty.1 + in_l2);
-        }
-        l1.hits = self.accesses - l1.misses;
-        let llc = self.hierarchy.llc_counts.figures("LLC", self.hierarchy.llc.dirty_lines());
-        vec![l1.figures("L1", dirty.0), l2.figures("L2", dirty.1), llc]
     }
 
     /// Runs events of one thread on its core.
@@ -238,7 +227,7 @@ impl Machine {
         }
         let count = site as usize + 1;
         self.sites.resize(count, SiteCounts::default());
-        self.hierarchy.memories.sites.resize(count, [SiteMemory::default(); 2]);
+        self.hierarchy.below.sites.resize(count, [SiteMemory::default(); 2]);
         Ok(())
     }
 
@@ -276,7 +265,7 @@ impl Sink for Machine {
             self.run(core, now)?;
             self.events += now.len() as u64;
             if now.len() == left {
-                self.timeline.close(self.events, self.time_ns, self.hierarchy.memories.totals());
+                self.timeline.close(self.events, self.time_ns, self.hierarchy.below.totals());
             }
             events = later;
         }

@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::dimm::Dimm;
+use crate::hierarchy::Backend;
 use crate::memory_side::Interleave;
 use crate::replacement::Rng;
 use crate::{LINE_BYTES, MemoryFigures, SiteMemory, Traffic};
@@ -100,29 +101,6 @@ impl Memories {
         Memories { memories: [memory(0), memory(1)], sites: Vec::new() }
     }
 
-    /// `site` missed on `line`.
-    pub(crate) fn read(&mut self, line: u64, site: u32) {
-        let memory = usize::from(line & PERSISTENT != 0);
-        self.sites[site as usize][memory].read_bytes += LINE_BYTES;
-        let (channel, local) = self.memories[memory].place(line);
-        channel.dimm.read(local, &mut Shares { sites: &mut self.sites, memory });
-    }
-
-    /// A line arrives from the caches or the combining buffers.
-    pub(crate) fn write(&mut self, write: Write) {
-        let memory = usize::from(write.line & PERSISTENT != 0);
-        let account = &mut self.sites[write.site as usize][memory];
-        account.controller_write_bytes += LINE_BYTES;
-        account.evicted_bytes += if write.cause == Cause::Eviction { LINE_BYTES } else { 0 };
-        let whole = write.cause != Cause::NonTemporal { whole: false };
-        let memory_ref = &mut self.memories[memory];
-        memory_ref.partial_line_writes += u64::from(!whole);
-        let (channel, local) = memory_ref.place(write.line);
-        let collided = channel.note_writer(write.thread, write.line >> PAGE_SHIFT);
-        channel.dimm.write(local, whole, write.site, &mut Shares { sites: &mut self.sites, memory });
-        self.memories[memory].page_collisions += u64::from(collided);
-    }
-
     /// Empties the devices' buffers onto the media.
     pub(crate) fn drain(&mut self) {
         for (memory, Memory { channels, .. }) in self.memories.iter_mut().enumerate() {
@@ -143,6 +121,29 @@ impl Memories {
 
     pub(crate) fn dimms(&self) -> impl Iterator<Item = &Dimm> {
         self.memories.iter().flat_map(|memory| &memory.channels).map(|channel| &channel.dimm)
+    }
+}
+
+impl Backend for Memories {
+    fn read(&mut self, line: u64, site: u32) {
+        let memory = usize::from(line & PERSISTENT != 0);
+        self.sites[site as usize][memory].read_bytes += LINE_BYTES;
+        let (channel, local) = self.memories[memory].place(line);
+        channel.dimm.read(local, &mut Shares { sites: &mut self.sites, memory });
+    }
+
+    fn write(&mut self, write: Write) {
+        let memory = usize::from(write.line & PERSISTENT != 0);
+        let account = &mut self.sites[write.site as usize][memory];
+        account.controller_write_bytes += LINE_BYTES;
+        account.evicted_bytes += if write.cause == Cause::Eviction { LINE_BYTES } else { 0 };
+        let whole = write.cause != Cause::NonTemporal { whole: false };
+        let memory_ref = &mut self.memories[memory];
+        memory_ref.partial_line_writes += u64::from(!whole);
+        let (channel, local) = memory_ref.place(write.line);
+        let collided = channel.note_writer(write.thread, write.line >> PAGE_SHIFT);
+        channel.dimm.write(local, whole, write.site, &mut Shares { sites: &mut self.sites, memory });
+        self.memories[memory].page_collisions += u64::from(collided);
     }
 }
 

@@ -2,14 +2,16 @@
 
 mod controller;
 mod overrides;
+mod pipeline;
 
 pub use controller::{Controller, ControllerTiming, OtherMemory, Persistence};
+pub use pipeline::{Ordering, Pipeline};
 
 use std::{fs, path::Path};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DeviceTiming, Size};
+use crate::{DeviceTiming, Size, Time};
 
 /// Bytes of a cache line. Everything between cores and controller moves in these.
 pub const LINE_BYTES: u64 = 64;
@@ -55,8 +57,11 @@ pub struct Config {
 pub struct Cores {
     /// How many, 1 to 1024. Thread `t` runs on core `t % count`.
     pub count: u32,
-    /// Buffers of 64 B per core in which non-temporal stores are combined, 1 to 64.
+    /// Buffers of 64 B per core in which non-temporal stores are combined and from which they go to memory, 1 to 64.
     pub combining_buffers: u32,
+    /// What a core can do at once; for simulated time only.
+    #[serde(default)]
+    pub pipeline: Pipeline,
 }
 
 /// One level of cache.
@@ -69,6 +74,33 @@ pub struct CacheLevel {
     pub ways: u32,
     /// Which line of a full set makes room.
     pub replacement: Replacement,
+    /// What this level adds to the latency of an access that reaches it, whether it finds the line or not; for the LLC
+    /// that is the way there and back. At most 1ms; defaults: L1 2.275ns, L2 4.095ns, LLC 25ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Time>,
+    /// Misses that can be under way at once, 1 to 65536; at the L1 these are a core's line-fill buffers. Defaults:
+    /// L1 12, L2 48, LLC 32 for each core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub miss_registers: Option<u32>,
+    /// LLC only: evicted dirty lines that wait until the memory controller takes them, 1 to 65536. While there are
+    /// so many, no miss can begin. Default 64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_backs: Option<u32>,
+    /// L2 only: the prefetcher. Default `"none"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefetch: Option<Prefetch>,
+}
+
+/// Which lines an L2 fetches without being asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Prefetch {
+    /// None.
+    None,
+    /// The line after each that is missed.
+    NextLine,
+    /// After two misses in neighbouring lines of a 4 KiB page, the next four in that direction within the page.
+    Stream,
 }
 
 /// Which line of a full set makes room.
@@ -244,6 +276,7 @@ impl Config {
                 "the L2 holds every line of its L1: make it at least as large",
             ));
         }
+        self.validate_pipeline()?;
         self.validate_memory("memory", &self.memory, "device", &self.device)?;
         if let Some(OtherMemory { controller, device }) = &self.other_memory {
             self.validate_memory("other_memory.controller", controller, "other_memory.device", device)?;
@@ -272,7 +305,27 @@ impl Config {
             );
             return Err(self.wrong(&key, level.size, &remedy));
         }
-        self.validate_replacement(&format!("{table}.replacement"), level.replacement, level.ways)
+        self.validate_replacement(&format!("{table}.replacement"), level.replacement, level.ways)?;
+        self.validate_level_timing(table, level)
+    }
+
+    fn validate_level_timing(&self, table: &str, level: &CacheLevel) -> Result<(), ConfigError> {
+        if let Some(latency) = level.latency.filter(|latency| latency.0 > 1_000_000_000) {
+            return Err(self.wrong(&format!("{table}.latency"), latency, "use at most 1ms"));
+        }
+        for (key, value) in [("miss_registers", level.miss_registers), ("write_backs", level.write_backs)] {
+            let Some(value) = value else { continue };
+            self.range(&format!("{table}.{key}"), value, 1, 65_536)?;
+        }
+        if let Some(write_backs) = level.write_backs.filter(|_| table != "llc") {
+            let remedy = "only the LLC has a write-back queue: use llc.write_backs";
+            return Err(self.wrong(&format!("{table}.write_backs"), write_backs, remedy));
+        }
+        if level.prefetch.is_some() && table != "l2" {
+            let remedy = "only the L2 has a prefetcher: use l2.prefetch";
+            return Err(self.wrong(&format!("{table}.prefetch"), "set", remedy));
+        }
+        Ok(())
     }
 
     fn validate_replacement(

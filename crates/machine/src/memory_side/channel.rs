@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::{Histogram, MemoryTiming, Stall};
 use crate::config::ControllerTiming;
 use crate::device::Device;
-use crate::{LINE_BYTES, Time};
+use crate::{LINE_BYTES, Time, Traffic};
 
 /// A line in the write queue.
 #[derive(Clone, Copy, Debug)]
@@ -128,6 +128,10 @@ impl Channel {
         let last = self.writes.back().map_or(at, |last| last.taken.max(at));
         self.writes.clear();
         self.device.drain(last)
+    }
+
+    pub(super) fn traffic(&self) -> Traffic {
+        self.device.traffic()
     }
 
     /// Adds what was measured here until `horizon`.

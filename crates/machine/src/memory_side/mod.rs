@@ -23,7 +23,7 @@ pub(crate) use interleave::Interleave;
 
 use crate::config::{Config, ConfigError};
 use crate::memory::PERSISTENT;
-use crate::{Time, device};
+use crate::{Time, Traffic, device};
 use channel::Channel;
 
 /// Who wants which line.
@@ -124,6 +124,16 @@ impl MemorySide {
     #[must_use]
     pub fn figures(&self) -> [MemoryTiming; 2] {
         self.memories.each_ref().map(Memory::figures)
+    }
+
+    /// Bytes moved so far: other memory, then persistent memory.
+    #[must_use]
+    pub fn traffic(&self) -> [Traffic; 2] {
+        self.memories.each_ref().map(|memory| {
+            let mut total = Traffic::default();
+            memory.channels.iter().for_each(|channel| total.add(&channel.traffic()));
+            total
+        })
     }
 
     fn memory(&mut self, line: u64) -> &mut Memory {

@@ -1,0 +1,87 @@
+//! What a core can do at once: the table `[cores.pipeline]`, which may be left out.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Config, ConfigError, Time};
+
+/// A core's clock, widths and queues. Every key may be left out; the defaults are those of a server core of the
+/// Cascade Lake generation at 2.2 GHz. The size of the line-fill buffers is `l1.miss_registers`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Pipeline {
+    /// One clock cycle, 1ps to 1us. Default 455ps (2.2 GHz).
+    pub cycle: Time,
+    /// Instructions that enter the window per cycle, 1 to 64. Default 4.
+    pub issue_width: u32,
+    /// Instructions that leave it per cycle, in order, 1 to 64. Default 4.
+    pub retire_width: u32,
+    /// Instructions in the window (reorder buffer), 1 to 65536. Default 224.
+    pub rob: u32,
+    /// Of these, loads, 1 to 65536. Default 72.
+    pub load_queue: u32,
+    /// Stores and flushes, from their entry into the window until the cache has them, 1 to 65536. Default 56.
+    pub store_queue: u32,
+    /// Lines on their way from this core to memory because of flushes, 1 to 1024. Default 12. (Non-temporal
+    /// stores have `cores.combining_buffers`.)
+    pub flush_slots: u32,
+    /// Which stores may overtake which. Default `"tso"`.
+    pub ordering: Ordering,
+    /// With weak ordering: lines of stores that a core keeps to itself until room is needed, a fence comes or the
+    /// program demotes them, 1 to 1024. Default 16. Of no meaning with `"tso"`.
+    pub private_lines: u32,
+    /// Share of the loads that miss the L1 whose address depends on the load miss before, 0 to 1. A trace does not say
+    /// which loads do; 0, the default, lets all overlap, and 1 is a program that only follows pointers.
+    pub dependent_loads: f64,
+}
+
+/// Which stores may overtake which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ordering {
+    /// Total store order (x86): stores become visible in program order, each as soon as it can.
+    Tso,
+    /// Weak (Arm): stores wait in a private buffer until they must become visible, then in any order.
+    Weak,
+}
+
+impl Default for Pipeline {
+    fn default() -> Self {
+        Pipeline {
+            cycle: Time(455),
+            issue_width: 4,
+            retire_width: 4,
+            rob: 224,
+            load_queue: 72,
+            store_queue: 56,
+            flush_slots: 12,
+            ordering: Ordering::Tso,
+            private_lines: 16,
+            dependent_loads: 0.0,
+        }
+    }
+}
+
+impl Config {
+    pub(super) fn validate_pipeline(&self) -> Result<(), ConfigError> {
+        let Pipeline { cycle, dependent_loads, .. } = self.cores.pipeline;
+        let pipeline = &self.cores.pipeline;
+        if !(1..=1_000_000).contains(&cycle.0) {
+            return Err(self.wrong("cores.pipeline.cycle", cycle, "use 1ps to 1us"));
+        }
+        for (key, value, high) in [
+            ("issue_width", pipeline.issue_width, 64),
+            ("retire_width", pipeline.retire_width, 64),
+            ("rob", pipeline.rob, 65_536),
+            ("load_queue", pipeline.load_queue, 65_536),
+            ("store_queue", pipeline.store_queue, 65_536),
+            ("flush_slots", pipeline.flush_slots, 1024),
+            ("private_lines", pipeline.private_lines, 1024),
+        ] {
+            self.range(&format!("cores.pipeline.{key}"), value, 1, high)?;
+        }
+        if !(0.0..=1.0).contains(&dependent_loads) {
+            return Err(self.wrong("cores.pipeline.dependent_loads", dependent_loads, "use 0 to 1"));
+        }
+        Ok(())
+    }
+}

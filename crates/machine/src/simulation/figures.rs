@@ -1,0 +1,203 @@
+//! What a simulation measured.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CacheFigures, MemoryTiming, Time, Traffic};
+
+/// Everything that a run with time produced.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TimedFigures {
+    /// Name of the machine description.
+    pub machine: String,
+    /// From the start of the run until its last event had retired and its last store, flush and non-temporal store was
+    /// where it had to be.
+    pub elapsed: Time,
+    /// Each thread that ran, by number.
+    pub threads: Vec<ThreadTiming>,
+    /// The cache levels from the core outwards, all cores added up.
+    pub caches: Vec<CacheFigures>,
+    /// Other memory, then persistent memory.
+    pub memories: [MemoryTiming; 2],
+    /// The run's phases in the order of their beginning; a run without marks has one without a name.
+    pub phases: Vec<Phase>,
+    /// The run in at most 512 slices of equal time (the last may be shorter).
+    pub timeline: Vec<TimedSlice>,
+    /// Per code site, indexed by `SiteId`: how long cores stood still because of what it had done.
+    pub site_stalls: Vec<Time>,
+    /// Lines that prefetchers asked for.
+    pub prefetches: u64,
+}
+
+/// One thread. Busy, idle and stalled time add up to the time until it finished, less the time in which other
+/// threads had its core.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadTiming {
+    /// Its number.
+    pub thread: u32,
+    /// The core that it ran on.
+    pub core: u32,
+    /// Events.
+    pub events: u64,
+    /// Instructions; every event is at least one.
+    pub instructions: u64,
+    /// In which its instructions entered the window.
+    pub busy: Time,
+    /// In which it had nothing to do, by its own account or because it had not been started.
+    pub idle: Time,
+    /// In which the window could take nothing.
+    pub stalls: Stalls,
+    /// When its last event had retired.
+    pub finished: Time,
+    /// Stores, non-temporal ones not included, by lines.
+    pub stores: u64,
+    /// From the retirement of these stores until other cores could see them, all of them together.
+    pub store_delay: Time,
+}
+
+/// Time in which a core stood still, by what it waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stalls {
+    /// Data of a load, while window or load queue were full, or at a fence.
+    pub load_miss: Time,
+    /// A free line-fill buffer or other miss register.
+    pub fill_buffers: Time,
+    /// Room in the LLC's write-back queue, because a miss needs to evict.
+    pub write_back: Time,
+    /// Room in the store queue.
+    pub store_buffer: Time,
+    /// A fence that waited for ordinary stores.
+    pub fence_store: Time,
+    /// A fence that waited for flushes.
+    pub fence_flush: Time,
+    /// A fence that waited for non-temporal stores.
+    pub fence_nt: Time,
+    /// Another thread's release, unlock, start or end.
+    pub sync: Time,
+}
+
+/// What a core waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    LoadMiss,
+    FillBuffers,
+    WriteBack,
+    StoreBuffer,
+    FenceStore,
+    FenceFlush,
+    FenceNt,
+    Sync,
+}
+
+impl Stalls {
+    /// All of it.
+    #[must_use]
+    pub fn total(&self) -> Time {
+        self.each().iter().map(|(_, time)| *time).sum()
+    }
+
+    /// The causes by name, with their times.
+    #[must_use]
+    pub fn each(&self) -> [(&'static str, Time); 8] {
+        [
+            ("load miss", self.load_miss),
+            ("fill buffers", self.fill_buffers),
+            ("write-back queue", self.write_back),
+            ("store buffer", self.store_buffer),
+            ("fence: stores", self.fence_store),
+            ("fence: flushes", self.fence_flush),
+            ("fence: non-temporal stores", self.fence_nt),
+            ("other threads", self.sync),
+        ]
+    }
+
+    /// Adds another's times to these.
+    pub fn add(&mut self, other: &Stalls) {
+        *self = self.combine(other, |one, two| one + two);
+    }
+
+    /// What came on top of `before`, an earlier state of the same times.
+    #[must_use]
+    pub fn since(&self, before: &Stalls) -> Stalls {
+        self.combine(before, Time::since)
+    }
+
+    pub(crate) fn charge(&mut self, cause: Cause, time: Time) {
+        let account = match cause {
+            Cause::LoadMiss => &mut self.load_miss,
+            Cause::FillBuffers => &mut self.fill_buffers,
+            Cause::WriteBack => &mut self.write_back,
+            Cause::StoreBuffer => &mut self.store_buffer,
+            Cause::FenceStore => &mut self.fence_store,
+            Cause::FenceFlush => &mut self.fence_flush,
+            Cause::FenceNt => &mut self.fence_nt,
+            Cause::Sync => &mut self.sync,
+        };
+        *account += time;
+    }
+
+    fn combine(&self, other: &Stalls, with: fn(Time, Time) -> Time) -> Stalls {
+        Stalls {
+            load_miss: with(self.load_miss, other.load_miss),
+            fill_buffers: with(self.fill_buffers, other.fill_buffers),
+            write_back: with(self.write_back, other.write_back),
+            store_buffer: with(self.store_buffer, other.store_buffer),
+            fence_store: with(self.fence_store, other.fence_store),
+            fence_flush: with(self.fence_flush, other.fence_flush),
+            fence_nt: with(self.fence_nt, other.fence_nt),
+            sync: with(self.sync, other.sync),
+        }
+    }
+}
+
+/// What happened between two points in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// Events of all threads.
+    pub events: u64,
+    /// Their instructions.
+    pub instructions: u64,
+    /// Stalls of all threads.
+    pub stalls: Stalls,
+    /// Traffic of other memory, then of persistent memory.
+    pub traffic: [Traffic; 2],
+}
+
+/// A phase of the program, from its mark to the next mark of any thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Its name; empty before the first mark.
+    pub name: String,
+    /// When it began.
+    pub begin: Time,
+    /// When it ended.
+    pub end: Time,
+    /// What happened in it.
+    pub span: Span,
+}
+
+/// A slice of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimedSlice {
+    /// Its end.
+    pub end: Time,
+    /// What happened in it.
+    pub span: Span,
+}
+
+impl Span {
+    pub(crate) fn since(&self, before: &Span) -> Span {
+        Span {
+            events: self.events - before.events,
+            instructions: self.instructions - before.instructions,
+            stalls: self.stalls.since(&before.stalls),
+            traffic: [0, 1].map(|memory| self.traffic[memory].since(&before.traffic[memory])),
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Span) {
+        self.events += other.events;
+        self.instructions += other.instructions;
+        self.stalls.add(&other.stalls);
+        (0..2).for_each(|memory| self.traffic[memory].add(&other.traffic[memory]));
+    }
+}

@@ -1,0 +1,98 @@
+//! Lines that a core sends to memory itself: flushes and non-temporal stores.
+//!
+//! Caches and combining buffers change when the instruction is carried out, in program order. Its line leaves when
+//! the stores before it are in the cache, which may be much later; until then it waits here, and the memory side hears of
+//! it at its time and not before.
+
+use std::collections::VecDeque;
+
+use super::slots::LineSlots;
+use crate::memory::{Cause, Write};
+use crate::{Config, Time};
+
+/// A line that is to leave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leaving {
+    /// Not before this.
+    pub(crate) at: Time,
+    pub(crate) write: Write,
+}
+
+impl Leaving {
+    pub(crate) fn non_temporal(&self) -> bool {
+        matches!(self.write.cause, Cause::NonTemporal { .. })
+    }
+}
+
+/// A core's outgoing lines.
+#[derive(Clone, Debug)]
+pub(crate) struct Outgoing {
+    /// Not yet sent.
+    pub(crate) waiting: VecDeque<Leaving>,
+    flushed: LineSlots,
+    combined: LineSlots,
+    /// When the last flush so far is done.
+    pub(crate) flush_done: Time,
+    /// When the last non-temporal line so far has been accepted.
+    pub(crate) nt_done: Time,
+    capacity: usize,
+}
+
+impl Outgoing {
+    pub(crate) fn new(config: &Config) -> Self {
+        let flush_slots = config.cores.pipeline.flush_slots;
+        Outgoing {
+            waiting: VecDeque::new(),
+            flushed: LineSlots::new(flush_slots),
+            combined: LineSlots::new(config.cores.combining_buffers),
+            flush_done: Time::ZERO,
+            nt_done: Time::ZERO,
+            capacity: flush_slots.max(config.cores.combining_buffers) as usize,
+        }
+    }
+
+    /// Whether the next must be sent before another can wait.
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.len() >= self.capacity
+    }
+
+    /// Lines that leave at `at`, or when those before them have left.
+    pub(crate) fn push(&mut self, at: Time, writes: impl Iterator<Item = Write>) {
+        self.waiting.extend(writes.map(|write| Leaving { at, write }));
+    }
+
+    /// When the next can leave.
+    pub(crate) fn next_at(&self) -> Option<Time> {
+        let next = self.waiting.front()?;
+        let slots = if next.non_temporal() { &self.combined } else { &self.flushed };
+        Some(next.at.max(slots.free_at()))
+    }
+
+    /// The next has left and is accepted at `accepted`.
+    pub(crate) fn sent(&mut self, accepted: Time) {
+        let Some(gone) = self.waiting.pop_front() else { return };
+        let (slots, done) = if gone.non_temporal() {
+            (&mut self.combined, &mut self.nt_done)
+        } else {
+            (&mut self.flushed, &mut self.flush_done)
+        };
+        slots.take(gone.write.line, accepted);
+        *done = accepted.max(*done);
+    }
+
+    /// Whether lines may be under way at `now`.
+    #[inline(always)]
+    pub(crate) fn is_busy(&self, now: Time) -> bool {
+        !self.waiting.is_empty() || self.flushed.last() > now || self.combined.last() > now
+    }
+
+    /// Whether `line` waits to be sent.
+    pub(crate) fn waits(&self, line: u64) -> bool {
+        self.waiting.iter().any(|leaving| leaving.write.line == line)
+    }
+
+    /// Until when `line`, which does not wait, is under way.
+    pub(crate) fn until(&self, line: u64) -> Time {
+        self.flushed.until(line).max(self.combined.until(line))
+    }
+}

@@ -1,0 +1,144 @@
+//! A small machine with time, whose latencies are round and whose memory is a latency and a bandwidth.
+#![allow(dead_code)] // each test file uses its part
+
+use std::{cell::RefCell, rc::Rc};
+
+use event::{Batch, Event, FenceKind, FlushKind, Op, Sink, SiteId, ThreadId};
+use machine::{Config, Next, Program, Simulation, Time, TimedFigures};
+
+/// One instruction takes 1ns to enter the window; an L1 hit 2ns, an L2 hit 7ns, an LLC hit 27ns, memory 148ns. A flush
+/// or non-temporal store of a line needs 57ns and 77ns until the write queue has it.
+pub const TIMED: &str = r#"
+name = "timed"
+seed = 7
+[cores]
+count = 4
+combining_buffers = 4
+[cores.pipeline]
+cycle = "1ns"
+issue_width = 1
+retire_width = 1
+rob = 64
+load_queue = 48
+store_queue = 16
+flush_slots = 4
+[l1]
+size = "4KiB"
+ways = 8
+replacement = "lru"
+latency = "2ns"
+miss_registers = 4
+[l2]
+size = "16KiB"
+ways = 8
+replacement = "lru"
+latency = "5ns"
+miss_registers = 8
+[llc]
+size = "64KiB"
+ways = 16
+replacement = "lru"
+latency = "20ns"
+miss_registers = 32
+write_backs = 4
+[memory]
+dimms = 1
+interleave = "4KiB"
+[memory.timing]
+read_queue = 64
+write_queue = 64
+read_request = "10ns"
+read_return = "10ns"
+write_accept = "30ns"
+[device]
+unit = "64B"
+[device.timing]
+kind = "delay"
+read_latency = "100ns"
+write_latency = "50ns"
+line_transfer = "1ns"
+"#;
+
+/// What an L1 hit, an L2 hit, an LLC hit and memory take, in nanoseconds.
+pub const LATENCIES: [u64; 4] = [2, 7, 27, 148];
+
+pub fn timed() -> Config {
+    Config::parse(TIMED, "timed").expect("a valid description")
+}
+
+pub fn with(change: impl FnOnce(&mut Config)) -> Config {
+    let mut config = timed();
+    change(&mut config);
+    config.validate().expect("still valid");
+    config
+}
+
+pub fn ns(ns: u64) -> Time {
+    Time::from_ns(ns)
+}
+
+pub fn event(op: Op) -> Event {
+    Event { op, site: SiteId(1), instructions: 1 }
+}
+
+pub fn load(addr: u64) -> Op {
+    Op::Load { addr, len: 8 }
+}
+
+pub fn store(addr: u64) -> Op {
+    Op::Store { addr, len: 8 }
+}
+
+pub fn nt(addr: u64) -> Op {
+    Op::StoreNt { addr, len: 64 }
+}
+
+pub fn clwb(addr: u64) -> Op {
+    Op::Flush { addr, kind: FlushKind::Clwb }
+}
+
+pub const SFENCE: Op = Op::Fence(FenceKind::Store);
+pub const MFENCE: Op = Op::Fence(FenceKind::Full);
+
+/// Steps of a thread, and the times at which it was asked for each and for what follows the last.
+pub struct Steps {
+    steps: std::vec::IntoIter<Vec<Op>>,
+    asked: Rc<RefCell<Vec<Time>>>,
+}
+
+impl Program for Steps {
+    fn next(&mut self, now: Time, events: &mut Vec<Event>) -> Next {
+        self.asked.borrow_mut().push(now);
+        let Some(step) = self.steps.next() else { return Next::Done };
+        events.extend(step.into_iter().map(event));
+        Next::Run
+    }
+}
+
+/// Runs steps of one thread; returns how long each took, in nanoseconds, and the machine.
+pub fn run(config: &Config, steps: Vec<Vec<Op>>) -> (Vec<f64>, Simulation) {
+    let mut simulation = Simulation::new(config).expect("a valid description");
+    let asked = Rc::default();
+    let program = Steps { steps: steps.into_iter(), asked: Rc::clone(&asked) };
+    simulation.run(vec![(ThreadId(0), Box::new(program))]).expect("a sound program");
+    simulation.audit().expect("books that balance");
+    let took = asked.borrow().windows(2).map(|pair| pair[1].since(pair[0]).ns()).collect();
+    (took, simulation)
+}
+
+/// Pushes batches of threads' operations.
+pub fn push(simulation: &mut Simulation, thread: u32, events: &[Event]) {
+    let batch = Batch { thread: ThreadId(thread), time_ns: 0, events, values: &[] };
+    simulation.push(batch).expect("a sound batch");
+}
+
+/// Runs a stream to its end.
+pub fn stream(config: &Config, stream: &[(u32, Event)]) -> TimedFigures {
+    let mut simulation = Simulation::new(config).expect("a valid description");
+    for (thread, event) in stream {
+        push(&mut simulation, *thread, std::slice::from_ref(event));
+    }
+    simulation.finish().expect("a sound stream");
+    simulation.audit().expect("books that balance");
+    simulation.figures()
+}

@@ -19,10 +19,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pmem", &["space", "event"]),
     ("capture", &["event", "pmem"]),
     ("machine", &["event"]),
+    ("measure", &["event", "space", "pmem", "machine"]),
     ("advise", &["event", "machine"]),
     ("workload", &["space", "event"]),
     ("report", &["event", "machine", "advise"]),
-    ("strandline", &["event", "space", "pmem", "capture", "machine", "advise", "workload", "report"]),
+    (
+        "strandline",
+        &["event", "space", "pmem", "capture", "machine", "measure", "advise", "workload", "report"],
+    ),
     // Not in the workspace; shares one source file with `capture`.
     ("capture-runtime", &[]),
 ];

@@ -9,7 +9,12 @@ use super::cpu;
 pub struct Clock {
     ticks_per_ns: f64,
     overhead_ticks: u64,
+    spins_per_ns: f64,
 }
+
+/// Turns of an empty loop, timed this often; the fastest counts, because others were interrupted.
+const SPINS: u64 = 100_000;
+const SPIN_RUNS: u32 = 32;
 
 /// Long enough that reading both clocks at its ends is an error of less than one in a hundred thousand.
 const CALIBRATION: Duration = Duration::from_millis(30);
@@ -47,7 +52,14 @@ impl Clock {
         empty.sort_unstable();
         #[allow(clippy::cast_precision_loss)]
         let ticks_per_ns = ticks as f64 / elapsed.as_nanos() as f64;
-        Clock { ticks_per_ns, overhead_ticks: empty[EMPTY_SAMPLES / 2] }
+        let spin_ticks = (0..SPIN_RUNS).map(|_| {
+            let start = cpu::ticks();
+            super::spin(SPINS);
+            cpu::ticks() - start
+        });
+        #[allow(clippy::cast_precision_loss)]
+        let spins_per_ns = SPINS as f64 * ticks_per_ns / spin_ticks.min().unwrap_or(1).max(1) as f64;
+        Clock { ticks_per_ns, overhead_ticks: empty[EMPTY_SAMPLES / 2], spins_per_ns }
     }
 
     /// The counter now, after all loads before.
@@ -69,6 +81,13 @@ impl Clock {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     pub fn to_ticks(&self, ns: f64) -> u64 {
         (ns * self.ticks_per_ns).round().max(0.0) as u64
+    }
+
+    /// Turns of the empty loop of [`Access::pause_spins`](super::Access::pause_spins) that take so many nanoseconds.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    pub fn to_spins(&self, ns: f64) -> u64 {
+        (ns * self.spins_per_ns).round().max(0.0) as u64
     }
 
     /// What a timed sample takes if it does nothing: to be taken off each.

@@ -37,6 +37,8 @@ pub enum Move {
     Store,
     /// Writes them through the cache and writes them back: `clwb` or what the processor has instead.
     StoreFlush,
+    /// Writes them through the cache and throws each out of it (`clflush`).
+    StoreEvict,
     /// Writes them past the cache.
     StoreNt,
 }
@@ -66,8 +68,9 @@ pub struct Access {
     pub wait: Wait,
     /// Accesses after which `wait` waits: 1 is after each.
     pub wait_every: u64,
-    /// Ticks to spin after each access; 0 for none.
-    pub pause_ticks: u64,
+    /// Turns of an empty loop after each access ([`Clock::to_spins`]); 0 for none. Accesses may overlap with it, as they do
+    /// with a program's other work.
+    pub pause_spins: u64,
 }
 
 /// What one timed sample is.
@@ -99,9 +102,7 @@ impl Mapped {
             if done.is_multiple_of(access.wait_every) {
                 wait(access.wait);
             }
-            if access.pause_ticks > 0 {
-                spin(access.pause_ticks);
-            }
+            spin(access.pause_spins);
         }
     }
 
@@ -190,6 +191,14 @@ impl Mapped {
                 Move::Load => width.load(from, end),
                 Move::Store => width.store(from, end, offset),
                 Move::StoreNt => width.store_nt(from, end, offset),
+                Move::StoreEvict => {
+                    let mut at = offset;
+                    while at < offset + access.len {
+                        width.store(self.at(at), self.at(at + LINE), offset);
+                        cpu::evict(self.at(at));
+                        at += LINE;
+                    }
+                }
                 Move::StoreFlush => {
                     let flush = Offer::of_this_cpu().flush;
                     let mut at = offset;
@@ -226,7 +235,7 @@ impl Access {
     /// An access of one line that waits for nothing.
     #[must_use]
     pub fn of_line(what: Move) -> Access {
-        Access { what, len: LINE, flush_every: LINE, wait: Wait::None, wait_every: 1, pause_ticks: 0 }
+        Access { what, len: LINE, flush_every: LINE, wait: Wait::None, wait_every: 1, pause_spins: 0 }
     }
 }
 
@@ -246,10 +255,13 @@ pub fn width() -> &'static str {
     cpu::Width::detect().name()
 }
 
-/// Passes time.
-fn spin(ticks: u64) {
-    let start = cpu::ticks();
-    while cpu::ticks() - start < ticks {}
+/// Turns of an empty loop, about one cycle each.
+#[inline(always)]
+fn spin(turns: u64) {
+    for _ in 0..turns {
+        // SAFETY: no instruction at all; it keeps the compiler from removing the loop.
+        unsafe { std::arch::asm!("", options(nomem, nostack, preserves_flags)) };
+    }
 }
 
 #[cfg(test)]

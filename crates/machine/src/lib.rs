@@ -102,6 +102,7 @@ mod dimm;
 mod divisor;
 mod figures;
 mod hierarchy;
+mod link;
 mod lookahead;
 mod machine;
 mod memory;
@@ -117,10 +118,11 @@ mod timeline;
 pub use audit::AuditError;
 pub use config::{
     Buffer, CacheLevel, Config, ConfigError, Controller, ControllerTiming, Cores, Device, LINE_BYTES,
-    Ordering, OtherMemory, Persistence, Pipeline, Prefetch, Replacement, WriteOut,
+    Ordering, OtherMemory, Persistence, Pipeline, Prefetch, Replacement, Sockets, WriteOut,
 };
 pub use device::DeviceTiming;
 pub use figures::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory, Slice, Traffic};
+pub use link::LinkTiming;
 pub use machine::Machine;
 pub use memory::PERSISTENT;
 pub use memory_side::{AdrEstimate, Histogram, MemorySide, MemoryTiming, Occupancy, Request, Stall};

@@ -23,7 +23,7 @@ impl Rng {
     }
 
     /// A number below `limit`, which is below 2^32.
-    fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         (((self.next() >> 32) * limit as u64) >> 32) as usize
     }
 }

@@ -1,6 +1,6 @@
 //! What every device promises, held against each of them under random traffic.
 
-use machine::device::{self, Device, DeviceTiming};
+use machine::device::{self, Curves, Device, DeviceTiming};
 use machine::{LINE_BYTES, Size, Time};
 use proptest::prelude::*;
 
@@ -33,8 +33,18 @@ read_to_write = "1.5ns"
 write_to_read = "21.75ns"
 t_refi = "7.8us"
 t_rfc = "350ns"
+write_queue = 48
 write_batch = 16
 write_wait = "500ns"
+"#;
+
+const FLASH: &str = r#"
+kind = "flash"
+dies = 8
+page = "4KiB"
+read = "40us"
+program = "400us"
+line = "16ns"
 "#;
 
 /// Every kind of device. A new one goes here.
@@ -51,12 +61,106 @@ line_transfer = "32ns"
         combines: false,
     },
     Subject { name: "dram", timing: DRAM, peak: 21.4, combines: false },
+    Subject {
+        name: "fpga",
+        timing: r#"
+kind = "fpga"
+latency = "30ns"
+controllers = 4
+chunk = "128B"
+line = "25.6ns"
+directory = "1ns"
+"#,
+        peak: 10.0,
+        combines: false,
+    },
+    Subject { name: "flash", timing: FLASH, peak: 4.0, combines: true },
+    Subject {
+        name: "interleaved",
+        timing: r#"
+kind = "interleaved"
+channels = 3
+chunk = "256B"
+each = { kind = "delay", read_latency = "50ns", write_latency = "9ns", line_transfer = "16ns" }
+"#,
+        peak: 12.0,
+        combines: false,
+    },
+    Subject {
+        name: "cxl, with a switch",
+        timing: r#"
+kind = "cxl"
+port = "12ns"
+link = { latency = "10ns", message = "0.5ns", read_line = "2.5ns", write_line = "2.5ns" }
+switch = { latency = "35ns", message = "0.5ns", read_line = "3ns", write_line = "3ns", mix = "1ns" }
+controller = "20ns"
+behind = { kind = "delay", read_latency = "50ns", write_latency = "9ns", line_transfer = "4ns" }
+"#,
+        peak: 16.0,
+        combines: false,
+    },
+    Subject {
+        name: "Memory mode",
+        timing: r#"
+kind = "cached"
+size = "16KiB"
+block = "64B"
+tags = "near"
+near = { kind = "delay", read_latency = "50ns", write_latency = "9ns", line_transfer = "3ns" }
+far = { kind = "delay", read_latency = "300ns", write_latency = "90ns", line_transfer = "30ns" }
+"#,
+        // Writes may all stay in the near memory, each after a read for its tag.
+        peak: 64.0 / 6.0,
+        combines: true,
+    },
+    Subject {
+        name: "pages of flash cached in DRAM",
+        timing: r#"
+kind = "cached"
+size = "64KiB"
+block = "4KiB"
+tags = "controller"
+near = { kind = "delay", read_latency = "50ns", write_latency = "9ns", line_transfer = "3ns" }
+far = { kind = "flash", dies = 8, page = "4KiB", read = "40us", program = "400us", line = "16ns" }
+"#,
+        peak: 64.0 / 3.0,
+        combines: true,
+    },
+    Subject {
+        name: "curve",
+        timing: r#"
+kind = "curve"
+file = "curves.csv"
+window = "1us"
+"#,
+        peak: 20.0,
+        combines: false,
+    },
+    Subject {
+        name: "injected, spinning",
+        timing: r#"
+kind = "injected"
+read_delay = "300ns"
+write_delay = "100ns"
+read_line = "3ns"
+write_line = "24ns"
+overlap = false
+behind = { kind = "delay", read_latency = "50ns", write_latency = "9ns", line_transfer = "3ns" }
+"#,
+        peak: 64.0 / 100.0,
+        combines: false,
+    },
 ];
+
+const CURVES: &str = "read_share,bandwidth_gbps,latency_ns\n1,0,90\n1,20,400\n0,0,90\n0,10,300\n";
 
 impl Subject {
     fn build(&self) -> Box<dyn Device> {
-        let timing: DeviceTiming =
+        let mut timing: DeviceTiming =
             toml::from_str(self.timing).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        if let DeviceTiming::Curve(curve) = &mut timing {
+            curve.curves = Curves::parse(CURVES).expect("curves");
+        }
         let device = machine::Device { unit: Size(64), buffer: None, timing: None };
         device::build(&device, &timing, 1)
     }
@@ -66,6 +170,7 @@ impl Subject {
 enum Call {
     Read(u64),
     Write { line: u64, whole: bool },
+    Own(u64),
     Settle,
 }
 
@@ -89,6 +194,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     let call = prop_oneof![
         8 => line.clone().prop_map(Call::Read),
         8 => (line, prop::bool::weighted(0.9)).prop_map(|(line, whole)| Call::Write { line, whole }),
+        1 => (0..600u64).prop_map(Call::Own),
         1 => Just(Call::Settle),
     ];
     (gap, call).prop_map(|(gap, call)| Step { gap, call })
@@ -123,6 +229,7 @@ fn drive(subject: &Subject, steps: &[Step]) -> Answers {
                 writes += 1;
                 device.write(now, line, whole)
             }
+            Call::Own(line) => device.own(now, line).unwrap_or(now),
             Call::Settle => {
                 device.settle(now);
                 now

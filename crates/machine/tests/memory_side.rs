@@ -207,3 +207,39 @@ proptest! {
         prop_assert_eq!((&answers, end), (&again.0, again.1));
     }
 }
+
+#[test]
+fn a_remote_socket_pays_the_link_both_ways() {
+    let sockets = r#"
+[sockets]
+count = 2
+home = 1
+link = { latency = "30ns", message = "1ns", read_line = "4ns", write_line = "5ns" }
+"#;
+    let config = Config::parse(&format!("{SMALL}{sockets}"), "small").expect("a valid description");
+    let took = |core, write| {
+        let mut side = MemorySide::new(&config).expect("a description with timing");
+        let request = Request { line: PERSISTENT, thread: 0, core };
+        if write { side.write(ns(1000), request, true) } else { side.read(ns(1000), request) }
+    };
+    let (read, write) = (took(2, false), took(2, true));
+    assert_eq!(took(1, false), read + ns(1 + 30 + 4 + 30));
+    assert_eq!(took(1, true), write + ns(5 + 30 + 1 + 30));
+}
+
+#[test]
+fn only_a_device_with_a_directory_is_asked_for_leave_to_write() {
+    let mut plain = side(|_| {});
+    assert_eq!(plain.own(ns(1000), request(0, 0)), None);
+    let fpga = r#"kind = "fpga"
+latency = "30ns"
+controllers = 2
+chunk = "128B"
+line = "25ns"
+directory = "1ns"
+"#;
+    let timing = SMALL.split("kind = ").next().expect("the text before").to_owned() + fpga;
+    let config = Config::parse(&timing, "fpga").expect("a valid description");
+    let mut side = MemorySide::new(&config).expect("a description with timing");
+    assert_eq!(side.own(ns(1000), request(0, 0)), Some(ns(1000 + 10 + 31 + 5)));
+}

@@ -1,11 +1,14 @@
 //! The description of a machine: what a TOML file says, and what it must not say.
 
 mod controller;
+mod files;
 mod overrides;
 mod pipeline;
+mod sockets;
 
 pub use controller::{Controller, ControllerTiming, OtherMemory, Persistence};
 pub use pipeline::{Ordering, Pipeline};
+pub use sockets::Sockets;
 
 use std::{fs, path::Path};
 
@@ -46,6 +49,9 @@ pub struct Config {
     /// What other memory than the persistent ranges lies on; absent if on the same kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_memory: Option<OtherMemory>,
+    /// Sockets, if there is more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sockets: Option<Sockets>,
     /// Where the description came from, for messages.
     #[serde(skip)]
     origin: String,
@@ -255,6 +261,7 @@ impl Config {
         let mut config: Config = toml::from_str(text)
             .map_err(|source| ConfigError::Parse { file: origin.to_owned(), source: Box::new(source) })?;
         origin.clone_into(&mut config.origin);
+        config.read_files()?;
         config.validate()?;
         Ok(config)
     }
@@ -281,7 +288,7 @@ impl Config {
         if let Some(OtherMemory { controller, device }) = &self.other_memory {
             self.validate_memory("other_memory.controller", controller, "other_memory.device", device)?;
         }
-        Ok(())
+        self.validate_sockets()
     }
 
     fn validate_level(&self, table: &str, level: &CacheLevel, mask_indexed: bool) -> Result<(), ConfigError> {

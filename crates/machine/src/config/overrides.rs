@@ -32,6 +32,7 @@ impl Config {
         let mut changed: Config =
             document.try_into().map_err(|error: toml::de::Error| self.refuse(overrides, &error))?;
         changed.origin.clone_from(&self.origin);
+        changed.read_files()?;
         changed.validate()?;
         Ok(changed)
     }

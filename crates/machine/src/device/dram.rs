@@ -6,11 +6,13 @@
 //! once. It may serve what is ready before what came first, but never moves what it has promised.
 //!
 //! Consecutive lines take turns among the bank groups, because column commands to one group keep a larger distance
-//! ([`Dram::t_ccd`]) than bursts take. Above them come the columns, then the banks of a group, then the ranks; the row's low bits are
-//! folded into bank and rank, so that streams of equal alignment do not meet in one bank.
+//! ([`Dram::t_ccd`]) than bursts take. Above them come the columns, then the banks of a group, then the ranks. Which of all banks it is
+//! then also depends on all bits of the row, so that streams of equal alignment do not meet in one bank.
 //!
 //! Not modelled: the command bus, the limit of activations per window (tFAW, tRRD), power-down, the larger distance
 //! between bursts of two ranks.
+
+use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +63,10 @@ pub struct Dram {
     /// A row that was not used for so long is closed. Absent: rows stay open until another row of the bank is wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_timeout: Option<Time>,
-    /// Writes that are gathered before they are let out together; 1 lets each out at once.
+    /// Writes that the scheduler holds, gathered or on their way to the chips, 1 to 1024.
+    pub write_queue: u32,
+    /// Writes that are gathered before they are let out together; 1 lets each out at once. At most
+    /// [`Dram::write_queue`].
     pub write_batch: u32,
     /// But none waits longer than this.
     pub write_wait: Time,
@@ -106,8 +111,8 @@ pub(crate) struct DramDevice {
     groups: Vec<Time>,
     bus: Timetable,
     gathered: Vec<Gathered>,
-    /// When the batch before is through: the next is not let out before.
-    batch_done: Time,
+    /// When writes that were let out are through, earliest first.
+    on_their_way: VecDeque<Time>,
     traffic: Traffic,
 }
 
@@ -129,8 +134,11 @@ impl Dram {
         if self.t_refi.is_some_and(|interval| interval <= self.t_rfc) {
             return Err(Fault::new("t_rfc", self.t_rfc, "a refresh must be shorter than t_refi"));
         }
-        if !(1..=1024).contains(&self.write_batch) {
-            return Err(Fault::new("write_batch", self.write_batch, "use 1 to 1024"));
+        if !(1..=1024).contains(&self.write_queue) {
+            return Err(Fault::new("write_queue", self.write_queue, "use 1 to 1024"));
+        }
+        if !(1..=self.write_queue).contains(&self.write_batch) {
+            return Err(Fault::new("write_batch", self.write_batch, "use 1 to write_queue"));
         }
         Ok(())
     }
@@ -150,9 +158,15 @@ impl Dram {
         let bank = take(banks);
         let rank = take(ranks);
         let row = rest;
-        let bank = (bank ^ (row % banks)) as usize;
-        let rank = (rank ^ (row / banks % ranks)) as usize;
-        Place { rank, group: group as usize, bank, row }
+        // All counts are powers of two, so that exchanging bits keeps every place in its range.
+        let mut unit = ((rank * banks + bank) * groups + group) ^ folded(row, groups * banks * ranks);
+        let mut part = |count: u64| {
+            let part = unit % count;
+            unit /= count;
+            part as usize
+        };
+        let (group, bank) = (part(groups), part(banks));
+        Place { rank: part(ranks), group, bank, row }
     }
 
     /// How often `rank` was refreshed before `at`, and the end of a refresh that is going on then.
@@ -167,6 +181,16 @@ impl Dram {
     }
 }
 
+/// All bits of a row's number in as few as `count`, a power of two, has.
+fn folded(row: u64, count: u64) -> u64 {
+    let (mut rest, mut fold) = (row, 0);
+    while count > 1 && rest > 0 {
+        fold ^= rest % count;
+        rest /= count;
+    }
+    fold
+}
+
 impl DramDevice {
     pub(crate) fn new(config: &Dram) -> Self {
         let groups = (config.ranks * config.bank_groups) as usize;
@@ -177,7 +201,7 @@ impl DramDevice {
             groups: vec![Time::ZERO; groups],
             bus: Timetable::new(turnaround),
             gathered: Vec::with_capacity(config.write_batch as usize),
-            batch_done: Time::ZERO,
+            on_their_way: VecDeque::with_capacity(config.write_queue as usize),
             traffic: Traffic::default(),
             config: config.clone(),
         }
@@ -244,10 +268,9 @@ impl DramDevice {
         let mut batch = std::mem::take(&mut self.gathered);
         // The sort is stable: writes to one line stay in order.
         batch.sort_by_key(|write| self.config.place(write.line));
-        let start = at.max(self.batch_done);
-        let mut last = start;
+        let mut last = at;
         for write in &batch {
-            let mut ready = start;
+            let mut ready = at;
             if !write.whole {
                 // The error-correcting code is over more than the new bytes.
                 self.traffic.read_modify_writes += 1;
@@ -256,11 +279,12 @@ impl DramDevice {
             }
             let done = self.burst(at, ready, write.line, Direction::Write);
             self.traffic.media_write_bytes += LINE_BYTES;
+            let place = self.on_their_way.partition_point(|other| *other <= done);
+            self.on_their_way.insert(place, done);
             last = last.max(done);
         }
         batch.clear();
         self.gathered = batch;
-        self.batch_done = last;
         last
     }
 }
@@ -280,13 +304,18 @@ impl Device for DramDevice {
     fn write(&mut self, at: Time, line: u64, whole: bool) -> Time {
         self.settle(at);
         self.traffic.controller_write_bytes += LINE_BYTES;
-        self.gathered.push(Gathered { since: at, line, whole });
-        if self.gathered.len() < self.config.write_batch as usize {
-            return at;
+        while self.on_their_way.front().is_some_and(|done| *done <= at) {
+            self.on_their_way.pop_front();
         }
-        // The scheduler's places hold two batches: this one, and the one before until it is through.
-        let taken = at.max(self.batch_done);
-        self.let_out(at);
+        let held = self.gathered.len() + self.on_their_way.len();
+        let taken = match held.checked_sub(self.config.write_queue as usize) {
+            None => at,
+            Some(more) => self.on_their_way.get(more).map_or(at, |done| at.max(*done)),
+        };
+        self.gathered.push(Gathered { since: taken, line, whole });
+        if self.gathered.len() == self.config.write_batch as usize {
+            self.let_out(taken);
+        }
         taken
     }
 
@@ -339,13 +368,14 @@ mod tests {
             t_refi: None,
             t_rfc: NS(0),
             row_timeout: None,
+            write_queue: 64,
             write_batch: 1,
             write_wait: NS(1000),
         }
     }
 
     /// Lines 0, 2, 4, 6 are one row of a bank of group 0; this one is of the same bank's next row.
-    const OTHER_ROW: u64 = 24;
+    const OTHER_ROW: u64 = 17;
 
     #[test]
     fn lines_lie_where_the_head_of_the_file_says() {
@@ -354,8 +384,24 @@ mod tests {
         assert_eq!(place(1).group, 1);
         assert_eq!(place(6), place(0));
         assert_eq!(place(8), Place { bank: 1, ..place(0) });
-        assert_eq!(place(16), Place { bank: 1, row: 1, ..place(0) });
+        assert_eq!(place(16), Place { group: 1, row: 1, ..place(0) });
         assert_eq!(place(OTHER_ROW), Place { row: 1, ..place(0) });
+    }
+
+    #[test]
+    fn every_line_has_its_place_and_aligned_streams_have_different_banks() {
+        let config = Dram { ranks: 2, bank_groups: 4, banks: 4, row: Size(8192), ..small() };
+        let rows: std::collections::BTreeSet<_> = (0..1 << 16).map(|line| config.place(line)).collect();
+        assert_eq!(rows.len(), (1 << 16) / 128, "rows of 128 lines, each full");
+        let bank = |line| {
+            let place = config.place(line);
+            (place.rank, place.group, place.bank)
+        };
+        for alignment in [1 << 14, 1 << 20, 1 << 24] {
+            let banks: std::collections::BTreeSet<_> =
+                (0..32).map(|stream| bank(stream * alignment)).collect();
+            assert_eq!(banks.len(), 32, "{alignment}");
+        }
     }
 
     #[test]
@@ -406,7 +452,7 @@ mod tests {
 
     #[test]
     fn writes_wait_for_a_batch_or_their_time_and_are_read_meanwhile() {
-        let config = Dram { write_batch: 4, ..small() };
+        let config = Dram { write_batch: 4, write_queue: 8, ..small() };
         let mut device = DramDevice::new(&config);
         for line in [0, OTHER_ROW, 2] {
             assert_eq!(device.write(NS(1000), line, true), NS(1000));
@@ -415,19 +461,27 @@ mod tests {
         assert_eq!(device.read(NS(1001), 2), NS(1001), "from the scheduler");
         assert_eq!(device.write(NS(1002), 4, true), NS(1002));
         assert_eq!((device.held_bytes(), device.traffic().media_write_bytes), (0, 256));
-        // Row by row: 0, 2, 4 open their row once. Opened at 1002, last datum at 1002 + 14 + 10 + 2 * 5 + 3.
-        let other = 1039 + 16 + 15 + 14 + 10 + 3;
-        assert_eq!(device.batch_done, NS(other));
-        // The next batch gathers at once; the one after it waits.
-        for line in 0..3 {
-            assert_eq!(device.write(NS(1010), line, true), NS(1010));
-        }
-        assert_eq!(device.write(NS(1010), 3, true), NS(other));
+        // Row by row: 0, 2, 4 open their row once.
+        let row = [0, 5, 10].map(|after| NS(1002 + 14 + 10 + 3 + after));
+        let other = row[2] + NS(16 + 15 + 14 + 10 + 3);
+        assert_eq!(device.on_their_way, [row[0], row[1], row[2], other]);
         device.write(NS(3000), 0, true);
         device.settle(Time(3_999_999));
         assert_eq!(device.held_bytes(), 64);
         device.settle(NS(4000));
         assert_eq!(device.held_bytes(), 0);
+    }
+
+    #[test]
+    fn a_full_scheduler_takes_a_write_when_another_is_through() {
+        let config = Dram { write_queue: 2, ..small() };
+        let mut device = DramDevice::new(&config);
+        assert_eq!(device.write(NS(1000), 0, true), NS(1000));
+        assert_eq!(device.write(NS(1000), 2, true), NS(1000));
+        // Their last data are on the bus until 1027 and 1032.
+        assert_eq!(device.write(NS(1000), 4, true), NS(1027));
+        assert_eq!(device.write(NS(1000), 6, true), NS(1032));
+        assert_eq!(device.write(NS(1036), 0, true), NS(1040), "the third was let out at 1027");
     }
 
     #[test]

@@ -22,12 +22,26 @@
 //! - A line that was taken for writing is in the device's books (`controller_write_bytes`) at once, and at the
 //!   media (`media_write_bytes`) at the latest after [`Device::drain`].
 
+mod cached;
+pub mod curve;
+mod cxl;
 mod delay;
 mod dram;
-mod timetable;
+mod flash;
+mod fpga;
+mod injected;
+mod interleaved;
+pub(crate) mod timetable;
 
+pub use cached::{Cached, Tags};
+pub use curve::{Curve, Curves};
+pub use cxl::Cxl;
 pub use delay::Delay;
 pub use dram::Dram;
+pub use flash::Flash;
+pub use fpga::Fpga;
+pub use injected::Injected;
+pub use interleaved::Interleaved;
 
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +55,12 @@ pub trait Device: std::fmt::Debug {
     /// The controller offers a line, new in all of its bytes or (`whole` is false) in a part. Returns when the device has
     /// taken it, so that the controller's queue entry is free. It is durable from then on if the device is.
     fn write(&mut self, at: Time, line: u64, whole: bool) -> Time;
+
+    /// A core is about to write to a line that is not its own alone. Returns when the directory has given it leave, if the
+    /// directory is on the device.
+    fn own(&mut self, _at: Time, _line: u64) -> Option<Time> {
+        None
+    }
 
     /// Does what is due by `at` without anybody asking.
     fn settle(&mut self, at: Time);
@@ -63,6 +83,20 @@ pub enum DeviceTiming {
     Delay(Delay),
     /// Banks with rows behind a bus.
     Dram(Dram),
+    /// Dies with a page register each.
+    Flash(Flash),
+    /// Memory of an accelerator that keeps the directory.
+    Fpga(Fpga),
+    /// A link, and any device at its end.
+    Cxl(Cxl),
+    /// A direct-mapped cache before any device.
+    Cached(Cached),
+    /// Several equal devices by turns.
+    Interleaved(Interleaved),
+    /// Any device, delayed and throttled as emulators do it.
+    Injected(Injected),
+    /// Measured curves.
+    Curve(Curve),
 }
 
 /// What is wrong with a device's numbers.
@@ -86,16 +120,59 @@ impl DeviceTiming {
         match self {
             DeviceTiming::Delay(_) => Ok(()),
             DeviceTiming::Dram(dram) => dram.check(),
+            DeviceTiming::Flash(flash) => flash.check(),
+            DeviceTiming::Fpga(fpga) => fpga.check(),
+            DeviceTiming::Cxl(cxl) => cxl.check(),
+            DeviceTiming::Cached(cached) => cached.check(),
+            DeviceTiming::Interleaved(interleaved) => interleaved.check(),
+            DeviceTiming::Injected(injected) => injected.check(),
+            DeviceTiming::Curve(curve) => curve.check(),
         }
+    }
+
+    /// The devices that this one is made of.
+    pub(crate) fn parts_mut(&mut self) -> impl Iterator<Item = &mut DeviceTiming> {
+        let (first, second) = match self {
+            DeviceTiming::Cxl(cxl) => (Some(&mut cxl.behind), None),
+            DeviceTiming::Cached(cached) => (Some(&mut cached.near), Some(&mut cached.far)),
+            DeviceTiming::Interleaved(interleaved) => (Some(&mut interleaved.each), None),
+            DeviceTiming::Injected(injected) => (Some(&mut injected.behind), None),
+            DeviceTiming::Delay(_)
+            | DeviceTiming::Dram(_)
+            | DeviceTiming::Flash(_)
+            | DeviceTiming::Fpga(_)
+            | DeviceTiming::Curve(_) => (None, None),
+        };
+        first.into_iter().chain(second).map(Box::as_mut)
+    }
+
+    /// As [`DeviceTiming::check`], for a device that another one has in its table `table`.
+    fn check_within(&self, table: &str) -> Result<(), Fault> {
+        self.check().map_err(|fault| Fault { key: format!("{table}.{}", fault.key), ..fault })
     }
 }
 
-/// The device that `config` describes and `timing`, its table `[device.timing]`, times. `seed` is of all that the device
+/// What `[device]` says of a device without a buffer.
+#[cfg(test)]
+fn plain() -> config::Device {
+    config::Device { unit: crate::Size(64), buffer: None, timing: None }
+}
+
+/// The device that `device` describes and `timing`, its table `[device.timing]`, times. `seed` is of all that the device
 /// decides by chance.
 #[must_use]
-pub fn build(_config: &config::Device, timing: &DeviceTiming, _seed: u64) -> Box<dyn Device> {
+pub fn build(device: &config::Device, timing: &DeviceTiming, seed: u64) -> Box<dyn Device> {
     match timing {
         DeviceTiming::Delay(config) => Box::new(delay::DelayDevice::new(config)),
         DeviceTiming::Dram(config) => Box::new(dram::DramDevice::new(config)),
+        DeviceTiming::Flash(config) => Box::new(flash::FlashDevice::new(config)),
+        DeviceTiming::Fpga(config) => Box::new(fpga::FpgaDevice::new(config)),
+        DeviceTiming::Cxl(config) => Box::new(cxl::CxlDevice::new(device, config, seed)),
+        DeviceTiming::Cached(config) => Box::new(cached::CachedDevice::new(device, config, seed)),
+        DeviceTiming::Interleaved(config) => {
+            Box::new(interleaved::InterleavedDevice::new(device, config, seed))
+        }
+        DeviceTiming::Injected(config) => Box::new(injected::InjectedDevice::new(device, config, seed)),
+        DeviceTiming::Curve(config) => Box::new(curve::CurveDevice::new(config)),
     }
 }

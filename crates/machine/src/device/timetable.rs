@@ -7,6 +7,9 @@ use std::collections::VecDeque;
 
 use crate::Time;
 
+/// For so long a reservation that is over stays known, because calls come in the order of time only about.
+const REMEMBERED: Time = Time::from_ns(500);
+
 /// Which way data go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
@@ -25,7 +28,7 @@ pub(crate) struct Turnaround {
 #[derive(Clone, Debug)]
 pub(crate) struct Timetable {
     turnaround: Turnaround,
-    /// Not yet over when last asked; in the order of time, without overlap.
+    /// Not long over when last asked; in the order of time, without overlap.
     busy: VecDeque<Busy>,
     /// The last of those that are over.
     past: Busy,
@@ -44,10 +47,10 @@ impl Timetable {
         Timetable { turnaround, busy: VecDeque::new(), past }
     }
 
-    /// Reserves `length` from the earliest moment, not before `earliest`, at which it fits. Returns that moment. What is over
-    /// at `now` is forgotten: a later call for an earlier time gets a place after it.
+    /// Reserves `length` from the earliest moment, not before `earliest`, at which it fits. Returns that moment. What is long over
+    /// at `now` is forgotten: a later call for a much earlier time gets a place after it.
     pub(crate) fn reserve(&mut self, now: Time, earliest: Time, length: Time, direction: Direction) -> Time {
-        while self.busy.front().is_some_and(|busy| busy.until <= now) {
+        while self.busy.front().is_some_and(|busy| busy.until + REMEMBERED <= now) {
             self.past = self.busy.pop_front().unwrap_or(self.past);
         }
         // The pause before the first transfer ever costs nothing.
@@ -129,8 +132,8 @@ mod tests {
         assert_eq!(bus.reserve(NS(0), NS(10), NS(3), Read), NS(38));
         // A write between 18 and 38: it must end 20 before the read.
         assert_eq!(bus.reserve(NS(0), NS(10), NS(1), Write), NS(4).max(NS(43)));
-        // The pause counts from what is over, too.
-        assert_eq!(bus.reserve(NS(45), NS(45), NS(3), Read), NS(64));
+        // The pause counts from what is over and forgotten, too.
+        assert_eq!(bus.reserve(NS(600), NS(45), NS(3), Read), NS(64));
     }
 
     proptest! {

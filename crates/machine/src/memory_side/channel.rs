@@ -89,6 +89,12 @@ impl Channel {
         done
     }
 
+    /// A core that misses the right to write asks the device's directory, if it has one. Returns when it has the answer.
+    pub(super) fn own(&mut self, at: Time, line: u64) -> Option<Time> {
+        let answered = self.device.own(at + self.timing.read_request, line)?;
+        Some(answered + self.timing.read_return)
+    }
+
     /// When there is an entry of the read queue for a request of time `arrived`.
     fn read_entry(&mut self, arrived: Time) -> Time {
         while self.reads.peek().is_some_and(|Reverse(data)| *data <= arrived) {

@@ -22,6 +22,8 @@ pub use histogram::Histogram;
 pub(crate) use interleave::Interleave;
 
 use crate::config::{Config, ConfigError};
+use crate::device::timetable::Direction;
+use crate::link::Interconnect;
 use crate::memory::PERSISTENT;
 use crate::{Time, Traffic, device};
 use channel::Channel;
@@ -42,6 +44,7 @@ pub struct Request {
 pub struct MemorySide {
     /// Other memory, then persistent memory.
     memories: [Memory; 2],
+    sockets: Interconnect,
 }
 
 #[derive(Debug)]
@@ -77,21 +80,32 @@ impl MemorySide {
                 horizon: Time::ZERO,
             })
         };
-        Ok(MemorySide { memories: [memory(0)?, memory(1)?] })
+        Ok(MemorySide { memories: [memory(0)?, memory(1)?], sockets: Interconnect::new(config) })
     }
 
     /// A line that no cache has. Returns when it has come to the last-level cache.
     pub fn read(&mut self, at: Time, request: Request) -> Time {
+        let at = self.sockets.request(request.core, at, Direction::Read);
         let memory = self.memory(request.line);
         let (dimm, local) = memory.interleave.place(request.line & !PERSISTENT);
         let done = memory.channels[dimm].read(at, local);
         memory.horizon = memory.horizon.max(done);
-        done
+        self.sockets.response(request.core, done, Direction::Read)
+    }
+
+    /// A core is about to write to a line that is not its own alone. Returns when the directory has given it leave, if the line's
+    /// device keeps the directory; if not, the caches settle that among themselves. A device with a directory is near all
+    /// sockets: links are not crossed.
+    pub fn own(&mut self, at: Time, request: Request) -> Option<Time> {
+        let memory = self.memory(request.line);
+        let (dimm, local) = memory.interleave.place(request.line & !PERSISTENT);
+        memory.channels[dimm].own(at, local)
     }
 
     /// A line that leaves the caches or a combining buffer, new in all of its bytes or (`whole` is false) in a part. Returns
     /// when the write queue has accepted it; under ADR it is durable from then on.
     pub fn write(&mut self, at: Time, request: Request, whole: bool) -> Time {
+        let at = self.sockets.request(request.core, at, Direction::Write);
         let memory = self.memory(request.line);
         let (dimm, local) = memory.interleave.place(request.line & !PERSISTENT);
         let thread = request.thread as usize;
@@ -105,7 +119,7 @@ impl MemorySide {
         memory.channels[dimm].write_latency.record(done - at);
         memory.accepted[thread] = done;
         memory.horizon = memory.horizon.max(done);
-        done
+        self.sockets.response(request.core, done, Direction::Write)
     }
 
     /// Does what is due by `at` without anybody asking.

@@ -7,7 +7,7 @@ use crate::Time;
 /// A synthetic thread: asked for its next events whenever the ones before have been carried out, and told what
 /// time it is then. A thread that measures a latency asks for one access and a fence at a time; one that only
 /// produces load asks for many events at once.
-pub trait Program {
+pub trait Program: Send {
     /// Appends this thread's next events to `events`, which is empty, and says how to go on. `now` is this
     /// thread's clock: when its last event was retired, which for a fence is when all that it waits for is done.
     fn next(&mut self, now: Time, events: &mut Vec<Event>) -> Next;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::simulate::Machines;
+
 /// Memory that is not plain DRAM: see what a program does to it, and what to change.
 #[derive(Debug, Parser)]
 #[command(
@@ -26,6 +28,8 @@ pub enum Command {
     Profile(ProfileArgs),
     /// Record a program's memory events into a trace file
     Record(RecordArgs),
+    /// How would it run on memory or hardware that I do not have?
+    Simulate(SimulateArgs),
     /// Look into trace files, or make one from another tool's
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -127,6 +131,46 @@ pub struct RecordArgs {
     pub observe: ObserveArgs,
     /// The program, built with `strandline cc`, and its arguments
     #[arg(last = true, required = true, value_name = "PROG ARGS")]
+    pub program: Vec<std::ffi::OsString>,
+}
+
+/// Arguments of `strandline simulate`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  strandline simulate\n  strandline simulate --machine xpoint --machine eadr -- ./app arguments\n  \
+                        strandline simulate --trace t.slt --machine xpoint --machine xpoint --set device.buffer.lines=128\n  \
+                        strandline simulate --workload hash-scatter --set llc.size=16MiB --machine dram --machine my.toml"
+)]
+pub struct SimulateArgs {
+    /// A built-in workload (`list` shows them); the default if no program is given is btree-fill
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["program", "trace"])]
+    pub workload: Option<String>,
+    /// Operations of the built-in workload
+    #[arg(long, value_name = "N", conflicts_with_all = ["program", "trace"], value_parser = clap::value_parser!(u64).range(1..))]
+    pub ops: Option<u64>,
+    /// Threads of the built-in workload; with more than one, the order of their events is this computer's
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with_all = ["program", "trace"], value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub threads: u32,
+    /// Seed of the built-in workload (1 if not given) and of the machines' random choices (their files' if not given)
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Simulate a recorded trace
+    #[arg(long, value_name = "FILE.slt", conflicts_with = "program")]
+    pub trace: Option<PathBuf>,
+    /// The machines to compare
+    #[command(flatten)]
+    pub machines: Machines,
+    /// Folder for simulate.html and simulate.json
+    #[arg(long, value_name = "DIR", default_value = "strandline-report")]
+    pub out: PathBuf,
+    /// Print simulate.json instead of the tables
+    #[arg(long)]
+    pub json: bool,
+    /// How to observe the program
+    #[command(flatten)]
+    pub observe: ObserveArgs,
+    /// The program, built with `strandline cc`, and its arguments
+    #[arg(last = true, value_name = "PROG ARGS")]
     pub program: Vec<std::ffi::OsString>,
 }
 

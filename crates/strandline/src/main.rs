@@ -11,6 +11,7 @@ mod profile;
 mod progress;
 mod record;
 mod samples;
+mod simulate;
 mod sources;
 mod trace;
 
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Profile(args) => profile::run(&args),
         Command::Record(args) => record::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Trace(command) => trace::run(command),
         Command::Cc(args) => return build::compiler(capture::cc::Language::C, &args.args),
         Command::Cxx(args) => return build::compiler(capture::cc::Language::Cxx, &args.args),

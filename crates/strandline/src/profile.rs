@@ -23,10 +23,10 @@ const SEED: u64 = 1;
 /// Runs the verb.
 pub fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     if args.machine == "list" {
-        return list(Config::presets().map(|name| (name, "")));
+        return list_machines();
     }
     if args.workload.as_deref() == Some("list") {
-        return list(Workload::ALL.iter().map(|w| (w.name, w.summary)));
+        return list_workloads();
     }
     if args.program.is_empty() && (!args.observe.pmem.is_empty() || args.observe.sample.is_some()) {
         bail!("--pmem and --sample say how to observe a program; give one, as in `-- PROG ARGS`");
@@ -42,6 +42,25 @@ pub fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     publish(args, &report)
 }
 
+/// Prints the presets.
+pub fn list_machines() -> anyhow::Result<()> {
+    list(Config::presets().map(|name| (name, "")))
+}
+
+/// Prints the built-in workloads.
+pub fn list_workloads() -> anyhow::Result<()> {
+    list(Workload::ALL.iter().map(|w| (w.name, w.summary)))
+}
+
+/// The built-in workload of that name.
+pub fn workload(name: &str) -> anyhow::Result<&'static Workload> {
+    let Some(workload) = Workload::find(name) else {
+        let names: Vec<_> = Workload::ALL.iter().map(|w| w.name).collect();
+        bail!("no built-in workload `{name}`; there are {}", names.join(", "));
+    };
+    Ok(workload)
+}
+
 fn list<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> anyhow::Result<()> {
     let text: String =
         rows.map(|(name, summary)| format!("{name:<16}{summary}").trim_end().to_owned() + "\n").collect();
@@ -50,10 +69,7 @@ fn list<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> anyhow::Result<()
 
 fn of_workload(args: &ProfileArgs, mut analysis: Analysis) -> anyhow::Result<Report> {
     let name = args.workload.as_deref().unwrap_or(Workload::ALL[0].name);
-    let Some(workload) = Workload::find(name) else {
-        let names: Vec<_> = Workload::ALL.iter().map(|w| w.name).collect();
-        bail!("no built-in workload `{name}`; there are {}", names.join(", "));
-    };
+    let workload = workload(name)?;
     let mut params = workload.default_params();
     params.seed = args.seed.unwrap_or(SEED);
     params.operations = args.ops.unwrap_or(params.operations);
@@ -125,12 +141,7 @@ pub fn exit(status: ExitStatus) -> Exit {
 pub fn header(args: &ProfileArgs, subject: Subject, duration: Duration) -> Run {
     let mut reproduce: Vec<String> =
         ["strandline", "profile", "--machine", &args.machine].map(str::to_owned).into();
-    for pattern in &args.observe.pmem {
-        reproduce.extend(["--pmem".to_owned(), pattern.clone()]);
-    }
-    if let Some((recorded, period)) = args.observe.sample {
-        reproduce.extend(["--sample".to_owned(), format!("{recorded}/{period}")]);
-    }
+    reproduce.extend(record::arguments(&args.observe));
     if let Some(seed) = args.seed {
         reproduce.extend(["--seed".to_owned(), seed.to_string()]);
     }
@@ -164,6 +175,11 @@ fn host() -> String {
     format!("{architecture}, {}, Linux {release}", report::human::plural(cores, "core"))
 }
 
+/// Columns for a summary on standard output.
+pub fn width() -> usize {
+    console::Term::stdout().size_checked().map_or(80, |(_, columns)| usize::from(columns)).min(WIDTH_MAX)
+}
+
 /// Writes the page and the numbers, and prints the summary.
 fn publish(args: &ProfileArgs, report: &Report) -> anyhow::Result<()> {
     std::fs::create_dir_all(&args.out).with_context(|| format!("can't make {}", args.out.display()))?;
@@ -178,8 +194,7 @@ fn publish(args: &ProfileArgs, report: &Report) -> anyhow::Result<()> {
         return say(&json);
     }
     let stdout = std::io::stdout();
-    let width =
-        console::Term::stdout().size_checked().map_or(80, |(_, columns)| usize::from(columns)).min(WIDTH_MAX);
+    let width = width();
     let color = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let mut text = report::terminal(report, width, color);
     text.push_str(&format!("\nThe page: {}   the numbers: {}\n", page.display(), numbers.display()));

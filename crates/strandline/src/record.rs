@@ -32,6 +32,16 @@ pub fn options(program: &[std::ffi::OsString], observe: &ObserveArgs, json: bool
     options
 }
 
+/// The arguments that say the same again.
+pub fn arguments(observe: &ObserveArgs) -> Vec<String> {
+    let mut words: Vec<String> =
+        observe.pmem.iter().flat_map(|pattern| ["--pmem".to_owned(), pattern.clone()]).collect();
+    if let Some((recorded, period)) = observe.sample {
+        words.extend(["--sample".to_owned(), format!("{recorded}/{period}")]);
+    }
+    words
+}
+
 fn to_file(args: &RecordArgs, options: &Options, output: &Path) -> anyhow::Result<()> {
     if let Some(name) = args.program.first().filter(|name| samples::find(Path::new(name)).is_none()) {
         bail!("can't run {}: no such program", name.to_string_lossy());
@@ -125,7 +135,7 @@ pub fn signal(status: ExitStatus) -> Option<(i32, String)> {
 }
 
 /// Warnings, and an ending that was not a success, on standard error.
-fn tell(outcome: &Outcome) {
+pub fn tell(outcome: &Outcome) {
     if !outcome.status.success() {
         eprintln!(
             "strandline: the program ended with {}; everything it did up to then is kept",

@@ -48,7 +48,8 @@ use serde::{Deserialize, Serialize};
 use crate::{Time, Traffic, config};
 
 /// A device on a memory channel; lines are numbered within it, from 0.
-pub trait Device: std::fmt::Debug {
+/// It can go to another thread, so that machines run side by side.
+pub trait Device: std::fmt::Debug + Send {
     /// The controller wants a line. Returns when its data are on the channel's pins.
     fn read(&mut self, at: Time, line: u64) -> Time;
 

@@ -1,7 +1,7 @@
 //! A small machine with time, whose latencies are round and whose memory is a latency and a bandwidth.
 #![allow(dead_code)] // each test file uses its part
 
-use std::{cell::RefCell, rc::Rc};
+use std::sync::{Arc, Mutex};
 
 use event::{Batch, Event, FenceKind, FlushKind, Op, Sink, SiteId, ThreadId};
 use machine::{Config, Next, Program, Simulation, Time, TimedFigures};
@@ -103,12 +103,12 @@ pub const MFENCE: Op = Op::Fence(FenceKind::Full);
 /// Steps of a thread, and the times at which it was asked for each and for what follows the last.
 pub struct Steps {
     steps: std::vec::IntoIter<Vec<Op>>,
-    asked: Rc<RefCell<Vec<Time>>>,
+    asked: Arc<Mutex<Vec<Time>>>,
 }
 
 impl Program for Steps {
     fn next(&mut self, now: Time, events: &mut Vec<Event>) -> Next {
-        self.asked.borrow_mut().push(now);
+        self.asked.lock().expect("no panic").push(now);
         let Some(step) = self.steps.next() else { return Next::Done };
         events.extend(step.into_iter().map(event));
         Next::Run
@@ -118,11 +118,11 @@ impl Program for Steps {
 /// Runs steps of one thread; returns how long each took, in nanoseconds, and the machine.
 pub fn run(config: &Config, steps: Vec<Vec<Op>>) -> (Vec<f64>, Simulation) {
     let mut simulation = Simulation::new(config).expect("a valid description");
-    let asked = Rc::default();
-    let program = Steps { steps: steps.into_iter(), asked: Rc::clone(&asked) };
+    let asked = Arc::default();
+    let program = Steps { steps: steps.into_iter(), asked: Arc::clone(&asked) };
     simulation.run(vec![(ThreadId(0), Box::new(program))]).expect("a sound program");
     simulation.audit().expect("books that balance");
-    let took = asked.borrow().windows(2).map(|pair| pair[1].since(pair[0]).ns()).collect();
+    let took = asked.lock().expect("no panic").windows(2).map(|pair| pair[1].since(pair[0]).ns()).collect();
     (took, simulation)
 }
 

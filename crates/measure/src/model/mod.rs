@@ -5,8 +5,7 @@ mod latency;
 mod passes;
 mod stream;
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use event::{Event, NameId, Op, SiteId, ThreadId};
 use machine::{Config, Next, Program, Simulation, Time, Traffic};
@@ -157,7 +156,7 @@ impl Model {
         machine.run(programs())?;
         let (warm_until, warm_events) = (machine.simulation.now(), gauge.events());
         if let Some(prober) = &prober {
-            prober.borrow_mut().forget();
+            hold(&prober).forget();
         }
         gauge.for_time(warm_until, warm_until.since(start), warm_events, self.events);
         let before = machine.counters();
@@ -166,7 +165,7 @@ impl Model {
         (figures.read_bytes, figures.write_bytes) = gauge.bytes();
         figures.seconds = machine.simulation.now().since(warm_until).seconds();
         figures.rate();
-        figures.latency = prober.and_then(|prober| Latency::of(&prober.borrow().samples));
+        figures.latency = prober.and_then(|prober| Latency::of(&hold(&prober).samples));
         Ok(figures)
     }
 
@@ -180,12 +179,12 @@ impl Model {
         let first = prober(cold, self.offsets(task, 0));
         let mut simulation = machine.simulation;
         run(&mut simulation, machine.first, [(0, boxed(&first))])?;
-        let second = prober(samples - cold, first.borrow().offsets.clone());
+        let second = prober(samples - cold, hold(&first).offsets.clone());
         machine.simulation = simulation;
         let before = machine.counters();
         machine.run([(0, boxed(&second))])?;
         let moved = machine.since(&before);
-        let times = timed(&second.borrow().samples, sample.bytes(), task.writes());
+        let times = timed(&hold(&second).samples, sample.bytes(), task.writes());
         Ok(Figures {
             ewr: moved.ewr,
             write_amplification: moved.write_amplification,
@@ -198,13 +197,13 @@ impl Model {
     fn buffer_probe(&self, task: &Task) -> Result<Figures, MeasureError> {
         let mut machine = self.machine(task)?;
         let probe = shared(BufferProbe::new(task, machine.base));
-        let per_round = probe.borrow().events_per_round();
+        let per_round = hold(&probe).events_per_round();
         let rounds = |events: u64| (events / per_round).max(1);
-        probe.borrow_mut().rounds = rounds(self.events / WARM_SHARE);
+        hold(&probe).rounds = rounds(self.events / WARM_SHARE);
         machine.run([(0, boxed(&probe))])?;
         let (before, start) = (machine.counters(), machine.simulation.now());
-        probe.borrow_mut().rounds = rounds(self.events).max(2);
-        let rounds = probe.borrow().rounds;
+        hold(&probe).rounds = rounds(self.events).max(2);
+        let rounds = hold(&probe).rounds;
         machine.run([(0, boxed(&probe))])?;
         let mut figures = machine.since(&before);
         figures.write_bytes = rounds * (task.region / task.access_size) * task.access_size;
@@ -220,7 +219,7 @@ impl Model {
         let before = machine.counters();
         machine.run([(0, boxed(&program))])?;
         let moved = machine.since(&before);
-        let told = program.borrow().figures(task);
+        let told = hold(&program).figures(task);
         Ok(Figures {
             ewr: moved.ewr,
             write_amplification: moved.write_amplification,
@@ -315,19 +314,24 @@ fn run(
 }
 
 /// A program of which somebody else keeps a hold.
-struct Held<P>(Rc<RefCell<P>>);
+struct Held<P>(Arc<Mutex<P>>);
 
 impl<P: Program> Program for Held<P> {
     fn next(&mut self, now: Time, events: &mut Vec<Event>) -> Next {
-        self.0.borrow_mut().next(now, events)
+        hold(&self.0).next(now, events)
     }
 }
 
-fn shared<P>(program: P) -> Rc<RefCell<P>> {
-    Rc::new(RefCell::new(program))
+/// The program, which nobody else is at: each simulation runs on one thread.
+fn hold<P>(program: &Mutex<P>) -> MutexGuard<'_, P> {
+    program.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn boxed<P: Program + 'static>(program: &Rc<RefCell<P>>) -> Box<dyn Program> {
+fn shared<P>(program: P) -> Arc<Mutex<P>> {
+    Arc::new(Mutex::new(program))
+}
+
+fn boxed<P: Program + 'static>(program: &Arc<Mutex<P>>) -> Box<dyn Program> {
     Box::new(Held(program.clone()))
 }
 

@@ -248,7 +248,7 @@ impl TimedCore {
         let answer = shared.hierarchy.miss(self.number, line, store, site, found);
         let thread = self.window.account.thread;
         let request = Request { line, thread, core: self.number as u32 };
-        let done = shared.fetched(granted, answer, request);
+        let done = shared.fetched(granted, answer, store, request);
         self.fills.take(line, done);
         if answer != Answer::L2 {
             self.l2_misses.take(done);
@@ -277,7 +277,7 @@ impl TimedCore {
             }
             let Some(answer) = shared.hierarchy.prefetch(self.number, line, site) else { continue };
             shared.prefetches += 1;
-            let done = shared.fetched(start, answer, Request { line, ..missed });
+            let done = shared.fetched(start, answer, false, Request { line, ..missed });
             shared.arrives(line, done);
             self.l2_misses.take(done);
         }

@@ -108,6 +108,27 @@ impl Parameter {
         }
     }
 
+    /// Whether another value of it could change what `task` measures.
+    #[must_use]
+    pub fn matters_to(self, task: &Task) -> bool {
+        use crate::task::Kind::{BufferProbe, IdleLatency, ReadAfterWrite, Timed};
+        let threaded = !matches!(task.kind, IdleLatency | Timed | BufferProbe | ReadAfterWrite);
+        match self {
+            Parameter::Region | Parameter::Locality => true,
+            Parameter::Op | Parameter::Pattern => task.kind != BufferProbe,
+            Parameter::AccessSize => !matches!(task.kind, IdleLatency | ReadAfterWrite),
+            Parameter::Stride => {
+                !matches!(task.kind, BufferProbe | ReadAfterWrite) && task.pattern == Pattern::Sequential
+            }
+            Parameter::Threads | Parameter::Shared | Parameter::Delay | Parameter::Mix => threaded,
+            Parameter::Dimms => !matches!(task.kind, BufferProbe | ReadAfterWrite),
+            Parameter::FenceEvery => (threaded || task.kind == Timed) && task.writes(),
+            Parameter::FlushEvery => (threaded || task.kind == Timed) && task.op == Op::StoreClwb,
+            Parameter::Raw => task.kind == ReadAfterWrite,
+            Parameter::Samples => matches!(task.kind, IdleLatency | Timed),
+        }
+    }
+
     /// The parameter set to what `text` says.
     ///
     /// # Errors

@@ -225,6 +225,12 @@ impl Task {
         if self.mix != Mix::None && self.op == Op::Load {
             return Some("a mix needs an operation that writes: ntstore, store or store+clwb".to_owned());
         }
+        if self.kind == Kind::ReadAfterWrite && self.op == Op::Load {
+            return Some(
+                "reading after writing needs an operation that writes: ntstore, store or store+clwb"
+                    .to_owned(),
+            );
+        }
         if matches!(self.mix, Mix::Readers(readers) if readers > self.threads) {
             return Some(format!("more readers than the {} threads", self.threads));
         }
@@ -345,6 +351,7 @@ mod tests {
             (Task { region: 64, access_size: 256, ..good.clone() }, "room"),
             (Task { threads: 0, ..good.clone() }, "threads"),
             (Task { kind: Kind::BufferProbe, ..good.clone() }, "halves"),
+            (Task { kind: Kind::ReadAfterWrite, ..good.clone() }, "writes"),
             (Task { mix: Mix::Readers(1), ..good.clone() }, "writes"),
             (Task { mix: Mix::Readers(2), op: Op::Store, ..good.clone() }, "readers"),
         ] {

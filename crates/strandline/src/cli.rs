@@ -33,6 +33,8 @@ pub enum Command {
     /// Look into trace files, or make one from another tool's
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// What is this memory really like? Latency, bandwidth, buffers: of this machine or of a modelled one
+    Measure(Box<crate::measure::args::MeasureArgs>),
     /// Compile C so that the program can be observed: stands in for gcc and clang
     #[command(
         disable_help_flag = true,

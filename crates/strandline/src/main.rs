@@ -6,6 +6,7 @@ mod build;
 mod cli;
 mod events_json;
 mod events_text;
+mod measure;
 mod output;
 mod profile;
 mod progress;
@@ -33,14 +34,14 @@ fn main() -> ExitCode {
         Command::Record(args) => record::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Trace(command) => trace::run(command),
+        Command::Measure(args) => measure::run(&args),
         Command::Cc(args) => return build::compiler(capture::cc::Language::C, &args.args),
         Command::Cxx(args) => return build::compiler(capture::cc::Language::Cxx, &args.args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Not `eprintln!`, which panics when nobody reads standard error.
-            writeln!(std::io::stderr(), "strandline: {}", told(&error)).ok();
+            warn(&told(&error));
             ExitCode::from(2)
         }
     }
@@ -55,6 +56,12 @@ fn told(error: &anyhow::Error) -> String {
         }
     }
     text
+}
+
+/// Tells something on standard error.
+fn warn(text: &str) {
+    // Not `eprintln!`, which panics when nobody reads standard error.
+    writeln!(std::io::stderr(), "strandline: {text}").ok();
 }
 
 /// Prints on standard output.

@@ -48,6 +48,47 @@ impl Drop for Meter {
     }
 }
 
+/// One line that counts pieces of work.
+pub struct Steps {
+    what: &'static str,
+    done: usize,
+    all: usize,
+    bar: Option<ProgressBar>,
+    started: Instant,
+}
+
+impl Steps {
+    /// Shows how many of `all` pieces are done.
+    pub fn new(what: &'static str, all: usize) -> Self {
+        Steps { what, done: 0, all, bar: None, started: Instant::now() }
+    }
+
+    /// The piece of that name is done.
+    pub fn done(&mut self, name: &str) {
+        self.done += 1;
+        let elapsed = self.started.elapsed();
+        if elapsed < QUIET {
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(|| {
+            let style = ProgressStyle::with_template("{spinner} {msg}");
+            let bar = ProgressBar::new_spinner();
+            style.map(|style| bar.clone().with_style(style)).unwrap_or(bar)
+        });
+        let left = elapsed.as_secs_f64() / self.done as f64 * (self.all - self.done) as f64;
+        bar.set_message(format!("{}: {} of {}, {left:.0} s left: {name}", self.what, self.done, self.all));
+        bar.tick();
+    }
+}
+
+impl Drop for Steps {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 /// A sink that passes everything on and shows events per second.
 pub struct Progress<S> {
     inner: S,

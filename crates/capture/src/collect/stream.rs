@@ -10,7 +10,7 @@ use super::decoder::Decoder;
 use super::records::{Expansion, Header, bytes, length};
 use super::runs::{BATCH, Stop as RunStop};
 use crate::session::SessionFile;
-use crate::wire::{descriptor_of, kind};
+use crate::wire::kind;
 
 /// Where a piece's words are.
 #[derive(Debug)]
@@ -170,15 +170,13 @@ impl Stream {
             if header == 0 {
                 break;
             }
-            let Some(descriptor) = descriptor_of(header) else {
+            if header >> 48 != 0 {
                 let Some(length) = length(words, at) else { break };
                 at += length;
                 found = at;
-                continue;
-            };
-            if let Some(length) = decoder.processes[self.process].runs.words(descriptor) {
+            } else if let Some(length) = decoder.processes[self.process].runs.words(header) {
                 at += length;
-            } else if !decoder.learn(self.process, descriptor) {
+            } else if !decoder.learn(self.process, header) {
                 break;
             }
         }
@@ -312,7 +310,7 @@ impl Stream {
                 }
                 continue;
             }
-            if descriptor_of(header).is_some() || Header::new(header).kind != kind::VALUE {
+            if header >> 48 == 0 || Header::new(header).kind != kind::VALUE {
                 return Value::Missing;
             }
             let Some(length) = length(words, self.at) else { return Value::Missing };

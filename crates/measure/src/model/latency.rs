@@ -23,6 +23,8 @@ pub enum Sample {
         op: Op,
         /// Bytes.
         bytes: u64,
+        /// Bytes stored before their lines are flushed.
+        flush_every: u64,
         /// Whether a fence is part of it.
         fenced: bool,
     },
@@ -43,6 +45,7 @@ impl Sample {
         Sample::Whole {
             op: task.op,
             bytes: task.access_size,
+            flush_every: task.flush_every.min(task.access_size),
             fenced: task.fence_every > 0 || task.op == Op::Load,
         }
     }
@@ -79,11 +82,12 @@ impl Sample {
                 put(Operation::Flush { addr, kind: FlushKind::Clwb });
             }
             Sample::StoreNt => put(line(Op::Ntstore, addr)),
-            Sample::Whole { op, bytes, fenced } => {
-                for at in (addr..addr + bytes).step_by(LINE as usize) {
-                    put(line(op, at));
+            Sample::Whole { op, bytes, flush_every, fenced } => {
+                for part in (0..bytes).step_by(flush_every as usize) {
+                    let lines = (part..bytes.min(part + flush_every)).step_by(LINE as usize);
+                    lines.clone().for_each(|at| put(line(op, addr + at)));
                     if op == Op::StoreClwb {
-                        put(Operation::Flush { addr: at, kind: FlushKind::Clwb });
+                        lines.for_each(|at| put(Operation::Flush { addr: addr + at, kind: FlushKind::Clwb }));
                     }
                 }
                 if fenced {

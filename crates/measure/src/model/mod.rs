@@ -89,10 +89,23 @@ impl Model {
 
     /// The cores on which threads run, first one first.
     fn cores(&self, locality: Locality) -> Result<std::ops::Range<u32>, String> {
-        match locality {
-            Locality::Far => Err("the machine has one socket: nothing is far".to_owned()),
-            _ => Ok(0..self.config.cores.count),
-        }
+        let count = self.config.cores.count;
+        let Some(sockets) = &self.config.sockets else {
+            return match locality {
+                Locality::Far => Err("the machine has one socket: nothing is far".to_owned()),
+                _ => Ok(0..count),
+            };
+        };
+        let each = count / sockets.count;
+        let socket = match locality {
+            Locality::AsGiven => return Ok(0..count),
+            Locality::Near => sockets.home,
+            Locality::Far if sockets.count < 2 => {
+                return Err("the machine has one socket: nothing is far".to_owned());
+            }
+            Locality::Far => u32::from(sockets.home == 0),
+        };
+        Ok(socket * each..(socket + 1) * each)
     }
 
     /// A machine on which the task's memory is mapped, and the threads that run on it.
@@ -156,7 +169,7 @@ impl Model {
         machine.run(programs())?;
         let (warm_until, warm_events) = (machine.simulation.now(), gauge.events());
         if let Some(prober) = &prober {
-            hold(&prober).forget();
+            hold(prober).forget();
         }
         gauge.for_time(warm_until, warm_until.since(start), warm_events, self.events);
         let before = machine.counters();

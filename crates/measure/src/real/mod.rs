@@ -14,10 +14,6 @@ use crate::task::{Kind, LINE, Locality, Task};
 use crate::{Bench, MeasureError};
 use accesses::{Plan, Told};
 
-/// Time of one run if nobody says.
-const RUNTIME: Duration = Duration::from_millis(400);
-/// Runs of which the median counts.
-const REPEATS: u32 = 3;
 /// Share of a run's time that is spent on warming up before it.
 const WARM_SHARE: u32 = 8;
 /// Seed of the offsets.
@@ -62,13 +58,25 @@ pub struct Real {
 }
 
 impl Real {
+    /// Time of one run if nobody says.
+    pub const RUNTIME: Duration = Duration::from_millis(400);
+    /// Runs of which the median counts.
+    pub const REPEATS: u32 = 3;
+
     /// Calibrates the clock; memory is taken at the first task.
     #[must_use]
     pub fn new(memory: RealMemory) -> Real {
-        Real { memory, runtime: RUNTIME, repeats: REPEATS, clock: Clock::calibrate(), placed: None }
+        Real {
+            memory,
+            runtime: Self::RUNTIME,
+            repeats: Self::REPEATS,
+            clock: Clock::calibrate(),
+            placed: None,
+        }
     }
 
-    /// Runs for so long, so many times; the median run counts. The default is three times 400 ms.
+    /// Runs for so long, so many times; the median run counts. The default is [`Real::REPEATS`] times
+    /// [`Real::RUNTIME`].
     #[must_use]
     pub fn with_runtime(mut self, runtime: Duration, repeats: u32) -> Real {
         self.runtime = runtime;

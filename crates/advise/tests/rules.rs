@@ -158,6 +158,27 @@ fn lines_never_flushed() {
 }
 
 #[test]
+fn pages_that_are_changed_at_once_are_not_written_around_the_cache() {
+    // Copies of 4 KiB, in which other code then changes so many lines.
+    let copies = |changes: u64| {
+        let mut program = Program::persistent();
+        for page in 0..24 << 10 {
+            let addr = POOL + 4096 * page;
+            program.store(5, addr, 4096);
+            (0..changes).for_each(|line| program.store(6, addr + 256 * line, 8));
+        }
+        program.advice().expect(Rule::LateFlush, 5, 0.5).remedy.clone()
+    };
+    for changes in [0, 1] {
+        let remedy = copies(changes);
+        assert!(remedy.contains("or write the run with non-temporal stores"), "{changes}: {remedy}");
+    }
+    let remedy = copies(4);
+    assert!(remedy.contains("changes 6 % of it"), "{remedy}");
+    assert!(remedy.contains("don't use non-temporal stores"), "{remedy}");
+}
+
+#[test]
 fn lines_flushed_late() {
     let advice = long_write(false, true).advice();
     let finding = advice.expect(Rule::LateFlush, 5, 0.3);

@@ -19,7 +19,7 @@ pub const RUNNING: u32 = 2;
 pub const ENDED: u32 = 3;
 
 /// Bytes of `strandline_tls`.
-const LOCAL_BYTES: usize = 576;
+const LOCAL_BYTES: usize = 640;
 
 /// One thread's state. Only the thread itself and its signal handlers touch it, except for `number`, which a joining
 /// thread reads.

@@ -13,17 +13,22 @@
 use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
-use crate::count;
+use crate::count::{self, Counts};
 use crate::late::Late;
 use crate::local::{self, Local, local};
 use crate::scratch::{self, SCRATCH_BYTES};
 use crate::session::{Attached, session};
 use crate::signal;
 use crate::thread;
-use crate::wire::{MODE_COUNT, MODE_RECORD, RUN_MAX, RUN_STORE, header, kind};
+use crate::wire::{MODE_COUNT, MODE_RECORD, RUN_MAX, RUN_STORE, accessed, descriptor_of, header, kind};
 
 /// Words of the longest run.
 const RUN_BYTES: u64 = 8 * (1 + RUN_MAX as u64);
+/// Bytes of scratch memory in which the records go that nobody will read: more than the longest has.
+const UNREAD_BYTES: usize = 2048;
+const _: () = assert!(UNREAD_BYTES >= 8 * 8 + TEXT_MAX);
+/// Bytes of the longest text in a record.
+const TEXT_MAX: usize = 1024;
 /// Bytes of the longest value that [`kind::VALUE`] takes.
 const VALUE_BYTES_MAX: usize = 4096;
 
@@ -60,6 +65,8 @@ pub struct Stream {
     /// A record whose acquire position and header are written when the next record is made; 0: none.
     open: Cell<u64>,
     open_header: Cell<u64>,
+    /// Records that nobody will read, since they were last added up.
+    counts: Cell<Counts>,
 }
 
 /// [`Stream::use_of`]: the thread's or its handlers'.
@@ -68,17 +75,18 @@ const OWN: u32 = 0;
 const LOST: u32 = 1;
 
 /// Room for a record.
-pub struct Room {
+pub struct Room<'a> {
     at: *mut u64,
-    recorded: bool,
+    /// The stream, if nobody will read the record: it is only counted.
+    unread: Option<&'a Stream>,
 }
 
-impl Room {
+impl Room<'_> {
     /// A position in the global order of synchronisation; 0 if nobody will read the record.
     #[inline]
     pub fn position(&self) -> u64 {
         match session() {
-            Some(session) if self.recorded => session.position(),
+            Some(session) if self.unread.is_none() => session.position(),
             _ => 0,
         }
     }
@@ -104,6 +112,9 @@ impl Room {
         // SAFETY: room for the header, aligned; the collector reads it as an atomic too.
         unsafe { AtomicU64::from_ptr(self.at) }.store(header, Ordering::Release);
         compiler_fence(Ordering::SeqCst);
+        if let Some(stream) = self.unread {
+            stream.counts.set(stream.counts.get().and_record(header));
+        }
     }
 }
 
@@ -132,20 +143,30 @@ impl Stream {
 
     /// Sets `words` aside.
     #[inline(always)]
-    pub fn room(&self, words: usize) -> Room {
-        let at = self.cursor.get();
-        if at < self.limit.get() && words <= 1 + RUN_MAX {
-            self.cursor.set(at + 8 * words as u64);
-            return Room { at: at as *mut u64, recorded: self.chunk.get() != 0 };
+    pub fn room(&self, words: usize) -> Room<'_> {
+        if self.cursor.get() >= self.limit.get() || words > 1 + RUN_MAX {
+            self.make_room(words);
         }
-        self.make_room(words);
+        if self.chunk.get() != 0 {
+            return self.recorded_room(words);
+        }
+        if session().is_some_and(|session| session.mode() == MODE_COUNT) {
+            // Behind the end, so that among the runs, which are counted later, there is nothing else.
+            return Room { at: self.end.get() as *mut u64, unread: Some(self) };
+        }
+        Room { unread: Some(self), ..self.recorded_room(words) }
+    }
+
+    /// Sets `words` aside in the chunk, where they fit.
+    #[inline(always)]
+    fn recorded_room(&self, words: usize) -> Room<'static> {
         let at = self.cursor.get();
         self.cursor.set(at + 8 * words as u64);
-        Room { at: at as *mut u64, recorded: self.chunk.get() != 0 }
+        Room { at: at as *mut u64, unread: None }
     }
 
     /// Sets `words` aside in a chunk even while sampling leaves the stream's other records out.
-    pub fn room_kept(&self, words: usize) -> Room {
+    pub fn room_kept(&self, words: usize) -> Room<'_> {
         self.make_room(words);
         if self.leave_out.get() > 0
             && let Some(session) = session()
@@ -153,11 +174,10 @@ impl Stream {
             && self.take_chunk(session)
         {
             // Only this record: the next one finds no room and publishes the chunk.
-            let at = self.cursor.get();
-            self.cursor.set(at + 8 * words as u64);
+            let room = self.recorded_room(words);
             self.end.set(self.cursor.get());
             self.limit.set(0);
-            return Room { at: at as *mut u64, recorded: true };
+            return room;
         }
         self.room(words)
     }
@@ -196,7 +216,7 @@ impl Stream {
     fn settle(&self, local: &Local) {
         let open = self.open.replace(0);
         if open != 0 {
-            let room = Room { at: open as *mut u64, recorded: self.chunk.get() != 0 };
+            let room = Room { at: open as *mut u64, unread: None };
             room.fill(4, &[room.position()]);
             room.complete(self.open_header.get());
         }
@@ -227,8 +247,7 @@ impl Stream {
             if self.chunk.get() == 0 {
                 return;
             }
-            let room = Room { at: self.cursor.get() as *mut u64, recorded: true };
-            self.cursor.set(self.cursor.get() + 24);
+            let room = self.recorded_room(3);
             room.write(header, &[addr + from, piece]);
             self.write_value((addr + from) as *const u8, piece as usize);
         }
@@ -281,6 +300,9 @@ impl Stream {
     #[cfg(target_arch = "x86_64")]
     pub fn open_atomic(&self, header: u64, addr: u64, len: u64) {
         let room = self.room(5);
+        if room.unread.is_some() {
+            return room.complete(header);
+        }
         let released = room.position();
         room.fill(1, &[addr, len, released]);
         self.store_follows(addr, len);
@@ -294,8 +316,7 @@ impl Stream {
         if !self.has_room(2 + len.div_ceil(8)) {
             self.refill(local());
         }
-        let room = Room { at: self.cursor.get() as *mut u64, recorded: true };
-        self.cursor.set(self.cursor.get() + 8 * (2 + len.div_ceil(8)) as u64);
+        let room = self.recorded_room(2 + len.div_ceil(8));
         room.fill(1, &[len as u64]);
         // SAFETY: the program has just stored there; the room is as large, and its last word is zero already.
         unsafe { core::ptr::copy_nonoverlapping(from, room.at.add(2).cast::<u8>(), len) };
@@ -331,7 +352,9 @@ impl Stream {
             MODE_RECORD => self.next_chunk(session, local),
             MODE_COUNT => {
                 self.count(session);
-                self.rewind(local);
+                if self.base.get() == 0 || self.is_nobodys() {
+                    self.rewind(local);
+                }
             }
             _ => {
                 self.give_up_chunk(session);
@@ -342,7 +365,7 @@ impl Stream {
 
     fn next_chunk(&self, session: &Attached, local: &Local) {
         if !self.give_up_chunk(session) {
-            self.leave_out.set(self.leave_out.get().saturating_sub(SCRATCH_BYTES as u64));
+            self.leave_out.set(self.leave_out.get().saturating_sub(self.end.get() - self.base.get()));
         }
         if self.leave_out.get() > 0 {
             return self.rewind(local);
@@ -374,8 +397,7 @@ impl Stream {
         self.chunk.set(at + 1);
         self.set_memory(session.area(at), session.chunk_bytes);
         if self.begun.replace(1) == 0 {
-            let room = Room { at: self.cursor.get() as *mut u64, recorded: true };
-            self.cursor.set(self.cursor.get() + 16);
+            let room = self.recorded_room(2);
             room.fill(1, &[room.position()]);
             room.complete(header(kind::THREAD_START, 0, 0));
         }
@@ -386,7 +408,7 @@ impl Stream {
     fn rewind(&self, local: &Local) {
         let own = self.use_of.get() == OWN && local.stage.get() == local::RUNNING && local.scratch.get() != 0;
         if !own {
-            return self.set_memory(NOBODYS.0.get().cast(), NOBODYS_BYTES);
+            return self.set_memory(NOBODYS.0.get().cast(), NOBODYS_BYTES - UNREAD_BYTES);
         }
         let start = scratch::part(local.scratch.get(), self.by_handler.get() != 0);
         if session().is_some_and(|session| session.mode() == MODE_COUNT) {
@@ -394,7 +416,7 @@ impl Stream {
             // SAFETY: the calling thread's own memory, of that size.
             unsafe { start.write_bytes(0, SCRATCH_BYTES) };
         }
-        self.set_memory(start, SCRATCH_BYTES);
+        self.set_memory(start, SCRATCH_BYTES - UNREAD_BYTES);
     }
 
     fn set_memory(&self, start: *mut u8, bytes: usize) {
@@ -403,14 +425,19 @@ impl Stream {
         self.end.set(start as u64 + bytes as u64);
     }
 
-    /// With `MODE_COUNT`: counts what was written since the last time.
+    fn is_nobodys(&self) -> bool {
+        self.base.get() == NOBODYS.0.get() as u64
+    }
+
+    /// With `MODE_COUNT`: counts what was written since the last time, and leaves zeros.
     pub fn count(&self, session: &Attached) {
         let (base, cursor) = (self.base.get(), self.cursor.get());
-        if base != 0 && base != NOBODYS.0.get() as u64 && self.chunk.get() == 0 {
-            // SAFETY: `base..cursor` is scratch memory of this thread, filled with records by it.
+        let counts = self.counts.take();
+        if base != 0 && !self.is_nobodys() && self.chunk.get() == 0 {
+            // SAFETY: `base..cursor` is scratch memory of this thread, filled with runs and records by it.
             let words =
-                unsafe { core::slice::from_raw_parts(base as *const u64, (cursor - base) as usize / 8) };
-            count::count(session, words);
+                unsafe { core::slice::from_raw_parts_mut(base as *mut u64, (cursor - base) as usize / 8) };
+            count::count(session, words, counts);
         }
         self.cursor.set(base);
     }
@@ -457,12 +484,17 @@ fn last_store_of_run(run: u64) -> (u64, u64) {
     let run = run as *const u64;
     // SAFETY: code in line has written a run there: the address of its descriptor, which says how many words follow.
     unsafe {
-        let descriptor = run.read() as *const u8;
+        let Some(descriptor) = descriptor_of(run.read()) else { return (0, 0) };
+        let descriptor = descriptor as *const u8;
         let count = usize::from(descriptor.add(4).read());
         // What comes after the last one with an address was not executed.
         let Some(last) = (1..=count).rev().find(|&at| run.add(at).read() != 0) else { return (0, 0) };
         let flags = descriptor.add(8 * last + 4).read();
-        if flags & RUN_STORE != 0 { (run.add(last).read(), 1 << (flags & !RUN_STORE)) } else { (0, 0) }
+        if flags & RUN_STORE != 0 {
+            (accessed(run.add(last).read()), 1 << (flags & !RUN_STORE))
+        } else {
+            (0, 0)
+        }
     }
 }
 
@@ -501,7 +533,7 @@ pub fn record_position_kept<const N: usize>(kind: u8, argument: u8, pc: u64, pay
 
 /// Makes a rare record that sampling must not leave out and that ends with text, zero-padded to whole words.
 pub fn record_text<const N: usize>(kind: u8, pc: u64, payload: [u64; N], text: &[u8]) {
-    let text = &text[..text.len().min(1024)];
+    let text = &text[..text.len().min(TEXT_MAX)];
     let room = local().stream.room_kept(2 + N + text.len().div_ceil(8));
     room.fill(1, &payload);
     room.fill(1 + N, &[text.len() as u64]);

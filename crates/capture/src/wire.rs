@@ -11,10 +11,18 @@
 //! Nothing that was written is lost when the program dies, however it dies: the memory is the
 //! collector's too, and a chunk that was being filled is read up to its first zero word.
 //!
-//! A *record* is a header word and payload words. A header whose upper 16 bits are zero is the address
-//! of a [`run descriptor`](RUN_MAGIC) in the program's text: a straight piece of code with 1 to
-//! [`RUN_MAX`] accesses, whose addresses follow, one word each (0: not executed). Every other header
-//! is `kind << 56 | argument << 48 | code address`; the payload is the kind's.
+//! A *record* is a header word and payload words. What a word is shows in its two upper bits, so that accesses can be
+//! counted without taking records apart:
+//!
+//! | bits | what |
+//! |---|---|
+//! | 10 | header of a run: the lower 62 bits are a quarter of the address of a [`run descriptor`](RUN_MAGIC) in the program's text |
+//! | 00 | in a run, the address of a load; 0: the access was not executed |
+//! | 11 | in a run, the complement of the address of a store |
+//! | 01 | header of any other record: [`RECORD`], and `kind << 56`, `argument << 48` and the code address |
+//!
+//! A run is a straight piece of code with 1 to [`RUN_MAX`] accesses, one word each. The payload of any other
+//! record is its kind's, and its bits mean nothing.
 #![allow(dead_code)] // each of the two sides uses its part
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -237,8 +245,35 @@ pub mod flush {
     pub const CLDEMOTE: u8 = 3;
 }
 
-/// A header word.
+/// Set in the header of a record that is no run.
+pub const RECORD: u64 = 1 << 62;
+
+/// The header word of a record that is no run.
 #[must_use]
 pub const fn header(kind: u8, argument: u8, pc: u64) -> u64 {
-    (kind as u64) << 56 | (argument as u64) << 48 | (pc & 0xffff_ffff_ffff)
+    RECORD | (kind as u64) << 56 | (argument as u64) << 48 | (pc & 0xffff_ffff_ffff)
+}
+
+/// The kind in such a header.
+#[must_use]
+pub const fn kind_of(header: u64) -> u8 {
+    (header >> 56) as u8 & 0x3f
+}
+
+/// The header word of the run whose descriptor lies at this address.
+#[must_use]
+pub const fn run_header(descriptor: u64) -> u64 {
+    1 << 63 | descriptor >> 2
+}
+
+/// The address of a run's descriptor, if this is a run's header.
+#[must_use]
+pub const fn descriptor_of(header: u64) -> Option<u64> {
+    if header >> 62 == 0b10 { Some(header << 2) } else { None }
+}
+
+/// The address in a word of a run; 0 if the access was not executed.
+#[must_use]
+pub const fn accessed(word: u64) -> u64 {
+    word ^ (word.cast_signed() >> 63).cast_unsigned()
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use capture::wire::{
     AREA_ALIGN, CHUNK_FILLING, CHUNK_FREE, CHUNK_FULL, Chunk, MODULE_PATH, MODULES, Module, RUN_STORE,
-    SESSION_ENV, Session, header, kind,
+    SESSION_ENV, Session, header, kind, run_header,
 };
 use capture::{Options, Outcome, record};
 use event::{Collected, Op};
@@ -170,7 +170,8 @@ impl<'a> Thread<'a> {
     }
 
     fn run(&mut self, addresses: [u64; 2]) {
-        self.write(&raw const DESCRIPTOR as u64, &addresses);
+        let [load, store] = addresses;
+        self.write(run_header(&raw const DESCRIPTOR as u64), &[load, !store]);
     }
 }
 

@@ -5,10 +5,13 @@ use machine::{Config, ConfigError, Machine, Size};
 #[test]
 fn the_presets_describe_machines() {
     let names: Vec<&str> = Config::presets().collect();
-    assert_eq!(names, ["dram", "xpoint"]);
+    assert_eq!(names[..3], ["dram", "dram-remote", "xpoint"]);
+    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/presets")).unwrap();
+    assert_eq!(names.len(), files.count(), "each file is in the list");
     for name in names {
         let config = Config::load(name).unwrap();
         assert_eq!(config.name, name);
+        assert!(Config::preset_summary(name).is_some_and(|text| text.ends_with('.')), "{name}");
         let figures = Machine::new(&config).unwrap().into_figures();
         assert_eq!((figures.machine.as_str(), u64::from(figures.unit_bytes)), (name, config.device.unit.0));
         let written = toml::to_string(&config).unwrap();
@@ -35,7 +38,12 @@ fn a_copied_preset_can_be_edited() {
 fn neither_preset_nor_file_lists_the_presets() {
     let error = Config::load("optane").unwrap_err();
     assert!(matches!(error, ConfigError::Unknown { .. }));
-    assert_eq!(error.to_string(), "no machine `optane`: neither a preset (dram, xpoint) nor a file");
+    assert_eq!(
+        error.to_string(),
+        "no machine `optane`: neither a preset (".to_owned()
+            + &Config::presets().collect::<Vec<_>>().join(", ")
+            + ") nor a file"
+    );
     let folder = tempfile::tempdir().unwrap();
     let error = Config::load(folder.path().to_str().unwrap()).unwrap_err();
     assert!(matches!(error, ConfigError::Read { .. }), "{error}");

@@ -84,10 +84,10 @@ fn a_load_queue_that_is_full_stalls_like_a_window_that_is() {
 fn a_store_and_flush_take_until_the_write_queue_has_the_line() {
     let line_in_cache = vec![load(0), MFENCE];
     let (took, _) = run(&timed(), vec![line_in_cache.clone(), vec![store(0), clwb(0), MFENCE]]);
-    // The flush enters a cycle after the store and follows it at once; then 27 + 30.
-    assert_eq!(took[1], 2.0 + 57.0);
+    // The flush enters a cycle after the store and follows it at once; then 27 + 10.
+    assert_eq!(took[1], 2.0 + 37.0);
     let (took, _) = run(&timed(), vec![line_in_cache, vec![nt(0), MFENCE]]);
-    assert_eq!(took[1], 1.0 + 77.0);
+    assert_eq!(took[1], 1.0 + 57.0);
 }
 
 #[test]
@@ -100,8 +100,8 @@ fn a_store_fence_waits_exactly_until_the_last_line_is_accepted() {
         steps
     };
     let took = |count: u64| run(&timed(), lines(count)).0[2];
-    assert_eq!(took(1), 1.0 + 57.0);
-    assert_eq!(took(4), 4.0 + 57.0);
-    assert_eq!(took(5), 1.0 + 57.0 + 57.0);
-    assert_eq!(took(9), 1.0 + 3.0 * 57.0);
+    assert_eq!(took(1), 1.0 + 37.0);
+    assert_eq!(took(4), 4.0 + 37.0);
+    assert_eq!(took(5), 1.0 + 37.0 + 37.0);
+    assert_eq!(took(9), 1.0 + 3.0 * 37.0);
 }

@@ -44,7 +44,7 @@ pub fn run(args: &ProfileArgs) -> anyhow::Result<()> {
 
 /// Prints the presets.
 pub fn list_machines() -> anyhow::Result<()> {
-    list(Config::presets().map(|name| (name, "")))
+    list(Config::presets().map(|name| (name, Config::preset_summary(name).unwrap_or_default())))
 }
 
 /// Prints the built-in workloads.

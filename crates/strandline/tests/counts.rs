@@ -44,6 +44,91 @@ fn a_loop_is_counted_exactly_at_every_optimisation_level() {
     }
 }
 
+/// Control that goes everywhere: jump tables, computed jumps, exceptions with cleanups, `longjmp`.
+const WAYS: &str = r##"
+#include <csetjmp>
+#include <cstdlib>
+static volatile long a[64], jumps, caught, i;
+static jmp_buf back;
+struct Guard { long at; ~Guard() { a[at & 63] += 1; } };
+__attribute__((noinline)) static void thrower(long i) {
+    asm volatile("# " USES);
+    Guard guard{i};
+    if (i % 3 == 0) throw i;
+    a[1] = i;
+}
+__attribute__((noinline)) static void jump() {
+    asm volatile("# " USES);
+    jumps += 1;
+    longjmp(back, 1);
+}
+__attribute__((noinline)) static long compute(long i) {
+    asm volatile("# " USES);
+    static void *const places[] = {&&one, &&two, &&three};
+    long sum = 0;
+    goto *places[i % 3];
+one: sum += a[3];
+two: for (long k = i & 7; k > 0; k--) { a[k] += sum; sum ^= a[k + 8]; }
+three: return sum + a[4];
+}
+__attribute__((noinline)) static long choose(long i) {
+    asm volatile("# " USES);
+    switch (i % 9) {
+    case 0: return a[10];
+    case 1: a[11] = i; // fall through
+    case 2: return a[12] + compute(i);
+    case 3: a[13] += a[14]; return 1;
+    case 4: for (long k = 0; k < 5; k++) a[k] = a[k + 20]; return 2;
+    case 5: a[15] = 0; break;
+    case 7: return compute(i) - a[16];
+    }
+    a[17] = a[18];
+    return 3;
+}
+int main(int argc, char **argv) {
+    asm volatile("# " USES);
+    const long n = argc > 1 ? atol(argv[1]) : 2999;
+    for (i = 0; i < n; i++) {
+        try {
+            Guard guard{i};
+            a[5] = choose(i);
+            thrower(i);
+        } catch (long e) {
+            a[6] = e;
+            caught += 1;
+        }
+        if (i % 16 == 0 && setjmp(back) == 0) jump();
+        a[7] = i;
+    }
+    return caught == (n + 2) / 3 && jumps == (n + 15) / 16 ? 0 : 1;
+}
+"##;
+
+/// Whether a register keeps the buffer position must not change what is recorded. In functions that mention it, if only in
+/// a comment, it does not.
+#[test]
+fn no_way_of_control_loses_or_invents_an_access() {
+    for compiler in ["g++", "clang++"] {
+        if !has(compiler) {
+            continue;
+        }
+        let scratch = Scratch::new();
+        scratch.file("w.cc", WAYS);
+        for level in ["-O0", "-O1", "-O2", "-Os"] {
+            let info = |uses: &str| {
+                let define = format!("--compiler={compiler} {level} -DUSES=\"{uses}\" -o w w.cc");
+                compile(scratch.dir(), "c++", &define);
+                record(&scratch, &[], &["./w"])
+            };
+            let (kept, read) = (info("nothing"), info("r11"));
+            assert!(number(&kept, "stores") > 10_000, "{compiler} {level}: {kept:#}");
+            for key in ["loads", "stores", "load_bytes", "store_bytes"] {
+                assert_eq!(number(&kept, key), number(&read, key), "{compiler} {level}: {key}");
+            }
+        }
+    }
+}
+
 #[test]
 fn counting_agrees_with_recording() {
     let scratch = Scratch::new();

@@ -2,6 +2,7 @@
 
 use event::SiteId;
 
+use super::lines::LINE;
 use super::sizes::{SizeHistogram, WriteSizes, WritesByKind};
 use super::streams::Run;
 
@@ -31,7 +32,7 @@ struct Writes {
     transfers: Transfers,
 }
 
-/// A site's flushes and fences.
+/// A site's flushes and fences, and what became of the lines that it stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ordering {
     /// Flushes of the memory that the run is about.
@@ -44,6 +45,8 @@ pub(super) struct Ordering {
     pub(super) clean: u64,
     /// Lines stored last by this site that were flushed late.
     pub(super) late: u64,
+    /// Lines stored last by this site that other code stored to soon, before anybody flushed them.
+    pub(super) changed: u64,
     /// Store and full fences.
     pub(super) fences: u64,
     /// Of these, with nothing to order.
@@ -92,6 +95,11 @@ impl Evidence {
     /// A site's flushes and fences, to count.
     pub(super) fn ordering(&mut self, site: SiteId) -> &mut Ordering {
         row(&mut self.ordering, site)
+    }
+
+    /// Bytes of lines stored by a site that other code changed soon.
+    pub(super) fn changed_bytes(&self, site: SiteId) -> u64 {
+        self.ordering.get(site.0 as usize).map_or(0, |row| row.changed.saturating_mul(LINE))
     }
 
     /// Every site that flushed, fenced or stored what was flushed late.

@@ -19,12 +19,14 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     if !case.mapped() || !case.enough_traffic() {
         return None;
     }
-    let mut evicted = 0;
+    let (mut evicted, mut written, mut changed) = (0, 0, 0_u64);
     let mut parts = Vec::new();
     for (site, memory) in case.site_memories() {
         let caused = caused(case, site, memory);
         if caused > 0 {
             evicted += memory.evicted_bytes;
+            written += case.evidence.sizes(site, true).temporal.total_bytes();
+            changed += case.evidence.changed_bytes(site);
             parts.push((site, caused));
         }
     }
@@ -56,16 +58,30 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
             percent(ratio(evicted, case.figures.focus().total.controller_write_bytes)),
             bytes(case.unit()),
         ),
-        remedy: format!(
-            "At {}: flush (`clwb`) each line right after its last store, or write the run with non-temporal stores, and \
-             fence once behind the run; at the latest after {distance}. If the file is made durable by `msync`, \
-             this still spares the media.",
-            case.place(&ranked.sites)
-        ),
+        remedy: remedy(case, &case.place(&ranked.sites), ratio(changed, written)),
         share: ratio(ranked.total, case.media_bytes()).min(1.0),
         share_of: MEDIA_BYTES.to_owned(),
         sites: ranked.sites,
     })
+}
+
+/// What to do at `place`, if the part `changed` of what is written there is changed soon by other code.
+fn remedy(case: &Case<'_>, place: &str, changed: f64) -> String {
+    let distance = bytes(case.options.late_flush_bytes);
+    let (around, unless) = if changed > case.options.changed_share_max {
+        let unless = format!(
+            " Other code changes {} of it again soon: flush behind that change, and don't use non-temporal stores, for each \
+             change would read its line back.",
+            percent(changed)
+        );
+        ("", unless)
+    } else {
+        (", or write the run with non-temporal stores,", String::new())
+    };
+    format!(
+        "At {place}: flush (`clwb`) each line right after its last store{around} and fence once behind the run; at the \
+         latest after {distance}.{unless} If the file is made durable by `msync`, this still spares the media."
+    )
 }
 
 /// Media bytes of a site that long runs caused by leaving through eviction.

@@ -83,14 +83,17 @@ impl Lines {
         };
     }
 
-    /// Bytes were stored through the cache.
-    pub(super) fn store(&mut self, addr: u64, len: u32, site: SiteId) {
+    /// Bytes were stored through the cache. `over` gets, for each line that other code had stored to and nobody flushed
+    /// since, that code and how many bytes of lines were dirtied in between.
+    pub(super) fn store(&mut self, addr: u64, len: u32, site: SiteId, mut over: impl FnMut(SiteId, u64)) {
         for line in lines(addr, len) {
             let (set, way) = self.locate(line);
             let entry = &mut self.entries[set][way];
             if entry.state != State::Dirty {
                 entry.state = State::Dirty;
                 self.dirtied = self.dirtied.wrapping_add(1);
+            } else if entry.site != site {
+                over(entry.site, u64::from(self.dirtied.wrapping_sub(entry.stored_at)) * LINE);
             }
             entry.site = site;
             entry.stored_at = self.dirtied;
@@ -187,17 +190,17 @@ mod tests {
     #[test]
     fn a_stored_line_has_a_change_once() {
         let mut lines = table();
-        lines.store(100, 8, STORE);
+        lines.store(100, 8, STORE, |_, _| {});
         assert_eq!(lines.flush(64, FLUSH, 0), Found::Change { stored_by: STORE, distance: 0 });
         assert_eq!(lines.flush(127, SiteId(3), 0), Found::FlushedBefore(FLUSH));
-        lines.store(100, 8, STORE);
+        lines.store(100, 8, STORE, |_, _| {});
         assert!(matches!(lines.flush(64, FLUSH, 0), Found::Change { .. }));
     }
 
     #[test]
     fn a_store_across_lines_changes_each() {
         let mut lines = table();
-        lines.store(60, 200, STORE);
+        lines.store(60, 200, STORE, |_, _| {});
         for line in 0..5 {
             assert!(matches!(lines.flush(line * 64, FLUSH, 0), Found::Change { .. }), "line {line}");
         }
@@ -209,7 +212,7 @@ mod tests {
         let mut lines = table();
         lines.store_nt(0, 64, 0);
         assert_eq!(lines.flush(0, FLUSH, 0), Found::Clean);
-        lines.store(64, 8, STORE);
+        lines.store(64, 8, STORE, |_, _| {});
         lines.store_nt(72, 8, 0);
         assert!(matches!(lines.flush(64, FLUSH, 0), Found::Change { .. }), "the ordinary store still counts");
     }
@@ -217,7 +220,7 @@ mod tests {
     #[test]
     fn what_another_thread_flushed_is_unclear() {
         let mut lines = table();
-        lines.store(0, 8, STORE);
+        lines.store(0, 8, STORE, |_, _| {});
         lines.flush(0, FLUSH, 0);
         assert_eq!(lines.flush(0, FLUSH, 1), Found::Unclear);
     }
@@ -225,17 +228,30 @@ mod tests {
     #[test]
     fn distance_counts_lines_dirtied_since_not_stores() {
         let mut lines = table();
-        lines.store(0, 8, STORE);
-        (0..1000).for_each(|_| lines.store(4096, 8, STORE));
-        lines.store(8192, 128, STORE);
+        lines.store(0, 8, STORE, |_, _| {});
+        (0..1000).for_each(|_| lines.store(4096, 8, STORE, |_, _| {}));
+        lines.store(8192, 128, STORE, |_, _| {});
         assert_eq!(lines.flush(0, FLUSH, 0), Found::Change { stored_by: STORE, distance: 3 * 64 });
+    }
+
+    #[test]
+    fn a_store_over_other_codes_change_names_it_once() {
+        let mut lines = table();
+        let mut over = Vec::new();
+        lines.store(0, 4096, STORE, |_, _| {});
+        lines.store(0, 8, STORE, |site, distance| over.push((site, distance)));
+        lines.store(100, 60, SiteId(3), |site, distance| over.push((site, distance)));
+        lines.store(100, 60, SiteId(3), |site, distance| over.push((site, distance)));
+        lines.flush(640, FLUSH, 0);
+        lines.store(640, 8, SiteId(3), |site, distance| over.push((site, distance)));
+        assert_eq!(over, [(STORE, 62 * 64), (STORE, 61 * 64)]);
     }
 
     #[test]
     fn forgetting_a_change_never_makes_a_flush_look_useless() {
         let mut lines = table();
         let many = 2 * (SETS * WAYS) as u64;
-        (0..many).for_each(|line| lines.store(line * 64, 64, STORE));
+        (0..many).for_each(|line| lines.store(line * 64, 64, STORE, |_, _| {}));
         for line in 0..many {
             let found = lines.flush(line * 64, FLUSH, 0);
             assert!(matches!(found, Found::Change { .. } | Found::Unclear), "line {line}: {found:?}");

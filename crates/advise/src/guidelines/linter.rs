@@ -130,7 +130,11 @@ impl Linter {
             self.evidence.run(run, persistent, self.options.transfer_bytes);
         }
         if self.lines.active() && persistent == self.ranges.seen() {
-            self.lines.store(addr, len, site);
+            self.lines.store(addr, len, site, |before, distance| {
+                if distance <= self.options.late_flush_bytes {
+                    self.evidence.ordering(before).changed += 1;
+                }
+            });
         }
     }
 

@@ -24,6 +24,9 @@ pub struct Options {
     /// Bytes of other lines dirtied between a line's last store and its flush that make the flush late. When
     /// within 8 MiB a flush happens is irrelevant; beyond, lines have begun to be evicted.
     pub late_flush_bytes: u64,
+    /// Non-temporal stores are no remedy for a site if more than this part of what it writes is changed soon: each change
+    /// would read its line back. One line of a 4 KiB page.
+    pub changed_share_max: f64,
     /// Writers that one DIMM bears. A single DIMM peaks at one to four threads, depending on the operation.
     pub writers_per_dimm: u32,
     /// Part of a DIMM's writes that must come from another thread and another page than the write
@@ -43,6 +46,7 @@ impl Default for Options {
             transfer_bytes: 1 << 10,
             reach_min: 0.5,
             late_flush_bytes: 8 << 20,
+            changed_share_max: 1.0 / 64.0,
             writers_per_dimm: 4,
             collision_share_min: 0.1,
             sites_max: 8,

@@ -79,7 +79,7 @@ fn remedy(case: &Case<'_>, sites: &[crate::SiteShare], threshold: &str) -> Strin
     };
     format!(
         "{what} (`_mm_stream_si128` or wider, or libpmem's `pmem_memcpy` with `PMEM_F_MEM_NONTEMPORAL`) and end with one \
-         `sfence`. Keep ordinary stores for data that is read again soon."
+         `sfence`. Keep ordinary stores for data that is read or changed again soon."
     )
 }
 

@@ -22,7 +22,8 @@ copy_observed:
         cmpq    %fs:8(%rcx), %rax
         jae     .Lslow
 .Lback:
-        leaq    .Ldescriptor(%rip), %rdx
+        leaq    .Ldescriptor+2(%rip), %rdx
+        rorq    $2, %rdx
         movq    %rdx, (%rax)
         movq    %rdi, 8(%rax)
         addq    $24, %rax
@@ -32,6 +33,7 @@ copy_observed:
 .Lstore:
         movq    strandline_tls@gottpoff(%rip), %rcx
         movq    %fs:(%rcx), %rax
+        notq    %rdi
         movq    %rdi, -8(%rax)
         movq    %r14, (%r12)
         addq    $8, %rbx

@@ -9,7 +9,7 @@ pub mod session;
 
 use std::collections::BTreeMap;
 
-use wire::{RUN_STORE, kind};
+use wire::{RUN_STORE, accessed, descriptor_of, kind, kind_of};
 
 /// Where records of a header with an address are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,10 +29,16 @@ pub fn records(words: &[u64], accesses: impl Fn(u64) -> usize) -> Vec<Record> {
     let mut at = 0;
     while words.get(at).is_some_and(|&header| header != 0) {
         let header = words[at];
-        let (kind, argument, pc) = ((header >> 56) as u8, (header >> 48) as u8, header & 0xffff_ffff_ffff);
+        if let Some(pc) = descriptor_of(header) {
+            let end = at + 1 + accesses(pc);
+            let words = words[at + 1..end].iter().map(|&word| accessed(word)).collect();
+            found.push(Record { kind: RUN, argument: 0, pc, words });
+            at = end;
+            continue;
+        }
+        let (kind, argument, pc) = (kind_of(header), (header >> 48) as u8, header & 0xffff_ffff_ffff);
         let text = |from: usize| from + (words[at + from] as usize).div_ceil(8);
         let payload = match kind {
-            0 => accesses(header),
             kind::FENCE => 0,
             kind::THREAD_START | kind::THREAD_END | kind::FREE | kind::REGION_BEGIN | kind::REGION_END => 1,
             kind::ACCESS | kind::FLUSH | kind::LOCK | kind::UNLOCK | kind::SPAWN => 2,

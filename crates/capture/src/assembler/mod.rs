@@ -12,6 +12,7 @@
 
 mod copies;
 mod edits;
+mod held;
 mod instruction;
 mod persist;
 mod rename;
@@ -30,6 +31,7 @@ pub use wrapper::{AssemblerError, run};
 
 use copies::Copies;
 use edits::Edits;
+use held::Held;
 use instruction::Instruction;
 use persist::Hook;
 use rename::Kept;
@@ -46,7 +48,10 @@ pub fn rewrite(source: &[u8]) -> Option<Vec<u8>> {
         match item {
             Item::Label(name) => walk.label(name),
             Item::Statement(place) => walk.statement(place),
-            Item::InlineAssembly(on) => walk.inline_assembly = on,
+            Item::InlineAssembly(on) => {
+                walk.inline_assembly = on;
+                walk.held.forget();
+            }
         }
     }
     walk.finish()
@@ -57,6 +62,7 @@ struct Walk<'a> {
     source: &'a [u8],
     edits: Edits,
     runs: Runs,
+    held: Held<'a>,
     syntax: Syntax<'a>,
     kept: Kept,
     /// The function's labels up to here.
@@ -114,6 +120,7 @@ impl<'a> Walk<'a> {
             source,
             edits: Edits::default(),
             runs: Runs::default(),
+            held: Held::new(source),
             syntax: Syntax::default(),
             kept: own_symbols(source),
             labels: HashSet::new(),
@@ -128,7 +135,15 @@ impl<'a> Walk<'a> {
 
     fn label(&mut self, place: Range<usize>) {
         let name = &self.source[place.clone()];
-        if !is_mark(name, &self.source[place.end..]) {
+        if is_mark(name, &self.source[place.end..]) {
+            // clang marks a landing pad like any other place; no run goes on there.
+            if self.held.is_entered(name) && self.runs.is_empty() {
+                self.held.forget();
+            }
+        } else {
+            if self.held.is_missing_at(name) {
+                runs::read_position(place.start, &self.syntax, &mut self.edits);
+            }
             if name.starts_with(b".L") {
                 self.labels.insert(name);
             } else {
@@ -138,6 +153,7 @@ impl<'a> Walk<'a> {
             self.returned.forget();
             self.runs.end_block(&self.syntax, &mut self.edits);
             self.copies.forget();
+            self.held.label(name, self.inline_assembly);
         }
     }
 
@@ -163,14 +179,14 @@ impl<'a> Walk<'a> {
             && compiled
             && let Some(access) = called(instruction).and_then(Access::of)
         {
-            self.runs.access(place, access, &self.syntax, &mut self.edits);
+            self.runs.access(place, access, &mut self.held, &self.syntax, &mut self.edits);
             self.returned.forget();
             return;
         }
         let prefixed = pending.is_some_and(|pending| !pending.lock);
         if let Some(hook) = Hook::of(instruction, prefixed, self.syntax.is_intel()) {
             if hook.name == "nt" {
-                self.runs.replace_store(hook.bytes, &mut self.edits);
+                self.runs.replace_store(hook.bytes, &mut self.held, &mut self.edits);
             }
             self.runs.end_block(&self.syntax, &mut self.edits);
             self.put_before(pending.map_or(place.start, |pending| pending.at), &hook);
@@ -184,6 +200,9 @@ impl<'a> Walk<'a> {
             rename::rename(self.source, operands, self.kept, &mut self.edits);
         }
         self.runs.instruction(instruction, &self.syntax);
+        if transfers && self.macros == 0 {
+            self.transfer(instruction, place.start);
+        }
         if (transfers && !self.stays_in_run(instruction)) || self.inline_assembly {
             self.runs.end_block(&self.syntax, &mut self.edits);
         }
@@ -193,6 +212,7 @@ impl<'a> Walk<'a> {
         let mut text = Vec::new();
         persist::write(hook, self.syntax.is_intel(), &mut text);
         self.edits.insert(at, &text);
+        self.held.forget();
     }
 
     /// Whether what follows may store what a call has returned.
@@ -202,6 +222,26 @@ impl<'a> Walk<'a> {
             self.returned.call();
         } else {
             self.returned.forget();
+        }
+    }
+
+    /// What the transfer of control at `at` means for the register that holds the position.
+    fn transfer(&mut self, instruction: &Instruction<'a>, at: usize) {
+        let first = instruction.name[0].to_ascii_lowercase();
+        let jumps = first == b'j' || instruction.name.starts_with(b"loop") || instruction.name == b"xbegin";
+        let leaves = instruction.name == b"jmp"
+            && !self.syntax.is_intel()
+            && target(instruction).is_some_and(|symbol| !symbol.starts_with(b".L"));
+        if jumps && !leaves && self.held.missing() {
+            runs::read_position(at, &self.syntax, &mut self.edits);
+            self.held.set();
+        }
+        match first {
+            // What follows is reached from elsewhere.
+            b'j' if instruction.name.eq_ignore_ascii_case(b"jmp") => self.held.set(),
+            b'r' | b'u' | b'h' => self.held.set(),
+            b'j' => {}
+            _ => self.held.forget(),
         }
     }
 
@@ -230,6 +270,7 @@ impl<'a> Walk<'a> {
         match Directive::of(directive.name) {
             Directive::SectionSwitch => {
                 self.end_section(place.start);
+                self.held.section(directive);
                 self.subsection = directive.name == b".text" && !matches!(directive.operands, b"" | b"0");
             }
             Directive::Subsection => {
@@ -330,7 +371,9 @@ fn is_mark(name: &[u8], after: &[u8]) -> bool {
         return !line.windows(13).any(|words| words == b"address taken");
     }
     // clang's `.LBB1_2` is a jump's target and has an underscore.
-    [&b"VL"[..], b"BB", b"BE", b"BI", b"EHB", b"EHE", b"CFI", b"FB", b"FE"].into_iter().any(number)
+    let marks: [&[u8]; 11] =
+        [b"VL", b"BB", b"BE", b"BI", b"EHB", b"EHE", b"CFI", b"FB", b"FE", b"func_begin", b"func_end"];
+    marks.into_iter().any(number)
 }
 
 /// The functions that the file has itself, or refuses to take from elsewhere.

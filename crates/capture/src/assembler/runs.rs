@@ -5,7 +5,9 @@
 //! writes the address of the run's descriptor; every access then stores its data address. What is not executed stays
 //! zero. Where the calls stood, all caller-saved registers and the flags are dead and the stack is aligned, so nothing
 //! needs saving. A scratch register that the code between the accesses does not mention carries the
-//! buffer position from one to the next; an access after the first costs one instruction then.
+//! buffer position from one to the next; an access after the first costs one instruction then, or two: a
+//! store's address is complemented, so that it can be told from a load's (see `wire.rs`). Where a
+//! register [holds](super::held) the position already, the run need not read it.
 //!
 //! An access behind a store begins a *segment* and looks at the limit again. When stored bytes
 //! are recorded, the limit is always zero: the runtime is asked, tells what the store has stored, and the rest of the run becomes
@@ -21,12 +23,13 @@
 use std::ops::Range;
 
 use super::edits::{Edits, put};
+use super::held::{Held, REGISTER};
 use super::instruction::{Instruction, in_frame, register_bytes};
 use super::syntax::Syntax;
 use crate::wire::{RUN_MAGIC, RUN_MAX, RUN_STORE};
 
 /// Registers that may carry the position, and the thread's own distance in a second one. Nothing but an instruction that names them reads or writes them.
-const CARRIERS: [&str; 4] = ["%r11", "%r10", "%r9", "%r8"];
+const CARRIERS: [&str; 4] = [REGISTER, "%r10", "%r9", "%r8"];
 
 /// An access as its hook's name tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +130,10 @@ pub struct Runs {
     setup: bool,
     /// One of them may have stored to memory.
     stored: bool,
+    /// The position was in its register when the run began.
+    held: bool,
+    /// It is to stay there.
+    holds: bool,
     /// Runs so far, for label names.
     number: usize,
     /// Descriptors and slow paths that still have to be written, into the current section.
@@ -150,7 +157,14 @@ impl Runs {
     }
 
     /// The call of an access's hook.
-    pub fn access(&mut self, call: Range<usize>, access: Access, syntax: &Syntax<'_>, edits: &mut Edits) {
+    pub fn access(
+        &mut self,
+        call: Range<usize>,
+        access: Access,
+        held: &mut Held<'_>,
+        syntax: &Syntax<'_>,
+        edits: &mut Edits,
+    ) {
         // The access's own instruction follows its hook, so `since` starts at -1 after one.
         let instructions = (self.since + 1 - i32::from(self.setup)).max(0).unsigned_abs();
         // A store may want to change places with a load that follows.
@@ -163,7 +177,11 @@ impl Runs {
         } else if last_of_run {
             self.finish(0, syntax, edits);
         }
-        if !self.places.is_empty() {
+        if self.places.is_empty() {
+            self.held = held.usable() && held.now();
+            self.holds = held.usable();
+            held.set();
+        } else {
             self.used |= self.mentioned;
         }
         self.mentioned = 0;
@@ -201,14 +219,22 @@ impl Runs {
 
     /// A non-temporal store of `bytes` is about to get its own hook. clang's pass has put one of an ordinary store before it:
     /// if the last access is a store of that size and nothing has stored since, it goes.
-    pub fn replace_store(&mut self, bytes: u32, edits: &mut Edits) {
+    pub fn replace_store(&mut self, bytes: u32, held: &mut Held<'_>, edits: &mut Edits) {
         let last = self.places.pop_if(|place| {
             !self.stored && place.access.is_store() && 1 << (place.access.code & !RUN_STORE) == bytes
         });
         if let Some(place) = last {
             edits.replace(place.call, format_args!(""));
+            if self.places.is_empty() && !self.held {
+                held.forget();
+            }
             self.since += place.instructions.cast_signed();
         }
+    }
+
+    /// Whether no run is being gathered.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
     }
 
     /// The basic block ends.
@@ -239,20 +265,22 @@ impl Runs {
             (Some(cursor), Some(base)) => {
                 // The distance is wanted again only where another segment begins.
                 let base = if segments.count() > 1 { base } else { "%rcx" };
-                self.emit(&places, &Carried { cursor, base, lasts: true }, after, syntax, edits);
+                let carried = Carried { cursor, base, lasts: true, held: self.held };
+                self.emit(&places, &carried, after, syntax, edits);
             }
             _ => {
-                let mut left = places.len();
+                let (mut left, mut held) = (places.len(), self.held);
                 for segment in segments {
                     left -= segment.len();
                     let after = if left == 0 { after } else { 0 };
                     if let Some(cursor) = cursor {
-                        let carried = Carried { cursor, base: "%rcx", lasts: true };
+                        let carried = Carried { cursor, base: "%rcx", lasts: true, held };
                         self.emit(segment, &carried, after, syntax, edits);
+                        held = self.holds;
                         continue;
                     }
                     for alone in segment.split_inclusive(|place| place.moved != Moved::Later) {
-                        let carried = Carried { cursor: "%rax", base: "%rcx", lasts: false };
+                        let carried = Carried { cursor: "%rax", base: "%rcx", lasts: false, held: false };
                         self.emit(alone, &carried, 0, syntax, edits);
                     }
                 }
@@ -273,8 +301,9 @@ impl Runs {
         let number = self.number;
         self.number += 1;
         let (enter, leave) = syntax.att();
-        let Carried { cursor, base, lasts } = carried;
-        let position = format!("movq strandline_tls@gottpoff(%rip), {base}; movq %fs:({base}), {cursor}");
+        let Carried { cursor, base, lasts, held } = carried;
+        let distance = format!("movq strandline_tls@gottpoff(%rip), {base}");
+        let position = format!("{distance}; movq %fs:({base}), {cursor}");
         let mut segment = true;
         for (index, place) in places.iter().enumerate() {
             let id = format_args!("{number}_{index}");
@@ -282,13 +311,16 @@ impl Runs {
             // Counted from the end: the position has moved past the run.
             let word = place.word(index);
             let back = 8 * (places.len() - word);
+            let mark = if place.access.is_store() { "notq %rdi; " } else { "" };
             if index == 0 {
+                let read = if *held { &distance } else { &position };
                 edits.replace(
                     call,
                     format_args!(
-                        "{enter}.Lsla{id}: {position}; \
-                         cmpq %fs:8({base}), {cursor}; jae .Lsls{id}; .Lslb{id}: leaq .Lsld{id}(%rip), %rdx; \
-                         movq %rdx, ({cursor}); movq %rdi, {}({cursor}); addq ${}, {cursor}; \
+                        "{enter}.Lsla{id}: {read}; \
+                         cmpq %fs:8({base}), {cursor}; jae .Lsls{id}; \
+                         .Lslb{id}: leaq .Lsld{id}+2(%rip), %rdx; rorq $2, %rdx; \
+                         movq %rdx, ({cursor}); {mark}movq %rdi, {}({cursor}); addq ${}, {cursor}; \
                          movq {cursor}, %fs:({base}){leave}",
                         8 * (word + 1),
                         8 * (places.len() + 1)
@@ -298,16 +330,19 @@ impl Runs {
                 edits.replace(
                     call,
                     format_args!(
-                        "{enter}.Lsla{id}: cmpq %fs:8({base}), {cursor}; jae .Lsls{id}; \
+                        "{enter}.Lsla{id}: {mark}cmpq %fs:8({base}), {cursor}; jae .Lsls{id}; \
                          movq %rdi, -{back}({cursor}); .Lslb{id}:{leave}"
                     ),
                 );
             } else if *lasts {
-                edits.replace(call, format_args!("{enter}.Lsla{id}: movq %rdi, -{back}({cursor}){leave}"));
+                edits.replace(
+                    call,
+                    format_args!("{enter}.Lsla{id}: {mark}movq %rdi, -{back}({cursor}){leave}"),
+                );
             } else {
                 edits.replace(
                     call,
-                    format_args!("{enter}.Lsla{id}: {position}; movq %rdi, -{back}({cursor}){leave}"),
+                    format_args!("{enter}.Lsla{id}: {position}; {mark}movq %rdi, -{back}({cursor}){leave}"),
                 );
             }
             if segment {
@@ -339,7 +374,8 @@ impl Runs {
             put(
                 cold,
                 format_args!(
-                    "leaq .Lsld{id}(%rip), %rdx; movq %rdx, ({cursor}); movq %rdi, {}({cursor}); \
+                    "leaq .Lsld{id}+2(%rip), %rdx; rorq $2, %rdx; \
+                     movq %rdx, ({cursor}); movq %rdi, {}({cursor}); \
                      addq ${}, {cursor}; movq {cursor}, %fs:({base}); ",
                     8 * (places[index].word(index) - index + 1),
                     8 * (places.len() - index + 1)
@@ -379,6 +415,17 @@ struct Carried {
     base: &'static str,
     /// Whether they last from one access to the next.
     lasts: bool,
+    /// Whether the position's register holds it already.
+    held: bool,
+}
+
+/// Reads the position into the register that is to hold it, before the statement at `at`.
+pub fn read_position(at: usize, syntax: &Syntax<'_>, edits: &mut Edits) {
+    let (enter, leave) = syntax.att();
+    let text = format_args!(
+        "{enter}movq strandline_tls@gottpoff(%rip), {REGISTER}; movq %fs:({REGISTER}), {REGISTER}; {leave}"
+    );
+    edits.replace(at..at, text);
 }
 
 /// Whether this `mov` or `lea` is (most probably) there for the hook that follows only.

@@ -37,7 +37,8 @@ fn two_loads_and_a_store_become_a_run() {
         "movq %fs:(%rcx), %r11",
         "cmpq %fs:8(%rcx), %r11",
         "jae .Lsls0_0",
-        ".Lslb0_0: leaq .Lsld0_0(%rip), %rdx",
+        ".Lslb0_0: leaq .Lsld0_0+2(%rip), %rdx",
+        "rorq $2, %rdx",
         "movq %rdx, (%r11)",
         "movq %rdi, 8(%r11)",
         "addq $32, %r11",
@@ -47,7 +48,8 @@ fn two_loads_and_a_store_become_a_run() {
         ".Lsla0_1: movq %rdi, -16(%r11)",
         "movq 8(%rbx), %rcx",
         "leaq 16(%rbx), %rdi",
-        ".Lsla0_2: movq %rdi, -8(%r11)",
+        ".Lsla0_2: notq %rdi",
+        "movq %rdi, -8(%r11)",
         "movups %xmm0, 16(%rbx)",
         "popq %rbx",
         "ret",
@@ -89,14 +91,15 @@ fn a_segment_behind_a_store_asks_again_and_has_its_own_descriptor() {
         ".Lsls0_1: call *strandline_refill@GOTPCREL(%rip)",
         "movq %rax, %r10",
         "movq %rcx, %r9",
-        "leaq .Lsld0_1(%rip), %rdx",
+        "leaq .Lsld0_1+2(%rip), %rdx",
+        "rorq $2, %rdx",
         "movq %rdx, (%r10)",
         "movq %rdi, 8(%r10)",
         "addq $16, %r10",
         "movq %r10, %fs:(%r9)",
         "jmp .Lslb0_1",
     ];
-    assert_eq!(found[slow..slow + 9], expected);
+    assert_eq!(found[slow..slow + 10], expected);
     assert_eq!(descriptor(&found, ".Lsld0_0")[1..3], [".byte 2, 1", ".value 1"]);
     assert_eq!(descriptor(&found, ".Lsld0_1")[1..3], [".byte 1, 1", ".value 1"]);
 }
@@ -115,7 +118,7 @@ fn a_structure_is_loaded_before_it_is_stored() {
     let found = statements(&format!("{WRITE_READ}\tmovups %xmm0, (%rbx)\n\tcall __tsan_read8\n\tret\n"));
     let text = found.join("; ");
     // The store's address goes into the second word, the load's into the first; only what follows both looks again.
-    assert!(text.contains("movq %rdx, (%r11); movq %rdi, 16(%r11); addq $32, %r11"), "{text}");
+    assert!(text.contains("movq %rdx, (%r11); notq %rdi; movq %rdi, 16(%r11); addq $32, %r11"), "{text}");
     assert!(text.contains(".Lsla0_1: movq %rdi, -24(%r11); movups"), "{text}");
     assert!(text.contains(".Lsla0_2: cmpq %fs:8(%r10), %r11; jae .Lsls0_2; movq %rdi, -8(%r11)"), "{text}");
     let whole = descriptor(&found, ".Lsld0_0");
@@ -131,11 +134,13 @@ fn a_structures_store_that_begins_a_segment_has_its_second_word() {
     let found = statements(&format!("g:\n\tcall __tsan_write4\n\tmovl %eax, (%rbx)\n{}", &WRITE_READ[3..]))
         .join("; ");
     assert!(
-        found.contains(".Lsla0_1: cmpq %fs:8(%r10), %r11; jae .Lsls0_1; movq %rdi, -8(%r11); .Lslb0_1:"),
+        found.contains(
+            ".Lsla0_1: notq %rdi; cmpq %fs:8(%r10), %r11; jae .Lsls0_1; movq %rdi, -8(%r11); .Lslb0_1:"
+        ),
         "{found}"
     );
     assert!(
-        found.contains("leaq .Lsld0_1(%rip), %rdx; movq %rdx, (%r11); movq %rdi, 16(%r11); addq $24, %r11"),
+        found.contains("leaq .Lsld0_1+2(%rip), %rdx; rorq $2, %rdx; movq %rdx, (%r11); movq %rdi, 16(%r11); addq $24, %r11"),
         "{found}"
     );
 }
@@ -187,6 +192,80 @@ fn a_structures_store_and_load_stay_together() {
     let source = format!("f:\n{read}{all}{}{all}{read}\tret\n", &WRITE_READ[3..]);
     assert_eq!(words_written(&source), ["8(%rax)", "16(%rax)", "-16(%rax)", "8(%rax)"]);
     assert_eq!(runs(&source), (4, 4), "the load of the pair fetches the position, and is in the store's run");
+}
+
+/// In which order runs of a function read the position (`P`), find it in its register (`-`), and other code reads it (`r`).
+fn positions(body: &str) -> String {
+    let text = rewritten(&format!("\t.type f, @function\nf:\n{body}"));
+    let mut found = String::new();
+    for statement in text.split(['\n', ';']).map(str::trim) {
+        if statement == "movq %fs:(%r11), %r11" {
+            found.push('r');
+        } else if statement.starts_with("movq %fs:(") {
+            found.push('P');
+        } else if statement.contains("_0: movq strandline_tls@gottpoff") {
+            found.push('-');
+        }
+    }
+    // A run that reads the position itself is found twice.
+    found.replace("-P", "P")
+}
+
+#[test]
+fn the_position_stays_in_its_register_from_run_to_run() {
+    let read = "\tcall __tsan_read8\n";
+    for (between, wanted) in [
+        (".L7:\n", "P-"),
+        ("\tjmp .L4\n", "P-"),
+        ("\tcall g\n", "PP"),
+        ("\tcall g\n\tje .L4\n", "Pr-"),
+        ("\tcall g\n.L7:\n", "Pr-"),
+        ("\tcall g\n\tjmp .L4\n.L7:\n", "Pr-"),
+        ("\tcall g\n\tjmp *%rax\n.L7:\n", "Pr-"),
+        ("\tcall g\n\tjmp g\n.L7:\n", "P-"),
+        ("\tcall g\n\tret\n.L7:\n", "P-"),
+        ("\tsfence\n.L7:\n", "Pr-"),
+        ("#APP\n\tnop\n#NO_APP\n.L7:\n", "Pr-"),
+        ("#APP\n1:\n\tjne 1b\n#NO_APP\n", "PrP"),
+        ("\tsyscall\n", "PP"),
+        // Labels of data, wherever they stand.
+        ("\tcall g\n\t.section .rodata\n.L9:\nx:\n\t.quad .L7\n.L8:\n\t.text\n\tjmp .L7\n", "Pr-"),
+        ("\tcall g\n\t.pushsection .debug_info,\"\",@progbits\n.L9:\n\t.popsection\n", "PP"),
+        // Reached in other ways than by a jump.
+        ("\tleaq .L7(%rip), %rax\n.L7:\n", "PP"),
+        ("\tmovq $.L7, %rax\n.L7:\n", "PP"),
+        ("\tret\n.Ltmp7:\n", "P-"),
+        // The register is the program's.
+        ("\tmovl %r11d, %eax\n\tret\n.L7:\n", "PP"),
+    ] {
+        assert_eq!(positions(&format!("{read}{between}{read}")), wanted, "{between}");
+    }
+}
+
+#[test]
+fn a_landing_pad_reads_the_position() {
+    let read = "\tcall __tsan_read8\n";
+    for label in [".L7", ".Ltmp7"] {
+        let table = format!("\t.section .gcc_except_table,\"a\"\n\t.uleb128 {label}-.LFB1\n");
+        assert_eq!(positions(&format!("{read}\tret\n{label}:\n{read}{table}")), "PP", "{label}");
+    }
+}
+
+#[test]
+fn parts_of_a_function_agree_on_the_register() {
+    let read = "\tcall __tsan_read8\n";
+    let cold = "\t.section .text.unlikely\n\t.type f.cold, @function\nf.cold:\n.L3:\n";
+    assert_eq!(positions(&format!("{read}\tret\n{cold}{read}")), "Pr-");
+    assert_eq!(
+        positions(&format!("{read}\tje .L3\n\tret\n{cold}\tmovq %r11, %rax\n{read}.L4:\n{read}")),
+        "PPP"
+    );
+    assert_eq!(
+        positions(&format!("\tmovq %r11, %rax\n{read}\t.type g, @function\ng:\n{read}.L4:\n{read}")),
+        "PP-"
+    );
+    // What inline assembly calls a label is no function.
+    assert_eq!(positions(&format!("{read}#APP\n\t.type g, @function\ng:\n#NO_APP\n.L4:\n{read}")), "Pr-");
 }
 
 /// How many runs the code makes, and how many accesses they have together.

@@ -73,7 +73,9 @@ pub fn linking(arguments: &Arguments, toolkit: &Toolkit) -> Vec<OsString> {
     ]
 }
 
-const GCC: [&str; 4] = [
+const GCC: [&str; 5] = [
+    // The assembler wrapper keeps the position in the thread's buffer there.
+    "-ffixed-r11",
     "--param=tsan-instrument-func-entry-exit=0",
     // `__builtin_memcpy`, which C++'s library uses, goes on being a builtin: expand it to a call.
     "-mmemcpy-strategy=libcall:-1:noalign",

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use event::{Event, FenceKind, FlushKind, Op, Order, SiteId};
 
-use crate::wire::{access, flush, kind};
+use crate::wire::{access, flush, kind, kind_of};
 
 /// Instructions that a record counts as, besides those for the bytes it touches.
 pub const RECORD_INSTRUCTIONS: u32 = 1;
@@ -31,7 +31,7 @@ impl Header {
     /// Takes a header word apart.
     #[must_use]
     pub fn new(word: u64) -> Self {
-        Header { kind: (word >> 56) as u8, argument: (word >> 48) as u8, pc: word & 0xffff_ffff_ffff }
+        Header { kind: kind_of(word), argument: (word >> 48) as u8, pc: word & 0xffff_ffff_ffff }
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use event::{Event, Op, SiteId};
 
 use super::address_map::AddressMap;
-use crate::wire::{RUN_MAGIC, RUN_MAX, RUN_STORE};
+use crate::wire::{RUN_MAGIC, RUN_MAX, RUN_STORE, accessed, descriptor_of};
 
 /// Bytes of a descriptor before its accesses.
 pub const DESCRIPTOR_HEAD: usize = 8;
@@ -160,13 +160,11 @@ impl Runs {
             if header == 0 {
                 break Stop::End;
             }
-            if header >> 48 != 0 {
-                break Stop::Record;
-            }
+            let Some(address) = descriptor_of(header) else { break Stop::Record };
             if out.filled >= out.full {
                 break Stop::Full;
             }
-            let Some(index) = self.follow(header) else { break Stop::Unknown(header) };
+            let Some(index) = self.follow(address) else { break Stop::Unknown(address) };
             let run = &self.runs[index as usize];
             let count = run.count as usize;
             let Some(addresses) = words.get(position + 1..position + 1 + count) else { break Stop::Cut };
@@ -217,7 +215,7 @@ impl Slots<'_> {
         let (mut filled, mut stored, mut last) = (0, false, 0);
         let mut instructions = *carry;
         for (address, access) in addresses.iter().zip(accesses) {
-            let (addr, len) = (address.load(Ordering::Relaxed), access.len);
+            let (addr, len) = (accessed(address.load(Ordering::Relaxed)), access.len);
             let op = if access.store { Op::Store { addr, len } } else { Op::Load { addr, len } };
             let event = Event { op, site: access.site, instructions: instructions + access.instructions };
             slots[filled].write(event);

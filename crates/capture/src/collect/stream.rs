@@ -10,7 +10,7 @@ use super::decoder::Decoder;
 use super::records::{Expansion, Header, bytes, length};
 use super::runs::{BATCH, Stop as RunStop};
 use crate::session::SessionFile;
-use crate::wire::kind;
+use crate::wire::{descriptor_of, kind};
 
 /// Where a piece's words are.
 #[derive(Debug)]
@@ -170,13 +170,15 @@ impl Stream {
             if header == 0 {
                 break;
             }
-            if header >> 48 != 0 {
+            let Some(descriptor) = descriptor_of(header) else {
                 let Some(length) = length(words, at) else { break };
                 at += length;
                 found = at;
-            } else if let Some(length) = decoder.processes[self.process].runs.words(header) {
+                continue;
+            };
+            if let Some(length) = decoder.processes[self.process].runs.words(descriptor) {
                 at += length;
-            } else if !decoder.learn(self.process, header) {
+            } else if !decoder.learn(self.process, descriptor) {
                 break;
             }
         }
@@ -310,7 +312,7 @@ impl Stream {
                 }
                 continue;
             }
-            if header >> 48 == 0 || Header::new(header).kind != kind::VALUE {
+            if descriptor_of(header).is_some() || Header::new(header).kind != kind::VALUE {
                 return Value::Missing;
             }
             let Some(length) = length(words, self.at) else { return Value::Missing };

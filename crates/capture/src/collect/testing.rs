@@ -6,7 +6,9 @@ use event::{Frame, Site};
 
 use super::code::{Code, Place};
 use crate::session::{SessionFile, Settings};
-use crate::wire::{CHUNK_FILLING, CHUNK_FREE, CHUNK_FULL, MODE_RECORD, RUN_MAGIC, RUN_STORE, header};
+use crate::wire::{
+    CHUNK_FILLING, CHUNK_FREE, CHUNK_FULL, MODE_RECORD, RUN_MAGIC, RUN_STORE, header, run_header,
+};
 
 /// Where the pretended text section lies.
 pub const TEXT: u64 = 0x5555_0000_0000;
@@ -134,6 +136,11 @@ impl<'a> Writer<'a> {
         }
         area[self.at].store(header, Ordering::Release);
         self.at += 1 + payload.len();
+    }
+
+    /// Writes a run: the address of its descriptor, and of each access.
+    pub fn run(&mut self, descriptor: u64, addresses: &[u64]) {
+        self.write(run_header(descriptor), addresses);
     }
 
     /// Writes a record that is not a run.

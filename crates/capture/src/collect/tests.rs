@@ -9,7 +9,7 @@ use super::decoder::Decoder;
 use super::merge::Merger;
 use super::testing::{FakeCode, TEXT, Writer, session};
 use crate::session::SessionFile;
-use crate::wire::{access, flush, kind};
+use crate::wire::{access, flush, kind, run_header};
 
 fn merger(session: &SessionFile, code: FakeCode, values: bool) -> Merger<FakeCode> {
     Merger::new(Decoder::new(code, values), session.chunks())
@@ -33,9 +33,9 @@ fn runs_become_loads_and_stores_with_sites_and_instructions() {
     let mut code = FakeCode::default();
     let (load, store) = (code.run(5, &[3, 2], false, 7), code.run(2, &[0, 4], true, 0));
     let mut writer = Writer::new(&session, 1, 0);
-    writer.write(load, &[100, 200]);
-    writer.write(store, &[300, 400]);
-    writer.write(store, &[0, 500]);
+    writer.run(load, &[100, 200]);
+    writer.run(store, &[300, 400]);
+    writer.run(store, &[0, 500]);
     let collected = finish(&mut merger(&session, code, false), &session);
 
     let expected = [
@@ -107,7 +107,7 @@ fn values_follow_their_stores_across_chunks_and_a_store_without_one_is_left_out(
     let mut code = FakeCode::default();
     let run = code.run(1, &[3, 2], true, 0);
     let mut writer = Writer::new(&session, 1, 0);
-    writer.write(run, &[64, 128]);
+    writer.run(run, &[64, 128]);
     writer.hand_over();
     writer.record(kind::VALUE, 0, &[4, 0x0403_0201]);
     writer.record(kind::ACCESS, access::STORE, &[256, 12]);
@@ -115,7 +115,7 @@ fn values_follow_their_stores_across_chunks_and_a_store_without_one_is_left_out(
     writer.record(kind::VALUE, 0, &[4, u64::from_le_bytes(*b"ijkl\0\0\0\0")]);
     writer.record(kind::ATOMIC, 2 | 5 << 4, &[8, 1, 1, 2]);
     writer.record(kind::VALUE, 0, &[1, 9]);
-    writer.write(run, &[64, 512]);
+    writer.run(run, &[64, 512]);
     let mut merger = merger(&session, code, true);
     let collected = finish(&mut merger, &session);
     let stored: Vec<_> = ops(&collected).iter().filter_map(Op::stored).collect();
@@ -181,7 +181,7 @@ fn what_can_not_be_decoded_is_counted_and_the_next_chunk_is_read() {
     let session = session(4096, 16);
     let mut writer = Writer::new(&session, 1, 0);
     writer.record(kind::FREE, 0, &[1]);
-    writer.write(0x1234_5678, &[1, 2]);
+    writer.run(0x1234_5678, &[1, 2]);
     writer.hand_over();
     writer.record(99, 0, &[]);
     writer.hand_over();
@@ -191,7 +191,7 @@ fn what_can_not_be_decoded_is_counted_and_the_next_chunk_is_read() {
     let mut merger = merger(&session, FakeCode::default(), false);
     let collected = finish(&mut merger, &session);
     assert_eq!(ops(&collected), [Op::Free { addr: 1 }, Op::Free { addr: 2 }]);
-    assert_eq!(merger.decoder.undecoded, (6, Some(0x1234_5678)));
+    assert_eq!(merger.decoder.undecoded, (6, Some(run_header(0x1234_5678))));
 }
 
 #[test]
@@ -266,7 +266,7 @@ proptest! {
             }
             match step {
                 Step::Access => {
-                    writers[thread].write(run, &[now, now + 1]);
+                    writers[thread].run(run, &[now, now + 1]);
                     expected[thread].extend([now as i64, now as i64 + 1]);
                 }
                 Step::Take => {
@@ -343,7 +343,7 @@ fn decoding_speed() {
             // Mostly the run that follows in the text, sometimes another.
             at = if random >> 60 == 0 { (random >> 33) as usize } else { at + 1 } % runs.len();
             let (run, accesses) = runs[at];
-            writer.write(run, &[random | 1, random | 2, random | 4, 8, 16][..accesses]);
+            writer.run(run, &[random | 1, random | 2, random | 4, 8, 16][..accesses]);
             expected += accesses as u64;
         }
         writer.hand_over();

@@ -17,12 +17,14 @@ static void put(char kind, int size, uint64_t address) { events[count++] = (stru
 static void drain(void)
 {
     for (uint64_t *at = buffer; at < (uint64_t *)strandline_tls.cursor;) {
-        const unsigned char *run = (const unsigned char *)*at++;
-        if (memcmp(run, "SLR1", 4))
+        const unsigned char *run = (const unsigned char *)(*at << 2);
+        if (*at++ >> 62 != 2 || memcmp(run, "SLR1", 4))
             puts("no descriptor"), exit(1);
         for (int i = 0; i < run[4]; i++, at++)
-            if (*at)
-                put(run[12 + 8 * i] & 16 ? 'W' : 'R', 1 << (run[12 + 8 * i] & 15), *at);
+            if (*at >> 63)
+                put(run[12 + 8 * i] & 16 ? 'W' : '?', 1 << (run[12 + 8 * i] & 15), ~*at);
+            else if (*at)
+                put(run[12 + 8 * i] & 16 ? '?' : 'R', 1 << (run[12 + 8 * i] & 15), *at);
     }
     memset(buffer, 0, sizeof buffer);
     strandline_tls.cursor = (uint64_t)buffer;

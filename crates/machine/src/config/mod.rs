@@ -19,10 +19,27 @@ use crate::{DeviceTiming, Size, Time};
 /// Bytes of a cache line. Everything between cores and controller moves in these.
 pub const LINE_BYTES: u64 = 64;
 
-/// The descriptions that come with Strandline, as files that users copy and edit.
-const PRESETS: [(&str, &str); 2] = [
-    ("dram", include_str!("../../presets/dram.toml")),
-    ("xpoint", include_str!("../../presets/xpoint.toml")),
+macro_rules! preset {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../presets/", $name, ".toml")))
+    };
+}
+
+/// The descriptions that come with Strandline, as files that users copy and edit: DRAM, 3D XPoint and what stands in for it, CXL,
+/// other memories, machines of published studies.
+const PRESETS: &[(&str, &str)] = &[
+    preset!("dram"),
+    preset!("dram-remote"),
+    preset!("xpoint"),
+    preset!("pmep"),
+    preset!("cxl-dram"),
+    preset!("cxl-switch"),
+    preset!("cmm-h"),
+    preset!("cxl-ssd"),
+    preset!("enzian-fast"),
+    preset!("enzian-slow"),
+    preset!("table-3.1"),
+    preset!("table-5.1"),
 ];
 
 /// A machine's description. The commented files in `presets/` say what each key means.
@@ -226,6 +243,12 @@ impl Config {
     #[must_use]
     pub fn preset_text(name: &str) -> Option<&'static str> {
         PRESETS.iter().find(|(preset, _)| *preset == name).map(|(_, text)| *text)
+    }
+
+    /// What a built-in description describes, in a line: the first of its file.
+    #[must_use]
+    pub fn preset_summary(name: &str) -> Option<&'static str> {
+        Self::preset_text(name)?.lines().next()?.strip_prefix("# ")
     }
 
     /// A built-in description.

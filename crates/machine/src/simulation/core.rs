@@ -16,7 +16,7 @@ use super::queue::Queue;
 use super::shared::Shared;
 use super::slots::{LineSlots, Slots};
 use super::stores::{Arrival, Private, Stores};
-use super::window::{Wait, Window};
+use super::window::Window;
 use crate::config::Ordering;
 use crate::core::Lookup;
 use crate::hierarchy::Answer;
@@ -236,6 +236,7 @@ impl TimedCore {
         let settled = self.settled(line, shared)?;
         let depends = !store && self.dependence_due + self.dependent >= 1.0;
         let earliest = settled.max(if depends { self.last_load } else { Time::ZERO });
+        let wanted = self.window.dispatch;
         let (granted, before) = if self.has_privately(line, store, found, shared) {
             (self.window.dispatch.max(earliest).max(self.fills.free_at()), Cause::FillBuffers)
         } else {
@@ -248,7 +249,7 @@ impl TimedCore {
         let answer = shared.hierarchy.miss(self.number, line, store, site, found);
         let thread = self.window.account.thread;
         let request = Request { line, thread, core: self.number as u32 };
-        let done = shared.fetched(granted, answer, request);
+        let done = shared.fetched(granted, answer, store, request);
         self.fills.take(line, done);
         if answer != Answer::L2 {
             self.l2_misses.take(done);
@@ -258,7 +259,7 @@ impl TimedCore {
             self.dependence_due += self.dependent - f64::from(u8::from(depends));
             self.last_load = done;
         }
-        Ok(Arrival { done, granted, before })
+        Ok(Arrival { done, wanted, granted, before })
     }
 
     /// Whether the core's own L2 is all that an access needs that missed in the L1.
@@ -277,7 +278,7 @@ impl TimedCore {
             }
             let Some(answer) = shared.hierarchy.prefetch(self.number, line, site) else { continue };
             shared.prefetches += 1;
-            let done = shared.fetched(start, answer, Request { line, ..missed });
+            let done = shared.fetched(start, answer, false, Request { line, ..missed });
             shared.arrives(line, done);
             self.l2_misses.take(done);
         }
@@ -287,12 +288,6 @@ impl TimedCore {
     #[inline(always)]
     pub(crate) fn is_filling(&self) -> bool {
         self.fills.last() > self.window.dispatch
-    }
-
-    /// As a wait of the window for a load.
-    pub(crate) fn load_wait(arrival: Arrival, site: u32) -> Wait {
-        let Arrival { done, granted, before } = arrival;
-        Wait { done, cause: Cause::LoadMiss, before, granted, site }
     }
 
     /// `thread` runs from now on.

@@ -150,7 +150,7 @@ impl TimedCore {
         if arrival.done <= hit {
             self.window.load_hit(hit);
         } else {
-            self.window.load_miss(Self::load_wait(arrival, site));
+            self.window.load_miss(arrival.wait(Cause::LoadMiss, site));
         }
         Ok(())
     }
@@ -180,13 +180,7 @@ impl TimedCore {
             self.publish(oldest, shared)?;
         }
         let room = self.private.room_at(self.window.dispatch);
-        let wait = Wait {
-            done: room,
-            cause: Cause::StoreBuffer,
-            before: Cause::StoreBuffer,
-            granted: Time::ZERO,
-            site,
-        };
+        let wait = Wait::simple(room, Cause::StoreBuffer, site);
         self.window.stand_still(&wait, &mut shared.sites);
         self.private.kept.push(Kept { line, site, stores: 1, retired });
         Ok(())
@@ -281,7 +275,7 @@ impl TimedCore {
         } else {
             Cause::FenceNt
         };
-        let wait = Wait { done, cause, before: cause, granted: Time::ZERO, site };
+        let wait = Wait::simple(done, cause, site);
         if kind == FenceKind::Store {
             self.window.hold(wait);
         } else {
@@ -317,13 +311,7 @@ impl TimedCore {
         if matches!(event.op, Op::ThreadStart { .. }) {
             self.window.idle(after);
         } else {
-            let wait = Wait {
-                done: after,
-                cause: Cause::Sync,
-                before: Cause::Sync,
-                granted: Time::ZERO,
-                site: event.site.0,
-            };
+            let wait = Wait::simple(after, Cause::Sync, event.site.0);
             self.window.stand_still(&wait, &mut shared.sites);
             self.window.retired = self.window.retired.max(self.window.dispatch);
         }

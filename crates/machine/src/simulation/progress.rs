@@ -44,12 +44,13 @@ impl Progress {
             return;
         }
         self.close_phase(now, totals);
-        if self.phases.len() == 1 && self.phases[0].name.is_empty() && self.phases[0].span == Span::default()
-        {
+        let only_begun = self.phases.len() == 1 && self.phases[0].name.is_empty() && totals.events == 0;
+        if only_begun {
             self.phases.clear();
+        } else {
+            self.phase_start = totals;
         }
         self.phases.push(Phase { name, begin: now, ..Phase::default() });
-        self.phase_start = totals;
     }
 
     fn close_phase(&mut self, now: Time, totals: Span) {

@@ -99,20 +99,27 @@ impl Shared {
         }
     }
 
-    /// A miss of the L1 that began at `start` and was answered from `answer`. Returns when its line is there.
-    pub(crate) fn fetched(&mut self, start: Time, answer: Answer, request: Request) -> Time {
+    /// A miss of the L1 that began at `start` and was answered from `answer`. Returns when its line is there, and may be
+    /// written to if `own`.
+    pub(crate) fn fetched(&mut self, start: Time, answer: Answer, own: bool, request: Request) -> Time {
         let Latencies { l1, l2, llc } = self.latencies;
         let (in_l2, in_llc) = (start + l1 + l2, start + l1 + l2 + llc);
         let arrival = |shared: &Self| shared.arriving.until(request.line);
         let done = match answer {
             Answer::L2 => in_l2.max(arrival(self)),
-            Answer::Upgrade | Answer::Llc => in_llc.max(arrival(self)),
+            Answer::Llc => in_llc.max(arrival(self)),
+            Answer::Upgrade => {
+                let leave = self.memory.own(in_llc, request).unwrap_or(in_llc);
+                leave.max(arrival(self))
+            }
             // The LLC's directory knows the core; its L2 is looked up.
             Answer::Core(_) => (in_llc + l2).max(arrival(self)),
             Answer::Memory => {
                 self.hierarchy.below.reads = false;
                 self.asked[0] += 1;
-                let done = self.memory.read(in_llc, request);
+                // A directory on the device gives leave first, and then the device the data.
+                let leave = if own { self.memory.own(in_llc, request) } else { None };
+                let done = self.memory.read(leave.unwrap_or(in_llc), request);
                 self.llc_misses.take(done);
                 self.arriving.note(request.line, done);
                 done

@@ -16,9 +16,7 @@ use crate::{Config, Time};
 struct Entry {
     /// When the cache has it.
     commit: Time,
-    /// What it waited for until its line was asked for, and when that was.
-    before: Cause,
-    granted: Time,
+    arrival: Arrival,
     site: u32,
 }
 
@@ -26,7 +24,9 @@ struct Entry {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) done: Time,
-    /// When it could be asked for,
+    /// When it was to be asked for,
+    pub(crate) wanted: Time,
+    /// when it could be,
     pub(crate) granted: Time,
     /// and what it had to wait for until then.
     pub(crate) before: Cause,
@@ -35,7 +35,15 @@ pub(crate) struct Arrival {
 impl Arrival {
     /// A line that is there.
     pub(crate) const HERE: Arrival =
-        Arrival { done: Time::ZERO, granted: Time::ZERO, before: Cause::StoreBuffer };
+        Arrival { done: Time::ZERO, wanted: Time::ZERO, granted: Time::ZERO, before: Cause::StoreBuffer };
+}
+
+impl Arrival {
+    /// As a wait for `cause`.
+    pub(crate) fn wait(self, cause: Cause, site: u32) -> Wait {
+        let Arrival { done, wanted, granted, before } = self;
+        Wait { wanted, granted, before, done, cause, site }
+    }
 }
 
 /// A core's store queue.
@@ -53,7 +61,7 @@ pub(crate) struct Stores {
 impl Stores {
     pub(crate) fn new(config: &Config) -> Self {
         let pipeline = &config.cores.pipeline;
-        let empty = Entry { commit: Time::ZERO, before: Cause::StoreBuffer, granted: Time::ZERO, site: 0 };
+        let empty = Entry { commit: Time::ZERO, arrival: Arrival::HERE, site: 0 };
         Stores {
             entries: vec![empty; pipeline.store_queue as usize].into(),
             next: 0,
@@ -67,9 +75,8 @@ impl Stores {
     pub(crate) fn make_room(&self, window: &mut Window, sites: &mut SiteStalls) {
         let oldest = &self.entries[self.next];
         if oldest.commit > window.dispatch {
-            let Entry { commit, before, granted, site } = *oldest;
-            window
-                .stand_still(&Wait { done: commit, cause: Cause::StoreBuffer, before, granted, site }, sites);
+            let wait = oldest.arrival.wait(Cause::StoreBuffer, oldest.site);
+            window.stand_still(&Wait { done: oldest.commit, ..wait }, sites);
         }
     }
 
@@ -77,7 +84,7 @@ impl Stores {
     #[inline(always)]
     pub(crate) fn push(&mut self, retired: Time, arrival: Arrival, site: u32) -> Time {
         let commit = retired.max(self.committed + self.cycle).max(arrival.done);
-        self.entries[self.next] = Entry { commit, before: arrival.before, granted: arrival.granted, site };
+        self.entries[self.next] = Entry { commit, arrival, site };
         self.next = if self.next + 1 == self.entries.len() { 0 } else { self.next + 1 };
         self.committed = commit;
         commit

@@ -15,18 +15,39 @@ use crate::config::Pipeline;
 use crate::{Config, Time};
 
 /// An instruction that others in the window wait for.
+///
+/// Who waits for it is charged with its two causes in the proportion in which it waited for them itself, whichever part
+/// of its time the waiting falls into: many are under way at once, and what each of them waited for is what the
+/// core is short of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
-    /// When it is done.
-    pub(crate) done: Time,
-    /// What it waits for until then,
-    pub(crate) cause: Cause,
-    /// and what before it got what it needed,
-    pub(crate) before: Cause,
-    /// at this time.
+    /// When it wanted to begin,
+    pub(crate) wanted: Time,
+    /// when it could, after waiting for `before`,
     pub(crate) granted: Time,
+    pub(crate) before: Cause,
+    /// and when it is done, after waiting for `cause`.
+    pub(crate) done: Time,
+    pub(crate) cause: Cause,
     /// Whose it is.
     pub(crate) site: u32,
+}
+
+impl Wait {
+    /// For one thing only.
+    pub(crate) fn simple(done: Time, cause: Cause, site: u32) -> Self {
+        Wait { wanted: Time::ZERO, granted: Time::ZERO, before: cause, done, cause, site }
+    }
+
+    /// What of `time` is charged to what it waited for first.
+    fn first_part(&self, time: Time) -> Time {
+        let (before, all) = (self.granted.since(self.wanted), self.done.since(self.wanted));
+        if before == Time::ZERO {
+            return Time::ZERO;
+        }
+        let part = u128::from(time.0) * u128::from(before.0) / u128::from(all.max(before).0);
+        Time(part as u64)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -171,12 +192,12 @@ impl Window {
     /// Nothing enters until `wait` is over.
     #[inline]
     pub(crate) fn stand_still(&mut self, wait: &Wait, sites: &mut SiteStalls) {
-        let early = wait.granted.min(wait.done).since(self.dispatch);
-        let late = wait.done.since(self.dispatch) - early;
+        let late = wait.done.since(self.dispatch);
+        let early = wait.first_part(late);
         self.account.stalls.charge(wait.before, early);
-        self.account.stalls.charge(wait.cause, late);
-        sites[wait.site as usize] += early + late;
-        self.dispatch += early + late;
+        self.account.stalls.charge(wait.cause, late - early);
+        sites[wait.site as usize] += late;
+        self.dispatch += late;
     }
 
     /// There is nothing to do until `until`.

@@ -7,7 +7,7 @@ use event::{Batch, Event, FenceKind, FlushKind, Op, Sink, SiteId, ThreadId};
 use machine::{Config, Next, Program, Simulation, Time, TimedFigures};
 
 /// One instruction takes 1ns to enter the window; an L1 hit 2ns, an L2 hit 7ns, an LLC hit 27ns, memory 148ns. A flush
-/// or non-temporal store of a line needs 57ns and 77ns until the write queue has it.
+/// or non-temporal store of a line needs 37ns and 57ns until the write queue has it.
 pub const TIMED: &str = r#"
 name = "timed"
 seed = 7
@@ -49,7 +49,7 @@ read_queue = 64
 write_queue = 64
 read_request = "10ns"
 read_return = "10ns"
-write_accept = "30ns"
+write_accept = "10ns"
 [device]
 unit = "64B"
 [device.timing]

@@ -120,7 +120,7 @@ pub use config::{
     Buffer, CacheLevel, Config, ConfigError, Controller, ControllerTiming, Cores, Device, LINE_BYTES,
     Ordering, OtherMemory, Persistence, Pipeline, Prefetch, Replacement, Sockets, WriteOut,
 };
-pub use device::DeviceTiming;
+pub use device::{DeviceCounters, DeviceTiming};
 pub use figures::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory, Slice, Traffic};
 pub use link::LinkTiming;
 pub use machine::Machine;

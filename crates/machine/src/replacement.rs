@@ -1,4 +1,4 @@
-//! Which slot of a full set makes room: LRU, tree-PLRU, random.
+//! Which slot of a full set makes room: LRU, tree-PLRU, random, any that was not used recently.
 //!
 //! A policy is told of every use ([`Policy::touch`]) and asked for a victim ([`Policy::victim`]) only
 //! when a set has no empty slot. Its state is as small as the policy allows, because `touch` runs once
@@ -51,6 +51,19 @@ pub(crate) enum Policy {
         paths: Box<[Path; 64]>,
     },
     Random(Rng),
+    NotRecent {
+        /// Time of the last use, per slot.
+        stamps: Box<[u64]>,
+        clock: u64,
+        rng: Rng,
+    },
+}
+
+impl Replacement {
+    /// How many of `count` are not the recently used ones among which [`Replacement::NotRecent`] does not choose.
+    pub(crate) fn not_recent(count: usize) -> usize {
+        count - count / 4
+    }
 }
 
 impl Policy {
@@ -64,6 +77,9 @@ impl Policy {
                 Policy::TreePlru { trees: vec![0; sets].into(), paths }
             }
             Replacement::Random => Policy::Random(rng),
+            Replacement::NotRecent => {
+                Policy::NotRecent { stamps: vec![0; sets * ways].into(), clock: 0, rng }
+            }
         }
     }
 
@@ -71,7 +87,7 @@ impl Policy {
     #[inline(always)]
     pub(crate) fn touch(&mut self, set: usize, way: usize, slot: usize) {
         match self {
-            Policy::Lru { stamps, clock } => {
+            Policy::Lru { stamps, clock } | Policy::NotRecent { stamps, clock, .. } => {
                 *clock += 1;
                 stamps[slot] = *clock;
             }
@@ -88,6 +104,7 @@ impl Policy {
     pub(crate) fn victim(&mut self, set: usize, ways: usize) -> usize {
         match self {
             Policy::Random(rng) => rng.below(ways),
+            Policy::NotRecent { stamps, rng, .. } => not_recent(&stamps[set * ways..][..ways], rng),
             _ => self.candidate(set, ways, &mut Rng(0)),
         }
     }
@@ -95,7 +112,7 @@ impl Policy {
     /// A copy of the source of chance, for [`Policy::candidate`].
     pub(crate) fn foresight(&self) -> Rng {
         match self {
-            Policy::Random(rng) => rng.clone(),
+            Policy::Random(rng) | Policy::NotRecent { rng, .. } => rng.clone(),
             _ => Rng(0),
         }
     }
@@ -117,8 +134,17 @@ impl Policy {
                 node - ways
             }
             Policy::Random(_) => chance.below(ways),
+            Policy::NotRecent { stamps, .. } => not_recent(&stamps[set * ways..][..ways], chance),
         }
     }
+}
+
+/// Any way that is not among the quarter that was used last.
+fn not_recent(stamps: &[u64], chance: &mut Rng) -> usize {
+    let rank = chance.below(Replacement::not_recent(stamps.len()));
+    let older = |way: &usize| stamps.iter().filter(|&&stamp| stamp < stamps[*way]).count();
+    // No two stamps are equal in a full set.
+    (0..stamps.len()).find(|way| older(way) == rank).unwrap_or(0)
 }
 
 fn path(way: usize, ways: usize) -> Path {
@@ -171,6 +197,17 @@ mod tests {
                 victims(Replacement::Lru, 2, &uses[..end])
             );
         }
+    }
+
+    #[test]
+    fn what_was_used_recently_stays_and_any_other_may_go() {
+        let uses: Vec<usize> = (0..8).collect();
+        let mut policy = Policy::new(Replacement::NotRecent, 1, 8, Rng::new(5));
+        uses.iter().chain(&[2]).for_each(|&way| policy.touch(0, way, way));
+        let mut seen: Vec<usize> = (0..200).map(|_| policy.victim(0, 8)).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen, [0, 1, 3, 4, 5, 6], "2 and 7 are the last two of eight");
     }
 
     #[test]

@@ -47,6 +47,17 @@ program = "400us"
 line = "16ns"
 "#;
 
+const XPOINT: &str = r#"
+kind = "xpoint"
+line_transfer = "3ns"
+controller = "87ns"
+buffer_replacement = "not-recent"
+combining = { lines = 64, age = "1500ns", replacement = "not-recent" }
+translation = { lookup = "50ns", miss = "57ns", entry = "4KiB", buffer = "16MiB" }
+media = { partitions = 16, read = "47ns", write = "900ns", transfer = "39ns", write_queue = 16 }
+power = { average = 15.0, idle = 5.2, read = 300.0, write = 1100.0, window = "2us" }
+"#;
+
 /// Every kind of device. A new one goes here.
 const SUBJECTS: &[Subject] = &[
     Subject {
@@ -150,6 +161,8 @@ behind = { kind = "delay", read_latency = "50ns", write_latency = "9ns", line_tr
         peak: 64.0 / 100.0,
         combines: false,
     },
+    // The channel is the bound of lines that the buffer has.
+    Subject { name: "xpoint", timing: XPOINT, peak: 21.4, combines: true },
 ];
 
 const CURVES: &str = "read_share,bandwidth_gbps,latency_ns\n1,0,90\n1,20,400\n0,0,90\n0,10,300\n";

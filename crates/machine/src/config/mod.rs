@@ -31,6 +31,8 @@ const PRESETS: &[(&str, &str)] = &[
     preset!("dram"),
     preset!("dram-remote"),
     preset!("xpoint"),
+    preset!("xpoint-one-dimm"),
+    preset!("eadr"),
     preset!("pmep"),
     preset!("cxl-dram"),
     preset!("cxl-switch"),
@@ -136,6 +138,8 @@ pub enum Replacement {
     TreePlru,
     /// Any, drawn from the seed.
     Random,
+    /// Any but the quarter that was used last, drawn from the seed.
+    NotRecent,
 }
 
 /// One DIMM.

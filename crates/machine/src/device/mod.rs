@@ -32,6 +32,7 @@ mod fpga;
 mod injected;
 mod interleaved;
 pub(crate) mod timetable;
+pub mod xpoint;
 
 pub use cached::{Cached, Tags};
 pub use curve::{Curve, Curves};
@@ -42,10 +43,11 @@ pub use flash::Flash;
 pub use fpga::Fpga;
 pub use injected::Injected;
 pub use interleaved::Interleaved;
+pub use xpoint::Xpoint;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Time, Traffic, config};
+use crate::{Stall, Time, Traffic, config};
 
 /// A device on a memory channel; lines are numbered within it, from 0.
 /// It can go to another thread, so that machines run side by side.
@@ -74,6 +76,42 @@ pub trait Device: std::fmt::Debug + Send {
 
     /// Bytes taken for writing that the media does not have yet.
     fn held_bytes(&self) -> u64;
+
+    /// How long it would take to write [`Device::held_bytes`] to the media.
+    fn drain_time(&self) -> Time {
+        Time::ZERO
+    }
+
+    /// What happened inside, as far as this kind of device has it.
+    fn counters(&self) -> DeviceCounters {
+        DeviceCounters::default()
+    }
+}
+
+/// What happens inside devices and is not in [`Traffic`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceCounters {
+    /// Units that had to make room before the rest of what was new in them came.
+    pub dirty_evictions: u64,
+    /// Accesses that had to fetch an entry of the indirection table.
+    pub translation_misses: u64,
+    /// Bytes that wear levelling moved; they are in the media's bytes, too.
+    pub moved_bytes: u64,
+    /// Accesses that waited for a block that wear levelling moved.
+    pub wear: Stall,
+    /// Accesses that waited because of heat.
+    pub heat: Stall,
+}
+
+impl DeviceCounters {
+    /// Adds another's.
+    pub(crate) fn add(&mut self, other: &DeviceCounters) {
+        self.dirty_evictions += other.dirty_evictions;
+        self.translation_misses += other.translation_misses;
+        self.moved_bytes += other.moved_bytes;
+        self.wear.add(&other.wear);
+        self.heat.add(&other.heat);
+    }
 }
 
 /// Which device hangs on a channel, and its numbers: the table `[device.timing]`, by its key `kind`.
@@ -98,6 +136,8 @@ pub enum DeviceTiming {
     Injected(Injected),
     /// Measured curves.
     Curve(Curve),
+    /// 3D XPoint.
+    Xpoint(Box<Xpoint>),
 }
 
 /// What is wrong with a device's numbers.
@@ -128,6 +168,7 @@ impl DeviceTiming {
             DeviceTiming::Interleaved(interleaved) => interleaved.check(),
             DeviceTiming::Injected(injected) => injected.check(),
             DeviceTiming::Curve(curve) => curve.check(),
+            DeviceTiming::Xpoint(xpoint) => xpoint.check(),
         }
     }
 
@@ -142,7 +183,8 @@ impl DeviceTiming {
             | DeviceTiming::Dram(_)
             | DeviceTiming::Flash(_)
             | DeviceTiming::Fpga(_)
-            | DeviceTiming::Curve(_) => (None, None),
+            | DeviceTiming::Curve(_)
+            | DeviceTiming::Xpoint(_) => (None, None),
         };
         first.into_iter().chain(second).map(Box::as_mut)
     }
@@ -175,5 +217,6 @@ pub fn build(device: &config::Device, timing: &DeviceTiming, seed: u64) -> Box<d
         }
         DeviceTiming::Injected(config) => Box::new(injected::InjectedDevice::new(device, config, seed)),
         DeviceTiming::Curve(config) => Box::new(curve::CurveDevice::new(config)),
+        DeviceTiming::Xpoint(config) => Box::new(xpoint::XpointDevice::new(device, config, seed)),
     }
 }

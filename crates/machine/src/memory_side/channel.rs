@@ -13,7 +13,15 @@ use crate::{LINE_BYTES, Time, Traffic};
 struct Waiting {
     line: u64,
     thread: u32,
-    /// When the device takes it.
+    whole: bool,
+    accepted: Time,
+}
+
+/// A line that the device was offered.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    line: u64,
+    thread: u32,
     taken: Time,
 }
 
@@ -22,12 +30,17 @@ struct Waiting {
 pub(super) struct Channel {
     timing: ControllerTiming,
     /// Lines that one thread may have in the write queue.
-    credit: usize,
+    credit: Option<usize>,
     device: Box<dyn Device>,
     /// When the answers come that the entries of the read queue wait for, earliest first.
     reads: BinaryHeap<Reverse<Time>>,
-    /// In the order in which the device takes them.
+    /// In the order in which the device will take them. Each is offered to the device when its turn has come, or earlier if somebody
+    /// waits for that; so reads that come in between find the device as it is then.
     writes: VecDeque<Waiting>,
+    /// Offered, and not yet taken when last asked; in order.
+    leaving: VecDeque<Leaving>,
+    /// When the device takes the last of those that were offered.
+    taken: Time,
     read_queue: Use,
     write_queue: Use,
     read_queue_full: Stall,
@@ -50,10 +63,12 @@ impl Channel {
     pub(super) fn new(timing: &ControllerTiming, device: Box<dyn Device>) -> Self {
         Channel {
             timing: timing.clone(),
-            credit: timing.thread_write_credit.map_or(usize::MAX, |credit| (credit.0 / LINE_BYTES) as usize),
+            credit: timing.thread_write_credit.map(|credit| (credit.0 / LINE_BYTES) as usize),
             device,
             reads: BinaryHeap::new(),
             writes: VecDeque::new(),
+            taken: Time::ZERO,
+            leaving: VecDeque::new(),
             read_queue: Use::default(),
             write_queue: Use::default(),
             read_queue_full: Stall::default(),
@@ -73,7 +88,9 @@ impl Channel {
     /// A miss that left the last-level cache at `at`. Returns when the line is there.
     pub(super) fn read(&mut self, at: Time, line: u64) -> Time {
         let arrived = at + self.timing.read_request;
-        let data = if self.writes.iter().any(|waiting| waiting.line == line && waiting.taken > arrived) {
+        self.hand_over(arrived);
+        let leaving = self.leaving.iter().any(|leaving| leaving.line == line);
+        let data = if leaving || self.writes.iter().any(|waiting| waiting.line == line) {
             self.forwarded_reads += 1;
             arrived
         } else {
@@ -106,34 +123,68 @@ impl Channel {
         self.reads.pop().map_or(arrived, |Reverse(data)| data)
     }
 
+    /// Offers the device the lines whose turn comes by `now`.
+    fn hand_over(&mut self, now: Time) {
+        while self.writes.front().is_some_and(|first| first.accepted.max(self.taken) <= now) {
+            self.hand_over_first();
+        }
+        while self.leaving.front().is_some_and(|first| first.taken <= now) {
+            self.leaving.pop_front();
+        }
+    }
+
+    /// Offers the device the first line, if there is one.
+    fn hand_over_first(&mut self) -> bool {
+        let Some(Waiting { line, thread, whole, accepted }) = self.writes.pop_front() else { return false };
+        self.taken = self.device.write(accepted.max(self.taken), line, whole);
+        self.leaving.push_back(Leaving { line, thread, taken: self.taken });
+        self.write_queue.time += self.taken - accepted;
+        true
+    }
+
+    /// The earliest time, from `at` on, at which fewer than `limit` entries (of `thread`, or of all) are in the write queue.
+    fn below(&mut self, limit: usize, thread: Option<u32>, mut at: Time) -> Time {
+        let counts = |entry: u32| thread.is_none_or(|thread| thread == entry);
+        loop {
+            let waiting = self.writes.iter().filter(|waiting| counts(waiting.thread)).count();
+            let leaving = self.leaving.iter().filter(|leaving| leaving.taken > at);
+            if waiting + leaving.clone().filter(|leaving| counts(leaving.thread)).count() < limit {
+                return at;
+            }
+            match leaving.map(|leaving| leaving.taken).next() {
+                Some(taken) => at = taken,
+                None => {
+                    self.hand_over_first();
+                }
+            }
+        }
+    }
+
     /// A line whose turn in its thread comes at `arrived`. Returns when it is in the write queue.
     pub(super) fn write(&mut self, arrived: Time, line: u64, thread: u32, whole: bool) -> Time {
-        while self.writes.front().is_some_and(|waiting| waiting.taken <= arrived) {
-            self.writes.pop_front();
-        }
-        let own = self.writes.iter().rev().filter(|waiting| waiting.thread == thread);
-        let credit = own.map(|waiting| waiting.taken).nth(self.credit - 1).unwrap_or(Time::ZERO).max(arrived);
-        self.credit_used_up.waited(arrived, credit);
-        let full = self.writes.iter().rev().nth(self.timing.write_queue as usize - 1);
-        let accepted = full.map_or(Time::ZERO, |waiting| waiting.taken).max(credit);
-        self.write_queue_full.waited(credit, accepted);
-
-        let turn = self.writes.back().map_or(accepted, |last| last.taken.max(accepted));
-        let taken = self.device.write(turn, line, whole);
-        self.writes.push_back(Waiting { line, thread, taken });
-        let held = self.writes.iter().rev().take_while(|waiting| waiting.taken > accepted).count();
-        self.write_queue.taken(taken - accepted, held);
+        self.hand_over(arrived);
+        let with_credit = match self.credit {
+            Some(credit) => self.below(credit, Some(thread), arrived),
+            None => arrived,
+        };
+        self.credit_used_up.waited(arrived, with_credit);
+        let accepted = self.below(self.timing.write_queue as usize, None, with_credit);
+        self.write_queue_full.waited(with_credit, accepted);
+        let leaving = self.leaving.iter().filter(|leaving| leaving.taken > accepted).count();
+        self.writes.push_back(Waiting { line, thread, whole, accepted });
+        self.write_queue.max = self.write_queue.max.max(self.writes.len() + leaving);
         accepted
     }
 
     pub(super) fn settle(&mut self, at: Time) {
+        self.hand_over(at);
         self.device.settle(at);
     }
 
     pub(super) fn drain(&mut self, at: Time) -> Time {
-        let last = self.writes.back().map_or(at, |last| last.taken.max(at));
-        self.writes.clear();
-        self.device.drain(last)
+        while self.hand_over_first() {}
+        self.leaving.clear();
+        self.device.drain(at.max(self.taken))
     }
 
     pub(super) fn traffic(&self) -> Traffic {
@@ -158,9 +209,11 @@ impl Channel {
         figures.forwarded_reads += self.forwarded_reads;
         figures.read_latency.add(&self.read_latency);
         figures.write_latency.add(&self.write_latency);
-        let queued = self.writes.iter().filter(|waiting| waiting.taken > horizon).count();
-        figures.adr.queued_bytes += queued as u64 * LINE_BYTES;
+        figures.device.add(&self.device.counters());
+        figures.adr.queued_bytes += self.writes.len() as u64 * LINE_BYTES;
         figures.adr.buffered_bytes += self.device.held_bytes();
+        // The DIMMs drain side by side.
+        figures.adr.time = figures.adr.time.max(self.device.drain_time());
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Histogram;
-use crate::{Time, Traffic};
+use crate::{DeviceCounters, Time, Traffic};
 
 /// One memory with time: its controller and DIMMs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -30,6 +30,8 @@ pub struct MemoryTiming {
     pub read_latency: Histogram,
     /// Writes, from the caches or combining buffers until the write queue has accepted them.
     pub write_latency: Histogram,
+    /// What happened inside the devices, all together.
+    pub device: DeviceCounters,
     /// What would have to be done if power failed now.
     pub adr: AdrEstimate,
 }
@@ -72,4 +74,6 @@ pub struct AdrEstimate {
     pub queued_bytes: u64,
     /// Bytes in the DIMMs' buffers that the media does not have.
     pub buffered_bytes: u64,
+    /// Until the fullest DIMM has written what is in its buffers; zero for devices that do not say.
+    pub time: Time,
 }

@@ -33,14 +33,16 @@ impl Simulation {
             traffic.iter().map(|memory| memory.controller_read_bytes).sum(),
             traffic.iter().map(|memory| memory.controller_write_bytes).sum(),
         ];
-        let forwarded: u64 = self.shared.memory.figures().iter().map(|memory| memory.forwarded_reads).sum();
+        let sides = self.shared.memory.figures();
+        let forwarded: u64 = sides.iter().map(|memory| memory.forwarded_reads).sum();
+        let queued: u64 = sides.iter().map(|memory| memory.adr.queued_bytes).sum();
         equal(
             "memory side",
             "bytes read = 64 * (reads - forwarded)",
             read,
             (reads - forwarded) * LINE_BYTES,
         )?;
-        equal("memory side", "bytes written = 64 * writes", written, writes * LINE_BYTES)?;
+        equal("memory side", "bytes written + queued = 64 * writes", written + queued, writes * LINE_BYTES)?;
         for core in &self.cores {
             let accounts = core.accounts.iter().chain([&core.window.account]);
             let spent: Time = accounts.map(|thread| thread.busy + thread.idle + thread.stalls.total()).sum();

@@ -81,6 +81,7 @@ controllers = 4
 chunk = "128B"
 line = "25.6ns"
 directory = "1ns"
+writes = 16
 "#,
         peak: 10.0,
         combines: false,
@@ -105,6 +106,7 @@ port = "12ns"
 link = { latency = "10ns", message = "0.5ns", read_line = "2.5ns", write_line = "2.5ns" }
 switch = { latency = "35ns", message = "0.5ns", read_line = "3ns", write_line = "3ns", mix = "1ns" }
 controller = "20ns"
+writes = 16
 behind = { kind = "delay", read_latency = "50ns", write_latency = "9ns", line_transfer = "4ns" }
 "#,
         peak: 16.0,
@@ -117,6 +119,7 @@ kind = "cached"
 size = "16KiB"
 block = "64B"
 tags = "near"
+writes = 16
 near = { kind = "delay", read_latency = "50ns", write_latency = "9ns", line_transfer = "3ns" }
 far = { kind = "delay", read_latency = "300ns", write_latency = "90ns", line_transfer = "30ns" }
 "#,
@@ -131,6 +134,7 @@ kind = "cached"
 size = "64KiB"
 block = "4KiB"
 tags = "controller"
+writes = 16
 near = { kind = "delay", read_latency = "50ns", write_latency = "9ns", line_transfer = "3ns" }
 far = { kind = "flash", dies = 8, page = "4KiB", read = "40us", program = "400us", line = "16ns" }
 "#,

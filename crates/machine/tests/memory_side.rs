@@ -237,6 +237,7 @@ controllers = 2
 chunk = "128B"
 line = "25ns"
 directory = "1ns"
+writes = 4
 "#;
     let timing = SMALL.split("kind = ").next().expect("the text before").to_owned() + fpga;
     let config = Config::parse(&timing, "fpga").expect("a valid description");

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use super::credits::Credits;
 use super::{Device, DeviceTiming, Fault, build};
 use crate::{LINE_BYTES, Size, Time, Traffic, config};
 
@@ -26,6 +27,8 @@ pub struct Cached {
     pub block: Size,
     /// Where the tags are.
     pub tags: Tags,
+    /// Writes under way at once, 1 to 1024; the controller hands over the next when there is room.
+    pub writes: u32,
     /// The cache.
     pub near: Box<DeviceTiming>,
     /// What is cached.
@@ -61,6 +64,7 @@ pub(crate) struct CachedDevice {
     /// By place. As many entries as blocks were touched, at most as there are places.
     held: BTreeMap<u64, Held>,
     dirty_lines: u64,
+    writes: Credits,
     /// Lines on their way to the near memory, and when they arrive.
     arriving: BinaryHeap<Reverse<(Time, u64)>>,
     /// Blocks that are not complete, and when they will be.
@@ -79,6 +83,9 @@ impl Cached {
         if self.size.0 == 0 || !self.size.0.is_multiple_of(block) {
             return Err(Fault::new("size", self.size, "use a multiple of the block"));
         }
+        if !(1..=1024).contains(&self.writes) {
+            return Err(Fault::new("writes", self.writes, "use 1 to 1024"));
+        }
         self.near.check_within("near")?;
         self.far.check_within("far")
     }
@@ -94,6 +101,7 @@ impl CachedDevice {
             far: build(device, &config.far, seed),
             held: BTreeMap::new(),
             dirty_lines: 0,
+            writes: Credits::new(config.writes),
             arriving: BinaryHeap::new(),
             incomplete: VecDeque::new(),
             controller_read_bytes: 0,
@@ -192,15 +200,17 @@ impl Device for CachedDevice {
         self.settle(at);
         self.controller_write_bytes += LINE_BYTES;
         let (block, place, near_line) = self.place(line);
-        let known = self.look(at, near_line);
-        let mut taken = at;
+        let taken = self.writes.granted(at);
+        let known = self.look(taken, near_line);
+        let mut done = known;
         if self.find(at, block, place).is_none() {
-            taken = taken.max(self.evict(known, place));
+            done = done.max(self.evict(known, place));
             if self.block_lines > 1 || !whole {
-                taken = taken.max(self.fetch(known, line));
+                done = done.max(self.fetch(known, line));
             }
         }
-        taken = taken.max(self.near.write(known, near_line, whole));
+        done = done.max(self.near.write(known, near_line, whole));
+        self.writes.returns(done);
         self.soil(block, place, line);
         taken
     }
@@ -265,6 +275,7 @@ mod tests {
                 size: Size(4 * block),
                 block: Size(block),
                 tags,
+                writes: 1,
                 near: delay(50, 10),
                 far: delay(300, 90),
             },
@@ -288,6 +299,7 @@ mod tests {
     #[test]
     fn a_dirty_block_is_written_back_when_its_place_is_taken() {
         let mut device = cached(64, Tags::Near);
+        assert_eq!(device.write(NS(1000), 7, true), NS(1000));
         assert_eq!(device.write(NS(1000), 7, true), NS(1000 + 51 + 11), "tag, then data");
         assert_eq!((device.held_bytes(), device.traffic().media_write_bytes), (64, 0));
         assert_eq!(device.traffic().media_read_bytes, 0, "a whole line is not fetched");

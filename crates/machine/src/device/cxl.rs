@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::credits::Credits;
 use super::timetable::Direction;
 use super::{Device, DeviceTiming, Fault, build};
 use crate::link::Link;
@@ -24,6 +25,8 @@ pub struct Cxl {
     pub switch: Option<LinkTiming>,
     /// The expander's own controller, before it asks the device behind.
     pub controller: Time,
+    /// Writes under way at once, 1 to 1024; the controller hands over the next when there is room.
+    pub writes: u32,
     /// What the memory is.
     pub behind: Box<DeviceTiming>,
 }
@@ -35,11 +38,15 @@ pub(crate) struct CxlDevice {
     controller: Time,
     /// From the host outwards.
     hops: Vec<Link>,
+    writes: Credits,
     behind: Box<dyn Device>,
 }
 
 impl Cxl {
     pub(super) fn check(&self) -> Result<(), Fault> {
+        if !(1..=1024).contains(&self.writes) {
+            return Err(Fault::new("writes", self.writes, "use 1 to 1024"));
+        }
         self.behind.check_within("behind")
     }
 }
@@ -51,6 +58,7 @@ impl CxlDevice {
             port: config.port,
             controller: config.controller,
             hops: hops.into_iter().flatten().map(Link::new).collect(),
+            writes: Credits::new(config.writes),
             behind: build(device, &config.behind, seed),
         }
     }
@@ -73,9 +81,12 @@ impl Device for CxlDevice {
     }
 
     fn write(&mut self, at: Time, line: u64, whole: bool) -> Time {
-        let arrived = self.outwards(at, Direction::Write);
+        let taken = self.writes.granted(at);
+        let arrived = self.outwards(taken, Direction::Write);
         let done = self.behind.write(arrived, line, whole);
-        self.homewards(done, Direction::Write)
+        let answered = self.homewards(done, Direction::Write);
+        self.writes.returns(answered);
+        taken
     }
 
     fn settle(&mut self, at: Time) {
@@ -106,7 +117,7 @@ mod tests {
         LinkTiming { latency: NS(latency), message: NS(1), read_line: NS(4), write_line: NS(4), mix: NS(0) }
     }
 
-    fn expander(switch: bool, line_transfer: u64) -> CxlDevice {
+    fn expander(switch: bool, line_transfer: u64, writes: u32) -> CxlDevice {
         let behind = Delay { read_latency: NS(50), write_latency: NS(10), line_transfer: NS(line_transfer) };
         CxlDevice::new(
             &crate::device::plain(),
@@ -115,6 +126,7 @@ mod tests {
                 link: lanes(10),
                 switch: switch.then(|| lanes(35)),
                 controller: NS(20),
+                writes,
                 behind: Box::new(DeviceTiming::Delay(behind)),
             },
             1,
@@ -124,15 +136,17 @@ mod tests {
     #[test]
     fn latencies_add_up() {
         let direct = 12 + (1 + 10) + 20 + (2 + 50) + (4 + 10) + 12;
-        assert_eq!(expander(false, 2).read(NS(0), 0), NS(direct));
-        assert_eq!(expander(true, 2).read(NS(0), 0), NS(direct + (1 + 35) + (4 + 35)));
-        assert_eq!(expander(false, 2).write(NS(0), 0, true), NS(12 + 14 + 20 + 12 + 11 + 12));
+        assert_eq!(expander(false, 2, 64).read(NS(0), 0), NS(direct));
+        assert_eq!(expander(true, 2, 64).read(NS(0), 0), NS(direct + (1 + 35) + (4 + 35)));
+        let mut expander = expander(false, 2, 1);
+        assert_eq!(expander.write(NS(0), 0, true), NS(0), "on its way");
+        assert_eq!(expander.write(NS(0), 0, true), NS(12 + 14 + 20 + 12 + 11 + 12), "the one credit is back");
     }
 
     #[test]
     fn bandwidth_is_the_least_along_the_way() {
         let reads = |line_transfer| {
-            let mut expander = expander(false, line_transfer);
+            let mut expander = expander(false, line_transfer, 64);
             (0..1000).map(|line| expander.read(NS(0), line)).max().unwrap().ns() / 1000.0
         };
         assert!((reads(2) - 4.0).abs() < 0.2, "the link: 4 ns a line");
@@ -142,7 +156,7 @@ mod tests {
     #[test]
     fn both_ways_at_once_carry_more() {
         let took = |reads: usize| {
-            let mut expander = expander(false, 1);
+            let mut expander = expander(false, 1, 64);
             let last = (0..1000).map(|n| {
                 let line = n as u64;
                 if n % 10 < reads { expander.read(NS(0), line) } else { expander.write(NS(0), line, true) }

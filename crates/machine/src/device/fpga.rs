@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::credits::Credits;
 use super::timetable::{Direction, Timetable, Turnaround};
 use super::{Device, Fault};
 use crate::{LINE_BYTES, Size, Time, Traffic};
@@ -24,6 +25,8 @@ pub struct Fpga {
     pub line: Time,
     /// How long the directory is busy with one request.
     pub directory: Time,
+    /// Writes under way at once, 1 to 1024; the controller hands over the next when there is room.
+    pub writes: u32,
 }
 
 /// The device.
@@ -32,6 +35,7 @@ pub(crate) struct FpgaDevice {
     config: Fpga,
     controllers: Vec<Timetable>,
     directory: Timetable,
+    writes: Credits,
     traffic: Traffic,
 }
 
@@ -43,6 +47,9 @@ impl Fpga {
         if self.chunk.0 == 0 || !self.chunk.0.is_multiple_of(LINE_BYTES) {
             return Err(Fault::new("chunk", self.chunk, "use a multiple of 64B"));
         }
+        if !(1..=1024).contains(&self.writes) {
+            return Err(Fault::new("writes", self.writes, "use 1 to 1024"));
+        }
         Ok(())
     }
 }
@@ -53,6 +60,7 @@ impl FpgaDevice {
         FpgaDevice {
             controllers: vec![table.clone(); config.controllers as usize],
             directory: table,
+            writes: Credits::new(config.writes),
             traffic: Traffic::default(),
             config: config.clone(),
         }
@@ -85,7 +93,10 @@ impl Device for FpgaDevice {
     fn write(&mut self, at: Time, line: u64, _whole: bool) -> Time {
         self.traffic.controller_write_bytes += LINE_BYTES;
         self.traffic.media_write_bytes += LINE_BYTES;
-        self.transfer(at, line, Direction::Write)
+        let taken = self.writes.granted(at);
+        let answered = self.transfer(taken, line, Direction::Write);
+        self.writes.returns(answered);
+        taken
     }
 
     fn own(&mut self, at: Time, _line: u64) -> Option<Time> {
@@ -120,6 +131,7 @@ mod tests {
             chunk: Size(128),
             line: NS(25),
             directory: NS(1),
+            writes: 1,
         })
     }
 
@@ -127,7 +139,9 @@ mod tests {
     fn a_change_of_state_takes_the_latency_and_data_their_transfer_as_well() {
         assert_eq!(device(4).own(NS(100), 0), Some(NS(100 + 1 + 30)));
         assert_eq!(device(4).read(NS(100), 0), NS(100 + 1 + 25 + 30));
-        assert_eq!(device(4).write(NS(100), 0, true), NS(100 + 1 + 25 + 30));
+        let mut device = device(4);
+        assert_eq!(device.write(NS(100), 0, true), NS(100), "on its way");
+        assert_eq!(device.write(NS(100), 0, true), NS(100 + 1 + 25 + 30), "the one credit is back");
     }
 
     #[test]

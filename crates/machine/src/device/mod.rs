@@ -6,13 +6,8 @@
 //! buffered, it catches up with at the beginning of the next call, up to that call's time ([`Device::settle`]). So nothing
 //! ticks, and an idle device costs nothing.
 //!
-//! # Adding a device
-//!
-//! 1. A file here with the device's struct, its configuration struct beside it, and `impl Device`.
-//! 2. A variant of [`DeviceTiming`](crate::DeviceTiming) and an arm of [`build`].
-//! 3. A preset in `presets/` that says in comments what each number is.
-//! 4. A unit test against a closed formula (idle latency, peak bandwidth), and the device's name in the list
-//!    of `tests/devices.rs`, which holds every device to the contract below.
+//! ARCHITECTURE.md, "Adding a device", says step by step how to write another. `tests/devices.rs` holds every device to the
+//! contract below.
 //!
 //! # Contract
 //!
@@ -23,6 +18,7 @@
 //!   media (`media_write_bytes`) at the latest after [`Device::drain`].
 
 mod cached;
+mod credits;
 pub mod curve;
 mod cxl;
 mod delay;

@@ -81,3 +81,12 @@ fn a_preset_with_time_carries_out_all_kinds_of_access() {
         assert_eq!(simulation.figures().memories.len(), 2, "{name}");
     }
 }
+
+#[test]
+fn what_is_not_persistent_lies_on_the_memory_beside() {
+    let first = |ops: Vec<event::Op>| run(&preset("cascade-lake"), vec![vec![], ops]).0[1];
+    let map = event::Op::Map { addr: 0, len: 4096, name: event::NameId(0) };
+    let (dram, xpoint) = (first(vec![load(0), MFENCE]), first(vec![map, load(0), MFENCE]));
+    assert!(near(dram, first_load("dram")), "{dram}");
+    assert!((xpoint - first_load("xpoint")).abs() < 1.0, "{xpoint}");
+}

@@ -33,6 +33,7 @@ const PRESETS: &[(&str, &str)] = &[
     preset!("xpoint"),
     preset!("xpoint-one-dimm"),
     preset!("eadr"),
+    preset!("cascade-lake"),
     preset!("pmep"),
     preset!("cxl-dram"),
     preset!("cxl-switch"),

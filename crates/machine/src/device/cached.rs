@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use super::credits::Credits;
-use super::{Device, DeviceTiming, Fault, build};
+use super::{Device, DeviceCounters, DeviceTiming, Fault, build};
 use crate::{LINE_BYTES, Size, Time, Traffic, config};
 
 /// The numbers of a cached device.
@@ -252,6 +252,14 @@ impl Device for CachedDevice {
 
     fn held_bytes(&self) -> u64 {
         self.dirty_lines * LINE_BYTES + self.far.held_bytes()
+    }
+
+    fn drain_time(&self) -> Time {
+        self.far.drain_time()
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        self.far.counters()
     }
 }
 

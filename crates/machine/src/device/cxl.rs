@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::credits::Credits;
 use super::timetable::Direction;
-use super::{Device, DeviceTiming, Fault, build};
+use super::{Device, DeviceCounters, DeviceTiming, Fault, build};
 use crate::link::Link;
 use crate::{LinkTiming, Time, Traffic, config};
 
@@ -103,6 +103,14 @@ impl Device for CxlDevice {
 
     fn held_bytes(&self) -> u64 {
         self.behind.held_bytes()
+    }
+
+    fn drain_time(&self) -> Time {
+        self.behind.drain_time()
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        self.behind.counters()
     }
 }
 

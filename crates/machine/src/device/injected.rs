@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::timetable::{Direction, Timetable, Turnaround};
-use super::{Device, DeviceTiming, Fault, build};
+use super::{Device, DeviceCounters, DeviceTiming, Fault, build};
 use crate::{Time, Traffic, config};
 
 /// The numbers of an emulator.
@@ -97,6 +97,14 @@ impl Device for InjectedDevice {
 
     fn held_bytes(&self) -> u64 {
         self.behind.held_bytes()
+    }
+
+    fn drain_time(&self) -> Time {
+        self.behind.drain_time()
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        self.behind.counters()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Device, DeviceTiming, Fault, build};
+use super::{Device, DeviceCounters, DeviceTiming, Fault, build};
 use crate::{LINE_BYTES, Size, Time, Traffic, config};
 
 /// The numbers of an interleaved set.
@@ -85,6 +85,16 @@ impl Device for InterleavedDevice {
 
     fn held_bytes(&self) -> u64 {
         self.channels.iter().map(|channel| channel.held_bytes()).sum()
+    }
+
+    fn drain_time(&self) -> Time {
+        self.channels.iter().map(|channel| channel.drain_time()).max().unwrap_or(Time::ZERO)
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        let mut all = DeviceCounters::default();
+        self.channels.iter().for_each(|channel| all.add(&channel.counters()));
+        all
     }
 }
 

@@ -2,9 +2,11 @@
 
 mod common;
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
-use common::{Scratch, compile, has, ok, stdout, strandline};
+use common::{Scratch, c_sources, compile, copy_files, dump, has, ok, stdout, strandline};
 use event::trace::Reader;
 
 /// The program's arena, as its stores make it.
@@ -36,25 +38,25 @@ impl Shadow {
     }
 }
 
-/// Each store of a trace with its bytes, in order.
-fn stores(trace: &Path) -> Vec<(u64, Vec<u8>)> {
+/// Calls `store` with each store's address and bytes, in order.
+fn each_store(trace: &Path, mut store: impl FnMut(u64, &[u8])) {
     let mut reader = Reader::open(trace).expect("the trace opens");
     let mut batches = reader.batches();
-    let mut found = Vec::new();
     while let Some(batch) = batches.next().expect("the trace is whole") {
         let mut values = batch.values;
         for (addr, len) in batch.events.iter().filter_map(|event| event.op.stored()) {
-            let (value, rest) = values.split_at(len as usize);
-            found.push((addr, value.to_vec()));
-            values = rest;
+            store(addr, values.split_off(..len as usize).expect("a store's bytes"));
         }
         assert!(values.is_empty(), "more bytes than the stores have");
     }
-    found
 }
 
 fn hexadecimal(text: &str) -> u64 {
     u64::from_str_radix(text.trim_start_matches("0x"), 16).expect("an address")
+}
+
+fn text(value: &[u8]) -> String {
+    value.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Builds and records `values.c`, replays its stores and holds the memory against the program's after each step.
@@ -72,11 +74,17 @@ fn replayed(compiler: &str, flags: &str) {
     let mut shadow = Shadow { start: hexadecimal(arena[1]), bytes: vec![0; len] };
     let steps = std::fs::read(steps).expect("the steps are read");
     let mut steps = steps.chunks_exact(len).enumerate();
-    let stores = stores(&trace);
+    // What some store has to tell, even if it is soon overwritten.
+    let mut awaited: Vec<(u64, &str)> = words
+        .iter()
+        .filter(|words| words[0] == "told")
+        .map(|words| (hexadecimal(words[1]), words[2]))
+        .collect();
     let mut wrong = Vec::new();
-    for (addr, value) in &stores {
-        shadow.store(*addr, value);
-        if *addr == shadow.start {
+    each_store(&trace, |addr, value| {
+        shadow.store(addr, value);
+        awaited.retain(|&(at, bytes)| at != addr || text(value) != bytes);
+        if addr == shadow.start {
             let (at, real) = steps.next().expect("a step's bytes");
             if let Some(difference) = shadow.difference(real) {
                 wrong.push(format!("step {}: {difference}", at + 1));
@@ -84,15 +92,9 @@ fn replayed(compiler: &str, flags: &str) {
                 shadow.bytes.copy_from_slice(real);
             }
         }
-    }
+    });
     assert!(steps.next().is_none(), "{compiler} {flags}: a step's number was not told");
-    for words in words.iter().filter(|words| words[0] == "told") {
-        let (addr, bytes) = (hexadecimal(words[1]), words[2]);
-        let text = |value: &[u8]| value.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        if !stores.iter().any(|(at, value)| *at == addr && text(value) == bytes) {
-            wrong.push(format!("no store at {addr:#x} of {bytes}"));
-        }
-    }
+    wrong.extend(awaited.iter().map(|(addr, bytes)| format!("no store at {addr:#x} of {bytes}")));
     assert!(wrong.is_empty(), "{compiler} {flags}:\n{}", wrong.join("\n"));
 }
 
@@ -109,5 +111,46 @@ fn replaying_what_clang_stores_gives_the_programs_memory() {
         for flags in ["-O0", "-O2", "-O3"] {
             replayed("clang", flags);
         }
+    }
+}
+
+/// The first 16 MiB of a file, which are all that is in use.
+fn beginning(path: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(16 << 20).read_to_end(&mut bytes)).expect("the file is read");
+    bytes.resize(16 << 20, 0);
+    bytes
+}
+
+#[test]
+fn replaying_what_lmdb_stores_gives_its_file() {
+    for (compiler, level) in [("gcc", "-O0"), ("gcc", "-O2"), ("clang", "-O2")] {
+        if !has(compiler) {
+            continue;
+        }
+        let scratch = Scratch::new();
+        copy_files(&c_sources("lmdb-master-sys", "lmdb/libraries/liblmdb"), scratch.dir());
+        scratch.file("lmdb_load.c", include_str!("programs/lmdb_load.c"));
+        let flags = format!("--compiler={compiler} {level} -w -I. -o load lmdb_load.c mdb.c midl.c -pthread");
+        compile(scratch.dir(), "cc", &flags);
+        // LMDB makes a new file with `pwrite`; from then on, it stores into its map.
+        let load = [scratch.path("load"), scratch.path("l.mdb")];
+        ok(std::process::Command::new(&load[0]).arg(&load[1]).args(["0", "writemap"]));
+        let before = beginning(&load[1]);
+        let trace = scratch.path("t.slt");
+        let mut command = strandline();
+        command.args(["record", "--values", "--pmem", "*/l.mdb", "-o"]).arg(&trace).arg("--");
+        ok(command.args(&load).args(["5000", "writemap"]));
+        let maps: Vec<String> = dump(&trace).into_iter().filter(|line| line.contains(" map ")).collect();
+        let map = maps.iter().find(|line| line.contains("l.mdb")).expect("the map is told");
+        let start = hexadecimal(map.split(' ').nth(2).expect("an address"));
+        let mut shadow = Shadow { start, bytes: before };
+        let mut stored = 0;
+        each_store(&trace, |addr, value| {
+            shadow.store(addr, value);
+            stored += usize::from(addr.wrapping_sub(start) < 16 << 20);
+        });
+        assert!(stored > 5000, "{compiler} {level}: {stored} stores into the map");
+        assert_eq!(shadow.difference(&beginning(&load[1])), None, "{compiler} {level}");
     }
 }

@@ -212,6 +212,7 @@ addressed! {
     strandline_hook_store2: kind::ACCESS, access::STORE, 2, record_store;
     strandline_hook_store4: kind::ACCESS, access::STORE, 4, record_store;
     strandline_hook_store8: kind::ACCESS, access::STORE, 8, record_store;
+    strandline_hook_store10: kind::ACCESS, access::STORE, 10, record_store;
     strandline_hook_store16: kind::ACCESS, access::STORE, 16, record_store;
     strandline_hook_store32: kind::ACCESS, access::STORE, 32, record_store;
     strandline_hook_store64: kind::ACCESS, access::STORE, 64, record_store;

@@ -5,7 +5,21 @@
 //! count the same bytes a second time. It is known by the length, which is the same constant in both calls, and by that nothing
 //! has been stored since.
 
+use std::ops::Range;
+
 use super::instruction::{Instruction, in_frame};
+
+/// What a call of memcpy or memset is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Call {
+    /// The program's own, or another function's.
+    Own,
+    /// It carries out what range hooks have told.
+    Told,
+    /// It carries out what one hook, the call at this place, has told as a load only: the store is not told, as into the
+    /// structure that the function returns.
+    HalfTold(Range<usize>),
+}
 
 /// What a basic block has told of ranges so far.
 #[derive(Default)]
@@ -16,6 +30,8 @@ pub struct Copies {
     third: Option<u64>,
     /// Length of the range that was told and not yet carried out.
     told: Option<u64>,
+    /// The hook's call, if only a load was told.
+    loaded: Option<Range<usize>>,
 }
 
 impl Copies {
@@ -35,21 +51,32 @@ impl Copies {
         }
     }
 
-    /// Looks at a call; whether it carries out what a range hook has told.
-    pub fn call(&mut self, symbol: &[u8]) -> bool {
+    /// Looks at a call, the statement at `place`.
+    pub fn call(&mut self, symbol: &[u8], place: Range<usize>) -> Call {
         let (second, third) = (self.second.take(), self.third.take());
         match symbol {
-            b"__tsan_read_range" | b"__tsan_write_range" => {
+            b"__tsan_read_range" => {
+                let stored = self.told.is_some() && self.loaded.is_none();
+                self.loaded = (!stored).then_some(place);
                 self.told = second;
-                false
+                Call::Own
+            }
+            b"__tsan_write_range" => {
+                self.loaded = None;
+                self.told = second;
+                Call::Own
             }
             b"memcpy" | b"memmove" | b"memset" => {
-                let told = self.told.take();
-                told.is_some() && told == third
+                let told = self.told.take().is_some_and(|told| Some(told) == third);
+                match self.loaded.take() {
+                    _ if !told => Call::Own,
+                    None => Call::Told,
+                    Some(hook) => Call::HalfTold(hook),
+                }
             }
             _ => {
-                self.told = None;
-                false
+                self.forget();
+                Call::Own
             }
         }
     }

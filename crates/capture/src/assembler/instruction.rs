@@ -142,6 +142,12 @@ pub fn in_frame(operand: &[u8]) -> bool {
     names(b"rsp") || (names(b"rbp") && operand.contains(&b'-'))
 }
 
+/// An operand without the size that Intel's syntax may put in front.
+pub fn without_size(operand: &[u8]) -> &[u8] {
+    let pointer = operand.windows(4).position(|word| word.eq_ignore_ascii_case(b"ptr "));
+    pointer.map_or(operand, |at| operand[at + 4..].trim_ascii_start())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,12 +16,12 @@ mod held;
 mod instruction;
 mod persist;
 mod rename;
-mod returned;
 mod runs;
 mod scan;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod untold;
 mod wrapper;
 
 use std::collections::HashSet;
@@ -29,16 +29,16 @@ use std::ops::Range;
 
 pub use wrapper::{AssemblerError, run};
 
-use copies::Copies;
+use copies::{Call, Copies};
 use edits::Edits;
 use held::Held;
 use instruction::Instruction;
 use persist::Hook;
 use rename::Kept;
-use returned::Returned;
 use runs::{Access, Runs};
 use scan::{Item, Scanner};
 use syntax::Syntax;
+use untold::Untold;
 
 /// Rewrites x86-64 assembler source, as said at the module's head. `None`: there is nothing to change.
 #[must_use]
@@ -69,7 +69,7 @@ struct Walk<'a> {
     labels: HashSet<&'a [u8]>,
     inline_assembly: bool,
     copies: Copies,
-    returned: Returned,
+    untold: Untold<'a>,
     /// Within `.macro`, `.rept`, `.irp`: how deep.
     macros: u32,
     /// Somewhere else than in a section's first subsection.
@@ -126,7 +126,7 @@ impl<'a> Walk<'a> {
             labels: HashSet::new(),
             inline_assembly: false,
             copies: Copies::default(),
-            returned: Returned::default(),
+            untold: Untold::default(),
             macros: 0,
             subsection: false,
             pending: None,
@@ -148,9 +148,12 @@ impl<'a> Walk<'a> {
                 self.labels.insert(name);
             } else {
                 self.labels.clear();
-                self.returned.function();
             }
-            self.returned.forget();
+            if name.starts_with(b".L") || name.first().is_some_and(u8::is_ascii_digit) {
+                self.untold.forget();
+            } else {
+                self.untold.function();
+            }
             self.runs.end_block(&self.syntax, &mut self.edits);
             self.copies.forget();
             self.held.label(name, self.inline_assembly);
@@ -180,7 +183,10 @@ impl<'a> Walk<'a> {
             && let Some(access) = called(instruction).and_then(Access::of)
         {
             self.runs.access(place, access, &mut self.held, &self.syntax, &mut self.edits);
-            self.returned.forget();
+            match access.stored_bytes() {
+                Some(bytes) => self.untold.store(Some(bytes)),
+                None => self.untold.load(),
+            }
             return;
         }
         let prefixed = pending.is_some_and(|pending| !pending.lock);
@@ -193,10 +199,13 @@ impl<'a> Walk<'a> {
         }
         if transfers || !compiled {
             self.follow_call(instruction, compiled);
-        } else if let Some(hook) = self.returned.instruction(instruction, self.syntax.is_intel()) {
+        } else if instruction.lock || prefixed {
+            self.untold.forget();
+        } else if let Some(hook) = self.untold.instruction(instruction, self.syntax.is_intel()) {
+            self.runs.end_block(&self.syntax, &mut self.edits);
             self.put_before(place.start, &hook);
         }
-        if !self.carries_out_copy(instruction, transfers) {
+        if !self.carries_out_copy(instruction, place.clone(), transfers) {
             rename::rename(self.source, operands, self.kept, &mut self.edits);
         }
         self.runs.instruction(instruction, &self.syntax);
@@ -215,13 +224,15 @@ impl<'a> Walk<'a> {
         self.held.forget();
     }
 
-    /// Whether what follows may store what a call has returned.
+    /// What a call, a jump, or anything that no compiler wrote says of the stores behind it.
     fn follow_call(&mut self, instruction: &Instruction<'_>, compiled: bool) {
-        let told = target(instruction).is_some_and(|symbol| symbol.starts_with(b"__tsan_"));
-        if compiled && instruction.name.starts_with(b"call") && !told {
-            self.returned.call();
-        } else {
-            self.returned.forget();
+        if !compiled || !instruction.name.starts_with(b"call") {
+            return self.untold.forget();
+        }
+        match target(instruction) {
+            Some(b"__tsan_write_range") => self.untold.store(None),
+            Some(b"__tsan_read_range") => self.untold.load(),
+            _ => self.untold.call(),
         }
     }
 
@@ -246,13 +257,25 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether this calls memcpy for an assignment that the compiler's pass has told itself.
-    fn carries_out_copy(&mut self, instruction: &Instruction<'a>, transfers: bool) -> bool {
+    fn carries_out_copy(
+        &mut self,
+        instruction: &Instruction<'a>,
+        place: Range<usize>,
+        transfers: bool,
+    ) -> bool {
         if !transfers {
             self.copies.instruction(instruction, self.syntax.is_intel());
             return false;
         }
-        let symbol = target(instruction);
-        symbol.is_some_and(|symbol| self.copies.call(symbol))
+        match target(instruction).map(|symbol| self.copies.call(symbol, place)) {
+            Some(Call::Told) => true,
+            Some(Call::HalfTold(hook)) => {
+                // The function that the call is renamed to tells the load, too.
+                self.edits.replace(hook, format_args!(""));
+                false
+            }
+            Some(Call::Own) | None => false,
+        }
     }
 
     /// Whether this is a jump that may fall through and, if it does not, goes forward.

@@ -24,7 +24,7 @@ use std::ops::Range;
 
 use super::edits::{Edits, put};
 use super::held::{Held, REGISTER};
-use super::instruction::{Instruction, in_frame, register_bytes};
+use super::instruction::{Instruction, in_frame, register_bytes, without_size};
 use super::syntax::Syntax;
 use crate::wire::{RUN_MAGIC, RUN_MAX, RUN_STORE};
 
@@ -61,6 +61,11 @@ impl Access {
             _ => return None,
         };
         Some(Access { code: log2_size | store })
+    }
+
+    /// Bytes that it stores; `None` for a load.
+    pub fn stored_bytes(self) -> Option<u32> {
+        self.is_store().then(|| 1 << (self.code & !RUN_STORE))
     }
 
     fn is_store(self) -> bool {
@@ -458,12 +463,6 @@ fn writes_operand(instruction: &Instruction<'_>, target: &[u8]) -> bool {
 fn frame_address<'a>(instruction: &Instruction<'a>, intel: bool) -> Option<&'a [u8]> {
     let operand = if intel { instruction.split().nth(1) } else { instruction.split().next() };
     operand.map(without_size).filter(|operand| instruction.name.starts_with(b"lea") && in_frame(operand))
-}
-
-/// An operand without the size that Intel's syntax may put in front.
-fn without_size(operand: &[u8]) -> &[u8] {
-    let pointer = operand.windows(4).position(|word| word.eq_ignore_ascii_case(b"ptr "));
-    pointer.map_or(operand, |at| operand[at + 4..].trim_ascii_start())
 }
 
 /// Which of [`CARRIERS`] are named.

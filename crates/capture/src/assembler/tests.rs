@@ -148,7 +148,9 @@ fn a_structures_store_that_begins_a_segment_has_its_second_word() {
 #[test]
 fn only_a_store_that_waits_for_its_load_changes_places_with_it() {
     let order = |before: &str, between: &str| {
-        let source = format!("f:\n{before}\tcall __tsan_write8\n{between}\tcall __tsan_read8\n\tret\n");
+        let source = format!(
+            "f:\n\tmovq %rsp, %rbp\n{before}\tcall __tsan_write8\n{between}\tcall __tsan_read8\n\tret\n"
+        );
         words_written(&source)[0] == "16(%r11)"
     };
     for waits in [
@@ -174,6 +176,15 @@ fn only_a_store_that_waits_for_its_load_changes_places_with_it() {
         "8(%r11)",
         "other sizes"
     );
+}
+
+#[test]
+fn a_store_that_the_pass_left_out_ends_the_run_and_gets_its_hook() {
+    let read = "\tcall __tsan_read8@PLT\n";
+    let source = format!("f:\n{read}\tmovq %rax, (%rbx)\n{read}\tret\n");
+    assert!(rewritten(&source).contains("call *strandline_hook_store8@GOTPCREL(%rip)"));
+    assert_eq!(runs(&source), (2, 2), "the store's record lies between the two");
+    assert_eq!(runs(&source.replace("%rax, (%rbx)", "(%rbx), %rax")), (1, 2));
 }
 
 #[test]
@@ -476,6 +487,12 @@ fn the_call_that_copies_a_structure_is_told_once() {
     assert!(!rewritten(&assignment).contains("strandline_memcpy"));
     let intel = ".intel_syntax noprefix\nf:\n\tmov esi, 300\n\tcall __tsan_write_range\n\tmov edx, 300\n\tcall memset\n";
     assert!(!rewritten(intel).contains("strandline_memset"));
+
+    // Into the structure that the function returns: the load's hook goes, the call tells both.
+    let returned =
+        "f:\n\tmovl $300, %esi\n\tcall __tsan_read_range@PLT\n\tmovl $300, %edx\n\tcall memcpy@PLT\n";
+    let text = rewritten(returned);
+    assert!(text.contains("strandline_memcpy") && !text.contains("__tsan_read_range"), "{text}");
 
     // The program's own calls: of another length, the second one, in another block.
     for own in [

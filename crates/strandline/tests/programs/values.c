@@ -158,7 +158,7 @@ LONG_RUN(3, p[28] + p[29] + p[30])
 LONG_RUN(4, p[28] + p[29] + p[30] + p[31])
 LONG_RUN(5, p[28] + p[29] + p[30] + p[31] + p[32])
 
-/* Where a function has no other effect, gcc lets it store what it returns where the caller wants it, and tells nothing. */
+/* Where a function has no other effect, gcc lets it store what it returns where the caller wants it. */
 static volatile int calls;
 ALONE static S8 returned8(int x) { S8 s = {x, x + 1}; return s; }
 ALONE static S16 returned16(long x) { S16 s = {x, x + 1}; return s; }
@@ -172,6 +172,12 @@ ALONE static L24 returned_l24(long x) {
     calls++;
     return s;
 }
+ALONE static L24 pure_l24(long x) {
+    L24 s = {x, x + 1, x + 2};
+    return s;
+}
+ALONE static S24 pure24(const S24 *from) { return *from; }
+ALONE static S300 pure300(const S300 *from) { return *from; }
 ALONE static S300 returned300(const S300 *from) {
     calls++;
     return *from;
@@ -201,10 +207,7 @@ static void scalars(void) {
     arena.i = (int)next();
     arena.l = (long)next();
     arena.d = (double)next();
-#ifndef __clang__
-    /* clang tells no access of a size other than 1, 2, 4, 8 and 16 bytes. */
     arena.ld = (long double)next();
-#endif
     arena.complex_ = (double)next() + 1.0i * (double)next();
     step_done();
     for (int i = 0; i < 64; i++) arena.scalars[i] = i * 3;
@@ -298,9 +301,7 @@ static void constants(void) {
 }
 
 static void returned(void) {
-#ifndef __clang__
     arena.s3[2] = returned3((int)next());
-#endif
     step_done();
     arena.s8[1] = returned8((int)next());
     step_done();
@@ -311,8 +312,16 @@ static void returned(void) {
     arena.l24[0] = returned_l24((long)next());
     step_done();
 #ifndef __OPTIMIZE_SIZE__
-    /* With -Os, gcc copies in line what is returned, however large. */
+    /* With -Os, gcc copies by `rep movs` what is large. */
     arena.s300[1] = returned300((S300 *)other);
+#endif
+    step_done();
+    arena.l24[2] = pure_l24((long)next());
+    step_done();
+    arena.s24[7] = pure24((S24 *)(other + 9));
+    step_done();
+#ifndef __OPTIMIZE_SIZE__
+    arena.s300[2] = pure300((S300 *)(other + 10));
 #endif
     step_done();
     arena.mixed = returned_mixed((long)next());
@@ -341,6 +350,14 @@ static void library(void) {
     __builtin_memcpy(&arena.i, other + 50, 4);
     __builtin_memcpy(&arena.s16[1], other + 60, 16);
     step_done();
+    __builtin_memcpy(arena.text + 1, other + 1, 5);
+    __builtin_memcpy(arena.text + 9, other + 30, 13);
+    step_done();
+#ifndef __OPTIMIZE_SIZE__
+    __builtin_memcpy(arena.text + 40, "a text of some forty characters, in pieces", 40);
+#endif
+    __builtin_memset(arena.text + 90, 5, 11);
+    step_done();
     strcpy(arena.text, "seaweed");
     strncpy(arena.text + 16, "kelp", 9);
     strcat(arena.text, " and kelp");
@@ -368,10 +385,8 @@ static void wide(void) {
     Vec32 b = {1, 2, 3, 4, 5, 6, 7, (int)next()};
     arena.vec16[0] = a;
     arena.vec16[1] = arena.vec16[0] + a;
-#ifndef __clang__
     arena.vec32[0] = b;
     arena.vec32[1] = arena.vec32[0] * b;
-#endif
     step_done();
     _mm_storeu_si128((__m128i *)(arena.text + 5), _mm_set1_epi32((int)next()));
     _mm_stream_si128((__m128i *)&arena.vec16[2], _mm_set1_epi32((int)next()));

@@ -39,7 +39,8 @@ pub(crate) struct Link {
 
 impl Link {
     pub(crate) fn new(timing: &LinkTiming) -> Self {
-        let mix = Turnaround { read_to_write: timing.mix, write_to_read: timing.mix };
+        let mix =
+            Turnaround { read_to_write: timing.mix, write_to_read: timing.mix, ..Turnaround::default() };
         Link {
             timing: timing.clone(),
             there: Timetable::new(mix),

@@ -31,6 +31,7 @@ t_rtp = "7.5ns"
 t_wr = "15ns"
 read_to_write = "1.5ns"
 write_to_read = "21.75ns"
+rank_to_rank = "1.5ns"
 t_refi = "7.8us"
 t_rfc = "350ns"
 write_queue = 48

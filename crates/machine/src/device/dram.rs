@@ -9,8 +9,7 @@
 //! ([`Dram::t_ccd`]) than bursts take. Above them come the columns, then the banks of a group, then the ranks. Which of all banks it is
 //! then also depends on all bits of the row, so that streams of equal alignment do not meet in one bank.
 //!
-//! Not modelled: the command bus, the limit of activations per window (tFAW, tRRD), power-down, the larger distance
-//! between bursts of two ranks.
+//! Not modelled: the command bus, the limit of activations per window (tFAW, tRRD), power-down.
 
 use std::collections::VecDeque;
 
@@ -54,6 +53,9 @@ pub struct Dram {
     pub read_to_write: Time,
     /// And between the data of a write and those of a read.
     pub write_to_read: Time,
+    /// tRTRS: the bus is silent for so long between the data of two ranks. Default: 0.
+    #[serde(default)]
+    pub rank_to_rank: Time,
     /// tREFI: each rank is refreshed once in this time. Absent for media that need none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub t_refi: Option<Time>,
@@ -194,8 +196,11 @@ fn folded(row: u64, count: u64) -> u64 {
 impl DramDevice {
     pub(crate) fn new(config: &Dram) -> Self {
         let groups = (config.ranks * config.bank_groups) as usize;
-        let turnaround =
-            Turnaround { read_to_write: config.read_to_write, write_to_read: config.write_to_read };
+        let turnaround = Turnaround {
+            read_to_write: config.read_to_write,
+            write_to_read: config.write_to_read,
+            source: config.rank_to_rank,
+        };
         DramDevice {
             banks: vec![Bank::default(); groups * config.banks as usize],
             groups: vec![Time::ZERO; groups],
@@ -218,7 +223,7 @@ impl DramDevice {
             Direction::Read => config.t_cl,
             Direction::Write => config.t_cwl,
         };
-        let data = self.bus.reserve(now, command + to_data, config.t_bl, direction);
+        let data = self.bus.reserve_from(place.rank, now, command + to_data, config.t_bl, direction);
         let (command, done) = (data - to_data, data + config.t_bl);
         let bank = &mut self.banks[at];
         bank.used = command;
@@ -365,6 +370,7 @@ mod tests {
             t_wr: NS(16),
             read_to_write: NS(2),
             write_to_read: NS(21),
+            rank_to_rank: NS(0),
             t_refi: None,
             t_rfc: NS(0),
             row_timeout: None,
@@ -438,6 +444,15 @@ mod tests {
         };
         assert_eq!(reads(&|n| 2 * n), Some(NS(1000 + 30 + 3 * 5)));
         assert_eq!(reads(&|n| n), Some(NS(1000 + 30 + 3 * 3)));
+    }
+
+    #[test]
+    fn the_bus_pauses_between_ranks() {
+        let config = Dram { ranks: 2, rank_to_rank: NS(2), ..small() };
+        let of_rank = |rank| (0..64).find(|&line| config.place(line).rank == rank).unwrap();
+        let mut device = DramDevice::new(&config);
+        assert_eq!(device.read(NS(1000), of_rank(0)), NS(1030));
+        assert_eq!(device.read(NS(1000), of_rank(1)), NS(1030 + 2 + 3));
     }
 
     #[test]

@@ -17,11 +17,13 @@ pub(crate) enum Direction {
     Write,
 }
 
-/// What a change of direction costs: the pause between the last transfer of one and the first of the other.
+/// What a change costs: the pause between the last transfer before and the first after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Turnaround {
     pub(crate) read_to_write: Time,
     pub(crate) write_to_read: Time,
+    /// To another source of data, in either direction.
+    pub(crate) source: Time,
 }
 
 /// The reservations of one piece of hardware that serves one transfer at a time.
@@ -39,37 +41,54 @@ struct Busy {
     from: Time,
     until: Time,
     direction: Direction,
+    /// Who drives the wires, if there are several.
+    source: usize,
 }
 
 impl Timetable {
     pub(crate) fn new(turnaround: Turnaround) -> Self {
-        let past = Busy { from: Time::ZERO, until: Time::ZERO, direction: Direction::Read };
+        let past = Busy { from: Time::ZERO, until: Time::ZERO, direction: Direction::Read, source: 0 };
         Timetable { turnaround, busy: VecDeque::new(), past }
     }
 
     /// Reserves `length` from the earliest moment, not before `earliest`, at which it fits. Returns that moment. What is long over
     /// at `now` is forgotten: a later call for a much earlier time gets a place after it.
     pub(crate) fn reserve(&mut self, now: Time, earliest: Time, length: Time, direction: Direction) -> Time {
+        self.reserve_from(0, now, earliest, length, direction)
+    }
+
+    /// As [`Timetable::reserve`], for one of several sources.
+    pub(crate) fn reserve_from(
+        &mut self,
+        source: usize,
+        now: Time,
+        earliest: Time,
+        length: Time,
+        direction: Direction,
+    ) -> Time {
+        let mut new = Busy { from: earliest, until: earliest + length, direction, source };
         while self.busy.front().is_some_and(|busy| busy.until + REMEMBERED <= now) {
             self.past = self.busy.pop_front().unwrap_or(self.past);
         }
         // The pause before the first transfer ever costs nothing.
         let after_past = match self.past.until {
             Time::ZERO => Time::ZERO,
-            until => until + self.pause(self.past.direction, direction),
+            until => until + self.pause(&self.past, &new),
         };
         let mut start = earliest.max(after_past);
+        let Turnaround { read_to_write, write_to_read, source } = self.turnaround;
         // Whoever ends early enough, pause included, can't be in the way; the longest pause bounds it from below.
-        let longest = self.turnaround.read_to_write.max(self.turnaround.write_to_read);
+        let longest = read_to_write.max(write_to_read).max(source);
         let mut at = self.busy.partition_point(|busy| busy.until + longest <= start);
         while let Some(&busy) = self.busy.get(at) {
-            if start + length + self.pause(direction, busy.direction) <= busy.from {
+            if start + length + self.pause(&new, &busy) <= busy.from {
                 break;
             }
-            start = start.max(busy.until + self.pause(busy.direction, direction));
+            start = start.max(busy.until + self.pause(&busy, &new));
             at += 1;
         }
-        self.insert(at, Busy { from: start, until: start + length, direction });
+        (new.from, new.until) = (start, start + length);
+        self.insert(at, new);
         start
     }
 
@@ -78,17 +97,19 @@ impl Timetable {
         self.busy.back().unwrap_or(&self.past).until
     }
 
-    fn pause(&self, before: Direction, after: Direction) -> Time {
-        match (before, after) {
+    fn pause(&self, before: &Busy, after: &Busy) -> Time {
+        let turn = match (before.direction, after.direction) {
             (Direction::Read, Direction::Write) => self.turnaround.read_to_write,
             (Direction::Write, Direction::Read) => self.turnaround.write_to_read,
             _ => Time::ZERO,
-        }
+        };
+        if before.source == after.source { turn } else { turn.max(self.turnaround.source) }
     }
 
     /// Neighbours without a gap become one, so that a saturated bus is one entry.
     fn insert(&mut self, at: usize, new: Busy) {
-        let joins = |a: Busy, b: Busy| a.until == b.from && a.direction == b.direction;
+        let joins =
+            |a: Busy, b: Busy| a.until == b.from && a.direction == b.direction && a.source == b.source;
         let before = at.checked_sub(1).filter(|&before| joins(self.busy[before], new));
         let after = self.busy.get(at).copied().filter(|&after| joins(new, after));
         match (before, after) {
@@ -112,7 +133,7 @@ mod tests {
     const NS: fn(u64) -> Time = Time::from_ns;
 
     fn duplex() -> Timetable {
-        Timetable::new(Turnaround { read_to_write: NS(2), write_to_read: NS(20) })
+        Timetable::new(Turnaround { read_to_write: NS(2), write_to_read: NS(20), source: NS(1) })
     }
 
     #[test]
@@ -134,6 +155,15 @@ mod tests {
         assert_eq!(bus.reserve(NS(0), NS(10), NS(1), Write), NS(4).max(NS(43)));
         // The pause counts from what is over and forgotten, too.
         assert_eq!(bus.reserve(NS(600), NS(45), NS(3), Read), NS(64));
+    }
+
+    #[test]
+    fn another_source_pauses_too() {
+        let mut bus = duplex();
+        assert_eq!(bus.reserve_from(0, NS(0), NS(10), NS(3), Read), NS(10));
+        assert_eq!(bus.reserve_from(1, NS(0), NS(10), NS(3), Read), NS(14));
+        assert_eq!(bus.reserve_from(1, NS(0), NS(10), NS(3), Read), NS(17));
+        assert_eq!(bus.reserve_from(0, NS(0), NS(10), NS(3), Write), NS(22), "the longer of two pauses");
     }
 
     proptest! {

@@ -6,7 +6,7 @@ use core::sync::atomic::AtomicU32;
 
 use libc::{
     SYS_clock_gettime, SYS_close, SYS_fstat, SYS_futex, SYS_getcwd, SYS_getpid, SYS_kill, SYS_mmap,
-    SYS_openat, SYS_read, SYS_readlinkat, SYS_sched_yield, SYS_statx, SYS_write, c_long,
+    SYS_nanosleep, SYS_openat, SYS_read, SYS_readlinkat, SYS_sched_yield, SYS_statx, SYS_write, c_long,
 };
 
 /// A system call with up to six arguments; the result is the kernel's, an error is `-errno`.
@@ -50,6 +50,13 @@ pub fn pid() -> u32 {
 pub fn give_way() {
     // SAFETY: takes nothing, touches nothing.
     unsafe { call(SYS_sched_yield, [0; 6]) };
+}
+
+/// Sleeps for about a millisecond.
+pub fn doze() {
+    let span = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    // SAFETY: `span` is a valid place; where the rest of an interrupted sleep goes is not asked for.
+    unsafe { call(SYS_nanosleep, [&raw const span as usize, 0, 0, 0, 0, 0]) };
 }
 
 /// Nanoseconds of `CLOCK_MONOTONIC`.

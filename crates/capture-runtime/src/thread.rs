@@ -21,8 +21,11 @@ use crate::wire::kind;
 
 /// Rounds of destructors that the C library is willing to do, but one.
 const ROUNDS_PUT_OFF: u32 = 3;
-/// How often a joiner lets others run before it stops waiting for the thread to have a number.
-const GIVE_WAYS: u32 = 10_000;
+/// How often a joiner lets others run before it goes to sleep until the thread has a number,
+const GIVE_WAYS: u32 = 1_000;
+/// and for how many milliseconds it then sleeps before it takes the thread for one that never gets a number, as those
+/// may that were not made through the functions here.
+const DOZES: u32 = 1_000;
 
 /// The thread-specific key, plus 1.
 static KEY: AtomicU32 = AtomicU32::new(0);
@@ -174,13 +177,17 @@ fn number_of(thread: usize) -> u32 {
     // A thread's handle is the address of the C library's record of it, which lies at the same distance from
     // each thread's initial thread-local storage.
     let theirs = thread.wrapping_add((local as *const Local as usize).wrapping_sub(own)) as *const Local;
-    for _ in 0..GIVE_WAYS {
+    for attempt in 0..GIVE_WAYS + DOZES {
         // SAFETY: the storage of a thread that can be joined exists. The thread writes the number once, early.
         let number = unsafe { (&raw const (*theirs).number).cast::<u32>().read_volatile() };
         if number != 0 {
             return number;
         }
-        sys::give_way();
+        if attempt < GIVE_WAYS {
+            sys::give_way();
+        } else {
+            sys::doze();
+        }
     }
     0
 }

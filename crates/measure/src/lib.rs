@@ -5,7 +5,7 @@
 //! memory, [`Model`] on a machine description. Both give [`Figures`]; what one of them can't do it skips, with the reason.
 //! [`Results`] keeps the points of a long sweep in a file that a killed run takes up again.
 //!
-//! ```no_run
+//! ```
 //! use machine::Config;
 //! use measure::{Bench, Model, Task};
 //!

@@ -1,10 +1,10 @@
-//! Events per second through the machine, on streams of different cache behaviour.
+//! Events per second through the machine, without time and with it, on streams of different cache behaviour.
 //!
-//! `cargo bench -p machine` measures; under `cargo test` each stream runs once and small, so that the
+//! `cargo bench -p machine` measures, with `-- timed xpoint tree` only the lines that have these words; under `cargo test` each stream runs once and small, so that the
 //! bench stays alive. Each line ends with a checksum of the figures: the same numbers, the same model.
 
 use event::{Batch, Event, FenceKind, FlushKind, Op, Sink, SiteId, ThreadId};
-use machine::{Config, Machine};
+use machine::{CacheFigures, Config, ConfigError, Machine, Simulation, Traffic};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Events handed over at once, as a trace reader or collector does.
@@ -97,9 +97,53 @@ fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-fn run(stream: &Stream, total: u64) {
-    let config = Config::preset("xpoint").expect("the preset is valid");
-    let mut machine = Machine::new(&config).expect("the preset is valid");
+/// A machine that is measured.
+trait Subject: Sink {
+    fn machine(config: &Config) -> Result<Self, ConfigError>
+    where
+        Self: Sized;
+
+    /// The caches, the traffic of other memory, and picoseconds, if it has time.
+    fn outcome(&self) -> (Vec<CacheFigures>, Traffic, u64);
+}
+
+impl Subject for Machine {
+    fn machine(config: &Config) -> Result<Self, ConfigError> {
+        Machine::new(config)
+    }
+
+    fn outcome(&self) -> (Vec<CacheFigures>, Traffic, u64) {
+        self.audit().expect("the books balance");
+        let figures = self.figures();
+        (figures.caches, figures.volatile.total, 0)
+    }
+}
+
+impl Subject for Simulation {
+    fn machine(config: &Config) -> Result<Self, ConfigError> {
+        Simulation::new(config)
+    }
+
+    fn outcome(&self) -> (Vec<CacheFigures>, Traffic, u64) {
+        self.audit().expect("the books balance");
+        let figures = self.figures();
+        (figures.caches, figures.memories[0].total, figures.elapsed.0)
+    }
+}
+
+fn run<S: Subject>(label: &str, preset: &str, stream: &Stream, total: u64) {
+    let line = format!("{label} {preset} {}", stream.name);
+    if !std::env::args().skip(1).filter(|word| !word.starts_with('-')).all(|word| line.contains(&word)) {
+        return;
+    }
+    let config = Config::preset(preset).expect("the preset is valid");
+    let mut machine = match S::machine(&config) {
+        Ok(machine) => machine,
+        Err(error) => {
+            println!("{label:<8} {preset:<7} skipped: {error}");
+            return;
+        }
+    };
     let mut random = Random(0x1234_5678);
     let mut events = Vec::with_capacity(2 * BATCH);
     let (mut done, mut seconds, mut thread) = (0, 0.0, 0);
@@ -115,24 +159,30 @@ fn run(stream: &Stream, total: u64) {
         done += events.len() as u64;
         thread = (thread + 1) % stream.threads;
     }
-    machine.audit().expect("the books balance");
-    let figures = machine.figures();
-    let traffic = figures.volatile.total;
+    let begin = cpu_seconds();
+    machine.finish().expect("the machine takes everything");
+    seconds += cpu_seconds() - begin;
+    let (caches, traffic, time) = machine.outcome();
     let checksum = [
-        figures.caches[0].hits,
-        figures.caches[1].hits,
-        figures.caches[2].hits,
-        figures.caches[2].evictions,
+        caches[0].hits,
+        caches[1].hits,
+        caches[2].hits,
+        caches[2].evictions,
         traffic.controller_read_bytes,
         traffic.media_write_bytes,
         traffic.buffer_hits,
+        time,
     ]
     .iter()
     .fold(0u64, |sum, &figure| sum.rotate_left(9) ^ figure.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let rate = done as f64 / seconds / 1e6;
-    let hits =
-        figures.caches[0].hits as f64 * 100.0 / (figures.caches[0].hits + figures.caches[0].misses) as f64;
-    println!("{:<24} {rate:>7.1} M events/s  L1 hits {hits:>5.1} %  {checksum:016x}", stream.name);
+    let hits = caches[0].hits as f64 * 100.0 / (caches[0].hits + caches[0].misses) as f64;
+    let per_event =
+        if time > 0 { format!("{:>7.2} ns/event", time as f64 / 1e3 / done as f64) } else { String::new() };
+    println!(
+        "{label:<8} {preset:<7} {:<24} {rate:>7.1} M events/s  L1 hits {hits:>5.1} %  {checksum:016x} {per_event}",
+        stream.name
+    );
 }
 
 fn main() {
@@ -146,6 +196,10 @@ fn main() {
         ("LLC-missing, 8 threads", 8, llc_missing),
     ];
     for (name, threads, next) in streams {
-        run(&Stream { name, threads, next }, if measure { 20_000_000 } else { 50_000 });
+        let stream = Stream { name, threads, next };
+        run::<Machine>("traffic", "xpoint", &stream, if measure { 20_000_000 } else { 50_000 });
+        for preset in ["xpoint", "dram"] {
+            run::<Simulation>("timed", preset, &stream, if measure { 5_000_000 } else { 50_000 });
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! The modelled machine: cores, caches, controllers, devices.
+//! The modelled machine: cores, caches, controllers, devices; counting bytes ([`Machine`]) or with time
+//! ([`Simulation`]).
 //!
 //! A [`Machine`] is a [`Sink`](event::Sink): it is built from a [`Config`], eats the events of a program and
 //! tells in [`Figures`] where the bytes went: cache hits, what each memory read and wrote, how much of that its
@@ -63,21 +64,73 @@
 //! audit after every event, debug builds at the end of each stream. The end of a stream writes nothing back:
 //! what a program left in the caches is reported as held. [`Machine::drain`] writes it back.
 //!
+//! # Time
+//!
+//! A [`Simulation`] is the same machine with time: the same caches hold the same lines, and each access also takes what
+//! it needs of pipelines, queues and devices, for as long as it needs it. It needs `[memory.timing]` and
+//! `[device.timing]`; all other keys of time have defaults. It is a [`Sink`](event::Sink), too, and runs [`Program`]s,
+//! threads that are asked for their next events when the ones before have been carried out and that are told the time.
+//!
+//! ```
+//! use event::{Event, FenceKind, Op, SiteId, ThreadId};
+//! use machine::{Config, Next, Program, Simulation, Time};
+//!
+//! /// Loads a far line and waits for it, so many times.
+//! struct Loads(u64);
+//!
+//! impl Program for Loads {
+//!     fn next(&mut self, _now: Time, events: &mut Vec<Event>) -> Next {
+//!         self.0 -= 1;
+//!         for op in [Op::Load { addr: self.0 << 20, len: 8 }, Op::Fence(FenceKind::Full)] {
+//!             events.push(Event { op, site: SiteId(1), instructions: 1 });
+//!         }
+//!         if self.0 == 0 { Next::Done } else { Next::Run }
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut simulation = Simulation::new(&Config::preset("dram")?)?;
+//! simulation.run(vec![(ThreadId(0), Box::new(Loads(100)))])?;
+//! let figures = simulation.figures();
+//! assert_eq!(figures.caches[2].misses, 100);
+//! assert!((60.0..150.0).contains(&(figures.elapsed.ns() / 100.0)));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! How it works is told at the head of `simulation/mod.rs`, the way below the LLC in `memory_side`, devices in
+//! [`device`].
+//!
 //! # What is not modelled
 //!
-//! Time. Batches of different threads run in the order in which they come, and nothing takes longer than anything
-//! else. What depends on time alone is therefore absent: queues at the controller, the device's lazy
-//! draining (by which a rewritten unit can absorb several rewrites), stalls. Nor are there prefetchers, a TLB,
-//! instruction fetches, physical page placement (addresses are used as they are) or NUMA. A partial line that meets
-//! another partial line in the device's buffer still counts as partial, even if the two make a whole.
+//! By [`Machine`]: time. Batches of different threads run in the order in which they come, and what depends on time
+//! alone is absent: queues at the controller, the device's lazy draining (by which a rewritten unit can absorb several
+//! rewrites), stalls. A partial line that meets another partial line in the device's buffer still counts as partial,
+//! even if the two make a whole.
+//!
+//! By [`Simulation`]:
+//!
+//! - *Which instruction needs which result.* A trace has no registers. Loads overlap as far as window, load queue and
+//!   fill buffers allow, so a program that follows pointers runs too fast. `cores.pipeline.dependent_loads` makes a share
+//!   of the load misses wait for the one before; it is the user's knowledge, not the model's guess. Arithmetic takes no
+//!   longer than the issue width says.
+//! - *Wrong paths*: no branch prediction, no instruction fetches.
+//! - *A TLB and page placement*: addresses are used as they are.
+//! - *Bandwidth between cores and LLC*, ports of the L1, banks of the LLC: only latencies and miss registers. Nor does a
+//!   core pay for lines that others take away from it.
+//! - *Time that a program spent elsewhere*: a sleep, a system call or a wait for input in a recorded run takes no time.
+//!   The recorded clock is of another machine and is not used.
+//! - *Another outcome of a race*: in a recorded run, threads meet in the recorded order at each lock and variable,
+//!   however fast they come.
+//!
+//! In both: one LLC for all cores and sockets.
 //!
 //! # Another machine, another device
 //!
 //! A machine is a TOML file; start from a copy of one of the presets ([`Config::preset_text`]). A device is
 //! its unit and its buffer: one without combining has no `[device.buffer]`, one with larger units or another
-//! buffer has other numbers there. A device with a *mechanism* of its own goes into `dimm.rs`, behind `read`
-//! and `write` of a line, and gets its keys in `config.rs`; it counts its [`Traffic`], shares each media
-//! write among the sites, and states its `balances`. A replacement policy goes into `replacement.rs`, behind
+//! buffer has other numbers there. A device with a *mechanism* of its own and with time is an implementation of
+//! [`Device`](device::Device); the head of [`device`] says in four steps how to add one. A replacement policy goes into `replacement.rs`, behind
 //! `touch` and `victim`, and serves caches and buffers alike.
 //!
 //! # Speed
@@ -90,6 +143,8 @@
 //! A modelled miss costs what the computer's own cache misses cost: the LLC's slots are far larger than its near
 //! caches. So a slot is 16 bytes, and before a run of misses one pass reads the places that all of them are going to
 //! need, so that these reads overlap (`lookahead.rs`). It changes no figure.
+//!
+//! With time, an L1 hit costs a few additions more, and a miss what its device's bookkeeping costs: `docs/performance.md`.
 #![forbid(unsafe_code)]
 
 mod audit;

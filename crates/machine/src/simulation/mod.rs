@@ -1,4 +1,56 @@
 //! The machine with time.
+//!
+//! There is no global tick. A core runs along its events with a clock of its own; a request for a line walks through what
+//! it needs (fill buffer, miss registers, write-back queue, memory side), reserves each for as long as it needs it, and is
+//! told at once when it is done. An event costs work once, however long it takes, and nothing costs work while
+//! it waits.
+//!
+//! ```text
+//!   events ─▶ window ─┬─ loads ──▶ L1 ─ fill buffers ─▶ L2 ─ miss registers ─▶ LLC ─ miss registers ──┐
+//!                     │                                                         └ write-back queue ──┤
+//!                     └─ store queue ─┬─ stores ─▶ L1 (as loads, but in order)                        ├─▶ memory side
+//!                                     ├─ flushes ─▶ flush slots ─────────────────────────────────────┤
+//!                                     └─ non-temporal stores ─▶ combining buffers ───────────────────┘
+//! ```
+//!
+//! # What a line does and when
+//!
+//! The two are apart. What happens to a line (who has it, what is evicted for it, what a flush writes back) is
+//! decided by the hierarchy that the traffic machine uses, at once and in program order. It writes the requests to memory
+//! that follow from one access into a [`journal`], and these are then timed. So both machines agree on
+//! where lines are, and a conservation law holds between them: each line in the journal reaches the memory side once
+//! ([`Simulation::audit`]).
+//!
+//! # The order of time
+//!
+//! A resource that is reserved for later can't be given to somebody who comes earlier, so requests have to be made in
+//! the order of time. The core whose next request is earliest runs, and it runs as far as its next request
+//! that would be later than another core's ([`shared::Shared::horizon`]); hits in its own caches may run ahead by the
+//! latency of the LLC, within which no other core's doings can reach it. A request that has to wait (for a fill buffer, for
+//! stores before a flush) is not made but put off, and the others go first. A line that is flushed leaves the
+//! cache at once and its core when its time has come ([`outgoing`]).
+//!
+//! # What a core waits for
+//!
+//! - The window ([`window`]): instructions enter in order and leave in order; a load miss holds up those behind it until the
+//!   window or the load queue is full.
+//! - Stores ([`stores`]): retired at once, they wait in the store queue, in order with total store order; a full queue
+//!   stalls. With weak ordering they stay private until pressure, a fence, a release or a demotion drains them.
+//! - Fences: a store fence retires when the thread's own stores are in the cache and its flushes and non-temporal lines
+//!   are accepted by the write queue; loads after it may run ahead within the window. A full fence also waits for loads, and
+//!   nothing after it begins.
+//! - Pressure ([`shared`]): a miss may evict a dirty line, so none begins while the LLC's write-back queue is full.
+//! - Other threads ([`order`]).
+//!
+//! Each moment that a core's clock stands still is charged to one cause, one thread and one code site.
+//!
+//! # Memory
+//!
+//! A stream may be ahead of the machine by 65,536 events (2 MiB), all threads together: half of them come in, then half are
+//! carried out, earliest first. A thread that is silent for longer is taken to be waiting for something that nobody
+//! told of. Whatever else is kept has a size that the description sets (caches, queues), or one entry per thread, code
+//! site, name, at most 512 slices of time and 65,536 phases, and one per synchronisation variable that somebody waits
+//! for, plus 65,536.
 
 mod audit;
 mod core;

@@ -11,7 +11,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use machine::{Config, MemorySide, MemoryTiming, PERSISTENT, Request, Time};
 
 /// From a core through its caches to the memory side.
-const CACHES: Time = Time::from_ns(22);
+const CACHES: Time = Time(31_370);
 
 /// GB/s by threads from 1: read, ntstore, store+clwb.
 const BANDWIDTH: [(u32, [f64; 3]); 14] = [

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use super::shared::Latencies;
 use super::slots::LineSlots;
 use crate::memory::{Cause, Write};
 use crate::{Config, Time};
@@ -35,6 +36,10 @@ pub(crate) struct Outgoing {
     pub(crate) flush_done: Time,
     /// When the last non-temporal line so far has been accepted.
     pub(crate) nt_done: Time,
+    /// When the last line so far was accepted.
+    accepted: Time,
+    /// From here to the memory side's queues, for a flush and for a non-temporal line.
+    ways: [Time; 2],
     capacity: usize,
 }
 
@@ -47,6 +52,12 @@ impl Outgoing {
             combined: LineSlots::new(config.cores.combining_buffers),
             flush_done: Time::ZERO,
             nt_done: Time::ZERO,
+            accepted: Time::ZERO,
+            ways: {
+                let latencies = Latencies::new(config);
+                let queue = config.memory.timing.as_ref().map_or(Time::ZERO, |timing| timing.write_accept);
+                [latencies.way() + queue, latencies.way() + latencies.llc + queue]
+            },
             capacity: flush_slots.max(config.cores.combining_buffers) as usize,
         }
     }
@@ -61,11 +72,13 @@ impl Outgoing {
         self.waiting.extend(writes.map(|write| Leaving { at, write }));
     }
 
-    /// When the next can leave.
+    /// When the next can leave. The memory side takes a core's lines one after the other, so the next leaves in time to come
+    /// there when the one before has been accepted; sooner, it would get ahead of other cores' lines that come in between.
     pub(crate) fn next_at(&self) -> Option<Time> {
         let next = self.waiting.front()?;
+        let in_line = self.accepted.since(self.ways[usize::from(next.non_temporal())]);
         let slots = if next.non_temporal() { &self.combined } else { &self.flushed };
-        Some(next.at.max(slots.free_at()))
+        Some(next.at.max(slots.free_at()).max(in_line))
     }
 
     /// The next has left and is accepted at `accepted`.
@@ -78,6 +91,7 @@ impl Outgoing {
         };
         slots.take(gone.write.line, accepted);
         *done = accepted.max(*done);
+        self.accepted = accepted;
     }
 
     /// Whether lines may be under way at `now`.

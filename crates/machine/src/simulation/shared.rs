@@ -20,7 +20,7 @@ pub(crate) struct Latencies {
 }
 
 impl Latencies {
-    fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config) -> Self {
         Latencies {
             l1: config.l1.latency.unwrap_or(Time(2_275)),
             l2: config.l2.latency.unwrap_or(Time(4_095)),

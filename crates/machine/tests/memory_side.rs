@@ -172,6 +172,43 @@ line_transfer = "1ns"
     assert_eq!(message, "small: other_memory.controller.dimms = 0: use 1 to 64");
 }
 
+/// Mean time of a read in a region whose units are read in turn, one line each, one after the other.
+fn unit_read_ns(config: &Config, bytes: u64) -> f64 {
+    let mut side = MemorySide::new(config).expect("a description with timing");
+    let units = bytes / 256;
+    let (mut now, mut spent, rounds) = (Time::ZERO, Time::ZERO, (20_000 / units).max(4));
+    for round in 0..rounds {
+        for unit in 0..units {
+            // Another order in each round, so that no policy is at its worst.
+            let unit = (unit * 97 + round * 31) % units;
+            let done = side.read(now, request(unit * 4, 0));
+            spent += if round == 0 { Time::ZERO } else { done - now };
+            now = done + ns(100);
+        }
+    }
+    spent.ns() / ((rounds - 1) * units) as f64
+}
+
+#[test]
+fn a_larger_buffer_moves_the_knee_and_more_dimms_move_it_as_far() {
+    let one = Config::preset("xpoint-one-dimm").unwrap();
+    let mut double = one.clone();
+    double.device.buffer.as_mut().unwrap().lines = 128;
+    let six = Config::preset("xpoint").unwrap();
+    let knee = |config: &Config, kib: u64| {
+        let (fits, too_large) = (unit_read_ns(config, kib << 10), unit_read_ns(config, kib << 11));
+        assert!(
+            too_large > fits + 30.0,
+            "{}: {fits:.0} ns at {kib} KiB, {too_large:.0} at twice that",
+            config.name
+        );
+        assert!((unit_read_ns(config, 4 << 10) - fits).abs() < 5.0, "{}: flat before", config.name);
+    };
+    knee(&one, 16);
+    knee(&double, 32);
+    knee(&six, 96);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

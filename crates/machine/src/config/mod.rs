@@ -32,6 +32,7 @@ const PRESETS: &[(&str, &str)] = &[
     preset!("dram-remote"),
     preset!("xpoint"),
     preset!("xpoint-one-dimm"),
+    preset!("xpoint-remote"),
     preset!("eadr"),
     preset!("cascade-lake"),
     preset!("pmep"),

@@ -102,6 +102,9 @@ pub struct Latency {
     pub samples: u64,
     /// Their mean.
     pub mean: f64,
+    /// Their standard deviation.
+    #[serde(default)]
+    pub deviation: f64,
     /// The shortest.
     pub min: f64,
     /// Half of them took at most this.
@@ -151,9 +154,12 @@ impl Latency {
             let rank = (share * sorted.len() as f64 - 1e-9).ceil().max(1.0) as usize;
             sorted[rank.min(sorted.len()) - 1]
         };
+        let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
+        let squares = sorted.iter().map(|sample| (sample - mean).powi(2)).sum::<f64>();
         Some(Latency {
             samples: sorted.len() as u64,
-            mean: sorted.iter().sum::<f64>() / sorted.len() as f64,
+            mean,
+            deviation: (squares / sorted.len() as f64).sqrt(),
             min: first,
             p50: quantile(0.5),
             p90: quantile(0.9),
@@ -211,6 +217,7 @@ mod tests {
         assert_eq!((latency.p50, latency.p90, latency.p999), (50_000.0, 90_000.0, 99_900.0));
         assert_eq!((latency.p9999, latency.p99999), (99_990.0, 99_999.0));
         assert!((latency.mean - 50_000.5).abs() < 1e-6);
+        assert!((latency.deviation - 100_000.0 / 12f64.sqrt()).abs() < 1.0, "{}", latency.deviation);
         assert_eq!(Latency::of(&[]), None);
         assert_eq!(Latency::of(&[3.0]).map(|one| (one.min, one.p50, one.max)), Some((3.0, 3.0, 3.0)));
     }

@@ -30,6 +30,10 @@ pub enum Command {
     Record(RecordArgs),
     /// How would it run on memory or hardware that I do not have?
     Simulate(SimulateArgs),
+    /// Are the models right? Every published result beside ours
+    ///
+    /// Exit status 1 if a result is missed.
+    Reproduce(ReproduceArgs),
     /// Look into trace files, or make one from another tool's
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -174,6 +178,31 @@ pub struct SimulateArgs {
     /// The program, built with `strandline cc`, and its arguments
     #[arg(last = true, value_name = "PROG ARGS")]
     pub program: Vec<std::ffi::OsString>,
+}
+
+/// Arguments of `strandline reproduce`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  strandline reproduce --list\n  strandline reproduce xpoint-9 B-R2\n  \
+                        strandline reproduce prestores --html > prestores.html\n  strandline reproduce --out results")]
+pub struct ReproduceArgs {
+    /// Results by id, or all of a source (xpoint, prestores); everything if none is named
+    #[arg(value_name = "ID|SOURCE")]
+    pub names: Vec<String>,
+    /// Only list them
+    #[arg(long, conflicts_with_all = ["json", "html", "out"])]
+    pub list: bool,
+    /// Print the results with all their numbers as JSON
+    #[arg(long, conflicts_with = "html")]
+    pub json: bool,
+    /// Print the results with their curves as an HTML page
+    #[arg(long)]
+    pub html: bool,
+    /// Folder for reproduce.html, reproduce.json and reproduce.md
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Seed of the machines' random choices (their files' if not given)
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
 }
 
 /// The verbs of `strandline trace`.

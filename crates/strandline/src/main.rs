@@ -1,4 +1,5 @@
-//! The command line: `strandline VERB`. Exit status 0: done; 2: misuse or failure, told on standard error.
+//! The command line: `strandline VERB`. Exit status 0: done; 1: done, and a result is missed; 2: misuse or failure, told on
+//! standard error.
 #![forbid(unsafe_code)]
 
 mod analysis;
@@ -11,6 +12,7 @@ mod output;
 mod profile;
 mod progress;
 mod record;
+mod reproduce;
 mod samples;
 mod simulate;
 mod sources;
@@ -33,6 +35,10 @@ fn main() -> ExitCode {
         Command::Profile(args) => profile::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Reproduce(args) => match reproduce::run(&args) {
+            Ok(false) => return ExitCode::from(1),
+            other => other.map(drop),
+        },
         Command::Trace(command) => trace::run(command),
         Command::Measure(args) => measure::run(&args),
         Command::Cc(args) => return build::compiler(capture::cc::Language::C, &args.args),

@@ -28,11 +28,7 @@ impl Meter {
         if elapsed < QUIET {
             return;
         }
-        let bar = self.bar.get_or_insert_with(|| {
-            let style = ProgressStyle::with_template("{spinner} {msg}");
-            let bar = ProgressBar::new_spinner();
-            style.map(|style| bar.clone().with_style(style)).unwrap_or(bar)
-        });
+        let bar = self.bar.get_or_insert_with(spinner);
         let (events, seconds) = (events as f64 / 1e6, elapsed.as_secs_f64());
         let rate = events / seconds;
         bar.set_message(format!("{}: {events:.1} M events, {rate:.1} M/s, {seconds:.0} s", self.what));
@@ -70,14 +66,18 @@ impl Steps {
         if elapsed < QUIET {
             return;
         }
-        let bar = self.bar.get_or_insert_with(|| {
-            let style = ProgressStyle::with_template("{spinner} {msg}");
-            let bar = ProgressBar::new_spinner();
-            style.map(|style| bar.clone().with_style(style)).unwrap_or(bar)
-        });
+        let bar = self.bar.get_or_insert_with(spinner);
         let left = elapsed.as_secs_f64() / self.done as f64 * (self.all - self.done) as f64;
         bar.set_message(format!("{}: {} of {}, {left:.0} s left: {name}", self.what, self.done, self.all));
         bar.tick();
+    }
+
+    /// Prints what `print` prints, without the line in between.
+    pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        match &self.bar {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
     }
 }
 
@@ -87,6 +87,12 @@ impl Drop for Steps {
             bar.finish_and_clear();
         }
     }
+}
+
+fn spinner() -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {msg}");
+    let bar = ProgressBar::new_spinner();
+    style.map(|style| bar.clone().with_style(style)).unwrap_or(bar)
 }
 
 /// A sink that passes everything on and shows events per second.

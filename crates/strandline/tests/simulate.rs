@@ -149,6 +149,15 @@ int main(void) {
 "#;
 
 #[test]
+fn phases_are_told_apart() {
+    let scratch = machines();
+    let arguments = ["--workload", "btree-fill", "--ops", "2000", "--machine", "near.toml"];
+    let text = stdout(&simulate(&scratch, &arguments));
+    let phases: Vec<&str> = text.lines().filter(|line| line.contains(": time ")).collect();
+    assert!(phases.len() == 2 && phases[0].starts_with("load") && phases[1].starts_with("lookup"), "{text}");
+}
+
+#[test]
 fn a_setting_changes_the_machine_before_it() {
     let scratch = machines();
     let small = [

@@ -23,9 +23,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("advise", &["event", "machine"]),
     ("workload", &["space", "event"]),
     ("report", &["event", "machine", "advise"]),
+    ("studies", &["event", "machine", "measure", "report"]),
     (
         "strandline",
-        &["event", "space", "pmem", "capture", "machine", "measure", "advise", "workload", "report"],
+        &[
+            "event", "space", "pmem", "capture", "machine", "measure", "advise", "workload", "report",
+            "studies",
+        ],
     ),
     // Not in the workspace; shares one source file with `capture`.
     ("capture-runtime", &[]),

@@ -1,6 +1,6 @@
 //! The comparison: tables with a row per quantity and a column per machine.
 
-use machine::{Config, Histogram, MemoryTiming, Simulation, Span, Time, TimedFigures};
+use machine::{Config, Histogram, MemoryTiming, Phase, Simulation, Span, Time, TimedFigures};
 use report::{Axis, Cell, Curve, Curves, Table, human};
 
 use super::notes::Notes;
@@ -9,6 +9,8 @@ use super::notes::Notes;
 const SITES_MAX: usize = 20;
 /// Phases that are listed.
 const PHASES_MAX: usize = 40;
+/// A phase without a name that takes less than one such part of the run is left out.
+const NEGLIGIBLE: u64 = 1000;
 /// What the memories are called, in the order of the figures.
 const MEMORIES: [&str; 2] = ["other memory", "persistent memory"];
 
@@ -179,12 +181,17 @@ impl Comparison {
 
     /// Time by phase, if the program marked any. All machines saw the same marks.
     fn phases(&self) -> Option<Table> {
-        let phases = &self.machines.first()?.figures.phases;
-        if phases.len() < 2 && phases.iter().all(|phase| phase.name.is_empty()) {
+        let first = &self.machines.first()?.figures;
+        let phases = &first.phases;
+        // What a program does before its first mark is told only if it shows.
+        let shows = |phase: &Phase| {
+            !phase.name.is_empty() || phase.end.since(phase.begin).0 > first.elapsed.0 / NEGLIGIBLE
+        };
+        if phases.iter().all(|phase| phase.name.is_empty()) {
             return None;
         }
         let mut table = self.table("Phases", "phase");
-        for (at, phase) in phases.iter().enumerate().take(PHASES_MAX) {
+        for (at, phase) in phases.iter().enumerate().take(PHASES_MAX).filter(|(_, phase)| shows(phase)) {
             let name = if phase.name.is_empty() { "before the first mark" } else { &phase.name };
             let of = |figures: &TimedFigures| figures.phases.get(at).cloned().unwrap_or_default();
             table.rows.push(self.row(&format!("{name}: time"), |f| time(of(f).end.since(of(f).begin))));

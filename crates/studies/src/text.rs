@@ -1,0 +1,100 @@
+//! Outcomes as text: for the terminal, and as the table in the documentation.
+
+use report::human;
+
+use crate::{Check, Means, Outcome, Row, Source, Verdict};
+
+/// Columns of an entry before its text.
+const INDENT: usize = 4;
+
+/// A row's line in `--list`.
+#[must_use]
+pub fn list(row: &Row, width: usize) -> String {
+    let means = match row.means {
+        Means::Model(_) => "model",
+        Means::Hardware(_) => "hardware",
+        Means::Later(_) => "not yet",
+    };
+    let head = format!("{:<22}{means:<10}", row.id);
+    wrapped(&format!("{head}{}", row.claim), width, head.len())
+}
+
+/// A row and what came of it, for the terminal.
+#[must_use]
+pub fn entry(outcome: &Outcome, width: usize) -> String {
+    let head = format!("{:<16}{:<22}", outcome.verdict.to_string(), outcome.row.id);
+    let mut text = wrapped(&format!("{head}{}", outcome.row.claim), width, head.len());
+    for check in &outcome.evidence.checks {
+        let mark = if check.holds { " " } else { "x" };
+        let line = format!("{:INDENT$}{mark} {}: {} ({})", "", check.what, check.got, check.expected);
+        text.push_str(&wrapped(&line, width, INDENT + 4));
+    }
+    if !outcome.reason.is_empty() {
+        text.push_str(&wrapped(&format!("{:INDENT$}  {}", "", outcome.reason), width, INDENT + 2));
+    }
+    text
+}
+
+/// How many of each verdict.
+#[must_use]
+pub fn summary(outcomes: &[Outcome]) -> String {
+    let verdicts =
+        [Verdict::Matched, Verdict::ShapeOnly, Verdict::Missed, Verdict::NeedsHardware, Verdict::NotYet];
+    let counted = verdicts.into_iter().filter_map(|verdict| {
+        let count = outcomes.iter().filter(|outcome| outcome.verdict == verdict).count();
+        (count > 0).then(|| format!("{count} {verdict}"))
+    });
+    counted.collect::<Vec<_>>().join(", ")
+}
+
+/// The outcomes as a Markdown document.
+#[must_use]
+pub fn markdown(outcomes: &[Outcome]) -> String {
+    let mut text = format!(
+        "# Published results and ours\n\nMade by `strandline reproduce --out DIR`; do not edit. A value stands with what was \
+         expected where it is off.\n\n{}.\n",
+        summary(outcomes)
+    );
+    for source in Source::ALL {
+        let of_source: Vec<&Outcome> =
+            outcomes.iter().filter(|outcome| outcome.row.source == source).collect();
+        if of_source.is_empty() {
+            continue;
+        }
+        text.push_str(&format!(
+            "\n## {}\n\n| id | claim | expected | here | verdict |\n|---|---|---|---|---|\n",
+            source.title()
+        ));
+        for outcome in of_source {
+            let cells = [
+                outcome.row.id,
+                outcome.row.claim,
+                outcome.row.expected,
+                &measured(outcome),
+                &outcome.verdict.to_string(),
+            ];
+            text.push_str(&format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | ")));
+        }
+    }
+    text
+}
+
+/// The measured values in one cell.
+fn measured(outcome: &Outcome) -> String {
+    let told = |check: &Check| {
+        let off = if check.holds { String::new() } else { format!(" (**off**: {})", check.expected) };
+        format!("{}: {}{off}", check.what, check.got)
+    };
+    let mut words: Vec<String> = outcome.evidence.checks.iter().map(told).collect();
+    if !outcome.reason.is_empty() {
+        words.push(format!("*{}*", outcome.reason));
+    }
+    words.join("<br>")
+}
+
+/// `text` over lines of at most `width` columns, those after the first indented; ends with a line feed.
+fn wrapped(text: &str, width: usize, indent: usize) -> String {
+    let indent = " ".repeat(indent);
+    let options = textwrap::Options::new(width.max(60)).subsequent_indent(&indent);
+    textwrap::fill(&human::plain(text), options) + "\n"
+}

@@ -99,6 +99,12 @@ impl Interconnect {
         self.link(core).map_or(at, |link| link.response(at, kind))
     }
 
+    /// What a write of `core` and its answer take on the way if nothing else is on it.
+    pub(crate) fn idle_write(&mut self, core: u32) -> Time {
+        self.link(core)
+            .map_or(Time::ZERO, |link| link.timing.latency * 2 + link.timing.write_line + link.timing.message)
+    }
+
     fn link(&mut self, core: u32) -> Option<&mut Link> {
         self.links.get_mut((core / self.cores_per_socket) as usize)?.as_mut()
     }

@@ -82,7 +82,7 @@ impl TimedCore {
             window: Window::new(config),
             stores: Stores::new(config),
             private: Private::new(config),
-            outgoing: Outgoing::new(config),
+            outgoing: Outgoing::new(config, number as u32),
             queue: Queue::default(),
             tickets: VecDeque::new(),
             programs: VecDeque::new(),

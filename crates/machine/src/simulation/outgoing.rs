@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use super::shared::Latencies;
 use super::slots::LineSlots;
+use crate::link::Interconnect;
 use crate::memory::{Cause, Write};
 use crate::{Config, Time};
 
@@ -44,7 +45,7 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config, core: u32) -> Self {
         let flush_slots = config.cores.pipeline.flush_slots;
         Outgoing {
             waiting: VecDeque::new(),
@@ -56,7 +57,8 @@ impl Outgoing {
             ways: {
                 let latencies = Latencies::new(config);
                 let queue = config.memory.timing.as_ref().map_or(Time::ZERO, |timing| timing.write_accept);
-                [latencies.way() + queue, latencies.way() + latencies.llc + queue]
+                let way = latencies.way() + queue + Interconnect::new(config).idle_write(core);
+                [way, way + latencies.llc]
             },
             capacity: flush_slots.max(config.cores.combining_buffers) as usize,
         }

@@ -50,8 +50,11 @@ impl Measurement {
 pub struct Figures {
     /// Time in which these figures came about, warm-up excluded; simulated time on a model.
     pub seconds: f64,
-    /// Bytes of each thread's region, if there was memory for less than the task asks for.
+    /// Bytes of each thread's region, if there was memory or time for fewer than the task asks for.
     pub region: Option<u64>,
+    /// Lines of the region that were used, drawn at random from all of it, where there was not time for every one. A buffer
+    /// that holds so many hits as it would not in the whole region.
+    pub sampled_lines: Option<u64>,
     /// Bytes that the threads read in it.
     pub read_bytes: u64,
     /// Bytes that they wrote.

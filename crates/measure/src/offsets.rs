@@ -1,5 +1,7 @@
 //! Where accesses are: one sequence per thread, the same on real and on modelled memory.
 
+use machine::Size;
+
 use crate::task::{LINE, Pattern, Task};
 
 /// How addresses are spread over DIMMs, where that is known.
@@ -70,25 +72,56 @@ impl Offsets {
         self.random.below(self.region / self.access) * self.access
     }
 
-    /// The next access's offset.
+    /// The next access's offset. For ever under way if [`Offsets::obstacle`] has something to say.
     pub fn advance(&mut self) -> u64 {
-        let within = match (self.pattern, self.bound) {
-            (Pattern::Random, None) => self.anywhere(),
-            (Pattern::Random, Some(bound)) => return self.on_bound(bound),
-            (Pattern::Sequential, _) => {
-                let at = self.next;
-                self.next += self.step;
-                if self.next + self.access > self.region {
-                    self.next = 0;
+        match (self.pattern, self.bound) {
+            (Pattern::Random, None) => self.base + self.anywhere(),
+            (Pattern::Random, Some(bound)) => self.on_bound(bound),
+            (Pattern::Sequential, None) => self.base + self.step_on(),
+            (Pattern::Sequential, Some(bound)) => loop {
+                let offset = self.base + self.step_on();
+                if bound.holds(offset) {
+                    return offset;
                 }
-                at
-            }
-        };
-        let offset = self.base + within;
-        match self.bound {
-            Some(bound) if !bound.holds(offset) => self.advance(),
-            _ => offset,
+            },
         }
+    }
+
+    /// The next place of a sequential pattern, within the region.
+    fn step_on(&mut self) -> u64 {
+        let at = self.next;
+        self.next += self.step;
+        if self.next + self.access > self.region {
+            self.next = 0;
+        }
+        at
+    }
+
+    /// Why some thread of `task` would have no access at all: it keeps to DIMMs that its steps never come to.
+    #[must_use]
+    pub fn obstacle(task: &Task, interleave: Option<Interleave>) -> Option<String> {
+        if task.pattern != Pattern::Sequential {
+            return None;
+        }
+        let lost = (0..task.threads).find(|thread| !Offsets::new(task, *thread, 0, interleave).arrives())?;
+        let first = interleave.map_or(0, |i| u64::from(lost) * u64::from(task.dimms) % i.dimms);
+        Some(format!(
+            "thread {lost} keeps to the {} DIMM(s) from number {first} on, which steps of {} in a region of {} never come to: \
+             use a larger region or another stride",
+            task.dimms,
+            Size(task.step()),
+            Size(task.region)
+        ))
+    }
+
+    /// Whether the steps from the region's start come to a DIMM that the thread keeps to.
+    fn arrives(&self) -> bool {
+        let Some(bound) = self.bound else { return true };
+        // Places repeat, as far as DIMMs go, after as many steps as a stripe has lines at most.
+        let lines = bound.interleave.dimms * bound.interleave.bytes / LINE;
+        let room = self.region - self.access;
+        let steps = room.checked_div(self.step).unwrap_or(0).min(lines);
+        (0..=steps).any(|step| bound.holds(self.base + step * self.step))
     }
 
     /// A random access on one of the DIMMs of `bound`.
@@ -169,6 +202,28 @@ mod tests {
         let in_place = Task { stride: Some(0), ..task };
         assert_eq!(first(&in_place, 0, 3), [0, 0, 0]);
         assert_eq!(first(&in_place, 1, 2), [1024, 1024]);
+    }
+
+    #[test]
+    fn steps_that_miss_the_dimms_of_a_thread_are_told() {
+        let interleave = Some(Interleave { dimms: 6, bytes: 4096 });
+        let good = Task { dimms: 1, threads: 2, region: 1 << 20, ..Task::default() };
+        assert_eq!(Offsets::obstacle(&good, interleave), None);
+        assert_eq!(
+            Offsets::obstacle(&Task { dimms: 0, stride: Some(24 << 10), ..good.clone() }, interleave),
+            None
+        );
+        for bad in [
+            Task { stride: Some(24 << 10), ..good.clone() },
+            Task { region: 4096, dimms: 3, ..good.clone() },
+            Task { region: 4096, shared: true, ..good.clone() },
+            Task { stride: Some(0), ..good.clone() },
+        ] {
+            let told = Offsets::obstacle(&bad, interleave).expect("thread 1 has nothing to do");
+            assert!(told.starts_with("thread 1 "), "{told}");
+            let random = Task { pattern: Pattern::Random, ..bad };
+            assert_eq!(Offsets::obstacle(&random, interleave), None);
+        }
     }
 
     #[test]

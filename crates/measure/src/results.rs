@@ -54,9 +54,26 @@ impl Header {
         };
         names.into_iter().find_map(|name| {
             let (there, here) = (other.parameters.get(name), self.parameters.get(name));
-            (there != here).then(|| format!("its `{name}` is {}, here it is {}", told(there), told(here)))
+            let (name, there, here) = differing(name.clone(), there, here)?;
+            Some(format!("its `{name}` is {}, here it is {}", told(there), told(here)))
         })
     }
+}
+
+/// The first difference of two values within tables that both have, with its dotted name.
+fn differing<'a>(
+    name: String,
+    there: Option<&'a serde_json::Value>,
+    here: Option<&'a serde_json::Value>,
+) -> Option<(String, Option<&'a serde_json::Value>, Option<&'a serde_json::Value>)> {
+    if there == here {
+        return None;
+    }
+    let (Some(serde_json::Value::Object(a)), Some(serde_json::Value::Object(b))) = (there, here) else {
+        return Some((name, there, here));
+    };
+    let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    keys.into_iter().find_map(|key| differing(format!("{name}.{key}"), a.get(key), b.get(key)))
 }
 
 /// Why a results file can't be used.
@@ -69,6 +86,12 @@ pub enum ResultsError {
         path: PathBuf,
         /// The system's error.
         source: io::Error,
+    },
+    /// It is a device or a folder.
+    #[error("{} is no file that results can be kept in", .path.display())]
+    NoFile {
+        /// What it is.
+        path: PathBuf,
     },
     /// A line is no result.
     #[error("{}, line {line}: not a result of `strandline measure --sweep` ({reason}); give another file, or remove this one", .path.display())]
@@ -112,6 +135,10 @@ impl Results {
     /// If it can't be read and written, holds something else, or belongs to a sweep with another header.
     pub fn open(path: &Path, header: &Header) -> Result<Results, ResultsError> {
         let io = |source| ResultsError::Io { path: path.to_owned(), source };
+        // A device may be read for ever, a pipe opened for ever.
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Err(ResultsError::NoFile { path: path.to_owned() });
+        }
         let mut options = OpenOptions::new();
         let mut file = options.read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
         match file.try_lock() {

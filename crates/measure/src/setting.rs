@@ -219,7 +219,7 @@ impl Setting {
             Setting::FenceEvery(count) | Setting::Samples(count) => count as f64,
             Setting::Delay(delay) => delay.ns(),
             Setting::Mix(Mix::Turns { reads, writes }) => {
-                100.0 * f64::from(reads) / f64::from((reads + writes).max(1))
+                100.0 * f64::from(reads) / (f64::from(reads) + f64::from(writes)).max(1.0)
             }
             Setting::Mix(Mix::Readers(readers)) => f64::from(readers),
             Setting::Mix(Mix::None)

@@ -3,11 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
-use machine::Time;
+use machine::{Size, Time};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a cache line: what a single access moves.
 pub const LINE: u64 = 64;
+/// The longest [`Task::delay`]: beyond it there is no load, and a run is as long as its delays.
+const DELAY_MAX: Time = Time::from_ns(100_000_000);
+/// The most [`Task::samples`]: all are kept, at some 24 B each.
+const SAMPLES_MAX: u64 = 1 << 26;
+/// The most that all regions together may have: addresses have 48 bits, and something else has to have room as well.
+const FOOTPRINT_MAX: u64 = 1 << 46;
 
 /// One measurement. The same task means the same accesses on real and on modelled memory; the defaults
 /// ([`Task::default`]) are those of LATTester.
@@ -31,7 +37,7 @@ pub struct Task {
     pub region: u64,
     /// Whether all threads work in one region instead of each in its own.
     pub shared: bool,
-    /// Between two accesses of a thread.
+    /// Between two accesses of a thread, 100 ms at most.
     pub delay: Time,
     /// Writing accesses after which a store fence waits; 0 for none.
     pub fence_every: u64,
@@ -45,7 +51,7 @@ pub struct Task {
     pub locality: Locality,
     /// How a read after a write is done.
     pub raw: Raw,
-    /// Timed samples, of those kinds that time each access.
+    /// Timed samples, of those kinds that time each access: 1 to 2^26.
     pub samples: u64,
 }
 
@@ -234,7 +240,31 @@ impl Task {
         if matches!(self.mix, Mix::Readers(readers) if readers > self.threads) {
             return Some(format!("more readers than the {} threads", self.threads));
         }
-        None
+        self.excess()
+    }
+
+    /// Which number is beyond what is possible.
+    fn excess(&self) -> Option<String> {
+        if self.footprint() > FOOTPRINT_MAX {
+            return Some(format!(
+                "regions of {} for {} threads are more than {}, the most that they may have together",
+                Size(self.region),
+                self.threads,
+                Size(FOOTPRINT_MAX)
+            ));
+        }
+        if self.delay > DELAY_MAX {
+            return Some(format!("a delay of {} is too long: use at most {DELAY_MAX}", self.delay));
+        }
+        if self.samples == 0 || self.samples > SAMPLES_MAX {
+            return Some(format!("{} samples can't be had: use 1 to {SAMPLES_MAX}", self.samples));
+        }
+        match self.mix {
+            Mix::Turns { reads, writes } if reads.checked_add(writes).is_none() => Some(format!(
+                "a mix of {reads} reads and {writes} writes is too long a turn: use smaller numbers"
+            )),
+            _ => None,
+        }
     }
 }
 
@@ -354,6 +384,14 @@ mod tests {
             (Task { kind: Kind::ReadAfterWrite, ..good.clone() }, "writes"),
             (Task { mix: Mix::Readers(1), ..good.clone() }, "writes"),
             (Task { mix: Mix::Readers(2), op: Op::Store, ..good.clone() }, "readers"),
+            (Task { samples: 0, ..good.clone() }, "1 to 67108864"),
+            (Task { samples: u64::MAX, ..good.clone() }, "1 to 67108864"),
+            (Task { delay: Time::from_ns(480_000_000), ..good.clone() }, "at most 100ms"),
+            (Task { region: 1 << 63, threads: 24, ..good.clone() }, "64TiB"),
+            (
+                Task { mix: Mix::Turns { reads: u32::MAX, writes: 1 }, op: Op::Store, ..good.clone() },
+                "smaller",
+            ),
         ] {
             let fault = bad.fault().expect("no machine can do this");
             assert!(fault.contains(part), "{fault}");

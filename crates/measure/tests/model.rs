@@ -49,6 +49,37 @@ fn reads_saturate_what_the_dimms_can_move() {
 }
 
 #[test]
+fn a_region_of_which_only_some_lines_are_used_says_so() {
+    let task = Task { kind: Kind::ReadAfterWrite, op: Op::Ntstore, region: 256 << 30, ..Task::default() };
+    let measured = |pattern| {
+        let few = Model::new(&common::simple()).with_events(6000).measure(&Task { pattern, ..task.clone() });
+        match few.expect("it can be measured") {
+            Outcome::Done(figures) => (figures.region, figures.sampled_lines),
+            Outcome::Skipped(reason) => panic!("skipped: {reason}"),
+        }
+    };
+    assert_eq!(measured(Pattern::Random), (None, Some(500)));
+    assert_eq!(measured(Pattern::Sequential), (Some(500 * 64), None));
+    let whole = figures(&Task { pattern: Pattern::Random, region: 1 << 16, ..task });
+    assert_eq!((whole.region, whole.sampled_lines), (None, None));
+}
+
+#[test]
+fn a_thread_that_never_comes_to_its_dimms_is_skipped_with_the_reason() {
+    let task = Task { dimms: 1, threads: 2, stride: Some(8192), region: 1 << 20, ..Task::default() };
+    match bench().measure(&task).expect("it is a task") {
+        Outcome::Skipped(reason) => assert!(reason.starts_with("thread 1 keeps to the 1 DIMM"), "{reason}"),
+        Outcome::Done(figures) => panic!("{figures:?}"),
+    }
+}
+
+#[test]
+fn a_single_sample_is_one() {
+    let task = Task { kind: Kind::IdleLatency, samples: 1, ..Task::default() };
+    assert_eq!(figures(&task).latency.map(|latency| latency.samples), Some(1));
+}
+
+#[test]
 fn writes_reach_memory_by_every_way() {
     for op in [Op::Ntstore, Op::StoreClwb, Op::Store] {
         let task = Task { op, threads: 2, access_size: 256, region: 64 << 20, ..Task::default() };

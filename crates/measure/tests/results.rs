@@ -39,6 +39,21 @@ fn run(path: &Path, most: usize) -> Vec<Measurement> {
 }
 
 #[test]
+fn another_sweep_is_refused_with_the_name_of_what_differs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("sweep.jsonl");
+    let of = |lines: u64| {
+        let machine = serde_json::json!({"device": {"unit": 256, "buffer": {"lines": lines}}});
+        Header::new("a machine", BTreeMap::from([("machine".to_owned(), machine)]))
+    };
+    Results::open(&path, &of(64)).expect("a new file");
+    let refused = Results::open(&path, &of(128)).expect_err("another machine").to_string();
+    assert!(refused.contains("its `machine.device.buffer.lines` is 64, here it is 128"), "{refused}");
+    let refused = Results::open(folder.path(), &of(64)).expect_err("a folder");
+    assert!(matches!(refused, ResultsError::NoFile { .. }), "{refused}");
+}
+
+#[test]
 fn a_sweep_that_is_cut_at_any_byte_ends_as_if_it_had_not_been() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("sweep.jsonl");

@@ -36,7 +36,7 @@ impl Gauge {
     /// Begins again at `start`, for about `events` events if they take as long as those of the warm-up took; never for
     /// more than twice as many.
     pub fn for_time(&self, start: Time, warm_time: Time, warm_events: u64, events: u64) {
-        self.reset(events * 2);
+        self.reset(events.saturating_mul(2));
         let time = u128::from(warm_time.0) * u128::from(events) / u128::from(warm_events.max(1));
         self.0.start.store(start.0, Relaxed);
         let time = u64::try_from(time).unwrap_or(u64::MAX / 4).clamp(1, u64::MAX / 4);

@@ -82,9 +82,20 @@ impl Model {
             Ok(cores) => cores,
             Err(reason) => return Some(reason),
         };
-        let needed = task.threads + u32::from(task.kind == Kind::LoadedLatency);
-        (needed > cores.len() as u32)
-            .then(|| format!("{needed} threads need as many cores; here are {}", cores.len()))
+        let needed = task.threads.saturating_add(u32::from(task.kind == Kind::LoadedLatency));
+        if needed > cores.len() as u32 {
+            return Some(format!("{needed} threads need as many cores; here are {}", cores.len()));
+        }
+        if task.delay.ns() * self.instructions_per_ns() > f64::from(u32::MAX / 2) {
+            return Some(format!("a delay of {} is more instructions than an event can have", task.delay));
+        }
+        Offsets::obstacle(task, Some(interleave))
+    }
+
+    /// What a core can do at most.
+    fn instructions_per_ns(&self) -> f64 {
+        let pipeline = &self.config.cores.pipeline;
+        f64::from(pipeline.issue_width) / pipeline.cycle.ns()
     }
 
     /// The cores on which threads run, first one first.
@@ -148,8 +159,7 @@ impl Model {
     fn bandwidth(&self, task: &Task) -> Result<Figures, MeasureError> {
         let mut machine = self.machine(task)?;
         let gauge = Gauge::new();
-        let pipeline = &self.config.cores.pipeline;
-        let per_ns = f64::from(pipeline.issue_width) / pipeline.cycle.ns();
+        let per_ns = self.instructions_per_ns();
         let streams: Vec<_> = (0..task.threads)
             .map(|thread| {
                 shared(Stream::new(task, thread, self.offsets(task, thread), machine.base, &gauge, per_ns))
@@ -185,7 +195,8 @@ impl Model {
     /// Single accesses, one after the other.
     fn latency(&self, task: &Task, sample: Sample) -> Result<Figures, MeasureError> {
         let mut machine = self.machine(task)?;
-        let samples = task.samples.min(self.events / sample.events()).max(COLD_SHARE);
+        let least = COLD_SHARE.min(task.samples);
+        let samples = task.samples.min(self.events / sample.events()).max(least);
         let cold = if task.kind == Kind::IdleLatency { samples / COLD_SHARE } else { 0 };
         let prober =
             |count, offsets: Offsets| shared(Prober::new(sample, offsets, machine.base, count, None));

@@ -1,5 +1,7 @@
 //! Threads that go over a region in passes.
 
+use std::collections::HashSet;
+
 use event::{Event, FenceKind, FlushKind, Op as Operation, SiteId};
 use machine::{Next, Program, Time};
 
@@ -72,6 +74,30 @@ impl Program for BufferProbe {
     }
 }
 
+/// At most `room` of the region's lines, by number, in the order in which a pass takes them.
+fn order(task: &Task, seed: u64, room: u64) -> Vec<u64> {
+    let (all, mut random) = (task.region / LINE, Random(seed));
+    match (task.pattern, u32::try_from(all)) {
+        (Pattern::Sequential, _) => (0..all.min(room)).collect(),
+        (Pattern::Random, Ok(few)) if all / 2 <= room => {
+            let mut order: Vec<u64> = random.permutation(few).into_iter().map(u64::from).collect();
+            order.truncate(usize::try_from(room).unwrap_or(usize::MAX));
+            order
+        }
+        // A few of many: new ones are quickly found, and the others need no memory.
+        (Pattern::Random, _) => {
+            let (mut drawn, mut seen) = (Vec::new(), HashSet::new());
+            while (drawn.len() as u64) < room.min(all) {
+                let line = random.below(all);
+                if seen.insert(line) {
+                    drawn.push(line);
+                }
+            }
+            drawn
+        }
+    }
+}
+
 /// Lines written, then read.
 #[derive(Debug)]
 pub struct ReadAfterWrite {
@@ -99,17 +125,12 @@ enum Stage {
 impl ReadAfterWrite {
     /// Over the task's region, or as many of its lines, evenly drawn, as `events` are enough for.
     pub fn new(task: &Task, seed: u64, events: u64, base: u64) -> ReadAfterWrite {
-        let (all, room) = (task.region / LINE, (events / 12).max(64));
-        let mut random = Random(seed);
-        let all = u32::try_from(all).unwrap_or(u32::MAX);
-        let mut order: Vec<u32> =
-            if task.pattern == Pattern::Random { random.permutation(all) } else { (0..all).collect() };
-        order.truncate(usize::try_from(room).unwrap_or(usize::MAX));
+        let order = order(task, seed, (events / 12).max(64));
         let per_pass = 4 * order.len() as u64;
         ReadAfterWrite {
             way: task.raw,
             op: task.op,
-            lines: order.into_iter().map(|line| base + u64::from(line) * LINE).collect(),
+            lines: order.into_iter().map(|line| base + line * LINE).collect(),
             passes: (events / per_pass.max(1)).clamp(2, 1 << 16),
             warm: true,
             // The passes of the combined way are told as reads.
@@ -127,7 +148,12 @@ impl ReadAfterWrite {
         let per_line = |time: Time| time.ns() / self.timed_lines.max(1) as f64;
         let bytes = self.timed_lines * LINE;
         let apart = task.raw != Raw::Combined;
+        let used = self.lines.len() as u64;
+        let cut = used < task.region / LINE;
+        let random = task.pattern == Pattern::Random;
         Figures {
+            region: (cut && !random).then_some(used * LINE),
+            sampled_lines: (cut && random).then_some(used),
             seconds: (self.write_time + self.read_time).seconds(),
             read_bytes: bytes,
             write_bytes: bytes,

@@ -250,6 +250,9 @@ impl Bench for Real {
         let Some(fitted) = self.fitted(task) else {
             return Ok(Outcome::Skipped("there is not enough free memory for the regions".to_owned()));
         };
+        if let Some(obstacle) = Offsets::obstacle(&fitted, self.memory.interleave) {
+            return Ok(Outcome::Skipped(obstacle));
+        }
         self.place(&fitted)?;
         let Some((_, placed)) = &self.placed else {
             return Ok(Outcome::Skipped("there is no memory".to_owned()));

@@ -32,6 +32,16 @@ pub enum TeamError {
     },
 }
 
+/// Lets the others go if its thread ends, in whatever way, before the gate is open.
+struct Abandon<'a>(&'a AtomicU8);
+
+impl Drop for Abandon<'_> {
+    fn drop(&mut self) {
+        // Fails if the gate is open, or abandoned already.
+        let _ = self.0.compare_exchange(SHUT, ABANDONED, Ordering::AcqRel, Ordering::Acquire);
+    }
+}
+
 /// The CPUs on which this process may run, in order of their numbers.
 #[must_use]
 pub fn cpus() -> Vec<usize> {
@@ -45,15 +55,17 @@ pub fn cpus() -> Vec<usize> {
 /// # Errors
 /// If a thread can't be started or pinned; then none runs `body`.
 pub fn on_cpus<T: Send>(cpus: &[usize], body: impl Fn(usize) -> T + Sync) -> Result<Vec<T>, TeamError> {
+    if let Some(&cpu) = cpus.iter().find(|cpu| **cpu >= CpuSet::MAX_CPU) {
+        let told = format!("CPUs have numbers below {}", CpuSet::MAX_CPU);
+        return Err(TeamError::Pin { cpu, source: io::Error::new(io::ErrorKind::InvalidInput, told) });
+    }
     let (arrived, gate) = (&AtomicUsize::new(0), &AtomicU8::new(SHUT));
     let body = &body;
     let member = move |index: usize, cpu: usize| -> Result<Option<T>, TeamError> {
+        let _abandon = Abandon(gate);
         let mut set = CpuSet::new();
         set.set(cpu);
-        if let Err(errno) = sched_setaffinity(None, &set) {
-            gate.store(ABANDONED, Ordering::Release);
-            return Err(TeamError::Pin { cpu, source: errno.into() });
-        }
+        sched_setaffinity(None, &set).map_err(|errno| TeamError::Pin { cpu, source: errno.into() })?;
         arrived.fetch_add(1, Ordering::Release);
         // Not a lock of the system: waking up from one takes longer than some measurements.
         while gate.load(Ordering::Acquire) == SHUT {
@@ -104,6 +116,10 @@ mod tests {
         let ran = AtomicUsize::new(0);
         let refused = on_cpus(&[first, CpuSet::MAX_CPU - 1], |_| ran.fetch_add(1, Ordering::Relaxed));
         assert!(matches!(refused, Err(TeamError::Pin { .. })), "{refused:?}");
+        assert_eq!(ran.load(Ordering::Relaxed), 0);
+        let refused =
+            on_cpus(&[first, 1 << 20], |_| ran.fetch_add(1, Ordering::Relaxed)).expect_err("no such CPU");
+        assert!(refused.to_string().contains("CPU 1048576: CPUs have numbers below"), "{refused}");
         assert_eq!(ran.load(Ordering::Relaxed), 0);
     }
 }

@@ -70,6 +70,19 @@ fn tables_csv_and_a_page_tell_the_same() {
     assert_eq!(stdout(&ok(&mut measure(&scratch, &all.replace("--out results", "--csv")))), csv);
 }
 
+#[test]
+fn a_region_that_was_cut_is_told_by_what_was_measured() {
+    let scratch = scratch();
+    let real = "buffer-probe --region 1TiB --memory-limit 1MiB --runtime 1ms --repeat 1";
+    let table = stdout(&ok(&mut measure(&scratch, real)));
+    assert!(table.contains("\n  1MiB"), "{table}");
+    assert!(table.contains("smaller than asked for, 1MiB and not 1TiB"), "{table}");
+    let csv = stdout(&ok(&mut measure(&scratch, &format!("{real} --csv"))));
+    assert!(csv.contains(",1048576,1099511627776,,"), "{csv}");
+    let modelled = stdout(&ok(&mut measure(&scratch, &format!("read-after-write --region 2GiB {MODEL}"))));
+    assert!(modelled.contains("2GiB, 250 lines of it"), "{modelled}");
+}
+
 /// Lines of a file that may not be there yet.
 fn lines(path: &Path) -> usize {
     std::fs::read(path).map_or(0, |bytes| bytes.iter().filter(|byte| **byte == b'\n').count())
@@ -184,6 +197,15 @@ fn misuse_is_told_with_the_remedy() {
         ("--derive-curve x.csv", "modelled machine"),
         ("--derive-curve x.csv threads --on simple.toml", "cannot be used"),
         ("--json --csv", "cannot be used"),
+        ("all threads", "`all` stands for itself"),
+        ("--cpus abc", "numbers of CPUs with commas"),
+        ("--cpus 0,0", "names CPU 0 twice"),
+        ("idle-latency --cpus 1048576 --region 64KiB --samples 9", "CPUs have numbers below"),
+        ("threads --delay 500ms", "at most 100ms"),
+        ("idle-latency --samples 0", "use 1 to 67108864"),
+        ("idle-latency --samples 18446744073709551615", "use 1 to 67108864"),
+        ("--sweep /dev/full --on simple.toml", "no file that results"),
+        ("--derive-curve nowhere/x.csv --on simple.toml", "can't write nowhere/x.csv"),
     ] {
         let output = measure(&scratch, arguments).output().expect("it starts");
         assert_eq!(output.status.code(), Some(2), "{arguments}: {}", stderr(&output));

@@ -39,19 +39,19 @@ pub struct MeasureArgs {
     #[command(flatten)]
     pub model: ModelArgs,
     /// Run the systematic grid (or the named studies) into this file; an interrupted sweep goes on where it stopped
-    #[arg(long, value_name = "FILE.jsonl")]
+    #[arg(long, value_name = "FILE.jsonl", help_heading = "Output")]
     pub sweep: Option<PathBuf>,
     /// Write the device's bandwidth-latency curves into a file for a curve device, instead of running studies
-    #[arg(long, value_name = "FILE.csv", conflicts_with_all = ["studies", "sweep", "out", "csv", "json", "events", "other_memory"])]
+    #[arg(long, value_name = "FILE.csv", help_heading = "Output", conflicts_with_all = ["studies", "sweep", "out", "csv", "json", "events", "other_memory"])]
     pub derive_curve: Option<PathBuf>,
     /// Folder for measure.html, measure.csv and measure.json
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub out: Option<PathBuf>,
     /// Print one line of comma-separated values per point instead of tables
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with = "json", help_heading = "Output")]
     pub csv: bool,
     /// Print JSON instead of tables
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub json: bool,
 }
 
@@ -80,7 +80,7 @@ pub struct Parameters {
     /// Whether all threads work in one region: true, false
     #[arg(long, value_name = "BOOL", value_delimiter = ',')]
     pub shared: Vec<String>,
-    /// Time between two accesses of a thread
+    /// Time between two accesses of a thread (at most 100ms)
     #[arg(long, value_name = "TIME", value_delimiter = ',')]
     pub delay: Vec<String>,
     /// Writing accesses per store fence (0: no fences)
@@ -101,7 +101,7 @@ pub struct Parameters {
     /// Way to read after writing: separate, combined, chase
     #[arg(long, value_name = "WAY", value_delimiter = ',')]
     pub raw: Vec<String>,
-    /// Timed samples of latencies
+    /// Timed samples of latencies (1 to 67108864)
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub samples: Vec<String>,
 }
@@ -159,7 +159,7 @@ pub struct RealArgs {
     #[arg(long, value_name = "N", conflicts_with_all = ["file", "dax"])]
     pub node: Option<u32>,
     /// CPUs to run on, first thread first: 0,2,4 (all that the process may use if not given)
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = cpu)]
     pub cpus: Vec<usize>,
     /// How a DAX device's addresses are spread over DIMMs: 6x4KiB
     #[arg(long, value_name = "NxSIZE", value_parser = interleave, requires = "dax")]
@@ -222,6 +222,11 @@ impl ModelArgs {
         .into_iter()
         .find_map(|(given, name)| given.then_some(name))
     }
+}
+
+/// Parses one of a list of CPUs.
+fn cpu(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "write the numbers of CPUs with commas, as in 0,2,4".to_owned())
 }
 
 /// Parses `6x4KiB`.

@@ -75,7 +75,13 @@ pub fn run(args: &MeasureArgs) -> anyhow::Result<()> {
             measured
         }
     };
-    let told = Told { subject, cautions: target.bench().cautions(), studies, measured };
+    let mut cautions = target.bench().cautions();
+    cautions.extend(views::smaller(&measured));
+    if args.csv && !args.json {
+        // The table has no place for them.
+        views::smaller(&measured).iter().for_each(|caution| crate::warn(caution));
+    }
+    let told = Told { subject, cautions, studies, measured };
     publish(args, &told)
 }
 
@@ -112,6 +118,11 @@ fn chosen_studies(args: &MeasureArgs) -> anyhow::Result<Vec<Study>> {
         [] | ["all"] => all.iter().map(|study| study.name).collect(),
         names => names.to_vec(),
     };
+    if let Some(word) = args.studies.iter().find(|name| *name == "all" || *name == "list")
+        && args.studies.len() > 1
+    {
+        bail!("`{word}` stands for itself: name no study beside it");
+    }
     let chosen = args.parameters.chosen()?;
     let mut used: Vec<Parameter> = Vec::new();
     let mut studies: Vec<Study> = Vec::new();
@@ -160,6 +171,10 @@ fn real(args: &MeasureArgs) -> anyhow::Result<(Target, BTreeMap<String, serde_js
         interleave: given.interleave,
         limit: given.memory_limit.map(|limit| limit.0),
     };
+    let twice = |(at, cpu): &(usize, &usize)| given.cpus[..*at].contains(cpu);
+    if let Some((_, cpu)) = given.cpus.iter().enumerate().find(twice) {
+        bail!("--cpus names CPU {cpu} twice: each thread has one of its own");
+    }
     if let Some(node) = given.node
         && pmem::probe::cpus_of_node(node).is_none()
     {
@@ -222,8 +237,17 @@ fn derive_curve(args: &MeasureArgs, file: &Path) -> anyhow::Result<()> {
     }
     let config = config(args)?;
     let how = Derive { seed: config.seed, ..Derive::default() };
-    let curves = derive(&config, &how)?;
-    std::fs::write(file, curves.text()).with_context(|| format!("can't write {}", file.display()))?;
+    // Before the long part; what an old file holds stays until there is something new.
+    let cannot = || format!("can't write {}", file.display());
+    let new = !file.exists();
+    std::fs::OpenOptions::new().append(true).create(true).open(file).with_context(cannot)?;
+    let curves = derive(&config, &how).inspect_err(|_| {
+        if new {
+            // It is empty; what went wrong is told either way.
+            let _ = std::fs::remove_file(file);
+        }
+    })?;
+    std::fs::write(file, curves.text()).with_context(cannot)?;
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     say(&format!(
         "Curves of one DIMM of {} are in {}. A machine file beside it uses them with:\n\n\

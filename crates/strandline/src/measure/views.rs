@@ -1,6 +1,6 @@
 //! Results as tables and charts, the same for the terminal and the page.
 
-use machine::Time;
+use machine::{Size, Time};
 use measure::{Figures, Measurement, Parameter, Show, Study};
 use report::{Axis, Cell, Curve, Curves, Unit};
 
@@ -72,6 +72,37 @@ pub fn skipped(measured: &[Measurement]) -> Vec<String> {
     reasons.into_iter().map(told).collect()
 }
 
+/// What to know about points whose regions were not measured as large as they were asked for, study by study.
+pub fn smaller(measured: &[Measurement]) -> Vec<String> {
+    let mut told: Vec<(&str, bool)> = Vec::new();
+    let mut cautions = Vec::new();
+    for measurement in measured {
+        let Some(figures) = measurement.figures() else { continue };
+        let (study, asked) = (measurement.study.as_str(), Size(measurement.task.region));
+        let (sampled, caution) = match (figures.region, figures.sampled_lines) {
+            (Some(region), _) => (
+                false,
+                format!(
+                    "{study}: regions are smaller than asked for, {} and not {asked} for one: there was no more memory or time.",
+                    Size(region)
+                ),
+            ),
+            (None, Some(lines)) => (
+                true,
+                format!(
+                    "{study}: only some lines of large regions were used, {lines} of {asked} for one: a buffer that holds so many hits. More --events use more."
+                ),
+            ),
+            (None, None) => continue,
+        };
+        if !told.contains(&(study, sampled)) {
+            told.push((study, sampled));
+            cautions.push(caution);
+        }
+    }
+    cautions
+}
+
 struct Table<'a> {
     study: &'a Study,
     measured: &'a [&'a Measurement],
@@ -96,6 +127,22 @@ impl Table<'_> {
     fn of<'a>(&'a self, series: &'a str) -> impl Iterator<Item = (&'a Measurement, &'a Figures)> {
         let own = self.measured.iter().filter(move |measurement| measurement.series == series);
         own.filter_map(|measurement| measurement.figures().map(|figures| (*measurement, figures)))
+    }
+
+    /// Where a point stands on the axis; on one of regions, where that is which was really measured.
+    fn place(&self, measurement: &Measurement, figures: &Figures) -> (String, f64) {
+        let at = &measurement.at;
+        match (figures.region, figures.sampled_lines) {
+            _ if self.study.parameter() != Parameter::Region => (at.clone(), measurement.x),
+            (Some(region), _) => (Size(region).to_string(), region as f64),
+            (None, Some(lines)) => (format!("{at}, {lines} lines of it"), measurement.x),
+            (None, None) => (at.clone(), measurement.x),
+        }
+    }
+
+    fn place_cell(&self, measurement: &Measurement, figures: &Figures) -> Cell {
+        let (text, x) = self.place(measurement, figures);
+        Cell::Number(text, x)
     }
 
     fn x_axis(&self) -> Axis {
@@ -128,23 +175,26 @@ impl Table<'_> {
     /// A row per place on the axis, a column per curve.
     fn by_axis(&self, what: &str, pick: Pick, y: Axis) -> View {
         let series = self.series();
-        let mut places: Vec<(&str, f64)> = Vec::new();
-        for measurement in self.measured.iter().filter(|measurement| measurement.figures().is_some()) {
-            if !places.iter().any(|(at, _)| *at == measurement.at) {
-                places.push((&measurement.at, measurement.x));
+        let mut places: Vec<(String, f64)> = Vec::new();
+        for (measurement, figures) in self.measured.iter().filter_map(|m| m.figures().map(|f| (*m, f))) {
+            let place = self.place(measurement, figures);
+            if !places.contains(&place) {
+                places.push(place);
             }
         }
-        let cell = |at: &str, name: &str| {
-            let found = self.of(name).find(|(measurement, _)| measurement.at == at);
+        let cell = |place: &(String, f64), name: &str| {
+            let found =
+                self.of(name).find(|(measurement, figures)| self.place(measurement, figures) == *place);
             number(found.and_then(|(_, figures)| pick(figures)))
         };
-        let row = |(at, x): &(&str, f64)| {
-            let mut row = vec![Cell::Number((*at).to_owned(), *x)];
-            row.extend(series.iter().map(|name| cell(at, name)));
+        let row = |place: &(String, f64)| {
+            let mut row = vec![Cell::Number(place.0.clone(), place.1)];
+            row.extend(series.iter().map(|name| cell(place, name)));
             row
         };
         let points = |name: &str| {
-            self.of(name).filter_map(|(m, figures)| pick(figures).map(|y| (m.x, y))).collect::<Vec<_>>()
+            let point = |(m, figures)| pick(figures).map(|y| (self.place(m, figures).1, y));
+            self.of(name).filter_map(point).collect::<Vec<_>>()
         };
         let mut head = vec![self.study.axis_title().to_owned()];
         head.extend(
@@ -169,7 +219,7 @@ impl Table<'_> {
             let latency = figures.latency.as_ref()?;
             let l = latency;
             let name = if with_axis {
-                Cell::Number(measurement.at.clone(), measurement.x)
+                self.place_cell(measurement, figures)
             } else {
                 Cell::Text(measurement.series.clone())
             };
@@ -193,7 +243,8 @@ impl Table<'_> {
         ];
         let curves = picks.iter().flat_map(|(name, pick)| {
             self.series().into_iter().map(move |series| {
-                let points = self.of(series).filter_map(|(m, figures)| Some((m.x, pick(figures)?))).collect();
+                let point = |(m, figures)| Some((self.place(m, figures).1, pick(figures)?));
+                let points = self.of(series).filter_map(point).collect();
                 Curve { name: format!("{series}, {name}"), points, published: Vec::new() }
             })
         });
@@ -218,7 +269,7 @@ impl Table<'_> {
         let row = |(measurement, figures): (&Measurement, &Figures)| {
             let (latency, stalls) = (figures.latency.as_ref()?, figures.stalls.as_ref()?);
             Some(vec![
-                Cell::Number(measurement.at.clone(), measurement.x),
+                self.place_cell(measurement, figures),
                 Cell::Text(measurement.series.clone()),
                 number(Some(latency.p50)),
                 Cell::number(stalls.count, report::human::grouped),
@@ -346,7 +397,7 @@ pub fn text(view: &View) -> String {
 
 /// All measurements, a line each.
 pub fn csv(measured: &[Measurement]) -> String {
-    let mut text = "study,series,kind,op,pattern,access_size,stride,threads,region,shared,delay_ns,fence_every,flush_every,mix,\
+    let mut text = "study,series,kind,op,pattern,access_size,stride,threads,region,region_asked,sampled_lines,shared,delay_ns,fence_every,flush_every,mix,\
                     dimms,locality,raw,skipped,seconds,read_bytes,write_bytes,gb_per_s,gb_per_s_low,gb_per_s_high,ewr,\
                     media_read_bytes,media_write_bytes,samples,mean_ns,min_ns,p50_ns,p90_ns,p99_ns,p999_ns,p9999_ns,\
                     p99999_ns,max_ns,line_ns,write_ns,stalls,stall_every,stall_ns\n"
@@ -361,7 +412,7 @@ pub fn csv(measured: &[Measurement]) -> String {
 }
 
 fn task_fields(measurement: &Measurement) -> Vec<String> {
-    let task = &measurement.task;
+    let (task, figures) = (&measurement.task, measurement.figures());
     let reason = match &measurement.outcome {
         measure::Outcome::Skipped(reason) => reason.clone(),
         measure::Outcome::Done(_) => String::new(),
@@ -375,7 +426,9 @@ fn task_fields(measurement: &Measurement) -> Vec<String> {
         task.access_size.to_string(),
         task.step().to_string(),
         task.threads.to_string(),
+        figures.and_then(|figures| figures.region).unwrap_or(task.region).to_string(),
         task.region.to_string(),
+        figures.and_then(|figures| figures.sampled_lines).map_or(String::new(), |lines| lines.to_string()),
         task.shared.to_string(),
         told(
             Some(task.delay).filter(|delay| *delay > Time::ZERO).map_or(Some(0.0), |delay| Some(delay.ns())),

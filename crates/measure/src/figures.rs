@@ -53,7 +53,7 @@ pub struct Figures {
     /// Bytes of each thread's region, if there was memory or time for fewer than the task asks for.
     pub region: Option<u64>,
     /// Lines of the region that were used, drawn at random from all of it, where there was not time for every one. A buffer
-    /// that holds so many hits as it would not in the whole region.
+    /// that can hold so many hits more often than in the whole region.
     pub sampled_lines: Option<u64>,
     /// Bytes that the threads read in it.
     pub read_bytes: u64,

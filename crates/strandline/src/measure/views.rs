@@ -90,7 +90,7 @@ pub fn smaller(measured: &[Measurement]) -> Vec<String> {
             (None, Some(lines)) => (
                 true,
                 format!(
-                    "{study}: only some lines of large regions were used, {lines} of {asked} for one: a buffer that holds so many hits. More --events use more."
+                    "{study}: only some lines of large regions were used, {lines} of {asked} for one: a buffer that can hold that many stands for the memory. More --events use more."
                 ),
             ),
             (None, None) => continue,

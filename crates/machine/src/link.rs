@@ -37,6 +37,19 @@ pub(crate) struct Link {
     now: Time,
 }
 
+impl LinkTiming {
+    /// Every time with its key.
+    pub(crate) fn times(&self) -> [(&'static str, Time); 5] {
+        [
+            ("latency", self.latency),
+            ("message", self.message),
+            ("read_line", self.read_line),
+            ("write_line", self.write_line),
+            ("mix", self.mix),
+        ]
+    }
+}
+
 impl Link {
     pub(crate) fn new(timing: &LinkTiming) -> Self {
         let mix =

@@ -15,6 +15,11 @@ impl Rng {
         Rng(seed)
     }
 
+    /// The seed of part `number` of something that has `seed`: one that no other part has, whatever parts it has in turn.
+    pub(crate) fn part(seed: u64, number: u64) -> u64 {
+        Rng(Rng(seed).next() ^ number).next()
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -162,6 +167,16 @@ fn path(way: usize, ways: usize) -> Path {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_parts_have_seeds_of_their_own() {
+        let two_levels =
+            (0..64).flat_map(|outer| (0..64).map(move |inner| Rng::part(Rng::part(1, outer), inner)));
+        let mut seeds: Vec<u64> = (0..64).map(|number| Rng::part(1, number)).chain(two_levels).collect();
+        seeds.sort_unstable();
+        seeds.dedup();
+        assert_eq!(seeds.len(), 64 + 64 * 64);
+    }
 
     fn victims(kind: Replacement, ways: usize, uses: &[usize]) -> usize {
         let mut policy = Policy::new(kind, 3, ways, Rng::new(7));

@@ -13,7 +13,9 @@ pub struct Size(
 
 /// A text that is no [`Size`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a size; write a whole number and a unit, as in 64B, 4KiB, 32MiB, 2GiB")]
+#[error(
+    "`{0}` is not a size; write a whole number and a unit, as in 64B, 4KiB, 32MiB, 2GiB, 1TiB; less than 16777216TiB"
+)]
 pub struct SizeError(
     /// The text.
     pub String,

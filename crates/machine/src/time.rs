@@ -21,7 +21,7 @@ pub struct Time(
 
 /// A text that is no [`Time`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a time; write a number and a unit, as in 0.5ns, 300ns, 50us, 2ms, 1s")]
+#[error("`{0}` is not a time; write a number and a unit, as in 0.5ns, 300ns, 50us, 2ms, 1s; at most 9000s")]
 pub struct TimeError(
     /// The text.
     pub String,
@@ -113,7 +113,7 @@ impl FromStr for Time {
         let number: f64 = number.parse().map_err(|_| refuse())?;
         let (_, factor) = UNITS.iter().find(|(name, _)| *name == unit.trim_start()).ok_or_else(refuse)?;
         let picoseconds = (number * *factor as f64).round();
-        // A double holds every whole number up to here.
+        // A double holds every whole number up to here, 9007 s.
         if picoseconds < (1u64 << 53) as f64 { Ok(Time(picoseconds as u64)) } else { Err(refuse()) }
     }
 }

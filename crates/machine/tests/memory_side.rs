@@ -131,6 +131,14 @@ fn a_read_of_a_line_in_the_write_queue_does_not_ask_the_device() {
 }
 
 #[test]
+fn half_a_line_in_the_write_queue_is_no_answer() {
+    let mut side = side(|_| {});
+    let accepted = side.write(ns(0), request(0, 0), false);
+    assert!(side.read(accepted, request(0, 0)) >= accepted + ns(10 + 50 + 5));
+    assert_eq!(side.figures()[1].forwarded_reads, 0);
+}
+
+#[test]
 fn a_machine_without_timing_says_which_table_is_missing() {
     let refusal = |change: fn(&mut Config)| {
         let mut config = Config::parse(SMALL, "small").unwrap();

@@ -95,6 +95,12 @@ impl Config {
     fn validate_queues(&self, table: &str, timing: &ControllerTiming) -> Result<(), ConfigError> {
         self.range(&format!("{table}.timing.read_queue"), timing.read_queue, 1, 256)?;
         self.range(&format!("{table}.timing.write_queue"), timing.write_queue, 1, 256)?;
+        let ways = [
+            ("read_request", timing.read_request),
+            ("read_return", timing.read_return),
+            ("write_accept", timing.write_accept),
+        ];
+        self.times(&format!("{table}.timing"), &ways)?;
         match timing.thread_write_credit {
             Some(credit) if credit.0 == 0 || !credit.0.is_multiple_of(LINE_BYTES) => Err(self.wrong(
                 &format!("{table}.timing.thread_write_credit"),

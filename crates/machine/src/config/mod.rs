@@ -14,6 +14,7 @@ use std::{fs, path::Path};
 
 use serde::{Deserialize, Serialize};
 
+use crate::device::check_times;
 use crate::{DeviceTiming, Size, Time};
 
 /// Bytes of a cache line. Everything between cores and controller moves in these.
@@ -385,6 +386,11 @@ impl Config {
             return Ok(());
         }
         Err(self.wrong(key, value, &format!("use {low} to {high}")))
+    }
+
+    fn times(&self, table: &str, times: &[(&str, Time)]) -> Result<(), ConfigError> {
+        check_times(times)
+            .map_err(|fault| self.wrong(&format!("{table}.{}", fault.key), fault.value, &fault.remedy))
     }
 
     /// Controller and DIMM of persistent memory, or of all other.

@@ -25,6 +25,7 @@ impl Config {
             let remedy = format!("the {} cores of cores.count can't be shared evenly", self.cores.count);
             return Err(self.wrong("sockets.count", sockets.count, &remedy));
         }
-        self.range("sockets.home", sockets.home, 0, sockets.count - 1)
+        self.range("sockets.home", sockets.home, 0, sockets.count - 1)?;
+        self.times("sockets.link", &sockets.link.times())
     }
 }

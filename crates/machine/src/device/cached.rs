@@ -6,7 +6,7 @@
 //! written to the far device first.
 //!
 //! What the cache holds and the far device lacks is not durable: [`Device::drain`] writes it back, as at an orderly
-//! shutdown.
+//! shutdown, and [`Device::durable_bytes`] leaves it out.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -254,6 +254,10 @@ impl Device for CachedDevice {
         self.dirty_lines * LINE_BYTES + self.far.held_bytes()
     }
 
+    fn durable_bytes(&self) -> u64 {
+        self.far.durable_bytes()
+    }
+
     fn drain_time(&self) -> Time {
         self.far.drain_time()
     }
@@ -310,6 +314,7 @@ mod tests {
         assert_eq!(device.write(NS(1000), 7, true), NS(1000));
         assert_eq!(device.write(NS(1000), 7, true), NS(1000 + 51 + 11), "tag, then data");
         assert_eq!((device.held_bytes(), device.traffic().media_write_bytes), (64, 0));
+        assert_eq!(device.durable_bytes(), 0, "lost when power fails");
         assert_eq!(device.traffic().media_read_bytes, 0, "a whole line is not fetched");
         device.read(NS(2000), 11);
         assert_eq!((device.held_bytes(), device.traffic().media_write_bytes), (0, 64));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::credits::Credits;
 use super::timetable::Direction;
-use super::{Device, DeviceCounters, DeviceTiming, Fault, build};
+use super::{Device, DeviceCounters, DeviceTiming, Fault, build, check_times};
 use crate::link::Link;
 use crate::{LinkTiming, Time, Traffic, config};
 
@@ -46,6 +46,12 @@ impl Cxl {
     pub(super) fn check(&self) -> Result<(), Fault> {
         if !(1..=1024).contains(&self.writes) {
             return Err(Fault::new("writes", self.writes, "use 1 to 1024"));
+        }
+        check_times(&[("port", self.port), ("controller", self.controller)])?;
+        for (table, link) in [("link", Some(&self.link)), ("switch", self.switch.as_ref())] {
+            let Some(link) = link else { continue };
+            check_times(&link.times())
+                .map_err(|fault| Fault { key: format!("{table}.{}", fault.key), ..fault })?;
         }
         self.behind.check_within("behind")
     }
@@ -103,6 +109,10 @@ impl Device for CxlDevice {
 
     fn held_bytes(&self) -> u64 {
         self.behind.held_bytes()
+    }
+
+    fn durable_bytes(&self) -> u64 {
+        self.behind.durable_bytes()
     }
 
     fn drain_time(&self) -> Time {

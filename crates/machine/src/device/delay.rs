@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Device;
+use super::{Device, Fault, check_times};
 use crate::{LINE_BYTES, Time, Traffic};
 
 /// The numbers of a delay device.
@@ -26,6 +26,16 @@ pub(crate) struct DelayDevice {
     config: Delay,
     link_free: Time,
     traffic: Traffic,
+}
+
+impl Delay {
+    pub(super) fn check(&self) -> Result<(), Fault> {
+        check_times(&[
+            ("read_latency", self.read_latency),
+            ("write_latency", self.write_latency),
+            ("line_transfer", self.line_transfer),
+        ])
+    }
 }
 
 impl DelayDevice {

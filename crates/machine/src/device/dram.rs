@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::timetable::{Direction, Timetable, Turnaround};
-use super::{Device, Fault};
+use super::{Device, Fault, check_times};
 use crate::{LINE_BYTES, Size, Time, Traffic};
 
 /// The numbers of a channel of DRAM, as data sheets call them.
@@ -120,7 +120,29 @@ pub(crate) struct DramDevice {
 
 impl Dram {
     /// The first number that no device can have.
+    fn check_times(&self) -> Result<(), Fault> {
+        check_times(&[
+            ("t_rcd", self.t_rcd),
+            ("t_cl", self.t_cl),
+            ("t_cwl", self.t_cwl),
+            ("t_rp", self.t_rp),
+            ("t_ras", self.t_ras),
+            ("t_bl", self.t_bl),
+            ("t_ccd", self.t_ccd),
+            ("t_rtp", self.t_rtp),
+            ("t_wr", self.t_wr),
+            ("read_to_write", self.read_to_write),
+            ("write_to_read", self.write_to_read),
+            ("rank_to_rank", self.rank_to_rank),
+            ("t_refi", self.t_refi.unwrap_or_default()),
+            ("t_rfc", self.t_rfc),
+            ("row_timeout", self.row_timeout.unwrap_or_default()),
+            ("write_wait", self.write_wait),
+        ])
+    }
+
     pub(super) fn check(&self) -> Result<(), Fault> {
+        self.check_times()?;
         let counts = [("ranks", self.ranks), ("bank_groups", self.bank_groups), ("banks", self.banks)];
         for (key, value) in counts {
             if !value.is_power_of_two() || value > 64 {

@@ -10,7 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::timetable::{Direction, Timetable, Turnaround};
-use super::{Device, Fault};
+use super::{Device, Fault, check_times};
 use crate::{LINE_BYTES, Size, Time, Traffic};
 
 /// Lines of the largest page.
@@ -64,7 +64,7 @@ impl Flash {
         if !self.page.0.is_power_of_two() || !(LINE_BYTES..=largest).contains(&self.page.0) {
             return Err(Fault::new("page", self.page, "use a power of two from 64B to 16KiB"));
         }
-        Ok(())
+        check_times(&[("read", self.read), ("program", self.program), ("line", self.line)])
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::credits::Credits;
 use super::timetable::{Direction, Timetable, Turnaround};
-use super::{Device, Fault};
+use super::{Device, Fault, check_times};
 use crate::{LINE_BYTES, Size, Time, Traffic};
 
 /// The numbers of an accelerator's memory.
@@ -50,7 +50,7 @@ impl Fpga {
         if !(1..=1024).contains(&self.writes) {
             return Err(Fault::new("writes", self.writes, "use 1 to 1024"));
         }
-        Ok(())
+        check_times(&[("latency", self.latency), ("line", self.line), ("directory", self.directory)])
     }
 }
 

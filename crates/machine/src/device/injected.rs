@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::timetable::{Direction, Timetable, Turnaround};
-use super::{Device, DeviceCounters, DeviceTiming, Fault, build};
+use super::{Device, DeviceCounters, DeviceTiming, Fault, build, check_times};
 use crate::{Time, Traffic, config};
 
 /// The numbers of an emulator.
@@ -41,6 +41,12 @@ pub(crate) struct InjectedDevice {
 
 impl Injected {
     pub(super) fn check(&self) -> Result<(), Fault> {
+        check_times(&[
+            ("read_delay", self.read_delay),
+            ("write_delay", self.write_delay),
+            ("read_line", self.read_line),
+            ("write_line", self.write_line),
+        ])?;
         self.behind.check_within("behind")
     }
 }
@@ -97,6 +103,10 @@ impl Device for InjectedDevice {
 
     fn held_bytes(&self) -> u64 {
         self.behind.held_bytes()
+    }
+
+    fn durable_bytes(&self) -> u64 {
+        self.behind.durable_bytes()
     }
 
     fn drain_time(&self) -> Time {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Device, DeviceCounters, DeviceTiming, Fault, build};
+use crate::replacement::Rng;
 use crate::{LINE_BYTES, Size, Time, Traffic, config};
 
 /// The numbers of an interleaved set.
@@ -38,7 +39,7 @@ impl Interleaved {
 
 impl InterleavedDevice {
     pub(crate) fn new(device: &config::Device, config: &Interleaved, seed: u64) -> Self {
-        let channel = |number| build(device, &config.each, seed ^ (u64::from(number) << 48));
+        let channel = |number| build(device, &config.each, Rng::part(seed, u64::from(number)));
         InterleavedDevice {
             chunk_lines: config.chunk.0 / LINE_BYTES,
             channels: (0..config.channels).map(channel).collect(),
@@ -85,6 +86,10 @@ impl Device for InterleavedDevice {
 
     fn held_bytes(&self) -> u64 {
         self.channels.iter().map(|channel| channel.held_bytes()).sum()
+    }
+
+    fn durable_bytes(&self) -> u64 {
+        self.channels.iter().map(|channel| channel.durable_bytes()).sum()
     }
 
     fn drain_time(&self) -> Time {

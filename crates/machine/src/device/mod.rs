@@ -73,7 +73,12 @@ pub trait Device: std::fmt::Debug + Send {
     /// Bytes taken for writing that the media does not have yet.
     fn held_bytes(&self) -> u64;
 
-    /// How long it would take to write [`Device::held_bytes`] to the media.
+    /// Of these, what reaches the media even if power fails.
+    fn durable_bytes(&self) -> u64 {
+        self.held_bytes()
+    }
+
+    /// How long it would take to write [`Device::durable_bytes`] to the media.
     fn drain_time(&self) -> Time {
         Time::ZERO
     }
@@ -151,11 +156,20 @@ impl Fault {
     }
 }
 
+/// Refuses a time that is too long: enough of them would not fit a [`Time`].
+pub(crate) fn check_times(times: &[(&str, Time)]) -> Result<(), Fault> {
+    let most = Time::from_ns(10_000_000);
+    match times.iter().find(|(_, time)| *time > most) {
+        Some((key, time)) => Err(Fault::new(key, time, &format!("use at most {most}"))),
+        None => Ok(()),
+    }
+}
+
 impl DeviceTiming {
     /// The first number that no device can have.
     pub(crate) fn check(&self) -> Result<(), Fault> {
         match self {
-            DeviceTiming::Delay(_) => Ok(()),
+            DeviceTiming::Delay(delay) => delay.check(),
             DeviceTiming::Dram(dram) => dram.check(),
             DeviceTiming::Flash(flash) => flash.check(),
             DeviceTiming::Fpga(fpga) => fpga.check(),

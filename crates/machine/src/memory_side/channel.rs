@@ -22,6 +22,7 @@ struct Waiting {
 struct Leaving {
     line: u64,
     thread: u32,
+    whole: bool,
     taken: Time,
 }
 
@@ -89,8 +90,9 @@ impl Channel {
     pub(super) fn read(&mut self, at: Time, line: u64) -> Time {
         let arrived = at + self.timing.read_request;
         self.hand_over(arrived);
-        let leaving = self.leaving.iter().any(|leaving| leaving.line == line);
-        let data = if leaving || self.writes.iter().any(|waiting| waiting.line == line) {
+        // Half a line is no answer: the rest is the device's.
+        let leaving = self.leaving.iter().any(|leaving| leaving.line == line && leaving.whole);
+        let data = if leaving || self.writes.iter().any(|waiting| waiting.line == line && waiting.whole) {
             self.forwarded_reads += 1;
             arrived
         } else {
@@ -137,7 +139,7 @@ impl Channel {
     fn hand_over_first(&mut self) -> bool {
         let Some(Waiting { line, thread, whole, accepted }) = self.writes.pop_front() else { return false };
         self.taken = self.device.write(accepted.max(self.taken), line, whole);
-        self.leaving.push_back(Leaving { line, thread, taken: self.taken });
+        self.leaving.push_back(Leaving { line, thread, whole, taken: self.taken });
         self.write_queue.time += self.taken - accepted;
         true
     }
@@ -211,7 +213,7 @@ impl Channel {
         figures.write_latency.add(&self.write_latency);
         figures.device.add(&self.device.counters());
         figures.adr.queued_bytes += self.writes.len() as u64 * LINE_BYTES;
-        figures.adr.buffered_bytes += self.device.held_bytes();
+        figures.adr.buffered_bytes += self.device.durable_bytes();
         // The DIMMs drain side by side.
         figures.adr.time = figures.adr.time.max(self.device.drain_time());
     }

@@ -24,7 +24,7 @@ pub struct MemoryTiming {
     pub credit_used_up: Stall,
     /// Writes that waited behind an earlier one of their thread, which waited for something of the above.
     pub behind_own: Stall,
-    /// Reads that found their line in the write queue.
+    /// Reads that found all of their line in the write queue.
     pub forwarded_reads: u64,
     /// Reads, from the miss in the last-level cache until the line is there.
     pub read_latency: Histogram,
@@ -72,7 +72,7 @@ impl Stall {
 pub struct AdrEstimate {
     /// Bytes in write queues.
     pub queued_bytes: u64,
-    /// Bytes in the DIMMs' buffers that the media does not have.
+    /// Bytes in the DIMMs' buffers that the media does not have and would be given; a cache that forgets does not count.
     pub buffered_bytes: u64,
     /// Until the fullest DIMM has written what is in its buffers; zero for devices that do not say.
     pub time: Time,

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use super::shared::Latencies;
 use super::slots::LineSlots;
 use crate::link::Interconnect;
-use crate::memory::{Cause, Write};
+use crate::memory::{Cause, PERSISTENT, Write};
 use crate::{Config, Time};
 
 /// A line that is to leave.
@@ -39,8 +39,8 @@ pub(crate) struct Outgoing {
     pub(crate) nt_done: Time,
     /// When the last line so far was accepted.
     accepted: Time,
-    /// From here to the memory side's queues, for a flush and for a non-temporal line.
-    ways: [Time; 2],
+    /// From here to the queues of other and of persistent memory; for each, of a flush and of a non-temporal line.
+    ways: [[Time; 2]; 2],
     capacity: usize,
 }
 
@@ -54,12 +54,13 @@ impl Outgoing {
             flush_done: Time::ZERO,
             nt_done: Time::ZERO,
             accepted: Time::ZERO,
-            ways: {
+            ways: [false, true].map(|persistent| {
                 let latencies = Latencies::new(config);
-                let queue = config.memory.timing.as_ref().map_or(Time::ZERO, |timing| timing.write_accept);
+                let timing = config.side(persistent).0.timing.as_ref();
+                let queue = timing.map_or(Time::ZERO, |timing| timing.write_accept);
                 let way = latencies.way() + queue + Interconnect::new(config).idle_write(core);
                 [way, way + latencies.llc]
-            },
+            }),
             capacity: flush_slots.max(config.cores.combining_buffers) as usize,
         }
     }
@@ -78,7 +79,8 @@ impl Outgoing {
     /// there when the one before has been accepted; sooner, it would get ahead of other cores' lines that come in between.
     pub(crate) fn next_at(&self) -> Option<Time> {
         let next = self.waiting.front()?;
-        let in_line = self.accepted.since(self.ways[usize::from(next.non_temporal())]);
+        let ways = self.ways[usize::from(next.write.line & PERSISTENT != 0)];
+        let in_line = self.accepted.since(ways[usize::from(next.non_temporal())]);
         let slots = if next.non_temporal() { &self.combined } else { &self.flushed };
         Some(next.at.max(slots.free_at()).max(in_line))
     }
@@ -93,7 +95,8 @@ impl Outgoing {
         };
         slots.take(gone.write.line, accepted);
         *done = accepted.max(*done);
-        self.accepted = accepted;
+        // A line to the other memory may have overtaken this one.
+        self.accepted = accepted.max(self.accepted);
     }
 
     /// Whether lines may be under way at `now`.

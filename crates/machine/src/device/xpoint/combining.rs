@@ -99,7 +99,7 @@ impl Queue {
     }
 
     /// Units of which lines wait.
-    pub(super) fn units(&self) -> usize {
-        self.groups.len()
+    pub(super) fn groups(&self) -> &[Group] {
+        &self.groups
     }
 }

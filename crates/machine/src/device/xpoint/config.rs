@@ -2,8 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::Fault;
+use super::super::{Fault, check_times};
 use crate::{LINE_BYTES, Replacement, Size, Time};
+
+/// Twice this can be drawn from.
+const INTERVAL_MAX: u32 = u32::MAX / 2;
 
 /// A 3D XPoint DIMM. Its unit and the size of its buffer are in `[device]` and `[device.buffer]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -110,7 +113,7 @@ pub struct Wear {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thermal {
-    /// Units written between two pauses, as a mean.
+    /// Units written between two pauses, as a mean; 1 to 2147483647.
     pub interval: u32,
     /// How long the DIMM pauses.
     pub stall: Time,
@@ -119,6 +122,7 @@ pub struct Thermal {
 impl Xpoint {
     /// The first number that no device can have.
     pub(in super::super) fn check(&self) -> Result<(), Fault> {
+        self.check_times()?;
         let counts = [
             ("combining.lines", self.combining.lines, 1024),
             ("media.partitions", self.media.partitions, 256),
@@ -155,11 +159,28 @@ impl Xpoint {
         }
         self.wear.as_ref().map_or(Ok(()), Wear::check)?;
         match &self.thermal {
-            Some(Thermal { interval: 0, .. }) => {
-                Err(Fault::new("thermal.interval", 0, "use at least 1, or leave the table out"))
+            Some(Thermal { interval, .. }) if !(1..=INTERVAL_MAX).contains(interval) => {
+                let remedy = format!("use 1 to {INTERVAL_MAX}, or leave the table out");
+                Err(Fault::new("thermal.interval", interval, &remedy))
             }
             _ => Ok(()),
         }
+    }
+
+    fn check_times(&self) -> Result<(), Fault> {
+        check_times(&[
+            ("line_transfer", self.line_transfer),
+            ("controller", self.controller),
+            ("combining.age", self.combining.age),
+            ("translation.lookup", self.translation.lookup),
+            ("translation.miss", self.translation.miss),
+            ("media.read", self.media.read),
+            ("media.write", self.media.write),
+            ("media.transfer", self.media.transfer),
+            ("power.window", self.power.as_ref().map_or(Time::ZERO, |power| power.window)),
+            ("wear.stall", self.wear.as_ref().map_or(Time::ZERO, |wear| wear.stall)),
+            ("thermal.stall", self.thermal.as_ref().map_or(Time::ZERO, |thermal| thermal.stall)),
+        ])
     }
 }
 
@@ -170,11 +191,12 @@ impl Power {
             [("power.idle", self.idle), ("power.read", self.read), ("power.write", self.write)]
         {
             if !sound(value) {
-                return Err(Fault::new(key, value, "use a number from 0 to 1e6"));
+                return Err(Fault::new(key, value, "use a number from 0 to less than 1e6"));
             }
         }
         if !sound(self.average) || self.average - self.idle < 1e-3 {
-            return Err(Fault::new("power.average", self.average, "use more watts than power.idle"));
+            let remedy = "use more watts than power.idle by at least 0.001, and less than 1e6";
+            return Err(Fault::new("power.average", self.average, remedy));
         }
         Ok(())
     }

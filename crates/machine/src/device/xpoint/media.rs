@@ -128,8 +128,9 @@ impl Media {
     /// How long so many writes, and reads before some of them, take when nothing else is to be done.
     pub(super) fn time_for(&self, writes: u64, reads: u64) -> Time {
         let config = &self.config;
-        let rounds = (writes + reads).div_ceil(self.partitions.len() as u64);
-        let cells = if writes + reads == 0 { Time::ZERO } else { config.write.max(config.read) * rounds };
+        let partitions = u64::from(config.partitions);
+        let writing = partitions.min(u64::from(config.write_queue));
+        let cells = config.write * writes.div_ceil(writing) + config.read * reads.div_ceil(partitions);
         let power = self.power.as_ref().map_or(Time::ZERO, |power| power.write * writes + power.read * reads);
         cells.max(power).max(config.transfer * (writes + reads))
     }

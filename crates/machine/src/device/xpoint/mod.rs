@@ -8,12 +8,13 @@
 //! ```
 //!
 //! **Writes** go into the combining queue, where lines of one unit find each other, and leave it by age or because others need
-//! the room. A unit that is whole is written to the media. One that is not, and whose rest nobody has fetched before, is fetched,
-//! changed and written at once (read-modify-write). If its rest is in the buffer already, because somebody read it, it
-//! waits there, changed, until the missing lines have come too or it has to make room.
+//! the room. What others push out is written to the media at once, whole or not. What leaves by age goes into the buffer: if all
+//! lines of the unit are new then, it is written, and if not, it waits there until the missing lines have come too or it has to
+//! make room. Whatever of a unit is neither new nor in the buffer when it is written is fetched before (read-modify-write).
 //!
-//! **Reads** bring their whole unit into the buffer; the line that was asked for comes first. Slots whose unit is being fetched or
-//! written can't make room. So many streams, each with units under way, leave little room for what they will want next.
+//! **Reads** bring their whole unit into the buffer; the line that was asked for comes first. Slots whose unit is being fetched, or
+//! is being written and stays readable, can't make room; the slot of a changed unit that is written in order to make room is free
+//! when that write begins. So many streams, each with units under way, leave little room for what they will want next.
 //!
 //! **The media** read faster than they write, have one way to the controller, and take power: the budget, and nothing
 //! else, limits sustained writing. Every access first asks the indirection table, whose entries for a part of the media are in DRAM
@@ -26,8 +27,9 @@
 //! code site, and lets any unit leave at any time; here it is time that decides what has left already and what can't yet.
 //!
 //! Not modelled: what the controller of the real DIMM does is known from outside only. That partial units are written at
-//! once if their rest was absent and kept if it was present is an inference: bandwidth falls from five writers on, as if sixteen units could
-//! be told apart, while the halves of sixty-four units that were read before find each other.
+//! once if they were pushed out and kept if they left by age is an inference: bandwidth falls from five writers on, as if sixteen units
+//! could be told apart, while the halves of sixty-four units that are written one after the other find each other. Nor do
+//! those who measured the device describe the combining queue: public simulators have one.
 
 mod buffer;
 mod choice;
@@ -46,7 +48,7 @@ use crate::cache::Cache;
 use crate::config::{Device as DeviceConfig, WriteOut};
 use crate::replacement::Rng;
 use crate::{LINE_BYTES, Replacement, Time, Traffic};
-use buffer::{Buffer, Room};
+use buffer::{Buffer, Room, Slot};
 use combining::{Group, Queue};
 use media::Media;
 use wear::{Heat, Leveller};
@@ -209,8 +211,8 @@ impl XpointDevice {
         held.present || held.new == whole && held.partial == 0
     }
 
-    /// What left the queue goes on: into the buffer, and from there to the media if the unit is new as a whole or if it had to leave
-    /// for want of room. Returns when its place in the queue is free.
+    /// What left the queue goes on: into the buffer, and from there to the media if the unit is new as a whole or if others pushed it
+    /// out of the queue (`for_room`). Returns when its place in the queue is free.
     fn pass_on(&mut self, at: Time, group: Group, for_room: bool) -> Time {
         let (slot, free) = match self.buffer.find(group.unit) {
             Some(slot) => (slot, at),
@@ -348,10 +350,24 @@ impl Device for XpointDevice {
     }
 
     fn drain_time(&self) -> Time {
-        let changed = self.buffer.slots().iter().filter(|slot| slot.new != 0).count();
-        let writes = (self.queue.units() + changed) as u64;
-        // Of what is in the queue, each unit may have to be read first.
-        self.media.time_for(writes, self.queue.units() as u64)
+        let in_slot = |unit| self.buffer.slots().iter().find(|slot| slot.unit == unit);
+        let known = |new, partial| new == self.whole() && partial == 0;
+        let waiting = self.queue.groups().iter().map(|group| match in_slot(group.unit) {
+            Some(slot) => {
+                let partial = (group.partial & !slot.new)
+                    | (slot.partial & !group.new)
+                    | (group.partial & slot.partial);
+                slot.present || known(group.new | slot.new, partial)
+            }
+            None => known(group.new, group.partial),
+        });
+        let alone = |slot: &&Slot| slot.new != 0 && self.queue.find(slot.unit).is_none();
+        let buffered = self.buffer.slots().iter().filter(alone);
+        let complete = waiting.chain(buffered.map(|slot| slot.present || known(slot.new, slot.partial)));
+        // Each unit is written once; what is not here of it is read before.
+        let (writes, reads) =
+            complete.fold((0, 0), |(writes, reads), complete| (writes + 1, reads + u64::from(!complete)));
+        self.media.time_for(writes, reads)
     }
 
     fn counters(&self) -> DeviceCounters {

@@ -80,14 +80,29 @@ fn a_unit_leaves_the_queue_when_it_is_old_enough_and_not_before() {
     let mut device = plain(|_, _| {});
     let taken = device.write(NS(0), 0, true);
     device.settle(taken + age - Time(1));
-    assert_eq!(device.queue.units(), 1);
+    assert_eq!(device.queue.groups().len(), 1);
     device.settle(taken + age);
-    assert_eq!(device.queue.units(), 0);
+    assert_eq!(device.queue.groups().len(), 0);
     assert_eq!(device.held_bytes(), 64, "it waits in the buffer for the rest");
     assert!(device.drain_time() >= preset().1.media.write);
     device.drain(NS(10_000));
     assert_eq!((device.held_bytes(), device.drain_time()), (0, Time::ZERO));
     assert_eq!((device.traffic.read_modify_writes, device.traffic.media_read_bytes), (1, 256));
+}
+
+#[test]
+fn the_energy_estimate_counts_each_unit_once_and_reads_what_is_missing() {
+    let (_, xpoint) = preset();
+    let mut device = plain(|_, timing| timing.media.write_queue = 4);
+    (0..8).for_each(|unit| _ = device.write(NS(0), unit * 4, true));
+    let missing = xpoint.media.write * 2 + xpoint.media.read;
+    assert_eq!(device.drain_time(), missing, "parts that wait in the queue");
+    device.settle(NS(10_000));
+    assert_eq!((device.queue.groups().len(), device.drain_time()), (0, missing), "and in the buffer");
+    (0..8).for_each(|unit| _ = device.write(NS(10_000), unit * 4 + 1, true));
+    assert_eq!(device.drain_time(), missing, "and in both");
+    (0..8).for_each(|unit| _ = device.read(NS(10_000), unit * 4 + 2));
+    assert_eq!(device.drain_time(), xpoint.media.write * 2, "nothing is missing");
 }
 
 #[test]
@@ -187,7 +202,13 @@ fn a_description_that_no_dimm_can_have_is_refused_by_its_key() {
     assert_eq!(refused(|x| x.translation.entry.0 = 3000).as_deref(), Some("translation.entry"));
     assert_eq!(refused(|x| x.power.as_mut().unwrap().average = 5.0).as_deref(), Some("power.average"));
     assert_eq!(refused(|x| x.wear.as_mut().unwrap().gap_interval = 0).as_deref(), Some("wear.gap_interval"));
-    assert_eq!(refused(|x| x.thermal.as_mut().unwrap().interval = 0).as_deref(), Some("thermal.interval"));
+    for interval in [
+        |x: &mut Xpoint| x.thermal.as_mut().unwrap().interval = 0,
+        |x: &mut Xpoint| x.thermal.as_mut().unwrap().interval = 1 << 31,
+    ] {
+        assert_eq!(refused(interval).as_deref(), Some("thermal.interval"));
+    }
+    assert_eq!(refused(|x| x.media.read = NS(10_000_001)).as_deref(), Some("media.read"));
 }
 
 proptest! {

@@ -1,4 +1,5 @@
-//! The preset `xpoint` beside the four series on which its constants were calibrated.
+//! The preset `xpoint` beside points of four of the five series on which its constants were calibrated; the fifth, bandwidth by power
+//! budget, is a row of the studies.
 //!
 //! `cargo run --release -p machine --example xpoint_calibration`
 //!

@@ -94,15 +94,19 @@ fn of_trace(args: &ProfileArgs, trace: &Path, mut analysis: Analysis) -> anyhow:
     let mut run =
         header(args, Subject::Trace { path: trace.display().to_string(), command }, start.elapsed());
     let info = reader.info();
-    if let Some(cut) = info.truncated {
-        run.warnings.push(format!(
-            "the trace was cut short at offset {}: its writer was killed; {} after it were lost",
-            cut.offset,
-            report::human::bytes(cut.lost_bytes)
-        ));
-    }
+    run.warnings.extend(cut_short(&info));
     let capture = CaptureStats { trace_bytes: Some(info.bytes), ..CaptureStats::default() };
     Ok(analysis.into_report(run, Some(capture)))
+}
+
+/// The warning that a trace lacks its end, if it does.
+pub fn cut_short(trace: &event::trace::Info) -> Option<String> {
+    let cut = trace.truncated?;
+    Some(format!(
+        "the trace was cut short at offset {}: its writer was killed; {} after it were lost",
+        cut.offset,
+        report::human::bytes(cut.lost_bytes)
+    ))
 }
 
 fn of_program(args: &ProfileArgs, mut analysis: Analysis) -> anyhow::Result<Report> {

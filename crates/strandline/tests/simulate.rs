@@ -123,6 +123,25 @@ fn the_same_trace_machine_and_seed_give_the_same_bytes() {
     assert!(run("one") == run("two"), "the files differ");
 }
 
+#[test]
+fn a_trace_that_was_cut_short_is_told() {
+    let scratch = machines();
+    scratch.file("walk.c", WALK);
+    compile(scratch.dir(), "cc", "-O2 -pthread -o walk walk.c");
+    ok(strandline().current_dir(scratch.dir()).args(["record", "-o", "t.slt", "--", "./walk"]));
+    let whole = std::fs::read(scratch.path("t.slt")).expect("trace is read");
+    std::fs::write(scratch.path("cut.slt"), &whole[..whole.len() * 2 / 3]).expect("cut trace is written");
+
+    let answer = |trace: &str| json(&scratch, &["--trace", trace, "--machine", "near.toml"]);
+    assert_eq!(answer("t.slt")["warnings"], serde_json::json!([]));
+    let warning = answer("cut.slt")["warnings"][0].to_string();
+    assert!(warning.contains("cut short at offset"), "{warning}");
+    let page = std::fs::read_to_string(scratch.path("strandline-report/simulate.html")).expect("a page");
+    assert!(page.contains("cut short at offset"), "the page does not tell");
+    let output = simulate(&scratch, &["--trace", "cut.slt", "--machine", "near.toml"]);
+    assert!(stdout(&output).contains("warning: the trace was cut short"), "{}", stdout(&output));
+}
+
 /// Two threads that write and read beyond the caches of a small machine, and meet at a lock.
 const WALK: &str = r#"
 #include <pthread.h>

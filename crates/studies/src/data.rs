@@ -24,6 +24,8 @@ fn row(outcome: &Outcome) -> Value {
         "expected": row.expected,
         "tolerance": row.tolerance,
         "method": row.method,
+        "calibration_input": row.is_input().then_some(row.calibration),
+        "note": row.note,
         "verdict": outcome.verdict,
         "reason": outcome.reason,
         "checks": outcome.evidence.checks,

@@ -145,6 +145,28 @@ mod tests {
     }
 
     #[test]
+    fn results_that_constants_were_chosen_on_say_so() {
+        for id in ["xpoint-1", "xpoint-5", "xpoint-10", "xpoint-s-threads-one", "xpoint-s-power"] {
+            let row = select(&[id]).unwrap()[0];
+            assert!(row.is_input(), "{id}");
+            let outcome = Outcome {
+                row,
+                verdict: Verdict::Matched,
+                evidence: Evidence::default(),
+                reason: String::new(),
+            };
+            let outcomes = [outcome];
+            for text in
+                [crate::markdown(&outcomes), crate::entry(&outcomes[0], 80), crate::summary(&outcomes)]
+            {
+                assert!(text.contains("calibration input"), "{text}");
+            }
+            assert!(crate::json(&outcomes).contains("\"calibration_input\": \""), "{id}");
+        }
+        assert!(select(&["xpoint-19"]).unwrap().iter().all(|row| !row.is_input()));
+    }
+
+    #[test]
     fn rows_are_chosen_by_id_and_source() {
         let ids =
             |names: &[&str]| select(names).map(|rows| rows.iter().map(|row| row.id).collect::<Vec<_>>());

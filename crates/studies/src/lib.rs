@@ -10,6 +10,8 @@
 //!   turns out to be wrong stays, and the row's `lacks` says so.
 //! - A verdict follows from the row's [`Check`]s alone: all hold, only the shapes hold, or not even these.
 //! - A miss stays, with what the model seems to lack.
+//! - A result on which a constant of the model was chosen says so in `calibration`: its match shows no more than that the
+//!   model holds its input.
 //! - This crate knows the machine; the machine knows nothing of this crate. No published number stands anywhere else.
 //!
 //! # Adding a result

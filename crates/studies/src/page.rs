@@ -2,7 +2,7 @@
 
 use report::{Block, Cell, Page, Section, Table};
 
-use crate::{Check, Outcome, Source, Verdict, summary};
+use crate::{Check, Outcome, Source, Verdict, summary, text};
 
 /// The page; `command` makes it again.
 #[must_use]
@@ -23,7 +23,8 @@ pub fn page(outcomes: &[Outcome], command: Vec<String>) -> String {
         headline: summary(outcomes),
         story: vec![
             "Each row is a published result, held against the modelled machine with a tolerance that was fixed before. A value \
-             misses where only the shape holds; a row misses where not even that does."
+             misses where only the shape holds; a row misses where not even that does. A calibration input is a result on which a \
+             constant of the model was chosen: that it matches shows no more than that the model holds its input."
                 .to_owned(),
         ],
         sections,
@@ -36,7 +37,8 @@ fn overview(source: Source, outcomes: &[&Outcome]) -> Section {
     let row = |outcome: &&Outcome| {
         let texts = [outcome.row.id, outcome.row.claim, outcome.row.expected];
         let mut cells: Vec<Cell> = texts.into_iter().map(|text| Cell::Text(text.to_owned())).collect();
-        cells.push(Cell::Text(outcome.verdict.to_string()));
+        let mark = if outcome.row.is_input() { " (calibration input)" } else { "" };
+        cells.push(Cell::Text(format!("{}{mark}", outcome.verdict)));
         cells.push(Cell::Text(explanation(outcome)));
         cells
     };
@@ -74,9 +76,7 @@ fn detail(outcome: &Outcome) -> Section {
         Block::Text(format!("Expected: {}. Tolerance: {}.", row.expected, row.tolerance)),
         Block::Text(format!("Measured: {}.", row.method)),
     ];
-    if !outcome.reason.is_empty() {
-        blocks.push(Block::Text(format!("What the model seems to lack: {}", outcome.reason)));
-    }
+    blocks.extend(text::remarks(outcome).iter().map(|remark| Block::Text(format!("{remark}."))));
     blocks.push(Block::Table(Table {
         caption: format!("{}: {}", row.id, outcome.verdict),
         head: ["what", "expected", "here", "holds"].map(str::to_owned).into(),

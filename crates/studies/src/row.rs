@@ -32,11 +32,25 @@ pub struct Row {
     pub tolerance: &'static str,
     /// How it is measured here.
     pub method: &'static str,
+    /// What was chosen in the model on this very result, so that a match shows no more than that the model holds its input;
+    /// empty if nothing was.
+    pub calibration: &'static str,
+    /// What the model's result rests on, where that is not what was claimed; shown whatever the verdict, empty if nothing is
+    /// to be said.
+    pub note: &'static str,
     /// What it takes.
     pub means: Means,
     /// If it misses: what the model seems to lack, read from its curves and not yet proven by an experiment. Written after,
     /// and shown only then.
     pub lacks: &'static str,
+}
+
+impl Row {
+    /// Whether the result, or a part of it, was an input of the model's calibration.
+    #[must_use]
+    pub fn is_input(&self) -> bool {
+        !self.calibration.is_empty()
+    }
 }
 
 /// What it takes to judge a row.

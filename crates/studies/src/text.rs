@@ -29,20 +29,39 @@ pub fn entry(outcome: &Outcome, width: usize) -> String {
         let line = format!("{:INDENT$}{mark} {}: {} ({})", "", check.what, check.got, check.expected);
         text.push_str(&wrapped(&line, width, INDENT + 4));
     }
-    if !outcome.reason.is_empty() {
-        text.push_str(&wrapped(&format!("{:INDENT$}  {}", "", outcome.reason), width, INDENT + 2));
+    for remark in remarks(outcome) {
+        text.push_str(&wrapped(&format!("{:INDENT$}  {remark}", ""), width, INDENT + 2));
     }
     text
 }
 
-/// How many of each verdict.
+/// What is to be said besides the figures, one text each: that the result was an input of the calibration, what the model's
+/// result rests on, and why it is no match.
+#[must_use]
+pub fn remarks(outcome: &Outcome) -> Vec<String> {
+    let row = outcome.row;
+    let input =
+        if row.is_input() { format!("calibration input: {}", row.calibration) } else { String::new() };
+    let mut remarks = vec![input, row.note.to_owned(), outcome.reason.clone()];
+    remarks.retain(|remark| !remark.is_empty());
+    remarks
+}
+
+/// How many of each verdict, and how many of the matches were inputs of the calibration.
 #[must_use]
 pub fn summary(outcomes: &[Outcome]) -> String {
     let verdicts =
         [Verdict::Matched, Verdict::ShapeOnly, Verdict::Missed, Verdict::NeedsHardware, Verdict::NotYet];
     let counted = verdicts.into_iter().filter_map(|verdict| {
-        let count = outcomes.iter().filter(|outcome| outcome.verdict == verdict).count();
-        (count > 0).then(|| format!("{count} {verdict}"))
+        let of_verdict = || outcomes.iter().filter(|outcome| outcome.verdict == verdict);
+        let inputs = of_verdict().filter(|outcome| outcome.row.is_input()).count();
+        let told = if verdict == Verdict::Matched && inputs > 0 {
+            format!(" ({inputs} of them calibration inputs)")
+        } else {
+            String::new()
+        };
+        let count = of_verdict().count();
+        (count > 0).then(|| format!("{count} {verdict}{told}"))
     });
     counted.collect::<Vec<_>>().join(", ")
 }
@@ -52,7 +71,8 @@ pub fn summary(outcomes: &[Outcome]) -> String {
 pub fn markdown(outcomes: &[Outcome]) -> String {
     let mut text = format!(
         "# Published results and ours\n\nMade by `strandline reproduce --out DIR`; do not edit. A value stands with what was \
-         expected where it is off.\n\n{}.\n",
+         expected where it is off.\nA *calibration input* is a result on which a constant of the model was chosen: that it matches \
+         shows no more than that the model\nholds its input.\n\n{}.\n",
         summary(outcomes)
     );
     for source in Source::ALL {
@@ -71,12 +91,18 @@ pub fn markdown(outcomes: &[Outcome]) -> String {
                 outcome.row.claim,
                 outcome.row.expected,
                 &measured(outcome),
-                &outcome.verdict.to_string(),
+                &verdict(outcome),
             ];
             text.push_str(&format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | ")));
         }
     }
     text
+}
+
+/// The verdict in one cell.
+fn verdict(outcome: &Outcome) -> String {
+    let mark = if outcome.row.is_input() { "<br>*calibration input*" } else { "" };
+    format!("{}{mark}", outcome.verdict)
 }
 
 /// The measured values in one cell.
@@ -86,9 +112,7 @@ fn measured(outcome: &Outcome) -> String {
         format!("{}: {}{off}", check.what, check.got)
     };
     let mut words: Vec<String> = outcome.evidence.checks.iter().map(told).collect();
-    if !outcome.reason.is_empty() {
-        words.push(format!("*{}*", outcome.reason));
-    }
+    words.extend(remarks(outcome).iter().map(|remark| format!("*{remark}*")));
     words.join("<br>")
 }
 

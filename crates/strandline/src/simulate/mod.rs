@@ -58,24 +58,37 @@ fn watch(
     contenders: &mut [Contender],
     notes: &mut Notes,
 ) -> anyhow::Result<(String, Vec<String>)> {
-    let mut progress = Progress::new("simulating", notes);
+    let mut warnings = Vec::new();
+    let mut progress = Progress::new("simulating", &mut *notes);
     let mut sinks: Vec<&mut (dyn Sink + Send)> = vec![&mut progress];
     sinks.extend(contenders.iter_mut().map(|contender| &mut contender.simulation as &mut (dyn Sink + Send)));
-    broadcast(&mut sinks, |relay| match (&args.trace, args.program.is_empty()) {
-        (Some(trace), _) => of_trace(trace, relay),
-        (None, false) => of_program(args, relay),
+    let watched = broadcast(&mut sinks, |relay| match (&args.trace, args.program.is_empty()) {
+        (Some(trace), _) => of_trace(trace, relay, &mut warnings),
+        (None, false) => of_program(args, relay, &mut warnings),
         (None, true) => of_workload(args, relay),
-    })
+    })?;
+    drop(progress);
+    notes.warnings = warnings;
+    Ok(watched)
 }
 
-fn of_trace(trace: &Path, relay: &mut Relay) -> anyhow::Result<(String, Vec<String>)> {
+fn of_trace(
+    trace: &Path,
+    relay: &mut Relay,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<(String, Vec<String>)> {
     let mut reader = event::trace::Reader::open(trace)?;
     reader.replay(relay)?;
+    warnings.extend(profile::cut_short(&reader.info()));
     let path = trace.display().to_string();
     Ok((path.clone(), vec!["--trace".to_owned(), path]))
 }
 
-fn of_program(args: &SimulateArgs, relay: &mut Relay) -> anyhow::Result<(String, Vec<String>)> {
+fn of_program(
+    args: &SimulateArgs,
+    relay: &mut Relay,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<(String, Vec<String>)> {
     if samples::only(&args.program)? {
         bail!(
             "{} was not built with strandline cc, so its memory can't be seen",
@@ -87,6 +100,7 @@ fn of_program(args: &SimulateArgs, relay: &mut Relay) -> anyhow::Result<(String,
         bail!("{}", record::not_observed(&outcome));
     }
     record::tell(&outcome);
+    warnings.extend(outcome.warnings.iter().map(ToString::to_string));
     let words: Vec<String> = args.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let mut source = record::arguments(&args.observe);
     source.push("--".to_owned());

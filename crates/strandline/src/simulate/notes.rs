@@ -11,6 +11,8 @@ pub struct Notes {
     pub sites: SiteTable,
     /// Events by kind.
     pub counts: Counts,
+    /// What a reader has to know before believing the figures: a trace that was cut short, what a recording lost.
+    pub warnings: Vec<String>,
 }
 
 impl Sink for Notes {

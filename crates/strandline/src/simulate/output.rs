@@ -21,6 +21,9 @@ pub fn text(comparison: &Comparison) -> String {
         human::grouped(counts.events),
         comparison.headline()
     );
+    for warning in &comparison.notes.warnings {
+        text.push_str(&format!("warning: {}\n", human::plain(warning)));
+    }
     for table in comparison.tables() {
         text.push('\n');
         text.push_str(&aligned(&table));
@@ -76,6 +79,7 @@ pub fn page(comparison: &Comparison) -> String {
                 "thread"
             )
         )],
+        cautions: comparison.notes.warnings.clone(),
         sections: vec![
             Section { id: "compared".to_owned(), title: "Side by side".to_owned(), blocks: tables },
             Section { id: "timeline".to_owned(), title: "Timeline".to_owned(), blocks: timeline },
@@ -96,6 +100,7 @@ pub fn json(comparison: &Comparison) -> anyhow::Result<String> {
         "command": comparison.command,
         "producer": source.map(|source| &source.producer),
         "counts": comparison.notes.counts,
+        "warnings": comparison.notes.warnings,
         "machines": machines,
     });
     Ok(format!("{answer:#}\n"))

@@ -16,6 +16,8 @@ pub const ROWS: &[Row] = &[
         expected: "+19 % (prior study), +13 % (released replication)",
         tolerance: "sign, then 5 points around the band",
         method: "a persistent skip list against a log in front of a volatile one, run on dram",
+        calibration: "",
+        note: "",
         means: Means::Later(
             "the key-value engines: a persistent skip list, and a log in front of a volatile one",
         ),
@@ -28,6 +30,8 @@ pub const ROWS: &[Row] = &[
         expected: "+10 %",
         tolerance: "sign, then 5 points",
         method: "as xpoint-11, on xpoint",
+        calibration: "",
+        note: "",
         means: Means::Later(
             "the key-value engines: a persistent skip list, and a log in front of a volatile one",
         ),
@@ -42,6 +46,8 @@ pub const ROWS: &[Row] = &[
                     published",
         method: "pattern, not RocksDB: 20 B keys and 100 B values, one thread, xpoint; log = appended records and a fence; \
                  memtable = a node and 1.33 pointers in earlier nodes, each flushed and fenced",
+        calibration: "",
+        note: "",
         means: Means::Model(memtable_and_log),
         lacks: "Records are appended back to back, so a line that two records share is sent twice and merged in the DIMM: EWR above 1. How FLEX lays out its records is not published",
     },
@@ -52,6 +58,8 @@ pub const ROWS: &[Row] = &[
         expected: "7x, 6.5x",
         tolerance: "15 %",
         method: "random overwrites through a log-structured file layer, with and without embedded data",
+        calibration: "",
+        note: "",
         means: Means::Later("a log-structured file layer with 4 KiB copy-on-write pages"),
         lacks: "",
     },
@@ -63,6 +71,8 @@ pub const ROWS: &[Row] = &[
         tolerance: "one step of the axis: ntstore is first faster at 1 to 4 KiB",
         method: "pattern, not the library: copy a random object from persistent memory to a buffer, write all of it back, sfence; \
                  one thread, xpoint; mean time",
+        calibration: "",
+        note: "",
         means: Means::Model(micro_buffering),
         lacks: "Written lines were just read into the cache, so clwb is never the slower one; what makes it lose above 1 KB on the device is not modelled",
     },
@@ -73,6 +83,8 @@ pub const ROWS: &[Row] = &[
         expected: "+3 % to +34 %",
         tolerance: "the range",
         method: "FIO with its sync and libaio engines",
+        calibration: "",
+        note: "",
         means: Means::Hardware(
             "3D XPoint DIMMs under a kernel with NOVA: FIO's path goes through the file system",
         ),
@@ -85,6 +97,8 @@ pub const ROWS: &[Row] = &[
         expected: "0.25, 0.92 of local",
         tolerance: "15 %",
         method: "read-modify-writes on a concurrent hash map, xpoint-remote over xpoint",
+        calibration: "",
+        note: "",
         means: Means::Later("the concurrent persistent hash map"),
         lacks: "",
     },

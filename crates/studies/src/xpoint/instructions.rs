@@ -14,6 +14,8 @@ pub const ROWS: &[Row] = &[
         tolerance: "0.26 to 0.10 (0.16 to 0.36: the order of evictions depends on an unpublished replacement policy); 0.98 to \
                     0.03",
         method: "sequential stores of six threads with and without clwb, xpoint, well beyond the caches' size",
+        calibration: "",
+        note: "",
         means: Means::Model(without_flush),
         lacks: "",
     },
@@ -24,6 +26,8 @@ pub const ROWS: &[Row] = &[
         expected: "latency crosses at 512 B (released data: already there), bandwidth at 256 B",
         tolerance: "one step of the axis to either side: 256 to 1024 B, 128 to 512 B",
         method: "sequential writes of 64 B to 4 KiB, each ending with sfence: mean time of one thread; bandwidth of six; xpoint",
+        calibration: "",
+        note: "",
         means: Means::Model(nt_against_clwb),
         lacks: "store+clwb of lines that are not in the cache waits for their fill from the media, which the released measurement does not seem to: there it wins below 512 B",
     },
@@ -36,6 +40,8 @@ pub const ROWS: &[Row] = &[
         tolerance: "peak within one step (128 to 512 B) or flat to 3 % from there; equal to 10 %; worse by at least 10 % at \
                     64 MiB",
         method: "store 64 B to 64 MiB with clwb after every 64 B or all at the end, then sfence; xpoint-one-dimm",
+        calibration: "",
+        note: "",
         means: Means::Model(fence_interval),
         lacks: "A fence costs more than on the device, so larger intervals keep gaining up to 1 KiB; flushing at the end overlaps the fills of all lines and gains up to 20 %",
     },

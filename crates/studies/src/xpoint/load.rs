@@ -15,6 +15,8 @@ pub const ROWS: &[Row] = &[
         tolerance: "shapes only, no values were stated: at least twice the idle latency at the wall; sequential over random \
                     bandwidth at least 1.5, on DRAM at most 1.3",
         method: "16 threads of 64 B loads, 4 of ntstores, with 0 to 8 us between accesses",
+        calibration: "",
+        note: "",
         means: Means::Model(under_load),
         lacks: "Four threads of fenced 64 B ntstores do not fill the write queues: each waits for its own fence, and the latency of the thread beside them stays idle",
     },
@@ -27,6 +29,8 @@ pub const ROWS: &[Row] = &[
                     emulator misleads if its curve, over its value for readers only, is 25 % off at half of the splits",
         method: "total bandwidth of 16 threads, 0 to 16 of them writing, sequential 256 B ntstore, on xpoint, dram, \
                  dram-remote and pmep",
+        calibration: "",
+        note: "",
         means: Means::Model(splits),
         lacks: "PMEP and 3D XPoint are nearer to each other by shape than published: both are bound by their writers",
     },

@@ -15,6 +15,8 @@ pub const ROWS: &[Row] = &[
                     at most half, since 64 B is its unit",
         method: "random accesses of 64 B to 2 MiB on xpoint-one-dimm with the figure's threads (4 load, 1 ntstore, \
                  2 store+clwb); dram with 24",
+        calibration: "",
+        note: "",
         means: Means::Model(knee),
         lacks: "In the DRAM model a random line pays for its row alone where 256 B share one; on the DIMM, store+clwb of 256 B is slower than of larger sizes because each access waits for its fence",
     },
@@ -26,6 +28,8 @@ pub const ROWS: &[Row] = &[
         tolerance: "the dip within one step (2 to 8 KiB) and at least 10 % deep, the recovery by 24 KiB at least 10 %; peaks are \
                     compared with sizes 4 KiB to either side",
         method: "random accesses of 256 B to 64 KiB on xpoint with the figure's threads (16 load, 4 ntstore, 12 store+clwb)",
+        calibration: "",
+        note: "In the model the dip of ntstores hardly depends on the credit or the write queue: most of it is that threads meet by chance on one DIMM while others idle",
         means: Means::Model(dip),
         lacks: "Readers have no credit that blocks them, so their dip is shallow; store+clwb is bound by its fences at 256 B",
     },

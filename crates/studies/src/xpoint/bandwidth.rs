@@ -20,7 +20,7 @@ pub const ROWS: &[Row] = &[
         calibration: "media.transfer, power.read and power.write were chosen on one DIMM's bandwidth by threads",
         note: "",
         means: Means::Model(one_dimm_peaks),
-        lacks: "Reads of several sequential streams share the media less well than the device's: 5.0 GB/s from two threads on. DRAM in the model writes at a lower share of its read bandwidth than the published machine",
+        lacks: "DRAM in the model writes at a lower share of its read bandwidth than the published machine",
     },
     Row {
         source: Source::Xpoint,
@@ -56,7 +56,7 @@ pub const ROWS: &[Row] = &[
         calibration: "media.transfer, power.read and power.write were chosen on these curves",
         note: "",
         means: Means::Model(one_dimm),
-        lacks: "Nothing makes threads with streams of their own lose units to each other: EWR stays near 1 from 1 to 24 writers, so bandwidth does not fall beyond 4",
+        lacks: "Loads do not get slower from ten threads on: on the device the streams of many threads push each other's units out of the buffer before all four lines are read, here a core asks for the lines of a unit at once and the read queue keeps that order. Stores get slower from five threads on, as they should, but by too little. One or two threads of store+clwb are too slow, since the modelled core does not overlap the fills of one fenced access with the next",
     },
     Row {
         source: Source::Xpoint,
@@ -69,7 +69,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(six_dimms),
-        lacks: "As on one DIMM, more writers cost nothing, so store+clwb goes on rising to 16 threads",
+        lacks: "Where a peak is too late: one or two threads of store+clwb are too slow, as on one DIMM (xpoint-s-threads-one), and more writers cost too little",
     },
 ];
 

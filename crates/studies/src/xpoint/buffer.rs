@@ -43,7 +43,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(writers),
-        lacks: "See xpoint-s-threads-one: writers do not evict each other's units",
+        lacks: "Writers push each other's units out of the combining queue before they are whole, from five on, but less than on the device: see xpoint-s-threads-one",
     },
     Row {
         source: Source::Xpoint,

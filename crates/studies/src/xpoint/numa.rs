@@ -53,7 +53,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(worst_gap),
-        lacks: "",
+        lacks: "The link of xpoint-remote passes reads and writes in turns at no cost (sockets.link.mix is 0 ns), so mixed traffic does not collapse",
     },
     Row {
         source: Source::Xpoint,
@@ -66,7 +66,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "xpoint-remote describes the link and the far socket; cascade-lake describes one socket and has no far memory",
         means: Means::Model(mixes),
-        lacks: "",
+        lacks: "The link of xpoint-remote passes reads and writes in turns at no cost (sockets.link.mix is 0 ns), so mixed traffic does not collapse",
     },
 ];
 

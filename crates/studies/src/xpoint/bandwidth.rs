@@ -69,7 +69,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(six_dimms),
-        lacks: "Where a peak is too late: one or two threads of store+clwb are too slow, as on one DIMM (xpoint-s-threads-one), and more writers cost too little",
+        lacks: "One or two threads of store+clwb are too slow, as on one DIMM (xpoint-s-threads-one), so that it takes 16 threads to reach the bandwidth that the device reaches with 8 to 12",
     },
 ];
 

@@ -85,7 +85,6 @@ pub fn page(comparison: &Comparison) -> String {
             Section { id: "timeline".to_owned(), title: "Timeline".to_owned(), blocks: timeline },
         ],
         command: comparison.command.clone(),
-        ..Page::default()
     })
 }
 

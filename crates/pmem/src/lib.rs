@@ -7,6 +7,8 @@
 //! [`isa`] knows the instructions: how to write back a line, demote it, store past the cache and fence, on
 //! x86-64 and aarch64. Which of them this processor offers is found out once, at run time.
 //!
+//! [`prestore`] uses them to send written data on its way early.
+//!
 //! [`Os`] is the real [`space::Env`]: locks and threads of the standard library, the monotonic clock, the
 //! kernel's random numbers. With `Os<Mapped>` the seam compiles to the bare accesses, with
 //! `Os<Recorded<Mapped>>` the same program is recorded.
@@ -14,11 +16,13 @@
 //! [`probe`] measures memory: accesses in tight loops or timed one by one, pinned threads, a calibrated clock.
 //!
 //! This crate is one of the few with `unsafe`: pointers into mappings and inline assembly. It all stands in
-//! `isa`, whose functions on addresses are `unsafe` to call, in `mapped`, which makes them safe, and in `probe`.
+//! `isa`, whose functions on addresses are `unsafe` to call, in `mapped` and `prestore`, which make them safe, and in
+//! `probe`.
 
 pub mod isa;
 mod mapped;
 mod os;
+pub mod prestore;
 pub mod probe;
 
 pub use mapped::{Durability, MapError, Mapped};

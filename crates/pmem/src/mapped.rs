@@ -14,6 +14,7 @@ use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, m
 use space::{LINE, Prestore, Space, Word, check_range, check_whole_words, word_index};
 
 use crate::isa::{self, Flush, Offer};
+use crate::prestore::prestore_range;
 
 /// What becomes of data that was flushed and fenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -342,10 +343,8 @@ impl Space for Mapped {
     #[inline(always)]
     #[track_caller]
     fn prestore(&self, offset: u64, len: u64, hint: Prestore) {
-        match hint {
-            // SAFETY: as in `flush`.
-            Prestore::Demote => self.each_line(offset, len, |line| unsafe { isa::demote(line) }),
-            Prestore::Clean => self.flush(offset, len),
-        }
+        check_range(self.len, offset, len);
+        // SAFETY: the range is inside the mapping, which starts at a page, so its lines are, too.
+        unsafe { prestore_range(self.at(offset), len as usize, hint) }
     }
 }

@@ -360,7 +360,7 @@ impl<S: Space, K: Sink + Send> Space for Recorded<S, K> {
             let addr = Self::BASE + line;
             let op = match hint {
                 Prestore::Demote => Op::Demote { addr },
-                Prestore::Clean => Op::Flush { addr, kind: self.space.flush_kind() },
+                Prestore::Clean => Op::Flush { addr, kind: FlushKind::Clwb },
             };
             self.tell(op, Location::caller());
         }

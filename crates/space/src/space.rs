@@ -12,7 +12,8 @@ pub const LINE: u64 = 64;
 pub enum Prestore {
     /// Move the lines towards the shared cache (`cldemote`). No effect on what survives a crash.
     Demote,
-    /// Start to write the lines back and keep them (`clwb`), as [`Space::flush`] does.
+    /// Start to write the lines back and keep them (`clwb`). It may stand in for no [`Space::flush`]: where the processor
+    /// has only instructions that invalidate, it does nothing.
     Clean,
 }
 

@@ -8,5 +8,6 @@ pub use advise;
 pub use event;
 pub use machine;
 pub use pmem;
+pub use pmem::prestore;
 pub use space;
 pub use workload;

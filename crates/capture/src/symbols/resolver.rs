@@ -48,8 +48,12 @@ fn frames(loader: &Loader, address: u64) -> Vec<Frame> {
             });
         }
     }
-    // `_mm_clwb` and its kin are inline functions of the compiler's own headers: who called them is meant.
-    let intrinsics = found.iter().take_while(|frame| is_compiler_header(&frame.file)).count();
+    // `_mm_clwb` and its kin are inline functions of the compiler's own headers, `sl_prestore` one of ours: who called
+    // them is meant.
+    let intrinsics = found
+        .iter()
+        .take_while(|frame| is_compiler_header(&frame.file) || is_own_header(&frame.file))
+        .count();
     found.drain(..intrinsics.min(found.len().saturating_sub(1)));
     let symbol = || loader.find_symbol(address).map(|name| demangle_auto(name.into(), None).into_owned());
     match found.last_mut() {
@@ -69,6 +73,11 @@ fn is_compiler_header(file: &str) -> bool {
         file.split_once(place)
             .is_some_and(|(_, inside)| inside.contains("/include/") && inside.ends_with("intrin.h"))
     })
+}
+
+/// Whether a file is `strandline.h`.
+fn is_own_header(file: &str) -> bool {
+    Path::new(file).file_name().is_some_and(|name| name == "strandline.h")
 }
 
 #[cfg(test)]

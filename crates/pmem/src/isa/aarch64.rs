@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use event::FlushKind;
 
+use super::Offer;
+
 /// The write-back instructions, best first. Both keep the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flush {
@@ -15,12 +17,6 @@ pub enum Flush {
 }
 
 impl Flush {
-    /// The best one of this processor.
-    #[must_use]
-    pub fn detect() -> Flush {
-        if std::arch::is_aarch64_feature_detected!("dpb") { Flush::Cvap } else { Flush::Cvac }
-    }
-
     /// As the vocabulary has it.
     #[inline(always)]
     #[must_use]
@@ -41,7 +37,7 @@ impl Flush {
     /// longer ones a range is flushed more often than needed, which is harmless.
     ///
     /// # Safety
-    /// `address` is mapped, and the processor has the instruction ([`Flush::detect`] chose it).
+    /// `address` is mapped, and the processor has the instruction ([`Offer::of_this_cpu`] says so).
     #[inline(always)]
     pub unsafe fn line(self, address: *const u8) {
         // SAFETY: the caller vouches for both address and instruction; neither changes memory or registers.
@@ -57,19 +53,30 @@ impl Flush {
     }
 }
 
-/// There is no demotion hint.
-#[must_use]
-pub fn offers_demote() -> bool {
-    false
+/// What this processor offers: every one has both pre-stores.
+pub(super) fn offer_of_this_cpu() -> Offer {
+    let flush = if std::arch::is_aarch64_feature_detected!("dpb") { Flush::Cvap } else { Flush::Cvac };
+    let types: u64;
+    // SAFETY: Linux lets programs read the cache type register; reading changes nothing.
+    unsafe { asm!("mrs {}, ctr_el0", out(reg) types, options(nomem, nostack, preserves_flags)) };
+    // Cleaning is meant to reach memory, not what survives power loss, which may be further away.
+    Offer { flush, clean: Some(Flush::Cvac), demote: true, line: line(types) }
 }
 
-/// Nothing: there is no demotion hint.
+/// Bytes of the smallest data cache line, from the cache type register's `DminLine`, the logarithm of words of 4.
+fn line(types: u64) -> usize {
+    4 << (types >> 16 & 15)
+}
+
+/// Writes the line that contains `address` back to the point of unification, where instruction fetch and page walks see
+/// it: the second-level cache on most processors.
 ///
 /// # Safety
 /// `address` is mapped.
 #[inline(always)]
 pub unsafe fn demote(address: *const u8) {
-    let _ = address;
+    // SAFETY: the caller vouches for the address; the instruction changes neither memory nor registers.
+    unsafe { asm!("dc cvau, {}", in(reg) address, options(nostack, preserves_flags)) }
 }
 
 /// Waits until this thread's write-backs are complete, before any later access.
@@ -98,5 +105,16 @@ pub unsafe fn store_nt(to: *mut u8, words: &[[u8; 8]], flush: Flush) {
         // SAFETY: the line holds a byte that was just written.
         unsafe { flush.line(to.with_addr(line)) };
         line += 64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_comes_from_the_cache_type_register() {
+        assert_eq!(line(0x8444_C004), 64);
+        assert_eq!(line(0x8445_C004), 128, "ThunderX");
     }
 }

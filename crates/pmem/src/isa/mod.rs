@@ -1,8 +1,8 @@
 //! The instructions for persistent memory, one file per instruction set with the same items:
 //!
-//! - `Flush`: which write-back instruction to use; `Flush::detect()` asks the processor, `kind()` says which one of the
-//!   vocabulary it is, `line()` executes it.
-//! - `demote()`: the hint to move a line to the shared cache.
+//! - `offer_of_this_cpu()`: asks the processor what it has; [`Offer`] keeps the answer.
+//! - `Flush`: which write-back instruction to use; `kind()` says which one of the vocabulary it is, `line()` executes it.
+//! - `demote()`: the hint to move a line one step outwards.
 //! - `fence()`: waits until earlier write-backs and non-temporal stores are done, before later stores.
 //! - `store_nt()`: copies words past the cache.
 //!
@@ -18,9 +18,13 @@ use std::fmt;
 use std::sync::OnceLock;
 
 #[cfg(target_arch = "aarch64")]
-pub use aarch64::{Flush, demote, fence, offers_demote, store_nt};
+use aarch64::offer_of_this_cpu;
+#[cfg(target_arch = "aarch64")]
+pub use aarch64::{Flush, demote, fence, store_nt};
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{Flush, demote, fence, offers_demote, store_nt};
+use x86_64::offer_of_this_cpu;
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::{Flush, demote, fence, store_nt};
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!(
@@ -32,8 +36,13 @@ compile_error!(
 pub struct Offer {
     /// The best write-back instruction.
     pub flush: Flush,
+    /// The instruction that writes a line back and keeps it, if there is one. No substitute is: a flush that invalidates
+    /// makes the next access miss.
+    pub clean: Option<Flush>,
     /// Whether the demotion hint has an effect.
     pub demote: bool,
+    /// Bytes from one line to the next, a power of two.
+    pub line: usize,
 }
 
 impl Offer {
@@ -41,15 +50,16 @@ impl Offer {
     #[must_use]
     pub fn of_this_cpu() -> Offer {
         static OFFER: OnceLock<Offer> = OnceLock::new();
-        *OFFER.get_or_init(|| Offer { flush: Flush::detect(), demote: offers_demote() })
+        *OFFER.get_or_init(offer_of_this_cpu)
     }
 }
 
 impl fmt::Display for Offer {
-    /// `flush: clwb, demotion: none`
+    /// `flush: clwb, cleaning: clwb, demotion: none`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let clean = self.clean.map_or("none", Flush::name);
         let demote = if self.demote { "yes" } else { "none" };
-        write!(f, "flush: {}, demotion: {demote}", self.flush.name())
+        write!(f, "flush: {}, cleaning: {clean}, demotion: {demote}", self.flush.name())
     }
 }
 

@@ -4,7 +4,9 @@ use std::arch::asm;
 use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si64, _mm_stream_si128};
 
 use event::FlushKind;
-use raw_cpuid::CpuId;
+use raw_cpuid::CpuIdReader;
+
+use super::Offer;
 
 /// The write-back instructions, best first. All leave the data in memory (or the controller's power-fail
 /// domain) once a fence has completed.
@@ -19,17 +21,6 @@ pub enum Flush {
 }
 
 impl Flush {
-    /// The best one of this processor.
-    #[must_use]
-    pub fn detect() -> Flush {
-        let features = CpuId::new().get_extended_feature_info();
-        match features {
-            Some(features) if features.has_clwb() => Flush::Clwb,
-            Some(features) if features.has_clflushopt() => Flush::Clflushopt,
-            _ => Flush::Clflush,
-        }
-    }
-
     /// As the vocabulary has it.
     #[inline(always)]
     #[must_use]
@@ -54,7 +45,7 @@ impl Flush {
     /// Writes back the line that contains `address`.
     ///
     /// # Safety
-    /// `address` is mapped, and the processor has the instruction ([`Flush::detect`] chose it).
+    /// `address` is mapped, and the processor has the instruction ([`Offer::of_this_cpu`] says so).
     #[inline(always)]
     pub unsafe fn line(self, address: *const u8) {
         // SAFETY: the caller vouches for both address and instruction; none of the three changes memory or
@@ -71,11 +62,28 @@ impl Flush {
     }
 }
 
-/// Whether `cldemote` is more than a no-op.
-#[must_use]
-pub fn offers_demote() -> bool {
-    // CPUID leaf 7, sub-leaf 0, ECX bit 25.
-    raw_cpuid::cpuid!(0).eax >= 7 && raw_cpuid::cpuid!(7, 0).ecx & 1 << 25 != 0
+/// What the processor that answers `cpuid` offers.
+pub(super) fn offer(cpuid: impl CpuIdReader) -> Offer {
+    // Leaf 7, sub-leaf 0, where there is one.
+    let (ebx, ecx) = if cpuid.cpuid1(0).eax >= 7 {
+        let features = cpuid.cpuid2(7, 0);
+        (features.ebx, features.ecx)
+    } else {
+        (0, 0)
+    };
+    let clwb = ebx & 1 << 24 != 0;
+    let flush = match ebx & 1 << 23 != 0 {
+        _ if clwb => Flush::Clwb,
+        true => Flush::Clflushopt,
+        false => Flush::Clflush,
+    };
+    // Only `clwb` keeps the line, so only it can clean.
+    Offer { flush, clean: clwb.then_some(Flush::Clwb), demote: ecx & 1 << 25 != 0, line: 64 }
+}
+
+/// What this processor offers.
+pub(super) fn offer_of_this_cpu() -> Offer {
+    offer(|eax, ecx| raw_cpuid::cpuid!(eax, ecx))
 }
 
 /// Moves the line that contains `address` towards the shared cache.
@@ -125,6 +133,44 @@ pub unsafe fn store_nt(to: *mut u8, words: &[[u8; 8]], _: Flush) {
                 at = at.add(8);
             }
             rest = &rest[1..];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use raw_cpuid::CpuIdResult;
+
+    use super::*;
+
+    /// A processor whose highest leaf is `leaves`, with these feature words in leaf 7.
+    fn processor(leaves: u32, ebx: u32, ecx: u32) -> Offer {
+        offer(move |leaf, _| match leaf {
+            0 => CpuIdResult { eax: leaves, ebx: 0, ecx: 0, edx: 0 },
+            7 => CpuIdResult { eax: 0, ebx, ecx, edx: 0 },
+            _ => CpuIdResult { eax: 0, ebx: 0, ecx: 0, edx: 0 },
+        })
+    }
+
+    #[test]
+    fn instructions_are_chosen_by_cpuid() {
+        const CLFLUSHOPT: u32 = 1 << 23;
+        const CLWB: u32 = 1 << 24;
+        const CLDEMOTE: u32 = 1 << 25;
+        for (leaves, ebx, ecx, flush, clean, demote) in [
+            // Broadwell: neither.
+            (20, 0, 0, Flush::Clflush, None, false),
+            // A Skylake desktop: what it has invalidates, so it is a flush and no pre-store.
+            (22, CLFLUSHOPT, 0, Flush::Clflushopt, None, false),
+            // Cascade Lake, Zen 2.
+            (22, CLFLUSHOPT | CLWB, 0, Flush::Clwb, Some(Flush::Clwb), false),
+            // Tremont and Sapphire Rapids.
+            (31, CLFLUSHOPT | CLWB, CLDEMOTE, Flush::Clwb, Some(Flush::Clwb), true),
+            (27, CLFLUSHOPT, CLDEMOTE, Flush::Clflushopt, None, true),
+            // Words of a leaf that does not exist mean nothing.
+            (4, CLFLUSHOPT | CLWB, CLDEMOTE, Flush::Clflush, None, false),
+        ] {
+            assert_eq!(processor(leaves, ebx, ecx), Offer { flush, clean, demote, line: 64 });
         }
     }
 }

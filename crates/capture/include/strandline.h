@@ -116,7 +116,7 @@ static inline int sl_prestore_supported(int op)
  *
  * A hint: it waits for nothing, orders nothing, invalidates nothing, and what was stored survives a crash no sooner
  * because of it; a fence, where one is needed, stays the caller's. The memory must be mapped. */
-static inline void sl_prestore(const void *location, size_t size, int op)
+__attribute__((always_inline)) static inline void sl_prestore(const void *location, size_t size, int op)
 {
 #if SL_X86_64
     const unsigned has = sl_processor();
@@ -162,7 +162,7 @@ static inline void sl_prestore(const void *location, size_t size, int op)
  *
  * Orders nothing: call sl_fence, or use a locked instruction, before another thread is told of the data. On aarch64 and
  * elsewhere, where no such store can be relied upon, it copies and cleans. */
-static inline void sl_copy_skip(void *dst, const void *src, size_t size)
+__attribute__((always_inline)) static inline void sl_copy_skip(void *dst, const void *src, size_t size)
 {
     char *to = (char *)dst;
     const char *from = (const char *)src;

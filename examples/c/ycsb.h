@@ -120,14 +120,15 @@ static void load_part(void *context, long low, long high, int thread)
         ycsb_put(&ycsb.workers[thread], key_of((uint64_t)i));
 }
 
-static void get(struct worker *worker, uint64_t number)
+/* What a client that got the value of key `number` makes of it. */
+static uint64_t get(const struct worker *worker, uint64_t number)
 {
     const uint64_t key = key_of(number), *value = store_get(key);
     if (!value) {
         fprintf(stderr, "key %llu is lost\n", (unsigned long long)number);
         exit(1);
     }
-    worker->sum += read_value(value, worker->size) ^ key;
+    return read_value(value, worker->size) ^ key;
 }
 
 /* Operations [low, high): A updates half of the time, B one in twenty, C never; D inserts one in twenty and reads what was
@@ -137,24 +138,25 @@ static void run_part_of(void *context, long low, long high, int thread)
     struct worker *worker = &ycsb.workers[thread];
     const uint64_t keys = ycsb.options.keys, threads = ycsb.options.threads;
     const uint64_t writes = ycsb.options.workload == 'a' ? 50 : ycsb.options.workload == 'c' ? 0 : 5;
-    uint64_t inserted = 0;
+    uint64_t random = worker->random, inserted = 0, sum = 0;
     long i;
     (void)context;
     for (i = low; i < high; i++) {
-        const int writing = next_random(&worker->random) % 100 < writes;
-        const uint64_t rank = next_zipf(&worker->random, keys);
+        const int writing = next_random(&random) % 100 < writes;
+        const uint64_t rank = next_zipf(&random, keys);
         if (ycsb.options.workload != 'd') {
             const uint64_t number = mix(rank) % keys;
             if (writing)
                 ycsb_put(worker, key_of(number));
             else
-                get(worker, number);
+                sum += get(worker, number);
         } else if (writing) {
             ycsb_put(worker, key_of(keys + inserted++ * threads + (uint64_t)thread));
         } else {
-            get(worker, rank < inserted ? keys + (inserted - 1 - rank) * threads + (uint64_t)thread : keys - 1 - (rank - inserted));
+            sum += get(worker, rank < inserted ? keys + (inserted - 1 - rank) * threads + (uint64_t)thread : keys - 1 - (rank - inserted));
         }
     }
+    worker->sum = sum;
 }
 
 static int ycsb_main(int argc, char **argv, const char *program)
@@ -183,11 +185,8 @@ static int ycsb_main(int argc, char **argv, const char *program)
     sl_phase("check");
     for (i = 0; i < options.threads; i++)
         sum += ycsb.workers[i].sum;
-    for (i = 0; i < options.keys; i++) {
-        ycsb.workers[0].sum = 0;
-        get(&ycsb.workers[0], i);
-        sum += mix(ycsb.workers[0].sum ^ i);
-    }
+    for (i = 0; i < options.keys; i++)
+        sum += mix(get(&ycsb.workers[0], i) ^ i);
     report(program, sum, elapsed);
     return 0;
 }

@@ -90,5 +90,6 @@ mod tests {
         assert!(is_compiler_header("/usr/lib/llvm-14/lib/clang/14.0.6/include/emmintrin.h"));
         assert!(!is_compiler_header("/usr/include/c++/12/bits/stl_vector.h"));
         assert!(!is_compiler_header("/src/lib/gcc/intrin.h"));
+        assert!(is_own_header("include/strandline.h") && !is_own_header("/src/strandline.hpp"));
     }
 }

@@ -18,5 +18,6 @@
 
 mod finding;
 pub mod guidelines;
+pub mod prestores;
 
 pub use finding::{Finding, Rule, SiteShare};

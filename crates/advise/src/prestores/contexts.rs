@@ -1,0 +1,265 @@
+//! Sequentiality contexts: the regions that a program writes from one end to the other.
+//!
+//! A context is a range of addresses and the place of the last write in it. A write that continues where the last
+//! write of *any* of the thread's contexts ended (in the same line or the next) extends that context, so that several
+//! streams and temporaries written in turn do not disturb each other. A context never leaves the allocation in
+//! which it began.
+//!
+//! **A streak must advance.** Taken literally, "the same or the neighbouring line" makes a loop that
+//! rewrites one line for ever an endless sequence, and a message buffer of one line, too. So a write
+//! continues a context only if none of its bytes is before the end of the last one (or, going down, behind its start).
+
+use event::SiteId;
+
+use super::allocations::Object;
+use super::lines::LINE;
+use super::places::{Part, Places};
+
+/// Contexts followed at a time; the one not written for the longest time (nearly) makes room.
+const CONTEXTS: usize = 1 << 16;
+/// Entries of the table that finds a context by the line of its last write.
+const ENDS: usize = 1 << 14;
+/// Source lines told apart within one context; a fifth shares the last one's account.
+const PARTS: usize = 4;
+
+/// Names a context as long as it is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ContextId {
+    index: u32,
+    generation: u32,
+}
+
+impl ContextId {
+    pub(super) const NONE: ContextId = ContextId { index: u32::MAX, generation: 0 };
+}
+
+/// One context.
+#[derive(Clone, Debug)]
+struct Context {
+    generation: u32,
+    /// Whether it was written since the hand of the clock came by.
+    used: bool,
+    thread: u32,
+    /// The last write.
+    from: u64,
+    to: u64,
+    /// All writes.
+    low: u64,
+    high: u64,
+    object: Object,
+    parts: [Part; PARTS],
+    count: usize,
+}
+
+/// All contexts that are followed: 24 MiB at most.
+#[derive(Debug, Default)]
+pub(super) struct Contexts {
+    slots: Vec<Context>,
+    hand: usize,
+    /// By line and thread: a context whose last write was there.
+    ends: Vec<(u64, u32)>,
+}
+
+impl Contexts {
+    /// The context that a write of `thread` continues, if any.
+    pub(super) fn continued(&mut self, thread: u32, addr: u64, len: u32) -> Option<ContextId> {
+        if self.ends.is_empty() {
+            return None;
+        }
+        let (first, end) = (addr / LINE, addr.saturating_add(u64::from(len)));
+        for line in [first, first.wrapping_sub(1), (end - 1) / LINE + 1] {
+            let (key, index) = self.ends[end_slot(thread, line)];
+            if key != end_key(thread, line) {
+                continue;
+            }
+            let context = &self.slots[index as usize];
+            let up = addr >= context.to && addr / LINE <= (context.to - 1) / LINE + 1;
+            let down = end <= context.from && (end - 1) / LINE + 1 >= context.from / LINE;
+            let inside = addr >= context.object.start && end <= context.object.end;
+            if context.thread == thread && (up || down) && inside {
+                return Some(ContextId { index, generation: context.generation });
+            }
+        }
+        None
+    }
+
+    /// Whether `id` is still followed and its range contains `addr`.
+    pub(super) fn contains(&self, id: ContextId, thread: u32, addr: u64) -> bool {
+        self.slots.get(id.index as usize).is_some_and(|context| {
+            context.generation == id.generation
+                && context.thread == thread
+                && (context.low..context.high).contains(&addr)
+        })
+    }
+
+    /// A new context for a write of `thread` within `object`.
+    pub(super) fn open(&mut self, thread: u32, addr: u64, object: Object, places: &mut Places) -> ContextId {
+        let index = if self.slots.len() < CONTEXTS {
+            if self.ends.is_empty() {
+                self.ends = vec![(u64::MAX, 0); ENDS];
+            }
+            self.slots.push(Context {
+                generation: 0,
+                used: false,
+                thread,
+                from: 0,
+                to: 0,
+                low: 0,
+                high: 0,
+                object,
+                parts: [Part::default(); PARTS],
+                count: 0,
+            });
+            self.slots.len() - 1
+        } else {
+            let index = self.oldest();
+            self.slots[index].close(places);
+            index
+        };
+        let context = &mut self.slots[index];
+        context.generation = context.generation.wrapping_add(1);
+        (context.thread, context.object, context.count) = (thread, object, 0);
+        (context.low, context.high, context.from, context.to) = (addr, addr, addr, addr);
+        ContextId { index: index as u32, generation: context.generation }
+    }
+
+    /// The next context that was not written for a whole turn of the hand.
+    fn oldest(&mut self) -> usize {
+        loop {
+            self.hand = (self.hand + 1) % self.slots.len();
+            if !std::mem::take(&mut self.slots[self.hand].used) {
+                return self.hand;
+            }
+        }
+    }
+
+    /// `place` writes `len` bytes at `addr` in the context, as a continuation (`streak`) or not.
+    pub(super) fn write(&mut self, id: ContextId, place: u32, addr: u64, len: u32, streak: bool) {
+        let context = &mut self.slots[id.index as usize];
+        let end = addr.saturating_add(u64::from(len));
+        let slot = end_slot(context.thread, context.to.saturating_sub(1) / LINE);
+        if self.ends[slot].1 == id.index {
+            self.ends[slot].0 = u64::MAX;
+        }
+        context.used = true;
+        (context.from, context.to) = (addr, end);
+        (context.low, context.high) = (context.low.min(addr), context.high.max(end));
+        let part = context.part(place);
+        part.bytes += u64::from(len);
+        // A write that is longer than a line is a sequence by itself.
+        part.streak_bytes += if streak || u64::from(len) > LINE { u64::from(len) } else { 0 };
+        let line = (end - 1) / LINE;
+        self.ends[end_slot(context.thread, line)] = (end_key(context.thread, line), id.index);
+    }
+
+    /// The account of `place` in a context, if it is still followed.
+    pub(super) fn part(&mut self, id: ContextId, place: u32) -> Option<&mut Part> {
+        let context = self.slots.get_mut(id.index as usize)?;
+        (context.generation == id.generation).then(|| context.part(place))
+    }
+
+    /// Closes all contexts: their sizes are final.
+    pub(super) fn close_all(&mut self, places: &mut Places) {
+        self.slots.iter_mut().for_each(|context| context.close(places));
+        *self = Contexts::default();
+    }
+}
+
+impl Context {
+    fn part(&mut self, place: u32) -> &mut Part {
+        let known = self.parts[..self.count].iter().position(|part| part.place == place);
+        let at = known.unwrap_or_else(|| {
+            if self.count < PARTS {
+                self.parts[self.count] = Part { place, ..Part::default() };
+                self.count += 1;
+            }
+            self.count - 1
+        });
+        &mut self.parts[at]
+    }
+
+    fn close(&mut self, places: &mut Places) {
+        let allocated = (self.object.site != SiteId::UNKNOWN).then_some(self.object.site);
+        for part in &self.parts[..self.count] {
+            places.close(part, self.high - self.low, allocated);
+        }
+        self.count = 0;
+    }
+}
+
+fn end_key(thread: u32, line: u64) -> u64 {
+    line ^ u64::from(thread) << 58
+}
+
+fn end_slot(thread: u32, line: u64) -> usize {
+    // Arrays often lie a power of two apart.
+    (end_key(thread, line).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % ENDS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANYWHERE: Object = Object { start: 0, end: u64::MAX, site: SiteId::UNKNOWN };
+
+    /// Writes as the watcher does, without its table of lines; returns whether it was a streak.
+    fn write(contexts: &mut Contexts, places: &mut Places, thread: u32, addr: u64, len: u32) -> bool {
+        let continued = contexts.continued(thread, addr, len);
+        let id = continued.unwrap_or_else(|| contexts.open(thread, addr, ANYWHERE, places));
+        contexts.write(id, 1, addr, len, continued.is_some());
+        continued.is_some()
+    }
+
+    #[test]
+    fn streams_written_in_turn_are_each_a_streak() {
+        let (mut contexts, mut places) = (Contexts::default(), Places::default());
+        for n in 0..100 {
+            for stream in 0..5u64 {
+                assert_eq!(write(&mut contexts, &mut places, 0, (stream << 20) + n * 8, 8), n > 0);
+            }
+        }
+        for n in 1..100 {
+            assert_eq!(write(&mut contexts, &mut places, 0, (9 << 20) - n * 16, 16), n > 1, "downwards");
+        }
+        assert_eq!(contexts.slots.len(), 6);
+    }
+
+    #[test]
+    fn rewriting_one_line_is_no_streak() {
+        let (mut contexts, mut places) = (Contexts::default(), Places::default());
+        for _ in 0..10 {
+            assert!(!write(&mut contexts, &mut places, 0, 4096, 64));
+        }
+    }
+
+    #[test]
+    fn another_thread_or_a_gap_of_a_line_is_no_continuation() {
+        let (mut contexts, mut places) = (Contexts::default(), Places::default());
+        assert!(!write(&mut contexts, &mut places, 0, 0, 64));
+        assert!(!write(&mut contexts, &mut places, 1, 64, 64));
+        assert!(!write(&mut contexts, &mut places, 0, 128, 8));
+        assert!(write(&mut contexts, &mut places, 0, 192, 8), "a gap within the next line is none");
+    }
+
+    #[test]
+    fn a_context_ends_with_its_object() {
+        let (mut contexts, mut places) = (Contexts::default(), Places::default());
+        let object = Object { start: 0, end: 64, site: SiteId(2) };
+        let id = contexts.open(0, 0, object, &mut places);
+        contexts.write(id, 1, 0, 64, false);
+        assert_eq!(contexts.continued(0, 64, 8), None);
+    }
+
+    #[test]
+    fn the_bound_holds_and_closed_contexts_have_no_account() {
+        let (mut contexts, mut places) = (Contexts::default(), Places::default());
+        let first = contexts.open(0, 0, ANYWHERE, &mut places);
+        contexts.write(first, 1, 0, 8, false);
+        for n in 1..=2 * CONTEXTS as u64 {
+            write(&mut contexts, &mut places, 0, n << 12, 8);
+        }
+        assert_eq!(contexts.slots.len(), CONTEXTS);
+        assert!(contexts.part(first, 1).is_none());
+        assert!(size_of::<Context>() * CONTEXTS + ENDS * 16 <= 24 << 20, "{}", size_of::<Context>());
+    }
+}

@@ -1,0 +1,254 @@
+//! From what was seen to what should be done.
+//!
+//! Only a place that writes sequentially, or shortly before fences, can gain at all. What it should do then
+//! depends on what happens to its data next:
+//!
+//! | the data are | advice |
+//! |---|---|
+//! | written again | demote: visible before the fence, still cached; nothing if no fence follows |
+//! | only read again | clean after the write |
+//! | neither | skip the cache with non-temporal stores; clean where these are hard to use |
+//!
+//! A place that serves objects of several sizes gets the advice of its most conservative size class: a skip that
+//! is right for the large tensors would make every small one be fetched from memory again.
+
+use std::collections::BTreeMap;
+
+use event::SiteId;
+use serde::{Deserialize, Serialize};
+
+use super::lines::LINE;
+use super::places::{Class, Place, Reuse};
+use super::watcher::Watcher;
+
+/// What to do with data after (or while) writing them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Choice {
+    /// Write around the cache with non-temporal stores.
+    Skip,
+    /// Write back after the last store, keep in the cache.
+    Clean,
+    /// Move down one level after the last store.
+    Demote,
+    /// Leave the code as it is.
+    Nothing,
+}
+
+impl Choice {
+    /// As reports print it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Choice::Skip => "skip",
+            Choice::Clean => "clean",
+            Choice::Demote => "demote",
+            Choice::Nothing => "nothing",
+        }
+    }
+}
+
+/// The machine that the advice is for. Patterns are the program's, gains are the machine's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// Bytes that the memory's device reads or writes at once. Sequential writes can gain only where that is
+    /// more than a cache line.
+    pub unit_bytes: u64,
+    /// Whether stores may stay private to a core until a fence. Early visibility can help only there.
+    pub weakly_ordered: bool,
+}
+
+/// The advice for a program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Advice {
+    /// Stores as a part of all that the program executed, 0 to 1.
+    pub store_intensity: f64,
+    /// Whether that is enough to look closer; if not, `places` is empty.
+    pub write_intensive: bool,
+    /// The places that store most, by function, the function with the most stores first.
+    pub places: Vec<PlaceAdvice>,
+}
+
+/// A source line that stores, what it writes, and what it should do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlaceAdvice {
+    /// The function, innermost inlined one.
+    pub function: String,
+    /// Source file; empty if unknown.
+    pub file: String,
+    /// Line; 0 if unknown.
+    pub line: u32,
+    /// One of the code sites of that line.
+    pub site: SiteId,
+    /// The function's part of the program's stores, 0 to 1.
+    pub function_share: f64,
+    /// The place's part of the program's stores.
+    pub share: f64,
+    /// Part of its bytes that it writes sequentially.
+    pub sequential: f64,
+    /// Part of its bytes that a fence follows soon.
+    pub fenced: f64,
+    /// Fewest instructions from a store here to the thread's next fence; `None` if none followed.
+    pub fence_distance: Option<u64>,
+    /// What it writes, by size of the region, the largest part first.
+    pub sizes: Vec<SizeRow>,
+    /// What to do.
+    pub choice: Choice,
+    /// Why, in one sentence.
+    pub reason: String,
+}
+
+/// Regions of about one size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SizeRow {
+    /// Bytes of the largest region of the class.
+    pub bytes: u64,
+    /// Part of the place's bytes that went to regions of this class.
+    pub share: f64,
+    /// Instructions until data are read again, on average; `None` if they are not.
+    pub reread: Option<u64>,
+    /// Instructions until data are written again, on average; `None` if they are not.
+    pub rewrite: Option<u64>,
+    /// Where one of the regions was allocated, if that is known.
+    pub allocated: Option<SiteId>,
+}
+
+/// Whether a place's pattern makes a pre-store worth a thought.
+struct Pattern {
+    sequential: bool,
+    fenced: bool,
+}
+
+impl Watcher {
+    /// What to do, for a machine or (`None`) for any that could gain.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)]
+    pub fn advice(&self, target: Option<Target>) -> Advice {
+        let store_intensity = self.store_work as f64 / (self.work().max(1)) as f64;
+        let write_intensive = store_intensity >= self.options.intensity_min;
+        let mut advice = Advice { store_intensity, write_intensive, places: Vec::new() };
+        if !write_intensive {
+            return advice;
+        }
+        let mut functions: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for (at, place) in self.places.all() {
+            let sum = functions.entry(self.function(at)).or_default();
+            *sum = (sum.0 + place.work, sum.1 + place.bytes);
+        }
+        for (at, place) in self.places.all() {
+            let (work, bytes) = functions[self.function(at)];
+            let function_share = work as f64 / self.store_work as f64;
+            let of_function = place.bytes as f64 / bytes.max(1) as f64;
+            if function_share >= self.options.function_min && of_function >= self.options.place_min {
+                advice.places.push(self.judge(at, place, function_share, target));
+            }
+        }
+        let order = |a: &PlaceAdvice, b: &PlaceAdvice| {
+            b.function_share.total_cmp(&a.function_share).then(b.share.total_cmp(&a.share))
+        };
+        advice.places.sort_by(order);
+        advice
+    }
+
+    fn function(&self, place: usize) -> &str {
+        self.sources.get(place).map_or("", |(source, _)| source.function.as_str())
+    }
+
+    #[allow(clippy::cast_precision_loss)]
+    fn judge(&self, at: usize, place: &Place, function_share: f64, target: Option<Target>) -> PlaceAdvice {
+        let bytes = place.bytes.max(1) as f64;
+        let (source, site) = &self.sources[at];
+        let mut report = PlaceAdvice {
+            function: source.function.clone(),
+            file: source.file.clone(),
+            line: source.line,
+            site: *site,
+            function_share,
+            share: place.work as f64 / self.store_work as f64,
+            sequential: place.sequential_bytes as f64 / bytes,
+            fenced: place.fenced_bytes.min(place.bytes) as f64 / bytes,
+            fence_distance: place.fence_distance,
+            sizes: self.sizes(place),
+            choice: Choice::Nothing,
+            reason: String::new(),
+        };
+        let pattern = Pattern {
+            sequential: report.sequential >= self.options.sequential_min,
+            fenced: report.fenced >= self.options.fenced_min,
+        };
+        (report.choice, report.reason) = self.choose(place, &pattern, target);
+        report
+    }
+
+    #[allow(clippy::cast_precision_loss)]
+    fn sizes(&self, place: &Place) -> Vec<SizeRow> {
+        let mut rows: Vec<SizeRow> = place
+            .classes
+            .iter()
+            .map(|(_, class)| SizeRow {
+                bytes: class.size,
+                share: class.bytes as f64 / place.bytes.max(1) as f64,
+                reread: self.counted(class.reread, class).and_then(|reuse| reuse.mean()),
+                rewrite: self.counted(class.rewritten, class).and_then(|reuse| reuse.mean()),
+                allocated: class.allocated,
+            })
+            .filter(|row| row.share >= 0.005)
+            .collect();
+        rows.sort_by(|a, b| b.share.total_cmp(&a.share).then(b.bytes.cmp(&a.bytes)));
+        rows
+    }
+
+    /// The reuse of a class's lines, if it is of enough of them.
+    #[allow(clippy::cast_precision_loss)]
+    fn counted(&self, reuse: Reuse, class: &Class) -> Option<Reuse> {
+        (reuse.lines as f64 >= self.options.reused_min * class.lines.max(1) as f64).then_some(reuse)
+    }
+
+    fn choose(&self, place: &Place, pattern: &Pattern, target: Option<Target>) -> (Choice, String) {
+        let unit = target.map_or(u64::MAX, |target| target.unit_bytes);
+        let weak = target.is_none_or(|target| target.weakly_ordered);
+        let nothing = |reason: &str| (Choice::Nothing, reason.to_owned());
+        if !pattern.sequential && !pattern.fenced {
+            return nothing("writes neither sequentially nor shortly before fences");
+        }
+        if !(pattern.sequential && unit > LINE || pattern.fenced && weak) {
+            return nothing(if pattern.sequential {
+                "writes sequentially, but this machine's memory takes single lines as well as longer pieces"
+            } else {
+                "writes before fences, but this machine makes stores visible in order anyway"
+            });
+        }
+        let fenced = pattern.fenced && weak;
+        let choices = self.voters(place).map(|class| self.choose_for(class, fenced));
+        let choice = choices.max().unwrap_or(Choice::Nothing);
+        let reason = match choice {
+            Choice::Skip => "not used again while it could still be in a cache",
+            Choice::Clean => "read again, and not written again, while it could still be in a cache",
+            Choice::Demote => "written again, and a fence waits for it to be visible",
+            Choice::Nothing => "written again while in the cache, and no fence waits for it",
+        };
+        (choice, reason.to_owned())
+    }
+
+    /// The size classes that have a say.
+    #[allow(clippy::cast_precision_loss)]
+    fn voters<'a>(&self, place: &'a Place) -> impl Iterator<Item = &'a Class> {
+        let long: u64 = place.classes.iter().filter(|(_, c)| c.size >= LINE).map(|(_, c)| c.bytes).sum();
+        let enough = self.options.class_min * long as f64;
+        // Where the regions are shorter than a line, they are all there is to ask.
+        let least = if long * 2 >= place.bytes { LINE } else { 0 };
+        let voters = place.classes.iter().map(|(_, class)| class);
+        voters.filter(move |class| class.size >= least && class.bytes as f64 >= enough)
+    }
+
+    fn choose_for(&self, class: &Class, fenced: bool) -> Choice {
+        if self.counted(class.rewritten, class).is_some() {
+            return if fenced { Choice::Demote } else { Choice::Nothing };
+        }
+        if class.size < LINE {
+            // Less than a line, and not kept busy: nothing to gain but the cost of the instruction.
+            return Choice::Nothing;
+        }
+        if self.counted(class.reread, class).is_some() { Choice::Clean } else { Choice::Skip }
+    }
+}

@@ -1,0 +1,151 @@
+//! The lines that were written not long ago: when, by whom, and which of their bytes.
+//!
+//! A bounded table: a line that had to make room was written longer ago than the 65,536 sets of 16 lines hold, which is
+//! more than the caches of any machine that the advice is for. It counts as never used again.
+
+use super::contexts::ContextId;
+
+/// Bytes of a cache line.
+pub(super) const LINE: u64 = 64;
+const WAYS: usize = 16;
+const SETS: usize = 1 << 16;
+const EMPTY: u64 = u64::MAX;
+
+/// When something happened, on two clocks that count instructions.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Moment {
+    /// Of the thread.
+    pub(super) own: u64,
+    /// Of all threads together.
+    pub(super) global: u64,
+    pub(super) thread: u32,
+}
+
+impl Moment {
+    /// Instructions between an `earlier` moment and this one; `threads` run at a time.
+    pub(super) fn since(self, earlier: Moment, threads: u64) -> u64 {
+        if self.thread == earlier.thread {
+            self.own.saturating_sub(earlier.own)
+        } else {
+            self.global.saturating_sub(earlier.global) / threads.max(1)
+        }
+    }
+}
+
+/// A line's last write.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written {
+    line: u64,
+    /// Bit `i`: byte `i` was written, since the line's bytes were last overwritten.
+    pub(super) bytes: u64,
+    pub(super) at: Moment,
+    pub(super) context: ContextId,
+    pub(super) place: u32,
+    /// Whether one of these bytes was read since.
+    pub(super) read: bool,
+}
+
+/// The table. What it holds takes 64 bytes a line, 64 MiB at most.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    sets: Vec<[Written; WAYS]>,
+}
+
+impl Lines {
+    /// The last write of `line`, if it is remembered.
+    pub(super) fn find(&mut self, line: u64) -> Option<&mut Written> {
+        if self.sets.is_empty() {
+            return None;
+        }
+        self.sets[set(line)].iter_mut().find(|written| written.line == line)
+    }
+
+    /// Enters a line that is not in the table; the one written longest ago makes room.
+    pub(super) fn insert(&mut self, line: u64, bytes: u64, at: Moment, context: ContextId, place: u32) {
+        if self.sets.is_empty() {
+            let empty = Written {
+                line: EMPTY,
+                bytes: 0,
+                at: Moment::default(),
+                context: ContextId::NONE,
+                place: 0,
+                read: false,
+            };
+            self.sets = vec![[empty; WAYS]; SETS];
+        }
+        let ways = &mut self.sets[set(line)];
+        if let Some(oldest) = ways
+            .iter_mut()
+            .min_by_key(|written| if written.line == EMPTY { 0 } else { written.at.global + 1 })
+        {
+            *oldest = Written { line, bytes, at, context, place, read: false };
+        }
+    }
+
+    /// Forgets the lines from `first` to `last`: their bytes are no longer anybody's.
+    pub(super) fn forget(&mut self, first: u64, last: u64) {
+        if self.sets.is_empty() {
+            return;
+        }
+        if last - first >= (SETS * WAYS) as u64 {
+            let within = |written: &&mut Written| (first..=last).contains(&written.line);
+            self.sets.iter_mut().flatten().filter(within).for_each(|written| written.line = EMPTY);
+            return;
+        }
+        for line in first..=last {
+            if let Some(written) = self.find(line) {
+                written.line = EMPTY;
+            }
+        }
+    }
+}
+
+fn set(line: u64) -> usize {
+    // The low bits spread neighbours over the sets, the product whatever has a large power of two as its stride.
+    let mixed = line ^ (line >> 16).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    mixed as usize % SETS
+}
+
+/// The lines that `len` bytes at `addr` touch, with the mask of the bytes touched in each.
+pub(super) fn split(addr: u64, len: u32) -> impl Iterator<Item = (u64, u64)> {
+    let last = addr.saturating_add(u64::from(len.max(1)) - 1);
+    (addr / LINE..=last / LINE).map(move |line| {
+        let from = if line == addr / LINE { addr % LINE } else { 0 };
+        let to = if line == last / LINE { last % LINE } else { LINE - 1 };
+        (line, u64::MAX << from & u64::MAX >> (LINE - 1 - to))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moment(global: u64) -> Moment {
+        Moment { own: global, global, thread: 0 }
+    }
+
+    #[test]
+    fn the_line_written_longest_ago_is_forgotten_first() {
+        let mut lines = Lines::default();
+        assert!(lines.find(3).is_none());
+        // All in one set: multiples of the number of sets, below where the mixing begins.
+        let same_set: Vec<u64> = (0..1 << 24).filter(|&line| set(line) == 5).take(WAYS + 1).collect();
+        assert_eq!(same_set.len(), WAYS + 1);
+        for (&line, at) in same_set.iter().zip(1..) {
+            lines.insert(line, 1, moment(at), ContextId::NONE, 7);
+        }
+        assert!(lines.find(same_set[0]).is_none());
+        assert!(same_set[1..].iter().all(|&line| lines.find(line).is_some()));
+        lines.forget(same_set[1], same_set[1]);
+        assert!(lines.find(same_set[1]).is_none() && lines.find(same_set[2]).is_some());
+        lines.forget(0, u64::MAX / LINE);
+        assert!(same_set.iter().all(|&line| lines.find(line).is_none()));
+    }
+
+    #[test]
+    fn distances_between_threads_are_on_the_common_clock() {
+        let earlier = Moment { own: 10, global: 100, thread: 1 };
+        assert_eq!(Moment { own: 40, global: 500, thread: 1 }.since(earlier, 4), 30);
+        assert_eq!(Moment { own: 3, global: 500, thread: 2 }.since(earlier, 4), 100);
+    }
+}

@@ -1,0 +1,44 @@
+//! Thresholds, with their reasons.
+
+/// When the advisor speaks. Shares are 0 to 1, distances are instructions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// A program whose stores are a smaller part of what it does is left alone: 10 %, the cut-off of the method's
+    /// authors.
+    pub intensity_min: f64,
+    /// A function with a smaller part of the program's stores is left alone.
+    pub function_min: f64,
+    /// A source line with a smaller part of its function's stored bytes is left out of the report.
+    pub place_min: f64,
+    /// A place writes sequentially if at least this part of its bytes lies in contexts of a line or more, written
+    /// one after the other.
+    pub sequential_min: f64,
+    /// A place writes before fences if at least this part of its bytes is stored within `fence_distance` of the
+    /// next fence. The mere minimum distance would do for any loop that ends in a barrier.
+    pub fenced_min: f64,
+    /// Instructions between a store and a fence that can still hide the store's way to memory.
+    pub fence_distance: u64,
+    /// Data used again after more instructions than this has left the caches, so it counts as not used again.
+    /// The default stands for a cache of 33 MiB and a loop that needs 16 instructions for each line.
+    pub reuse_distance: u64,
+    /// Data counts as read (or written) again if at least this part of its lines is.
+    pub reused_min: f64,
+    /// A size class with a smaller part of a place's sequential bytes has no say in the place's advice.
+    pub class_min: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            intensity_min: 0.1,
+            function_min: 0.1,
+            place_min: 0.1,
+            sequential_min: 0.5,
+            fenced_min: 0.5,
+            fence_distance: 2_000,
+            reuse_distance: (33 << 20) / 4,
+            reused_min: 0.1,
+            class_min: 0.05,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What was seen per place: a source line of a function that stores.
+
+use event::SiteId;
+
+/// Classes of context sizes: powers of two of bytes.
+pub(super) const CLASSES: usize = 48;
+/// Places told apart; further ones share the first's account. A place takes 150 B, and 64 B for each of its classes.
+const PLACES_MAX: usize = 1 << 16;
+
+/// How often, and after how many instructions, lines were used again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reuse {
+    /// Lines used again within the distance that counts.
+    pub(super) lines: u64,
+    /// Sum of their distances.
+    pub(super) distance: u64,
+}
+
+impl Reuse {
+    pub(super) fn add(&mut self, distance: u64) {
+        self.lines += 1;
+        self.distance = self.distance.saturating_add(distance);
+    }
+
+    fn merge(&mut self, other: Reuse) {
+        self.lines += other.lines;
+        self.distance = self.distance.saturating_add(other.distance);
+    }
+
+    /// Mean distance.
+    pub(super) fn mean(&self) -> Option<u64> {
+        (self.lines > 0).then(|| self.distance / self.lines)
+    }
+}
+
+/// A place's account in one context.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Part {
+    pub(super) place: u32,
+    /// Bytes written, and those of them that continued what was written before.
+    pub(super) bytes: u64,
+    pub(super) streak_bytes: u64,
+    /// Lines written, counted again whenever bytes are overwritten.
+    pub(super) lines: u64,
+    pub(super) reread: Reuse,
+    pub(super) rewritten: Reuse,
+}
+
+/// A place's contexts of one size.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Class {
+    pub(super) bytes: u64,
+    pub(super) lines: u64,
+    pub(super) reread: Reuse,
+    pub(super) rewritten: Reuse,
+    /// Largest context.
+    pub(super) size: u64,
+    /// Where one of its objects was allocated.
+    pub(super) allocated: Option<SiteId>,
+}
+
+/// One place.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Place {
+    /// Store instructions, or what would take as many.
+    pub(super) work: u64,
+    pub(super) bytes: u64,
+    /// In contexts of at least a line, one after the other.
+    pub(super) sequential_bytes: u64,
+    /// Stored shortly before a fence.
+    pub(super) fenced_bytes: u64,
+    /// Fewest instructions from a store to the next fence.
+    pub(super) fence_distance: Option<u64>,
+    /// By the logarithm of the size; only those that occur.
+    pub(super) classes: Vec<(u8, Class)>,
+}
+
+/// All places.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    table: Vec<Place>,
+}
+
+impl Places {
+    /// A place's account.
+    pub(super) fn get(&mut self, place: u32) -> &mut Place {
+        let at = Some(place as usize).filter(|&at| at < PLACES_MAX).unwrap_or_default();
+        if at >= self.table.len() {
+            self.table.resize_with(at + 1, Place::default);
+        }
+        &mut self.table[at]
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = (usize, &Place)> {
+        self.table.iter().enumerate().filter(|(_, place)| place.work > 0)
+    }
+
+    /// A context of `size` bytes ended, with this account of one of its places.
+    pub(super) fn close(&mut self, part: &Part, size: u64, allocated: Option<SiteId>) {
+        let place = self.get(part.place);
+        if size >= super::lines::LINE {
+            place.sequential_bytes += part.streak_bytes;
+        }
+        let number = (u64::BITS - size.leading_zeros()).min(CLASSES as u32 - 1) as u8;
+        let at = place.classes.iter().position(|(class, _)| *class == number).unwrap_or_else(|| {
+            place.classes.push((number, Class::default()));
+            place.classes.len() - 1
+        });
+        let class = &mut place.classes[at].1;
+        class.bytes += part.bytes;
+        class.lines += part.lines;
+        class.reread.merge(part.reread);
+        class.rewritten.merge(part.rewritten);
+        class.size = class.size.max(size);
+        class.allocated = class.allocated.or(allocated);
+    }
+}

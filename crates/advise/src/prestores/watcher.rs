@@ -1,0 +1,262 @@
+//! The pass over the events.
+
+use std::collections::BTreeMap;
+
+use event::{Batch, Capabilities, Definition, Event, Op, Sink, SinkError, Site, SiteId};
+
+use super::allocations::Allocations;
+use super::contexts::{ContextId, Contexts};
+use super::fences::Unfenced;
+use super::lines::{LINE, Lines, Moment, split};
+use super::options::Options;
+use super::places::{Places, Reuse};
+
+/// Bytes that one store instruction of a copy loop moves: events of whole copies count as so many stores.
+const VECTOR: u64 = 16;
+/// Threads followed at a time; those whose numbers are equal modulo this share their state.
+const THREADS_MAX: usize = 4096;
+
+/// Where a store stands in the source.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Source {
+    pub(super) function: String,
+    pub(super) file: String,
+    pub(super) line: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Thread {
+    instructions: u64,
+    unfenced: Unfenced,
+}
+
+/// Watches a program's stores, loads and fences, and keeps what the decision needs. Push all events,
+/// call [`Sink::finish`], then ask for [`Watcher::advice`](super::Watcher::advice).
+#[derive(Debug, Default)]
+pub struct Watcher {
+    pub(super) options: Options,
+    /// By site: its place, plus 1.
+    sites: Vec<u32>,
+    /// By place: where it is, and one of its sites.
+    pub(super) sources: Vec<(Source, SiteId)>,
+    index: BTreeMap<Source, u32>,
+    pub(super) places: Places,
+    contexts: Contexts,
+    lines: Lines,
+    allocations: Allocations,
+    threads: Vec<Thread>,
+    /// Threads that started and did not end.
+    running: u64,
+    /// Instructions of all threads.
+    instructions: u64,
+    /// What loads and stores add to the instructions when a copy counts as its vectors.
+    pub(super) extra_work: u64,
+    pub(super) store_work: u64,
+}
+
+impl Watcher {
+    /// A watcher with thresholds of one's own.
+    #[must_use]
+    pub fn with_options(options: Options) -> Self {
+        Watcher { options, ..Watcher::default() }
+    }
+
+    /// All that was executed, in instructions.
+    pub(super) fn work(&self) -> u64 {
+        self.instructions + self.extra_work
+    }
+
+    fn place(&mut self, site: SiteId) -> u32 {
+        match self.sites.get(site.0 as usize) {
+            Some(&place) if place > 0 => place - 1,
+            _ => self.admit(site, &Site::default()),
+        }
+    }
+
+    /// The place of a site that is defined, or seen without a definition.
+    #[cold]
+    fn admit(&mut self, site: SiteId, definition: &Site) -> u32 {
+        let source = match definition.frame() {
+            Some(frame) => {
+                Source { function: frame.function.clone(), file: frame.file.clone(), line: frame.line }
+            }
+            None => Source { function: format!("{definition}"), file: String::new(), line: 0 },
+        };
+        let next = self.sources.len() as u32;
+        let place = *self.index.entry(source.clone()).or_insert(next);
+        if place == next {
+            self.sources.push((source, site));
+        }
+        // A number that only damage explains must not decide how much memory is taken.
+        let at = site.0 as usize;
+        if at < 1 << 22 {
+            if at >= self.sites.len() {
+                self.sites.resize(at + 1, 0);
+            }
+            self.sites[at] = place + 1;
+        }
+        place
+    }
+
+    fn event(&mut self, number: u32, event: &Event) {
+        let slot = number as usize % THREADS_MAX;
+        self.instructions += u64::from(event.instructions);
+        self.threads[slot].instructions += u64::from(event.instructions);
+        let now = Moment { own: self.threads[slot].instructions, global: self.instructions, thread: number };
+        match event.op {
+            Op::Load { addr, len } => self.load(addr, len, now),
+            Op::Store { addr, len } | Op::StoreNt { addr, len } => {
+                self.store(slot, addr, len, event.site, now);
+            }
+            Op::Fence(_) | Op::Lock { .. } | Op::Unlock { .. } | Op::Release { .. } => {
+                self.threads[slot].unfenced.fence(now.own, self.options.fence_distance, &mut self.places);
+            }
+            Op::Alloc { addr, len } => {
+                self.allocations.add(addr, len, event.site);
+                self.forget(addr, len);
+            }
+            Op::Free { addr } => {
+                if let Some(end) = self.allocations.remove(addr) {
+                    self.forget(addr, end - addr);
+                }
+            }
+            Op::ThreadStart { .. } => self.running += 1,
+            Op::ThreadEnd { .. } => self.running = self.running.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    /// What lay in these bytes is nobody's: whoever writes there next does not overwrite it.
+    fn forget(&mut self, addr: u64, len: u64) {
+        // Lines that are only partly in the range are shared with a neighbour, who still has them.
+        let (first, past) = (addr.div_ceil(LINE), addr.saturating_add(len) / LINE);
+        if first < past {
+            self.lines.forget(first, past - 1);
+        }
+    }
+
+    #[inline]
+    fn load(&mut self, addr: u64, len: u32, now: Moment) {
+        self.extra_work += u64::from(len) / (VECTOR + 1);
+        for (line, bytes) in split(addr, len) {
+            let Some(written) = self.lines.find(line) else { continue };
+            if written.read || written.bytes & bytes == 0 {
+                continue;
+            }
+            written.read = true;
+            let distance = now.since(written.at, self.running);
+            let (context, place) = (written.context, written.place);
+            self.used(context, place, distance, |part| &mut part.reread);
+        }
+    }
+
+    /// A line that `place` wrote in `context` is used again.
+    fn used(
+        &mut self,
+        context: ContextId,
+        place: u32,
+        distance: u64,
+        of: impl FnOnce(&mut super::places::Part) -> &mut Reuse,
+    ) {
+        if distance <= self.options.reuse_distance
+            && let Some(part) = self.contexts.part(context, place)
+        {
+            of(part).add(distance);
+        }
+    }
+
+    fn store(&mut self, slot: usize, addr: u64, len: u32, site: SiteId, now: Moment) {
+        if len == 0 {
+            return;
+        }
+        let place = self.place(site);
+        let work = u64::from(len).div_ceil(VECTOR);
+        self.store_work += work;
+        self.extra_work += work - 1;
+        let account = self.places.get(place);
+        account.work += work;
+        account.bytes += u64::from(len);
+        let distance = self.options.fence_distance;
+        self.threads[slot].unfenced.store(place, u64::from(len), now.own, distance);
+
+        let (context, streak) = self.context(addr, len, now.thread);
+        self.contexts.write(context, place, addr, len, streak);
+        for (line, bytes) in split(addr, len) {
+            self.write_line(line, bytes, context, place, now);
+        }
+    }
+
+    /// The context of a write, and whether the write continues it.
+    fn context(&mut self, addr: u64, len: u32, thread: u32) -> (ContextId, bool) {
+        if let Some(context) = self.contexts.continued(thread, addr, len) {
+            return (context, true);
+        }
+        let before = self.lines.find(addr / LINE).map(|written| written.context);
+        match before {
+            Some(context) if self.contexts.contains(context, thread, addr) => (context, false),
+            _ => {
+                let object = self.allocations.object(addr);
+                (self.contexts.open(thread, addr, object, &mut self.places), false)
+            }
+        }
+    }
+
+    fn write_line(&mut self, line: u64, bytes: u64, context: ContextId, place: u32, now: Moment) {
+        let mut overwritten = None;
+        match self.lines.find(line) {
+            Some(written) if written.bytes & bytes == 0 => {
+                // The rest of a line that is being filled.
+                let same = written.context == context && written.place == place;
+                written.bytes |= bytes;
+                written.at = now;
+                (written.context, written.place) = (context, place);
+                if same {
+                    return;
+                }
+            }
+            Some(written) => {
+                overwritten = Some((written.context, written.place, now.since(written.at, self.running)));
+                (written.bytes, written.at, written.read) = (bytes, now, false);
+                (written.context, written.place) = (context, place);
+            }
+            None => self.lines.insert(line, bytes, now, context, place),
+        }
+        if let Some((context, place, distance)) = overwritten {
+            self.used(context, place, distance, |part| &mut part.rewritten);
+        }
+        if let Some(part) = self.contexts.part(context, place) {
+            part.lines += 1;
+        }
+    }
+}
+
+impl Sink for Watcher {
+    fn name(&self) -> &'static str {
+        "pre-stores"
+    }
+
+    fn needs(&self) -> Capabilities {
+        Capabilities::LOADS
+    }
+
+    fn define(&mut self, definition: Definition<'_>) -> Result<(), SinkError> {
+        if let Definition::Site(id, site) = definition {
+            self.admit(id, site);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
+        let slot = batch.thread.0 as usize % THREADS_MAX;
+        if slot >= self.threads.len() {
+            self.threads.resize_with(slot + 1, Thread::default);
+        }
+        batch.events.iter().for_each(|event| self.event(batch.thread.0, event));
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        self.contexts.close_all(&mut self.places);
+        Ok(())
+    }
+}

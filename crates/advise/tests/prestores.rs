@@ -1,0 +1,321 @@
+//! Pre-stores: the patterns of the method's examples, and the advice that each must get.
+
+use advise::prestores::{Advice, Choice, PlaceAdvice, Target, Watcher};
+use event::{Batch, Definition, Event, FenceKind, Frame, Op, Order, Sink, Site, SiteId, Source, ThreadId};
+
+/// A program of one thread; site `n` is line `n` of a function that `function_of` names.
+struct Run {
+    watcher: Watcher,
+    seq: u64,
+}
+
+/// Sites 10 to 19 are the function `f1`, and so on.
+fn function_of(site: u32) -> String {
+    format!("f{}", site / 10)
+}
+
+impl Run {
+    fn new() -> Self {
+        let mut watcher = Watcher::default();
+        watcher.begin(&Source::synthetic("test")).expect("the watcher takes every event");
+        for site in 1..100 {
+            let frame = Frame { function: function_of(site), file: "code.c".to_owned(), line: site };
+            let site_of = Site { frames: vec![frame], ..Site::default() };
+            watcher.define(Definition::Site(SiteId(site), &site_of)).expect("the watcher takes every event");
+        }
+        Run { watcher, seq: 0 }
+    }
+
+    fn on(&mut self, thread: u32, site: u32, instructions: u32, op: Op) {
+        let events = [Event { op, site: SiteId(site), instructions }];
+        let batch = Batch { thread: ThreadId(thread), time_ns: 0, events: &events, values: &[] };
+        self.watcher.push(batch).expect("the watcher takes every event");
+    }
+
+    fn store(&mut self, site: u32, addr: u64, len: u32) {
+        self.on(0, site, 2, Op::Store { addr, len });
+    }
+
+    fn load(&mut self, site: u32, addr: u64, len: u32) {
+        self.on(0, site, 2, Op::Load { addr, len });
+    }
+
+    fn fence(&mut self) {
+        self.on(0, 99, 1, Op::Fence(FenceKind::Locked));
+    }
+
+    /// Work without memory.
+    fn compute(&mut self, instructions: u32) {
+        self.seq += 1;
+        let op = Op::Acquire { var: 8, order: Order::Acquire, seq: self.seq };
+        self.on(0, 98, instructions, op);
+    }
+
+    fn advice(self, target: Option<Target>) -> Advice {
+        let mut watcher = self.watcher;
+        watcher.finish().expect("the watcher takes every event");
+        watcher.advice(target)
+    }
+
+    fn choice(self, site: u32) -> Choice {
+        place(&self.advice(None), site).choice
+    }
+}
+
+fn place(advice: &Advice, site: u32) -> &PlaceAdvice {
+    let found = advice.places.iter().find(|place| place.line == site);
+    found.unwrap_or_else(|| panic!("nothing about line {site}:\n{advice}"))
+}
+
+const MATRIX: u64 = 8 << 20;
+
+/// Writes a matrix element by element, with a neighbouring input read beside each.
+fn sweep(run: &mut Run, site: u32, out: u64, input: u64) {
+    for at in (0..MATRIX).step_by(8) {
+        run.load(site, input + at, 8);
+        run.store(site, out + at, 8);
+    }
+}
+
+#[test]
+fn a_matrix_that_nobody_uses_soon_skips_the_cache() {
+    let mut run = Run::new();
+    sweep(&mut run, 10, 1 << 32, 2 << 32);
+    let advice = run.advice(None);
+    let row = place(&advice, 10);
+    assert_eq!((row.choice, row.sizes.len()), (Choice::Skip, 1), "{advice}");
+    assert!(row.sequential > 0.99 && row.sizes[0].bytes == MATRIX);
+    let text = advice.to_string();
+    for line in [
+        "f1\n",
+        "Location: code.c line 10\n",
+        "Perc. Seq. Writes: 100%\n",
+        "Size: 8.4MB - 100% - re-read inf - re-write inf\n",
+        "Pre-store choice: skip",
+    ] {
+        assert!(text.contains(line), "{line:?} in\n{text}");
+    }
+}
+
+#[test]
+fn a_matrix_that_is_read_next_is_cleaned() {
+    let mut run = Run::new();
+    sweep(&mut run, 10, 1 << 32, 2 << 32);
+    // Whoever reads it is another function, and writes a matrix that nobody uses.
+    sweep(&mut run, 20, 3 << 32, 1 << 32);
+    let advice = run.advice(None);
+    assert_eq!(place(&advice, 10).choice, Choice::Clean, "{advice}");
+    assert_eq!(place(&advice, 20).choice, Choice::Skip, "{advice}");
+    // From the last element of a line to the first read of it.
+    assert_eq!(place(&advice, 10).sizes[0].reread, Some(4 * MATRIX / 8 - 30));
+}
+
+#[test]
+fn reading_the_next_element_of_a_line_just_written_is_no_use_of_it() {
+    let mut run = Run::new();
+    for at in (0..MATRIX).step_by(8) {
+        run.load(10, (1 << 32) + at, 8);
+        run.store(10, (1 << 32) + at, 8);
+    }
+    assert_eq!(run.choice(10), Choice::Skip);
+}
+
+#[test]
+fn streams_and_temporaries_in_turn_stay_apart() {
+    let mut run = Run::new();
+    for at in (0..MATRIX).step_by(8) {
+        run.store(10, (1 << 32) + at, 8);
+        run.store(11, (2 << 32) + at, 8);
+        // A row of 64 elements that is filled again and again.
+        run.store(12, (3 << 32) + at % 512, 8);
+    }
+    let advice = run.advice(None);
+    for site in [10, 11] {
+        assert_eq!(place(&advice, site).choice, Choice::Skip, "{advice}");
+        assert!(place(&advice, site).sequential > 0.99);
+    }
+    let temporary = place(&advice, 12);
+    assert_eq!(temporary.choice, Choice::Nothing, "{advice}");
+    assert!(temporary.sizes[0].rewrite.is_some_and(|distance| distance < 1000));
+}
+
+#[test]
+fn the_most_conservative_size_wins() {
+    let mut run = Run::new();
+    sweep(&mut run, 10, 1 << 32, 2 << 32);
+    for small in 0..20_000u64 {
+        let tensor = (4 << 32) + small * 512;
+        for at in (0..240).step_by(8) {
+            run.store(10, tensor + at, 8);
+            run.load(11, tensor + at, 8);
+        }
+    }
+    let advice = run.advice(None);
+    let row = place(&advice, 10);
+    assert_eq!(row.choice, Choice::Clean, "{advice}");
+    assert_eq!(
+        row.sizes.iter().map(|size| (size.bytes, size.reread.is_some())).collect::<Vec<_>>(),
+        [(MATRIX, false), (240, true)]
+    );
+}
+
+#[test]
+fn messages_that_are_filled_again_are_demoted() {
+    for len in [64, 192] {
+        let mut run = Run::new();
+        for message in 0..20_000u64 {
+            let slot = (1 << 32) + message % 16 * 256;
+            for at in (0..len).step_by(8) {
+                run.store(10, slot + at, 8);
+            }
+            run.compute(20);
+            run.fence();
+        }
+        let advice = run.advice(None);
+        let row = place(&advice, 10);
+        assert_eq!(row.choice, Choice::Demote, "{len}: {advice}");
+        assert!(row.fenced > 0.9 && row.fence_distance.is_some_and(|least| least <= 21), "{advice}");
+    }
+}
+
+#[test]
+fn one_line_rewritten_for_ever_is_left_alone() {
+    let mut run = Run::new();
+    for _ in 0..100_000 {
+        run.store(10, 1 << 32, 64);
+    }
+    let advice = run.advice(None);
+    let row = place(&advice, 10);
+    assert_eq!(row.choice, Choice::Nothing, "{advice}");
+    assert!(row.sequential < 0.01 && row.sizes[0].rewrite == Some(2), "{advice}");
+}
+
+#[test]
+fn small_random_counters_are_left_alone_even_before_a_barrier() {
+    let mut run = Run::new();
+    let mut random = 1u64;
+    for n in 0..400_000 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let addr = (1 << 32) + (random >> 40) * 4;
+        run.load(10, addr, 4);
+        run.store(10, addr, 4);
+        if n % 50_000 == 49_999 {
+            run.fence();
+        }
+    }
+    let advice = run.advice(None);
+    let row = place(&advice, 10);
+    assert_eq!(row.choice, Choice::Nothing, "{advice}");
+    assert_eq!(row.fence_distance, Some(1), "the bare minimum would say otherwise");
+}
+
+#[test]
+fn a_cached_work_array_without_fences_is_left_alone() {
+    let mut run = Run::new();
+    for pass in 0..100u64 {
+        for at in (0..16 << 10).step_by(16) {
+            run.load(10, (1 << 32) + (pass % 2) * 65_536 + at, 16);
+            run.store(10, (1 << 32) + (1 - pass % 2) * 65_536 + at, 16);
+        }
+    }
+    assert_eq!(run.choice(10), Choice::Nothing);
+}
+
+#[test]
+fn a_value_that_is_copied_out_and_then_fenced_skips_the_cache() {
+    let mut run = Run::new();
+    for value in 0..20_000u64 {
+        let slot = (1 << 32) + value.wrapping_mul(0x9e37_79b9) % 100_000 * 1024;
+        run.store(10, slot, 1024);
+        run.compute(50);
+        run.store(20, (7 << 32) + value % 4096 * 64, 8);
+        run.fence();
+    }
+    let advice = run.advice(None);
+    assert_eq!(place(&advice, 10).choice, Choice::Skip, "{advice}");
+    assert!(advice.places.iter().all(|place| place.line != 20), "too few stores to matter: {advice}");
+}
+
+#[test]
+fn memory_that_was_freed_is_not_written_again() {
+    let mut run = Run::new();
+    for _ in 0..2000 {
+        run.on(0, 50, 1, Op::Alloc { addr: 1 << 32, len: 4096 });
+        for at in (0..4096).step_by(16) {
+            run.store(10, (1 << 32) + at, 16);
+        }
+        run.on(0, 51, 1, Op::Free { addr: 1 << 32 });
+    }
+    let advice = run.advice(None);
+    let row = place(&advice, 10);
+    assert_eq!((row.sizes[0].rewrite, row.sizes[0].allocated), (None, Some(SiteId(50))), "{advice}");
+}
+
+#[test]
+fn neighbouring_allocations_are_objects_of_their_own() {
+    let mut run = Run::new();
+    for object in 0..5000u64 {
+        let addr = (1 << 32) + object * 256;
+        run.on(0, 50, 1, Op::Alloc { addr, len: 256 });
+        for at in (0..256).step_by(16) {
+            run.store(10, addr + at, 16);
+        }
+    }
+    let advice = run.advice(None);
+    let sizes: Vec<u64> = place(&advice, 10).sizes.iter().map(|size| size.bytes).collect();
+    assert_eq!(sizes, [256], "{advice}");
+}
+
+#[test]
+fn a_program_that_hardly_stores_is_left_alone() {
+    let mut run = Run::new();
+    for at in (0..MATRIX).step_by(64) {
+        for part in 0..8 {
+            run.load(10, (1 << 32) + at + part * 8, 8);
+        }
+        if at % 512 == 0 {
+            run.store(10, (2 << 32) + at, 8);
+        }
+    }
+    let advice = run.advice(None);
+    assert!(!advice.write_intensive && advice.places.is_empty(), "{advice}");
+    assert!(advice.to_string().starts_with("Not write-intensive: 0."), "{advice}");
+}
+
+#[test]
+fn a_machine_that_can_gain_nothing_gets_no_advice() {
+    let matrix = || {
+        let mut run = Run::new();
+        sweep(&mut run, 10, 1 << 32, 2 << 32);
+        run
+    };
+    let messages = || {
+        let mut run = Run::new();
+        for n in 0..10_000u64 {
+            run.store(10, (1 << 32) + n % 16 * 64, 64);
+            run.fence();
+        }
+        run
+    };
+    let target = |unit_bytes, weakly_ordered| Some(Target { unit_bytes, weakly_ordered });
+    let of = |run: Run, target| place(&run.advice(target), 10).choice;
+    assert_eq!(of(matrix(), target(64, false)), Choice::Nothing);
+    assert_eq!(of(matrix(), target(256, false)), Choice::Skip);
+    assert_eq!(of(messages(), target(256, false)), Choice::Nothing);
+    assert_eq!(of(messages(), target(64, true)), Choice::Demote);
+}
+
+#[test]
+fn another_threads_reading_counts() {
+    let mut run = Run::new();
+    for thread in [0, 1] {
+        run.on(thread, 97, 1, Op::ThreadStart { seq: u64::from(thread) + 1 });
+    }
+    for at in (0..MATRIX).step_by(8) {
+        run.on(0, 10, 2, Op::Store { addr: (1 << 32) + at, len: 8 });
+        if at >= 4096 {
+            run.on(1, 20, 2, Op::Load { addr: (1 << 32) + at - 4096, len: 8 });
+        }
+    }
+    assert_eq!(run.choice(10), Choice::Clean);
+}

@@ -150,6 +150,15 @@ impl Watcher {
         advice
     }
 
+    /// The code sites of these places with what each should do: what [`Apply`](super::Apply) needs.
+    #[must_use]
+    pub fn plan<'a>(&self, places: impl IntoIterator<Item = &'a PlaceAdvice>) -> Vec<(SiteId, Choice)> {
+        let chosen: Vec<(u32, Choice)> =
+            places.into_iter().map(|place| (self.place_of(place.site), place.choice)).collect();
+        let of = |place: u32| chosen.iter().find(|(chosen, _)| *chosen == place).map(|(_, choice)| *choice);
+        self.sites().filter_map(|(site, place)| of(place).map(|choice| (site, choice))).collect()
+    }
+
     fn function(&self, place: usize) -> &str {
         self.sources.get(place).map_or("", |(source, _)| source.function.as_str())
     }

@@ -37,6 +37,7 @@
 //! 4,096 threads that store without fences, 150 B and the size classes for each of up to 65,536 places.
 
 mod allocations;
+mod apply;
 mod contexts;
 mod decision;
 mod fences;
@@ -46,6 +47,7 @@ mod places;
 mod text;
 mod watcher;
 
+pub use apply::Apply;
 pub use decision::{Advice, Choice, PlaceAdvice, SizeRow, Target};
 pub use options::Options;
 pub use watcher::Watcher;

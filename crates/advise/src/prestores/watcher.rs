@@ -14,7 +14,7 @@ use super::places::{Places, Reuse};
 /// Bytes that one store instruction of a copy loop moves: events of whole copies count as so many stores.
 const VECTOR: u64 = 16;
 /// Threads followed at a time; those whose numbers are equal modulo this share their state.
-const THREADS_MAX: usize = 4096;
+pub(super) const THREADS_MAX: usize = 4096;
 
 /// Where a store stands in the source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,6 +64,17 @@ impl Watcher {
     /// All that was executed, in instructions.
     pub(super) fn work(&self) -> u64 {
         self.instructions + self.extra_work
+    }
+
+    /// Every site that was seen, with its place.
+    pub(super) fn sites(&self) -> impl Iterator<Item = (SiteId, u32)> {
+        let all = (0..).map(SiteId).zip(&self.sites);
+        all.filter(|(_, place)| **place > 0).map(|(site, place)| (site, place - 1))
+    }
+
+    /// The place of a site that was seen.
+    pub(super) fn place_of(&self, site: SiteId) -> u32 {
+        self.sites.get(site.0 as usize).map_or(u32::MAX, |place| place.wrapping_sub(1))
     }
 
     fn place(&mut self, site: SiteId) -> u32 {

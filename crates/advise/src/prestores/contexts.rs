@@ -19,8 +19,8 @@ use super::places::{Part, Places};
 const CONTEXTS: usize = 1 << 16;
 /// Entries of the table that finds a context by the line of its last write.
 const ENDS: usize = 1 << 14;
-/// Source lines told apart within one context; a fifth shares the last one's account.
-const PARTS: usize = 4;
+/// Source lines told apart within one context; what a ninth one writes has no size.
+const PARTS: usize = 8;
 
 /// Names a context as long as it is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ struct Context {
     count: usize,
 }
 
-/// All contexts that are followed: 24 MiB at most.
+/// All contexts that are followed: 50 MiB at most.
 #[derive(Debug, Default)]
 pub(super) struct Contexts {
     slots: Vec<Context>,
@@ -144,10 +144,11 @@ impl Contexts {
         context.used = true;
         (context.from, context.to) = (addr, end);
         (context.low, context.high) = (context.low.min(addr), context.high.max(end));
-        let part = context.part(place);
-        part.bytes += u64::from(len);
-        // A write that is longer than a line is a sequence by itself.
-        part.streak_bytes += if streak || u64::from(len) > LINE { u64::from(len) } else { 0 };
+        if let Some(part) = context.part(place) {
+            part.bytes += u64::from(len);
+            // A write that is longer than a line is a sequence by itself.
+            part.streak_bytes += if streak || u64::from(len) > LINE { u64::from(len) } else { 0 };
+        }
         let line = (end - 1) / LINE;
         self.ends[end_slot(context.thread, line)] = (end_key(context.thread, line), id.index);
     }
@@ -155,7 +156,7 @@ impl Contexts {
     /// The account of `place` in a context, if it is still followed.
     pub(super) fn part(&mut self, id: ContextId, place: u32) -> Option<&mut Part> {
         let context = self.slots.get_mut(id.index as usize)?;
-        (context.generation == id.generation).then(|| context.part(place))
+        if context.generation == id.generation { context.part(place) } else { None }
     }
 
     /// Closes all contexts: their sizes are final.
@@ -166,16 +167,14 @@ impl Contexts {
 }
 
 impl Context {
-    fn part(&mut self, place: u32) -> &mut Part {
+    fn part(&mut self, place: u32) -> Option<&mut Part> {
         let known = self.parts[..self.count].iter().position(|part| part.place == place);
-        let at = known.unwrap_or_else(|| {
-            if self.count < PARTS {
-                self.parts[self.count] = Part { place, ..Part::default() };
-                self.count += 1;
-            }
-            self.count - 1
-        });
-        &mut self.parts[at]
+        if known.is_none() && self.count < PARTS {
+            self.parts[self.count] = Part { place, ..Part::default() };
+            self.count += 1;
+        }
+        let new = (known.is_none() && self.parts[self.count - 1].place == place).then(|| self.count - 1);
+        known.or(new).map(|at| &mut self.parts[at])
     }
 
     fn close(&mut self, places: &mut Places) {
@@ -260,6 +259,6 @@ mod tests {
         }
         assert_eq!(contexts.slots.len(), CONTEXTS);
         assert!(contexts.part(first, 1).is_none());
-        assert!(size_of::<Context>() * CONTEXTS + ENDS * 16 <= 24 << 20, "{}", size_of::<Context>());
+        assert!(size_of::<Context>() * CONTEXTS + ENDS * 16 <= 50 << 20, "{}", size_of::<Context>());
     }
 }

@@ -124,18 +124,22 @@ impl Watcher {
     #[must_use]
     #[allow(clippy::cast_precision_loss)]
     pub fn advice(&self, target: Option<Target>) -> Advice {
-        let store_intensity = self.store_work as f64 / (self.work().max(1)) as f64;
+        let store_intensity = self.store_work as f64 / (self.load_work + self.store_work).max(1) as f64;
         let write_intensive = store_intensity >= self.options.intensity_min;
         let mut advice = Advice { store_intensity, write_intensive, places: Vec::new() };
         if !write_intensive {
             return advice;
         }
-        let mut functions: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        let mut bodies: BTreeMap<usize, Place> = BTreeMap::new();
         for (at, place) in self.places.all() {
+            bodies.entry(self.places.group(at)).or_default().merge(place);
+        }
+        let mut functions: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for (&at, place) in &bodies {
             let sum = functions.entry(self.function(at)).or_default();
             *sum = (sum.0 + place.work, sum.1 + place.bytes);
         }
-        for (at, place) in self.places.all() {
+        for (&at, place) in &bodies {
             let (work, bytes) = functions[self.function(at)];
             let function_share = work as f64 / self.store_work as f64;
             let of_function = place.bytes as f64 / bytes.max(1) as f64;
@@ -155,7 +159,10 @@ impl Watcher {
     pub fn plan<'a>(&self, places: impl IntoIterator<Item = &'a PlaceAdvice>) -> Vec<(SiteId, Choice)> {
         let chosen: Vec<(u32, Choice)> =
             places.into_iter().map(|place| (self.place_of(place.site), place.choice)).collect();
-        let of = |place: u32| chosen.iter().find(|(chosen, _)| *chosen == place).map(|(_, choice)| *choice);
+        let of = |place: u32| {
+            let body = self.places.group(place as usize);
+            chosen.iter().find(|(chosen, _)| *chosen as usize == body).map(|(_, choice)| *choice)
+        };
         self.sites().filter_map(|(site, place)| of(place).map(|choice| (site, choice))).collect()
     }
 

@@ -22,7 +22,7 @@ impl Reuse {
         self.distance = self.distance.saturating_add(distance);
     }
 
-    fn merge(&mut self, other: Reuse) {
+    pub(super) fn merge(&mut self, other: Reuse) {
         self.lines += other.lines;
         self.distance = self.distance.saturating_add(other.distance);
     }
@@ -71,6 +71,10 @@ pub(super) struct Place {
     pub(super) fenced_bytes: u64,
     /// Fewest instructions from a store to the next fence.
     pub(super) fence_distance: Option<u64>,
+    /// Another place that fills the same lines in the same loop, and how often it did. Which one is found by
+    /// majority vote, so the count is at least the margin.
+    partner: u32,
+    shared_lines: u64,
     /// By the logarithm of the size; only those that occur.
     pub(super) classes: Vec<(u8, Class)>,
 }
@@ -91,6 +95,35 @@ impl Places {
         &mut self.table[at]
     }
 
+    /// `place` went on with a line that `other` had begun a moment ago.
+    pub(super) fn shares_line(&mut self, place: u32, other: u32) {
+        for (place, other) in [(place, other), (other, place)] {
+            let account = self.get(place);
+            if account.partner == other || account.shared_lines == 0 {
+                account.partner = other;
+                account.shared_lines += 1;
+            } else {
+                account.shared_lines -= 1;
+            }
+        }
+    }
+
+    /// The first place of the loop body that `place` is a part of: the real and the imaginary part of a number are
+    /// written by two statements and have one fate.
+    pub(super) fn group(&self, place: usize) -> usize {
+        let mut first = place;
+        // Partners form chains; a chain longer than this is no loop body.
+        for _ in 0..8 {
+            let Some(account) = self.table.get(first) else { return first };
+            let lines: u64 = account.classes.iter().map(|(_, class)| class.lines).sum();
+            if account.shared_lines * 4 < lines.max(1) || account.partner as usize >= first {
+                return first;
+            }
+            first = account.partner as usize;
+        }
+        first
+    }
+
     pub(super) fn all(&self) -> impl Iterator<Item = (usize, &Place)> {
         self.table.iter().enumerate().filter(|(_, place)| place.work > 0)
     }
@@ -101,17 +134,44 @@ impl Places {
         if size >= super::lines::LINE {
             place.sequential_bytes += part.streak_bytes;
         }
-        let number = (u64::BITS - size.leading_zeros()).min(CLASSES as u32 - 1) as u8;
-        let at = place.classes.iter().position(|(class, _)| *class == number).unwrap_or_else(|| {
-            place.classes.push((number, Class::default()));
-            place.classes.len() - 1
+        let part_class = Class {
+            bytes: part.bytes,
+            lines: part.lines,
+            reread: part.reread,
+            rewritten: part.rewritten,
+            size,
+            allocated,
+        };
+        let number = (u64::BITS - size.saturating_sub(1).leading_zeros()).min(CLASSES as u32 - 1) as u8;
+        place.add(number, &part_class);
+    }
+}
+
+impl Place {
+    fn add(&mut self, number: u8, other: &Class) {
+        let at = self.classes.iter().position(|(class, _)| *class == number).unwrap_or_else(|| {
+            self.classes.push((number, Class::default()));
+            self.classes.len() - 1
         });
-        let class = &mut place.classes[at].1;
-        class.bytes += part.bytes;
-        class.lines += part.lines;
-        class.reread.merge(part.reread);
-        class.rewritten.merge(part.rewritten);
-        class.size = class.size.max(size);
-        class.allocated = class.allocated.or(allocated);
+        let class = &mut self.classes[at].1;
+        class.bytes += other.bytes;
+        class.lines += other.lines;
+        class.reread.merge(other.reread);
+        class.rewritten.merge(other.rewritten);
+        class.size = class.size.max(other.size);
+        class.allocated = class.allocated.or(other.allocated);
+    }
+
+    /// Takes over what another place of the same loop body did.
+    pub(super) fn merge(&mut self, other: &Place) {
+        self.work += other.work;
+        self.bytes += other.bytes;
+        self.sequential_bytes += other.sequential_bytes;
+        self.fenced_bytes += other.fenced_bytes;
+        let nearest = self.fence_distance.into_iter().chain(other.fence_distance).min();
+        self.fence_distance = nearest;
+        for (number, class) in &other.classes {
+            self.add(*number, class);
+        }
     }
 }

@@ -13,6 +13,10 @@ use super::places::{Places, Reuse};
 
 /// Bytes that one store instruction of a copy loop moves: events of whole copies count as so many stores.
 const VECTOR: u64 = 16;
+/// Instructions between two stores of one loop body, at most.
+const LOOP_BODY: u64 = 256;
+/// Instructions between two stores of one place that fill the same line, at most.
+const SLOW_FILL: u64 = 10_000;
 /// Threads followed at a time; those whose numbers are equal modulo this share their state.
 pub(super) const THREADS_MAX: usize = 4096;
 
@@ -49,8 +53,8 @@ pub struct Watcher {
     running: u64,
     /// Instructions of all threads.
     instructions: u64,
-    /// What loads and stores add to the instructions when a copy counts as its vectors.
-    pub(super) extra_work: u64,
+    /// Load and store instructions, where a copy counts as its vectors.
+    pub(super) load_work: u64,
     pub(super) store_work: u64,
 }
 
@@ -59,11 +63,6 @@ impl Watcher {
     #[must_use]
     pub fn with_options(options: Options) -> Self {
         Watcher { options, ..Watcher::default() }
-    }
-
-    /// All that was executed, in instructions.
-    pub(super) fn work(&self) -> u64 {
-        self.instructions + self.extra_work
     }
 
     /// Every site that was seen, with its place.
@@ -148,7 +147,7 @@ impl Watcher {
 
     #[inline]
     fn load(&mut self, addr: u64, len: u32, now: Moment) {
-        self.extra_work += u64::from(len) / (VECTOR + 1);
+        self.load_work += u64::from(len).div_ceil(VECTOR);
         for (line, bytes) in split(addr, len) {
             let Some(written) = self.lines.find(line) else { continue };
             if written.read || written.bytes & bytes == 0 {
@@ -183,7 +182,6 @@ impl Watcher {
         let place = self.place(site);
         let work = u64::from(len).div_ceil(VECTOR);
         self.store_work += work;
-        self.extra_work += work - 1;
         let account = self.places.get(place);
         account.work += work;
         account.bytes += u64::from(len);
@@ -216,13 +214,18 @@ impl Watcher {
         let mut overwritten = None;
         match self.lines.find(line) {
             Some(written) if written.bytes & bytes == 0 => {
-                // The rest of a line that is being filled.
-                let same = written.context == context && written.place == place;
-                written.bytes |= bytes;
-                written.at = now;
-                (written.context, written.place) = (context, place);
-                if same {
+                let before = written.place;
+                let patience = if before == place { SLOW_FILL } else { LOOP_BODY };
+                let filling = written.context == context && now.since(written.at, self.running) <= patience;
+                // What is left of an older pass over the line must not be taken for a part of this one.
+                written.bytes = if filling { written.bytes | bytes } else { bytes };
+                written.read &= filling;
+                (written.at, written.context, written.place) = (now, context, place);
+                if filling && before == place {
                     return;
+                }
+                if filling {
+                    self.places.shares_line(place, before);
                 }
             }
             Some(written) => {

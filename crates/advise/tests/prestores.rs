@@ -1,7 +1,9 @@
 //! Pre-stores: the patterns of the method's examples, and the advice that each must get.
 
 use advise::prestores::{Advice, Choice, PlaceAdvice, Target, Watcher};
-use event::{Batch, Definition, Event, FenceKind, Frame, Op, Order, Sink, Site, SiteId, Source, ThreadId};
+use event::{
+    Batch, Definition, Event, FenceKind, Frame, NameId, Op, Order, Sink, Site, SiteId, Source, ThreadId,
+};
 
 /// A program of one thread; site `n` is line `n` of a function that `function_of` names.
 struct Run {
@@ -63,7 +65,7 @@ impl Run {
 }
 
 fn place(advice: &Advice, site: u32) -> &PlaceAdvice {
-    let found = advice.places.iter().find(|place| place.line == site);
+    let found = advice.places().find(|place| place.line == site);
     found.unwrap_or_else(|| panic!("nothing about line {site}:\n{advice}"))
 }
 
@@ -233,7 +235,7 @@ fn a_value_that_is_copied_out_and_then_fenced_skips_the_cache() {
     }
     let advice = run.advice(None);
     assert_eq!(place(&advice, 10).choice, Choice::Skip, "{advice}");
-    assert!(advice.places.iter().all(|place| place.line != 20), "too few stores to matter: {advice}");
+    assert!(advice.places().all(|place| place.line != 20), "too few stores to matter: {advice}");
 }
 
 #[test]
@@ -278,8 +280,8 @@ fn a_program_that_hardly_stores_is_left_alone() {
         }
     }
     let advice = run.advice(None);
-    assert!(!advice.write_intensive && advice.places.is_empty(), "{advice}");
-    assert!(advice.to_string().starts_with("Not write-intensive: 0."), "{advice}");
+    assert!(!advice.phases[0].judged && advice.places().count() == 0, "{advice}");
+    assert!(advice.to_string().starts_with("Not write-intensive: 1.5%"), "{advice}");
 }
 
 #[test]
@@ -318,4 +320,28 @@ fn another_threads_reading_counts() {
         }
     }
     assert_eq!(run.choice(10), Choice::Clean);
+}
+
+#[test]
+fn who_loads_a_table_is_not_judged_by_it() {
+    let mut run = Run::new();
+    for (name, text) in [(1, "load"), (2, "run"), (3, "pack")] {
+        run.watcher.define(Definition::Name(NameId(name), text)).unwrap();
+    }
+    let phase = |run: &mut Run, name| run.on(0, 97, 1, Op::Phase { name: NameId(name) });
+    phase(&mut run, 1);
+    sweep(&mut run, 10, 1 << 32, 2 << 32);
+    phase(&mut run, 2);
+    (0..MATRIX).step_by(8).for_each(|at| run.load(10, (1 << 32) + at, 8));
+    phase(&mut run, 3);
+    sweep(&mut run, 10, 3 << 32, 2 << 32);
+    let mut watcher = run.watcher;
+    watcher.finish().unwrap();
+    let advice = watcher.advice(None);
+    let judged: Vec<_> = advice.phases.iter().map(|p| (p.phase.as_deref(), p.judged)).collect();
+    assert_eq!(judged, [(Some("load"), false), (Some("run"), false), (Some("pack"), true)]);
+    assert!(advice.to_string().starts_with("Phase: pack\nf1\n"), "{advice}");
+    // The patched code is the same in every phase.
+    let plan = watcher.plan(advice.places());
+    assert_eq!(plan, [(SiteId(10), Choice::Skip)]);
 }

@@ -14,12 +14,12 @@
 
 use std::collections::BTreeMap;
 
-use event::SiteId;
+use event::{Site, SiteId};
 use serde::{Deserialize, Serialize};
 
 use super::lines::LINE;
 use super::places::{Class, Place, Reuse};
-use super::watcher::Watcher;
+use super::watcher::{Phase, Source, Watcher};
 
 /// What to do with data after (or while) writing them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -61,12 +61,28 @@ pub struct Target {
 /// The advice for a program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
-    /// Stores as a part of all that the program executed, 0 to 1.
+    /// Its phases, in the order of their first marks; a program without marks is one phase.
+    pub phases: Vec<PhaseAdvice>,
+}
+
+/// The advice for one phase of a program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PhaseAdvice {
+    /// The mark's name; `None` for what is before the first mark.
+    pub phase: Option<String>,
+    /// Stores as a part of its loads and stores, 0 to 1.
     pub store_intensity: f64,
-    /// Whether that is enough to look closer; if not, `places` is empty.
-    pub write_intensive: bool,
+    /// Whether it was judged: it is no preparation, and stores enough. If not, `places` is empty.
+    pub judged: bool,
     /// The places that store most, by function, the function with the most stores first.
     pub places: Vec<PlaceAdvice>,
+}
+
+impl Advice {
+    /// The places of all phases.
+    pub fn places(&self) -> impl Iterator<Item = &PlaceAdvice> {
+        self.phases.iter().flat_map(|phase| &phase.places)
+    }
 }
 
 /// A source line that stores, what it writes, and what it should do.
@@ -80,9 +96,9 @@ pub struct PlaceAdvice {
     pub line: u32,
     /// One of the code sites of that line.
     pub site: SiteId,
-    /// The function's part of the program's stores, 0 to 1.
+    /// The function's part of the phase's stores, 0 to 1.
     pub function_share: f64,
-    /// The place's part of the program's stores.
+    /// The place's part of the phase's stores.
     pub share: f64,
     /// Part of its bytes that it writes sequentially.
     pub sequential: f64,
@@ -122,29 +138,46 @@ struct Pattern {
 impl Watcher {
     /// What to do, for a machine or (`None`) for any that could gain.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)]
     pub fn advice(&self, target: Option<Target>) -> Advice {
-        let store_intensity = self.store_work as f64 / (self.load_work + self.store_work).max(1) as f64;
-        let write_intensive = store_intensity >= self.options.intensity_min;
-        let mut advice = Advice { store_intensity, write_intensive, places: Vec::new() };
-        if !write_intensive {
-            return advice;
-        }
         let mut bodies: BTreeMap<usize, Place> = BTreeMap::new();
         for (at, place) in self.places.all() {
             bodies.entry(self.places.group(at)).or_default().merge(place);
         }
+        let ran = |(_, phase): &(u32, &Phase)| phase.load_work + phase.store_work > 0;
+        let phases = (0u32..).zip(&self.phases).filter(ran);
+        Advice { phases: phases.map(|(number, phase)| self.phase(number, phase, &bodies, target)).collect() }
+    }
+
+    #[allow(clippy::cast_precision_loss)]
+    fn phase(
+        &self,
+        number: u32,
+        phase: &Phase,
+        bodies: &BTreeMap<usize, Place>,
+        target: Option<Target>,
+    ) -> PhaseAdvice {
+        let store_intensity = phase.store_work as f64 / (phase.load_work + phase.store_work).max(1) as f64;
+        let marked = self.phases.iter().any(|phase| phase.name.is_some());
+        let judged = self.options.judges(phase.name.as_deref(), marked)
+            && store_intensity >= self.options.intensity_min;
+        let mut advice =
+            PhaseAdvice { phase: phase.name.clone(), store_intensity, judged, places: Vec::new() };
+        if !judged {
+            return advice;
+        }
+        let mine = || bodies.iter().filter(|(at, _)| self.sources[**at].0.phase == number);
         let mut functions: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-        for (&at, place) in &bodies {
+        for (&at, place) in mine() {
             let sum = functions.entry(self.function(at)).or_default();
             *sum = (sum.0 + place.work, sum.1 + place.bytes);
         }
-        for (&at, place) in &bodies {
+        for (&at, place) in mine() {
             let (work, bytes) = functions[self.function(at)];
-            let function_share = work as f64 / self.store_work as f64;
+            let function_share = work as f64 / phase.store_work as f64;
             let of_function = place.bytes as f64 / bytes.max(1) as f64;
             if function_share >= self.options.function_min && of_function >= self.options.place_min {
-                advice.places.push(self.judge(at, place, function_share, target));
+                let share = place.work as f64 / phase.store_work as f64;
+                advice.places.push(self.judge(at, place, (function_share, share), target));
             }
         }
         let order = |a: &PlaceAdvice, b: &PlaceAdvice| {
@@ -157,13 +190,26 @@ impl Watcher {
     /// The code sites of these places with what each should do: what [`Apply`](super::Apply) needs.
     #[must_use]
     pub fn plan<'a>(&self, places: impl IntoIterator<Item = &'a PlaceAdvice>) -> Vec<(SiteId, Choice)> {
-        let chosen: Vec<(u32, Choice)> =
-            places.into_iter().map(|place| (self.place_of(place.site), place.choice)).collect();
-        let of = |place: u32| {
-            let body = self.places.group(place as usize);
-            chosen.iter().find(|(chosen, _)| *chosen as usize == body).map(|(_, choice)| *choice)
-        };
-        self.sites().filter_map(|(site, place)| of(place).map(|choice| (site, choice))).collect()
+        let mut plan = Vec::new();
+        for chosen in places {
+            let first = self.sources.iter().position(|(_, site)| *site == chosen.site);
+            let Some(body) = first.map(|at| self.places.group(at)) else { continue };
+            let of_body = |(at, _): &(usize, &(Source, SiteId))| self.places.group(*at) == body;
+            for (_, (source, site)) in self.sources.iter().enumerate().filter(of_body) {
+                let at_line = |definition: &Site| {
+                    definition.frame().is_some_and(|frame| {
+                        (&frame.function, &frame.file, frame.line)
+                            == (&source.function, &source.file, source.line)
+                    })
+                };
+                let others = self.definitions.sites().filter(|(_, definition)| at_line(definition));
+                plan.extend(others.map(|(other, _)| (other, chosen.choice)));
+                plan.push((*site, chosen.choice));
+            }
+        }
+        plan.sort_unstable();
+        plan.dedup();
+        plan
     }
 
     fn function(&self, place: usize) -> &str {
@@ -171,7 +217,13 @@ impl Watcher {
     }
 
     #[allow(clippy::cast_precision_loss)]
-    fn judge(&self, at: usize, place: &Place, function_share: f64, target: Option<Target>) -> PlaceAdvice {
+    fn judge(
+        &self,
+        at: usize,
+        place: &Place,
+        (function_share, share): (f64, f64),
+        target: Option<Target>,
+    ) -> PlaceAdvice {
         let bytes = place.bytes.max(1) as f64;
         let (source, site) = &self.sources[at];
         let mut report = PlaceAdvice {
@@ -180,7 +232,7 @@ impl Watcher {
             line: source.line,
             site: *site,
             function_share,
-            share: place.work as f64 / self.store_work as f64,
+            share,
             sequential: place.sequential_bytes as f64 / bytes,
             fenced: place.fenced_bytes.min(place.bytes) as f64 / bytes,
             fence_distance: place.fence_distance,

@@ -9,8 +9,9 @@
 //! A pre-store in the wrong place costs more than a missing one gains, so the advisor follows the three steps of
 //! DirtBuster and is silent in doubt:
 //!
-//! 1. **Who stores much?** A program whose stores are less than a tenth of its work is left alone, and so is
-//!    a function with less than a tenth of the stores. A copy belongs to the code that asked for it.
+//! 1. **Who stores much?** A program whose stores are less than a tenth of its accesses is left alone, and so is
+//!    a function with less than a tenth of the stores. A copy belongs to the code that asked for it. A program that marks
+//!    its phases is judged by phase, so that loading a table does not count as using it.
 //! 2. **In what pattern?** Stores are gathered into *contexts*, regions written from one end to the other (`contexts.rs`),
 //!    whose sizes tell a matrix from a temporary; and for each thread the distance from its stores to its next fence is
 //!    measured (`fences.rs`). Contexts do not leave the allocation that they began in; where there are too many small
@@ -26,14 +27,14 @@
 //!
 //! - A fence counts as near if most of a place's bytes are stored shortly before one; the bare minimum distance is
 //!   reported, but it would be short for every loop that ends in a barrier.
-//! - A line counts as used again when its *bytes* are, and a class when a tenth of its lines are. The published
+//! - A line counts as used again when its *bytes* are, and a class when half of its lines are. The published
 //!   mean over whichever lines are used again lets a few border elements speak for a matrix.
 //! - Data are gone from the caches after `reuse_distance` instructions; later uses count as none.
 //! - All functions are watched, so a use in another function is seen.
 //!
 //! # Memory and speed
 //!
-//! One pass. 64 MiB for lines, 24 MiB for contexts, at most 50 MiB for allocations, 14 KiB for each of up to
+//! One pass. 64 MiB for lines, 50 MiB for contexts, at most 50 MiB for allocations, 14 KiB for each of up to
 //! 4,096 threads that store without fences, 150 B and the size classes for each of up to 65,536 places.
 
 mod allocations;
@@ -48,6 +49,6 @@ mod text;
 mod watcher;
 
 pub use apply::Apply;
-pub use decision::{Advice, Choice, PlaceAdvice, SizeRow, Target};
+pub use decision::{Advice, Choice, PhaseAdvice, PlaceAdvice, SizeRow, Target};
 pub use options::Options;
 pub use watcher::Watcher;

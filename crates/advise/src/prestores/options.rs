@@ -1,8 +1,11 @@
 //! Thresholds, with their reasons.
 
 /// When the advisor speaks. Shares are 0 to 1, distances are instructions.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
+    /// The phase to judge. `None`: all that a program marks but those named `load`, `setup`, `warmup` or `check`,
+    /// and what comes before the first mark: who prepares an experiment is not its subject.
+    pub phase: Option<String>,
     /// A program whose stores are a smaller part of what it does is left alone: 10 %, the cut-off of the method's
     /// authors.
     pub intensity_min: f64,
@@ -21,7 +24,8 @@ pub struct Options {
     /// Data used again after more instructions than this has left the caches, so it counts as not used again.
     /// The default stands for a cache of 33 MiB and a loop that needs 16 instructions for each line.
     pub reuse_distance: u64,
-    /// Data counts as read (or written) again if at least this part of its lines is.
+    /// Data count as read (or written) again if at least this part of their lines is: what is right for most lines is
+    /// done to all.
     pub reused_min: f64,
     /// A size class with a smaller part of a place's sequential bytes has no say in the place's advice.
     pub class_min: f64,
@@ -30,6 +34,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options {
+            phase: None,
             intensity_min: 0.1,
             function_min: 0.1,
             place_min: 0.1,
@@ -37,8 +42,23 @@ impl Default for Options {
             fenced_min: 0.5,
             fence_distance: 2_000,
             reuse_distance: (33 << 20) / 4,
-            reused_min: 0.1,
+            reused_min: 0.5,
             class_min: 0.05,
+        }
+    }
+}
+
+/// Phases that prepare or examine.
+const ASIDE: [&str; 4] = ["load", "setup", "warmup", "check"];
+
+impl Options {
+    /// Whether a phase of this name is judged.
+    /// `marked`: the program marks phases.
+    pub(super) fn judges(&self, phase: Option<&str>, marked: bool) -> bool {
+        match (&self.phase, phase) {
+            (Some(wanted), _) => phase == Some(wanted.as_str()),
+            (None, Some(name)) => !ASIDE.contains(&name),
+            (None, None) => !marked,
         }
     }
 }

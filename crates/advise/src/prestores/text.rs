@@ -2,19 +2,40 @@
 
 use std::fmt;
 
-use super::decision::{Advice, PlaceAdvice, SizeRow};
+use super::decision::{Advice, PhaseAdvice, PlaceAdvice, SizeRow};
 
 impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.write_intensive {
+        let marked = self.phases.iter().any(|phase| phase.phase.is_some());
+        let mut first = true;
+        for phase in self.phases.iter().filter(|phase| phase.judged || !marked) {
+            if marked {
+                let name = phase.phase.as_deref().unwrap_or("before the first mark");
+                writeln!(f, "{}Phase: {name}", if first { "" } else { "\n" })?;
+            }
+            first = false;
+            write!(f, "{phase}")?;
+        }
+        if first {
+            let least = self.phases.iter().map(|phase| phase.store_intensity).fold(0.0, f64::max);
+            writeln!(
+                f,
+                "Nothing to judge: no phase stores enough (at most {:.1}% of its accesses).",
+                100.0 * least
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for PhaseAdvice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.judged {
             let percent = 100.0 * self.store_intensity;
-            return writeln!(f, "Not write-intensive: {percent:.1}% of what is executed are stores.");
+            return writeln!(f, "Not write-intensive: {percent:.1}% of its accesses are stores.");
         }
         for (at, place) in self.places.iter().enumerate() {
-            if at > 0 {
-                writeln!(f)?;
-            }
-            write!(f, "{place}")?;
+            write!(f, "{}{place}", if at > 0 { "\n" } else { "" })?;
         }
         Ok(())
     }

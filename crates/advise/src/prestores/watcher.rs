@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use event::{Batch, Capabilities, Definition, Event, Op, Sink, SinkError, Site, SiteId};
+use event::{Batch, Capabilities, Definition, Event, NameId, Op, Sink, SinkError, Site, SiteId, SiteTable};
 
 use super::allocations::Allocations;
 use super::contexts::{ContextId, Contexts};
@@ -17,15 +17,29 @@ const VECTOR: u64 = 16;
 const LOOP_BODY: u64 = 256;
 /// Instructions between two stores of one place that fill the same line, at most.
 const SLOW_FILL: u64 = 10_000;
+/// Phases told apart; later ones count as the last.
+const PHASES_MAX: usize = 64;
 /// Threads followed at a time; those whose numbers are equal modulo this share their state.
 pub(super) const THREADS_MAX: usize = 4096;
 
 /// Where a store stands in the source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Source {
+    /// Number of the phase, 0 before the first mark.
+    pub(super) phase: u32,
     pub(super) function: String,
     pub(super) file: String,
     pub(super) line: u32,
+}
+
+/// One phase of the program.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Phase {
+    /// `None` before the first mark.
+    pub(super) name: Option<String>,
+    /// Load and store instructions, where a copy counts as its vectors.
+    pub(super) load_work: u64,
+    pub(super) store_work: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -53,9 +67,12 @@ pub struct Watcher {
     running: u64,
     /// Instructions of all threads.
     instructions: u64,
-    /// Load and store instructions, where a copy counts as its vectors.
-    pub(super) load_work: u64,
-    pub(super) store_work: u64,
+    /// By phase: what it executed. The first is what comes before any mark.
+    pub(super) phases: Vec<Phase>,
+    /// The phase that lasts.
+    phase: u32,
+    /// Names of sites and phases.
+    pub(super) definitions: SiteTable,
 }
 
 impl Watcher {
@@ -65,32 +82,27 @@ impl Watcher {
         Watcher { options, ..Watcher::default() }
     }
 
-    /// Every site that was seen, with its place.
-    pub(super) fn sites(&self) -> impl Iterator<Item = (SiteId, u32)> {
-        let all = (0..).map(SiteId).zip(&self.sites);
-        all.filter(|(_, place)| **place > 0).map(|(site, place)| (site, place - 1))
-    }
-
-    /// The place of a site that was seen.
-    pub(super) fn place_of(&self, site: SiteId) -> u32 {
-        self.sites.get(site.0 as usize).map_or(u32::MAX, |place| place.wrapping_sub(1))
-    }
-
     fn place(&mut self, site: SiteId) -> u32 {
         match self.sites.get(site.0 as usize) {
             Some(&place) if place > 0 => place - 1,
-            _ => self.admit(site, &Site::default()),
+            _ => self.admit(site),
         }
     }
 
-    /// The place of a site that is defined, or seen without a definition.
+    /// The place of a site that stores for the first time in this phase.
     #[cold]
-    fn admit(&mut self, site: SiteId, definition: &Site) -> u32 {
-        let source = match definition.frame() {
+    fn admit(&mut self, site: SiteId) -> u32 {
+        let phase = self.phase;
+        let source = match self.definitions.site(site).and_then(Site::frame) {
             Some(frame) => {
-                Source { function: frame.function.clone(), file: frame.file.clone(), line: frame.line }
+                let (function, file) = (frame.function.clone(), frame.file.clone());
+                Source { phase, function, file, line: frame.line }
             }
-            None => Source { function: format!("{definition}"), file: String::new(), line: 0 },
+            None => {
+                let function =
+                    self.definitions.site(site).map_or_else(|| "unknown".to_owned(), Site::to_string);
+                Source { phase, function, file: String::new(), line: 0 }
+            }
         };
         let next = self.sources.len() as u32;
         let place = *self.index.entry(source.clone()).or_insert(next);
@@ -130,10 +142,32 @@ impl Watcher {
                     self.forget(addr, end - addr);
                 }
             }
+            Op::Phase { name } => self.enter(name),
             Op::ThreadStart { .. } => self.running += 1,
             Op::ThreadEnd { .. } => self.running = self.running.saturating_sub(1),
             _ => {}
         }
+    }
+
+    /// The account of the phase that lasts.
+    #[inline]
+    fn work(&mut self) -> &mut Phase {
+        let at = self.phase as usize;
+        if at >= self.phases.len() {
+            self.phases.resize_with(at + 1, Phase::default);
+        }
+        &mut self.phases[at]
+    }
+
+    /// A phase begins, or goes on.
+    fn enter(&mut self, name: NameId) {
+        let name = self.definitions.name(name).unwrap_or_default().to_owned();
+        let known = self.phases.iter().position(|phase| phase.name.as_ref() == Some(&name));
+        let next = self.phases.len().max(1);
+        self.phase = known.unwrap_or(next.min(PHASES_MAX)) as u32;
+        self.work().name = Some(name);
+        // A site's place is another one in each phase.
+        self.sites.fill(0);
     }
 
     /// What lay in these bytes is nobody's: whoever writes there next does not overwrite it.
@@ -147,7 +181,7 @@ impl Watcher {
 
     #[inline]
     fn load(&mut self, addr: u64, len: u32, now: Moment) {
-        self.load_work += u64::from(len).div_ceil(VECTOR);
+        self.work().load_work += u64::from(len).div_ceil(VECTOR);
         for (line, bytes) in split(addr, len) {
             let Some(written) = self.lines.find(line) else { continue };
             if written.read || written.bytes & bytes == 0 {
@@ -181,7 +215,7 @@ impl Watcher {
         }
         let place = self.place(site);
         let work = u64::from(len).div_ceil(VECTOR);
-        self.store_work += work;
+        self.work().store_work += work;
         let account = self.places.get(place);
         account.work += work;
         account.bytes += u64::from(len);
@@ -221,11 +255,11 @@ impl Watcher {
                 written.bytes = if filling { written.bytes | bytes } else { bytes };
                 written.read &= filling;
                 (written.at, written.context, written.place) = (now, context, place);
-                if filling && before == place {
-                    return;
-                }
                 if filling {
-                    self.places.shares_line(place, before);
+                    if before != place {
+                        self.places.shares_line(place, before);
+                    }
+                    return;
                 }
             }
             Some(written) => {
@@ -254,8 +288,9 @@ impl Sink for Watcher {
     }
 
     fn define(&mut self, definition: Definition<'_>) -> Result<(), SinkError> {
-        if let Definition::Site(id, site) = definition {
-            self.admit(id, site);
+        match definition {
+            Definition::Site(id, site) => self.definitions.define_site(id, site.clone()),
+            Definition::Name(id, name) => self.definitions.define_name(id, name.to_owned()),
         }
         Ok(())
     }

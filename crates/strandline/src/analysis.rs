@@ -1,6 +1,6 @@
 //! What `strandline profile` does with events: the modelled machine on one thread, everything else on another.
 
-use advise::guidelines::Linter;
+use ::advise::guidelines::Linter;
 use capture::{Relay, broadcast};
 use event::{Batch, Capabilities, Counts, Definition, Sink, SinkError, SiteTable, Source};
 use machine::{Config, ConfigError, Machine};

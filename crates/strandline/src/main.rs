@@ -2,6 +2,7 @@
 //! standard error.
 #![forbid(unsafe_code)]
 
+mod advise;
 mod analysis;
 mod build;
 mod cli;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         },
         Command::Trace(command) => trace::run(command),
         Command::Measure(args) => measure::run(&args),
+        Command::Advise(command) => advise::run(&command),
         Command::Cc(args) => return build::compiler(capture::cc::Language::C, &args.args),
         Command::Cxx(args) => return build::compiler(capture::cc::Language::Cxx, &args.args),
     };

@@ -21,7 +21,9 @@
 //!    again, and until they are written again (`lines.rs`). Bytes, not lines: `u(i) = u(i) + …` reads the next element from the
 //!    line it has just written to, and that is no use of what it wrote.
 //!
-//! `decision.rs` has the table that turns this into advice, and what the target machine has to do with it.
+//! `decision.rs` has the table that turns this into advice, and what the target machine has to do with it. Advice can
+//! then be tried: `apply.rs` changes the events as the programmer would change the code, and `trial.rs` compares what a model
+//! says of both. What gains nothing there is withdrawn.
 //!
 //! # Where this differs from the method as published
 //!
@@ -46,9 +48,11 @@ mod lines;
 mod options;
 mod places;
 mod text;
+mod trial;
 mod watcher;
 
 pub use apply::Apply;
 pub use decision::{Advice, Choice, PhaseAdvice, PlaceAdvice, SizeRow, Target};
 pub use options::Options;
+pub use trial::{Cost, Trial, alternatives};
 pub use watcher::Watcher;

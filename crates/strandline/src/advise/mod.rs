@@ -1,0 +1,69 @@
+//! `strandline advise prestores`: where a program should clean, demote or skip, and what that would gain.
+
+mod output;
+mod trials;
+
+use std::path::{Path, PathBuf};
+
+use ::advise::prestores::{Options, Target, Watcher};
+use anyhow::bail;
+use event::Sink;
+use event::trace::{Reader, Writer};
+use machine::Config;
+
+use crate::cli::{AdviseCommand, PrestoresArgs};
+use crate::progress::Progress;
+use crate::{profile, record, samples, say};
+
+/// Runs the verb.
+pub fn run(command: &AdviseCommand) -> anyhow::Result<()> {
+    match command {
+        AdviseCommand::Prestores(args) => prestores(args),
+    }
+}
+
+fn prestores(args: &PrestoresArgs) -> anyhow::Result<()> {
+    if args.machine.as_deref() == Some("list") {
+        return profile::list_machines();
+    }
+    let machine = args.machine.as_deref().map(Config::load).transpose()?;
+    let folder = tempfile::tempdir()?;
+    let trace = match &args.trace {
+        Some(trace) => trace.clone(),
+        None => recorded(args, &folder.path().join("program.slt"))?,
+    };
+    let options = Options { phase: args.phase.clone(), ..Options::default() };
+    let mut watcher = Watcher::with_options(options);
+    Reader::open(&trace)?.replay(&mut Progress::new("looking for patterns", &mut watcher))?;
+    let advice = watcher.advice(machine.as_ref().map(Target::of));
+    let trials = match &machine {
+        Some(machine) if !args.no_trial => Some(trials::run(&trace, machine, &watcher, &advice)?),
+        _ => None,
+    };
+    if args.json {
+        return say(&output::json(&advice, trials.as_ref())?);
+    }
+    say(&output::text(&advice, trials.as_ref()))
+}
+
+/// A trace of the program: it is needed several times.
+fn recorded(args: &PrestoresArgs, trace: &Path) -> anyhow::Result<PathBuf> {
+    if args.program.is_empty() {
+        bail!("nothing to advise on: give a trace, or a program as in `-- PROG ARGS`");
+    }
+    if samples::only(&args.program)? {
+        bail!(
+            "{} was not built with strandline cc, so its memory can't be seen",
+            args.program[0].to_string_lossy()
+        );
+    }
+    let mut sink = Progress::new("recording", Writer::create(trace)?);
+    let options = record::options(&args.program, &args.observe, args.json);
+    let sinks: &mut [&mut (dyn Sink + Send)] = &mut [&mut sink];
+    let outcome = capture::broadcast(sinks, |relay| capture::record(&options, relay))?;
+    if !outcome.attached {
+        bail!("{}", record::not_observed(&outcome));
+    }
+    record::tell(&outcome);
+    Ok(trace.to_path_buf())
+}

@@ -1,0 +1,86 @@
+//! Advice tried on a modelled machine: the same events with and without.
+
+use std::path::Path;
+
+use ::advise::prestores::{Advice, Apply, Choice, Cost, PlaceAdvice, Trial, Watcher, alternatives};
+use event::Sink;
+use event::trace::Reader;
+use machine::{Config, Simulation};
+
+use crate::progress::Progress;
+
+/// Runs of the model at a time: each keeps the caches of a whole machine.
+const AT_ONCE: usize = 4;
+
+/// What the trials gave.
+pub struct Trials {
+    /// The machine's name.
+    pub machine: String,
+    /// The program as it is.
+    pub without: Cost,
+    /// For each place of the advice, in its order: what was tried there, alone.
+    pub places: Vec<Vec<Trial>>,
+    /// With the best choice at every place that gains by it; `None` if none does.
+    pub together: Option<Cost>,
+}
+
+impl Trials {
+    /// The best that was tried at a place, if it gains anything.
+    pub fn best(&self, place: usize) -> Option<&Trial> {
+        let gains = self.places[place].iter().filter(|trial| trial.cost.gains_over(&self.without));
+        gains.min_by(|a, b| a.cost.time_ns.total_cmp(&b.cost.time_ns))
+    }
+}
+
+/// Tries each piece of advice alone, and then all together that gain.
+pub fn run(trace: &Path, machine: &Config, watcher: &Watcher, advice: &Advice) -> anyhow::Result<Trials> {
+    let places: Vec<&PlaceAdvice> = advice.places().collect();
+    let candidates: Vec<(usize, Choice)> = (0..places.len())
+        .flat_map(|at| alternatives(places[at].choice).iter().map(move |&choice| (at, choice)))
+        .collect();
+    let with = |place: &PlaceAdvice, choice| PlaceAdvice { choice, ..place.clone() };
+    let mut plans = vec![Vec::new()];
+    plans.extend(candidates.iter().map(|&(at, choice)| watcher.plan([&with(places[at], choice)])));
+    let mut costs = simulate(trace, machine, &plans, advice)?.into_iter();
+    let mut trials = Trials {
+        machine: machine.name.clone(),
+        without: costs.next().unwrap_or_default(),
+        places: vec![Vec::new(); places.len()],
+        together: None,
+    };
+    for (&(at, choice), cost) in candidates.iter().zip(costs) {
+        trials.places[at].push(Trial { choice, cost });
+    }
+    let kept: Vec<PlaceAdvice> = (0..places.len())
+        .filter_map(|at| trials.best(at).map(|trial| with(places[at], trial.choice)))
+        .collect();
+    trials.together = match kept.len() {
+        0 => None,
+        1 => (0..places.len()).find_map(|at| trials.best(at)).map(|trial| trial.cost),
+        _ => simulate(trace, machine, &[watcher.plan(&kept)], advice)?.pop(),
+    };
+    Ok(trials)
+}
+
+/// What the judged phases take under each plan.
+fn simulate(
+    trace: &Path,
+    machine: &Config,
+    plans: &[Vec<(event::SiteId, Choice)>],
+    advice: &Advice,
+) -> anyhow::Result<Vec<Cost>> {
+    let mut costs = Vec::new();
+    for plans in plans.chunks(AT_ONCE) {
+        let mut sinks = Vec::new();
+        for plan in plans {
+            sinks.push(Apply::new(Simulation::new(machine)?, plan.iter().copied()));
+        }
+        let mut refs: Vec<&mut (dyn Sink + Send)> =
+            sinks.iter_mut().map(|sink| sink as &mut (dyn Sink + Send)).collect();
+        capture::broadcast(&mut refs, |relay| {
+            anyhow::Ok(Reader::open(trace)?.replay(&mut Progress::new("trying", relay))?)
+        })?;
+        costs.extend(sinks.into_iter().map(|sink| Cost::of(&sink.into_inner().figures(), &advice.phases)));
+    }
+    Ok(costs)
+}

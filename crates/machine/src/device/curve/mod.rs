@@ -5,7 +5,7 @@
 //! wait longer than the curve says, waits longer. Writes are accepted when their turn has come.
 //!
 //! This is the cheapest model of memory that has a bandwidth, and the only one for memory whose inside is not known. It knows
-//! nothing of addresses. [`derive`] measures such curves on a detailed device.
+//! nothing of addresses. [`derive()`] measures such curves on a detailed device.
 
 mod curves;
 mod derive;

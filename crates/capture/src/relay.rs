@@ -9,12 +9,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use event::{
-    Batch, Capabilities, Definition, Event, NameId, Sink, SinkError, Site, SiteId, Source, ThreadId,
+    Batch, Capabilities, Definition, Event, NameId, RunBatch, RunShape, Sink, SinkError, Site, SiteId,
+    Source, ThreadId,
 };
 
 /// Events at which a parcel is handed over: large enough that handing over costs nothing per event, small enough to
 /// stay in a second-level cache on its way.
 const EVENTS_PER_PARCEL: usize = 8 << 10;
+/// Words of runs at which it is handed over, too.
+const WORDS_PER_PARCEL: usize = 32 << 10;
 /// Bytes of stored values at which it is handed over, too.
 const VALUE_BYTES_PER_PARCEL: usize = 1 << 20;
 /// Parcels under way to a sink.
@@ -25,6 +28,7 @@ const PARCELS: usize = 8;
 struct Parcel {
     events: Vec<Event>,
     values: Vec<u8>,
+    words: Vec<u64>,
     batches: Vec<Stretch>,
 }
 
@@ -34,6 +38,9 @@ struct Stretch {
     time_ns: u64,
     events_end: usize,
     values_end: usize,
+    words_end: usize,
+    /// Number of events and carried instructions, if it is a batch of runs.
+    runs: Option<(usize, u32)>,
 }
 
 #[derive(Clone)]
@@ -41,6 +48,7 @@ enum Message {
     Begin(Arc<Source>),
     Site(SiteId, Arc<Site>),
     Name(NameId, Arc<str>),
+    Shapes(Arc<[Arc<RunShape>]>),
     Events(Arc<Parcel>),
     Pause,
     Finish,
@@ -58,6 +66,8 @@ pub struct Relay {
     consumers: Vec<Consumer>,
     empty: Receiver<Parcel>,
     parcel: Parcel,
+    /// Shapes of runs that the consumers know.
+    shapes: usize,
 }
 
 /// One consumer's end.
@@ -75,7 +85,7 @@ pub fn broadcast<T, E: From<SinkError>>(
     produce: impl FnOnce(&mut Relay) -> Result<T, E>,
 ) -> Result<T, E> {
     let (back, empty) = channel();
-    let mut relay = Relay { consumers: Vec::new(), empty, parcel: Parcel::default() };
+    let mut relay = Relay { consumers: Vec::new(), empty, parcel: Parcel::default(), shapes: 0 };
     std::thread::scope(|scope| {
         let mut consumers = Vec::new();
         for sink in sinks {
@@ -113,6 +123,25 @@ impl Relay {
         self.send_at_once(Message::Events(Arc::new(full)))
     }
 
+    /// What was added to the parcel is a batch; hands it over if it has become large enough.
+    fn close_batch(
+        &mut self,
+        thread: ThreadId,
+        time_ns: u64,
+        runs: Option<(usize, u32)>,
+    ) -> Result<(), SinkError> {
+        let Parcel { events, values, words, batches } = &mut self.parcel;
+        let (events_end, values_end, words_end) = (events.len(), values.len(), words.len());
+        batches.push(Stretch { thread, time_ns, events_end, values_end, words_end, runs });
+        if events_end >= EVENTS_PER_PARCEL
+            || values_end >= VALUE_BYTES_PER_PARCEL
+            || words_end >= WORDS_PER_PARCEL
+        {
+            return self.send_parcel();
+        }
+        Ok(())
+    }
+
     fn send_at_once(&mut self, message: Message) -> Result<(), SinkError> {
         for consumer in &self.consumers {
             let gone = |_| SinkError::Other("a consumer of the events stopped".to_owned());
@@ -148,17 +177,17 @@ impl Sink for Relay {
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
         self.parcel.events.extend_from_slice(batch.events);
         self.parcel.values.extend_from_slice(batch.values);
-        self.parcel.batches.push(Stretch {
-            thread: batch.thread,
-            time_ns: batch.time_ns,
-            events_end: self.parcel.events.len(),
-            values_end: self.parcel.values.len(),
-        });
-        if self.parcel.events.len() >= EVENTS_PER_PARCEL || self.parcel.values.len() >= VALUE_BYTES_PER_PARCEL
-        {
-            return self.send_parcel();
+        self.close_batch(batch.thread, batch.time_ns, None)
+    }
+
+    fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        if let Some(new) = batch.shapes.get(self.shapes..).filter(|new| !new.is_empty()) {
+            self.send_at_once(Message::Shapes(new.into()))?;
+            self.shapes = batch.shapes.len();
         }
-        Ok(())
+        self.parcel.words.extend_from_slice(batch.words);
+        self.parcel.events.extend_from_slice(batch.events);
+        self.close_batch(batch.thread, batch.time_ns, Some((batch.count, batch.carry)))
     }
 
     fn pause(&mut self) -> Result<(), SinkError> {
@@ -173,12 +202,14 @@ impl Sink for Relay {
 impl Delivery {
     /// Gives everything to `sink`, until the producer is done or gone.
     fn run(self, sink: &mut dyn Sink) -> Result<(), SinkError> {
+        let mut shapes = Vec::new();
         while let Ok(message) = self.messages.recv() {
             match message {
                 Message::Begin(source) => sink.begin(&source)?,
                 Message::Site(id, site) => sink.define(Definition::Site(id, &site))?,
                 Message::Name(id, name) => sink.define(Definition::Name(id, &name))?,
-                Message::Events(parcel) => self.unpack(parcel, sink)?,
+                Message::Shapes(new) => shapes.extend_from_slice(&new),
+                Message::Events(parcel) => self.unpack(parcel, &shapes, sink)?,
                 Message::Pause => sink.pause()?,
                 Message::Finish => sink.finish()?,
             }
@@ -186,20 +217,29 @@ impl Delivery {
         Ok(())
     }
 
-    fn unpack(&self, parcel: Arc<Parcel>, sink: &mut dyn Sink) -> Result<(), SinkError> {
-        let (mut event, mut value) = (0, 0);
-        for batch in &parcel.batches {
-            sink.push(Batch {
-                thread: batch.thread,
-                time_ns: batch.time_ns,
-                events: &parcel.events[event..batch.events_end],
-                values: &parcel.values[value..batch.values_end],
-            })?;
-            (event, value) = (batch.events_end, batch.values_end);
+    fn unpack(
+        &self,
+        parcel: Arc<Parcel>,
+        shapes: &[Arc<RunShape>],
+        sink: &mut dyn Sink,
+    ) -> Result<(), SinkError> {
+        let (mut event, mut value, mut word) = (0, 0, 0);
+        for &Stretch { thread, time_ns, events_end, values_end, words_end, runs } in &parcel.batches {
+            let events = &parcel.events[event..events_end];
+            let values = &parcel.values[value..values_end];
+            let words = &parcel.words[word..words_end];
+            match runs {
+                None => sink.push(Batch { thread, time_ns, events, values })?,
+                Some((count, carry)) => {
+                    sink.push_runs(RunBatch { thread, time_ns, shapes, words, events, count, carry })?;
+                }
+            }
+            (event, value, word) = (events_end, values_end, words_end);
         }
         if let Some(mut parcel) = Arc::into_inner(parcel) {
             parcel.events.clear();
             parcel.values.clear();
+            parcel.words.clear();
             parcel.batches.clear();
             // If the producer is done, nobody needs it.
             let _ = self.empty.send(parcel);
@@ -210,7 +250,7 @@ impl Delivery {
 
 #[cfg(test)]
 mod tests {
-    use event::{Collected, InstructionCounts, Op};
+    use event::{AccessKind, Collected, EVENT, InstructionCounts, Op, RunAccess};
 
     use super::*;
 
@@ -244,6 +284,36 @@ mod tests {
             }
             assert_eq!(sink.table.name(NameId(99_000)), Some("name"));
         }
+    }
+
+    #[test]
+    fn runs_arrive_with_their_shapes() {
+        let shape = |len| {
+            let site = SiteId(len);
+            let access = RunAccess { kind: AccessKind::Load, len: Some(len), site, instructions: 1 };
+            Arc::new(RunShape { accesses: vec![access; len as usize], after: 2 })
+        };
+        let mut expected = Vec::new();
+        let mut sink = Collected::default();
+        broadcast(&mut [&mut sink], |relay| {
+            relay.begin(&Source::synthetic("test"))?;
+            let mut shapes = Vec::new();
+            for number in 0..20_000 {
+                if number % 1000 == 0 {
+                    shapes.push(shape(1 + number / 1000));
+                }
+                let words = [&[RunShape::head(number / 1000), 8][..], &[0; 19][..(number / 1000) as usize]];
+                let words = [&words.concat()[..], &[EVENT]].concat();
+                let (thread, time_ns, events) = (ThreadId(number % 3), 0, &[event(u64::from(number))]);
+                let batch =
+                    RunBatch { thread, time_ns, shapes: &shapes, words: &words, events, count: 2, carry: 5 };
+                batch.expanded(|batch| expected.extend(batch.events.iter().map(|event| (thread, *event))));
+                relay.push_runs(batch)?;
+            }
+            relay.finish()
+        })
+        .unwrap();
+        assert_eq!(sink.events, expected);
     }
 
     /// Takes a thousand batches.

@@ -9,18 +9,23 @@
 //! a producer first states what it can see ([`Source`]), then names things ([`Definition`]) and
 //! pushes [`Batch`]es; a consumer that lacks what it needs refuses by name ([`SinkError::Lacks`]).
 //!
+//! A producer that knows the program's code need not spell out every event: [`RunBatch`] tells straight pieces of
+//! code by the addresses of their accesses.
+//!
 //! A stream can be kept in a file and replayed from it ([`trace`]), and foreign traces come in through
 //! importers ([`lackey`]).
 #![forbid(unsafe_code)]
 
 pub mod lackey;
 mod op;
+mod run;
 mod sink;
 mod site;
 mod source;
 pub mod trace;
 
 pub use op::{Event, FenceKind, FlushKind, Op, Order, ThreadId};
+pub use run::{AccessKind, EVENT, HEAD, RunAccess, RunBatch, RunItem, RunShape};
 pub use sink::{Batch, Collected, Counts, Definition, Discard, Sink, SinkError, Tee};
 pub use site::{Frame, NameId, Site, SiteId, SiteTable};
 pub use source::{Capabilities, InstructionCounts, Sampling, Source};

@@ -1,6 +1,8 @@
 //! Where events go.
 
-use crate::{Capabilities, Event, NameId, Op, Site, SiteId, SiteTable, Source, ThreadId};
+use crate::{
+    AccessKind, Capabilities, Event, NameId, Op, RunBatch, RunItem, Site, SiteId, SiteTable, Source, ThreadId,
+};
 
 /// Consecutive events of one thread.
 ///
@@ -59,7 +61,7 @@ pub enum SinkError {
 
 /// A consumer of events.
 ///
-/// The calls come in this order: `begin` once; any number of `define` and `push`, each definition
+/// The calls come in this order: `begin` once; any number of `define`, `push` and `push_runs`, each definition
 /// before the first batch that uses it; `finish` once, unless an earlier call failed.
 pub trait Sink {
     /// The consumer's name, for messages.
@@ -97,6 +99,15 @@ pub trait Sink {
     /// When the consumer can't go on.
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError>;
 
+    /// Events of one thread, most of them told as runs. Unless the consumer has a better way, they are expanded and
+    /// pushed; a sink that only hands on to another should hand on runs too.
+    ///
+    /// # Errors
+    /// When the consumer can't go on.
+    fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        batch.expanded(|batch| self.push(batch))
+    }
+
     /// A hint: no events come for now, perhaps for long. A sink that holds some back may put them where they are safe.
     ///
     /// # Errors
@@ -129,6 +140,9 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     }
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
         (**self).push(batch)
+    }
+    fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        (**self).push_runs(batch)
     }
     fn pause(&mut self) -> Result<(), SinkError> {
         (**self).pause()
@@ -166,6 +180,10 @@ impl<A: Sink, B: Sink> Sink for Tee<A, B> {
         self.0.push(batch)?;
         self.1.push(batch)
     }
+    fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        self.0.push_runs(batch)?;
+        self.1.push_runs(batch)
+    }
     fn pause(&mut self) -> Result<(), SinkError> {
         self.0.pause()?;
         self.1.pause()
@@ -185,6 +203,9 @@ impl Sink for Discard {
         "discard"
     }
     fn push(&mut self, _: Batch<'_>) -> Result<(), SinkError> {
+        Ok(())
+    }
+    fn push_runs(&mut self, _: RunBatch<'_>) -> Result<(), SinkError> {
         Ok(())
     }
 }
@@ -325,6 +346,32 @@ impl Sink for Counts {
         self.stores += stores.0;
         self.store_bytes += stores.1;
         self.instructions += instructions;
+        Ok(())
+    }
+    fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        let mut carry = batch.carry;
+        for item in batch.items() {
+            match item {
+                RunItem::Run(_, shape, words) => {
+                    shape.accesses(words, &mut carry, |access, _, len, instructions| {
+                        let (count, bytes) = match access.kind {
+                            AccessKind::Load => (&mut self.loads, &mut self.load_bytes),
+                            AccessKind::Store => (&mut self.stores, &mut self.store_bytes),
+                            AccessKind::StoreNt => (&mut self.nt_stores, &mut self.nt_bytes),
+                        };
+                        *count += 1;
+                        *bytes += u64::from(len);
+                        self.instructions += u64::from(instructions);
+                    });
+                }
+                RunItem::Event(event) => {
+                    self.add(event);
+                    self.events -= 1;
+                    carry = 0;
+                }
+            }
+        }
+        self.events += batch.count as u64;
         Ok(())
     }
 }

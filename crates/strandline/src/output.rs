@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use event::trace::Writer;
-use event::{Batch, Definition, Sink, SinkError, Source};
+use event::{Batch, Definition, RunBatch, Sink, SinkError, Source};
 
 /// A trace to be.
 pub struct Output {
@@ -107,6 +107,9 @@ impl Sink for Output {
     }
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
         self.writer()?.push(batch)
+    }
+    fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        self.writer()?.push_runs(batch)
     }
     fn pause(&mut self) -> Result<(), SinkError> {
         self.writer.as_mut().map_or(Ok(()), Sink::pause)

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use event::{Batch, Capabilities, Definition, Sink, SinkError, Source};
+use event::{Batch, Capabilities, Definition, RunBatch, Sink, SinkError, Source};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Runs shorter than this show nothing.
@@ -108,6 +108,16 @@ impl<S: Sink> Progress<S> {
     pub fn new(what: &'static str, inner: S) -> Self {
         Progress { inner, meter: Some(Meter::new(what)), events: 0, next_look: 0 }
     }
+
+    fn count(&mut self, events: usize) {
+        self.events += events as u64;
+        if self.events >= self.next_look {
+            self.next_look = self.events + (1 << 20);
+            if let Some(meter) = &mut self.meter {
+                meter.show(self.events);
+            }
+        }
+    }
 }
 
 impl<S: Sink> Sink for Progress<S> {
@@ -124,14 +134,12 @@ impl<S: Sink> Sink for Progress<S> {
         self.inner.define(definition)
     }
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
-        self.events += batch.events.len() as u64;
-        if self.events >= self.next_look {
-            self.next_look = self.events + (1 << 20);
-            if let Some(meter) = &mut self.meter {
-                meter.show(self.events);
-            }
-        }
+        self.count(batch.events.len());
         self.inner.push(batch)
+    }
+    fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        self.count(batch.count);
+        self.inner.push_runs(batch)
     }
     fn pause(&mut self) -> Result<(), SinkError> {
         self.inner.pause()

@@ -1,0 +1,256 @@
+//! Runs: straight pieces of code whose accesses are told by their addresses alone.
+//!
+//! Nearly all events of a compiled program come from code that makes the same accesses whenever it is executed: only the
+//! addresses differ. A producer that knows the code tells what is the same once, as a [`RunShape`], and then one
+//! word per access in place of an [`Event`]. A consumer need not know: [`crate::Sink::push_runs`] expands
+//! a [`RunBatch`] unless the consumer does it better itself.
+
+use std::sync::Arc;
+
+use crate::{Batch, Event, Op, SiteId, ThreadId};
+
+/// Set in the first word of a run or of an event between runs; never in the other words.
+pub const HEAD: u64 = 1 << 63;
+/// The word that stands for the next of [`RunBatch::events`].
+pub const EVENT: u64 = u64::MAX;
+
+/// What an access of a run does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum AccessKind {
+    /// [`Op::Load`]
+    Load = 0,
+    /// [`Op::Store`]
+    Store = 1,
+    /// [`Op::StoreNt`]
+    StoreNt = 2,
+}
+
+/// One access of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RunAccess {
+    /// What it does.
+    pub kind: AccessKind,
+    /// Bytes. `None` if each execution tells: then its address is followed by a word with the bytes in the lower 32
+    /// bits and, above, instructions to add to `instructions`.
+    pub len: Option<u32>,
+    /// The code.
+    pub site: SiteId,
+    /// Instructions since the access before it in the run, it included; for the first one, since the run's start.
+    pub instructions: u32,
+}
+
+impl RunAccess {
+    /// Words that tell an execution of it.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        1 + usize::from(self.len.is_none())
+    }
+
+    /// What it did at `addr`, to `len` bytes.
+    #[must_use]
+    #[inline]
+    pub fn op(&self, addr: u64, len: u32) -> Op {
+        match self.kind {
+            AccessKind::Load => Op::Load { addr, len },
+            AccessKind::Store => Op::Store { addr, len },
+            AccessKind::StoreNt => Op::StoreNt { addr, len },
+        }
+    }
+}
+
+/// What is the same in all executions of a piece of code. A number within a stream of events names it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RunShape {
+    /// Its accesses, in program order; at least one.
+    pub accesses: Vec<RunAccess>,
+    /// Instructions behind the last access. They count for the thread's next event, if that access was executed.
+    pub after: u32,
+}
+
+impl RunShape {
+    /// Words that tell an execution, the first of which is its head.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        1 + self.accesses.iter().map(RunAccess::words).sum::<usize>()
+    }
+
+    /// The head of an execution of the shape with this number.
+    #[must_use]
+    #[inline]
+    pub fn head(number: u32) -> u64 {
+        HEAD | u64::from(number)
+    }
+
+    /// Gives each access that was executed to `each`, with its address, bytes and instructions.
+    ///
+    /// `words` are those behind the head. `carry` are the instructions since the thread's event before, at the start
+    /// and, on return, at the end of the run.
+    #[inline]
+    pub fn accesses(&self, words: &[u64], carry: &mut u32, mut each: impl FnMut(&RunAccess, u64, u32, u32)) {
+        let mut words = words.iter().copied();
+        let mut executed = false;
+        for access in &self.accesses {
+            let addr = words.next().unwrap_or(0);
+            let (len, more) = match access.len {
+                Some(len) => (len, 0),
+                None => {
+                    let told = words.next().unwrap_or(0);
+                    (told as u32, (told >> 32) as u32)
+                }
+            };
+            executed = addr != 0;
+            if executed {
+                let instructions = std::mem::take(carry).wrapping_add(access.instructions);
+                each(access, addr, len, instructions.wrapping_add(more));
+            }
+        }
+        if executed {
+            *carry = carry.wrapping_add(self.after);
+        }
+    }
+}
+
+/// What [`RunBatch::items`] gives.
+#[derive(Clone, Copy, Debug)]
+pub enum RunItem<'a> {
+    /// An execution of the shape with this number. The words are those behind its head: per access its address, 0 if it
+    /// was not executed because a jump left it out.
+    Run(u32, &'a RunShape, &'a [u64]),
+    /// An event that belongs to no run. Its instructions are since the event before it, whatever that was.
+    Event(&'a Event),
+}
+
+/// Consecutive events of one thread as a [`Batch`] holds them, most of them as runs. It has no values: a source with
+/// [`crate::Capabilities::VALUES`] tells each event.
+#[derive(Clone, Copy, Debug)]
+pub struct RunBatch<'a> {
+    /// Whose events.
+    pub thread: ThreadId,
+    /// Nanoseconds from the start of the observed run to the first of the events; 0 if the source has no clock.
+    pub time_ns: u64,
+    /// Shapes by number. A stream's later batches have the same ones and may have more.
+    pub shapes: &'a [Arc<RunShape>],
+    /// In program order: for each run its head ([`RunShape::head`]) and [`RunShape::words`] - 1 more; for
+    /// each event in between [`EVENT`].
+    pub words: &'a [u64],
+    /// The events in between.
+    pub events: &'a [Event],
+    /// How many events all that is.
+    pub count: usize,
+    /// Instructions of the thread since its last event before the batch, for the first event that a run tells.
+    pub carry: u32,
+}
+
+impl<'a> RunBatch<'a> {
+    /// Its runs and the events between them.
+    ///
+    /// # Panics
+    /// The iterator panics at a head whose shape or whose words are not there.
+    pub fn items(&self) -> impl Iterator<Item = RunItem<'a>> + use<'a> {
+        let RunBatch { shapes, mut words, events, .. } = *self;
+        let mut events = events.iter();
+        std::iter::from_fn(move || {
+            let (&head, rest) = words.split_first()?;
+            if head == EVENT {
+                words = rest;
+                return events.next().map(RunItem::Event);
+            }
+            let number = head as u32;
+            let shape = &*shapes[number as usize];
+            let (run, rest) = rest.split_at(shape.words() - 1);
+            words = rest;
+            Some(RunItem::Run(number, shape, run))
+        })
+    }
+
+    /// Adds all its events to `out`.
+    pub fn expand(&self, out: &mut Vec<Event>) {
+        let before = out.len();
+        out.reserve(self.count);
+        let mut carry = self.carry;
+        for item in self.items() {
+            match item {
+                RunItem::Run(_, shape, words) => {
+                    shape.accesses(words, &mut carry, |access, addr, len, instructions| {
+                        out.push(Event { op: access.op(addr, len), site: access.site, instructions });
+                    });
+                }
+                RunItem::Event(event) => {
+                    out.push(*event);
+                    carry = 0;
+                }
+            }
+        }
+        debug_assert_eq!(out.len() - before, self.count);
+    }
+
+    /// Gives the same events as a [`Batch`] to `each`, and what it returns.
+    pub fn expanded<T>(&self, each: impl FnOnce(Batch<'_>) -> T) -> T {
+        let mut events = Vec::new();
+        self.expand(&mut events);
+        each(Batch { thread: self.thread, time_ns: self.time_ns, events: &events, values: &[] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(kind: AccessKind, len: Option<u32>, instructions: u32) -> RunAccess {
+        RunAccess { kind, len, site: SiteId(u32::from(kind as u8) + 1), instructions }
+    }
+
+    #[test]
+    fn a_batch_expands_to_its_events() {
+        let shapes = [
+            RunShape {
+                accesses: vec![
+                    access(AccessKind::Load, Some(8), 5),
+                    access(AccessKind::Store, Some(4), 1),
+                    access(AccessKind::Load, Some(2), 3),
+                ],
+                after: 7,
+            },
+            RunShape { accesses: vec![access(AccessKind::StoreNt, None, 2)], after: 0 },
+        ]
+        .map(Arc::new);
+        let plain = Event { op: Op::Free { addr: 9 }, site: SiteId(9), instructions: 40 };
+        let words = [
+            // All of it; nothing but its second access; nothing of it; the same after an event.
+            vec![RunShape::head(0), 100, 200, 300],
+            vec![RunShape::head(0), 0, 400, 0],
+            vec![RunShape::head(0), 0, 0, 0],
+            vec![RunShape::head(1), 500, 3 << 32 | 1000],
+            vec![RunShape::head(0), 1, 2, 3],
+            vec![EVENT, RunShape::head(0), 0, 0, 600],
+        ]
+        .concat();
+        let batch = RunBatch {
+            thread: ThreadId(3),
+            time_ns: 4,
+            shapes: &shapes,
+            words: &words,
+            events: &[plain],
+            count: 10,
+            carry: 10,
+        };
+        let event = |op, site, instructions| Event { op, site: SiteId(site), instructions };
+        let expected = [
+            event(Op::Load { addr: 100, len: 8 }, 1, 15),
+            event(Op::Store { addr: 200, len: 4 }, 2, 1),
+            event(Op::Load { addr: 300, len: 2 }, 1, 3),
+            event(Op::Store { addr: 400, len: 4 }, 2, 8),
+            event(Op::StoreNt { addr: 500, len: 1000 }, 3, 5),
+            event(Op::Load { addr: 1, len: 8 }, 1, 5),
+            event(Op::Store { addr: 2, len: 4 }, 2, 1),
+            event(Op::Load { addr: 3, len: 2 }, 1, 3),
+            plain,
+            event(Op::Load { addr: 600, len: 2 }, 1, 3),
+        ];
+        batch.expanded(|batch| {
+            assert_eq!(batch.events, expected);
+            assert_eq!((batch.thread, batch.time_ns), (ThreadId(3), 4));
+        });
+    }
+}

@@ -251,7 +251,7 @@ static void zran3(double *v, int n, uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    struct options options = {2, 64, 1, 1, 0, 0};
+    struct options options = {1, 128, 1, 1, 0, 0};
     parse_options(argc, argv, &options, "V-cycles", "cells per edge, a power of two from 4 to 1024");
     require(options.size >= 4 && options.size <= 1024 && !(options.size & (options.size - 1)),
             "-s must be a power of two from 4 to 1024");

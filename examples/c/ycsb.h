@@ -161,7 +161,7 @@ static void run_part_of(void *context, long low, long high, int thread)
 
 static int ycsb_main(int argc, char **argv, const char *program)
 {
-    struct options options = {50000, 1024, 2, 1, 10000, 'a'};
+    struct options options = {50000, 1024, 2, 1, 50000, 'a'};
     uint64_t sum = 0, i;
     parse_options(argc, argv, &options, "operations", "bytes of a value, a multiple of 8");
     require(options.size % 8 == 0, "-s must be a multiple of 8");

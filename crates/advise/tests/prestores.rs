@@ -123,6 +123,80 @@ fn reading_the_next_element_of_a_line_just_written_is_no_use_of_it() {
 }
 
 #[test]
+fn what_the_busiest_writers_soon_read_some_of_is_not_skipped() {
+    const COARSE: u64 = 64 << 10;
+    /// Two matrices, each far too big for a cache and followed by a coarser one that is not. The coarse ones are read soon: `r`'s by
+    /// another of the functions that do most, `u`'s by one that does little.
+    fn cycle(run: &mut Run, r: u64, u: u64, input: u64) {
+        for (r, u, bytes) in [(r, u, MATRIX), (r + MATRIX, u + MATRIX, COARSE)] {
+            for at in (0..bytes).step_by(8) {
+                (0..4).for_each(|part| run.load(10, input + at + part * 8, 8));
+                run.store(10, r + at, 8);
+            }
+            for at in (0..bytes).step_by(8) {
+                run.load(20, r + at, 8);
+                run.load(20, input + at, 8);
+                run.store(20, u + at, 8);
+            }
+        }
+        (0..COARSE).step_by(8).for_each(|at| run.load(30, u + MATRIX + at, 8));
+    }
+    let mut run = Run::new();
+    // Between the fine sweeps somebody computes for a long time.
+    for n in 0..3u64 {
+        cycle(&mut run, (1 << 32) + (n << 28), (3 << 32) + (n << 28), 5 << 32);
+        run.compute(50_000_000);
+    }
+    let advice = run.advice(None);
+    assert_eq!(place(&advice, 10).choice, Choice::Clean, "{advice}");
+    assert_eq!(place(&advice, 20).choice, Choice::Skip, "{advice}");
+}
+
+#[test]
+fn passes_of_a_function_over_one_matrix_have_one_fate() {
+    let mut run = Run::new();
+    for row in (0..MATRIX).step_by(4096) {
+        for site in [10, 11] {
+            for at in (row..row + 4096).step_by(8) {
+                run.load(site, (1 << 32) + at, 8);
+                run.store(site, (1 << 32) + at, 8);
+            }
+        }
+    }
+    let advice = run.advice(None);
+    assert_eq!(place(&advice, 10).choice, Choice::Nothing, "the second pass comes soon: {advice}");
+    assert_eq!(place(&advice, 11).choice, Choice::Clean, "the function reads such data: {advice}");
+}
+
+#[test]
+fn a_variable_before_a_fence_is_left_alone() {
+    let mut run = Run::new();
+    for _ in 0..100_000 {
+        run.store(10, 1 << 32, 8);
+        run.fence();
+    }
+    assert_eq!(run.choice(10), Choice::Nothing);
+}
+
+#[test]
+fn many_buckets_that_fill_slowly_are_no_streams() {
+    let mut run = Run::new();
+    let mut filled = vec![0u64; 1024];
+    let mut random = 1u64;
+    for _ in 0..400_000 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let bucket = random >> 54;
+        let slot = &mut filled[bucket as usize];
+        run.store(10, (1 << 32) + (bucket << 20) + *slot * 4, 4);
+        *slot += 1;
+    }
+    let advice = run.advice(None);
+    let row = place(&advice, 10);
+    assert_eq!(row.choice, Choice::Nothing, "{advice}");
+    assert!(row.sequential < 0.5, "{advice}");
+}
+
+#[test]
 fn streams_and_temporaries_in_turn_stay_apart() {
     let mut run = Run::new();
     for at in (0..MATRIX).step_by(8) {

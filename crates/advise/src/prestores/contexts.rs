@@ -8,6 +8,11 @@
 //! **A streak must advance.** Taken literally, "the same or the neighbouring line" makes a loop that
 //! rewrites one line for ever an endless sequence, and a message buffer of one line, too. So a write
 //! continues a context only if none of its bytes is before the end of the last one (or, going down, behind its start).
+//!
+//! **A streak must not stand still.** A thousand buckets that are filled at random are a thousand streams if one has
+//! the patience, and a matrix written column by column is one for each row. Their lines lie about half full for so long that whatever
+//! sends them away early sends them several times. A write that comes more than [`PATIENCE`] instructions after the
+//! one it continues belongs to the same region but is no streak.
 
 use event::SiteId;
 
@@ -19,6 +24,9 @@ use super::places::{Part, Places};
 const CONTEXTS: usize = 1 << 16;
 /// Entries of the table that finds a context by the line of its last write.
 const ENDS: usize = 1 << 14;
+/// Instructions between two writes of a streak, at most. A loop that needs longer from one element to the next has no trouble
+/// with its stores.
+const PATIENCE: u64 = 1_000;
 /// Source lines told apart within one context; what a ninth one writes has no size.
 const PARTS: usize = 8;
 
@@ -33,6 +41,21 @@ impl ContextId {
     pub(super) const NONE: ContextId = ContextId { index: u32::MAX, generation: 0 };
 }
 
+/// Who writes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Writer {
+    pub(super) thread: u32,
+    pub(super) function: u32,
+}
+
+/// What is written, and when on the thread's clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Write {
+    pub(super) addr: u64,
+    pub(super) len: u32,
+    pub(super) at: u64,
+}
+
 /// One context.
 #[derive(Clone, Debug)]
 struct Context {
@@ -40,9 +63,15 @@ struct Context {
     /// Whether it was written since the hand of the clock came by.
     used: bool,
     thread: u32,
+    /// Who began it.
+    function: u32,
     /// The last write.
     from: u64,
     to: u64,
+    /// When it was, on the thread's clock.
+    at: u64,
+    /// Bytes of the streak that it belongs to.
+    run: u64,
     /// All writes.
     low: u64,
     high: u64,
@@ -61,8 +90,14 @@ pub(super) struct Contexts {
 }
 
 impl Contexts {
-    /// The context that a write of `thread` continues, if any.
-    pub(super) fn continued(&mut self, thread: u32, addr: u64, len: u32) -> Option<ContextId> {
+    /// The context that a write of `thread` at instruction `now` continues, if any, and whether it does so in time.
+    pub(super) fn continued(
+        &mut self,
+        thread: u32,
+        addr: u64,
+        len: u32,
+        now: u64,
+    ) -> Option<(ContextId, bool)> {
         if self.ends.is_empty() {
             return None;
         }
@@ -77,23 +112,31 @@ impl Contexts {
             let down = end <= context.from && (end - 1) / LINE + 1 >= context.from / LINE;
             let inside = addr >= context.object.start && end <= context.object.end;
             if context.thread == thread && (up || down) && inside {
-                return Some(ContextId { index, generation: context.generation });
+                let id = ContextId { index, generation: context.generation };
+                return Some((id, now.saturating_sub(context.at) <= PATIENCE));
             }
         }
         None
     }
 
-    /// Whether `id` is still followed and its range contains `addr`.
-    pub(super) fn contains(&self, id: ContextId, thread: u32, addr: u64) -> bool {
+    /// Whether `id` is still followed, was begun by the same function and its range contains `addr`. What other functions
+    /// write there are regions of their own: the zeros that somebody filled a matrix with say nothing about it.
+    pub(super) fn contains(&self, id: ContextId, writer: Writer, addr: u64) -> bool {
         self.slots.get(id.index as usize).is_some_and(|context| {
             context.generation == id.generation
-                && context.thread == thread
+                && (context.thread, context.function) == (writer.thread, writer.function)
                 && (context.low..context.high).contains(&addr)
         })
     }
 
-    /// A new context for a write of `thread` within `object`.
-    pub(super) fn open(&mut self, thread: u32, addr: u64, object: Object, places: &mut Places) -> ContextId {
+    /// A new context for a write within `object`.
+    pub(super) fn open(
+        &mut self,
+        writer: Writer,
+        addr: u64,
+        object: Object,
+        places: &mut Places,
+    ) -> ContextId {
         let index = if self.slots.len() < CONTEXTS {
             if self.ends.is_empty() {
                 self.ends = vec![(u64::MAX, 0); ENDS];
@@ -101,9 +144,12 @@ impl Contexts {
             self.slots.push(Context {
                 generation: 0,
                 used: false,
-                thread,
+                thread: writer.thread,
+                function: writer.function,
                 from: 0,
                 to: 0,
+                at: 0,
+                run: 0,
                 low: 0,
                 high: 0,
                 object,
@@ -118,7 +164,8 @@ impl Contexts {
         };
         let context = &mut self.slots[index];
         context.generation = context.generation.wrapping_add(1);
-        (context.thread, context.object, context.count) = (thread, object, 0);
+        (context.thread, context.function) = (writer.thread, writer.function);
+        (context.object, context.count) = (object, 0);
         (context.low, context.high, context.from, context.to) = (addr, addr, addr, addr);
         ContextId { index: index as u32, generation: context.generation }
     }
@@ -134,7 +181,8 @@ impl Contexts {
     }
 
     /// `place` writes `len` bytes at `addr` in the context, as a continuation (`streak`) or not.
-    pub(super) fn write(&mut self, id: ContextId, place: u32, addr: u64, len: u32, streak: bool) {
+    pub(super) fn write(&mut self, id: ContextId, place: u32, write: Write, streak: bool) {
+        let Write { addr, len, at } = write;
         let context = &mut self.slots[id.index as usize];
         let end = addr.saturating_add(u64::from(len));
         let slot = end_slot(context.thread, context.to.saturating_sub(1) / LINE);
@@ -142,12 +190,19 @@ impl Contexts {
             self.ends[slot].0 = u64::MAX;
         }
         context.used = true;
-        (context.from, context.to) = (addr, end);
+        (context.from, context.to, context.at) = (addr, end, at);
         (context.low, context.high) = (context.low.min(addr), context.high.max(end));
+        let before = if streak { context.run } else { 0 };
+        context.run = before + u64::from(len);
+        // A sequence is longer than a line. Whoever makes it so gets what was written before as well.
+        let sequence = match context.run {
+            ..=LINE => 0,
+            run if before <= LINE => run,
+            _ => u64::from(len),
+        };
         if let Some(part) = context.part(place) {
             part.bytes += u64::from(len);
-            // A write that is longer than a line is a sequence by itself.
-            part.streak_bytes += if streak || u64::from(len) > LINE { u64::from(len) } else { 0 };
+            part.streak_bytes += sequence;
         }
         let line = (end - 1) / LINE;
         self.ends[end_slot(context.thread, line)] = (end_key(context.thread, line), id.index);
@@ -201,12 +256,17 @@ mod tests {
 
     const ANYWHERE: Object = Object { start: 0, end: u64::MAX, site: SiteId::UNKNOWN };
 
+    fn writer(thread: u32) -> Writer {
+        Writer { thread, function: 0 }
+    }
+
     /// Writes as the watcher does, without its table of lines; returns whether it was a streak.
     fn write(contexts: &mut Contexts, places: &mut Places, thread: u32, addr: u64, len: u32) -> bool {
-        let continued = contexts.continued(thread, addr, len);
-        let id = continued.unwrap_or_else(|| contexts.open(thread, addr, ANYWHERE, places));
-        contexts.write(id, 1, addr, len, continued.is_some());
-        continued.is_some()
+        let continued = contexts.continued(thread, addr, len, 0);
+        let (id, streak) =
+            continued.unwrap_or_else(|| (contexts.open(writer(thread), addr, ANYWHERE, places), false));
+        contexts.write(id, 1, Write { addr, len, at: 0 }, streak);
+        streak
     }
 
     #[test]
@@ -241,19 +301,28 @@ mod tests {
     }
 
     #[test]
+    fn what_goes_on_after_a_long_time_is_no_streak() {
+        let (mut contexts, mut places) = (Contexts::default(), Places::default());
+        let id = contexts.open(writer(0), 0, ANYWHERE, &mut places);
+        contexts.write(id, 1, Write { addr: 0, len: 8, at: 100 }, false);
+        assert_eq!(contexts.continued(0, 8, 8, 100 + PATIENCE), Some((id, true)));
+        assert_eq!(contexts.continued(0, 8, 8, 101 + PATIENCE), Some((id, false)));
+    }
+
+    #[test]
     fn a_context_ends_with_its_object() {
         let (mut contexts, mut places) = (Contexts::default(), Places::default());
         let object = Object { start: 0, end: 64, site: SiteId(2) };
-        let id = contexts.open(0, 0, object, &mut places);
-        contexts.write(id, 1, 0, 64, false);
-        assert_eq!(contexts.continued(0, 64, 8), None);
+        let id = contexts.open(writer(0), 0, object, &mut places);
+        contexts.write(id, 1, Write { addr: 0, len: 64, at: 0 }, false);
+        assert_eq!(contexts.continued(0, 64, 8, 0), None);
     }
 
     #[test]
     fn the_bound_holds_and_closed_contexts_have_no_account() {
         let (mut contexts, mut places) = (Contexts::default(), Places::default());
-        let first = contexts.open(0, 0, ANYWHERE, &mut places);
-        contexts.write(first, 1, 0, 8, false);
+        let first = contexts.open(writer(0), 0, ANYWHERE, &mut places);
+        contexts.write(first, 1, Write { addr: 0, len: 8, at: 0 }, false);
         for n in 1..=2 * CONTEXTS as u64 {
             write(&mut contexts, &mut places, 0, n << 12, 8);
         }

@@ -12,11 +12,12 @@
 //! A place that serves objects of several sizes gets the advice of its most conservative size class: a skip that
 //! is right for the large tensors would make every small one be fetched from memory again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use event::{Site, SiteId};
 use serde::{Deserialize, Serialize};
 
+use super::functions::base;
 use super::lines::LINE;
 use super::places::{Class, Place, Reuse};
 use super::watcher::{Phase, Source, Watcher};
@@ -96,9 +97,9 @@ pub struct PlaceAdvice {
     pub line: u32,
     /// One of the code sites of that line.
     pub site: SiteId,
-    /// The function's part of the phase's stores, 0 to 1.
+    /// The function's part of the bytes that the phase stores, 0 to 1.
     pub function_share: f64,
-    /// The place's part of the phase's stores.
+    /// The place's part of them.
     pub share: f64,
     /// Part of its bytes that it writes sequentially.
     pub sequential: f64,
@@ -133,6 +134,18 @@ pub struct SizeRow {
 struct Pattern {
     sequential: bool,
     fenced: bool,
+    /// Whether those who write most soon read some of the matrix that the place writes.
+    reread: bool,
+}
+
+/// The functions of a phase that store most.
+struct Writers {
+    /// Their part of the phase's stores, by number.
+    shares: BTreeMap<u32, f64>,
+    /// By place: the first place that writes the same data.
+    matrices: Vec<usize>,
+    /// Of these, the ones that the writers soon read some of.
+    reread: BTreeSet<usize>,
 }
 
 impl Watcher {
@@ -140,8 +153,9 @@ impl Watcher {
     #[must_use]
     pub fn advice(&self, target: Option<Target>) -> Advice {
         let mut bodies: BTreeMap<usize, Place> = BTreeMap::new();
+        let body = self.places.bodies();
         for (at, place) in self.places.all() {
-            bodies.entry(self.places.group(at)).or_default().merge(place);
+            bodies.entry(body[at]).or_default().merge(place);
         }
         let ran = |(_, phase): &(u32, &Phase)| phase.load_work + phase.store_work > 0;
         let phases = (0u32..).zip(&self.phases).filter(ran);
@@ -165,19 +179,15 @@ impl Watcher {
         if !judged {
             return advice;
         }
-        let mine = || bodies.iter().filter(|(at, _)| self.sources[**at].0.phase == number);
-        let mut functions: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-        for (&at, place) in mine() {
-            let sum = functions.entry(self.function(at)).or_default();
-            *sum = (sum.0 + place.work, sum.1 + place.bytes);
-        }
-        for (&at, place) in mine() {
-            let (work, bytes) = functions[self.function(at)];
-            let function_share = work as f64 / phase.store_work as f64;
-            let of_function = place.bytes as f64 / bytes.max(1) as f64;
-            if function_share >= self.options.function_min && of_function >= self.options.place_min {
-                let share = place.work as f64 / phase.store_work as f64;
-                advice.places.push(self.judge(at, place, (function_share, share), target));
+        let writers = self.writers(number, phase);
+        let bytes: u64 = self.places_of(number).map(|(_, place)| place.bytes).sum();
+        for (&at, place) in bodies.iter().filter(|(at, _)| self.sources[**at].0.phase == number) {
+            let share = place.bytes as f64 / bytes.max(1) as f64;
+            let Some(&of_function) = writers.shares.get(&self.functions.of_place(at as u32)) else {
+                continue;
+            };
+            if share >= self.options.place_min * of_function {
+                advice.places.push(self.judge(at, place, (of_function, share), &writers, target));
             }
         }
         let order = |a: &PlaceAdvice, b: &PlaceAdvice| {
@@ -187,19 +197,55 @@ impl Watcher {
         advice
     }
 
+    /// The places of a phase.
+    fn places_of(&self, phase: u32) -> impl Iterator<Item = (usize, &Place)> {
+        self.places.all().filter(move |(at, _)| self.sources.get(*at).is_some_and(|(s, _)| s.phase == phase))
+    }
+
+    /// The first step: who stores most, and what of it these functions read again.
+    #[allow(clippy::cast_precision_loss)]
+    fn writers(&self, phase: u32, work: &Phase) -> Writers {
+        let mut functions: BTreeMap<u32, u64> = BTreeMap::new();
+        for (at, place) in self.places_of(phase) {
+            *functions.entry(self.functions.of_place(at as u32)).or_default() += place.bytes;
+        }
+        let all = functions.values().sum::<u64>().max(1) as f64;
+        let accesses = (work.load_work + work.store_work).max(1) as f64;
+        let busy = |function| self.functions.work(function) as f64 / accesses >= self.options.function_min;
+        let shares: BTreeMap<u32, f64> = functions
+            .into_iter()
+            .map(|(function, bytes)| (function, bytes as f64 / all))
+            .filter(|&(function, share)| share >= self.options.function_min && busy(function))
+            .collect();
+        let matrices = self.places.matrices();
+        let mut lines: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
+        for (at, place) in self.places_of(phase) {
+            let of = lines.entry(matrices[at]).or_default();
+            let readers = place.readers.iter().filter(|(function, _)| shares.contains_key(function));
+            of.0 += place.classes.iter().map(|(_, class)| class.lines).sum::<u64>();
+            of.1 += readers.map(|(_, lines)| lines).sum::<u64>();
+        }
+        let reread = |(matrix, (all, read)): (usize, (u64, u64))| {
+            (read > 0 && read as f64 >= self.options.writers_reread_min * all as f64).then_some(matrix)
+        };
+        Writers { shares, reread: lines.into_iter().filter_map(reread).collect(), matrices }
+    }
+
     /// The code sites of these places with what each should do: what [`Apply`](super::Apply) needs.
     #[must_use]
     pub fn plan<'a>(&self, places: impl IntoIterator<Item = &'a PlaceAdvice>) -> Vec<(SiteId, Choice)> {
         let mut plan = Vec::new();
+        let bodies = self.places.bodies();
+        let body_of = |at: usize| bodies.get(at).copied().unwrap_or(at);
         for chosen in places {
             let first = self.sources.iter().position(|(_, site)| *site == chosen.site);
-            let Some(body) = first.map(|at| self.places.group(at)) else { continue };
-            let of_body = |(at, _): &(usize, &(Source, SiteId))| self.places.group(*at) == body;
+            let Some(body) = first.map(body_of) else { continue };
+            let of_body = |(at, _): &(usize, &(Source, SiteId))| body_of(*at) == body;
             for (_, (source, site)) in self.sources.iter().enumerate().filter(of_body) {
                 let at_line = |definition: &Site| {
                     definition.frame().is_some_and(|frame| {
-                        (&frame.function, &frame.file, frame.line)
-                            == (&source.function, &source.file, source.line)
+                        (&frame.file, frame.line) == (&source.file, source.line)
+                            && base(&frame.function) == source.function
                     })
                 };
                 let others = self.definitions.sites().filter(|(_, definition)| at_line(definition));
@@ -212,19 +258,17 @@ impl Watcher {
         plan
     }
 
-    fn function(&self, place: usize) -> &str {
-        self.sources.get(place).map_or("", |(source, _)| source.function.as_str())
-    }
-
     #[allow(clippy::cast_precision_loss)]
     fn judge(
         &self,
         at: usize,
         place: &Place,
         (function_share, share): (f64, f64),
+        writers: &Writers,
         target: Option<Target>,
     ) -> PlaceAdvice {
         let bytes = place.bytes.max(1) as f64;
+        let reread = writers.reread.contains(&writers.matrices[at]);
         let (source, site) = &self.sources[at];
         let mut report = PlaceAdvice {
             function: source.function.clone(),
@@ -233,30 +277,33 @@ impl Watcher {
             site: *site,
             function_share,
             share,
-            sequential: place.sequential_bytes as f64 / bytes,
+            sequential: place.sequential_bytes.min(place.bytes) as f64 / bytes,
             fenced: place.fenced_bytes.min(place.bytes) as f64 / bytes,
             fence_distance: place.fence_distance,
-            sizes: self.sizes(place),
+            sizes: self.sizes(place, reread),
             choice: Choice::Nothing,
             reason: String::new(),
         };
         let pattern = Pattern {
             sequential: report.sequential >= self.options.sequential_min,
             fenced: report.fenced >= self.options.fenced_min,
+            reread,
         };
         (report.choice, report.reason) = self.choose(place, &pattern, target);
         report
     }
 
     #[allow(clippy::cast_precision_loss)]
-    fn sizes(&self, place: &Place) -> Vec<SizeRow> {
+    fn sizes(&self, place: &Place, reread: bool) -> Vec<SizeRow> {
         let mut rows: Vec<SizeRow> = place
             .classes
             .iter()
             .map(|(_, class)| SizeRow {
                 bytes: class.size,
                 share: class.bytes as f64 / place.bytes.max(1) as f64,
-                reread: self.counted(class.reread, class).and_then(|reuse| reuse.mean()),
+                reread: Some(class.reread)
+                    .filter(|reuse| reread || self.counted(*reuse, class).is_some())
+                    .and_then(|reuse| reuse.mean()),
                 rewrite: self.counted(class.rewritten, class).and_then(|reuse| reuse.mean()),
                 allocated: class.allocated,
             })
@@ -287,12 +334,17 @@ impl Watcher {
             });
         }
         let fenced = pattern.fenced && weak;
-        let choices = self.voters(place).map(|class| self.choose_for(class, fenced));
+        let choices = self.voters(place).map(|class| self.choose_for(class, fenced, pattern.reread));
         let choice = choices.max().unwrap_or(Choice::Nothing);
         let reason = match choice {
             Choice::Skip => "not used again while it could still be in a cache",
-            Choice::Clean => "read again, and not written again, while it could still be in a cache",
+            Choice::Clean => {
+                "not written again while it could still be in a cache, but read again, some or all of it"
+            }
             Choice::Demote => "written again, and a fence waits for it to be visible",
+            Choice::Nothing if place.classes.iter().all(|(_, class)| class.size < LINE) => {
+                "writes less than a line at a place"
+            }
             Choice::Nothing => "written again while in the cache, and no fence waits for it",
         };
         (choice, reason.to_owned())
@@ -309,14 +361,14 @@ impl Watcher {
         voters.filter(move |class| class.size >= least && class.bytes as f64 >= enough)
     }
 
-    fn choose_for(&self, class: &Class, fenced: bool) -> Choice {
+    fn choose_for(&self, class: &Class, fenced: bool, reread: bool) -> Choice {
+        if class.size < LINE {
+            // A variable, a counter, a lock: nothing to gain but the cost of the instruction.
+            return Choice::Nothing;
+        }
         if self.counted(class.rewritten, class).is_some() {
             return if fenced { Choice::Demote } else { Choice::Nothing };
         }
-        if class.size < LINE {
-            // Less than a line, and not kept busy: nothing to gain but the cost of the instruction.
-            return Choice::Nothing;
-        }
-        if self.counted(class.reread, class).is_some() { Choice::Clean } else { Choice::Skip }
+        if reread || self.counted(class.reread, class).is_some() { Choice::Clean } else { Choice::Skip }
     }
 }

@@ -9,7 +9,8 @@ pub struct Options {
     /// A program whose stores are a smaller part of what it does is left alone: 10 %, the cut-off of the method's
     /// authors.
     pub intensity_min: f64,
-    /// A function with a smaller part of the program's stores is left alone.
+    /// A function with a smaller part of the stored bytes, or of all loads and stores, is left alone: it has little time to
+    /// gain.
     pub function_min: f64,
     /// A source line with a smaller part of its function's stored bytes is left out of the report.
     pub place_min: f64,
@@ -27,6 +28,10 @@ pub struct Options {
     /// Data count as read (or written) again if at least this part of their lines is: what is right for most lines is
     /// done to all.
     pub reused_min: f64,
+    /// Data that the functions which store most soon read themselves are never advised to skip the cache, if it is at least
+    /// this part of the lines: such a function would wait for memory in its own inner loop, and cleaning does no harm where it is
+    /// not needed.
+    pub writers_reread_min: f64,
     /// A size class with a smaller part of a place's sequential bytes has no say in the place's advice.
     pub class_min: f64,
 }
@@ -43,6 +48,7 @@ impl Default for Options {
             fence_distance: 2_000,
             reuse_distance: (33 << 20) / 4,
             reused_min: 0.5,
+            writers_reread_min: 0.001,
             class_min: 0.05,
         }
     }

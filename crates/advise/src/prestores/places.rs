@@ -4,8 +4,11 @@ use event::SiteId;
 
 /// Classes of context sizes: powers of two of bytes.
 pub(super) const CLASSES: usize = 48;
-/// Places told apart; further ones share the first's account. A place takes 150 B, and 64 B for each of its classes.
+/// Places told apart; further ones share the first's account. A place takes 450 B at most, and 64 B for each of its classes.
 const PLACES_MAX: usize = 1 << 16;
+
+/// Readers, and earlier writers, that are told apart for a place.
+const COUNTED_MAX: usize = 8;
 
 /// How often, and after how many instructions, lines were used again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,10 +74,12 @@ pub(super) struct Place {
     pub(super) fenced_bytes: u64,
     /// Fewest instructions from a store to the next fence.
     pub(super) fence_distance: Option<u64>,
-    /// Another place that fills the same lines in the same loop, and how often it did. Which one is found by
-    /// majority vote, so the count is at least the margin.
-    partner: u32,
-    shared_lines: u64,
+    /// Places that had begun the lines that this one went on with, in the same loop body, and how many lines.
+    beside: Vec<(u32, u64)>,
+    /// Functions that soon read what was written here, and how many lines.
+    pub(super) readers: Vec<(u32, u64)>,
+    /// Places of the same function that had written these bytes before, and how many lines.
+    before: Vec<(u32, u64)>,
     /// By the logarithm of the size; only those that occur.
     pub(super) classes: Vec<(u8, Class)>,
 }
@@ -97,29 +102,34 @@ impl Places {
 
     /// `place` went on with a line that `other` had begun a moment ago.
     pub(super) fn shares_line(&mut self, place: u32, other: u32) {
-        for (place, other) in [(place, other), (other, place)] {
-            let account = self.get(place);
-            if account.partner == other || account.shared_lines == 0 {
-                account.partner = other;
-                account.shared_lines += 1;
-            } else {
-                account.shared_lines -= 1;
-            }
-        }
+        count(&mut self.get(place).beside, other);
     }
 
-    /// The first place of the loop body that `place` is a part of: the real and the imaginary part of a number are
-    /// written by two statements and have one fate.
-    pub(super) fn group(&self, place: usize) -> usize {
-        let mut first = place;
-        // Partners form chains; a chain longer than this is no loop body.
-        for _ in 0..8 {
-            let Some(account) = self.table.get(first) else { return first };
+    /// For each place the first of the places that fill the same lines in one loop body: the real and the imaginary part of
+    /// a number are written by two statements and have one fate.
+    pub(super) fn bodies(&self) -> Vec<usize> {
+        self.joined((0..self.table.len()).collect(), |place| &place.beside)
+    }
+
+    /// `place` overwrites a line that `other`, of the same function, had written.
+    pub(super) fn goes_on(&mut self, place: u32, other: u32) {
+        count(&mut self.get(place).before, other);
+    }
+
+    /// For each place the first of the places that write the same data: a matrix is often written by a function in several
+    /// passes, and what becomes of it does not depend on the pass.
+    pub(super) fn matrices(&self) -> Vec<usize> {
+        self.joined(self.bodies(), |place| &place.before)
+    }
+
+    /// Joins places with those that share a quarter of their lines.
+    fn joined(&self, mut first: Vec<usize>, with: impl Fn(&Place) -> &Vec<(u32, u64)>) -> Vec<usize> {
+        for (place, account) in self.all() {
             let lines: u64 = account.classes.iter().map(|(_, class)| class.lines).sum();
-            if account.shared_lines * 4 < lines.max(1) || account.partner as usize >= first {
-                return first;
+            for &(other, _) in with(account).iter().filter(|(_, times)| times * 4 >= lines.max(1)) {
+                let (Some(&a), Some(&b)) = (first.get(place), first.get(other as usize)) else { continue };
+                first.iter_mut().filter(|of| **of == a.max(b)).for_each(|of| *of = a.min(b));
             }
-            first = account.partner as usize;
         }
         first
     }
@@ -147,7 +157,21 @@ impl Places {
     }
 }
 
+/// Counts one more of `who`, if there is room.
+fn count(counts: &mut Vec<(u32, u64)>, who: u32) {
+    if let Some((_, times)) = counts.iter_mut().find(|(known, _)| *known == who) {
+        *times += 1;
+    } else if counts.len() < COUNTED_MAX {
+        counts.push((who, 1));
+    }
+}
+
 impl Place {
+    /// `function` soon reads a line that was written here.
+    pub(super) fn read_by(&mut self, function: u32) {
+        count(&mut self.readers, function);
+    }
+
     fn add(&mut self, number: u8, other: &Class) {
         let at = self.classes.iter().position(|(class, _)| *class == number).unwrap_or_else(|| {
             self.classes.push((number, Class::default()));
@@ -170,6 +194,12 @@ impl Place {
         self.fenced_bytes += other.fenced_bytes;
         let nearest = self.fence_distance.into_iter().chain(other.fence_distance).min();
         self.fence_distance = nearest;
+        for &(reader, lines) in &other.readers {
+            match self.readers.iter_mut().find(|(known, _)| *known == reader) {
+                Some((_, known)) => *known += lines,
+                None => self.readers.push((reader, lines)),
+            }
+        }
         for (number, class) in &other.classes {
             self.add(*number, class);
         }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use event::{Batch, Capabilities, Definition, Event, NameId, Op, Sink, SinkError, Site, SiteId, SiteTable};
 
 use super::allocations::Allocations;
-use super::contexts::{ContextId, Contexts};
+use super::contexts::{ContextId, Contexts, Write, Writer};
 use super::fences::Unfenced;
+use super::functions::{Functions, base};
 use super::lines::{LINE, Lines, Moment, split};
 use super::options::Options;
 use super::places::{Places, Reuse};
@@ -17,6 +18,8 @@ const VECTOR: u64 = 16;
 const LOOP_BODY: u64 = 256;
 /// Instructions between two stores of one place that fill the same line, at most.
 const SLOW_FILL: u64 = 10_000;
+/// A load that repeats one of the thread's last ones is not work but waiting, or would be a register in other code.
+const RECENT: usize = 8;
 /// Phases told apart; later ones count as the last.
 const PHASES_MAX: usize = 64;
 /// Threads followed at a time; those whose numbers are equal modulo this share their state.
@@ -45,7 +48,23 @@ pub(super) struct Phase {
 #[derive(Clone, Debug, Default)]
 struct Thread {
     instructions: u64,
+    /// Where it loaded last.
+    recent: [u64; RECENT],
+    next_recent: usize,
     unfenced: Unfenced,
+}
+
+impl Thread {
+    /// Whether a load at `addr` is none of the last few again.
+    #[inline]
+    fn loads_anew(&mut self, addr: u64) -> bool {
+        let anew = !self.recent.contains(&addr);
+        if anew {
+            self.recent[self.next_recent] = addr;
+            self.next_recent = (self.next_recent + 1) % RECENT;
+        }
+        anew
+    }
 }
 
 /// Watches a program's stores, loads and fences, and keeps what the decision needs. Push all events,
@@ -58,6 +77,7 @@ pub struct Watcher {
     /// By place: where it is, and one of its sites.
     pub(super) sources: Vec<(Source, SiteId)>,
     index: BTreeMap<Source, u32>,
+    pub(super) functions: Functions,
     pub(super) places: Places,
     contexts: Contexts,
     lines: Lines,
@@ -95,7 +115,7 @@ impl Watcher {
         let phase = self.phase;
         let source = match self.definitions.site(site).and_then(Site::frame) {
             Some(frame) => {
-                let (function, file) = (frame.function.clone(), frame.file.clone());
+                let (function, file) = (base(&frame.function), frame.file.clone());
                 Source { phase, function, file, line: frame.line }
             }
             None => {
@@ -107,6 +127,7 @@ impl Watcher {
         let next = self.sources.len() as u32;
         let place = *self.index.entry(source.clone()).or_insert(next);
         if place == next {
+            self.functions.name_place(phase, &source.function);
             self.sources.push((source, site));
         }
         // A number that only damage explains must not decide how much memory is taken.
@@ -120,13 +141,26 @@ impl Watcher {
         place
     }
 
+    /// The function of a site that reads what was written.
+    fn reader(&mut self, site: SiteId) -> u32 {
+        let Some(function) = self.functions.of_site(site) else {
+            let definition = self.definitions.site(site);
+            let name = match definition.and_then(Site::frame) {
+                Some(frame) => base(&frame.function),
+                None => definition.map_or_else(|| "unknown".to_owned(), Site::to_string),
+            };
+            return self.functions.name_site(site, self.phase, &name);
+        };
+        function
+    }
+
     fn event(&mut self, number: u32, event: &Event) {
         let slot = number as usize % THREADS_MAX;
         self.instructions += u64::from(event.instructions);
         self.threads[slot].instructions += u64::from(event.instructions);
         let now = Moment { own: self.threads[slot].instructions, global: self.instructions, thread: number };
         match event.op {
-            Op::Load { addr, len } => self.load(addr, len, now),
+            Op::Load { addr, len } => self.load(slot, addr, len, event.site, now),
             Op::Store { addr, len } | Op::StoreNt { addr, len } => {
                 self.store(slot, addr, len, event.site, now);
             }
@@ -168,6 +202,7 @@ impl Watcher {
         self.work().name = Some(name);
         // A site's place is another one in each phase.
         self.sites.fill(0);
+        self.functions.forget_sites();
     }
 
     /// What lay in these bytes is nobody's: whoever writes there next does not overwrite it.
@@ -180,8 +215,13 @@ impl Watcher {
     }
 
     #[inline]
-    fn load(&mut self, addr: u64, len: u32, now: Moment) {
-        self.work().load_work += u64::from(len).div_ceil(VECTOR);
+    fn load(&mut self, slot: usize, addr: u64, len: u32, site: SiteId, now: Moment) {
+        let reader = self.reader(site);
+        if self.threads[slot].loads_anew(addr) {
+            let work = u64::from(len).div_ceil(VECTOR);
+            self.work().load_work += work;
+            self.functions.add_work(reader, work);
+        }
         for (line, bytes) in split(addr, len) {
             let Some(written) = self.lines.find(line) else { continue };
             if written.read || written.bytes & bytes == 0 {
@@ -190,23 +230,25 @@ impl Watcher {
             written.read = true;
             let distance = now.since(written.at, self.running);
             let (context, place) = (written.context, written.place);
-            self.used(context, place, distance, |part| &mut part.reread);
+            if self.used(context, place, distance, |part| &mut part.reread) {
+                self.places.get(place).read_by(reader);
+            }
         }
     }
 
-    /// A line that `place` wrote in `context` is used again.
+    /// A line that `place` wrote in `context` is used again; whether soon.
     fn used(
         &mut self,
         context: ContextId,
         place: u32,
         distance: u64,
         of: impl FnOnce(&mut super::places::Part) -> &mut Reuse,
-    ) {
-        if distance <= self.options.reuse_distance
-            && let Some(part) = self.contexts.part(context, place)
-        {
+    ) -> bool {
+        let soon = distance <= self.options.reuse_distance;
+        if soon && let Some(part) = self.contexts.part(context, place) {
             of(part).add(distance);
         }
+        soon
     }
 
     fn store(&mut self, slot: usize, addr: u64, len: u32, site: SiteId, now: Moment) {
@@ -222,24 +264,27 @@ impl Watcher {
         let distance = self.options.fence_distance;
         self.threads[slot].unfenced.store(place, u64::from(len), now.own, distance);
 
-        let (context, streak) = self.context(addr, len, now.thread);
-        self.contexts.write(context, place, addr, len, streak);
+        self.functions.add_work(self.functions.of_place(place), work);
+        let writer = Writer { thread: now.thread, function: self.functions.of_place(place) };
+        let write = Write { addr, len, at: now.own };
+        let (context, streak) = self.context(write, writer);
+        self.contexts.write(context, place, write, streak);
         for (line, bytes) in split(addr, len) {
             self.write_line(line, bytes, context, place, now);
         }
     }
 
     /// The context of a write, and whether the write continues it.
-    fn context(&mut self, addr: u64, len: u32, thread: u32) -> (ContextId, bool) {
-        if let Some(context) = self.contexts.continued(thread, addr, len) {
-            return (context, true);
+    fn context(&mut self, Write { addr, len, at }: Write, writer: Writer) -> (ContextId, bool) {
+        if let Some(continued) = self.contexts.continued(writer.thread, addr, len, at) {
+            return continued;
         }
         let before = self.lines.find(addr / LINE).map(|written| written.context);
         match before {
-            Some(context) if self.contexts.contains(context, thread, addr) => (context, false),
+            Some(context) if self.contexts.contains(context, writer, addr) => (context, false),
             _ => {
                 let object = self.allocations.object(addr);
-                (self.contexts.open(thread, addr, object, &mut self.places), false)
+                (self.contexts.open(writer, addr, object, &mut self.places), false)
             }
         }
     }
@@ -269,8 +314,11 @@ impl Watcher {
             }
             None => self.lines.insert(line, bytes, now, context, place),
         }
-        if let Some((context, place, distance)) = overwritten {
-            self.used(context, place, distance, |part| &mut part.rewritten);
+        if let Some((context, before, distance)) = overwritten {
+            self.used(context, before, distance, |part| &mut part.rewritten);
+            if before != place && self.functions.of_place(before) == self.functions.of_place(place) {
+                self.places.goes_on(place, before);
+            }
         }
         if let Some(part) = self.contexts.part(context, place) {
             part.lines += 1;

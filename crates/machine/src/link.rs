@@ -72,6 +72,12 @@ impl Link {
         self.there.reserve(at, at, length, kind) + length + self.timing.latency
     }
 
+    /// A question without data sets out. Returns when the answer, without data either, is back.
+    pub(crate) fn ask(&mut self, at: Time) -> Time {
+        let there = self.request(at, Direction::Read);
+        self.response(there, Direction::Write)
+    }
+
     /// Its answer, with a line if it was a read, sets out. Returns when all of it has arrived.
     pub(crate) fn response(&mut self, at: Time, kind: Direction) -> Time {
         let length = match kind {
@@ -112,10 +118,17 @@ impl Interconnect {
         self.link(core).map_or(at, |link| link.response(at, kind))
     }
 
-    /// What a write of `core` and its answer take on the way if nothing else is on it.
-    pub(crate) fn idle_write(&mut self, core: u32) -> Time {
-        self.link(core)
-            .map_or(Time::ZERO, |link| link.timing.latency * 2 + link.timing.write_line + link.timing.message)
+    /// When `core` knows that no cache of the memory's socket has a line.
+    pub(crate) fn ask(&mut self, core: u32, at: Time) -> Time {
+        self.link(core).map_or(at, |link| link.ask(at))
+    }
+
+    /// What a question, and a write and its answer, of `core` take on the way if nothing else is on it.
+    pub(crate) fn idle(&mut self, core: u32) -> [Time; 2] {
+        self.link(core).map_or([Time::ZERO; 2], |link| {
+            let LinkTiming { latency, message, write_line, .. } = link.timing;
+            [(latency + message) * 2, latency * 2 + write_line + message]
+        })
     }
 
     fn link(&mut self, core: u32) -> Option<&mut Link> {
@@ -141,6 +154,7 @@ mod tests {
         assert_eq!(link.response(NS(200), Read), NS(234));
         assert_eq!(link.request(NS(300), Write), NS(335));
         assert_eq!(link.response(NS(400), Write), NS(431));
+        assert_eq!(link.ask(NS(500)), NS(562));
     }
 
     #[test]

@@ -95,7 +95,7 @@ fn values_that_no_machine_can_have_are_refused_with_a_remedy() {
         ("\"256B\"", "\"32B\"", "device.unit = 32B: use a power of two from 64B to 4KiB"),
         ("lines = 64", "lines = 0", "device.buffer.lines = 0: use 1 to 4096"),
         ("\"47ns\"", "\"9000s\"", "device.timing.media.read = 9000s: use at most 10ms"),
-        ("\"20ns\"", "\"11ms\"", "memory.timing.read_request = 11ms: use at most 10ms"),
+        ("\"12ns\"", "\"11ms\"", "memory.timing.read_request = 11ms: use at most 10ms"),
     ] {
         let message = refusal(old, new);
         assert!(message.starts_with(&format!("mine.toml: {expected}")), "{new}: {message}");

@@ -4,6 +4,9 @@ use machine::Size;
 
 use crate::task::{LINE, Pattern, Task};
 
+/// The widest alignment of random accesses.
+const ALIGN_MAX: u64 = 4096;
+
 /// How addresses are spread over DIMMs, where that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interleave {
@@ -67,9 +70,10 @@ impl Offsets {
         offsets
     }
 
-    /// A multiple of the access size within the region.
+    /// A place within the region, aligned as LATTester's scripts do: to the next power of two, but to 4 KiB at most.
     fn anywhere(&mut self) -> u64 {
-        self.random.below(self.region / self.access) * self.access
+        let align = self.access.next_power_of_two().min(ALIGN_MAX);
+        self.random.below((self.region - self.access) / align + 1) * align
     }
 
     /// The next access's offset. For ever under way if [`Offsets::obstacle`] has something to say.

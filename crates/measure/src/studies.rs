@@ -86,7 +86,7 @@ fn tail_latency() -> Study {
     Study {
         name: "tail-latency",
         summary: "the longest writes into a hot region, by its size",
-        base: Task { kind: Kind::Timed, op: Op::Ntstore, access_size: 256, ..Task::default() },
+        base: Task { kind: Kind::Timed, op: Op::Ntstore, access_size: 256, fence_every: 1, ..Task::default() },
         series: one_each(&[Op::Ntstore]),
         axis: doubling(256, 64 * MIB, Region),
         shows: Show::Tail,
@@ -158,7 +158,7 @@ fn instructions() -> Study {
     Study {
         name: "instructions",
         summary: "ways to write, by size: bandwidth of six threads",
-        base: Task { threads: 6, ..Task::default() },
+        base: Task { threads: 6, fence_every: 1, ..Task::default() },
         series: one_each(&[Op::Ntstore, Op::StoreClwb, Op::Store]),
         axis: doubling(64, 4 * KIB, AccessSize),
         shows: Show::Bandwidth,
@@ -170,7 +170,7 @@ fn fence_interval() -> Study {
     Study {
         name: "fence-interval",
         summary: "bandwidth of one thread by bytes written before each fence, flushed at once or at the end",
-        base: Task::default(),
+        base: Task { fence_every: 1, ..Task::default() },
         series: vec![
             vec![op(Op::StoreClwb), FlushEvery(64)],
             // More than any write of the axis: all lines at its end.
@@ -186,7 +186,7 @@ fn flush_interval() -> Study {
     Study {
         name: "flush-interval",
         summary: "bandwidth of one thread's 64 KiB writes by bytes stored before their lines are flushed",
-        base: Task { access_size: 64 * KIB, ..Task::default() },
+        base: Task { access_size: 64 * KIB, fence_every: 1, ..Task::default() },
         series: one_each(&[Op::StoreClwb]),
         axis: doubling(64, 64 * KIB, FlushEvery),
         shows: Show::Bandwidth,
@@ -219,6 +219,7 @@ fn controller_probe() -> Study {
             stride: Some(0),
             region: 64 * KIB,
             samples: 1 << 16,
+            fence_every: 1,
             ..Task::default()
         },
         series: one_each(&[Op::Ntstore]),
@@ -299,7 +300,7 @@ fn overwrite() -> Study {
     Study {
         name: "overwrite",
         summary: "one 256 B unit written again and again: period and length of the stalls that level wear",
-        base: Task { kind: Kind::Timed, access_size: 256, region: 256, ..Task::default() },
+        base: Task { kind: Kind::Timed, access_size: 256, region: 256, fence_every: 1, ..Task::default() },
         series: one_each(&[Op::Ntstore]),
         axis: vec![Region(256)],
         shows: Show::Progress,

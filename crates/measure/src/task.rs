@@ -39,7 +39,7 @@ pub struct Task {
     pub shared: bool,
     /// Between two accesses of a thread, 100 ms at most.
     pub delay: Time,
-    /// Writing accesses after which a store fence waits; 0 for none.
+    /// Writing accesses after which a store fence waits; 0 for none, as in LATTester's tasks of bandwidth.
     pub fence_every: u64,
     /// Bytes stored before their lines are flushed, at most one access: 64 is after each line.
     pub flush_every: u64,
@@ -67,7 +67,7 @@ impl Default for Task {
             region: 2 << 30,
             shared: false,
             delay: Time::ZERO,
-            fence_every: 1,
+            fence_every: 0,
             flush_every: LINE,
             mix: Mix::None,
             dimms: 0,
@@ -85,7 +85,7 @@ pub enum Kind {
     /// Single accesses with nothing else under way: an 8-byte load, or store, flush and full fence, or a non-temporal store
     /// of a line and full fence; a written line is read into the cache before.
     IdleLatency,
-    /// Each access timed by itself, with its fence.
+    /// Each access timed by itself, with its fence; lines that are stored to through the cache are read into it before.
     Timed,
     /// Bytes per time.
     Bandwidth,

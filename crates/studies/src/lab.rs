@@ -25,6 +25,7 @@ pub struct Access {
     pub(crate) delay_ns: u64,
     pub(crate) loaded: bool,
     pub(crate) flush_at_end: bool,
+    pub(crate) fenced: bool,
 }
 
 impl Access {
@@ -44,6 +45,7 @@ impl Access {
             delay_ns: 0,
             loaded: false,
             flush_at_end: false,
+            fenced: false,
         }
     }
 
@@ -107,6 +109,12 @@ impl Access {
         Access { flush_at_end, ..self }
     }
 
+    /// Each writing access ends with a store fence.
+    #[must_use]
+    pub fn fenced(self) -> Access {
+        Access { fenced: true, ..self }
+    }
+
     fn task(&self) -> Task {
         let mix = match self.mix {
             Some((reads, writes)) => Mix::Turns { reads, writes },
@@ -123,6 +131,7 @@ impl Access {
             flush_every: if self.flush_at_end { self.bytes } else { measure::LINE },
             mix,
             dimms: self.dimms.unwrap_or(0),
+            fence_every: u64::from(self.fenced),
             ..Task::default()
         }
     }
@@ -250,6 +259,7 @@ impl Lab {
             access_size: 256,
             region,
             samples: TAIL_SAMPLES,
+            fence_every: 1,
             ..Task::default()
         };
         let figures = self.task(machine, None, &task, TAIL_SAMPLES * 8)?;
@@ -285,7 +295,7 @@ impl Lab {
     /// # Errors
     /// If the machine can't.
     pub fn timed(&self, access: &Access) -> Result<f64, StudyError> {
-        let task = Task { kind: Kind::Timed, ..access.task() };
+        let task = Task { kind: Kind::Timed, ..access.fenced().task() };
         let latency = self.task(access.machine, access.set, &task, access.events())?.latency;
         Ok(latency.map_or(f64::NAN, |latency| latency.mean))
     }

@@ -38,6 +38,10 @@ pub enum Persistence {
 pub struct ControllerTiming {
     /// Reads that wait for one DIMM's answer at the same time, 1 to 256. An entry is taken until the data are there.
     pub read_queue: u32,
+    /// Of the reads that found the read queue full, the oldest so many (1 to 1024) ask for each entry that becomes free, and
+    /// chance decides. Default 1: in the order of arrival.
+    #[serde(default = "one")]
+    pub read_crowd: u32,
     /// Lines that wait for one DIMM to take them, 1 to 256.
     pub write_queue: u32,
     /// Bytes that one thread may have in one DIMM's write queue, a multiple of 64 B. Its next line waits in front of the
@@ -50,6 +54,10 @@ pub struct ControllerTiming {
     pub read_return: Time,
     /// From the caches (or a core's combining buffer) to the write queue and its acknowledgement back.
     pub write_accept: Time,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// A memory for all that is not persistent: DRAM beside the persistent DIMMs.
@@ -94,6 +102,7 @@ impl Config {
 
     fn validate_queues(&self, table: &str, timing: &ControllerTiming) -> Result<(), ConfigError> {
         self.range(&format!("{table}.timing.read_queue"), timing.read_queue, 1, 256)?;
+        self.range(&format!("{table}.timing.read_crowd"), timing.read_crowd, 1, 1024)?;
         self.range(&format!("{table}.timing.write_queue"), timing.write_queue, 1, 256)?;
         let ways = [
             ("read_request", timing.read_request),

@@ -21,9 +21,14 @@ pub struct Pipeline {
     pub load_queue: u32,
     /// Stores and flushes, from their entry into the window until the cache has them, 1 to 65536. Default 56.
     pub store_queue: u32,
-    /// Lines on their way from this core to memory because of flushes, 1 to 1024. Default 12. (Non-temporal
-    /// stores have `cores.combining_buffers`.)
+    /// Lines on their way from this core to memory because of flushes, 1 to 1024. Default 1: one core's flushes follow
+    /// each other at the same pace to any memory, that of the way to the write queue and back.
     pub flush_slots: u32,
+    /// Lines on their way because of non-temporal stores, 1 to 1024. Default 5, as many as one core's bandwidth on DRAM
+    /// needs. (They are combined in `cores.combining_buffers`.)
+    pub nt_slots: u32,
+    /// What a full fence (`mfence`) takes after all that it waits for is done. Default 15ns, 33 cycles.
+    pub full_fence: Time,
     /// Which stores may overtake which. Default `"tso"`.
     pub ordering: Ordering,
     /// With weak ordering: lines of stores that a core keeps to itself until room is needed, a fence comes or the
@@ -53,7 +58,9 @@ impl Default for Pipeline {
             rob: 224,
             load_queue: 72,
             store_queue: 56,
-            flush_slots: 12,
+            flush_slots: 1,
+            nt_slots: 5,
+            full_fence: Time::from_ns(15),
             ordering: Ordering::Tso,
             private_lines: 16,
             dependent_loads: 0.0,
@@ -68,6 +75,7 @@ impl Config {
         if !(1..=1_000_000).contains(&cycle.0) {
             return Err(self.wrong("cores.pipeline.cycle", cycle, "use 1ps to 1us"));
         }
+        self.times("cores.pipeline", &[("full_fence", pipeline.full_fence)])?;
         for (key, value, high) in [
             ("issue_width", pipeline.issue_width, 64),
             ("retire_width", pipeline.retire_width, 64),
@@ -75,6 +83,7 @@ impl Config {
             ("load_queue", pipeline.load_queue, 65_536),
             ("store_queue", pipeline.store_queue, 65_536),
             ("flush_slots", pipeline.flush_slots, 1024),
+            ("nt_slots", pipeline.nt_slots, 1024),
             ("private_lines", pipeline.private_lines, 1024),
         ] {
             self.range(&format!("cores.pipeline.{key}"), value, 1, high)?;

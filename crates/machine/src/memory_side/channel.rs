@@ -3,9 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use super::crowd::Crowd;
 use super::{Histogram, MemoryTiming, Stall};
 use crate::config::ControllerTiming;
 use crate::device::Device;
+use crate::replacement::Rng;
 use crate::{LINE_BYTES, Time, Traffic};
 
 /// A line in the write queue.
@@ -35,6 +37,8 @@ pub(super) struct Channel {
     device: Box<dyn Device>,
     /// When the answers come that the entries of the read queue wait for, earliest first.
     reads: BinaryHeap<Reverse<Time>>,
+    /// Who waits for an entry, if not in the order of arrival.
+    crowd: Option<Crowd>,
     /// In the order in which the device will take them. Each is offered to the device when its turn has come, or earlier if somebody
     /// waits for that; so reads that come in between find the device as it is then.
     writes: VecDeque<Waiting>,
@@ -61,12 +65,13 @@ struct Use {
 }
 
 impl Channel {
-    pub(super) fn new(timing: &ControllerTiming, device: Box<dyn Device>) -> Self {
+    pub(super) fn new(timing: &ControllerTiming, device: Box<dyn Device>, seed: u64) -> Self {
         Channel {
             timing: timing.clone(),
             credit: timing.thread_write_credit.map(|credit| (credit.0 / LINE_BYTES) as usize),
             device,
             reads: BinaryHeap::new(),
+            crowd: (timing.read_crowd > 1).then(|| Crowd::new(timing.read_crowd, Rng::new(seed))),
             writes: VecDeque::new(),
             taken: Time::ZERO,
             leaving: VecDeque::new(),
@@ -98,7 +103,7 @@ impl Channel {
         } else {
             let entered = self.read_entry(arrived);
             self.read_queue_full.waited(arrived, entered);
-            let data = self.device.read(entered, line);
+            let data = self.read_device(arrived, entered, line);
             self.reads.push(Reverse(data));
             self.read_queue.taken(data - entered, self.reads.len());
             data
@@ -106,6 +111,26 @@ impl Channel {
         let done = data + self.timing.read_return;
         self.read_latency.record(done - at);
         done
+    }
+
+    /// Asks the device for `line`, or for that of another that waits, at `entered`. Returns when its data are there.
+    fn read_device(&mut self, arrived: Time, entered: Time, line: u64) -> Time {
+        let Some(crowd) = &mut self.crowd else { return self.device.read(entered, line) };
+        let line = if crowd.comes(arrived, entered) { crowd.swap(line) } else { Some(line) };
+        while let Some(line) = crowd.surplus() {
+            self.device.read(entered, line);
+        }
+        let Some(line) = line else { return entered + crowd.held() };
+        let data = self.device.read(entered, line);
+        crowd.took(data - entered);
+        data
+    }
+
+    /// Asks the device for all lines that are still to be asked for.
+    fn read_crowd(&mut self, at: Time) {
+        for line in self.crowd.iter_mut().flat_map(Crowd::leave) {
+            self.device.read(at, line);
+        }
     }
 
     /// A core that misses the right to write asks the device's directory, if it has one. Returns when it has the answer.
@@ -184,6 +209,7 @@ impl Channel {
     }
 
     pub(super) fn drain(&mut self, at: Time) -> Time {
+        self.read_crowd(at);
         while self.hand_over_first() {}
         self.leaving.clear();
         self.device.drain(at.max(self.taken))
@@ -209,6 +235,7 @@ impl Channel {
         figures.write_queue_full.add(&self.write_queue_full);
         figures.credit_used_up.add(&self.credit_used_up);
         figures.forwarded_reads += self.forwarded_reads;
+        figures.waiting_reads += self.crowd.as_ref().map_or(0, |crowd| crowd.lines() as u64);
         figures.read_latency.add(&self.read_latency);
         figures.write_latency.add(&self.write_latency);
         figures.device.add(&self.device.counters());

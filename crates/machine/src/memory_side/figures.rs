@@ -26,6 +26,9 @@ pub struct MemoryTiming {
     pub behind_own: Stall,
     /// Reads that found all of their line in the write queue.
     pub forwarded_reads: u64,
+    /// Reads whose line the device is still to be asked for.
+    #[serde(default)]
+    pub waiting_reads: u64,
     /// Reads, from the miss in the last-level cache until the line is there.
     pub read_latency: Histogram,
     /// Writes, from the caches or combining buffers until the write queue has accepted them.

@@ -4,7 +4,7 @@
 //! takes what it needs, for as long as it needs it:
 //!
 //! ```text
-//!   read   way to the channel ─ entry of the DIMM's read queue ─ device ─ way back
+//!   read   way to the channel ─ crowd ─ entry of the DIMM's read queue ─ device ─ way back
 //!   write  thread's place in line ─ credit ─ entry of the DIMM's write queue ┄ device, when its turn comes
 //! ```
 //!
@@ -13,6 +13,7 @@
 //! wait behind it, whichever DIMM they are for: so one slow DIMM holds up a thread's traffic to all.
 
 mod channel;
+mod crowd;
 mod figures;
 mod histogram;
 mod interleave;
@@ -25,6 +26,7 @@ use crate::config::{Config, ConfigError};
 use crate::device::timetable::Direction;
 use crate::link::Interconnect;
 use crate::memory::PERSISTENT;
+use crate::replacement::Rng;
 use crate::{Time, Traffic, device};
 use channel::Channel;
 
@@ -70,7 +72,7 @@ impl MemorySide {
                 (config.side(persistent), config.side_timing(persistent)?);
             let channel = |dimm| {
                 let seed = config.seed ^ (1 << 40 | number << 32 | u64::from(dimm));
-                Channel::new(queues, device::build(device, timing, seed))
+                Channel::new(queues, device::build(device, timing, seed), Rng::part(seed, 1))
             };
             Ok(Memory {
                 interleave: Interleave::new(controller),
@@ -100,6 +102,12 @@ impl MemorySide {
         let memory = self.memory(request.line);
         let (dimm, local) = memory.interleave.place(request.line & !PERSISTENT);
         memory.channels[dimm].own(at, local)
+    }
+
+    /// A core is about to write a line that is in none of its caches. Returns when it knows that the caches of the memory's
+    /// socket don't have it.
+    pub fn ask(&mut self, at: Time, core: u32) -> Time {
+        self.sockets.ask(core, at)
     }
 
     /// A line that leaves the caches or a combining buffer, new in all of its bytes or (`whole` is false) in a part. Returns

@@ -29,17 +29,18 @@ impl Simulation {
             journal.total_writes,
         )?;
         let traffic = self.shared.memory.traffic();
-        let [read, written] = [
+        let [read, written]: [u64; 2] = [
             traffic.iter().map(|memory| memory.controller_read_bytes).sum(),
             traffic.iter().map(|memory| memory.controller_write_bytes).sum(),
         ];
         let sides = self.shared.memory.figures();
         let forwarded: u64 = sides.iter().map(|memory| memory.forwarded_reads).sum();
+        let unread: u64 = sides.iter().map(|memory| memory.waiting_reads).sum();
         let queued: u64 = sides.iter().map(|memory| memory.adr.queued_bytes).sum();
         equal(
             "memory side",
-            "bytes read = 64 * (reads - forwarded)",
-            read,
+            "bytes read + waiting = 64 * (reads - forwarded)",
+            read + unread * LINE_BYTES,
             (reads - forwarded) * LINE_BYTES,
         )?;
         equal("memory side", "bytes written + queued = 64 * writes", written + queued, writes * LINE_BYTES)?;

@@ -63,10 +63,11 @@ pub(crate) struct TimedCore {
     /// A `clflush` is under way, which no store overtakes.
     pub(crate) ordered_flush: bool,
     pub(crate) ordering: Ordering,
+    pub(crate) full_fence: Time,
     /// No request is made before this: the time of the last one.
     floor: Time,
-    fills: LineSlots,
-    l2_misses: Slots,
+    pub(crate) fills: LineSlots,
+    pub(crate) l2_misses: Slots,
     prefetcher: Prefetcher,
     /// When the last load miss has its data.
     last_load: Time,
@@ -93,6 +94,7 @@ impl TimedCore {
             blocked: None,
             ordered_flush: false,
             ordering: config.cores.pipeline.ordering,
+            full_fence: config.cores.pipeline.full_fence,
             floor: Time::ZERO,
             fills: LineSlots::new(config.l1.miss_registers.unwrap_or(12)),
             l2_misses: Slots::new(config.l2.miss_registers.unwrap_or(48)),
@@ -172,9 +174,13 @@ impl TimedCore {
         }
         self.floor = at;
         let latencies = shared.latencies;
-        // A non-temporal line first makes sure that no cache has a copy, which is a way to the directory of its own.
-        let ownership = if leaving.non_temporal() { latencies.llc } else { Time::ZERO };
-        let accepted = shared.write(at + latencies.way() + ownership, leaving.write);
+        // A non-temporal line first makes sure that no cache has a copy, which is a way of its own to the directory of the
+        // memory's socket.
+        let mut out = at + latencies.way();
+        if leaving.non_temporal() {
+            out = shared.memory.ask(out + latencies.llc, self.number as u32);
+        }
+        let accepted = shared.write(out, leaving.write);
         self.outgoing.sent(accepted);
         Ok(at)
     }

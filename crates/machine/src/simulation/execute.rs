@@ -260,7 +260,10 @@ impl TimedCore {
 
     fn fence(&mut self, kind: FenceKind, site: u32, shared: &mut Shared) -> Result<(), Later> {
         self.publish_all(shared)?;
-        self.turn(shared)?;
+        let start = self.turn(shared)?;
+        if kind == FenceKind::Store {
+            self.ask_ahead(start, shared);
+        }
         shared.hierarchy.drain_combining(self.number);
         let left = self.stores.committed.max(self.window.retired);
         self.outgoing.push(left, shared.hierarchy.below.writes.drain(..));
@@ -281,6 +284,10 @@ impl TimedCore {
         } else {
             self.window.empty(&mut shared.sites);
             self.window.stand_still(&wait, &mut shared.sites);
+            if kind == FenceKind::Full {
+                let after = Wait::simple(self.window.dispatch + self.full_fence, cause, site);
+                self.window.stand_still(&after, &mut shared.sites);
+            }
             self.window.retired = self.window.retired.max(self.window.dispatch);
         }
         Ok(())

@@ -37,7 +37,8 @@
 //! - Stores ([`stores`]): retired at once, they wait in the store queue, in order with total store order; a full queue
 //!   stalls. With weak ordering they stay private until pressure, a fence, a release or a demotion drains them.
 //! - Fences: a store fence retires when the thread's own stores are in the cache and its flushes and non-temporal lines
-//!   are accepted by the write queue; loads after it may run ahead within the window. A full fence also waits for loads, and
+//!   are accepted by the write queue; loads after it may run ahead within the window, and stores after it ask
+//!   for their lines ([`ahead`]). A full fence also waits for loads, and
 //!   nothing after it begins.
 //! - Pressure ([`shared`]): a miss may evict a dirty line, so none begins while the LLC's write-back queue is full.
 //! - Other threads ([`order`]).
@@ -52,6 +53,7 @@
 //! site, name, at most 512 slices of time and 65,536 phases, and one per synchronisation variable that somebody waits
 //! for, plus 65,536.
 
+mod ahead;
 mod audit;
 mod core;
 mod execute;

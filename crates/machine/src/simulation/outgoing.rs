@@ -10,6 +10,7 @@ use super::shared::Latencies;
 use super::slots::LineSlots;
 use crate::link::Interconnect;
 use crate::memory::{Cause, PERSISTENT, Write};
+use crate::config::Pipeline;
 use crate::{Config, Time};
 
 /// A line that is to leave.
@@ -46,11 +47,11 @@ pub(crate) struct Outgoing {
 
 impl Outgoing {
     pub(crate) fn new(config: &Config, core: u32) -> Self {
-        let flush_slots = config.cores.pipeline.flush_slots;
+        let Pipeline { flush_slots, nt_slots, .. } = config.cores.pipeline;
         Outgoing {
             waiting: VecDeque::new(),
             flushed: LineSlots::new(flush_slots),
-            combined: LineSlots::new(config.cores.combining_buffers),
+            combined: LineSlots::new(nt_slots),
             flush_done: Time::ZERO,
             nt_done: Time::ZERO,
             accepted: Time::ZERO,
@@ -58,8 +59,9 @@ impl Outgoing {
                 let latencies = Latencies::new(config);
                 let timing = config.side(persistent).0.timing.as_ref();
                 let queue = timing.map_or(Time::ZERO, |timing| timing.write_accept);
-                let way = latencies.way() + queue + Interconnect::new(config).idle_write(core);
-                [way, way + latencies.llc]
+                let [question, write] = Interconnect::new(config).idle(core);
+                let way = latencies.way() + queue + write;
+                [way, way + latencies.llc + question]
             }),
             capacity: flush_slots.max(config.cores.combining_buffers) as usize,
         }

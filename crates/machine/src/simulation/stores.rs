@@ -70,6 +70,11 @@ impl Stores {
         }
     }
 
+    /// Entries.
+    pub(crate) fn capacity(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Waits for a free entry.
     #[inline(always)]
     pub(crate) fn make_room(&self, window: &mut Window, sites: &mut SiteStalls) {

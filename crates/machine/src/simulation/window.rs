@@ -102,6 +102,11 @@ impl Window {
         }
     }
 
+    /// Instructions that it holds.
+    pub(crate) fn rob(&self) -> u64 {
+        self.rob
+    }
+
     /// So many instructions enter, the last of them an event.
     #[inline(always)]
     pub(crate) fn enter(&mut self, count: u64, sites: &mut SiteStalls) {

@@ -22,6 +22,8 @@ rob = 64
 load_queue = 48
 store_queue = 16
 flush_slots = 4
+nt_slots = 4
+full_fence = "0ns"
 [l1]
 size = "4KiB"
 ways = 8

@@ -56,7 +56,9 @@ impl Sample {
             Sample::Load => 2,
             Sample::StoreFlush => 5,
             Sample::StoreNt => 4,
-            Sample::Whole { op, bytes, .. } => bytes / LINE * if op == Op::StoreClwb { 2 } else { 1 } + 1,
+            Sample::Whole { op, bytes, .. } => {
+                bytes / LINE * if op == Op::StoreClwb { 2 } else { 1 } + 1 + self.cached_bytes() / LINE
+            }
         }
     }
 
@@ -69,8 +71,14 @@ impl Sample {
         }
     }
 
-    fn needs_line_cached(self) -> bool {
-        matches!(self, Sample::StoreFlush | Sample::StoreNt)
+    /// Bytes that are read into the cache before.
+    fn cached_bytes(self) -> u64 {
+        match self {
+            Sample::Load => 0,
+            Sample::StoreFlush | Sample::StoreNt => LINE,
+            Sample::Whole { op: Op::Store | Op::StoreClwb, bytes, fenced: true, .. } => bytes,
+            Sample::Whole { .. } => 0,
+        }
     }
 
     fn give(self, addr: u64, events: &mut Vec<Event>) {
@@ -154,9 +162,11 @@ impl Program for Prober {
             }
             let addr = self.base + self.offsets.advance();
             self.stage = Stage::Preparing { addr };
-            if self.sample.needs_line_cached() {
+            let cached = self.sample.cached_bytes();
+            if cached > 0 {
                 let put = |op| Event { op, site: SiteId::UNKNOWN, instructions: 1 };
-                events.push(put(Operation::Load { addr, len: 8 }));
+                let lines = (addr..addr + cached).step_by(LINE as usize);
+                events.extend(lines.map(|addr| put(Operation::Load { addr, len: 8 })));
                 events.push(put(Operation::Fence(FenceKind::Full)));
             }
         }

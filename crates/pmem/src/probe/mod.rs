@@ -82,7 +82,7 @@ pub enum Sample {
     StoreWordFlush,
     /// A non-temporal write of a line and a full fence, after the line was read into the cache.
     StoreLineNt,
-    /// An access of any kind.
+    /// An access of any kind. If it is a store through the cache with a fence, its lines were read into the cache before.
     Whole(Access),
 }
 
@@ -120,9 +120,15 @@ impl Mapped {
         let (width, flush) = (cpu::Width::detect(), Offer::of_this_cpu().flush);
         for &offset in offsets {
             let address = self.at(offset);
-            if matches!(sample, Sample::StoreWordFlush | Sample::StoreLineNt) {
+            let cached = match sample {
+                Sample::LoadWord => 0,
+                Sample::StoreWordFlush | Sample::StoreLineNt => LINE,
+                Sample::Whole(_) if access.is_cached_store() && access.wait != Wait::None => access.len,
+                Sample::Whole(_) => 0,
+            };
+            for line in (offset..offset + cached).step_by(LINE as usize) {
                 // SAFETY: a word inside the mapping.
-                unsafe { cpu::load_word(address) };
+                unsafe { cpu::load_word(self.at(line)) };
             }
             cpu::fence_all();
             let start = cpu::ticks();
@@ -232,6 +238,10 @@ impl Mapped {
 }
 
 impl Access {
+    fn is_cached_store(&self) -> bool {
+        matches!(self.what, Move::Store | Move::StoreFlush)
+    }
+
     /// An access of one line that waits for nothing.
     #[must_use]
     pub fn of_line(what: Move) -> Access {

@@ -50,7 +50,7 @@ pub const ROWS: &[Row] = &[
 const SIZES: [u32; 7] = [64, 128, 256, 512, 1024, 2048, 4096];
 
 fn without_flush(lab: &Lab) -> Result<Evidence, StudyError> {
-    let run = |op, size: u32| lab.run(&Access::on("xpoint").op(op).bytes(u64::from(size)).threads(6));
+    let run = |op, size: u32| lab.run(&Access::on("xpoint").op(op).bytes(u64::from(size)).threads(6).fenced());
     let store = Series::measure(&SIZES, |size| run(Op::Store, size).map(|run| run.gbps))?;
     let clwb = Series::measure(&SIZES, |size| run(Op::StoreClwb, size).map(|run| run.gbps))?;
     let (evicted, flushed) = (run(Op::Store, 256)?.ewr, run(Op::StoreClwb, 256)?.ewr);
@@ -84,7 +84,7 @@ fn nt_against_clwb(lab: &Lab) -> Result<Evidence, StudyError> {
     let access = |op, size: u32| Access::on("xpoint").op(op).bytes(u64::from(size));
     let latency = |op| Series::measure(&SIZES, |size| lab.timed(&access(op, size)));
     let bandwidth =
-        |op| Series::measure(&SIZES, |size| lab.run(&access(op, size).threads(6)).map(|run| run.gbps));
+        |op| Series::measure(&SIZES, |size| lab.run(&access(op, size).threads(6).fenced()).map(|run| run.gbps));
     let (nt_ns, clwb_ns) = (latency(Op::Ntstore)?, latency(Op::StoreClwb)?);
     let (nt, clwb) = (bandwidth(Op::Ntstore)?, bandwidth(Op::StoreClwb)?);
     let checks = vec![
@@ -107,7 +107,7 @@ fn fence_interval(lab: &Lab) -> Result<Evidence, StudyError> {
     let sizes: Vec<u32> = (6..=26).map(|power| 1 << power).collect();
     let run = |size: u32, at_end| {
         let access = Access::on("xpoint-one-dimm").op(Op::StoreClwb).bytes(u64::from(size));
-        lab.run(&access.flush_at_end(at_end)).map(|run| run.gbps)
+        lab.run(&access.fenced().flush_at_end(at_end)).map(|run| run.gbps)
     };
     let each = Series::measure(&sizes, |size| run(size, false))?;
     let end = Series::measure(&sizes, |size| run(size, true))?;

@@ -5,7 +5,7 @@
 mod timed;
 
 use event::{Event, FenceKind, FlushKind, NameId, Op, Order, Sink, SiteId};
-use machine::{Config, Ordering, Prefetch, Simulation};
+use machine::{Config, Ordering, Prefetch, Simulation, Time};
 use proptest::prelude::*;
 use timed::{push, with};
 
@@ -47,7 +47,11 @@ fn any_config() -> impl Strategy<Value = Config> {
                 let pipeline = &mut config.cores.pipeline;
                 (pipeline.ordering, pipeline.rob, pipeline.load_queue) = (ordering, rob, queue);
                 (pipeline.store_queue, pipeline.flush_slots, pipeline.private_lines) = (queue, misses, queue);
+                (pipeline.nt_slots, pipeline.full_fence) = (misses, Time::from_ns(queue.into()));
                 pipeline.dependent_loads = share;
+                if let Some(timing) = &mut config.memory.timing {
+                    (timing.read_queue, timing.read_crowd) = (misses, queue);
+                }
                 config.l1.miss_registers = Some(misses);
                 config.l2.prefetch = Some(prefetch);
                 (config.llc.miss_registers, config.llc.write_backs) = (Some(queue), Some(misses));

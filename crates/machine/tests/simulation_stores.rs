@@ -119,6 +119,44 @@ fn non_temporal_lines_leave_as_there_are_combining_buffers() {
     assert!(figures.threads[0].stalls.fence_nt + figures.threads[0].stalls.store_buffer > ns(1500));
 }
 
+#[test]
+fn a_full_fence_takes_time_of_its_own_and_a_store_fence_does_not() {
+    let slow = with(|config| config.cores.pipeline.full_fence = ns(15));
+    for (fence, longer) in [(MFENCE, 15.0), (SFENCE, 0.0)] {
+        let took = |config| timed_step(config, vec![], vec![nt(0), fence]).0;
+        assert_eq!(took(&slow) - took(&timed()), longer);
+    }
+}
+
+#[test]
+fn flushes_leave_as_there_are_slots() {
+    let one = with(|config| config.cores.pipeline.flush_slots = 1);
+    let lines = |count: u64| {
+        let warm = (0..count).map(|line| store(line * 64)).chain([MFENCE]).collect();
+        (warm, (0..count).map(|line| clwb(line * 64)).chain([SFENCE]).collect())
+    };
+    let took = |config, count| {
+        let (warm, flushes) = lines(count);
+        timed_step(config, warm, flushes).0
+    };
+    assert_eq!(took(&one, 8) - took(&one, 2), 6.0 * 37.0);
+    assert!(took(&timed(), 8) < took(&one, 8) / 2.0);
+}
+
+#[test]
+fn stores_behind_store_fences_ask_for_their_lines_early() {
+    // Each is fenced by itself, and yet their misses overlap as far as there are fill buffers.
+    let fenced = |fence: Op| -> f64 {
+        let step = (0..8).flat_map(|line| [store(line * 64), clwb(line * 64), fence]).collect();
+        timed_step(&timed(), vec![], step).0
+    };
+    let (store_fences, full_fences) = (fenced(SFENCE), fenced(MFENCE));
+    assert!(full_fences > 8.0 * 148.0, "{full_fences}");
+    assert!(store_fences < full_fences / 2.0, "{store_fences} {full_fences}");
+    // The first four lines come together, and a line that was asked for is flushed when its turn has come, not before.
+    assert!(store_fences > 148.0 + 8.0 * 37.0, "{store_fences}");
+}
+
 /// Lies in a set of the L1 and L2 that the stores leave alone.
 const HOT: u64 = 256;
 

@@ -86,7 +86,13 @@ fn tail_latency() -> Study {
     Study {
         name: "tail-latency",
         summary: "the longest writes into a hot region, by its size",
-        base: Task { kind: Kind::Timed, op: Op::Ntstore, access_size: 256, fence_every: 1, ..Task::default() },
+        base: Task {
+            kind: Kind::Timed,
+            op: Op::Ntstore,
+            access_size: 256,
+            fence_every: 1,
+            ..Task::default()
+        },
         series: one_each(&[Op::Ntstore]),
         axis: doubling(256, 64 * MIB, Region),
         shows: Show::Tail,

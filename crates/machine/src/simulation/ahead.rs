@@ -26,7 +26,9 @@ impl TimedCore {
             instructions += u64::from(event.instructions.max(1));
             let (addr, len) = match event.op {
                 Op::Store { addr, len } => (addr, len),
-                Op::Load { .. } | Op::StoreNt { .. } | Op::Flush { .. } | Op::Fence(FenceKind::Store) => continue,
+                Op::Load { .. } | Op::StoreNt { .. } | Op::Flush { .. } | Op::Fence(FenceKind::Store) => {
+                    continue;
+                }
                 _ => break,
             };
             for (line, _) in lines(addr, len) {

@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 
 use super::shared::Latencies;
 use super::slots::LineSlots;
+use crate::config::Pipeline;
 use crate::link::Interconnect;
 use crate::memory::{Cause, PERSISTENT, Write};
-use crate::config::Pipeline;
 use crate::{Config, Time};
 
 /// A line that is to leave.

@@ -7,8 +7,9 @@ use super::gauge::Gauge;
 use crate::offsets::Offsets;
 use crate::task::{LINE, Mix, Op, Task};
 
-/// Events given out at once: few, so that threads stop soon after the time is over.
-const BATCH: usize = 32;
+/// Events given out at once: few, so that threads stop soon after the time is over, but more than a core's window has room
+/// for between two fences.
+const BATCH: usize = 128;
 /// Instructions of a loop's step around one line: the access, an addition, a comparison, a jump.
 const LOOP_INSTRUCTIONS: u32 = 4;
 

@@ -74,7 +74,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(micro_buffering),
-        lacks: "Written lines were just read into the cache, so clwb is never the slower one; what makes it lose above 1 KB on the device is not modelled",
+        lacks: "The modelled core sends one flush after the other, at the pace that one thread has on DRAM, so that ntstore is ahead from 512 B on already",
     },
     Row {
         source: Source::Xpoint,

@@ -53,10 +53,10 @@ pub const ROWS: &[Row] = &[
         expected: "released series; at 24 threads reads are at 0.60, ntstore at 0.36, store+clwb at 0.46 of their peaks",
         tolerance: "15 % mean error over each series: calibration input; what is left at 24 threads to 25 %",
         method: "bandwidth by threads, sequential 256 B, xpoint-one-dimm",
-        calibration: "media.transfer, power.read and power.write were chosen on these curves",
+        calibration: "media.transfer, power.read, power.write, combining.lines, memory.timing.read_crowd and l1.miss_registers were chosen on these curves",
         note: "",
         means: Means::Model(one_dimm),
-        lacks: "Loads do not get slower from ten threads on: on the device the streams of many threads push each other's units out of the buffer before all four lines are read, here a core asks for the lines of a unit at once and the read queue keeps that order. Stores get slower from five threads on, as they should, but by too little. One or two threads of store+clwb are too slow, since the modelled core does not overlap the fills of one fenced access with the next",
+        lacks: "Stores get slower from five threads on, as they should, but ntstore by too little",
     },
     Row {
         source: Source::Xpoint,
@@ -69,7 +69,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(six_dimms),
-        lacks: "One or two threads of store+clwb are too slow, as on one DIMM (xpoint-s-threads-one), so that it takes 16 threads to reach the bandwidth that the device reaches with 8 to 12",
+        lacks: "The peak of store+clwb lies where the threads' own pace, one flush after the other, meets what the DIMMs take",
     },
 ];
 

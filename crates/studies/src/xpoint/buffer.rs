@@ -17,8 +17,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(small_stores),
-        lacks: "Places of random accesses are multiples of their size here, so that half of those of 192 B cross two units; \
-                LATTester masks its places to a power of two",
+        lacks: "",
     },
     Row {
         source: Source::Xpoint,

@@ -18,7 +18,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(under_load),
-        lacks: "Four threads of fenced 64 B ntstores do not fill the write queues: each waits for its own fence, and the latency of the thread beside them stays idle",
+        lacks: "The thread whose writes are timed has places of its own in the write queues: four threads with a credit of four lines each never fill one",
     },
     Row {
         source: Source::Xpoint,

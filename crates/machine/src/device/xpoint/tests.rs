@@ -147,10 +147,10 @@ fn amplification(writers: u64) -> f64 {
 }
 
 #[test]
-fn four_writers_are_told_apart_and_more_lose_the_rest_of_their_units() {
+fn two_writers_are_told_apart_and_more_lose_the_rest_of_their_units() {
     let by_writers = [1, 2, 4, 6, 8, 16].map(amplification);
-    assert!(by_writers[..3].iter().all(|amplification| *amplification < 1.02), "{by_writers:?}");
-    assert!(by_writers[2..].is_sorted() && by_writers[4] > 1.1, "{by_writers:?}");
+    assert!(by_writers[..2].iter().all(|amplification| *amplification < 1.02), "{by_writers:?}");
+    assert!(by_writers[1..].is_sorted() && by_writers[4] > 1.1, "{by_writers:?}");
 }
 
 #[test]

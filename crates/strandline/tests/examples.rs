@@ -157,7 +157,7 @@ fn a_variants_pre_stores_are_seen() {
             assert!(of.count() > 500, "{function}");
         }
         // Rows of u on four levels, once per V-cycle: all of their cells but the ghosts.
-        let skip = trace(&["./mg-skip", "-s", "16"]);
+        let skip = trace(&["./mg-skip", "-s", "16", "-n", "2"]);
         let cells: u64 = [2, 4, 8, 16u64].iter().map(|edge| edge.pow(3)).sum();
         assert_eq!(number(&skip, "nt_bytes"), 2 * 8 * cells, "{skip:#}");
 

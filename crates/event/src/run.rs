@@ -164,6 +164,27 @@ impl<'a> RunBatch<'a> {
         })
     }
 
+    /// Instructions of the thread after the last of the events: [`RunBatch::carry`] of its next batch, if there is nothing
+    /// in between.
+    #[must_use]
+    pub fn carry_after(&self) -> u32 {
+        // What the last event is shows at the end, most often in the last run.
+        let mut end = self.words.len();
+        while let Some(at) = self.words[..end].iter().rposition(|word| word & HEAD != 0) {
+            if self.words[at] == EVENT {
+                return 0;
+            }
+            let shape = &self.shapes[self.words[at] as u32 as usize];
+            let (mut executed, mut carry) = (false, 0);
+            shape.accesses(&self.words[at + 1..end], &mut carry, |_, _, _, _| executed = true);
+            if executed {
+                return carry;
+            }
+            end = at;
+        }
+        self.carry
+    }
+
     /// Adds all its events to `out`.
     pub fn expand(&self, out: &mut Vec<Event>) {
         let before = out.len();
@@ -248,6 +269,7 @@ mod tests {
             plain,
             event(Op::Load { addr: 600, len: 2 }, 1, 3),
         ];
+        assert_eq!(batch.carry_after(), 7);
         batch.expanded(|batch| {
             assert_eq!(batch.events, expected);
             assert_eq!((batch.thread, batch.time_ns), (ThreadId(3), 4));

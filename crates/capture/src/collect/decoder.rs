@@ -1,15 +1,15 @@
 //! What decoding needs besides the words: the processes' runs, the numbers of sites, names and threads.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
-use event::{FenceKind, Op, SiteId, ThreadId};
+use event::{AccessKind, FenceKind, Op, RunAccess, RunShape, SiteId, ThreadId};
 
 use super::address_map::AddressMap;
 use super::code::{Code, Vocabulary};
 use super::records::{Expansion, Header, RECORD_INSTRUCTIONS, bytes};
-use super::runs::{Access, DESCRIPTOR_MAX, Descriptor, Runs};
-use crate::wire::kind;
+use super::runs::{DESCRIPTOR_MAX, Descriptor, Runs};
+use crate::wire::{access, kind, run_header};
 
 /// A process of the run.
 #[derive(Default)]
@@ -31,6 +31,9 @@ pub struct Decoder<C> {
     pub vocabulary: Vocabulary,
     /// By number, as streams name them.
     pub processes: Vec<Process>,
+    /// By number, as words name them.
+    pub shapes: Vec<Arc<RunShape>>,
+    by_shape: HashMap<Arc<RunShape>, u32>,
     by_pid: HashMap<u32, usize>,
     threads: HashMap<u32, ThreadId>,
     /// Chunks that have been read to their end.
@@ -50,6 +53,8 @@ impl<C: Code> Decoder<C> {
             values,
             vocabulary: Vocabulary::default(),
             processes: Vec::new(),
+            shapes: Vec::new(),
+            by_shape: HashMap::new(),
             by_pid: HashMap::new(),
             threads: HashMap::new(),
             released: Vec::new(),
@@ -78,16 +83,40 @@ impl<C: Code> Decoder<C> {
         let mut bytes = [0; DESCRIPTOR_MAX];
         let read = self.code.read(place, &mut bytes);
         let Some(descriptor) = Descriptor::parse(place.address(), &bytes[..read]) else { return false };
-        let accesses: Vec<Access> = descriptor
-            .accesses
-            .iter()
-            .map(|&(address, access)| {
-                let site = self.vocabulary.site(place.at(address), &mut self.code);
-                Access { site, ..access }
-            })
-            .collect();
-        self.processes[process].runs.learn(address, accesses, descriptor.after);
+        let located = descriptor.accesses.into_iter().map(|(address, access)| {
+            let site = self.vocabulary.site(place.at(address), &mut self.code);
+            RunAccess { site, ..access }
+        });
+        let shape = RunShape { accesses: located.collect(), after: descriptor.after };
+        self.enter(process, run_header(address), shape);
         true
+    }
+
+    /// Prepares for accesses by the call that `header` tells of; false if the header makes no sense.
+    pub fn learn_access(&mut self, process: usize, header: u64) -> bool {
+        let Header { argument, pc, .. } = Header::new(header);
+        let kind = match argument {
+            access::LOAD => AccessKind::Load,
+            access::STORE => AccessKind::Store,
+            access::STORE_NT => AccessKind::StoreNt,
+            _ => return false,
+        };
+        let site = self.site(process, pc);
+        let access = RunAccess { kind, len: None, site, instructions: RECORD_INSTRUCTIONS };
+        self.enter(process, header, RunShape { accesses: vec![access], after: 0 });
+        true
+    }
+
+    /// Enters a run of this shape. The same code in several processes has one shape.
+    fn enter(&mut self, process: usize, header: u64, shape: RunShape) {
+        let (words, tells_length) = (shape.words(), shape.accesses.iter().any(|access| access.len.is_none()));
+        let shape = Arc::new(shape);
+        let fresh = self.shapes.len() as u32;
+        let number = *self.by_shape.entry(Arc::clone(&shape)).or_insert(fresh);
+        if number == fresh {
+            self.shapes.push(shape);
+        }
+        self.processes[process].runs.learn(header, number, words, tells_length);
     }
 
     /// The site of a record: its code address is a return address, so the call is what lies before it.
@@ -108,10 +137,10 @@ impl<C: Code> Decoder<C> {
     /// The events that a record which is not a run stands for; empty for a stray value, None if it makes no sense.
     ///
     /// `carry` are the instructions since the thread's last event.
-    pub fn expand(&mut self, process: usize, words: &[AtomicU64], carry: u32) -> Option<Expansion> {
+    pub fn expand(&mut self, process: usize, words: &[u64], carry: u32) -> Option<Expansion> {
         let (header, payload) = words.split_first()?;
-        let header = Header::new(header.load(Ordering::Relaxed));
-        let word = |at: usize| payload.get(at).map_or(0, |word| word.load(Ordering::Relaxed));
+        let header = Header::new(*header);
+        let word = |at: usize| payload.get(at).copied().unwrap_or(0);
         if header.kind == kind::VALUE {
             return Some(Expansion::default());
         }
@@ -150,7 +179,7 @@ impl<C: Code> Decoder<C> {
         Some(Expansion::one(op, site, carry + RECORD_INSTRUCTIONS))
     }
 
-    fn name(&mut self, words: &[AtomicU64], count: u64) -> event::NameId {
+    fn name(&mut self, words: &[u64], count: u64) -> event::NameId {
         let name: Vec<u8> = bytes(words, count as usize).collect();
         self.vocabulary.name(String::from_utf8_lossy(&name).into_owned())
     }

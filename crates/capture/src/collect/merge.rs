@@ -14,14 +14,14 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::atomic::Ordering;
 
-use event::{Batch, Sink, SinkError};
+use event::{Batch, RunBatch, Sink, SinkError};
 
 use super::code::Code;
 use super::decoder::Decoder;
 use super::records::at_position;
-use super::stream::{Buffer, Piece, Stop, Stream, Words};
+use super::stream::{Buffer, Piece, Stop, Stream};
 use crate::session::SessionFile;
-use crate::wire::{CHUNK_FILLING, CHUNK_FULL, Chunk};
+use crate::wire::{CHUNK_FILLING, CHUNK_FULL};
 
 /// Batches delivered before new chunks are looked for.
 const BATCHES_PER_ROUND: usize = 64;
@@ -133,29 +133,28 @@ impl<C: Code> Merger<C> {
             Some(Held { complete: true, .. }) => return,
             Some(Held { stream, .. }) => {
                 let pieces = &mut self.streams[stream].pieces;
-                let piece =
-                    pieces.iter_mut().find(|piece| matches!(piece.words, Words::Chunk(chunk) if chunk == at));
-                if let Some(piece) = piece {
+                if let Some(piece) = pieces.iter_mut().find(|piece| piece.chunk == Some(at)) {
                     piece.ready = None;
                     piece.end_ns = end_ns;
                 }
             }
-            None => self.hold(session.chunk(at), at, end_ns, None),
+            None => self.hold(session, at, end_ns, None),
         }
         if let Some(held) = &mut self.held[at] {
             held.complete = true;
             let stream = held.stream;
-            self.enqueue(session, stream);
+            self.enqueue(stream);
         }
     }
 
-    fn hold(&mut self, chunk: &Chunk, at: usize, end_ns: u64, ready: Option<usize>) {
+    fn hold(&mut self, session: &SessionFile, at: usize, end_ns: u64, ready: Option<usize>) {
+        let chunk = session.chunk(at);
         let stream = self.stream(chunk.thread.load(Ordering::Relaxed), chunk.pid.load(Ordering::Relaxed));
         self.held[at] = Some(Held { stream, complete: ready.is_none() });
         let number = chunk.number.load(Ordering::Relaxed);
         let start_ns = chunk.start_ns.load(Ordering::Relaxed);
-        let words = Words::Chunk(at);
-        self.streams[stream].insert(Piece { words, number, start_ns, end_ns, ready, scanned: 0 });
+        let size = session.area(at).len();
+        self.streams[stream].insert(Piece::new(at, size, number, [start_ns, end_ns], ready));
     }
 
     fn stream(&mut self, wire: u32, pid: u32) -> usize {
@@ -169,10 +168,10 @@ impl<C: Code> Merger<C> {
         self.streams.len() - 1
     }
 
-    fn enqueue(&mut self, session: &SessionFile, stream: usize) {
+    fn enqueue(&mut self, stream: usize) {
         if self.states[stream] == State::Idle {
             self.states[stream] = State::Queued;
-            self.ready.push(Reverse((self.streams[stream].time_ns(session), stream)));
+            self.ready.push(Reverse((self.streams[stream].time_ns(), stream)));
         }
     }
 
@@ -200,14 +199,16 @@ impl<C: Code> Merger<C> {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.events.clear();
         buffer.values.clear();
+        buffer.runs = None;
         let stop = stream.fill(session, &mut self.decoder, self.turn, &mut buffer);
-        stream.events += buffer.events.len() as u64;
+        let events = buffer.runs.as_ref().map_or(buffer.events.len(), |runs| runs.count);
+        stream.events += events as u64;
         for chunk in self.decoder.released.drain(..) {
             self.held[chunk] = None;
             session.release(chunk);
         }
         match stop {
-            Stop::Batch => self.enqueue(session, at),
+            Stop::Batch => self.enqueue(at),
             Stop::Blocked(seq) => {
                 self.waiting.insert(seq, at);
                 self.states[at] = State::Waiting;
@@ -221,26 +222,36 @@ impl<C: Code> Merger<C> {
             self.given += 1;
             last.op = at_position(last.op, self.given);
             self.turn = self.turn.max(seq + 1);
-            self.wake_waiting(session);
+            self.wake_waiting();
         }
-        let delivered = !buffer.events.is_empty();
-        if delivered {
+        if events > 0 {
             let stream = &mut self.streams[at];
             // Threads are numbered as they appear to the sink, not as their chunks fill.
             let thread = *stream.thread.get_or_insert_with(|| self.decoder.thread(stream.wire));
             self.decoder.vocabulary.define(sink)?;
-            let (events, values) = (&buffer.events[..], &buffer.values[..]);
-            sink.push(Batch { thread, time_ns: buffer.time_ns, events, values })?;
+            let (time_ns, events, values) = (buffer.time_ns, &buffer.events[..], &buffer.values[..]);
+            match (&buffer.runs, self.streams[at].pieces.front()) {
+                (Some(runs), Some(piece)) => sink.push_runs(RunBatch {
+                    thread,
+                    time_ns,
+                    shapes: &self.decoder.shapes,
+                    words: &piece.translation.words[runs.words.clone()],
+                    events,
+                    count: runs.count,
+                    carry: runs.carry,
+                })?,
+                _ => sink.push(Batch { thread, time_ns, events, values })?,
+            }
         }
         self.buffer = buffer;
-        Ok(delivered)
+        Ok(events > 0)
     }
 
-    fn wake_waiting(&mut self, session: &SessionFile) {
+    fn wake_waiting(&mut self) {
         while let Some(entry) = self.waiting.first_entry().filter(|entry| *entry.key() <= self.turn) {
             let stream = entry.remove();
             self.states[stream] = State::Idle;
-            self.enqueue(session, stream);
+            self.enqueue(stream);
         }
     }
 
@@ -256,12 +267,12 @@ impl<C: Code> Merger<C> {
         let mut found = false;
         for at in candidates {
             if self.held[at].is_none() {
-                self.hold(session.chunk(at), at, session.now_ns(), Some(0));
+                self.hold(session, at, session.now_ns(), Some(0));
             }
             let Some(Held { stream, complete: false }) = self.held[at] else { continue };
             if self.streams[stream].look_ahead(session, &mut self.decoder) {
                 found = true;
-                self.enqueue(session, stream);
+                self.enqueue(stream);
             }
         }
         found
@@ -269,7 +280,8 @@ impl<C: Code> Merger<C> {
 
     /// Gives one chunk back to the writers by copying it; false if there is none.
     pub fn relieve(&mut self, session: &SessionFile) -> bool {
-        let chunk = self.streams.iter_mut().find_map(|stream| stream.copy_out(session));
+        let decoder = &mut self.decoder;
+        let chunk = self.streams.iter_mut().find_map(|stream| stream.copy_out(session, decoder));
         if let Some(chunk) = chunk {
             self.held[chunk] = None;
             session.release(chunk);
@@ -278,11 +290,11 @@ impl<C: Code> Merger<C> {
     }
 
     /// Gives up on the positions before the first one that is waited for.
-    pub fn skip(&mut self, session: &SessionFile) {
+    pub fn skip(&mut self) {
         if let Some((&seq, _)) = self.waiting.first_key_value() {
             self.skipped += seq.saturating_sub(self.turn);
             self.turn = seq;
-            self.wake_waiting(session);
+            self.wake_waiting();
         }
     }
 
@@ -293,7 +305,7 @@ impl<C: Code> Merger<C> {
     pub fn finish(&mut self, session: &SessionFile, sink: &mut dyn Sink) -> Result<(), SinkError> {
         for stream in 0..self.streams.len() {
             self.streams[stream].end();
-            self.enqueue(session, stream);
+            self.enqueue(stream);
         }
         loop {
             while !self.ready.is_empty() {
@@ -302,7 +314,7 @@ impl<C: Code> Merger<C> {
             if self.waiting.is_empty() {
                 return Ok(());
             }
-            self.skip(session);
+            self.skip();
         }
     }
 }

@@ -25,6 +25,7 @@ mod stream;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod translate;
 
 pub use outcome::{Counted, Options, Outcome, Progress, ThreadOutcome, Warning};
 pub use record::{count, record};

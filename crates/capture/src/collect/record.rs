@@ -214,7 +214,7 @@ impl Recording {
         }
         let nobody_left = self.status.is_some() && self.processes.alive() == 0;
         if self.merger.stalled() && (quiet > PATIENCE || nobody_left) {
-            self.merger.skip(&self.session);
+            self.merger.skip();
             return;
         }
         let chunks = self.session.chunks();

@@ -3,8 +3,6 @@
 //! Instructions: such a record counts as [`RECORD_INSTRUCTIONS`] of its own plus one per 32 bytes that it
 //! touches, which is what the library's vectorised loops need; it stands for a call whose code is not observed.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use event::{Event, FenceKind, FlushKind, Op, Order, SiteId};
 
 use crate::wire::{access, flush, kind, kind_of};
@@ -15,6 +13,8 @@ pub const RECORD_INSTRUCTIONS: u32 = 1;
 const BYTES_PER_INSTRUCTION: u64 = 32;
 /// Bytes of a cache line, the unit of flushes.
 const LINE: u64 = 64;
+/// The largest multiple of a line that an event's length can hold.
+const LONGEST: u64 = u32::MAX as u64 & !(LINE - 1);
 
 /// The header of a record that is not a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +35,11 @@ impl Header {
     }
 }
 
-/// Words of the record at `words[at]` with its header. `None` if there is no such kind, or the
-/// record would not fit: then nothing that follows can be read.
+/// Words of the record that starts with these (four are enough), with its header. `None` if there is no such kind: then
+/// nothing that follows can be read.
 #[must_use]
-pub fn length(words: &[AtomicU64], at: usize) -> Option<usize> {
-    let word = |offset: usize| words.get(at + offset).map(|word| word.load(Ordering::Relaxed));
+pub fn length(words: &[u64]) -> Option<usize> {
+    let word = |offset: usize| words.get(offset).copied();
     let payload = match Header::new(word(0)?).kind {
         kind::FENCE => 0,
         kind::THREAD_START | kind::THREAD_END | kind::FREE | kind::REGION_BEGIN | kind::REGION_END => 1,
@@ -50,7 +50,7 @@ pub fn length(words: &[AtomicU64], at: usize) -> Option<usize> {
         kind::VALUE | kind::PHASE => 1 + bytes_to_words(word(1)?)?,
         _ => return None,
     };
-    (at + payload < words.len()).then_some(1 + payload)
+    Some(1 + payload)
 }
 
 fn bytes_to_words(bytes: u64) -> Option<usize> {
@@ -58,8 +58,15 @@ fn bytes_to_words(bytes: u64) -> Option<usize> {
 }
 
 /// The first `count` bytes of consecutive words.
-pub fn bytes(words: &[AtomicU64], count: usize) -> impl Iterator<Item = u8> {
-    words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).take(count)
+pub fn bytes(words: &[u64], count: usize) -> impl Iterator<Item = u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).take(count)
+}
+
+/// Instructions that an access of `len` bytes by a call counts as besides [`RECORD_INSTRUCTIONS`], if there is anything
+/// to access and it is one event.
+#[must_use]
+pub fn touching(len: u64) -> Option<u32> {
+    (1..=LONGEST).contains(&len).then_some((len / BYTES_PER_INSTRUCTION) as u32)
 }
 
 /// Events that a record stands for and that are still to be delivered.
@@ -100,6 +107,14 @@ impl Expansion {
             None => self.range?.first(),
         };
         Some(Event { op, site: self.site.unwrap_or(SiteId::UNKNOWN), instructions: self.instructions })
+    }
+
+    /// The event, if it is the only one.
+    #[must_use]
+    pub fn single(&self) -> Option<Event> {
+        let several = self.events.get(self.next + 1).is_some_and(Option::is_some);
+        let ranges = self.range.is_some();
+        self.peek().filter(|_| !several && !ranges)
     }
 
     /// Goes on to the event after it.
@@ -193,8 +208,7 @@ impl Range {
     fn step(self) -> u64 {
         match self.what {
             Stretch::Flush(_) | Stretch::Demote => LINE,
-            // The largest multiple of a line that an event's length can hold.
-            _ => self.left.min(u64::from(u32::MAX) & !(LINE - 1)),
+            _ => self.left.min(LONGEST),
         }
     }
 

@@ -1,6 +1,8 @@
 //! The columns of a block back into events, a piece at a time.
 
-use crate::{Event, Op, SiteId};
+use std::sync::Arc;
+
+use crate::{EVENT, Event, HEAD, Op, RunShape, SiteId};
 
 use super::bytes::{Bytes, unzigzag};
 use super::columns::{Columns, PADDING, Unpacker};
@@ -11,9 +13,13 @@ use super::predict::{
     CONTROL_MAX, CORRECTION_SHIFT, Entry, INSTRUCTIONS_SHIFT, JUMPS, LEN_BITS, LEN_SHIFT, Memory, SHAPE_CODE,
     SHAPE_WIDE, TOLD, WHAT_BYTES, column, next_context,
 };
+use super::words::{BLOCK_WORDS, WordReader};
 
 /// No event takes more bytes than this in any column but the values.
 const EVENT_COLUMN_MAX: usize = 20;
+
+/// No word takes more bytes than this in a column.
+const WORD_COLUMN_MAX: usize = 9;
 
 /// Which bits of eight bytes read are a correction of that many bytes.
 const CORRECTION_MASK: [u64; 16] = {
@@ -40,6 +46,14 @@ pub(super) struct Decoder {
     memory: Option<Memory>,
     context: u64,
     before: u64,
+    shapes: Arc<Vec<RunShape>>,
+    words: WordReader,
+    /// The word that is read next.
+    word: usize,
+    /// Instructions since the last event, as the words tell.
+    carry: u32,
+    /// The word before which the thread had executed so many.
+    next_carry: Option<(usize, u32)>,
     /// Event and time of the latest mark that was reached, and of the next one.
     mark: (usize, u64),
     next_mark: Option<(usize, u64)>,
@@ -52,6 +66,7 @@ impl Decoder {
         header: &BlockHeader,
         payload: &[u8],
         unpacker: &mut Unpacker,
+        shapes: &Arc<Vec<RunShape>>,
     ) -> Result<(), Malformed> {
         self.events = header.count as usize;
         self.done = 0;
@@ -60,14 +75,16 @@ impl Decoder {
         }
         let longest = |number| match number {
             column::VALUES => COLUMN_MAX,
+            column::CHANGES.. => BLOCK_WORDS * WORD_COLUMN_MAX,
             _ => self.events * EVENT_COLUMN_MAX,
         };
         self.columns.unpack(unpacker, payload, header.columns, longest)?;
-        if self.columns.get(column::CONTROL).len() != self.events {
-            return Err(Malformed("a block has another number of events than it says"));
-        }
         for number in 0..column::COUNT {
             self.at[number] = self.columns.range(number).start;
+        }
+        self.open_words(shapes)?;
+        if self.words.words().is_empty() && self.columns.get(column::CONTROL).len() != self.events {
+            return Err(Malformed("a block has another number of events than it says"));
         }
         self.last_seq = 0;
         self.memory.get_or_insert_with(Memory::new).forget();
@@ -77,6 +94,39 @@ impl Decoder {
         self.next_mark = None;
         self.peek_mark((0, 0))?;
         self.peek_seq()
+    }
+
+    /// Reads the words of the block's runs, if it has any.
+    fn open_words(&mut self, shapes: &Arc<Vec<RunShape>>) -> Result<(), Malformed> {
+        (self.word, self.carry, self.next_carry) = (0, 0, None);
+        let mut carries = self.bytes(column::CARRIES);
+        let count = if carries.is_empty() { 0 } else { carries.varint()? };
+        let count = usize::try_from(count).map_err(|_| Malformed("more words than a block can have"))?;
+        self.at[column::CARRIES] = carries.position();
+        let mut words = std::mem::take(&mut self.words);
+        let changes = self.columns.get(column::CHANGES);
+        let (mut differences, mut names) = (self.bytes(column::DIFFERENCES), self.bytes(column::NAMES));
+        let read = words.open(count, changes, &mut differences, &mut names, shapes);
+        let (differences, names, changes) = (differences.position(), names.position(), changes.len());
+        self.words = words;
+        read?;
+        (self.at[column::DIFFERENCES], self.at[column::NAMES]) = (differences, names);
+        self.at[column::CHANGES] += changes;
+        self.shapes = Arc::clone(shapes);
+        self.peek_carry(0)
+    }
+
+    fn peek_carry(&mut self, word: usize) -> Result<(), Malformed> {
+        let mut bytes = self.bytes(column::CARRIES);
+        let next = if bytes.is_empty() {
+            None
+        } else {
+            let words = usize::try_from(bytes.varint()?).unwrap_or(usize::MAX);
+            Some((word.saturating_add(words), bytes.varint32()?))
+        };
+        self.at[column::CARRIES] = bytes.position();
+        self.next_carry = next;
+        Ok(())
     }
 
     /// Events that were not given yet.
@@ -95,6 +145,11 @@ impl Decoder {
             Some((event, time)) if event <= self.done => time,
             _ => self.mark.1,
         }
+    }
+
+    /// When the batch that was given last happened.
+    pub(super) fn batch_time_ns(&self) -> u64 {
+        self.mark.1
     }
 
     fn bytes(&self, number: usize) -> Bytes<'_> {
@@ -133,7 +188,16 @@ impl Decoder {
         }
         let until = self.next_mark.map_or(self.events, |(event, _)| event.min(self.events));
         let count = (until - self.done).min(most);
-        let done = self.run(count, out)?;
+        let before = out.len();
+        if self.words.words().is_empty() {
+            self.run(count, out)?;
+        } else {
+            self.runs(count, out)?;
+        }
+        let done = out.len() - before;
+        if done > self.left() {
+            return Err(Malformed("a block has more events than it says"));
+        }
         self.done += done;
         if self.at.iter().zip(&self.columns.ends).any(|(at, end)| at > end) {
             return Err(Malformed("a column is shorter than its block needs"));
@@ -144,26 +208,69 @@ impl Decoder {
         self.peek_seq()
     }
 
+    /// Decodes about `count` events or up to the end of a batch: a run is not taken apart.
+    fn runs(&mut self, count: usize, out: &mut Vec<Event>) -> Result<(), Malformed> {
+        let full = out.len() + count;
+        while out.len() < full {
+            while let Some((word, carry)) = self.next_carry
+                && word <= self.word
+            {
+                self.carry = carry;
+                self.peek_carry(word)?;
+            }
+            let words = &self.words.words()[self.word..];
+            let Some(&head) = words.first() else {
+                return Err(Malformed("a block has fewer events than it says"));
+            };
+            if head == EVENT {
+                let events = words.iter().take(full - out.len()).take_while(|word| **word == EVENT).count();
+                let before = out.len();
+                let batch_ends = self.run(events, out)?;
+                self.word += out.len() - before;
+                self.carry = 0;
+                if batch_ends {
+                    return Ok(());
+                }
+                continue;
+            }
+            // What was read names shapes that are there.
+            let shape = &self.shapes[head as u32 as usize];
+            let len = shape.words();
+            let Some(run) = words.get(1..len).filter(|_| head & HEAD != 0) else {
+                return Err(Malformed("a run that is cut off"));
+            };
+            shape.accesses(run, &mut self.carry, |access, addr, len, instructions| {
+                out.push(Event { op: access.op(addr, len), site: access.site, instructions });
+            });
+            self.word += len;
+        }
+        Ok(())
+    }
+
     /// All columns must end with the block; the values are looked at where they are taken.
     fn check_end(&self) -> Result<(), Malformed> {
-        let rest = (0..column::VALUES).any(|number| self.at[number] != self.columns.ends[number]);
+        let rest = (0..column::COUNT)
+            .any(|number| number != column::VALUES && self.at[number] != self.columns.ends[number]);
         if rest || self.next_mark.is_some() {
             return Err(Malformed("a column is longer than its block needs"));
         }
         Ok(())
     }
 
-    /// Decodes up to `count` events or the end of a batch.
-    fn run(&mut self, count: usize, out: &mut Vec<Event>) -> Result<usize, Malformed> {
+    /// Decodes up to `count` events that belong to no run, or up to the end of a batch; whether that was reached.
+    fn run(&mut self, count: usize, out: &mut Vec<Event>) -> Result<bool, Malformed> {
         let Decoder { columns, at, memory, last_seq, .. } = self;
-        let Some(mut memory) = memory.as_mut().map(Memory::borrow) else { return Ok(0) };
+        let Some(mut memory) = memory.as_mut().map(Memory::borrow) else { return Ok(false) };
         let data = columns.data.as_slice();
         let start = at[column::CONTROL];
+        if count > columns.ends[column::CONTROL] - start {
+            return Err(Malformed("a block has fewer events than it says"));
+        }
         let (mut whats, mut addresses) = (at[column::WHATS], at[column::ADDRESSES]);
         // Both may be read past their column, but no further than the padding.
         let furthest = data.len() - PADDING;
         let (mut before, mut context) = (self.before, self.context);
-        let mut done = 0;
+        let (mut done, mut ended) = (0, false);
         for &control in &data[start..start + count] {
             if control > CONTROL_MAX {
                 return Err(Malformed("an unknown control byte"));
@@ -198,13 +305,14 @@ impl Decoder {
             out.push(Event { op, site: SiteId(what as u32), instructions });
             before = addr;
             if ops::ends_batch(code) {
+                ended = true;
                 break;
             }
         }
         at[column::CONTROL] += done;
         (at[column::WHATS], at[column::ADDRESSES]) = (whats, addresses);
         (self.before, self.context) = (before, context);
-        Ok(done)
+        Ok(ended)
     }
 
     /// The bytes of the stores among `events`, which are the events that were given last.

@@ -1,6 +1,6 @@
-//! Sites and names as bytes.
+//! Sites, names and shapes of runs as bytes.
 
-use crate::{Definition, Frame, NameId, Site, SiteId, SiteTable};
+use crate::{AccessKind, Definition, Frame, NameId, RunAccess, RunShape, Site, SiteId, SiteTable};
 
 use super::bytes::{Bytes, put_str, put_varint};
 use super::error::Malformed;
@@ -8,6 +8,11 @@ use super::format::TEXT_MAX;
 
 const SITE: u8 = 1;
 const NAME: u8 = 2;
+const SHAPE: u8 = 3;
+
+const KINDS: [AccessKind; 3] = [AccessKind::Load, AccessKind::Store, AccessKind::StoreNt];
+/// Flag of an access's kind: its executions tell its length.
+const TELLS_LENGTH: u8 = 4;
 
 /// Appends a definition; `false` if a text in it is too long for the format.
 pub(super) fn put(out: &mut Vec<u8>, definition: Definition<'_>) -> bool {
@@ -40,8 +45,44 @@ pub(super) fn put(out: &mut Vec<u8>, definition: Definition<'_>) -> bool {
     true
 }
 
-/// Enters every definition of a column into `table`; there must be `count`.
-pub(super) fn enter_all(column: &[u8], count: u32, table: &mut SiteTable) -> Result<(), Malformed> {
+/// Appends the definition of a shape; its number is that of the shapes before it.
+pub(super) fn put_shape(out: &mut Vec<u8>, shape: &RunShape) {
+    out.push(SHAPE);
+    put_varint(out, u64::from(shape.after));
+    put_varint(out, shape.accesses.len() as u64);
+    for access in &shape.accesses {
+        out.push(access.kind as u8 | if access.len.is_none() { TELLS_LENGTH } else { 0 });
+        put_varint(out, u64::from(access.len.unwrap_or(0)));
+        put_varint(out, u64::from(access.site.0));
+        put_varint(out, u64::from(access.instructions));
+    }
+}
+
+fn shape(bytes: &mut Bytes<'_>) -> Result<RunShape, Malformed> {
+    let after = bytes.varint32()?;
+    let mut accesses = Vec::new();
+    for _ in 0..bytes.varint()? {
+        let kind = bytes.u8()?;
+        let len = bytes.varint32()?;
+        let len = if kind & TELLS_LENGTH == 0 { Some(len) } else { None };
+        let kind =
+            KINDS.get(usize::from(kind & !TELLS_LENGTH)).ok_or(Malformed("an unknown kind of access"))?;
+        let site = SiteId(bytes.varint32()?);
+        accesses.push(RunAccess { kind: *kind, len, site, instructions: bytes.varint32()? });
+    }
+    if accesses.is_empty() {
+        return Err(Malformed("a run without accesses"));
+    }
+    Ok(RunShape { accesses, after })
+}
+
+/// Enters every definition of a column into `table` and `shapes`; there must be `count`.
+pub(super) fn enter_all(
+    column: &[u8],
+    count: u32,
+    table: &mut SiteTable,
+    shapes: &mut Vec<RunShape>,
+) -> Result<(), Malformed> {
     let mut bytes = Bytes::new(column);
     for _ in 0..count {
         match bytes.u8()? {
@@ -61,6 +102,7 @@ pub(super) fn enter_all(column: &[u8], count: u32, table: &mut SiteTable) -> Res
                 let id = NameId(bytes.varint32()?);
                 table.define_name(id, bytes.str()?.to_owned());
             }
+            SHAPE => shapes.push(shape(&mut bytes)?),
             _ => return Err(Malformed("an unknown kind of definition")),
         }
     }

@@ -1,6 +1,6 @@
 //! Events of one thread into the columns of one block.
 
-use crate::{Event, Op};
+use crate::{Event, Op, RunBatch};
 
 use super::bytes::{put_varint, zigzag};
 use super::format::BLOCK_EVENTS;
@@ -9,6 +9,7 @@ use super::predict::{
     CORRECTION_SHIFT, Entry, INSTRUCTIONS_BITS, INSTRUCTIONS_SHIFT, JUMPS, LEN_BITS, LEN_SHIFT, Memory,
     SHAPE_WIDE, TOLD, WHAT_BYTES, column, next_context, what,
 };
+use super::words::{BLOCK_WORDS, WordWriter};
 
 /// Collects a block. Everything it learns is forgotten at the block's end, so that blocks decode
 /// independently of each other.
@@ -26,6 +27,14 @@ pub(super) struct Encoder {
     values: Vec<u8>,
 
     events: usize,
+    /// Those of them that have a control byte.
+    plain: usize,
+    /// The runs, and where the others stand between them; empty if there is no run.
+    words: WordWriter,
+    /// Number of words, and their column of carries.
+    carries: Vec<u8>,
+    /// Instructions since the last event, as the words tell.
+    carry: u32,
     /// State of the prediction.
     memory: Memory,
     context: u64,
@@ -46,6 +55,10 @@ impl Encoder {
             times: Vec::new(),
             values: Vec::new(),
             events: 0,
+            plain: 0,
+            words: WordWriter::default(),
+            carries: Vec::new(),
+            carry: 0,
             memory: Memory::new(),
             context: 0,
             before: 0,
@@ -86,15 +99,46 @@ impl Encoder {
     }
 
     /// Adds events, at most [`Encoder::room`].
+    pub(super) fn push(&mut self, events: &[Event]) {
+        if self.words.len() > 0 {
+            self.words.push_events(events.len());
+            self.carry = 0;
+        }
+        self.push_plain(events);
+        self.events += events.len();
+    }
+
+    /// Whether a batch of runs still fits.
+    pub(super) fn fits(&self, batch: &RunBatch<'_>) -> bool {
+        let words = if self.words.len() == 0 { self.events } else { self.words.len() };
+        batch.count <= self.room() && words + batch.words.len() <= BLOCK_WORDS
+    }
+
+    /// Adds a batch of runs that fits.
+    pub(super) fn push_runs(&mut self, batch: &RunBatch<'_>) {
+        if self.words.len() == 0 {
+            self.words.push_events(self.events);
+            self.carry = 0;
+        }
+        if batch.carry != self.carry {
+            self.words.carry(batch.carry);
+        }
+        self.words.push(batch.words);
+        self.push_plain(batch.events);
+        self.events += batch.count;
+        self.carry = batch.carry_after();
+    }
+
+    /// Adds events to the columns of those that belong to no run.
     ///
     /// No branch depends on a prediction: what holds is written too, and the column's end does not move.
-    pub(super) fn push(&mut self, events: &[Event]) {
-        assert!(events.len() <= self.room());
+    fn push_plain(&mut self, events: &[Event]) {
+        assert!(events.len() <= BLOCK_EVENTS - self.plain);
         // In variables of their own, so that they stay in registers.
         let mut memory = self.memory.borrow();
         let (mut whats, mut addresses) = (self.whats.end(), self.addresses.end());
         let (mut before, mut context) = (self.before, self.context);
-        for (event, control) in events.iter().zip(&mut self.control[self.events..]) {
+        for (event, control) in events.iter().zip(&mut self.control[self.plain..]) {
             let (shape, addr) = match event.op {
                 Op::Load { addr, len } | Op::Store { addr, len } | Op::StoreNt { addr, len }
                     if fits(len, event.instructions) =>
@@ -124,13 +168,13 @@ impl Encoder {
         }
         (self.whats.len, self.addresses.len) = (whats.len, addresses.len);
         (self.before, self.context) = (before, context);
-        self.events += events.len();
+        self.plain += events.len();
     }
 
     /// The block's columns, in the order of [`column`].
-    pub(super) fn columns(&self) -> [&[u8]; column::COUNT] {
+    pub(super) fn columns(&mut self) -> [&[u8]; column::COUNT] {
         let mut columns: [&[u8]; column::COUNT] = [&[]; column::COUNT];
-        columns[column::CONTROL] = &self.control[..self.events];
+        columns[column::CONTROL] = &self.control[..self.plain];
         columns[column::WHATS] = self.whats.get();
         columns[column::WIDE] = &self.wide;
         columns[column::ADDRESSES] = self.addresses.get();
@@ -138,6 +182,15 @@ impl Encoder {
         columns[column::SEQS] = &self.seqs.column;
         columns[column::TIMES] = &self.times;
         columns[column::VALUES] = &self.values;
+        if self.words.len() > 0 {
+            put_varint(&mut self.carries, self.words.len() as u64);
+            let [changes, differences, names, carries] = self.words.columns();
+            self.carries.extend_from_slice(carries);
+            columns[column::CHANGES] = changes;
+            columns[column::DIFFERENCES] = differences;
+            columns[column::NAMES] = names;
+            columns[column::CARRIES] = &self.carries;
+        }
         columns
     }
 
@@ -150,7 +203,10 @@ impl Encoder {
         self.seqs.clear();
         self.times.clear();
         self.values.clear();
-        self.events = 0;
+        (self.events, self.plain) = (0, 0);
+        self.words.clear();
+        self.carries.clear();
+        self.carry = 0;
         self.memory.forget();
         self.context = 0;
         self.before = 0;

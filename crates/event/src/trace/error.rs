@@ -28,10 +28,23 @@ pub enum TraceError {
     },
     /// The file was written by a later version of Strandline.
     #[error(
-        "{file}: trace format version {version} at byte {offset}, this Strandline reads up to {VERSION}; \
+        "{file}: trace format version {version} at byte {offset}, this Strandline reads {VERSION}; \
          read it with the Strandline that wrote it, or update"
     )]
     Newer {
+        /// The file.
+        file: String,
+        /// Where the version stands.
+        offset: u64,
+        /// The file's version.
+        version: u16,
+    },
+    /// The file was written by an earlier version of Strandline.
+    #[error(
+        "{file}: trace format version {version} at byte {offset}, this Strandline reads {VERSION}; \
+         read it with the Strandline that wrote it, or record again"
+    )]
+    Older {
         /// The file.
         file: String,
         /// Where the version stands.

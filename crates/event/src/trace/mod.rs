@@ -8,7 +8,8 @@
 //!
 //! Within a block the encoder predicts. It remembers what came after the same two events the last time, and
 //! where; an event that repeats this costs one control byte, and a surprise costs what it
-//! takes to correct the prediction. The bytes lie in columns by meaning, each compressed by itself.
+//! takes to correct the prediction. Events that came as runs ([`crate::RunBatch`]) are kept as the words that tell them, each
+//! compared with that of some time before. The bytes lie in columns by meaning, each compressed by itself.
 //!
 //! [`Writer`] is a [`crate::Sink`], so recording is replaying into a file; [`Reader::replay`] is the way back, with
 //! all threads merged by the global order of synchronisation and by time.
@@ -26,6 +27,7 @@ mod ops;
 mod predict;
 mod reader;
 mod thread;
+mod words;
 mod writer;
 
 pub use columns::Compression;

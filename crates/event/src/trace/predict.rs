@@ -138,6 +138,14 @@ pub(super) mod column {
     pub const TIMES: usize = 6;
     /// Stored bytes.
     pub const VALUES: usize = 7;
+    /// Which words of runs are not as before.
+    pub const CHANGES: usize = 8;
+    /// Differences of those that are not heads.
+    pub const DIFFERENCES: usize = 9;
+    /// Shapes of those that are.
+    pub const NAMES: usize = 10;
+    /// Number of words, and instructions that they do not tell.
+    pub const CARRIES: usize = 11;
     /// How many.
-    pub const COUNT: usize = 8;
+    pub const COUNT: usize = 12;
 }

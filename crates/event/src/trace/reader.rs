@@ -3,11 +3,13 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 
-use crate::{Capabilities, Definition, Sink, SinkError, SiteTable, ThreadId};
+use crate::{Capabilities, Definition, RunShape, Sink, SinkError, SiteTable, ThreadId};
 
 use super::columns::{Columns, Unpacker};
 use super::decode::Decoder;
+use super::definitions;
 use super::error::{Malformed, TraceError};
 use super::format::{
     BLOCK_HEADER, BlockHeader, BlockKind, COLUMN_MAX, HEADER_BODY_MAX, HEADER_PREFIX, Header, MAGIC, TRAILER,
@@ -180,6 +182,7 @@ pub(super) struct Blocks<R> {
     len: u64,
     payload: Vec<u8>,
     unpacker: Unpacker,
+    shapes: Arc<Vec<RunShape>>,
 }
 
 impl<R> std::fmt::Debug for Blocks<R> {
@@ -192,7 +195,10 @@ impl<R: Read + Seek> Blocks<R> {
     fn new(mut file: R, name: String) -> Result<Self, TraceError> {
         let unpacker = Unpacker::new().and_then(|unpacker| Ok((unpacker, file.seek(SeekFrom::End(0))?)));
         match unpacker {
-            Ok((unpacker, len)) => Ok(Blocks { file, name, len, payload: Vec::new(), unpacker }),
+            Ok((unpacker, len)) => {
+                let shapes = Arc::default();
+                Ok(Blocks { file, name, len, payload: Vec::new(), unpacker, shapes })
+            }
             Err(source) => Err(TraceError::Io { file: name, offset: 0, source }),
         }
     }
@@ -233,6 +239,10 @@ impl<R: Read + Seek> Blocks<R> {
         if version > VERSION {
             let file = self.name.clone();
             return Err(TraceError::Newer { file, offset: VERSION_OFFSET, version });
+        }
+        if (1..VERSION).contains(&version) {
+            let file = self.name.clone();
+            return Err(TraceError::Older { file, offset: VERSION_OFFSET, version });
         }
         let body = u32::from_le_bytes([prefix[12], prefix[13], prefix[14], prefix[15]]) as usize;
         if version == 0 || body > HEADER_BODY_MAX {
@@ -332,10 +342,11 @@ impl<R: Read + Seek> Blocks<R> {
     fn definitions(&mut self, entry: &Entry, table: &mut SiteTable) -> Result<(), TraceError> {
         let header = self.block(entry.offset, self.len)?;
         let mut columns = Columns::default();
+        let shapes = Arc::make_mut(&mut self.shapes);
         let entered = if header.kind == BlockKind::Definitions && header.columns == 1 {
             columns
                 .unpack(&mut self.unpacker, &self.payload, 1, |_| COLUMN_MAX)
-                .and_then(|()| super::definitions::enter_all(columns.get(0), header.count, table))
+                .and_then(|()| definitions::enter_all(columns.get(0), header.count, table, shapes))
         } else {
             Err(Malformed("not a block of definitions, which the index says it is"))
         };
@@ -347,7 +358,7 @@ impl<R: Read + Seek> Blocks<R> {
         let header = self.block(entry.offset, self.len)?;
         let found = (header.kind, header.thread, header.count, header.first, header.start_ns);
         let opened = if found == (BlockKind::Events, entry.thread, entry.count, entry.first, entry.start_ns) {
-            decoder.open(&header, &self.payload, &mut self.unpacker)
+            decoder.open(&header, &self.payload, &mut self.unpacker, &self.shapes)
         } else {
             Err(Malformed("not the block that the index says it is"))
         };

@@ -19,6 +19,8 @@ pub(super) struct Stream {
     next_block: usize,
     decoder: Decoder,
     values_kept: bool,
+    /// The batch below was not given yet.
+    held: bool,
     /// The batch that was read last.
     pub events: Vec<Event>,
     pub values: Vec<u8>,
@@ -56,6 +58,9 @@ impl Stream {
         file: &mut Blocks<R>,
         blocks: &[Entry],
     ) -> Result<bool, TraceError> {
+        if std::mem::take(&mut self.held) {
+            return Ok(true);
+        }
         self.events.clear();
         self.values.clear();
         if self.decoder.left() == 0 {
@@ -107,6 +112,13 @@ impl Stream {
                 Ok(())
             });
             skipped.map_err(|malformed| file.corrupt(offset, malformed))?;
+            // Runs are decoded whole.
+            if self.events.len() > skip {
+                self.time_ns = self.decoder.batch_time_ns();
+                self.events.drain(..skip);
+                self.held = true;
+                break;
+            }
             skip -= self.events.len();
         }
         Ok(())

@@ -5,17 +5,18 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use crate::{Batch, Capabilities, Definition, Event, Sink, SinkError, Source, ThreadId};
+use crate::{Batch, Capabilities, Definition, Event, RunBatch, Sink, SinkError, Source, ThreadId};
 
 use super::columns::{Compression, Packer};
 use super::decode::stored_bytes;
 use super::definitions;
 use super::encode::Encoder;
 use super::format::{
-    BLOCK_VALUES, BlockHeader, BlockKind, HEADER_BODY_MAX, Header, STORE_VALUES_MAX, TEXT_MAX, Trailer,
-    VERSION,
+    BLOCK_EVENTS, BLOCK_VALUES, BlockHeader, BlockKind, HEADER_BODY_MAX, Header, STORE_VALUES_MAX, TEXT_MAX,
+    Trailer, VERSION,
 };
 use super::index::{self, Entry, INDEX_ENTRIES};
+use super::words::BLOCK_WORDS;
 
 /// All threads' blocks are written when this much time of the run has passed since the last time.
 const FLUSH_NS: u64 = 200_000_000;
@@ -45,6 +46,8 @@ pub struct Writer<W: Write> {
     last_thread: usize,
     definitions: Vec<u8>,
     definition_count: u32,
+    /// Shapes of runs that were defined.
+    shapes: usize,
     index: Vec<Entry>,
     /// Blocks on their way out.
     buffer: Vec<u8>,
@@ -126,6 +129,7 @@ impl<W: Write> Writer<W> {
             last_thread: 0,
             definitions: Vec::new(),
             definition_count: 0,
+            shapes: 0,
             index: Vec::new(),
             buffer: Vec::new(),
             written: 0,
@@ -211,6 +215,25 @@ impl<W: Write> Writer<W> {
     fn add_block(&mut self, header: BlockHeader, column: &[u8]) -> Result<(), SinkError> {
         let result = self.packer.append(&mut self.buffer, header, &[column]);
         result.map_err(|error| self.io(error))
+    }
+
+    /// A definition was added to those that wait.
+    fn defined(&mut self) -> Result<(), SinkError> {
+        self.definition_count += 1;
+        if self.definitions.len() > DEFINITIONS_BYTES {
+            self.close_definitions()?;
+            self.write_out()?;
+        }
+        Ok(())
+    }
+
+    /// Writes out all threads' blocks if it is time to, before a batch of that time.
+    fn keep_up(&mut self, time_ns: u64) -> Result<(), SinkError> {
+        if time_ns >= self.next_flush_ns {
+            self.flush()?;
+            self.next_flush_ns = time_ns.saturating_add(FLUSH_NS);
+        }
+        Ok(())
     }
 
     fn close_definitions(&mut self) -> Result<(), SinkError> {
@@ -330,21 +353,13 @@ impl<W: Write> Sink for Writer<W> {
             let file = &self.file;
             return Err(SinkError::Other(format!("trace {file}: a name of more than {TEXT_MAX} bytes")));
         }
-        self.definition_count += 1;
-        if self.definitions.len() > DEFINITIONS_BYTES {
-            self.close_definitions()?;
-            self.write_out()?;
-        }
-        Ok(())
+        self.defined()
     }
 
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
         self.open()?;
         self.check_values(&batch)?;
-        if batch.time_ns >= self.next_flush_ns {
-            self.flush()?;
-            self.next_flush_ns = batch.time_ns.saturating_add(FLUSH_NS);
-        }
+        self.keep_up(batch.time_ns)?;
         let number = self.thread(batch.thread);
         let (mut events, mut values) = (batch.events, batch.values);
         while !events.is_empty() {
@@ -362,6 +377,31 @@ impl<W: Write> Sink for Writer<W> {
                 self.write_out()?;
             }
         }
+        Ok(())
+    }
+
+    fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        if self.values || batch.count > BLOCK_EVENTS || batch.words.len() > BLOCK_WORDS {
+            return batch.expanded(|batch| self.push(batch));
+        }
+        self.open()?;
+        for shape in batch.shapes.get(self.shapes..).unwrap_or_default() {
+            definitions::put_shape(&mut self.definitions, shape);
+            self.defined()?;
+            self.shapes += 1;
+        }
+        if batch.count == 0 {
+            return Ok(());
+        }
+        self.keep_up(batch.time_ns)?;
+        let number = self.thread(batch.thread);
+        if !self.threads[number].encoder.fits(&batch) {
+            self.close_block(number)?;
+            self.write_out()?;
+        }
+        let thread = &mut self.threads[number];
+        thread.mark(batch.time_ns);
+        thread.encoder.push_runs(&batch);
         Ok(())
     }
 

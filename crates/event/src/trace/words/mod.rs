@@ -1,0 +1,117 @@
+//! Runs as words, each against an earlier one.
+//!
+//! A program goes the same ways again and again, so that a block's words (a head per run, an address per access) are nearly
+//! those of some time before: the same heads at one *distance* for thousands of words, and addresses of which most
+//! are equal. A word costs one bit, 0 if it is the word at the distance before it. An address that is another one
+//! costs its difference besides. A head that is another one names its shape; from there on the distance leads to the
+//! run that named this shape the last time.
+//!
+//! So there is no table to look up and to bring up to date, and nothing to decide from run to run: the writer compares
+//! memory, many words at a time.
+
+mod compare;
+mod read;
+mod write;
+
+pub(super) use read::WordReader;
+pub(super) use write::WordWriter;
+
+/// Most words of a block.
+pub(in crate::trace) const BLOCK_WORDS: usize = 1 << 18;
+
+/// How the column of shapes names a head: 0 for an event between runs, one more than its number for a shape.
+fn name_of(head: u64) -> u64 {
+    if head == crate::EVENT { 0 } else { u64::from(head as u32) + 1 }
+}
+
+/// Where each name was named last, in words from the block's start.
+#[derive(Default)]
+struct Named {
+    /// One more than the position; 0: not in this block.
+    positions: Vec<u32>,
+}
+
+impl Named {
+    /// The distance from the head at `position` to the one that bore the name the last time, 0 if there is none.
+    fn distance(&mut self, name: u64, position: usize) -> usize {
+        let name = name as usize;
+        if name >= self.positions.len() {
+            self.positions.resize(name + 1, 0);
+        }
+        let before = std::mem::replace(&mut self.positions[name], position as u32 + 1);
+        if before == 0 { 0 } else { position + 1 - before as usize }
+    }
+
+    fn forget(&mut self) {
+        self.positions.fill(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::bytes::Bytes;
+    use super::*;
+    use crate::{AccessKind, EVENT, RunAccess, RunShape, SiteId};
+
+    fn shapes() -> Vec<RunShape> {
+        let access = |len| RunAccess { kind: AccessKind::Load, len, site: SiteId(1), instructions: 1 };
+        let lens = [vec![Some(8)], vec![Some(8), None], vec![Some(4); 17], vec![None, Some(1), Some(2)]];
+        lens.map(|lens| RunShape { accesses: lens.into_iter().map(access).collect(), after: 1 }).into()
+    }
+
+    /// Words of runs: loops over a few bodies, in which some addresses move.
+    fn words() -> impl Strategy<Value = Vec<u64>> {
+        let body = prop::collection::vec(0usize..5, 1..8);
+        let step = prop_oneof![Just(0u64), Just(8), Just(0u64.wrapping_sub(1)), any::<u64>()];
+        let address = prop_oneof![Just(0u64), any::<u64>()];
+        prop::collection::vec((body, step, address, 1usize..40), 0..12).prop_map(|loops| {
+            let shapes = shapes();
+            let mut words = Vec::new();
+            for (body, step, address, times) in loops {
+                for turn in 0..times as u64 {
+                    for &number in &body {
+                        let Some(shape) = shapes.get(number) else {
+                            words.push(EVENT);
+                            continue;
+                        };
+                        words.push(RunShape::head(number as u32));
+                        let moved = address.wrapping_add(turn.wrapping_mul(step));
+                        words.extend(
+                            (1..shape.words() as u64)
+                                .map(|slot| (if slot % 3 == 0 { moved } else { slot << 20 }) & !crate::HEAD),
+                        );
+                    }
+                }
+            }
+            words
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn words_come_back(words in words(), piece in 1usize..200) {
+            let mut writer = WordWriter::default();
+            for _ in 0..2 {
+                writer.clear();
+                let mut at = 0;
+                // Pieces end where a run does.
+                while at < words.len() {
+                    let mut end = (at + piece).min(words.len());
+                    while end < words.len() && words[end] & crate::HEAD == 0 {
+                        end += 1;
+                    }
+                    writer.push(&words[at..end]);
+                    at = end;
+                }
+                let [changes, differences, names, _] = writer.columns();
+                let (mut differences, mut names) = (Bytes::new(differences), Bytes::new(names));
+                let mut reader = WordReader::default();
+                reader.open(words.len(), changes, &mut differences, &mut names, &shapes()).unwrap();
+                prop_assert_eq!(reader.words(), &words[..]);
+                prop_assert!(differences.is_empty() && names.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Columns into words.
+
+use super::super::bytes::{Bytes, unzigzag};
+use super::super::error::Malformed;
+use super::{BLOCK_WORDS, Named};
+use crate::{EVENT, HEAD, RunShape};
+
+/// One block's words.
+#[derive(Default)]
+pub(in crate::trace) struct WordReader {
+    words: Vec<u64>,
+    named: Named,
+}
+
+impl WordReader {
+    /// The block's words.
+    pub(in crate::trace) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Reads a block of `count` words, of runs of these shapes.
+    pub(in crate::trace) fn open(
+        &mut self,
+        count: usize,
+        changes: &[u8],
+        differences: &mut Bytes<'_>,
+        names: &mut Bytes<'_>,
+        shapes: &[RunShape],
+    ) -> Result<(), Malformed> {
+        if count > BLOCK_WORDS || changes.len() != count.div_ceil(8) {
+            return Err(Malformed("a block has another number of words than it says"));
+        }
+        self.words.clear();
+        self.words.reserve(count);
+        self.named.forget();
+        let mut distance = 0;
+        // Words of the last run that are still to come, where it is not known from the words before.
+        let mut fresh = 0usize;
+        while self.words.len() < count {
+            let at = self.words.len();
+            let changed = changes[at / 8] >> (at % 8) & 1 != 0;
+            let old = if distance == 0 { 0 } else { self.words[at - distance] };
+            let head = if distance == 0 { fresh == 0 } else { old & HEAD != 0 };
+            fresh = fresh.saturating_sub(1);
+            if !changed {
+                if head && distance == 0 {
+                    return Err(Malformed("a run without a shape"));
+                }
+                self.words.push(old);
+            } else if head {
+                let name = names.varint()?;
+                let (word, words) = match name.checked_sub(1) {
+                    None => (EVENT, 1),
+                    Some(number) => {
+                        let shape = usize::try_from(number).ok().and_then(|number| shapes.get(number));
+                        let shape = shape.ok_or(Malformed("a run of a shape that was not defined"))?;
+                        (RunShape::head(number as u32), shape.words())
+                    }
+                };
+                distance = self.named.distance(name, at);
+                fresh = words - 1;
+                self.words.push(word);
+            } else {
+                let word = old.wrapping_add(difference(differences)?);
+                if word & HEAD != 0 {
+                    return Err(Malformed("an address that no process has"));
+                }
+                self.words.push(word);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Inverse of the writer's `put_difference`.
+fn difference(bytes: &mut Bytes<'_>) -> Result<u64, Malformed> {
+    let first = bytes.u8()?;
+    if first == 0 {
+        return bytes.u64().map(unzigzag);
+    }
+    let more = first.trailing_zeros();
+    let mut number = u64::from(first);
+    for (byte, shift) in bytes.take(more as usize)?.iter().zip(1u32..) {
+        number |= u64::from(*byte) << (8 * shift);
+    }
+    Ok(unzigzag(number >> (more + 1)))
+}

@@ -21,6 +21,7 @@ mod record;
 mod records;
 mod runs;
 mod stream;
+mod tags;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

@@ -55,6 +55,48 @@ fn runs_become_loads_and_stores_with_sites_and_instructions() {
 }
 
 #[test]
+fn runs_and_records_stand_side_by_side_whatever_their_words_are() {
+    let session = session(4096, 16);
+    let mut code = FakeCode::default();
+    let run = code.run(1, &[3, 3], true, 0);
+    let mut writer = Writer::new(&session, 1, 0);
+    let name = u64::from_le_bytes([0xff; 8]);
+    // As the runtime writes them: a store's address as its complement. An address that no process has may look like
+    // anything.
+    writer.run(run, &[64, !128]);
+    writer.record(kind::FENCE, 0, &[]);
+    writer.run(run, &[64, !192]);
+    writer.record(kind::FREE, 0, &[7]);
+    writer.run(run, &[1 << 63 | 320, !256]);
+    writer.record(kind::PHASE, 0, &[8, name]);
+    writer.run(run, &[1 << 62 | 320, !384]);
+    writer.record(kind::ACCESS, access::LOAD, &[512, 100]);
+    writer.record(kind::ACCESS, access::LOAD, &[512, 0]);
+    writer.record(kind::ACCESS, access::STORE, &[1 << 63 | 640, 100]);
+    writer.run(run, &[0, !448]);
+    let collected = finish(&mut merger(&session, code, false), &session);
+    let (load, store) = (|addr| Op::Load { addr, len: 8 }, |addr| Op::Store { addr, len: 8 });
+    let expected = [
+        load(64),
+        store(128),
+        Op::Fence(FenceKind::Store),
+        load(64),
+        store(192),
+        Op::Free { addr: 7 },
+        load(320),
+        store(256),
+        Op::Phase { name: event::NameId(0) },
+        load(1 << 62 | 320),
+        store(384),
+        Op::Load { addr: 512, len: 100 },
+        Op::Store { addr: 1 << 63 | 640, len: 100 },
+        store(448),
+    ];
+    assert_eq!(ops(&collected), expected);
+    assert_eq!(collected.table.name(event::NameId(0)), Some(&*String::from_utf8_lossy(&[0xff; 8])));
+}
+
+#[test]
 fn each_kind_of_record_becomes_what_its_operation_documents() {
     let session = session(4096, 16);
     let mut writer = Writer::new(&session, 1, 7);

@@ -8,7 +8,8 @@ use event::{HEAD, RunShape};
 use super::code::Code;
 use super::decoder::Decoder;
 use super::records::{length, touching};
-use crate::wire::{accessed, descriptor_of, kind, kind_of};
+use super::tags::{BITS, Tags};
+use crate::wire::{descriptor_of, kind, kind_of};
 
 /// The words of a chunk that were looked through so far.
 #[derive(Debug, Default)]
@@ -17,6 +18,7 @@ pub struct Translation {
     pub words: Vec<u64>,
     /// Where in `words` the records stand that are no runs.
     pub stops: VecDeque<Stop>,
+    tags: Tags,
     /// Words up to here that are no accesses: heads, lengths, records.
     other: usize,
 }
@@ -40,9 +42,7 @@ impl Translation {
     /// Events that runs from one place to another tell.
     #[must_use]
     pub fn events(&self, from: Stop, to: Stop) -> usize {
-        let words = &self.words[from.at..to.at];
-        let left_out = words.iter().filter(|word| **word == 0).count();
-        words.len() - left_out - (to.other - from.other)
+        to.at - from.at - self.tags.zeros(from.at..to.at) - (to.other - from.other)
     }
 
     /// The record of `length` words at `stop` is done with; where it ends.
@@ -55,45 +55,85 @@ impl Translation {
 impl<C: Code> Decoder<C> {
     /// Goes on with a translation up to the end of `words`, of which it has the first ones; `process` wrote them.
     ///
-    /// Ends before at a word that is zero, as no record begins there, and at one that makes no sense: then this is
-    /// counted, and the header given.
+    /// Ends before at a word that is zero, as no record begins there. False if it ends at one that makes no sense: then
+    /// the rest is counted as lost.
     pub fn translate(&mut self, process: usize, words: &[AtomicU64], into: &mut Translation) -> bool {
         let mut at = into.words.len();
-        into.words.extend(words[at..].iter().map(|word| word.load(Ordering::Relaxed)));
-        while let Some(&header) = into.words.get(at).filter(|header| **header != 0) {
-            let Some(run) = self.run(process, header) else {
-                match length(&into.words[at..]) {
-                    Some(length) if descriptor_of(header).is_none() && at + length <= into.words.len() => {
-                        into.stops.push_back(Stop { at, other: into.other });
-                        into.other += length;
-                        at += length;
-                        continue;
+        copy(&words[at..], &mut into.words);
+        let Translation { words: translated, stops, tags, other } = into;
+        tags.read(translated, at);
+        let mut in_run = false;
+        for element in at / BITS..tags.headers.len() {
+            let mut headers = tags.headers[element];
+            while headers != 0 {
+                let header_at = element * BITS + headers.trailing_zeros() as usize;
+                headers &= headers - 1;
+                if header_at < at {
+                    // Part of a record, or an address that no process has.
+                    if in_run {
+                        translated[header_at] &= !HEAD;
                     }
-                    _ => return self.give_up(into, at),
-                }
-            };
-            let end = at + usize::from(run.words);
-            let Some(payload) = into.words.get_mut(at + 1..end) else { return self.give_up(into, at) };
-            if run.tells_length {
-                let [addr, len] = payload else { return self.give_up(into, at) };
-                // What does not fit, or is none, is a matter for the way that all other records go.
-                let Some(touching) = touching(*len).filter(|_| *addr != 0 && *addr & HEAD == 0) else {
-                    into.stops.push_back(Stop { at, other: into.other });
-                    into.other += 3;
-                    at = end;
                     continue;
+                }
+                if header_at > at {
+                    break;
+                }
+                let Some(end) = self.translate_record(process, words, at, translated, stops, other) else {
+                    return self.give_up(into, at);
                 };
-                *len |= u64::from(touching) << 32;
-                into.other += 2;
-            } else {
-                payload.iter_mut().for_each(|word| *word = accessed(*word));
-                into.other += 1;
+                in_run = translated[at] & HEAD != 0;
+                at = end;
             }
-            into.words[at] = RunShape::head(run.shape);
-            at = end;
         }
-        into.words.truncate(at);
+        if translated.get(at).is_some_and(|word| *word != 0) {
+            return self.give_up(into, at);
+        }
+        translated.truncate(at);
         true
+    }
+
+    /// Translates the record at `at`; where it ends, if it makes sense.
+    #[inline]
+    fn translate_record(
+        &mut self,
+        process: usize,
+        original: &[AtomicU64],
+        at: usize,
+        words: &mut [u64],
+        stops: &mut VecDeque<Stop>,
+        other: &mut usize,
+    ) -> Option<usize> {
+        let header = words[at];
+        if let Some(run) = self.run(process, header) {
+            let end = at + usize::from(run.words);
+            let payload = words.get_mut(at + 1..end)?;
+            if !run.tells_length {
+                words[at] = RunShape::head(run.shape);
+                *other += 1;
+                return Some(end);
+            }
+            if let [addr, len] = payload
+                && let Some(touching) = touching(*len)
+                && *addr != 0
+                && *addr & HEAD == 0
+            {
+                *len |= u64::from(touching) << 32;
+                words[at] = RunShape::head(run.shape);
+                *other += 2;
+                return Some(end);
+            }
+            // What does not fit, or is none, goes the way of all other records.
+        }
+        if descriptor_of(header).is_some() {
+            return None;
+        }
+        let word = |at: usize| original.get(at).map_or(0, |word| word.load(Ordering::Relaxed));
+        let length = length(&[word(at), word(at + 1), word(at + 2), word(at + 3)])?;
+        let record = words.get_mut(at..at + length)?;
+        record.iter_mut().zip(at..).for_each(|(to, at)| *to = word(at));
+        stops.push_back(Stop { at, other: *other });
+        *other += length;
+        Some(at + length)
     }
 
     /// What is known of a record with this header, if it is told as a run.
@@ -117,5 +157,17 @@ impl<C: Code> Decoder<C> {
         self.undecoded.1 = self.undecoded.1.or(lost.first().copied());
         into.words.truncate(at);
         false
+    }
+}
+
+/// Adds words that their writer is done with.
+fn copy(words: &[AtomicU64], into: &mut Vec<u64>) {
+    into.reserve(words.len());
+    let (from, to) = (words.as_ptr().cast::<u64>(), into.spare_capacity_mut().as_mut_ptr().cast::<u64>());
+    // SAFETY: there is room. Nobody writes to these words any more; if a broken program does, they are any numbers, as they
+    // may be anyway.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, to, words.len());
+        into.set_len(into.len() + words.len());
     }
 }

@@ -12,13 +12,13 @@ use super::format::{BLOCK_HEADER, BlockHeader, COLUMN_MAX};
 pub enum Compression {
     /// Columns as they are encoded: fastest to write.
     None,
-    /// Each column with zstd at its fastest ordinary level.
+    /// Each column with zstd at the best of its fast levels.
     #[default]
     Fast,
 }
 
-/// Level of [`Compression::Fast`].
-const FAST_LEVEL: i32 = 1;
+/// Level of [`Compression::Fast`]: what level 1 makes of most columns, in half the time.
+const FAST_LEVEL: i32 = -1;
 /// Columns below this are not worth a frame.
 const PACK_MIN: usize = 64;
 /// Bytes of a column's entry in the directory: its length unpacked and as stored.

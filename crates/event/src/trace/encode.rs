@@ -116,6 +116,7 @@ impl Encoder {
 
     /// Adds a batch of runs that fits.
     pub(super) fn push_runs(&mut self, batch: &RunBatch<'_>) {
+        self.words.know(batch.shapes.len());
         if self.words.len() == 0 {
             self.words.push_events(self.events);
             self.carry = 0;

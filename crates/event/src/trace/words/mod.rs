@@ -34,16 +34,14 @@ struct Named {
 impl Named {
     /// The distance from the head at `position` to the one that bore the name the last time, 0 if there is none.
     fn distance(&mut self, name: u64, position: usize) -> usize {
-        let name = name as usize;
-        if name >= self.positions.len() {
-            self.positions.resize(name + 1, 0);
-        }
-        let before = std::mem::replace(&mut self.positions[name], position as u32 + 1);
+        let before = std::mem::replace(&mut self.positions[name as usize], position as u32 + 1);
         if before == 0 { 0 } else { position + 1 - before as usize }
     }
 
-    fn forget(&mut self) {
-        self.positions.fill(0);
+    /// Starts a block in which this many shapes may be named.
+    fn forget(&mut self, shapes: usize) {
+        self.positions.clear();
+        self.positions.resize(shapes + 1, 0);
     }
 }
 
@@ -95,6 +93,7 @@ mod tests {
             let mut writer = WordWriter::default();
             for _ in 0..2 {
                 writer.clear();
+                writer.know(shapes().len());
                 let mut at = 0;
                 // Pieces end where a run does.
                 while at < words.len() {

@@ -32,7 +32,7 @@ impl WordReader {
         }
         self.words.clear();
         self.words.reserve(count);
-        self.named.forget();
+        self.named.forget(shapes.len());
         let mut distance = 0;
         // Words of the last run that are still to come, where it is not known from the words before.
         let mut fresh = 0usize;

@@ -5,6 +5,9 @@ use super::compare::{GROUP, compare};
 use super::{BLOCK_WORDS, Named, name_of};
 use crate::EVENT;
 
+/// Bytes of a difference at most.
+const MOST: usize = 9;
+
 /// One block's words.
 #[derive(Default)]
 pub(in crate::trace) struct WordWriter {
@@ -17,7 +20,8 @@ pub(in crate::trace) struct WordWriter {
     /// Whole bytes of the bits, and those that are less than a word of them.
     changes: Vec<u8>,
     bits: (u64, u32),
-    differences: Vec<u8>,
+    /// Room for the most that a block can take; and how much of it is used.
+    differences: (Vec<u8>, usize),
     names: Vec<u8>,
     carries: Vec<u8>,
     /// Where the latest entry in `carries` was made.
@@ -38,6 +42,12 @@ impl WordWriter {
         self.carried = self.len;
     }
 
+    /// The words that come may name this many shapes.
+    pub(in crate::trace) fn know(&mut self, shapes: usize) {
+        let names = self.named.positions.len().max(shapes + 1);
+        self.named.positions.resize(names, 0);
+    }
+
     /// Adds so many events that belong to no run.
     pub(in crate::trace) fn push_events(&mut self, mut count: usize) {
         const SOME: [u64; 64] = [EVENT; 64];
@@ -49,11 +59,16 @@ impl WordWriter {
     }
 
     /// Adds words, of which there are at most [`BLOCK_WORDS`] in all: whole runs, and events between them.
+    ///
+    /// # Panics
+    /// If a run's shape has a number that [`WordWriter::know`] was not told of.
     pub(in crate::trace) fn push(&mut self, words: &[u64]) {
         let end = self.len + words.len();
         assert!(end <= BLOCK_WORDS);
         if self.words.is_empty() {
+            // Pages that are not touched cost nothing.
             self.words = vec![0; BLOCK_WORDS + GROUP];
+            self.differences.0 = vec![0; (BLOCK_WORDS + 1) * MOST];
         }
         self.words[self.len..end].copy_from_slice(words);
         while self.len < end {
@@ -98,17 +113,14 @@ impl WordWriter {
     /// Adds the differences of the changed ones among the words from `len` on.
     #[inline]
     fn put_differences(&mut self, mut changed: u64) {
-        const MOST: usize = 9;
-        let mut len = self.differences.len();
-        self.differences.resize(len + changed.count_ones() as usize * MOST + MOST, 0);
+        let (out, len) = &mut self.differences;
         let words = &self.words[self.len..];
         while changed != 0 {
             let at = changed.trailing_zeros() as usize;
             changed &= changed - 1;
             let before = if self.distance == 0 { 0 } else { self.words[self.len + at - self.distance] };
-            len += put_difference(&mut self.differences[len..], words[at].wrapping_sub(before));
+            *len += put_difference(&mut out[*len..], words[at].wrapping_sub(before));
         }
-        self.differences.truncate(len);
     }
 
     fn put_bits(&mut self, bits: u64, count: u32) {
@@ -127,14 +139,15 @@ impl WordWriter {
     pub(in crate::trace) fn columns(&mut self) -> [&[u8]; 4] {
         let (waiting, count) = std::mem::take(&mut self.bits);
         self.changes.extend_from_slice(&waiting.to_le_bytes()[..count.div_ceil(8) as usize]);
-        [&self.changes, &self.differences, &self.names, &self.carries]
+        [&self.changes, &self.differences.0[..self.differences.1], &self.names, &self.carries]
     }
 
     /// Starts the next block.
     pub(in crate::trace) fn clear(&mut self) {
         (self.len, self.distance, self.bits, self.carried) = (0, 0, (0, 0), 0);
-        self.named.forget();
-        for column in [&mut self.changes, &mut self.differences, &mut self.names, &mut self.carries] {
+        self.named.forget(0);
+        self.differences.1 = 0;
+        for column in [&mut self.changes, &mut self.names, &mut self.carries] {
             column.clear();
         }
     }

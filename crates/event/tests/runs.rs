@@ -1,4 +1,5 @@
 //! Runs go into a trace as they are and come out as events.
+#![allow(clippy::unwrap_used)] // helpers of tests may panic as they do
 
 mod common;
 
@@ -74,7 +75,7 @@ fn parts() -> impl Strategy<Value = Vec<Part>> {
                         let moved = (address + 8 * (step * turn + slot)) & !HEAD;
                         words.push(if address == 0 && slot % 2 == 0 { 0 } else { moved });
                         if access.len.is_none() {
-                            words.push(turn << 32 | 100 | (slot + turn) % 3);
+                            words.push(turn << 32 | 100 | ((slot + turn) % 3));
                         }
                     }
                 }
@@ -222,7 +223,7 @@ fn every_flipped_bit_shows_or_does_no_harm_and_a_cut_trace_opens() {
     for end in (bytes.len() / 3..bytes.len()).step_by(101) {
         let read = per_thread(&read(&bytes[..end]).unwrap());
         let events = read.get(&0).map_or(0, |thread| thread.0.len());
-        assert!(events >= longest && events % 3000 == 0);
+        assert!(events >= longest && events.is_multiple_of(3000));
         longest = events;
     }
     assert_eq!(longest, 9000);

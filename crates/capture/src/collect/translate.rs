@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use event::{HEAD, RunShape};
+use event::HEAD;
 
 use super::code::Code;
 use super::decoder::Decoder;
-use super::records::{length, touching};
+use super::records::length;
+use super::runs::{Run, Runs};
 use super::tags::{BITS, Tags};
 use crate::wire::{descriptor_of, kind, kind_of};
 
@@ -52,6 +53,38 @@ impl Translation {
     }
 }
 
+impl Translation {
+    /// Translates runs that were seen lately, from `at` on, one behind the other. Where a header stands that is
+    /// something else; none if there is no more. Headers before `next` are not looked at.
+    fn follow(&mut self, runs: &Runs, at: &mut usize, next: &mut usize) -> Option<usize> {
+        let near = runs.near()?;
+        let words = &mut self.words[..];
+        // In variables of their own, so that they stay in registers.
+        let (mut position, mut other) = (*at, self.other);
+        let mut unusual = None;
+        let first = *next / BITS;
+        'all: for (element, &headers) in self.tags.headers.iter().enumerate().skip(first) {
+            let mut headers = if element == first { headers & !0 << (*next % BITS) } else { headers };
+            while headers != 0 {
+                let header_at = element * BITS + headers.trailing_zeros() as usize;
+                headers &= headers - 1;
+                let run = near[Run::place(words[header_at])];
+                let end = position + usize::from(run.words);
+                let usual = header_at == position && run.is(words[header_at]) && end <= words.len();
+                let told = if usual { run.tell(&mut words[position..end]) } else { None };
+                let Some(told) = told else {
+                    unusual = Some(header_at);
+                    break 'all;
+                };
+                other += told;
+                position = end;
+            }
+        }
+        (*at, self.other) = (position, other);
+        unusual
+    }
+}
+
 impl<C: Code> Decoder<C> {
     /// Goes on with a translation up to the end of `words`, of which it has the first ones; `process` wrote them.
     ///
@@ -60,66 +93,51 @@ impl<C: Code> Decoder<C> {
     pub fn translate(&mut self, process: usize, words: &[AtomicU64], into: &mut Translation) -> bool {
         let mut at = into.words.len();
         copy(&words[at..], &mut into.words);
-        let Translation { words: translated, stops, tags, other } = into;
-        tags.read(translated, at);
-        let mut in_run = false;
-        for element in at / BITS..tags.headers.len() {
-            let mut headers = tags.headers[element];
-            while headers != 0 {
-                let header_at = element * BITS + headers.trailing_zeros() as usize;
-                headers &= headers - 1;
-                if header_at < at {
-                    // Part of a record, or an address that no process has.
-                    if in_run {
-                        translated[header_at] &= !HEAD;
-                    }
-                    continue;
+        into.tags.read(&mut into.words, at);
+        let (mut next, mut in_run) = (at, false);
+        loop {
+            let before = at;
+            let found = into.follow(&self.processes[process].runs, &mut at, &mut next);
+            in_run |= at != before;
+            let Some(header_at) = found.filter(|header_at| *header_at <= at) else { break };
+            next = header_at + 1;
+            if header_at < at {
+                // Part of a record, or an address that no process has.
+                if in_run {
+                    into.words[header_at] &= !HEAD;
                 }
-                if header_at > at {
-                    break;
-                }
-                let Some(end) = self.translate_record(process, words, at, translated, stops, other) else {
-                    return self.give_up(into, at);
-                };
-                in_run = translated[at] & HEAD != 0;
-                at = end;
+                continue;
             }
+            let Some(end) = self.translate_record(process, words, at, into) else {
+                return self.give_up(into, at);
+            };
+            in_run = into.words[at] & HEAD != 0;
+            at = end;
         }
-        if translated.get(at).is_some_and(|word| *word != 0) {
+        if into.words.get(at).is_some_and(|word| *word != 0) {
             return self.give_up(into, at);
         }
-        translated.truncate(at);
+        into.words.truncate(at);
         true
     }
 
     /// Translates the record at `at`; where it ends, if it makes sense.
-    #[inline]
     fn translate_record(
         &mut self,
         process: usize,
         original: &[AtomicU64],
         at: usize,
-        words: &mut [u64],
-        stops: &mut VecDeque<Stop>,
-        other: &mut usize,
+        into: &mut Translation,
     ) -> Option<usize> {
+        let Translation { words, stops, other, .. } = into;
         let header = words[at];
         if let Some(run) = self.run(process, header) {
             let end = at + usize::from(run.words);
-            let payload = words.get_mut(at + 1..end)?;
-            if !run.tells_length {
-                words[at] = RunShape::head(run.shape);
-                *other += 1;
-                return Some(end);
+            if end > words.len() {
+                return None;
             }
-            if let [addr, len] = payload
-                && let Some(touching) = touching(*len)
-                && *addr != 0
-                && *addr & HEAD == 0
-            {
-                *len |= u64::from(touching) << 32;
-                words[at] = RunShape::head(run.shape);
-                *other += 2;
+            if let Some(told) = run.tell(&mut words[at..end]) {
+                *other += told;
                 return Some(end);
             }
             // What does not fit, or is none, goes the way of all other records.
@@ -138,7 +156,7 @@ impl<C: Code> Decoder<C> {
 
     /// What is known of a record with this header, if it is told as a run.
     #[inline]
-    fn run(&mut self, process: usize, header: u64) -> Option<super::runs::Run> {
+    fn run(&mut self, process: usize, header: u64) -> Option<Run> {
         if let Some(run) = self.processes[process].runs.get(header) {
             return Some(run);
         }

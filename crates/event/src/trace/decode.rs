@@ -215,7 +215,10 @@ impl Decoder {
             while let Some((word, carry)) = self.next_carry
                 && word <= self.word
             {
-                self.carry = carry;
+                // Before a plain event it does not count.
+                if word == self.word {
+                    self.carry = carry;
+                }
                 self.peek_carry(word)?;
             }
             let words = &self.words.words()[self.word..];

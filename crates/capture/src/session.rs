@@ -49,6 +49,8 @@ pub struct SessionFile {
     chunk_count: usize,
     chunk_words: usize,
     areas_at: usize,
+    /// Chunks released that no sleeping writer was woken for.
+    untold: AtomicU32,
 }
 
 impl std::fmt::Debug for SessionFile {
@@ -92,6 +94,7 @@ impl SessionFile {
             chunk_count: chunk_count as usize,
             chunk_words: chunk_bytes as usize / 8,
             areas_at: areas_at(chunk_count),
+            untold: AtomicU32::new(0),
         };
         session.write_head(settings, &patterns, chunk_bytes, chunk_count);
         Ok(session)
@@ -203,6 +206,16 @@ impl SessionFile {
         chunk.state.store(CHUNK_FREE, Ordering::Release);
         let head = self.head();
         head.free.fetch_add(1, Ordering::SeqCst);
+        // A writer that is woken for each chunk sleeps again after each chunk.
+        if self.untold.fetch_add(1, Ordering::Relaxed) as usize >= self.chunk_count / 8 {
+            self.tell_released();
+        }
+    }
+
+    /// Wakes writers that wait for a chunk.
+    fn tell_released(&self) {
+        self.untold.store(0, Ordering::Relaxed);
+        let head = self.head();
         if head.writers_wait.load(Ordering::SeqCst) > 0 {
             wake(&head.free);
         }
@@ -210,6 +223,9 @@ impl SessionFile {
 
     /// Sleeps until a chunk becomes full after `seen` was read from [`Session::full`], or for `timeout`.
     pub fn wait(&self, seen: u32, timeout: Duration) {
+        if self.untold.load(Ordering::Relaxed) > 0 {
+            self.tell_released();
+        }
         let head = self.head();
         head.collector_waits.store(1, Ordering::SeqCst);
         if head.full.load(Ordering::SeqCst) == seen {

@@ -216,7 +216,7 @@ impl Lab {
         Lab { seed, ..Lab::default() }
     }
 
-    fn config(&self, machine: &str, set: Option<(&str, &str)>) -> Result<Config, StudyError> {
+    pub(crate) fn config(&self, machine: &str, set: Option<(&str, &str)>) -> Result<Config, StudyError> {
         let mut config = Config::preset(machine)?.with_overrides(set.as_slice())?;
         config.seed = self.seed.unwrap_or(config.seed);
         Ok(config)

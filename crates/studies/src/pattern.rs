@@ -34,6 +34,8 @@ type Step = dyn FnMut(&mut Vec<Event>) + Send;
 pub struct Run {
     /// Time over the iterations of one thread.
     pub ns_per_iteration: f64,
+    /// Of it, what the first thread stood still at fences.
+    pub fence_ns: f64,
     /// What the persistent memory moved.
     pub traffic: Traffic,
 }
@@ -72,10 +74,15 @@ pub fn run(config: &Config, threads: Vec<Pattern>) -> Result<Run, StudyError> {
     let (warm, start) = (simulation.figures(), simulation.now());
     simulation.run(part(false))?;
     let (figures, end) = (simulation.figures(), simulation.now());
+    let fences = |figures: &machine::TimedFigures| {
+        let stalls = figures.threads.first().map(|thread| thread.stalls).unwrap_or_default();
+        stalls.fence_store.ns() + stalls.fence_flush.ns() + stalls.fence_nt.ns()
+    };
     // Counts of iterations are far below 2^52.
     #[allow(clippy::cast_precision_loss)]
     Ok(Run {
         ns_per_iteration: end.since(start).ns() / iterations as f64,
+        fence_ns: (fences(&figures) - fences(&warm)) / iterations as f64,
         traffic: figures.memories[1].total.since(&warm.memories[1].total),
     })
 }
@@ -108,6 +115,12 @@ fn event(op: Op, instructions: u32) -> Event {
 /// Lengths here are at most a line.
 fn len(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+/// Work of so many instructions before an access.
+#[must_use]
+pub fn after(instructions: u32, event: Event) -> Event {
+    Event { instructions: event.instructions + instructions, ..event }
 }
 
 /// A load and its share of the loop.

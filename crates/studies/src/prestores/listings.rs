@@ -3,10 +3,9 @@
 use event::{Event, FenceKind, FlushKind};
 use report::{Axis, Unit};
 
+use super::{After, MACHINE_A};
 use crate::pattern::{self, Draw, LINE, Pattern, demote, flush, load, store, store_nt};
 use crate::{Check, Evidence, Lab, Means, Row, Series, Source, StudyError};
-
-const MACHINE_A: &str = "cascade-lake";
 
 /// Results B-R1 to B-R5.
 pub const ROWS: &[Row] = &[
@@ -74,14 +73,6 @@ pub const ROWS: &[Row] = &[
         lacks: "",
     },
 ];
-
-/// What is done to an element once it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum After {
-    Nothing,
-    Clean,
-    Skip,
-}
 
 /// Bytes of the array: a hundred times the caches.
 const ARRAY: u64 = 4 << 30;

@@ -1,0 +1,46 @@
+//! Pre-stores (Wu 2026, chapter 3): the listings, and the applications as the patterns of events that `examples/c` shows as
+//! programs.
+
+pub mod applications;
+mod kernels;
+pub mod listings;
+pub mod ordering;
+mod stores;
+
+use event::{Event, FlushKind};
+
+use crate::pattern::{LINE, after, demote, flush, store, store_nt};
+
+/// Strongly ordered, 3D XPoint.
+const MACHINE_A: &str = "cascade-lake";
+/// Weakly ordered, memory on an FPGA.
+const MACHINES_B: [&str; 2] = ["enzian-fast", "enzian-slow"];
+
+/// What is done to data once they are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    Nothing,
+    Clean,
+    Skip,
+    Demote,
+}
+
+/// Writes `bytes` (whole lines) at `at`, in stores of a line with so many instructions before each, and does what is done after
+/// them.
+fn write(events: &mut Vec<Event>, at: u64, bytes: u64, instructions: u32, done: After) {
+    for line in (at..at + bytes).step_by(LINE as usize) {
+        let event = if done == After::Skip { store_nt(line, LINE) } else { store(line, LINE) };
+        events.push(after(instructions, event));
+    }
+    afterwards(events, at, bytes, done);
+}
+
+/// What is done after the lines from `at` on were written.
+fn afterwards(events: &mut Vec<Event>, at: u64, bytes: u64, after: After) {
+    let lines = (at..at + bytes).step_by(LINE as usize);
+    match after {
+        After::Clean => events.extend(lines.map(|line| flush(line, FlushKind::Clwb))),
+        After::Demote => events.extend(lines.map(demote)),
+        After::Nothing | After::Skip => {}
+    }
+}

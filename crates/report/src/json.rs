@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::digest::Digest;
 use crate::model::{CaptureStats, Exit, Report, Samples, Skipped, Subject, Withheld, WriteSizes};
+use crate::prestores::PrestoresJson;
 
 /// Version of the schema of [`json()`]. It grows when a field changes its meaning or goes away; new fields
 /// may come without it.
@@ -35,6 +36,7 @@ struct Document<'a> {
     findings: Vec<FindingJson<'a>>,
     withheld: &'a [Withheld],
     sites: Vec<SiteJson<'a>>,
+    prestores: Option<PrestoresJson<'a>>,
     write_sizes: Option<&'a WriteSizes>,
     capture: Option<&'a CaptureStats>,
     samples: Option<&'a Samples>,
@@ -144,6 +146,7 @@ impl<'a> Document<'a> {
             findings: findings(report),
             withheld: &report.withheld,
             sites: sites(report),
+            prestores: report.prestores.as_ref().map(PrestoresJson::new),
             write_sizes: report.write_sizes.as_ref(),
             capture: report.capture.as_ref(),
             samples: report.samples.as_ref(),

@@ -29,6 +29,7 @@ pub mod human;
 mod json;
 mod model;
 mod page;
+mod prestores;
 mod terminal;
 
 pub use chart::{Axis, Curve, Curves, Unit};
@@ -38,4 +39,5 @@ pub use model::{
     CaptureStats, Exit, FunctionSample, Report, Run, Samples, Skipped, Subject, Withheld, WriteSizes,
 };
 pub use page::{Block, Cell, Page, Section, Table, page};
+pub use prestores::Prestores;
 pub use terminal::terminal;

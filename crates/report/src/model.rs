@@ -7,6 +7,8 @@ use event::{Counts, SiteTable, Source};
 use machine::Figures;
 use serde::Serialize;
 
+use crate::prestores::Prestores;
+
 /// Everything that one run of `strandline profile` has to tell.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -24,6 +26,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Rules that were not applied.
     pub withheld: Vec<Withheld>,
+    /// Where the program could send data towards memory early; `None` if nobody looked.
+    pub prestores: Option<Prestores>,
     /// Sizes of the program's writes; `None` if nobody counted them.
     pub write_sizes: Option<WriteSizes>,
     /// How the program was observed; `None` for workloads that run inside Strandline.

@@ -5,6 +5,7 @@ use advise::Finding;
 use crate::digest::{Digest, Row, share, sum};
 use crate::human::{self, bytes, count, elide, pad_left, pad_right, percent, plain, ratio};
 use crate::model::Report;
+use crate::prestores::listed;
 
 /// Narrowest and widest text; outside of these a line is cut short or gets hard to read.
 const COLUMNS_MIN: usize = 60;
@@ -28,6 +29,7 @@ pub fn terminal(report: &Report, width: usize, color: bool) -> String {
     }
     key_figures(&mut page, &digest);
     hottest(&mut page, &digest);
+    prestores(&mut page, report);
     samples(&mut page, report);
     omissions(&mut page, &digest);
     page.text
@@ -270,6 +272,24 @@ fn hottest(page: &mut Page, digest: &Digest<'_>) {
         let line = row(&bytes(left), &percent(share(left, whole)), "", "", &name);
         page.line(&line);
     }
+}
+
+fn prestores(page: &mut Page, report: &Report) {
+    let Some(prestores) = &report.prestores else { return };
+    let (places, more) = listed(prestores);
+    if places.is_empty() {
+        return;
+    }
+    page.heading("Pre-stores: data to send towards memory early");
+    for one in places {
+        let name = format!("{}  {}", pad_right(one.choice().name(), 6), one.label());
+        page.line(&format!("  {}", elide(&name, page.columns - 2)));
+        page.paragraph(None, "          ", "          ", &one.reason());
+    }
+    if more > 0 {
+        page.line(&format!("          and {}", human::plural(more, "more place")));
+    }
+    page.paragraph(Some(Style::Dim), "  ", "  ", &prestores.caution());
 }
 
 fn samples(page: &mut Page, report: &Report) {

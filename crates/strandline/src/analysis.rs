@@ -1,16 +1,18 @@
 //! What `strandline profile` does with events: the modelled machine on one thread, everything else on another.
 
 use ::advise::guidelines::Linter;
+use ::advise::prestores::{Bursts, Target};
 use capture::{Relay, broadcast};
 use event::{Batch, Capabilities, Counts, Definition, Sink, SinkError, SiteTable, Source};
 use machine::{Config, ConfigError, Machine};
-use report::{CaptureStats, Report, Run, Withheld, WriteSizes};
+use report::{CaptureStats, Prestores, Report, Run, Subject, Withheld, WriteSizes};
 
 use crate::progress::Progress;
 
 /// Everything that looks at the events of a profile.
 pub struct Analysis {
     machine: Machine,
+    target: Target,
     notes: Notes,
 }
 
@@ -21,6 +23,8 @@ struct Notes {
     sites: SiteTable,
     counts: Counts,
     linter: Linter,
+    /// Unless the source leaves out what it needs.
+    prestores: Option<Bursts>,
 }
 
 impl Analysis {
@@ -29,7 +33,7 @@ impl Analysis {
     /// # Errors
     /// When its description is no machine.
     pub fn new(config: &Config) -> Result<Self, ConfigError> {
-        Ok(Analysis { machine: Machine::new(config)?, notes: Notes::default() })
+        Ok(Analysis { machine: Machine::new(config)?, target: Target::of(config), notes: Notes::default() })
     }
 
     /// Looks at the events that `produce` makes.
@@ -48,7 +52,12 @@ impl Analysis {
 
     /// Puts the results together.
     pub fn into_report(self, run: Run, capture: Option<CaptureStats>) -> Report {
-        let Notes { source, sites, counts, linter } = self.notes;
+        let Notes { source, sites, counts, linter, prestores } = self.notes;
+        let prestores = prestores.map(|bursts| Prestores {
+            advice: bursts.advice(Some(self.target)),
+            watched: bursts.watched(),
+            attempt: attempt(&run),
+        });
         let figures = self.machine.into_figures();
         let findings = linter.findings(&figures, &sites);
         let sizes = linter.write_sizes();
@@ -61,6 +70,7 @@ impl Analysis {
             figures,
             sites,
             findings,
+            prestores,
             withheld: withheld
                 .map(|(rule, reason)| Withheld { rule: rule.name().to_owned(), reason })
                 .collect(),
@@ -74,6 +84,23 @@ impl Analysis {
     }
 }
 
+/// The command that tries advice on pre-stores, made of the one that repeats the profile; empty if it can't be tried.
+fn attempt(run: &Run) -> Vec<String> {
+    let mut words: Vec<String> = ["strandline", "advise", "prestores"].map(str::to_owned).into();
+    let machine = run.reproduce.iter().position(|word| word == "--machine");
+    words.extend(machine.into_iter().flat_map(|at| run.reproduce.iter().skip(at).take(2).cloned()));
+    match &run.subject {
+        Subject::Program { command } => {
+            words.push("--".to_owned());
+            words.extend(command.iter().cloned());
+        }
+        Subject::Trace { path, .. } => words.push(path.clone()),
+        // There is no trace of a built-in workload.
+        Subject::Workload { .. } => words.clear(),
+    }
+    words
+}
+
 impl Sink for Notes {
     fn name(&self) -> &'static str {
         "profile"
@@ -85,6 +112,9 @@ impl Sink for Notes {
 
     fn begin(&mut self, source: &Source) -> Result<(), SinkError> {
         self.source = Some(source.clone());
+        // Of a sample of the events no pattern can be told.
+        let whole = source.capabilities.contains(Capabilities::LOADS) && source.sampling.is_none();
+        self.prestores = whole.then(Bursts::default);
         self.linter.begin(source)
     }
 
@@ -93,15 +123,24 @@ impl Sink for Notes {
             Definition::Site(id, site) => self.sites.define_site(id, site.clone()),
             Definition::Name(id, name) => self.sites.define_name(id, name.to_owned()),
         }
+        if let Some(prestores) = &mut self.prestores {
+            prestores.define(definition)?;
+        }
         self.linter.define(definition)
     }
 
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
         self.counts.push(batch)?;
+        if let Some(prestores) = &mut self.prestores {
+            prestores.push(batch)?;
+        }
         self.linter.push(batch)
     }
 
     fn finish(&mut self) -> Result<(), SinkError> {
+        if let Some(prestores) = &mut self.prestores {
+            prestores.finish()?;
+        }
         self.linter.finish()
     }
 }

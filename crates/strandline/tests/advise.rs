@@ -132,3 +132,34 @@ fn a_transform_between_cached_buffers_is_left_alone() {
     assert_eq!(advised(&scratch, "ft", &[]), []);
     assert_eq!(advised(&scratch, "ft", &["-s", "32"]), []);
 }
+
+#[test]
+fn a_profile_names_the_places_and_how_to_try_them() {
+    let scratch = Scratch::new();
+    build(&scratch, "gcc", "-O2", &["eigen"]);
+    let program = scratch.path("build/eigen-plain");
+    let profile = |machine: &str| {
+        let out = scratch.path(machine);
+        let said = stdout(&ok(strandline()
+            .args(["profile", "--machine", machine, "--out"])
+            .arg(&out)
+            .arg("--")
+            .arg(&program)));
+        let read = |name: &str| std::fs::read_to_string(out.join(name)).expect("the report is written");
+        let json: Value = serde_json::from_str(&read("report.json")).expect("it is JSON");
+        (said, json["prestores"].clone(), read("report.html"))
+    };
+    let (said, json, page) = profile("xpoint");
+    assert!(said.contains("Pre-stores") && said.contains("clean   some_evalPacket (eigen.cc:50)"), "{said}");
+    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("strandline advise prestores --machine xpoint -- "), "{said}");
+    let watched = json["watched"].as_f64().unwrap_or_default();
+    assert!((0.0..0.5).contains(&watched), "bursts, not all: {watched}");
+    assert!(
+        json["phases"].as_array().is_some_and(|phases| phases.iter().any(|phase| phase["judged"] == true))
+    );
+    assert!(page.contains("id=\"pre-stores\""), "the page has the section");
+    // Sequential writes can't gain where the memory takes single lines.
+    let (said, _, page) = profile("dram");
+    assert!(!said.contains("Pre-stores") && !page.contains("id=\"pre-stores\""), "{said}");
+}

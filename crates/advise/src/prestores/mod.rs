@@ -52,11 +52,12 @@
 //!
 //! # Memory and speed
 //!
-//! One pass. 64 MiB for lines, 50 MiB for contexts, at most 50 MiB for allocations, 14 KiB for each of up to
+//! One pass, or for a profile a small part of it (`bursts.rs`). 64 MiB for lines, 50 MiB for contexts, at most 50 MiB for allocations, 14 KiB for each of up to
 //! 4,096 threads that store without fences, 450 B and the size classes for each of up to 65,536 places.
 
 mod allocations;
 mod apply;
+mod bursts;
 mod contexts;
 mod decision;
 mod fences;
@@ -69,6 +70,7 @@ mod trial;
 mod watcher;
 
 pub use apply::Apply;
+pub use bursts::Bursts;
 pub use decision::{Advice, Choice, PhaseAdvice, PlaceAdvice, SizeRow, Target};
 pub use options::Options;
 pub use trial::{Cost, Trial, alternatives};

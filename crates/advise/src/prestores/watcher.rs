@@ -87,6 +87,12 @@ pub struct Watcher {
     running: u64,
     /// Instructions of all threads.
     instructions: u64,
+    /// What they were when watching began or began anew; lines written before are none.
+    since: u64,
+    /// Whether new writes are of no interest.
+    following: bool,
+    /// Whether there are names, of phases perhaps.
+    named: bool,
     /// By phase: what it executed. The first is what comes before any mark.
     pub(super) phases: Vec<Phase>,
     /// The phase that lasts.
@@ -183,6 +189,25 @@ impl Watcher {
         }
     }
 
+    /// From now on only what becomes of the data that were written before is of interest.
+    pub(super) fn follow(&mut self) {
+        self.following = true;
+    }
+
+    /// Time went by that nobody watched: what was written before it is forgotten.
+    pub(super) fn restart(&mut self) {
+        self.following = false;
+        self.instructions += 1;
+        self.since = self.instructions;
+        self.contexts.close_all(&mut self.places);
+        self.threads.iter_mut().for_each(|thread| thread.unfenced = Unfenced::default());
+    }
+
+    /// Whether a phase can have been marked.
+    pub(super) fn has_names(&self) -> bool {
+        self.named
+    }
+
     /// The account of the phase that lasts.
     #[inline]
     fn work(&mut self) -> &mut Phase {
@@ -194,7 +219,7 @@ impl Watcher {
     }
 
     /// A phase begins, or goes on.
-    fn enter(&mut self, name: NameId) {
+    pub(super) fn enter(&mut self, name: NameId) {
         let name = self.definitions.name(name).unwrap_or_default().to_owned();
         let known = self.phases.iter().position(|phase| phase.name.as_ref() == Some(&name));
         let next = self.phases.len().max(1);
@@ -217,14 +242,14 @@ impl Watcher {
     #[inline]
     fn load(&mut self, slot: usize, addr: u64, len: u32, site: SiteId, now: Moment) {
         let reader = self.reader(site);
-        if self.threads[slot].loads_anew(addr) {
+        if !self.following && self.threads[slot].loads_anew(addr) {
             let work = u64::from(len).div_ceil(VECTOR);
             self.work().load_work += work;
             self.functions.add_work(reader, work);
         }
         for (line, bytes) in split(addr, len) {
             let Some(written) = self.lines.find(line) else { continue };
-            if written.read || written.bytes & bytes == 0 {
+            if written.read || written.bytes & bytes == 0 || written.at.global < self.since {
                 continue;
             }
             written.read = true;
@@ -255,6 +280,10 @@ impl Watcher {
         if len == 0 {
             return;
         }
+        if self.following {
+            self.overwrite(addr, len, now);
+            return;
+        }
         let place = self.place(site);
         let work = u64::from(len).div_ceil(VECTOR);
         self.work().store_work += work;
@@ -274,12 +303,28 @@ impl Watcher {
         }
     }
 
+    /// A write of which only matters what it overwrites.
+    fn overwrite(&mut self, addr: u64, len: u32, now: Moment) {
+        for (line, bytes) in split(addr, len) {
+            let Some(written) = self.lines.find(line) else { continue };
+            if written.bytes & bytes == 0 || written.at.global < self.since {
+                continue;
+            }
+            let (context, place) = (written.context, written.place);
+            let distance = now.since(written.at, self.running);
+            (written.bytes, written.read) = (0, true);
+            self.used(context, place, distance, |part| &mut part.rewritten);
+        }
+    }
+
     /// The context of a write, and whether the write continues it.
     fn context(&mut self, Write { addr, len, at }: Write, writer: Writer) -> (ContextId, bool) {
         if let Some(continued) = self.contexts.continued(writer.thread, addr, len, at) {
             return continued;
         }
-        let before = self.lines.find(addr / LINE).map(|written| written.context);
+        let since = self.since;
+        let before = self.lines.find(addr / LINE).filter(|written| written.at.global >= since);
+        let before = before.map(|written| written.context);
         match before {
             Some(context) if self.contexts.contains(context, writer, addr) => (context, false),
             _ => {
@@ -292,6 +337,10 @@ impl Watcher {
     fn write_line(&mut self, line: u64, bytes: u64, context: ContextId, place: u32, now: Moment) {
         let mut overwritten = None;
         match self.lines.find(line) {
+            Some(written) if written.at.global < self.since => {
+                (written.bytes, written.at, written.read) = (bytes, now, false);
+                (written.context, written.place) = (context, place);
+            }
             Some(written) if written.bytes & bytes == 0 => {
                 let before = written.place;
                 let patience = if before == place { SLOW_FILL } else { LOOP_BODY };
@@ -338,7 +387,10 @@ impl Sink for Watcher {
     fn define(&mut self, definition: Definition<'_>) -> Result<(), SinkError> {
         match definition {
             Definition::Site(id, site) => self.definitions.define_site(id, site.clone()),
-            Definition::Name(id, name) => self.definitions.define_name(id, name.to_owned()),
+            Definition::Name(id, name) => {
+                self.named = true;
+                self.definitions.define_name(id, name.to_owned());
+            }
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use maud::{DOCTYPE, html as markup};
 
 use crate::digest::Digest;
 use crate::model::Report;
+use crate::prestores;
 
 /// Look of the page. Light and dark by the reader's preference; wide and narrow plots by the window.
 pub(crate) const STYLE: &str = include_str!("style.css");
@@ -46,6 +47,7 @@ pub fn html(report: &Report, source: &dyn Fn(&str) -> Option<String>) -> String 
                     (page::summary(&digest))
                     (figures::sections(&digest))
                     (findings::section(&digest, source))
+                    (prestores::section(report.prestores.as_ref()))
                     (page::run(&digest))
                 }
                 script { (maud::PreEscaped(SCRIPT)) }

@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
+use advise::prestores::{Advice, Choice, PhaseAdvice, PlaceAdvice, SizeRow};
 use advise::{Finding, Rule, SiteShare};
 use event::{Counts, Frame, Sampling, Site, SiteId, SiteTable, Source};
 use machine::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory, Slice, Traffic};
 use report::{
-    CaptureStats, Exit, FunctionSample, Report, Run, Samples, Skipped, Subject, Withheld, WriteSizes,
+    CaptureStats, Exit, FunctionSample, Prestores, Report, Run, Samples, Skipped, Subject, Withheld,
+    WriteSizes,
 };
 
 const MIB: u64 = 1 << 20;
@@ -43,6 +45,7 @@ pub fn empty() -> Report {
         withheld: Vec::new(),
         write_sizes: None,
         capture: None,
+        prestores: None,
         samples: None,
     }
 }
@@ -278,7 +281,49 @@ pub fn everything() -> Report {
     report.run.subject = Subject::Trace { path: "t.slt".into(), command: vec!["./bench".into()] };
     report.run.exit = Exit::Signal { number: 11, name: "SIGSEGV".into() };
     report.samples = Some(samples());
+    report.prestores = Some(prestores());
     report
+}
+
+/// A matrix to clean, and a counter to leave alone.
+fn prestores() -> Prestores {
+    let clean = PlaceAdvice {
+        function: "resid".into(),
+        file: "src/mg.c".into(),
+        line: 114,
+        site: SiteId(1),
+        function_share: 0.52,
+        share: 0.5,
+        sequential: 0.99,
+        fenced: 0.0,
+        fence_distance: Some(45),
+        sizes: vec![SizeRow {
+            bytes: 2_100_000,
+            share: 1.0,
+            reread: Some(23_800),
+            rewrite: None,
+            allocated: Some(SiteId(2)),
+        }],
+        choice: Choice::Clean,
+        reason: "read again, but not written again".into(),
+    };
+    let counter = PlaceAdvice {
+        function: "count".into(),
+        choice: Choice::Nothing,
+        reason: "writes less than a line at a place".into(),
+        ..clean.clone()
+    };
+    let phase = PhaseAdvice {
+        phase: Some("run".into()),
+        store_intensity: 0.21,
+        judged: true,
+        places: vec![clean, counter],
+    };
+    Prestores {
+        advice: Advice { phases: vec![phase] },
+        watched: 0.03,
+        attempt: ["strandline", "advise", "prestores", "t.slt"].map(str::to_owned).to_vec(),
+    }
 }
 
 fn samples() -> Samples {

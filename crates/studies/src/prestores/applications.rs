@@ -22,7 +22,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "The kernel's shares are the published ones: how much of the writes is patched decides how much can be gained",
         means: Means::Model(tensors),
-        lacks: "",
+        lacks: "Skipping gains in the model: ten threads wait for the media, so that the lines which need not be fetched before they are written outweigh reads of what was just skipped, and loads of one tensor wait for each other less than the original's",
     },
     Row {
         source: Source::Prestores,
@@ -35,7 +35,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(nas),
-        lacks: "",
+        lacks: "The kernels are the sweeps alone, ten threads that do little else than write; in the programs other work dilutes the gain. And the model falls further behind than the device when ten threads write units in part, as in B-R1",
     },
     Row {
         source: Source::Prestores,
@@ -47,7 +47,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(clht),
-        lacks: "",
+        lacks: "Both gains are too large by the same share: clients of the model do little besides, and without pre-stores ten threads write units in part, where the model falls behind further than the device, as in B-R1",
     },
     Row {
         source: Source::Prestores,
@@ -59,7 +59,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(masstree),
-        lacks: "",
+        lacks: "As B-R8",
     },
     Row {
         source: Source::Prestores,
@@ -84,7 +84,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(useless),
-        lacks: "",
+        lacks: "A pre-store is an instruction of its own, and the kernels here do little else than write",
     },
     Row {
         source: Source::Prestores,
@@ -97,7 +97,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(misplaced),
-        lacks: "",
+        lacks: "In the model a key's line that is cleaned after each of its keys is written to the media more often than one that is evicted, and the media are what ten threads wait for; the source's table may have been small enough to be combined on the way",
     },
     Row {
         source: Source::Prestores,
@@ -109,7 +109,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(headline),
-        lacks: "",
+        lacks: "As B-R7 and B-R8: too large, in the right order",
     },
 ];
 

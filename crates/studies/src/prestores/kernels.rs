@@ -4,7 +4,7 @@
 
 use event::Event;
 
-use super::{After, afterwards, write};
+use super::{After, afterwards, volume, write};
 use crate::pattern::{self, Draw, LINE, Pattern, after, load, store, store_nt};
 use crate::{Lab, StudyError};
 
@@ -29,6 +29,19 @@ pub(super) enum Kernel {
     IsRank,
 }
 
+impl Kernel {
+    /// Bytes of lines that a step dirties.
+    fn dirtied(self) -> u64 {
+        match self {
+            Kernel::TensorsSmall => 2 * ROW,
+            Kernel::TensorsLarge => 3 * ROW,
+            // A line for each key.
+            Kernel::IsRank => ROW / 4 * LINE,
+            _ => ROW,
+        }
+    }
+}
+
 /// Threads of a run.
 const THREADS: u32 = 10;
 /// Bytes of a row of a matrix: 512 numbers.
@@ -37,8 +50,6 @@ const ROW: u64 = 4096;
 const PART: u64 = 64 << 20;
 /// Where the matrices begin, one after the other.
 const MATRIX: u64 = 4 << 30;
-/// Bytes that all threads write before and while time is taken.
-const WRITTEN: u64 = 48 << 20;
 /// Instructions of a stencil for the eight numbers of a line, and of simple arithmetic.
 const STENCIL: u32 = 120;
 const SIMPLE: u32 = 24;
@@ -53,11 +64,12 @@ pub(super) fn run(
     done: After,
 ) -> Result<pattern::Run, StudyError> {
     lab.pattern("kernel", &[kernel as u64, done as u64], machine, || {
-        let steps = WRITTEN / ROW / u64::from(THREADS);
+        let step = u64::from(THREADS) * kernel.dirtied();
+        let (warm, written) = volume(machine);
         let thread = |thread: u32| {
             let mut worker =
                 Worker { part: u64::from(thread) * PART, at: 0, draw: Draw::new(u64::from(thread)), done };
-            Pattern::new(steps, move |events| worker.step(kernel, events)).warm(steps)
+            Pattern::new(written / step, move |events| worker.step(kernel, events)).warm(warm / step)
         };
         (0..THREADS).map(thread).collect()
     })

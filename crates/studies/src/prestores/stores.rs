@@ -7,7 +7,7 @@
 
 use event::{Event, FenceKind};
 
-use super::{After, write};
+use super::{After, volume, write};
 use crate::pattern::{self, Draw, LINE, Pattern, after, fence, load, store};
 use crate::{Lab, StudyError};
 
@@ -25,8 +25,6 @@ const VALUES: u64 = 4 << 30;
 /// First byte of the index, and its bytes (of the tree's lowest level).
 const INDEX: u64 = pattern::PERSISTENT + VALUES;
 const INDEX_BYTES: u64 = 1 << 30;
-/// Bytes of values that all threads put before and while time is taken: each is more than the caches hold.
-const PUT: u64 = 48 << 20;
 /// Instructions to draw and hash a key, and to craft a line of a value.
 const PER_KEY: u32 = 200;
 const PER_LINE: u32 = 16;
@@ -44,10 +42,11 @@ pub(super) fn ycsb_a(
     let key = [index as u64, value, after as u64];
     let fences = machine != super::MACHINE_A;
     lab.pattern("ycsb a", &key, machine, || {
-        let operations = 2 * PUT / value / u64::from(THREADS);
+        let (warm, put) = volume(machine);
+        let operations = |bytes: u64| 2 * bytes / value / u64::from(THREADS);
         let thread = |thread: u32| {
             let mut client = Client { draw: Draw::new(u64::from(thread)), index, value, after, fences };
-            Pattern::new(operations, move |events| client.operation(events)).warm(operations)
+            Pattern::new(operations(put), move |events| client.operation(events)).warm(operations(warm))
         };
         (0..THREADS).map(thread).collect()
     })

@@ -172,8 +172,9 @@ mod timeline;
 
 pub use audit::AuditError;
 pub use config::{
-    Buffer, CacheLevel, Config, ConfigError, Controller, ControllerTiming, Cores, Device, LINE_BYTES,
-    Ordering, OtherMemory, Persistence, Pipeline, Prefetch, Replacement, Sockets, WriteOut,
+    Buffer, CacheLevel, Config, ConfigError, Controller, ControllerTiming, Cores, Device, Eager,
+    HardwarePrestores, LINE_BYTES, Ordering, OtherMemory, Persistence, Pipeline, Prefetch, Replacement,
+    Sockets, WriteOut,
 };
 pub use device::{DeviceCounters, DeviceTiming};
 pub use figures::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory, Slice, Traffic};

@@ -4,10 +4,12 @@ mod controller;
 mod files;
 mod overrides;
 mod pipeline;
+mod prestores;
 mod sockets;
 
 pub use controller::{Controller, ControllerTiming, OtherMemory, Persistence};
 pub use pipeline::{Ordering, Pipeline};
+pub use prestores::{Eager, HardwarePrestores};
 pub use sockets::Sockets;
 
 use std::{fs, path::Path};
@@ -74,6 +76,9 @@ pub struct Config {
     /// Sockets, if there is more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sockets: Option<Sockets>,
+    /// Pre-stores that the cores make by themselves, if they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prestores: Option<HardwarePrestores>,
     /// Where the description came from, for messages.
     #[serde(skip)]
     origin: String,

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use event::ThreadId;
 
+use super::eager::EagerStores;
 use super::figures::{Cause, ThreadTiming};
 use super::order::Place;
 use super::outgoing::Outgoing;
@@ -64,6 +65,8 @@ pub(crate) struct TimedCore {
     pub(crate) ordered_flush: bool,
     pub(crate) ordering: Ordering,
     pub(crate) full_fence: Time,
+    /// What it sends on by itself.
+    pub(crate) eager: Option<EagerStores>,
     /// No request is made before this: the time of the last one.
     floor: Time,
     pub(crate) fills: LineSlots,
@@ -95,6 +98,7 @@ impl TimedCore {
             ordered_flush: false,
             ordering: config.cores.pipeline.ordering,
             full_fence: config.cores.pipeline.full_fence,
+            eager: EagerStores::new(config),
             floor: Time::ZERO,
             fills: LineSlots::new(config.l1.miss_registers.unwrap_or(12)),
             l2_misses: Slots::new(config.l2.miss_registers.unwrap_or(48)),

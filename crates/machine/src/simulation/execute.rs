@@ -3,12 +3,13 @@
 use event::{Event, FenceKind, FlushKind, Op, ThreadId};
 
 use super::core::{Later, TimedCore};
+use super::eager::EagerStores;
 use super::figures::Cause;
 use super::order;
 use super::shared::Shared;
 use super::stores::{Arrival, Kept};
 use super::window::Wait;
-use crate::config::Ordering;
+use crate::config::{Eager, Ordering};
 use crate::core::{Lookup, lines};
 use crate::{LINE_BYTES, Time};
 
@@ -35,7 +36,8 @@ impl TimedCore {
     /// are, while nothing is under way that they could meet. Returns how many.
     #[inline]
     pub(crate) fn run_hits(&mut self, events: &[Event], shared: &mut Shared) -> usize {
-        if self.ordering != Ordering::Tso || self.progress.is_some() || self.ordered_flush {
+        let plain = self.ordering == Ordering::Tso && self.eager.is_none();
+        if !plain || self.progress.is_some() || self.ordered_flush {
             return 0;
         }
         let limit = shared.hits_until();
@@ -91,9 +93,13 @@ impl TimedCore {
             Op::Load { addr, len } => {
                 self.each_line(addr, len, shared, |core, line, _, shared| core.load(line, site, shared))
             }
-            Op::Store { addr, len } => {
-                self.each_line(addr, len, shared, |core, line, _, shared| core.store(line, site, shared))
-            }
+            Op::Store { addr, len } => self.each_line(addr, len, shared, |core, line, bytes, shared| {
+                core.store(line, site, shared)?;
+                if let Some(eager) = &mut core.eager {
+                    eager.stored(line, bytes);
+                }
+                Ok(())
+            }),
             Op::StoreNt { addr, len } => self.each_line(addr, len, shared, |core, line, bytes, shared| {
                 core.store_nt(line, bytes, site, shared)
             }),
@@ -140,6 +146,7 @@ impl TimedCore {
     }
 
     fn load(&mut self, line: u64, site: u32, shared: &mut Shared) -> Result<(), Later> {
+        self.send_due(shared)?;
         self.window.load_room(&mut shared.sites);
         if self.ordering == Ordering::Weak && self.private.holds(line) {
             self.window.load_hit(self.window.dispatch + shared.latencies.l1);
@@ -156,6 +163,10 @@ impl TimedCore {
     }
 
     fn store(&mut self, line: u64, site: u32, shared: &mut Shared) -> Result<(), Later> {
+        if let Some(eager) = &mut self.eager {
+            eager.storing(line);
+            self.send_due(shared)?;
+        }
         if self.ordering == Ordering::Weak {
             return self.store_privately(line, site, shared);
         }
@@ -166,6 +177,24 @@ impl TimedCore {
         let commit = self.stores.push(retired, arrival, site);
         self.window.account.stores += 1;
         self.window.account.store_delay += commit - retired;
+        Ok(())
+    }
+
+    /// Sends on what the core does by itself. It is no instruction, and nobody waits for it but a fence.
+    fn send_due(&mut self, shared: &mut Shared) -> Result<(), Later> {
+        while let Some((line, what)) = self.eager.as_ref().and_then(EagerStores::due) {
+            self.publish(line, shared)?;
+            if what == Eager::Clean {
+                self.room_to_wait(shared)?;
+                self.turn(shared)?;
+                shared.hierarchy.flush(self.number, line, true);
+                let left = self.stores.committed.max(self.window.retired);
+                self.outgoing.push(left, shared.hierarchy.below.writes.drain(..));
+            }
+            if let Some(eager) = &mut self.eager {
+                eager.done();
+            }
+        }
         Ok(())
     }
 
@@ -259,6 +288,10 @@ impl TimedCore {
     }
 
     fn fence(&mut self, kind: FenceKind, site: u32, shared: &mut Shared) -> Result<(), Later> {
+        if let Some(eager) = &mut self.eager {
+            eager.fence();
+            self.send_due(shared)?;
+        }
         self.publish_all(shared)?;
         let start = self.turn(shared)?;
         if kind == FenceKind::Store {

@@ -56,6 +56,7 @@
 mod ahead;
 mod audit;
 mod core;
+mod eager;
 mod execute;
 mod figures;
 mod journal;

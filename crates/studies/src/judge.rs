@@ -18,6 +18,7 @@ const GROUPS: &[&[Row]] = &[
     prestores::listings::ROWS,
     prestores::applications::ROWS,
     prestores::ordering::ROWS,
+    prestores::applications::LAST_ROWS,
 ];
 
 /// Why a row could not be judged.

@@ -152,11 +152,18 @@ impl Watcher {
     /// What to do, for a machine or (`None`) for any that could gain.
     #[must_use]
     pub fn advice(&self, target: Option<Target>) -> Advice {
-        let mut bodies: BTreeMap<usize, Place> = BTreeMap::new();
+        // By its first place: where most of a loop body's bytes are stored, and what all of it does.
+        let mut bodies: BTreeMap<usize, (usize, u64, Place)> = BTreeMap::new();
         let body = self.places.bodies();
         for (at, place) in self.places.all() {
-            bodies.entry(body[at]).or_default().merge(place);
+            let (most, bytes, whole) = bodies.entry(body[at]).or_insert((at, 0, Place::default()));
+            if place.bytes > *bytes {
+                (*most, *bytes) = (at, place.bytes);
+            }
+            whole.merge(place);
         }
+        let bodies: BTreeMap<usize, Place> =
+            bodies.into_values().map(|(most, _, whole)| (most, whole)).collect();
         let ran = |(_, phase): &(u32, &Phase)| phase.load_work + phase.store_work > 0;
         let phases = (0u32..).zip(&self.phases).filter(ran);
         Advice { phases: phases.map(|(number, phase)| self.phase(number, phase, &bodies, target)).collect() }

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use event::{Batch, Capabilities, Definition, Event, NameId, Op, Sink, SinkError, Site, SiteId, SiteTable};
+use event::{
+    Batch, Capabilities, Definition, Event, Frame, NameId, Op, Sink, SinkError, Site, SiteId, SiteTable,
+};
 
 use super::allocations::Allocations;
 use super::contexts::{ContextId, Contexts, Write, Writer};
+use super::decision::PlaceAdvice;
 use super::fences::Unfenced;
 use super::functions::{Functions, base};
 use super::lines::{LINE, Lines, Moment, split};
@@ -91,6 +94,8 @@ pub struct Watcher {
     since: u64,
     /// Whether new writes are of no interest.
     following: bool,
+    /// Whether the program mapped persistent memory.
+    mapped: bool,
     /// Whether there are names, of phases perhaps.
     named: bool,
     /// By phase: what it executed. The first is what comes before any mark.
@@ -183,10 +188,24 @@ impl Watcher {
                 }
             }
             Op::Phase { name } => self.enter(name),
+            Op::Map { .. } => self.mapped = true,
             Op::ThreadStart { .. } => self.running += 1,
             Op::ThreadEnd { .. } => self.running = self.running.saturating_sub(1),
             _ => {}
         }
+    }
+
+    /// Whether the program mapped persistent memory. If not, the advice is about all its memory as if it lay on the
+    /// target's device.
+    #[must_use]
+    pub fn mapped_persistent(&self) -> bool {
+        self.mapped
+    }
+
+    /// The code of a place that was advised on, innermost function first.
+    #[must_use]
+    pub fn frames(&self, place: &PlaceAdvice) -> &[Frame] {
+        self.definitions.site(place.site).map_or(&[], |site| site.frames.as_slice())
     }
 
     /// From now on only what becomes of the data that were written before is of interest.

@@ -1,5 +1,6 @@
 //! `strandline advise prestores`: where a program should clean, demote or skip, and what that would gain.
 
+mod loops;
 mod output;
 mod trials;
 
@@ -43,7 +44,7 @@ fn prestores(args: &PrestoresArgs) -> anyhow::Result<()> {
     if args.json {
         return say(&output::json(&advice, trials.as_ref())?);
     }
-    say(&output::text(&advice, trials.as_ref()))
+    say(&output::text(&watcher, &advice, trials.as_ref()))
 }
 
 /// A trace of the program: it is needed several times.

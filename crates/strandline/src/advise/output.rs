@@ -2,23 +2,31 @@
 
 use std::fmt::Write;
 
-use ::advise::prestores::{Advice, Choice, Cost, PlaceAdvice, Trial};
+use ::advise::prestores::{Advice, Choice, Cost, PlaceAdvice, Trial, Watcher};
+use event::Frame;
 use serde_json::json;
 
+use super::loops::{self, Loop};
 use super::trials::Trials;
 use crate::sources::Sources;
 
+/// Calls that store all at once.
+const COPIES: [&str; 6] = ["memcpy(", "memmove(", "memset(", "mempcpy(", "strcpy(", "strncpy("];
+/// Bytes after which a pre-store inside a loop is worth it: a unit of 3D XPoint.
+const ACCUMULATED: u32 = 256;
+
 /// For people.
-pub fn text(advice: &Advice, trials: Option<&Trials>) -> String {
+pub fn text(watcher: &Watcher, advice: &Advice, trials: Option<&Trials>) -> String {
     let mut text = advice.to_string();
     let sources = Sources::default();
+    let frames_of = |place: &PlaceAdvice| watcher.frames(place);
     for (at, place) in advice.places().enumerate().filter(|(_, place)| place.choice != Choice::Nothing) {
         let verdict = match trials {
             Some(trials) => match trials.best(at) {
-                Some(best) => change(&sources, place, best.choice),
+                Some(best) => change(&sources, frames_of(place), place, best.choice),
                 None => "Withdrawn: it gains nothing on this machine.\n".to_owned(),
             },
-            None => change(&sources, place, place.choice),
+            None => change(&sources, frames_of(place), place, place.choice),
         };
         let _ = write!(text, "\n{} ({}:{})\n", place.function, short(&place.file), place.line);
         if let Some(trials) = trials {
@@ -57,7 +65,7 @@ fn compared(cost: &Cost, without: &Cost) -> String {
 }
 
 /// What to change in the source.
-fn change(sources: &Sources, place: &PlaceAdvice, choice: Choice) -> String {
+fn change(sources: &Sources, frames: &[Frame], place: &PlaceAdvice, choice: Choice) -> String {
     let text = sources.text(&place.file);
     let line = text.as_deref().and_then(|text| text.lines().nth((place.line as usize).checked_sub(1)?));
     let excerpt = line.map(|line| format!("{:>6} | {}\n", place.line, line.trim())).unwrap_or_default();
@@ -66,17 +74,37 @@ fn change(sources: &Sources, place: &PlaceAdvice, choice: Choice) -> String {
             "Write these bytes with non-temporal stores, or build them in a small buffer and sl_copy_skip() it out."
                 .to_owned()
         }
-        Choice::Clean | Choice::Demote => {
-            let op = if choice == Choice::Clean { "SL_CLEAN" } else { "SL_DEMOTE" };
-            format!(
-                "Insert after the innermost loop around it, or after the call that copies:\n  \
-                 sl_prestore(FIRST_BYTE_WRITTEN, BYTES_WRITTEN, {op});\nInside the loop only once a whole cache line \
-                 has come together, never after each store."
-            )
-        }
+        Choice::Clean => insertion(sources, frames, "SL_CLEAN"),
+        Choice::Demote => insertion(sources, frames, "SL_DEMOTE"),
         Choice::Nothing => String::new(),
     };
     format!("{excerpt}{advice}\n")
+}
+
+/// Where the call goes: behind the innermost loop around the stores, which may be in a caller that they were inlined into.
+fn insertion(sources: &Sources, frames: &[Frame], op: &str) -> String {
+    let call = format!("sl_prestore(FIRST_BYTE_WRITTEN, BYTES_WRITTEN, {op});");
+    let around = |frame: &Frame| {
+        let found = loops::innermost(&sources.text(&frame.file)?, frame.line)?;
+        Some((short(&frame.file).to_owned(), found))
+    };
+    let copies = |frame: &Frame| {
+        let text = sources.text(&frame.file)?;
+        let line = text.lines().nth((frame.line as usize).checked_sub(1)?)?;
+        COPIES.iter().any(|name| line.contains(name)).then(|| (short(&frame.file).to_owned(), frame.line))
+    };
+    if let Some((file, line)) = frames.first().and_then(copies) {
+        return format!("Insert after line {line} of {file}, the call that copies:\n  {call}");
+    }
+    match frames.iter().find_map(around) {
+        Some((file, Loop { first, last })) => format!(
+            "Insert after line {last} of {file}, where the loop of line {first} ends:\n  {call}\nWhere one run of that loop \
+             writes more than some KiB: inside it, each time that {ACCUMULATED} bytes have come together, never after each store."
+        ),
+        None => format!(
+            "Insert behind the stores, or the call that copies, once a whole cache line is written:\n  {call}"
+        ),
+    }
 }
 
 /// For programs.

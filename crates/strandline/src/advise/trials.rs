@@ -34,6 +34,12 @@ impl Trials {
 
 /// Tries each piece of advice alone, and then all together that gain.
 pub fn run(trace: &Path, machine: &Config, watcher: &Watcher, advice: &Advice) -> anyhow::Result<Trials> {
+    let mut machine = machine.clone();
+    if !watcher.mapped_persistent() {
+        // The question is what the program would do on this device, not beside it.
+        machine.other_memory = None;
+    }
+    let machine = &machine;
     let places: Vec<&PlaceAdvice> = advice.places().collect();
     let candidates: Vec<(usize, Choice)> = (0..places.len())
         .flat_map(|at| alternatives(places[at].choice).iter().map(move |&choice| (at, choice)))

@@ -53,7 +53,7 @@ fn whole_units_leave_whole_as_if_the_program_had_cleaned_them() {
         let [none, clean, eager] = [none, clean, eager].map(|figures| amplification(&figures));
         assert!(none > 2.0 && clean < 1.2 && eager < 1.2, "{bytes}: {none} {clean} {eager}");
         assert!(hardware < 0.9 * slow, "{bytes}: {hardware} {slow}");
-        assert!(hardware < 1.1 * software, "{bytes}: {hardware} {software}");
+        assert!(hardware < 1.3 * software, "{bytes}: {hardware} {software}");
     }
 }
 

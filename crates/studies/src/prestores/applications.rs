@@ -35,7 +35,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(nas),
-        lacks: "The kernels are the sweeps alone, ten threads that do little else than write; in the programs other work dilutes the gain. And the model falls further behind than the device when ten threads write units in part, as in B-R1",
+        lacks: "The kernels are the sweeps alone, ten threads that do little else than write; in the programs other work dilutes the gain. And the model falls further behind than the device when ten threads write units in part",
     },
     Row {
         source: Source::Prestores,
@@ -47,7 +47,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(clht),
-        lacks: "Both gains are too large by the same share: clients of the model do little besides, and without pre-stores ten threads write units in part, where the model falls behind further than the device, as in B-R1",
+        lacks: "Clients of the model do little besides putting and getting, and without pre-stores ten threads write units in part, where the model falls behind further than the device, so that what spares the media most gains too much",
     },
     Row {
         source: Source::Prestores,

@@ -47,13 +47,13 @@ fn amplification(figures: &TimedFigures) -> f64 {
 #[test]
 fn whole_units_leave_whole_as_if_the_program_had_cleaned_them() {
     for bytes in [256, 1024] {
-        let (slow, none) = elements(&xpoint(Eager::None), BASE, bytes, false);
+        let (_, none) = elements(&xpoint(Eager::None), BASE, bytes, false);
         let (software, clean) = elements(&xpoint(Eager::None), BASE, bytes, true);
         let (hardware, eager) = elements(&xpoint(Eager::Clean), BASE, bytes, false);
         let [none, clean, eager] = [none, clean, eager].map(|figures| amplification(&figures));
         assert!(none > 2.0 && clean < 1.2 && eager < 1.2, "{bytes}: {none} {clean} {eager}");
-        assert!(hardware < 0.9 * slow, "{bytes}: {hardware} {slow}");
-        assert!(hardware < 1.3 * software, "{bytes}: {hardware} {software}");
+        // With one core the media keep up with either, so that time is no gain.
+        assert!(hardware < 1.05 * software, "{bytes}: {hardware} {software}");
     }
 }
 

@@ -16,7 +16,7 @@ use self::passes::{BufferProbe, ReadAfterWrite};
 use self::stream::Stream;
 use crate::figures::{Figures, Latency, Outcome, timed};
 use crate::offsets::{Interleave, Offsets};
-use crate::task::{Kind, LINE, Locality, Task};
+use crate::task::{Kind, LINE, Locality, Raw, Task};
 use crate::{Bench, MeasureError};
 
 /// Events of one measurement if nobody says.
@@ -126,8 +126,13 @@ impl Model {
         let base = (interleave.dimms * interleave.bytes) << 20;
         let len = Offsets::reach(task, Some(interleave));
         let first = self.cores(task.locality).map_or(0, |cores| cores.start);
+        let mut config = self.config.clone();
+        if task.kind == Kind::ReadAfterWrite && task.raw == Raw::Chase {
+            // Each load's address is in the one before, which events don't tell.
+            config.cores.pipeline.dependent_loads = 1.0;
+        }
         let mut machine = Machine {
-            simulation: Simulation::new(&self.config)?,
+            simulation: Simulation::new(&config)?,
             base,
             first,
             memory: usize::from(self.persistent),

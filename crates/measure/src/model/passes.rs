@@ -210,12 +210,7 @@ impl Program for ReadAfterWrite {
                     put(events, Operation::Fence(FenceKind::Full));
                 }
                 (_, Stage::Write) => self.write(addr, events),
-                (Raw::Separate, Stage::Read) => put(events, line(Op::Load, addr)),
-                (Raw::Chase, Stage::Read) => {
-                    put(events, line(Op::Load, addr));
-                    // The next load's address is in this one.
-                    put(events, Operation::Fence(FenceKind::Full));
-                }
+                (_, Stage::Read) => put(events, line(Op::Load, addr)),
             }
         }
         self.next = end;

@@ -64,7 +64,7 @@ pub const ROWS: &[Row] = &[
                     mix and below both ends",
         method: "reads : writes of R, 4:1, 3:1, 2:1, 1:1, W by 1 and 4 threads, sequential 256 B ntstore; xpoint-remote over xpoint",
         calibration: "",
-        note: "xpoint-remote describes the link and the far socket; cascade-lake describes one socket and has no far memory",
+        note: "",
         means: Means::Model(mixes),
         lacks: "The link of xpoint-remote passes reads and writes in turns at no cost (sockets.link.mix is 0 ns), so mixed traffic does not collapse",
     },

@@ -110,6 +110,8 @@ pub enum Op {
     /// Writes them and writes them back.
     #[serde(rename = "store+clwb")]
     StoreClwb,
+    /// Reads the first half of them and writes it over the second, as STREAM's copy does.
+    Copy,
 }
 
 /// Where the next access is.
@@ -225,6 +227,18 @@ impl Task {
                 self.access_size
             ));
         }
+        if self.op == Op::Copy && (self.kind != Kind::Bandwidth || self.mix != Mix::None) {
+            return Some(
+                "a copy reads and writes by itself: it is for measurements of bandwidth without a mix"
+                    .to_owned(),
+            );
+        }
+        if self.op == Op::Copy && !self.access_size.is_multiple_of(2 * LINE) {
+            return Some(format!(
+                "a copy of {} B has no halves of whole lines: use a multiple of 128",
+                self.access_size
+            ));
+        }
         if self.mix == (Mix::Turns { reads: 0, writes: 0 }) {
             return Some("a mix of 0 reads and 0 writes does nothing".to_owned());
         }
@@ -311,7 +325,8 @@ macro_rules! words {
     };
 }
 
-words!(Op, "operation", Op::Load => "load", Op::Ntstore => "ntstore", Op::Store => "store", Op::StoreClwb => "store+clwb");
+words!(Op, "operation", Op::Load => "load", Op::Ntstore => "ntstore", Op::Store => "store", Op::StoreClwb => "store+clwb",
+    Op::Copy => "copy");
 words!(Pattern, "pattern", Pattern::Sequential => "sequential", Pattern::Random => "random");
 words!(Locality, "place for threads", Locality::AsGiven => "as-given", Locality::Near => "near", Locality::Far => "far");
 words!(Raw, "way to read after writing", Raw::Separate => "separate", Raw::Combined => "combined", Raw::Chase => "chase");

@@ -91,6 +91,16 @@ fn writes_reach_memory_by_every_way() {
 }
 
 #[test]
+fn a_copy_reads_one_half_and_writes_the_other() {
+    let task = Task { op: Op::Copy, access_size: 4096, region: 64 << 20, ..Task::default() };
+    let copied = figures(&task);
+    assert_eq!(copied.read_bytes, copied.write_bytes);
+    // Both halves are read, the second because it is stored to.
+    let read = copied.traffic.expect("traffic").controller_read_bytes as f64;
+    within(read / copied.read_bytes as f64, 1.9, 2.1);
+}
+
+#[test]
 fn a_fence_costs_and_fewer_fences_cost_less() {
     let rate = |fence_every| {
         let task = Task { op: Op::Ntstore, fence_every, ..Task::default() };

@@ -47,6 +47,17 @@ fn every_study_runs_or_says_why_not() {
 }
 
 #[test]
+fn a_copy_reads_as_much_as_it_writes() {
+    let task = Task { op: Op::Copy, access_size: 8 << 10, region: 1 << 20, ..Task::default() };
+    let Outcome::Done(figures) = bench(small()).measure(&task).expect("it runs") else { panic!("skipped") };
+    assert!(figures.read_bytes > 0 && figures.read_bytes == figures.write_bytes);
+    let refused = |task: Task| task.fault().expect("refused");
+    assert!(refused(Task { access_size: 64, ..task.clone() }).contains("multiple of 128"));
+    assert!(refused(Task { kind: Kind::Timed, ..task.clone() }).contains("without a mix"));
+    assert!(refused(Task { mix: Mix::Readers(1), ..task }).contains("without a mix"));
+}
+
+#[test]
 fn mixes_and_ways_are_as_asked() {
     let mut bench = bench(small());
     let mut figures = |task: Task| match bench.measure(&task).expect("it runs") {

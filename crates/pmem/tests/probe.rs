@@ -122,3 +122,18 @@ fn evicting_keeps_what_was_stored() {
     probe::wait(Wait::All);
     assert!((0..1 << 16).step_by(8).all(|at| memory.load_u64(at) == at + 1));
 }
+
+#[test]
+fn a_copy_gives_the_second_half_the_words_of_the_first() {
+    let memory = Mapped::anonymous(4096).unwrap();
+    for at in (0..4096).step_by(8) {
+        memory.store_u64(at, at);
+    }
+    memory.access(&Access { len: 512, ..Access::of_line(Move::Copy) }, &[1024], &mut 0);
+    for at in (0..4096).step_by(8) {
+        let copied = (1024 + 256..1024 + 512).contains(&at);
+        assert_eq!(memory.load_u64(at), if copied { at - 256 } else { at });
+    }
+    let odd = Access { len: 192, ..Access::of_line(Move::Copy) };
+    assert!(std::panic::catch_unwind(|| memory.access(&odd, &[0], &mut 0)).is_err());
+}

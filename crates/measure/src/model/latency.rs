@@ -36,7 +36,8 @@ impl Sample {
         match op {
             Op::Load => Sample::Load,
             Op::Ntstore => Sample::StoreNt,
-            Op::Store | Op::StoreClwb => Sample::StoreFlush,
+            // Nobody copies a single word: `Task::fault`.
+            Op::Store | Op::StoreClwb | Op::Copy => Sample::StoreFlush,
         }
     }
 

@@ -82,8 +82,9 @@ impl Stream {
     fn begin(&mut self) -> Current {
         let reading = self.turn < self.reads;
         self.turn = (self.turn + 1) % (self.reads + self.writes);
-        let at = self.base + self.offsets.advance();
-        Current { reading, at, end: at + self.access_size, flush_at: at, flush_end: at }
+        let first = self.base + self.offsets.advance();
+        let at = if self.op == Op::Copy { first + self.access_size / 2 } else { first };
+        Current { reading, at, end: first + self.access_size, flush_at: at, flush_end: at }
     }
 
     /// One event more, or two at the end of an access.
@@ -97,7 +98,14 @@ impl Stream {
             put(Operation::Flush { addr: current.flush_at, kind: FlushKind::Clwb }, 1);
             current.flush_at += LINE;
         } else {
-            put(line(if current.reading { Op::Load } else { self.op }, current.at), LOOP_INSTRUCTIONS);
+            if self.op == Op::Copy {
+                // A line of the second half, which takes that of the first.
+                put(line(Op::Load, current.at - self.access_size / 2), LOOP_INSTRUCTIONS);
+                self.gauge.moved(true, LINE);
+                put(line(Op::Copy, current.at), 1);
+            } else {
+                put(line(if current.reading { Op::Load } else { self.op }, current.at), LOOP_INSTRUCTIONS);
+            }
             self.gauge.moved(current.reading, LINE);
             current.at += LINE;
             let due = current.at == current.end || current.at - current.flush_at >= self.flush_every;
@@ -123,7 +131,7 @@ pub fn line(op: Op, addr: u64) -> Operation {
     match op {
         Op::Load => Operation::Load { addr, len },
         Op::Ntstore => Operation::StoreNt { addr, len },
-        Op::Store | Op::StoreClwb => Operation::Store { addr, len },
+        Op::Store | Op::StoreClwb | Op::Copy => Operation::Store { addr, len },
     }
 }
 

@@ -46,6 +46,7 @@ impl Plan<'_> {
             Op::Ntstore => Move::StoreNt,
             Op::Store => Move::Store,
             Op::StoreClwb => Move::StoreFlush,
+            Op::Copy => Move::Copy,
         };
         let fenced = op != Op::Load && task.fence_every > 0;
         Access {
@@ -150,7 +151,8 @@ fn idle(op: Op) -> Sample {
     match op {
         Op::Load => Sample::LoadWord,
         Op::Ntstore => Sample::StoreLineNt,
-        Op::Store | Op::StoreClwb => Sample::StoreWordFlush,
+        // Nobody copies a single word: `Task::fault`.
+        Op::Store | Op::StoreClwb | Op::Copy => Sample::StoreWordFlush,
     }
 }
 
@@ -203,7 +205,10 @@ impl<'a> Walk<'a> {
                 self.read_bytes += now.len() as u64 * self.read.len;
                 let (now, later) = later.split_at(writes.min(later.len()));
                 self.plan.memory.access(&self.write, now, &mut self.done);
-                self.write_bytes += now.len() as u64 * self.write.len;
+                let bytes = now.len() as u64 * self.write.len;
+                let read = if self.write.what == Move::Copy { bytes / 2 } else { 0 };
+                self.read_bytes += read;
+                self.write_bytes += bytes - read;
                 rest = later;
             }
         }

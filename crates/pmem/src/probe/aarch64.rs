@@ -52,6 +52,23 @@ impl Width {
         }
     }
 
+    /// Copies the lines from `from` to `end` to where `to` points, through the cache.
+    ///
+    /// # Safety
+    /// As for [`Width::load`]; as many lines at `to` are writable, none of them is one of the others, and nobody has references
+    /// into them.
+    #[inline(always)]
+    pub unsafe fn copy(self, from: *const u8, end: *const u8, to: *mut u8) {
+        // SAFETY: the caller vouches for the ranges; the registers are named.
+        unsafe {
+            asm!(
+                "2:", "ldp q0, q1, [{at}]", "ldp q2, q3, [{at}, #32]", "stp q0, q1, [{to}]", "stp q2, q3, [{to}, #32]",
+                "add {at}, {at}, #64", "add {to}, {to}, #64", "cmp {at}, {end}", "b.lo 2b",
+                at = inout(reg) from => _, to = inout(reg) to => _, end = in(reg) end,
+                out("v0") _, out("v1") _, out("v2") _, out("v3") _, options(nostack));
+        }
+    }
+
     /// Fills the lines from `from` to `end` with `word`, with the hint that they will not be needed soon.
     ///
     /// # Safety

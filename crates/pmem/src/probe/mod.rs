@@ -41,6 +41,8 @@ pub enum Move {
     StoreEvict,
     /// Writes them past the cache.
     StoreNt,
+    /// Reads the first half of them and writes it over the second, through the cache, a line of each in turn.
+    Copy,
 }
 
 /// What waits at the end of an access.
@@ -197,6 +199,10 @@ impl Mapped {
                 Move::Load => width.load(from, end),
                 Move::Store => width.store(from, end, offset),
                 Move::StoreNt => width.store_nt(from, end, offset),
+                Move::Copy => {
+                    let to = self.at(offset + access.len / 2);
+                    width.copy(from, to.cast_const(), to);
+                }
                 Move::StoreEvict => {
                     let mut at = offset;
                     while at < offset + access.len {
@@ -228,6 +234,11 @@ impl Mapped {
             whole_lines(access.flush_every) || access.what != Move::StoreFlush,
             "flushes every {} bytes are not of whole lines",
             access.flush_every
+        );
+        assert!(
+            access.len.is_multiple_of(2 * LINE) || access.what != Move::Copy,
+            "a copy within {} bytes is not of whole lines",
+            access.len
         );
         assert!(access.wait_every > 0, "there is no waiting after every 0 accesses");
         let highest = offsets.iter().copied().max().unwrap_or(0);

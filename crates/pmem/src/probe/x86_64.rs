@@ -100,6 +100,39 @@ impl Width {
         }
     }
 
+    /// Copies the lines from `from` to `end` to where `to` points, through the cache.
+    ///
+    /// # Safety
+    /// As for [`Width::load`]; as many lines at `to` are writable, none of them is one of the others, and nobody has references
+    /// into them.
+    #[inline(always)]
+    pub unsafe fn copy(self, from: *const u8, end: *const u8, to: *mut u8) {
+        // SAFETY: the caller vouches for ranges and instructions; other registers are named.
+        unsafe {
+            match self {
+                Width::Avx512 => asm!(
+                    "2:", "vmovdqa64 zmm0, [{at}]", "vmovdqa64 [{to}], zmm0", "add {at}, 64", "add {to}, 64",
+                    "cmp {at}, {end}", "jb 2b", "vzeroupper",
+                    at = inout(reg) from => _, to = inout(reg) to => _, end = in(reg) end, out("xmm0") _,
+                    options(nostack)),
+                Width::Avx2 => asm!(
+                    "2:", "vmovdqa ymm0, [{at}]", "vmovdqa ymm1, [{at} + 32]",
+                    "vmovdqa [{to}], ymm0", "vmovdqa [{to} + 32], ymm1", "add {at}, 64", "add {to}, 64",
+                    "cmp {at}, {end}", "jb 2b", "vzeroupper",
+                    at = inout(reg) from => _, to = inout(reg) to => _, end = in(reg) end,
+                    out("xmm0") _, out("xmm1") _, options(nostack)),
+                Width::Sse2 => asm!(
+                    "2:", "movdqa xmm0, [{at}]", "movdqa xmm1, [{at} + 16]",
+                    "movdqa xmm2, [{at} + 32]", "movdqa xmm3, [{at} + 48]",
+                    "movdqa [{to}], xmm0", "movdqa [{to} + 16], xmm1",
+                    "movdqa [{to} + 32], xmm2", "movdqa [{to} + 48], xmm3", "add {at}, 64", "add {to}, 64",
+                    "cmp {at}, {end}", "jb 2b",
+                    at = inout(reg) from => _, to = inout(reg) to => _, end = in(reg) end,
+                    out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, options(nostack)),
+            }
+        }
+    }
+
     /// Fills the lines from `from` to `end` with `word`, past the cache.
     ///
     /// # Safety

@@ -179,6 +179,17 @@ fn a_variable_before_a_fence_is_left_alone() {
 }
 
 #[test]
+fn what_is_set_up_once_is_left_alone() {
+    let mut run = Run::new();
+    for at in (0..4096).step_by(8) {
+        run.store(10, (1 << 32) + at, 8);
+    }
+    let advice = run.advice(None);
+    let row = place(&advice, 10);
+    assert!(row.choice == Choice::Nothing && row.sequential > 0.99, "{advice}");
+}
+
+#[test]
 fn many_buckets_that_fill_slowly_are_no_streams() {
     let mut run = Run::new();
     let mut filled = vec![0u64; 1024];

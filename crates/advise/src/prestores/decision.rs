@@ -330,6 +330,9 @@ impl Watcher {
         let unit = target.map_or(u64::MAX, |target| target.unit_bytes);
         let weak = target.is_none_or(|target| target.weakly_ordered);
         let nothing = |reason: &str| (Choice::Nothing, reason.to_owned());
+        if place.bytes < self.options.bytes_min {
+            return nothing("stores too little to matter");
+        }
         if !pattern.sequential && !pattern.fenced {
             return nothing("writes neither sequentially nor shortly before fences");
         }

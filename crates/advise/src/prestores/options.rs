@@ -14,6 +14,8 @@ pub struct Options {
     pub function_min: f64,
     /// A source line with a smaller part of its function's stored bytes is left out of the report.
     pub place_min: f64,
+    /// A place that stores fewer bytes than this in all has nothing to gain.
+    pub bytes_min: u64,
     /// A place writes sequentially if at least this part of its bytes lies in contexts of a line or more, written
     /// one after the other.
     pub sequential_min: f64,
@@ -43,6 +45,7 @@ impl Default for Options {
             intensity_min: 0.1,
             function_min: 0.1,
             place_min: 0.1,
+            bytes_min: 64 << 10,
             sequential_min: 0.5,
             fenced_min: 0.5,
             fence_distance: 2_000,

@@ -181,6 +181,11 @@ impl Sink for Relay {
     }
 
     fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        // Several would each expand them.
+        if self.consumers.len() > 1 {
+            batch.expand(&mut self.parcel.events);
+            return self.close_batch(batch.thread, batch.time_ns, None);
+        }
         if let Some(new) = batch.shapes.get(self.shapes..).filter(|new| !new.is_empty()) {
             self.send_at_once(Message::Shapes(new.into()))?;
             self.shapes = batch.shapes.len();
@@ -287,15 +292,15 @@ mod tests {
     }
 
     #[test]
-    fn runs_arrive_with_their_shapes() {
+    fn runs_arrive_with_their_shapes_at_one_sink_and_as_events_at_several() {
         let shape = |len| {
             let site = SiteId(len);
             let access = RunAccess { kind: AccessKind::Load, len: Some(len), site, instructions: 1 };
             Arc::new(RunShape { accesses: vec![access; len as usize], after: 2 })
         };
         let mut expected = Vec::new();
-        let mut sink = Collected::default();
-        broadcast(&mut [&mut sink], |relay| {
+        let mut produce = |relay: &mut Relay| {
+            expected.clear();
             relay.begin(&Source::synthetic("test"))?;
             let mut shapes = Vec::new();
             for number in 0..20_000 {
@@ -311,9 +316,13 @@ mod tests {
                 relay.push_runs(batch)?;
             }
             relay.finish()
-        })
-        .unwrap();
-        assert_eq!(sink.events, expected);
+        };
+        let [mut alone, mut one, mut two] = [(); 3].map(|()| Collected::default());
+        broadcast(&mut [&mut alone], &mut produce).unwrap();
+        broadcast(&mut [&mut one, &mut two], &mut produce).unwrap();
+        for sink in [alone, one, two] {
+            assert_eq!(sink.events, expected);
+        }
     }
 
     /// Takes a thousand batches.

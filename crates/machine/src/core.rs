@@ -4,13 +4,32 @@
 //! core's copy looks into its L2 only. The two copies of a line know each other's slots. Dirty data moves down
 //! one level at a time: before a line leaves the core, the L1's changes go to the L2.
 
-use crate::cache::{Cache, Counts, DIRTY, EXCLUSIVE, Line, NO_LINK};
+use crate::cache::{Cache, Counts, DIRTY, EMPTY, EXCLUSIVE, Line, NO_LINK};
 use crate::combining::Combining;
 use crate::replacement::Rng;
 use crate::{Config, LINE_BYTES};
 
 /// Entries of the table of way hints; covers four times the lines of a 32 KiB L1, which makes wrong hints rare.
 const HINTS: usize = 2048;
+
+/// Entries of [`Recent`].
+const RECENT: usize = 64;
+/// What is added to an entry's index for a line that may be stored to.
+const STORED: usize = RECENT;
+
+/// The lines that were used last in their sets of the L1, by the low bits of their numbers in the program. To use such
+/// a line again changes nothing but, for a store, which site stored last, and that is kept here until somebody asks.
+#[derive(Clone, Debug)]
+struct Recent {
+    /// Where the line is: the line's number, or [`EMPTY`]. The second half has lines that are dirty.
+    lines: Box<[u64; 2 * RECENT]>,
+    /// In the second half: who stored last.
+    sites: Box<[u32; 2 * RECENT]>,
+    /// Slot in the L1.
+    slots: [u32; RECENT],
+    /// Whether the L1 has enough sets: all lines of a set have one entry.
+    usable: bool,
+}
 
 /// How an access finds the L1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +46,7 @@ pub(crate) enum Lookup {
 #[derive(Clone, Debug)]
 pub(crate) struct Core {
     l1: Cache<Line>,
+    recent: Recent,
     /// By the low bits of a line's number: the way of the L1 where it was last.
     hints: Box<[u8; HINTS]>,
     pub(crate) l2: Cache<Line>,
@@ -43,6 +63,7 @@ impl Core {
             |level: u64| Rng::new(config.seed ^ (number << 8 | level).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         Core {
             l1: Cache::of_level(&config.l1, rng(1)),
+            recent: Recent::new(config.l1.sets()),
             hints: Box::new([0; HINTS]),
             l2: Cache::of_level(&config.l2, rng(2)),
             combining: Combining::new(config.cores.combining_buffers as usize),
@@ -57,24 +78,94 @@ impl Core {
     /// here: they are all accesses but those counted as misses.
     #[inline(always)]
     pub(crate) fn hit(&mut self, line: u64, store: bool, site: u32) -> Lookup {
+        self.forget_recent(line);
+        self.look(line, store, site).map_or_else(|lookup| lookup, |_| Lookup::Hit)
+    }
+
+    /// As [`Core::hit`]: the slot, or how it is not a hit. Nobody remembers the set's recent line.
+    #[inline(always)]
+    fn look(&mut self, line: u64, store: bool, site: u32) -> Result<usize, Lookup> {
         let (base, set) = self.l1.masked_set(line);
         let hint = &mut self.hints[line as usize % HINTS];
         let mut slot = base + usize::from(*hint);
         if self.l1.slots[slot].tag != line {
-            let Some(found) = self.l1.find(line) else { return Lookup::Absent };
+            let Some(found) = self.l1.find(line) else { return Err(Lookup::Absent) };
             *hint = (found - base) as u8;
             slot = found;
         }
         let item = &mut self.l1.slots[slot].item;
         if store {
             if !item.exclusive() {
-                return Lookup::Shared;
+                return Err(Lookup::Shared);
             }
             self.l1_counts.dirty_in += u64::from(!item.dirty());
             item.store(site);
         }
         self.l1.touch_way(set, slot - base, slot);
+        Ok(slot)
+    }
+
+    /// As [`Core::hit`] for line `raw` of the program, which is `line` in the machine, so that
+    /// [`Core::hit_again`] finds it from now on.
+    #[inline]
+    pub(crate) fn hit_first(&mut self, raw: u64, line: u64, store: bool, site: u32) -> Lookup {
+        let entry = Recent::entry(line);
+        if self.recent.lines[entry + STORED] != EMPTY {
+            let (slot, site) = (self.recent.slots[entry] as usize, self.recent.sites[entry + STORED]);
+            self.l1.slots[slot].item.store(site);
+        }
+        let slot = match self.look(line, store, site) {
+            Ok(slot) => slot,
+            Err(lookup) => {
+                self.recent.forget(entry);
+                return lookup;
+            }
+        };
+        // Address 0 stands for an access that was not executed.
+        if self.recent.usable && raw != 0 {
+            let item = self.l1.slots[slot].item;
+            self.recent.remember(raw, slot, item.dirty().then(|| item.site()));
+        } else {
+            self.recent.forget(entry);
+        }
         Lookup::Hit
+    }
+
+    /// Whether line `raw` of the program is the one that was used last in its set of the L1, and dirty if
+    /// this is a store. Then the access is done.
+    #[inline(always)]
+    pub(crate) fn hit_again(&mut self, raw: u64, store: bool, site: u32) -> bool {
+        let at = Recent::entry(raw) + if store { STORED } else { 0 };
+        // For a load, this means nothing.
+        let hit = self.recent.lines[at] == raw;
+        if hit {
+            self.recent.sites[at] = site;
+        }
+        hit
+    }
+
+    /// The L1's lines of the set of `line` are about to change, or to be looked at.
+    #[inline(always)]
+    fn forget_recent(&mut self, line: u64) {
+        let entry = Recent::entry(line);
+        if self.recent.lines[entry] != EMPTY {
+            self.settle_recent(entry);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn settle_recent(&mut self, entry: usize) {
+        let Recent { lines, sites, slots, .. } = &mut self.recent;
+        if lines[entry + STORED] != EMPTY {
+            self.l1.slots[slots[entry] as usize].item.store(sites[entry + STORED]);
+        }
+        self.recent.forget(entry);
+    }
+
+    /// Lines of the program are others in the machine than before.
+    pub(crate) fn forget_all_recent(&mut self) {
+        (0..RECENT).for_each(|entry| self.settle_recent(entry));
     }
 
     /// Whether `line` is where it was last in the L1. False does not say that it is not there.
@@ -112,6 +203,7 @@ impl Core {
 
     /// Copies a line from the L2's `below` into the L1.
     pub(crate) fn fill_l1(&mut self, line: u64, below: usize) {
+        self.forget_recent(line);
         let flags = if self.l2.slots[below].item.exclusive() { EXCLUSIVE } else { 0 };
         let (slot, evicted) = self.l1.insert(line, Line::new(0, below as u32, flags));
         self.l2.slots[below].item.link = slot as u32;
@@ -127,6 +219,7 @@ impl Core {
 
     /// Takes the L1's copy of the line away that has just left the L2 as `old`.
     fn leave_l1(&mut self, old: &mut Line) {
+        self.forget_recent(self.l1.slots[old.link as usize].tag);
         let above = self.l1.remove(old.link as usize);
         hand_down(above, &mut self.l1_counts, old, &mut self.l2_counts);
         old.link = NO_LINK;
@@ -134,6 +227,7 @@ impl Core {
 
     /// The L1's changes go to the L2's `slot`; both keep the line.
     fn settle(&mut self, slot: usize) {
+        self.forget_recent(self.l2.slots[slot].tag);
         let below = &mut self.l2.slots[slot].item;
         if below.link != NO_LINK {
             let above = &mut self.l1.slots[below.link as usize].item;
@@ -214,6 +308,37 @@ impl Core {
         });
         let linked = self.l2.held().filter(|(_, _, line)| line.link != NO_LINK).count();
         up && linked == self.l1.held().count()
+    }
+}
+
+impl Recent {
+    fn new(sets: usize) -> Self {
+        Recent {
+            lines: Box::new([EMPTY; 2 * RECENT]),
+            sites: Box::new([0; 2 * RECENT]),
+            slots: [0; RECENT],
+            usable: sets >= RECENT,
+        }
+    }
+
+    #[inline(always)]
+    fn entry(line: u64) -> usize {
+        line as usize % RECENT
+    }
+
+    #[inline(always)]
+    fn forget(&mut self, entry: usize) {
+        (self.lines[entry], self.lines[entry + STORED]) = (EMPTY, EMPTY);
+    }
+
+    /// Line `raw`, in `slot` of the L1, is used; if it is dirty, `site` stored last.
+    #[inline(always)]
+    fn remember(&mut self, raw: u64, slot: usize, site: Option<u32>) {
+        let entry = Recent::entry(raw);
+        self.lines[entry] = raw;
+        self.slots[entry] = slot as u32;
+        self.lines[entry + STORED] = if site.is_some() { raw } else { EMPTY };
+        self.sites[entry + STORED] = site.unwrap_or(0);
     }
 }
 

@@ -165,6 +165,7 @@ mod memory_side;
 mod program;
 mod ranges;
 mod replacement;
+mod runs;
 mod simulation;
 mod size;
 mod time;

@@ -44,6 +44,32 @@ pub(crate) fn read<B>(hierarchy: &Hierarchy<B>, ranges: &mut Ranges, core: usize
     if misses.read(core, &hierarchy.llc) { covered } else { PAUSE }
 }
 
+/// As [`read`], for a miss on `line` and then accesses of which only the addresses are known; 0 stands for none.
+#[inline(never)]
+pub(crate) fn read_addresses<B>(
+    hierarchy: &Hierarchy<B>,
+    ranges: &mut Ranges,
+    core: usize,
+    line: u64,
+    addresses: &[u64],
+) -> usize {
+    let core = &hierarchy.cores[core];
+    let mut misses = Misses::default();
+    misses.consider(core, line);
+    let mut covered = 0;
+    for &addr in addresses.iter().take(EVENTS) {
+        covered += 1;
+        if addr == 0 {
+            continue;
+        }
+        misses.consider(core, ranges.place(addr / LINE_BYTES));
+        if misses.count == MISSES {
+            break;
+        }
+    }
+    if misses.read(core, &hierarchy.llc) { covered } else { PAUSE }
+}
+
 /// As [`read`], for an access of `core` to many lines, of which `line` is the next: reads what it and the
 /// [`SPAN`] - 1 after it are going to need.
 #[inline(never)]

@@ -1,13 +1,14 @@
 //! The machine as a consumer of events.
 
-use event::{Batch, Capabilities, Event, Op, Sink, SinkError};
+use event::{Batch, Capabilities, Event, Op, RunBatch, Sink, SinkError};
 
 use crate::cache::SITES_MAX;
-use crate::core::{Lookup, lines};
+use crate::core::{Core, Lookup, lines};
 use crate::hierarchy::Hierarchy;
 use crate::lookahead;
 use crate::memory::Memories;
 use crate::ranges::Ranges;
+use crate::runs::{Access, Hard, Runs, Stop};
 use crate::timeline::Timeline;
 use crate::{Config, ConfigError, Figures, LINE_BYTES, SiteFigures, SiteMemory};
 
@@ -26,6 +27,18 @@ struct SiteCounts {
     clean_flushes: u64,
 }
 
+impl SiteCounts {
+    /// Counts an access so many times.
+    fn count(&mut self, access: Access, times: u64) {
+        if access.store() {
+            self.stores += times;
+            self.store_bytes += times * u64::from(access.bytes());
+        } else {
+            self.loads += times;
+        }
+    }
+}
+
 /// An access that is more than a hit in the L1.
 struct Miss {
     line: u64,
@@ -40,7 +53,11 @@ pub struct Machine {
     pub(crate) hierarchy: Hierarchy<Memories>,
     ranges: Ranges,
     mapped_persistent: bool,
+    /// Without those in `runs`.
     sites: Vec<SiteCounts>,
+    runs: Runs,
+    /// By site, what `runs` counts although it was not executed.
+    skipped: Vec<SiteCounts>,
     timeline: Timeline,
     events: u64,
     time_ns: u64,
@@ -63,6 +80,8 @@ impl Machine {
             ranges: Ranges::default(),
             mapped_persistent: false,
             sites: Vec::new(),
+            runs: Runs::default(),
+            skipped: Vec::new(),
             timeline: Timeline::default(),
             events: 0,
             time_ns: 0,
@@ -92,7 +111,7 @@ impl Machine {
             persistent,
             volatile,
             mapped_persistent: self.mapped_persistent,
-            sites: self.sites.iter().zip(&self.hierarchy.below.sites).map(site_figures).collect(),
+            sites: self.site_counts().iter().zip(&self.hierarchy.below.sites).map(site_figures).collect(),
             timeline: self.timeline.slices(self.events, self.time_ns, self.hierarchy.below.totals()),
             held_nt_bytes: self.hierarchy.cores.iter().map(|core| core.combining.held_bytes()).sum(),
         }
@@ -102,6 +121,84 @@ impl Machine {
     #[must_use]
     pub fn into_figures(self) -> Figures {
         self.figures()
+    }
+
+    /// What the sites executed, in runs or not.
+    fn site_counts(&self) -> Vec<SiteCounts> {
+        let mut sites = self.sites.clone();
+        for (access, times) in self.runs.begun() {
+            sites[access.site() as usize].count(access, times);
+        }
+        for (site, skipped) in sites.iter_mut().zip(&self.skipped) {
+            site.loads -= skipped.loads;
+            site.stores -= skipped.stores;
+            site.store_bytes -= skipped.store_bytes;
+        }
+        sites
+    }
+
+    /// Runs a batch of runs, of known shapes, on a thread's core.
+    fn run_words(&mut self, core: usize, batch: &RunBatch<'_>) -> Result<(), SinkError> {
+        let mut events = batch.events;
+        let mut at = 0;
+        // Events that are no access to one line, or that are added to `accesses` elsewhere.
+        let mut other = 0;
+        loop {
+            let stop = self.runs.unfold(batch.words, &mut at);
+            other += self.run_block(core);
+            match stop {
+                Stop::Full => {}
+                Stop::End => break,
+                Stop::Event => {
+                    let (event, rest) = events.split_at(1);
+                    events = rest;
+                    at += 1;
+                    other += 1;
+                    self.run(core, event)?;
+                }
+                Stop::Other(number) => {
+                    let shape = &batch.shapes[number];
+                    let run = &batch.words[at + 1..at + shape.words()];
+                    at += shape.words();
+                    let mut expanded = Vec::new();
+                    shape.accesses(run, &mut 0, |access, addr, len, _| {
+                        let op = access.op(addr, len);
+                        expanded.push(Event { op, site: access.site, instructions: 0 });
+                    });
+                    other += expanded.len() as u64;
+                    self.run(core, &expanded)?;
+                }
+            }
+        }
+        self.accesses += batch.count as u64 - other;
+        Ok(())
+    }
+
+    /// Carries out the block of accesses in `runs`. Returns how many were to two lines.
+    fn run_block(&mut self, core: usize) -> u64 {
+        let mut splits = 0;
+        let mut unread = usize::MAX;
+        while let Some(hard) = self.runs.hit_all(&mut self.hierarchy.cores[core], &mut self.ranges) {
+            let (access, line, found) = match hard {
+                Hard::Skipped(access) => {
+                    self.skipped[access.site() as usize].count(access, 1);
+                    continue;
+                }
+                Hard::Split(access, addr) => {
+                    splits += 1;
+                    self.access(core, addr, access.bytes(), access.store(), access.site());
+                    continue;
+                }
+                Hard::Missed(access, line, found) => (access, line, found),
+            };
+            let ahead = self.runs.ahead();
+            if ahead.len() <= unread {
+                let covered = lookahead::read_addresses(&self.hierarchy, &mut self.ranges, core, line, ahead);
+                unread = ahead.len().saturating_sub(covered);
+            }
+            self.hierarchy.miss(core, line, access.store(), access.site(), found);
+        }
+        splits
     }
 
     /// Runs events of one thread on its core.
@@ -197,9 +294,13 @@ impl Machine {
             Op::Fence(_) => self.hierarchy.drain_combining(core),
             Op::Map { addr, len, .. } => {
                 self.ranges.map(addr, len);
+                self.hierarchy.cores.iter_mut().for_each(Core::forget_all_recent);
                 self.mapped_persistent |= len > 0;
             }
-            Op::Unmap { addr, len } => self.ranges.unmap(addr, len),
+            Op::Unmap { addr, len } => {
+                self.ranges.unmap(addr, len);
+                self.hierarchy.cores.iter_mut().for_each(Core::forget_all_recent);
+            }
             // Order between threads is already in the order of the stream, and the rest touches no memory.
             _ => {}
         }
@@ -227,6 +328,7 @@ impl Machine {
         }
         let count = site as usize + 1;
         self.sites.resize(count, SiteCounts::default());
+        self.skipped.resize(count, SiteCounts::default());
         self.hierarchy.below.sites.resize(count, [SiteMemory::default(); 2]);
         Ok(())
     }
@@ -269,6 +371,26 @@ impl Sink for Machine {
             }
             events = later;
         }
+        Ok(())
+    }
+
+    fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        if self.events + batch.count as u64 >= self.timeline.next_boundary() {
+            // A slice ends within the batch.
+            return batch.expanded(|batch| self.push(batch));
+        }
+        self.admit_thread(batch.thread.0)?;
+        self.time_ns = self.time_ns.max(batch.time_ns);
+        for shape in batch.shapes.get(self.runs.known()..).unwrap_or_default() {
+            let last = shape.accesses.iter().map(|access| access.site.0).max().unwrap_or(0);
+            if last as usize >= self.sites.len() {
+                self.admit_site(last)?;
+            }
+            self.runs.learn(shape);
+        }
+        let core = self.hierarchy.schedule(batch.thread.0);
+        self.run_words(core, &batch)?;
+        self.events += batch.count as u64;
         Ok(())
     }
 

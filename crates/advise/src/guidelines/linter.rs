@@ -1,6 +1,8 @@
 //! The pass over the events.
 
-use event::{Batch, Event, FenceKind, Op, Sink, SinkError, SiteId, SiteTable, Source, ThreadId};
+use event::{
+    Batch, Event, FenceKind, Op, RunBatch, RunItem, Sink, SinkError, SiteId, SiteTable, Source, ThreadId,
+};
 use machine::Figures;
 
 use super::case::Case;
@@ -8,6 +10,7 @@ use super::evidence::Evidence;
 use super::lines::{Found, Lines};
 use super::options::Options;
 use super::ranges::Ranges;
+use super::runs::{Runs, Stop};
 use super::sizes::WriteSizes;
 use super::streams::Streams;
 use super::{crowding, fences, late_flush, small_stores, transfers, wasted_flush, withheld};
@@ -27,6 +30,7 @@ pub struct Linter {
     threads: Vec<Option<Box<Thread>>>,
     lines: Lines,
     evidence: Evidence,
+    runs: Runs,
 }
 
 #[derive(Debug)]
@@ -98,6 +102,21 @@ impl Linter {
         self.evidence.write_sizes()
     }
 
+    fn take_thread(&mut self, id: ThreadId) -> Box<Thread> {
+        let slot = id.0 as usize % THREADS_MAX;
+        if slot >= self.threads.len() {
+            self.threads.resize_with(slot + 1, || None);
+        }
+        self.threads[slot].take().unwrap_or_else(Thread::new)
+    }
+
+    /// Keeps the thread, unless `last`, the last event of its batch, is its end.
+    fn put_thread(&mut self, id: ThreadId, thread: Box<Thread>, last: Option<&Event>) {
+        if !last.is_some_and(|event| matches!(event.op, Op::ThreadEnd { .. })) {
+            self.threads[id.0 as usize % THREADS_MAX] = Some(thread);
+        }
+    }
+
     fn events(&mut self, id: ThreadId, thread: &mut Thread, events: &[Event]) {
         let mut before = thread.just_fenced;
         for (i, event) in events.iter().enumerate() {
@@ -116,6 +135,46 @@ impl Linter {
             }
         }
         thread.just_fenced = events.last().is_some_and(|event| event.op == Op::Fence(FenceKind::Full));
+    }
+
+    /// The runs of a batch and the events between them.
+    fn runs(&mut self, id: ThreadId, thread: &mut Thread, batch: &RunBatch<'_>) {
+        self.runs.learn(batch.shapes);
+        let mut events = batch.events;
+        let mut at = 0;
+        loop {
+            let start = at;
+            let stop = self.runs.gather(batch.words, &mut at);
+            // Any access that was executed, a load too, stands between two fences.
+            if thread.just_fenced {
+                thread.just_fenced = !executed(batch, start, at);
+            }
+            for store in 0..self.runs.stores() {
+                let (addr, len, site) = self.runs.store(store);
+                if addr != 0 {
+                    self.store(thread, addr, len, site);
+                }
+            }
+            match stop {
+                Stop::Full => {}
+                Stop::End => return,
+                Stop::Event => {
+                    let (event, rest) = events.split_at(1);
+                    events = rest;
+                    at += 1;
+                    self.events(id, thread, event);
+                }
+                Stop::Other(number) => {
+                    let shape = &batch.shapes[number];
+                    let run = &batch.words[at + 1..at + shape.words()];
+                    at += shape.words();
+                    shape.accesses(run, &mut 0, |access, addr, len, _| {
+                        let op = access.op(addr, len);
+                        self.events(id, thread, &[Event { op, site: access.site, instructions: 0 }]);
+                    });
+                }
+            }
+        }
     }
 
     #[inline]
@@ -220,6 +279,13 @@ impl Linter {
     }
 }
 
+/// Whether an access of the runs from word `start` to word `end` of the batch was executed.
+#[cold]
+fn executed(batch: &RunBatch<'_>, start: usize, end: usize) -> bool {
+    let batch = RunBatch { words: &batch.words[start..end], events: &[], ..*batch };
+    batch.items().any(|item| matches!(item, RunItem::Run(_, _, words) if words.iter().any(|&word| word != 0)))
+}
+
 impl Sink for Linter {
     fn name(&self) -> &'static str {
         "guidelines"
@@ -231,16 +297,17 @@ impl Sink for Linter {
     }
 
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
-        let slot = batch.thread.0 as usize % THREADS_MAX;
-        if slot >= self.threads.len() {
-            self.threads.resize_with(slot + 1, || None);
-        }
-        let mut thread = self.threads[slot].take().unwrap_or_else(Thread::new);
+        let mut thread = self.take_thread(batch.thread);
         self.events(batch.thread, &mut thread, batch.events);
-        let ended = batch.events.last().is_some_and(|event| matches!(event.op, Op::ThreadEnd { .. }));
-        if !ended {
-            self.threads[slot] = Some(thread);
-        }
+        self.put_thread(batch.thread, thread, batch.events.last());
+        Ok(())
+    }
+
+    fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        let mut thread = self.take_thread(batch.thread);
+        self.runs(batch.thread, &mut thread, &batch);
+        // A thread's end is an event, and nothing comes after it.
+        self.put_thread(batch.thread, thread, batch.events.last());
         Ok(())
     }
 

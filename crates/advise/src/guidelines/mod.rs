@@ -33,6 +33,7 @@ mod lines;
 mod linter;
 mod options;
 mod ranges;
+mod runs;
 mod sizes;
 mod small_stores;
 mod streams;

@@ -1,5 +1,7 @@
 //! Write runs: what one write is to the device, however many instructions it took.
 
+use std::hint::select_unpredictable;
+
 use event::SiteId;
 
 /// Runs that one thread follows at a time.
@@ -83,8 +85,7 @@ impl Streams {
     #[inline]
     pub(super) fn store(&mut self, addr: u64, len: u32, nt: bool, site: SiteId) -> Option<Run> {
         self.clock += 1;
-        let at = if self.joins(self.last, addr) { Some(self.last) } else { self.find(addr) };
-        let Some(at) = at else { return self.replace(self.oldest(), addr, len, nt, site) };
+        let Some(at) = self.find(addr) else { return self.replace(self.oldest(), addr, len, nt, site) };
         if self.rewrites(at, addr, len, nt) {
             return self.replace(at, addr, len, nt, site);
         }
@@ -101,16 +102,13 @@ impl Streams {
         }
         let bytes = u64::from(len);
         stream.stored += bytes;
-        if stream.site == site {
-            stream.votes += bytes;
-        } else if stream.votes >= bytes {
-            stream.votes -= bytes;
-        } else {
-            stream.votes = bytes - stream.votes;
-            stream.site = site;
-        }
+        // No branches: which way they go changes from store to store.
+        let (ours, votes) = (stream.site == site, stream.votes);
+        let fewer = votes.abs_diff(bytes);
+        stream.votes = select_unpredictable(ours, votes + bytes, fewer);
+        stream.site = select_unpredictable(ours | (votes >= bytes), stream.site, site);
         let end = addr.saturating_add(bytes);
-        if addr < stream.lo || end > stream.hi {
+        if (addr < stream.lo) | (end > stream.hi) {
             stream.lo = stream.lo.min(addr);
             stream.hi = stream.hi.max(end);
             self.frame(at);
@@ -142,14 +140,12 @@ impl Streams {
         ended.into_iter().flatten()
     }
 
-    #[inline]
-    fn joins(&self, at: usize, addr: u64) -> bool {
-        addr.wrapping_sub(self.base[at]) < self.width[at]
-    }
-
+    /// The run that a store at `addr` joins: the last one if it does, else the first of those.
     #[inline]
     fn find(&self, addr: u64) -> Option<usize> {
-        (0..STREAMS).find(|&at| self.joins(at, addr))
+        let joins = |&at: &usize| addr.wrapping_sub(self.base[at]) < self.width[at];
+        let last = self.last % STREAMS;
+        if joins(&last) { Some(last) } else { (0..STREAMS).find(joins) }
     }
 
     /// Whether the store is a write of its own on top of a run: of the other kind, over bytes that were
@@ -197,6 +193,7 @@ impl Streams {
         ended
     }
 
+    #[inline]
     fn frame(&mut self, at: usize) {
         let Stream { lo, hi, .. } = self.streams[at];
         self.base[at] = lo.wrapping_sub(REACH);

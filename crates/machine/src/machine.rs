@@ -56,6 +56,8 @@ pub struct Machine {
     /// Without those in `runs`.
     sites: Vec<SiteCounts>,
     runs: Runs,
+    /// Accesses of runs, behind the current block, for which nobody has to look ahead.
+    covered: usize,
     /// By site, what `runs` counts although it was not executed.
     skipped: Vec<SiteCounts>,
     timeline: Timeline,
@@ -81,6 +83,7 @@ impl Machine {
             mapped_persistent: false,
             sites: Vec::new(),
             runs: Runs::default(),
+            covered: 0,
             skipped: Vec::new(),
             timeline: Timeline::default(),
             events: 0,
@@ -177,7 +180,9 @@ impl Machine {
     /// Carries out the block of accesses in `runs`. Returns how many were to two lines.
     fn run_block(&mut self, core: usize) -> u64 {
         let mut splits = 0;
-        let mut unread = usize::MAX;
+        // Accesses left from which on somebody has to look ahead.
+        let mut unread = self.runs.ahead().len().saturating_sub(self.covered);
+        self.covered = self.covered.saturating_sub(self.runs.ahead().len());
         while let Some(hard) = self.runs.hit_all(&mut self.hierarchy.cores[core], &mut self.ranges) {
             let (access, line, found) = match hard {
                 Hard::Skipped(access) => {
@@ -195,6 +200,7 @@ impl Machine {
             if ahead.len() <= unread {
                 let covered = lookahead::read_addresses(&self.hierarchy, &mut self.ranges, core, line, ahead);
                 unread = ahead.len().saturating_sub(covered);
+                self.covered = covered.saturating_sub(ahead.len());
             }
             self.hierarchy.miss(core, line, access.store(), access.site(), found);
         }

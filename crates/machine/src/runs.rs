@@ -19,7 +19,7 @@ const BLOCK: usize = 512;
 /// Accesses of a plain shape at most.
 const LONGEST: usize = 64;
 /// Accesses that are copied at once, wanted or not: most runs have no more.
-const STRIDE: usize = 4;
+const STRIDE: usize = 8;
 const ROOM: usize = BLOCK + LONGEST + STRIDE;
 
 /// What an access of a plain shape does, in one word: bytes but the first, a flag for stores, the site.

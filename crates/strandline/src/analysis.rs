@@ -3,11 +3,12 @@
 use ::advise::guidelines::Linter;
 use ::advise::prestores::{Bursts, Target};
 use capture::{Relay, broadcast};
-use event::{Batch, Capabilities, Counts, Definition, Sink, SinkError, SiteTable, Source};
+use event::{Batch, Capabilities, Definition, RunBatch, Sink, SinkError, SiteTable, Source};
 use machine::{Config, ConfigError, Machine};
 use report::{CaptureStats, Prestores, Report, Run, Subject, Withheld, WriteSizes};
 
 use crate::progress::Progress;
+use crate::tally::Tally;
 
 /// Everything that looks at the events of a profile.
 pub struct Analysis {
@@ -21,7 +22,7 @@ pub struct Analysis {
 struct Notes {
     source: Option<Source>,
     sites: SiteTable,
-    counts: Counts,
+    counts: Tally,
     linter: Linter,
     /// Unless the source leaves out what it needs.
     prestores: Option<Bursts>,
@@ -66,7 +67,7 @@ impl Analysis {
         Report {
             run,
             source: source.unwrap_or_else(|| Source::synthetic("nothing")),
-            counts,
+            counts: counts.counts(),
             figures,
             sites,
             findings,
@@ -135,6 +136,11 @@ impl Sink for Notes {
             prestores.push(batch)?;
         }
         self.linter.push(batch)
+    }
+
+    fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        self.counts.push_runs(batch)?;
+        self.linter.push_runs(batch)
     }
 
     fn finish(&mut self) -> Result<(), SinkError> {

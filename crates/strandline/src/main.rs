@@ -17,6 +17,7 @@ mod reproduce;
 mod samples;
 mod simulate;
 mod sources;
+mod tally;
 mod trace;
 
 use std::io::Write;

@@ -321,12 +321,85 @@ impl Sink for Linter {
 
 #[cfg(test)]
 mod tests {
-    use event::NameId;
+    use std::sync::Arc;
+
+    use event::{AccessKind, EVENT, NameId, RunAccess, RunShape};
 
     use super::*;
 
     /// The bound that the module's documentation states.
     const BYTES_MAX: usize = 135 << 20;
+
+    /// A stream of runs and events by a source of numbers.
+    fn runs_of(mut next: impl FnMut(u64) -> u64) -> (Vec<Arc<RunShape>>, Vec<u64>, Vec<Event>, usize) {
+        let kinds = [AccessKind::Load, AccessKind::Store, AccessKind::Store, AccessKind::StoreNt];
+        let shapes: Vec<Arc<RunShape>> = (0..20)
+            .map(|shape| {
+                let odd = shape % 5 == 0;
+                let accesses = (0..1 + next(6)).map(|_| RunAccess {
+                    kind: kinds[next(if odd { 4 } else { 3 }) as usize],
+                    len: if odd && next(3) == 0 { None } else { Some(1 << next(5)) },
+                    site: SiteId(next(40) as u32),
+                    instructions: 1,
+                });
+                Arc::new(RunShape { accesses: accesses.collect(), after: 0 })
+            })
+            .collect();
+        let (mut words, mut events, mut count) = (Vec::new(), Vec::new(), 0);
+        for _ in 0..2000 {
+            let near = |at: u64| (1 << 20) + at * 8;
+            if next(8) == 0 {
+                let op = match next(6) {
+                    0 => Op::Map { addr: 1 << 20, len: 1 << 11, name: NameId(0) },
+                    1 | 2 => Op::Fence(FenceKind::Full),
+                    3 => Op::Fence(FenceKind::Store),
+                    _ => Op::Flush { addr: near(next(512)), kind: event::FlushKind::Clwb },
+                };
+                words.push(EVENT);
+                events.push(Event { op, site: SiteId(next(40) as u32), instructions: 1 });
+                count += 1;
+            }
+            let number = next(20);
+            words.push(RunShape::head(number as u32));
+            for access in &shapes[number as usize].accesses {
+                let addr = if next(5) == 0 { 0 } else { near(next(512)) };
+                count += usize::from(addr != 0);
+                words.push(addr);
+                if access.len.is_none() {
+                    words.push(next(3000));
+                }
+            }
+        }
+        (shapes, words, events, count)
+    }
+
+    #[test]
+    fn runs_and_their_events_are_the_same() {
+        let (mut useless, mut streamed) = (0, 0);
+        for seed in 1..20u64 {
+            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let (shapes, words, events, count) = runs_of(|limit| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                (state >> 20) % limit
+            });
+            let (thread, time_ns) = (ThreadId(3), 0);
+            let (shapes, words, events) = (&shapes[..], &words[..], &events[..]);
+            let batch = RunBatch { thread, time_ns, shapes, words, events, count, carry: 0 };
+            let (mut by_runs, mut by_events) = (Linter::default(), Linter::default());
+            for _ in 0..2 {
+                by_runs.push_runs(batch).expect("every batch is accepted");
+                batch.expanded(|batch| by_events.push(batch)).expect("every batch is accepted");
+            }
+            by_runs.finish().expect("it ends");
+            by_events.finish().expect("it ends");
+            assert_eq!(format!("{:?}", by_runs.evidence), format!("{:?}", by_events.evidence), "seed {seed}");
+            useless += by_runs.evidence.orderings().map(|(_, counts)| counts.useless).sum::<u64>();
+            streamed += by_runs.write_sizes().persistent.non_temporal.total_writes();
+        }
+        assert!(useless > 0 && streamed > 0, "{useless} fences, {streamed} writes around the cache");
+    }
 
     #[test]
     fn memory_stays_bounded_whatever_the_stream_says() {
@@ -348,7 +421,8 @@ mod tests {
             linter.push(batch).expect("every batch is accepted");
         }
         let threads = linter.threads.len() * (size_of::<Thread>() + size_of::<usize>());
-        let held = threads + linter.ranges.bytes() + linter.lines.bytes() + linter.evidence.bytes();
+        let tables = linter.ranges.bytes() + linter.lines.bytes() + linter.evidence.bytes();
+        let held = threads + tables + linter.runs.bytes();
         assert!(held <= BYTES_MAX, "{held}");
         assert_eq!(linter.threads.len(), THREADS_MAX);
         linter.finish().expect("it ends");

@@ -22,7 +22,8 @@
 //! A [`Linter`] holds at most 7 MiB of line states (from the first persistent range or flush on), 1.5 KiB for each of up
 //! to 4,096 threads, 16 B for each of up to 65,536 persistent ranges, and for each of up to 65,536 code sites 72 B and
 //! 416 B per kind of write (ordinary or non-temporal, to persistent or other memory) that it did: 135 MiB at the very
-//! worst, a few for real programs. Sites beyond the bound count as unknown.
+//! worst, a few for real programs. Sites beyond the bound count as unknown. A source that tells runs has as many
+//! shapes as the program has pieces of code: 12 B for each and for each store in it.
 
 mod case;
 mod crowding;

@@ -183,12 +183,11 @@ impl Machine {
         // Accesses left from which on somebody has to look ahead.
         let mut unread = self.runs.ahead().len().saturating_sub(self.covered);
         self.covered = self.covered.saturating_sub(self.runs.ahead().len());
-        while let Some(hard) = self.runs.hit_all(&mut self.hierarchy.cores[core], &mut self.ranges) {
+        loop {
+            let Machine { runs, hierarchy, ranges, skipped, .. } = self;
+            let skip = |access: Access| skipped[access.site() as usize].count(access, 1);
+            let Some(hard) = runs.hit_all(&mut hierarchy.cores[core], ranges, skip) else { break };
             let (access, line, found) = match hard {
-                Hard::Skipped(access) => {
-                    self.skipped[access.site() as usize].count(access, 1);
-                    continue;
-                }
                 Hard::Split(access, addr) => {
                     splits += 1;
                     self.access(core, addr, access.bytes(), access.store(), access.site());

@@ -113,8 +113,6 @@ pub(crate) enum Stop {
 /// What is not done with a look at the L1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Hard {
-    /// An access that was not executed.
-    Skipped(Access),
     /// An access to two lines, at an address.
     Split(Access, u64),
     /// An access to a line, as the machine calls it, and how that was found.
@@ -186,8 +184,15 @@ impl Runs {
         &self.addresses[self.next..self.end]
     }
 
-    /// Carries out what only needs the L1, to the end of the block or the first access that needs more.
-    pub(crate) fn hit_all(&mut self, core: &mut Core, ranges: &mut Ranges) -> Option<Hard> {
+    /// Carries out what only needs the L1, to the end of the block or the first access that needs more. `skipped` is
+    /// told of those that were not executed.
+    #[inline]
+    pub(crate) fn hit_all(
+        &mut self,
+        core: &mut Core,
+        ranges: &mut Ranges,
+        mut skipped: impl FnMut(Access),
+    ) -> Option<Hard> {
         let addresses = &self.addresses[self.next..self.end];
         let kinds = &self.kinds[self.next..self.end];
         for (at, (&addr, &access)) in addresses.iter().zip(kinds).enumerate() {
@@ -196,9 +201,11 @@ impl Runs {
             if whole && core.hit_again(raw, access.store(), access.site()) {
                 continue;
             }
-            let hard = if addr == 0 {
-                Hard::Skipped(access)
-            } else if whole {
+            if addr == 0 {
+                skipped(access);
+                continue;
+            }
+            let hard = if whole {
                 let line = ranges.place(raw);
                 match core.hit_first(raw, line, access.store(), access.site()) {
                     Lookup::Hit => continue,

@@ -20,14 +20,17 @@ const NEEDS: [(Rule, Capabilities); 7] = [
 const NEED_ALL_EVENTS: [Rule; 4] =
     [Rule::LateFlush, Rule::RedundantFlush, Rule::CleanFlush, Rule::UselessFence];
 
+/// Why remote read-modify-writes are not looked for.
+const SOCKETS_UNKNOWN: &str = "the machine that counts bytes does not tell near memory from far memory";
+
 /// Every rule that is not applied to a stream from `source` with these persistent ranges.
 pub(super) fn withheld(source: Option<&Source>, ranges: &Ranges) -> Vec<(Rule, String)> {
     let mut withheld: Vec<(Rule, String)> = NEEDS
         .iter()
         .filter_map(|&(rule, needs)| Some((rule, reason(rule, needs, source, ranges)?)))
         .collect();
-    // The rule is about which socket a thread and its memory are on; nothing here knows of sockets.
-    withheld.push((Rule::RemoteReadModifyWrite, "the modelled machine has one socket".to_owned()));
+    // The rule is about which socket a thread and its memory are on; of a machine's sockets only the one with time knows.
+    withheld.push((Rule::RemoteReadModifyWrite, SOCKETS_UNKNOWN.to_owned()));
     withheld.sort_by_key(|&(rule, _)| rule);
     withheld
 }

@@ -1,9 +1,9 @@
-//! What `strandline profile` does with events: the modelled machine on one thread, everything else on another.
+//! What `strandline profile` does with events: the modelled machine on one thread, everything else on the one that brings them.
 
 use ::advise::guidelines::Linter;
 use ::advise::prestores::{Bursts, Target};
-use capture::{Relay, broadcast};
-use event::{Batch, Capabilities, Definition, RunBatch, Sink, SinkError, SiteTable, Source};
+use capture::broadcast;
+use event::{Batch, Capabilities, Definition, RunBatch, Sink, SinkError, SiteTable, Source, Tee};
 use machine::{Config, ConfigError, Machine};
 use report::{CaptureStats, Prestores, Report, Run, Subject, Withheld, WriteSizes};
 
@@ -41,9 +41,12 @@ impl Analysis {
     ///
     /// # Errors
     /// What stopped the analysis, or what `produce` returns.
-    pub fn watch<T>(&mut self, produce: impl FnOnce(&mut Relay) -> anyhow::Result<T>) -> anyhow::Result<T> {
-        let mut notes = Progress::new("profiling", &mut self.notes);
-        broadcast(&mut [&mut self.machine, &mut notes], produce)
+    pub fn watch<T>(
+        &mut self,
+        produce: impl FnOnce(&mut (dyn Sink + Send)) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let notes = Progress::new("profiling", &mut self.notes);
+        broadcast(&mut [&mut self.machine], |relay| produce(&mut Tee(notes, relay)))
     }
 
     /// The observed program's command line, if the source says.

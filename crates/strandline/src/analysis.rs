@@ -143,6 +143,9 @@ impl Sink for Notes {
 
     fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
         self.counts.push_runs(batch)?;
+        if let Some(prestores) = &mut self.prestores {
+            prestores.push_runs(batch)?;
+        }
         self.linter.push_runs(batch)
     }
 

@@ -2,6 +2,8 @@
 //! made right again so that the mutation gets past them. Nothing may panic.
 
 mod common;
+#[path = "common/runs.rs"]
+mod made;
 #[path = "common/tree.rs"]
 mod tree;
 
@@ -92,6 +94,17 @@ proptest! {
     ) {
         let compression = if packed { Compression::Fast } else { Compression::None };
         let mut bytes = write(&pushes, Capabilities::all(), compression, flush_every);
+        mutate(&mut bytes, &mutations);
+        mend(&mut bytes);
+        read_all(&bytes);
+    }
+
+    #[test]
+    fn mutated_runs_are_survived(
+        parts in made::parts(), packed in any::<bool>(), flush_every in 0usize..4, mutations in mutations(),
+    ) {
+        let compression = if packed { Compression::Fast } else { Compression::None };
+        let (mut bytes, _) = made::write(&parts, compression, flush_every);
         mutate(&mut bytes, &mutations);
         mend(&mut bytes);
         read_all(&bytes);

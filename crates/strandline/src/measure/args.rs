@@ -59,7 +59,7 @@ pub struct MeasureArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Parameters")]
 pub struct Parameters {
-    /// Operation: load, ntstore, store, store+clwb
+    /// Operation: load, ntstore, store, store+clwb, copy (the first half of an access over the second)
     #[arg(long, value_name = "OP", value_delimiter = ',')]
     pub op: Vec<String>,
     /// Where the next access is: sequential, random

@@ -19,7 +19,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(cleaning),
-        lacks: "The last-level cache of the model replaces lines at random, which takes the lines of a unit apart already with one thread (B-R2), so that cleaning gains from one thread on",
+        lacks: "The last-level cache of the model replaces lines at random, which takes the lines of a unit apart already with one thread (B-R2)",
     },
     Row {
         source: Source::Prestores,
@@ -44,7 +44,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(skipping),
-        lacks: "",
+        lacks: "Cleaning a line that was just stored to costs the modelled core as much as on DRAM, one line after the other, which leaves skipping little to lose; that flushes of cached lines cost less is what other rows suggest, too (xpoint-16)",
     },
     Row {
         source: Source::Prestores,

@@ -67,7 +67,7 @@ pub const ROWS: &[Row] = &[
         tolerance: "one step of the axis on either side (12 to 24; 3 to 6); a fall of up to 3 % counts as none",
         method: "bandwidth by threads, sequential 256 B, xpoint and dram",
         calibration: "",
-        note: "",
+        note: "memory.timing.read_queue was looked at again after this row's reads had fallen at 24 threads (docs/calibration.md)",
         means: Means::Model(six_dimms),
         lacks: "The peak of store+clwb lies where the threads' own pace, one flush after the other, meets what the DIMMs take",
     },

@@ -1,0 +1,150 @@
+//! Batches of runs and events, and the traces made of them.
+#![allow(dead_code)] // each test file uses its part
+#![allow(clippy::unwrap_used)] // helpers of tests may panic as they do
+
+use std::sync::Arc;
+
+use event::trace::{Compression, Writer};
+use event::{
+    AccessKind, Capabilities, EVENT, Event, HEAD, RunAccess, RunBatch, RunShape, Sink, SiteId, ThreadId,
+};
+use proptest::prelude::*;
+
+use crate::common::{Push, event, source};
+
+pub const NO_VALUES: Capabilities = Capabilities::all().difference(Capabilities::VALUES);
+
+/// One batch, of runs or not.
+#[derive(Clone, Debug)]
+pub struct Part {
+    pub thread: u32,
+    pub time_ns: u64,
+    /// None: nothing but events.
+    pub words: Option<(Vec<u64>, u32)>,
+    pub events: Vec<Event>,
+}
+
+pub fn shapes() -> Vec<Arc<RunShape>> {
+    let access = |kind, len, instructions| RunAccess { kind, len, site: SiteId(instructions), instructions };
+    use AccessKind::{Load, Store, StoreNt};
+    let shapes = [
+        vec![access(Load, Some(8), 1)],
+        vec![access(Load, Some(8), 3), access(Store, Some(4), 2), access(Load, Some(1), 1)],
+        vec![access(StoreNt, None, 1)],
+        vec![access(Store, None, 9), access(Load, Some(16), 2)],
+        (0..32).map(|at| access(if at % 3 == 0 { Store } else { Load }, Some(8), at)).collect(),
+    ];
+    (0..).zip(shapes).map(|(after, accesses)| Arc::new(RunShape { accesses, after })).collect()
+}
+
+/// What [`parts`] makes a part of: its thread, the time since the last one, shapes with an address each, how often they are
+/// executed, events in between, carry, and by how many words the addresses move.
+pub type Made = (u32, u16, Vec<(usize, u64)>, usize, Vec<Event>, u32, u64);
+
+/// Batches that go the same ways again and again, as programs do, with addresses that move or jump.
+pub fn parts() -> impl Strategy<Value = Vec<Part>> {
+    let address = prop_oneof![
+        4 => (0u64..64).prop_map(|at| 0x7f00_0000_1000 + 8 * at),
+        2 => Just(0),
+        1 => any::<u64>().prop_map(|address| address & !HEAD),
+    ];
+    let body = prop::collection::vec((0usize..6, address), 0..12);
+    let plain = prop::collection::vec(event(u32::MAX), 1..4);
+    let thread = 0u32..3;
+    let carry = prop_oneof![3 => Just(0), 1 => 0u32..20];
+    let part = (thread, any::<u16>(), body, 0usize..30, plain, carry, 0u64..3);
+    prop::collection::vec(part, 0..20).prop_map(|parts| {
+        let mut time_ns = 0;
+        let make = |(thread, time, body, times, plain, carry, step): Made| {
+            time_ns += u64::from(time);
+            if times == 0 {
+                return Part { thread, time_ns, words: None, events: plain };
+            }
+            let (mut words, mut events) = (Vec::new(), Vec::new());
+            for turn in 0..times as u64 {
+                for &(number, address) in &body {
+                    let Some(shape) = shapes().get(number).cloned() else {
+                        words.push(EVENT);
+                        events.push(plain[turn as usize % plain.len()]);
+                        continue;
+                    };
+                    words.push(RunShape::head(number as u32));
+                    for (slot, access) in (0u64..).zip(&shape.accesses) {
+                        let moved = (address + 8 * (step * turn + slot)) & !HEAD;
+                        words.push(if address == 0 && slot % 2 == 0 { 0 } else { moved });
+                        if access.len.is_none() {
+                            words.push(turn << 32 | 100 | ((slot + turn) % 3));
+                        }
+                    }
+                }
+            }
+            Part { thread, time_ns, words: Some((words, carry)), events }
+        };
+        parts.into_iter().map(make).collect()
+    })
+}
+
+/// Pushes a part; returns it as events.
+pub fn push(part: &Part, shapes: &[Arc<RunShape>], sink: &mut dyn Sink) -> Push {
+    let Part { thread, time_ns, words, events } = part;
+    let mut as_events =
+        Push { thread: *thread, time_ns: *time_ns, events: events.clone(), values: Vec::new() };
+    let Some((words, carry)) = words else {
+        sink.push(as_events.batch()).unwrap();
+        return as_events;
+    };
+    let mut batch = RunBatch {
+        thread: ThreadId(*thread),
+        time_ns: *time_ns,
+        shapes,
+        words,
+        events,
+        count: 0,
+        carry: *carry,
+    };
+    as_events.events.clear();
+    for item in batch.items() {
+        batch.count += match item {
+            event::RunItem::Event(_) => 1,
+            event::RunItem::Run(_, shape, words) => {
+                let mut executed = 0;
+                shape.accesses(words, &mut 0, |_, _, _, _| executed += 1);
+                executed
+            }
+        };
+    }
+    batch.expand(&mut as_events.events);
+    sink.push_runs(batch).unwrap();
+    as_events
+}
+
+/// The trace of some parts, and their events.
+pub fn write(parts: &[Part], compression: Compression, flush_every: usize) -> (Vec<u8>, Vec<Push>) {
+    let mut writer = Writer::new(Vec::new(), "memory").unwrap().compression(compression).unwrap();
+    writer.begin(&source(NO_VALUES)).unwrap();
+    let shapes = shapes();
+    let mut expected = Vec::new();
+    for (number, part) in parts.iter().enumerate() {
+        // The table grows.
+        let known = if number < 5 && part.words.is_none() { &shapes[..number] } else { &shapes[..] };
+        expected.push(push(part, known, &mut writer));
+        if flush_every > 0 && number % flush_every == flush_every - 1 {
+            writer.flush().unwrap();
+        }
+    }
+    writer.finish().unwrap();
+    (writer.into_inner(), expected)
+}
+
+/// A loop over one array: 100,000 turns.
+pub fn array_loop() -> Vec<Part> {
+    let turn = |at: u64| [RunShape::head(1), 0x7ffe_0000_0000, 0x5000_0000 + 4 * at, 0x6000_0000 + at];
+    (0..100)
+        .map(|part| Part {
+            thread: 0,
+            time_ns: part * 20_000,
+            words: Some(((1000 * part..1000 * (part + 1)).flat_map(turn).collect(), 1)),
+            events: Vec::new(),
+        })
+        .collect()
+}

@@ -132,7 +132,7 @@ fn one_by_one(words: &[u64], mut counts: Counts) -> Counts {
 fn payload(kind: u8, words: &[u64]) -> usize {
     let text = |at: usize| words.get(at).map_or(0, |bytes| at + bytes.div_ceil(8) as usize);
     match kind {
-        kind::FENCE => 0,
+        kind::FENCE | kind::STRAND => 0,
         kind::THREAD_START | kind::THREAD_END | kind::FREE | kind::REGION_BEGIN | kind::REGION_END => 1,
         kind::ATOMIC => 4,
         kind::MAP => text(3),

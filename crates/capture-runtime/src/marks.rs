@@ -23,6 +23,15 @@ hooks! {
     fn sl_region_end(region: u64) {
         record(kind::REGION_END, 0, caller(), [region]);
     }
+    fn sl_persist_barrier() {
+        record(kind::STRAND, 0, caller(), []);
+    }
+    fn sl_new_strand() {
+        record(kind::STRAND, 1, caller(), []);
+    }
+    fn sl_join_strand() {
+        record(kind::STRAND, 2, caller(), []);
+    }
 }
 
 /// Called when a part of the program that was built with our hooks is loaded.

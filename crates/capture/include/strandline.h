@@ -1,7 +1,7 @@
 /*
  * What a C or C++ program can say to Strandline, and to the memory hierarchy.
  *
- * Marks (sl_phase, sl_region_begin, sl_region_end) name parts of a recording. The runtime's functions behind them are
+ * Marks (sl_phase, sl_region_begin, sl_region_end, and those of strands) name parts of a recording. The runtime's functions behind them are
  * weak: a program built without Strandline links and runs all the same, and the marks do nothing.
  *
  * Pre-stores (sl_prestore, sl_copy_skip) move written data towards memory before anybody waits for it. They need no
@@ -32,6 +32,9 @@ extern "C" {
 extern void sl_runtime_phase(const char *name) __asm__("sl_phase") __attribute__((weak));
 extern void sl_runtime_region_begin(uint64_t region) __asm__("sl_region_begin") __attribute__((weak));
 extern void sl_runtime_region_end(uint64_t region) __asm__("sl_region_end") __attribute__((weak));
+extern void sl_runtime_persist_barrier(void) __asm__("sl_persist_barrier") __attribute__((weak));
+extern void sl_runtime_new_strand(void) __asm__("sl_new_strand") __attribute__((weak));
+extern void sl_runtime_join_strand(void) __asm__("sl_join_strand") __attribute__((weak));
 
 /* From here on the program is in the phase `name`, for instance "load" or "run". */
 static inline void sl_phase(const char *name) __asm__("sl_header_phase");
@@ -55,6 +58,34 @@ static inline void sl_region_end(uint64_t region)
 {
     if (sl_runtime_region_end)
         sl_runtime_region_end(region);
+}
+
+/* Strands: what a program that logs with little ordering says of its stores to persistent memory. A thread's stores lie on
+ * strands, and only stores of one strand with a barrier between them must persist in order. These are marks: no
+ * processor of today has the instructions, so a program still has to flush and fence. */
+
+/* On this strand, what was stored before the barrier must not persist later than what is stored after. */
+static inline void sl_persist_barrier(void) __asm__("sl_header_persist_barrier");
+static inline void sl_persist_barrier(void)
+{
+    if (sl_runtime_persist_barrier)
+        sl_runtime_persist_barrier();
+}
+
+/* What follows is on a new strand: nothing before orders it. */
+static inline void sl_new_strand(void) __asm__("sl_header_new_strand");
+static inline void sl_new_strand(void)
+{
+    if (sl_runtime_new_strand)
+        sl_runtime_new_strand();
+}
+
+/* All of this thread's strands end: what was stored on any of them must not persist later than what is stored after. */
+static inline void sl_join_strand(void) __asm__("sl_header_join_strand");
+static inline void sl_join_strand(void)
+{
+    if (sl_runtime_join_strand)
+        sl_runtime_join_strand();
 }
 
 /* Pre-stores: operations, as bits. */

@@ -221,6 +221,8 @@ pub mod kind {
     pub const REGION_END: u8 = 17;
     /// Bytes of the name, the name padded.
     pub const PHASE: u8 = 18;
+    /// Argument 0 barrier, 1 new, 2 join (as `event::StrandMark`); nothing.
+    pub const STRAND: u8 = 19;
 }
 
 /// Argument of [`kind::ACCESS`].

@@ -2,7 +2,7 @@
 //!
 //! A program, real or synthetic, is one stream of events per thread: loads, stores, non-temporal
 //! stores, flushes, demotions, fences, acquires and releases, locks, thread lives, allocations,
-//! mappings, region boundaries and phases. Each [`Event`] carries the code [`SiteId`] that caused it
+//! mappings, region boundaries, phases, and what is done to files. Each [`Event`] carries the code [`SiteId`] that caused it
 //! and the number of instructions that its thread executed since the event before.
 //!
 //! What produces events knows nothing of what consumes them. Between the two stands the [`Sink`]:
@@ -24,7 +24,7 @@ mod site;
 mod source;
 pub mod trace;
 
-pub use op::{Event, FenceKind, FlushKind, Op, Order, ThreadId};
+pub use op::{Event, FenceKind, FlushKind, Op, Order, StrandMark, ThreadId};
 pub use run::{AccessKind, EVENT, HEAD, RunAccess, RunBatch, RunItem, RunShape};
 pub use sink::{Batch, Collected, Counts, Definition, Discard, Sink, SinkError, Tee};
 pub use site::{Frame, NameId, Site, SiteId, SiteTable};

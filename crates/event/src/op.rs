@@ -24,6 +24,13 @@ pub struct Event {
 /// An atomic read-modify-write is told as `Load`, `Release` (if it releases), `Store`,
 /// `Acquire` (if it acquires) and, because a locked x86 instruction also orders flushes,
 /// `Fence(Locked)`, in this order.
+///
+/// Operations on files name a file by the path that it has when the operation is over: after `Rename { from, to }`
+/// the file that was `from` is `to`. Each stands between an `Acquire` and a `Release` of the variable
+/// whose address is the file's [`NameId`] (no variable of a program has so small an address), so that the operations
+/// of several threads and processes come in the order in which the kernel carried them out. What a
+/// program writes with one call may be told as several writes between these two. A sync is told when it
+/// begins: it covers what was told before it, and lasts for as long as the thread does nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// A read of `len` bytes.
@@ -131,7 +138,8 @@ pub enum Op {
         /// First byte.
         addr: u64,
     },
-    /// A range became persistent memory: a mapped file on a DAX mount, under `/dev/shm`, or as the user said.
+    /// A range became persistent memory: a file that was mapped to be shared, and that lies on a DAX mount, under
+    /// `/dev/shm`, or where the user said. Private mappings are not told.
     Map {
         /// First byte.
         addr: u64,
@@ -139,6 +147,20 @@ pub enum Op {
         len: u64,
         /// The file's path.
         name: NameId,
+    },
+    /// Right after its `Map`: the mapping starts at `offset` of the file. Told only if that is not 0.
+    MapOffset {
+        /// First byte of the mapping.
+        addr: u64,
+        /// Where in the file that byte is.
+        offset: u64,
+    },
+    /// The file's pages under these bytes are being written to the medium (`msync` with `MS_SYNC`).
+    MapSync {
+        /// First byte.
+        addr: u64,
+        /// Bytes.
+        len: u64,
     },
     /// A persistent range was unmapped.
     Unmap {
@@ -162,6 +184,64 @@ pub enum Op {
         /// The phase's name.
         name: NameId,
     },
+    /// What the thread says about the order in which its stores persist.
+    Strand(StrandMark),
+    /// Bytes were written to a file, past memory (`write` and its kin). Its values are those bytes.
+    FileWrite {
+        /// The file's path.
+        file: NameId,
+        /// Where in the file the first byte went.
+        offset: u64,
+        /// Bytes.
+        len: u32,
+    },
+    /// A file, or a folder's entries, are being written to the medium (`fsync`, `fdatasync`; also behind each write
+    /// to a file that was opened with `O_SYNC` or `O_DSYNC`).
+    FileSync {
+        /// The file's or folder's path.
+        file: NameId,
+        /// Only the contents and what it takes to read them again (`fdatasync`, `O_DSYNC`).
+        data_only: bool,
+    },
+    /// A file got another length: shorter, or longer by zeros (`ftruncate`, `O_TRUNC`, `fallocate`).
+    FileTruncate {
+        /// The file's path.
+        file: NameId,
+        /// Its bytes from now on.
+        len: u64,
+    },
+    /// An empty file or folder was made.
+    FileCreate {
+        /// Its path.
+        file: NameId,
+        /// Whether it is a folder.
+        folder: bool,
+    },
+    /// A file or folder got another path; what had that path before is gone.
+    Rename {
+        /// The old path.
+        from: NameId,
+        /// The new one.
+        to: NameId,
+    },
+    /// A path was removed, of a file or of an empty folder.
+    Unlink {
+        /// The path.
+        file: NameId,
+    },
+}
+
+/// Marks of strand persistency. A thread's stores lie on *strands*; only stores of one strand, with a barrier between
+/// them, persist in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum StrandMark {
+    /// On the strand, what was stored before persists no later than what is stored after.
+    Barrier = 0,
+    /// What follows is on a new strand, which nothing before orders.
+    New = 1,
+    /// All strands of the thread end: what was stored on any of them persists no later than what is stored after.
+    Join = 2,
 }
 
 /// The flush instructions of x86-64; other ISAs map theirs onto the one of the same meaning.
@@ -216,6 +296,15 @@ impl Op {
             | Op::ThreadStart { seq }
             | Op::ThreadEnd { seq }
             | Op::Join { seq, .. } => Some(seq),
+            _ => None,
+        }
+    }
+
+    /// How many of its batch's values the operation has, if it may have any: see [`crate::Batch::values`].
+    #[must_use]
+    pub fn value_len(&self) -> Option<u32> {
+        match *self {
+            Op::Store { len, .. } | Op::StoreNt { len, .. } | Op::FileWrite { len, .. } => Some(len),
             _ => None,
         }
     }

@@ -19,7 +19,7 @@ pub struct Batch<'a> {
     pub time_ns: u64,
     /// The events, in program order.
     pub events: &'a [Event],
-    /// The bytes of the batch's stores one after the other, if the source has
+    /// The bytes of the batch's stores and writes to files one after the other, if the source has
     /// [`Capabilities::VALUES`]; else empty.
     pub values: &'a [u8],
 }
@@ -219,7 +219,7 @@ pub struct Collected {
     pub table: SiteTable,
     /// All events in order of arrival.
     pub events: Vec<(ThreadId, Event)>,
-    /// The stored bytes, in the order of the stores.
+    /// The stored and written bytes, in the order of the operations.
     pub values: Vec<u8>,
 }
 
@@ -274,6 +274,16 @@ pub struct Counts {
     pub allocs: u64,
     /// Frees.
     pub frees: u64,
+    /// Writes to files.
+    pub file_writes: u64,
+    /// Bytes written by them.
+    pub file_write_bytes: u64,
+    /// Syncs of files, folders and mapped files.
+    pub file_syncs: u64,
+    /// What else was done to files: made, truncated, renamed, removed.
+    pub file_changes: u64,
+    /// Strand marks.
+    pub strand_marks: u64,
     /// Instructions between the events, as far as the source knows them.
     pub instructions: u64,
 }
@@ -302,7 +312,17 @@ impl Counts {
             Op::Fence(_) => self.fences += 1,
             Op::Alloc { .. } => self.allocs += 1,
             Op::Free { .. } => self.frees += 1,
+            Op::FileWrite { len, .. } => {
+                self.file_writes += 1;
+                self.file_write_bytes += u64::from(len);
+            }
+            Op::FileSync { .. } | Op::MapSync { .. } => self.file_syncs += 1,
+            Op::FileTruncate { .. } | Op::FileCreate { .. } | Op::Rename { .. } | Op::Unlink { .. } => {
+                self.file_changes += 1;
+            }
+            Op::Strand(_) => self.strand_marks += 1,
             Op::Map { .. }
+            | Op::MapOffset { .. }
             | Op::Unmap { .. }
             | Op::RegionBegin { .. }
             | Op::RegionEnd { .. }

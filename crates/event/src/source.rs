@@ -23,12 +23,14 @@ bitflags::bitflags! {
         const ALLOCATIONS = 1 << 6;
         /// Which ranges are persistent.
         const MAPPINGS = 1 << 7;
-        /// The bytes of each store.
+        /// The bytes of each store, and of each write to a file.
         const VALUES = 1 << 8;
         /// Code sites.
         const SITES = 1 << 9;
-        /// Failure-atomic regions.
+        /// Failure-atomic regions and strands, where the program marks them.
         const REGIONS = 1 << 10;
+        /// What is done to the files that the user named.
+        const FILES = 1 << 11;
     }
 }
 

@@ -7,7 +7,7 @@ use std::io::{self, Cursor, Write};
 
 use common::{Push, Pushes, per_thread, source, write};
 use event::trace::{Compression, Reader, TraceError, Writer};
-use event::{Capabilities, Event, Op, Order, Sink, SinkError, SiteId};
+use event::{Capabilities, Event, NameId, Op, Order, Sink, SinkError, SiteId};
 
 const NO_VALUES: Capabilities = Capabilities::all().difference(Capabilities::VALUES);
 
@@ -20,7 +20,8 @@ fn small() -> Vec<Push> {
             let op = match i % 5 {
                 0 => Op::Store { addr: 0x1000 + i * i * 8, len: 8 },
                 1 => Op::Release { var: 64, order: Order::Release, seq: i },
-                2 => Op::Alloc { addr: i << 33, len: i },
+                2 if i % 2 == 0 => Op::FileWrite { file: NameId(i as u32), offset: i << 9, len: 6 },
+                2 => Op::Rename { from: NameId(3), to: NameId(i as u32) },
                 _ => Op::Load { addr: 0x1000 + i * 64, len: 4 },
             };
             Event { op, site: SiteId((i % 7) as u32), instructions: (i % 11) as u32 }
@@ -29,8 +30,7 @@ fn small() -> Vec<Push> {
     (0..9)
         .map(|i| {
             let events: Vec<Event> = events(i * 30).collect();
-            let stored =
-                events.iter().filter_map(|event| event.op.stored()).map(|(_, len)| u64::from(len)).sum();
+            let stored = events.iter().filter_map(|event| event.op.value_len()).map(u64::from).sum();
             let values = (0..stored).map(|byte| byte as u8).collect();
             Push { thread: (i % 3) as u32, time_ns: i * 1000, events, values }
         })

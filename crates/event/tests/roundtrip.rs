@@ -34,7 +34,7 @@ proptest! {
         let read = read(&bytes).unwrap();
         prop_assert_eq!(per_thread(&read), per_thread(&pushes));
         for push in &read {
-            let stored: u64 = push.events.iter().filter_map(|e| e.op.stored()).map(|(_, len)| u64::from(len)).sum();
+            let stored: u64 = push.events.iter().filter_map(|e| e.op.value_len()).map(u64::from).sum();
             prop_assert_eq!(stored, push.values.len() as u64, "values go with their batch");
         }
     }
@@ -61,7 +61,7 @@ proptest! {
             let at = (at as usize).min(events.len());
             prop_assert_eq!(&read.0[..], &events[at..]);
             prop_assert!(values.ends_with(&read.1));
-            let stored: u64 = read.0.iter().filter_map(|e| e.op.stored()).map(|(_, len)| u64::from(len)).sum();
+            let stored: u64 = read.0.iter().filter_map(|e| e.op.value_len()).map(u64::from).sum();
             prop_assert_eq!(stored, read.1.len() as u64);
         }
     }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use event::{Event, Op, SiteTable, ThreadId};
 use serde_json::{Value, json};
 
-use crate::events_text::{fence, flush, memory_order};
+use crate::events_text::{create, fence, flush, memory_order, strand, sync};
 
 /// Writes the object of event number `at`; `value` are the bytes that it stored, if the trace keeps them.
 pub fn line(
@@ -61,5 +61,16 @@ fn operation(op: &Op, table: &SiteTable) -> Value {
         Op::RegionBegin { region } => json!({"op": "region-begin", "region": region}),
         Op::RegionEnd { region } => json!({"op": "region-end", "region": region}),
         Op::Phase { name: phase } => json!({"op": "phase", "name": name(phase)}),
+        Op::Strand(mark) => json!({"op": strand(mark)}),
+        Op::FileWrite { file, offset, len } => {
+            json!({"op": "file-write", "name": name(file), "offset": offset, "len": len})
+        }
+        Op::FileSync { file, data_only } => json!({"op": sync(data_only), "name": name(file)}),
+        Op::FileTruncate { file, len } => json!({"op": "file-truncate", "name": name(file), "len": len}),
+        Op::FileCreate { file, folder } => json!({"op": create(folder), "name": name(file)}),
+        Op::Rename { from, to } => json!({"op": "rename", "name": name(from), "to": name(to)}),
+        Op::Unlink { file } => json!({"op": "unlink", "name": name(file)}),
+        Op::MapOffset { addr, offset } => json!({"op": "map-offset", "addr": addr, "offset": offset}),
+        Op::MapSync { addr, len } => json!({"op": "map-sync", "addr": addr, "len": len}),
     }
 }

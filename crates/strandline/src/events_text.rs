@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use event::{Event, FenceKind, FlushKind, Op, Order, SiteTable, ThreadId};
+use event::{Event, FenceKind, FlushKind, Op, Order, SiteTable, StrandMark, ThreadId};
 
 /// Writes `T1 store 0x7f12 8 main (a.c:3)`.
 pub fn line(out: &mut dyn Write, thread: ThreadId, event: &Event, table: &SiteTable) -> io::Result<()> {
@@ -38,7 +38,35 @@ fn operation(op: &Op, table: &SiteTable) -> String {
         Op::RegionBegin { region } => format!("region-begin {region}"),
         Op::RegionEnd { region } => format!("region-end {region}"),
         Op::Phase { name: phase } => format!("phase {}", name(phase)),
+        Op::Strand(mark) => strand(mark).to_owned(),
+        Op::FileWrite { file, offset, len } => format!("file-write {} {offset} {len}", name(file)),
+        Op::FileSync { file, data_only } => format!("{} {}", sync(data_only), name(file)),
+        Op::FileTruncate { file, len } => format!("file-truncate {} {len}", name(file)),
+        Op::FileCreate { file, folder } => format!("{} {}", create(folder), name(file)),
+        Op::Rename { from, to } => format!("rename {} {}", name(from), name(to)),
+        Op::Unlink { file } => format!("unlink {}", name(file)),
+        Op::MapOffset { addr, offset } => format!("map-offset {addr:#x} {offset}"),
+        Op::MapSync { addr, len } => format!("map-sync {addr:#x} {len}"),
     }
+}
+
+/// The name of a strand mark.
+pub fn strand(mark: StrandMark) -> &'static str {
+    match mark {
+        StrandMark::Barrier => "strand-barrier",
+        StrandMark::New => "strand-new",
+        StrandMark::Join => "strand-join",
+    }
+}
+
+/// The name of a file's sync.
+pub fn sync(data_only: bool) -> &'static str {
+    if data_only { "file-data-sync" } else { "file-sync" }
+}
+
+/// The name of a file's or folder's making.
+pub fn create(folder: bool) -> &'static str {
+    if folder { "folder-create" } else { "file-create" }
 }
 
 /// The name of a fence.

@@ -101,6 +101,19 @@ fn info_text(
         ("synchronisation", human::grouped(counts.syncs)),
         ("allocations", format!("{}, {} freed", human::grouped(counts.allocs), human::grouped(counts.frees))),
     ];
+    if counts.file_writes + counts.file_syncs + counts.file_changes > 0 {
+        let text = format!(
+            "{} writes ({}), {} syncs, {} other changes",
+            human::grouped(counts.file_writes),
+            human::bytes(counts.file_write_bytes),
+            human::grouped(counts.file_syncs),
+            human::grouped(counts.file_changes)
+        );
+        rows.push(("files", text));
+    }
+    if counts.strand_marks > 0 {
+        rows.push(("strand marks", human::grouped(counts.strand_marks)));
+    }
     if let Some(cut) = info.truncated {
         let text = format!(
             "the writer was killed: the trace ends at offset {}, {} after it were lost",
@@ -169,8 +182,8 @@ impl<W: Write> Printer<W> {
     fn batch(&mut self, batch: &event::Batch<'_>, table: &event::SiteTable) -> anyhow::Result<bool> {
         let mut values = batch.values;
         for event in batch.events {
-            let stored = event.op.stored().filter(|_| self.values);
-            let value = stored.and_then(|(_, len)| values.split_off(..len as usize));
+            let stored = event.op.value_len().filter(|_| self.values);
+            let value = stored.and_then(|len| values.split_off(..len as usize));
             if self.at >= self.from && self.left > 0 {
                 self.left -= 1;
                 let (out, thread) = (&mut self.out, batch.thread);

@@ -262,7 +262,7 @@ impl Linter {
     #[cold]
     fn rare(&mut self, thread: &mut Thread, op: Op) {
         match op {
-            Op::RegionBegin { .. } | Op::RegionEnd { .. } | Op::Phase { .. } => return,
+            Op::RegionBegin { .. } | Op::RegionEnd { .. } | Op::Phase { .. } | Op::Strand(_) => return,
             Op::Map { addr, len, .. } => {
                 if !self.ranges.seen() {
                     self.evidence.forget_flushes();

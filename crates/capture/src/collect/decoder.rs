@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use event::{AccessKind, FenceKind, Op, RunAccess, RunShape, SiteId, ThreadId};
+use event::{AccessKind, FenceKind, Op, RunAccess, RunShape, SiteId, StrandMark, ThreadId};
 
 use super::address_map::AddressMap;
 use super::code::{Code, Vocabulary};
@@ -174,6 +174,12 @@ impl<C: Code> Decoder<C> {
             kind::REGION_BEGIN => Op::RegionBegin { region: word(0) },
             kind::REGION_END => Op::RegionEnd { region: word(0) },
             kind::PHASE => Op::Phase { name: self.name(payload.get(1..)?, word(0)) },
+            kind::STRAND => Op::Strand(match argument {
+                0 => StrandMark::Barrier,
+                1 => StrandMark::New,
+                2 => StrandMark::Join,
+                _ => return None,
+            }),
             _ => return None,
         };
         Some(Expansion::one(op, site, carry + RECORD_INSTRUCTIONS))

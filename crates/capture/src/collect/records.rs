@@ -41,7 +41,7 @@ impl Header {
 pub fn length(words: &[u64]) -> Option<usize> {
     let word = |offset: usize| words.get(offset).copied();
     let payload = match Header::new(word(0)?).kind {
-        kind::FENCE => 0,
+        kind::FENCE | kind::STRAND => 0,
         kind::THREAD_START | kind::THREAD_END | kind::FREE | kind::REGION_BEGIN | kind::REGION_END => 1,
         kind::ACCESS | kind::FLUSH | kind::LOCK | kind::UNLOCK | kind::SPAWN => 2,
         kind::JOIN | kind::ALLOC | kind::UNMAP => 2,

@@ -303,7 +303,7 @@ impl Decoder {
                 ops::LOAD => Op::Load { addr, len },
                 ops::STORE => Op::Store { addr, len },
                 ops::STORE_NT => Op::StoreNt { addr, len },
-                _ => rare(code, addr, data, &columns.ends, at, last_seq)?,
+                _ => rare(code, addr, len, data, &columns.ends, at, last_seq)?,
             };
             out.push(Event { op, site: SiteId(what as u32), instructions });
             before = addr;
@@ -333,9 +333,9 @@ impl Decoder {
     }
 }
 
-/// Bytes that these events store.
+/// Bytes that these events store or write.
 pub(super) fn stored_bytes(events: &[Event]) -> u64 {
-    events.iter().filter_map(|event| event.op.stored()).map(|(_, len)| u64::from(len)).sum()
+    events.iter().filter_map(|event| event.op.value_len()).map(u64::from).sum()
 }
 
 /// The eight bytes from `at`, which is before the padding, as a number.
@@ -349,6 +349,7 @@ fn eight(data: &[u8], at: usize) -> u64 {
 fn rare(
     code: u8,
     addr: u64,
+    len: u32,
     data: &[u8],
     ends: &[usize],
     at: &mut [usize; column::COUNT],
@@ -357,7 +358,7 @@ fn rare(
     let mut extras = Bytes::at(&data[..ends[column::EXTRAS]], at[column::EXTRAS]);
     let bytes = Bytes::at(&data[..ends[column::SEQS]], at[column::SEQS]);
     let mut seqs = SeqReader { bytes, last: *last_seq };
-    let op = ops::join(code, addr, &mut extras, &mut seqs)?;
+    let op = ops::join(code, addr, len, &mut extras, &mut seqs)?;
     at[column::EXTRAS] = extras.position();
     at[column::SEQS] = seqs.bytes.position();
     *last_seq = seqs.last;

@@ -1,6 +1,6 @@
 //! Operations as numbers: a code of five bits, an address, a length, and rare extras.
 
-use crate::{FenceKind, FlushKind, NameId, Op, Order, ThreadId};
+use crate::{FenceKind, FlushKind, NameId, Op, Order, StrandMark, ThreadId};
 
 use super::bytes::{Bytes, put_varint, zigzag};
 use super::error::Malformed;
@@ -33,7 +33,23 @@ const MAP: u8 = 27;
 const UNMAP: u8 = 28;
 const REGION_BEGIN: u8 = 29;
 const REGION_END: u8 = 30;
+/// A phase, and all operations for which five bits have no code. The first extra is below [`FURTHER`] for a phase, its
+/// name; else it is one of the numbers here.
 const PHASE: u8 = 31;
+const FURTHER: u64 = 1 << 32;
+const STRAND_BARRIER: u64 = FURTHER;
+const NEW_STRAND: u64 = FURTHER + 1;
+const JOIN_STRAND: u64 = FURTHER + 2;
+const FILE_WRITE: u64 = FURTHER + 3;
+const FILE_SYNC: u64 = FURTHER + 4;
+const FILE_DATA_SYNC: u64 = FURTHER + 5;
+const MAP_SYNC: u64 = FURTHER + 6;
+const FILE_TRUNCATE: u64 = FURTHER + 7;
+const FILE_CREATE: u64 = FURTHER + 8;
+const FOLDER_CREATE: u64 = FURTHER + 9;
+const RENAME: u64 = FURTHER + 10;
+const UNLINK: u64 = FURTHER + 11;
+const MAP_OFFSET: u64 = FURTHER + 12;
 
 const ORDERS: [Order; 4] = [Order::Acquire, Order::Release, Order::AcqRel, Order::SeqCst];
 
@@ -52,6 +68,9 @@ pub(super) fn access_code(op: &Op) -> u8 {
 pub(super) fn split(op: &Op, none: u64, extras: &mut Vec<u8>, seqs: &mut SeqWriter) -> (u8, u64, u32) {
     if let Op::Load { addr, len } | Op::Store { addr, len } | Op::StoreNt { addr, len } = *op {
         return (access_code(op), addr, len);
+    }
+    if let Some((addr, len)) = split_further(op, none, extras) {
+        return (PHASE, addr, len);
     }
     let mut extra = |value: u64| put_varint(extras, value);
     let parts = match *op {
@@ -99,6 +118,15 @@ pub(super) fn split(op: &Op, none: u64, extras: &mut Vec<u8>, seqs: &mut SeqWrit
             extra(u64::from(name.0));
             (PHASE, none)
         }
+        Op::Strand(_)
+        | Op::FileWrite { .. }
+        | Op::FileSync { .. }
+        | Op::MapSync { .. }
+        | Op::FileTruncate { .. }
+        | Op::FileCreate { .. }
+        | Op::Rename { .. }
+        | Op::Unlink { .. }
+        | Op::MapOffset { .. } => unreachable!("it was told above"),
     };
     if let Some(seq) = op.seq() {
         seqs.put(seq);
@@ -106,10 +134,40 @@ pub(super) fn split(op: &Op, none: u64, extras: &mut Vec<u8>, seqs: &mut SeqWrit
     (parts.0, parts.1, 0)
 }
 
+/// As [`split`] for the operations that share [`PHASE`]'s code, `None` for others: address and length.
+fn split_further(op: &Op, none: u64, extras: &mut Vec<u8>) -> Option<(u64, u32)> {
+    let file = |name: NameId| u64::from(name.0);
+    let (addr, len, told) = match *op {
+        Op::Strand(StrandMark::Barrier) => (none, 0, [Some(STRAND_BARRIER), None, None]),
+        Op::Strand(StrandMark::New) => (none, 0, [Some(NEW_STRAND), None, None]),
+        Op::Strand(StrandMark::Join) => (none, 0, [Some(JOIN_STRAND), None, None]),
+        Op::FileWrite { file: name, offset, len } => {
+            (offset, len, [Some(FILE_WRITE), Some(file(name)), None])
+        }
+        Op::FileSync { file: name, data_only } => {
+            let number = if data_only { FILE_DATA_SYNC } else { FILE_SYNC };
+            (none, 0, [Some(number), Some(file(name)), None])
+        }
+        Op::MapSync { addr, len } => (addr, 0, [Some(MAP_SYNC), Some(len), None]),
+        Op::FileTruncate { file: name, len } => (none, 0, [Some(FILE_TRUNCATE), Some(file(name)), Some(len)]),
+        Op::FileCreate { file: name, folder } => {
+            let number = if folder { FOLDER_CREATE } else { FILE_CREATE };
+            (none, 0, [Some(number), Some(file(name)), None])
+        }
+        Op::Rename { from, to } => (none, 0, [Some(RENAME), Some(file(from)), Some(file(to))]),
+        Op::Unlink { file: name } => (none, 0, [Some(UNLINK), Some(file(name)), None]),
+        Op::MapOffset { addr, offset } => (addr, 0, [Some(MAP_OFFSET), Some(offset), None]),
+        _ => return None,
+    };
+    told.into_iter().flatten().for_each(|extra| put_varint(extras, extra));
+    Some((addr, len))
+}
+
 /// Inverse of [`split`] for all codes but loads and stores.
 pub(super) fn join(
     code: u8,
     addr: u64,
+    len: u32,
     extras: &mut Bytes<'_>,
     seqs: &mut SeqReader<'_>,
 ) -> Result<Op, Malformed> {
@@ -136,8 +194,31 @@ pub(super) fn join(
         UNMAP => Op::Unmap { addr, len: extras.varint()? },
         REGION_BEGIN => Op::RegionBegin { region: extras.varint()? },
         REGION_END => Op::RegionEnd { region: extras.varint()? },
-        PHASE => Op::Phase { name: NameId(extras.varint32()?) },
+        PHASE => further(addr, len, extras)?,
         _ => return Err(Malformed("an operation that is told elsewhere")),
+    })
+}
+
+/// A phase, or the inverse of [`split_further`].
+fn further(addr: u64, len: u32, extras: &mut Bytes<'_>) -> Result<Op, Malformed> {
+    let number = extras.varint()?;
+    if let Ok(name) = u32::try_from(number) {
+        return Ok(Op::Phase { name: NameId(name) });
+    }
+    let mut name = || extras.varint32().map(NameId);
+    Ok(match number {
+        STRAND_BARRIER => Op::Strand(StrandMark::Barrier),
+        NEW_STRAND => Op::Strand(StrandMark::New),
+        JOIN_STRAND => Op::Strand(StrandMark::Join),
+        FILE_WRITE => Op::FileWrite { file: name()?, offset: addr, len },
+        FILE_SYNC | FILE_DATA_SYNC => Op::FileSync { file: name()?, data_only: number == FILE_DATA_SYNC },
+        MAP_SYNC => Op::MapSync { addr, len: extras.varint()? },
+        FILE_TRUNCATE => Op::FileTruncate { file: name()?, len: extras.varint()? },
+        FILE_CREATE | FOLDER_CREATE => Op::FileCreate { file: name()?, folder: number == FOLDER_CREATE },
+        RENAME => Op::Rename { from: name()?, to: name()? },
+        UNLINK => Op::Unlink { file: name()? },
+        MAP_OFFSET => Op::MapOffset { addr, offset: extras.varint()? },
+        _ => return Err(Malformed("an operation that this version does not know")),
     })
 }
 
@@ -180,5 +261,34 @@ impl SeqReader<'_> {
     pub(super) fn next(&mut self) -> Result<u64, Malformed> {
         self.last = self.last.wrapping_add(super::bytes::unzigzag(self.bytes.varint()?));
         Ok(self.last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn further_operations_stand_as_the_document_says() {
+        let mut extras = Vec::new();
+        let op = Op::FileWrite { file: NameId(5), offset: 4096, len: 512 };
+        assert_eq!(split(&op, 77, &mut extras, &mut SeqWriter::default()), (31, 4096, 512));
+        assert_eq!(extras, [0x83, 0x80, 0x80, 0x80, 0x10, 5]);
+        extras.clear();
+        let op = Op::FileTruncate { file: NameId(u32::MAX), len: u64::MAX };
+        assert_eq!(split(&op, 77, &mut extras, &mut SeqWriter::default()), (31, 77, 0));
+        assert_eq!(extras.len(), 20, "no column may have more bytes per event");
+    }
+
+    #[test]
+    fn an_operation_of_a_later_version_is_refused() {
+        let mut seqs = SeqReader { bytes: Bytes::new(&[]), last: 0 };
+        for (number, known) in [(MAP_OFFSET, true), (MAP_OFFSET + 1, false), (u64::MAX, false)] {
+            let mut extras = Vec::new();
+            put_varint(&mut extras, number);
+            extras.push(9);
+            let op = join(PHASE, 8, 0, &mut Bytes::new(&extras), &mut seqs);
+            assert_eq!(op.ok(), known.then_some(Op::MapOffset { addr: 8, offset: 9 }));
+        }
     }
 }

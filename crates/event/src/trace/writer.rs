@@ -298,7 +298,7 @@ impl<W: Write> Writer<W> {
             if encoder.values_len() + bytes >= BLOCK_VALUES {
                 return (count, bytes);
             }
-            bytes += event.op.stored().map_or(0, |(_, len)| len as usize);
+            bytes += event.op.value_len().map_or(0, |len| len as usize);
         }
         (most, bytes)
     }
@@ -308,7 +308,7 @@ impl<W: Write> Writer<W> {
         let (mut stored, mut largest) = (0, 0);
         if self.values {
             stored = stored_bytes(batch.events);
-            let lens = batch.events.iter().filter_map(|event| event.op.stored()).map(|(_, len)| len);
+            let lens = batch.events.iter().filter_map(|event| event.op.value_len());
             largest = lens.max().unwrap_or(0) as usize;
         }
         let file = &self.file;

@@ -8,7 +8,7 @@ use std::io::Cursor;
 use event::trace::{Compression, Reader, TraceError, Writer};
 use event::{
     Batch, Capabilities, Definition, Event, FenceKind, FlushKind, Frame, NameId, Op, Order, Sink, SinkError,
-    Site, SiteId, Source, ThreadId,
+    Site, SiteId, Source, StrandMark, ThreadId,
 };
 use proptest::prelude::*;
 
@@ -160,9 +160,32 @@ fn life() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Any event; stores of at most `most` bytes.
+fn name() -> impl Strategy<Value = NameId> {
+    short().prop_map(NameId)
+}
+
+fn file(most: u32) -> impl Strategy<Value = Op> {
+    use StrandMark::{Barrier, Join, New};
+    prop_oneof![
+        (name(), number(), short()).prop_map(move |(file, offset, len)| Op::FileWrite {
+            file,
+            offset,
+            len: len.min(most)
+        }),
+        (name(), any::<bool>()).prop_map(|(file, data_only)| Op::FileSync { file, data_only }),
+        (number(), number()).prop_map(|(addr, len)| Op::MapSync { addr, len }),
+        (number(), number()).prop_map(|(addr, offset)| Op::MapOffset { addr, offset }),
+        (name(), number()).prop_map(|(file, len)| Op::FileTruncate { file, len }),
+        (name(), any::<bool>()).prop_map(|(file, folder)| Op::FileCreate { file, folder }),
+        (name(), name()).prop_map(|(from, to)| Op::Rename { from, to }),
+        name().prop_map(|file| Op::Unlink { file }),
+        prop::sample::select(vec![Barrier, New, Join]).prop_map(Op::Strand),
+    ]
+}
+
+/// Any event; stores and writes of at most `most` bytes.
 pub fn event(most: u32) -> impl Strategy<Value = Event> {
-    let op = prop_oneof![6 => access(most), 2 => persistency(), 1 => synchronisation(), 1 => life()];
+    let op = prop_oneof![6 => access(most), 2 => persistency(), 1 => synchronisation(), 1 => life(), 1 => file(most)];
     let site = prop_oneof![4 => 0u32..6, 1 => any::<u32>(), 1 => Just(u32::MAX)];
     (op, site, short()).prop_map(|(op, site, instructions)| Event { op, site: SiteId(site), instructions })
 }
@@ -173,7 +196,7 @@ pub fn pushes(values: bool) -> impl Strategy<Value = Vec<Push>> {
     let thread = prop_oneof![0u32..4, Just(u32::MAX)];
     prop::collection::vec((thread, number(), events), 0..20).prop_map(move |parts| {
         let push = |(thread, time_ns, events): (u32, u64, Vec<Event>)| {
-            let stored = |event: &Event| event.op.stored().map_or(0, |(_, len)| len as usize);
+            let stored = |event: &Event| event.op.value_len().map_or(0, |len| len as usize);
             let bytes = if values { events.iter().map(stored).sum() } else { 0 };
             let values = (0..bytes).map(|byte| (byte * 31 + events.len()) as u8).collect();
             Push { thread, time_ns, events, values }

@@ -1,0 +1,194 @@
+//! Which images are examined.
+
+mod search;
+mod shrink;
+mod walker;
+mod window;
+
+use std::collections::HashSet;
+
+use crate::history::Item;
+use crate::{Contents, Finding, History, Oracle, Token, TokenError};
+
+use search::Search;
+pub(crate) use window::Cut;
+
+/// How images are chosen at a cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// [`Strategy::Targeted`] if the oracle tells what recovery read; else all images where the bound allows, and random ones where not.
+    #[default]
+    Auto,
+    /// All images, as far as the bound goes.
+    Exhaustive,
+    /// Those that differ from the complete image in one cell, one line or one moment, then random ones, until the bound.
+    Random,
+    /// One of each set of images that differ only in lines which recovery does not read.
+    Targeted,
+}
+
+/// How much is examined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Images per cut.
+    pub per_cut: u64,
+    /// Findings after which the search ends.
+    pub findings: usize,
+    /// With several threads: how many items the others may be ahead of the observed run.
+    pub ahead: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds { per_cut: 4096, findings: 16, ahead: 4096 }
+    }
+}
+
+/// What a search did and found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Cuts.
+    pub cuts: u64,
+    /// Cuts at which the bound ended the search before all images (that recovery can tell apart) were examined.
+    pub cut_short: u64,
+    /// Images that an oracle examined.
+    pub images: u64,
+    /// Images that were the same as one examined before.
+    pub repeated: u64,
+    /// Images in which the oracle found something wrong.
+    pub failing: u64,
+    /// What is wrong, each once.
+    pub findings: Vec<Finding>,
+}
+
+impl Outcome {
+    /// Adds what another part of the same search did.
+    pub fn merge(&mut self, other: Outcome) {
+        self.cuts += other.cuts;
+        self.cut_short += other.cut_short;
+        self.images += other.images;
+        self.repeated += other.repeated;
+        self.failing += other.failing;
+        for finding in other.findings {
+            match self.findings.iter_mut().find(|known| known.is_same(&finding)) {
+                Some(known) => {
+                    known.images += finding.images;
+                    if finding.token.cut.point < known.token.cut.point {
+                        *known = Finding { images: known.images, ..finding };
+                    }
+                }
+                None => self.findings.push(finding),
+            }
+        }
+        self.findings.sort_by_key(|finding| finding.token.cut.point);
+    }
+}
+
+/// A search through the images of a history.
+#[derive(Clone, Copy, Debug)]
+pub struct Checker<'h> {
+    history: &'h History,
+    contents: &'h Contents,
+    /// How much is examined.
+    pub bounds: Bounds,
+    /// How images are chosen.
+    pub strategy: Strategy,
+    /// For everything that is left to chance.
+    pub seed: u64,
+}
+
+impl<'h> Checker<'h> {
+    /// A search with default bounds. `contents` is what the files held when the run began.
+    #[must_use]
+    pub fn new(history: &'h History, contents: &'h Contents) -> Self {
+        Checker { history, contents, bounds: Bounds::default(), strategy: Strategy::Auto, seed: 1 }
+    }
+
+    /// Items before which a crash is tried: each barrier that demands something new, and the end of the run.
+    fn points(&self) -> Vec<usize> {
+        let items = self.history.items.iter().enumerate();
+        let fresh =
+            |item: &Item| matches!(item, Item::Barrier(at) if self.history.barriers[*at as usize].fresh);
+        items.filter(|(_, item)| fresh(item)).map(|(at, _)| at).chain([self.history.items.len()]).collect()
+    }
+
+    /// How many points there are at which a crash is tried.
+    #[must_use]
+    pub fn point_count(&self) -> usize {
+        self.points().len()
+    }
+
+    /// Examines every image that strategy and bounds allow.
+    pub fn run(&self, oracle: &mut dyn Oracle) -> Outcome {
+        self.part(0, 1, oracle, &mut |_, _| true)
+    }
+
+    /// Examines the part `part` of `parts`, so that several oracles can work at the same time; [`Outcome::merge`] puts the parts together.
+    ///
+    /// `progress` is told after each point how many points are done and what was found so far; it says whether to go on.
+    pub fn part(
+        &self,
+        part: usize,
+        parts: usize,
+        oracle: &mut dyn Oracle,
+        progress: &mut dyn FnMut(usize, &Outcome) -> bool,
+    ) -> Outcome {
+        // Neighbours share most of their images, so they go to the same part.
+        const BLOCK: usize = 16;
+        let points = self.points();
+        let mut search = Search::new(self, oracle);
+        let mut done = 0;
+        for (number, &point) in points.iter().enumerate() {
+            if number / BLOCK % parts != part {
+                continue;
+            }
+            search.point(point);
+            done += 1;
+            if !progress(done, search.outcome()) || search.outcome().findings.len() >= self.bounds.findings {
+                break;
+            }
+        }
+        search.finish()
+    }
+
+    /// Examines one image.
+    ///
+    /// # Errors
+    /// When the token is not of this history.
+    pub fn replay(&self, token: &Token, oracle: &mut dyn Oracle) -> Result<Option<Finding>, TokenError> {
+        let mut search = Search::new(self, oracle);
+        search.replay(token)
+    }
+
+    /// The cuts at a point.
+    fn cuts(&self, point: usize) -> Vec<Cut> {
+        let history = self.history;
+        let avoid = match history.items.get(point) {
+            Some(&Item::Barrier(at)) => vec![at],
+            _ => return vec![Cut { point, ahead: 0, avoid: Vec::new() }],
+        };
+        let observed = Cut { point, ahead: 0, avoid: avoid.clone() };
+        let mut cuts = vec![observed];
+        if history.agents <= 1 {
+            return cuts;
+        }
+        let mut ahead = self.bounds.ahead;
+        while ahead >= 16 {
+            cuts.push(Cut { point, ahead, avoid: avoid.clone() });
+            // And with the next barrier of another agent late as well.
+            let own = history.barriers[avoid[0] as usize].stamp.agent;
+            let end = (point + ahead).min(history.items.len());
+            let mut agents = HashSet::from([own]);
+            for item in &history.items[point..end] {
+                if let Item::Barrier(at) = *item
+                    && agents.insert(history.barriers[at as usize].stamp.agent)
+                    && agents.len() <= 4
+                {
+                    cuts.push(Cut { point, ahead, avoid: vec![avoid[0], at] });
+                }
+            }
+            ahead /= 16;
+        }
+        cuts
+    }
+}

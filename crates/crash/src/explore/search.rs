@@ -1,0 +1,312 @@
+//! The search itself: cuts, choices, and what was seen before.
+
+use std::collections::HashMap;
+
+use super::walker::Walker;
+use super::window::{Cut, Window};
+use super::{Checker, Outcome, Strategy};
+use crate::finding::Finding;
+use crate::{Image, Oracle, Place, Token, TokenError};
+
+/// What became of an image.
+#[derive(Clone, Debug)]
+enum Seen {
+    /// It is right; the lines that recovery read, if the oracle tells.
+    Right(Option<Box<[Place]>>),
+    Wrong,
+}
+
+/// How many images are remembered.
+const MEMORY: usize = 1 << 20;
+/// How many failing images of a cut are shrunk: those of one cut mostly have one cause.
+const SHRUNK: u32 = 4;
+
+pub(super) struct Search<'c, 'h, 'o> {
+    pub checker: &'c Checker<'h>,
+    pub walker: Walker<'h>,
+    pub oracle: &'o mut dyn Oracle,
+    seen: HashMap<u128, Seen>,
+    pub outcome: Outcome,
+    /// Failing images that are still to be shrunk at this cut.
+    left_here: u32,
+    rng: u64,
+}
+
+impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
+    pub fn new(checker: &'c Checker<'h>, oracle: &'o mut dyn Oracle) -> Self {
+        Search {
+            checker,
+            walker: Walker::new(checker.history, checker.contents),
+            oracle,
+            seen: HashMap::new(),
+            outcome: Outcome::default(),
+            left_here: 0,
+            rng: checker.seed,
+        }
+    }
+
+    pub fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    pub fn finish(self) -> Outcome {
+        self.outcome
+    }
+
+    /// Searches the cuts at a point; points come in ascending order.
+    pub fn point(&mut self, point: usize) {
+        self.walker.advance(point);
+        let mut reached = Vec::new();
+        for cut in self.checker.cuts(point) {
+            let mut window = Window::open(&mut self.walker, &cut);
+            let state = (self.walker.hash, window.begun, window.ended, window.cells.len());
+            if cut.ahead == 0 || window.reaches_ahead() && !reached.contains(&state) {
+                reached.push(state);
+                self.rng = self.checker.seed ^ (point as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+                self.outcome.cuts += 1;
+                self.left_here = SHRUNK;
+                self.window(&cut, &mut window);
+            }
+            window.close(&mut self.walker);
+        }
+    }
+
+    fn window(&mut self, cut: &Cut, window: &mut Window) {
+        let bound = self.checker.bounds.per_cut;
+        let images = window.images();
+        let complete = match self.checker.strategy {
+            Strategy::Exhaustive => self.every(cut, window, bound),
+            Strategy::Random => {
+                images <= bound && self.every(cut, window, bound) || self.random(cut, window, bound)
+            }
+            Strategy::Targeted => self.targeted(cut, window, bound),
+            Strategy::Auto => {
+                let all = vec![0; window.cells.len()];
+                let _ = self.try_image(cut, window, &all);
+                if self.oracle.read().is_some() {
+                    self.targeted(cut, window, bound) || images <= bound && self.every(cut, window, bound)
+                } else if images <= bound {
+                    self.every(cut, window, bound)
+                } else {
+                    self.random(cut, window, bound)
+                }
+            }
+        };
+        self.outcome.cut_short += u64::from(!complete);
+    }
+
+    /// All images in turn. Whether the bound allowed that.
+    fn every(&mut self, cut: &Cut, window: &mut Window, bound: u64) -> bool {
+        let mut choices = vec![0; window.cells.len()];
+        for _ in 0..bound {
+            if self.try_image(cut, window, &choices).is_none() {
+                return true;
+            }
+            // The next one, as an odometer goes.
+            let wheel = (0..choices.len()).find(|&at| {
+                choices[at] += 1;
+                let turned = choices[at] == window.cells[at].choices();
+                if turned {
+                    choices[at] = 0;
+                }
+                !turned
+            });
+            if wheel.is_none() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Images that differ little from the complete and from the poorest one, then random ones. Never all.
+    fn random(&mut self, cut: &Cut, window: &mut Window, bound: u64) -> bool {
+        let most = vec![0; window.cells.len()];
+        let least: Vec<u32> = window.cells.iter().map(|cell| cell.choices() - 1).collect();
+        let mut left = bound;
+        let mut attempt = |search: &mut Self, window: &mut Window, choices: &[u32]| {
+            left = left.saturating_sub(1);
+            search.try_image(cut, window, choices);
+            left > 0
+        };
+        let go = attempt(self, window, &most) && attempt(self, window, &least);
+        if !go {
+            return false;
+        }
+        // One cell differs, in the order of the latest stores first.
+        let mut order: Vec<usize> = (0..most.len()).filter(|&at| least[at] > 0).collect();
+        order.sort_by_key(|&at| std::cmp::Reverse(window.cells[at].atoms.last().copied()));
+        for &at in &order {
+            let mut choices = most.clone();
+            choices[at] = least[at];
+            let mut others = least.clone();
+            others[at] = 0;
+            if !attempt(self, window, &choices) || !attempt(self, window, &others) {
+                return false;
+            }
+        }
+        loop {
+            let density = self.chance() % 8 + 1;
+            let mut choices = most.clone();
+            for at in 0..choices.len() {
+                if self.chance() % 8 < density {
+                    choices[at] = (self.chance() % u64::from(window.cells[at].choices())) as u32;
+                }
+            }
+            if !attempt(self, window, &choices) {
+                return false;
+            }
+        }
+    }
+
+    /// One image of each set that recovery can't tell apart. Whether the bound allowed that.
+    ///
+    /// A run of recovery depends only on the lines that it read. So all images that agree with it in these are settled by it, and what is left
+    /// falls apart by the first of these lines in which they differ.
+    fn targeted(&mut self, cut: &Cut, window: &mut Window, bound: u64) -> bool {
+        let cells = window.cells.len();
+        // Choices, and which of them are fixed.
+        let mut open: Vec<(Vec<u32>, Vec<bool>)> = vec![(vec![0; cells], vec![false; cells])];
+        let mut left = bound;
+        while let Some((choices, mut fixed)) = open.pop() {
+            if left == 0 {
+                return false;
+            }
+            left -= 1;
+            let Some(read) = self.try_image(cut, window, &choices) else { return true };
+            let Some(read) = read else { return false };
+            let mut matter: Vec<u32> = read
+                .iter()
+                .flat_map(|&line| window.cells_of(line).to_vec())
+                .filter(|&at| !fixed[at as usize])
+                .collect();
+            matter.sort_unstable();
+            matter.dedup();
+            for at in matter {
+                let at = at as usize;
+                fixed[at] = true;
+                for choice in 1..window.cells[at].choices() {
+                    let mut other = choices.clone();
+                    other[at] = choice;
+                    open.push((other, fixed.clone()));
+                }
+            }
+        }
+        true
+    }
+
+    /// Examines an image. `None` if enough was found at this cut; else the lines that recovery
+    /// read, if the oracle tells.
+    fn try_image(&mut self, cut: &Cut, window: &mut Window, choices: &[u32]) -> Option<Option<Box<[Place]>>> {
+        window.set(&mut self.walker, choices);
+        let key = self.walker.hash ^ u128::from(window.ended) << 64 ^ u128::from(window.begun) << 96;
+        match self.seen.get(&key) {
+            Some(Seen::Right(read)) => {
+                self.outcome.repeated += 1;
+                return Some(read.clone());
+            }
+            Some(Seen::Wrong) => {
+                self.outcome.repeated += 1;
+                return Some(self.oracle.read().map(|_| Box::default()));
+            }
+            None => {}
+        }
+        if self.seen.len() >= MEMORY {
+            self.seen.clear();
+        }
+        match self.examine(window) {
+            Ok(()) => {
+                let read = self.oracle.read().map(Box::from);
+                self.seen.insert(key, Seen::Right(read.clone()));
+                Some(read)
+            }
+            Err(message) => {
+                self.outcome.failing += 1;
+                self.seen.insert(key, Seen::Wrong);
+                let read: Option<Box<[Place]>> = self.oracle.read().map(Box::from);
+                if self.is_known(window, choices, &message) {
+                    return Some(read);
+                }
+                let finding = self.shrink(cut, window, choices, message);
+                match self.outcome.findings.iter_mut().find(|known| known.is_same(&finding)) {
+                    Some(known) => known.images += 1,
+                    None => self.outcome.findings.push(finding),
+                }
+                self.left_here = self.left_here.saturating_sub(1);
+                let enough =
+                    self.left_here == 0 || self.outcome.findings.len() >= self.checker.bounds.findings;
+                (!enough).then_some(read)
+            }
+        }
+    }
+
+    /// Whether the image fails with the message of a known finding and lacks stores of the same code.
+    fn is_known(&mut self, window: &Window, choices: &[u32], message: &str) -> bool {
+        let history = self.checker.history;
+        let lost = |site| {
+            choices
+                .iter()
+                .zip(&window.cells)
+                .any(|(&choice, cell)| cell.missing(choice).any(|at| history.atoms[at as usize].site == site))
+        };
+        let known = self.outcome.findings.iter_mut().find(|known| {
+            known.has_message_like(message) && known.missing.iter().all(|missing| lost(missing.site))
+        });
+        known.map(|known| known.images += 1).is_some()
+    }
+
+    /// Lets the oracle examine what the window shows.
+    pub fn examine(&mut self, window: &Window) -> Result<(), String> {
+        let (marks, begun, ended) = (self.walker.marks, window.begun, window.ended);
+        self.examine_with(marks, &window.more_marks, begun, ended)
+    }
+
+    pub fn examine_with(
+        &mut self,
+        marks: usize,
+        more_marks: &[u32],
+        begun: u64,
+        ended: u64,
+    ) -> Result<(), String> {
+        self.outcome.images += 1;
+        let image = Image {
+            history: self.checker.history,
+            changes: &self.walker.changes,
+            begun,
+            ended,
+            marks,
+            more_marks,
+        };
+        let result = self.oracle.examine(&image);
+        self.walker.changes.clear();
+        result
+    }
+
+    /// Xorshift64*: enough for choosing images.
+    fn chance(&mut self) -> u64 {
+        self.rng ^= self.rng >> 12;
+        self.rng ^= self.rng << 25;
+        self.rng ^= self.rng >> 27;
+        self.rng.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
+    }
+
+    /// Examines the image of a token.
+    pub fn replay(&mut self, token: &Token) -> Result<Option<Finding>, TokenError> {
+        token.fits(self.checker.history)?;
+        self.walker.advance(token.cut.point);
+        let mut window = Window::open(&mut self.walker, &token.cut);
+        let mut choices = vec![0; window.cells.len()];
+        for &(cell, choice) in &token.choices {
+            match choices.get_mut(cell as usize).zip(window.cells.get(cell as usize)) {
+                Some((slot, cells)) if choice < cells.choices() => *slot = choice,
+                _ => return Err(TokenError::Elsewhere),
+            }
+        }
+        window.set(&mut self.walker, &choices);
+        let finding = match self.examine(&window) {
+            Ok(()) => None,
+            Err(message) => Some(self.tell(&token.cut, &mut window, &choices, message)),
+        };
+        window.close(&mut self.walker);
+        Ok(finding)
+    }
+}

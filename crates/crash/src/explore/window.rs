@@ -1,0 +1,281 @@
+//! The images of one cut.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::walker::Walker;
+use crate::history::Item;
+use crate::{MarkKind, Place, Platform};
+
+/// A cut: everything before the item `point`, and of the `ahead` items from there on those that need not come after any of the barriers `avoid`.
+/// The first of these is the barrier at `point`, unless that is the end of the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub point: usize,
+    pub ahead: usize,
+    pub avoid: Vec<u32>,
+}
+
+/// What of a cell survives: the first `kept` of its atoms and the atoms `from..to`, which are the upper end of the store behind them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Choice {
+    kept: u32,
+    from: u32,
+    to: u32,
+}
+
+/// A cell with its pending atoms.
+#[derive(Clone, Debug)]
+pub(super) struct Cell {
+    pub atoms: Vec<u32>,
+    /// The first of them are demanded by barriers of the cut.
+    mandatory: usize,
+    /// The first one keeps all; then fewer and fewer.
+    choices: Vec<Choice>,
+    /// The cell's words.
+    words: Vec<Place>,
+}
+
+impl Cell {
+    pub fn choices(&self) -> u32 {
+        self.choices.len() as u32
+    }
+
+    /// The atoms that `choice` loses.
+    pub fn missing(&self, choice: u32) -> impl Iterator<Item = u32> {
+        let Choice { kept, from, to } = self.choices[choice as usize];
+        let lost = move |at: u32| at >= kept && !(from..to).contains(&at);
+        self.atoms.iter().enumerate().filter(move |&(at, _)| lost(at as u32)).map(|(_, &atom)| atom)
+    }
+}
+
+/// A cut's cells and what is now shown of them to the oracle.
+pub(super) struct Window {
+    pub cells: Vec<Cell>,
+    /// Choice per cell.
+    shown: Vec<u32>,
+    by_line: HashMap<Place, Vec<u32>>,
+    /// Words that two cells have atoms of.
+    shared: HashMap<Place, Vec<u32>>,
+    /// Words that the items ahead wrote.
+    ahead: Vec<Place>,
+    pub more_marks: Vec<u32>,
+    pub begun: u64,
+    pub ended: u64,
+}
+
+impl Window {
+    /// The window at the walker's place; the walker stands at the cut's point. The oracle is shown everything.
+    pub fn open(walker: &mut Walker<'_>, cut: &Cut) -> Self {
+        let mut cells: BTreeMap<u64, (Vec<u32>, usize)> =
+            walker.pending.iter().map(|(&cell, atoms)| (cell, (atoms.clone(), 0))).collect();
+        let mut window = Window {
+            cells: Vec::new(),
+            shown: Vec::new(),
+            by_line: HashMap::new(),
+            shared: HashMap::new(),
+            ahead: Vec::new(),
+            more_marks: Vec::new(),
+            begun: walker.begun,
+            ended: walker.ended,
+        };
+        window.look_ahead(walker, cut, &mut cells);
+        // Only under ADR are there cells of both kinds.
+        let mixed = walker.history.platform() == Platform::Adr && cells.keys().any(|cell| cell & 1 == 1);
+        window.cells =
+            cells.into_values().map(|(atoms, mandatory)| Cell::new(walker, atoms, mandatory)).collect();
+        window.shown = vec![0; window.cells.len()];
+        if mixed {
+            for (at, cell) in window.cells.iter().enumerate() {
+                for &word in &cell.words {
+                    window.shared.entry(word).or_default().push(at as u32);
+                }
+            }
+            window.shared.retain(|_, cells| cells.len() > 1);
+        }
+        window
+    }
+
+    fn look_ahead(
+        &mut self,
+        walker: &mut Walker<'_>,
+        cut: &Cut,
+        cells: &mut BTreeMap<u64, (Vec<u32>, usize)>,
+    ) {
+        let history = walker.history;
+        let avoid: Vec<_> = cut.avoid.iter().map(|&at| history.barriers[at as usize].stamp).collect();
+        let end = (cut.point + cut.ahead).min(history.items.len());
+        for &item in &history.items[cut.point.min(end)..end] {
+            let Some(stamp) = history.stamp(item) else { continue };
+            if avoid.iter().any(|&barrier| barrier == stamp || history.precedes(barrier, stamp)) {
+                continue;
+            }
+            match item {
+                Item::Atom(at) => {
+                    let atom = &history.atoms[at as usize];
+                    cells.entry(atom.cell).or_default().0.push(at);
+                    let word = crate::words::merge(walker.current.get(atom.place), atom.value, atom.mask);
+                    walker.show(atom.place, word);
+                    self.ahead.push(atom.place);
+                }
+                Item::Barrier(at) => {
+                    for &demand in &*history.barriers[at as usize].demands {
+                        if let Some((atoms, mandatory)) = cells.get_mut(&history.atoms[demand as usize].cell)
+                        {
+                            *mandatory = atoms.partition_point(|&at| at <= demand).max(*mandatory);
+                        }
+                    }
+                }
+                Item::Mark(at) => {
+                    self.more_marks.push(at);
+                    match history.marks[at as usize].kind {
+                        MarkKind::Begin(_) => self.begun += 1,
+                        MarkKind::End(_) => self.ended += 1,
+                        MarkKind::Phase(_) => {}
+                    }
+                }
+                Item::Flush(_) => {}
+            }
+        }
+        self.ahead.sort_unstable();
+        self.ahead.dedup();
+    }
+
+    /// Whether the items ahead added anything.
+    pub fn reaches_ahead(&self) -> bool {
+        !self.ahead.is_empty() || !self.more_marks.is_empty()
+    }
+
+    /// Cells with atoms in the line.
+    pub fn cells_of(&mut self, line: Place) -> &[u32] {
+        if self.by_line.is_empty() {
+            for (at, cell) in self.cells.iter().enumerate() {
+                for word in &cell.words {
+                    let cells = self.by_line.entry(word.line()).or_default();
+                    if cells.last() != Some(&(at as u32)) {
+                        cells.push(at as u32);
+                    }
+                }
+            }
+        }
+        self.by_line.get(&line).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many images there are; saturates.
+    pub fn images(&self) -> u64 {
+        self.cells.iter().fold(1, |product: u64, cell| product.saturating_mul(u64::from(cell.choices())))
+    }
+
+    /// Shows the oracle the image with these choices.
+    pub fn set(&mut self, walker: &mut Walker<'_>, choices: &[u32]) {
+        for (at, &choice) in choices.iter().enumerate() {
+            if self.shown[at] != choice {
+                self.shown[at] = choice;
+                self.show(walker, at);
+            }
+        }
+    }
+
+    fn show(&self, walker: &mut Walker<'_>, at: usize) {
+        let cell = &self.cells[at];
+        for &place in &cell.words {
+            let mut word = walker.durable.get(place);
+            match self.shared.get(&place) {
+                None => word = self.with_atoms(walker, at, place, word),
+                // Lower numbers of cells are no order of stores: take the atoms of all by their numbers.
+                Some(holders) => {
+                    let mut atoms: Vec<u32> =
+                        holders.iter().flat_map(|&holder| self.kept(holder as usize)).collect();
+                    atoms.sort_unstable();
+                    for at in atoms {
+                        let atom = &walker.history.atoms[at as usize];
+                        if atom.place == place {
+                            word = crate::words::merge(word, atom.value, atom.mask);
+                        }
+                    }
+                }
+            }
+            walker.show(place, word);
+        }
+    }
+
+    fn kept(&self, cell: usize) -> impl Iterator<Item = u32> {
+        let choice = self.cells[cell].choices[self.shown[cell] as usize];
+        let atoms = self.cells[cell].atoms.iter().enumerate();
+        atoms.filter(move |&(at, _)| choice.keeps(at as u32)).map(|(_, &atom)| atom)
+    }
+
+    fn with_atoms(&self, walker: &Walker<'_>, cell: usize, place: Place, mut word: u64) -> u64 {
+        for at in self.kept(cell) {
+            let atom = &walker.history.atoms[at as usize];
+            if atom.place == place {
+                word = crate::words::merge(word, atom.value, atom.mask);
+            }
+        }
+        word
+    }
+
+    /// Shows the oracle what the walker has at its place, without what is ahead.
+    pub fn close(mut self, walker: &mut Walker<'_>) {
+        let all = vec![0; self.cells.len()];
+        self.set(walker, &all);
+        for place in std::mem::take(&mut self.ahead) {
+            let mut atoms: Vec<u32> = Vec::new();
+            for cell in self.cells_of(place.line()).to_vec() {
+                atoms.extend(self.cells[cell as usize].atoms.iter().filter(|&&at| walker.has_passed(at)));
+            }
+            atoms.sort_unstable();
+            let mut word = walker.durable.get(place);
+            for at in atoms {
+                let atom = &walker.history.atoms[at as usize];
+                if atom.place == place {
+                    word = crate::words::merge(word, atom.value, atom.mask);
+                }
+            }
+            walker.show(place, word);
+        }
+    }
+}
+
+impl Choice {
+    fn keeps(self, at: u32) -> bool {
+        at < self.kept || (self.from..self.to).contains(&at)
+    }
+}
+
+impl Cell {
+    fn new(walker: &Walker<'_>, atoms: Vec<u32>, mandatory: usize) -> Self {
+        let history = walker.history;
+        let mut choices = Vec::with_capacity(atoms.len() + 1 - mandatory);
+        let store = |at: usize| history.atoms[atoms[at] as usize].store;
+        let mut kept = atoms.len();
+        // The end of the store whose atoms are being taken away.
+        let mut end = kept;
+        loop {
+            choices.push(Choice { kept: kept as u32, from: 0, to: 0 });
+            if kept == mandatory {
+                break;
+            }
+            if kept < atoms.len() && store(kept) != store(kept - 1) {
+                end = kept;
+            }
+            kept -= 1;
+            // From the other end: the lower atoms of the store that `kept` is in are lost, the upper ones stay. If its first is
+            // lost, too, that is the choice `kept` with nothing more.
+            let begins = kept == 0 || store(kept - 1) != store(kept);
+            if begins {
+                for from in kept + 1..end {
+                    choices.push(Choice { kept: kept as u32, from: from as u32, to: end as u32 });
+                }
+            }
+        }
+        let mut words: Vec<Place> = atoms.iter().map(|&at| history.atoms[at as usize].place).collect();
+        words.sort_unstable();
+        words.dedup();
+        Cell { atoms, mandatory, choices, words }
+    }
+
+    /// Whether every atom is demanded.
+    pub fn is_settled(&self) -> bool {
+        self.mandatory == self.atoms.len()
+    }
+}

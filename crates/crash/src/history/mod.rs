@@ -1,0 +1,176 @@
+//! The run as a crash sees it: atoms, barriers, marks, and the order between them.
+
+mod clocks;
+mod ranges;
+mod recorder;
+
+use event::{FlushKind, NameId, SiteId, SiteTable, ThreadId};
+
+use crate::{Place, Platform};
+
+pub use recorder::Recorder;
+
+/// A piece of a store that a crash keeps or loses whole: bytes of one aligned 8-byte word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Atom {
+    /// The word.
+    pub place: Place,
+    /// The stored bytes, where they stand in the word.
+    pub value: u64,
+    /// Which bytes of the word were stored: bit 0 for the lowest.
+    pub mask: u8,
+    /// Stored past the cache.
+    pub non_temporal: bool,
+    /// The code.
+    pub site: SiteId,
+    /// Who stored.
+    pub thread: ThreadId,
+    /// Number of the store in the history: atoms of one store have the same.
+    pub store: u32,
+    /// Which cell it belongs to.
+    pub(crate) cell: u64,
+    pub(crate) stamp: Stamp,
+}
+
+/// Where something stands in the partial order of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// The thread, or the strand of a thread.
+    pub agent: u32,
+    /// From 1, per agent.
+    pub time: u32,
+    /// What the agent knew of the others: index into [`History::segments`].
+    pub segment: u32,
+}
+
+/// Something behind which a store can survive only if the barrier's atoms did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Barrier {
+    /// The code: a fence, a `clflush`, a persist barrier; under eADR the store itself.
+    pub site: SiteId,
+    /// Whose.
+    pub thread: ThreadId,
+    /// Atoms demanded, the last one of each cell: those before it in the cell are demanded with it.
+    pub(crate) demands: Box<[u32]>,
+    /// Whether it demands what no barrier before it in the stream did.
+    pub(crate) fresh: bool,
+    pub(crate) stamp: Stamp,
+}
+
+/// What a [`Mark`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkKind {
+    /// A failure-atomic region of this number begins.
+    Begin(u64),
+    /// It ended; from here on the program relies on it.
+    End(u64),
+    /// A phase of the program begins.
+    Phase(NameId),
+}
+
+/// Something that the program said of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// What.
+    pub kind: MarkKind,
+    /// Who.
+    pub thread: ThreadId,
+    pub(crate) stamp: Stamp,
+}
+
+/// A line was flushed. It orders nothing by itself; findings tell of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flushed {
+    pub line: Place,
+    pub site: SiteId,
+    pub kind: FlushKind,
+}
+
+/// One step of the run; the number is that of the atom, barrier, … in its list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Item {
+    Atom(u32),
+    Barrier(u32),
+    Mark(u32),
+    Flush(u32),
+}
+
+/// What a crash needs to know of a run: made by a [`Recorder`], read by a [`crate::Checker`].
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    pub(crate) platform: Platform,
+    pub(crate) files: Vec<String>,
+    /// Ends of the files, as far as they were mapped.
+    pub(crate) lengths: Vec<u64>,
+    pub(crate) items: Vec<Item>,
+    pub(crate) atoms: Vec<Atom>,
+    pub(crate) barriers: Vec<Barrier>,
+    pub(crate) marks: Vec<Mark>,
+    pub(crate) flushes: Vec<Flushed>,
+    /// Per segment: the last time of each agent that its owner knows of.
+    pub(crate) segments: Vec<Vec<u32>>,
+    pub(crate) agents: u32,
+    pub(crate) table: SiteTable,
+}
+
+impl History {
+    /// The platform whose rules made the barriers.
+    #[must_use]
+    pub fn platform(&self) -> Platform {
+        self.platform
+    }
+
+    /// The persistent files, by their number in [`Place::file`].
+    #[must_use]
+    pub fn files(&self) -> &[String] {
+        &self.files
+    }
+
+    /// Bytes of the file that were mapped: its highest mapped offset.
+    #[must_use]
+    pub fn file_len(&self, file: usize) -> u64 {
+        self.lengths.get(file).copied().unwrap_or(0)
+    }
+
+    /// All atoms, in the order of the stream.
+    #[must_use]
+    pub fn atoms(&self) -> &[Atom] {
+        &self.atoms
+    }
+
+    /// All barriers, in the order of the stream.
+    #[must_use]
+    pub fn barriers(&self) -> &[Barrier] {
+        &self.barriers
+    }
+
+    /// All marks, in the order of the stream.
+    #[must_use]
+    pub fn marks(&self) -> &[Mark] {
+        &self.marks
+    }
+
+    /// Code sites and names.
+    #[must_use]
+    pub fn table(&self) -> &SiteTable {
+        &self.table
+    }
+
+    /// Whether `before` is known to come before `after` in every order that the run's synchronisation allows.
+    pub(crate) fn precedes(&self, before: Stamp, after: Stamp) -> bool {
+        if before.agent == after.agent {
+            return before.time < after.time;
+        }
+        let known = &self.segments[after.segment as usize];
+        known.get(before.agent as usize).is_some_and(|&time| time >= before.time)
+    }
+
+    pub(crate) fn stamp(&self, item: Item) -> Option<Stamp> {
+        match item {
+            Item::Atom(at) => Some(self.atoms[at as usize].stamp),
+            Item::Barrier(at) => Some(self.barriers[at as usize].stamp),
+            Item::Mark(at) => Some(self.marks[at as usize].stamp),
+            Item::Flush(_) => None,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Which addresses are which places.
+
+use std::collections::BTreeMap;
+
+use crate::Place;
+
+/// Mapped ranges of persistent files.
+#[derive(Debug, Default)]
+pub(crate) struct Ranges {
+    /// Start to end and the place of the start.
+    by_start: BTreeMap<u64, (u64, Place)>,
+    /// The range that was found last: most accesses are in it again.
+    last: (u64, u64, Place),
+    /// Below and above all ranges nothing is looked up.
+    low: u64,
+    high: u64,
+}
+
+impl Ranges {
+    pub fn map(&mut self, addr: u64, len: u64, place: Place) {
+        self.unmap(addr, len);
+        if len > 0 {
+            self.by_start.insert(addr, (addr.saturating_add(len), place));
+        }
+        self.changed();
+    }
+
+    /// Takes away what is mapped there; what sticks out on either side stays.
+    pub fn unmap(&mut self, addr: u64, len: u64) {
+        let end = addr.saturating_add(len);
+        let touched: Vec<_> = self
+            .by_start
+            .range(..end)
+            .filter(|(_, (until, _))| *until > addr)
+            .map(|(&start, &range)| (start, range))
+            .collect();
+        for (start, (until, place)) in touched {
+            self.by_start.remove(&start);
+            if start < addr {
+                self.by_start.insert(start, (addr, place));
+            }
+            if until > end {
+                self.by_start.insert(end, (until, Place(place.0 + (end - start))));
+            }
+        }
+        self.changed();
+    }
+
+    /// The range that begins at `addr` begins at this place.
+    pub fn relocate(&mut self, addr: u64, offset: u64) -> Option<(Place, u64)> {
+        let (end, place) = self.by_start.get_mut(&addr)?;
+        *place = Place::new(place.file(), offset);
+        let found = (*place, *end - addr);
+        self.changed();
+        Some(found)
+    }
+
+    fn changed(&mut self) {
+        self.last = (0, 0, Place(0));
+        self.low = self.by_start.first_key_value().map_or(u64::MAX, |(&start, _)| start);
+        self.high = self.by_start.values().map(|&(end, _)| end).max().unwrap_or(0);
+    }
+
+    /// The place of `addr`, and how many bytes from there on are mapped in one piece.
+    pub fn place(&mut self, addr: u64) -> Option<(Place, u64)> {
+        if addr < self.low || addr >= self.high {
+            return None;
+        }
+        let (start, end, place) = self.last;
+        if addr >= start && addr < end {
+            return Some((Place(place.0 + (addr - start)), end - addr));
+        }
+        let (&start, &(end, place)) = self.by_start.range(..=addr).next_back()?;
+        if addr >= end {
+            return None;
+        }
+        self.last = (start, end, place);
+        Some((Place(place.0 + (addr - start)), end - addr))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_pieces() {
+        let mut ranges = Ranges::default();
+        ranges.map(0x1000, 0x3000, Place::new(1, 0));
+        assert_eq!(ranges.place(0x1008), Some((Place::new(1, 8), 0x2FF8)));
+        ranges.unmap(0x2000, 0x1000);
+        assert_eq!(ranges.place(0x1FFF), Some((Place::new(1, 0xFFF), 1)));
+        assert_eq!(ranges.place(0x2000), None);
+        assert_eq!(ranges.place(0x3000), Some((Place::new(1, 0x2000), 0x1000)));
+        assert_eq!(ranges.place(0x4000), None);
+        ranges.map(0x3000, 0x1000, Place::new(2, 0));
+        assert_eq!(ranges.relocate(0x3000, 0x8000), Some((Place::new(2, 0x8000), 0x1000)));
+        assert_eq!(ranges.place(0x3010), Some((Place::new(2, 0x8010), 0xFF0)));
+    }
+}

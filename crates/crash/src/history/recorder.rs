@@ -1,0 +1,376 @@
+//! From events to a history.
+
+use std::collections::{BTreeMap, HashMap};
+
+use event::{
+    Batch, Capabilities, Definition, Event, FlushKind, NameId, Op, Sink, SinkError, SiteId, ThreadId,
+};
+
+use super::clocks::Clocks;
+use super::ranges::Ranges;
+use super::{Atom, Barrier, Flushed, History, Item, Mark, MarkKind, Stamp};
+use crate::{Place, Platform};
+
+/// Cells of non-temporal stores and of single words end in this bit, cells of lines do not.
+const WORD_CELL: u64 = 1;
+/// How many atoms of a cell are remembered after they were demanded, because another thread may demand them, too.
+const REMEMBERED: usize = 64;
+
+/// What one thread has under way.
+#[derive(Debug, Default)]
+struct UnderWay {
+    /// Atoms that the next fence demands.
+    flushed: Vec<u32>,
+}
+
+/// A sink that makes a [`History`] of a stream with values.
+#[derive(Debug)]
+pub struct Recorder {
+    history: History,
+    clocks: Clocks,
+    ranges: Ranges,
+    names: HashMap<NameId, String>,
+    files: HashMap<String, u16>,
+    /// Atoms of each cell, the latest last.
+    cells: HashMap<u64, Vec<u32>>,
+    /// The first barrier that demanded an atom.
+    demanded: Vec<Option<Stamp>>,
+    /// Atoms of an agent that no barrier of its own has demanded; for epochs and strands.
+    open: BTreeMap<u32, Vec<u32>>,
+    /// Atoms that a barrier demanded lately, which does not come before other threads' barriers.
+    recent: Vec<u32>,
+    under_way: HashMap<ThreadId, UnderWay>,
+    /// Who stored to a word last.
+    writers: HashMap<Place, Stamp>,
+    stores: u32,
+}
+
+impl Recorder {
+    /// A recorder for the rules of `platform`.
+    #[must_use]
+    pub fn new(platform: Platform) -> Self {
+        Recorder {
+            history: History { platform, ..History::default() },
+            clocks: Clocks::new(platform == Platform::Strand),
+            ranges: Ranges::default(),
+            names: HashMap::new(),
+            files: HashMap::new(),
+            cells: HashMap::new(),
+            demanded: Vec::new(),
+            open: BTreeMap::new(),
+            recent: Vec::new(),
+            under_way: HashMap::new(),
+            writers: HashMap::new(),
+            stores: 0,
+        }
+    }
+
+    /// The history of what was pushed so far.
+    #[must_use]
+    pub fn into_history(self) -> History {
+        History { segments: self.clocks.segments.clone(), agents: self.clocks.agents(), ..self.history }
+    }
+
+    fn file(&mut self, name: NameId) -> Result<u16, SinkError> {
+        let name = self.names.get(&name).cloned().unwrap_or_else(|| format!("file {}", name.0));
+        if let Some(&file) = self.files.get(&name) {
+            return Ok(file);
+        }
+        let file = u16::try_from(self.files.len())
+            .map_err(|_| SinkError::Other("the checker follows at most 65536 persistent files".into()))?;
+        self.files.insert(name.clone(), file);
+        self.history.files.push(name);
+        self.history.lengths.push(0);
+        Ok(file)
+    }
+
+    fn event(&mut self, thread: ThreadId, event: &Event, values: &mut &[u8]) -> Result<(), SinkError> {
+        match event.op {
+            Op::Load { addr, len } => self.load(thread, addr, len),
+            Op::Store { addr, len } => self.store(thread, event.site, addr, take(values, len)?, false),
+            Op::StoreNt { addr, len } => self.store(thread, event.site, addr, take(values, len)?, true),
+            Op::Flush { addr, kind } => self.flush(thread, event.site, addr, kind),
+            Op::Fence(_) => self.fence(thread, event.site),
+            Op::Map { addr, len, name } => {
+                let file = self.file(name)?;
+                self.ranges.map(addr, len, Place::new(file, 0));
+                let known = &mut self.history.lengths[usize::from(file)];
+                *known = len.max(*known);
+            }
+            Op::Unmap { addr, len } => self.ranges.unmap(addr, len),
+            Op::RegionBegin { region } => self.mark(thread, MarkKind::Begin(region)),
+            Op::RegionEnd { region } => self.mark(thread, MarkKind::End(region)),
+            Op::Phase { name } => self.mark(thread, MarkKind::Phase(name)),
+            _ => self.clocks.synchronise(thread, &event.op),
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self, thread: ThreadId, kind: MarkKind) {
+        let stamp = self.clocks.tick(thread);
+        self.history.items.push(Item::Mark(self.history.marks.len() as u32));
+        self.history.marks.push(Mark { kind, thread, stamp });
+    }
+
+    fn load(&mut self, thread: ThreadId, addr: u64, len: u32) {
+        if !self.clocks.concurrent() {
+            return;
+        }
+        let Some((place, _)) = self.ranges.place(addr) else { return };
+        let mut word = place.word().0;
+        while word < place.0 + u64::from(len) {
+            if let Some(&stored) = self.writers.get(&Place(word)) {
+                self.clocks.read_from(thread, stored);
+            }
+            word += 8;
+        }
+    }
+
+    fn store(&mut self, thread: ThreadId, site: SiteId, addr: u64, bytes: &[u8], non_temporal: bool) {
+        let (mut addr, mut bytes) = (addr, bytes);
+        let mut any = false;
+        while !bytes.is_empty() {
+            // A store may begin outside, or run out of a range.
+            let (piece, rest) = match self.ranges.place(addr) {
+                None => bytes.split_at(bytes.len().min((8 - addr % 8) as usize)),
+                Some((place, mapped)) => {
+                    let in_word = (8 - place.0 % 8).min(mapped);
+                    let (piece, rest) = bytes.split_at(bytes.len().min(in_word as usize));
+                    self.atom(thread, site, place, piece, non_temporal);
+                    any = true;
+                    (piece, rest)
+                }
+            };
+            addr = addr.wrapping_add(piece.len() as u64);
+            bytes = rest;
+        }
+        self.stores += u32::from(any);
+    }
+
+    /// A piece of a store, within one word.
+    fn atom(&mut self, thread: ThreadId, site: SiteId, place: Place, bytes: &[u8], non_temporal: bool) {
+        let at = self.history.atoms.len() as u32;
+        let shift = place.0 % 8;
+        let mut value = [0; 8];
+        value[shift as usize..shift as usize + bytes.len()].copy_from_slice(bytes);
+        let mask = (((1u32 << bytes.len()) - 1) << shift) as u8;
+        let word = place.word();
+        let cell = self.cell_of(word, non_temporal);
+        let stamp = self.clocks.tick(thread);
+        self.history.items.push(Item::Atom(at));
+        self.history.atoms.push(Atom {
+            place: word,
+            value: u64::from_le_bytes(value),
+            mask,
+            non_temporal,
+            site,
+            thread,
+            store: self.stores,
+            cell,
+            stamp,
+        });
+        self.demanded.push(None);
+        let atoms = self.cells.entry(cell).or_default();
+        if atoms.len() >= 2 * REMEMBERED {
+            // The oldest ones that somebody demanded. In a cell they are in front.
+            let demanded = atoms.iter().take_while(|&&at| self.demanded[at as usize].is_some()).count();
+            atoms.drain(..demanded.min(REMEMBERED));
+        }
+        atoms.push(at);
+        self.writers.insert(word, stamp);
+        match self.history.platform {
+            Platform::Adr if non_temporal => self.under_way.entry(thread).or_default().flushed.push(at),
+            Platform::Adr => {}
+            Platform::Eadr if non_temporal => self.under_way.entry(thread).or_default().flushed.push(at),
+            Platform::Eadr => self.barrier(thread, site, vec![at]),
+            Platform::Epoch | Platform::Strand => self.open.entry(stamp.agent).or_default().push(at),
+        }
+    }
+
+    /// The cell of a store to `word`.
+    fn cell_of(&self, word: Place, non_temporal: bool) -> u64 {
+        match self.history.platform {
+            Platform::Adr if !non_temporal => word.line().0,
+            Platform::Adr => {
+                // A word with cached stores under way keeps its order.
+                let line = word.line().0;
+                let cached = self.cells.get(&line).is_some_and(|atoms| {
+                    atoms
+                        .iter()
+                        .rev()
+                        .take_while(|&&at| self.demanded[at as usize].is_none())
+                        .any(|&at| self.history.atoms[at as usize].place == word)
+                });
+                if cached { line } else { word.0 | WORD_CELL }
+            }
+            _ => word.0 | WORD_CELL,
+        }
+    }
+
+    fn flush(&mut self, thread: ThreadId, site: SiteId, addr: u64, kind: FlushKind) {
+        let Some((place, _)) = self.ranges.place(addr) else { return };
+        let line = place.line();
+        self.history.items.push(Item::Flush(self.history.flushes.len() as u32));
+        self.history.flushes.push(Flushed { line, site, kind });
+        if self.history.platform != Platform::Adr {
+            return;
+        }
+        let Some(atoms) = self.cells.get(&line.0) else { return };
+        // What the flush sees for certain; another thread's later stores may have come after it.
+        let seen = atoms.iter().rev().copied().find(|&at| {
+            let stamp = self.history.atoms[at as usize].stamp;
+            self.clocks.knows(thread, stamp)
+        });
+        let Some(seen) = seen else { return };
+        if kind == FlushKind::Clflush {
+            self.barrier(thread, site, vec![seen]);
+        } else {
+            self.under_way.entry(thread).or_default().flushed.push(seen);
+        }
+    }
+
+    fn fence(&mut self, thread: ThreadId, site: SiteId) {
+        match self.history.platform {
+            Platform::Adr | Platform::Eadr => {
+                let Some(under_way) = self.under_way.get_mut(&thread) else { return };
+                let demands = std::mem::take(&mut under_way.flushed);
+                self.barrier(thread, site, demands);
+            }
+            Platform::Epoch => {
+                // Its own stores, and what others stored before it for certain.
+                let agent = self.clocks.agent(thread);
+                let mut demands = self.open.remove(&agent).unwrap_or_default();
+                if self.clocks.concurrent() {
+                    let own = demands.clone();
+                    let others: Vec<u32> =
+                        self.open.values().flatten().chain(&self.recent).copied().collect();
+                    demands.extend(others.into_iter().filter(|&at| {
+                        let stamp = self.history.atoms[at as usize].stamp;
+                        self.clocks.knows(thread, stamp)
+                    }));
+                    self.recent.extend(own);
+                    let old = self.recent.len().saturating_sub(4 * REMEMBERED);
+                    self.recent.drain(..old);
+                }
+                self.barrier(thread, site, demands);
+            }
+            Platform::Strand => {}
+        }
+    }
+
+    /// A persist barrier: orders within the strand.
+    pub(crate) fn strand_barrier(&mut self, thread: ThreadId, site: SiteId) {
+        let agent = self.clocks.agent(thread);
+        let demands = self.open.remove(&agent).unwrap_or_default();
+        self.barrier(thread, site, demands);
+    }
+
+    /// Everything that the thread does from here on is a new strand.
+    pub(crate) fn new_strand(&mut self, thread: ThreadId) {
+        self.clocks.new_strand(thread);
+    }
+
+    /// All strands of the thread end.
+    pub(crate) fn join_strands(&mut self, thread: ThreadId, site: SiteId) {
+        for agent in self.clocks.strands(thread) {
+            let demands = self.open.remove(&agent).unwrap_or_default();
+            if !demands.is_empty() {
+                let stamp = self.clocks.tick_agent(agent);
+                self.barrier_at(thread, site, demands, stamp);
+            }
+        }
+        self.clocks.join_strands(thread);
+    }
+
+    fn barrier(&mut self, thread: ThreadId, site: SiteId, mut demands: Vec<u32>) {
+        // What a barrier that comes before for certain demanded needs no second one.
+        demands.retain(|&at| {
+            self.demanded[at as usize].is_none_or(|barrier| !self.clocks.knows(thread, barrier))
+        });
+        if !demands.is_empty() {
+            let stamp = self.clocks.tick(thread);
+            self.barrier_at(thread, site, demands, stamp);
+        }
+    }
+
+    fn barrier_at(&mut self, thread: ThreadId, site: SiteId, mut demands: Vec<u32>, stamp: Stamp) {
+        let atoms = &self.history.atoms;
+        // The last one of each cell.
+        demands.sort_unstable_by_key(|&at| (atoms[at as usize].cell, std::cmp::Reverse(at)));
+        demands.dedup_by_key(|at| atoms[*at as usize].cell);
+        let mut fresh = false;
+        let mut older = Vec::new();
+        for &at in &demands {
+            let cell = atoms[at as usize].cell;
+            for &before in self.cells.get(&cell).into_iter().flatten().rev().skip_while(|&&other| other > at)
+            {
+                let demanded = &mut self.demanded[before as usize];
+                if demanded.is_some() {
+                    break;
+                }
+                *demanded = Some(stamp);
+                fresh = true;
+                older.push(before);
+            }
+        }
+        // A word that was stored past the cache and then through it: the first is gone with the second durable.
+        for before in older {
+            let atom = atoms[before as usize];
+            let beside = atom.place.0 | WORD_CELL;
+            if beside != atom.cell
+                && let Some(others) = self.cells.get(&beside)
+            {
+                let gone = others.iter().rev().copied().find(|&other| other < before);
+                if let Some(gone) = gone.filter(|&gone| self.demanded[gone as usize].is_none()) {
+                    demands.push(gone);
+                    self.demanded[gone as usize] = Some(stamp);
+                }
+            }
+        }
+        self.history.items.push(Item::Barrier(self.history.barriers.len() as u32));
+        self.history.barriers.push(Barrier { site, thread, demands: demands.into(), fresh, stamp });
+    }
+}
+
+fn take<'a>(values: &mut &'a [u8], len: u32) -> Result<&'a [u8], SinkError> {
+    let (bytes, rest) = values
+        .split_at_checked(len as usize)
+        .ok_or_else(|| SinkError::Other("a batch has fewer stored bytes than its stores say".into()))?;
+    *values = rest;
+    Ok(bytes)
+}
+
+impl Sink for Recorder {
+    fn name(&self) -> &'static str {
+        "the crash checker"
+    }
+
+    fn needs(&self) -> Capabilities {
+        Capabilities::STORES
+            | Capabilities::NON_TEMPORAL
+            | Capabilities::FLUSHES
+            | Capabilities::FENCES
+            | Capabilities::SYNC
+            | Capabilities::MAPPINGS
+            | Capabilities::VALUES
+    }
+
+    fn define(&mut self, definition: Definition<'_>) -> Result<(), SinkError> {
+        match definition {
+            Definition::Site(id, site) => self.history.table.define_site(id, site.clone()),
+            Definition::Name(id, name) => {
+                self.names.insert(id, name.to_owned());
+                self.history.table.define_name(id, name.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
+        let mut values = batch.values;
+        for event in batch.events {
+            self.event(batch.thread, event, &mut values)?;
+        }
+        Ok(())
+    }
+}

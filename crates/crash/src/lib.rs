@@ -1,0 +1,53 @@
+//! Every state that a crash could have left behind, from the events of one run.
+//!
+//! # The idea
+//! A run stores bytes; a crash keeps some of the stores and loses others. Which it may lose is decided by the platform:
+//! caches evict lines when they like, so a store may survive the moment it is made, and nothing must survive but what
+//! was flushed *and* fenced. The checker does not run the program again with faults. It takes the events of one run and computes from
+//! them which stores may be missing at the same time.
+//!
+//! 1. [`History`] is a sink. It cuts stores to persistent memory into *atoms*, pieces of one aligned 8-byte word, which
+//!    a crash keeps or loses whole, and reduces flushes and fences to *barriers*: a barrier names the atoms that must have survived
+//!    before anything behind it can. [`Platform`] decides what makes a barrier.
+//! 2. A *cut* is how far each thread has come when the crash falls. Everything that the barriers of the cut demand is
+//!    durable; the cut's other atoms are *pending*.
+//! 3. Pending atoms fall into *cells*: a cache line under x86, a word under epochs and strands. Within a cell
+//!    atoms survive in order; cells are independent of each other. So an image is a cut and, per cell, how many of its
+//!    atoms survived ([`Image`]).
+//! 4. An [`Oracle`] recovers an image and says what is wrong with it. [`Checker`] chooses the images:
+//!    all, random ones, or, if the oracle tells which lines recovery read, one of each set that recovery can't tell apart.
+//! 5. A failing image is shrunk to the fewest missing stores and told as a [`Finding`], with a [`Token`] that repeats it.
+//!
+//! # Why only some cuts
+//! An image that lacks an atom which barrier *b* demands contains nothing from behind *b*. So every image is found at a cut that stops
+//! before a barrier, with all earlier barriers satisfied; cuts between barriers add nothing. With several threads
+//! the others may be anywhere: how far they were in the observed run, or as far as they can get without having synchronised with what lies
+//! behind *b*. The second is what finds bugs that the observed timing hides: that a thread uses another's data before these are
+//! durable shows although the flush came a moment later in this run.
+//!
+//! # What is order between threads
+//! Locks, releases and acquires, thread starts and joins, and a load that read what another thread stored to persistent memory. Stores
+//! that nothing of this orders may have happened the other way round, and the checker supposes that they did; for one line the order
+//! of the stream is taken as it is.
+//!
+//! # What it does not see
+//! Stores that the source does not tell (in libraries built without `strandline cc`, by the kernel). Other orders of the
+//! *run* itself: another schedule is another history (`space::Sim` makes them). Words of one store that cross a line are separate
+//! atoms; words of one store within a line survive from its low or from its high end, not in every combination.
+#![forbid(unsafe_code)]
+
+mod explore;
+mod finding;
+mod history;
+mod oracle;
+mod platform;
+mod token;
+mod words;
+
+pub use explore::{Bounds, Checker, Outcome, Strategy};
+pub use finding::{Finding, Missing, Reason, Witness};
+pub use history::{Atom, Barrier, History, Mark, MarkKind, Recorder};
+pub use oracle::{Change, Image, Oracle};
+pub use platform::Platform;
+pub use token::{Token, TokenError};
+pub use words::{Contents, Place};

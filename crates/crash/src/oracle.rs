@@ -1,0 +1,61 @@
+//! Who judges an image.
+
+use crate::{History, Mark, MarkKind, Place};
+
+/// A word of an image that differs from the image before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The word.
+    pub place: Place,
+    /// All of its bytes, little-endian.
+    pub word: u64,
+}
+
+/// A crash image, told as the difference to the one that the same oracle was given before.
+#[derive(Clone, Copy, Debug)]
+pub struct Image<'a> {
+    /// The run.
+    pub history: &'a History,
+    /// In order; a later change of a word replaces an earlier one. The first image's are relative to what the files held
+    /// when the run began.
+    pub changes: &'a [Change],
+    /// Regions that had begun.
+    pub begun: u64,
+    /// Regions that had ended: whatever the program promises at the end of a region holds for these.
+    pub ended: u64,
+    pub(crate) marks: usize,
+    pub(crate) more_marks: &'a [u32],
+}
+
+impl<'a> Image<'a> {
+    /// What the program had said before the crash, each thread's in its order.
+    pub fn marks(&self) -> impl Iterator<Item = &'a Mark> + use<'a> {
+        let history = self.history;
+        history.marks[..self.marks]
+            .iter()
+            .chain(self.more_marks.iter().map(|&at| &history.marks[at as usize]))
+    }
+
+    /// Numbers of the regions that had ended, each thread's in its order.
+    pub fn ended_regions(&self) -> impl Iterator<Item = u64> + use<'a> {
+        self.marks().filter_map(|mark| match mark.kind {
+            MarkKind::End(region) => Some(region),
+            _ => None,
+        })
+    }
+}
+
+/// Recovers an image and says whether the result is right.
+pub trait Oracle {
+    /// Takes over the changes, recovers, judges, and leaves its own copy as the changes made it, without what recovery wrote.
+    ///
+    /// # Errors
+    /// What is wrong, in one line.
+    fn examine(&mut self, image: &Image<'_>) -> Result<(), String>;
+
+    /// The first bytes of the lines that the last examination read before it wrote to them, each at most once; `None`
+    /// if the oracle can't tell. Images that differ elsewhere are then not examined.
+    fn read(&self) -> Option<&[Place]> {
+        None
+    }
+}

@@ -1,0 +1,220 @@
+//! The six shapes that public checkers miss, and some more, as runs of a few instructions.
+
+mod common;
+
+use common::{Run, Words};
+use crash::{Checker, Contents, Finding, History, Image, Outcome, Platform, Reason, Strategy, Witness};
+
+const VALUE: u64 = 0;
+const TOKEN: u64 = 256;
+
+/// Token set: the value must be there.
+fn token_means_value(word: &dyn Fn(u64) -> u64, _: &Image<'_>) -> Result<(), String> {
+    match (word(TOKEN), word(VALUE)) {
+        (0, _) | (1, 7) => Ok(()),
+        (token, value) => Err(format!("token {token} but value {value}")),
+    }
+}
+
+fn check(history: &History) -> Outcome {
+    check_with(history, token_means_value)
+}
+
+fn check_with(
+    history: &History,
+    judge: impl FnMut(&dyn Fn(u64) -> u64, &Image<'_>) -> Result<(), String> + Clone,
+) -> Outcome {
+    let contents = Contents::default();
+    let outcome = Checker::new(history, &contents).run(&mut Words::new(judge.clone()));
+    // Each token repeats its finding, on a fresh oracle and through its text.
+    for finding in &outcome.findings {
+        let token = finding.token.to_string().parse().unwrap();
+        let again =
+            Checker::new(history, &contents).replay(&token, &mut Words::new(judge.clone())).unwrap().unwrap();
+        assert_eq!(
+            (&again.message, &again.missing, &again.witness),
+            (&finding.message, &finding.missing, &finding.witness)
+        );
+    }
+    outcome
+}
+
+fn one(outcome: &Outcome) -> &Finding {
+    assert_eq!(outcome.findings.len(), 1, "{outcome:#?}");
+    &outcome.findings[0]
+}
+
+#[test]
+fn correct() {
+    let mut run = Run::new(Platform::Adr);
+    run.store(0, VALUE, 7);
+    run.persist(0, VALUE);
+    run.store(0, TOKEN, 1);
+    run.persist(0, TOKEN);
+    let outcome = check(&run.history());
+    assert_eq!(outcome.findings, []);
+    // Nothing, value, value and token.
+    assert_eq!((outcome.cuts, outcome.images), (3, 3));
+}
+
+#[test]
+fn token_before_value() {
+    let mut run = Run::new(Platform::Adr);
+    let value = run.store(0, VALUE, 7);
+    let token = run.store(0, TOKEN, 1);
+    let flush = run.clwb(0, VALUE);
+    run.clwb(0, TOKEN);
+    run.fence(0);
+    let history = run.history();
+    let outcome = check(&history);
+    let finding = one(&outcome);
+    assert_eq!(finding.missing.len(), 1);
+    assert_eq!((finding.missing[0].site, finding.missing[0].reason), (value, Reason::FlushedLater(flush)));
+    assert!(matches!(finding.witness, Some(Witness::Store { site, .. }) if site == token));
+    assert_eq!(
+        finding.story(history.files(), history.table()),
+        [
+            "the store at main (test.c:1) (8 B at pool+0x0, thread 0) was not durable: it is flushed only later, at main (test.c:3)",
+            "when the store at main (test.c:2) (at pool+0x100, thread 0) was",
+            "recovery: token 1 but value 0",
+        ]
+    );
+}
+
+#[test]
+fn value_never_flushed() {
+    let mut run = Run::new(Platform::Adr);
+    let value = run.store(0, VALUE, 7);
+    run.store(0, TOKEN, 1);
+    run.persist(0, TOKEN);
+    let outcome = check(&run.history());
+    let missing = &one(&outcome).missing[0];
+    assert_eq!((missing.site, missing.reason), (value, Reason::NeverFlushed));
+}
+
+#[test]
+fn flush_without_fence() {
+    let mut run = Run::new(Platform::Adr);
+    let value = run.store(0, VALUE, 7);
+    let flush = run.clwb(0, VALUE);
+    let token = run.store(0, TOKEN, 1);
+    run.persist(0, TOKEN);
+    let outcome = check(&run.history());
+    let finding = one(&outcome);
+    assert_eq!((finding.missing[0].site, finding.missing[0].reason), (value, Reason::NotFenced(flush)));
+    assert!(matches!(finding.witness, Some(Witness::Store { site, .. }) if site == token));
+    // The old instruction needs none.
+    let mut run = Run::new(Platform::Adr);
+    run.store(0, VALUE, 7);
+    run.clflush(0, VALUE);
+    run.store(0, TOKEN, 1);
+    run.persist(0, TOKEN);
+    assert_eq!(check(&run.history()).findings, []);
+}
+
+#[test]
+fn two_words_are_not_one() {
+    let mut run = Run::new(Platform::Adr);
+    run.store(0, VALUE, 1);
+    run.persist(0, VALUE);
+    run.begin(0, 1);
+    let clear = run.store(0, VALUE, 0);
+    let set = run.store(0, TOKEN, 1);
+    run.clwb(0, VALUE);
+    run.clwb(0, TOKEN);
+    run.fence(0);
+    let judge = |word: &dyn Fn(u64) -> u64, image: &Image<'_>| match (word(VALUE), word(TOKEN)) {
+        (0, 0) if image.begun > 0 => Err("lost".to_owned()),
+        (1, 1) => Err("twice".to_owned()),
+        _ => Ok(()),
+    };
+    let outcome = check_with(&run.history(), judge);
+    let found: Vec<_> =
+        outcome.findings.iter().map(|finding| (&*finding.message, finding.missing[0].site)).collect();
+    assert_eq!(found, [("twice", clear), ("lost", set)]);
+}
+
+#[test]
+fn an_ended_region_survives() {
+    for fenced in [true, false] {
+        let mut run = Run::new(Platform::Adr);
+        run.begin(0, 1);
+        let store = run.store(0, VALUE, 7);
+        run.clwb(0, VALUE);
+        if fenced {
+            run.fence(0);
+        }
+        run.end(0, 1);
+        let outcome = check_with(&run.history(), |word, image| match (image.ended, word(VALUE)) {
+            (1, 0) => Err("region 1 is lost".into()),
+            _ => Ok(()),
+        });
+        if fenced {
+            assert_eq!(outcome.findings, []);
+        } else {
+            assert_eq!(one(&outcome).missing[0].site, store);
+            assert_eq!(one(&outcome).witness, Some(Witness::Ended { region: 1 }));
+        }
+    }
+}
+
+#[test]
+fn a_thread_acts_on_what_is_not_durable() {
+    // The writer's fence comes before the reader's store in this run, but nothing makes it.
+    let late = |flush_on_read: bool| {
+        let mut run = Run::new(Platform::Adr);
+        let value = run.store(1, VALUE, 7);
+        run.release(1, 0x10);
+        run.persist(1, VALUE);
+        run.acquire(2, 0x10);
+        if flush_on_read {
+            run.persist(2, VALUE);
+        }
+        run.store(2, TOKEN, 1);
+        run.persist(2, TOKEN);
+        (value, check(&run.history()))
+    };
+    let (value, outcome) = late(false);
+    assert_eq!(one(&outcome).missing[0].site, value);
+    assert_eq!(late(true).1.findings, []);
+    // With the flush before the release it is right.
+    let mut run = Run::new(Platform::Adr);
+    run.store(1, VALUE, 7);
+    run.persist(1, VALUE);
+    run.release(1, 0x10);
+    run.acquire(2, 0x10);
+    run.store(2, TOKEN, 1);
+    run.persist(2, TOKEN);
+    assert_eq!(check(&run.history()).findings, []);
+}
+
+#[test]
+fn a_line_survives_in_order() {
+    let mut run = Run::new(Platform::Adr);
+    run.store(0, 0, 1);
+    run.store(0, 8, 2);
+    run.store(0, 0, 3);
+    run.persist(0, 0);
+    let history = run.history();
+    let contents = Contents::default();
+    let mut images = Vec::new();
+    let mut oracle = Words::new(|word: &dyn Fn(u64) -> u64, _: &Image<'_>| {
+        images.push((word(0), word(8)));
+        Ok(())
+    });
+    let mut checker = Checker::new(&history, &contents);
+    checker.strategy = Strategy::Exhaustive;
+    checker.run(&mut oracle);
+    images.sort_unstable();
+    assert_eq!(images, [(0, 0), (1, 0), (1, 2), (3, 2)]);
+}
+
+#[test]
+fn non_temporal_stores_survive_in_any_order() {
+    let mut run = Run::new(Platform::Adr);
+    let bytes: Vec<u8> = [1u64, 2, 3].iter().flat_map(|word| word.to_le_bytes()).collect();
+    run.nt(0, 0, &bytes);
+    run.fence(0);
+    let outcome = check_with(&run.history(), |_, _| Ok(()));
+    assert_eq!(outcome.images, 8);
+}

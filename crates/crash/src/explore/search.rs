@@ -147,9 +147,9 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
         loop {
             let density = self.chance() % 8 + 1;
             let mut choices = most.clone();
-            for at in 0..choices.len() {
+            for (choice, cell) in choices.iter_mut().zip(&window.cells) {
                 if self.chance() % 8 < density {
-                    choices[at] = (self.chance() % u64::from(window.cells[at].choices())) as u32;
+                    *choice = (self.chance() % u64::from(cell.choices())) as u32;
                 }
             }
             if !attempt(self, window, &choices) {

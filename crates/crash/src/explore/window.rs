@@ -27,8 +27,6 @@ struct Choice {
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     pub atoms: Vec<u32>,
-    /// The first of them are demanded by barriers of the cut.
-    mandatory: usize,
     /// The first one keeps all; then fewer and fewer.
     choices: Vec<Choice>,
     /// The cell's words.
@@ -271,11 +269,6 @@ impl Cell {
         let mut words: Vec<Place> = atoms.iter().map(|&at| history.atoms[at as usize].place).collect();
         words.sort_unstable();
         words.dedup();
-        Cell { atoms, mandatory, choices, words }
-    }
-
-    /// Whether every atom is demanded.
-    pub fn is_settled(&self) -> bool {
-        self.mandatory == self.atoms.len()
+        Cell { atoms, choices, words }
     }
 }

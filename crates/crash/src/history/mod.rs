@@ -4,7 +4,7 @@ mod clocks;
 mod ranges;
 mod recorder;
 
-use event::{FlushKind, NameId, SiteId, SiteTable, ThreadId};
+use event::{NameId, SiteId, SiteTable, ThreadId};
 
 use crate::{Place, Platform};
 
@@ -83,7 +83,6 @@ pub struct Mark {
 pub(crate) struct Flushed {
     pub line: Place,
     pub site: SiteId,
-    pub kind: FlushKind,
 }
 
 /// One step of the run; the number is that of the atom, barrier, … in its list.

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use event::{
-    Batch, Capabilities, Definition, Event, FlushKind, NameId, Op, Sink, SinkError, SiteId, ThreadId,
+    Batch, Capabilities, Definition, Event, FlushKind, NameId, Op, Sink, SinkError, SiteId, StrandMark,
+    ThreadId,
 };
 
 use super::clocks::Clocks;
@@ -97,6 +98,32 @@ impl Recorder {
                 let known = &mut self.history.lengths[usize::from(file)];
                 *known = len.max(*known);
             }
+            Op::MapOffset { addr, offset } => {
+                if let Some((place, len)) = self.ranges.relocate(addr, offset) {
+                    let known = &mut self.history.lengths[usize::from(place.file())];
+                    *known = (offset + len).max(*known);
+                }
+            }
+            Op::MapSync { addr, len } => {
+                if let Some((place, mapped)) = self.ranges.place(addr) {
+                    self.sync(thread, event.site, place, len.min(mapped));
+                }
+            }
+            Op::FileWrite { file, offset, len } => {
+                let bytes = take(values, len)?;
+                let place = Place::new(self.file(file)?, offset);
+                self.written(thread, event.site, place, bytes);
+            }
+            Op::FileSync { file, .. } => {
+                if let Some(&file) = self.names.get(&file).and_then(|name| self.files.get(name)) {
+                    self.sync(thread, event.site, Place::new(file, 0), 1 << 47);
+                }
+            }
+            Op::Strand(mark) if self.history.platform == Platform::Strand => match mark {
+                StrandMark::Barrier => self.strand_barrier(thread, event.site),
+                StrandMark::New => self.clocks.new_strand(thread),
+                StrandMark::Join => self.join_strands(thread, event.site),
+            },
             Op::Unmap { addr, len } => self.ranges.unmap(addr, len),
             Op::RegionBegin { region } => self.mark(thread, MarkKind::Begin(region)),
             Op::RegionEnd { region } => self.mark(thread, MarkKind::End(region)),
@@ -113,10 +140,12 @@ impl Recorder {
     }
 
     fn load(&mut self, thread: ThreadId, addr: u64, len: u32) {
+        let Some((place, _)) = self.ranges.place(addr) else { return };
+        // It may be the thread's first event.
+        self.clocks.agent(thread);
         if !self.clocks.concurrent() {
             return;
         }
-        let Some((place, _)) = self.ranges.place(addr) else { return };
         let mut word = place.word().0;
         while word < place.0 + u64::from(len) {
             if let Some(&stored) = self.writers.get(&Place(word)) {
@@ -208,10 +237,14 @@ impl Recorder {
     }
 
     fn flush(&mut self, thread: ThreadId, site: SiteId, addr: u64, kind: FlushKind) {
-        let Some((place, _)) = self.ranges.place(addr) else { return };
-        let line = place.line();
+        if let Some((place, _)) = self.ranges.place(addr) {
+            self.flush_line(thread, site, place.line(), kind);
+        }
+    }
+
+    fn flush_line(&mut self, thread: ThreadId, site: SiteId, line: Place, kind: FlushKind) {
         self.history.items.push(Item::Flush(self.history.flushes.len() as u32));
-        self.history.flushes.push(Flushed { line, site, kind });
+        self.history.flushes.push(Flushed { line, site });
         if self.history.platform != Platform::Adr {
             return;
         }
@@ -227,6 +260,34 @@ impl Recorder {
         } else {
             self.under_way.entry(thread).or_default().flushed.push(seen);
         }
+    }
+
+    /// `msync` or `fsync` of `len` bytes: a flush of each line and a fence.
+    fn sync(&mut self, thread: ThreadId, site: SiteId, from: Place, len: u64) {
+        let lines = from.line().0..from.0.saturating_add(len);
+        let stored = |cell: &u64| cell & WORD_CELL == 0 && lines.contains(cell);
+        let mut cells: Vec<u64> = if (len / 64) < self.cells.len() as u64 {
+            lines.clone().step_by(64).filter(|line| self.cells.contains_key(line)).collect()
+        } else {
+            self.cells.keys().copied().filter(stored).collect()
+        };
+        cells.sort_unstable();
+        for line in cells {
+            self.flush_line(thread, site, Place(line), FlushKind::Clwb);
+        }
+        self.fence(thread, site);
+    }
+
+    /// `write` to a file: on memory of its own, which this platform is, it copies past the cache and fences.
+    fn written(&mut self, thread: ThreadId, site: SiteId, mut place: Place, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let (piece, rest) = bytes.split_at(bytes.len().min((8 - place.0 % 8) as usize));
+            self.atom(thread, site, place, piece, true);
+            place.0 += piece.len() as u64;
+            bytes = rest;
+        }
+        self.stores += 1;
+        self.fence(thread, site);
     }
 
     fn fence(&mut self, thread: ThreadId, site: SiteId) {
@@ -259,19 +320,14 @@ impl Recorder {
     }
 
     /// A persist barrier: orders within the strand.
-    pub(crate) fn strand_barrier(&mut self, thread: ThreadId, site: SiteId) {
+    fn strand_barrier(&mut self, thread: ThreadId, site: SiteId) {
         let agent = self.clocks.agent(thread);
         let demands = self.open.remove(&agent).unwrap_or_default();
         self.barrier(thread, site, demands);
     }
 
-    /// Everything that the thread does from here on is a new strand.
-    pub(crate) fn new_strand(&mut self, thread: ThreadId) {
-        self.clocks.new_strand(thread);
-    }
-
     /// All strands of the thread end.
-    pub(crate) fn join_strands(&mut self, thread: ThreadId, site: SiteId) {
+    fn join_strands(&mut self, thread: ThreadId, site: SiteId) {
         for agent in self.clocks.strands(thread) {
             let demands = self.open.remove(&agent).unwrap_or_default();
             if !demands.is_empty() {

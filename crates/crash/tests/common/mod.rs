@@ -29,8 +29,8 @@ impl Run {
                 instructions: InstructionCounts::Unknown,
                 sampling: None,
             })
-            .unwrap();
-        recorder.define(Definition::Name(NameId(1), "pool")).unwrap();
+            .expect("the recorder takes it");
+        recorder.define(Definition::Name(NameId(1), "pool")).expect("the recorder takes it");
         let mut run = Run { recorder, calls: 0, seq: 0 };
         run.push(0, Op::Map { addr: BASE, len: 1 << 16, name: NameId(1) }, &[]);
         run.calls = 0;
@@ -42,9 +42,11 @@ impl Run {
         let site = SiteId(self.calls);
         let frame = Frame { function: "main".into(), file: "test.c".into(), line: self.calls };
         let described = Site { frames: vec![frame], module: String::new(), address: 0 };
-        self.recorder.define(Definition::Site(site, &described)).unwrap();
+        self.recorder.define(Definition::Site(site, &described)).expect("the recorder takes it");
         let events = [Event { op, site, instructions: 0 }];
-        self.recorder.push(Batch { thread: ThreadId(thread), time_ns: 0, events: &events, values }).unwrap();
+        self.recorder
+            .push(Batch { thread: ThreadId(thread), time_ns: 0, events: &events, values })
+            .expect("the recorder takes it");
         site
     }
 

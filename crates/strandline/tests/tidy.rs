@@ -20,15 +20,16 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("capture", &["event", "pmem"]),
     ("machine", &["event"]),
     ("measure", &["event", "space", "pmem", "machine"]),
+    ("crash", &["event"]),
     ("advise", &["event", "machine"]),
     ("workload", &["space", "event"]),
-    ("report", &["event", "machine", "advise"]),
-    ("studies", &["event", "machine", "measure", "report"]),
+    ("report", &["event", "machine", "crash", "advise"]),
+    ("studies", &["event", "space", "machine", "crash", "measure", "report"]),
     (
         "strandline",
         &[
-            "event", "space", "pmem", "capture", "machine", "measure", "advise", "workload", "report",
-            "studies",
+            "event", "space", "pmem", "capture", "machine", "crash", "measure", "advise", "workload",
+            "report", "studies",
         ],
     ),
     // Not in the workspace; shares one source file with `capture`.

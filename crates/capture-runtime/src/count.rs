@@ -137,6 +137,9 @@ fn payload(kind: u8, words: &[u64]) -> usize {
         kind::ATOMIC => 4,
         kind::MAP => text(3),
         kind::VALUE | kind::PHASE => text(1),
+        kind::FILE => {
+            words.get(1).map_or(0, |&lens| 5 + ((lens as u32 as u64) + (lens >> 32)).div_ceil(8) as usize)
+        }
         _ => 2,
     }
 }

@@ -1,4 +1,4 @@
-//! What the user named with `--pmem`: paths, folders, and globs.
+//! What the user named with `--pmem` and `--files`: paths, folders, and globs.
 
 /// Whether `path` equals or lies below one of the zero-terminated `patterns`, or matches it as a glob.
 pub fn is_named(path: &[u8], patterns: &[u8]) -> bool {

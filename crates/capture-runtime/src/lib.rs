@@ -7,7 +7,7 @@
 //! program may end however it likes.
 //!
 //! ```text
-//!   code in line, __tsan_*, malloc, pthread_*, ...     access atomic memory strings alloc map lock thread signal pmem ...
+//!   code in line, __tsan_*, malloc, pthread_*, ...     access atomic memory strings alloc map files lock thread signal ...
 //!       |  append a record
 //!   stream: cursor, limit of this thread               stream, local (the thread-local symbol)
 //!       |  full
@@ -31,6 +31,7 @@ mod access;
 mod alloc;
 mod atomic;
 mod count;
+mod files;
 mod glob;
 mod heap;
 #[cfg(target_arch = "x86_64")]

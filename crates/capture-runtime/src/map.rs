@@ -1,7 +1,8 @@
 //! `mmap` and its kin: which mappings are persistent memory.
 //!
 //! A shared mapping of a file is persistent if the file lies on a mount with DAX or under `/dev/shm`, is a DAX device,
-//! or is one that the user named. Those are told and kept in a table, so that their end is told too.
+//! or is one that the user named, with `--pmem` or with `--files`. Those are told and kept in a table, so that their end
+//! is told too.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -9,10 +10,11 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use libc::{MAP_SHARED, MAP_SHARED_VALIDATE, MREMAP_FIXED, MREMAP_MAYMOVE, c_long};
 
+use crate::files::is_watched;
 use crate::glob::is_named;
 use crate::local::{caller, hooks};
 use crate::session::session;
-use crate::stream::record_text;
+use crate::stream::{record, record_text};
 use crate::sys;
 use crate::wire::{SESSION_ENV, kind};
 
@@ -25,11 +27,13 @@ const PATH_BYTES: usize = 512;
 struct Range {
     start: u64,
     end: u64,
+    /// Where in the file it starts.
+    offset: u64,
     path: [u8; PATH_BYTES],
     path_len: usize,
 }
 
-const UNUSED: Range = Range { start: 0, end: 0, path: [0; PATH_BYTES], path_len: 0 };
+const UNUSED: Range = Range { start: 0, end: 0, offset: 0, path: [0; PATH_BYTES], path_len: 0 };
 
 /// The persistent ranges, behind a lock that nobody sleeps under.
 struct Ranges {
@@ -56,11 +60,11 @@ impl Ranges {
         result
     }
 
-    fn add(&self, start: u64, end: u64, path: &[u8]) {
+    fn add(&self, start: u64, end: u64, offset: u64, path: &[u8]) {
         self.with(|ranges| {
             if let Some(unused) = ranges.iter_mut().find(|range| range.end == 0) {
                 let path_len = path.len().min(PATH_BYTES);
-                (unused.start, unused.end, unused.path_len) = (start, end, path_len);
+                (unused.start, unused.end, unused.offset, unused.path_len) = (start, end, offset, path_len);
                 unused.path[..path_len].copy_from_slice(&path[..path_len]);
             }
         });
@@ -71,15 +75,23 @@ impl Ranges {
         self.with(|ranges| {
             let at = ranges.iter().position(|range| range.start < end && start < range.end)?;
             let whole = ranges[at];
-            let taken = Range { start: whole.start.max(start), end: whole.end.min(end), ..whole };
+            let from = whole.start.max(start);
+            let offset = whole.offset + (from - whole.start);
+            let taken = Range { start: from, end: whole.end.min(end), offset, ..whole };
             ranges[at].end = if whole.start < taken.start { taken.start } else { 0 };
             if taken.end < whole.end
                 && let Some(unused) = ranges.iter_mut().find(|range| range.end == 0)
             {
-                *unused = Range { start: taken.end, ..whole };
+                *unused =
+                    Range { start: taken.end, offset: whole.offset + (taken.end - whole.start), ..whole };
             }
             Some(taken)
         })
+    }
+
+    /// Whether any of it lies in `start..end`.
+    fn overlap(&self, start: u64, end: u64) -> bool {
+        self.with(|ranges| ranges.iter().any(|range| range.start < end && start < range.end))
     }
 }
 
@@ -104,10 +116,21 @@ fn finish_record() {
     crate::local::local().stream.finish_record();
 }
 
-fn tell_mapped(pc: u64, start: u64, len: u64, path: &[u8]) {
+fn tell_mapped(pc: u64, start: u64, len: u64, offset: u64, path: &[u8]) {
     let len = len.next_multiple_of(4096);
-    PERSISTENT.add(start, start + len, path);
+    PERSISTENT.add(start, start + len, offset, path);
     record_text(kind::MAP, pc, [start, len], path);
+    if offset != 0 {
+        let room = crate::local::local().stream.room_kept(3);
+        room.write(crate::wire::header(kind::MAP_OFFSET, 0, pc), &[start, offset]);
+    }
+}
+
+/// Tells that the pages of a persistent mapping are about to be written to their file.
+pub fn tell_synced(pc: u64, start: u64, len: u64) {
+    if session().is_some() && PERSISTENT.overlap(start, start.saturating_add(len)) {
+        record(kind::MAP_SYNC, 0, pc, [start, len]);
+    }
 }
 
 /// The path of an open file, without the kernel's note that it was deleted.
@@ -130,6 +153,7 @@ fn is_persistent(fd: c_int, path: &[u8]) -> bool {
     path.starts_with(b"/dev/shm/")
         || path.starts_with(b"/dev/dax")
         || is_named(path, patterns)
+        || is_watched(path)
         || sys::is_dax(fd)
 }
 
@@ -175,7 +199,7 @@ fn map(
         if let Some(path) = path_of(fd, &mut buffer)
             && is_persistent(fd, path)
         {
-            tell_mapped(pc, at as u64, len as u64, path);
+            tell_mapped(pc, at as u64, len as u64, offset as u64, path);
         }
     }
     at
@@ -221,7 +245,7 @@ hooks! {
         if let Some(range) = moved {
             let (start, len) =
                 if at == libc::MAP_FAILED { (range.start, range.end - range.start) } else { (at as u64, len as u64) };
-            tell_mapped(pc, start, len, &range.path[..range.path_len]);
+            tell_mapped(pc, start, len, range.offset, &range.path[..range.path_len]);
         }
         at
     }

@@ -6,6 +6,7 @@ use core::sync::atomic::Ordering;
 use libc::{RTLD_DI_LINKMAP, RTLD_LAZY, RTLD_NODELETE, RTLD_NOLOAD};
 
 use crate::count;
+use crate::files;
 use crate::local::{NEW, STARTING, local};
 use crate::map;
 use crate::module;
@@ -40,6 +41,7 @@ extern "C" fn begin() {
     #[cfg(target_arch = "x86_64")]
     crate::hooks::prepare();
     count::prepare();
+    files::prepare();
     crate::jump::prepare();
     thread::prepare();
     let local = local();
@@ -72,6 +74,7 @@ extern "C" fn end() {
 extern "C" fn forked() {
     thread::after_fork(local());
     map::after_fork();
+    files::after_fork();
     if let Some(session) = session() {
         let parent = session.pid.swap(sys::pid(), Ordering::Relaxed);
         module::forked(session, parent);

@@ -531,6 +531,24 @@ pub fn record_position_kept<const N: usize>(kind: u8, argument: u8, pc: u64, pay
     room.complete(header(kind, argument, pc));
 }
 
+/// Makes the record of an operation on files, with the positions that are asked for.
+pub fn record_file(argument: u8, pc: u64, numbers: [u64; 2], positions: [bool; 2], paths: [&[u8]; 2]) {
+    let lengths = paths.map(|path| path.len() as u64);
+    let room = local().stream.room_kept(6 + (lengths[0] + lengths[1]).div_ceil(8) as usize);
+    let positions = positions.map(|wanted| if wanted { room.position() } else { 0 });
+    room.fill(1, &[lengths[0] | lengths[1] << 32, positions[0], positions[1], numbers[0], numbers[1]]);
+    let mut text = paths.into_iter().flatten().copied();
+    let mut word = 6;
+    while let Some(first) = text.next() {
+        let mut padded = [0; 8];
+        padded[0] = first;
+        padded[1..].iter_mut().zip(&mut text).for_each(|(to, byte)| *to = byte);
+        room.fill(word, &[u64::from_le_bytes(padded)]);
+        word += 1;
+    }
+    room.complete(header(kind::FILE, argument, pc));
+}
+
 /// Makes a rare record that sampling must not leave out and that ends with text, zero-padded to whole words.
 pub fn record_text<const N: usize>(kind: u8, pc: u64, payload: [u64; N], text: &[u8]) {
     let text = &text[..text.len().min(TEXT_MAX)];

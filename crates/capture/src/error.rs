@@ -24,9 +24,11 @@ pub enum CaptureError {
         /// The least that is needed.
         bytes: u64,
     },
-    /// Too many `--pmem` patterns.
-    #[error("the --pmem patterns take {bytes} bytes; 4096 is the most")]
+    /// Too many patterns.
+    #[error("the {option} patterns take {bytes} bytes; 4096 is the most")]
     Patterns {
+        /// The option that gave them.
+        option: &'static str,
         /// Their length with a terminator each.
         bytes: usize,
     },

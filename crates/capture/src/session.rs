@@ -40,6 +40,8 @@ pub struct Settings {
     pub sampling: (u64, u64),
     /// Patterns of persistent files, as the user gave them.
     pub pmem: Vec<String>,
+    /// Patterns of ordinary files whose writes are told, as the user gave them.
+    pub files: Vec<String>,
 }
 
 /// A session in memory, and its file.
@@ -65,9 +67,12 @@ impl SessionFile {
     ///
     /// # Errors
     /// [`CaptureError::Session`] if the file can't be made or mapped, [`CaptureError::NoRoom`] if there is no
-    /// memory for it, [`CaptureError::Patterns`] if `pmem` is too long.
+    /// memory for it, [`CaptureError::Patterns`] if `pmem` or `files` is too long.
     pub fn create(settings: &Settings) -> Result<Self, CaptureError> {
-        let patterns = joined_patterns(&settings.pmem)?;
+        let patterns = [("--pmem", &settings.pmem), ("--files", &settings.files)]
+            .map(|(option, patterns)| joined_patterns(option, patterns));
+        let [pmem, files] = patterns;
+        let patterns = [pmem?, files?];
         let directory = directory();
         remove_orphans(&directory);
         let path = directory.join(unique_name());
@@ -100,9 +105,16 @@ impl SessionFile {
         Ok(session)
     }
 
-    fn write_head(&self, settings: &Settings, patterns: &[u8], chunk_bytes: u32, chunk_count: u32) {
-        let mut pmem_patterns = [0; 4096];
-        pmem_patterns[..patterns.len()].copy_from_slice(patterns);
+    fn write_head(
+        &self,
+        settings: &Settings,
+        [pmem, files]: &[Vec<u8>; 2],
+        chunk_bytes: u32,
+        chunk_count: u32,
+    ) {
+        let (mut pmem_patterns, mut files_patterns) = ([0; 4096], [0; 4096]);
+        pmem_patterns[..pmem.len()].copy_from_slice(pmem);
+        files_patterns[..files.len()].copy_from_slice(files);
         let head = Session {
             magic: SESSION_MAGIC,
             version: SESSION_VERSION,
@@ -110,7 +122,7 @@ impl SessionFile {
             chunk_bytes,
             chunk_count,
             collector_pid: std::process::id(),
-            pmem_patterns_len: patterns.len() as u32,
+            pmem_patterns_len: pmem.len() as u32,
             start_ns: monotonic_ns(),
             sample_recorded: settings.sampling.0,
             sample_period: settings.sampling.1,
@@ -121,12 +133,13 @@ impl SessionFile {
             collector_waits: AtomicU32::new(0),
             writers_wait: AtomicU32::new(0),
             next_module: AtomicU32::new(0),
-            reserved: 0,
+            files_patterns_len: files.len() as u32,
             sync_seq: AtomicU64::new(0),
             counted_loads: AtomicU64::new(0),
             counted_stores: AtomicU64::new(0),
             counted_others: AtomicU64::new(0),
             pmem_patterns,
+            files_patterns,
         };
         // SAFETY: the mapping begins with room for a `Session`, is page-aligned, and nobody else knows of it yet.
         unsafe { self.map.as_mut_ptr().cast::<Session>().write(head) };
@@ -292,13 +305,13 @@ fn reserve(file: &File, chunk_bytes: u32, wanted: u32) -> io::Result<u32> {
     }
 }
 
-fn joined_patterns(patterns: &[String]) -> Result<Vec<u8>, CaptureError> {
+fn joined_patterns(option: &'static str, patterns: &[String]) -> Result<Vec<u8>, CaptureError> {
     let mut joined = Vec::new();
     for pattern in patterns {
         joined.extend_from_slice(pattern.as_bytes());
         joined.push(0);
     }
-    if joined.len() > 4096 { Err(CaptureError::Patterns { bytes: joined.len() }) } else { Ok(joined) }
+    if joined.len() > 4096 { Err(CaptureError::Patterns { option, bytes: joined.len() }) } else { Ok(joined) }
 }
 
 /// Where sessions live: memory if there is any to be had, else where temporary files go.
@@ -342,6 +355,7 @@ mod tests {
             chunk_count: 20,
             sampling: (0, 0),
             pmem: vec!["/mnt/a".into(), "*.pool".into()],
+            files: vec!["/tmp/db".into()],
         }
     }
 
@@ -353,6 +367,8 @@ mod tests {
         assert_eq!(session.head().chunk_bytes, 8192);
         assert_eq!(bytes.len(), areas_at(20) + 20 * 8192);
         assert!(session.head().pmem_patterns.starts_with(b"/mnt/a\0*.pool\0\0"));
+        assert!(session.head().files_patterns.starts_with(b"/tmp/db\0\0"));
+        assert_eq!(session.head().files_patterns_len, 8);
         session.area(19)[1023].store(u64::MAX, Ordering::Relaxed);
         assert_eq!(fs::read(session.path()).unwrap()[bytes.len() - 8..], [0xff; 8]);
     }
@@ -386,6 +402,7 @@ mod tests {
     #[test]
     fn patterns_beyond_the_room_are_refused() {
         let long = Settings { pmem: vec!["x".repeat(4096)], ..settings() };
-        assert!(matches!(SessionFile::create(&long), Err(CaptureError::Patterns { bytes: 4097 })));
+        let refused = SessionFile::create(&long);
+        assert!(matches!(refused, Err(CaptureError::Patterns { option: "--pmem", bytes: 4097 })));
     }
 }

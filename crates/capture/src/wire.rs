@@ -32,7 +32,7 @@ pub const SESSION_ENV: &str = "STRANDLINE_SESSION";
 /// First word of a session.
 pub const SESSION_MAGIC: u64 = u64::from_le_bytes(*b"SLSESS01");
 /// Layout version; both sides must be of the same build.
-pub const SESSION_VERSION: u32 = 1;
+pub const SESSION_VERSION: u32 = 2;
 /// Entries of the module table: half a dozen per process that executes a program, one per fork.
 pub const MODULES: usize = 8192;
 /// Longest path in a [`Module`].
@@ -87,8 +87,8 @@ pub struct Session {
     pub writers_wait: AtomicU32,
     /// Next module entry to give.
     pub next_module: AtomicU32,
-    /// Alignment.
-    pub reserved: u32,
+    /// Bytes of [`Session::files_patterns`] in use.
+    pub files_patterns_len: u32,
     /// Last position given in the global order of synchronisation; the first one is 1.
     pub sync_seq: AtomicU64,
     /// Accesses seen in [`MODE_COUNT`]: loads.
@@ -100,6 +100,8 @@ pub struct Session {
     /// What the user gave as `--pmem`, each pattern followed by a zero byte. A mapped file is persistent if its
     /// path equals or lies below a pattern, or matches it as a glob with `*` and `?`.
     pub pmem_patterns: [u8; 4096],
+    /// What the user gave as `--files`, in the same form: files whose writes, syncs and names are told.
+    pub files_patterns: [u8; 4096],
 }
 
 /// A piece of code in an observed process, so that code addresses get names.
@@ -212,7 +214,7 @@ pub mod kind {
     pub const MAP: u8 = 13;
     /// `addr`, `len`.
     pub const UNMAP: u8 = 14;
-    /// Bytes, then these, padded: the contents of the thread's last store record. At most 4096 bytes: larger
+    /// Bytes, then these, padded: the contents of the thread's last store record, or part of its last write to a file. At most 4096 bytes: larger
     /// stores are told in pieces.
     pub const VALUE: u8 = 15;
     /// Region number.
@@ -223,6 +225,13 @@ pub mod kind {
     pub const PHASE: u8 = 18;
     /// Argument 0 barrier, 1 new, 2 join (as `event::StrandMark`); nothing.
     pub const STRAND: u8 = 19;
+    /// Argument [`super::file`]; bytes of the path, and shifted by 32 those of a second one; position before (0: none),
+    /// position after (0: none); two numbers; the paths, one behind the other, padded.
+    pub const FILE: u8 = 20;
+    /// `addr` of the mapping told last, offset in its file.
+    pub const MAP_OFFSET: u8 = 21;
+    /// `addr`, `len`.
+    pub const MAP_SYNC: u8 = 22;
 }
 
 /// Argument of [`kind::ACCESS`].
@@ -233,6 +242,28 @@ pub mod access {
     pub const STORE: u8 = 1;
     /// Non-temporal write.
     pub const STORE_NT: u8 = 2;
+}
+
+/// Argument of [`kind::FILE`].
+pub mod file {
+    /// Offset and bytes.
+    pub const WRITE: u8 = 0;
+    /// `fsync`
+    pub const SYNC: u8 = 1;
+    /// `fdatasync`
+    pub const DATA_SYNC: u8 = 2;
+    /// Bytes of the file from now on.
+    pub const TRUNCATE: u8 = 3;
+    /// An empty file.
+    pub const CREATE: u8 = 4;
+    /// An empty folder.
+    pub const CREATE_FOLDER: u8 = 5;
+    /// The first path becomes the second.
+    pub const RENAME: u8 = 6;
+    /// A path is gone.
+    pub const UNLINK: u8 = 7;
+    /// A write that was told in pieces is over: the position after it.
+    pub const DONE: u8 = 8;
 }
 
 /// Argument of [`kind::FLUSH`].

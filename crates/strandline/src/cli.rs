@@ -121,7 +121,9 @@ pub struct ProfileArgs {
 /// Arguments of `strandline record`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  strandline record -o t.slt -- ./app arguments\n  \
-                        strandline record -o t.slt --sample 1/100 -- ./app\n  strandline record --count -- ./app")]
+                        strandline record -o t.slt --sample 1/100 -- ./app\n  \
+                        strandline record -o t.slt --values --files /tmp/db -- ./app /tmp/db\n  \
+                        strandline record --count -- ./app")]
 pub struct RecordArgs {
     /// The trace file to write; a FIFO passes it on
     #[arg(short, long, value_name = "FILE.slt", required_unless_present = "count")]
@@ -129,6 +131,10 @@ pub struct RecordArgs {
     /// Keep the bytes of each store
     #[arg(long, conflicts_with = "count")]
     pub values: bool,
+    /// Tell what is done to this ordinary file, or to the files below this folder: writes, syncs, renames and their
+    /// like, and stores to shared mappings (`*` and `?` match; may be given again)
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["count", "sample"])]
+    pub files: Vec<String>,
     /// Only count loads and stores; write no trace
     #[arg(long, conflicts_with = "output")]
     pub count: bool,

@@ -8,6 +8,7 @@ mod build;
 mod cli;
 mod events_json;
 mod events_text;
+mod files;
 mod measure;
 mod output;
 mod profile;

@@ -8,6 +8,7 @@ use capture::{Options, Outcome};
 use serde_json::json;
 
 use crate::cli::{ObserveArgs, RecordArgs};
+use crate::files;
 use crate::output::Output;
 use crate::progress::{Meter, Progress};
 use crate::samples;
@@ -17,6 +18,7 @@ use crate::say;
 pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
     let mut options = options(&args.program, &args.observe, args.json);
     options.values = args.values;
+    options.files = files::absolute(&args.files)?;
     match &args.output {
         Some(output) => to_file(args, &options, output),
         None => count(args, &options),

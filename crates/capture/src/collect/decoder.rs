@@ -7,6 +7,7 @@ use event::{AccessKind, FenceKind, Op, RunAccess, RunShape, SiteId, StrandMark, 
 
 use super::address_map::AddressMap;
 use super::code::{Code, Vocabulary};
+use super::files;
 use super::records::{Expansion, Header, RECORD_INSTRUCTIONS, bytes};
 use super::runs::{DESCRIPTOR_MAX, Descriptor, Runs};
 use crate::wire::{access, kind, run_header};
@@ -152,6 +153,13 @@ impl<C: Code> Decoder<C> {
             kind::ATOMIC => {
                 return Expansion::atomic(argument, [word(0), word(1), word(2), word(3)], site, carry);
             }
+            kind::FILE => {
+                let vocabulary = &mut self.vocabulary;
+                let name = |path: &[u8]| vocabulary.name(String::from_utf8_lossy(path).into_owned());
+                return files::expand(argument, payload, name, site, carry);
+            }
+            kind::MAP_OFFSET => Op::MapOffset { addr: word(0), offset: word(1) },
+            kind::MAP_SYNC => Op::MapSync { addr: word(0), len: word(1) },
             kind::FENCE => Op::Fence(match argument {
                 0 => FenceKind::Store,
                 1 => FenceKind::Full,

@@ -12,6 +12,7 @@
 mod address_map;
 mod code;
 mod decoder;
+mod files;
 mod interrupts;
 mod merge;
 mod outcome;

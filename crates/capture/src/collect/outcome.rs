@@ -18,6 +18,9 @@ pub struct Options {
     pub sampling: Option<(u64, u64)>,
     /// Files that count as persistent besides those on DAX mounts and under `/dev/shm`: paths or globs.
     pub pmem: Vec<String>,
+    /// Ordinary files whose writes, syncs and names are told: absolute paths of files or folders, or globs. None: no
+    /// file's.
+    pub files: Vec<String>,
     /// Whether what the program prints goes to standard error, because standard output is for something else.
     pub stdout_to_stderr: bool,
     /// Bytes per buffer; a thread hands over its events when it has filled one.
@@ -36,6 +39,7 @@ impl Options {
             values: false,
             sampling: None,
             pmem: Vec::new(),
+            files: Vec::new(),
             stdout_to_stderr: false,
             chunk_bytes,
             chunk_count,

@@ -56,7 +56,9 @@ pub fn count(options: &Options, progress: &mut dyn FnMut(&Progress)) -> Result<O
 }
 
 fn source(options: &Options) -> Source {
-    let unseen = if options.values { Capabilities::empty() } else { Capabilities::VALUES };
+    let mut unseen = Capabilities::empty();
+    unseen.set(Capabilities::VALUES, !options.values);
+    unseen.set(Capabilities::FILES, options.files.is_empty());
     let words = u64::from(options.chunk_bytes / 8);
     Source {
         producer: format!("strandline cc {}", env!("CARGO_PKG_VERSION")),
@@ -102,6 +104,7 @@ impl Recording {
             chunk_count: options.chunk_count,
             sampling: options.sampling.unwrap_or((0, 0)),
             pmem: options.pmem.clone(),
+            files: options.files.clone(),
         })?);
         let spawn = |source| CaptureError::Spawn { program: program.clone(), source };
         let interrupts = Interrupts::note().map_err(spawn)?;

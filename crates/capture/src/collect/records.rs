@@ -5,6 +5,7 @@
 
 use event::{Event, FenceKind, FlushKind, Op, Order, SiteId};
 
+use super::files::path_bytes;
 use crate::wire::{access, flush, kind, kind_of};
 
 /// Instructions that a record counts as, besides those for the bytes it touches.
@@ -48,6 +49,11 @@ pub fn length(words: &[u64]) -> Option<usize> {
         kind::ATOMIC => 4,
         kind::MAP => 3 + bytes_to_words(word(3)?)?,
         kind::VALUE | kind::PHASE => 1 + bytes_to_words(word(1)?)?,
+        kind::MAP_OFFSET | kind::MAP_SYNC => 2,
+        kind::FILE => {
+            let [first, second] = path_bytes(word(1)?);
+            5 + bytes_to_words(first + second)?
+        }
         _ => return None,
     };
     Some(1 + payload)
@@ -130,10 +136,14 @@ impl Expansion {
     /// One event.
     #[must_use]
     pub fn one(op: Op, site: SiteId, instructions: u32) -> Self {
-        Self::of([Some(op), None, None, None, None], site, instructions)
+        Self::several([Some(op), None, None, None, None], site, instructions)
     }
 
-    fn of(events: [Option<Op>; 5], site: SiteId, instructions: u32) -> Self {
+    /// Several events, as many as there are, in order.
+    #[must_use]
+    pub fn several(ops: [Option<Op>; 5], site: SiteId, instructions: u32) -> Self {
+        let mut events = [None; 5];
+        events.iter_mut().zip(ops.into_iter().flatten()).for_each(|(to, op)| *to = Some(op));
         Expansion { events, next: 0, range: None, site: Some(site), instructions }
     }
 
@@ -197,9 +207,7 @@ impl Expansion {
             2 => [Some(load), release, Some(store), acquire, Some(locked)],
             _ => return None,
         };
-        let mut dense = [None; 5];
-        dense.iter_mut().zip(ops.into_iter().flatten()).for_each(|(to, op)| *to = Some(op));
-        Some(Self::of(dense, site, carry + RECORD_INSTRUCTIONS))
+        Some(Self::several(ops, site, carry + RECORD_INSTRUCTIONS))
     }
 }
 

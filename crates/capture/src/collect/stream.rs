@@ -359,7 +359,7 @@ impl Stream {
             if let Some(seq) = position.filter(|&seq| seq > turn) {
                 return Some(Stop::Blocked(seq));
             }
-            if let Some((_, len)) = event.op.stored().filter(|_| decoder.values) {
+            if let Some(len) = event.op.value_len().filter(|_| decoder.values) {
                 match self.value(session, decoder, len as usize) {
                     Value::Told => batch.values.append(&mut self.told),
                     Value::Later => return Some(Stop::Dry),

@@ -65,6 +65,7 @@ pub fn session(chunk_bytes: u32, chunk_count: u32) -> SessionFile {
         chunk_count,
         sampling: (0, 0),
         pmem: Vec::new(),
+        files: Vec::new(),
     };
     SessionFile::create(&settings).unwrap()
 }

@@ -1,0 +1,289 @@
+//! Contents: opening, writing, truncating, syncing.
+
+use core::ffi::{c_char, c_int, c_void};
+
+use libc::{
+    FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE, FALLOC_FL_ZERO_RANGE, MS_SYNC, O_APPEND, O_CREAT, O_DSYNC,
+    O_SYNC, O_TMPFILE, O_TRUNC, O_WRONLY, RWF_APPEND, RWF_DSYNC, RWF_SYNC, iovec, mode_t, off_t, size_t,
+    ssize_t,
+};
+
+use super::kernel::{self, HERE, Path, complain, watching};
+use super::next::usual;
+use super::{order, tell};
+use crate::local::{caller, hooks, local};
+use crate::map;
+use crate::sys;
+use crate::wire::file;
+
+/// A kernel's result as the C library gives it.
+pub fn result(result: isize) -> isize {
+    if (-4095..0).contains(&result) {
+        // SAFETY: `errno` is the thread's own.
+        unsafe { *libc::__errno_location() = -result as c_int };
+        return -1;
+    }
+    result
+}
+
+/// Opens a file that may be made or truncated by it. `None`: it can't, the call is to take the usual way.
+fn opening(pc: u64, folder: c_int, name: *const c_char, flags: c_int, mode: mode_t) -> Option<c_int> {
+    if !watching() || flags & (O_CREAT | O_TRUNC) == 0 || flags & O_TMPFILE == O_TMPFILE {
+        return None;
+    }
+    let held = order::hold();
+    // SAFETY: the program's name.
+    let before = unsafe { kernel::status_at(folder, name) };
+    if before.is_some_and(|status| !kernel::is_ordinary(&status)) {
+        // To open a FIFO may take for ever.
+        return None;
+    }
+    // SAFETY: the program's arguments.
+    let fd = unsafe { kernel::open(folder, name, flags, mode) };
+    if fd >= 0
+        && let Some(path) = Path::of(fd as c_int).and_then(Path::watched)
+    {
+        match before {
+            None => tell::tell(file::CREATE, pc, &path, 0),
+            Some(_) if flags & O_TRUNC != 0 => tell::tell(file::TRUNCATE, pc, &path, 0),
+            Some(_) => {}
+        }
+    }
+    drop(held);
+    Some(result(fd) as c_int)
+}
+
+/// The watched file behind a descriptor, if it is an ordinary one.
+fn ordinary(fd: c_int) -> Option<Path> {
+    Path::of(fd)?.watched().filter(|_| kernel::status(fd).is_some_and(|status| kernel::is_ordinary(&status)))
+}
+
+/// Where a write goes.
+#[derive(Clone, Copy)]
+enum Target {
+    /// To the file's position, or its end.
+    Position,
+    /// To an offset.
+    Offset(off_t),
+}
+
+/// Carries out a write to a watched file and tells it. `None`: it is no such file, the call is to take the usual way.
+#[inline(always)]
+fn writing(
+    pc: u64,
+    fd: c_int,
+    parts: *const iovec,
+    count: c_int,
+    target: Target,
+    flags: c_int,
+) -> Option<ssize_t> {
+    if watching() { write_watched(pc, fd, parts, count, target, flags) } else { None }
+}
+
+#[cold]
+fn write_watched(
+    pc: u64,
+    fd: c_int,
+    parts: *const iovec,
+    count: c_int,
+    target: Target,
+    flags: c_int,
+) -> Option<ssize_t> {
+    let path = ordinary(fd)?;
+    let held = order::hold();
+    // An offset of -1 is how this call is told to take the file's position.
+    let (at, fitting) = match target {
+        Target::Position => (-1, true),
+        Target::Offset(offset) => (offset, offset >= 0),
+    };
+    if !fitting {
+        return Some(result(-(libc::EINVAL as isize)));
+    }
+    let args = [fd as usize, parts as usize, count as isize as usize, at as usize, 0, flags as usize];
+    // SAFETY: the program's arguments.
+    let written = unsafe { sys::call(libc::SYS_pwritev2, args) };
+    if let Ok(len @ 1..) = u64::try_from(written) {
+        let opened = kernel::flags(fd);
+        let appended = opened & O_APPEND != 0 || flags & RWF_APPEND != 0;
+        let end = match target {
+            Target::Position if flags & RWF_APPEND == 0 => kernel::position(fd),
+            _ if appended => kernel::status(fd).map(|status| status.st_size as u64),
+            Target::Position => kernel::position(fd),
+            Target::Offset(offset) => Some(offset as u64 + len),
+        };
+        // SAFETY: the kernel has read as many bytes of as many parts.
+        unsafe {
+            let parts = core::slice::from_raw_parts(parts, count as usize);
+            tell::written(pc, &path, end.unwrap_or(len).saturating_sub(len), len, parts);
+        }
+        if opened & O_SYNC == O_SYNC || flags & RWF_SYNC != 0 {
+            tell::tell(file::SYNC, pc, &path, 0);
+        } else if opened & O_DSYNC != 0 || flags & RWF_DSYNC != 0 {
+            tell::tell(file::DATA_SYNC, pc, &path, 0);
+        }
+    }
+    drop(held);
+    Some(result(written))
+}
+
+/// As [`writing`] with one part.
+#[inline(always)]
+fn write_one(pc: u64, fd: c_int, from: *const c_void, len: size_t, target: Target) -> Option<ssize_t> {
+    if !watching() {
+        return None;
+    }
+    let part = iovec { iov_base: from.cast_mut(), iov_len: len };
+    write_watched(pc, fd, &raw const part, 1, target, 0)
+}
+
+/// Tells a sync that begins. A folder's is told wherever the folder is, as the user may have named what is in it.
+fn syncing(pc: u64, fd: c_int, what: u8) {
+    if watching()
+        && let Some(path) = Path::of(fd)
+        && (super::is_watched(path.bytes())
+            || kernel::status(fd).is_some_and(|found| kernel::is_folder(&found)))
+    {
+        let _held = order::hold();
+        tell::tell(what, pc, &path, 0);
+    }
+}
+
+/// Carries out a change of a file's length and tells the new one, if it is another.
+fn resize(pc: u64, fd: c_int, change: impl FnOnce() -> c_int) -> c_int {
+    let Some(path) = watching().then(|| ordinary(fd)).flatten() else { return change() };
+    let _held = order::hold();
+    let bytes = || kernel::status(fd).map(|status| status.st_size);
+    let before = bytes();
+    let result = change();
+    if result == 0
+        && let Some(after) = bytes().filter(|after| Some(*after) != before)
+    {
+        tell::tell(file::TRUNCATE, pc, &path, after as u64);
+    }
+    result
+}
+
+fn truncating(pc: u64, name: *const c_char, len: off_t) -> c_int {
+    let change = || usual!(truncate(name, len));
+    if !watching() {
+        return change();
+    }
+    let _held = order::hold();
+    let result = change();
+    if result == 0
+        // SAFETY: the program's name, which led to a file.
+        && let Some(path) = unsafe { Path::behind(HERE, name) }.and_then(Path::watched)
+    {
+        tell::tell(file::TRUNCATE, pc, &path, len as u64);
+    }
+    result
+}
+
+fn allocating(pc: u64, fd: c_int, mode: c_int, offset: off_t, len: off_t) -> c_int {
+    resize(pc, fd, || {
+        let result = usual!(fallocate(fd, mode, offset, len));
+        if result == 0
+            && mode & !FALLOC_FL_KEEP_SIZE != 0
+            && watching()
+            && let Some(path) = ordinary(fd)
+        {
+            if mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE) != 0 {
+                let end = kernel::status(fd).map_or(0, |status| status.st_size as u64);
+                let from = (offset as u64).min(end);
+                tell::zeroed(pc, &path, from, (offset as u64 + len as u64).min(end) - from);
+            } else {
+                complain(b"fallocate that moves what is in the file", path.bytes());
+            }
+        }
+        result
+    })
+}
+
+/// Waits for `sync`, during which the thread's records are the collector's for the asking.
+fn slow(sync: impl FnOnce() -> c_int) -> c_int {
+    if watching() { local().stream.parked(sync) } else { sync() }
+}
+
+/// The definitions of a function and of its twin for large files, which is the same on the 64-bit targets.
+macro_rules! twins {
+    ($(fn $name:ident $twin:ident($($arg:ident: $type:ty),*) -> $result:ty $body:block)*) => {
+        hooks! { $(
+            fn $name($($arg: $type),*) -> $result $body
+            fn $twin($($arg: $type),*) -> $result $body
+        )* }
+    };
+}
+
+twins! {
+    fn open open64(name: *const c_char, flags: c_int, mode: mode_t) -> c_int {
+        opening(caller(), HERE, name, flags, mode).unwrap_or_else(|| usual!(open(name, flags, mode)))
+    }
+    fn openat openat64(folder: c_int, name: *const c_char, flags: c_int, mode: mode_t) -> c_int {
+        opening(caller(), folder, name, flags, mode)
+            .unwrap_or_else(|| usual!(openat(folder, name, flags, mode)))
+    }
+    fn __open_2 __open64_2(name: *const c_char, flags: c_int) -> c_int {
+        let pc = caller();
+        let watched = if flags & O_CREAT == 0 { opening(pc, HERE, name, flags, 0) } else { None };
+        watched.unwrap_or_else(|| usual!(__open_2(name, flags)))
+    }
+    fn __openat_2 __openat64_2(folder: c_int, name: *const c_char, flags: c_int) -> c_int {
+        let pc = caller();
+        let watched = if flags & O_CREAT == 0 { opening(pc, folder, name, flags, 0) } else { None };
+        watched.unwrap_or_else(|| usual!(__openat_2(folder, name, flags)))
+    }
+    fn creat creat64(name: *const c_char, mode: mode_t) -> c_int {
+        let flags = O_CREAT | O_WRONLY | O_TRUNC;
+        opening(caller(), HERE, name, flags, mode).unwrap_or_else(|| usual!(open(name, flags, mode)))
+    }
+    fn pwrite pwrite64(fd: c_int, from: *const c_void, len: size_t, offset: off_t) -> ssize_t {
+        write_one(caller(), fd, from, len, Target::Offset(offset))
+            .unwrap_or_else(|| usual!(pwrite(fd, from, len, offset)))
+    }
+    fn pwritev pwritev64(fd: c_int, parts: *const iovec, count: c_int, offset: off_t) -> ssize_t {
+        writing(caller(), fd, parts, count, Target::Offset(offset), 0)
+            .unwrap_or_else(|| usual!(pwritev(fd, parts, count, offset)))
+    }
+    fn pwritev2 pwritev64v2(fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t {
+        let target = if offset == -1 { Target::Position } else { Target::Offset(offset) };
+        writing(caller(), fd, parts, count, target, flags)
+            .unwrap_or_else(|| usual!(pwritev2(fd, parts, count, offset, flags)))
+    }
+    fn ftruncate ftruncate64(fd: c_int, len: off_t) -> c_int {
+        resize(caller(), fd, || usual!(ftruncate(fd, len)))
+    }
+    fn truncate truncate64(name: *const c_char, len: off_t) -> c_int {
+        truncating(caller(), name, len)
+    }
+    fn fallocate fallocate64(fd: c_int, mode: c_int, offset: off_t, len: off_t) -> c_int {
+        allocating(caller(), fd, mode, offset, len)
+    }
+    fn posix_fallocate posix_fallocate64(fd: c_int, offset: off_t, len: off_t) -> c_int {
+        resize(caller(), fd, || usual!(posix_fallocate(fd, offset, len)))
+    }
+}
+
+hooks! {
+    fn write(fd: c_int, from: *const c_void, len: size_t) -> ssize_t {
+        write_one(caller(), fd, from, len, Target::Position).unwrap_or_else(|| usual!(write(fd, from, len)))
+    }
+    fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+        writing(caller(), fd, parts, count, Target::Position, 0)
+            .unwrap_or_else(|| usual!(writev(fd, parts, count)))
+    }
+    fn fsync(fd: c_int) -> c_int {
+        syncing(caller(), fd, file::SYNC);
+        slow(|| usual!(fsync(fd)))
+    }
+    fn fdatasync(fd: c_int) -> c_int {
+        syncing(caller(), fd, file::DATA_SYNC);
+        slow(|| usual!(fdatasync(fd)))
+    }
+    fn msync(start: *mut c_void, len: size_t, flags: c_int) -> c_int {
+        let pc = caller();
+        if flags & MS_SYNC != 0 {
+            map::tell_synced(pc, start as u64, len as u64);
+        }
+        slow(|| usual!(msync(start, len, flags)))
+    }
+}

@@ -1,0 +1,90 @@
+//! The C library's functions behind ours.
+
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use libc::{FILE, iovec, mode_t, off_t, size_t, ssize_t};
+
+use crate::real;
+
+/// Defines the functions, and [`prepare`].
+macro_rules! functions {
+    ($($name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
+        mod known {
+            $(
+                #[allow(non_upper_case_globals, reason = "named as the function that it stands for")]
+                pub static $name: super::AtomicUsize = super::AtomicUsize::new(0);
+            )*
+        }
+
+        /// Looks all of them up. Called once, from the library's constructor: some may be called by signal handlers, in
+        /// which looking up is forbidden.
+        pub fn prepare() {
+            $(known::$name.store(real::next(const { name_of(concat!(stringify!($name), "\0")) }), Ordering::Relaxed);)*
+        }
+
+        $(
+            /// The function of that name.
+            ///
+            /// # Safety
+            /// As C's.
+            #[inline]
+            pub unsafe fn $name($($arg: $type),*) -> $result {
+                let found = real::required(&known::$name, const { name_of(concat!(stringify!($name), "\0")) });
+                // SAFETY: the C library's function of that name has that type, or one of a variable number of
+                // arguments that are passed the same way; the arguments are the caller's.
+                unsafe {
+                    core::mem::transmute::<usize, unsafe extern "C" fn($($type),*) -> $result>(found)($($arg),*)
+                }
+            }
+        )*
+    };
+}
+
+/// Calls the function of that name with what the program gave.
+macro_rules! usual {
+    ($name:ident($($arg:expr),*)) => {{
+        // SAFETY: the program's arguments, as it gave them.
+        unsafe { $crate::files::next::$name($($arg),*) }
+    }};
+}
+pub(super) use usual;
+
+const fn name_of(text: &str) -> &CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => panic!("it ends with its only zero byte"),
+    }
+}
+
+functions! {
+    open(name: *const c_char, flags: c_int, mode: mode_t) -> c_int;
+    openat(folder: c_int, name: *const c_char, flags: c_int, mode: mode_t) -> c_int;
+    __open_2(name: *const c_char, flags: c_int) -> c_int;
+    __openat_2(folder: c_int, name: *const c_char, flags: c_int) -> c_int;
+    write(fd: c_int, from: *const c_void, len: size_t) -> ssize_t;
+    pwrite(fd: c_int, from: *const c_void, len: size_t, offset: off_t) -> ssize_t;
+    writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t;
+    pwritev(fd: c_int, parts: *const iovec, count: c_int, offset: off_t) -> ssize_t;
+    pwritev2(fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
+    fsync(fd: c_int) -> c_int;
+    fdatasync(fd: c_int) -> c_int;
+    msync(start: *mut c_void, len: size_t, flags: c_int) -> c_int;
+    ftruncate(fd: c_int, len: off_t) -> c_int;
+    truncate(name: *const c_char, len: off_t) -> c_int;
+    fallocate(fd: c_int, mode: c_int, offset: off_t, len: off_t) -> c_int;
+    posix_fallocate(fd: c_int, offset: off_t, len: off_t) -> c_int;
+    rename(from: *const c_char, to: *const c_char) -> c_int;
+    renameat(folder: c_int, from: *const c_char, other: c_int, to: *const c_char) -> c_int;
+    renameat2(folder: c_int, from: *const c_char, other: c_int, to: *const c_char, flags: c_uint) -> c_int;
+    unlink(name: *const c_char) -> c_int;
+    unlinkat(folder: c_int, name: *const c_char, flags: c_int) -> c_int;
+    remove(name: *const c_char) -> c_int;
+    rmdir(name: *const c_char) -> c_int;
+    mkdir(name: *const c_char, mode: mode_t) -> c_int;
+    mkdirat(folder: c_int, name: *const c_char, mode: mode_t) -> c_int;
+    link(from: *const c_char, to: *const c_char) -> c_int;
+    linkat(folder: c_int, from: *const c_char, other: c_int, to: *const c_char, flags: c_int) -> c_int;
+    mkostemps(template: *mut c_char, suffix: c_int, flags: c_int) -> c_int;
+    fopen(name: *const c_char, mode: *const c_char) -> *mut FILE;
+}

@@ -1,0 +1,94 @@
+//! The records.
+
+use libc::iovec;
+
+use super::kernel::Path;
+use crate::local::local;
+use crate::session::{Attached, session};
+use crate::stream::record_file;
+use crate::wire::file;
+
+/// With values: bytes of one record of a write at most. The collector holds one record's bytes at a time.
+const PIECE_BYTES: usize = 64 << 10;
+/// What a range of zeros is written from.
+static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
+
+/// Tells an operation on one file, with a number where it has one.
+pub fn tell(what: u8, pc: u64, path: &Path, number: u64) {
+    record_file(what, pc, [number, 0], [true, true], [path.bytes(), b""]);
+}
+
+/// Tells a renaming.
+pub fn renamed(pc: u64, from: &Path, to: &Path) {
+    record_file(file::RENAME, pc, [0, 0], [true, true], [from.bytes(), to.bytes()]);
+}
+
+/// Tells a write of the first `len` bytes that `parts` have, which has been done.
+///
+/// # Safety
+/// The parts are memory that may be read.
+pub unsafe fn written(pc: u64, path: &Path, offset: u64, len: u64, parts: &[iovec]) {
+    if !session().is_some_and(Attached::values) {
+        return record_file(file::WRITE, pc, [offset, len], [true, true], [path.bytes(), b""]);
+    }
+    let mut writing = Writing { pc, path, offset, left: len, begun: false };
+    for part in parts {
+        // SAFETY: the caller's.
+        unsafe { writing.part(part.iov_base.cast(), part.iov_len) };
+    }
+    writing.end();
+}
+
+/// Tells that a range of the file became zeros.
+pub fn zeroed(pc: u64, path: &Path, offset: u64, len: u64) {
+    if !session().is_some_and(Attached::values) {
+        return record_file(file::WRITE, pc, [offset, len], [true, true], [path.bytes(), b""]);
+    }
+    let mut writing = Writing { pc, path, offset, left: len, begun: false };
+    while writing.left > 0 {
+        // SAFETY: memory of that size.
+        unsafe { writing.part(ZEROS.as_ptr(), ZEROS.len()) };
+    }
+    writing.end();
+}
+
+/// A write with its values, piece by piece.
+struct Writing<'a> {
+    pc: u64,
+    path: &'a Path,
+    offset: u64,
+    /// Bytes still to be told.
+    left: u64,
+    begun: bool,
+}
+
+impl Writing<'_> {
+    /// Tells up to `len` bytes.
+    ///
+    /// # Safety
+    /// They may be read.
+    unsafe fn part(&mut self, from: *const u8, len: usize) {
+        let len = len.min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        for at in (0..len).step_by(PIECE_BYTES) {
+            let piece = (len - at).min(PIECE_BYTES);
+            let enters = !core::mem::replace(&mut self.begun, true);
+            let numbers = [self.offset, piece as u64];
+            record_file(file::WRITE, self.pc, numbers, [enters, false], [self.path.bytes(), b""]);
+            let stream = &local().stream;
+            let most = stream.value_bytes().unwrap_or(piece);
+            for within in (at..at + piece).step_by(most) {
+                // SAFETY: within the caller's bytes.
+                stream.stored(unsafe { from.add(within) }, most.min(at + piece - within));
+            }
+            self.offset += piece as u64;
+            self.left -= piece as u64;
+        }
+    }
+
+    /// Everything is told. A position is taken with the record that tells it, so the last one has no bytes.
+    fn end(self) {
+        if self.begun {
+            record_file(file::DONE, self.pc, [0, 0], [false, true], [self.path.bytes(), b""]);
+        }
+    }
+}

@@ -5,6 +5,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use common::{Scratch, has, ok, stderr, stdout};
 
@@ -12,8 +13,19 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/c/bugs")
 }
 
-/// Builds all programs into `scratch` and returns their names; none where they cannot run.
-fn build(scratch: &Scratch) -> Vec<String> {
+const BUILT: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/bugs");
+
+/// The programs' names, once all are built; none where they cannot run.
+fn programs() -> &'static [String] {
+    static PROGRAMS: OnceLock<Vec<String>> = OnceLock::new();
+    PROGRAMS.get_or_init(build)
+}
+
+fn program(name: &str) -> Command {
+    Command::new(Path::new(BUILT).join(name))
+}
+
+fn build() -> Vec<String> {
     let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     if !["clwb", "clflushopt"].iter().all(|flag| processor.split_whitespace().any(|word| word == *flag)) {
         println!("skipped: this processor has not both clwb and clflushopt");
@@ -26,7 +38,7 @@ fn build(scratch: &Scratch) -> Vec<String> {
         .arg("-C")
         .arg(sources())
         .args(["-j2", "CC=gcc", "CXX=g++", "CFLAGS=-O2 -Werror"])
-        .arg(format!("B={}", scratch.dir().display())));
+        .arg(format!("B={BUILT}")));
     let mut names: Vec<String> = std::fs::read_dir(sources())
         .expect("the sources are read")
         .flatten()
@@ -38,21 +50,21 @@ fn build(scratch: &Scratch) -> Vec<String> {
 }
 
 /// The program's variants, each with its origin.
-fn variants(scratch: &Scratch, program: &str) -> Vec<(String, String)> {
-    let listed = stdout(&ok(Command::new(scratch.path(program)).arg("--list")));
+fn variants(name: &str) -> Vec<(String, String)> {
+    let listed = stdout(&ok(program(name).arg("--list")));
     let split = |line: &str| line.split_once('\t').map(|(name, origin)| (name.to_owned(), origin.to_owned()));
-    listed.lines().map(|line| split(line).unwrap_or_else(|| panic!("{program} --list: {line}"))).collect()
+    listed.lines().map(|line| split(line).unwrap_or_else(|| panic!("{name} --list: {line}"))).collect()
 }
 
 /// What recovery says of `pool` if so many operations had ended.
-fn recover(scratch: &Scratch, program: &str, pool: &Path, variant: &str, done: u32) -> Output {
-    Command::new(scratch.path(program))
+fn recover(name: &str, pool: &Path, variant: &str, done: u32) -> Output {
+    program(name)
         .arg("--recover")
         .arg(pool)
         .arg(variant)
         .env("STRANDLINE_DONE", done.to_string())
         .output()
-        .unwrap_or_else(|error| panic!("{program}: {error}"))
+        .unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 #[test]
@@ -60,14 +72,14 @@ fn a_run_without_a_crash_is_whole() {
     let scratch = Scratch::new();
     let mut bugs = 0;
     let pool = scratch.path("pool");
-    for program in build(&scratch) {
-        let variants = variants(&scratch, &program);
-        assert_eq!(variants[0].0, "fixed", "{program}");
+    for name in programs() {
+        let variants = variants(name);
+        assert_eq!(variants[0].0, "fixed", "{name}");
         for (variant, origin) in &variants {
-            assert!(!origin.is_empty(), "{program} {variant} has no origin");
-            ok(Command::new(scratch.path(&program)).arg(&pool).arg(variant));
-            let said = recover(&scratch, &program, &pool, variant, 6);
-            assert!(said.status.success(), "{program} {variant}: {}", stderr(&said));
+            assert!(!origin.is_empty(), "{name} {variant} has no origin");
+            ok(program(name).arg(&pool).arg(variant));
+            let said = recover(name, &pool, variant, 6);
+            assert!(said.status.success(), "{name} {variant}: {}", stderr(&said));
             bugs += u32::from(!origin.contains("correct"));
         }
     }
@@ -79,11 +91,11 @@ fn a_run_without_a_crash_is_whole() {
 fn a_lost_pool_is_noticed() {
     let scratch = Scratch::new();
     let pool = scratch.path("pool");
-    for program in build(&scratch) {
+    for name in programs() {
         std::fs::write(&pool, vec![0; 1 << 16]).expect("the pool is written");
-        assert_eq!(recover(&scratch, &program, &pool, "fixed", 0).status.code(), Some(0), "{program}");
-        let said = recover(&scratch, &program, &pool, "fixed", 1);
-        assert_eq!((said.status.code(), stderr(&said).lines().count()), (Some(1), 1), "{program}");
+        assert_eq!(recover(name, &pool, "fixed", 0).status.code(), Some(0), "{name}");
+        let said = recover(name, &pool, "fixed", 1);
+        assert_eq!((said.status.code(), stderr(&said).lines().count()), (Some(1), 1), "{name}");
     }
 }
 
@@ -93,8 +105,8 @@ fn recovery_bears_damaged_images() {
     let scratch = Scratch::new();
     let pool = scratch.path("pool");
     let mut noticed = 0;
-    for program in build(&scratch) {
-        ok(Command::new(scratch.path(&program)).arg(&pool));
+    for name in programs() {
+        ok(program(name).arg(&pool));
         let whole = std::fs::read(&pool).expect("the pool is read");
         let used: Vec<usize> = (64..whole.len()).filter(|&at| whole[at] != 0).map(|at| at & !7).collect();
         let mut random = 1u64;
@@ -110,14 +122,16 @@ fn recovery_bears_damaged_images() {
                     0 => 0,
                     1 => next() << 32 | next(),
                     2 => next() % 4096 * 8,
-                    _ => u64::from_le_bytes(whole[at..at + 8].try_into().expect("a word")) ^ 1 << (next() % 64),
+                    _ => {
+                        u64::from_le_bytes(whole[at..at + 8].try_into().expect("a word")) ^ 1 << (next() % 64)
+                    }
                 };
                 image[at..at + 8].copy_from_slice(&word.to_le_bytes());
             }
             std::fs::write(&pool, image).expect("the image is written");
-            let said = recover(&scratch, &program, &pool, "fixed", 0);
+            let said = recover(name, &pool, "fixed", 0);
             let code = said.status.code();
-            assert!(matches!(code, Some(0 | 1)), "{program}: {:?}, {}", said.status, stderr(&said));
+            assert!(matches!(code, Some(0 | 1)), "{name}: {:?}, {}", said.status, stderr(&said));
             noticed += u32::from(code == Some(1));
         }
     }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub use advise;
+pub use crash;
 pub use event;
 pub use machine;
 pub use pmem;

@@ -1,10 +1,11 @@
-//! The command line: `strandline VERB`. Exit status 0: done; 1: done, and a result is missed; 2: misuse or failure, told on
+//! The command line: `strandline VERB`. Exit status 0: done; 1: done, and something was found or missed; 2: misuse or failure, told on
 //! standard error.
 #![forbid(unsafe_code)]
 
 mod advise;
 mod analysis;
 mod build;
+mod checking;
 mod cli;
 mod events_json;
 mod events_text;
@@ -37,6 +38,10 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Profile(args) => profile::run(&args),
         Command::Record(args) => record::run(&args),
+        Command::Check(args) => match checking::run(&args) {
+            Ok(false) => return ExitCode::from(1),
+            other => other.map(drop),
+        },
         Command::Simulate(args) => simulate::run(&args),
         Command::Reproduce(args) => match reproduce::run(&args) {
             Ok(false) => return ExitCode::from(1),

@@ -8,10 +8,12 @@ mod window;
 use std::collections::HashSet;
 
 use crate::history::Item;
-use crate::{Contents, Finding, History, Oracle, Token, TokenError};
+use crate::{Change, Contents, Finding, History, Oracle, Token, TokenError};
 
 use search::Search;
+use walker::Walker;
 pub(crate) use window::Cut;
+use window::Window;
 
 /// How images are chosen at a cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -158,6 +160,17 @@ impl<'h> Checker<'h> {
     pub fn replay(&self, token: &Token, oracle: &mut dyn Oracle) -> Result<Option<Finding>, TokenError> {
         let mut search = Search::new(self, oracle);
         search.replay(token)
+    }
+
+    /// What differs in the image of a token from what the files held when the run began.
+    ///
+    /// # Errors
+    /// When the token is not of this history.
+    pub fn image(&self, token: &Token) -> Result<Vec<Change>, TokenError> {
+        let mut walker = Walker::new(self.history, self.contents);
+        let before = walker.current.clone();
+        Window::of_token(&mut walker, token)?;
+        Ok(before.difference(&walker.current))
     }
 
     /// The cuts at a point.

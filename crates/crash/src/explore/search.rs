@@ -291,17 +291,7 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
 
     /// Examines the image of a token.
     pub fn replay(&mut self, token: &Token) -> Result<Option<Finding>, TokenError> {
-        token.fits(self.checker.history)?;
-        self.walker.advance(token.cut.point);
-        let mut window = Window::open(&mut self.walker, &token.cut);
-        let mut choices = vec![0; window.cells.len()];
-        for &(cell, choice) in &token.choices {
-            match choices.get_mut(cell as usize).zip(window.cells.get(cell as usize)) {
-                Some((slot, cells)) if choice < cells.choices() => *slot = choice,
-                _ => return Err(TokenError::Elsewhere),
-            }
-        }
-        window.set(&mut self.walker, &choices);
+        let (mut window, choices) = Window::of_token(&mut self.walker, token)?;
         let finding = match self.examine(&window) {
             Ok(()) => None,
             Err(message) => Some(self.tell(&token.cut, &mut window, &choices, message)),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::walker::Walker;
 use crate::history::Item;
-use crate::{MarkKind, Place, Platform};
+use crate::{MarkKind, Place, Platform, Token, TokenError};
 
 /// A cut: everything before the item `point`, and of the `ahead` items from there on those that need not come after any of the barriers `avoid`.
 /// The first of these is the barrier at `point`, unless that is the end of the run.
@@ -91,6 +91,22 @@ impl Window {
             window.shared.retain(|_, cells| cells.len() > 1);
         }
         window
+    }
+
+    /// The window of a token's cut with the token's image, and its choices.
+    pub fn of_token(walker: &mut Walker<'_>, token: &Token) -> Result<(Self, Vec<u32>), TokenError> {
+        token.fits(walker.history)?;
+        walker.advance(token.cut.point);
+        let mut window = Window::open(walker, &token.cut);
+        let mut choices = vec![0; window.cells.len()];
+        for &(cell, choice) in &token.choices {
+            match choices.get_mut(cell as usize).zip(window.cells.get(cell as usize)) {
+                Some((slot, cell)) if choice < cell.choices() => *slot = choice,
+                _ => return Err(TokenError::Elsewhere),
+            }
+        }
+        window.set(walker, &choices);
+        Ok((window, choices))
     }
 
     fn look_ahead(

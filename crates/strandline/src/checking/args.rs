@@ -1,0 +1,89 @@
+//! The words of `strandline check`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use crash::{Platform, Strategy, Token};
+
+use crate::cli::ObserveArgs;
+
+/// Arguments of `strandline check`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  strandline check --recover './app --recover POOL' -- ./app --fill /dev/shm/pool\n  \
+                  strandline check --pmem /tmp/db --recover './app --verify POOL' -- ./app /tmp/db\n  \
+                  strandline check --recover './app --recover POOL' --replay adr-p17-a0-b3-c2.1-h9f3a0c11\n\n\
+                  The program runs once, built with `strandline cc`. Then the recovery command runs on every image that a crash of \
+                  that run could have left: it exits with 0 if it can bring the image into order. In it, POOL stands for \
+                  the image's file (for its folder, if the program maps several files); the environment has STRANDLINE_BEGUN and STRANDLINE_DONE, \
+                  the numbers of regions (`sl_region_begin`, `sl_region_end`) that had begun and ended: what ended must be there.\n\n\
+                  Exit status 0: nothing found; 1: something found; 2: misuse or failure."
+)]
+pub struct CheckArgs {
+    /// The command that recovers an image and checks it
+    #[arg(long, value_name = "COMMAND")]
+    pub recover: Option<String>,
+    /// What the memory promises
+    #[arg(long, value_name = "adr|eadr|epoch|strand", default_value_t)]
+    pub platform: Platform,
+    /// How images are chosen
+    #[arg(long, value_enum, default_value_t)]
+    pub strategy: StrategyName,
+    /// Images per crash point at most
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..))]
+    pub images: u64,
+    /// Stop after so many findings
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
+    pub findings: u32,
+    /// Recovery commands at the same time (as many as there are cores if not given)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub jobs: Option<u32>,
+    /// How long a recovery may take
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
+    pub timeout: Duration,
+    /// Seed of the random choice of images
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Repeat one image, of the run recorded in the folder of `--out` or of `--trace`
+    #[arg(long, value_name = "TOKEN", conflicts_with = "program")]
+    pub replay: Option<Token>,
+    /// Check a trace that was recorded with `--values`
+    #[arg(long, value_name = "FILE.slt", conflicts_with = "program")]
+    pub trace: Option<PathBuf>,
+    /// Folder for the run (check.slt), the failing images and check.json
+    #[arg(long, value_name = "DIR", default_value = "strandline-check")]
+    pub out: PathBuf,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// How to observe the program
+    #[command(flatten)]
+    pub observe: ObserveArgs,
+    /// The program, built with `strandline cc`, and its arguments
+    #[arg(last = true, value_name = "PROG ARGS")]
+    pub program: Vec<OsString>,
+}
+
+/// `--strategy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum StrategyName {
+    /// All images where the bound allows, else a choice
+    #[default]
+    Auto,
+    /// All images, as far as the bound goes
+    Exhaustive,
+    /// Images that differ little from a complete one, then random ones
+    Random,
+}
+
+impl From<StrategyName> for Strategy {
+    fn from(name: StrategyName) -> Self {
+        match name {
+            StrategyName::Auto => Strategy::Auto,
+            StrategyName::Exhaustive => Strategy::Exhaustive,
+            StrategyName::Random => Strategy::Random,
+        }
+    }
+}

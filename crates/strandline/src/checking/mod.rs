@@ -1,0 +1,122 @@
+//! `strandline check`: does the program survive a crash at any moment?
+
+pub mod args;
+mod output;
+mod pools;
+mod recovery;
+mod run;
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use crash::{Bounds, Checker, Finding, Outcome};
+
+use args::CheckArgs;
+use pools::Images;
+use recovery::Recovery;
+use run::Run;
+
+/// What a check did.
+pub struct Checked {
+    pub run: Run,
+    pub outcome: Outcome,
+    pub elapsed: Duration,
+}
+
+/// Runs the verb; whether it found nothing.
+pub fn run(args: &CheckArgs) -> anyhow::Result<bool> {
+    let run = Run::get(args)?;
+    let Some(command) = &args.recover else {
+        bail!("what is a right image? Name the command that recovers one and checks it: --recover './app --recover POOL'")
+    };
+    if run.history.files().is_empty() {
+        bail!(
+            "the program mapped no persistent file; files under /dev/shm and on DAX mounts are, and those that --pmem PATH names"
+        );
+    }
+    let checker = Checker {
+        bounds: Bounds { per_cut: args.images, findings: args.findings as usize, ..Bounds::default() },
+        strategy: args.strategy.into(),
+        seed: args.seed,
+        ..Checker::new(&run.history, &run.contents)
+    };
+    if let Some(token) = &args.replay {
+        let mut recovery = recovery(args, command, &run)?;
+        let finding = checker.replay(token, &mut recovery)?;
+        if let Some(error) = recovery.error {
+            return Err(error).context("recovery");
+        }
+        return output::replayed(args, &run, finding.as_ref());
+    }
+    let started = Instant::now();
+    let jobs = match args.jobs {
+        Some(jobs) => jobs as usize,
+        None => std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    let outcome = search(args, command, &run, &checker, jobs)?;
+    save_images(args, &run, &checker, &outcome.findings)?;
+    output::tell(args, &Checked { run, outcome, elapsed: started.elapsed() })
+}
+
+fn recovery(args: &CheckArgs, command: &str, run: &Run) -> anyhow::Result<Recovery> {
+    let recovery = Recovery::new(command, args.timeout, &run.history, &run.contents)?;
+    recovery::check_command(&recovery)?;
+    Ok(recovery)
+}
+
+/// All parts of the search, each with an image of its own.
+fn search(args: &CheckArgs, command: &str, run: &Run, checker: &Checker<'_>, jobs: usize) -> anyhow::Result<Outcome> {
+    let points = checker.point_count();
+    let meter = Mutex::new(output::Meter::new(points, jobs));
+    let work = |part: usize| -> anyhow::Result<Outcome> {
+        let mut recovery = recovery(args, command, run)?;
+        let outcome = checker.part(part, jobs, &mut recovery, &mut |done, outcome| {
+            let meter = meter.lock();
+            meter.is_ok_and(|mut meter| meter.show(part, done, outcome))
+        });
+        match recovery.error {
+            Some(error) => Err(error).context("recovery"),
+            None => Ok(outcome),
+        }
+    };
+    let parts: Vec<anyhow::Result<Outcome>> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs).map(|part| scope.spawn(move || work(part))).collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    let mut whole = Outcome::default();
+    for part in parts {
+        whole.merge(part?);
+    }
+    Ok(whole)
+}
+
+/// Leaves each finding's image where a debugger can look at it.
+fn save_images(
+    args: &CheckArgs,
+    run: &Run,
+    checker: &Checker<'_>,
+    findings: &[Finding],
+) -> anyhow::Result<()> {
+    let old = |number: usize| image_folder(&args.out, number);
+    let mut number = 1;
+    while old(number).is_dir() {
+        std::fs::remove_dir_all(old(number)).ok();
+        number += 1;
+    }
+    for (number, finding) in findings.iter().enumerate() {
+        let images = Images::new(&run.history, &run.contents)?;
+        images.apply(&checker.image(&finding.token)?)?;
+        let folder = image_folder(&args.out, number + 1);
+        images.save(&folder).with_context(|| folder.display().to_string())?;
+    }
+    Ok(())
+}
+
+fn image_folder(out: &Path, number: usize) -> std::path::PathBuf {
+    out.join(format!("image-{number}"))
+}

@@ -1,0 +1,224 @@
+//! What a check says: a story per finding, and check.json.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use crash::{Finding, History, Outcome, Reason, Witness};
+use event::SiteId;
+use indicatif::{ProgressBar, ProgressStyle};
+use report::human::{grouped, plural};
+use serde_json::{Value, json};
+
+use super::Checked;
+use super::args::CheckArgs;
+use super::run::Run;
+use crate::say;
+use crate::sources::Sources;
+
+/// Progress over all workers; silent in the first seconds.
+pub struct Meter {
+    points: usize,
+    done: Vec<usize>,
+    images: Vec<u64>,
+    findings: Vec<usize>,
+    started: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl Meter {
+    pub fn new(points: usize, parts: usize) -> Self {
+        Meter {
+            points,
+            done: vec![0; parts],
+            images: vec![0; parts],
+            findings: vec![0; parts],
+            started: Instant::now(),
+            bar: None,
+        }
+    }
+
+    /// A worker has come so far. Always true: nothing ends the search from here.
+    pub fn show(&mut self, part: usize, done: usize, outcome: &Outcome) -> bool {
+        self.done[part] = done;
+        self.images[part] = outcome.images;
+        self.findings[part] = outcome.findings.len();
+        if self.started.elapsed() > Duration::from_secs(2) {
+            let bar = self.bar.get_or_insert_with(|| {
+                let bar = ProgressBar::new_spinner();
+                let style = ProgressStyle::with_template("{spinner} {msg}");
+                style.map(|style| bar.clone().with_style(style)).unwrap_or(bar)
+            });
+            let done: usize = self.done.iter().sum();
+            bar.set_message(format!(
+                "checking: crash point {} of {}, {} images, {}",
+                grouped(done as u64),
+                grouped(self.points as u64),
+                grouped(self.images.iter().sum()),
+                plural(self.findings.iter().sum(), "finding")
+            ));
+            bar.tick();
+        }
+        true
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Prints the result and writes check.json; whether nothing was found.
+pub fn tell(args: &CheckArgs, checked: &Checked) -> anyhow::Result<bool> {
+    let Checked { run, outcome, elapsed } = checked;
+    let answer = answer(args, checked);
+    std::fs::create_dir_all(&args.out)?;
+    let file = args.out.join("check.json");
+    std::fs::write(&file, format!("{answer:#}\n")).with_context(|| file.display().to_string())?;
+    for name in &run.unknown {
+        crate::warn(&format!(
+            "{name} was there before the run, and what it held is not known: images have zeros where the run stored nothing. \
+             Name it as an argument of the program or with --pmem"
+        ));
+    }
+    if args.json {
+        say(&format!("{answer:#}\n"))?;
+        return Ok(outcome.findings.is_empty());
+    }
+    let history = &run.history;
+    let mut text = format!(
+        "{}: {} in {}, {}; {} examined in {:.1} s\n",
+        args.platform,
+        plural(history.atoms().len(), "stored word"),
+        plural(history.files().len(), "file"),
+        plural(outcome.cuts as usize, "crash point"),
+        plural(outcome.images as usize, "image"),
+        elapsed.as_secs_f64(),
+    );
+    if outcome.cut_short > 0 {
+        text.push_str(&format!(
+            "{} more images than --images {} allows: a choice of them was examined\n",
+            if outcome.cut_short == 1 { "1 crash point has".to_owned() } else { format!("{} crash points have", grouped(outcome.cut_short)) },
+            args.images
+        ));
+    }
+    text.push_str(&match outcome.findings.len() {
+        0 => "nothing found\n".to_owned(),
+        count => format!("{}\n", plural(count, "finding")),
+    });
+    let sources = Sources::default();
+    for (number, finding) in outcome.findings.iter().enumerate() {
+        text.push_str(&format!("\n{}. {}\n", number + 1, finding.message));
+        text.push_str(&story(history, finding, &sources));
+        text.push_str(&format!(
+            "   {}; image in {}; again: strandline check --out {} --recover … --replay {}\n",
+            if finding.images == 1 { "1 image fails like this".to_owned() } else { format!("{} images fail like this", grouped(finding.images)) },
+            super::image_folder(&args.out, number + 1).display(),
+            args.out.display(),
+            finding.token
+        ));
+    }
+    say(&text)?;
+    Ok(outcome.findings.is_empty())
+}
+
+/// Prints what became of one image; whether it is right.
+pub fn replayed(args: &CheckArgs, run: &Run, finding: Option<&Finding>) -> anyhow::Result<bool> {
+    if args.json {
+        say(&format!("{:#}\n", json!({ "finding": finding.map(|finding| as_json(&run.history, finding)) })))?;
+        return Ok(finding.is_none());
+    }
+    match finding {
+        None => say("the image is right\n")?,
+        Some(finding) => say(&format!("{}\n{}", finding.message, story(&run.history, finding, &Sources::default())))?,
+    }
+    Ok(finding.is_none())
+}
+
+/// The story with the lines of source that it names.
+fn story(history: &History, finding: &Finding, sources: &Sources) -> String {
+    let mut text = String::new();
+    let mut lines = finding.story(history.files(), history.table()).into_iter();
+    let mut add = |line: Option<String>, site: Option<SiteId>| {
+        let Some(line) = line else { return };
+        text.push_str(&format!("   {line}\n"));
+        let Some(frame) = site.and_then(|site| history.table().site(site)).and_then(event::Site::frame) else { return };
+        let source = sources.text(&frame.file);
+        let source = source.as_deref().and_then(|source| source.lines().nth((frame.line as usize).wrapping_sub(1)));
+        if let Some(source) = source {
+            text.push_str(&format!("   {:>6} | {}\n", frame.line, source.trim()));
+        }
+    };
+    for missing in &finding.missing {
+        add(lines.next(), Some(missing.site));
+    }
+    if finding.missing.is_empty() {
+        add(lines.next(), None);
+    }
+    if let Some(witness) = finding.witness {
+        let site = match witness {
+            Witness::Store { site, .. } => Some(site),
+            Witness::Ended { .. } | Witness::Begun { .. } => None,
+        };
+        add(lines.next(), site);
+    }
+    text
+}
+
+fn answer(args: &CheckArgs, checked: &Checked) -> Value {
+    let Checked { run, outcome, elapsed } = checked;
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "platform": args.platform.name(),
+        "seed": args.seed,
+        "files": run.history.files(),
+        "stored_words": run.history.atoms().len(),
+        "crash_points": outcome.cuts,
+        "crash_points_cut_short": outcome.cut_short,
+        "images": outcome.images,
+        "images_repeated": outcome.repeated,
+        "images_failing": outcome.failing,
+        "seconds": elapsed.as_secs_f64(),
+        "findings": outcome.findings.iter().map(|finding| as_json(&run.history, finding)).collect::<Vec<_>>(),
+    })
+}
+
+fn as_json(history: &History, finding: &Finding) -> Value {
+    let site = |site: SiteId| {
+        let frame = history.table().site(site).and_then(event::Site::frame);
+        frame.map(|frame| json!({ "function": frame.function, "file": frame.file, "line": frame.line }))
+    };
+    let place = |place: crash::Place| {
+        json!({ "file": history.files().get(usize::from(place.file())), "offset": place.offset() })
+    };
+    let reason = |reason: Reason| match reason {
+        Reason::NeverFlushed => json!({ "kind": "never-flushed" }),
+        Reason::NotFenced(flush) => json!({ "kind": "not-fenced", "flush": site(flush) }),
+        Reason::FlushedLater(flush) => json!({ "kind": "flushed-later", "flush": site(flush) }),
+        Reason::Unordered => json!({ "kind": "unordered" }),
+    };
+    let missing = |missing: &crash::Missing| {
+        json!({
+            "store": site(missing.site), "thread": missing.thread.0, "place": place(missing.place),
+            "bytes": missing.bytes, "why": reason(missing.reason),
+        })
+    };
+    let witness = finding.witness.map(|witness| match witness {
+        Witness::Store { site: code, place: at, thread } => {
+            json!({ "store": site(code), "thread": thread.0, "place": place(at) })
+        }
+        Witness::Ended { region } => json!({ "ended": region }),
+        Witness::Begun { region } => json!({ "begun": region }),
+    });
+    json!({
+        "message": finding.message,
+        "missing": finding.missing.iter().map(missing).collect::<Vec<_>>(),
+        "survived": witness,
+        "next_fence": finding.next.and_then(site),
+        "images": finding.images,
+        "token": finding.token.to_string(),
+        "story": finding.story(history.files(), history.table()),
+    })
+}

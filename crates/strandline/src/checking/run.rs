@@ -1,0 +1,142 @@
+//! The run that is checked: recorded now, or before.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use crash::{Contents, History, Recorder};
+use event::trace::Reader;
+use event::{Capabilities, Tee};
+
+use super::args::CheckArgs;
+use super::pools;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::{record, samples};
+
+/// A run's history, and what its files held before.
+pub struct Run {
+    pub history: History,
+    pub contents: Contents,
+    /// Files that were there before the run, whose contents nobody kept.
+    pub unknown: Vec<String>,
+}
+
+const TRACE: &str = "check.slt";
+const BEFORE: &str = "before";
+const NAMES: &str = "names.json";
+
+impl Run {
+    /// Records the program of the command line, or reads the trace that it names.
+    pub fn get(args: &CheckArgs) -> anyhow::Result<Run> {
+        match (&args.trace, args.program.is_empty()) {
+            (Some(trace), _) => Run::read(args, trace, &trace.with_file_name(BEFORE)),
+            (None, false) => Run::record(args),
+            (None, true) => {
+                let trace = args.out.join(TRACE);
+                if !trace.exists() {
+                    bail!(
+                        "what is to be checked? Give a program behind `--`, or a trace with --trace; {} has no run of before",
+                        args.out.display()
+                    );
+                }
+                Run::read(args, &trace, &args.out.join(BEFORE))
+            }
+        }
+    }
+
+    fn record(args: &CheckArgs) -> anyhow::Result<Run> {
+        if let Some(name) = args.program.first().filter(|name| samples::find(Path::new(name)).is_none()) {
+            bail!("can't run {}: no such program", name.to_string_lossy());
+        }
+        if args.observe.sample.is_some() {
+            bail!("a check needs every store; leave --sample away");
+        }
+        fs::create_dir_all(&args.out).with_context(|| format!("can't make {}", args.out.display()))?;
+        let contents = pools::before(&candidates(args))?;
+        let started = std::time::SystemTime::now();
+        let mut options = record::options(&args.program, &args.observe, args.json);
+        options.values = true;
+        let mut trace = Output::open(&args.out.join(TRACE))?;
+        let mut recorder = Recorder::new(args.platform);
+        let mut both = Tee(&mut recorder, &mut trace);
+        let mut sink = Progress::new("recording", &mut both);
+        let outcome = capture::record(&options, &mut sink)?;
+        drop(sink);
+        if !outcome.attached {
+            trace.abandon();
+            bail!("{}", record::not_observed(&outcome));
+        }
+        trace.complete()?;
+        record::tell(&outcome);
+        let history = recorder.into_history();
+        keep(&args.out.join(BEFORE), &history, &contents)?;
+        let unknown = history.files().iter().filter(|name| contents.file(name).is_none() && is_older(name, started));
+        let unknown = unknown.cloned().collect();
+        Ok(Run { history, contents, unknown })
+    }
+
+    fn read(args: &CheckArgs, trace: &Path, before: &Path) -> anyhow::Result<Run> {
+        let mut reader = Reader::open(trace)?;
+        if !reader.header().source.capabilities.contains(Capabilities::VALUES) {
+            bail!("{} has no stored bytes; record it again with --values", trace.display());
+        }
+        let mut recorder = Recorder::new(args.platform);
+        reader.replay(&mut Progress::new("reading", &mut recorder))?;
+        let contents = kept(before).with_context(|| before.display().to_string())?;
+        Ok(Run { history: recorder.into_history(), contents, unknown: Vec::new() })
+    }
+}
+
+/// Files that the program may map, as far as its arguments and the options name them.
+fn candidates(args: &CheckArgs) -> Vec<PathBuf> {
+    let patterns = args.observe.pmem.iter().filter(|pattern| !pattern.contains(['*', '?'])).map(PathBuf::from);
+    let roots: Vec<PathBuf> =
+        patterns.clone().chain([PathBuf::from("/dev/shm")]).filter_map(|path| path.canonicalize().ok()).collect();
+    let words = args.program.iter().skip(1).flat_map(|word| {
+        let word = word.to_string_lossy().into_owned();
+        let value = word.split_once('=').map(|(_, value)| value.to_owned());
+        [Some(word), value].into_iter().flatten().collect::<Vec<_>>()
+    });
+    let below = |path: &PathBuf| {
+        let full = path.canonicalize();
+        full.is_ok_and(|full| roots.iter().any(|root| full.starts_with(root) && full != Path::new("/dev/shm")))
+    };
+    words.map(PathBuf::from).filter(below).chain(patterns).collect()
+}
+
+/// Whether the file was there before the run began.
+fn is_older(name: &str, started: std::time::SystemTime) -> bool {
+    fs::metadata(name).and_then(|about| about.created()).is_ok_and(|created| created < started)
+}
+
+/// Keeps what the files of the run held before it, for a later `--replay`.
+fn keep(folder: &Path, history: &History, contents: &Contents) -> anyhow::Result<()> {
+    if folder.is_dir() {
+        fs::remove_dir_all(folder)?;
+    }
+    let files: Vec<(&String, &[u8])> =
+        history.files().iter().filter_map(|name| Some((name, contents.file(name)?))).collect();
+    if files.is_empty() {
+        return Ok(());
+    }
+    fs::create_dir_all(folder)?;
+    let names: Vec<&String> = files.iter().map(|(name, _)| *name).collect();
+    fs::write(folder.join(NAMES), serde_json::to_vec_pretty(&names)?)?;
+    for (number, (_, bytes)) in files.iter().enumerate() {
+        fs::write(folder.join(number.to_string()), bytes)?;
+    }
+    Ok(())
+}
+
+fn kept(folder: &Path) -> anyhow::Result<Contents> {
+    let mut contents = Contents::default();
+    let names = folder.join(NAMES);
+    if names.exists() {
+        let names: Vec<String> = serde_json::from_slice(&fs::read(names)?)?;
+        for (number, name) in names.into_iter().enumerate() {
+            contents.insert(name, fs::read(folder.join(number.to_string()))?);
+        }
+    }
+    Ok(contents)
+}

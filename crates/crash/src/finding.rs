@@ -15,6 +15,8 @@ pub enum Reason {
     FlushedLater(SiteId),
     /// Nothing orders it before what survived.
     Unordered,
+    /// It had not been made: nothing else was missing, and the crash came right before it.
+    NotMade,
 }
 
 /// Stores of one piece of code that the image lacks.
@@ -63,7 +65,7 @@ pub struct Finding {
     pub token: Token,
     /// What the oracle said.
     pub message: String,
-    /// The fewest stores that the same failure needs to be missing; empty if recovery fails with nothing missing.
+    /// The fewest stores that the same failure needs to be missing. If it needs none, the thread's next store; empty at the end of the run.
     pub missing: Vec<Missing>,
     /// What had survived or happened.
     pub witness: Option<Witness>,
@@ -118,6 +120,7 @@ impl Finding {
                     Reason::NotFenced(flush) =>
                         format!("it was flushed at {}, but no fence followed", label(flush)),
                     Reason::FlushedLater(flush) => format!("it is flushed only later, at {}", label(flush)),
+                    Reason::NotMade => "the crash came before it".to_owned(),
                     Reason::Unordered => "nothing orders it before what follows".to_owned(),
                 },
             ));

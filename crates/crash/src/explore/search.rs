@@ -1,6 +1,8 @@
 //! The search itself: cuts, choices, and what was seen before.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+
+use event::SiteId;
 
 use super::walker::Walker;
 use super::window::{Cut, Window};
@@ -18,6 +20,10 @@ enum Seen {
 
 /// How many images are remembered.
 const MEMORY: usize = 1 << 20;
+/// Images with one cause after which it is known well enough.
+const BLAMED_AFTER: u64 = 16;
+/// Random images of a cut with more images than the bound allows, besides those that differ in what was stored or flushed last.
+const RANDOM: u64 = 32;
 /// How many failing images of a cut are shrunk: those of one cut mostly have one cause.
 const SHRUNK: u32 = 4;
 
@@ -27,6 +33,10 @@ pub(super) struct Search<'c, 'h, 'o> {
     pub oracle: &'o mut dyn Oracle,
     seen: HashMap<u128, Seen>,
     pub outcome: Outcome,
+    /// Code whose stores alone made enough images fail: from then on they are kept, so that what else is wrong comes to light.
+    blamed: HashSet<SiteId>,
+    /// The point before this one.
+    before: usize,
     /// Failing images that are still to be shrunk at this cut.
     left_here: u32,
     rng: u64,
@@ -40,6 +50,8 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
             oracle,
             seen: HashMap::new(),
             outcome: Outcome::default(),
+            blamed: HashSet::new(),
+            before: 0,
             left_here: 0,
             rng: checker.seed,
         }
@@ -69,47 +81,53 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
             }
             window.close(&mut self.walker);
         }
+        self.before = point;
     }
 
     fn window(&mut self, cut: &Cut, window: &mut Window) {
         let bound = self.checker.bounds.per_cut;
-        let images = window.images();
+        for site in &self.blamed {
+            window.keep(self.checker.history, *site);
+        }
+        let all: Vec<usize> = window.open_cells().collect();
+        let images = window.images(&all);
         let complete = match self.checker.strategy {
-            Strategy::Exhaustive => self.every(cut, window, bound),
+            Strategy::Exhaustive => self.every(cut, window, &all, bound),
             Strategy::Random => {
-                images <= bound && self.every(cut, window, bound) || self.random(cut, window, bound)
+                images <= bound && self.every(cut, window, &all, bound) || self.random(cut, window, bound)
             }
             Strategy::Targeted => self.targeted(cut, window, bound),
             Strategy::Auto => {
-                let all = vec![0; window.cells.len()];
-                let _ = self.try_image(cut, window, &all);
+                let complete = vec![0; window.cells.len()];
+                let _ = self.try_image(cut, window, &complete);
                 if self.oracle.read().is_some() {
-                    self.targeted(cut, window, bound) || images <= bound && self.every(cut, window, bound)
+                    self.targeted(cut, window, bound)
+                        || images <= bound && self.every(cut, window, &all, bound)
                 } else if images <= bound {
-                    self.every(cut, window, bound)
+                    self.every(cut, window, &all, bound)
                 } else {
-                    self.random(cut, window, bound)
+                    // What was stored or demanded since the last point has not been tried in any combination yet.
+                    let fresh: Vec<usize> = window.fresh_cells(&self.walker, self.before).collect();
+                    self.every(cut, window, &fresh, bound);
+                    self.random(cut, window, RANDOM.min(bound));
+                    false
                 }
             }
         };
         self.outcome.cut_short += u64::from(!complete);
     }
 
-    /// All images in turn. Whether the bound allowed that.
-    fn every(&mut self, cut: &Cut, window: &mut Window, bound: u64) -> bool {
+    /// All images that differ from the complete one in these cells, in turn. Whether the bound allowed that.
+    fn every(&mut self, cut: &Cut, window: &mut Window, cells: &[usize], bound: u64) -> bool {
         let mut choices = vec![0; window.cells.len()];
         for _ in 0..bound {
             if self.try_image(cut, window, &choices).is_none() {
                 return true;
             }
             // The next one, as an odometer goes.
-            let wheel = (0..choices.len()).find(|&at| {
-                choices[at] += 1;
-                let turned = choices[at] == window.cells[at].choices();
-                if turned {
-                    choices[at] = 0;
-                }
-                !turned
+            let wheel = cells.iter().find(|&&at| {
+                choices[at] = window.next_choice(at, choices[at]);
+                choices[at] != 0
             });
             if wheel.is_none() {
                 return true;
@@ -121,7 +139,7 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
     /// Images that differ little from the complete and from the poorest one, then random ones. Never all.
     fn random(&mut self, cut: &Cut, window: &mut Window, bound: u64) -> bool {
         let most = vec![0; window.cells.len()];
-        let least: Vec<u32> = window.cells.iter().map(|cell| cell.choices() - 1).collect();
+        let least: Vec<u32> = (0..most.len()).map(|at| window.least_choice(at)).collect();
         let mut left = bound;
         let mut attempt = |search: &mut Self, window: &mut Window, choices: &[u32]| {
             left = left.saturating_sub(1);
@@ -147,9 +165,10 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
         loop {
             let density = self.chance() % 8 + 1;
             let mut choices = most.clone();
-            for (choice, cell) in choices.iter_mut().zip(&window.cells) {
+            for (at, choice) in choices.iter_mut().enumerate() {
                 if self.chance() % 8 < density {
-                    *choice = (self.chance() % u64::from(cell.choices())) as u32;
+                    let any = (self.chance() % u64::from(window.cells[at].choices())) as u32;
+                    *choice = if window.allows(at, any) { any } else { 0 };
                 }
             }
             if !attempt(self, window, &choices) {
@@ -184,7 +203,7 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
             for at in matter {
                 let at = at as usize;
                 fixed[at] = true;
-                for choice in 1..window.cells[at].choices() {
+                for choice in (1..window.cells[at].choices()).filter(|&choice| window.allows(at, choice)) {
                     let mut other = choices.clone();
                     other[at] = choice;
                     open.push((other, fixed.clone()));
@@ -251,7 +270,14 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
         let known = self.outcome.findings.iter_mut().find(|known| {
             known.has_message_like(message) && known.missing.iter().all(|missing| lost(missing.site))
         });
-        known.map(|known| known.images += 1).is_some()
+        let Some(known) = known else { return false };
+        known.images += 1;
+        if known.images >= BLAMED_AFTER
+            && let [missing] = &*known.missing
+        {
+            self.blamed.insert(missing.site);
+        }
+        true
     }
 
     /// Lets the oracle examine what the window shows.

@@ -9,7 +9,7 @@ use super::window::{Cut, Window};
 use crate::finding::{Finding, Missing, Reason, Witness, is_like};
 use crate::history::Item;
 use crate::words::Words;
-use crate::{MarkKind, Place, Platform, Token};
+use crate::{Atom, MarkKind, Place, Platform, Token};
 
 impl Search<'_, '_, '_> {
     /// The finding of a failing image, with as little missing as the same failure needs.
@@ -97,7 +97,7 @@ impl Search<'_, '_, '_> {
                 chosen.map(|(at, &choice)| (at as u32, choice)).collect(),
             ),
             message,
-            missing: self.missing(&lost, crash),
+            missing: if lost.is_empty() { self.next_store(crash) } else { self.missing(&lost, crash) },
             witness,
             next,
             images: 1,
@@ -195,6 +195,28 @@ impl Search<'_, '_, '_> {
             }
         }
         missing
+    }
+
+    /// The store that the thread of the item `crash` made next.
+    fn next_store(&self, crash: usize) -> Vec<Missing> {
+        let history = self.checker.history;
+        let thread = match history.items.get(crash) {
+            Some(&Item::Atom(at)) => history.atoms[at as usize].thread,
+            Some(&Item::Mark(at)) => history.marks[at as usize].thread,
+            _ => return Vec::new(),
+        };
+        let next = history.items.iter().skip(crash + 1).find_map(|item| match item {
+            Item::Atom(at) => Some(&history.atoms[*at as usize]).filter(|atom| atom.thread == thread),
+            _ => None,
+        });
+        let missing = |atom: &Atom| Missing {
+            site: atom.site,
+            thread,
+            place: Place(atom.place.0 + u64::from(atom.mask.trailing_zeros())),
+            bytes: u64::from(atom.mask.count_ones()),
+            reason: Reason::NotMade,
+        };
+        next.map(missing).into_iter().collect()
     }
 
     /// Why an atom need not have survived a crash right after the item `crash`.

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::walker::Walker;
 use crate::history::Item;
-use crate::{MarkKind, Place, Platform, Token, TokenError};
+use event::SiteId;
+
+use crate::{History, MarkKind, Place, Platform, Token, TokenError};
 
 /// A cut: everything before the item `point`, and of the `ahead` items from there on those that need not come after any of the barriers `avoid`.
 /// The first of these is the barrier at `point`, unless that is the end of the run.
@@ -51,6 +53,8 @@ pub(super) struct Window {
     pub cells: Vec<Cell>,
     /// Choice per cell.
     shown: Vec<u32>,
+    /// Per cell the atoms that no image is to lack.
+    kept_always: Vec<Vec<u32>>,
     by_line: HashMap<Place, Vec<u32>>,
     /// Words that two cells have atoms of.
     shared: HashMap<Place, Vec<u32>>,
@@ -69,6 +73,7 @@ impl Window {
         let mut window = Window {
             cells: Vec::new(),
             shown: Vec::new(),
+            kept_always: Vec::new(),
             by_line: HashMap::new(),
             shared: HashMap::new(),
             ahead: Vec::new(),
@@ -82,6 +87,7 @@ impl Window {
         window.cells =
             cells.into_values().map(|(atoms, mandatory)| Cell::new(walker, atoms, mandatory)).collect();
         window.shown = vec![0; window.cells.len()];
+        window.kept_always = vec![Vec::new(); window.cells.len()];
         if mixed {
             for (at, cell) in window.cells.iter().enumerate() {
                 for &word in &cell.words {
@@ -174,9 +180,59 @@ impl Window {
         self.by_line.get(&line).map_or(&[], Vec::as_slice)
     }
 
-    /// How many images there are; saturates.
-    pub fn images(&self) -> u64 {
-        self.cells.iter().fold(1, |product: u64, cell| product.saturating_mul(u64::from(cell.choices())))
+    /// How many images differ from the complete one in these cells at most; saturates.
+    pub fn images(&self, cells: &[usize]) -> u64 {
+        let choices = |at: usize| {
+            (0..self.cells[at].choices()).filter(|&choice| self.allows(at, choice)).count() as u64
+        };
+        cells.iter().fold(1, |product: u64, &at| product.saturating_mul(choices(at)))
+    }
+
+    /// From here on, no image is to lack a store of this code.
+    pub fn keep(&mut self, history: &History, site: SiteId) {
+        for (cell, kept) in self.cells.iter().zip(&mut self.kept_always) {
+            let of_site = |at: &u32| history.atoms()[*at as usize].site == site;
+            kept.extend(cell.atoms.iter().copied().filter(of_site));
+        }
+    }
+
+    /// Whether the choice loses nothing that is to be kept.
+    pub fn allows(&self, cell: usize, choice: u32) -> bool {
+        let kept = &self.kept_always[cell];
+        kept.is_empty() || self.cells[cell].missing(choice).all(|at| !kept.contains(&at))
+    }
+
+    /// The next choice that is allowed; behind the last one comes the first.
+    pub fn next_choice(&self, cell: usize, choice: u32) -> u32 {
+        (choice + 1..self.cells[cell].choices()).find(|&choice| self.allows(cell, choice)).unwrap_or(0)
+    }
+
+    /// The choice that keeps least.
+    pub fn least_choice(&self, cell: usize) -> u32 {
+        (0..self.cells[cell].choices()).rev().find(|&choice| self.allows(cell, choice)).unwrap_or(0)
+    }
+
+    /// Cells of which something can be lost.
+    pub fn open_cells(&self) -> impl Iterator<Item = usize> {
+        (0..self.cells.len()).filter(|&at| self.next_choice(at, 0) != 0)
+    }
+
+    /// Those of them with atoms from behind the item `since`, or that the barrier at the cut demands.
+    pub fn fresh_cells(&self, walker: &Walker<'_>, since: usize) -> impl Iterator<Item = usize> {
+        let history = walker.history;
+        let first = history.items[since..].iter().find_map(|item| match item {
+            Item::Atom(at) => Some(*at),
+            _ => None,
+        });
+        let demands: Vec<u32> = match history.items.get(walker.at) {
+            Some(&Item::Barrier(at)) => history.barriers[at as usize].demands.to_vec(),
+            _ => Vec::new(),
+        };
+        self.open_cells().filter(move |&at| {
+            let atoms = &self.cells[at].atoms;
+            atoms.last().zip(first).is_some_and(|(&last, first)| last >= first)
+                || atoms.iter().any(|atom| demands.contains(atom))
+        })
     }
 
     /// Shows the oracle the image with these choices.

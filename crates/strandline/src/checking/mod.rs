@@ -29,19 +29,19 @@ pub struct Checked {
 pub fn run(args: &CheckArgs) -> anyhow::Result<bool> {
     let run = Run::get(args)?;
     let Some(command) = &args.recover else {
-        bail!("what is a right image? Name the command that recovers one and checks it: --recover './app --recover POOL'")
+        bail!(
+            "what is a right image? Name the command that recovers one and checks it: --recover './app --recover POOL'"
+        )
     };
     if run.history.files().is_empty() {
         bail!(
             "the program mapped no persistent file; files under /dev/shm and on DAX mounts are, and those that --pmem PATH names"
         );
     }
-    let checker = Checker {
-        bounds: Bounds { per_cut: args.images, findings: args.findings as usize, ..Bounds::default() },
-        strategy: args.strategy.into(),
-        seed: args.seed,
-        ..Checker::new(&run.history, &run.contents)
-    };
+    let mut checker = Checker::new(&run.history, &run.contents);
+    checker.bounds = Bounds { per_cut: args.images, findings: args.findings as usize, ..Bounds::default() };
+    checker.strategy = args.strategy.into();
+    checker.seed = args.seed;
     if let Some(token) = &args.replay {
         let mut recovery = recovery(args, command, &run)?;
         let finding = checker.replay(token, &mut recovery)?;
@@ -67,7 +67,13 @@ fn recovery(args: &CheckArgs, command: &str, run: &Run) -> anyhow::Result<Recove
 }
 
 /// All parts of the search, each with an image of its own.
-fn search(args: &CheckArgs, command: &str, run: &Run, checker: &Checker<'_>, jobs: usize) -> anyhow::Result<Outcome> {
+fn search(
+    args: &CheckArgs,
+    command: &str,
+    run: &Run,
+    checker: &Checker<'_>,
+    jobs: usize,
+) -> anyhow::Result<Outcome> {
     let points = checker.point_count();
     let meter = Mutex::new(output::Meter::new(points, jobs));
     let work = |part: usize| -> anyhow::Result<Outcome> {

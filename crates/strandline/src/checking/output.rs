@@ -100,7 +100,11 @@ pub fn tell(args: &CheckArgs, checked: &Checked) -> anyhow::Result<bool> {
     if outcome.cut_short > 0 {
         text.push_str(&format!(
             "{} more images than --images {} allows: a choice of them was examined\n",
-            if outcome.cut_short == 1 { "1 crash point has".to_owned() } else { format!("{} crash points have", grouped(outcome.cut_short)) },
+            if outcome.cut_short == 1 {
+                "1 crash point has".to_owned()
+            } else {
+                format!("{} crash points have", grouped(outcome.cut_short))
+            },
             args.images
         ));
     }
@@ -114,7 +118,11 @@ pub fn tell(args: &CheckArgs, checked: &Checked) -> anyhow::Result<bool> {
         text.push_str(&story(history, finding, &sources));
         text.push_str(&format!(
             "   {}; image in {}; again: strandline check --out {} --recover … --replay {}\n",
-            if finding.images == 1 { "1 image fails like this".to_owned() } else { format!("{} images fail like this", grouped(finding.images)) },
+            if finding.images == 1 {
+                "1 image fails like this".to_owned()
+            } else {
+                format!("{} images fail like this", grouped(finding.images))
+            },
             super::image_folder(&args.out, number + 1).display(),
             args.out.display(),
             finding.token
@@ -132,7 +140,9 @@ pub fn replayed(args: &CheckArgs, run: &Run, finding: Option<&Finding>) -> anyho
     }
     match finding {
         None => say("the image is right\n")?,
-        Some(finding) => say(&format!("{}\n{}", finding.message, story(&run.history, finding, &Sources::default())))?,
+        Some(finding) => {
+            say(&format!("{}\n{}", finding.message, story(&run.history, finding, &Sources::default())))?
+        }
     }
     Ok(finding.is_none())
 }
@@ -144,9 +154,13 @@ fn story(history: &History, finding: &Finding, sources: &Sources) -> String {
     let mut add = |line: Option<String>, site: Option<SiteId>| {
         let Some(line) = line else { return };
         text.push_str(&format!("   {line}\n"));
-        let Some(frame) = site.and_then(|site| history.table().site(site)).and_then(event::Site::frame) else { return };
+        let Some(frame) = site.and_then(|site| history.table().site(site)).and_then(event::Site::frame)
+        else {
+            return;
+        };
         let source = sources.text(&frame.file);
-        let source = source.as_deref().and_then(|source| source.lines().nth((frame.line as usize).wrapping_sub(1)));
+        let source =
+            source.as_deref().and_then(|source| source.lines().nth((frame.line as usize).wrapping_sub(1)));
         if let Some(source) = source {
             text.push_str(&format!("   {:>6} | {}\n", frame.line, source.trim()));
         }
@@ -190,13 +204,12 @@ fn as_json(history: &History, finding: &Finding) -> Value {
         let frame = history.table().site(site).and_then(event::Site::frame);
         frame.map(|frame| json!({ "function": frame.function, "file": frame.file, "line": frame.line }))
     };
-    let place = |place: crash::Place| {
-        json!({ "file": history.files().get(usize::from(place.file())), "offset": place.offset() })
-    };
+    let place = |place: crash::Place| json!({ "file": history.files().get(usize::from(place.file())), "offset": place.offset() });
     let reason = |reason: Reason| match reason {
         Reason::NeverFlushed => json!({ "kind": "never-flushed" }),
         Reason::NotFenced(flush) => json!({ "kind": "not-fenced", "flush": site(flush) }),
         Reason::FlushedLater(flush) => json!({ "kind": "flushed-later", "flush": site(flush) }),
+        Reason::NotMade => json!({ "kind": "not-made" }),
         Reason::Unordered => json!({ "kind": "unordered" }),
     };
     let missing = |missing: &crash::Missing| {

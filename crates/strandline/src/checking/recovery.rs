@@ -16,7 +16,8 @@ use super::pools::Images;
 /// What stands for the image in the command.
 const POOL: &str = "POOL";
 /// Characters that only a shell understands.
-const SHELL: &[char] = &['|', '&', ';', '<', '>', '$', '`', '(', ')', '*', '?', '~', '#', '\'', '"', '\\', '\n'];
+const SHELL: &[char] =
+    &['|', '&', ';', '<', '>', '$', '`', '(', ')', '*', '?', '~', '#', '\'', '"', '\\', '\n'];
 
 /// Runs a recovery command on one image after the other.
 #[derive(Debug)]
@@ -32,7 +33,12 @@ pub struct Recovery {
 
 impl Recovery {
     /// Prepares images of a run's files.
-    pub fn new(command: &str, timeout: Duration, history: &History, contents: &Contents) -> anyhow::Result<Self> {
+    pub fn new(
+        command: &str,
+        timeout: Duration,
+        history: &History,
+        contents: &Contents,
+    ) -> anyhow::Result<Self> {
         let images = Images::new(history, contents)?;
         let mut text = command.to_owned();
         for (name, path) in history.files().iter().zip(images.paths()) {
@@ -40,7 +46,9 @@ impl Recovery {
         }
         text = replace_word(&text, POOL, &images.pool().to_string_lossy());
         if text == command {
-            bail!("the recovery command `{command}` names no persistent file of the run; write POOL where it takes the file");
+            bail!(
+                "the recovery command `{command}` names no persistent file of the run; write POOL where it takes the file"
+            );
         }
         let shell = command.contains(SHELL);
         let words = if shell { vec![text] } else { text.split_whitespace().map(str::to_owned).collect() };
@@ -71,7 +79,10 @@ impl Recovery {
             .process_group(0)
             .spawn()?;
         let Some(status) = wait(&mut child, self.timeout)? else {
-            return Ok(Err(format!("recovery did not end within {}", humantime::format_duration(self.timeout))));
+            return Ok(Err(format!(
+                "recovery did not end within {}",
+                humantime::format_duration(self.timeout)
+            )));
         };
         Ok(if status.success() { Ok(()) } else { Err(complaint(&said, status)) })
     }
@@ -98,7 +109,9 @@ pub fn check_command(recovery: &Recovery) -> anyhow::Result<()> {
         return Ok(());
     }
     let program = &recovery.words[0];
-    crate::samples::find(program.as_ref()).map(drop).with_context(|| format!("can't run the recovery command: no program {program}"))
+    crate::samples::find(program.as_ref())
+        .map(drop)
+        .with_context(|| format!("can't run the recovery command: no program {program}"))
 }
 
 fn replace_word(text: &str, word: &str, by: &str) -> String {
@@ -106,7 +119,8 @@ fn replace_word(text: &str, word: &str, by: &str) -> String {
     let mut rest = text;
     while let Some(at) = rest.find(word) {
         let (before, after) = (&rest[..at], &rest[at + word.len()..]);
-        let part_of_name = |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
+        let part_of_name =
+            |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
         let whole = !part_of_name(before.chars().next_back()) && !part_of_name(after.chars().next());
         out.push_str(before);
         out.push_str(if whole { by } else { word });
@@ -153,6 +167,9 @@ mod tests {
 
     #[test]
     fn only_whole_words_stand_for_the_pool() {
-        assert_eq!(replace_word("./a POOL --file=POOL POOLS xPOOL", "POOL", "/p"), "./a /p --file=/p POOLS xPOOL");
+        assert_eq!(
+            replace_word("./a POOL --file=POOL POOLS xPOOL", "POOL", "/p"),
+            "./a /p --file=/p POOLS xPOOL"
+        );
     }
 }

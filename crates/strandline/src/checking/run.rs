@@ -71,7 +71,8 @@ impl Run {
         record::tell(&outcome);
         let history = recorder.into_history();
         keep(&args.out.join(BEFORE), &history, &contents)?;
-        let unknown = history.files().iter().filter(|name| contents.file(name).is_none() && is_older(name, started));
+        let unknown =
+            history.files().iter().filter(|name| contents.file(name).is_none() && is_older(name, started));
         let unknown = unknown.cloned().collect();
         Ok(Run { history, contents, unknown })
     }
@@ -90,9 +91,13 @@ impl Run {
 
 /// Files that the program may map, as far as its arguments and the options name them.
 fn candidates(args: &CheckArgs) -> Vec<PathBuf> {
-    let patterns = args.observe.pmem.iter().filter(|pattern| !pattern.contains(['*', '?'])).map(PathBuf::from);
-    let roots: Vec<PathBuf> =
-        patterns.clone().chain([PathBuf::from("/dev/shm")]).filter_map(|path| path.canonicalize().ok()).collect();
+    let patterns =
+        args.observe.pmem.iter().filter(|pattern| !pattern.contains(['*', '?'])).map(PathBuf::from);
+    let roots: Vec<PathBuf> = patterns
+        .clone()
+        .chain([PathBuf::from("/dev/shm")])
+        .filter_map(|path| path.canonicalize().ok())
+        .collect();
     let words = args.program.iter().skip(1).flat_map(|word| {
         let word = word.to_string_lossy().into_owned();
         let value = word.split_once('=').map(|(_, value)| value.to_owned());
@@ -100,7 +105,9 @@ fn candidates(args: &CheckArgs) -> Vec<PathBuf> {
     });
     let below = |path: &PathBuf| {
         let full = path.canonicalize();
-        full.is_ok_and(|full| roots.iter().any(|root| full.starts_with(root) && full != Path::new("/dev/shm")))
+        full.is_ok_and(|full| {
+            roots.iter().any(|root| full.starts_with(root) && full != Path::new("/dev/shm"))
+        })
     };
     words.map(PathBuf::from).filter(below).chain(patterns).collect()
 }

@@ -112,7 +112,7 @@ impl Space for Image {
 
 /// The 8-byte word that holds the `index`-th `W`, and by how many bits it is shifted there.
 #[inline(always)]
-fn place<W: Word>(index: usize) -> (usize, u64) {
+pub(crate) fn place<W: Word>(index: usize) -> (usize, u64) {
     let per_word = (8 / W::BYTES) as usize;
     (index / per_word, (index % per_word) as u64 * W::BYTES * 8)
 }

@@ -1,5 +1,6 @@
 //! `Os`: the environment of a real run.
 
+use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::panic::resume_unwind;
 use std::sync::{self, PoisonError};
@@ -38,9 +39,17 @@ pub struct OsRwLock<T> {
 }
 
 /// A held lock of [`Os`]: the standard library's guard `G`, and who has to hear of its end.
+///
+/// Fields are dropped in this order, so the lock is given up after it was told.
 #[derive(Debug)]
 pub struct Guard<'a, G, O: Observer> {
+    telling: Telling<'a, O>,
     guard: G,
+}
+
+/// Tells the end of a held lock.
+#[derive(Debug)]
+struct Telling<'a, O: Observer> {
     number: u64,
     observer: &'a O,
 }
@@ -58,9 +67,8 @@ impl<G: DerefMut, O: Observer> DerefMut for Guard<'_, G, O> {
     }
 }
 
-impl<G, O: Observer> Drop for Guard<'_, G, O> {
+impl<O: Observer> Drop for Telling<'_, O> {
     fn drop(&mut self) {
-        // Fields are dropped after this, so the lock is given up after it was told.
         self.observer.unlocking(self.number);
     }
 }
@@ -74,8 +82,19 @@ impl<O: Observer> Drop for Ending<'_, O> {
     }
 }
 
+impl<S: Space> Os<S> {
+    /// Tells that a lock was obtained, and makes its guard.
+    #[track_caller]
+    fn hold<G>(&self, number: u64, shared: bool, guard: G) -> Guard<'_, G, S::Observer> {
+        let observer = self.space.observer();
+        observer.locked(number, shared);
+        Guard { telling: Telling { number, observer }, guard }
+    }
+}
+
 impl<S: Space> Env for Os<S> {
     type Space = S;
+    type Base = S;
     type Mutex<T: Send> = OsMutex<T>;
     type MutexGuard<'a, T: Send + 'a>
         = Guard<'a, sync::MutexGuard<'a, T>, S::Observer>
@@ -90,6 +109,7 @@ impl<S: Space> Env for Os<S> {
         = Guard<'a, sync::RwLockWriteGuard<'a, T>, S::Observer>
     where
         Self: 'a;
+    type Condvar = sync::Condvar;
 
     #[inline(always)]
     fn space(&self) -> &S {
@@ -107,8 +127,7 @@ impl<S: Space> Env for Os<S> {
     #[track_caller]
     fn lock<'a, T: Send>(&'a self, mutex: &'a OsMutex<T>) -> Self::MutexGuard<'a, T> {
         let guard = mutex.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        self.space.observer().locked(mutex.number, false);
-        Guard { guard, number: mutex.number, observer: self.space.observer() }
+        self.hold(mutex.number, false, guard)
     }
 
     fn rw_lock<T: Send + Sync>(&self, value: T) -> OsRwLock<T> {
@@ -118,15 +137,40 @@ impl<S: Space> Env for Os<S> {
     #[track_caller]
     fn read<'a, T: Send + Sync>(&'a self, lock: &'a OsRwLock<T>) -> Self::ReadGuard<'a, T> {
         let guard = lock.inner.read().unwrap_or_else(PoisonError::into_inner);
-        self.space.observer().locked(lock.number, true);
-        Guard { guard, number: lock.number, observer: self.space.observer() }
+        self.hold(lock.number, true, guard)
     }
 
     #[track_caller]
     fn write<'a, T: Send + Sync>(&'a self, lock: &'a OsRwLock<T>) -> Self::WriteGuard<'a, T> {
         let guard = lock.inner.write().unwrap_or_else(PoisonError::into_inner);
-        self.space.observer().locked(lock.number, false);
-        Guard { guard, number: lock.number, observer: self.space.observer() }
+        self.hold(lock.number, false, guard)
+    }
+
+    fn condvar(&self) -> sync::Condvar {
+        sync::Condvar::new()
+    }
+
+    #[track_caller]
+    fn wait<'a, T: Send>(
+        &'a self,
+        condvar: &sync::Condvar,
+        guard: Self::MutexGuard<'a, T>,
+    ) -> Self::MutexGuard<'a, T> {
+        let Guard { telling, guard } = guard;
+        let number = telling.number;
+        // Told here and not by the drop, so that it is told as the caller's line.
+        mem::forget(telling);
+        self.space.observer().unlocking(number);
+        let guard = condvar.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        self.hold(number, false, guard)
+    }
+
+    fn notify_one(&self, condvar: &sync::Condvar) {
+        condvar.notify_one();
+    }
+
+    fn notify_all(&self, condvar: &sync::Condvar) {
+        condvar.notify_all();
     }
 
     #[track_caller]

@@ -1,45 +1,53 @@
 //! The real environment: its locks exclude, its threads borrow, and all of it is told.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
-use event::{Collected, Op, ThreadId};
+use event::{Collected, Discard, Op, ThreadId};
 use pmem::Os;
-use space::{Env, Image, Recorded, Recording, Space};
+use space::{Env, Image, Recorded, Recording, Space, conformance};
 
 #[test]
-fn locks_exclude() {
-    let env = Os::new(Image::new(64));
-    let (sum, shared) = (env.mutex(0u64), env.rw_lock(0u64));
-    env.threads(4, |_| {
-        for _ in 0..1000 {
-            *env.lock(&sum) += 1;
-            *env.write(&shared) += 1;
-        }
+fn it_keeps_the_contract_of_an_environment() {
+    conformance::environment(|| Os::new(Image::new(64)));
+    let recording = Recording::persistent("test", "space");
+    conformance::environment(|| {
+        Os::new(Recorded::new(Image::new(64), Discard, &recording).expect("the sink takes everything"))
     });
-    assert_eq!((*env.lock(&sum), *env.read(&shared)), (4000, 4000));
 }
 
 #[test]
-fn a_panicking_thread_panics_the_caller_after_the_others_ended() {
-    let env = Os::new(Image::new(64));
-    let (lock, ended) = (env.mutex(()), AtomicU32::new(0));
-    let run = std::panic::AssertUnwindSafe(|| {
-        env.threads(4, |index| {
-            let _held = env.lock(&lock);
-            assert_ne!(index, 1, "told to");
-            ended.fetch_add(1, Ordering::Relaxed);
+fn a_wait_is_told_as_an_unlock_and_a_lock() {
+    let recording = Recording::persistent("test", "space");
+    let space = Recorded::new(Image::new(64), Collected::default(), &recording);
+    let env = Os::new(space.expect("the sink takes everything"));
+    let (ready, changed) = (env.mutex(false), env.condvar());
+    let mut line = 0;
+    {
+        // Nobody can notify before the lock is given up, so there is at least one wait.
+        let mut held = env.lock(&ready);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                *env.lock(&ready) = true;
+                env.notify_all(&changed);
+            });
+            while !*held {
+                line = line!() + 1;
+                held = env.wait(&changed, held);
+            }
         });
-    });
-    assert!(std::panic::catch_unwind(run).is_err());
-    assert_eq!(ended.into_inner(), 3);
-}
-
-#[test]
-fn clock_and_randomness() {
-    let env = Os::new(Image::new(64));
-    let first = env.now_ns();
-    assert!(env.now_ns() >= first);
-    assert_ne!(env.random(), env.random());
+    }
+    let (_, collected) = env.into_space().finish().expect("the sink takes everything");
+    let own: Vec<_> = collected.events.iter().filter(|(thread, _)| *thread == ThreadId(0)).collect();
+    let locks: Vec<bool> = own
+        .iter()
+        .filter_map(|(_, event)| match event.op {
+            Op::Lock { .. } => Some(true),
+            Op::Unlock { .. } => Some(false),
+            _ => None,
+        })
+        .collect();
+    assert!(locks.len() >= 4 && locks.chunks(2).all(|pair| pair == [true, false]), "{locks:?}");
+    let unlock = own.iter().find(|(_, event)| matches!(event.op, Op::Unlock { .. })).expect("a wait");
+    let frame = collected.table.site(unlock.1.site).and_then(|site| site.frame()).expect("a place");
+    assert_eq!(frame.line, line);
 }
 
 #[test]

@@ -13,8 +13,10 @@ use crate::Space;
 /// Locks are made by the environment and operated through it (`env.lock(&mutex)`), so that a lock needs no
 /// way back to its environment, and a structure that holds one has no lifetime.
 pub trait Env: Sync {
-    /// The memory.
+    /// The memory as a program sees it.
     type Space: Space;
+    /// The memory that the environment was made around; an environment may put something before it.
+    type Base: Space;
     /// A mutual exclusion lock around a `T`.
     type Mutex<T: Send>: Send + Sync;
     /// Proof of holding a [`Env::Mutex`]; gives it up when dropped.
@@ -31,16 +33,19 @@ pub trait Env: Sync {
     type WriteGuard<'a, T: Send + Sync + 'a>: DerefMut<Target = T>
     where
         Self: 'a;
+    /// A condition variable: where threads that hold a mutex wait for what others do under it.
+    type Condvar: Send + Sync;
 
     /// The memory.
     fn space(&self) -> &Self::Space;
 
     /// Ends the environment and gives the memory back.
-    fn into_space(self) -> Self::Space
+    fn into_space(self) -> Self::Base
     where
         Self: Sized;
 
     /// A mutex.
+    #[track_caller]
     fn mutex<T: Send>(&self, value: T) -> Self::Mutex<T>;
 
     /// Waits for the mutex and takes it. A thread that panicked while it held the mutex does not keep others
@@ -49,6 +54,7 @@ pub trait Env: Sync {
     fn lock<'a, T: Send>(&'a self, mutex: &'a Self::Mutex<T>) -> Self::MutexGuard<'a, T>;
 
     /// A readers-writer lock.
+    #[track_caller]
     fn rw_lock<T: Send + Sync>(&self, value: T) -> Self::RwLock<T>;
 
     /// Waits until no writer holds the lock and takes it for reading.
@@ -59,12 +65,35 @@ pub trait Env: Sync {
     #[track_caller]
     fn write<'a, T: Send + Sync>(&'a self, lock: &'a Self::RwLock<T>) -> Self::WriteGuard<'a, T>;
 
+    /// A condition variable.
+    #[track_caller]
+    fn condvar(&self) -> Self::Condvar;
+
+    /// Gives up the mutex and waits for a notification, in one step, then takes the mutex again. May return without
+    /// a notification, so what is waited for is looked at again. A condition variable goes with one mutex.
+    /// The observer hears of it as of an unlock and a lock.
+    #[track_caller]
+    fn wait<'a, T: Send>(
+        &'a self,
+        condvar: &Self::Condvar,
+        guard: Self::MutexGuard<'a, T>,
+    ) -> Self::MutexGuard<'a, T>;
+
+    /// Wakes one of the threads that wait, if there are any.
+    #[track_caller]
+    fn notify_one(&self, condvar: &Self::Condvar);
+
+    /// Wakes all threads that wait.
+    #[track_caller]
+    fn notify_all(&self, condvar: &Self::Condvar);
+
     /// Runs `body(0)` to `body(count - 1)`, each on a thread of its own, and returns when all have ended.
     /// They may borrow from the caller. If one panics, so does this, after the others have ended.
     #[track_caller]
     fn threads(&self, count: u32, body: impl Fn(u32) + Sync);
 
     /// Nanoseconds on a clock that never goes back, from a start of the environment's choosing.
+    #[track_caller]
     fn now_ns(&self) -> u64;
 
     /// A random number, uniform over all values.

@@ -8,18 +8,19 @@
 //! out a reference into the memory: a write that bypasses the trait would be invisible to model and checker
 //! alike. Its contract, what survives a crash above all, stands at the trait.
 //!
-//! [`Env`] bundles a space with the rest of the outside world: locks, threads, a clock, randomness.
-//! `pmem::Os` is the real one. A seeded one can implement the same trait, because nothing in it names the
-//! operating system: it chooses the lock, guard and thread types.
+//! [`Env`] bundles a space with the rest of the outside world: locks, condition variables, threads, a clock,
+//! randomness. `pmem::Os` is the real one. [`Sim`] is its seeded twin: one thread runs at a time, a [`sim::Schedule`]
+//! decides which, and a run can be repeated from a token ([`sim`]).
 //!
-//! Three spaces exist. `pmem::Mapped` is real memory and the bare instructions. [`Image`] is memory without
-//! instructions: atomic words that can be copied out and in. [`Recorded`] wraps either of the two and tells
+//! Four spaces exist. `pmem::Mapped` is real memory and the bare instructions. [`Image`] is memory without
+//! instructions: atomic words that can be copied out and in. [`Scratch`] is an image on which recovery can be tried
+//! and taken back, and which knows what recovery read. [`Recorded`] wraps any of them and tells
 //! an [`event::Sink`] what happens: one event per access, with the line of source that asked for it. Locks,
 //! threads and phases reach the same stream through [`Observer`], the space's ear for what is not a memory
 //! access; for a space that is not recorded it is `()`, which the compiler removes.
 //!
 //! Dispatch is static, so on `Mapped` the seam costs nothing; the bench `seam` of `pmem` measures it.
-//! [`conformance`] is the test suite that every space runs.
+//! [`conformance`] is the test suite that every space and every environment runs.
 #![forbid(unsafe_code)]
 
 pub mod conformance;
@@ -29,6 +30,7 @@ mod local;
 mod observer;
 mod recorded;
 mod scratch;
+pub mod sim;
 mod sites;
 mod space;
 mod stream;
@@ -39,5 +41,6 @@ pub use image::Image;
 pub use observer::Observer;
 pub use recorded::{Recorded, Recording};
 pub use scratch::{Scratch, Touched};
+pub use sim::Sim;
 pub use space::{LINE, Prestore, Space};
 pub use word::{Word, check_range, check_whole_words, lines, word_index};

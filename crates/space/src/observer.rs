@@ -48,6 +48,10 @@ pub trait Observer: Sync {
     /// The calling thread is about to read the clock.
     fn clock_read(&self) {}
 
+    /// Another thread goes on in the place of the calling one: what it does comes after all that the caller did. Told
+    /// by environments in which one thread runs at a time.
+    fn pausing(&self) {}
+
     /// A phase of the run starts.
     #[track_caller]
     fn phase(&self, name: &str) {

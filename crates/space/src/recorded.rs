@@ -412,6 +412,14 @@ impl<S: Space, K: Sink + Send> Observer for Recorded<S, K> {
         self.with(Location::caller(), |buffer, _| self.send(buffer));
     }
 
+    fn pausing(&self) {
+        LOCAL.with_borrow_mut(|local| {
+            if local.current.recording == self.number || local.switch_to(self.number) {
+                self.send(&mut local.current);
+            }
+        });
+    }
+
     #[track_caller]
     fn phase(&self, name: &str) {
         let name = self.stream().name(name);

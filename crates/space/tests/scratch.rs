@@ -25,9 +25,8 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let aligned = |width: u64| (0..LEN / width).prop_map(move |index| index * width);
-    let place = (0u32..4)
-        .prop_map(|shift| 1u64 << shift)
-        .prop_flat_map(move |width| (aligned(width), Just(width)));
+    let place =
+        (0u32..4).prop_map(|shift| 1u64 << shift).prop_flat_map(move |width| (aligned(width), Just(width)));
     let range = (0..LEN).prop_flat_map(|offset| (Just(offset), 0..=(LEN - offset).min(80)));
     prop_oneof![
         4 => place.clone().prop_map(|(offset, width)| Step::Load { offset, width }),

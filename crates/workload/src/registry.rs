@@ -145,7 +145,7 @@ impl Workload {
     ) -> Result<(Outcome, K), WorkloadError>
     where
         K: Sink + Send,
-        E: Env<Space = Recorded<Image, K>>,
+        E: Env<Base = Recorded<Image, K>>,
     {
         let recording = Recording::persistent(format!("strandline workload {}", self.name), self.name);
         let bytes = self.bytes(params);

@@ -1,22 +1,32 @@
-//! The tests that every space runs: the contract of [`Space`] as code.
-//!
-//! A space's own tests call [`all`] with a function that makes a fresh space of zeros, of a given length.
-//! Failures are panics, as in any test.
+//! The contract of [`Space`] as code.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::{LINE, Prestore, Space, Word};
 
-/// Runs every test of the suite.
+/// Runs every test of the suite. `make` makes a fresh space of zeros, of a given length.
 pub fn all<S: Space>(make: impl Fn(u64) -> S) {
-    fresh_is_zero(&make(4096));
-    words(&make(4096));
-    bytes(&make(4096));
-    copies(&make(4096));
-    compare_and_swap(&make(4096));
-    non_temporal(&make(4096));
-    hints_change_nothing(&make(4096));
-    outside_panics(&make(4096));
+    for test in tests() {
+        test(&make(LEN));
+    }
+}
+
+/// Bytes of the space that a test wants.
+pub const LEN: u64 = 4096;
+
+/// The tests one by one, for a space that nobody can make without something around it. Each wants a fresh space of
+/// [`LEN`] bytes.
+pub fn tests<S: Space>() -> [fn(&S); 8] {
+    [
+        fresh_is_zero,
+        words,
+        bytes,
+        copies,
+        compare_and_swap,
+        non_temporal,
+        hints_change_nothing,
+        outside_panics,
+    ]
 }
 
 /// A fresh space has its length and is zero.

@@ -79,14 +79,10 @@ fn an_address_as_a_value() {
 fn a_place_a_name_and_an_early_end() {
     let runs = AtomicU64::new(0);
     let odd = || runs.fetch_add(1, Relaxed) % 2 == 1;
-    let place = difference(|env| {
-        if odd() {
-            env.space().load_u64(0);
-        } else {
-            env.space().load_u64(0);
-        }
-    });
-    assert!(place.to_string().contains("event 2 of two runs"), "{place}");
+    let here = |env: &Told| env.space().load_u64(0);
+    let there = |env: &Told| env.space().load_u64(0);
+    let place = difference(|env| if odd() { here(env) } else { there(env) }).to_string();
+    assert!(place.contains("event 2 of two runs"), "{place}");
     let name =
         difference(|env| env.space().observer().phase(if odd() { "one" } else { "other" })).to_string();
     assert!(name.contains("named other") && name.contains("named one"), "{name}");

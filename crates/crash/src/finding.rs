@@ -2,6 +2,7 @@
 
 use event::{SiteId, SiteTable, ThreadId};
 
+use crate::files::{LENGTHS, NAMES};
 use crate::{Place, Token};
 
 /// Why a missing store need not have survived.
@@ -100,6 +101,9 @@ impl Finding {
     /// The story: what was missing, what had survived, why, and what recovery saw.
     #[must_use]
     pub fn story(&self, files: &[String], table: &SiteTable) -> Vec<String> {
+        if self.token.platform.is_files() {
+            return self.story_of_files(files, table);
+        }
         let label = |site| table.label(site);
         let file = |place: Place| {
             let name = files.get(usize::from(place.file())).map_or("?", String::as_str);
@@ -135,6 +139,46 @@ impl Finding {
                 file(place),
                 thread.0
             )),
+            Some(Witness::Ended { region }) => lines.push(format!("when region {region} had ended")),
+            Some(Witness::Begun { region }) => lines.push(format!("when region {region} had begun")),
+            None => {}
+        }
+        lines.push(format!("recovery: {}", self.message));
+        lines
+    }
+}
+
+impl Finding {
+    fn story_of_files(&self, files: &[String], table: &SiteTable) -> Vec<String> {
+        let label = |site| table.label(site);
+        let title = |file: u64| files.get(file as usize).map_or("?", String::as_str);
+        let what = |place: Place| match place.file() {
+            NAMES => "the change of a name".to_owned(),
+            LENGTHS => format!("the new length of {}", title(place.offset() / 8)),
+            file => format!("what was written to {} at {}", title(u64::from(file)), place.offset()),
+        };
+        let mut lines = Vec::new();
+        for missing in &self.missing {
+            lines.push(format!(
+                "{} by {} ({} B, thread {}) was not durable: {}",
+                what(missing.place),
+                label(missing.site),
+                missing.bytes,
+                missing.thread.0,
+                match missing.reason {
+                    Reason::FlushedLater(sync) => format!("it is synced only later, at {}", label(sync)),
+                    Reason::NotMade => "the crash came before it".to_owned(),
+                    _ => "no sync covers it".to_owned(),
+                },
+            ));
+        }
+        if self.missing.is_empty() {
+            lines.push("nothing was missing".to_owned());
+        }
+        match self.witness {
+            Some(Witness::Store { site, place, thread }) => {
+                lines.push(format!("when {} by {} (thread {}) was", what(place), label(site), thread.0));
+            }
             Some(Witness::Ended { region }) => lines.push(format!("when region {region} had ended")),
             Some(Witness::Begun { region }) => lines.push(format!("when region {region} had begun")),
             None => {}

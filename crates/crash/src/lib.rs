@@ -37,6 +37,7 @@
 #![forbid(unsafe_code)]
 
 mod explore;
+pub mod files;
 mod finding;
 mod history;
 mod oracle;

@@ -21,10 +21,16 @@ pub enum Platform {
     /// Strand persistency: persist barriers order the stores of one strand, a new strand starts without constraints, a join orders everything
     /// before it before everything behind it (Gogte, thesis, section 5.2). Flushes and fences mean nothing.
     Strand,
+    /// Ordinary files on a file system of which nothing is supposed but what POSIX promises: see [`crate::files`].
+    Posix,
+    /// Ordinary files on ext4 as it is mounted by default (`data=ordered`): see [`crate::files`].
+    Ext4,
 }
 
 impl Platform {
-    /// All of them.
+    /// Those of files.
+    pub const OF_FILES: [Platform; 2] = [Platform::Posix, Platform::Ext4];
+    /// Those of memory.
     pub const ALL: [Platform; 4] = [Platform::Adr, Platform::Eadr, Platform::Epoch, Platform::Strand];
 
     /// The name as options and tokens have it.
@@ -35,7 +41,17 @@ impl Platform {
             Platform::Eadr => "eadr",
             Platform::Epoch => "epoch",
             Platform::Strand => "strand",
+            Platform::Posix => "posix",
+            Platform::Ext4 => "ext4",
         }
+    }
+}
+
+impl Platform {
+    /// Whether it is one of [`Platform::OF_FILES`].
+    #[must_use]
+    pub fn is_files(self) -> bool {
+        Self::OF_FILES.contains(&self)
     }
 }
 
@@ -50,7 +66,8 @@ impl FromStr for Platform {
     fn from_str(name: &str) -> Result<Self, String> {
         Platform::ALL
             .into_iter()
+            .chain(Platform::OF_FILES)
             .find(|platform| platform.name() == name)
-            .ok_or_else(|| format!("`{name}` is no platform; there are adr, eadr, epoch and strand"))
+            .ok_or_else(|| format!("`{name}` is no platform; there are adr, eadr, epoch and strand, and for files posix and ext4"))
     }
 }

@@ -219,12 +219,23 @@ impl Search<'_, '_, '_> {
         next.map(missing).into_iter().collect()
     }
 
+    /// Which sync an atom of a file is still waiting for.
+    fn synced(&self, atom: u32) -> Reason {
+        let atoms = &self.checker.history.atoms;
+        let cell = atoms[atom as usize].cell;
+        let covers = |&&at: &&u32| at >= atom && atoms[at as usize].cell == cell;
+        let mut barriers = self.checker.history.barriers.iter();
+        let found = barriers.find(|barrier| barrier.demands.iter().find(covers).is_some());
+        found.map_or(Reason::NeverFlushed, |barrier| Reason::FlushedLater(barrier.site))
+    }
+
     /// Why an atom need not have survived a crash right after the item `crash`.
     fn reason(&self, atom: u32, crash: usize) -> Reason {
         let history = self.checker.history;
         let lost = &history.atoms[atom as usize];
         match history.platform {
             Platform::Epoch | Platform::Strand => return Reason::Unordered,
+            Platform::Posix | Platform::Ext4 => return self.synced(atom),
             _ if lost.non_temporal => return Reason::NotFenced(SiteId::UNKNOWN),
             _ => {}
         }

@@ -25,6 +25,9 @@ struct Choice {
     to: u32,
 }
 
+/// Up to here it is faster to go through a cell's atoms for each of its words.
+const FEW_WORDS: usize = 8;
+
 /// A cell with its pending atoms.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
@@ -82,8 +85,10 @@ impl Window {
             ended: walker.ended,
         };
         window.look_ahead(walker, cut, &mut cells);
-        // Only under ADR are there cells of both kinds.
-        let mixed = walker.history.platform() == Platform::Adr && cells.keys().any(|cell| cell & 1 == 1);
+        // Only under ADR are there cells of both kinds; a file's bytes may be in its length's or in the journal's cell, too.
+        let platform = walker.history.platform();
+        let mixed =
+            platform == Platform::Adr && cells.keys().any(|cell| cell & 1 == 1) || platform.is_files();
         window.cells =
             cells.into_values().map(|(atoms, mandatory)| Cell::new(walker, atoms, mandatory)).collect();
         window.shown = vec![0; window.cells.len()];
@@ -247,6 +252,9 @@ impl Window {
 
     fn show(&self, walker: &mut Walker<'_>, at: usize) {
         let cell = &self.cells[at];
+        if cell.words.len() > FEW_WORDS {
+            return self.show_many(walker, at);
+        }
         for &place in &cell.words {
             let mut word = walker.durable.get(place);
             match self.shared.get(&place) {
@@ -265,6 +273,29 @@ impl Window {
                 }
             }
             walker.show(place, word);
+        }
+    }
+
+    /// As [`Window::show`], going through the atoms once and not once per word.
+    fn show_many(&self, walker: &mut Walker<'_>, at: usize) {
+        let cell = &self.cells[at];
+        let mut words: HashMap<Place, u64> =
+            cell.words.iter().map(|&place| (place, walker.durable.get(place))).collect();
+        let mut holders: Vec<u32> =
+            cell.words.iter().filter_map(|place| self.shared.get(place)).flatten().copied().collect();
+        holders.push(at as u32);
+        holders.sort_unstable();
+        holders.dedup();
+        let mut atoms: Vec<u32> = holders.into_iter().flat_map(|holder| self.kept(holder as usize)).collect();
+        atoms.sort_unstable();
+        for at in atoms {
+            let atom = &walker.history.atoms[at as usize];
+            if let Some(word) = words.get_mut(&atom.place) {
+                *word = crate::words::merge(*word, atom.value, atom.mask);
+            }
+        }
+        for &place in &cell.words {
+            walker.show(place, words[&place]);
         }
     }
 
@@ -317,11 +348,15 @@ impl Cell {
         let history = walker.history;
         let mut choices = Vec::with_capacity(atoms.len() + 1 - mandatory);
         let store = |at: usize| history.atoms[atoms[at] as usize].store;
+        let torn = |at: usize| at > 0 && at < atoms.len() && store(at - 1) == store(at);
+        let whole = |at: usize| torn(at) && history.atoms[atoms[at] as usize].whole;
         let mut kept = atoms.len();
         // The end of the store whose atoms are being taken away.
         let mut end = kept;
         loop {
-            choices.push(Choice { kept: kept as u32, from: 0, to: 0 });
+            if !whole(kept) {
+                choices.push(Choice { kept: kept as u32, from: 0, to: 0 });
+            }
             if kept == mandatory {
                 break;
             }
@@ -332,7 +367,7 @@ impl Cell {
             // From the other end: the lower atoms of the store that `kept` is in are lost, the upper ones stay. If its first is
             // lost, too, that is the choice `kept` with nothing more.
             let begins = kept == 0 || store(kept - 1) != store(kept);
-            if begins {
+            if begins && !history.atoms[atoms[kept] as usize].whole {
                 for from in kept + 1..end {
                     choices.push(Choice { kept: kept as u32, from: from as u32, to: end as u32 });
                 }

@@ -131,6 +131,15 @@ impl Clocks {
                 .is_some_and(|&time| time >= before.time)
     }
 
+    /// As [`Clocks::knows`], of a thread that was seen before.
+    pub fn known(&self, thread: ThreadId, before: Stamp) -> bool {
+        self.threads.get(&thread).is_some_and(|state| {
+            let clock = &self.agents[state.agent as usize].clock;
+            state.agent == before.agent
+                || clock.get(before.agent as usize).is_some_and(|&time| time >= before.time)
+        })
+    }
+
     /// The thread starts a strand that knows only what it knew at its last join.
     pub fn new_strand(&mut self, thread: ThreadId) {
         let clock = self.thread(thread).joined.clone();

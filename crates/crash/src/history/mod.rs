@@ -8,6 +8,8 @@ use event::{NameId, SiteId, SiteTable, ThreadId};
 
 use crate::{Place, Platform};
 
+pub(crate) use clocks::Clocks;
+pub(crate) use ranges::Ranges;
 pub use recorder::Recorder;
 
 /// A piece of a store that a crash keeps or loses whole: bytes of one aligned 8-byte word.
@@ -21,6 +23,8 @@ pub struct Atom {
     pub mask: u8,
     /// Stored past the cache.
     pub non_temporal: bool,
+    /// Survives only together with the other atoms of its store that are in its cell.
+    pub(crate) whole: bool,
     /// The code.
     pub site: SiteId,
     /// Who stored.

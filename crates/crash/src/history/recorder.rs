@@ -192,6 +192,7 @@ impl Recorder {
             value: u64::from_le_bytes(value),
             mask,
             non_temporal,
+            whole: false,
             site,
             thread,
             store: self.stores,
@@ -212,7 +213,7 @@ impl Recorder {
             Platform::Adr => {}
             Platform::Eadr if non_temporal => self.under_way.entry(thread).or_default().flushed.push(at),
             Platform::Eadr => self.barrier(thread, site, vec![at]),
-            Platform::Epoch | Platform::Strand => self.open.entry(stamp.agent).or_default().push(at),
+            _ => self.open.entry(stamp.agent).or_default().push(at),
         }
     }
 
@@ -315,7 +316,7 @@ impl Recorder {
                 }
                 self.barrier(thread, site, demands);
             }
-            Platform::Strand => {}
+            Platform::Strand | Platform::Posix | Platform::Ext4 => {}
         }
     }
 

@@ -1,0 +1,39 @@
+//! What a program did to files, with paths resolved.
+
+use std::ops::Range;
+
+use event::{Op, SiteId, ThreadId};
+
+use super::names::Change;
+use crate::MarkKind;
+
+/// One thing that one thread did.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub thread: ThreadId,
+    pub site: SiteId,
+    pub what: What,
+}
+
+/// See [`Step`]. Ranges are of the bytes that were stored or written, all in one place.
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    /// Entries changed, all at once; the file that was made or renamed by it.
+    Names { changes: Vec<Change>, file: Option<u16>, made: bool },
+    /// A call wrote to a file.
+    Write { file: u16, offset: u64, bytes: Range<usize> },
+    /// A store to a mapping.
+    Store { file: u16, offset: u64, bytes: Range<usize> },
+    /// A file's length was set.
+    Truncate { file: u16, len: u64 },
+    /// A file's sync.
+    Sync { file: u16, data_only: bool },
+    /// A folder's sync.
+    SyncFolder { folder: u16 },
+    /// A sync of some of a file's bytes.
+    SyncRange { file: u16, from: u64, len: u64 },
+    /// Something that the program said.
+    Mark(MarkKind),
+    /// A synchronisation of threads.
+    Synchronise(Op),
+}

@@ -1,0 +1,378 @@
+//! Programs that write files, by hand: what may be left of them on each platform.
+
+use std::collections::BTreeSet;
+
+use crash::files::{Disk, Entry, FilesRecorder, FilesRun, Tree};
+use crash::{Bounds, Checker, Image, Oracle, Outcome, Platform, Strategy};
+use event::{Batch, Capabilities, Definition, Event, NameId, Op, Sink, SiteId, Source, ThreadId};
+use proptest::prelude::*;
+
+/// A run, one call per system call.
+struct Run {
+    recorder: FilesRecorder,
+    names: u32,
+    calls: u32,
+}
+
+impl Run {
+    fn new(platform: Platform, before: &[(&str, &[u8])]) -> Run {
+        let tree =
+            before.iter().map(|(path, bytes)| ((*path).to_owned(), Entry::File(bytes.to_vec()))).collect();
+        let mut recorder = FilesRecorder::new(platform, tree).expect("it is one for files");
+        let source = Source { capabilities: Capabilities::all(), ..Source::synthetic("test") };
+        recorder.begin(&source).expect("it sees everything");
+        Run { recorder, names: 0, calls: 0 }
+    }
+
+    fn name(&mut self, path: &str) -> NameId {
+        self.names += 1;
+        self.recorder.define(Definition::Name(NameId(self.names), path)).expect("it is taken");
+        NameId(self.names)
+    }
+
+    fn push(&mut self, op: Op, values: &[u8]) -> &mut Self {
+        self.calls += 1;
+        let events = [Event { op, site: SiteId(self.calls), instructions: 0 }];
+        self.recorder
+            .push(Batch { thread: ThreadId(0), time_ns: 0, events: &events, values })
+            .expect("it is taken");
+        self
+    }
+
+    fn create(&mut self, path: &str) -> &mut Self {
+        let file = self.name(path);
+        self.push(Op::FileCreate { file, folder: false }, &[])
+    }
+
+    fn write(&mut self, path: &str, offset: u64, bytes: &[u8]) -> &mut Self {
+        let file = self.name(path);
+        self.push(Op::FileWrite { file, offset, len: bytes.len() as u32 }, bytes)
+    }
+
+    fn truncate(&mut self, path: &str, len: u64) -> &mut Self {
+        let file = self.name(path);
+        self.push(Op::FileTruncate { file, len }, &[])
+    }
+
+    fn sync(&mut self, path: &str) -> &mut Self {
+        let file = self.name(path);
+        self.push(Op::FileSync { file, data_only: false }, &[])
+    }
+
+    fn data_sync(&mut self, path: &str) -> &mut Self {
+        let file = self.name(path);
+        self.push(Op::FileSync { file, data_only: true }, &[])
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> &mut Self {
+        let (from, to) = (self.name(from), self.name(to));
+        self.push(Op::Rename { from, to }, &[])
+    }
+
+    fn unlink(&mut self, path: &str) -> &mut Self {
+        let file = self.name(path);
+        self.push(Op::Unlink { file }, &[])
+    }
+
+    fn end(&mut self) -> &mut Self {
+        self.push(Op::RegionEnd { region: 1 }, &[])
+    }
+
+    fn run(&mut self) -> FilesRun {
+        let fresh = FilesRecorder::new(Platform::Posix, Tree::new()).expect("it is one for files");
+        std::mem::replace(&mut self.recorder, fresh).into_run()
+    }
+}
+
+/// Judges the disk of each image by a closure.
+struct Judge<F> {
+    disk: Disk,
+    judge: F,
+}
+
+impl<F: FnMut(&Tree, &Image<'_>) -> Result<(), String>> Oracle for Judge<F> {
+    fn examine(&mut self, image: &Image<'_>) -> Result<(), String> {
+        self.disk.apply(image.changes);
+        (self.judge)(&self.disk.tree(), image)
+    }
+}
+
+fn check(run: &FilesRun, judge: impl FnMut(&Tree, &Image<'_>) -> Result<(), String>) -> Outcome {
+    let mut checker = Checker::new(&run.history, &run.contents);
+    checker.strategy = Strategy::Exhaustive;
+    checker.bounds = Bounds { per_cut: 1 << 16, ..Bounds::default() };
+    let outcome = checker.run(&mut Judge { disk: run.disk.clone(), judge });
+    assert_eq!(outcome.cut_short, 0);
+    outcome
+}
+
+/// Every content that the file may have after the crash; none where it is not there.
+fn states(run: &FilesRun, path: &str) -> BTreeSet<Option<String>> {
+    let mut states = BTreeSet::new();
+    check(run, |tree, _| {
+        states.insert(tree.get(path).map(|entry| match entry {
+            Entry::File(bytes) => String::from_utf8_lossy(bytes).replace('\0', "0"),
+            Entry::Folder => "folder".to_owned(),
+        }));
+        Ok(())
+    });
+    states
+}
+
+fn wanted(states: &[&str]) -> BTreeSet<Option<String>> {
+    states.iter().map(|state| (*state != "-").then(|| (*state).to_owned())).collect()
+}
+
+#[test]
+fn an_overwrite_of_a_sector_is_whole_and_of_two_sectors_in_any_order() {
+    let before = [b'a'; 1024];
+    for platform in Platform::OF_FILES {
+        let run = Run::new(platform, &[("/f", &before)]).write("/f", 510, b"bbbb").run();
+        let middles: BTreeSet<String> =
+            states(&run, "/f").into_iter().flatten().map(|state| state[509..515].to_owned()).collect();
+        let all = ["aaaaaa", "abbaaa", "aaabba", "abbbba"].map(str::to_owned);
+        assert_eq!(middles, BTreeSet::from(all), "{platform}");
+        let run =
+            Run::new(platform, &[("/f", &before)]).write("/f", 510, b"bbbb").data_sync("/f").end().run();
+        let outcome = check(&run, |tree, image| match &tree["/f"] {
+            Entry::File(bytes) if image.ended == 1 && &bytes[510..514] != b"bbbb" => Err("lost".into()),
+            _ => Ok(()),
+        });
+        assert_eq!(outcome.findings, []);
+    }
+}
+
+#[test]
+fn a_file_grows_before_or_after_its_bytes() {
+    let grown = |platform| {
+        let mut run = Run::new(platform, &[("/f", b"old")]);
+        states(&run.write("/f", 3, b"new").write("/f", 6, b"er").run(), "/f")
+    };
+    assert_eq!(grown(Platform::Ext4), wanted(&["old", "oldnew", "oldnewer"]));
+    // The bytes of the sector survive in order, the length for itself.
+    let pessimistic = ["old", "old000", "oldnew", "old00000", "oldnew00", "oldnewer"];
+    assert_eq!(grown(Platform::Posix), wanted(&pessimistic));
+}
+
+#[test]
+fn a_file_that_is_replaced_is_old_or_new_or_worse() {
+    let replaced = |platform, sync: bool| {
+        let mut run = Run::new(platform, &[("/d/f", b"old")]);
+        run.create("/d/new").write("/d/new", 0, b"contents");
+        if sync {
+            run.sync("/d/new");
+        }
+        states(&run.rename("/d/new", "/d/f").run(), "/d/f")
+    };
+    assert_eq!(replaced(Platform::Ext4, false), wanted(&["old", "contents"]));
+    assert_eq!(replaced(Platform::Ext4, true), wanted(&["old", "contents"]));
+    assert_eq!(replaced(Platform::Posix, false), wanted(&["old", "", "00000000", "contents"]));
+    assert_eq!(replaced(Platform::Posix, true), wanted(&["old", "contents"]));
+}
+
+#[test]
+fn a_new_name_is_durable_when_its_folder_was_synced() {
+    for platform in Platform::OF_FILES {
+        for folder in [false, true] {
+            let mut run = Run::new(platform, &[("/d/f", b"old")]);
+            run.create("/d/new").write("/d/new", 0, b"x").sync("/d/new").rename("/d/new", "/d/f");
+            if folder {
+                run.sync("/d");
+            }
+            let run = run.end().run();
+            let outcome = check(&run, |tree, image| match &tree["/d/f"] {
+                Entry::File(bytes) if image.ended == 1 && bytes != b"x" => Err("the old file is back".into()),
+                _ => Ok(()),
+            });
+            assert_eq!(outcome.findings.len(), usize::from(!folder), "{platform} {folder}");
+            for finding in &outcome.findings {
+                let story = finding.story(run.history.files(), run.history.table()).join("; ");
+                assert!(
+                    story.contains("the change of a name by") && story.contains("no sync covers it"),
+                    "{story}"
+                );
+                assert!(story.contains("when region 1 had ended"), "{story}");
+                // The token leads there again, and only there.
+                let text = finding.token.to_string();
+                let checker = Checker::new(&run.history, &run.contents);
+                let mut judge = Judge {
+                    disk: run.disk.clone(),
+                    judge: |tree: &Tree, _: &Image<'_>| match &tree["/d/f"] {
+                        Entry::File(bytes) if bytes == b"old" => Err("the old file is back".into()),
+                        other => panic!("{other:?}"),
+                    },
+                };
+                let again = checker.replay(&text.parse().expect("a token"), &mut judge).expect("it fits");
+                assert_eq!(again.map(|again| again.missing), Some(finding.missing.clone()));
+            }
+        }
+    }
+}
+
+#[test]
+fn names_that_have_nothing_to_do_with_each_other() {
+    let made = |platform| {
+        let run = Run::new(platform, &[("/c", b"")]).create("/a").create("/b").unlink("/c").run();
+        let mut states = BTreeSet::new();
+        check(&run, |tree, _| {
+            states.insert(tree.keys().cloned().collect::<Vec<_>>().join(" "));
+            Ok(())
+        });
+        states
+    };
+    let all = ["", "/a", "/b", "/c", "/a /b", "/a /c", "/b /c", "/a /b /c"].map(str::to_owned);
+    assert_eq!(made(Platform::Posix), BTreeSet::from(all));
+    let in_order = ["/c", "/a /c", "/a /b /c", "/a /b"].map(str::to_owned);
+    assert_eq!(made(Platform::Ext4), BTreeSet::from(in_order));
+}
+
+#[test]
+fn what_was_cut_off_does_not_come_back() {
+    for platform in Platform::OF_FILES {
+        let mut run = Run::new(platform, &[("/f", b"secret words")]);
+        let run = run.write("/f", 0, b"public").truncate("/f", 3).truncate("/f", 12).run();
+        let states = states(&run, "/f");
+        let ends = |end: &str| states.iter().flatten().any(|state| state.ends_with(end));
+        assert!(ends(" words") && ends("000000000"), "{states:?}");
+        assert!(
+            states.iter().flatten().all(|state| state.len() < 12 || ends(" words") || ends("000")),
+            "{states:?}"
+        );
+        let mixed =
+            |state: &&String| state.len() == 12 && state.contains('0') && !state.ends_with("000000000");
+        assert_eq!(states.iter().flatten().find(mixed), None);
+    }
+}
+
+#[test]
+fn stores_to_a_mapping_are_durable_when_their_pages_were_synced() {
+    for (len, findings) in [(512, 1), (4096, 0)] {
+        for platform in Platform::OF_FILES {
+            let mut run = Run::new(platform, &[("/f", &[0; 8192])]);
+            let name = run.name("/f");
+            run.push(Op::Map { addr: 0x10000, len: 4096, name }, &[]);
+            run.push(Op::MapOffset { addr: 0x10000, offset: 4096 }, &[]);
+            run.push(Op::Store { addr: 0x10000, len: 8 }, &[1; 8]);
+            run.push(Op::Store { addr: 0x10200, len: 8 }, &[2; 8]);
+            run.push(Op::MapSync { addr: 0x10000, len }, &[]);
+            let run = run.end().run();
+            let outcome = check(&run, |tree, image| match &tree["/f"] {
+                Entry::File(bytes) if image.ended == 1 && bytes[4608] != 2 => Err("lost".into()),
+                Entry::File(bytes) if image.ended == 1 && bytes[4096] != 1 => {
+                    Err("lost what was synced".into())
+                }
+                _ => Ok(()),
+            });
+            assert_eq!(outcome.findings.len(), findings, "{platform} {len}");
+            assert!(outcome.findings.iter().all(|finding| finding.message == "lost"));
+        }
+    }
+}
+
+#[test]
+fn folders_take_their_files_with_them() {
+    let mut run = Run::new(Platform::Ext4, &[]);
+    let folder = run.name("/d");
+    run.push(Op::FileCreate { file: folder, folder: true }, &[]);
+    run.create("/d/f")
+        .write("/d/f", 0, b"x")
+        .sync("/d/f")
+        .rename("/d", "/e")
+        .write("/e/f", 0, b"y")
+        .sync("/e");
+    let mut states = BTreeSet::new();
+    check(&run.run(), |tree, _| {
+        states.insert(tree.keys().cloned().collect::<Vec<_>>().join(" "));
+        Ok(())
+    });
+    assert_eq!(states, BTreeSet::from(["", "/d", "/d /d/f", "/e /e/f"].map(str::to_owned)));
+}
+
+/// What a program may do to three files.
+#[derive(Clone, Debug)]
+enum Call {
+    Create(usize),
+    Write(usize, u64, Vec<u8>),
+    Truncate(usize, u64),
+    Rename(usize, usize),
+    Unlink(usize),
+    Sync(usize),
+    SyncFolder,
+}
+
+fn call() -> impl Strategy_<Value = Call> {
+    let bytes = prop::collection::vec(1u8..=255, 1..700);
+    prop_oneof![
+        2 => (0usize..3).prop_map(Call::Create),
+        4 => (0usize..3, 0u64..6000, bytes).prop_map(|(file, at, bytes)| Call::Write(file, at, bytes)),
+        1 => (0usize..3, 0u64..6000).prop_map(|(file, len)| Call::Truncate(file, len)),
+        1 => (0usize..3, 0usize..3).prop_map(|(from, to)| Call::Rename(from, to)),
+        1 => (0usize..3).prop_map(Call::Unlink),
+        1 => (0usize..3).prop_map(Call::Sync),
+        1 => Just(Call::SyncFolder),
+    ]
+}
+
+use proptest::strategy::Strategy as Strategy_;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn with_nothing_lost_the_disk_is_what_the_calls_made(
+        calls in prop::collection::vec(call(), 0..20), platform in prop::sample::select(&Platform::OF_FILES[..]),
+    ) {
+        const PATHS: [&str; 3] = ["/d/a", "/d/b", "/d/c"];
+        let mut run = Run::new(platform, &[("/d/a", b"before")]);
+        let mut model = Tree::from([("/d".into(), Entry::Folder), ("/d/a".into(), Entry::File(b"before".to_vec()))]);
+        // Nothing is done to a file that is not there: the kernel would not have it either.
+        for call in calls {
+            match call {
+                Call::Create(at) if !model.contains_key(PATHS[at]) => {
+                    run.create(PATHS[at]);
+                    model.insert(PATHS[at].into(), Entry::File(Vec::new()));
+                }
+                Call::Write(at, offset, bytes) => {
+                    let Some(Entry::File(old)) = model.get_mut(PATHS[at]) else { continue };
+                    let end = offset as usize + bytes.len();
+                    old.resize(old.len().max(end), 0);
+                    old[offset as usize..end].copy_from_slice(&bytes);
+                    run.write(PATHS[at], offset, &bytes);
+                }
+                Call::Truncate(at, len) => {
+                    let Some(Entry::File(old)) = model.get_mut(PATHS[at]) else { continue };
+                    old.resize(len as usize, 0);
+                    run.truncate(PATHS[at], len);
+                }
+                Call::Rename(from, to) if from != to => {
+                    let Some(moved) = model.remove(PATHS[from]) else { continue };
+                    model.insert(PATHS[to].into(), moved);
+                    run.rename(PATHS[from], PATHS[to]);
+                }
+                Call::Unlink(at) if model.remove(PATHS[at]).is_some() => drop(run.unlink(PATHS[at])),
+                Call::Sync(at) if model.contains_key(PATHS[at]) => drop(run.sync(PATHS[at])),
+                Call::SyncFolder => drop(run.sync("/d")),
+                _ => {}
+            }
+        }
+        for path in PATHS {
+            if model.contains_key(path) {
+                run.sync(path);
+            }
+        }
+        let run = run.sync("/d").end().run();
+        // Behind the last syncs nothing can be lost, so that every image with the mark is the whole disk.
+        let mut checker = Checker::new(&run.history, &run.contents);
+        checker.strategy = Strategy::Random;
+        checker.bounds = Bounds { per_cut: 40, ..Bounds::default() };
+        let mut complete = 0;
+        checker.run(&mut Judge { disk: run.disk.clone(), judge: |tree: &Tree, image: &Image<'_>| {
+            if image.ended == 1 {
+                complete += 1;
+                assert_eq!(tree, &model);
+            }
+            Ok(())
+        }});
+        prop_assert!(complete > 0);
+    }
+}

@@ -48,7 +48,7 @@ mod words;
 pub use explore::{Bounds, Checker, Outcome, Strategy};
 pub use finding::{Finding, Missing, Reason, Witness};
 pub use history::{Atom, Barrier, History, Mark, MarkKind, Recorder};
-pub use oracle::{Change, Image, Oracle};
+pub use oracle::{Change, Image, Oracle, Read};
 pub use platform::Platform;
 pub use token::{Token, TokenError};
 pub use words::{Contents, Place};

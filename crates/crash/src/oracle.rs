@@ -53,9 +53,24 @@ pub trait Oracle {
     /// What is wrong, in one line.
     fn examine(&mut self, image: &Image<'_>) -> Result<(), String>;
 
-    /// The first bytes of the lines that the last examination read before it wrote to them, each at most once; `None`
-    /// if the oracle can't tell. Images that differ elsewhere are then not examined.
-    fn read(&self) -> Option<&[Place]> {
+    /// What the last examination read before it wrote to it, each line at most once; `None` if the oracle can't tell. Images that
+    /// differ elsewhere are then not examined.
+    fn read(&self) -> Option<&[Read]> {
         None
+    }
+}
+
+/// Words of a line that recovery read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// The line's first byte.
+    pub line: Place,
+    /// Which of its eight words, the first one in the lowest bit.
+    pub words: u8,
+}
+
+impl Read {
+    pub(crate) fn includes(&self, word: Place) -> bool {
+        self.line == word.line() && self.words & 1 << (word.0 / 8 % 8) != 0
     }
 }

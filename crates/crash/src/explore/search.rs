@@ -1,6 +1,7 @@
 //! The search itself: cuts, choices, and what was seen before.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use event::SiteId;
 
@@ -8,13 +9,13 @@ use super::walker::Walker;
 use super::window::{Cut, Window};
 use super::{Checker, Outcome, Strategy};
 use crate::finding::Finding;
-use crate::{Image, Oracle, Place, Token, TokenError};
+use crate::{Image, Oracle, Read, Token, TokenError};
 
 /// What became of an image.
 #[derive(Clone, Debug)]
 enum Seen {
     /// It is right; the lines that recovery read, if the oracle tells.
-    Right(Option<Box<[Place]>>),
+    Right(Option<Box<[Read]>>),
     Wrong,
 }
 
@@ -179,34 +180,43 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
 
     /// One image of each set that recovery can't tell apart. Whether the bound allowed that.
     ///
-    /// A run of recovery depends only on the lines that it read. So all images that agree with it in these are settled by it, and what is left
-    /// falls apart by the first of these lines in which they differ.
+    /// A run of recovery depends only on the words that it read. So it settles all images that agree with its own in these, and what is left
+    /// falls apart by the first cell in which they differ there.
     fn targeted(&mut self, cut: &Cut, window: &mut Window, bound: u64) -> bool {
-        let cells = window.cells.len();
-        // Choices, and which of them are fixed.
-        let mut open: Vec<(Vec<u32>, Vec<bool>)> = vec![(vec![0; cells], vec![false; cells])];
+        let whole: Vec<Rc<[u32]>> = (0..window.cells.len()).map(|at| window.allowed(at)).collect();
+        // For each cell the choices that are open; the image has the first of each.
+        let mut sets = vec![whole];
         let mut left = bound;
-        while let Some((choices, mut fixed)) = open.pop() {
+        while let Some(mut set) = sets.pop() {
             if left == 0 {
                 return false;
             }
             left -= 1;
+            let choices: Vec<u32> = set.iter().map(|open| open[0]).collect();
             let Some(read) = self.try_image(cut, window, &choices) else { return true };
             let Some(read) = read else { return false };
-            let mut matter: Vec<u32> = read
-                .iter()
-                .flat_map(|&line| window.cells_of(line).to_vec())
-                .filter(|&at| !fixed[at as usize])
-                .collect();
-            matter.sort_unstable();
-            matter.dedup();
-            for at in matter {
-                let at = at as usize;
-                fixed[at] = true;
-                for choice in (1..window.cells[at].choices()).filter(|&choice| window.allows(at, choice)) {
-                    let mut other = choices.clone();
-                    other[at] = choice;
-                    open.push((other, fixed.clone()));
+            for at in window.cells_read(&read) {
+                if set[at].len() == 1 {
+                    continue;
+                }
+                let mut same = Vec::new();
+                let mut others: Vec<(Vec<u64>, Vec<u32>)> = Vec::new();
+                let own = window.values(&self.walker, at, set[at][0], &read);
+                for &choice in &*set[at] {
+                    let values = window.values(&self.walker, at, choice, &read);
+                    if values == own {
+                        same.push(choice);
+                    } else if let Some((_, class)) = others.iter_mut().find(|(other, _)| *other == values) {
+                        class.push(choice);
+                    } else {
+                        others.push((values, vec![choice]));
+                    }
+                }
+                set[at] = same.into();
+                for (_, class) in others {
+                    let mut other = set.clone();
+                    other[at] = class.into();
+                    sets.push(other);
                 }
             }
         }
@@ -215,7 +225,7 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
 
     /// Examines an image. `None` if enough was found at this cut; else the lines that recovery
     /// read, if the oracle tells.
-    fn try_image(&mut self, cut: &Cut, window: &mut Window, choices: &[u32]) -> Option<Option<Box<[Place]>>> {
+    fn try_image(&mut self, cut: &Cut, window: &mut Window, choices: &[u32]) -> Option<Option<Box<[Read]>>> {
         window.set(&mut self.walker, choices);
         let key = self.walker.hash ^ u128::from(window.ended) << 64 ^ u128::from(window.begun) << 96;
         match self.seen.get(&key) {
@@ -241,7 +251,7 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
             Err(message) => {
                 self.outcome.failing += 1;
                 self.seen.insert(key, Seen::Wrong);
-                let read: Option<Box<[Place]>> = self.oracle.read().map(Box::from);
+                let read: Option<Box<[Read]>> = self.oracle.read().map(Box::from);
                 if self.is_known(window, choices, &message) {
                     return Some(read);
                 }

@@ -1,12 +1,13 @@
 //! The images of one cut.
 
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use super::walker::Walker;
 use crate::history::Item;
 use event::SiteId;
 
-use crate::{History, MarkKind, Place, Platform, Token, TokenError};
+use crate::{History, MarkKind, Place, Platform, Read, Token, TokenError};
 
 /// A cut: everything before the item `point`, and of the `ahead` items from there on those that need not come after any of the barriers `avoid`.
 /// The first of these is the barrier at `point`, unless that is the end of the run.
@@ -205,6 +206,50 @@ impl Window {
     pub fn allows(&self, cell: usize, choice: u32) -> bool {
         let kept = &self.kept_always[cell];
         kept.is_empty() || self.cells[cell].missing(choice).all(|at| !kept.contains(&at))
+    }
+
+    /// The choices that are allowed.
+    pub fn allowed(&self, cell: usize) -> Rc<[u32]> {
+        (0..self.cells[cell].choices()).filter(|&choice| self.allows(cell, choice)).collect()
+    }
+
+    /// Cells of which some word was read, in order.
+    pub fn cells_read(&mut self, read: &[Read]) -> Vec<usize> {
+        let mut cells: Vec<usize> = Vec::new();
+        for read in read {
+            let of_line: Vec<usize> = self.cells_of(read.line).iter().map(|&at| at as usize).collect();
+            cells.extend(
+                of_line
+                    .into_iter()
+                    .filter(|&at| self.cells[at].words.iter().any(|&word| read.includes(word))),
+            );
+        }
+        cells.sort_unstable();
+        cells.dedup();
+        cells
+    }
+
+    /// What the words that were read would be with this choice of a cell.
+    pub fn values(&self, walker: &Walker<'_>, cell: usize, choice: u32, read: &[Read]) -> Vec<u64> {
+        let words =
+            self.cells[cell].words.iter().filter(|word| read.iter().any(|read| read.includes(**word)));
+        let index = choice;
+        let choice = self.cells[cell].choices[index as usize];
+        let value = |&place: &Place| {
+            if self.shared.contains_key(&place) {
+                // What the word is depends on another cell, too: no two choices are alike.
+                return u64::from(index);
+            }
+            let mut word = walker.durable.get(place);
+            for (at, &atom) in self.cells[cell].atoms.iter().enumerate() {
+                let atom = &walker.history.atoms[atom as usize];
+                if atom.place == place && choice.keeps(at as u32) {
+                    word = crate::words::merge(word, atom.value, atom.mask);
+                }
+            }
+            word
+        };
+        words.map(value).collect()
     }
 
     /// The next choice that is allowed; behind the last one comes the first.

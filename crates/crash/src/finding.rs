@@ -72,8 +72,10 @@ pub struct Finding {
     pub witness: Option<Witness>,
     /// The fence that would have come next.
     pub next: Option<SiteId>,
-    /// Images that failed in this way.
+    /// Images that failed in this way, at least.
     pub images: u64,
+    /// The item behind which the crash may have fallen first.
+    pub(crate) crash: usize,
 }
 
 impl Finding {

@@ -11,9 +11,8 @@ use crate::history::Item;
 use crate::{Change, Contents, Finding, History, Oracle, Token, TokenError};
 
 use search::Search;
-use walker::Walker;
-pub(crate) use window::Cut;
-use window::Window;
+pub(crate) use walker::Walker;
+pub(crate) use window::{Cut, Window};
 
 /// How images are chosen at a cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,8 +88,8 @@ impl Outcome {
 /// A search through the images of a history.
 #[derive(Clone, Copy, Debug)]
 pub struct Checker<'h> {
-    history: &'h History,
-    contents: &'h Contents,
+    pub(crate) history: &'h History,
+    pub(crate) contents: &'h Contents,
     /// How much is examined.
     pub bounds: Bounds,
     /// How images are chosen.

@@ -68,8 +68,7 @@ impl Search<'_, '_, '_> {
         message: String,
     ) -> Finding {
         let history = self.checker.history;
-        let lost: HashSet<u32> =
-            choices.iter().zip(&window.cells).flat_map(|(&choice, cell)| cell.missing(choice)).collect();
+        let lost: HashSet<u32> = window.lost(choices).collect();
         let items = self.items_of(cut);
         let end = self.first_failing(&items, &lost, &message);
         let witness = end.checked_sub(1).and_then(|at| match items[at].1 {
@@ -101,6 +100,7 @@ impl Search<'_, '_, '_> {
             witness,
             next,
             images: 1,
+            crash,
         }
     }
 

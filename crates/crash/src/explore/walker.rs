@@ -8,7 +8,7 @@ use crate::{Change, Contents, History, MarkKind, Place};
 
 /// The state of a run after its first items, every store of which is seen by the oracle.
 #[derive(Clone, Debug)]
-pub(super) struct Walker<'h> {
+pub(crate) struct Walker<'h> {
     pub history: &'h History,
     /// Items passed.
     pub at: usize,

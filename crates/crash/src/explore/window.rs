@@ -31,7 +31,7 @@ const FEW_WORDS: usize = 8;
 
 /// A cell with its pending atoms.
 #[derive(Clone, Debug)]
-pub(super) struct Cell {
+pub(crate) struct Cell {
     pub atoms: Vec<u32>,
     /// The first one keeps all; then fewer and fewer.
     choices: Vec<Choice>,
@@ -53,7 +53,7 @@ impl Cell {
 }
 
 /// A cut's cells and what is now shown of them to the oracle.
-pub(super) struct Window {
+pub(crate) struct Window {
     pub cells: Vec<Cell>,
     /// Choice per cell.
     shown: Vec<u32>,
@@ -184,6 +184,11 @@ impl Window {
             }
         }
         self.by_line.get(&line).map_or(&[], Vec::as_slice)
+    }
+
+    /// The atoms that an image with these choices lacks.
+    pub fn lost(&self, choices: &[u32]) -> impl Iterator<Item = u32> {
+        choices.iter().zip(&self.cells).flat_map(|(&choice, cell)| cell.missing(choice))
     }
 
     /// How many images differ from the complete one in these cells at most; saturates.

@@ -86,6 +86,7 @@ pub struct Mark {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flushed {
     pub line: Place,
+    pub thread: ThreadId,
     pub site: SiteId,
 }
 

@@ -245,7 +245,7 @@ impl Recorder {
 
     fn flush_line(&mut self, thread: ThreadId, site: SiteId, line: Place, kind: FlushKind) {
         self.history.items.push(Item::Flush(self.history.flushes.len() as u32));
-        self.history.flushes.push(Flushed { line, site });
+        self.history.flushes.push(Flushed { line, thread, site });
         if self.history.platform != Platform::Adr {
             return;
         }

@@ -53,6 +53,8 @@ impl Stamp {
     const WRITTEN: u32 = 0;
     /// Lowest of the eight bits that say which words were read before.
     const READ: u32 = 8;
+    /// All of them.
+    const ANY_READ: u64 = 0xFF << Stamp::READ;
     /// Some byte of the line was written.
     const CHANGED: u64 = 1 << 16;
     /// One run.
@@ -200,43 +202,30 @@ impl Scratch {
     #[inline(always)]
     fn reads(&self, word: usize) {
         let (line, bit) = (word / WORDS, 1 << (word % WORDS));
-        let (stamp, run) = (self.stamps[line].load(Relaxed), self.run.load(Relaxed));
-        let known = (stamp >> Stamp::READ | stamp >> Stamp::WRITTEN) & bit;
-        if stamp & Stamp::RUNS != run || known == 0 {
-            self.first_read(line, bit);
-        }
-    }
-
-    #[inline(never)]
-    fn first_read(&self, line: usize, bit: u64) {
         let stamp = self.stamp(line);
-        if stamp >> Stamp::READ & 0xFF == 0 {
-            self.touched.push(line);
+        if (stamp >> Stamp::READ | stamp >> Stamp::WRITTEN) & bit == 0 {
+            if stamp & Stamp::ANY_READ == 0 {
+                self.touched.push(line);
+            }
+            self.stamps[line].store(stamp | bit << Stamp::READ, Relaxed);
         }
-        self.stamps[line].store(stamp | bit << Stamp::READ, Relaxed);
     }
 
     /// Notes a write of `word`, of all its bytes if `whole`.
     #[inline(always)]
     fn writes(&self, word: usize, whole: bool) {
         let (line, bit) = (word / WORDS, u64::from(whole) << (word % WORDS));
-        let wanted = self.run.load(Relaxed) | Stamp::CHANGED | bit << Stamp::WRITTEN;
-        let stamp = self.stamps[line].load(Relaxed);
-        if stamp & (Stamp::RUNS | Stamp::CHANGED | bit << Stamp::WRITTEN) != wanted {
-            self.first_write(line, bit);
+        let (stamp, news) = (self.stamp(line), Stamp::CHANGED | bit << Stamp::WRITTEN);
+        if stamp & news != news {
+            if stamp & Stamp::CHANGED == 0 {
+                self.changed.push(line);
+            }
+            self.stamps[line].store(stamp | news, Relaxed);
         }
-    }
-
-    #[inline(never)]
-    fn first_write(&self, line: usize, bit: u64) {
-        let stamp = self.stamp(line);
-        if stamp & Stamp::CHANGED == 0 {
-            self.changed.push(line);
-        }
-        self.stamps[line].store(stamp | Stamp::CHANGED | bit << Stamp::WRITTEN, Relaxed);
     }
 
     /// The line's stamp, fresh if it is an earlier run's.
+    #[inline(always)]
     fn stamp(&self, line: usize) -> u64 {
         let (stamp, run) = (self.stamps[line].load(Relaxed), self.run.load(Relaxed));
         if stamp & Stamp::RUNS == run { stamp } else { run }
@@ -340,6 +329,7 @@ impl List {
     }
 
     /// Adds a line. Threads that race may lose one; there is room for all the same.
+    #[inline(never)]
     #[allow(clippy::cast_possible_truncation)] // an image has fewer than 2^32 lines
     fn push(&self, line: usize) {
         let len = self.len();

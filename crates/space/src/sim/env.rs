@@ -46,7 +46,8 @@ impl<S: Space> Sim<S> {
     }
 
     /// The same run as exceptions from [`Strategy::Stay`]: where a thread had to make way that could have gone on, and
-    /// for whom. Take some away ([`Schedule::with_exceptions`]) to find those that matter.
+    /// for whom. Take some away ([`Schedule::with_exceptions`]) to find those that matter; decisions behind one that was
+    /// taken away may then have other numbers.
     pub fn explicit(&self) -> Schedule {
         self.scheduler().look(|state| {
             let (token, exceptions) = (state.token(), state.unforced().to_vec());

@@ -23,23 +23,28 @@
 //! before a barrier, with all earlier barriers satisfied; cuts between barriers add nothing. With several threads
 //! the others may be anywhere: how far they were in the observed run, or as far as they can get without having synchronised with what lies
 //! behind *b*. The second is what finds bugs that the observed timing hides: that a thread uses another's data before these are
-//! durable shows although the flush came a moment later in this run.
+//! durable shows although the flush came a moment later in this run. An exhaustive search also lets each of the others wait before any barrier of its own.
 //!
 //! # What is order between threads
 //! Locks, releases and acquires, thread starts and joins, and a load that read what another thread stored to persistent memory. Stores
 //! that nothing of this orders may have happened the other way round, and the checker supposes that they did; for one line the order
-//! of the stream is taken as it is.
+//! of the stream is taken as it is. A locked instruction is told as several events with its fence last; it waits before it stores and publishes, and so
+//! does its fence here.
 //!
 //! # What it does not see
 //! Stores that the source does not tell (in libraries built without `strandline cc`, by the kernel). Other orders of the
 //! *run* itself: another schedule is another history (`space::Sim` makes them). Words of one store that cross a line are separate
 //! atoms; words of one store within a line survive from its low or from its high end, not in every combination.
+//!
+//! # Why to believe it
+//! [`litmus`]: what each platform allows is defined a second time, by machines, and both agree on hand-written and random programs.
 #![forbid(unsafe_code)]
 
 mod explore;
 pub mod files;
 mod finding;
 mod history;
+pub mod litmus;
 mod oracle;
 mod picture;
 mod platform;

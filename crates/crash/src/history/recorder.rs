@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use event::{
-    Batch, Capabilities, Definition, Event, FlushKind, NameId, Op, Sink, SinkError, SiteId, StrandMark,
-    ThreadId,
+    Batch, Capabilities, Definition, Event, FenceKind, FlushKind, NameId, Op, Order, Sink, SinkError, SiteId,
+    StrandMark, ThreadId,
 };
 
 use super::clocks::Clocks;
@@ -212,7 +212,11 @@ impl Recorder {
             Platform::Adr if non_temporal => self.under_way.entry(thread).or_default().flushed.push(at),
             Platform::Adr => {}
             Platform::Eadr if non_temporal => self.under_way.entry(thread).or_default().flushed.push(at),
-            Platform::Eadr => self.barrier(thread, site, vec![at]),
+            Platform::Eadr => {
+                self.barrier(thread, site, vec![at]);
+                // Who reads the store knows that it is durable.
+                self.writers.extend(self.demanded[at as usize].map(|barrier| (word, barrier)));
+            }
             _ => self.open.entry(stamp.agent).or_default().push(at),
         }
     }
@@ -302,18 +306,19 @@ impl Recorder {
                 // Its own stores, and what others stored before it for certain.
                 let agent = self.clocks.agent(thread);
                 let mut demands = self.open.remove(&agent).unwrap_or_default();
+                let own = demands.clone();
                 if self.clocks.concurrent() {
-                    let own = demands.clone();
                     let others: Vec<u32> =
                         self.open.values().flatten().chain(&self.recent).copied().collect();
                     demands.extend(others.into_iter().filter(|&at| {
                         let stamp = self.history.atoms[at as usize].stamp;
                         self.clocks.knows(thread, stamp)
                     }));
-                    self.recent.extend(own);
-                    let old = self.recent.len().saturating_sub(4 * REMEMBERED);
-                    self.recent.drain(..old);
                 }
+                // Threads that are seen later may demand them, too.
+                self.recent.extend(own);
+                let old = self.recent.len().saturating_sub(4 * REMEMBERED);
+                self.recent.drain(..old);
                 self.barrier(thread, site, demands);
             }
             Platform::Strand | Platform::Posix | Platform::Ext4 => {}
@@ -389,6 +394,26 @@ impl Recorder {
     }
 }
 
+/// Whether the event begins what a locked instruction makes known. Such an instruction waits for the flushes before it, and only then
+/// stores and publishes; its `Fence(Locked)` comes last, and perhaps in another batch.
+fn is_locked(events: &[Event], at: usize) -> bool {
+    let Event { op, site, .. } = events[at];
+    let beside = |at: usize| events.get(at).filter(|other| other.site == site).map(|other| other.op);
+    match op {
+        Op::Store { addr, .. } => match beside(at + 1) {
+            Some(Op::Fence(FenceKind::Locked)) => true,
+            Some(Op::Acquire { var, .. }) => var == addr,
+            _ => false,
+        },
+        Op::Release { var, order, .. } => {
+            let loaded = || at.checked_sub(1).and_then(beside);
+            matches!(order, Order::AcqRel | Order::SeqCst)
+                || matches!(loaded(), Some(Op::Load { addr, .. }) if addr == var)
+        }
+        _ => false,
+    }
+}
+
 fn take<'a>(values: &mut &'a [u8], len: u32) -> Result<&'a [u8], SinkError> {
     let (bytes, rest) = values
         .split_at_checked(len as usize)
@@ -425,7 +450,10 @@ impl Sink for Recorder {
 
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
         let mut values = batch.values;
-        for event in batch.events {
+        for (at, event) in batch.events.iter().enumerate() {
+            if is_locked(batch.events, at) {
+                self.fence(batch.thread, event.site);
+            }
             self.event(batch.thread, event, &mut values)?;
         }
         Ok(())

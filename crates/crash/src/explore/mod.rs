@@ -1,18 +1,18 @@
 //! Which images are examined.
 
+mod cut;
 mod search;
 mod shrink;
 mod walker;
 mod window;
 
-use std::collections::HashSet;
-
 use crate::history::Item;
 use crate::{Change, Contents, Finding, History, Oracle, Token, TokenError};
 
+pub(crate) use cut::Cut;
 use search::Search;
 pub(crate) use walker::Walker;
-pub(crate) use window::{Cut, Window};
+pub(crate) use window::Window;
 
 /// How images are chosen at a cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -170,37 +170,5 @@ impl<'h> Checker<'h> {
         let before = walker.current.clone();
         Window::of_token(&mut walker, token)?;
         Ok(before.difference(&walker.current))
-    }
-
-    /// The cuts at a point.
-    fn cuts(&self, point: usize) -> Vec<Cut> {
-        let history = self.history;
-        let avoid = match history.items.get(point) {
-            Some(&Item::Barrier(at)) => vec![at],
-            _ => return vec![Cut { point, ahead: 0, avoid: Vec::new() }],
-        };
-        let observed = Cut { point, ahead: 0, avoid: avoid.clone() };
-        let mut cuts = vec![observed];
-        if history.agents <= 1 {
-            return cuts;
-        }
-        let mut ahead = self.bounds.ahead;
-        while ahead >= 16 {
-            cuts.push(Cut { point, ahead, avoid: avoid.clone() });
-            // And with the next barrier of another agent late as well.
-            let own = history.barriers[avoid[0] as usize].stamp.agent;
-            let end = (point + ahead).min(history.items.len());
-            let mut agents = HashSet::from([own]);
-            for item in &history.items[point..end] {
-                if let Item::Barrier(at) = *item
-                    && agents.insert(history.barriers[at as usize].stamp.agent)
-                    && agents.len() <= 4
-                {
-                    cuts.push(Cut { point, ahead, avoid: vec![avoid[0], at] });
-                }
-            }
-            ahead /= 16;
-        }
-        cuts
     }
 }

@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use event::SiteId;
 
+use super::cut::{self, Cut};
 use super::walker::Walker;
-use super::window::{Cut, Window};
+use super::window::Window;
 use super::{Checker, Outcome, Strategy};
 use crate::finding::Finding;
 use crate::{Image, Oracle, Read, Token, TokenError};
@@ -70,9 +71,12 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
     pub fn point(&mut self, point: usize) {
         self.walker.advance(point);
         let mut reached = Vec::new();
-        for cut in self.checker.cuts(point) {
+        let Checker { history, bounds, strategy, .. } = *self.checker;
+        let (cuts, complete) = cut::cuts(history, point, bounds, strategy);
+        self.outcome.cut_short += u64::from(!complete);
+        for cut in cuts {
             let mut window = Window::open(&mut self.walker, &cut);
-            let state = (self.walker.hash, window.begun, window.ended, window.cells.len());
+            let state = (self.walker.hash, window.begun, window.ended, window.shape());
             if cut.ahead == 0 || window.reaches_ahead() && !reached.contains(&state) {
                 reached.push(state);
                 self.rng = self.checker.seed ^ (point as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use event::SiteId;
 
+use super::cut::Cut;
 use super::search::Search;
-use super::window::{Cut, Window};
+use super::window::Window;
 use crate::finding::{Finding, Missing, Reason, Witness, is_like};
 use crate::history::Item;
 use crate::words::Words;
@@ -107,15 +108,8 @@ impl Search<'_, '_, '_> {
     /// The items of a cut with their positions, in the order of the stream.
     fn items_of(&self, cut: &Cut) -> Vec<(usize, Item)> {
         let history = self.checker.history;
-        let avoid: Vec<_> = cut.avoid.iter().map(|&at| history.barriers[at as usize].stamp).collect();
-        let end = (cut.point + cut.ahead).min(history.items.len());
-        let in_cut = |&(at, item): &(usize, Item)| {
-            at < cut.point
-                || history.stamp(item).is_some_and(|stamp| {
-                    avoid.iter().all(|&barrier| barrier != stamp && !history.precedes(barrier, stamp))
-                })
-        };
-        history.items[..end].iter().copied().enumerate().filter(in_cut).collect()
+        let before = history.items[..cut.point].iter().copied().enumerate();
+        before.chain(cut.items_ahead(history)).collect()
     }
 
     /// The least number of items after which the image without `lost` fails in this way: the last of them is what makes it fail.

@@ -1,22 +1,15 @@
 //! The images of one cut.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
+use super::cut::Cut;
 use super::walker::Walker;
 use crate::history::Item;
 use event::SiteId;
 
 use crate::{History, MarkKind, Place, Platform, Read, Token, TokenError};
-
-/// A cut: everything before the item `point`, and of the `ahead` items from there on those that need not come after any of the barriers `avoid`.
-/// The first of these is the barrier at `point`, unless that is the end of the run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Cut {
-    pub point: usize,
-    pub ahead: usize,
-    pub avoid: Vec<u32>,
-}
 
 /// What of a cell survives: the first `kept` of its atoms and the atoms `from..to`, which are the upper end of the store behind them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,13 +121,7 @@ impl Window {
         cells: &mut BTreeMap<u64, (Vec<u32>, usize)>,
     ) {
         let history = walker.history;
-        let avoid: Vec<_> = cut.avoid.iter().map(|&at| history.barriers[at as usize].stamp).collect();
-        let end = (cut.point + cut.ahead).min(history.items.len());
-        for &item in &history.items[cut.point.min(end)..end] {
-            let Some(stamp) = history.stamp(item) else { continue };
-            if avoid.iter().any(|&barrier| barrier == stamp || history.precedes(barrier, stamp)) {
-                continue;
-            }
+        for (_, item) in cut.items_ahead(history) {
             match item {
                 Item::Atom(at) => {
                     let atom = &history.atoms[at as usize];
@@ -169,6 +156,15 @@ impl Window {
     /// Whether the items ahead added anything.
     pub fn reaches_ahead(&self) -> bool {
         !self.ahead.is_empty() || !self.more_marks.is_empty()
+    }
+
+    /// A number that windows with other atoms, or other atoms that must survive, do not have.
+    pub fn shape(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for cell in &self.cells {
+            (&cell.atoms, cell.choices()).hash(&mut hasher);
+        }
+        hasher.finish()
     }
 
     /// Cells with atoms in the line.

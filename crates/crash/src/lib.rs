@@ -44,6 +44,7 @@ mod explore;
 pub mod files;
 mod finding;
 mod history;
+pub mod lint;
 pub mod litmus;
 mod oracle;
 mod picture;

@@ -279,3 +279,43 @@ fn platforms_differ() {
     assert_eq!(images(Platform::Epoch), [[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1]]);
     assert_eq!(images(Platform::Strand).len(), 8);
 }
+
+#[test]
+fn a_search_that_is_broken_off_has_seen_all_of_the_run() {
+    let mut run = Run::new(Platform::Adr);
+    for number in 0..5000 {
+        run.store(0, number % 64 * 64, number + 1);
+        run.persist(0, number % 64 * 64);
+    }
+    let history = run.history();
+    let contents = Contents::default();
+    let checker = Checker::new(&history, &contents);
+    let newest = |limit: u64| {
+        let mut seen = Vec::new();
+        let mut oracle = Words::new(|word: &dyn Fn(u64) -> u64, _: &Image<'_>| {
+            seen.push((0..64).map(|line| word(line * 64)).max());
+            Ok(())
+        });
+        let outcome = checker.part(0, 1, &mut oracle, &mut |outcome| outcome.points_done < limit);
+        seen.sort_unstable();
+        (outcome, seen)
+    };
+    let (whole, all) = newest(u64::MAX);
+    assert_eq!((whole.points, whole.points_done), (5001, 5001));
+    assert_eq!(all.last(), Some(&Some(5000)));
+    // Two parts do the same together.
+    let mut parts = Outcome::default();
+    for part in 0..2 {
+        let mut oracle = Words::new(|_: &dyn Fn(u64) -> u64, _: &Image<'_>| Ok(()));
+        parts.merge(checker.part(part, 2, &mut oracle, &mut |_| true));
+    }
+    assert_eq!((parts.points, parts.points_done), (5001, 5001));
+    let (some, seen) = newest(320);
+    assert_eq!(some.points_done, 320);
+    for quarter in 0..4 {
+        assert!(
+            seen.iter().flatten().any(|&newest| newest / 1250 == quarter),
+            "nothing of quarter {quarter}"
+        );
+    }
+}

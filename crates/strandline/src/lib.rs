@@ -4,6 +4,8 @@
 //! is its binary; the repository's README shows it, ARCHITECTURE.md explains how the parts fit.
 #![forbid(unsafe_code)]
 
+pub mod check;
+
 pub use advise;
 pub use crash;
 pub use event;

@@ -45,10 +45,19 @@ impl Default for Bounds {
     }
 }
 
+/// Neighbouring points share most of their images, so they go to the same part.
+const BLOCK: usize = 16;
+/// How often a long run is gone through.
+const ROUNDS: u32 = 64;
+
 /// What a search did and found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Cuts.
+    /// Moments of the run at which a crash is worth trying.
+    pub points: u64,
+    /// Those of them that were.
+    pub points_done: u64,
+    /// Cuts through the threads at these moments; with one thread there is one at each.
     pub cuts: u64,
     /// Cuts at which the bound ended the search before all images (that recovery can tell apart) were examined.
     pub cut_short: u64,
@@ -65,6 +74,8 @@ pub struct Outcome {
 impl Outcome {
     /// Adds what another part of the same search did.
     pub fn merge(&mut self, other: Outcome) {
+        self.points += other.points;
+        self.points_done += other.points_done;
         self.cuts += other.cuts;
         self.cut_short += other.cut_short;
         self.images += other.images;
@@ -121,32 +132,42 @@ impl<'h> Checker<'h> {
 
     /// Examines every image that strategy and bounds allow.
     pub fn run(&self, oracle: &mut dyn Oracle) -> Outcome {
-        self.part(0, 1, oracle, &mut |_, _| true)
+        self.part(0, 1, oracle, &mut |_| true)
     }
 
     /// Examines the part `part` of `parts`, so that several oracles can work at the same time; [`Outcome::merge`] puts the parts together.
     ///
-    /// `progress` is told after each point how many points are done and what was found so far; it says whether to go on.
+    /// `progress` is told after each point what was done so far; it says whether to go on.
     pub fn part(
         &self,
         part: usize,
         parts: usize,
         oracle: &mut dyn Oracle,
-        progress: &mut dyn FnMut(usize, &Outcome) -> bool,
+        progress: &mut dyn FnMut(&Outcome) -> bool,
     ) -> Outcome {
-        // Neighbours share most of their images, so they go to the same part.
-        const BLOCK: usize = 16;
         let points = self.points();
+        let blocks = points.len().div_ceil(BLOCK);
+        // A long run is gone through several times, each time in other places, so that a search that is broken off has seen all of it.
+        let rounds: u32 = if blocks > 4 * ROUNDS as usize { ROUNDS } else { 1 };
         let mut search = Search::new(self, oracle);
-        let mut done = 0;
-        for (number, &point) in points.iter().enumerate() {
-            if number / BLOCK % parts != part {
-                continue;
-            }
-            search.point(point);
-            done += 1;
-            if !progress(done, search.outcome()) || search.outcome().findings.len() >= self.bounds.findings {
-                break;
+        search.outcome.points =
+            (0..points.len()).filter(|number| number / BLOCK % parts == part).count() as u64;
+        'search: for round in 0..rounds {
+            // In the order 0, 8, 4, 12, 2, …: the first rounds are far apart.
+            let round = round.reverse_bits() >> (32 - rounds.trailing_zeros()).min(31);
+            search.restart();
+            for (number, &point) in points.iter().enumerate() {
+                let block = number / BLOCK;
+                if block % parts != part || (block / parts) as u32 % rounds != round % rounds {
+                    continue;
+                }
+                let before = number.checked_sub(1).map_or(0, |number| points[number]);
+                search.point(point, before);
+                search.outcome.points_done += 1;
+                let enough = search.outcome.findings.len() >= self.bounds.findings;
+                if !progress(search.outcome()) || enough {
+                    break 'search;
+                }
             }
         }
         search.finish()

@@ -37,7 +37,7 @@ pub(super) struct Search<'c, 'h, 'o> {
     pub outcome: Outcome,
     /// Code whose stores alone made enough images fail: from then on they are kept, so that what else is wrong comes to light.
     blamed: HashSet<SiteId>,
-    /// The point before this one.
+    /// The run's point before this one.
     before: usize,
     /// Failing images that are still to be shrunk at this cut.
     left_here: u32,
@@ -67,9 +67,18 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
         self.outcome
     }
 
-    /// Searches the cuts at a point; points come in ascending order.
-    pub fn point(&mut self, point: usize) {
+    /// Goes back to the start of the run.
+    pub fn restart(&mut self) {
+        let mut walker = Walker::new(self.checker.history, self.checker.contents);
+        walker.changes = std::mem::take(&mut self.walker.changes);
+        walker.changes.extend(self.walker.current.difference(&walker.current));
+        self.walker = walker;
+    }
+
+    /// Searches the cuts at a point; from one restart to the next, points come in ascending order. `before` is the run's point before it.
+    pub fn point(&mut self, point: usize, before: usize) {
         self.walker.advance(point);
+        self.before = before;
         let mut reached = Vec::new();
         let Checker { history, bounds, strategy, .. } = *self.checker;
         let (cuts, complete) = cut::cuts(history, point, bounds, strategy);
@@ -86,7 +95,6 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
             }
             window.close(&mut self.walker);
         }
-        self.before = point;
     }
 
     fn window(&mut self, cut: &Cut, window: &mut Window) {

@@ -43,6 +43,9 @@ pub struct CheckArgs {
     /// How long a recovery may take
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
     pub timeout: Duration,
+    /// Stop after so long; what was examined is then spread evenly over the run
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub time: Option<Duration>,
     /// Seed of the random choice of images
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

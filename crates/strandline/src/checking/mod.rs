@@ -74,13 +74,16 @@ fn search(
     checker: &Checker<'_>,
     jobs: usize,
 ) -> anyhow::Result<Outcome> {
+    let started = Instant::now();
     let points = checker.point_count();
     let meter = Mutex::new(output::Meter::new(points, jobs));
     let work = |part: usize| -> anyhow::Result<Outcome> {
         let mut recovery = recovery(args, command, run)?;
-        let outcome = checker.part(part, jobs, &mut recovery, &mut |done, outcome| {
-            let meter = meter.lock();
-            meter.is_ok_and(|mut meter| meter.show(part, done, outcome))
+        let outcome = checker.part(part, jobs, &mut recovery, &mut |outcome| {
+            if let Ok(mut meter) = meter.lock() {
+                meter.show(part, outcome);
+            }
+            args.time.is_none_or(|limit| started.elapsed() < limit)
         });
         match recovery.error {
             Some(error) => Err(error).context("recovery"),

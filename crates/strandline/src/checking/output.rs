@@ -18,7 +18,7 @@ use crate::sources::Sources;
 /// Progress over all workers; silent in the first seconds.
 pub struct Meter {
     points: usize,
-    done: Vec<usize>,
+    done: Vec<u64>,
     images: Vec<u64>,
     findings: Vec<usize>,
     started: Instant,
@@ -37,9 +37,9 @@ impl Meter {
         }
     }
 
-    /// A worker has come so far. Always true: nothing ends the search from here.
-    pub fn show(&mut self, part: usize, done: usize, outcome: &Outcome) -> bool {
-        self.done[part] = done;
+    /// A worker has come so far.
+    pub fn show(&mut self, part: usize, outcome: &Outcome) {
+        self.done[part] = outcome.points_done;
         self.images[part] = outcome.images;
         self.findings[part] = outcome.findings.len();
         if self.started.elapsed() > Duration::from_secs(2) {
@@ -48,17 +48,16 @@ impl Meter {
                 let style = ProgressStyle::with_template("{spinner} {msg}");
                 style.map(|style| bar.clone().with_style(style)).unwrap_or(bar)
             });
-            let done: usize = self.done.iter().sum();
+            let done: u64 = self.done.iter().sum();
             bar.set_message(format!(
                 "checking: crash point {} of {}, {} images, {}",
-                grouped(done as u64),
+                grouped(done),
                 grouped(self.points as u64),
                 grouped(self.images.iter().sum()),
                 plural(self.findings.iter().sum(), "finding")
             ));
             bar.tick();
         }
-        true
     }
 }
 
@@ -93,10 +92,18 @@ pub fn tell(args: &CheckArgs, checked: &Checked) -> anyhow::Result<bool> {
         args.platform,
         plural(history.atoms().len(), "stored word"),
         plural(history.files().len(), "file"),
-        plural(outcome.cuts as usize, "crash point"),
+        plural(outcome.points_done as usize, "crash point"),
         plural(outcome.images as usize, "image"),
         elapsed.as_secs_f64(),
     );
+    if outcome.points_done < outcome.points && outcome.findings.len() < args.findings as usize {
+        text.push_str(&format!(
+            "stopped after --time {}: {} of {}, evenly over the run\n",
+            args.time.map(humantime::format_duration).map_or_else(String::new, |time| time.to_string()),
+            grouped(outcome.points_done),
+            plural(outcome.points as usize, "crash point"),
+        ));
+    }
     if outcome.cut_short > 0 {
         text.push_str(&format!(
             "{} more images than --images {} allows: a choice of them was examined\n",
@@ -189,8 +196,10 @@ fn answer(args: &CheckArgs, checked: &Checked) -> Value {
         "seed": args.seed,
         "files": run.history.files(),
         "stored_words": run.history.atoms().len(),
-        "crash_points": outcome.cuts,
-        "crash_points_cut_short": outcome.cut_short,
+        "crash_points": outcome.points,
+        "crash_points_examined": outcome.points_done,
+        "cuts": outcome.cuts,
+        "cuts_short": outcome.cut_short,
         "images": outcome.images,
         "images_repeated": outcome.repeated,
         "images_failing": outcome.failing,

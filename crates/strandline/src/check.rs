@@ -56,7 +56,7 @@ pub struct Run {
 pub enum RunError {
     /// The scenario did not come to its end.
     #[error("the scenario failed: {0} (schedule {1})")]
-    Failed(Failure, Schedule),
+    Failed(Box<Failure>, Box<Schedule>),
     /// The recorder could not go on.
     #[error(transparent)]
     Recorder(#[from] event::SinkError),
@@ -101,7 +101,7 @@ pub fn record_on(
     let space = Recorded::new(image, Recorder::new(platform), &recording)?;
     let run = space::sim::run(space, schedule, scenario);
     if let Err(failure) = run.result {
-        return Err(RunError::Failed(failure, run.token));
+        return Err(RunError::Failed(Box::new(failure), Box::new(run.token)));
     }
     let (_, recorder) = run.space.finish()?;
     Ok(Run { history: recorder.into_history(), contents, schedule: run.token, len })

@@ -49,6 +49,7 @@ pub mod litmus;
 mod oracle;
 mod picture;
 mod platform;
+mod regions;
 mod token;
 mod words;
 
@@ -58,5 +59,6 @@ pub use history::{Atom, Barrier, History, Mark, MarkKind, Recorder};
 pub use oracle::{Change, Image, Oracle, Read};
 pub use picture::{Fate, Picture, Step, What};
 pub use platform::Platform;
+pub use regions::Regions;
 pub use token::{Token, TokenError};
 pub use words::{Contents, Place};

@@ -31,9 +31,12 @@ impl<'a> Image<'a> {
     /// What the program had said before the crash, each thread's in its order.
     pub fn marks(&self) -> impl Iterator<Item = &'a Mark> + use<'a> {
         let history = self.history;
-        history.marks[..self.marks]
-            .iter()
-            .chain(self.more_marks.iter().map(|&at| &history.marks[at as usize]))
+        self.mark_numbers().map(|at| &history.marks[at as usize])
+    }
+
+    /// The same, as indices into [`History::marks`].
+    pub(crate) fn mark_numbers(&self) -> impl Iterator<Item = u32> + use<'a> {
+        (0..self.marks as u32).chain(self.more_marks.iter().copied())
     }
 
     /// Numbers of the regions that had ended, each thread's in its order.

@@ -114,6 +114,12 @@ pub struct Crash<'a> {
 }
 
 impl Crash<'_> {
+    /// The image as the checker has it, for an oracle such as [`crash::Regions`].
+    #[must_use]
+    pub fn image(&self) -> &crash::Image<'_> {
+        self.image
+    }
+
     /// Regions that had begun.
     #[must_use]
     pub fn begun(&self) -> u64 {

@@ -36,8 +36,10 @@
 //! through all of its states. They share nothing but the meaning of control (who may go on when), so where they agree, two
 //! independent readings of a platform agree. [`check`] demands that of each test; `tests/agreement.rs` demands it of random programs.
 //!
-//! What they do not decide: a word that is stored to both through the cache and past it. The order of a word's stores is in both definitions the
-//! order in which they were issued, although the buffers of a real processor may turn it round if no fence stands between.
+//! What they do not decide: words that are stored to both through the cache and past it, under ADR. The SDM (volume 1, 10.4.6.2) says that a
+//! line in the cache is evicted before a non-temporal store to it goes its way. The checker keeps such a store in its place among the
+//! line's stores; the machine leaves it in the write-combining buffer, and so has more outcomes. And in both definitions a word's stores have the order in which
+//! they were issued, although real buffers may turn it round if no fence stands between.
 
 mod axiomatic;
 mod control;

@@ -213,14 +213,17 @@ impl Parser {
         let mut lines: Vec<usize> = (0..litmus.locations.len()).collect();
         let mut placed = BTreeSet::new();
         for (line, names) in &self.same_line {
-            let mut first = None;
+            let mut on_it = Vec::new();
             for name in names {
                 let at = find(&litmus.locations, name).map_err(|fault| (*line, fault))?;
                 if !placed.insert(at) {
                     return Err((*line, format!("`{name}` is on a line already")));
                 }
-                lines[at] = *first.get_or_insert(at);
+                on_it.push(at);
             }
+            // A line has the number of its first location.
+            let first = on_it.iter().copied().min().unwrap_or(0);
+            on_it.iter().for_each(|&at| lines[at] = first);
             if names.len() > WORDS {
                 return Err((*line, format!("a line has {WORDS} words")));
             }

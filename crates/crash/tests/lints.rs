@@ -3,8 +3,8 @@
 use crash::lint::{Kind, Lint, Lints};
 use crash::{Place, Platform};
 use event::{
-    Batch, Capabilities, Definition, Event, FenceKind, FlushKind, NameId, Op, Sampling, Sink, SinkError,
-    SiteId, Source, ThreadId,
+    Batch, Capabilities, Definition, Event, FenceKind, FlushKind, Frame, NameId, Op, Sampling, Sink,
+    SinkError, Site, SiteId, Source, ThreadId,
 };
 
 /// Where the file is mapped, and where ordinary memory is.
@@ -225,9 +225,19 @@ fn told_with_the_place_and_a_remedy() {
             "what unknown site stores (8 B, first at pool+0x48) is flushed at unknown site, but not fenced, once",
         ]
     );
-    for kind in Kind::ALL {
-        assert!(!kind.remedy().is_empty() && kind.is_danger() != kind.name().starts_with("redundant"));
+}
+
+#[test]
+fn inlined_code_is_one_place() {
+    let mut lints = lints();
+    let frame = |line| Frame { function: "put".into(), file: "map.c".into(), line };
+    for (number, line) in [(1, 7), (2, 7), (3, 8)] {
+        let site = Site { frames: vec![frame(line)], module: String::new(), address: number.into() };
+        lints.define(Definition::Site(SiteId(number), &site)).expect("a site");
+        push(&mut lints, 0, SiteId(number), store(u64::from(number) * 64), &[]);
     }
+    let never = |site, count| (Kind::NeverFlushed, site, count, count * 8);
+    assert_eq!(brief(&lints.findings()), [never(1, 2), never(3, 1)]);
 }
 
 #[test]

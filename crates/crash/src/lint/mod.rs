@@ -78,10 +78,11 @@ impl Kind {
         }
     }
 
-    /// Whether a crash may lose or spoil data; else only time is lost.
+    /// Whether a crash may lose data or leave what means nothing. The rest loses time, or may be meant: programs whose regions are
+    /// operations move data between them, too.
     #[must_use]
     pub fn is_danger(self) -> bool {
-        !matches!(self, Kind::RedundantFlush | Kind::RedundantFence)
+        matches!(self, Kind::NeverFlushed | Kind::NotFenced | Kind::VolatilePointer)
     }
 
     /// What to do about it.

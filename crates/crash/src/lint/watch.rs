@@ -75,9 +75,30 @@ impl Lints {
         for stores in self.threads.values().flat_map(|thread| &thread.streamed) {
             note(&mut found, Kind::NotFenced, *stores, None);
         }
-        let mut found: Vec<Lint> = found.into_values().collect();
+        let mut found = self.by_place_in_the_source(found.into_values());
         found.sort_by_key(|lint| (lint.kind, std::cmp::Reverse(lint.count), lint.site));
         found
+    }
+
+    /// Inlined code has many addresses and is one line to its reader.
+    fn by_place_in_the_source(&self, found: impl Iterator<Item = Lint>) -> Vec<Lint> {
+        let mut merged: Vec<Lint> = Vec::new();
+        let mut known: HashMap<(Kind, String), usize> = HashMap::new();
+        for lint in found {
+            let next = merged.len();
+            let at = match self.table.site(lint.site) {
+                Some(site) => *known.entry((lint.kind, site.to_string())).or_insert(next),
+                None => next,
+            };
+            match merged.get_mut(at) {
+                Some(same) => {
+                    same.count += lint.count;
+                    same.bytes += lint.bytes;
+                }
+                None => merged.push(lint),
+            }
+        }
+        merged
     }
 
     fn note(&mut self, kind: Kind, stores: Stores, flush: Option<SiteId>) {

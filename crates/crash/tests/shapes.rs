@@ -319,3 +319,28 @@ fn a_search_that_is_broken_off_has_seen_all_of_the_run() {
         );
     }
 }
+
+#[test]
+fn what_happens_once_in_a_long_run_is_tried_first() {
+    let mut run = Run::new(Platform::Adr);
+    for number in 1..=6000u64 {
+        run.at(1).store(0, VALUE, number);
+        if number == 5432 {
+            run.at(9).store(0, TOKEN, number);
+        }
+        run.at(2).persist(0, VALUE);
+        run.at(3).store(0, TOKEN, number);
+        run.at(4).persist(0, TOKEN);
+    }
+    let history = run.history();
+    let contents = Contents::default();
+    let mut oracle =
+        Words::new(
+            |word: &dyn Fn(u64) -> u64, _: &Image<'_>| {
+                if word(TOKEN) > word(VALUE) { Err("a token without a value".into()) } else { Ok(()) }
+            },
+        );
+    let outcome =
+        Checker::new(&history, &contents).part(0, 1, &mut oracle, &mut |outcome| outcome.points_done < 10);
+    assert_eq!(one(&outcome).message, "a token without a value");
+}

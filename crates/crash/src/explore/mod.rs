@@ -1,15 +1,16 @@
 //! Which images are examined.
 
 mod cut;
+mod points;
 mod search;
 mod shrink;
 mod walker;
 mod window;
 
-use crate::history::Item;
 use crate::{Change, Contents, Finding, History, Oracle, Token, TokenError};
 
 pub(crate) use cut::Cut;
+use points::Points;
 use search::Search;
 pub(crate) use walker::Walker;
 pub(crate) use window::Window;
@@ -44,11 +45,6 @@ impl Default for Bounds {
         Bounds { per_cut: 4096, findings: 16, ahead: 4096 }
     }
 }
-
-/// Neighbouring points share most of their images, so they go to the same part.
-const BLOCK: usize = 16;
-/// How often a long run is gone through.
-const ROUNDS: u32 = 64;
 
 /// What a search did and found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -116,18 +112,10 @@ impl<'h> Checker<'h> {
         Checker { history, contents, bounds: Bounds::default(), strategy: Strategy::Auto, seed: 1 }
     }
 
-    /// Items before which a crash is tried: each barrier that demands something new, and the end of the run.
-    fn points(&self) -> Vec<usize> {
-        let items = self.history.items.iter().enumerate();
-        let fresh =
-            |item: &Item| matches!(item, Item::Barrier(at) if self.history.barriers[*at as usize].fresh);
-        items.filter(|(_, item)| fresh(item)).map(|(at, _)| at).chain([self.history.items.len()]).collect()
-    }
-
     /// How many points there are at which a crash is tried.
     #[must_use]
     pub fn point_count(&self) -> usize {
-        self.points().len()
+        Points::of(self.history).len()
     }
 
     /// Examines every image that strategy and bounds allow.
@@ -137,7 +125,8 @@ impl<'h> Checker<'h> {
 
     /// Examines the part `part` of `parts`, so that several oracles can work at the same time; [`Outcome::merge`] puts the parts together.
     ///
-    /// `progress` is told after each point what was done so far; it says whether to go on.
+    /// A long run is gone through several times: first to where it did what it seldom does, then to places all over it, so that a search that is
+    /// broken off has seen something of everything. `progress` is told after each point what was done so far; it says whether to go on.
     pub fn part(
         &self,
         part: usize,
@@ -145,23 +134,14 @@ impl<'h> Checker<'h> {
         oracle: &mut dyn Oracle,
         progress: &mut dyn FnMut(&Outcome) -> bool,
     ) -> Outcome {
-        let points = self.points();
-        let blocks = points.len().div_ceil(BLOCK);
-        // A long run is gone through several times, each time in other places, so that a search that is broken off has seen all of it.
-        let rounds: u32 = if blocks > 4 * ROUNDS as usize { ROUNDS } else { 1 };
+        let points = Points::of(self.history);
         let mut search = Search::new(self, oracle);
-        search.outcome.points =
-            (0..points.len()).filter(|number| number / BLOCK % parts == part).count() as u64;
-        'search: for round in 0..rounds {
-            // In the order 0, 8, 4, 12, 2, …: the first rounds are far apart.
-            let round = round.reverse_bits() >> (32 - rounds.trailing_zeros()).min(31);
-            search.restart();
-            for (number, &point) in points.iter().enumerate() {
-                let block = number / BLOCK;
-                if block % parts != part || (block / parts) as u32 % rounds != round % rounds {
-                    continue;
-                }
-                let before = number.checked_sub(1).map_or(0, |number| points[number]);
+        search.outcome.points = points.len_of(part, parts) as u64;
+        'search: for round in 0..points.rounds() {
+            if round > 0 {
+                search.restart();
+            }
+            for (point, before) in points.round(round, part, parts) {
                 search.point(point, before);
                 search.outcome.points_done += 1;
                 let enough = search.outcome.findings.len() >= self.bounds.findings;

@@ -50,6 +50,12 @@ impl Run {
         site
     }
 
+    /// The next call is this line of code.
+    pub fn at(&mut self, line: u32) -> &mut Self {
+        self.calls = line - 1;
+        self
+    }
+
     pub fn store(&mut self, thread: u32, offset: u64, value: u64) -> SiteId {
         self.push(thread, Op::Store { addr: BASE + offset, len: 8 }, &value.to_le_bytes())
     }

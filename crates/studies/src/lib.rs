@@ -21,6 +21,7 @@
 //! `strandline reproduce ID`, and `strandline reproduce --out DIR` for the table in `docs/reproduce.md`.
 #![forbid(unsafe_code)]
 
+pub mod bugs;
 mod check;
 mod data;
 mod judge;

@@ -43,7 +43,7 @@ const FIRST: u64 = ROOT + LINE;
 const BUCKET: u64 = 2 * LINE;
 
 fn bucket(key: u64, hash: u64) -> u64 {
-    FIRST + map::mix(key + 100 * hash) % BUCKETS * BUCKET
+    FIRST + map::mix(key + 400 * hash) % BUCKETS * BUCKET
 }
 
 fn slot_at(bucket: u64, slot: u64) -> u64 {

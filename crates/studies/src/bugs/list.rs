@@ -1,6 +1,6 @@
 //! A list to which two threads append under a lock: `tail.next = node; tail = node`.
 
-use space::{Env, LINE, Space};
+use space::{Env, LINE, Observer, Space};
 
 use super::arena::{Arena, ROOT};
 
@@ -52,16 +52,14 @@ impl super::Structure for Variant {
             for _ in 0..APPENDS {
                 let mut count = env.lock(&count);
                 let Ok(before) = *count else { return };
-                let mut late = None;
-                let outcome = arena.region(before + 1, || {
-                    late = self.append(&arena, before)?;
-                    Ok(())
-                });
-                *count = outcome.map(|()| before + 1);
+                arena.space.observer().region_begin(before + 1);
+                let late = self.append(&arena, before);
+                *count = late.as_ref().map(|_| before + 1).map_err(String::clone);
                 drop(count);
-                if let Some(link) = late {
+                if let Ok(Some(link)) = late {
                     arena.space.persist(link, 8);
                 }
+                arena.space.observer().region_end(before + 1);
             }
         });
         let result = env.lock(&count).clone();

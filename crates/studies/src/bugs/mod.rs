@@ -280,6 +280,3 @@ pub fn bugs() -> &'static [Bug] {
     ];
     BUGS
 }
-
-#[cfg(test)]
-mod tests;

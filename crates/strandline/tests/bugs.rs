@@ -1,13 +1,18 @@
-//! The programs in `examples/c/bugs` are sound themselves: a run that no crash cut short passes its own check, recovery
-//! bears any image, and it notices what it is there to notice.
+//! The programs in `examples/c/bugs`: `strandline check` finds each bug and says nothing of the twins. And they are sound
+//! themselves: a run that no crash cut short passes its own check, recovery bears any image, and it notices what it is
+//! there to notice.
 
+#[path = "common/bugs_page.rs"]
+mod bugs_page;
 mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use std::time::Instant;
 
-use common::{Scratch, has, ok, stderr, stdout};
+use bugs_page::Row;
+use common::{Scratch, cc, has, ok, stderr, stdout, strandline};
 
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/c/bugs")
@@ -34,11 +39,7 @@ fn build() -> Vec<String> {
     if !has("gcc") || !has("g++") || !has("make") {
         return Vec::new();
     }
-    ok(Command::new("make")
-        .arg("-C")
-        .arg(sources())
-        .args(["-j2", "CC=gcc", "CXX=g++", "CFLAGS=-O2 -Werror"])
-        .arg(format!("B={BUILT}")));
+    make(BUILT, "gcc", "g++");
     let mut names: Vec<String> = std::fs::read_dir(sources())
         .expect("the sources are read")
         .flatten()
@@ -47,6 +48,14 @@ fn build() -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+fn make(folder: &str, c: &str, cxx: &str) {
+    ok(Command::new("make").arg("-C").arg(sources()).args(["-j2", "CFLAGS=-O2 -g -Werror"]).args([
+        format!("CC={c}"),
+        format!("CXX={cxx}"),
+        format!("B={folder}"),
+    ]));
 }
 
 /// The program's variants, each with its origin.
@@ -136,4 +145,98 @@ fn recovery_bears_damaged_images() {
         }
     }
     assert!(noticed == 0 || noticed > 100, "only {noticed} damaged images were noticed");
+}
+
+/// Programs built to be observed.
+const OBSERVED: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/bugs-observed");
+/// The page's part.
+const SECTION: &str = "In C and C++";
+
+/// One check of one variant.
+struct Check<'a> {
+    name: &'a str,
+    variant: &'a str,
+    folder: PathBuf,
+}
+
+impl Check<'_> {
+    /// `strandline check` with recovery by the program as the system's compiler built it; its status and JSON.
+    fn run(&self, more: &[&str], program: &[&str]) -> (Option<i32>, serde_json::Value) {
+        let recover = format!("{BUILT}/{} --recover POOL {}", self.name, self.variant);
+        let mut command = strandline();
+        command.args(["check", "--json", "--jobs", "1", "--recover", &recover, "--out"]).arg(&self.folder);
+        command.args(more);
+        if !program.is_empty() {
+            command.arg("--").args(program);
+        }
+        let said = command.output().expect("strandline runs");
+        let answer = serde_json::from_slice(&said.stdout);
+        let answer = answer.unwrap_or_else(|error| {
+            panic!("{} {}: {error}: {}{}", self.name, self.variant, stdout(&said), stderr(&said))
+        });
+        (said.status.code(), answer)
+    }
+
+    /// Checks a fresh run, and that each finding's token repeats it.
+    fn row(&self, origin: &str) -> Row {
+        let pool = self.folder.join("pool");
+        std::fs::create_dir_all(&self.folder).expect("a folder");
+        let pool = pool.to_str().expect("a path in UTF-8");
+        let program = format!("{OBSERVED}/{}", self.name);
+        let started = Instant::now();
+        let (_, answer) = self.run(&["--pmem", pool], &[&program, pool, self.variant]);
+        let seconds = started.elapsed().as_secs_f64();
+        let findings = answer["findings"].as_array().expect("findings");
+        for finding in findings {
+            let (status, again) = self.run(&["--replay", token_of(finding)], &[]);
+            assert_eq!((status, &again["finding"]["message"]), (Some(1), &finding["message"]), "{program}");
+        }
+        self.replay_written();
+        Row {
+            structure: self.name.to_owned(),
+            variant: self.variant.to_owned(),
+            origin: origin.to_owned(),
+            token: findings.first().map(|finding| format!("`{}`", token_of(finding))),
+            images: answer["images"].as_u64().expect("a number of images"),
+            seconds,
+        }
+    }
+
+    /// The page's token repeats its failure, if it was written with this compiler.
+    fn replay_written(&self) {
+        let compiler = stdout(&ok(Command::new("gcc").arg("-dumpfullversion")));
+        let page = include_str!("../../../docs/bugs.md");
+        let known = page.contains(&format!("gcc {}", compiler.trim()));
+        if let Some(token) = bugs_page::token(SECTION, self.name, self.variant).filter(|_| known)
+            && !bugs_page::updates()
+        {
+            let (status, _) = self.run(&["--replay", &token], &[]);
+            assert_eq!(status, Some(1), "{} {}: {token} of docs/bugs.md", self.name, self.variant);
+        }
+    }
+}
+
+fn token_of(finding: &serde_json::Value) -> &str {
+    finding["token"].as_str().expect("a token")
+}
+
+#[test]
+fn every_bug_is_found_and_no_twin_reported() {
+    if programs().is_empty() {
+        return;
+    }
+    make(OBSERVED, &cc("cc"), &cc("c++"));
+    let scratch = Scratch::new();
+    let mut rows = Vec::new();
+    for name in programs() {
+        for (variant, origin) in variants(name) {
+            let folder = scratch.path(&format!("{name}-{variant}"));
+            let row = Check { name, variant: &variant, folder }.row(&origin);
+            // What is slow and not wrong, recovery can't notice.
+            let wrong = !origin.contains("correct") && !origin.contains("not wrong");
+            assert_eq!(row.token.is_some(), wrong, "{row:?}");
+            rows.push(row);
+        }
+    }
+    bugs_page::hold(SECTION, &rows);
 }

@@ -240,11 +240,9 @@ impl super::Structure for Variant {
                 node = arena.get(node + NEXT)?;
             }
         }
-        map::check_all(OPERATIONS, done, |key| {
-            match slot_of(arena, descend(arena, key, 0)?, key)? {
-                Some(slot) => arena.get(slot + 8),
-                None => Ok(0),
-            }
+        map::check_all(OPERATIONS, done, |key| match slot_of(arena, descend(arena, key, 0)?, key)? {
+            Some(slot) => arena.get(slot + 8),
+            None => Ok(0),
         })
     }
 }

@@ -23,7 +23,9 @@ pub(super) fn each(
     operations: Operations,
     mut body: impl FnMut(u64, Kind, u64, u64) -> Result<(), String>,
 ) -> Result<(), String> {
-    (0..).zip(operations).try_for_each(|(index, &(kind, key))| body(index + 1, kind, key, value_of(key, index)))
+    (0..)
+        .zip(operations)
+        .try_for_each(|(index, &(kind, key))| body(index + 1, kind, key, value_of(key, index)))
 }
 
 /// Whether `found` (0: nothing) may be there under `key`: what the operations that had ended left, or what a later one made of it.

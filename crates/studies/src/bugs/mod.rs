@@ -122,12 +122,7 @@ impl Bug {
 }
 
 /// A line of the registry.
-const fn bug(
-    structure: &'static str,
-    variant: &'static str,
-    origin: &'static str,
-    program: Program,
-) -> Bug {
+const fn bug(structure: &'static str, variant: &'static str, origin: &'static str, program: Program) -> Bug {
     Bug { structure, variant, origin, program }
 }
 

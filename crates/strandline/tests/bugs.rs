@@ -177,7 +177,7 @@ impl Check<'_> {
         (said.status.code(), answer)
     }
 
-    /// Checks a fresh run, and that each finding's token repeats it.
+    /// Checks a fresh run, and that the first finding's token repeats it.
     fn row(&self, origin: &str) -> Row {
         let pool = self.folder.join("pool");
         std::fs::create_dir_all(&self.folder).expect("a folder");
@@ -187,11 +187,12 @@ impl Check<'_> {
         let (_, answer) = self.run(&["--pmem", pool], &[&program, pool, self.variant]);
         let seconds = started.elapsed().as_secs_f64();
         let findings = answer["findings"].as_array().expect("findings");
-        for finding in findings {
-            let (status, again) = self.run(&["--replay", token_of(finding)], &[]);
+        if let Some(finding) = findings.first() {
+            let token = token_of(finding);
+            let (status, again) = self.run(&["--replay", token], &[]);
             assert_eq!((status, &again["finding"]["message"]), (Some(1), &finding["message"]), "{program}");
+            self.replay_written(token);
         }
-        self.replay_written();
         Row {
             structure: self.name.to_owned(),
             variant: self.variant.to_owned(),
@@ -202,14 +203,13 @@ impl Check<'_> {
         }
     }
 
-    /// The page's token repeats its failure, if it was written with this compiler.
-    fn replay_written(&self) {
+    /// The page's token repeats its failure, too, if it was written with this compiler.
+    fn replay_written(&self, fresh: &str) {
         let compiler = stdout(&ok(Command::new("gcc").arg("-dumpfullversion")));
         let page = include_str!("../../../docs/bugs.md");
         let known = page.contains(&format!("gcc {}", compiler.trim()));
-        if let Some(token) = bugs_page::token(SECTION, self.name, self.variant).filter(|_| known)
-            && !bugs_page::updates()
-        {
+        let written = bugs_page::token(SECTION, self.name, self.variant);
+        if let Some(token) = written.filter(|token| known && token != fresh && !bugs_page::updates()) {
             let (status, _) = self.run(&["--replay", &token], &[]);
             assert_eq!(status, Some(1), "{} {}: {token} of docs/bugs.md", self.name, self.variant);
         }

@@ -121,7 +121,7 @@ impl Variant {
     fn split<S: Space>(self, arena: &Arena<'_, S>, place: u64) -> Result<(), String> {
         let (old, local, bits) = segment(arena, place)?;
         let added = arena.allocate(SEGMENT)?;
-        arena.put(added + PATTERN, (local + 1) << 32 | bits * 2 + 1);
+        arena.put(added + PATTERN, ((local + 1) << 32) | (bits * 2 + 1));
         let mut used = 0;
         for slot in (0..FANOUT).map(|slot| old + SLOTS + 16 * slot) {
             let key = arena.get(slot)?;
@@ -138,7 +138,7 @@ impl Variant {
             Variant::DepthFirst => doubles,
             Variant::PatternFirst => !doubles,
         };
-        let shorter = (local + 1) << 32 | bits * 2;
+        let shorter = ((local + 1) << 32) | (bits * 2);
         if early {
             arena.set(old + PATTERN, shorter);
         }

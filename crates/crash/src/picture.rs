@@ -6,6 +6,7 @@ use event::{SiteId, ThreadId};
 
 use crate::explore::Walker;
 use crate::explore::Window;
+use crate::files::{LENGTHS, NAMES};
 use crate::history::Item;
 use crate::{Checker, Finding, History, MarkKind, Place, TokenError, Witness};
 
@@ -73,6 +74,23 @@ pub struct Picture {
     pub waits: Vec<(usize, usize)>,
     /// A store that was lost, and one that survived although nothing made it wait for the first.
     pub unordered: Vec<(usize, usize)>,
+}
+
+impl History {
+    /// What people call a place: file and offset, without the folders; for what a file system keeps besides contents, in words.
+    #[must_use]
+    pub fn place_name(&self, place: Place) -> String {
+        let title = |file: u64| {
+            let name =
+                usize::try_from(file).ok().and_then(|file| self.files.get(file)).map_or("?", String::as_str);
+            name.rsplit('/').next().unwrap_or(name)
+        };
+        match place.file() {
+            NAMES if self.platform.is_files() => "a name".to_owned(),
+            LENGTHS if self.platform.is_files() => format!("length of {}", title(place.offset() / 8)),
+            file => format!("{}+{:#x}", title(u64::from(file)), place.offset()),
+        }
+    }
 }
 
 /// Most rows; what is farthest from the crash goes first.

@@ -12,6 +12,7 @@ fn main() -> std::io::Result<()> {
         std::fs::write(format!("{folder}/{name}.txt"), report::terminal(&report, 100, false))?;
     }
     std::fs::write(format!("{folder}/curves.html"), report::page(&curves()))?;
+    std::fs::write(format!("{folder}/orders.html"), report::page(&common::orders::page()))?;
     print!("{}", report::terminal(&common::full(), 100, true));
     println!("\n{folder}/full.html and others written");
     Ok(())

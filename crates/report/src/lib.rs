@@ -17,7 +17,8 @@
 //!   take them from the page, so that they follow it into dark mode. A plot that needs more width
 //!   than a phone has is drawn twice, and the style sheet shows the one that fits; scaling one picture
 //!   would scale its letters too.
-//! * [`page()`] makes pages of other verbs from plain data: curves beside published points, tables, words.
+//! * [`page()`] makes pages of other verbs from plain data: curves beside published points, tables, words, the steps
+//!   around a crash ([`Order`]).
 //! * [`json()`] has every number of the page and more; `docs/report-json.md` describes each field, and
 //!   a test holds the two together.
 #![forbid(unsafe_code)]
@@ -32,12 +33,12 @@ mod page;
 mod prestores;
 mod terminal;
 
-pub use chart::{Axis, Curve, Curves, Unit};
-pub use html::html;
+pub use chart::{Axis, Curve, Curves, Order, OrderStep, StepKind, Unit};
+pub use html::{Excerpt, html};
 pub use json::{SCHEMA, json};
 pub use model::{
     CaptureStats, Exit, FunctionSample, Report, Run, Samples, Skipped, Subject, Withheld, WriteSizes,
 };
-pub use page::{Block, Cell, Page, Section, Table, page};
+pub use page::{Article, Block, Cell, Page, Section, Table, page};
 pub use prestores::Prestores;
 pub use terminal::terminal;

@@ -1,11 +1,11 @@
-//! A page of curves, tables and words, for results that are not a profile: `measure`, `simulate`, `reproduce`.
+//! A page of curves, tables and words, for results that are not a profile: `measure`, `simulate`, `reproduce`, `check`.
 //!
 //! It has the look and the promises of the profile's page: one file, no network, whole without scripts.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::chart::{self, Curves};
-use crate::html::{POLICY, SCRIPT, STYLE, table};
+use crate::chart::{self, Curves, Order};
+use crate::html::{Excerpt, POLICY, SCRIPT, STYLE, table};
 use crate::human::{plain, shell};
 
 pub use crate::html::table::Cell;
@@ -53,6 +53,29 @@ pub enum Block {
     Curves(Curves),
     /// A table that sorts by a click on a column's head.
     Table(Table),
+    /// Sentences, one below the other.
+    List(Vec<String>),
+    /// Lines of a source file.
+    Excerpt(Excerpt),
+    /// The steps around a crash.
+    Order(Order),
+    /// A command to type, one string per argument.
+    Command(Vec<String>),
+    /// Something that stands for itself, set apart.
+    Article(Article),
+}
+
+/// A numbered piece of a section with a heading of its own.
+#[derive(Clone, Debug, Default)]
+pub struct Article {
+    /// The target of links to it, as in [`Section::id`].
+    pub id: String,
+    /// Its number.
+    pub number: usize,
+    /// Its heading.
+    pub title: String,
+    /// What is in it.
+    pub blocks: Vec<Block>,
 }
 
 /// A table.
@@ -127,18 +150,42 @@ fn shown(section: &Section) -> Markup {
     html! {
         section id=(anchor(&section.id)) {
             h2 { (plain(&section.title)) }
-            @for block in &section.blocks {
-                @match block {
-                    Block::Text(text) => { p { (plain(text)) } }
-                    Block::Heading(text) => { h3 { (plain(text)) } }
-                    Block::Curves(curves) => {
-                        h3 { (plain(&curves.title)) }
-                        figure { (chart::responsive(|room| chart::curves(curves, room))) }
-                    }
-                    Block::Table(shown) => {
-                        @let head: Vec<&str> = shown.head.iter().map(String::as_str).collect();
-                        (table::table(&plain(&shown.caption), &head, &shown.rows))
-                    }
+            (blocks(&section.blocks))
+        }
+    }
+}
+
+/// What is in a section or an article.
+pub(crate) fn blocks(blocks: &[Block]) -> Markup {
+    html! {
+        @for block in blocks { (one(block)) }
+    }
+}
+
+fn one(block: &Block) -> Markup {
+    html! {
+        @match block {
+            Block::Text(text) => { p { (plain(text)) } }
+            Block::Heading(text) => { h3 { (plain(text)) } }
+            Block::Curves(curves) => {
+                h3 { (plain(&curves.title)) }
+                figure { (chart::responsive(|room| chart::curves(curves, room))) }
+            }
+            Block::Table(shown) => {
+                @let head: Vec<&str> = shown.head.iter().map(String::as_str).collect();
+                (table::table(&plain(&shown.caption), &head, &shown.rows))
+            }
+            Block::List(items) => { ul class="told" { @for item in items { li { (plain(item)) } } } }
+            Block::Excerpt(excerpt) => { (excerpt.markup()) }
+            Block::Order(order) => {
+                h4 { (plain(&order.title)) }
+                figure class="order" { (chart::responsive(|room| chart::order(order, room))) }
+            }
+            Block::Command(words) => { pre class="command" { code { (plain(&shell(words))) } } }
+            Block::Article(article) => {
+                article id=(anchor(&article.id)) {
+                    h3 { span class="ordinal" { (article.number) "." } " " (plain(&article.title)) }
+                    (blocks(&article.blocks))
                 }
             }
         }

@@ -160,32 +160,9 @@ fn an_import_that_fails_leaves_its_input() {
 
 #[test]
 fn the_page_opens_in_a_browser() {
-    let Some(browser) =
-        ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|b| common::has(b))
-    else {
-        return;
-    };
     let scratch = Scratch::new();
     ok(strandline().current_dir(scratch.dir()).args(["profile", "--ops", "20000"]));
-    let page = scratch.path("strandline-report/report.html");
-    let shot = scratch.path("shot.png");
-    let open = |extra: &[String]| {
-        let mut command = std::process::Command::new(browser);
-        command
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"])
-            .args([
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--window-size=1200,3000",
-            ])
-            .arg(format!("--user-data-dir={}", scratch.path("browser").display()))
-            .args(extra)
-            .arg(format!("file://{}", page.display()));
-        ok(&mut command)
-    };
-    open(&[format!("--screenshot={}", shot.display())]);
-    assert!(std::fs::metadata(&shot).expect("a screenshot").len() > 20_000, "the screenshot is empty");
-    let dom = stdout(&open(&["--dump-dom".to_owned()]));
+    let Some(dom) = common::browse(&scratch, &scratch.path("strandline-report/report.html")) else { return };
     // That this policy holds, and that a request would be noticed, is tested in `report`.
     assert!(dom.contains("default-src 'none'"), "the page may fetch");
     assert!(dom.matches("<svg").count() >= 4, "plots are missing");

@@ -9,6 +9,7 @@ mod bars;
 mod columns;
 mod curves;
 mod dots;
+mod order;
 mod scale;
 mod traffic;
 
@@ -17,6 +18,7 @@ pub use bars::{Bar, bars};
 pub use columns::{Column, columns};
 pub use curves::{Curve, Curves, curves};
 pub use dots::{Dot, dots};
+pub use order::{Order, OrderStep, StepKind, order};
 pub use traffic::traffic;
 
 use maud::{Markup, html};

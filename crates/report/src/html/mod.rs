@@ -3,10 +3,13 @@
 //! `page` has the frame, summary and header; `figures` the plots and tables; `findings` what the
 //! advisors said, with source excerpts.
 
+mod excerpt;
 mod figures;
 mod findings;
 mod page;
 pub(crate) mod table;
+
+pub use excerpt::Excerpt;
 
 use maud::{DOCTYPE, html as markup};
 

@@ -1,6 +1,8 @@
 //! Reports made by hand: a full one, and the ends of what can happen.
 #![allow(dead_code)]
 
+pub mod orders;
+
 use std::time::Duration;
 
 use advise::prestores::{Advice, Choice, PhaseAdvice, PlaceAdvice, SizeRow};
@@ -69,6 +71,7 @@ pub fn full() -> Report {
         allocs: 52_000,
         frees: 1_200,
         instructions: 310_000_000,
+        ..Counts::default()
     };
     let (sites, figures) = site_figures();
     report.sites = sites;

@@ -55,12 +55,15 @@ pub struct CheckArgs {
     /// Check a trace that was recorded with `--values`
     #[arg(long, value_name = "FILE.slt", conflicts_with = "program")]
     pub trace: Option<PathBuf>,
-    /// Folder for the run (check.slt), the failing images and check.json
+    /// Folder for the run (check.slt), the failing images, check.json and check.html
     #[arg(long, value_name = "DIR", default_value = "strandline-check")]
     pub out: PathBuf,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
+    /// Write check.html, a page with a picture of each finding
+    #[arg(long, conflicts_with = "replay")]
+    pub html: bool,
     /// How to observe the program
     #[command(flatten)]
     pub observe: ObserveArgs,

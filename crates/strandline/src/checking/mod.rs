@@ -2,6 +2,7 @@
 
 pub mod args;
 mod output;
+mod page;
 mod pools;
 mod recovery;
 mod run;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::Checked;
 use super::args::CheckArgs;
+use super::page::page;
 use super::run::Run;
 use crate::say;
 use crate::sources::Sources;
@@ -71,49 +72,27 @@ impl Drop for Meter {
 
 /// Prints the result and writes check.json; whether nothing was found.
 pub fn tell(args: &CheckArgs, checked: &Checked) -> anyhow::Result<bool> {
-    let Checked { run, outcome, elapsed } = checked;
+    let Checked { run, outcome, .. } = checked;
     let answer = answer(args, checked);
     std::fs::create_dir_all(&args.out)?;
     let file = args.out.join("check.json");
     std::fs::write(&file, format!("{answer:#}\n")).with_context(|| file.display().to_string())?;
+    let html = args.html.then(|| args.out.join("check.html"));
+    if let Some(file) = &html {
+        let page = report::page(&page(args, checked)?);
+        std::fs::write(file, page).with_context(|| file.display().to_string())?;
+    }
     for name in &run.unknown {
-        crate::warn(&format!(
-            "{name} was there before the run, and what it held is not known: images have zeros where the run stored nothing. \
-             Name it as an argument of the program or with --pmem"
-        ));
+        crate::warn(&unknown(name));
     }
     if args.json {
         say(&format!("{answer:#}\n"))?;
         return Ok(outcome.findings.is_empty());
     }
     let history = &run.history;
-    let mut text = format!(
-        "{}: {} in {}, {}; {} examined in {:.1} s\n",
-        args.platform,
-        plural(history.atoms().len(), "stored word"),
-        plural(history.files().len(), "file"),
-        plural(outcome.points_done as usize, "crash point"),
-        plural(outcome.images as usize, "image"),
-        elapsed.as_secs_f64(),
-    );
-    if outcome.points_done < outcome.points && outcome.findings.len() < args.findings as usize {
-        text.push_str(&format!(
-            "stopped after --time {}: {} of {}, evenly over the run\n",
-            args.time.map(humantime::format_duration).map_or_else(String::new, |time| time.to_string()),
-            grouped(outcome.points_done),
-            plural(outcome.points as usize, "crash point"),
-        ));
-    }
-    if outcome.cut_short > 0 {
-        text.push_str(&format!(
-            "{} more images than --images {} allows: a choice of them was examined\n",
-            if outcome.cut_short == 1 {
-                "1 crash point has".to_owned()
-            } else {
-                format!("{} crash points have", grouped(outcome.cut_short))
-            },
-            args.images
-        ));
+    let mut text = format!("{}\n", examined(checked));
+    for partly in partly(args, outcome) {
+        text.push_str(&format!("{partly}\n"));
     }
     text.push_str(&match outcome.findings.len() {
         0 => "nothing found\n".to_owned(),
@@ -125,18 +104,69 @@ pub fn tell(args: &CheckArgs, checked: &Checked) -> anyhow::Result<bool> {
         text.push_str(&story(history, finding, &sources));
         text.push_str(&format!(
             "   {}; image in {}; again: strandline check --out {} --recover … --replay {}\n",
-            if finding.images == 1 {
-                "1 image fails like this".to_owned()
-            } else {
-                format!("{} images fail like this", grouped(finding.images))
-            },
+            failing(finding),
             super::image_folder(&args.out, number + 1).display(),
             args.out.display(),
             finding.token
         ));
     }
+    if let Some(file) = html {
+        text.push_str(&format!("\nThe page: {}\n", file.display()));
+    }
     say(&text)?;
     Ok(outcome.findings.is_empty())
+}
+
+/// What was examined, in a line.
+pub fn examined(Checked { run, outcome, elapsed }: &Checked) -> String {
+    format!(
+        "{}: {} in {}, {}; {} examined in {:.1} s",
+        run.history.platform(),
+        plural(run.history.atoms().len(), "stored word"),
+        plural(run.history.files().len(), "file"),
+        plural(outcome.points_done as usize, "crash point"),
+        plural(outcome.images as usize, "image"),
+        elapsed.as_secs_f64(),
+    )
+}
+
+/// That not all was examined, if so.
+pub fn partly(args: &CheckArgs, outcome: &Outcome) -> Vec<String> {
+    let mut told = Vec::new();
+    if outcome.points_done < outcome.points && outcome.findings.len() < args.findings as usize {
+        told.push(format!(
+            "stopped after --time {}: {} of {}, evenly over the run",
+            args.time.map(humantime::format_duration).map_or_else(String::new, |time| time.to_string()),
+            grouped(outcome.points_done),
+            plural(outcome.points as usize, "crash point"),
+        ));
+    }
+    let points = match outcome.cut_short {
+        0 => return told,
+        1 => "1 crash point has".to_owned(),
+        points => format!("{} crash points have", grouped(points)),
+    };
+    told.push(format!(
+        "{points} more images than --images {} allows: a choice of them was examined",
+        args.images
+    ));
+    told
+}
+
+/// That a file's contents are not known.
+pub fn unknown(name: &str) -> String {
+    format!(
+        "{name} was there before the run, and what it held is not known: images have zeros where the run stored nothing. \
+         Name it as an argument of the program or with --pmem"
+    )
+}
+
+/// How many images fail as this one.
+pub fn failing(finding: &Finding) -> String {
+    match finding.images {
+        1 => "1 image fails like this".to_owned(),
+        images => format!("{} images fail like this", grouped(images)),
+    }
 }
 
 /// Prints what became of one image; whether it is right.

@@ -135,3 +135,37 @@ pub fn copy_files(from: &Path, to: &Path) {
         }
     }
 }
+
+/// Opens a page in a browser: sees that it shows something, and returns the document. `None` without a browser.
+pub fn browse(scratch: &Scratch, page: &Path) -> Option<String> {
+    let browser = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| has(name))?;
+    let shot = scratch.path("shot.png");
+    let open = |extra: &[String]| {
+        let mut command = Command::new(browser);
+        command
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"])
+            .args([
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--window-size=1200,3000",
+            ])
+            .arg(format!("--user-data-dir={}", scratch.path("browser").display()))
+            .args(extra)
+            .arg(format!("file://{}", page.display()));
+        ok(&mut command)
+    };
+    open(&[format!("--screenshot={}", shot.display())]);
+    assert!(std::fs::metadata(&shot).expect("a screenshot").len() > 20_000, "the screenshot is empty");
+    Some(stdout(&open(&["--dump-dom".to_owned()])))
+}
+
+/// Whether the processor can run what flushes by clwb and clflushopt.
+pub fn has_flushes() -> bool {
+    let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let has =
+        ["clwb", "clflushopt"].iter().all(|flag| processor.split_whitespace().any(|word| word == *flag));
+    if !has {
+        println!("skipped: this processor has not both clwb and clflushopt");
+    }
+    has
+}

@@ -15,12 +15,13 @@ fn check(scratch: &Scratch, variant: &str) -> (bool, String, String) {
             &format!("{options} -I{bugs}/../../../crates/capture/include -o shapes {bugs}/shapes.c"),
         );
     }
-    std::fs::remove_file(scratch.path("pool")).ok();
+    let pool = scratch.path("pool").display().to_string();
+    std::fs::remove_file(&pool).ok();
     let recover = format!("./shapes --recover POOL {variant}");
     let output = strandline()
         .current_dir(scratch.dir())
-        .args(["check", "--html", "--out", "found", "--pmem", "pool", "--recover", &recover])
-        .args(["--", "./shapes", "pool", variant])
+        .args(["check", "--html", "--out", "found", "--pmem", &pool, "--recover", &recover])
+        .args(["--", "./shapes", &pool, variant])
         .output()
         .expect("strandline starts");
     let code = output.status.code();

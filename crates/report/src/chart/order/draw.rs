@@ -320,7 +320,7 @@ fn bow((x0, y0): (f64, f64), (x1, y1): (f64, f64), reach: f64, class: &str) -> M
 fn keys(order: &Order, width: f64) -> (Markup, f64) {
     let store = |fate| order.steps.iter().any(|step| step.kind == StepKind::Store && step.fate == fate);
     let kind = |kind| order.steps.iter().any(|step| step.kind == kind);
-    let entries: Vec<(Option<(StepKind, Fate)>, &str, bool)> = vec![
+    let entries = [
         (Some((StepKind::Store, Fate::Durable)), "store: durable", store(Fate::Durable)),
         (Some((StepKind::Store, Fate::Survived)), "survived by chance", store(Fate::Survived)),
         (Some((StepKind::Store, Fate::Lost)), "lost", store(Fate::Lost)),

@@ -1,7 +1,6 @@
 //! The compiler's hooks before plain accesses, where the assembler wrapper did not put them in line.
 
 use crate::local::{caller, hooks, local};
-use crate::stream::record;
 use crate::wire::{access, header, kind};
 
 /// Tells a load.
@@ -30,11 +29,12 @@ pub fn stored(argument: u8, pc: u64, addr: u64, len: u64) {
     let stream = &local().stream;
     match stream.value_bytes() {
         _ if len == 0 => {}
-        None => record(kind::ACCESS, argument, pc, [addr, len]),
+        None => stream.room(3).write_access(header(kind::ACCESS, argument, pc), addr, len),
         Some(most) => {
             for from in (0..len).step_by(most) {
                 let piece = (len - from).min(most as u64);
-                record(kind::ACCESS, argument, pc, [addr + from, piece]);
+                let room = stream.room(3);
+                room.write_access(header(kind::ACCESS, argument, pc), addr + from, piece);
                 stream.stored((addr + from) as *const u8, piece as usize);
             }
         }

@@ -22,8 +22,8 @@ impl Counts {
     #[inline]
     pub fn and_record(mut self, header: u64) -> Self {
         match (kind_of(header), (header >> 48) as u8 & 0xf) {
-            (kind::ACCESS, access::LOAD) | (kind::ATOMIC, 0) => self.loads += 1,
-            (kind::ACCESS, _) | (kind::ATOMIC, 1) => self.stores += 1,
+            (kind::ACCESS | kind::ODD_ACCESS, access::LOAD) | (kind::ATOMIC, 0) => self.loads += 1,
+            (kind::ACCESS | kind::ODD_ACCESS, _) | (kind::ATOMIC, 1) => self.stores += 1,
             (kind::ATOMIC, _) => {
                 self.loads += 1;
                 self.stores += 1;

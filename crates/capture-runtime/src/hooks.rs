@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::local::local;
 use crate::stream::Stream;
-use crate::wire::{access, flush, header, kind};
+use crate::wire::{BYTES_PER_INSTRUCTION, access, flush, header, kind};
 
 /// Bytes that `xsave` needs for [`XSAVE_STATES`] in its standard form, or `fxsave`.
 const SAVED_BYTES: usize = 2688;
@@ -131,7 +131,7 @@ extern "C" fn record_fence(header: u64, _: u64, _: u64) {
 
 extern "C" fn record_store(header: u64, addr: u64, len: u64) {
     let stream = &local().stream;
-    stream.room(3).write(header, &[addr, len]);
+    stream.room(3).write_access(header, addr, len);
     stream.store_follows(addr, len);
 }
 
@@ -188,12 +188,15 @@ macro_rules! instruction_hooks {
 
 const _: () = assert!(offset_of!(Stream, cursor) == 0 && offset_of!(Stream, limit) == 8);
 
+// As `access_word` has it; a flush is of one byte.
+const _: () = assert!(BYTES_PER_INSTRUCTION == 32);
+
 /// A hook before an instruction whose record is an address and a length.
 macro_rules! addressed {
     ($($name:ident: $kind:expr, $argument:expr, $len:literal, $slow:ident;)*) => {
         instruction_hooks! { $(
             $name: $kind, $argument, $len, 3, $slow,
-                ["mov qword ptr [rdx + 8], rdi" "mov qword ptr [rdx + 16], {len}"];
+                ["mov qword ptr [rdx + 8], rdi" "mov dword ptr [rdx + 16], {len}" "mov dword ptr [rdx + 20], {len} / 32"];
         )* }
     };
 }

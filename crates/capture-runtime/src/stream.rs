@@ -20,7 +20,7 @@ use crate::scratch::{self, SCRATCH_BYTES};
 use crate::session::{Attached, session};
 use crate::signal;
 use crate::thread;
-use crate::wire::{MODE_COUNT, MODE_RECORD, RUN_MAX, RUN_STORE, accessed, descriptor_of, header, kind};
+use crate::wire::{MODE_COUNT, MODE_RECORD, RUN_MAX, RUN_STORE, access_word, accessed, descriptor_of, header, kind};
 
 /// Words of the longest run.
 const RUN_BYTES: u64 = 8 * (1 + RUN_MAX as u64);
@@ -96,6 +96,15 @@ impl Room<'_> {
     pub fn write(self, header: u64, payload: &[u64]) {
         self.fill(1, payload);
         self.complete(header);
+    }
+
+    /// Writes the record of an access, of which this is the header.
+    #[inline(always)]
+    pub fn write_access(self, header: u64, addr: u64, len: u64) {
+        match access_word(addr, len) {
+            Some(word) => self.write(header, &[addr, word]),
+            None => self.write(header ^ u64::from(kind::ACCESS ^ kind::ODD_ACCESS) << 56, &[addr, len]),
+        }
     }
 
     /// Writes part of the payload, from word `from` of the record.
@@ -248,7 +257,7 @@ impl Stream {
                 return;
             }
             let room = self.recorded_room(3);
-            room.write(header, &[addr + from, piece]);
+            room.write_access(header, addr + from, piece);
             self.write_value((addr + from) as *const u8, piece as usize);
         }
     }
@@ -256,7 +265,7 @@ impl Stream {
     /// Tells a load.
     #[inline(always)]
     pub fn load(&self, header: u64, addr: u64, len: u64) {
-        let record = || self.room(3).write(header, &[addr, len]);
+        let record = || self.room(3).write_access(header, addr, len);
         if self.late.lets_pass() { self.late.pass(record) } else { record() }
     }
 
@@ -269,7 +278,7 @@ impl Stream {
                 return self.late.set(header, addr, len);
             }
         }
-        self.room(3).write(header, &[addr, len]);
+        self.room(3).write_access(header, addr, len);
     }
 
     /// Finishes the record before: to be called before anything changes or takes away what the program has stored.

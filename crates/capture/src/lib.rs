@@ -15,6 +15,7 @@
 //! with [`cc`], which [`instrumented`] can tell.
 
 pub mod assembler;
+mod behind;
 pub mod cc;
 mod collect;
 mod error;
@@ -24,6 +25,7 @@ mod session;
 pub mod symbols;
 pub mod wire;
 
+pub use behind::Behind;
 pub use collect::{Counted, Options, Outcome, Progress, ThreadOutcome, Warning, count, record};
 pub use error::CaptureError;
 pub use relay::{Relay, broadcast};

@@ -184,7 +184,7 @@ pub const RUN_STORE: u8 = 0x10;
 
 /// Record kinds. `pc` is the header's code address; in the tables, words of payload in order.
 pub mod kind {
-    /// Argument [`super::access`]; `addr`, `len`.
+    /// Argument [`super::access`]; `addr` and [`super::access_word`], of an access that has one.
     pub const ACCESS: u8 = 1;
     /// Argument [`super::flush`]; `addr`, `len`: every line that the range touches.
     pub const FLUSH: u8 = 2;
@@ -232,6 +232,8 @@ pub mod kind {
     pub const MAP_OFFSET: u8 = 21;
     /// `addr`, `len`.
     pub const MAP_SYNC: u8 = 22;
+    /// Argument [`super::access`]; `addr`, `len`, of an access that has no [`super::access_word`].
+    pub const ODD_ACCESS: u8 = 23;
 }
 
 /// Argument of [`kind::ACCESS`].
@@ -276,6 +278,24 @@ pub mod flush {
     pub const CLFLUSH: u8 = 2;
     /// `cldemote`
     pub const CLDEMOTE: u8 = 3;
+}
+
+/// Bytes that one instruction of a library call is taken to touch.
+pub const BYTES_PER_INSTRUCTION: u64 = 32;
+/// Bytes of a cache line, the unit of flushes.
+pub const LINE: u64 = 64;
+/// The largest multiple of a line that an event's length can hold.
+pub const LONGEST: u64 = u32::MAX as u64 & !(LINE - 1);
+
+/// The length of an access that is told by a call, and above it how many instructions it counts as for the bytes that it
+/// touches: words as those of a run whose executions tell the length. `None` if there is no such word for it, or if
+/// its address can't be one of a run's.
+#[must_use]
+pub const fn access_word(addr: u64, len: u64) -> Option<u64> {
+    if addr == 0 || addr >> 63 != 0 || len == 0 || len > LONGEST {
+        return None;
+    }
+    Some(len | (len / BYTES_PER_INSTRUCTION) << 32)
 }
 
 /// Set in the header of a record that is no run.

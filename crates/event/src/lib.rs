@@ -10,7 +10,7 @@
 //! pushes [`Batch`]es; a consumer that lacks what it needs refuses by name ([`SinkError::Lacks`]).
 //!
 //! A producer that knows the program's code need not spell out every event: [`RunBatch`] tells straight pieces of
-//! code by the addresses of their accesses.
+//! code by the addresses of their accesses, and [`Told`] hands them on as that code wrote them.
 //!
 //! A stream can be kept in a file and replayed from it ([`trace`]), and foreign traces come in through
 //! importers ([`lackey`]).
@@ -22,6 +22,7 @@ mod run;
 mod sink;
 mod site;
 mod source;
+mod told;
 pub mod trace;
 
 pub use op::{Event, FenceKind, FlushKind, Op, Order, StrandMark, ThreadId};
@@ -29,3 +30,4 @@ pub use run::{AccessKind, EVENT, HEAD, RunAccess, RunBatch, RunItem, RunShape};
 pub use sink::{Batch, Collected, Counts, Definition, Discard, Sink, SinkError, Tee};
 pub use site::{Frame, NameId, Site, SiteId, SiteTable};
 pub use source::{Capabilities, InstructionCounts, Sampling, Source};
+pub use told::{Heads, TOLD_WORDS, Taken, Told, told_address};

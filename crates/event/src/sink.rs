@@ -1,7 +1,8 @@
 //! Where events go.
 
 use crate::{
-    AccessKind, Capabilities, Event, NameId, Op, RunBatch, RunItem, Site, SiteId, SiteTable, Source, ThreadId,
+    AccessKind, Capabilities, Event, NameId, Op, RunBatch, RunItem, Site, SiteId, SiteTable, Source, Taken,
+    ThreadId, Told,
 };
 
 /// Consecutive events of one thread.
@@ -108,6 +109,19 @@ pub trait Sink {
         batch.expanded(|batch| self.push(batch))
     }
 
+    /// Whether [`Sink::push_told`] is better for this consumer than [`Sink::push_runs`].
+    fn takes_told(&self) -> bool {
+        false
+    }
+
+    /// Runs of one thread as they were told. Unless the consumer has a better way, they become a [`RunBatch`].
+    ///
+    /// # Errors
+    /// When the consumer can't go on.
+    fn push_told(&mut self, told: Told<'_>) -> Result<Taken, SinkError> {
+        told.push_to(self)
+    }
+
     /// A hint: no events come for now, perhaps for long. A sink that holds some back may put them where they are safe.
     ///
     /// # Errors
@@ -143,6 +157,12 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     }
     fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
         (**self).push_runs(batch)
+    }
+    fn takes_told(&self) -> bool {
+        (**self).takes_told()
+    }
+    fn push_told(&mut self, told: Told<'_>) -> Result<Taken, SinkError> {
+        (**self).push_told(told)
     }
     fn pause(&mut self) -> Result<(), SinkError> {
         (**self).pause()

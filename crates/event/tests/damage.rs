@@ -108,16 +108,16 @@ fn errors_name_file_offset_and_remedy() {
     assert!(foreign.to_string().contains("t.slt") && foreign.to_string().contains("import"), "{foreign}");
 
     let mut newer = bytes.clone();
-    newer[8] = 3;
+    newer[8] = 4;
     let newer = open(&newer);
-    assert!(matches!(newer, TraceError::Newer { offset: 8, version: 3, .. }));
-    assert!(newer.to_string().contains("version 3 at byte 8"), "{newer}");
+    assert!(matches!(newer, TraceError::Newer { offset: 8, version: 4, .. }));
+    assert!(newer.to_string().contains("version 4 at byte 8"), "{newer}");
 
     let mut older = bytes.clone();
-    older[8] = 1;
+    older[8] = 2;
     let older = open(&older);
-    assert!(matches!(older, TraceError::Older { offset: 8, version: 1, .. }));
-    assert!(older.to_string().contains("version 1 at byte 8"), "{older}");
+    assert!(matches!(older, TraceError::Older { offset: 8, version: 2, .. }));
+    assert!(older.to_string().contains("version 2 at byte 8"), "{older}");
 
     let mut corrupt = bytes.clone();
     corrupt[20] ^= 1;

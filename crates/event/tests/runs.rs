@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use common::{Push, per_thread, read};
-use event::trace::{Compression, Reader};
-use event::{Op, ThreadId};
-use made::{Part, array_loop, parts, write};
+use event::trace::{Compression, Reader, Writer};
+use event::{EVENT, Op, RunBatch, RunShape, Sink, ThreadId};
+use made::{Part, array_loop, parts, write, write_told};
 use proptest::prelude::*;
 
 proptest! {
@@ -23,6 +23,12 @@ proptest! {
         let (bytes, expected) = write(&parts, compression, flush_every);
         prop_assert_eq!(per_thread(&read(&bytes).unwrap()), per_thread(&expected));
         prop_assert_eq!(&bytes, &write(&parts, compression, flush_every).0);
+    }
+
+    #[test]
+    fn runs_as_they_were_told_come_back(parts in parts(), together in 0usize..500, flush_every in 0usize..5) {
+        let (bytes, expected) = write_told(&parts, together, flush_every);
+        prop_assert_eq!(per_thread(&read(&bytes).unwrap()), per_thread(&expected));
     }
 
     #[test]
@@ -67,6 +73,43 @@ fn a_loop_takes_few_bytes_and_its_blocks_stand_alone() {
     batches.seek_event(250_000).unwrap();
     let first = batches.next().unwrap().unwrap().events[0].op;
     assert_eq!(first, Op::Store { addr: 0x5000_0000 + 4 * 83_333, len: 4 });
+}
+
+#[test]
+fn blocks_that_are_full_of_told_runs_end_with_a_run() {
+    let (bytes, expected) = write_told(&array_loop(), 4000, 0);
+    assert_eq!(per_thread(&read(&bytes).unwrap()), per_thread(&expected));
+    let reader = Reader::new(Cursor::new(&bytes), "memory").unwrap();
+    assert_eq!((reader.info().events, reader.info().blocks), (300_000, 5));
+}
+
+#[test]
+fn runs_without_events_or_shapes_do_no_harm() {
+    let shapes = made::shapes();
+    let mut writer = Writer::new(Vec::new(), "memory").unwrap();
+    writer.begin(&common::source(made::NO_VALUES)).unwrap();
+    let batch = |words, events, count| RunBatch {
+        thread: ThreadId(0),
+        time_ns: 0,
+        shapes: &shapes,
+        words,
+        events,
+        count,
+        carry: 0,
+    };
+    // The count is not believed; nothing was executed in the first million runs.
+    let nothing = [RunShape::head(0), 0].repeat(1_000_000);
+    writer.push_runs(batch(&nothing, &[], 7)).unwrap();
+    let one = [RunShape::head(0), 64];
+    writer.push_runs(batch(&one, &[], 0)).unwrap();
+    let (unknown, no_head) = ([RunShape::head(99), 64], [RunShape::head(0), 64, 1]);
+    for words in [&unknown[..], &no_head, &[EVENT]] {
+        assert!(writer.push_runs(batch(words, &[], 1)).is_err(), "{words:x?}");
+    }
+    writer.finish().unwrap();
+    let read = read(&writer.into_inner()).unwrap();
+    let events: Vec<_> = read.iter().flat_map(|push| &push.events).map(|event| event.op).collect();
+    assert_eq!(events, [Op::Load { addr: 64, len: 8 }; 2]);
 }
 
 #[test]

@@ -8,8 +8,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use event::trace::Writer;
-use event::{Batch, Definition, RunBatch, Sink, SinkError, Source};
+use capture::Behind;
+use event::trace::{Binder, Writer};
+use event::{Batch, Definition, RunBatch, Sink, SinkError, Source, Taken, Told};
 
 /// A trace to be.
 pub struct Output {
@@ -18,7 +19,7 @@ pub struct Output {
     made: bool,
     file: File,
     source: Option<Source>,
-    writer: Option<Writer<File>>,
+    writer: Option<Writer<Behind>>,
 }
 
 impl Output {
@@ -72,7 +73,7 @@ impl Output {
     }
 
     /// The trace, begun now at the latest.
-    fn writer(&mut self) -> Result<&mut Writer<File>, SinkError> {
+    fn writer(&mut self) -> Result<&mut Writer<Behind>, SinkError> {
         let writer = match self.writer.take() {
             Some(writer) => writer,
             None => self.start()?,
@@ -80,13 +81,14 @@ impl Output {
         Ok(self.writer.insert(writer))
     }
 
-    fn start(&self) -> Result<Writer<File>, SinkError> {
+    fn start(&self) -> Result<Writer<Behind>, SinkError> {
         let name = self.path.display().to_string();
         let failed = |source| SinkError::Io { context: format!("can't create trace {name}"), source };
         if self.file.metadata().map_err(failed)?.is_file() {
             self.file.set_len(0).map_err(failed)?;
         }
-        let mut writer = Writer::new(self.file.try_clone().map_err(failed)?, name.clone())?;
+        let binder = Binder::new(self.file.try_clone().map_err(failed)?, name.clone())?;
+        let mut writer = Writer::with(Behind::new(binder)?, name.clone());
         if let Some(source) = &self.source {
             writer.begin(source)?;
         }
@@ -110,6 +112,12 @@ impl Sink for Output {
     }
     fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
         self.writer()?.push_runs(batch)
+    }
+    fn takes_told(&self) -> bool {
+        true
+    }
+    fn push_told(&mut self, told: Told<'_>) -> Result<Taken, SinkError> {
+        self.writer()?.push_told(told)
     }
     fn pause(&mut self) -> Result<(), SinkError> {
         self.writer.as_mut().map_or(Ok(()), Sink::pause)

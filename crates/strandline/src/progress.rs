@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use event::{Batch, Capabilities, Definition, RunBatch, Sink, SinkError, Source};
+use event::{Batch, Capabilities, Definition, RunBatch, Sink, SinkError, Source, Taken, Told};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Runs shorter than this show nothing.
@@ -140,6 +140,14 @@ impl<S: Sink> Sink for Progress<S> {
     fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
         self.count(batch.count);
         self.inner.push_runs(batch)
+    }
+    fn takes_told(&self) -> bool {
+        self.inner.takes_told()
+    }
+    fn push_told(&mut self, told: Told<'_>) -> Result<Taken, SinkError> {
+        let taken = self.inner.push_told(told)?;
+        self.count(taken.events);
+        Ok(taken)
     }
     fn pause(&mut self) -> Result<(), SinkError> {
         self.inner.pause()

@@ -51,7 +51,7 @@ fn to_file(args: &RecordArgs, options: &Options, output: &Path) -> anyhow::Resul
     let mut trace = Output::open(output)?;
     trace.refuse_standard_streams()?;
     let mut sink = Progress::new("recording", &mut trace);
-    let outcome = capture::broadcast(&mut [&mut sink], |relay| capture::record(options, relay))?;
+    let outcome = capture::record(options, &mut sink)?;
     drop(sink);
     if !outcome.attached {
         trace.abandon();

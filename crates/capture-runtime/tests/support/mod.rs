@@ -9,7 +9,7 @@ pub mod session;
 
 use std::collections::BTreeMap;
 
-use wire::{RUN_STORE, accessed, descriptor_of, kind, kind_of};
+use wire::{RUN_STORE, access_word, accessed, descriptor_of, kind, kind_of};
 
 /// Where records of a header with an address are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,14 +41,20 @@ pub fn records(words: &[u64], accesses: impl Fn(u64) -> usize) -> Vec<Record> {
         let payload = match kind {
             kind::FENCE => 0,
             kind::THREAD_START | kind::THREAD_END | kind::FREE | kind::REGION_BEGIN | kind::REGION_END => 1,
-            kind::ACCESS | kind::FLUSH | kind::LOCK | kind::UNLOCK | kind::SPAWN => 2,
+            kind::ACCESS | kind::ODD_ACCESS | kind::FLUSH | kind::LOCK | kind::UNLOCK | kind::SPAWN => 2,
             kind::JOIN | kind::ALLOC | kind::UNMAP => 2,
             kind::ATOMIC => 4,
             kind::MAP => text(3),
             kind::VALUE | kind::PHASE => text(1),
             _ => panic!("word {at} is no header: {header:#x}, after {:x?}", found.last()),
         };
-        found.push(Record { kind, argument, pc, words: words[at + 1..at + 1 + payload].to_vec() });
+        let mut told = words[at + 1..at + 1 + payload].to_vec();
+        if kind == kind::ACCESS {
+            let len = told[1] & u64::from(u32::MAX);
+            assert_eq!(access_word(told[0], len), Some(told[1]), "{:x?}", found.last());
+            told[1] = len;
+        }
+        found.push(Record { kind, argument, pc, words: told });
         at += 1 + payload;
     }
     found

@@ -3,22 +3,22 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use event::{AccessKind, FenceKind, Op, RunAccess, RunShape, SiteId, StrandMark, ThreadId};
+use event::{AccessKind, FenceKind, Heads, Op, RunAccess, RunShape, SiteId, StrandMark, ThreadId};
 
 use super::address_map::AddressMap;
 use super::code::{Code, Vocabulary};
 use super::files;
 use super::records::{Expansion, Header, RECORD_INSTRUCTIONS, bytes};
-use super::runs::{DESCRIPTOR_MAX, Descriptor, Runs};
-use crate::wire::{access, kind, run_header};
+use super::runs::{DESCRIPTOR_MAX, Descriptor};
+use crate::wire::{access, descriptor_of, kind, kind_of};
 
 /// A process of the run.
 #[derive(Default)]
 pub struct Process {
     /// Its number in the system.
     pub pid: u32,
-    /// Its code.
-    pub runs: Runs,
+    /// The heads of its runs.
+    pub heads: Heads,
     /// Sites of records by their code address.
     sites: AddressMap,
 }
@@ -28,6 +28,8 @@ pub struct Decoder<C> {
     code: C,
     /// Whether stores come with their bytes.
     pub values: bool,
+    /// Whether the sink takes runs as they were told.
+    pub told: bool,
     /// Sites and names.
     pub vocabulary: Vocabulary,
     /// By number, as streams name them.
@@ -37,6 +39,8 @@ pub struct Decoder<C> {
     by_shape: HashMap<Arc<RunShape>, u32>,
     by_pid: HashMap<u32, usize>,
     threads: HashMap<u32, ThreadId>,
+    /// Memory for a chunk's words.
+    pub spare: Vec<u64>,
     /// Chunks that have been read to their end.
     pub released: Vec<usize>,
     /// Stores left out because their bytes are not known.
@@ -52,12 +56,14 @@ impl<C: Code> Decoder<C> {
         Decoder {
             code,
             values,
+            told: false,
             vocabulary: Vocabulary::default(),
             processes: Vec::new(),
             shapes: Vec::new(),
             by_shape: HashMap::new(),
             by_pid: HashMap::new(),
             threads: HashMap::new(),
+            spare: Vec::new(),
             released: Vec::new(),
             stores_without_value: 0,
             undecoded: (0, None),
@@ -78,8 +84,21 @@ impl<C: Code> Decoder<C> {
         *self.threads.entry(number).or_insert(fresh)
     }
 
+    /// Words of the run that begins with `head`, it included; `None` if no run does.
+    #[inline]
+    pub fn run_words(&mut self, process: usize, head: u64) -> Option<usize> {
+        if let Some(words) = self.processes[process].heads.words(head) {
+            return Some(words);
+        }
+        let known = match descriptor_of(head) {
+            Some(descriptor) => self.learn(process, head, descriptor),
+            None => kind_of(head) == kind::ACCESS && self.learn_access(process, head),
+        };
+        if known { self.processes[process].heads.words(head) } else { None }
+    }
+
     /// Reads the descriptor at `address`; false if there is none.
-    pub fn learn(&mut self, process: usize, address: u64) -> bool {
+    fn learn(&mut self, process: usize, head: u64, address: u64) -> bool {
         let place = self.code.place(self.processes[process].pid, address);
         let mut bytes = [0; DESCRIPTOR_MAX];
         let read = self.code.read(place, &mut bytes);
@@ -89,13 +108,12 @@ impl<C: Code> Decoder<C> {
             RunAccess { site, ..access }
         });
         let shape = RunShape { accesses: located.collect(), after: descriptor.after };
-        self.enter(process, run_header(address), shape);
-        true
+        self.enter(process, head, shape)
     }
 
-    /// Prepares for accesses by the call that `header` tells of; false if the header makes no sense.
-    pub fn learn_access(&mut self, process: usize, header: u64) -> bool {
-        let Header { argument, pc, .. } = Header::new(header);
+    /// Prepares for accesses by the call that `head` tells of, which are runs of one access; false if it makes no sense.
+    fn learn_access(&mut self, process: usize, head: u64) -> bool {
+        let Header { argument, pc, .. } = Header::new(head);
         let kind = match argument {
             access::LOAD => AccessKind::Load,
             access::STORE => AccessKind::Store,
@@ -104,20 +122,18 @@ impl<C: Code> Decoder<C> {
         };
         let site = self.site(process, pc);
         let access = RunAccess { kind, len: None, site, instructions: RECORD_INSTRUCTIONS };
-        self.enter(process, header, RunShape { accesses: vec![access], after: 0 });
-        true
+        self.enter(process, head, RunShape { accesses: vec![access], after: 0 })
     }
 
     /// Enters a run of this shape. The same code in several processes has one shape.
-    fn enter(&mut self, process: usize, header: u64, shape: RunShape) {
-        let (words, tells_length) = (shape.words(), shape.accesses.iter().any(|access| access.len.is_none()));
+    fn enter(&mut self, process: usize, head: u64, shape: RunShape) -> bool {
         let shape = Arc::new(shape);
         let fresh = self.shapes.len() as u32;
         let number = *self.by_shape.entry(Arc::clone(&shape)).or_insert(fresh);
         if number == fresh {
-            self.shapes.push(shape);
+            self.shapes.push(Arc::clone(&shape));
         }
-        self.processes[process].runs.learn(header, number, words, tells_length);
+        self.processes[process].heads.learn(head, number, &shape)
     }
 
     /// The site of a record: its code address is a return address, so the call is what lies before it.
@@ -148,7 +164,7 @@ impl<C: Code> Decoder<C> {
         let site = self.site(process, header.pc);
         let argument = header.argument;
         let op = match header.kind {
-            kind::ACCESS => return Expansion::access(argument, word(0), word(1), site, carry),
+            kind::ODD_ACCESS => return Expansion::access(argument, word(0), word(1), site, carry),
             kind::FLUSH => return Expansion::flush(argument, word(0), word(1), site, carry),
             kind::ATOMIC => {
                 return Expansion::atomic(argument, [word(0), word(1), word(2), word(3)], site, carry);
@@ -191,6 +207,12 @@ impl<C: Code> Decoder<C> {
             _ => return None,
         };
         Some(Expansion::one(op, site, carry + RECORD_INSTRUCTIONS))
+    }
+
+    /// Counts words as lost.
+    pub fn lose(&mut self, words: &[u64]) {
+        self.undecoded.0 += words.iter().filter(|word| **word != 0).count() as u64;
+        self.undecoded.1 = self.undecoded.1.or(words.first().copied());
     }
 
     fn name(&mut self, words: &[u64], count: u64) -> event::NameId {

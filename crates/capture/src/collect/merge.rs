@@ -24,7 +24,7 @@ use crate::session::SessionFile;
 use crate::wire::{CHUNK_FILLING, CHUNK_FULL};
 
 /// Batches delivered before new chunks are looked for.
-const BATCHES_PER_ROUND: usize = 64;
+const BATCHES_PER_ROUND: usize = 256;
 
 /// A chunk that belongs to a stream's pieces.
 #[derive(Clone, Copy, Debug)]
@@ -197,12 +197,10 @@ impl<C: Code> Merger<C> {
     ) -> Result<bool, SinkError> {
         let stream = &mut self.streams[at];
         let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.events.clear();
-        buffer.values.clear();
-        buffer.runs = None;
-        let stop = stream.fill(session, &mut self.decoder, self.turn, &mut buffer);
-        let events = buffer.runs.as_ref().map_or(buffer.events.len(), |runs| runs.count);
-        stream.events += events as u64;
+        buffer.clear();
+        let stop = stream.fill(session, &mut self.decoder, self.turn, sink, &mut buffer)?;
+        let events = if buffer.words.is_empty() { buffer.events.len() } else { buffer.count };
+        stream.events += (events + buffer.told) as u64;
         for chunk in self.decoder.released.drain(..) {
             self.held[chunk] = None;
             session.release(chunk);
@@ -229,22 +227,18 @@ impl<C: Code> Merger<C> {
             // Threads are numbered as they appear to the sink, not as their chunks fill.
             let thread = *stream.thread.get_or_insert_with(|| self.decoder.thread(stream.wire));
             self.decoder.vocabulary.define(sink)?;
-            let (time_ns, events, values) = (buffer.time_ns, &buffer.events[..], &buffer.values[..]);
-            match (&buffer.runs, self.streams[at].pieces.front()) {
-                (Some(runs), Some(piece)) => sink.push_runs(RunBatch {
-                    thread,
-                    time_ns,
-                    shapes: &self.decoder.shapes,
-                    words: &piece.translation.words[runs.words.clone()],
-                    events,
-                    count: runs.count,
-                    carry: runs.carry,
-                })?,
-                _ => sink.push(Batch { thread, time_ns, events, values })?,
+            let Buffer { words, count, carry, events, values, time_ns, .. } = &buffer;
+            let (count, carry, time_ns) = (*count, *carry, *time_ns);
+            if words.is_empty() {
+                sink.push(Batch { thread, time_ns, events, values })?;
+            } else {
+                let shapes = &self.decoder.shapes;
+                sink.push_runs(RunBatch { thread, time_ns, shapes, words, events, count, carry })?;
             }
         }
+        let delivered = events + buffer.told > 0;
         self.buffer = buffer;
-        Ok(events > 0)
+        Ok(delivered)
     }
 
     fn wake_waiting(&mut self) {

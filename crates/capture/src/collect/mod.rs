@@ -22,12 +22,10 @@ mod record;
 mod records;
 mod runs;
 mod stream;
-mod tags;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
-mod translate;
 
 pub use outcome::{Counted, Options, Outcome, Progress, ThreadOutcome, Warning};
 pub use record::{count, record};

@@ -140,6 +140,7 @@ impl Recording {
         sink: &mut dyn Sink,
         progress: &mut dyn FnMut(&Progress),
     ) -> Result<Outcome, CaptureError> {
+        self.merger.decoder.told = !options.values && sink.takes_told();
         let drained = self.drain(sink, progress);
         self.session.switch_off();
         match drained.and_then(|status| self.finish(sink).map(|()| status)) {

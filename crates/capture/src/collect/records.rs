@@ -6,16 +6,10 @@
 use event::{Event, FenceKind, FlushKind, Op, Order, SiteId};
 
 use super::files::path_bytes;
-use crate::wire::{access, flush, kind, kind_of};
+use crate::wire::{BYTES_PER_INSTRUCTION, LINE, LONGEST, access, flush, kind, kind_of};
 
 /// Instructions that a record counts as, besides those for the bytes it touches.
 pub const RECORD_INSTRUCTIONS: u32 = 1;
-/// Bytes that one instruction of a library call is taken to touch.
-const BYTES_PER_INSTRUCTION: u64 = 32;
-/// Bytes of a cache line, the unit of flushes.
-const LINE: u64 = 64;
-/// The largest multiple of a line that an event's length can hold.
-const LONGEST: u64 = u32::MAX as u64 & !(LINE - 1);
 
 /// The header of a record that is not a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +38,7 @@ pub fn length(words: &[u64]) -> Option<usize> {
     let payload = match Header::new(word(0)?).kind {
         kind::FENCE | kind::STRAND => 0,
         kind::THREAD_START | kind::THREAD_END | kind::FREE | kind::REGION_BEGIN | kind::REGION_END => 1,
-        kind::ACCESS | kind::FLUSH | kind::LOCK | kind::UNLOCK | kind::SPAWN => 2,
+        kind::ACCESS | kind::ODD_ACCESS | kind::FLUSH | kind::LOCK | kind::UNLOCK | kind::SPAWN => 2,
         kind::JOIN | kind::ALLOC | kind::UNMAP => 2,
         kind::ATOMIC => 4,
         kind::MAP => 3 + bytes_to_words(word(3)?)?,
@@ -66,13 +60,6 @@ fn bytes_to_words(bytes: u64) -> Option<usize> {
 /// The first `count` bytes of consecutive words.
 pub fn bytes(words: &[u64], count: usize) -> impl Iterator<Item = u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).take(count)
-}
-
-/// Instructions that an access of `len` bytes by a call counts as besides [`RECORD_INSTRUCTIONS`], if there is anything
-/// to access and it is one event.
-#[must_use]
-pub fn touching(len: u64) -> Option<u32> {
-    (1..=LONGEST).contains(&len).then_some((len / BYTES_PER_INSTRUCTION) as u32)
 }
 
 /// Events that a record stands for and that are still to be delivered.
@@ -136,7 +123,8 @@ impl Expansion {
     /// One event.
     #[must_use]
     pub fn one(op: Op, site: SiteId, instructions: u32) -> Self {
-        Self::several([Some(op), None, None, None, None], site, instructions)
+        let events = [Some(op), None, None, None, None];
+        Expansion { events, next: 0, range: None, site: Some(site), instructions }
     }
 
     /// Several events, as many as there are, in order.
@@ -147,7 +135,7 @@ impl Expansion {
         Expansion { events, next: 0, range: None, site: Some(site), instructions }
     }
 
-    /// An access of any length, as [`kind::ACCESS`] tells it. None if the argument means nothing.
+    /// An access of any length, as [`kind::ODD_ACCESS`] tells it. None if the argument means nothing.
     #[must_use]
     pub fn access(argument: u8, addr: u64, len: u64, site: SiteId, carry: u32) -> Option<Self> {
         let what = match argument {

@@ -1,23 +1,21 @@
 //! One thread's records, in chunks, into its events.
 
 use std::collections::VecDeque;
-use std::ops::Range;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use event::{Event, Op, RunBatch, RunShape, ThreadId};
+use event::{EVENT, Event, Op, RunShape, Sink, SinkError, ThreadId, Told};
 
 use super::code::Code;
 use super::decoder::Decoder;
 use super::records::{Expansion, Header, bytes, length};
 use super::runs::BATCH;
-use super::translate::{Stop as Place, Translation};
 use crate::session::SessionFile;
-use crate::wire::{descriptor_of, kind};
+use crate::wire::{descriptor_of, kind, kind_of};
 
 /// A chunk of the thread.
 #[derive(Debug)]
 pub struct Piece {
-    /// The session's chunk, until it was given back because all of it is in `translation`.
+    /// The session's chunk, until it was given back because all of it is in `words`.
     pub chunk: Option<usize>,
     /// Words of the chunk.
     pub size: usize,
@@ -31,17 +29,23 @@ pub struct Piece {
     pub ready: Option<usize>,
     /// Words that were looked through to find `ready`.
     scanned: usize,
-    /// What was read.
-    pub translation: Translation,
+    /// What was copied out of the chunk.
+    words: Vec<u64>,
     /// A record made no sense: what follows it can't be read.
     lost: bool,
 }
 
-/// Events of one batch.
+/// What is delivered next.
 #[derive(Debug, Default)]
 pub struct Buffer {
-    /// The runs, if it is a batch of runs; the events are those between them then.
-    pub runs: Option<RunsOf>,
+    /// Events that the sink was told of already.
+    pub told: usize,
+    /// Words of runs, if it is a batch of runs; the events are those between them then.
+    pub words: Vec<u64>,
+    /// Events that the words tell, those between them included.
+    pub count: usize,
+    /// See [`event::RunBatch::carry`].
+    pub carry: u32,
     /// The events.
     pub events: Vec<Event>,
     /// The bytes of its stores.
@@ -50,15 +54,18 @@ pub struct Buffer {
     pub time_ns: u64,
 }
 
-/// A batch's runs, in the translation of the stream's first piece.
-#[derive(Clone, Debug)]
-pub struct RunsOf {
-    /// The words.
-    pub words: Range<usize>,
-    /// See [`RunBatch::count`].
-    pub count: usize,
-    /// See [`RunBatch::carry`].
-    pub carry: u32,
+impl Buffer {
+    /// Empties it.
+    pub fn clear(&mut self) {
+        (self.told, self.count, self.carry) = (0, 0, 0);
+        self.words.clear();
+        self.events.clear();
+        self.values.clear();
+    }
+
+    fn is_empty(&self) -> bool {
+        self.told == 0 && self.words.is_empty() && self.events.is_empty()
+    }
 }
 
 /// Why [`Stream::fill`] came back.
@@ -93,8 +100,8 @@ pub struct Stream {
     pub pieces: VecDeque<Piece>,
     /// Position in the thread of the piece that is to come next.
     next_number: u64,
-    /// Where reading goes on in the first piece's translation.
-    at: Place,
+    /// Where reading goes on in the first piece's words.
+    at: usize,
     todo: Expansion,
     carry: u32,
     /// Bytes of the store that is being told.
@@ -109,25 +116,25 @@ impl Piece {
     #[must_use]
     pub fn new(chunk: usize, size: usize, number: u64, times_ns: [u64; 2], ready: Option<usize>) -> Self {
         let [start_ns, end_ns] = times_ns;
-        let (chunk, translation) = (Some(chunk), Translation::default());
-        Piece { chunk, size, number, start_ns, end_ns, ready, scanned: 0, translation, lost: false }
+        let (chunk, words) = (Some(chunk), Vec::new());
+        Piece { chunk, size, number, start_ns, end_ns, ready, scanned: 0, words, lost: false }
     }
 
     fn complete(&self) -> bool {
         self.ready.is_none()
     }
 
-    /// Translates what may be read. The chunk that is not needed any more.
-    fn translate<C: Code>(
-        &mut self,
-        session: &SessionFile,
-        decoder: &mut Decoder<C>,
-        process: usize,
-    ) -> Option<usize> {
+    /// Copies what may be read. The chunk that is not needed any more.
+    fn copy<C: Code>(&mut self, session: &SessionFile, decoder: &mut Decoder<C>) -> Option<usize> {
         let words = session.area(self.chunk?);
-        let words = &words[..self.ready.unwrap_or(words.len())];
-        if !self.lost {
-            self.lost = !decoder.translate(process, words, &mut self.translation);
+        let ready = self.ready.unwrap_or(words.len());
+        if !self.lost && self.words.len() < ready {
+            if self.words.capacity() == 0 {
+                self.words = std::mem::take(&mut decoder.spare);
+                self.words.clear();
+            }
+            let copied = self.words.len();
+            copy(&words[copied..ready], &mut self.words);
         }
         if self.complete() { self.chunk.take() } else { None }
     }
@@ -144,7 +151,7 @@ impl Stream {
             events: 0,
             pieces: VecDeque::new(),
             next_number: 0,
-            at: Place::default(),
+            at: 0,
             todo: Expansion::default(),
             carry: 0,
             told: Vec::new(),
@@ -176,7 +183,7 @@ impl Stream {
         let Some(piece) = self.pieces.front() else { return self.time_ns };
         let words = piece.ready.unwrap_or(piece.size).max(1) as u64;
         let spent = piece.end_ns.saturating_sub(piece.start_ns);
-        let within = spent.saturating_mul((self.at.at as u64).min(words)) / words;
+        let within = spent.saturating_mul((self.at as u64).min(words)) / words;
         self.time_ns.max(piece.start_ns + within)
     }
 
@@ -195,7 +202,7 @@ impl Stream {
             if header == 0 {
                 break;
             }
-            let Some(descriptor) = descriptor_of(header) else {
+            if descriptor_of(header).is_none() {
                 let mut record = [0; 4];
                 for (to, word) in record.iter_mut().zip(&words[at..]) {
                     *to = word.load(Ordering::Relaxed);
@@ -204,12 +211,9 @@ impl Stream {
                 at += length;
                 found = at;
                 continue;
-            };
-            if let Some(run) = decoder.processes[self.process].runs.get(header) {
-                at += usize::from(run.words);
-            } else if !decoder.learn(self.process, descriptor) {
-                break;
             }
+            let Some(run) = decoder.run_words(self.process, header) else { break };
+            at += run;
         }
         piece.scanned = at;
         piece.ready = Some(found);
@@ -219,122 +223,149 @@ impl Stream {
     /// Copies the first complete piece's words out of the session; the chunk that became free.
     pub fn copy_out<C: Code>(&mut self, session: &SessionFile, decoder: &mut Decoder<C>) -> Option<usize> {
         let piece = self.pieces.iter_mut().find(|piece| piece.complete() && piece.chunk.is_some())?;
-        piece.translate(session, decoder, self.process)
+        piece.copy(session, decoder)
     }
 
-    /// Reads into `batch` until the batch ends, the words do, or an event's position is beyond `turn`.
+    /// Reads into `batch` until the batch ends, the words do, or an event's position is beyond `turn`. A sink that takes runs as
+    /// they were told gets those at once.
     pub fn fill<C: Code>(
         &mut self,
         session: &SessionFile,
         decoder: &mut Decoder<C>,
         turn: u64,
+        sink: &mut dyn Sink,
         batch: &mut Buffer,
-    ) -> Stop {
+    ) -> Result<Stop, SinkError> {
         self.time_ns = self.time_ns();
         batch.time_ns = self.time_ns;
         loop {
             if let Some(stop) = self.deliver(session, decoder, turn, batch) {
-                return stop;
+                return Ok(stop);
             }
-            let Some(stop) = self.next_stop(session, decoder) else { return Stop::Dry };
-            if stop.at == self.at.at {
-                self.take_record(decoder, stop);
-                continue;
-            }
-            if decoder.values {
+            let Some(head) = self.next_head(session, decoder) else { return Ok(Stop::Dry) };
+            if !is_run(head) {
+                self.take_record(decoder);
+            } else if decoder.run_words(self.process, head).is_none() {
+                self.give_up(decoder);
+            } else if decoder.values {
                 self.tell_run(decoder, batch);
-            } else if batch.events.is_empty() {
-                self.hand_on(decoder, turn, stop, batch);
-                return Stop::Batch;
+            } else if !batch.is_empty() {
+                return Ok(Stop::Batch);
+            } else if decoder.told {
+                self.tell_runs(decoder, sink, batch)?;
+            } else {
+                self.hand_on(decoder, turn, batch);
+                return Ok(Stop::Batch);
             }
-            if !decoder.values || batch.events.len() >= BATCH {
-                return Stop::Batch;
+            if batch.events.len() >= BATCH {
+                return Ok(Stop::Batch);
             }
         }
     }
 
-    /// Where the record that comes next stands, or the end of the runs that come before it. `None` if there is no more to
-    /// read.
-    fn next_stop<C: Code>(&mut self, session: &SessionFile, decoder: &mut Decoder<C>) -> Option<Place> {
+    /// The head of the record that comes next. `None` if there is no more to read.
+    fn next_head<C: Code>(&mut self, session: &SessionFile, decoder: &mut Decoder<C>) -> Option<u64> {
         loop {
             let piece = self.pieces.front_mut()?;
-            let free = piece.translate(session, decoder, self.process);
+            let free = piece.copy(session, decoder);
             decoder.released.extend(free);
-            if self.at.at < piece.translation.words.len() {
-                return Some(piece.translation.next_stop());
+            // No record begins with a zero.
+            if let Some(&head) = piece.words.get(self.at).filter(|head| **head != 0) {
+                return Some(head);
             }
-            if !self.next_piece() {
+            if !self.next_piece(decoder) {
                 return None;
             }
         }
     }
 
-    /// Gives the runs up to `stop` to `batch`, and with them the record there, if it stands for one event.
-    fn hand_on<C: Code>(&mut self, decoder: &mut Decoder<C>, turn: u64, stop: Place, batch: &mut Buffer) {
-        let Some(piece) = self.pieces.front_mut() else { return };
-        let translation = &mut piece.translation;
-        let mut runs = RunsOf {
-            words: self.at.at..stop.at,
-            count: translation.events(self.at, stop),
-            carry: self.carry,
-        };
-        self.at = stop;
-        self.carry = RunBatch {
-            thread: ThreadId(0),
-            time_ns: 0,
-            shapes: &decoder.shapes,
-            words: &translation.words[runs.words.clone()],
-            events: &[],
-            count: runs.count,
-            carry: runs.carry,
-        }
-        .carry_after();
-        if stop.at < translation.words.len() {
-            self.take_record(decoder, stop);
+    /// The runs that come next, as they were told.
+    fn told<'a, C: Code>(&'a self, decoder: &'a mut Decoder<C>, time_ns: u64) -> Told<'a> {
+        let thread = self.thread.unwrap_or(ThreadId(0));
+        let words = self.pieces.front().map_or(&[][..], |piece| &piece.words[self.at..]);
+        let heads = &mut decoder.processes[self.process].heads;
+        Told { thread, time_ns, shapes: &decoder.shapes, heads, words, carry: self.carry }
+    }
+
+    /// Gives the runs that come next to `sink`.
+    fn tell_runs<C: Code>(
+        &mut self,
+        decoder: &mut Decoder<C>,
+        sink: &mut dyn Sink,
+        batch: &mut Buffer,
+    ) -> Result<(), SinkError> {
+        decoder.vocabulary.define(sink)?;
+        let wire = self.wire;
+        self.thread.get_or_insert_with(|| decoder.thread(wire));
+        let taken = sink.push_told(self.told(decoder, batch.time_ns))?;
+        self.at += taken.words;
+        self.carry = taken.carry;
+        batch.told += taken.events;
+        Ok(())
+    }
+
+    /// Gives the runs that come next to `batch`, and with them the record behind them, if it stands for one event.
+    fn hand_on<C: Code>(&mut self, decoder: &mut Decoder<C>, turn: u64, batch: &mut Buffer) {
+        batch.carry = self.carry;
+        let taken = self.told(decoder, batch.time_ns).translate(&mut batch.words);
+        self.at += taken.words;
+        self.carry = taken.carry;
+        batch.count = taken.events;
+        let next = self.pieces.front().and_then(|piece| piece.words.get(self.at)).copied();
+        if next.is_some_and(|head| head != 0 && !is_run(head)) {
+            self.take_record(decoder);
             let single = self.todo.single().filter(|event| event.op.seq().is_none_or(|seq| seq <= turn));
-            if let (Some(event), Some(piece)) = (single, self.pieces.front_mut()) {
-                piece.translation.words[stop.at] = event::EVENT;
-                runs.words.end += 1;
-                runs.count += 1;
+            if let Some(event) = single {
+                batch.words.push(EVENT);
+                batch.count += 1;
                 batch.events.push(event);
                 self.todo.advance();
             }
         }
-        batch.runs = Some(runs);
     }
 
-    /// Takes up the record at `stop`.
-    fn take_record<C: Code>(&mut self, decoder: &mut Decoder<C>, stop: Place) {
-        let Some(piece) = self.pieces.front_mut() else { return };
-        let record = &piece.translation.words[stop.at..];
-        // It was read before, so its kind is known.
-        let length = length(record).unwrap_or(record.len());
-        match decoder.expand(self.process, &record[..length], self.carry) {
-            Some(expansion) => {
+    /// Takes up the record that comes next.
+    fn take_record<C: Code>(&mut self, decoder: &mut Decoder<C>) {
+        let Some(piece) = self.pieces.front() else { return };
+        let record = &piece.words[self.at..];
+        let record = length(record).and_then(|length| record.get(..length));
+        match record
+            .and_then(|record| Some((record.len(), decoder.expand(self.process, record, self.carry)?)))
+        {
+            Some((length, expansion)) => {
                 if expansion.peek().is_some() {
                     self.carry = 0;
                 }
                 self.todo = expansion;
-                self.at = piece.translation.leave(stop, length);
+                self.at += length;
             }
-            None => {
-                decoder.give_up(&mut piece.translation, stop.at);
-                piece.lost = true;
-            }
+            None => self.give_up(decoder),
         }
     }
 
+    /// What comes next makes no sense: counts the rest of the piece as lost.
+    fn give_up<C: Code>(&mut self, decoder: &mut Decoder<C>) {
+        let Some(piece) = self.pieces.front_mut() else { return };
+        decoder.lose(&piece.words[self.at..]);
+        piece.words.truncate(self.at);
+        piece.lost = true;
+    }
+
     /// Tells the next run event by event, all but a store at its end, whose bytes come next.
-    fn tell_run<C: Code>(&mut self, decoder: &Decoder<C>, batch: &mut Buffer) {
-        let Some(piece) = self.pieces.front() else { return };
-        let words = &piece.translation.words[self.at.at..];
-        let shape: &RunShape = &decoder.shapes[words[0] as u32 as usize];
+    fn tell_run<C: Code>(&mut self, decoder: &mut Decoder<C>, batch: &mut Buffer) {
+        let mut told = self.told(decoder, 0);
+        let (head, carry) = (told.words[0], told.carry);
+        let words = told.heads.words(head).unwrap_or(1).min(told.words.len());
+        told.words = &told.words[..words];
+        told.translate(&mut batch.words);
+        let shape: &RunShape = &decoder.shapes[batch.words[0] as u32 as usize];
+        self.carry = carry;
         let before = batch.events.len();
-        shape.accesses(&words[1..shape.words()], &mut self.carry, |access, addr, len, instructions| {
+        shape.accesses(&batch.words[1..], &mut self.carry, |access, addr, len, instructions| {
             batch.events.push(Event { op: access.op(addr, len), site: access.site, instructions });
         });
-        // How many of them are no accesses is not asked for where events are told one by one.
-        self.at.at += shape.words();
+        batch.words.clear();
+        self.at += words;
         if let Some(Event { op, site, instructions }) =
             batch.events[before..].last().copied().filter(|event| event.op.stored().is_some())
         {
@@ -384,17 +415,17 @@ impl Stream {
     /// Gathers the bytes of a store of `len` bytes from the records that follow it.
     fn value<C: Code>(&mut self, session: &SessionFile, decoder: &mut Decoder<C>, len: usize) -> Value {
         while self.told.len() < len {
-            let stop = self.next_stop(session, decoder);
-            let (Some(stop), Some(piece)) = (stop, self.pieces.front_mut()) else {
-                return self.no_value_yet();
-            };
-            let record = &piece.translation.words[stop.at..];
-            if stop.at != self.at.at || Header::new(record[0]).kind != kind::VALUE {
+            let head = self.next_head(session, decoder);
+            let (Some(head), Some(piece)) = (head, self.pieces.front()) else { return self.no_value_yet() };
+            if is_run(head) || Header::new(head).kind != kind::VALUE {
                 return Value::Missing;
             }
-            let Some(length) = length(record) else { return Value::Missing };
-            self.told.extend(bytes(&record[2..length], record[1] as usize));
-            self.at = piece.translation.leave(stop, length);
+            let record = &piece.words[self.at..];
+            let Some(record) = length(record).and_then(|length| record.get(..length)) else {
+                return Value::Missing;
+            };
+            self.told.extend(bytes(&record[2..], record[1] as usize));
+            self.at += record.len();
         }
         self.told.truncate(len);
         Value::Told
@@ -405,11 +436,30 @@ impl Stream {
     }
 
     /// Leaves the first piece if it is read to its end; false if it is still being written.
-    fn next_piece(&mut self) -> bool {
+    fn next_piece<C: Code>(&mut self, decoder: &mut Decoder<C>) -> bool {
         let Some(piece) = self.pieces.pop_front_if(|piece| piece.complete()) else { return false };
         self.next_number = piece.number + 1;
         self.time_ns = self.time_ns.max(piece.end_ns);
-        self.at = Place::default();
+        self.at = 0;
+        decoder.spare = piece.words;
         true
+    }
+}
+
+/// Whether a record with this head is a run or told as one.
+#[inline]
+fn is_run(head: u64) -> bool {
+    descriptor_of(head).is_some() || kind_of(head) == kind::ACCESS
+}
+
+/// Adds words that their writer is done with.
+fn copy(words: &[AtomicU64], into: &mut Vec<u64>) {
+    into.reserve(words.len());
+    let (from, to) = (words.as_ptr().cast::<u64>(), into.spare_capacity_mut().as_mut_ptr().cast::<u64>());
+    // SAFETY: there is room. Nobody writes to these words any more; if a broken program does, they are any numbers, as they
+    // may be anyway.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, to, words.len());
+        into.set_len(into.len() + words.len());
     }
 }

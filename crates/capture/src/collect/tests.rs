@@ -9,7 +9,7 @@ use super::decoder::Decoder;
 use super::merge::Merger;
 use super::testing::{FakeCode, TEXT, Writer, session};
 use crate::session::SessionFile;
-use crate::wire::{access, flush, kind, run_header};
+use crate::wire::{access, access_word, flush, kind, run_header};
 
 fn merger(session: &SessionFile, code: FakeCode, values: bool) -> Merger<FakeCode> {
     Merger::new(Decoder::new(code, values), session.chunks())
@@ -56,6 +56,15 @@ fn runs_become_loads_and_stores_with_sites_and_instructions() {
 
 #[test]
 fn runs_and_records_stand_side_by_side_whatever_their_words_are() {
+    runs_and_records(false);
+}
+
+#[test]
+fn runs_as_they_were_told_stand_among_records_as_well() {
+    runs_and_records(true);
+}
+
+fn runs_and_records(told: bool) {
     let session = session(4096, 16);
     let mut code = FakeCode::default();
     let run = code.run(1, &[3, 3], true, 0);
@@ -70,13 +79,14 @@ fn runs_and_records_stand_side_by_side_whatever_their_words_are() {
     writer.run(run, &[1 << 63 | 320, !256]);
     writer.record(kind::PHASE, 0, &[8, name]);
     writer.run(run, &[1 << 62 | 320, !384]);
-    writer.record(kind::ACCESS, access::LOAD, &[512, 100]);
-    writer.record(kind::ACCESS, access::LOAD, &[512, 0]);
-    writer.record(kind::ACCESS, access::STORE, &[1 << 63 | 640, 100]);
+    writer.record(kind::ACCESS, access::LOAD, &[512, access_word(512, 100).unwrap()]);
+    writer.record(kind::ODD_ACCESS, access::LOAD, &[512, 0]);
+    writer.record(kind::ODD_ACCESS, access::STORE, &[1 << 63 | 640, 100]);
     writer.run(run, &[0, !448]);
     // What a program does last that stores to address 0: it looks like a jump over the store.
     writer.run(run, &[576, !0]);
     let mut merger = merger(&session, code, false);
+    merger.decoder.told = told;
     let collected = finish(&mut merger, &session);
     assert_eq!(merger.streams[0].events, collected.events.len() as u64);
     let (load, store) = (|addr| Op::Load { addr, len: 8 }, |addr| Op::Store { addr, len: 8 });
@@ -87,7 +97,7 @@ fn runs_and_records_stand_side_by_side_whatever_their_words_are() {
         load(64),
         store(192),
         Op::Free { addr: 7 },
-        load(320),
+        load(!(1 << 63 | 320)),
         store(256),
         Op::Phase { name: event::NameId(0) },
         load(1 << 62 | 320),
@@ -106,7 +116,7 @@ fn each_kind_of_record_becomes_what_its_operation_documents() {
     let session = session(4096, 16);
     let mut writer = Writer::new(&session, 1, 7);
     writer.record(kind::THREAD_START, 0, &[1]);
-    writer.record(kind::ACCESS, access::STORE_NT, &[640, (1 << 32) + 10]);
+    writer.record(kind::ODD_ACCESS, access::STORE_NT, &[640, (1 << 32) + 10]);
     writer.record(kind::FLUSH, flush::CLWB, &[100, 100]);
     writer.record(kind::FLUSH, flush::CLDEMOTE, &[64, 1]);
     writer.record(kind::FENCE, 0, &[]);
@@ -290,11 +300,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_interleaving_keeps_program_order_and_the_global_order(steps in steps()) {
+    fn any_interleaving_keeps_program_order_and_the_global_order(steps in steps(), told in any::<bool>()) {
         let session = session(4096, 16);
         let mut code = FakeCode::default();
         let run = code.run(1, &[3, 3], true, 0);
         let mut merger = merger(&session, code, false);
+        merger.decoder.told = told;
         let mut sink = Collected::default();
         let mut writers: Vec<Writer> = (0..6).map(|thread| Writer::new(&session, 1, thread)).collect();
         let mut taken = [None; 6];

@@ -5,7 +5,7 @@
 
 use super::bytes::Bytes;
 use super::error::Malformed;
-use super::format::{BLOCK_HEADER, BlockHeader, COLUMN_MAX};
+use super::format::{BLOCK_HEADER, BlockHeader, BlockKind, COLUMN_MAX};
 
 /// How hard a [`super::Writer`] tries to make the file small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -21,6 +21,8 @@ pub enum Compression {
 const FAST_LEVEL: i32 = -1;
 /// Columns below this are not worth a frame.
 const PACK_MIN: usize = 64;
+/// A column of events of which less than a third was saved is not compressed in so many blocks that follow.
+const RESTS: u8 = 7;
 /// Bytes of a column's entry in the directory: its length unpacked and as stored.
 const ENTRY: usize = 8;
 /// zstd's best: a block of four bytes that stands for 128 KiB.
@@ -32,6 +34,8 @@ pub(super) const PADDING: usize = 8;
 pub(super) struct Packer {
     compressor: Option<zstd::bulk::Compressor<'static>>,
     packed: Vec<u8>,
+    /// By column of events: how many blocks are still not to be compressed.
+    rests: Vec<u8>,
 }
 
 impl Packer {
@@ -40,7 +44,7 @@ impl Packer {
             Compression::None => None,
             Compression::Fast => Some(zstd::bulk::Compressor::new(FAST_LEVEL)?),
         };
-        Ok(Packer { compressor, packed: Vec::new() })
+        Ok(Packer { compressor, packed: Vec::new(), rests: Vec::new() })
     }
 
     /// Appends the block with this header and these columns to `out`.
@@ -54,13 +58,20 @@ impl Packer {
         let directory = start + BLOCK_HEADER;
         let data = directory + columns.len() * ENTRY;
         out.resize(data, 0);
+        self.rests.resize(columns.len().max(self.rests.len()), 0);
         for (number, column) in columns.iter().enumerate() {
             debug_assert!(column.len() <= COLUMN_MAX);
+            let rest = &mut self.rests[number];
+            let rests = header.kind == BlockKind::Events && *rest > 0;
+            *rest = rest.saturating_sub(u8::from(rests));
             let stored = match &mut self.compressor {
-                Some(compressor) if column.len() >= PACK_MIN => {
+                Some(compressor) if column.len() >= PACK_MIN && !rests => {
                     self.packed.clear();
                     self.packed.reserve(zstd::zstd_safe::compress_bound(column.len()));
                     compressor.compress_to_buffer(column, &mut self.packed)?;
+                    if header.kind == BlockKind::Events && self.packed.len() > column.len() / 3 * 2 {
+                        *rest = RESTS;
+                    }
                     // A thirtieth saved does not pay for the reader's time.
                     if self.packed.len() < column.len() - column.len() / 32 { &self.packed } else { *column }
                 }
@@ -153,7 +164,6 @@ impl Unpacker {
 
 #[cfg(test)]
 mod tests {
-    use super::super::format::BlockKind;
     use super::*;
 
     fn through(compression: Compression, columns: &[&[u8]]) -> (usize, Columns) {
@@ -183,6 +193,30 @@ mod tests {
             }
             assert_eq!(bytes < 15_000, compression == Compression::Fast);
         }
+    }
+
+    #[test]
+    fn a_column_that_hardly_shrinks_is_tried_now_and_then() {
+        let mut packer = Packer::new(Compression::Fast).unwrap();
+        let mut random = 1u64;
+        let mut next = || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 56) as u8
+        };
+        let noise: Vec<u8> = (0..10_000).map(|_| next()).collect();
+        let even = vec![7; 10_000];
+        let mut sizes = |kind, column: &[u8]| {
+            let mut out = Vec::new();
+            packer.append(&mut out, BlockHeader::plain(kind, 1), &[column, &even]).unwrap();
+            out.len()
+        };
+        let small = sizes(BlockKind::Events, &even);
+        assert!(small < 300 && sizes(BlockKind::Events, &noise) > 10_000);
+        for _ in 0..RESTS {
+            assert!(sizes(BlockKind::Events, &even) > 10_000, "the first column rests, the second does not");
+            assert_eq!(sizes(BlockKind::Index, &even), small);
+        }
+        assert_eq!(sizes(BlockKind::Events, &even), small);
     }
 
     #[test]

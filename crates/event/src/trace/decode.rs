@@ -104,14 +104,16 @@ impl Decoder {
         let count = usize::try_from(count).map_err(|_| Malformed("more words than a block can have"))?;
         self.at[column::CARRIES] = carries.position();
         let mut words = std::mem::take(&mut self.words);
-        let changes = self.columns.get(column::CHANGES);
+        let (changes, codes) = (self.columns.get(column::CHANGES), self.columns.get(column::CODES));
         let (mut differences, mut names) = (self.bytes(column::DIFFERENCES), self.bytes(column::NAMES));
-        let read = words.open(count, changes, &mut differences, &mut names, shapes);
-        let (differences, names, changes) = (differences.position(), names.position(), changes.len());
+        let read = words.open(count, changes, codes, &mut differences, &mut names, shapes);
+        let (differences, names) = (differences.position(), names.position());
+        let (changes, codes) = (changes.len(), codes.len());
         self.words = words;
         read?;
         (self.at[column::DIFFERENCES], self.at[column::NAMES]) = (differences, names);
         self.at[column::CHANGES] += changes;
+        self.at[column::CODES] += codes;
         self.shapes = Arc::clone(shapes);
         self.peek_carry(0)
     }

@@ -1,6 +1,8 @@
 //! Events of one thread into the columns of one block.
 
-use crate::{Event, Op, RunBatch};
+use std::sync::Arc;
+
+use crate::{Event, Op, RunShape};
 
 use super::bytes::{put_varint, zigzag};
 use super::format::BLOCK_EVENTS;
@@ -9,7 +11,7 @@ use super::predict::{
     CORRECTION_SHIFT, Entry, INSTRUCTIONS_BITS, INSTRUCTIONS_SHIFT, JUMPS, LEN_BITS, LEN_SHIFT, Memory,
     SHAPE_WIDE, TOLD, WHAT_BYTES, column, next_context, what,
 };
-use super::words::{BLOCK_WORDS, WordWriter};
+use super::words::{BLOCK_WORDS, Differences, Until, WordWriter};
 
 /// Collects a block. Everything it learns is forgotten at the block's end, so that blocks decode
 /// independently of each other.
@@ -73,7 +75,8 @@ impl Encoder {
 
     /// Events that still fit.
     pub(super) fn room(&self) -> usize {
-        BLOCK_EVENTS - self.events
+        let events = BLOCK_EVENTS - self.events;
+        if self.words.len() == 0 { events } else { events.min(BLOCK_WORDS - self.words.len()) }
     }
 
     /// First and last position in the global order; zeros if there is none.
@@ -86,11 +89,11 @@ impl Encoder {
         self.values.len()
     }
 
-    /// The next event happened at `time_ns`.
-    pub(super) fn mark_time(&mut self, time_ns: u64) {
-        put_varint(&mut self.times, (self.events - self.marked.0) as u64);
+    /// Event number `event` of the block happened at `time_ns`.
+    pub(super) fn mark_time(&mut self, event: usize, time_ns: u64) {
+        put_varint(&mut self.times, (event - self.marked.0) as u64);
         put_varint(&mut self.times, zigzag(time_ns.wrapping_sub(self.marked.1)));
-        self.marked = (self.events, time_ns);
+        self.marked = (event, time_ns);
     }
 
     /// The bytes of the stores among the events pushed last.
@@ -108,26 +111,31 @@ impl Encoder {
         self.events += events.len();
     }
 
-    /// Whether a batch of runs still fits.
-    pub(super) fn fits(&self, batch: &RunBatch<'_>) -> bool {
-        let words = if self.words.len() == 0 { self.events } else { self.words.len() };
-        batch.count <= self.room() && words + batch.words.len() <= BLOCK_WORDS
-    }
-
-    /// Adds a batch of runs that fits.
-    pub(super) fn push_runs(&mut self, batch: &RunBatch<'_>) {
-        self.words.know(batch.shapes.len());
+    /// Adds runs as they were told, as far as there is room: words and events that were taken, and why no more were. `carry`
+    /// are the thread's instructions since its last event, before and after.
+    pub(super) fn push_told(
+        &mut self,
+        words: &[u64],
+        carry: &mut u32,
+        shapes: &[Arc<RunShape>],
+        mut shape_of: impl FnMut(u64) -> Option<u32>,
+    ) -> (usize, usize, Until) {
+        self.words.know(shapes);
         if self.words.len() == 0 {
             self.words.push_events(self.events);
             self.carry = 0;
         }
-        if batch.carry != self.carry {
-            self.words.carry(batch.carry);
+        let start = self.words.len();
+        let pushed = self.words.push(words, BLOCK_EVENTS - self.events, shapes, &mut shape_of);
+        if self.words.len() > start {
+            if *carry != self.carry {
+                self.words.carry(start, *carry);
+            }
+            *carry = self.words.carry_after(start, *carry, shapes, shape_of);
+            self.carry = *carry;
         }
-        self.words.push(batch.words);
-        self.push_plain(batch.events);
-        self.events += batch.count;
-        self.carry = batch.carry_after();
+        self.events += pushed.events;
+        (pushed.words, pushed.events, pushed.end)
     }
 
     /// Adds events to the columns of those that belong to no run.
@@ -172,7 +180,12 @@ impl Encoder {
         self.plain += events.len();
     }
 
-    /// The block's columns, in the order of [`column`].
+    /// The differences of which [`super::words::DifferenceWriter`] makes two columns. Their memory may be exchanged.
+    pub(super) fn differences(&mut self) -> &mut Differences {
+        self.words.differences()
+    }
+
+    /// The block's other columns, in the order of [`column`]; those two are empty.
     pub(super) fn columns(&mut self) -> [&[u8]; column::COUNT] {
         let mut columns: [&[u8]; column::COUNT] = [&[]; column::COUNT];
         columns[column::CONTROL] = &self.control[..self.plain];
@@ -185,10 +198,9 @@ impl Encoder {
         columns[column::VALUES] = &self.values;
         if self.words.len() > 0 {
             put_varint(&mut self.carries, self.words.len() as u64);
-            let [changes, differences, names, carries] = self.words.columns();
+            let [changes, names, carries] = self.words.columns();
             self.carries.extend_from_slice(carries);
             columns[column::CHANGES] = changes;
-            columns[column::DIFFERENCES] = differences;
             columns[column::NAMES] = names;
             columns[column::CARRIES] = &self.carries;
         }

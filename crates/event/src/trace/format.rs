@@ -9,7 +9,7 @@ use super::error::Malformed;
 /// First bytes of a trace. The high bit and the line ends show transfers that mangle text.
 pub(super) const MAGIC: [u8; 8] = *b"\x89SLT\r\n\x1a\n";
 /// Version of the format that [`super::Writer`] writes and [`super::Reader`] reads.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// Where the version stands in the file.
 pub(super) const VERSION_OFFSET: u64 = 8;
 /// Bytes before the header's body.
@@ -283,7 +283,7 @@ mod tests {
     fn the_header_stands_where_the_document_says() {
         let bytes = header().encode();
         assert_eq!(&bytes[0..8], b"\x89SLT\r\n\x1a\n");
-        assert_eq!(&bytes[8..12], [2, 0, 0, 0]);
+        assert_eq!(&bytes[8..12], [3, 0, 0, 0]);
         assert_eq!(bytes[12..16], (bytes.len() as u32 - 20).to_le_bytes());
         assert_eq!(&bytes[16..20], [128, 0, 0, 0]);
         assert_eq!(&bytes[42..49], b"\x06test 1");

@@ -11,9 +11,10 @@
 //! takes to correct the prediction. Events that came as runs ([`crate::RunBatch`]) are kept as the words that tell them, each
 //! compared with that of some time before. The bytes lie in columns by meaning, each compressed by itself.
 //!
-//! [`Writer`] is a [`crate::Sink`], so recording is replaying into a file; [`Reader::replay`] is the way back, with
+//! [`Writer`] is a [`crate::Sink`], so recording is replaying into a file; it makes [`Sheet`]s, which a [`Binder`] writes. [`Reader::replay`] is the way back, with
 //! all threads merged by the global order of synchronisation and by time.
 
+mod binder;
 mod bytes;
 mod columns;
 mod decode;
@@ -30,6 +31,7 @@ mod thread;
 mod words;
 mod writer;
 
+pub use binder::{Binder, Outlet, Sheet};
 pub use columns::Compression;
 pub use error::TraceError;
 pub use format::{Header, VERSION};

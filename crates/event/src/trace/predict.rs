@@ -140,12 +140,14 @@ pub(super) mod column {
     pub const VALUES: usize = 7;
     /// Which words of runs are not as before.
     pub const CHANGES: usize = 8;
-    /// Differences of those that are not heads.
-    pub const DIFFERENCES: usize = 9;
-    /// Shapes of those that are.
-    pub const NAMES: usize = 10;
+    /// Which of the latest differences those have that are not heads.
+    pub const CODES: usize = 9;
+    /// Differences that are none of these.
+    pub const DIFFERENCES: usize = 10;
+    /// Shapes of those that are heads.
+    pub const NAMES: usize = 11;
     /// Number of words, and instructions that they do not tell.
-    pub const CARRIES: usize = 11;
+    pub const CARRIES: usize = 12;
     /// How many.
-    pub const COUNT: usize = 12;
+    pub const COUNT: usize = 13;
 }

@@ -1,22 +1,25 @@
-//! Events into a file.
+//! Events into sheets.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
-use crate::{Batch, Capabilities, Definition, Event, RunBatch, Sink, SinkError, Source, ThreadId};
+use crate::{
+    Batch, Capabilities, Definition, EVENT, Event, HEAD, RunBatch, RunShape, Sink, SinkError, Source,
+    TOLD_WORDS, Taken, ThreadId, Told,
+};
 
-use super::columns::{Compression, Packer};
+use super::binder::{Binder, Outlet, Sheet};
+use super::columns::Compression;
 use super::decode::stored_bytes;
 use super::definitions;
 use super::encode::Encoder;
 use super::format::{
-    BLOCK_EVENTS, BLOCK_VALUES, BlockHeader, BlockKind, HEADER_BODY_MAX, Header, STORE_VALUES_MAX, TEXT_MAX,
-    Trailer, VERSION,
+    BLOCK_VALUES, BlockHeader, BlockKind, HEADER_BODY_MAX, Header, STORE_VALUES_MAX, TEXT_MAX, VERSION,
 };
-use super::index::{self, Entry, INDEX_ENTRIES};
-use super::words::BLOCK_WORDS;
+use super::words::Until;
 
 /// All threads' blocks are written when this much time of the run has passed since the last time.
 const FLUSH_NS: u64 = 200_000_000;
@@ -34,11 +37,12 @@ const DEFINITIONS_BYTES: usize = 4 << 20;
 /// and [`super::Reader`] opens what there is. The same events give the same bytes.
 ///
 /// After an error the file holds what was written before, and all later calls fail.
-pub struct Writer<W: Write> {
-    out: W,
+pub struct Writer<O> {
+    outlet: O,
+    /// Its memory is used again.
+    used: Sheet,
     file: String,
     line_bytes: u32,
-    packer: Packer,
     state: State,
     values: bool,
     threads: Vec<Thread>,
@@ -48,10 +52,8 @@ pub struct Writer<W: Write> {
     definition_count: u32,
     /// Shapes of runs that were defined.
     shapes: usize,
-    index: Vec<Entry>,
-    /// Blocks on their way out.
-    buffer: Vec<u8>,
-    written: u64,
+    /// Whether one of them has more words than runs may have that are told.
+    long_shapes: bool,
     next_flush_ns: u64,
 }
 
@@ -73,12 +75,13 @@ struct Thread {
     end_ns: u64,
     /// Event of the block and time that were marked last.
     marked: (usize, u64),
+    /// Whether the block's runs are as they were told.
+    told: bool,
 }
 
 impl Thread {
-    /// Keeps the time of the batch that comes next, if it is worth it.
-    fn mark(&mut self, time_ns: u64) {
-        let events = self.encoder.len();
+    /// Keeps the time of the batch whose first event is number `events` of the block, if it is worth it.
+    fn mark(&mut self, events: usize, time_ns: u64) {
         let (event, time) = self.marked;
         if events == 0 {
             self.start_ns = time_ns;
@@ -88,13 +91,13 @@ impl Thread {
             self.end_ns = self.end_ns.max(time_ns);
             return;
         }
-        self.encoder.mark_time(time_ns);
+        self.encoder.mark_time(events, time_ns);
         self.marked = (events, time_ns);
         self.end_ns = if events == 0 { time_ns } else { self.end_ns.max(time_ns) };
     }
 }
 
-impl Writer<File> {
+impl Writer<Binder<File>> {
     /// Makes the file, or empties it.
     ///
     /// # Errors
@@ -108,20 +111,40 @@ impl Writer<File> {
     }
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> Writer<Binder<W>> {
     /// Writes to `out`, which needs no buffer of its own; `name` is how messages call it.
     ///
     /// # Errors
     /// When there is no memory for the compressor.
     pub fn new(out: W, name: impl Into<String>) -> Result<Self, SinkError> {
-        let file = name.into();
-        let packer = Packer::new(Compression::default())
-            .map_err(|source| SinkError::Io { context: format!("can't compress trace {file}"), source })?;
-        Ok(Writer {
-            out,
-            file,
+        let name = name.into();
+        Ok(Writer::with(Binder::new(out, name.clone())?, name))
+    }
+
+    /// Chooses how the blocks are stored.
+    ///
+    /// # Errors
+    /// When there is no memory for the compressor.
+    pub fn compression(mut self, compression: Compression) -> Result<Self, SinkError> {
+        self.outlet.compression(compression)?;
+        Ok(self)
+    }
+
+    /// The output, whatever was written to it; for after [`Sink::finish`].
+    #[must_use]
+    pub fn into_inner(self) -> W {
+        self.outlet.into_inner()
+    }
+}
+
+impl<O: Outlet> Writer<O> {
+    /// Gives its sheets to `outlet`; `name` is how messages call the file.
+    pub fn with(outlet: O, name: impl Into<String>) -> Self {
+        Writer {
+            outlet,
+            used: Sheet::default(),
+            file: name.into(),
             line_bytes: 64,
-            packer,
             state: State::New,
             values: false,
             threads: Vec::new(),
@@ -130,23 +153,9 @@ impl<W: Write> Writer<W> {
             definitions: Vec::new(),
             definition_count: 0,
             shapes: 0,
-            index: Vec::new(),
-            buffer: Vec::new(),
-            written: 0,
+            long_shapes: false,
             next_flush_ns: FLUSH_NS,
-        })
-    }
-
-    /// Chooses how the blocks are stored.
-    ///
-    /// # Errors
-    /// When there is no memory for the compressor.
-    pub fn compression(mut self, compression: Compression) -> Result<Self, SinkError> {
-        self.packer = Packer::new(compression).map_err(|source| SinkError::Io {
-            context: format!("can't compress trace {}", self.file),
-            source,
-        })?;
-        Ok(self)
+        }
     }
 
     /// States the bytes of a cache line on the observed machine; 64 if not called. For before the first event.
@@ -159,7 +168,7 @@ impl<W: Write> Writer<W> {
     /// Bytes handed to the output so far.
     #[must_use]
     pub fn bytes_written(&self) -> u64 {
-        self.written
+        self.outlet.bytes()
     }
 
     /// Writes out what all threads have, although their blocks are not full. For producers that know of a pause.
@@ -175,12 +184,6 @@ impl<W: Write> Writer<W> {
         self.write_out()
     }
 
-    /// The output, whatever was written to it; for after [`Sink::finish`].
-    #[must_use]
-    pub fn into_inner(self) -> W {
-        self.out
-    }
-
     fn open(&self) -> Result<(), SinkError> {
         let why = match self.state {
             State::Open => return Ok(()),
@@ -191,30 +194,20 @@ impl<W: Write> Writer<W> {
         Err(SinkError::Other(format!("trace {} {why}", self.file)))
     }
 
-    fn io(&mut self, source: std::io::Error) -> SinkError {
-        self.state = State::Failed;
-        let context = format!("can't write trace {} at byte {}", self.file, self.written);
-        SinkError::Io { context, source }
+    fn put(&mut self, make: impl FnOnce(Sheet) -> Sheet) -> Result<(), SinkError> {
+        let sheet = make(std::mem::take(&mut self.used));
+        match self.outlet.put(sheet) {
+            Ok(used) => self.used = used,
+            Err(error) => {
+                self.state = State::Failed;
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     fn write_out(&mut self) -> Result<(), SinkError> {
-        if self.buffer.is_empty() {
-            return Ok(());
-        }
-        match self.out.write_all(&self.buffer).and_then(|()| self.out.flush()) {
-            Ok(()) => {
-                self.written += self.buffer.len() as u64;
-                self.buffer.clear();
-                Ok(())
-            }
-            Err(error) => Err(self.io(error)),
-        }
-    }
-
-    /// Adds a block to the buffer.
-    fn add_block(&mut self, header: BlockHeader, column: &[u8]) -> Result<(), SinkError> {
-        let result = self.packer.append(&mut self.buffer, header, &[column]);
-        result.map_err(|error| self.io(error))
+        self.put(Sheet::out)
     }
 
     /// A definition was added to those that wait.
@@ -223,6 +216,16 @@ impl<W: Write> Writer<W> {
         if self.definitions.len() > DEFINITIONS_BYTES {
             self.close_definitions()?;
             self.write_out()?;
+        }
+        Ok(())
+    }
+
+    fn define_shapes(&mut self, shapes: &[Arc<RunShape>]) -> Result<(), SinkError> {
+        for shape in shapes.get(self.shapes..).unwrap_or_default() {
+            definitions::put_shape(&mut self.definitions, shape);
+            self.long_shapes |= shape.words() > TOLD_WORDS;
+            self.defined()?;
+            self.shapes += 1;
         }
         Ok(())
     }
@@ -241,13 +244,15 @@ impl<W: Write> Writer<W> {
             return Ok(());
         }
         let header = BlockHeader::plain(BlockKind::Definitions, self.definition_count);
-        self.index.push(Entry::of(&header, self.written + self.buffer.len() as u64));
-        let column = std::mem::take(&mut self.definitions);
+        let mut column = std::mem::take(&mut self.definitions);
         self.definition_count = 0;
-        self.add_block(header, &column)
+        self.put(|used| used.block(header, &[&column]))?;
+        column.clear();
+        self.definitions = column;
+        Ok(())
     }
 
-    /// Adds a thread's block to the buffer, after the definitions that it may use.
+    /// Hands over a thread's block, after the definitions that it may use.
     fn close_block(&mut self, number: usize) -> Result<(), SinkError> {
         if self.threads[number].encoder.len() == 0 {
             return Ok(());
@@ -265,12 +270,13 @@ impl<W: Write> Writer<W> {
             last_seq,
             ..BlockHeader::plain(BlockKind::Events, count)
         };
-        self.index.push(Entry::of(&header, self.written + self.buffer.len() as u64));
-        let result = self.packer.append(&mut self.buffer, header, &thread.encoder.columns());
+        let mut sheet = std::mem::take(&mut self.used);
+        std::mem::swap(sheet.differences(), thread.encoder.differences());
+        let sheet = sheet.block(header, &thread.encoder.columns());
         thread.first += u64::from(count);
         thread.encoder.clear();
         thread.marked = (0, 0);
-        result.map_err(|error| self.io(error))
+        self.put(|_| sheet)
     }
 
     /// Where the thread stands in `threads`.
@@ -280,10 +286,85 @@ impl<W: Write> Writer<W> {
             self.last_thread = *self.by_id.entry(id.0).or_insert(fresh);
             if self.last_thread == fresh {
                 let encoder = Encoder::new();
-                self.threads.push(Thread { id, encoder, first: 0, start_ns: 0, end_ns: 0, marked: (0, 0) });
+                self.threads.push(Thread {
+                    id,
+                    encoder,
+                    first: 0,
+                    start_ns: 0,
+                    end_ns: 0,
+                    marked: (0, 0),
+                    told: false,
+                });
             }
         }
         self.last_thread
+    }
+
+    /// Adds events that belong to no run, with the bytes that they stored.
+    fn add(
+        &mut self,
+        id: ThreadId,
+        time_ns: u64,
+        mut events: &[Event],
+        mut values: &[u8],
+    ) -> Result<(), SinkError> {
+        let number = self.thread(id);
+        while !events.is_empty() {
+            let (count, bytes) = self.fitting(number, events);
+            if count > 0 {
+                let thread = &mut self.threads[number];
+                thread.mark(thread.encoder.len(), time_ns);
+                thread.encoder.push(&events[..count]);
+                thread.encoder.push_values(&values[..bytes]);
+                (events, values) = (&events[count..], &values[bytes..]);
+            }
+            let encoder = &self.threads[number].encoder;
+            if encoder.room() == 0 || encoder.values_len() >= BLOCK_VALUES {
+                self.close_block(number)?;
+                self.write_out()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds runs as they were told, up to a head that has no shape by `shape_of`.
+    fn add_told(
+        &mut self,
+        (id, time_ns): (ThreadId, u64),
+        words: &[u64],
+        carry: u32,
+        shapes: &[Arc<RunShape>],
+        told: bool,
+        mut shape_of: impl FnMut(u64) -> Option<u32>,
+    ) -> Result<Taken, SinkError> {
+        let number = self.thread(id);
+        if self.threads[number].told != told {
+            // The same head may mean another shape then.
+            self.close_block(number)?;
+            self.threads[number].encoder.clear();
+            self.threads[number].told = told;
+        }
+        let mut taken = Taken { words: 0, events: 0, carry };
+        loop {
+            let thread = &mut self.threads[number];
+            let first = thread.encoder.len();
+            let (words, events, end) =
+                thread.encoder.push_told(&words[taken.words..], &mut taken.carry, shapes, &mut shape_of);
+            taken.words += words;
+            taken.events += events;
+            if events > 0 {
+                thread.mark(first, time_ns);
+            }
+            if end != Until::Full {
+                return Ok(taken);
+            }
+            if thread.encoder.len() == 0 {
+                // Nothing that the words stand for was executed.
+                thread.encoder.clear();
+            }
+            self.close_block(number)?;
+            self.write_out()?;
+        }
     }
 
     /// How many of the events go into the thread's block together, with the number of their stored bytes.
@@ -327,7 +408,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-impl<W: Write> Sink for Writer<W> {
+impl<O: Outlet> Sink for Writer<O> {
     fn name(&self) -> &'static str {
         "trace file"
     }
@@ -342,8 +423,8 @@ impl<W: Write> Sink for Writer<W> {
             return Err(SinkError::Other(format!("trace {}: the command is too long", self.file)));
         }
         self.values = source.capabilities.contains(Capabilities::VALUES);
-        self.buffer.extend_from_slice(&header);
         self.state = State::Open;
+        self.put(|used| used.header(&header))?;
         self.write_out()
     }
 
@@ -360,49 +441,53 @@ impl<W: Write> Sink for Writer<W> {
         self.open()?;
         self.check_values(&batch)?;
         self.keep_up(batch.time_ns)?;
-        let number = self.thread(batch.thread);
-        let (mut events, mut values) = (batch.events, batch.values);
-        while !events.is_empty() {
-            let (count, bytes) = self.fitting(number, events);
-            if count > 0 {
-                let thread = &mut self.threads[number];
-                thread.mark(batch.time_ns);
-                thread.encoder.push(&events[..count]);
-                thread.encoder.push_values(&values[..bytes]);
-                (events, values) = (&events[count..], &values[bytes..]);
-            }
-            let encoder = &self.threads[number].encoder;
-            if encoder.room() == 0 || encoder.values_len() >= BLOCK_VALUES {
-                self.close_block(number)?;
-                self.write_out()?;
-            }
+        self.add(batch.thread, batch.time_ns, batch.events, batch.values)
+    }
+
+    fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        self.open()?;
+        self.define_shapes(batch.shapes)?;
+        if self.values || self.long_shapes {
+            return batch.expanded(|batch| self.push(batch));
+        }
+        self.keep_up(batch.time_ns)?;
+        let RunBatch { thread, time_ns, shapes, mut words, mut events, mut carry, .. } = batch;
+        let known = |head: u64| {
+            let number = (head & HEAD != 0).then_some(head & !HEAD);
+            number
+                .and_then(|number| u32::try_from(number).ok())
+                .filter(|number| (*number as usize) < shapes.len())
+        };
+        while !words.is_empty() {
+            let runs = words.iter().position(|word| *word == EVENT).unwrap_or(words.len());
+            let taken = self.add_told((thread, time_ns), &words[..runs], carry, shapes, false, known)?;
+            let between = words[runs..].iter().take_while(|word| **word == EVENT).count();
+            let Some((now, later)) = events.split_at_checked(between).filter(|_| taken.words == runs) else {
+                return Err(SinkError::Other(format!(
+                    "trace {}: runs whose shapes or events were not told",
+                    self.file
+                )));
+            };
+            self.add(thread, time_ns, now, &[])?;
+            carry = if between > 0 { 0 } else { taken.carry };
+            (words, events) = (&words[runs + between..], later);
         }
         Ok(())
     }
 
-    fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
-        if self.values || batch.count > BLOCK_EVENTS || batch.words.len() > BLOCK_WORDS {
-            return batch.expanded(|batch| self.push(batch));
-        }
+    fn takes_told(&self) -> bool {
+        true
+    }
+
+    fn push_told(&mut self, told: Told<'_>) -> Result<Taken, SinkError> {
         self.open()?;
-        for shape in batch.shapes.get(self.shapes..).unwrap_or_default() {
-            definitions::put_shape(&mut self.definitions, shape);
-            self.defined()?;
-            self.shapes += 1;
+        self.define_shapes(told.shapes)?;
+        if self.values || self.long_shapes {
+            return told.push_to(self);
         }
-        if batch.count == 0 {
-            return Ok(());
-        }
-        self.keep_up(batch.time_ns)?;
-        let number = self.thread(batch.thread);
-        if !self.threads[number].encoder.fits(&batch) {
-            self.close_block(number)?;
-            self.write_out()?;
-        }
-        let thread = &mut self.threads[number];
-        thread.mark(batch.time_ns);
-        thread.encoder.push_runs(&batch);
-        Ok(())
+        self.keep_up(told.time_ns)?;
+        let Told { thread, time_ns, shapes, heads, words, carry } = told;
+        self.add_told((thread, time_ns), words, carry, shapes, true, |head| heads.shape(head))
     }
 
     fn pause(&mut self) -> Result<(), SinkError> {
@@ -411,18 +496,8 @@ impl<W: Write> Sink for Writer<W> {
 
     fn finish(&mut self) -> Result<(), SinkError> {
         self.flush()?;
-        let index_offset = self.written;
-        let entries = std::mem::take(&mut self.index);
-        for part in entries.chunks(INDEX_ENTRIES) {
-            self.add_block(BlockHeader::plain(BlockKind::Index, part.len() as u32), &index::encode(part))?;
-        }
-        let trailer = Trailer {
-            index: index_offset,
-            events: self.threads.iter().map(|thread| thread.first).sum(),
-            index_blocks: entries.len().div_ceil(INDEX_ENTRIES) as u32,
-        };
-        self.buffer.extend_from_slice(&trailer.encode());
-        self.write_out()?;
+        let events = self.threads.iter().map(|thread| thread.first).sum();
+        self.put(|used| used.end(events))?;
         self.state = State::Finished;
         Ok(())
     }

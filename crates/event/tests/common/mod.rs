@@ -83,7 +83,7 @@ pub fn site() -> Site {
     Site { frames: vec![frame.clone(), frame], module: "libx.so".to_owned(), address: u64::MAX }
 }
 
-fn define<W: std::io::Write>(writer: &mut Writer<W>) -> Result<(), SinkError> {
+fn define(writer: &mut impl Sink) -> Result<(), SinkError> {
     writer.define(Definition::Site(SiteId(7), &site()))?;
     writer.define(Definition::Site(SiteId(u32::MAX), &Site::default()))?;
     writer.define(Definition::Name(NameId(3), "/dev/shm/pool"))

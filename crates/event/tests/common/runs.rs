@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use event::trace::{Compression, Writer};
 use event::{
-    AccessKind, Capabilities, EVENT, Event, HEAD, RunAccess, RunBatch, RunShape, Sink, SiteId, ThreadId,
+    AccessKind, Batch, Capabilities, EVENT, Event, HEAD, Heads, RunAccess, RunBatch, RunShape, Sink, SiteId,
+    Taken, ThreadId, Told,
 };
 use proptest::prelude::*;
 
@@ -84,6 +85,70 @@ pub fn parts() -> impl Strategy<Value = Vec<Part>> {
     })
 }
 
+/// The words of runs as code would tell them, and the table of their heads.
+pub fn told(words: &[u64], shapes: &[Arc<RunShape>]) -> (Vec<u64>, Heads) {
+    let mut heads = Heads::default();
+    let name = |number: u64| HEAD | (0x1555_5555_0000 + 5 * number);
+    for (number, shape) in (0..).zip(shapes) {
+        assert!(heads.learn(name(number), number as u32, shape));
+    }
+    let mut told = words.to_vec();
+    let mut at = 0;
+    while let Some(&head) = words.get(at) {
+        if head == EVENT {
+            at += 1;
+            continue;
+        }
+        told[at] = name(head & !HEAD);
+        at += 1;
+        for access in &shapes[(head & !HEAD) as usize].accesses {
+            if access.kind == AccessKind::Store && access.len.is_some() && words[at] != 0 {
+                told[at] = !words[at];
+            }
+            at += access.words();
+        }
+    }
+    (told, heads)
+}
+
+/// Pushes a part as its runs would be told, about so many words together; returns it as events.
+pub fn push_told(part: &Part, shapes: &[Arc<RunShape>], together: usize, sink: &mut dyn Sink) -> Push {
+    let Part { thread, time_ns, words: Some((words, carry)), events } = part else {
+        return push(part, shapes, sink);
+    };
+    let (thread, time_ns, mut carry, mut events) = (ThreadId(*thread), *time_ns, *carry, &events[..]);
+    let (told, mut heads) = told(words, shapes);
+    let mut expected = Push { thread: thread.0, time_ns, events: Vec::new(), values: Vec::new() };
+    let mut at = 0;
+    while at < words.len() {
+        if words[at] == EVENT {
+            let (event, later) = events.split_first().unwrap();
+            sink.push(Batch { thread, time_ns, events: &[*event], values: &[] }).unwrap();
+            expected.events.push(*event);
+            (at, events, carry) = (at + 1, later, 0);
+            continue;
+        }
+        let mut end = at;
+        while end < words.len() && words[end] != EVENT && end - at <= together {
+            end += shapes[(words[end] & !HEAD) as usize].words();
+        }
+        let (before, all) = (expected.events.len(), &told[at..end]);
+        let batch =
+            RunBatch { thread, time_ns, shapes, words: &words[at..end], events: &[], count: 0, carry };
+        for item in batch.items() {
+            let event::RunItem::Run(_, shape, words) = item else { continue };
+            shape.accesses(words, &mut carry, |access, addr, len, instructions| {
+                expected.events.push(Event { op: access.op(addr, len), site: access.site, instructions });
+            });
+        }
+        let told = Told { thread, time_ns, shapes, heads: &mut heads, words: all, carry: batch.carry };
+        let taken = Taken { words: all.len(), events: expected.events.len() - before, carry };
+        assert_eq!(sink.push_told(told).unwrap(), taken);
+        at = end;
+    }
+    expected
+}
+
 /// Pushes a part; returns it as events.
 pub fn push(part: &Part, shapes: &[Arc<RunShape>], sink: &mut dyn Sink) -> Push {
     let Part { thread, time_ns, words, events } = part;
@@ -128,6 +193,21 @@ pub fn write(parts: &[Part], compression: Compression, flush_every: usize) -> (V
         // The table grows.
         let known = if number < 5 && part.words.is_none() { &shapes[..number] } else { &shapes[..] };
         expected.push(push(part, known, &mut writer));
+        if flush_every > 0 && number % flush_every == flush_every - 1 {
+            writer.flush().unwrap();
+        }
+    }
+    writer.finish().unwrap();
+    (writer.into_inner(), expected)
+}
+
+/// The trace of some parts whose runs are told, about so many words together, and their events.
+pub fn write_told(parts: &[Part], together: usize, flush_every: usize) -> (Vec<u8>, Vec<Push>) {
+    let mut writer = Writer::new(Vec::new(), "memory").unwrap();
+    writer.begin(&source(NO_VALUES)).unwrap();
+    let mut expected = Vec::new();
+    for (number, part) in parts.iter().enumerate() {
+        expected.push(push_told(part, &shapes(), together, &mut writer));
         if flush_every > 0 && number % flush_every == flush_every - 1 {
             writer.flush().unwrap();
         }

@@ -9,22 +9,22 @@
 //! So there is no table to look up and to bring up to date, and nothing to decide from run to run: the writer compares
 //! memory, many words at a time.
 
+mod bits;
 mod compare;
 mod read;
+mod recent;
 mod write;
 
 pub(super) use read::WordReader;
-pub(super) use write::WordWriter;
+pub(super) use recent::{DifferenceWriter, Differences};
+pub(super) use write::{Until, WordWriter};
 
+/// Words that are looked at together.
+const STEP: usize = 64;
 /// Most words of a block.
 pub(in crate::trace) const BLOCK_WORDS: usize = 1 << 18;
 
-/// How the column of shapes names a head: 0 for an event between runs, one more than its number for a shape.
-fn name_of(head: u64) -> u64 {
-    if head == crate::EVENT { 0 } else { u64::from(head as u32) + 1 }
-}
-
-/// Where each name was named last, in words from the block's start.
+/// Where each name was named last (0 for an event between runs, one more than its number for a shape), in words from the block's start.
 #[derive(Default)]
 struct Named {
     /// One more than the position; 0: not in this block.
@@ -38,25 +38,33 @@ impl Named {
         if before == 0 { 0 } else { position + 1 - before as usize }
     }
 
-    /// Starts a block in which this many shapes may be named.
-    fn forget(&mut self, shapes: usize) {
-        self.positions.clear();
-        self.positions.resize(shapes + 1, 0);
+    /// This many shapes may be named.
+    fn know(&mut self, shapes: usize) {
+        let names = self.positions.len().max(shapes + 1);
+        self.positions.resize(names, 0);
+    }
+
+    /// Starts a block.
+    fn forget(&mut self) {
+        self.positions.fill(0);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
 
     use super::super::bytes::Bytes;
     use super::*;
     use crate::{AccessKind, EVENT, RunAccess, RunShape, SiteId};
 
-    fn shapes() -> Vec<RunShape> {
+    fn shapes() -> Vec<Arc<RunShape>> {
         let access = |len| RunAccess { kind: AccessKind::Load, len, site: SiteId(1), instructions: 1 };
         let lens = [vec![Some(8)], vec![Some(8), None], vec![Some(4); 17], vec![None, Some(1), Some(2)]];
-        lens.map(|lens| RunShape { accesses: lens.into_iter().map(access).collect(), after: 1 }).into()
+        lens.map(|lens| Arc::new(RunShape { accesses: lens.into_iter().map(access).collect(), after: 1 }))
+            .into()
     }
 
     /// Words of runs: loops over a few bodies, in which some addresses move.
@@ -90,24 +98,36 @@ mod tests {
     proptest! {
         #[test]
         fn words_come_back(words in words(), piece in 1usize..200) {
+            let shapes = shapes();
             let mut writer = WordWriter::default();
             for _ in 0..2 {
                 writer.clear();
-                writer.know(shapes().len());
+                writer.know(&shapes);
                 let mut at = 0;
                 // Pieces end where a run does.
                 while at < words.len() {
+                    if words[at] == EVENT {
+                        writer.push_events(1);
+                        at += 1;
+                        continue;
+                    }
                     let mut end = (at + piece).min(words.len());
                     while end < words.len() && words[end] & crate::HEAD == 0 {
                         end += 1;
                     }
-                    writer.push(&words[at..end]);
-                    at = end;
+                    let pushed = writer.push(&words[at..end], usize::MAX, &shapes, |head| {
+                        Some(head as u32).filter(|_| head != EVENT)
+                    });
+                    prop_assert_eq!(pushed.end == Until::Unknown, at + pushed.words < end);
+                    at += pushed.words;
                 }
-                let [changes, differences, names, _] = writer.columns();
+                let mut differences = DifferenceWriter::default();
+                let [codes, differences] = differences.columns(writer.differences().get());
+                let [changes, names, _] = writer.columns();
                 let (mut differences, mut names) = (Bytes::new(differences), Bytes::new(names));
                 let mut reader = WordReader::default();
-                reader.open(words.len(), changes, &mut differences, &mut names, &shapes()).unwrap();
+                let plain: Vec<RunShape> = shapes.iter().map(|shape| (**shape).clone()).collect();
+                reader.open(words.len(), changes, codes, &mut differences, &mut names, &plain).unwrap();
                 prop_assert_eq!(reader.words(), &words[..]);
                 prop_assert!(differences.is_empty() && names.is_empty());
             }

@@ -2,6 +2,7 @@
 
 use super::super::bytes::{Bytes, unzigzag};
 use super::super::error::Malformed;
+use super::recent::Recent;
 use super::{BLOCK_WORDS, Named};
 use crate::{EVENT, HEAD, RunShape};
 
@@ -23,6 +24,7 @@ impl WordReader {
         &mut self,
         count: usize,
         changes: &[u8],
+        codes: &[u8],
         differences: &mut Bytes<'_>,
         names: &mut Bytes<'_>,
         shapes: &[RunShape],
@@ -32,8 +34,10 @@ impl WordReader {
         }
         self.words.clear();
         self.words.reserve(count);
-        self.named.forget(shapes.len());
+        self.named.know(shapes.len());
+        self.named.forget();
         let mut distance = 0;
+        let (mut recent, mut told) = (Recent::default(), 0);
         // Words of the last run that are still to come, where it is not known from the words before.
         let mut fresh = 0usize;
         while self.words.len() < count {
@@ -61,12 +65,18 @@ impl WordReader {
                 fresh = words - 1;
                 self.words.push(word);
             } else {
-                let word = old.wrapping_add(difference(differences)?);
+                let pair = codes.get(told / 4).ok_or(Malformed("a changed word without a code"))?;
+                let code = pair >> (told % 4 * 2) & 3;
+                told += 1;
+                let word = old.wrapping_add(recent.take(code, || difference(differences))?);
                 if word & HEAD != 0 {
                     return Err(Malformed("an address that no process has"));
                 }
                 self.words.push(word);
             }
+        }
+        if codes.len() != told.div_ceil(4) {
+            return Err(Malformed("more codes than changed words"));
         }
         Ok(())
     }

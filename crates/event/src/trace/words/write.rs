@@ -1,27 +1,60 @@
 //! Words into columns.
+//!
+//! The words are those that a producer told ([`crate::Told`]): what they mean is asked for heads that are not as they were, and
+//! known for all others from the words that they equal. So beside the block's words there are bits for what each of
+//! them is, which are copied with them, 64 at a time.
 
-use super::super::bytes::{put_varint, zigzag};
+use std::sync::Arc;
+
+use super::super::bytes::put_varint;
+use super::bits::{BitColumn, Bits};
 use super::compare::{GROUP, compare};
-use super::{BLOCK_WORDS, Named, name_of};
-use crate::EVENT;
+use super::recent::Differences;
+use super::{BLOCK_WORDS, Named, STEP};
+use crate::{EVENT, RunShape, TOLD_WORDS, told_address};
 
-/// Bytes of a difference at most.
-const MOST: usize = 9;
+/// Room that a step and the rest of its run may need.
+const MARGIN: usize = STEP + TOLD_WORDS;
+
+/// Why [`WordWriter::push`] came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::trace) enum Until {
+    /// The words were all taken.
+    Words,
+    /// The next word is no head that is known.
+    Unknown,
+    /// The block has no room for more.
+    Full,
+}
+
+/// What [`WordWriter::push`] took.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::trace) struct Pushed {
+    pub words: usize,
+    pub events: usize,
+    pub end: Until,
+}
 
 /// One block's words.
 #[derive(Default)]
 pub(in crate::trace) struct WordWriter {
-    /// The block's words, and room for a group; empty until it is needed.
+    /// The block's words, and room for a step; empty until it is needed.
     words: Vec<u64>,
     len: usize,
-    /// From each word back to the one that it is compared with; 0: with zeros.
+    /// From each word back to the one that it is compared with; 0: there is none.
     distance: usize,
+    /// Which words are heads,
+    heads: Bits,
+    /// which are heads or lengths,
+    others: Bits,
+    /// and which are accesses that were not executed, or heads of events.
+    empty: Bits,
     named: Named,
-    /// Whole bytes of the bits, and those that are less than a word of them.
-    changes: Vec<u8>,
-    bits: (u64, u32),
-    /// Room for the most that a block can take; and how much of it is used.
-    differences: (Vec<u8>, usize),
+    /// Words of a run, per shape.
+    sizes: Vec<u32>,
+    changes: BitColumn,
+    /// Of the words that changed and are no heads.
+    differences: Differences,
     names: Vec<u8>,
     carries: Vec<u8>,
     /// Where the latest entry in `carries` was made.
@@ -34,138 +67,277 @@ impl WordWriter {
         self.len
     }
 
-    /// The thread has executed so many instructions since its event before the next word, which is not what the words
-    /// before say.
-    pub(in crate::trace) fn carry(&mut self, instructions: u32) {
-        put_varint(&mut self.carries, (self.len - self.carried) as u64);
+    /// The thread had executed so many instructions since its event before word `at`, which is not what the words before
+    /// say.
+    pub(in crate::trace) fn carry(&mut self, at: usize, instructions: u32) {
+        put_varint(&mut self.carries, (at - self.carried) as u64);
         put_varint(&mut self.carries, u64::from(instructions));
-        self.carried = self.len;
+        self.carried = at;
     }
 
-    /// The words that come may name this many shapes.
-    pub(in crate::trace) fn know(&mut self, shapes: usize) {
-        let names = self.named.positions.len().max(shapes + 1);
-        self.named.positions.resize(names, 0);
+    /// The words that come are runs of these shapes.
+    pub(in crate::trace) fn know(&mut self, shapes: &[Arc<RunShape>]) {
+        let new = shapes.get(self.sizes.len()..).unwrap_or_default();
+        self.sizes.extend(new.iter().map(|shape| shape.words() as u32));
+        self.named.know(self.sizes.len());
     }
 
-    /// Adds so many events that belong to no run.
-    pub(in crate::trace) fn push_events(&mut self, mut count: usize) {
-        const SOME: [u64; 64] = [EVENT; 64];
-        while count > 0 {
-            let some = count.min(SOME.len());
-            self.push(&SOME[..some]);
-            count -= some;
-        }
-    }
-
-    /// Adds words, of which there are at most [`BLOCK_WORDS`] in all: whole runs, and events between them.
-    ///
-    /// # Panics
-    /// If a run's shape has a number that [`WordWriter::know`] was not told of.
-    pub(in crate::trace) fn push(&mut self, words: &[u64]) {
-        let end = self.len + words.len();
-        assert!(end <= BLOCK_WORDS);
+    fn reserve(&mut self) {
         if self.words.is_empty() {
             // Pages that are not touched cost nothing.
-            self.words = vec![0; BLOCK_WORDS + GROUP];
-            self.differences.0 = vec![0; (BLOCK_WORDS + 1) * MOST];
-        }
-        self.words[self.len..end].copy_from_slice(words);
-        while self.len < end {
-            let (changed, count, head) = self.look(end);
-            self.put_differences(changed);
-            self.put_bits(changed, count);
-            self.len += count as usize;
-            if head {
-                self.put_bits(1, 1);
-                let name = name_of(self.words[self.len]);
-                put_varint(&mut self.names, name);
-                self.distance = self.named.distance(name, self.len);
-                self.len += 1;
+            self.words = vec![0; BLOCK_WORDS + STEP];
+            for bits in [&mut self.heads, &mut self.others, &mut self.empty] {
+                bits.reserve();
             }
         }
     }
 
-    /// Compares words up to `end`, 64 at most, or up to a head that is not as it was. The bits of those that have
-    /// changed, the number of words, and whether such a head follows.
-    #[inline]
-    fn look(&self, end: usize) -> (u64, u32, bool) {
-        const ZEROS: [u64; GROUP] = [0; GROUP];
-        let mut changed = 0;
-        let mut count = 0;
-        while count < u64::BITS && self.len + (count as usize) < end {
-            let at = self.len + count as usize;
-            let group = |at: usize| self.words[at..].first_chunk().unwrap_or(&ZEROS);
-            let before = if self.distance == 0 { &ZEROS } else { group(at - self.distance) };
-            let (differ, heads) = compare(group(at), before);
-            let there = ((end - at) as u32).min(GROUP as u32);
-            let before_head = (differ & heads).trailing_zeros();
-            let words = there.min(before_head);
-            changed |= u64::from(differ & ((1 << words) - 1)) << count;
-            count += words;
-            if before_head < there {
-                return (changed, count, true);
+    /// Adds so many events that belong to no run. There must be room.
+    pub(in crate::trace) fn push_events(&mut self, count: usize) {
+        self.reserve();
+        for _ in 0..count {
+            if self.distance > 0 && self.words[self.len - self.distance] == EVENT {
+                self.put_head(EVENT);
+                self.changes.put(0, 1);
+            } else {
+                self.name(EVENT, 0);
             }
         }
-        (changed, count, false)
     }
 
-    /// Adds the differences of the changed ones among the words from `len` on.
-    #[inline]
-    fn put_differences(&mut self, mut changed: u64) {
-        let (out, len) = &mut self.differences;
-        let words = &self.words[self.len..];
-        while changed != 0 {
-            let at = changed.trailing_zeros() as usize;
-            changed &= changed - 1;
-            let before = if self.distance == 0 { 0 } else { self.words[self.len + at - self.distance] };
-            *len += put_difference(&mut out[*len..], words[at].wrapping_sub(before));
+    /// Adds words as they were told, the first of which is a head, up to the first head that has no shape by `shape_of`; and
+    /// at most so many events.
+    pub(in crate::trace) fn push(
+        &mut self,
+        words: &[u64],
+        room: usize,
+        shapes: &[Arc<RunShape>],
+        mut shape_of: impl FnMut(u64) -> Option<u32>,
+    ) -> Pushed {
+        self.reserve();
+        let mut pushed = Pushed { words: 0, events: 0, end: Until::Words };
+        loop {
+            let crowded = pushed.events + MARGIN > room || self.len + MARGIN > BLOCK_WORDS;
+            if self.at_head() {
+                let Some(&head) = words.get(pushed.words) else { return pushed };
+                if crowded {
+                    return Pushed { end: Until::Full, ..pushed };
+                }
+                if self.distance == 0 {
+                    let Some(shape) = shape_of(head) else { return Pushed { end: Until::Unknown, ..pushed } };
+                    pushed.words += 1;
+                    self.named_run(words, &mut pushed, head, shape, shapes);
+                    continue;
+                }
+            }
+            if self.step(words, &mut pushed, crowded) {
+                let head = words[pushed.words];
+                let Some(shape) = shape_of(head) else { return Pushed { end: Until::Unknown, ..pushed } };
+                pushed.words += 1;
+                self.named_run(words, &mut pushed, head, shape, shapes);
+            }
         }
     }
 
-    fn put_bits(&mut self, bits: u64, count: u32) {
-        let (mut waiting, before) = self.bits;
-        waiting |= bits << before;
-        let sum = before + count;
-        if sum < u64::BITS {
-            self.bits = (waiting, sum);
+    /// Whether a head comes next.
+    #[inline]
+    fn at_head(&self) -> bool {
+        self.distance == 0 || self.heads.get(self.len - self.distance) & 1 != 0
+    }
+
+    /// Adds a head that is not as it was, and the rest of its run if this is the first one with its name.
+    fn named_run(
+        &mut self,
+        words: &[u64],
+        pushed: &mut Pushed,
+        head: u64,
+        shape: u32,
+        shapes: &[Arc<RunShape>],
+    ) {
+        self.name(head, u64::from(shape) + 1);
+        if self.distance > 0 {
             return;
         }
-        self.changes.extend_from_slice(&waiting.to_le_bytes());
-        self.bits = (bits.checked_shr(u64::BITS - before).unwrap_or(0), sum - u64::BITS);
+        let accesses = shapes.get(shape as usize).map_or(&[][..], |shape| &shape.accesses);
+        let mut is_length = accesses.iter().flat_map(|access| [false, true].into_iter().take(access.words()));
+        let mut left = self.sizes[shape as usize] as usize - 1;
+        while left > 0 {
+            let count = left.min(STEP);
+            let new = words.get(pushed.words..).unwrap_or_default();
+            let (there, at) = (new.len().min(count), self.len);
+            self.words[at..at + there].copy_from_slice(&new[..there]);
+            self.words[at + there..at + count].fill(0);
+            let lengths =
+                is_length.by_ref().take(count).zip(0..).fold(0, |bits, (is, at)| bits | u64::from(is) << at);
+            let changed =
+                (0..count).fold(0, |bits, slot| bits | u64::from(self.words[at + slot] != 0) << slot);
+            self.heads.put(at, 0);
+            self.others.put(at, lengths);
+            self.changes.put(changed, count as u32);
+            let empty = self.put_differences(changed) | !changed;
+            self.empty.put(at, empty);
+            pushed.events += (lower(count) & !lengths & !empty).count_ones() as usize;
+            pushed.words += there;
+            self.len += count;
+            left -= count;
+        }
     }
 
-    /// The block's columns of changes, differences, names and carries.
-    pub(in crate::trace) fn columns(&mut self) -> [&[u8]; 4] {
-        let (waiting, count) = std::mem::take(&mut self.bits);
-        self.changes.extend_from_slice(&waiting.to_le_bytes()[..count.div_ceil(8) as usize]);
-        [&self.changes, &self.differences.0[..self.differences.1], &self.names, &self.carries]
+    /// Adds words that are known from those at the distance before, 64 at most, or up to a head that is another one: then the
+    /// result is true. If it is `crowded`, no further than to the next head.
+    #[inline]
+    fn step(&mut self, words: &[u64], pushed: &mut Pushed, crowded: bool) -> bool {
+        let (at, before) = (self.len, self.len - self.distance);
+        let mut heads = self.heads.get(before);
+        let mut others = self.others.get(before);
+        let mut empty = self.empty.get(before);
+        // What is known ends at `at`, and repeats itself.
+        let mut known = self.distance;
+        if known < STEP {
+            for bits in [&mut heads, &mut others, &mut empty] {
+                *bits &= lower(known);
+            }
+            while known < STEP {
+                heads |= heads << known;
+                others |= others << known;
+                empty |= empty << known;
+                known *= 2;
+            }
+        }
+        let new = words.get(pushed.words..).unwrap_or_default();
+        let mut count = STEP;
+        if let Some(new) = new.first_chunk::<STEP>() {
+            self.words[at..at + STEP].copy_from_slice(new);
+        } else {
+            count = if new.is_empty() { heads.trailing_zeros() as usize } else { new.len() };
+            self.words[at..at + new.len()].copy_from_slice(new);
+            self.words[at + new.len()..at + STEP].fill(0);
+        }
+        if crowded && heads & 1 == 0 {
+            count = count.min(heads.trailing_zeros() as usize);
+        }
+        let differ = self.compare(before);
+        // Events have been told apart: where one was, there is something else now.
+        let other_heads = heads & (differ | empty) & lower(count);
+        let count = if other_heads == 0 { count } else { other_heads.trailing_zeros() as usize };
+        let changed = differ & lower(count);
+        self.changes.put(changed, count as u32);
+        empty = (empty & !changed) | self.put_differences(changed);
+        if self.distance < STEP {
+            empty = (0..count).fold(0, |bits, slot| bits | u64::from(self.words[at + slot] == 0) << slot);
+        }
+        self.heads.put(at, heads & lower(count));
+        self.others.put(at, others & lower(count));
+        self.empty.put(at, empty);
+        self.len += count;
+        pushed.words += count.min(new.len());
+        pushed.events += (lower(count) & !others & !empty).count_ones() as usize;
+        other_heads != 0
+    }
+
+    /// Which of the next 64 words differ from those `before`.
+    #[inline(always)]
+    fn compare(&self, before: usize) -> u64 {
+        let (new, old) = (&self.words[self.len..][..STEP], &self.words[before..][..STEP]);
+        let (new, _) = new.as_chunks::<GROUP>();
+        let (old, _) = old.as_chunks::<GROUP>();
+        new.iter()
+            .zip(old)
+            .enumerate()
+            .fold(0, |differ, (at, (new, old))| differ | compare(new, old) << (at * GROUP))
+    }
+
+    /// Adds the differences of the changed ones among the words from `len` on. Those of them that are empty now.
+    #[inline]
+    fn put_differences(&mut self, mut changed: u64) -> u64 {
+        let mut empty = 0;
+        let (words, at, distance) = (&mut self.words[..self.len + STEP], self.len, self.distance);
+        let out = self.differences.room();
+        let mut count = 0;
+        while changed != 0 {
+            let slot = changed.trailing_zeros();
+            changed &= changed - 1;
+            let at = at + slot as usize;
+            let old = if distance == 0 { 0 } else { told_address(words[at - distance]) };
+            let new = told_address(words[at]);
+            // A store to address 0 looks like one that was not executed.
+            let is_empty = u64::from(new == 0);
+            words[at] &= is_empty.wrapping_sub(1);
+            empty |= is_empty << slot;
+            out[count % STEP] = new.wrapping_sub(old);
+            count += 1;
+        }
+        self.differences.add(count);
+        empty
+    }
+
+    /// Adds a head that is named.
+    fn name(&mut self, head: u64, name: u64) {
+        let at = self.len;
+        self.put_head(head);
+        self.changes.put(1, 1);
+        put_varint(&mut self.names, name);
+        self.distance = self.named.distance(name, at);
+    }
+
+    fn put_head(&mut self, head: u64) {
+        self.words[self.len] = head;
+        self.heads.put(self.len, 1);
+        self.others.put(self.len, 1);
+        self.empty.put(self.len, u64::from(head == EVENT));
+        self.len += 1;
+    }
+
+    /// Instructions since the thread's last event, if `carry` were those before the word at `from`.
+    pub(in crate::trace) fn carry_after(
+        &self,
+        from: usize,
+        carry: u32,
+        shapes: &[Arc<RunShape>],
+        mut shape_of: impl FnMut(u64) -> Option<u32>,
+    ) -> u32 {
+        let mut end = self.len;
+        while let Some(head) = self.heads.last_before(end).filter(|head| *head >= from) {
+            let shape = shape_of(self.words[head]).and_then(|shape| shapes.get(shape as usize));
+            let Some(shape) = shape else { return 0 };
+            // Most often the last access was executed.
+            if self.others.get(end - 1) & 1 == 0 && self.words[end - 1] != 0 {
+                return shape.after;
+            }
+            let words: Vec<u64> = self.words[head + 1..end].iter().map(|word| told_address(*word)).collect();
+            let (mut executed, mut carry) = (false, 0);
+            shape.accesses(&words, &mut carry, |_, _, _, _| executed = true);
+            if executed {
+                return carry;
+            }
+            end = head;
+        }
+        carry
+    }
+
+    /// The differences of words that are no heads. Their memory may be exchanged.
+    pub(in crate::trace) fn differences(&mut self) -> &mut Differences {
+        &mut self.differences
+    }
+
+    /// The block's columns of changes, names and carries.
+    pub(in crate::trace) fn columns(&mut self) -> [&[u8]; 3] {
+        [self.changes.finish(), &self.names, &self.carries]
     }
 
     /// Starts the next block.
     pub(in crate::trace) fn clear(&mut self) {
-        (self.len, self.distance, self.bits, self.carried) = (0, 0, (0, 0), 0);
-        self.named.forget(0);
-        self.differences.1 = 0;
-        for column in [&mut self.changes, &mut self.names, &mut self.carries] {
-            column.clear();
-        }
+        (self.len, self.distance, self.carried) = (0, 0, 0);
+        self.named.forget();
+        self.changes.clear();
+        self.differences.clear();
+        self.names.clear();
+        self.carries.clear();
     }
 }
 
-/// Puts a difference where there is room for nine bytes; the number of bytes.
-///
-/// Its zigzag number has seven bits in each of `n` bytes. The first byte ends with as many zeros as there are more bytes, and a
-/// one. For more than 56 bits it is 0, and eight bytes follow.
+/// The lower `count` bits.
 #[inline(always)]
-fn put_difference(out: &mut [u8], difference: u64) -> usize {
-    let number = zigzag(difference);
-    let bytes = (70 - (number | 1).leading_zeros()) / 7;
-    if bytes > 8 {
-        out[0] = 0;
-        out[1..9].copy_from_slice(&number.to_le_bytes());
-        return 9;
-    }
-    out[..8].copy_from_slice(&(number << bytes | 1 << (bytes - 1)).to_le_bytes());
-    bytes as usize
+fn lower(count: usize) -> u64 {
+    if count >= 64 { u64::MAX } else { (1 << count) - 1 }
 }

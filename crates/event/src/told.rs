@@ -1,0 +1,261 @@
+//! Runs as the code tells them that makes them, before anybody has looked at their words.
+//!
+//! Observed code writes words at a rate at which each look at each word counts. So a producer may hand on what it was
+//! given, as [`Told`], and a table of the heads that it knows ([`Heads`]). A consumer that only compares words with earlier
+//! ones, as the trace writer does, looks up heads that it did not expect and no others. For all other consumers
+//! [`Told::translate`] makes of them the words of a [`RunBatch`].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::{HEAD, RunBatch, RunShape, Sink, SinkError, ThreadId};
+
+/// Most words of a run that is told.
+pub const TOLD_WORDS: usize = 1024;
+/// Entries of [`Heads`]' small table.
+const NEAR: usize = 1 << 13;
+/// A head that nobody has.
+const NOBODY: u64 = 0;
+
+/// The address that a word tells which is not a head: of a store, the word is its complement.
+#[must_use]
+#[inline(always)]
+pub const fn told_address(word: u64) -> u64 {
+    word ^ (word.cast_signed() >> 63).cast_unsigned()
+}
+
+/// What is known of a head.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    head: u64,
+    shape: u32,
+    words: u16,
+    /// Those of them that are lengths.
+    lengths: u16,
+    /// [`RunShape::after`].
+    after: u32,
+}
+
+/// The heads that one process's words may have, and the shapes that they stand for.
+#[derive(Debug)]
+pub struct Heads {
+    known: HashMap<u64, Known>,
+    /// Of the heads that share a place, the one that was looked up last. Heads that are near each other have places near
+    /// each other.
+    near: Box<[Known]>,
+}
+
+impl Default for Heads {
+    fn default() -> Self {
+        let nobody = Known { head: NOBODY, shape: 0, words: 0, lengths: 0, after: 0 };
+        Heads { known: HashMap::new(), near: vec![nobody; NEAR].into() }
+    }
+}
+
+impl Heads {
+    /// Enters `head`: from now on it stands for an execution of the shape with this number. False if the head is 0, or the shape
+    /// has more words than [`TOLD_WORDS`].
+    pub fn learn(&mut self, head: u64, number: u32, shape: &RunShape) -> bool {
+        let words = shape.words();
+        let fits = head != NOBODY && words <= TOLD_WORDS;
+        if fits {
+            let (lengths, words) = ((words - 1 - shape.accesses.len()) as u16, words as u16);
+            self.known.insert(head, Known { head, shape: number, words, lengths, after: shape.after });
+        }
+        fits
+    }
+
+    /// The number of the shape that `head` stands for.
+    #[must_use]
+    #[inline]
+    pub fn shape(&mut self, head: u64) -> Option<u32> {
+        self.get(head).map(|known| known.shape)
+    }
+
+    /// Words of a run with this head, it included.
+    #[must_use]
+    #[inline]
+    pub fn words(&mut self, head: u64) -> Option<usize> {
+        self.get(head).map(|known| known.words.into())
+    }
+
+    #[inline(always)]
+    fn get(&mut self, head: u64) -> Option<Known> {
+        // A head is a quarter of an address in most cases, and what lies there is not shorter than 16 bytes.
+        let near = &mut self.near[(head >> 2) as usize % NEAR];
+        if near.head != head || head == NOBODY {
+            *near = *self.known.get(&head)?;
+        }
+        Some(*near)
+    }
+}
+
+/// Consecutive runs of one thread as they were told. They have no values, and no events between them.
+#[derive(Debug)]
+pub struct Told<'a> {
+    /// Whose events.
+    pub thread: ThreadId,
+    /// Nanoseconds from the start of the observed run to the first of the events; 0 if the source has no clock.
+    pub time_ns: u64,
+    /// Shapes by number. A stream's later batches have the same ones and may have more.
+    pub shapes: &'a [Arc<RunShape>],
+    /// The heads that the thread's words may have. A thread has the same table in all its batches.
+    pub heads: &'a mut Heads,
+    /// In program order: for each run its head and [`RunShape::words`] - 1 more, which are those of a [`RunBatch`] but for
+    /// addresses with the upper bit set: see [`told_address`]. A run that the words' end cuts off goes on with zeros.
+    pub words: &'a [u64],
+    /// Instructions of the thread since its last event.
+    pub carry: u32,
+}
+
+/// What a consumer took of [`Told`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Words; fewer than there are if a run's head is not among [`Told::heads`].
+    pub words: usize,
+    /// Events that they told.
+    pub events: usize,
+    /// Instructions of the thread since the last of them.
+    pub carry: u32,
+}
+
+impl Told<'_> {
+    /// Adds the runs to `out`, as words of a [`RunBatch`], up to the first head that is not known.
+    pub fn translate(&mut self, out: &mut Vec<u64>) -> Taken {
+        let mut taken = Taken { carry: self.carry, ..Taken::default() };
+        out.reserve(self.words.len());
+        while let Some(known) = self.words.get(taken.words).and_then(|head| self.heads.get(*head)) {
+            let all = usize::from(known.words);
+            let run = &self.words[taken.words..self.words.len().min(taken.words + all)];
+            let start = out.len();
+            out.push(RunShape::head(known.shape));
+            out.extend(run[1..].iter().map(|word| told_address(*word)));
+            out.resize(start + all, 0);
+            taken.words += run.len();
+            let words = &out[start + 1..];
+            if known.lengths == 0 {
+                let executed = words.iter().filter(|word| **word != 0).count();
+                taken.events += executed;
+                match words.last() {
+                    Some(0) if executed > 0 => taken.carry = 0,
+                    Some(0) => {}
+                    _ => taken.carry = known.after,
+                }
+            } else if let Some(shape) = self.shapes.get(known.shape as usize) {
+                shape.accesses(words, &mut taken.carry, |_, _, _, _| taken.events += 1);
+            }
+        }
+        taken
+    }
+
+    /// Gives them to `sink` as a [`RunBatch`].
+    ///
+    /// # Errors
+    /// The sink's.
+    pub fn push_to(mut self, sink: &mut (impl Sink + ?Sized)) -> Result<Taken, SinkError> {
+        let mut words = Vec::new();
+        let taken = self.translate(&mut words);
+        if taken.events > 0 {
+            let Told { thread, time_ns, shapes, carry, .. } = self;
+            let (words, count) = (&words[..], taken.events);
+            sink.push_runs(RunBatch { thread, time_ns, shapes, words, events: &[], count, carry })?;
+        }
+        Ok(taken)
+    }
+}
+
+const _: () = assert!(told_address(!5) == 5 && told_address(5) == 5 && told_address(HEAD) >> 63 == 0);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{AccessKind, Collected, Event, RunAccess, SiteId};
+
+    const HEADS: [u64; 3] = [HEAD | 0x1000, HEAD | 0x1234_5678, 1 << 62 | 77];
+
+    fn shapes() -> [Arc<RunShape>; 3] {
+        let access =
+            |kind, len, instructions| RunAccess { kind, len, site: SiteId(instructions), instructions };
+        let (load, store) = (AccessKind::Load, AccessKind::Store);
+        let shapes = [
+            vec![access(load, Some(8), 1)],
+            vec![access(load, Some(8), 2), access(store, Some(4), 3), access(load, Some(2), 1)],
+            vec![access(store, None, 5)],
+        ];
+        let mut after = 0;
+        shapes.map(|accesses| {
+            after += 1;
+            Arc::new(RunShape { accesses, after })
+        })
+    }
+
+    fn heads() -> Heads {
+        let mut heads = Heads::default();
+        for ((head, number), shape) in HEADS.into_iter().zip(0..).zip(shapes()) {
+            assert!(heads.learn(head, number, &shape));
+        }
+        heads
+    }
+
+    proptest! {
+        #[test]
+        fn told_runs_are_the_events_that_their_words_say(
+            runs in prop::collection::vec((0usize..3, prop::array::uniform3(0u64..3)), 0..50), carry in 0u32..9,
+        ) {
+            let (shapes, mut heads) = (shapes(), heads());
+            let (mut words, mut expected, mut left) = (Vec::new(), Vec::new(), carry);
+            for (number, addresses) in runs {
+                words.push(HEADS[number]);
+                let mut executed = false;
+                for (access, addr) in shapes[number].accesses.iter().zip(addresses) {
+                    executed = addr != 0;
+                    let is_store = access.kind == AccessKind::Store && access.len.is_some();
+                    words.push(if is_store && executed { !addr } else { addr });
+                    let mut instructions = access.instructions;
+                    if access.len.is_none() {
+                        words.push(4 << 32 | 100);
+                        instructions += 4;
+                    }
+                    if executed {
+                        let op = access.op(addr, access.len.unwrap_or(100));
+                        let instructions = instructions + std::mem::take(&mut left);
+                        expected.push(Event { op, site: access.site, instructions });
+                    }
+                }
+                left += if executed { shapes[number].after } else { 0 };
+            }
+            // A head that nobody knows ends it.
+            words.extend([HEAD | 5, 1]);
+            let mut sink = Collected::default();
+            let (thread, heads, words) = (ThreadId(7), &mut heads, &words[..]);
+            let told = Told { thread, time_ns: 9, shapes: &shapes, heads, words, carry };
+            let taken = sink.push_told(told).unwrap();
+            prop_assert_eq!(taken, Taken { words: words.len() - 2, events: expected.len(), carry: left });
+            let expected: Vec<_> = expected.into_iter().map(|event| (thread, event)).collect();
+            prop_assert_eq!(sink.events, expected);
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_cut_off_goes_on_with_zeros_and_what_is_no_head_is_refused() {
+        let (shapes, mut heads) = (shapes(), heads());
+        let words = [HEADS[1], 100, !200];
+        let told = Told {
+            thread: ThreadId(0),
+            time_ns: 0,
+            shapes: &shapes,
+            heads: &mut heads,
+            words: &words,
+            carry: 1,
+        };
+        let mut out = Vec::new();
+        assert_eq!({ told }.translate(&mut out), Taken { words: 3, events: 2, carry: 0 });
+        assert_eq!(out, [RunShape::head(1), 100, 200, 0]);
+        assert_eq!((heads.words(HEADS[2]), heads.shape(HEADS[2])), (Some(3), Some(2)));
+        assert_eq!((heads.words(0), heads.shape(HEAD)), (None, None));
+        let long = RunShape { accesses: vec![shapes[0].accesses[0]; TOLD_WORDS], after: 0 };
+        assert!(!heads.learn(0, 0, &shapes[0]) && !heads.learn(9, 0, &long));
+    }
+}

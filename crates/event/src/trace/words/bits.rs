@@ -1,0 +1,107 @@
+//! Bits beside words, 64 at a time from anywhere.
+
+use super::BLOCK_WORDS;
+
+/// A bit for each word of a block.
+#[derive(Default)]
+pub(super) struct Bits(Vec<u64>);
+
+impl Bits {
+    /// Makes room for a block, and for 64 more.
+    pub(super) fn reserve(&mut self) {
+        self.0.resize(BLOCK_WORDS / 64 + 2, 0);
+    }
+
+    /// The 64 bits from word `at` on.
+    #[inline(always)]
+    pub(super) fn get(&self, at: usize) -> u64 {
+        let (element, shift) = (at / 64, at % 64);
+        self.0[element] >> shift | self.0[element + 1] << 1 << (63 - shift)
+    }
+
+    /// Sets the 64 bits from word `at` on; whatever was behind them may be lost.
+    #[inline(always)]
+    pub(super) fn put(&mut self, at: usize, bits: u64) {
+        let (element, shift) = (at / 64, at % 64);
+        self.0[element] = self.0[element] & !(u64::MAX << shift) | bits << shift;
+        self.0[element + 1] = bits >> 1 >> (63 - shift);
+    }
+
+    /// The last word before `end` whose bit is set.
+    pub(super) fn last_before(&self, end: usize) -> Option<usize> {
+        let within = (1u64 << (end % 64)) - 1;
+        let mut element = end / 64;
+        let mut bits = self.0.get(element)? & within;
+        while bits == 0 {
+            element = element.checked_sub(1)?;
+            bits = self.0[element];
+        }
+        Some(element * 64 + 63 - bits.leading_zeros() as usize)
+    }
+}
+
+/// Bits one after the other, as a column.
+#[derive(Default)]
+pub(super) struct BitColumn {
+    bytes: Vec<u8>,
+    /// Those that are less than a word of them, and how many.
+    waiting: (u64, u32),
+}
+
+impl BitColumn {
+    /// Adds the lower `count` of `bits`, whose others are 0.
+    #[inline(always)]
+    pub(super) fn put(&mut self, bits: u64, count: u32) {
+        let (mut waiting, before) = self.waiting;
+        waiting |= bits << before;
+        let sum = before + count;
+        if sum < u64::BITS {
+            self.waiting = (waiting, sum);
+            return;
+        }
+        self.bytes.extend_from_slice(&waiting.to_le_bytes());
+        self.waiting = (bits.checked_shr(u64::BITS - before).unwrap_or(0), sum - u64::BITS);
+    }
+
+    /// The column, to which nothing can be added any more.
+    pub(super) fn finish(&mut self) -> &[u8] {
+        let (waiting, count) = std::mem::take(&mut self.waiting);
+        self.bytes.extend_from_slice(&waiting.to_le_bytes()[..count.div_ceil(8) as usize]);
+        &self.bytes
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.waiting = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn bits_come_back_from_anywhere(pieces in prop::collection::vec((any::<u64>(), 1u32..=64), 1..50)) {
+            let (mut bits, mut column) = (Bits::default(), BitColumn::default());
+            bits.reserve();
+            let mut expected = Vec::new();
+            for (piece, count) in pieces {
+                let piece = piece & u64::MAX >> (64 - count);
+                bits.put(expected.len(), piece);
+                column.put(piece, count);
+                expected.extend((0..count).map(|bit| piece >> bit & 1 != 0));
+            }
+            let column = column.finish();
+            prop_assert_eq!(column.len(), expected.len().div_ceil(8));
+            for (at, &bit) in expected.iter().enumerate() {
+                prop_assert_eq!(bits.get(at) & 1 != 0, bit);
+                prop_assert_eq!(column[at / 8] >> (at % 8) & 1 != 0, bit);
+                let last = expected[..at].iter().rposition(|bit| *bit);
+                prop_assert_eq!(bits.last_before(at), last);
+            }
+        }
+    }
+}

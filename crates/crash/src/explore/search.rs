@@ -83,9 +83,10 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
         let Checker { history, bounds, strategy, .. } = *self.checker;
         let (cuts, complete) = cut::cuts(history, point, bounds, strategy);
         self.outcome.cut_short += u64::from(!complete);
+        let several = cuts.len() > 1;
         for cut in cuts {
             let mut window = Window::open(&mut self.walker, &cut);
-            let state = (self.walker.hash, window.begun, window.ended, window.shape());
+            let state = several.then(|| (self.walker.hash, window.begun, window.ended, window.shape()));
             if cut.ahead == 0 || window.reaches_ahead() && !reached.contains(&state) {
                 reached.push(state);
                 self.rng = self.checker.seed ^ (point as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;

@@ -266,6 +266,10 @@ pub mod file {
     pub const UNLINK: u8 = 7;
     /// A write that was told in pieces is over: the position after it.
     pub const DONE: u8 = 8;
+    /// Offset and bytes: what a write to a file with `O_SYNC` waits for.
+    pub const RANGE_SYNC: u8 = 9;
+    /// Offset and bytes: what a write to a file with `O_DSYNC` waits for.
+    pub const RANGE_DATA_SYNC: u8 = 10;
 }
 
 /// Argument of [`kind::FLUSH`].

@@ -153,7 +153,10 @@ impl Finding {
 impl Finding {
     fn story_of_files(&self, files: &[String], table: &SiteTable) -> Vec<String> {
         let label = |site| table.label(site);
-        let title = |file: u64| files.get(file as usize).map_or("?", String::as_str);
+        let title = |file: u64| {
+            let path = files.get(file as usize).map_or("?", String::as_str);
+            path.rsplit('/').next().unwrap_or(path)
+        };
         let what = |place: Place| match place.file() {
             NAMES => "the change of a name".to_owned(),
             LENGTHS => format!("the new length of {}", title(place.offset() / 8)),

@@ -37,6 +37,12 @@ pub enum TokenError {
 }
 
 impl Token {
+    /// The platform of the image's history.
+    #[must_use]
+    pub fn platform(&self) -> Platform {
+        self.platform
+    }
+
     pub(crate) fn new(history: &History, cut: Cut, choices: Vec<(u32, u32)>) -> Self {
         let check = check_sum(history, &cut);
         Token { platform: history.platform, cut, choices, check }

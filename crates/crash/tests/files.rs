@@ -270,6 +270,23 @@ fn stores_to_a_mapping_are_durable_when_their_pages_were_synced() {
 }
 
 #[test]
+fn a_synchronous_write_waits_for_its_own_bytes() {
+    for platform in Platform::OF_FILES {
+        let mut run = Run::new(platform, &[("/f", &[0; 2048])]);
+        run.write("/f", 0, b"data").write("/f", 1024, b"meta");
+        let file = run.name("/f");
+        run.push(Op::FileRangeSync { file, offset: 1024, len: 4, data_only: true }, &[]);
+        let outcome = check(&run.end().run(), |tree, image| match &tree["/f"] {
+            Entry::File(bytes) if image.ended == 1 && &bytes[1024..1028] != b"meta" => Err("meta".into()),
+            Entry::File(bytes) if image.ended == 1 && &bytes[..4] != b"data" => Err("data".into()),
+            _ => Ok(()),
+        });
+        let messages: Vec<&str> = outcome.findings.iter().map(|finding| finding.message.as_str()).collect();
+        assert_eq!(messages, ["data"], "{platform}");
+    }
+}
+
+#[test]
 fn folders_take_their_files_with_them() {
     let mut run = Run::new(Platform::Ext4, &[]);
     let folder = run.name("/d");

@@ -195,12 +195,23 @@ pub enum Op {
         /// Bytes.
         len: u32,
     },
-    /// A file, or a folder's entries, are being written to the medium (`fsync`, `fdatasync`; also behind each write
-    /// to a file that was opened with `O_SYNC` or `O_DSYNC`).
+    /// A file, or a folder's entries, are being written to the medium (`fsync`, `fdatasync`).
     FileSync {
         /// The file's or folder's path.
         file: NameId,
-        /// Only the contents and what it takes to read them again (`fdatasync`, `O_DSYNC`).
+        /// Only the contents and what it takes to read them again (`fdatasync`).
+        data_only: bool,
+    },
+    /// These bytes of a file are being written to the medium: behind each write to a file that was opened with `O_SYNC` or
+    /// `O_DSYNC`.
+    FileRangeSync {
+        /// The file's path.
+        file: NameId,
+        /// Where in the file the first byte is.
+        offset: u64,
+        /// Bytes.
+        len: u32,
+        /// Only the contents and what it takes to read them again (`O_DSYNC`).
         data_only: bool,
     },
     /// A file got another length: shorter, or longer by zeros (`ftruncate`, `O_TRUNC`, `fallocate`).

@@ -336,7 +336,7 @@ impl Counts {
                 self.file_writes += 1;
                 self.file_write_bytes += u64::from(len);
             }
-            Op::FileSync { .. } | Op::MapSync { .. } => self.file_syncs += 1,
+            Op::FileSync { .. } | Op::FileRangeSync { .. } | Op::MapSync { .. } => self.file_syncs += 1,
             Op::FileTruncate { .. } | Op::FileCreate { .. } | Op::Rename { .. } | Op::Unlink { .. } => {
                 self.file_changes += 1;
             }

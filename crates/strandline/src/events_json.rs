@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use event::{Event, Op, SiteTable, ThreadId};
 use serde_json::{Value, json};
 
-use crate::events_text::{create, fence, flush, memory_order, strand, sync};
+use crate::events_text::{create, fence, flush, memory_order, range_sync, strand, sync};
 
 /// Writes the object of event number `at`; `value` are the bytes that it stored, if the trace keeps them.
 pub fn line(
@@ -66,6 +66,9 @@ fn operation(op: &Op, table: &SiteTable) -> Value {
             json!({"op": "file-write", "name": name(file), "offset": offset, "len": len})
         }
         Op::FileSync { file, data_only } => json!({"op": sync(data_only), "name": name(file)}),
+        Op::FileRangeSync { file, offset, len, data_only } => {
+            json!({"op": range_sync(data_only), "name": name(file), "offset": offset, "len": len})
+        }
         Op::FileTruncate { file, len } => json!({"op": "file-truncate", "name": name(file), "len": len}),
         Op::FileCreate { file, folder } => json!({"op": create(folder), "name": name(file)}),
         Op::Rename { from, to } => json!({"op": "rename", "name": name(from), "to": name(to)}),

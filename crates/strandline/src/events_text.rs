@@ -41,6 +41,9 @@ fn operation(op: &Op, table: &SiteTable) -> String {
         Op::Strand(mark) => strand(mark).to_owned(),
         Op::FileWrite { file, offset, len } => format!("file-write {} {offset} {len}", name(file)),
         Op::FileSync { file, data_only } => format!("{} {}", sync(data_only), name(file)),
+        Op::FileRangeSync { file, offset, len, data_only } => {
+            format!("{} {} {offset} {len}", range_sync(data_only), name(file))
+        }
         Op::FileTruncate { file, len } => format!("file-truncate {} {len}", name(file)),
         Op::FileCreate { file, folder } => format!("{} {}", create(folder), name(file)),
         Op::Rename { from, to } => format!("rename {} {}", name(from), name(to)),
@@ -62,6 +65,11 @@ pub fn strand(mark: StrandMark) -> &'static str {
 /// The name of a file's sync.
 pub fn sync(data_only: bool) -> &'static str {
     if data_only { "file-data-sync" } else { "file-sync" }
+}
+
+/// The name of a sync of some of a file's bytes.
+pub fn range_sync(data_only: bool) -> &'static str {
+    if data_only { "file-range-data-sync" } else { "file-range-sync" }
 }
 
 /// The name of a file's or folder's making.

@@ -112,7 +112,7 @@ fn what_is_done_to_files_is_told_with_offsets_and_names() {
         "file-write a 7 3",
         "file-write a 54 4",
         "file-write a 3000 3",
-        "file-data-sync a",
+        "file-range-data-sync a 3000 3",
         "file-create big",
         "file-write big 0 200000",
         "file-truncate big 0",

@@ -111,15 +111,16 @@ fn write_watched(
             Target::Position => kernel::position(fd),
             Target::Offset(offset) => Some(offset as u64 + len),
         };
+        let from = end.unwrap_or(len).saturating_sub(len);
         // SAFETY: the kernel has read as many bytes of as many parts.
         unsafe {
             let parts = core::slice::from_raw_parts(parts, count as usize);
-            tell::written(pc, &path, end.unwrap_or(len).saturating_sub(len), len, parts);
+            tell::written(pc, &path, from, len, parts);
         }
         if opened & O_SYNC == O_SYNC || flags & RWF_SYNC != 0 {
-            tell::tell(file::SYNC, pc, &path, 0);
+            tell::tell_range(file::RANGE_SYNC, pc, &path, [from, len]);
         } else if opened & O_DSYNC != 0 || flags & RWF_DSYNC != 0 {
-            tell::tell(file::DATA_SYNC, pc, &path, 0);
+            tell::tell_range(file::RANGE_DATA_SYNC, pc, &path, [from, len]);
         }
     }
     drop(held);

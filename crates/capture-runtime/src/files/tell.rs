@@ -15,7 +15,12 @@ static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
 
 /// Tells an operation on one file, with a number where it has one.
 pub fn tell(what: u8, pc: u64, path: &Path, number: u64) {
-    record_file(what, pc, [number, 0], [true, true], [path.bytes(), b""]);
+    tell_range(what, pc, path, [number, 0]);
+}
+
+/// Tells an operation on one file, with offset and length.
+pub fn tell_range(what: u8, pc: u64, path: &Path, numbers: [u64; 2]) {
+    record_file(what, pc, numbers, [true, true], [path.bytes(), b""]);
 }
 
 /// Tells a renaming.

@@ -30,6 +30,13 @@ pub fn expand(
         file::WRITE => (Some(Op::FileWrite { file, offset: first, len: u32::try_from(second).ok()? }), file),
         file::SYNC => (Some(Op::FileSync { file, data_only: false }), file),
         file::DATA_SYNC => (Some(Op::FileSync { file, data_only: true }), file),
+        file::RANGE_SYNC | file::RANGE_DATA_SYNC => {
+            let (offset, len) = (first, u32::try_from(second).ok()?);
+            (
+                Some(Op::FileRangeSync { file, offset, len, data_only: argument == file::RANGE_DATA_SYNC }),
+                file,
+            )
+        }
         file::TRUNCATE => (Some(Op::FileTruncate { file, len: first }), file),
         file::CREATE => (Some(Op::FileCreate { file, folder: false }), file),
         file::CREATE_FOLDER => (Some(Op::FileCreate { file, folder: true }), file),

@@ -1,6 +1,7 @@
 //! From steps to atoms, cells and barriers: the promises of the two platforms.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 
 use event::{SiteId, SiteTable, ThreadId};
 
@@ -14,6 +15,8 @@ use crate::{History, Place, Platform};
 const SECTOR: u64 = 512;
 /// What a file system writes back, and extends a file by.
 const PAGE: u64 = 4096;
+/// Behind the last byte that a file can have.
+const END: u64 = (1 << 48) - 1;
 /// The journal's cell under [`Platform::Ext4`]: no other has this bit.
 const JOURNAL: u64 = 1;
 
@@ -107,9 +110,11 @@ impl<'r> Builder<'r> {
                 self.data(file, offset, bytes, None, false);
             }
             What::Truncate { file, len } => self.truncate(file, len),
-            What::Sync { file, data_only } => self.sync(file, data_only),
+            What::Sync { file, data_only } => self.sync(file, 0..END, data_only),
             What::SyncFolder { folder } => self.sync_folder(folder),
-            What::SyncRange { file, from, len } => self.sync_range(file, from, len),
+            What::SyncRange { file, from, len, data_only } => {
+                self.sync(file, from..from.saturating_add(len).min(END), data_only);
+            }
             What::Mark(kind) => {
                 let stamp = self.clocks.tick(self.thread);
                 self.history.items.push(Item::Mark(self.history.marks.len() as u32));
@@ -279,33 +284,20 @@ impl<'r> Builder<'r> {
         self.files[usize::from(file)].cells.remove(&cell);
     }
 
-    fn sync(&mut self, file: u16, data_only: bool) {
+    /// Demands the sectors of a file that `within` says, and its length.
+    fn sync(&mut self, file: u16, within: Range<u64>, data_only: bool) {
         let known = &self.files[usize::from(file)];
-        let mut cells: Vec<u64> = known.cells.iter().copied().collect();
-        cells.sort_unstable();
-        let mut demands: Vec<u32> = cells.iter().filter_map(|&cell| self.last(cell, None)).collect();
-        let lost = |at: &u32| self.demanded[*at as usize].is_none();
-        let length = self.cells.get(&length_place(file).0).and_then(|atoms| atoms.last());
-        let in_journal = known.made.as_ref().is_some_and(lost)
-            || if data_only { length.is_some_and(lost) } else { demands.iter().any(lost) };
-        if self.platform == Platform::Ext4 && in_journal {
-            demands.extend(self.journal());
-        }
-        self.barrier(demands);
-    }
-
-    fn sync_range(&mut self, file: u16, from: u64, len: u64) {
-        let known = &self.files[usize::from(file)];
-        let sectors =
-            Place::new(file, from / SECTOR * SECTOR).0..Place::new(file, from.saturating_add(len)).0;
         let length = length_place(file).0;
+        let sectors = Place::new(file, within.start / SECTOR * SECTOR).0..Place::new(file, within.end).0;
         let mut cells: Vec<u64> =
             known.cells.iter().copied().filter(|cell| *cell == length || sectors.contains(cell)).collect();
         cells.sort_unstable();
         let mut demands: Vec<u32> = cells.iter().filter_map(|&cell| self.last(cell, None)).collect();
         let lost = |at: &u32| self.demanded[*at as usize].is_none();
         let grown = self.cells.get(&length).and_then(|atoms| atoms.last()).is_some_and(lost);
-        if self.platform == Platform::Ext4 && (grown || known.made.as_ref().is_some_and(lost)) {
+        let in_journal =
+            grown || known.made.as_ref().is_some_and(lost) || !data_only && demands.iter().any(lost);
+        if self.platform == Platform::Ext4 && in_journal {
             demands.extend(self.journal());
         }
         self.barrier(demands);

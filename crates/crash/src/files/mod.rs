@@ -33,5 +33,6 @@ mod record;
 mod steps;
 
 pub use disk::{Disk, Entry, Node, Tree};
+pub use names::is_contents;
 pub(crate) use names::{LENGTHS, NAMES};
 pub use record::{FilesRecorder, FilesRun};

@@ -13,6 +13,12 @@ const ROOT: u16 = 2;
 /// In an entry: it is a folder.
 const FOLDER: u64 = 1 << 32;
 
+/// Whether the place is in a file's contents; the others are lengths and names.
+#[must_use]
+pub fn is_contents(place: Place) -> bool {
+    place.file() >= ROOT
+}
+
 /// The word of an entry.
 pub(crate) fn entry_place(entry: u32) -> Place {
     Place::new(NAMES, u64::from(entry) * 8)

@@ -112,10 +112,14 @@ impl FilesRecorder {
             }
             Op::MapSync { addr, len } => match self.ranges.place(addr) {
                 Some((place, mapped)) => {
-                    What::SyncRange { file: place.file(), from: place.offset(), len: len.min(mapped) }
+                    let (file, from) = (place.file(), place.offset());
+                    What::SyncRange { file, from, len: len.min(mapped), data_only: true }
                 }
                 None => return Ok(None),
             },
+            Op::FileRangeSync { file, offset, len, data_only } => {
+                What::SyncRange { file: self.file(file)?, from: offset, len: u64::from(len), data_only }
+            }
             Op::FileTruncate { file, len } => What::Truncate { file: self.file(file)?, len },
             Op::FileSync { file, data_only } => {
                 let path = self.path(file);

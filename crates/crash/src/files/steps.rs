@@ -31,7 +31,7 @@ pub(crate) enum What {
     /// A folder's sync.
     SyncFolder { folder: u16 },
     /// A sync of some of a file's bytes.
-    SyncRange { file: u16, from: u64, len: u64 },
+    SyncRange { file: u16, from: u64, len: u64, data_only: bool },
     /// Something that the program said.
     Mark(MarkKind),
     /// A synchronisation of threads.

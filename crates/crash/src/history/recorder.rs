@@ -114,6 +114,11 @@ impl Recorder {
                 let place = Place::new(self.file(file)?, offset);
                 self.written(thread, event.site, place, bytes);
             }
+            Op::FileRangeSync { file, offset, len, .. } => {
+                if let Some(&file) = self.names.get(&file).and_then(|name| self.files.get(name)) {
+                    self.sync(thread, event.site, Place::new(file, offset), u64::from(len));
+                }
+            }
             Op::FileSync { file, .. } => {
                 if let Some(&file) = self.names.get(&file).and_then(|name| self.files.get(name)) {
                     self.sync(thread, event.site, Place::new(file, 0), 1 << 47);

@@ -50,6 +50,8 @@ const FOLDER_CREATE: u64 = FURTHER + 9;
 const RENAME: u64 = FURTHER + 10;
 const UNLINK: u64 = FURTHER + 11;
 const MAP_OFFSET: u64 = FURTHER + 12;
+const RANGE_SYNC: u64 = FURTHER + 13;
+const RANGE_DATA_SYNC: u64 = FURTHER + 14;
 
 const ORDERS: [Order; 4] = [Order::Acquire, Order::Release, Order::AcqRel, Order::SeqCst];
 
@@ -121,6 +123,7 @@ pub(super) fn split(op: &Op, none: u64, extras: &mut Vec<u8>, seqs: &mut SeqWrit
         Op::Strand(_)
         | Op::FileWrite { .. }
         | Op::FileSync { .. }
+        | Op::FileRangeSync { .. }
         | Op::MapSync { .. }
         | Op::FileTruncate { .. }
         | Op::FileCreate { .. }
@@ -147,6 +150,10 @@ fn split_further(op: &Op, none: u64, extras: &mut Vec<u8>) -> Option<(u64, u32)>
         Op::FileSync { file: name, data_only } => {
             let number = if data_only { FILE_DATA_SYNC } else { FILE_SYNC };
             (none, 0, [Some(number), Some(file(name)), None])
+        }
+        Op::FileRangeSync { file: name, offset, len, data_only } => {
+            let number = if data_only { RANGE_DATA_SYNC } else { RANGE_SYNC };
+            (offset, len, [Some(number), Some(file(name)), None])
         }
         Op::MapSync { addr, len } => (addr, 0, [Some(MAP_SYNC), Some(len), None]),
         Op::FileTruncate { file: name, len } => (none, 0, [Some(FILE_TRUNCATE), Some(file(name)), Some(len)]),
@@ -218,6 +225,9 @@ fn further(addr: u64, len: u32, extras: &mut Bytes<'_>) -> Result<Op, Malformed>
         RENAME => Op::Rename { from: name()?, to: name()? },
         UNLINK => Op::Unlink { file: name()? },
         MAP_OFFSET => Op::MapOffset { addr, offset: extras.varint()? },
+        RANGE_SYNC | RANGE_DATA_SYNC => {
+            Op::FileRangeSync { file: name()?, offset: addr, len, data_only: number == RANGE_DATA_SYNC }
+        }
         _ => return Err(Malformed("an operation that this version does not know")),
     })
 }
@@ -283,7 +293,7 @@ mod tests {
     #[test]
     fn an_operation_of_a_later_version_is_refused() {
         let mut seqs = SeqReader { bytes: Bytes::new(&[]), last: 0 };
-        for (number, known) in [(MAP_OFFSET, true), (MAP_OFFSET + 1, false), (u64::MAX, false)] {
+        for (number, known) in [(MAP_OFFSET, true), (RANGE_DATA_SYNC + 1, false), (u64::MAX, false)] {
             let mut extras = Vec::new();
             put_varint(&mut extras, number);
             extras.push(9);

@@ -173,6 +173,9 @@ fn file(most: u32) -> impl Strategy<Value = Op> {
             len: len.min(most)
         }),
         (name(), any::<bool>()).prop_map(|(file, data_only)| Op::FileSync { file, data_only }),
+        (name(), number(), short(), any::<bool>()).prop_map(|(file, offset, len, data_only)| {
+            Op::FileRangeSync { file, offset, len, data_only }
+        }),
         (number(), number()).prop_map(|(addr, len)| Op::MapSync { addr, len }),
         (number(), number()).prop_map(|(addr, offset)| Op::MapOffset { addr, offset }),
         (name(), number()).prop_map(|(file, len)| Op::FileTruncate { file, len }),

@@ -14,10 +14,11 @@ use crate::cli::ObserveArgs;
 #[command(
     after_help = "Examples:\n  strandline check --recover './app --recover POOL' -- ./app --fill /dev/shm/pool\n  \
                   strandline check --pmem /tmp/db --recover './app --verify POOL' -- ./app /tmp/db\n  \
+                  strandline check --files /tmp/db --recover './app --verify POOL' -- ./app /tmp/db\n  \
                   strandline check --recover './app --recover POOL' --replay adr-p17-a0-b3-c2.1-h9f3a0c11\n\n\
                   The program runs once, built with `strandline cc`. Then the recovery command runs on every image that a crash of \
                   that run could have left: it exits with 0 if it can bring the image into order. In it, POOL stands for \
-                  the image's file (for its folder, if the program maps several files); the environment has STRANDLINE_BEGUN and STRANDLINE_DONE, \
+                  the image's file (for its folder, if the program maps several files; with --files, for what is at PATH); the environment has STRANDLINE_BEGUN and STRANDLINE_DONE, \
                   the numbers of regions (`sl_region_begin`, `sl_region_end`) that had begun and ended: what ended must be there.\n\n\
                   Exit status 0: nothing found; 1: something found; 2: misuse or failure."
 )]
@@ -25,9 +26,14 @@ pub struct CheckArgs {
     /// The command that recovers an image and checks it
     #[arg(long, value_name = "COMMAND")]
     pub recover: Option<String>,
-    /// What the memory promises
-    #[arg(long, value_name = "adr|eadr|epoch|strand", default_value_t)]
-    pub platform: Platform,
+    /// Check what becomes of this ordinary file, or of the files below this folder, and not of persistent memory (may be
+    /// given again)
+    #[arg(long, value_name = "PATH", conflicts_with = "pmem")]
+    pub files: Vec<String>,
+    /// What the memory promises: adr, eadr, epoch or strand (adr if not given); with --files, what the file system
+    /// promises: ext4 (with data=ordered, if not given) or posix (as little as possible)
+    #[arg(long, value_name = "NAME")]
+    pub platform: Option<Platform>,
     /// How images are chosen
     #[arg(long, value_enum, default_value_t)]
     pub strategy: StrategyName,

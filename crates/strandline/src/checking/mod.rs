@@ -1,6 +1,8 @@
 //! `strandline check`: does the program survive a crash at any moment?
 
 pub mod args;
+mod folders;
+mod images;
 mod output;
 mod page;
 mod pools;
@@ -15,7 +17,7 @@ use anyhow::{Context, bail};
 use crash::{Bounds, Checker, Finding, Outcome};
 
 use args::CheckArgs;
-use pools::Images;
+use images::Images;
 use recovery::Recovery;
 use run::Run;
 
@@ -34,9 +36,13 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<bool> {
             "what is a right image? Name the command that recovers one and checks it: --recover './app --recover POOL'"
         )
     };
+    if run.files.is_some() && run.history.atoms().is_empty() {
+        bail!("the program changed none of the files that --files names");
+    }
     if run.history.files().is_empty() {
         bail!(
-            "the program mapped no persistent file; files under /dev/shm and on DAX mounts are, and those that --pmem PATH names"
+            "the program mapped no persistent file; files under /dev/shm and on DAX mounts are, and those that --pmem PATH names; \
+             for ordinary files say --files PATH"
         );
     }
     let mut checker = Checker::new(&run.history, &run.contents);
@@ -62,7 +68,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<bool> {
 }
 
 fn recovery(args: &CheckArgs, command: &str, run: &Run) -> anyhow::Result<Recovery> {
-    let recovery = Recovery::new(command, args.timeout, &run.history, &run.contents)?;
+    let recovery = Recovery::new(command, args.timeout, run)?;
     recovery::check_command(&recovery)?;
     Ok(recovery)
 }
@@ -119,7 +125,7 @@ fn save_images(
         number += 1;
     }
     for (number, finding) in findings.iter().enumerate() {
-        let images = Images::new(&run.history, &run.contents)?;
+        let mut images = Images::new(run)?;
         images.apply(&checker.image(&finding.token)?)?;
         let folder = image_folder(&args.out, number + 1);
         images.save(&folder).with_context(|| folder.display().to_string())?;

@@ -1,8 +1,10 @@
 //! What a check says: a story per finding, and check.json.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use crash::files::is_contents;
 use crash::{Finding, History, Outcome, Reason, Witness};
 use event::SiteId;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -123,7 +125,7 @@ pub fn examined(Checked { run, outcome, elapsed }: &Checked) -> String {
         "{}: {} in {}, {}; {} examined in {:.1} s",
         run.history.platform(),
         plural(run.history.atoms().len(), "stored word"),
-        plural(run.history.files().len(), "file"),
+        plural(stored_to(&run.history), "file"),
         plural(outcome.points_done as usize, "crash point"),
         plural(outcome.images as usize, "image"),
         elapsed.as_secs_f64(),
@@ -167,6 +169,16 @@ pub fn failing(finding: &Finding) -> String {
         1 => "1 image fails like this".to_owned(),
         images => format!("{} images fail like this", grouped(images)),
     }
+}
+
+/// How many files the run stored to.
+fn stored_to(history: &History) -> usize {
+    if !history.platform().is_files() {
+        return history.files().len();
+    }
+    let places = history.atoms().iter().map(|atom| atom.place);
+    let files: BTreeSet<u16> = places.filter(|&place| is_contents(place)).map(crash::Place::file).collect();
+    files.len()
 }
 
 /// Prints what became of one image; whether it is right.
@@ -222,7 +234,7 @@ fn answer(args: &CheckArgs, checked: &Checked) -> Value {
     let Checked { run, outcome, elapsed } = checked;
     json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "platform": args.platform.name(),
+        "platform": run.history.platform().name(),
         "seed": args.seed,
         "files": run.history.files(),
         "stored_words": run.history.atoms().len(),

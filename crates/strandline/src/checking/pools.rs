@@ -10,7 +10,7 @@ use crash::{Change, Contents, History};
 use rustix::fs::SeekFrom;
 
 /// Files larger than this are not kept: they hold data that no check needs whole.
-const KEPT_MAX: u64 = 4 << 30;
+pub const KEPT_MAX: u64 = 4 << 30;
 
 /// Copies files that the program may change, before it does; `Contents` has them by absolute path.
 pub fn before(candidates: &[PathBuf]) -> anyhow::Result<Contents> {
@@ -37,26 +37,38 @@ fn keep(path: &Path, depth: u32, contents: &mut Contents) -> anyhow::Result<()> 
     Ok(())
 }
 
+/// A folder for images, in memory if there is such a file system.
+pub fn memory_folder() -> anyhow::Result<tempfile::TempDir> {
+    let memory = Path::new("/dev/shm");
+    let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    tempfile::Builder::new()
+        .prefix("strandline-image-")
+        .tempdir_in(&place)
+        .with_context(|| format!("can't make a folder for images in {}", place.display()))
+}
+
 /// One image of all files, in a folder of its own in memory.
 #[derive(Debug)]
-pub struct Images {
+pub struct Pools {
     folder: tempfile::TempDir,
     masters: Vec<File>,
+    names: Vec<String>,
     /// Where recovery finds them.
     paths: Vec<PathBuf>,
     lengths: Vec<u64>,
 }
 
-impl Images {
+impl Pools {
     /// Images of the files of a history, as they were before the run.
     pub fn new(history: &History, contents: &Contents) -> anyhow::Result<Self> {
-        let memory = Path::new("/dev/shm");
-        let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        let folder = tempfile::Builder::new()
-            .prefix("strandline-image-")
-            .tempdir_in(&place)
-            .with_context(|| format!("can't make a folder for images in {}", place.display()))?;
-        let mut images = Images { folder, masters: Vec::new(), paths: Vec::new(), lengths: Vec::new() };
+        let folder = memory_folder()?;
+        let mut images = Pools {
+            folder,
+            masters: Vec::new(),
+            names: history.files().to_vec(),
+            paths: Vec::new(),
+            lengths: Vec::new(),
+        };
         fs::create_dir(images.image_folder())?;
         for (number, name) in history.files().iter().enumerate() {
             let initial = contents.file(name).unwrap_or(&[]);
@@ -94,9 +106,9 @@ impl Images {
         }
     }
 
-    /// The file of each name of the history.
-    pub fn paths(&self) -> &[PathBuf] {
-        &self.paths
+    /// Each name of the history, and its file.
+    pub fn paths(&self) -> Vec<(String, PathBuf)> {
+        self.names.iter().cloned().zip(self.paths.iter().cloned()).collect()
     }
 
     /// Takes over changes.

@@ -7,11 +7,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use crash::{Contents, History, Image, Oracle};
+use crash::{Image, Oracle};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
-use super::pools::Images;
+use super::images::Images;
+use super::run::Run;
 
 /// What stands for the image in the command.
 const POOL: &str = "POOL";
@@ -33,16 +34,11 @@ pub struct Recovery {
 
 impl Recovery {
     /// Prepares images of a run's files.
-    pub fn new(
-        command: &str,
-        timeout: Duration,
-        history: &History,
-        contents: &Contents,
-    ) -> anyhow::Result<Self> {
-        let images = Images::new(history, contents)?;
+    pub fn new(command: &str, timeout: Duration, run: &Run) -> anyhow::Result<Self> {
+        let images = Images::new(run)?;
         let mut text = command.to_owned();
-        for (name, path) in history.files().iter().zip(images.paths()) {
-            text = text.replace(name, &path.to_string_lossy());
+        for (name, path) in images.paths() {
+            text = text.replace(&name, &path.to_string_lossy());
         }
         text = replace_word(&text, POOL, &images.pool().to_string_lossy());
         if text == command {

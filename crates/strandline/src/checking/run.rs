@@ -4,20 +4,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use crash::{Contents, History, Recorder};
+use crash::files::{FilesRecorder, Tree};
+use crash::{Contents, History, Platform, Recorder};
 use event::trace::Reader;
-use event::{Capabilities, Tee};
+use event::{Capabilities, Sink, Tee};
 
 use super::args::CheckArgs;
+use super::folders::{self, Files};
 use super::pools;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::{record, samples};
+use crate::{files, record, samples};
 
 /// A run's history, and what its files held before.
 pub struct Run {
     pub history: History,
     pub contents: Contents,
+    /// If the run is checked for ordinary files: these.
+    pub files: Option<Files>,
     /// Files that were there before the run, whose contents nobody kept.
     pub unknown: Vec<String>,
 }
@@ -53,28 +57,31 @@ impl Run {
             bail!("a check needs every store; leave --sample away");
         }
         fs::create_dir_all(&args.out).with_context(|| format!("can't make {}", args.out.display()))?;
+        let platform = platform(args, !args.files.is_empty())?;
+        if platform.is_files() {
+            let roots = files::absolute(&args.files)?;
+            let tree = folders::before(&roots)?;
+            folders::keep(&args.out.join(BEFORE), &roots, &tree)?;
+            let mut recorder = FilesRecorder::new(platform, tree)?;
+            observe(args, &roots, &mut recorder)?;
+            return Ok(Run::of_files(recorder, roots));
+        }
         let contents = pools::before(&candidates(args))?;
         let started = std::time::SystemTime::now();
-        let mut options = record::options(&args.program, &args.observe, args.json);
-        options.values = true;
-        let mut trace = Output::open(&args.out.join(TRACE))?;
-        let mut recorder = Recorder::new(args.platform);
-        let mut both = Tee(&mut recorder, &mut trace);
-        let mut sink = Progress::new("recording", &mut both);
-        let outcome = capture::record(&options, &mut sink)?;
-        drop(sink);
-        if !outcome.attached {
-            trace.abandon();
-            bail!("{}", record::not_observed(&outcome));
-        }
-        trace.complete()?;
-        record::tell(&outcome);
+        let mut recorder = Recorder::new(platform);
+        observe(args, &[], &mut recorder)?;
         let history = recorder.into_history();
         keep(&args.out.join(BEFORE), &history, &contents)?;
         let unknown =
             history.files().iter().filter(|name| contents.file(name).is_none() && is_older(name, started));
         let unknown = unknown.cloned().collect();
-        Ok(Run { history, contents, unknown })
+        Ok(Run { history, contents, files: None, unknown })
+    }
+
+    fn of_files(recorder: FilesRecorder, roots: Vec<String>) -> Run {
+        let run = recorder.into_run();
+        let files = Some(Files { roots, disk: run.disk });
+        Run { history: run.history, contents: run.contents, files, unknown: Vec::new() }
     }
 
     fn read(args: &CheckArgs, trace: &Path, before: &Path) -> anyhow::Result<Run> {
@@ -82,11 +89,53 @@ impl Run {
         if !reader.header().source.capabilities.contains(Capabilities::VALUES) {
             bail!("{} has no stored bytes; record it again with --values", trace.display());
         }
-        let mut recorder = Recorder::new(args.platform);
+        let kept_tree = folders::kept(before).with_context(|| before.display().to_string())?;
+        let platform = platform(args, kept_tree.is_some() || !args.files.is_empty())?;
+        if platform.is_files() {
+            let (roots, tree) = match kept_tree {
+                Some(kept) => kept,
+                None => (files::absolute(&args.files)?, Tree::new()),
+            };
+            let mut recorder = FilesRecorder::new(platform, tree)?;
+            reader.replay(&mut Progress::new("reading", &mut recorder))?;
+            return Ok(Run::of_files(recorder, roots));
+        }
+        let mut recorder = Recorder::new(platform);
         reader.replay(&mut Progress::new("reading", &mut recorder))?;
         let contents = kept(before).with_context(|| before.display().to_string())?;
-        Ok(Run { history: recorder.into_history(), contents, unknown: Vec::new() })
+        Ok(Run { history: recorder.into_history(), contents, files: None, unknown: Vec::new() })
     }
+}
+
+/// The platform that was asked for, by name, by the token that is to be repeated, or by what is checked.
+fn platform(args: &CheckArgs, of_files: bool) -> anyhow::Result<Platform> {
+    let of_token = args.replay.as_ref().map(crash::Token::platform);
+    let platform =
+        args.platform.or(of_token).unwrap_or(if of_files { Platform::Ext4 } else { Platform::Adr });
+    match (platform.is_files(), of_files) {
+        (true, false) => bail!("platform {platform} is one of ordinary files; say which with --files PATH"),
+        (false, true) => bail!("platform {platform} is one of memory; with --files there are ext4 and posix"),
+        _ => Ok(platform),
+    }
+}
+
+/// Runs the program; its events go to the recorder and into the folder's trace.
+fn observe(args: &CheckArgs, roots: &[String], recorder: &mut dyn Sink) -> anyhow::Result<()> {
+    let mut options = record::options(&args.program, &args.observe, args.json);
+    options.values = true;
+    options.files = roots.to_vec();
+    let mut trace = Output::open(&args.out.join(TRACE))?;
+    let mut both = Tee(recorder, &mut trace);
+    let mut sink = Progress::new("recording", &mut both);
+    let outcome = capture::record(&options, &mut sink)?;
+    drop(sink);
+    if !outcome.attached {
+        trace.abandon();
+        bail!("{}", record::not_observed(&outcome));
+    }
+    trace.complete()?;
+    record::tell(&outcome);
+    Ok(())
 }
 
 /// Files that the program may map, as far as its arguments and the options name them.

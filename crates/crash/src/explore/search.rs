@@ -123,7 +123,11 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
                     // What was stored or demanded since the last point has not been tried in any combination yet.
                     let fresh: Vec<usize> = window.fresh_cells(&self.walker, self.before).collect();
                     self.every(cut, window, &fresh, bound);
-                    self.random(cut, window, RANDOM.min(bound));
+                    // A page that was written is eight cells of a file, far more than bounds allow in all combinations:
+                    // each is at least lost and kept alone.
+                    let each =
+                        if self.checker.history.platform().is_files() { 2 * all.len() as u64 } else { 0 };
+                    self.random(cut, window, (RANDOM + each).min(bound));
                     false
                 }
             }

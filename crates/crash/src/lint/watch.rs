@@ -137,6 +137,13 @@ impl Lints {
                     self.sync(id, site, from, Place(from.0 + len.min(mapped)));
                 }
             }
+            Op::FileRangeSync { file, offset, len, .. } => {
+                let number = self.names.get(&file).and_then(|name| self.numbers.get(name)).copied();
+                if let Some(number) = number {
+                    let end = offset + u64::from(len);
+                    self.sync(id, site, Place::new(number, offset), Place::new(number, end));
+                }
+            }
             Op::FileSync { file, .. } => {
                 let number = self.names.get(&file).and_then(|name| self.numbers.get(name)).copied();
                 if let Some(number) = number {

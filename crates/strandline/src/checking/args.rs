@@ -15,7 +15,8 @@ use crate::cli::ObserveArgs;
     after_help = "Examples:\n  strandline check --recover './app --recover POOL' -- ./app --fill /dev/shm/pool\n  \
                   strandline check --pmem /tmp/db --recover './app --verify POOL' -- ./app /tmp/db\n  \
                   strandline check --files /tmp/db --recover './app --verify POOL' -- ./app /tmp/db\n  \
-                  strandline check --recover './app --recover POOL' --replay adr-p17-a0-b3-c2.1-h9f3a0c11\n\n\
+                  strandline check --recover './app --recover POOL' --replay adr-p17-a0-b3-c2.1-h9f3a0c11\n  \
+                  strandline check --litmus crates/crash/litmus/adr-two-lines.litmus\n\n\
                   The program runs once, built with `strandline cc`. Then the recovery command runs on every image that a crash of \
                   that run could have left: it exits with 0 if it can bring the image into order. In it, POOL stands for \
                   the image's file (for its folder, if the program maps several files; with --files, for what is at PATH); the environment has STRANDLINE_BEGUN and STRANDLINE_DONE, \
@@ -49,6 +50,9 @@ pub struct CheckArgs {
     /// How long a recovery may take
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
     pub timeout: Duration,
+    /// Print what a crash may leave of a litmus test's few instructions, and hold it against what the test expects
+    #[arg(long, value_name = "FILE.litmus", conflicts_with_all = ["program", "recover", "trace", "replay"], num_args = 1..)]
+    pub litmus: Vec<PathBuf>,
     /// Stop after so long; what was examined is then spread evenly over the run
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub time: Option<Duration>,

@@ -3,6 +3,7 @@
 pub mod args;
 mod folders;
 mod images;
+mod litmus;
 mod output;
 mod page;
 mod pools;
@@ -30,6 +31,9 @@ pub struct Checked {
 
 /// Runs the verb; whether it found nothing.
 pub fn run(args: &CheckArgs) -> anyhow::Result<bool> {
+    if !args.litmus.is_empty() {
+        return litmus::run(&args.litmus, args.json);
+    }
     let run = Run::get(args)?;
     let Some(command) = &args.recover else {
         bail!(

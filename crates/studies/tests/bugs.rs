@@ -6,7 +6,9 @@ mod bugs_page;
 use std::time::Instant;
 
 use bugs_page::Row;
+use crash::lint::{self, Lints};
 use crash::{Change, Checker, Contents, History, Oracle, Outcome, Place, Platform, Read, Recorder};
+use event::Sink;
 use space::sim::{Run, Schedule};
 use space::{Image, Recorded, Recording, Scratch, Space, Touched};
 use studies::bugs::{Bug, bugs};
@@ -48,15 +50,20 @@ impl Oracle for Recovery {
 
 /// A run as the checker sees it.
 fn history(bug: &Bug, platform: Platform, seed: u64) -> History {
+    record(bug, Recorder::new(platform), seed).into_history()
+}
+
+/// Gives the events of a run to `sink`.
+fn record<K: Sink + Send>(bug: &Bug, sink: K, seed: u64) -> K {
     let recording = Recording {
         values: true,
         ..Recording::persistent(format!("{} {}", bug.structure, bug.variant), "pool")
     };
-    let space = Recorded::new(Image::new(Bug::BYTES), Recorder::new(platform), &recording);
-    let space = space.expect("the recorder takes a recording");
+    let space = Recorded::new(Image::new(Bug::BYTES), sink, &recording);
+    let space = space.expect("the sink takes a recording");
     let Run { result, space, .. } = space::sim::run(space, &Schedule::walk(seed), |env| bug.run(env));
     match result {
-        Ok(Ok(())) => space.finish().expect("the recorder takes all events").1.into_history(),
+        Ok(Ok(())) => space.finish().expect("the sink takes all events").1,
         Ok(Err(wrong)) => panic!("{} {}: {wrong}", bug.structure, bug.variant),
         Err(failure) => panic!("{} {}: {failure}", bug.structure, bug.variant),
     }
@@ -145,6 +152,20 @@ fn twins_hold_on_other_platforms() {
             let stories: Vec<_> =
                 stories.iter().map(|finding| finding.story(history.files(), history.table())).collect();
             assert!(stories.is_empty(), "{} on {platform}: {stories:#?}", bug.structure);
+        }
+    }
+}
+
+/// The lints have nothing to say of a twin, and see what is never flushed.
+#[test]
+fn lints_agree() {
+    for bug in bugs() {
+        let lints = record(bug, Lints::new(), 1);
+        let found = lints.findings();
+        let told: Vec<String> = found.iter().map(|lint| lint.tell(lints.files(), lints.table())).collect();
+        assert!(!bug.is_correct() || found.is_empty(), "{} fixed: {told:#?}", bug.structure);
+        if bug.variant == "sibling-unflushed" {
+            assert!(found.iter().any(|lint| lint.kind == lint::Kind::NeverFlushed), "{told:#?}");
         }
     }
 }

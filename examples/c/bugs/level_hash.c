@@ -306,7 +306,9 @@ static void run(void)
         }
         sl_region_end(i + 1);
     }
+    sl_region_begin(i + 1);
     shrink();
+    sl_region_end(i + 1);
 }
 
 static void check(void)

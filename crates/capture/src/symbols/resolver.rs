@@ -48,12 +48,11 @@ fn frames(loader: &Loader, address: u64) -> Vec<Frame> {
             });
         }
     }
-    // `_mm_clwb` and its kin are inline functions of the compiler's own headers, `sl_prestore` one of ours: who called
-    // them is meant.
-    let intrinsics = found
-        .iter()
-        .take_while(|frame| is_compiler_header(&frame.file) || is_own_header(&frame.file))
-        .count();
+    // `_mm_clwb` and its kin are inline functions of the compiler's own headers, `sl_prestore` one of ours, and those of
+    // `std::atomic` stand for one instruction: who called them is meant.
+    let stands_for_caller =
+        |file: &str| is_compiler_header(file) || is_own_header(file) || is_atomic_header(file);
+    let intrinsics = found.iter().take_while(|frame| stands_for_caller(&frame.file)).count();
     found.drain(..intrinsics.min(found.len().saturating_sub(1)));
     let symbol = || loader.find_symbol(address).map(|name| demangle_auto(name.into(), None).into_owned());
     match found.last_mut() {
@@ -75,6 +74,13 @@ fn is_compiler_header(file: &str) -> bool {
     })
 }
 
+/// Whether a file is one of `<atomic>`'s: `/usr/include/c++/12/bits/atomic_base.h`, `/usr/include/c++/v1/__atomic/atomic.h`.
+fn is_atomic_header(file: &str) -> bool {
+    let inside = file.rsplit_once("/c++/").map(|(_, inside)| inside);
+    let name = inside.and_then(|inside| inside.rsplit('/').next());
+    name.is_some_and(|name| name.starts_with("atomic")) || inside.is_some_and(|it| it.contains("/__atomic/"))
+}
+
 /// Whether a file is `strandline.h`.
 fn is_own_header(file: &str) -> bool {
     Path::new(file).file_name().is_some_and(|name| name == "strandline.h")
@@ -90,6 +96,11 @@ mod tests {
         assert!(is_compiler_header("/usr/lib/llvm-14/lib/clang/14.0.6/include/emmintrin.h"));
         assert!(!is_compiler_header("/usr/include/c++/12/bits/stl_vector.h"));
         assert!(!is_compiler_header("/src/lib/gcc/intrin.h"));
+        assert!(is_atomic_header("/usr/include/c++/12/bits/atomic_base.h"));
+        assert!(is_atomic_header("/usr/include/c++/12/atomic"));
+        assert!(is_atomic_header("/usr/lib/llvm-14/include/c++/v1/__atomic/cxx_atomic_impl.h"));
+        assert!(!is_atomic_header("/usr/include/c++/12/bits/shared_ptr_atomic.h"));
+        assert!(!is_atomic_header("/src/atomic_base.h"));
         assert!(is_own_header("include/strandline.h") && !is_own_header("/src/strandline.hpp"));
     }
 }

@@ -213,7 +213,7 @@ impl Check<'_> {
     /// What the lints say of the run.
     fn lints(&self) -> Vec<(Kind, String)> {
         let mut lints = Lints::new();
-        let trace = Reader::open(&self.folder.join("check.slt"));
+        let trace = Reader::open(self.folder.join("check.slt"));
         trace.expect("the run's trace opens").replay(&mut lints).expect("it is whole");
         let tell = |lint: &Lint| (lint.kind, lint.tell(lints.files(), lints.table()));
         lints.findings().iter().map(tell).collect()

@@ -197,3 +197,41 @@ fn lmdb_commits_survive_and_those_of_broken_copies_do_not() {
     assert!(made("ext4").contains("MDB_INVALID"));
     assert!(made("posix").contains("transaction 1 was committed, the last one is 0"));
 }
+
+#[test]
+fn sqlite_commits_survive_as_its_manual_says() {
+    let scratch = Scratch::new();
+    let source = c_sources("libsqlite3-sys", "sqlite3").display().to_string();
+    scratch.file("sqlite_commit.c", include_str!("programs/sqlite_commit.c"));
+    let arguments = |out: &str| {
+        format!(
+            "-I{source} -DSQLITE_THREADSAFE=0 -DSQLITE_OMIT_LOAD_EXTENSION -o {out} sqlite_commit.c {source}/sqlite3.c -lm"
+        )
+    };
+    compile(scratch.dir(), "cc", &format!("-O1 -g {}", arguments("observed")));
+    let header = concat!(env!("CARGO_MANIFEST_DIR"), "/../capture/include");
+    let mut plain = std::process::Command::new("cc");
+    ok(plain.current_dir(scratch.dir()).args(["-O1", "-I", header]).args(arguments("plain").split(' ')));
+    for platform in ["ext4", "posix"] {
+        for (journal, synchronous) in [("wal", "full"), ("delete", "extra"), ("delete", "full")] {
+            if scratch.path("data").exists() {
+                std::fs::remove_dir_all(scratch.path("data")).expect("the folder is removed");
+            }
+            std::fs::create_dir(scratch.path("data")).expect("the folder is made");
+            let mut make = std::process::Command::new(scratch.path("plain"));
+            ok(make.current_dir(scratch.dir()).args(["data", "0", journal, synchronous]));
+            let options = ["--files", "data", "--platform", platform, "--recover", "./plain --verify POOL"];
+            let program = ["./observed", "data", "3", journal, synchronous];
+            let (_, answer) = check(&scratch, &options, &program);
+            let said = messages(&answer);
+            if (journal, synchronous) == ("delete", "full") {
+                // A transaction ends when the journal's name is gone, and only `extra` syncs the folder then.
+                assert!(!said.is_empty(), "{platform}: {answer:#}");
+                assert!(answer["findings"].to_string().contains("unixDelete"), "{platform}: {answer:#}");
+                assert!(said.iter().all(|message| message.contains("rows after")), "{platform}: {answer:#}");
+            } else {
+                assert_eq!(said, [""; 0], "{platform} {journal} {synchronous}: {answer:#}");
+            }
+        }
+    }
+}

@@ -9,7 +9,7 @@ pub(super) struct Bits(Vec<u64>);
 impl Bits {
     /// Makes room for a block, and for 64 more.
     pub(super) fn reserve(&mut self) {
-        self.0.resize(BLOCK_WORDS / 64 + 2, 0);
+        self.0 = vec![0; BLOCK_WORDS / 64 + 2];
     }
 
     /// The 64 bits from word `at` on.

@@ -30,7 +30,8 @@ pub fn options(program: &[std::ffi::OsString], observe: &ObserveArgs, json: bool
     let mut options = Options::new(program.to_vec());
     options.sampling = observe.sample;
     options.stdout_to_stderr = json;
-    options.pmem.clone_from(&observe.pmem);
+    // As the kernel calls them; a path that can't be told is left to match or not.
+    options.pmem = files::absolute(&observe.pmem).unwrap_or_else(|_| observe.pmem.clone());
     options
 }
 

@@ -5,6 +5,7 @@ use machine::{CacheFigures, MemoryFigures, SiteFigures, Slice, Traffic};
 use serde::Serialize;
 
 use crate::digest::Digest;
+use crate::lints::LintJson;
 use crate::model::{CaptureStats, Exit, Report, Samples, Skipped, Subject, Withheld, WriteSizes};
 use crate::prestores::PrestoresJson;
 
@@ -40,6 +41,7 @@ struct Document<'a> {
     write_sizes: Option<&'a WriteSizes>,
     capture: Option<&'a CaptureStats>,
     samples: Option<&'a Samples>,
+    crash_lints: Option<Vec<LintJson>>,
 }
 
 #[derive(Serialize)]
@@ -150,6 +152,7 @@ impl<'a> Document<'a> {
             write_sizes: report.write_sizes.as_ref(),
             capture: report.capture.as_ref(),
             samples: report.samples.as_ref(),
+            crash_lints: report.crash_lints.as_ref().map(|lints| lints.json(&report.sites)),
         }
     }
 }

@@ -28,6 +28,7 @@ mod digest;
 mod html;
 pub mod human;
 mod json;
+mod lints;
 mod model;
 mod page;
 mod prestores;
@@ -36,6 +37,7 @@ mod terminal;
 pub use chart::{Axis, Curve, Curves, Order, OrderStep, StepKind, Unit};
 pub use html::{Excerpt, html};
 pub use json::{SCHEMA, json};
+pub use lints::{CrashLints, LintJson};
 pub use model::{
     CaptureStats, Exit, FunctionSample, Report, Run, Samples, Skipped, Subject, Withheld, WriteSizes,
 };

@@ -7,6 +7,7 @@ use event::{Counts, SiteTable, Source};
 use machine::Figures;
 use serde::Serialize;
 
+use crate::lints::CrashLints;
 use crate::prestores::Prestores;
 
 /// Everything that one run of `strandline profile` has to tell.
@@ -34,6 +35,8 @@ pub struct Report {
     pub capture: Option<CaptureStats>,
     /// Where a program spent its time that could only be sampled; `None` for instrumented ones.
     pub samples: Option<Samples>,
+    /// What the order of stores, flushes and fences says about crashes; `None` if nobody looked.
+    pub crash_lints: Option<CrashLints>,
 }
 
 /// The run's header.

@@ -27,6 +27,7 @@ pub fn terminal(report: &Report, width: usize, color: bool) -> String {
     for (number, finding) in (1..).zip(&report.findings) {
         self::finding(&mut page, &digest, number, finding);
     }
+    crash_lints(&mut page, report);
     key_figures(&mut page, &digest);
     hottest(&mut page, &digest);
     prestores(&mut page, report);
@@ -290,6 +291,17 @@ fn prestores(page: &mut Page, report: &Report) {
         page.line(&format!("          and {}", human::plural(more, "more place")));
     }
     page.paragraph(Some(Style::Dim), "  ", "  ", &prestores.caution());
+}
+
+fn crash_lints(page: &mut Page, report: &Report) {
+    let Some(lints) = &report.crash_lints else { return };
+    page.heading("Crashes");
+    page.paragraph(None, "  ", "  ", &lints.headline());
+    for lint in &lints.lints {
+        let style = lint.kind.is_danger().then_some(Style::Wrong);
+        page.paragraph(style, "  - ", "    ", &plain(&lint.tell(&lints.files, &report.sites)));
+        page.paragraph(Some(Style::Remedy), "    ", "    ", lint.kind.remedy());
+    }
 }
 
 fn samples(page: &mut Page, report: &Report) {

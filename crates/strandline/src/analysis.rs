@@ -3,9 +3,10 @@
 use ::advise::guidelines::Linter;
 use ::advise::prestores::{Bursts, Target};
 use capture::broadcast;
+use crash::lint::Lints;
 use event::{Batch, Capabilities, Definition, RunBatch, Sink, SinkError, SiteTable, Source, Tee};
 use machine::{Config, ConfigError, Machine};
-use report::{CaptureStats, Prestores, Report, Run, Subject, Withheld, WriteSizes};
+use report::{CaptureStats, CrashLints, Prestores, Report, Run, Subject, Withheld, WriteSizes};
 
 use crate::progress::Progress;
 use crate::tally::Tally;
@@ -26,15 +27,18 @@ struct Notes {
     linter: Linter,
     /// Unless the source leaves out what it needs.
     prestores: Option<Bursts>,
+    /// If they were asked for.
+    lints: Option<Lints>,
 }
 
 impl Analysis {
-    /// On the given machine.
+    /// On the given machine; with the lints of crash consistency if `check`.
     ///
     /// # Errors
     /// When its description is no machine.
-    pub fn new(config: &Config) -> Result<Self, ConfigError> {
-        Ok(Analysis { machine: Machine::new(config)?, target: Target::of(config), notes: Notes::default() })
+    pub fn new(config: &Config, check: bool) -> Result<Self, ConfigError> {
+        let notes = Notes { lints: check.then(Lints::new), ..Notes::default() };
+        Ok(Analysis { machine: Machine::new(config)?, target: Target::of(config), notes })
     }
 
     /// Looks at the events that `produce` makes.
@@ -56,7 +60,7 @@ impl Analysis {
 
     /// Puts the results together.
     pub fn into_report(self, run: Run, capture: Option<CaptureStats>) -> Report {
-        let Notes { source, sites, counts, linter, prestores } = self.notes;
+        let Notes { source, sites, counts, linter, prestores, lints } = self.notes;
         let prestores = prestores.map(|bursts| Prestores {
             advice: bursts.advice(Some(self.target)),
             watched: bursts.watched(),
@@ -84,6 +88,8 @@ impl Analysis {
             }),
             capture,
             samples: None,
+            crash_lints: lints
+                .map(|lints| CrashLints { lints: lints.findings(), files: lints.files().to_vec() }),
         }
     }
 }
@@ -119,6 +125,9 @@ impl Sink for Notes {
         // Of a sample of the events no pattern can be told.
         let whole = source.capabilities.contains(Capabilities::LOADS) && source.sampling.is_none();
         self.prestores = whole.then(Bursts::default);
+        if let Some(lints) = &mut self.lints {
+            lints.begin(source)?;
+        }
         self.linter.begin(source)
     }
 
@@ -130,6 +139,9 @@ impl Sink for Notes {
         if let Some(prestores) = &mut self.prestores {
             prestores.define(definition)?;
         }
+        if let Some(lints) = &mut self.lints {
+            lints.define(definition)?;
+        }
         self.linter.define(definition)
     }
 
@@ -138,6 +150,9 @@ impl Sink for Notes {
         if let Some(prestores) = &mut self.prestores {
             prestores.push(batch)?;
         }
+        if let Some(lints) = &mut self.lints {
+            lints.push(batch)?;
+        }
         self.linter.push(batch)
     }
 
@@ -145,6 +160,9 @@ impl Sink for Notes {
         self.counts.push_runs(batch)?;
         if let Some(prestores) = &mut self.prestores {
             prestores.push_runs(batch)?;
+        }
+        if let Some(lints) = &mut self.lints {
+            lints.push_runs(batch)?;
         }
         self.linter.push_runs(batch)
     }

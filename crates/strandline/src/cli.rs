@@ -106,6 +106,9 @@ pub struct ProfileArgs {
     /// The modelled machine: a preset (`list` shows them) or a TOML file
     #[arg(long, value_name = "PRESET|FILE.toml", default_value = "xpoint")]
     pub machine: String,
+    /// Look at the order of stores to persistent memory, flushes and fences, too: what a crash could lose
+    #[arg(long)]
+    pub check: bool,
     /// Folder for report.html and report.json
     #[arg(long, value_name = "DIR", default_value = "strandline-report")]
     pub out: PathBuf,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, bail};
 use machine::Config;
-use report::{CaptureStats, Exit, Report, Run, Subject};
+use report::{CaptureStats, Exit, Report, Run, Skipped, Subject};
 use workload::Workload;
 
 use crate::analysis::Analysis;
@@ -33,12 +33,17 @@ pub fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     }
     let mut config = Config::load(&args.machine)?;
     config.seed = args.seed.unwrap_or(config.seed);
-    let analysis = Analysis::new(&config)?;
-    let report = match (&args.trace, args.program.is_empty()) {
+    let analysis = Analysis::new(&config, args.check)?;
+    let mut report = match (&args.trace, args.program.is_empty()) {
         (Some(trace), _) => of_trace(args, trace, analysis)?,
         (None, false) => of_program(args, analysis)?,
         (None, true) => of_workload(args, analysis)?,
     };
+    if args.check && report.crash_lints.is_none() {
+        let reason =
+            "the program was not built with `strandline cc`, so its stores and flushes were not seen";
+        report.run.skipped.push(Skipped { what: "--check".to_owned(), reason: reason.to_owned() });
+    }
     publish(args, &report)
 }
 
@@ -146,6 +151,9 @@ pub fn header(args: &ProfileArgs, subject: Subject, duration: Duration) -> Run {
     let mut reproduce: Vec<String> =
         ["strandline", "profile", "--machine", &args.machine].map(str::to_owned).into();
     reproduce.extend(record::arguments(&args.observe));
+    if args.check {
+        reproduce.push("--check".to_owned());
+    }
     if let Some(seed) = args.seed {
         reproduce.extend(["--seed".to_owned(), seed.to_string()]);
     }

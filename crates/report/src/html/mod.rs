@@ -14,7 +14,9 @@ pub use excerpt::Excerpt;
 use maud::{DOCTYPE, html as markup};
 
 use crate::digest::Digest;
+use crate::lints::CrashLints;
 use crate::model::Report;
+use crate::page::Block;
 use crate::prestores;
 
 /// Look of the page. Light and dark by the reader's preference; wide and narrow plots by the window.
@@ -50,6 +52,7 @@ pub fn html(report: &Report, source: &dyn Fn(&str) -> Option<String>) -> String 
                     (page::summary(&digest))
                     (figures::sections(&digest))
                     (findings::section(&digest, source))
+                    @if let Some(lints) = &report.crash_lints { (crash_lints(lints, report, source)) }
                     (prestores::section(report.prestores.as_ref()))
                     (page::run(&digest))
                 }
@@ -58,4 +61,16 @@ pub fn html(report: &Report, source: &dyn Fn(&str) -> Option<String>) -> String 
         }
     };
     page.into_string()
+}
+
+/// What the order of stores, flushes and fences says about crashes.
+fn crash_lints(lints: &CrashLints, report: &Report, source: &dyn Fn(&str) -> Option<String>) -> maud::Markup {
+    let blocks: Vec<Block> = lints.articles(&report.sites, source).into_iter().map(Block::Article).collect();
+    markup! {
+        section id="crashes" {
+            h2 { "Crashes" }
+            p { (lints.headline()) ". This comes from the order of stores, flushes and fences alone; " code { "strandline check --recover" } " tries what a crash could leave." }
+            (crate::page::blocks(&blocks))
+        }
+    }
 }

@@ -30,6 +30,7 @@ pub fn header(digest: &Digest<'_>) -> Markup {
                     a href="#machine" { "Machine" }
                 }
                 @if !digest.report.findings.is_empty() { a href="#findings" { "Findings" } }
+                @if digest.report.crash_lints.is_some() { a href="#crashes" { "Crashes" } }
                 @if digest.report.prestores.as_ref().is_some_and(|prestores| prestores.advised().next().is_some()) {
                     a href="#pre-stores" { "Pre-stores" }
                 }

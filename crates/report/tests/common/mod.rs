@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use advise::prestores::{Advice, Choice, PhaseAdvice, PlaceAdvice, SizeRow};
 use advise::{Finding, Rule, SiteShare};
+use crash::Place;
+use crash::lint::{Kind, Lint};
 use event::{Counts, Frame, Sampling, Site, SiteId, SiteTable, Source};
 use machine::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory, Slice, Traffic};
 use report::{
-    CaptureStats, Exit, FunctionSample, Prestores, Report, Run, Samples, Skipped, Subject, Withheld,
-    WriteSizes,
+    CaptureStats, CrashLints, Exit, FunctionSample, Prestores, Report, Run, Samples, Skipped, Subject,
+    Withheld, WriteSizes,
 };
 
 const MIB: u64 = 1 << 20;
@@ -49,6 +51,7 @@ pub fn empty() -> Report {
         capture: None,
         prestores: None,
         samples: None,
+        crash_lints: None,
     }
 }
 
@@ -285,7 +288,29 @@ pub fn everything() -> Report {
     report.run.exit = Exit::Signal { number: 11, name: "SIGSEGV".into() };
     report.samples = Some(samples());
     report.prestores = Some(prestores());
+    report.crash_lints = Some(crash_lints());
     report
+}
+
+/// A flush without a fence, and a fence without need.
+fn crash_lints() -> CrashLints {
+    let unfenced = Lint {
+        kind: Kind::NotFenced,
+        site: SiteId(1),
+        count: 12,
+        bytes: 96,
+        example: Some(Place::new(0, 0x40)),
+        flush: Some(SiteId(2)),
+    };
+    let idle = Lint {
+        kind: Kind::RedundantFence,
+        count: 3,
+        bytes: 0,
+        example: None,
+        flush: None,
+        ..unfenced.clone()
+    };
+    CrashLints { lints: vec![unfenced, idle], files: vec!["/dev/shm/pool".into()] }
 }
 
 /// A matrix to clean, and a counter to leave alone.

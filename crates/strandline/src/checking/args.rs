@@ -15,16 +15,19 @@ use crate::cli::ObserveArgs;
     after_help = "Examples:\n  strandline check --recover './app --recover POOL' -- ./app --fill /dev/shm/pool\n  \
                   strandline check --pmem /tmp/db --recover './app --verify POOL' -- ./app /tmp/db\n  \
                   strandline check --files /tmp/db --recover './app --verify POOL' -- ./app /tmp/db\n  \
+                  strandline check -- ./app --fill /dev/shm/pool\n  \
                   strandline check --recover './app --recover POOL' --replay adr-p17-a0-b3-c2.1-h9f3a0c11\n  \
                   strandline check --litmus crates/crash/litmus/adr-two-lines.litmus\n\n\
                   The program runs once, built with `strandline cc`. Then the recovery command runs on every image that a crash of \
                   that run could have left: it exits with 0 if it can bring the image into order. In it, POOL stands for \
                   the image's file (for its folder, if the program maps several files; with --files, for what is at PATH); the environment has STRANDLINE_BEGUN and STRANDLINE_DONE, \
                   the numbers of regions (`sl_region_begin`, `sl_region_end`) that had begun and ended: what ended must be there.\n\n\
+                  Lints look at the order of stores, flushes and fences alone. Without a recovery command they are all that is looked at, \
+                  and what they find counts; with one, recovery decides, and they are told beside.\n\n\
                   Exit status 0: nothing found; 1: something found; 2: misuse or failure."
 )]
 pub struct CheckArgs {
-    /// The command that recovers an image and checks it
+    /// The command that recovers an image and checks it; without one, only the order of stores, flushes and fences is looked at
     #[arg(long, value_name = "COMMAND")]
     pub recover: Option<String>,
     /// Check what becomes of this ordinary file, or of the files below this folder, and not of persistent memory (may be

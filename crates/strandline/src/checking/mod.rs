@@ -3,6 +3,7 @@
 pub mod args;
 mod folders;
 mod images;
+mod lints;
 mod litmus;
 mod output;
 mod page;
@@ -15,10 +16,11 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use crash::{Bounds, Checker, Finding, Outcome};
+use crash::{Bounds, Checker, Finding, Outcome, Platform};
 
 use args::CheckArgs;
 use images::Images;
+use lints::Noted;
 use recovery::Recovery;
 use run::Run;
 
@@ -27,6 +29,8 @@ pub struct Checked {
     pub run: Run,
     pub outcome: Outcome,
     pub elapsed: Duration,
+    /// What the events alone say.
+    pub lints: Option<Noted>,
 }
 
 /// Runs the verb; whether it found nothing.
@@ -34,12 +38,8 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<bool> {
     if !args.litmus.is_empty() {
         return litmus::run(&args.litmus, args.json);
     }
+    let Some(command) = &args.recover else { return lints::alone(args) };
     let run = Run::get(args)?;
-    let Some(command) = &args.recover else {
-        bail!(
-            "what is a right image? Name the command that recovers one and checks it: --recover './app --recover POOL'"
-        )
-    };
     if run.files.is_some() && run.history.atoms().is_empty() {
         bail!("the program changed none of the files that --files names");
     }
@@ -68,7 +68,11 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<bool> {
     };
     let outcome = search(args, command, &run, &checker, jobs)?;
     save_images(args, &run, &checker, &outcome.findings)?;
-    output::tell(args, &Checked { run, outcome, elapsed: started.elapsed() })
+    let elapsed = started.elapsed();
+    // The lints' rules are those of ADR.
+    let adr = run.history.platform() == Platform::Adr;
+    let lints = if adr { Some(lints::of_trace(&run::trace(args)?)?) } else { None };
+    output::tell(args, &Checked { run, outcome, elapsed, lints })
 }
 
 fn recovery(args: &CheckArgs, command: &str, run: &Run) -> anyhow::Result<Recovery> {

@@ -112,6 +112,9 @@ pub fn tell(args: &CheckArgs, checked: &Checked) -> anyhow::Result<bool> {
             finding.token
         ));
     }
+    if let Some(noted) = checked.lints.as_ref().filter(|noted| !noted.lints.lints.is_empty()) {
+        text.push_str(&format!("\nBeside that, from flushes and fences alone: {}", noted.text()));
+    }
     if let Some(file) = html {
         text.push_str(&format!("\nThe page: {}\n", file.display()));
     }
@@ -120,7 +123,7 @@ pub fn tell(args: &CheckArgs, checked: &Checked) -> anyhow::Result<bool> {
 }
 
 /// What was examined, in a line.
-pub fn examined(Checked { run, outcome, elapsed }: &Checked) -> String {
+pub fn examined(Checked { run, outcome, elapsed, .. }: &Checked) -> String {
     format!(
         "{}: {} in {}, {}; {} examined in {:.1} s",
         run.history.platform(),
@@ -207,12 +210,7 @@ fn story(history: &History, finding: &Finding, sources: &Sources) -> String {
         else {
             return;
         };
-        let source = sources.text(&frame.file);
-        let source =
-            source.as_deref().and_then(|source| source.lines().nth((frame.line as usize).wrapping_sub(1)));
-        if let Some(source) = source {
-            text.push_str(&format!("   {:>6} | {}\n", frame.line, source.trim()));
-        }
+        text.push_str(&quoted(frame, sources));
     };
     for missing in &finding.missing {
         add(lines.next(), Some(missing.site));
@@ -230,8 +228,15 @@ fn story(history: &History, finding: &Finding, sources: &Sources) -> String {
     text
 }
 
+/// The line of source of a place; empty if it can't be read.
+pub fn quoted(frame: &event::Frame, sources: &Sources) -> String {
+    let source = sources.text(&frame.file);
+    let line = source.as_deref().and_then(|source| source.lines().nth((frame.line as usize).wrapping_sub(1)));
+    line.map_or_else(String::new, |line| format!("   {:>6} | {}\n", frame.line, line.trim()))
+}
+
 fn answer(args: &CheckArgs, checked: &Checked) -> Value {
-    let Checked { run, outcome, elapsed } = checked;
+    let Checked { run, outcome, elapsed, lints } = checked;
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "platform": run.history.platform().name(),
@@ -246,6 +251,7 @@ fn answer(args: &CheckArgs, checked: &Checked) -> Value {
         "images_repeated": outcome.repeated,
         "images_failing": outcome.failing,
         "seconds": elapsed.as_secs_f64(),
+        "lints": lints.as_ref().map(|noted| noted.lints.json(&noted.table)),
         "findings": outcome.findings.iter().map(|finding| as_json(&run.history, finding)).collect::<Vec<_>>(),
     })
 }

@@ -1,11 +1,12 @@
 //! What a check says as a page: each finding with its code and a picture of the order in which things became durable.
 
-use crash::{Checker, Finding, Picture, Witness};
+use crash::{Checker, Finding, Picture, Platform, Witness};
 use event::{Frame, Site, SiteId};
 use report::human::shell;
 use report::{Article, Block, Excerpt, Order, Page, Section};
 
 use super::args::CheckArgs;
+use super::lints::Noted;
 use super::run::Run;
 use super::{Checked, output};
 use crate::sources::Sources;
@@ -22,15 +23,8 @@ pub fn page(args: &CheckArgs, checked: &Checked) -> anyhow::Result<Page> {
         let blocks = articles(args, run, &outcome.findings)?.into_iter().map(Block::Article).collect();
         sections.push(Section { id: "findings".to_owned(), title: "Findings".to_owned(), blocks });
     }
-    let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    sections.extend(checked.lints.as_ref().and_then(Noted::section));
     Ok(Page {
-        verb: "check".to_owned(),
-        title: title(args),
-        meta: vec![
-            format!("{} rules", run.history.platform()),
-            format!("seed {}", args.seed),
-            format!("strandline {}", env!("CARGO_PKG_VERSION")),
-        ],
         headline: match findings {
             0 => "Nothing found: recovery mended every image that was tried".to_owned(),
             1 => "A crash can leave what recovery does not mend".to_owned(),
@@ -42,8 +36,24 @@ pub fn page(args: &CheckArgs, checked: &Checked) -> anyhow::Result<Page> {
             .chain(run.unknown.iter().map(|name| output::unknown(name)))
             .collect(),
         sections,
-        command: ["strandline".to_owned()].into_iter().chain(arguments).collect(),
+        ..frame(args, run.history.platform())
     })
+}
+
+/// What pages of all checks have in common.
+pub fn frame(args: &CheckArgs, platform: Platform) -> Page {
+    let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    Page {
+        verb: "check".to_owned(),
+        title: title(args),
+        meta: vec![
+            format!("{platform} rules"),
+            format!("seed {}", args.seed),
+            format!("strandline {}", env!("CARGO_PKG_VERSION")),
+        ],
+        command: ["strandline".to_owned()].into_iter().chain(arguments).collect(),
+        ..Page::default()
+    }
 }
 
 /// What was checked.

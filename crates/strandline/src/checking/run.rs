@@ -37,26 +37,14 @@ impl Run {
             (Some(trace), _) => Run::read(args, trace, &trace.with_file_name(BEFORE)),
             (None, false) => Run::record(args),
             (None, true) => {
-                let trace = args.out.join(TRACE);
-                if !trace.exists() {
-                    bail!(
-                        "what is to be checked? Give a program behind `--`, or a trace with --trace; {} has no run of before",
-                        args.out.display()
-                    );
-                }
+                let trace = trace(args)?;
                 Run::read(args, &trace, &args.out.join(BEFORE))
             }
         }
     }
 
     fn record(args: &CheckArgs) -> anyhow::Result<Run> {
-        if let Some(name) = args.program.first().filter(|name| samples::find(Path::new(name)).is_none()) {
-            bail!("can't run {}: no such program", name.to_string_lossy());
-        }
-        if args.observe.sample.is_some() {
-            bail!("a check needs every store; leave --sample away");
-        }
-        fs::create_dir_all(&args.out).with_context(|| format!("can't make {}", args.out.display()))?;
+        ready(args)?;
         let platform = platform(args, !args.files.is_empty())?;
         if platform.is_files() {
             let roots = files::absolute(&args.files)?;
@@ -66,12 +54,12 @@ impl Run {
             observe(args, &roots, &mut recorder)?;
             return Ok(Run::of_files(recorder, roots));
         }
-        let contents = pools::before(&candidates(args))?;
+        let contents = before(args)?;
         let started = std::time::SystemTime::now();
         let mut recorder = Recorder::new(platform);
         observe(args, &[], &mut recorder)?;
         let history = recorder.into_history();
-        keep(&args.out.join(BEFORE), &history, &contents)?;
+        keep(args, history.files(), &contents)?;
         let unknown =
             history.files().iter().filter(|name| contents.file(name).is_none() && is_older(name, started));
         let unknown = unknown.cloned().collect();
@@ -119,8 +107,24 @@ fn platform(args: &CheckArgs, of_files: bool) -> anyhow::Result<Platform> {
     }
 }
 
+/// What the files that the program may map hold now.
+pub fn before(args: &CheckArgs) -> anyhow::Result<Contents> {
+    pools::before(&candidates(args))
+}
+
+/// Sees that the program can be observed, and makes the folder.
+pub fn ready(args: &CheckArgs) -> anyhow::Result<()> {
+    if let Some(name) = args.program.first().filter(|name| samples::find(Path::new(name)).is_none()) {
+        bail!("can't run {}: no such program", name.to_string_lossy());
+    }
+    if args.observe.sample.is_some() {
+        bail!("a check needs every store; leave --sample away");
+    }
+    fs::create_dir_all(&args.out).with_context(|| format!("can't make {}", args.out.display()))
+}
+
 /// Runs the program; its events go to the recorder and into the folder's trace.
-fn observe(args: &CheckArgs, roots: &[String], recorder: &mut dyn Sink) -> anyhow::Result<()> {
+pub fn observe(args: &CheckArgs, roots: &[String], recorder: &mut dyn Sink) -> anyhow::Result<()> {
     let mut options = record::options(&args.program, &args.observe, args.json);
     options.values = true;
     options.files = roots.to_vec();
@@ -136,6 +140,18 @@ fn observe(args: &CheckArgs, roots: &[String], recorder: &mut dyn Sink) -> anyho
     trace.complete()?;
     record::tell(&outcome);
     Ok(())
+}
+
+/// The trace that the command line names, or the one of the run before.
+pub fn trace(args: &CheckArgs) -> anyhow::Result<PathBuf> {
+    let trace = args.trace.clone().unwrap_or_else(|| args.out.join(TRACE));
+    if args.trace.is_none() && !trace.exists() {
+        bail!(
+            "what is to be checked? Give a program behind `--`, or a trace with --trace; {} has no run of before",
+            args.out.display()
+        );
+    }
+    Ok(trace)
 }
 
 /// Files that the program may map, as far as its arguments and the options name them.
@@ -167,16 +183,17 @@ fn is_older(name: &str, started: std::time::SystemTime) -> bool {
 }
 
 /// Keeps what the files of the run held before it, for a later `--replay`.
-fn keep(folder: &Path, history: &History, contents: &Contents) -> anyhow::Result<()> {
+pub fn keep(args: &CheckArgs, files: &[String], contents: &Contents) -> anyhow::Result<()> {
+    let folder = args.out.join(BEFORE);
     if folder.is_dir() {
-        fs::remove_dir_all(folder)?;
+        fs::remove_dir_all(&folder)?;
     }
     let files: Vec<(&String, &[u8])> =
-        history.files().iter().filter_map(|name| Some((name, contents.file(name)?))).collect();
+        files.iter().filter_map(|name| Some((name, contents.file(name)?))).collect();
     if files.is_empty() {
         return Ok(());
     }
-    fs::create_dir_all(folder)?;
+    fs::create_dir_all(&folder)?;
     let names: Vec<&String> = files.iter().map(|(name, _)| *name).collect();
     fs::write(folder.join(NAMES), serde_json::to_vec_pretty(&names)?)?;
     for (number, (_, bytes)) in files.iter().enumerate() {

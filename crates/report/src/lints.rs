@@ -1,0 +1,107 @@
+//! What events alone say about crashes: suspicions with a place, each with its code and what to do.
+
+use crash::lint::Lint;
+use event::{Site, SiteId, SiteTable};
+use serde::Serialize;
+
+use crate::html::Excerpt;
+use crate::human::plural;
+use crate::page::{Article, Block};
+
+/// What the lints found in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CrashLints {
+    /// The dangerous ones first.
+    pub lints: Vec<Lint>,
+    /// The persistent files, by the numbers in their places.
+    pub files: Vec<String>,
+}
+
+/// A lint as JSON. `docs/check-json.md` describes the fields.
+#[derive(Clone, Debug, Serialize)]
+pub struct LintJson {
+    lint: &'static str,
+    danger: bool,
+    text: String,
+    remedy: &'static str,
+    count: u64,
+    bytes: u64,
+    code: Option<CodeJson>,
+    flush: Option<CodeJson>,
+    place: Option<PlaceJson>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct CodeJson {
+    function: String,
+    file: String,
+    line: u32,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct PlaceJson {
+    file: Option<String>,
+    offset: u64,
+}
+
+impl CrashLints {
+    /// How many there are, and how many of them matter in a crash.
+    #[must_use]
+    pub fn headline(&self) -> String {
+        let dangers = self.lints.iter().filter(|lint| lint.kind.is_danger()).count();
+        match (self.lints.len(), dangers) {
+            (0, _) => "No place in the code looks wrong: what is stored is flushed and fenced".to_owned(),
+            (all, 0) => format!(
+                "{} without danger: needless work, or stores that may be meant",
+                plural(all, "suspicion")
+            ),
+            (all, dangers) => {
+                format!("{}: {} of them can lose data in a crash", plural(all, "suspicion"), dangers)
+            }
+        }
+    }
+
+    /// For other programs.
+    #[must_use]
+    pub fn json(&self, table: &SiteTable) -> Vec<LintJson> {
+        let code = |site: SiteId| {
+            let frame = table.site(site).and_then(Site::frame)?;
+            Some(CodeJson { function: frame.function.clone(), file: frame.file.clone(), line: frame.line })
+        };
+        let one = |lint: &Lint| LintJson {
+            lint: lint.kind.name(),
+            danger: lint.kind.is_danger(),
+            text: lint.tell(&self.files, table),
+            remedy: lint.kind.remedy(),
+            count: lint.count,
+            bytes: lint.bytes,
+            code: code(lint.site),
+            flush: lint.flush.and_then(code),
+            place: lint.example.map(|place| PlaceJson {
+                file: self.files.get(usize::from(place.file())).cloned(),
+                offset: place.offset(),
+            }),
+        };
+        self.lints.iter().map(one).collect()
+    }
+
+    /// For a page: each with its lines of source.
+    #[must_use]
+    pub fn articles(&self, table: &SiteTable, source: &dyn Fn(&str) -> Option<String>) -> Vec<Article> {
+        let one = |(number, lint): (usize, &Lint)| {
+            let frame = |site: SiteId| table.site(site).and_then(Site::frame);
+            let word = lint.kind.name().replace('-', " ");
+            let places: Vec<_> = [
+                frame(lint.site).map(|frame| (frame, word.as_str())),
+                lint.flush.and_then(frame).map(|frame| (frame, "flushed")),
+            ]
+            .into_iter()
+            .flatten()
+            .collect();
+            let mut blocks = vec![Block::Text(format!("What to do: {}.", lint.kind.remedy()))];
+            blocks.extend(Excerpt::of_places(&places, source).into_iter().map(Block::Excerpt));
+            Article { id: format!("lint-{number}"), number, title: lint.tell(&self.files, table), blocks }
+        };
+        (1..).zip(&self.lints).map(one).collect()
+    }
+}

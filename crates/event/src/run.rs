@@ -14,6 +14,9 @@ pub const HEAD: u64 = 1 << 63;
 /// The word that stands for the next of [`RunBatch::events`].
 pub const EVENT: u64 = u64::MAX;
 
+/// Where in a head the number of words behind it is, if it is told: 16 bits.
+const BEHIND_SHIFT: u32 = 32;
+
 /// What an access of a run does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -82,6 +85,21 @@ impl RunShape {
         HEAD | u64::from(number)
     }
 
+    /// The same, and the head tells how many words follow ([`RunShape::words`] - 1): whoever reads many runs finds the next
+    /// one without a look at the shape. More words than a head has room for are not told.
+    #[must_use]
+    #[inline]
+    pub fn telling_head(number: u32, behind: usize) -> u64 {
+        Self::head(number) | u64::from(u16::try_from(behind).unwrap_or(0)) << BEHIND_SHIFT
+    }
+
+    /// Words behind this head of a run; 0: it does not tell.
+    #[must_use]
+    #[inline(always)]
+    pub fn behind(head: u64) -> usize {
+        usize::from((head >> BEHIND_SHIFT) as u16)
+    }
+
     /// Gives each access that was executed to `each`, with its address, bytes and instructions.
     ///
     /// `words` are those behind the head. `carry` are the instructions since the thread's event before, at the start
@@ -131,7 +149,7 @@ pub struct RunBatch<'a> {
     pub time_ns: u64,
     /// Shapes by number. A stream's later batches have the same ones and may have more.
     pub shapes: &'a [Arc<RunShape>],
-    /// In program order: for each run its head ([`RunShape::head`]) and [`RunShape::words`] - 1 more; for
+    /// In program order: for each run its head ([`RunShape::head`] or [`RunShape::telling_head`]) and [`RunShape::words`] - 1 more; for
     /// each event in between [`EVENT`].
     pub words: &'a [u64],
     /// The events in between.
@@ -223,6 +241,14 @@ mod tests {
     }
 
     #[test]
+    fn a_head_tells_what_it_has_room_for() {
+        let told = [0, 3, 0xffff, 0x1_0000].map(|behind| RunShape::telling_head(u32::MAX - 1, behind));
+        assert_eq!(told.map(RunShape::behind), [0, 3, 0xffff, 0]);
+        assert!(told.iter().all(|&head| head & HEAD != 0 && head != EVENT && head as u32 == u32::MAX - 1));
+        assert_eq!(RunShape::behind(RunShape::head(5)), 0);
+    }
+
+    #[test]
     fn a_batch_expands_to_its_events() {
         let shapes = [
             RunShape {
@@ -243,7 +269,7 @@ mod tests {
             vec![RunShape::head(0), 0, 400, 0],
             vec![RunShape::head(0), 0, 0, 0],
             vec![RunShape::head(1), 500, 3 << 32 | 1000],
-            vec![RunShape::head(0), 1, 2, 3],
+            vec![RunShape::telling_head(0, 3), 1, 2, 3],
             vec![EVENT, RunShape::head(0), 0, 0, 600],
         ]
         .concat();

@@ -170,6 +170,7 @@ mod simulation;
 mod size;
 mod time;
 mod timeline;
+mod told;
 
 pub use audit::AuditError;
 pub use config::{

@@ -1,6 +1,6 @@
 //! The machine as a consumer of events.
 
-use event::{Batch, Capabilities, Event, Op, RunBatch, Sink, SinkError};
+use event::{Batch, Capabilities, Counts, Event, Op, RunBatch, Sink, SinkError};
 
 use crate::cache::SITES_MAX;
 use crate::core::{Core, Lookup, lines};
@@ -8,7 +8,7 @@ use crate::hierarchy::Hierarchy;
 use crate::lookahead;
 use crate::memory::Memories;
 use crate::ranges::Ranges;
-use crate::runs::{Access, Hard, Runs, Stop};
+use crate::runs::{Hard, Runs, Stop};
 use crate::timeline::Timeline;
 use crate::{Config, ConfigError, Figures, LINE_BYTES, SiteFigures, SiteMemory};
 
@@ -25,18 +25,6 @@ struct SiteCounts {
     nt_bytes: u64,
     flushes: u64,
     clean_flushes: u64,
-}
-
-impl SiteCounts {
-    /// Counts an access so many times.
-    fn count(&mut self, access: Access, times: u64) {
-        if access.store() {
-            self.stores += times;
-            self.store_bytes += times * u64::from(access.bytes());
-        } else {
-            self.loads += times;
-        }
-    }
 }
 
 /// An access that is more than a hit in the L1.
@@ -58,8 +46,6 @@ pub struct Machine {
     runs: Runs,
     /// Accesses of runs, behind the current block, for which nobody has to look ahead.
     covered: usize,
-    /// By site, what `runs` counts although it was not executed.
-    skipped: Vec<SiteCounts>,
     timeline: Timeline,
     events: u64,
     time_ns: u64,
@@ -84,7 +70,6 @@ impl Machine {
             sites: Vec::new(),
             runs: Runs::default(),
             covered: 0,
-            skipped: Vec::new(),
             timeline: Timeline::default(),
             events: 0,
             time_ns: 0,
@@ -126,16 +111,26 @@ impl Machine {
         self.figures()
     }
 
+    /// All events so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.runs.told.counts(self.runs.begun().map(|(accesses, _, runs)| (accesses.len(), runs)))
+    }
+
     /// What the sites executed, in runs or not.
     fn site_counts(&self) -> Vec<SiteCounts> {
         let mut sites = self.sites.clone();
-        for (access, times) in self.runs.begun() {
-            sites[access.site() as usize].count(access, times);
-        }
-        for (site, skipped) in sites.iter_mut().zip(&self.skipped) {
-            site.loads -= skipped.loads;
-            site.stores -= skipped.stores;
-            site.store_bytes -= skipped.store_bytes;
+        for (number, (accesses, first, runs)) in self.runs.begun().enumerate() {
+            for (place, access) in (first..).zip(accesses) {
+                let times = runs - self.runs.told.skipped(place);
+                let site = &mut sites[access.site() as usize];
+                if access.store() {
+                    site.stores += times;
+                    site.store_bytes += self.runs.told.bytes(number, place, times);
+                } else {
+                    site.loads += times;
+                }
+            }
         }
         sites
     }
@@ -143,50 +138,62 @@ impl Machine {
     /// Runs a batch of runs, of known shapes, on a thread's core.
     fn run_words(&mut self, core: usize, batch: &RunBatch<'_>) -> Result<(), SinkError> {
         let mut events = batch.events;
-        let mut at = 0;
-        // Events that are no access to one line, or that are added to `accesses` elsewhere.
-        let mut other = 0;
+        let (mut at, mut part) = (0, RunBatch { events: &[], ..*batch });
         loop {
             let stop = self.runs.unfold(batch.words, &mut at);
-            other += self.run_block(core);
+            self.run_block(core);
             match stop {
                 Stop::Full => {}
                 Stop::End => break,
                 Stop::Event => {
                     let (event, rest) = events.split_at(1);
                     events = rest;
+                    let before = part.words.len() - (batch.words.len() - at);
+                    self.runs.told.carry(&RunBatch { words: &part.words[..before], ..part });
                     at += 1;
-                    other += 1;
-                    self.run(core, event)?;
+                    part = RunBatch { words: &batch.words[at..], carry: 0, ..part };
+                    self.runs.told.events.add(&event[0]);
+                    self.run_slices(core, event)?;
                 }
                 Stop::Other(number) => {
                     let shape = &batch.shapes[number];
                     let run = &batch.words[at + 1..at + shape.words()];
                     at += shape.words();
-                    let mut expanded = Vec::new();
-                    shape.accesses(run, &mut 0, |access, addr, len, _| {
-                        let op = access.op(addr, len);
-                        expanded.push(Event { op, site: access.site, instructions: 0 });
-                    });
-                    other += expanded.len() as u64;
-                    self.run(core, &expanded)?;
+                    let expanded = self.runs.told.expand(shape, run);
+                    self.run_slices(core, &expanded)?;
                 }
             }
         }
-        self.accesses += batch.count as u64 - other;
+        self.runs.told.carry(&part);
         Ok(())
     }
 
-    /// Carries out the block of accesses in `runs`. Returns how many were to two lines.
-    fn run_block(&mut self, core: usize) -> u64 {
-        let mut splits = 0;
+    /// Carries out the block of accesses in `runs`.
+    fn run_block(&mut self, core: usize) {
+        loop {
+            let left = usize::try_from(self.timeline.next_boundary() - self.events).unwrap_or(usize::MAX);
+            if self.runs.ahead().len() < left {
+                return self.run_accesses(core);
+            }
+            // A slice of the timeline may end within the block.
+            let executed = self.runs.ahead().iter().enumerate().filter(|(_, addr)| **addr != 0);
+            let Some((last, _)) = executed.skip(left - 1).next() else { return self.run_accesses(core) };
+            let end = self.runs.cut(last + 1);
+            self.run_accesses(core);
+            self.runs.go_on(end);
+            self.timeline.close(self.events, self.time_ns, self.hierarchy.below.totals());
+        }
+    }
+
+    fn run_accesses(&mut self, core: usize) {
+        let accesses = self.runs.ahead().len() as u64;
+        let (mut skipped, mut splits) = (0, 0);
         // Accesses left from which on somebody has to look ahead.
         let mut unread = self.runs.ahead().len().saturating_sub(self.covered);
         self.covered = self.covered.saturating_sub(self.runs.ahead().len());
         loop {
-            let Machine { runs, hierarchy, ranges, skipped, .. } = self;
-            let skip = |access: Access| skipped[access.site() as usize].count(access, 1);
-            let Some(hard) = runs.hit_all(&mut hierarchy.cores[core], ranges, skip) else { break };
+            let Machine { runs, hierarchy, ranges, .. } = self;
+            let Some(hard) = runs.hit_all(&mut hierarchy.cores[core], ranges, &mut skipped) else { break };
             let (access, line, found) = match hard {
                 Hard::Split(access, addr) => {
                     splits += 1;
@@ -203,7 +210,23 @@ impl Machine {
             }
             self.hierarchy.miss(core, line, access.store(), access.site(), found);
         }
-        splits
+        self.events += accesses - skipped;
+        self.accesses += accesses - skipped - splits;
+    }
+
+    /// Runs events of one thread on its core, and closes slices of the timeline that end with them.
+    fn run_slices(&mut self, core: usize, mut events: &[Event]) -> Result<(), SinkError> {
+        while !events.is_empty() {
+            let left = usize::try_from(self.timeline.next_boundary() - self.events).unwrap_or(usize::MAX);
+            let (now, later) = events.split_at(left.min(events.len()));
+            self.run(core, now)?;
+            self.events += now.len() as u64;
+            if now.len() == left {
+                self.timeline.close(self.events, self.time_ns, self.hierarchy.below.totals());
+            }
+            events = later;
+        }
+        Ok(())
     }
 
     /// Runs events of one thread on its core.
@@ -333,7 +356,6 @@ impl Machine {
         }
         let count = site as usize + 1;
         self.sites.resize(count, SiteCounts::default());
-        self.skipped.resize(count, SiteCounts::default());
         self.hierarchy.below.sites.resize(count, [SiteMemory::default(); 2]);
         Ok(())
     }
@@ -365,25 +387,11 @@ impl Sink for Machine {
         self.admit_thread(batch.thread.0)?;
         self.time_ns = self.time_ns.max(batch.time_ns);
         let core = self.hierarchy.schedule(batch.thread.0);
-        let mut events = batch.events;
-        while !events.is_empty() {
-            let left = usize::try_from(self.timeline.next_boundary() - self.events).unwrap_or(usize::MAX);
-            let (now, later) = events.split_at(left.min(events.len()));
-            self.run(core, now)?;
-            self.events += now.len() as u64;
-            if now.len() == left {
-                self.timeline.close(self.events, self.time_ns, self.hierarchy.below.totals());
-            }
-            events = later;
-        }
-        Ok(())
+        self.runs.told.events.push(batch)?;
+        self.run_slices(core, batch.events)
     }
 
     fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
-        if self.events + batch.count as u64 >= self.timeline.next_boundary() {
-            // A slice ends within the batch.
-            return batch.expanded(|batch| self.push(batch));
-        }
         self.admit_thread(batch.thread.0)?;
         self.time_ns = self.time_ns.max(batch.time_ns);
         for shape in batch.shapes.get(self.runs.known()..).unwrap_or_default() {
@@ -394,9 +402,7 @@ impl Sink for Machine {
             self.runs.learn(shape);
         }
         let core = self.hierarchy.schedule(batch.thread.0);
-        self.run_words(core, &batch)?;
-        self.events += batch.count as u64;
-        Ok(())
+        self.run_words(core, &batch)
     }
 
     fn finish(&mut self) -> Result<(), SinkError> {

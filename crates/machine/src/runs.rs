@@ -1,11 +1,12 @@
 //! Runs of the program's code ([`event::RunBatch`]) as the machine takes them: an address at a time, without events.
 //!
-//! What a run does is known from its shape, so of each access only its line is to be looked up. How often a site loaded
-//! and stored is counted per shape and added up at the end.
+//! What a run does is known from its shape, so of each access only its line is to be looked up. How often an access was
+//! executed is counted per shape, less the executions that left it out, and added up at the end ([`crate::told`]).
 //!
 //! Runs are short and follow each other in ways that no processor foresees, so loops over the accesses of one run
 //! are slow. They are unfolded into blocks first, by copies of one length whatever the length of the run, and
-//! then the accesses of a block are one loop.
+//! then the accesses of a block are one loop. Where the next run begins its head tells, so that nothing waits for the
+//! shape.
 
 use event::{AccessKind, EVENT, RunShape};
 
@@ -13,6 +14,7 @@ use crate::LINE_BYTES;
 use crate::cache::SITES_MAX;
 use crate::core::{Core, Lookup};
 use crate::ranges::Ranges;
+use crate::told::Told;
 
 /// Accesses that are carried out together.
 const BLOCK: usize = 512;
@@ -31,15 +33,21 @@ const SITE_SHIFT: u32 = 7;
 const _: () = assert!(SITES_MAX.leading_zeros() + 1 >= SITE_SHIFT && STORE < 1 << SITE_SHIFT);
 
 impl Access {
-    /// None if it is no load or store of a line at most.
+    /// None if it is no load or store of a line at most. One that tells its length is of one byte here.
     fn new(access: &event::RunAccess) -> Option<Self> {
         let store = match access.kind {
             AccessKind::Load => 0,
             AccessKind::Store => STORE,
             AccessKind::StoreNt => return None,
         };
-        let bytes = access.len.filter(|&bytes| (1..=LINE_BYTES as u32).contains(&bytes))?;
-        Some(Access((bytes - 1) | store | access.site.0 << SITE_SHIFT))
+        let bytes = access.len.unwrap_or(1);
+        let line = (1..=LINE_BYTES as u32).contains(&bytes);
+        line.then(|| Access((bytes - 1) | store | access.site.0 << SITE_SHIFT))
+    }
+
+    /// The same of so many bytes, a line at most.
+    fn of(self, bytes: u32) -> Self {
+        Access(self.0 | (bytes - 1))
     }
 
     #[inline(always)]
@@ -58,14 +66,16 @@ impl Access {
     }
 }
 
-/// A shape.
+/// A shape, as far as unfolding needs it.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     /// Its first access in [`Runs::accesses`].
     first: u32,
     /// How many accesses it has; 0: it is not plain.
-    count: u32,
-    /// How often it was run.
+    count: u16,
+    /// Words behind the head of its runs. If one more than the accesses, the only access tells its length.
+    behind: u16,
+    /// How often it was run; if the access tells its length, how often it was executed.
     runs: u64,
 }
 
@@ -75,10 +85,13 @@ pub(crate) struct Runs {
     shapes: Vec<Shape>,
     /// Of all plain shapes, those of which each access is a load or store of a line at most; and [`STRIDE`] more.
     accesses: Vec<Access>,
+    pub(crate) told: Told,
     /// Of each access of the block, its address; 0: it was not executed.
     addresses: Box<[u64; ROOM]>,
     /// Of each access of the block, what it does.
     kinds: Box<[Access; ROOM]>,
+    /// Of each access of the block, its place in `accesses`, less its place in the block.
+    origins: Box<[u32; ROOM]>,
     /// How far the block is carried out, and where it ends.
     next: usize,
     end: usize,
@@ -89,8 +102,10 @@ impl Default for Runs {
         Runs {
             shapes: Vec::new(),
             accesses: vec![Access::default(); STRIDE],
+            told: Told::default(),
             addresses: Box::new([0; ROOM]),
             kinds: Box::new([Access::default(); ROOM]),
+            origins: Box::new([0; ROOM]),
             next: 0,
             end: 0,
         }
@@ -128,17 +143,27 @@ impl Runs {
     /// Takes in a shape. Its sites are known to the machine.
     pub(crate) fn learn(&mut self, shape: &RunShape) {
         let first = self.accesses.len() - STRIDE;
-        let plain: Option<Vec<Access>> = shape.accesses.iter().map(Access::new).collect();
-        let plain = plain.filter(|accesses| accesses.len() <= LONGEST).unwrap_or_default();
-        self.shapes.push(Shape { first: first as u32, count: plain.len() as u32, runs: 0 });
-        self.accesses.splice(first..first, plain);
+        let (count, words) = (shape.accesses.len(), shape.words() - 1);
+        let plain = words == count && count <= LONGEST || count == 1;
+        let accesses: Option<Vec<Access>> =
+            if plain { shape.accesses.iter().map(Access::new).collect() } else { None };
+        let accesses = accesses.unwrap_or_default();
+        self.shapes.push(Shape {
+            first: first as u32,
+            count: accesses.len() as u16,
+            behind: u16::try_from(words).unwrap_or(u16::MAX),
+            runs: 0,
+        });
+        self.told.learn(if accesses.is_empty() { &[] } else { &shape.accesses }, shape.after);
+        self.accesses.splice(first..first, accesses);
     }
 
-    /// The accesses of all plain shapes, with how often their runs began.
-    pub(crate) fn begun(&self) -> impl Iterator<Item = (Access, u64)> {
-        self.shapes.iter().flat_map(|&Shape { first, count, runs }| {
-            let accesses = &self.accesses[first as usize..][..count as usize];
-            accesses.iter().map(move |&access| (access, runs))
+    /// Per shape: its first access in all shapes' order, how many accesses it has (none if it is not plain), and how often
+    /// it was run.
+    pub(crate) fn begun(&self) -> impl Iterator<Item = (&[Access], usize, u64)> {
+        self.shapes.iter().map(|&Shape { first, count, runs, .. }| {
+            let first = first as usize;
+            (&self.accesses[first..first + usize::from(count)], first, runs)
         })
     }
 
@@ -147,33 +172,62 @@ impl Runs {
     /// # Panics
     /// If the words do not tell runs of known shapes.
     pub(crate) fn unfold(&mut self, words: &[u64], at: &mut usize) -> Stop {
+        let Runs { shapes, accesses, told, addresses, kinds, origins, .. } = self;
         let (mut word, mut end) = (*at, 0);
         let stop = loop {
             if end >= BLOCK {
                 break Stop::Full;
             }
             let Some(&head) = words.get(word) else { break Stop::End };
-            if head == EVENT {
-                break Stop::Event;
-            }
             let number = head as u32 as usize;
-            let shape = &mut self.shapes[number];
-            let (first, count) = (shape.first as usize, shape.count as usize);
+            let Some(shape) = shapes.get_mut(number) else {
+                assert_eq!(head, EVENT, "a run has a shape");
+                break Stop::Event;
+            };
+            let mut count = RunShape::behind(head);
             if count == 0 {
-                break Stop::Other(number);
+                count = behind(shape);
+            }
+            let first = shape.first as usize;
+            if count != usize::from(shape.count) {
+                if shape.count == 0 {
+                    break Stop::Other(number);
+                }
+                let [addr, length] = [words[word + 1], words[word + 2]];
+                let (len, more) = (length as u32, (length >> 32) as u32);
+                if addr != 0 {
+                    if !(1..=LINE_BYTES as u32).contains(&len) {
+                        break Stop::Other(number);
+                    }
+                    shape.runs += 1;
+                    told.add(number, len, more);
+                    addresses[end] = addr;
+                    kinds[end] = accesses[first].of(len);
+                    end += 1;
+                }
+                word += 3;
+                continue;
             }
             shape.runs += 1;
-            let run = &words[word + 1..];
-            if let Some(run) = run.first_chunk::<STRIDE>().filter(|_| count <= STRIDE) {
-                self.addresses[end..end + STRIDE].copy_from_slice(run);
-                self.kinds[end..end + STRIDE].copy_from_slice(&self.accesses[first..first + STRIDE]);
-            } else {
-                self.addresses[end..end + count].copy_from_slice(&run[..count]);
-                self.kinds[end..end + count].copy_from_slice(&self.accesses[first..first + count]);
+            let mut copied = 0;
+            while copied < count {
+                let (to, from) = (end + copied, first + copied);
+                let rest = &words[word + 1 + copied..];
+                let room = &mut addresses[to..to + STRIDE];
+                if let Some(run) = rest.first_chunk::<STRIDE>() {
+                    room.copy_from_slice(run);
+                } else {
+                    // The last words of a batch.
+                    room.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+                }
+                kinds[to..to + STRIDE].copy_from_slice(&accesses[from..from + STRIDE]);
+                origins[to..to + STRIDE].fill((from as u32).wrapping_sub(to as u32));
+                copied += STRIDE;
             }
             end += count;
             word += 1 + count;
         };
+        assert!(word <= words.len(), "a run has all its words");
         (self.next, self.end) = (0, end);
         *at = word;
         stop
@@ -184,14 +238,24 @@ impl Runs {
         &self.addresses[self.next..self.end]
     }
 
-    /// Carries out what only needs the L1, to the end of the block or the first access that needs more. `skipped` is
-    /// told of those that were not executed.
-    #[inline]
+    /// Ends the block behind so many more accesses. Returns where it ended before, for [`Runs::go_on`].
+    pub(crate) fn cut(&mut self, accesses: usize) -> usize {
+        std::mem::replace(&mut self.end, self.next + accesses)
+    }
+
+    /// The block ends there again.
+    pub(crate) fn go_on(&mut self, end: usize) {
+        self.end = end;
+    }
+
+    /// Carries out what only needs the L1, to the end of the block or the first access that needs more. Adds the accesses
+    /// that were not executed to `skipped`.
+    #[inline(never)]
     pub(crate) fn hit_all(
         &mut self,
         core: &mut Core,
         ranges: &mut Ranges,
-        mut skipped: impl FnMut(Access),
+        skipped: &mut u64,
     ) -> Option<Hard> {
         let addresses = &self.addresses[self.next..self.end];
         let kinds = &self.kinds[self.next..self.end];
@@ -202,7 +266,9 @@ impl Runs {
                 continue;
             }
             if addr == 0 {
-                skipped(access);
+                let place = self.next + at;
+                self.told.skip(self.origins[place].wrapping_add(place as u32));
+                *skipped += 1;
                 continue;
             }
             let hard = if whole {
@@ -220,4 +286,11 @@ impl Runs {
         self.next = self.end;
         None
     }
+}
+
+/// For a head that does not tell. Not in line, so that the usual case does not wait for the shape.
+#[cold]
+#[inline(never)]
+fn behind(shape: &Shape) -> usize {
+    usize::from(shape.behind)
 }

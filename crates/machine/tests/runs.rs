@@ -1,10 +1,10 @@
-//! A stream told as runs gives the same figures as its events.
+//! A stream told as runs gives the same figures and counts as its events.
 
 use std::sync::Arc;
 
 use event::{
-    AccessKind, EVENT, Event, FenceKind, FlushKind, NameId, Op, RunAccess, RunBatch, RunShape, Sink, SiteId,
-    ThreadId,
+    AccessKind, Counts, EVENT, Event, FenceKind, FlushKind, NameId, Op, RunAccess, RunBatch, RunShape, Sink,
+    SiteId, ThreadId,
 };
 use machine::{Config, Machine};
 use proptest::prelude::*;
@@ -29,11 +29,11 @@ fn access() -> impl Strategy<Value = RunAccess> {
         1 => (0u32..300).prop_map(Some),
         1 => Just(None),
     ];
-    (kind, len, 0u32..30).prop_map(|(kind, len, site)| RunAccess {
+    (kind, len, 0u32..30, 0u32..9).prop_map(|(kind, len, site, instructions)| RunAccess {
         kind,
         len,
         site: SiteId(site),
-        instructions: 1,
+        instructions,
     })
 }
 
@@ -78,9 +78,10 @@ proptest! {
         let shapes: Vec<Arc<RunShape>> = shapes
             .into_iter()
             .chain([long])
-            .map(|accesses| Arc::new(RunShape { accesses, after: 1 }))
+            .zip(1..)
+            .map(|(accesses, after)| Arc::new(RunShape { accesses, after }))
             .collect();
-        let (mut by_runs, mut by_events) = (machine(preset), machine(preset));
+        let (mut by_runs, mut by_events, mut counts) = (machine(preset), machine(preset), Counts::default());
         for (thread, runs) in parts {
             let (mut words, mut events) = (Vec::new(), Vec::new());
             for (number, event, addresses) in runs {
@@ -89,7 +90,9 @@ proptest! {
                     events.push(event);
                 }
                 let number = number % shapes.len();
-                words.push(RunShape::head(number as u32));
+                let told = addresses[79] % 3 != 0;
+                let behind = if told { shapes[number].words() - 1 } else { 0 };
+                words.push(RunShape::telling_head(number as u32, behind));
                 for (access, addr) in shapes[number].accesses.iter().zip(addresses) {
                     words.push(addr);
                     if access.len.is_none() {
@@ -98,7 +101,7 @@ proptest! {
                 }
             }
             let mut batch = RunBatch {
-                thread: ThreadId(thread), time_ns: 0, shapes: &shapes, words: &words, events: &events, count: 0, carry: 0,
+                thread: ThreadId(thread), time_ns: 0, shapes: &shapes, words: &words, events: &events, count: 0, carry: thread * 7,
             };
             batch.count = batch.items().map(|item| match item {
                 event::RunItem::Event(_) => 1,
@@ -110,8 +113,11 @@ proptest! {
             }).sum();
             by_runs.push_runs(batch).expect("taken");
             batch.expanded(|batch| by_events.push(batch)).expect("taken");
+            batch.expanded(|batch| counts.push(batch)).expect("taken");
             by_runs.audit().expect("the books balance");
         }
+        prop_assert_eq!(by_runs.counts(), counts);
+        prop_assert_eq!(by_events.counts(), counts);
         by_runs.drain();
         by_events.drain();
         by_runs.audit().expect("the books balance");

@@ -9,7 +9,6 @@ use machine::{Config, ConfigError, Machine};
 use report::{CaptureStats, CrashLints, Prestores, Report, Run, Subject, Withheld, WriteSizes};
 
 use crate::progress::Progress;
-use crate::tally::Tally;
 
 /// Everything that looks at the events of a profile.
 pub struct Analysis {
@@ -23,7 +22,6 @@ pub struct Analysis {
 struct Notes {
     source: Option<Source>,
     sites: SiteTable,
-    counts: Tally,
     linter: Linter,
     /// Unless the source leaves out what it needs.
     prestores: Option<Bursts>,
@@ -60,12 +58,13 @@ impl Analysis {
 
     /// Puts the results together.
     pub fn into_report(self, run: Run, capture: Option<CaptureStats>) -> Report {
-        let Notes { source, sites, counts, linter, prestores, lints } = self.notes;
+        let Notes { source, sites, linter, prestores, lints } = self.notes;
         let prestores = prestores.map(|bursts| Prestores {
             advice: bursts.advice(Some(self.target)),
             watched: bursts.watched(),
             attempt: attempt(&run),
         });
+        let counts = self.machine.counts();
         let figures = self.machine.into_figures();
         let findings = linter.findings(&figures, &sites);
         let sizes = linter.write_sizes();
@@ -74,7 +73,7 @@ impl Analysis {
         Report {
             run,
             source: source.unwrap_or_else(|| Source::synthetic("nothing")),
-            counts: counts.counts(),
+            counts,
             figures,
             sites,
             findings,
@@ -146,7 +145,6 @@ impl Sink for Notes {
     }
 
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
-        self.counts.push(batch)?;
         if let Some(prestores) = &mut self.prestores {
             prestores.push(batch)?;
         }
@@ -157,7 +155,6 @@ impl Sink for Notes {
     }
 
     fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
-        self.counts.push_runs(batch)?;
         if let Some(prestores) = &mut self.prestores {
             prestores.push_runs(batch)?;
         }

@@ -19,7 +19,6 @@ mod reproduce;
 mod samples;
 mod simulate;
 mod sources;
-mod tally;
 mod trace;
 
 use std::io::Write;

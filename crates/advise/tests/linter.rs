@@ -55,6 +55,63 @@ fn findings_come_largest_first_and_small_ones_not_at_all() {
     assert!(findings.iter().any(|finding| finding.rule == Rule::UselessFence), "{findings:#?}");
 }
 
+/// Events of scattered words and of a buffer that is filled over and over, in batches as a collector makes them.
+fn long_program(sink: &mut dyn Sink, events: u64) {
+    sink.begin(&Source::synthetic("test")).expect("every source is accepted");
+    let batch: u64 = 1000;
+    for first in (0..events).step_by(batch as usize) {
+        let events: Vec<Event> = (first..first + batch)
+            .map(|n| {
+                let scattered = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 36 << 8;
+                let (op, site) = match n % 4 {
+                    0 => (Op::Store { addr: (1 << 40) + scattered, len: 8 }, 1),
+                    1 => (Op::Store { addr: (1 << 41) + n / 4 * 8 % (64 << 20), len: 8 }, 2),
+                    _ => (Op::Load { addr: scattered, len: 8 }, 3),
+                };
+                Event { op, site: SiteId(site), instructions: 1 }
+            })
+            .collect();
+        let batch = Batch { thread: ThreadId(0), time_ns: 0, events: &events, values: &[] };
+        sink.push(batch).expect("every batch is accepted");
+    }
+    sink.finish().expect("it ends");
+}
+
+#[test]
+fn of_a_long_program_without_persistent_memory_a_sample_is_looked_at_and_said() {
+    let events = 24 << 20;
+    let mut linter = Linter::default();
+    long_program(&mut linter, events);
+    assert!((0.3..0.5).contains(&linter.watched()), "{}", linter.watched());
+    let small = linter.write_sizes().all.temporal.below(256).total_writes();
+    assert!(small.abs_diff(events / 4) < events / 100, "{small} scattered words of {events} events");
+    let memory = SiteMemory {
+        media_write_bytes: 1 << 30,
+        controller_write_bytes: 1 << 28,
+        partial_media_bytes: 1 << 30,
+        ..SiteMemory::default()
+    };
+    let mut figures = Figures { unit_bytes: 256, ..Figures::default() };
+    figures.sites = vec![SiteFigures::default(); 4];
+    figures.sites[1].volatile = memory;
+    figures.volatile.total.media_write_bytes = 1 << 30;
+    let findings = linter.findings(&figures, &sites());
+    let finding = findings.iter().find(|finding| finding.rule == Rule::SmallRandomStores);
+    let finding = finding.expect("scattered stores are found in a sample, too");
+    assert!(finding.evidence.contains("estimates from 4"), "{}", finding.evidence);
+    assert!(finding.share > 0.99, "{}", finding.share);
+}
+
+#[test]
+fn where_lines_are_flushed_every_store_is_looked_at() {
+    let mut program = Program::persistent();
+    program.store(1, POOL, 8);
+    let mut linter = Linter::default();
+    program.feed(&mut linter, &Source::synthetic("test"));
+    long_program(&mut linter, 24 << 20);
+    assert!((linter.watched() - 1.0).abs() < f64::EPSILON, "{}", linter.watched());
+}
+
 /// A program that breaks most rules.
 fn sloppy() -> Program {
     let mut program = Program::persistent();

@@ -127,12 +127,14 @@ pub struct Withheld {
 
 /// How many writes to the memory that the run is about had which size. A write is a run of stores next to each other, up
 /// to the flush or fence that makes it durable. Bucket `i` counts those of `2^i` to `2^(i+1) - 1` bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct WriteSizes {
     /// Ordinary stores.
     pub temporal: Vec<u64>,
     /// Non-temporal stores.
     pub nt: Vec<u64>,
+    /// Part of the events whose stores were looked at, 0 to 1; below 1 the numbers are estimates.
+    pub watched: f64,
 }
 
 /// How a program was observed.

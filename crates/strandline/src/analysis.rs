@@ -84,6 +84,7 @@ impl Analysis {
             write_sizes: Some(WriteSizes {
                 temporal: sizes.temporal.writes.to_vec(),
                 nt: sizes.non_temporal.writes.to_vec(),
+                watched: linter.watched(),
             }),
             capture,
             samples: None,

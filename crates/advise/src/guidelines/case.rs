@@ -6,7 +6,7 @@ use machine::{Figures, SiteMemory};
 use super::evidence::Evidence;
 use super::options::Options;
 use super::sizes::WritesByKind;
-use super::words::ratio;
+use super::words::{percent, ratio};
 use crate::SiteShare;
 
 /// Of what the shares of traffic rules are.
@@ -20,6 +20,8 @@ pub(super) struct Case<'a> {
     pub(super) options: &'a Options,
     /// Sizes of all writes to the memory.
     pub(super) totals: WritesByKind,
+    /// Part of the events whose stores were looked at.
+    pub(super) watched: f64,
 }
 
 impl Case<'_> {
@@ -38,8 +40,13 @@ impl Case<'_> {
         if self.mapped() {
             return String::new();
         }
+        let sample = if self.watched < 1.0 {
+            format!("Numbers of writes are estimates from {} of the events. ", percent(self.watched))
+        } else {
+            String::new()
+        };
         format!(
-            "The program mapped no persistent memory; this is how its memory would fare on `{}`. ",
+            "The program mapped no persistent memory; this is how its memory would fare on `{}`. {sample}",
             self.figures.machine
         )
     }

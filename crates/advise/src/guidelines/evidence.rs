@@ -73,22 +73,23 @@ fn row<T: Clone + Default>(table: &mut Vec<T>, site: SiteId) -> &mut T {
 }
 
 impl Evidence {
-    /// Counts a run; its pieces are transfers if they have at least `transfer_bytes` on average. What is stored
+    /// Counts a run as `times` runs like it; its pieces are transfers if they have at least `transfer_bytes` on average. What is stored
     /// over again and again (a matrix that is summed up) is none: around the cache, each time would be a write.
-    pub(super) fn run(&mut self, run: Run, persistent: bool, transfer_bytes: u64) {
+    pub(super) fn run(&mut self, run: Run, times: u64, persistent: bool, transfer_bytes: u64) {
         let class = class(persistent, run.nt);
-        self.pieces[class].add(run.bytes, run.pieces);
+        let bytes = run.bytes.saturating_mul(times);
+        self.pieces[class].add(bytes, run.pieces * times);
         let at = &mut row(&mut self.index, run.site)[class];
         if *at == 0 {
             self.writes.push(Writes::default());
             *at = u32::try_from(self.writes.len()).unwrap_or(u32::MAX);
         }
         let writes = &mut self.writes[*at as usize - 1];
-        writes.runs.add(run.bytes, 1);
+        writes.runs.add(bytes, times);
         let once = run.stored / 2 < run.bytes;
         if once && run.bytes >= transfer_bytes && run.bytes / run.pieces >= transfer_bytes {
-            writes.transfers.writes += run.pieces;
-            writes.transfers.bytes = writes.transfers.bytes.saturating_add(run.bytes);
+            writes.transfers.writes += run.pieces * times;
+            writes.transfers.bytes = writes.transfers.bytes.saturating_add(bytes);
         }
     }
 
@@ -165,7 +166,12 @@ mod tests {
     #[test]
     fn sites_past_the_bound_count_as_unknown() {
         let mut evidence = Evidence::default();
-        evidence.run(Run { site: SiteId(u32::MAX), bytes: 8, stored: 8, pieces: 1, nt: false }, false, 1024);
+        evidence.run(
+            Run { site: SiteId(u32::MAX), bytes: 8, stored: 8, pieces: 1, nt: false },
+            1,
+            false,
+            1024,
+        );
         evidence.ordering(SiteId(u32::MAX - 1)).flushes = 3;
         assert_eq!(evidence.sizes(SiteId::UNKNOWN, false).temporal.total_bytes(), 8);
         assert_eq!(
@@ -180,7 +186,7 @@ mod tests {
         for (persistent, nt, bytes) in
             [(false, false, 1), (false, true, 2), (true, false, 4), (true, true, 8)]
         {
-            evidence.run(Run { site: SiteId(1), bytes, stored: bytes, pieces: 1, nt }, persistent, 1024);
+            evidence.run(Run { site: SiteId(1), bytes, stored: bytes, pieces: 1, nt }, 1, persistent, 1024);
         }
         let sizes = evidence.sizes(SiteId(1), true);
         assert_eq!((sizes.temporal.total_bytes(), sizes.non_temporal.total_bytes()), (4, 8));
@@ -192,13 +198,13 @@ mod tests {
     fn small_durable_pieces_are_no_transfer() {
         let mut evidence = Evidence::default();
         let run = Run { site: SiteId(1), bytes: 8192, stored: 8192, pieces: 128, nt: false };
-        evidence.run(run, true, 1024);
+        evidence.run(run, 1, true, 1024);
         assert_eq!(evidence.temporal_transfers(SiteId(1), true), Transfers::default());
-        evidence.run(Run { pieces: 2, ..run }, true, 1024);
+        evidence.run(Run { pieces: 2, ..run }, 1, true, 1024);
         assert_eq!(evidence.temporal_transfers(SiteId(1), true), Transfers { writes: 2, bytes: 8192 });
         let pieces = evidence.write_sizes().persistent.temporal;
         assert_eq!((pieces.writes[6], pieces.writes[12]), (128, 2));
-        evidence.run(Run { pieces: 1, stored: 3 * 8192, ..run }, true, 1024);
+        evidence.run(Run { pieces: 1, stored: 3 * 8192, ..run }, 1, true, 1024);
         assert_eq!(evidence.temporal_transfers(SiteId(1), true).writes, 2, "stored over again and again");
         assert_eq!(evidence.totals(true).temporal.writes[13], 3, "all are long runs");
     }

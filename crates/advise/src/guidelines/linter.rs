@@ -13,6 +13,7 @@ use super::ranges::Ranges;
 use super::runs::{Runs, Stop};
 use super::sizes::WriteSizes;
 use super::streams::Streams;
+use super::watch::Watch;
 use super::{crowding, fences, late_flush, small_stores, transfers, wasted_flush, withheld};
 use crate::{Finding, Rule};
 
@@ -31,6 +32,7 @@ pub struct Linter {
     lines: Lines,
     evidence: Evidence,
     runs: Runs,
+    watch: Watch,
 }
 
 #[derive(Debug)]
@@ -54,9 +56,10 @@ impl Thread {
         })
     }
 
-    fn drain_into(&mut self, evidence: &mut Evidence, options: &Options) {
-        self.volatile.drain().for_each(|run| evidence.run(run, false, options.transfer_bytes));
-        self.persistent.drain().for_each(|run| evidence.run(run, true, options.transfer_bytes));
+    /// Ends all runs; each counts as so many.
+    fn drain_into(&mut self, evidence: &mut Evidence, options: &Options, weight: u64) {
+        self.volatile.drain().for_each(|run| evidence.run(run, weight, false, options.transfer_bytes));
+        self.persistent.drain().for_each(|run| evidence.run(run, weight, true, options.transfer_bytes));
     }
 }
 
@@ -71,7 +74,8 @@ impl Linter {
     #[must_use]
     pub fn findings(&self, figures: &Figures, sites: &SiteTable) -> Vec<Finding> {
         let totals = self.evidence.totals(figures.mapped_persistent);
-        let case = Case { evidence: &self.evidence, figures, sites, options: &self.options, totals };
+        let watched = self.watched();
+        let case = Case { evidence: &self.evidence, figures, sites, options: &self.options, totals, watched };
         let withheld: Vec<Rule> = self.withheld().into_iter().map(|(rule, _)| rule).collect();
         let mut findings: Vec<Finding> = [
             small_stores::check(&case),
@@ -94,6 +98,12 @@ impl Linter {
     #[must_use]
     pub fn withheld(&self) -> Vec<(Rule, String)> {
         withheld::withheld(self.source.as_ref(), &self.ranges)
+    }
+
+    /// Events whose stores were looked at, as a part of all. Below 1 numbers of writes are estimates.
+    #[must_use]
+    pub fn watched(&self) -> f64 {
+        self.watch.watched()
     }
 
     /// Sizes of the program's writes.
@@ -137,6 +147,20 @@ impl Linter {
         thread.just_fenced = events.last().is_some_and(|event| event.op == Op::Fence(FenceKind::Full));
     }
 
+    /// Runs, and the events between them, of which no store is looked at.
+    fn pass_over(&mut self, id: ThreadId, thread: &mut Thread, batch: &RunBatch<'_>) {
+        let matters = |event: &Event| {
+            matches!(event.op, Op::Flush { .. } | Op::Map { .. })
+                || matches!(event.op, Op::Fence(kind) if kind != FenceKind::Locked)
+        };
+        if thread.just_fenced || batch.events.iter().any(matters) {
+            // What stands between them must be known, and from one of them on each store may matter.
+            return self.runs(id, thread, batch);
+        }
+        thread.unfenced |= batch.words.len() > batch.events.len();
+        self.events(id, thread, batch.events);
+    }
+
     /// The runs of a batch and the events between them.
     fn runs(&mut self, id: ThreadId, thread: &mut Thread, batch: &RunBatch<'_>) {
         self.runs.learn(batch.shapes);
@@ -177,16 +201,27 @@ impl Linter {
         }
     }
 
+    /// A batch of so many events is done.
+    fn count(&mut self, events: usize) {
+        if self.watch.count(events) {
+            let Linter { threads, evidence, options, watch, .. } = self;
+            for thread in threads.iter_mut().flatten() {
+                thread.drain_into(evidence, options, watch.weight());
+            }
+            watch.leave();
+        }
+    }
+
     #[inline]
     fn store(&mut self, thread: &mut Thread, addr: u64, len: u32, site: SiteId) {
         thread.unfenced = true;
-        if len == 0 {
+        if len == 0 || self.watch.idle() {
             return;
         }
         let persistent = self.ranges.contains(addr);
         let streams = if persistent { &mut thread.persistent } else { &mut thread.volatile };
         if let Some(run) = streams.store(addr, len, false, site) {
-            self.evidence.run(run, persistent, self.options.transfer_bytes);
+            self.evidence.run(run, self.watch.weight(), persistent, self.options.transfer_bytes);
         }
         if self.lines.active() && persistent == self.ranges.seen() {
             self.lines.store(addr, len, site, |before, distance| {
@@ -199,13 +234,13 @@ impl Linter {
 
     fn store_nt(&mut self, id: ThreadId, thread: &mut Thread, addr: u64, len: u32, site: SiteId) {
         thread.unfenced = true;
-        if len == 0 {
+        if len == 0 || self.watch.idle() {
             return;
         }
         let persistent = self.ranges.contains(addr);
         let streams = if persistent { &mut thread.persistent } else { &mut thread.volatile };
         if let Some(run) = streams.store(addr, len, true, site) {
-            self.evidence.run(run, persistent, self.options.transfer_bytes);
+            self.evidence.run(run, self.watch.weight(), persistent, self.options.transfer_bytes);
         }
         if self.lines.active() && persistent == self.ranges.seen() {
             self.lines.store_nt(addr, len, id.0);
@@ -213,6 +248,7 @@ impl Linter {
     }
 
     fn flush(&mut self, id: ThreadId, thread: &mut Thread, addr: u64, site: SiteId) {
+        self.watch.look_at_all();
         thread.unfenced = true;
         let persistent = self.ranges.contains(addr);
         let streams = if persistent { &mut thread.persistent } else { &mut thread.volatile };
@@ -249,7 +285,10 @@ impl Linter {
                 thread.unfenced = true;
                 return;
             }
-            FenceKind::Store => !thread.unfenced,
+            FenceKind::Store => {
+                self.watch.look_at_all();
+                !thread.unfenced
+            }
             // It orders loads too, and not every load is seen: only what stands right behind another one is idle.
             FenceKind::Full => after_full,
         };
@@ -264,6 +303,7 @@ impl Linter {
         match op {
             Op::RegionBegin { .. } | Op::RegionEnd { .. } | Op::Phase { .. } | Op::Strand(_) => return,
             Op::Map { addr, len, .. } => {
+                self.watch.look_at_all();
                 if !self.ranges.seen() {
                     self.evidence.forget_flushes();
                     self.lines.start(true);
@@ -271,7 +311,9 @@ impl Linter {
                 self.ranges.add(addr, len);
             }
             Op::Unmap { addr, len } => self.ranges.remove(addr, len),
-            Op::ThreadEnd { .. } => thread.drain_into(&mut self.evidence, &self.options),
+            Op::ThreadEnd { .. } => {
+                thread.drain_into(&mut self.evidence, &self.options, self.watch.weight());
+            }
             _ => {}
         }
         // Locks, allocators and the kernel store where no event tells: a fence may be for them.
@@ -300,20 +342,26 @@ impl Sink for Linter {
         let mut thread = self.take_thread(batch.thread);
         self.events(batch.thread, &mut thread, batch.events);
         self.put_thread(batch.thread, thread, batch.events.last());
+        self.count(batch.events.len());
         Ok(())
     }
 
     fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
         let mut thread = self.take_thread(batch.thread);
-        self.runs(batch.thread, &mut thread, &batch);
+        if self.watch.idle() {
+            self.pass_over(batch.thread, &mut thread, &batch);
+        } else {
+            self.runs(batch.thread, &mut thread, &batch);
+        }
         // A thread's end is an event, and nothing comes after it.
         self.put_thread(batch.thread, thread, batch.events.last());
+        self.count(batch.count);
         Ok(())
     }
 
     fn finish(&mut self) -> Result<(), SinkError> {
         for mut thread in std::mem::take(&mut self.threads).into_iter().flatten() {
-            thread.drain_into(&mut self.evidence, &self.options);
+            thread.drain_into(&mut self.evidence, &self.options, self.watch.weight());
         }
         Ok(())
     }
@@ -387,7 +435,8 @@ mod tests {
             let (thread, time_ns) = (ThreadId(3), 0);
             let (shapes, words, events) = (&shapes[..], &words[..], &events[..]);
             let batch = RunBatch { thread, time_ns, shapes, words, events, count, carry: 0 };
-            let (mut by_runs, mut by_events) = (Linter::default(), Linter::default());
+            let linter = || if seed % 2 == 0 { in_a_gap() } else { Linter::default() };
+            let (mut by_runs, mut by_events) = (linter(), linter());
             for _ in 0..2 {
                 by_runs.push_runs(batch).expect("every batch is accepted");
                 batch.expanded(|batch| by_events.push(batch)).expect("every batch is accepted");
@@ -399,6 +448,56 @@ mod tests {
             streamed += by_runs.write_sizes().persistent.non_temporal.total_writes();
         }
         assert!(useless > 0 && streamed > 0, "{useless} fences, {streamed} writes around the cache");
+    }
+
+    /// A linter that passes over stores.
+    fn in_a_gap() -> Linter {
+        let mut linter = Linter::default();
+        while !linter.watch.idle() {
+            linter.count(1 << 20);
+        }
+        linter
+    }
+
+    #[test]
+    fn what_is_passed_over_is_not_counted_but_may_be_ordered() {
+        let access = RunAccess { kind: AccessKind::Store, len: Some(8), site: SiteId(1), instructions: 1 };
+        let shapes = [Arc::new(RunShape { accesses: vec![access], after: 0 })];
+        let fence = |kind| Event { op: Op::Fence(kind), site: SiteId(2), instructions: 1 };
+        let (run, thread) = ([RunShape::head(0), 640], ThreadId(0));
+        let mut push = |linter: &mut Linter, words: &[u64], events: &[Event]| {
+            let count = events.len() + words.len() / 2;
+            let batch = RunBatch { thread, time_ns: 0, shapes: &shapes, words, events, count, carry: 0 };
+            linter.push_runs(batch).expect("every batch is accepted");
+        };
+        let mut linter = in_a_gap();
+        // Twice a fence with a store before it, then one with none.
+        push(&mut linter, &[EVENT], &[fence(FenceKind::Full)]);
+        push(&mut linter, &run, &[]);
+        push(&mut linter, &[EVENT], &[fence(FenceKind::Full)]);
+        push(&mut linter, &run, &[]);
+        assert!(linter.watch.idle());
+        push(&mut linter, &[EVENT, EVENT], &[fence(FenceKind::Store); 2]);
+        assert!(!linter.watch.idle(), "who orders stores is looked at");
+        push(&mut linter, &run, &[]);
+        linter.finish().expect("it ends");
+        let counts: Vec<_> =
+            linter.evidence.orderings().map(|(_, site)| (site.fences, site.useless)).collect();
+        assert_eq!(counts[2], (4, 1));
+        assert_eq!(linter.write_sizes().all.temporal.total_writes(), 1);
+    }
+
+    #[test]
+    fn a_map_ends_a_gap_at_once() {
+        let map = Op::Map { addr: 1 << 20, len: 1 << 20, name: NameId(0) };
+        let ops = [Op::Store { addr: 1 << 20, len: 8 }, map, Op::Store { addr: 1 << 20, len: 8 }];
+        let events = ops.map(|op| Event { op, site: SiteId(1), instructions: 1 });
+        let mut linter = in_a_gap();
+        let batch = Batch { thread: ThreadId(0), time_ns: 0, events: &events, values: &[] };
+        linter.push(batch).expect("every batch is accepted");
+        linter.finish().expect("it ends");
+        let sizes = linter.write_sizes();
+        assert_eq!((sizes.all.temporal.total_writes(), sizes.persistent.temporal.total_writes()), (1, 1));
     }
 
     #[test]

@@ -16,7 +16,8 @@
 //! three runs and not a hundred.
 //!
 //! When the program mapped persistent memory, the rules speak of that memory alone. When it mapped none, they
-//! speak of all memory *as if* it were persistent, and nobody is told to flush.
+//! speak of all memory *as if* it were persistent, and nobody is told to flush. If it does not flush either, a long
+//! run's stores are looked at in bursts (`watch.rs`): all rules that then speak are about distributions.
 //!
 //! # Memory
 //! A [`Linter`] holds at most 7 MiB of line states (from the first persistent range or flush on), 1.5 KiB for each of up
@@ -40,6 +41,7 @@ mod small_stores;
 mod streams;
 mod transfers;
 mod wasted_flush;
+mod watch;
 mod withheld;
 mod words;
 

@@ -221,7 +221,12 @@ fn sizes_plot(sizes: &WriteSizes) -> Markup {
     html! {
         figure {
             h3 { "Sizes of writes" }
-            p class="note" { "A write is a run of stores next to each other, up to the flush or fence that makes it durable." }
+            p class="note" {
+                "A write is a run of stores next to each other, up to the flush or fence that makes it durable."
+                @if sizes.watched < 1.0 {
+                    " The numbers are estimates: the stores of " (percent(sizes.watched)) " of the events were looked at, in bursts."
+                }
+            }
             (chart::responsive(|room| {
                 let width = if room == chart::Room::Wide { 640.0 } else { room.width() };
                 chart::columns("Writes by size", ["writes", "size in bytes, from this many up"], &series, &columns, width)

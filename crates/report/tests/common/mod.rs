@@ -89,6 +89,7 @@ pub fn full() -> Report {
             1_200, 900, 4_100, 2_410_000, 310_000, 96_000, 210_000, 41_000, 12_000, 3_100, 900, 0, 64,
         ],
         nt: vec![0, 0, 0, 0, 0, 0, 2_000, 3_000, 9_000, 0, 0, 0, 16_384],
+        watched: 0.13,
     });
     report.capture = Some(CaptureStats { processes: 1, trace_bytes: Some(61 * MIB) });
     report
@@ -412,7 +413,8 @@ pub fn one_site() -> Report {
     };
     report.figures.timeline =
         vec![Slice { events: 1_000, time_ns: 0, persistent: Traffic::default(), volatile: total }];
-    report.write_sizes = Some(WriteSizes { temporal: vec![0, 0, 0, 0, 0, 0, 64], nt: Vec::new() });
+    report.write_sizes =
+        Some(WriteSizes { temporal: vec![0, 0, 0, 0, 0, 0, 64], nt: Vec::new(), watched: 1.0 });
     report
 }
 

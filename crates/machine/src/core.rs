@@ -22,9 +22,9 @@ const STORED: usize = RECENT;
 #[derive(Clone, Debug)]
 struct Recent {
     /// Where the line is: the line's number, or [`EMPTY`]. The second half has lines that are dirty.
-    lines: Box<[u64; 2 * RECENT]>,
+    lines: [u64; 2 * RECENT],
     /// In the second half: who stored last.
-    sites: Box<[u32; 2 * RECENT]>,
+    sites: [u32; 2 * RECENT],
     /// Slot in the L1.
     slots: [u32; RECENT],
     /// Whether the L1 has enough sets: all lines of a set have one entry.
@@ -46,7 +46,7 @@ pub(crate) enum Lookup {
 #[derive(Clone, Debug)]
 pub(crate) struct Core {
     l1: Cache<Line>,
-    recent: Recent,
+    recent: Box<Recent>,
     /// By the low bits of a line's number: the way of the L1 where it was last.
     hints: Box<[u8; HINTS]>,
     pub(crate) l2: Cache<Line>,
@@ -63,7 +63,7 @@ impl Core {
             |level: u64| Rng::new(config.seed ^ (number << 8 | level).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         Core {
             l1: Cache::of_level(&config.l1, rng(1)),
-            recent: Recent::new(config.l1.sets()),
+            recent: Box::new(Recent::new(config.l1.sets())),
             hints: Box::new([0; HINTS]),
             l2: Cache::of_level(&config.l2, rng(2)),
             combining: Combining::new(config.cores.combining_buffers as usize),
@@ -156,7 +156,7 @@ impl Core {
     #[cold]
     #[inline(never)]
     fn settle_recent(&mut self, entry: usize) {
-        let Recent { lines, sites, slots, .. } = &mut self.recent;
+        let Recent { lines, sites, slots, .. } = &mut *self.recent;
         if lines[entry + STORED] != EMPTY {
             self.l1.slots[slots[entry] as usize].item.store(sites[entry + STORED]);
         }
@@ -314,8 +314,8 @@ impl Core {
 impl Recent {
     fn new(sets: usize) -> Self {
         Recent {
-            lines: Box::new([EMPTY; 2 * RECENT]),
-            sites: Box::new([0; 2 * RECENT]),
+            lines: [EMPTY; 2 * RECENT],
+            sites: [0; 2 * RECENT],
             slots: [0; RECENT],
             usable: sets >= RECENT,
         }

@@ -79,6 +79,41 @@ struct Shape {
     runs: u64,
 }
 
+/// Accesses of some runs.
+#[derive(Clone, Debug)]
+struct Block {
+    /// Of each access, its address; 0: it was not executed.
+    addresses: [u64; ROOM],
+    /// What it does.
+    kinds: [Access; ROOM],
+    /// Its place in [`Runs::accesses`], less its place in the block.
+    origins: [u32; ROOM],
+}
+
+impl Block {
+    /// Puts [`STRIDE`] accesses in at `to`, those of the shapes from `from` on, or as many as there are words.
+    #[inline(always)]
+    fn put(&mut self, to: usize, accesses: &[Access], from: usize, words: &[u64]) {
+        let room = &mut self.addresses[to..to + STRIDE];
+        if let Some(run) = words.first_chunk::<STRIDE>() {
+            room.copy_from_slice(run);
+        } else {
+            // The last words of a batch.
+            room.iter_mut().zip(words).for_each(|(to, from)| *to = *from);
+        }
+        self.kinds[to..to + STRIDE].copy_from_slice(&accesses[from..from + STRIDE]);
+        self.origins[to..to + STRIDE].fill((from as u32).wrapping_sub(to as u32));
+    }
+
+    /// The same for the accesses behind the first [`STRIDE`] of a run of so many.
+    #[inline(never)]
+    fn put_rest(&mut self, to: usize, accesses: &[Access], from: usize, words: &[u64], count: usize) {
+        for done in (STRIDE..count).step_by(STRIDE) {
+            self.put(to + done, accesses, from + done, &words[done..]);
+        }
+    }
+}
+
 /// The shapes that are known, and a block of accesses.
 #[derive(Clone, Debug)]
 pub(crate) struct Runs {
@@ -86,12 +121,7 @@ pub(crate) struct Runs {
     /// Of all plain shapes, those of which each access is a load or store of a line at most; and [`STRIDE`] more.
     accesses: Vec<Access>,
     pub(crate) told: Told,
-    /// Of each access of the block, its address; 0: it was not executed.
-    addresses: Box<[u64; ROOM]>,
-    /// Of each access of the block, what it does.
-    kinds: Box<[Access; ROOM]>,
-    /// Of each access of the block, its place in `accesses`, less its place in the block.
-    origins: Box<[u32; ROOM]>,
+    block: Box<Block>,
     /// How far the block is carried out, and where it ends.
     next: usize,
     end: usize,
@@ -103,9 +133,11 @@ impl Default for Runs {
             shapes: Vec::new(),
             accesses: vec![Access::default(); STRIDE],
             told: Told::default(),
-            addresses: Box::new([0; ROOM]),
-            kinds: Box::new([Access::default(); ROOM]),
-            origins: Box::new([0; ROOM]),
+            block: Box::new(Block {
+                addresses: [0; ROOM],
+                kinds: [Access::default(); ROOM],
+                origins: [0; ROOM],
+            }),
             next: 0,
             end: 0,
         }
@@ -172,7 +204,7 @@ impl Runs {
     /// # Panics
     /// If the words do not tell runs of known shapes.
     pub(crate) fn unfold(&mut self, words: &[u64], at: &mut usize) -> Stop {
-        let Runs { shapes, accesses, told, addresses, kinds, origins, .. } = self;
+        let Runs { shapes, accesses, told, block, .. } = self;
         let (mut word, mut end) = (*at, 0);
         let stop = loop {
             if end >= BLOCK {
@@ -201,28 +233,18 @@ impl Runs {
                     }
                     shape.runs += 1;
                     told.add(number, len, more);
-                    addresses[end] = addr;
-                    kinds[end] = accesses[first].of(len);
+                    block.addresses[end] = addr;
+                    block.kinds[end] = accesses[first].of(len);
                     end += 1;
                 }
                 word += 3;
                 continue;
             }
             shape.runs += 1;
-            let mut copied = 0;
-            while copied < count {
-                let (to, from) = (end + copied, first + copied);
-                let rest = &words[word + 1 + copied..];
-                let room = &mut addresses[to..to + STRIDE];
-                if let Some(run) = rest.first_chunk::<STRIDE>() {
-                    room.copy_from_slice(run);
-                } else {
-                    // The last words of a batch.
-                    room.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-                }
-                kinds[to..to + STRIDE].copy_from_slice(&accesses[from..from + STRIDE]);
-                origins[to..to + STRIDE].fill((from as u32).wrapping_sub(to as u32));
-                copied += STRIDE;
+            let run = &words[word + 1..];
+            block.put(end, accesses, first, run);
+            if count > STRIDE {
+                block.put_rest(end, accesses, first, run, count);
             }
             end += count;
             word += 1 + count;
@@ -235,7 +257,7 @@ impl Runs {
 
     /// The addresses of the block that are still to come.
     pub(crate) fn ahead(&self) -> &[u64] {
-        &self.addresses[self.next..self.end]
+        &self.block.addresses[self.next..self.end]
     }
 
     /// Ends the block behind so many more accesses. Returns where it ended before, for [`Runs::go_on`].
@@ -257,8 +279,9 @@ impl Runs {
         ranges: &mut Ranges,
         skipped: &mut u64,
     ) -> Option<Hard> {
-        let addresses = &self.addresses[self.next..self.end];
-        let kinds = &self.kinds[self.next..self.end];
+        let Runs { block, told, next, end, .. } = self;
+        let addresses = &block.addresses[*next..*end];
+        let kinds = &block.kinds[*next..*end];
         for (at, (&addr, &access)) in addresses.iter().zip(kinds).enumerate() {
             let raw = addr / LINE_BYTES;
             let whole = addr % LINE_BYTES + u64::from(access.0 % STORE) < LINE_BYTES;
@@ -266,25 +289,33 @@ impl Runs {
                 continue;
             }
             if addr == 0 {
-                let place = self.next + at;
-                self.told.skip(self.origins[place].wrapping_add(place as u32));
+                let place = *next + at;
+                told.skip(block.origins[place].wrapping_add(place as u32));
                 *skipped += 1;
                 continue;
             }
-            let hard = if whole {
-                let line = ranges.place(raw);
-                match core.hit_first(raw, line, access.store(), access.site()) {
-                    Lookup::Hit => continue,
-                    found => Hard::Missed(access, line, found),
-                }
-            } else {
-                Hard::Split(access, addr)
-            };
-            self.next += at + 1;
-            return Some(hard);
+            if let Some(hard) = hit_first(core, ranges, addr, access, whole) {
+                *next += at + 1;
+                return Some(hard);
+            }
         }
-        self.next = self.end;
+        *next = *end;
         None
+    }
+}
+
+/// An access that is not to the line that was used last in its set. Not in line, so that the loop around it keeps its
+/// registers.
+#[inline(never)]
+fn hit_first(core: &mut Core, ranges: &mut Ranges, addr: u64, access: Access, whole: bool) -> Option<Hard> {
+    if !whole {
+        return Some(Hard::Split(access, addr));
+    }
+    let raw = addr / LINE_BYTES;
+    let line = ranges.place(raw);
+    match core.hit_first(raw, line, access.store(), access.site()) {
+        Lookup::Hit => None,
+        found => Some(Hard::Missed(access, line, found)),
     }
 }
 

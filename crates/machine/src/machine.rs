@@ -176,8 +176,8 @@ impl Machine {
                 return self.run_accesses(core);
             }
             // A slice of the timeline may end within the block.
-            let executed = self.runs.ahead().iter().enumerate().filter(|(_, addr)| **addr != 0);
-            let Some((last, _)) = executed.skip(left - 1).next() else { return self.run_accesses(core) };
+            let mut executed = self.runs.ahead().iter().enumerate().filter(|(_, addr)| **addr != 0);
+            let Some((last, _)) = executed.nth(left - 1) else { return self.run_accesses(core) };
             let end = self.runs.cut(last + 1);
             self.run_accesses(core);
             self.runs.go_on(end);

@@ -128,7 +128,7 @@ impl Told<'_> {
             let all = usize::from(known.words);
             let run = &self.words[taken.words..self.words.len().min(taken.words + all)];
             let start = out.len();
-            out.push(RunShape::head(known.shape));
+            out.push(RunShape::telling_head(known.shape, all - 1));
             out.extend(run[1..].iter().map(|word| told_address(*word)));
             out.resize(start + all, 0);
             taken.words += run.len();

@@ -465,7 +465,7 @@ mod tests {
         let shapes = [Arc::new(RunShape { accesses: vec![access], after: 0 })];
         let fence = |kind| Event { op: Op::Fence(kind), site: SiteId(2), instructions: 1 };
         let (run, thread) = ([RunShape::head(0), 640], ThreadId(0));
-        let mut push = |linter: &mut Linter, words: &[u64], events: &[Event]| {
+        let push = |linter: &mut Linter, words: &[u64], events: &[Event]| {
             let count = events.len() + words.len() / 2;
             let batch = RunBatch { thread, time_ns: 0, shapes: &shapes, words, events, count, carry: 0 };
             linter.push_runs(batch).expect("every batch is accepted");

@@ -252,7 +252,7 @@ mod tests {
         };
         let mut out = Vec::new();
         assert_eq!({ told }.translate(&mut out), Taken { words: 3, events: 2, carry: 0 });
-        assert_eq!(out, [RunShape::head(1), 100, 200, 0]);
+        assert_eq!(out, [RunShape::telling_head(1, 3), 100, 200, 0]);
         assert_eq!((heads.words(HEADS[2]), heads.shape(HEADS[2])), (Some(3), Some(2)));
         assert_eq!((heads.words(0), heads.shape(HEAD)), (None, None));
         let long = RunShape { accesses: vec![shapes[0].accesses[0]; TOLD_WORDS], after: 0 };

@@ -66,6 +66,18 @@ impl Contents {
         self.files.insert(name.into(), bytes);
     }
 
+    /// Cuts a file to at most `len` bytes.
+    pub fn truncate(&mut self, name: &str, len: u64) {
+        if let Some(bytes) = self.files.get_mut(name) {
+            bytes.truncate(usize::try_from(len).unwrap_or(usize::MAX));
+        }
+    }
+
+    /// The names of the files.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
     /// The bytes of a file, if they were entered.
     #[must_use]
     pub fn file(&self, name: &str) -> Option<&[u8]> {

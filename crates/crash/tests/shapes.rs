@@ -344,3 +344,23 @@ fn what_happens_once_in_a_long_run_is_tried_first() {
         Checker::new(&history, &contents).part(0, 1, &mut oracle, &mut |outcome| outcome.points_done < 10);
     assert_eq!(one(&outcome).message, "a token without a value");
 }
+
+#[test]
+fn a_pool_that_is_made_anew_has_nothing_of_the_old_one() {
+    let made_anew = |cut: bool| {
+        let mut run = Run::new(Platform::Adr);
+        if cut {
+            run.truncate(0, 0);
+        }
+        run.store(0, TOKEN, 1);
+        run.persist(0, TOKEN);
+        run.truncate(0, 0); // Too late: what was stored is not undone by this.
+        let history = run.history();
+        let mut contents = Contents::default();
+        contents.insert("pool", 9u64.to_le_bytes().to_vec());
+        history.settle(&mut contents);
+        contents.file("pool").is_some_and(|bytes| !bytes.is_empty())
+    };
+    assert!(!made_anew(true));
+    assert!(made_anew(false));
+}

@@ -4,9 +4,11 @@ mod clocks;
 mod ranges;
 mod recorder;
 
+use std::collections::HashMap;
+
 use event::{NameId, SiteId, SiteTable, ThreadId};
 
-use crate::{Place, Platform};
+use crate::{Contents, Place, Platform};
 
 pub(crate) use clocks::Clocks;
 pub(crate) use ranges::Ranges;
@@ -106,6 +108,8 @@ pub struct History {
     pub(crate) files: Vec<String>,
     /// Ends of the files, as far as they were mapped.
     pub(crate) lengths: Vec<u64>,
+    /// How much of files that were cut before the first store to them was left.
+    pub(crate) kept: HashMap<String, u64>,
     pub(crate) items: Vec<Item>,
     pub(crate) atoms: Vec<Atom>,
     pub(crate) barriers: Vec<Barrier>,
@@ -134,6 +138,13 @@ impl History {
     #[must_use]
     pub fn file_len(&self, file: usize) -> u64 {
         self.lengths.get(file).copied().unwrap_or(0)
+    }
+
+    /// Takes away from `contents` what the run itself took away before it first stored to a file.
+    pub fn settle(&self, contents: &mut Contents) {
+        for (name, &len) in &self.kept {
+            contents.truncate(name, len);
+        }
     }
 
     /// All atoms, in the order of the stream.

@@ -119,6 +119,9 @@ impl Recorder {
                     self.sync(thread, event.site, Place::new(file, offset), u64::from(len));
                 }
             }
+            // A pool that is made anew: what was in it before is gone, and no crash brings it back.
+            Op::FileTruncate { file, len } => self.shortened(file, len),
+            Op::FileCreate { file, .. } | Op::Unlink { file } => self.shortened(file, 0),
             Op::FileSync { file, .. } => {
                 if let Some(&file) = self.names.get(&file).and_then(|name| self.files.get(name)) {
                     self.sync(thread, event.site, Place::new(file, 0), 1 << 47);
@@ -136,6 +139,19 @@ impl Recorder {
             _ => self.clocks.synchronise(thread, &event.op),
         }
         Ok(())
+    }
+
+    /// The file was cut to `len` bytes. If nothing was stored to it yet, that is what the run began with.
+    fn shortened(&mut self, file: NameId, len: u64) {
+        let Some(name) = self.names.get(&file) else { return };
+        let stored = self
+            .files
+            .get(name)
+            .is_some_and(|&file| self.history.atoms.iter().any(|atom| atom.place.file() == file));
+        if !stored {
+            let kept = self.history.kept.entry(name.clone()).or_insert(len);
+            *kept = len.min(*kept);
+        }
     }
 
     fn mark(&mut self, thread: ThreadId, kind: MarkKind) {

@@ -99,6 +99,10 @@ impl Run {
         self.push(thread, Op::Acquire { var, order: Order::Acquire, seq: self.seq }, &[]);
     }
 
+    pub fn truncate(&mut self, thread: u32, len: u64) {
+        self.push(thread, Op::FileTruncate { file: NameId(1), len }, &[]);
+    }
+
     pub fn begin(&mut self, thread: u32, region: u64) {
         self.push(thread, Op::RegionBegin { region }, &[]);
     }

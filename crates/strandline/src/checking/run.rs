@@ -54,11 +54,12 @@ impl Run {
             observe(args, &roots, &mut recorder)?;
             return Ok(Run::of_files(recorder, roots));
         }
-        let contents = before(args)?;
+        let mut contents = before(args)?;
         let started = std::time::SystemTime::now();
         let mut recorder = Recorder::new(platform);
-        observe(args, &[], &mut recorder)?;
+        observe(args, &names(&contents), &mut recorder)?;
         let history = recorder.into_history();
+        history.settle(&mut contents);
         keep(args, history.files(), &contents)?;
         let unknown =
             history.files().iter().filter(|name| contents.file(name).is_none() && is_older(name, started));
@@ -90,8 +91,10 @@ impl Run {
         }
         let mut recorder = Recorder::new(platform);
         reader.replay(&mut Progress::new("reading", &mut recorder))?;
-        let contents = kept(before).with_context(|| before.display().to_string())?;
-        Ok(Run { history: recorder.into_history(), contents, files: None, unknown: Vec::new() })
+        let mut contents = kept(before).with_context(|| before.display().to_string())?;
+        let history = recorder.into_history();
+        history.settle(&mut contents);
+        Ok(Run { history, contents, files: None, unknown: Vec::new() })
     }
 }
 
@@ -110,6 +113,13 @@ fn platform(args: &CheckArgs, of_files: bool) -> anyhow::Result<Platform> {
 /// What the files that the program may map hold now.
 pub fn before(args: &CheckArgs) -> anyhow::Result<Contents> {
     pools::before(&candidates(args))
+}
+
+/// The files of which the events are to tell when the program makes them anew.
+pub fn names(contents: &Contents) -> Vec<String> {
+    let mut names: Vec<String> = contents.names().map(str::to_owned).collect();
+    names.sort_unstable();
+    names
 }
 
 /// Sees that the program can be observed, and makes the folder.

@@ -55,9 +55,9 @@ impl CrashLints {
                 "{} without danger: needless work, or stores that may be meant",
                 plural(all, "suspicion")
             ),
-            (all, dangers) => {
-                format!("{}: {} of them can lose data in a crash", plural(all, "suspicion"), dangers)
-            }
+            (1, _) => "1 suspicion: it can lose data in a crash".to_owned(),
+            (all, dangers) if all == dangers => format!("{all} suspicions: all can lose data in a crash"),
+            (all, dangers) => format!("{all} suspicions: {dangers} of them can lose data in a crash"),
         }
     }
 
@@ -103,5 +103,26 @@ impl CrashLints {
             Article { id: format!("lint-{number}"), number, title: lint.tell(&self.files, table), blocks }
         };
         (1..).zip(&self.lints).map(one).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crash::lint::Kind;
+
+    #[test]
+    fn the_headline_counts_what_matters() {
+        let headline = |kinds: &[Kind]| {
+            let lint =
+                |&kind: &Kind| Lint { kind, site: SiteId(1), count: 1, bytes: 8, example: None, flush: None };
+            CrashLints { lints: kinds.iter().map(lint).collect(), files: Vec::new() }.headline()
+        };
+        let (danger, slow) = (Kind::NeverFlushed, Kind::RedundantFlush);
+        assert!(headline(&[]).starts_with("No place"));
+        assert_eq!(headline(&[danger]), "1 suspicion: it can lose data in a crash");
+        assert_eq!(headline(&[danger, danger]), "2 suspicions: all can lose data in a crash");
+        assert_eq!(headline(&[danger, slow]), "2 suspicions: 1 of them can lose data in a crash");
+        assert!(headline(&[slow]).starts_with("1 suspicion without danger"));
     }
 }

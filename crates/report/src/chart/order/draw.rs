@@ -172,7 +172,7 @@ fn crash(frame: &Frame<'_>) -> Markup {
     };
     html! {
         path class="crash" d=(path) {}
-        rect class="blank" x=(px(frame.words - 6.0)) y=(px(frame.crash - 10.0)) width=(px(name_width(words) + 14.0)) height="20" {}
+        rect class="blank" x=(px(frame.words - 6.0)) y=(px(frame.crash - 10.0)) width=(px(name_width(words) * 1.06 + 16.0)) height="20" {}
         (text(frame.words, frame.crash + 4.5, "start", "value", words))
     }
 }

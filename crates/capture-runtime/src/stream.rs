@@ -20,7 +20,9 @@ use crate::scratch::{self, SCRATCH_BYTES};
 use crate::session::{Attached, session};
 use crate::signal;
 use crate::thread;
-use crate::wire::{MODE_COUNT, MODE_RECORD, RUN_MAX, RUN_STORE, access_word, accessed, descriptor_of, header, kind};
+use crate::wire::{
+    MODE_COUNT, MODE_RECORD, RUN_MAX, RUN_STORE, access_word, accessed, descriptor_of, header, kind,
+};
 
 /// Words of the longest run.
 const RUN_BYTES: u64 = 8 * (1 + RUN_MAX as u64);

@@ -453,10 +453,8 @@ impl<O: Outlet> Sink for Writer<O> {
         self.keep_up(batch.time_ns)?;
         let RunBatch { thread, time_ns, shapes, mut words, mut events, mut carry, .. } = batch;
         let known = |head: u64| {
-            let number = (head & HEAD != 0).then_some(head & !HEAD);
-            number
-                .and_then(|number| u32::try_from(number).ok())
-                .filter(|number| (*number as usize) < shapes.len())
+            // Above the number a head may tell how many words follow.
+            (head & HEAD != 0).then_some(head as u32).filter(|&number| (number as usize) < shapes.len())
         };
         while !words.is_empty() {
             let runs = words.iter().position(|word| *word == EVENT).unwrap_or(words.len());

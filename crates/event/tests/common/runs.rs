@@ -69,7 +69,8 @@ pub fn parts() -> impl Strategy<Value = Vec<Part>> {
                         events.push(plain[turn as usize % plain.len()]);
                         continue;
                     };
-                    words.push(RunShape::head(number as u32));
+                    let behind = if number % 2 == 0 { 0 } else { shape.words() - 1 };
+                    words.push(RunShape::telling_head(number as u32, behind));
                     for (slot, access) in (0u64..).zip(&shape.accesses) {
                         let moved = (address + 8 * (step * turn + slot)) & !HEAD;
                         words.push(if address == 0 && slot % 2 == 0 { 0 } else { moved });
@@ -99,9 +100,9 @@ pub fn told(words: &[u64], shapes: &[Arc<RunShape>]) -> (Vec<u64>, Heads) {
             at += 1;
             continue;
         }
-        told[at] = name(head & !HEAD);
+        told[at] = name(u64::from(head as u32));
         at += 1;
-        for access in &shapes[(head & !HEAD) as usize].accesses {
+        for access in &shapes[head as u32 as usize].accesses {
             if access.kind == AccessKind::Store && access.len.is_some() && words[at] != 0 {
                 told[at] = !words[at];
             }
@@ -130,7 +131,7 @@ pub fn push_told(part: &Part, shapes: &[Arc<RunShape>], together: usize, sink: &
         }
         let mut end = at;
         while end < words.len() && words[end] != EVENT && end - at <= together {
-            end += shapes[(words[end] & !HEAD) as usize].words();
+            end += shapes[words[end] as u32 as usize].words();
         }
         let (before, all) = (expected.events.len(), &told[at..end]);
         let batch =

@@ -32,7 +32,8 @@
 //! does its fence here.
 //!
 //! # What it does not see
-//! Stores that the source does not tell (in libraries built without `strandline cc`, by the kernel). Other orders of the
+//! Order by anything else: relaxed atomics, fences of C11, volatile flags, once-initialisation, pipes, processes that wait for each other. The
+//! source gives such threads' stores in an order of its own, too. Stores that the source does not tell (in libraries built without `strandline cc`, by the kernel). Other orders of the
 //! *run* itself: another schedule is another history (`space::Sim` makes them). Words of one store that cross a line are separate
 //! atoms; words of one store within a line survive from its low or from its high end, not in every combination.
 //!

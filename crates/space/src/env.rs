@@ -57,7 +57,8 @@ pub trait Env: Sync {
     #[track_caller]
     fn rw_lock<T: Send + Sync>(&self, value: T) -> Self::RwLock<T>;
 
-    /// Waits until no writer holds the lock and takes it for reading.
+    /// Waits until no writer holds the lock and takes it for reading. A thread that holds it must not take it again: a writer may
+    /// wait in between, and then both wait for ever.
     #[track_caller]
     fn read<'a, T: Send + Sync>(&'a self, lock: &'a Self::RwLock<T>) -> Self::ReadGuard<'a, T>;
 

@@ -105,8 +105,16 @@ impl Recorder {
                 }
             }
             Op::MapSync { addr, len } => {
-                if let Some((place, mapped)) = self.ranges.place(addr) {
-                    self.sync(thread, event.site, place, len.min(mapped));
+                let end = addr.saturating_add(len);
+                let mut addr = addr;
+                // It may span several mappings.
+                while addr < end {
+                    let (place, mapped) = match self.ranges.place(addr) {
+                        Some(found) => found,
+                        None => break,
+                    };
+                    self.sync(thread, event.site, place, mapped.min(end - addr));
+                    addr = addr.saturating_add(mapped);
                 }
             }
             Op::FileWrite { file, offset, len } => {

@@ -47,7 +47,6 @@ fn writers_exclude_readers<E: Env>(env: &E) {
                 env.space().store_u64(8, round);
             } else {
                 let _held = env.read(&lock);
-                let _again = env.read(&lock);
                 assert_eq!(env.space().load_u64(0), env.space().load_u64(8), "half of what the writer wrote");
             }
         }

@@ -80,6 +80,10 @@ impl Recovery {
                 humantime::format_duration(self.timeout)
             )));
         };
+        if self.shell && matches!(status.code(), Some(126 | 127)) {
+            let said = complaint(&said, status);
+            return Err(io::Error::other(format!("the shell could not run the command: {said}")));
+        }
         Ok(if status.success() { Ok(()) } else { Err(complaint(&said, status)) })
     }
 }

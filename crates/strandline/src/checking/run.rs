@@ -8,6 +8,7 @@ use crash::files::{FilesRecorder, Tree};
 use crash::{Contents, History, Platform, Recorder};
 use event::trace::Reader;
 use event::{Capabilities, Sink, Tee};
+use report::human::plural;
 
 use super::args::CheckArgs;
 use super::folders::{self, Files};
@@ -25,6 +26,9 @@ pub struct Run {
     /// Files that were there before the run, whose contents nobody kept.
     pub unknown: Vec<String>,
 }
+
+/// Files up to this size are compared with what the run's stores should have left in them.
+const UNSEEN_MAX: u64 = 1 << 30;
 
 const TRACE: &str = "check.slt";
 const BEFORE: &str = "before";
@@ -64,6 +68,7 @@ impl Run {
         let unknown =
             history.files().iter().filter(|name| contents.file(name).is_none() && is_older(name, started));
         let unknown = unknown.cloned().collect();
+        tell_unseen(&history, &contents);
         Ok(Run { history, contents, files: None, unknown })
     }
 
@@ -185,6 +190,22 @@ fn candidates(args: &CheckArgs) -> Vec<PathBuf> {
         })
     };
     words.map(PathBuf::from).filter(below).chain(patterns).collect()
+}
+
+/// Warns of bytes in the files that no store of the run explains.
+fn tell_unseen(history: &History, contents: &Contents) {
+    for (number, name) in history.files().iter().enumerate() {
+        let short = fs::metadata(name).is_ok_and(|about| about.len() <= UNSEEN_MAX);
+        let Some(found) = short.then(|| fs::read(name).ok()).flatten() else { continue };
+        if let Some((first, count)) = history.differences(contents, number, &found) {
+            crate::warn(&format!(
+                "{} of {name}, first at {first:#x}, are not what the stores that were seen make of it: something else wrote there (libc or \
+                 the kernel, inline assembly, code built without strandline cc), or threads met without a synchronisation that is \
+                 followed; do not trust findings there",
+                plural(count as usize, "byte")
+            ));
+        }
+    }
 }
 
 /// Whether the file was there before the run began.

@@ -1,8 +1,8 @@
 //! Crash checks of structures that live on a [`space::Space`], within this process.
 //!
-//! A scenario runs once on a simulated environment ([`record`]); then recovery runs on every image that a crash of that run could have left
-//! ([`Check`]). Both are closures, generic over the same [`space::Env`] and [`space::Space`] as the structure. A word of memory per image
-//! changes, what recovery wrote is taken back, and lines that it does not read are not varied: small structures are checked at some hundred
+//! A scenario runs once on a simulated environment ([`record`]); then recovery runs on the images that a crash of that run could have left
+//! ([`Check`]). Both are closures, generic over the same [`space::Env`] and [`space::Space`] as the structure. From image to image only
+//! the words that differ are written, what recovery wrote is taken back, and lines that it does not read are not varied: small structures are checked at some hundred
 //! thousand images per second.
 //!
 //! ```
@@ -153,7 +153,7 @@ impl<'r> Check<'r> {
         Check { run, checker: Checker::new(&run.history, &run.contents) }
     }
 
-    /// Recovers every image with `recover`, which says what is wrong with it. A panic is wrong, too, and so is recovery
+    /// Recovers the images that strategy and bounds allow with `recover`, which says what is wrong with it. A panic is wrong, too, and so is recovery
     /// without an end.
     pub fn run(&self, recover: impl FnMut(&Scratch, Crash<'_>) -> Result<(), String>) -> Outcome {
         self.checker.run(&mut Recovery::new(self.run, recover))

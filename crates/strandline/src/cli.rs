@@ -28,7 +28,7 @@ pub enum Command {
     Profile(ProfileArgs),
     /// Record a program's memory events into a trace file
     Record(RecordArgs),
-    /// Does it survive a crash at any moment? Recovers every image that a crash of a run could have left
+    /// Does it survive a crash at any moment? Recovers the images that a crash of a run could have left
     Check(Box<crate::checking::args::CheckArgs>),
     /// How would it run on memory or hardware that I do not have?
     Simulate(SimulateArgs),

@@ -18,8 +18,8 @@ use crate::cli::ObserveArgs;
                   strandline check -- ./app --fill /dev/shm/pool\n  \
                   strandline check --recover './app --recover POOL' --replay adr-p17-a0-b3-c2.1-h9f3a0c11\n  \
                   strandline check --litmus crates/crash/litmus/adr-two-lines.litmus\n\n\
-                  The program runs once, built with `strandline cc`. Then the recovery command runs on every image that a crash of \
-                  that run could have left: it exits with 0 if it can bring the image into order. In it, POOL stands for \
+                  The program runs once, built with `strandline cc`. Then the recovery command runs on the images that a crash of \
+                  that run could have left, all of them up to --images per crash point: it exits with 0 if it can bring the image into order. In it, POOL stands for \
                   the image's file (for its folder, if the program maps several files; with --files, for what is at PATH); the environment has STRANDLINE_BEGUN and STRANDLINE_DONE, \
                   the numbers of regions (`sl_region_begin`, `sl_region_end`) that had begun and ended: what ended must be there.\n\n\
                   Lints look at the order of stores, flushes and fences alone. Without a recovery command they are all that is looked at, \

@@ -79,7 +79,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Whether both are about the same code.
+    /// Whether both are about the same code and the same failure: a helper that stores for several callers may be at fault for each.
     #[must_use]
     pub fn is_same(&self, other: &Finding) -> bool {
         let sites = |finding: &Finding| {
@@ -92,7 +92,7 @@ impl Finding {
             };
             (sites, witness)
         };
-        sites(self) == sites(other)
+        sites(self) == sites(other) && self.has_message_like(&other.message)
     }
 
     /// Whether the message differs from ours in numbers at most.

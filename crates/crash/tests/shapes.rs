@@ -364,3 +364,26 @@ fn a_pool_that_is_made_anew_has_nothing_of_the_old_one() {
     assert!(!made_anew(true));
     assert!(made_anew(false));
 }
+
+#[test]
+fn one_helper_can_be_wrong_for_two_callers() {
+    let mut run = Run::new(Platform::Adr);
+    // Lines 1 and 2 store a value and what points to it, for whoever asks.
+    for (value, token) in [(VALUE, TOKEN), (1024, 2048)] {
+        run.at(1).store(0, value, 7);
+        run.at(2).store(0, token, 1);
+        run.at(3).clwb(0, value);
+        run.at(4).clwb(0, token);
+        run.at(5).fence(0);
+    }
+    let outcome = check_with(&run.history(), |word, _| {
+        for (name, value, token) in [("index", VALUE, TOKEN), ("log", 1024, 2048)] {
+            if word(token) == 1 && word(value) == 0 {
+                return Err(format!("the {name} points to nothing"));
+            }
+        }
+        Ok(())
+    });
+    let messages: Vec<&str> = outcome.findings.iter().map(|finding| &*finding.message).collect();
+    assert_eq!(messages, ["the index points to nothing", "the log points to nothing"]);
+}

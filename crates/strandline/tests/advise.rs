@@ -100,7 +100,7 @@ fn holds(compiler: &str, level: &str) {
         return;
     }
     expect("is", &["-s", "300000"], &[]);
-    expect("clht", &["-s", "256", "-k", "100000"], &[("some_craftValue", "skip")]);
+    expect("clht", &["-s", "256", "-k", "200000"], &[("some_craftValue", "skip")]);
     for workload in ["b", "c", "d"] {
         expect("clht", &["-w", workload, "-k", "20000"], &[]);
         expect("masstree", &["-w", workload, "-k", "20000"], &[]);

@@ -24,6 +24,11 @@ use super::places::{Part, Places};
 const CONTEXTS: usize = 1 << 16;
 /// Entries of the table that finds a context by the line of its last write.
 const ENDS: usize = 1 << 14;
+/// Entries of one of its sets. Were there one, the many regions of a line or two that a hash table writes would soon take the
+/// entry of a stream, and break it into regions of accidental sizes.
+const WAYS: usize = 4;
+/// An entry that is free.
+const NO_END: (u64, u32) = (u64::MAX, 0);
 /// Instructions between two writes of a streak, at most. A loop that needs longer from one element to the next has no trouble
 /// with its stores.
 const PATIENCE: u64 = 1_000;
@@ -85,8 +90,8 @@ struct Context {
 pub(super) struct Contexts {
     slots: Vec<Context>,
     hand: usize,
-    /// By line and thread: a context whose last write was there.
-    ends: Vec<(u64, u32)>,
+    /// By line and thread: contexts whose last write was there, in each set the latest first.
+    ends: Vec<[(u64, u32); WAYS]>,
 }
 
 impl Contexts {
@@ -103,10 +108,9 @@ impl Contexts {
         }
         let (first, end) = (addr / LINE, addr.saturating_add(u64::from(len)));
         for line in [first, first.wrapping_sub(1), (end - 1) / LINE + 1] {
-            let (key, index) = self.ends[end_slot(thread, line)];
-            if key != end_key(thread, line) {
-                continue;
-            }
+            let key = end_key(thread, line);
+            let set = &self.ends[end_set(key)];
+            let Some(&(_, index)) = set.iter().find(|(known, _)| *known == key) else { continue };
             let context = &self.slots[index as usize];
             let up = addr >= context.to && addr / LINE <= (context.to - 1) / LINE + 1;
             let down = end <= context.from && (end - 1) / LINE + 1 >= context.from / LINE;
@@ -139,7 +143,7 @@ impl Contexts {
     ) -> ContextId {
         let index = if self.slots.len() < CONTEXTS {
             if self.ends.is_empty() {
-                self.ends = vec![(u64::MAX, 0); ENDS];
+                self.ends = vec![[NO_END; WAYS]; ENDS / WAYS];
             }
             self.slots.push(Context {
                 generation: 0,
@@ -185,9 +189,9 @@ impl Contexts {
         let Write { addr, len, at } = write;
         let context = &mut self.slots[id.index as usize];
         let end = addr.saturating_add(u64::from(len));
-        let slot = end_slot(context.thread, context.to.saturating_sub(1) / LINE);
-        if self.ends[slot].1 == id.index {
-            self.ends[slot].0 = u64::MAX;
+        let key = end_key(context.thread, context.to.saturating_sub(1) / LINE);
+        if let Some(old) = self.ends[end_set(key)].iter_mut().find(|old| **old == (key, id.index)) {
+            *old = NO_END;
         }
         context.used = true;
         (context.from, context.to, context.at) = (addr, end, at);
@@ -204,8 +208,11 @@ impl Contexts {
             part.bytes += u64::from(len);
             part.streak_bytes += sequence;
         }
-        let line = (end - 1) / LINE;
-        self.ends[end_slot(context.thread, line)] = (end_key(context.thread, line), id.index);
+        let key = end_key(context.thread, (end - 1) / LINE);
+        let set = &mut self.ends[end_set(key)];
+        let room = set.iter().position(|(known, _)| [key, NO_END.0].contains(known)).unwrap_or(WAYS - 1);
+        set[..=room].rotate_right(1);
+        set[0] = (key, id.index);
     }
 
     /// The account of `place` in a context, if it is still followed.
@@ -214,9 +221,15 @@ impl Contexts {
         if context.generation == id.generation { context.part(place) } else { None }
     }
 
-    /// Closes all contexts: their sizes are final.
+    /// Closes all contexts. A streak that was filling an object from its start would have gone on: its size is the object's.
     pub(super) fn close_all(&mut self, places: &mut Places) {
-        self.slots.iter_mut().for_each(|context| context.close(places));
+        for context in &mut self.slots {
+            let from_the_start = context.low / LINE == context.object.start / LINE;
+            if context.run > LINE && from_the_start && context.object.site != SiteId::UNKNOWN {
+                context.high = context.high.max(context.object.end);
+            }
+            context.close(places);
+        }
         *self = Contexts::default();
     }
 }
@@ -245,9 +258,9 @@ fn end_key(thread: u32, line: u64) -> u64 {
     line ^ u64::from(thread) << 58
 }
 
-fn end_slot(thread: u32, line: u64) -> usize {
+fn end_set(key: u64) -> usize {
     // Arrays often lie a power of two apart.
-    (end_key(thread, line).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % ENDS
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % (ENDS / WAYS)
 }
 
 #[cfg(test)]
@@ -284,6 +297,19 @@ mod tests {
     }
 
     #[test]
+    fn single_lines_at_random_do_not_break_a_stream() {
+        let (mut contexts, mut places) = (Contexts::default(), Places::default());
+        let mut random = 1u64;
+        for n in 0..20_000 {
+            assert_eq!(write(&mut contexts, &mut places, 0, n * 64, 64), n > 0, "{n}");
+            for _ in 0..4 {
+                random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                write(&mut contexts, &mut places, 0, (1 << 40) + (random >> 44 << 8), 8);
+            }
+        }
+    }
+
+    #[test]
     fn rewriting_one_line_is_no_streak() {
         let (mut contexts, mut places) = (Contexts::default(), Places::default());
         for _ in 0..10 {
@@ -316,6 +342,23 @@ mod tests {
         let id = contexts.open(writer(0), 0, object, &mut places);
         contexts.write(id, 1, Write { addr: 0, len: 64, at: 0 }, false);
         assert_eq!(contexts.continued(0, 64, 8, 0), None);
+    }
+
+    #[test]
+    fn what_is_half_filled_at_the_end_has_the_size_of_its_object() {
+        let (mut contexts, mut places) = (Contexts::default(), Places::default());
+        for start in [0, 8192] {
+            let object = Object { start, end: start + 8192, site: SiteId(2) };
+            let id = contexts.open(writer(0), start, object, &mut places);
+            for n in 0..(8192 - start) / 8 {
+                contexts.write(id, 1, Write { addr: start + n * 8, len: 8, at: 0 }, n > 0);
+            }
+            let id = contexts.open(writer(0), start + 64, object, &mut places);
+            contexts.write(id, 2, Write { addr: start + 64, len: 64, at: 0 }, false);
+        }
+        contexts.close_all(&mut places);
+        assert_eq!(places.get(1).classes.iter().map(|(_, class)| class.size).collect::<Vec<_>>(), [8192]);
+        assert_eq!(places.get(2).classes.iter().map(|(_, class)| class.size).collect::<Vec<_>>(), [64]);
     }
 
     #[test]

@@ -1,8 +1,7 @@
-//! What is wrong, told so that a person can mend it.
+//! What is wrong, as values; `story.rs` tells it.
 
-use event::{SiteId, SiteTable, ThreadId};
+use event::{SiteId, ThreadId};
 
-use crate::files::{LENGTHS, NAMES};
 use crate::{Place, Token};
 
 /// Why a missing store need not have survived.
@@ -10,10 +9,19 @@ use crate::{Place, Token};
 pub enum Reason {
     /// Nothing ever flushes its line behind it.
     NeverFlushed,
-    /// It was flushed here (unknown site: stored past the cache), but no fence of that thread came before the crash.
-    NotFenced(SiteId),
-    /// It is flushed, but only here, and the crash came before.
+    /// It was flushed here (`None`: stored past the cache), and nothing ever fences behind that.
+    NotFenced(Option<SiteId>),
+    /// It was flushed or stored past the cache, but the fence behind that came only after the crash.
+    FencedLater {
+        /// The flush; `None` if it was stored past the cache.
+        flush: Option<SiteId>,
+        /// The fence; in a run that checks files, the sync.
+        fence: SiteId,
+    },
+    /// It is flushed (a file: synced), but only here, and the crash came before.
     FlushedLater(SiteId),
+    /// Only another thread flushes its line, here, and nothing orders that behind the store.
+    FlushedApart(SiteId),
     /// Nothing orders it before what survived.
     Unordered,
     /// It had not been made: nothing else was missing, and the crash came right before it.
@@ -98,98 +106,6 @@ impl Finding {
     /// Whether the message differs from ours in numbers at most.
     pub(crate) fn has_message_like(&self, message: &str) -> bool {
         is_like(&self.message, message)
-    }
-
-    /// The story: what was missing, what had survived, why, and what recovery saw.
-    #[must_use]
-    pub fn story(&self, files: &[String], table: &SiteTable) -> Vec<String> {
-        if self.token.platform.is_files() {
-            return self.story_of_files(files, table);
-        }
-        let label = |site| table.label(site);
-        let file = |place: Place| {
-            let name = files.get(usize::from(place.file())).map_or("?", String::as_str);
-            format!("{}+{:#x}", name.rsplit('/').next().unwrap_or(name), place.offset())
-        };
-        let mut lines = Vec::new();
-        for missing in &self.missing {
-            lines.push(format!(
-                "the store at {} ({} B at {}, thread {}) was not durable: {}",
-                label(missing.site),
-                missing.bytes,
-                file(missing.place),
-                missing.thread.0,
-                match missing.reason {
-                    Reason::NeverFlushed => "nothing flushes its line".to_owned(),
-                    Reason::NotFenced(SiteId::UNKNOWN) =>
-                        "it went past the cache, and no fence followed".to_owned(),
-                    Reason::NotFenced(flush) =>
-                        format!("it was flushed at {}, but no fence followed", label(flush)),
-                    Reason::FlushedLater(flush) => format!("it is flushed only later, at {}", label(flush)),
-                    Reason::NotMade => "the crash came before it".to_owned(),
-                    Reason::Unordered => "nothing orders it before what follows".to_owned(),
-                },
-            ));
-        }
-        if self.missing.is_empty() {
-            lines.push("no store was missing".to_owned());
-        }
-        match self.witness {
-            Some(Witness::Store { site, place, thread }) => lines.push(format!(
-                "when the store at {} (at {}, thread {}) was",
-                label(site),
-                file(place),
-                thread.0
-            )),
-            Some(Witness::Ended { region }) => lines.push(format!("when region {region} had ended")),
-            Some(Witness::Begun { region }) => lines.push(format!("when region {region} had begun")),
-            None => {}
-        }
-        lines.push(format!("recovery: {}", self.message));
-        lines
-    }
-}
-
-impl Finding {
-    fn story_of_files(&self, files: &[String], table: &SiteTable) -> Vec<String> {
-        let label = |site| table.label(site);
-        let title = |file: u64| {
-            let path = files.get(file as usize).map_or("?", String::as_str);
-            path.rsplit('/').next().unwrap_or(path)
-        };
-        let what = |place: Place| match place.file() {
-            NAMES => "the change of a name".to_owned(),
-            LENGTHS => format!("the new length of {}", title(place.offset() / 8)),
-            file => format!("what was written to {} at {}", title(u64::from(file)), place.offset()),
-        };
-        let mut lines = Vec::new();
-        for missing in &self.missing {
-            lines.push(format!(
-                "{} by {} ({} B, thread {}) was not durable: {}",
-                what(missing.place),
-                label(missing.site),
-                missing.bytes,
-                missing.thread.0,
-                match missing.reason {
-                    Reason::FlushedLater(sync) => format!("it is synced only later, at {}", label(sync)),
-                    Reason::NotMade => "the crash came before it".to_owned(),
-                    _ => "no sync covers it".to_owned(),
-                },
-            ));
-        }
-        if self.missing.is_empty() {
-            lines.push("nothing was missing".to_owned());
-        }
-        match self.witness {
-            Some(Witness::Store { site, place, thread }) => {
-                lines.push(format!("when {} by {} (thread {}) was", what(place), label(site), thread.0));
-            }
-            Some(Witness::Ended { region }) => lines.push(format!("when region {region} had ended")),
-            Some(Witness::Begun { region }) => lines.push(format!("when region {region} had begun")),
-            None => {}
-        }
-        lines.push(format!("recovery: {}", self.message));
-        lines
     }
 }
 

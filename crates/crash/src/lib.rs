@@ -51,6 +51,7 @@ mod oracle;
 mod picture;
 mod platform;
 mod regions;
+mod story;
 mod token;
 mod words;
 

@@ -115,6 +115,8 @@ struct Painter<'h> {
     history: &'h History,
     finding: &'h Finding,
     lost: HashSet<u32>,
+    /// Items from the cut's point on that happened before the crash: what their threads did, others may have waited.
+    ahead: HashSet<usize>,
     /// Lines that the story is about.
     lines: HashSet<Place>,
     picture: Picture,
@@ -132,10 +134,12 @@ impl<'h> Painter<'h> {
         if let Some(Witness::Store { place, .. }) = finding.witness {
             lines.insert(place.line());
         }
+        let ahead = finding.token.cut.items_ahead(history).into_iter().map(|(at, _)| at).collect();
         Painter {
             history,
             finding,
             lost,
+            ahead,
             lines,
             picture: Picture::default(),
             atoms: HashMap::new(),
@@ -172,11 +176,20 @@ impl<'h> Painter<'h> {
             .filter(|(_, item)| matches!(item, Item::Atom(_) | Item::Barrier(_)))
             .map(|(at, _)| at + 1)
             .next();
-        for at in start..end.max(next.unwrap_or(0)) {
-            self.step(at, at > crash);
+        let all = start..end.max(next.unwrap_or(0));
+        for at in all.clone().filter(|&at| self.is_reached(at)).collect::<Vec<_>>() {
+            self.step(at, false);
+        }
+        for at in all.filter(|&at| !self.is_reached(at)).collect::<Vec<_>>() {
+            self.step(at, true);
         }
         self.connect();
         self.picture
+    }
+
+    /// Whether the item came before the crash. In the stream it may stand before what made the image fail and yet not have happened.
+    fn is_reached(&self, at: usize) -> bool {
+        at <= self.finding.crash && (at < self.finding.token.cut.point || self.ahead.contains(&at))
     }
 
     fn step(&mut self, at: usize, behind: bool) {
@@ -249,15 +262,15 @@ impl<'h> Painter<'h> {
     /// Whether a barrier between the store and the crash demands the atom.
     fn is_durable(&self, atom: u32, stored: usize) -> bool {
         let cell = self.history.atoms[atom as usize].cell;
-        let demands = |item: &Item| match item {
-            Item::Barrier(at) => self.history.barriers[*at as usize]
+        let demands = |item: &Item| match *item {
+            Item::Barrier(at) => self.history.barriers[at as usize]
                 .demands
                 .iter()
                 .any(|&demand| demand >= atom && self.history.atoms[demand as usize].cell == cell),
             _ => false,
         };
         let crash = self.finding.crash.min(self.history.items.len());
-        self.history.items[stored.min(crash)..crash].iter().any(demands)
+        (stored..crash).any(|at| self.is_reached(at) && demands(&self.history.items[at]))
     }
 
     fn connect(&mut self) {

@@ -4,6 +4,7 @@ mod common;
 
 use common::{Run, Words};
 use crash::{Checker, Contents, Finding, History, Image, Outcome, Platform, Reason, Strategy, Witness};
+use event::{SiteId, ThreadId};
 
 const VALUE: u64 = 0;
 const TOKEN: u64 = 256;
@@ -100,10 +101,12 @@ fn flush_without_fence() {
     let value = run.store(0, VALUE, 7);
     let flush = run.clwb(0, VALUE);
     let token = run.store(0, TOKEN, 1);
-    run.persist(0, TOKEN);
+    run.clwb(0, TOKEN);
+    let fence = run.fence(0);
     let outcome = check(&run.history());
     let finding = one(&outcome);
-    assert_eq!((finding.missing[0].site, finding.missing[0].reason), (value, Reason::NotFenced(flush)));
+    let reason = Reason::FencedLater { flush: Some(flush), fence };
+    assert_eq!((finding.missing[0].site, finding.missing[0].reason), (value, reason));
     assert!(matches!(finding.witness, Some(Witness::Store { site, .. }) if site == token));
     // The old instruction needs none.
     let mut run = Run::new(Platform::Adr);
@@ -386,4 +389,94 @@ fn one_helper_can_be_wrong_for_two_callers() {
     });
     let messages: Vec<&str> = outcome.findings.iter().map(|finding| &*finding.message).collect();
     assert_eq!(messages, ["the index points to nothing", "the log points to nothing"]);
+}
+
+/// Thread 0 and its story: why the value was missing when the token was there.
+fn why(history: &History) -> (SiteId, Reason, String) {
+    let outcome = check(history);
+    let finding = one(&outcome);
+    assert_eq!(finding.missing.len(), 1, "{finding:?}");
+    let story = finding.story(history.files(), history.table());
+    let (_, reason) = story[0].rsplit_once(": ").expect("a reason");
+    (finding.missing[0].site, finding.missing[0].reason, reason.to_owned())
+}
+
+#[test]
+fn a_fence_that_never_comes_and_one_that_comes_later() {
+    let mut run = Run::new(Platform::Adr);
+    let value = run.store(0, VALUE, 7);
+    let flush = run.clwb(0, VALUE);
+    run.store(0, TOKEN, 1);
+    let story = "it was flushed at main (test.c:2), but no fence followed".to_owned();
+    assert_eq!(why(&run.history()), (value, Reason::NotFenced(Some(flush)), story));
+
+    let past_the_cache = |fenced: bool| {
+        let mut run = Run::new(Platform::Adr);
+        let value = run.nt(0, VALUE, &7u64.to_le_bytes());
+        run.store(0, TOKEN, 1);
+        let fence = fenced.then(|| run.fence(0));
+        (value, fence, run.history())
+    };
+    let (value, _, history) = past_the_cache(false);
+    let story = "it went past the cache, and no fence followed".to_owned();
+    assert_eq!(why(&history), (value, Reason::NotFenced(None), story));
+    let (value, fence, history) = past_the_cache(true);
+    let reason = Reason::FencedLater { flush: None, fence: fence.expect("a fence") };
+    let story = "it went past the cache, and the fence comes only later, at main (test.c:3)".to_owned();
+    assert_eq!(why(&history), (value, reason, story));
+}
+
+#[test]
+fn a_flush_that_came_first_by_chance_comes_later() {
+    // In this run the value was durable before thread 2 stored the token; nothing makes it.
+    let mut run = Run::new(Platform::Adr);
+    let value = run.store(1, VALUE, 7);
+    run.release(1, 0x10);
+    let flush = run.clwb(1, VALUE);
+    run.fence(1);
+    run.acquire(2, 0x10);
+    run.store(2, TOKEN, 1);
+    run.persist(2, TOKEN);
+    let history = run.history();
+    assert_eq!(
+        (why(&history).0, why(&history).1),
+        (value, Reason::FencedLater { flush: Some(flush), fence: SiteId(4) })
+    );
+
+    // Thread 2 flushes what thread 1 may store behind that.
+    let mut run = Run::new(Platform::Adr);
+    let value = run.store(1, VALUE, 7);
+    let flush = run.clwb(2, VALUE);
+    run.fence(2);
+    run.store(2, TOKEN, 1);
+    run.persist(2, TOKEN);
+    let story =
+        "only another thread flushes its line, at main (test.c:2), and nothing orders that behind the store";
+    assert_eq!(why(&run.history()), (value, Reason::FlushedApart(flush), story.to_owned()));
+}
+
+#[test]
+fn what_another_thread_has_not_stored_yet_is_named() {
+    let mut run = Run::new(Platform::Adr);
+    run.store(1, 1024, 1);
+    run.persist(1, 1024);
+    let value = run.store(1, VALUE, 7);
+    run.persist(1, VALUE);
+    run.store(2, TOKEN, 1);
+    run.persist(2, TOKEN);
+    let history = run.history();
+    let outcome = check(&history);
+    let finding = outcome.findings.iter().find(|finding| finding.missing[0].reason == Reason::NotMade);
+    let finding = finding.unwrap_or_else(|| panic!("{outcome:#?}"));
+    assert_eq!((finding.missing[0].site, finding.missing[0].thread), (value, ThreadId(1)));
+    assert!(finding.story(history.files(), history.table())[0].ends_with("the crash came before it"));
+}
+
+#[test]
+fn under_eadr_nothing_is_flushed() {
+    let mut run = Run::new(Platform::Eadr);
+    run.store(0, TOKEN, 1);
+    let value = run.store(0, VALUE, 7);
+    let story = "the crash came before it".to_owned();
+    assert_eq!(why(&run.history()), (value, Reason::NotMade, story));
 }

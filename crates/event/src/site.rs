@@ -29,6 +29,9 @@ pub struct Frame {
     pub line: u32,
 }
 
+/// Callers that a story names besides the innermost function.
+const CALLERS_MAX: usize = 3;
+
 /// A place in the program, innermost inlined function first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Site {
@@ -48,17 +51,24 @@ impl Site {
     }
 }
 
-impl fmt::Display for Site {
+impl fmt::Display for Frame {
     /// `function (file.c:12)`, as reports print it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Frame { function, file, line } = self;
+        match file.rsplit('/').next() {
+            None | Some("") => f.write_str(function),
+            Some(name) => write!(f, "{function} ({name}:{line})"),
+        }
+    }
+}
+
+impl fmt::Display for Site {
+    /// As its innermost frame; the address where there is none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.frame() {
             None if self.module.is_empty() => f.write_str("unknown site"),
             None => write!(f, "{}+{:#x}", self.module, self.address),
-            Some(Frame { function, file, .. }) if file.is_empty() => f.write_str(function),
-            Some(Frame { function, file, line }) => {
-                let name = file.rsplit('/').next().unwrap_or(file);
-                write!(f, "{function} ({name}:{line})")
-            }
+            Some(frame) => frame.fmt(f),
         }
     }
 }
@@ -102,6 +112,17 @@ impl SiteTable {
     /// Every defined name, by number.
     pub fn names(&self) -> impl Iterator<Item = (NameId, &str)> {
         self.names.iter().map(|(id, name)| (*id, name.as_str()))
+    }
+
+    /// How a story names the site: as [`SiteTable::label`], and who called it, as far as calls were compiled into one function.
+    #[must_use]
+    pub fn chain(&self, id: SiteId) -> String {
+        let mut text = self.label(id);
+        for caller in self.site(id).into_iter().flat_map(|site| site.frames.iter().skip(1).take(CALLERS_MAX))
+        {
+            text.push_str(&format!(", called from {caller}"));
+        }
+        text
     }
 
     /// How a report names the site.

@@ -6,7 +6,7 @@ use event::{Batch, Capabilities, Definition, RunBatch, Sink, SinkError, Source, 
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Runs shorter than this show nothing.
-const QUIET: Duration = Duration::from_secs(2);
+pub const QUIET: Duration = Duration::from_secs(2);
 
 /// One line that grows with the events.
 pub struct Meter {
@@ -89,7 +89,8 @@ impl Drop for Steps {
     }
 }
 
-fn spinner() -> ProgressBar {
+/// A line that turns.
+pub fn spinner() -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {msg}");
     let bar = ProgressBar::new_spinner();
     style.map(|style| bar.clone().with_style(style)).unwrap_or(bar)

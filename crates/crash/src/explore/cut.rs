@@ -34,7 +34,7 @@ impl Cut {
             absent.get(&history.atoms[at as usize].cell).is_some_and(|&first| first <= at)
         };
         for (position, &item) in history.items.iter().enumerate().take(end).skip(self.point) {
-            let Some(stamp) = history.stamp(item) else { continue };
+            let stamp = history.stamp(item);
             let behind = avoid.iter().any(|&barrier| barrier == stamp || history.precedes(barrier, stamp));
             let is_in = match item {
                 _ if history.platform() != Platform::Strand => !behind,

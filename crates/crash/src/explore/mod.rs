@@ -5,6 +5,7 @@ mod points;
 mod search;
 mod shrink;
 mod walker;
+mod why;
 mod window;
 
 use crate::{Change, Contents, Finding, History, Oracle, Token, TokenError};

@@ -1,16 +1,18 @@
 //! From a failing image to the fewest missing stores, and to the moment from which on it fails.
 
-use std::collections::HashSet;
-
-use event::SiteId;
+use std::collections::{BTreeMap, HashSet};
 
 use super::cut::Cut;
 use super::search::Search;
+use super::why;
 use super::window::Window;
 use crate::finding::{Finding, Missing, Reason, Witness, is_like};
 use crate::history::Item;
 use crate::words::Words;
-use crate::{Atom, MarkKind, Place, Platform, Token};
+use crate::{Atom, MarkKind, Place, Token};
+
+/// Agents whose next store is tried when nothing was lost.
+const TRIED: usize = 16;
 
 impl Search<'_, '_, '_> {
     /// The finding of a failing image, with as little missing as the same failure needs.
@@ -90,6 +92,10 @@ impl Search<'_, '_, '_> {
             _ => None,
         };
         let chosen = choices.iter().enumerate().filter(|&(_, &choice)| choice > 0);
+        let missing = match lost.is_empty() {
+            true => self.not_made(&items[..end]),
+            false => self.missing(&lost, &items[..end]),
+        };
         Finding {
             token: Token::new(
                 history,
@@ -97,7 +103,7 @@ impl Search<'_, '_, '_> {
                 chosen.map(|(at, &choice)| (at as u32, choice)).collect(),
             ),
             message,
-            missing: if lost.is_empty() { self.next_store(crash) } else { self.missing(&lost, crash) },
+            missing,
             witness,
             next,
             images: 1,
@@ -122,7 +128,8 @@ impl Search<'_, '_, '_> {
         let mut high = items.len();
         while low < high {
             let middle = low.midpoint(high);
-            if self.fails_after(&items[..middle], lost, message, &mut shown) {
+            let judged = self.examine_after(&items[..middle], lost, &mut shown);
+            if judged.is_err_and(|other| is_like(&other, message)) {
                 high = middle;
             } else {
                 low = middle + 1;
@@ -133,13 +140,13 @@ impl Search<'_, '_, '_> {
         high
     }
 
-    fn fails_after(
+    /// What the oracle says of the image that has these items without `lost`; it was shown `shown` last.
+    fn examine_after(
         &mut self,
         items: &[(usize, Item)],
         lost: &HashSet<u32>,
-        message: &str,
         shown: &mut Words<'_>,
-    ) -> bool {
+    ) -> Result<(), String> {
         let history = self.checker.history;
         let mut words = self.walker.durable.initial_again();
         let mut marks = Vec::new();
@@ -162,13 +169,13 @@ impl Search<'_, '_, '_> {
             }
         }
         self.walker.changes = shown.difference(&words);
-        let failed = self.examine_with(0, &marks, begun, ended).is_err_and(|other| is_like(&other, message));
+        let judged = self.examine_with(0, &marks, begun, ended);
         shown.become_like(&words);
-        failed
+        judged
     }
 
-    /// What the lost atoms have in common, by code, and why nothing kept them.
-    fn missing(&self, lost: &HashSet<u32>, crash: usize) -> Vec<Missing> {
+    /// What the lost atoms have in common, by code, and why nothing kept them; `made` is what happened before the crash.
+    fn missing(&self, lost: &HashSet<u32>, made: &[(usize, Item)]) -> Vec<Missing> {
         let history = self.checker.history;
         let mut lost: Vec<u32> = lost.iter().copied().collect();
         lost.sort_unstable();
@@ -179,71 +186,78 @@ impl Search<'_, '_, '_> {
                 missing.iter_mut().find(|other| other.site == atom.site && other.thread == atom.thread);
             match same {
                 Some(other) => other.bytes += u64::from(atom.mask.count_ones()),
-                None => missing.push(Missing {
-                    site: atom.site,
-                    thread: atom.thread,
-                    place: Place(atom.place.0 + u64::from(atom.mask.trailing_zeros())),
-                    bytes: u64::from(atom.mask.count_ones()),
-                    reason: self.reason(at, crash),
-                }),
+                None => missing.push(missed(atom, why::reason(history, made, at))),
             }
         }
         missing
     }
 
-    /// The store that the thread of the item `crash` made next.
-    fn next_store(&self, crash: usize) -> Vec<Missing> {
+    /// If nothing was lost, what went wrong is that something had not been made yet: the store that would mend the failure, if there
+    /// is one among those that each thread makes next, else the one that whoever came last makes next.
+    fn not_made(&mut self, made: &[(usize, Item)]) -> Vec<Missing> {
         let history = self.checker.history;
-        let thread = match history.items.get(crash) {
-            Some(&Item::Atom(at)) => history.atoms[at as usize].thread,
-            Some(&Item::Mark(at)) => history.marks[at as usize].thread,
-            _ => return Vec::new(),
-        };
-        let next = history.items.iter().skip(crash + 1).find_map(|item| match item {
-            Item::Atom(at) => Some(&history.atoms[*at as usize]).filter(|atom| atom.thread == thread),
-            _ => None,
-        });
-        let missing = |atom: &Atom| Missing {
-            site: atom.site,
-            thread,
-            place: Place(atom.place.0 + u64::from(atom.mask.trailing_zeros())),
-            bytes: u64::from(atom.mask.count_ones()),
-            reason: Reason::NotMade,
-        };
-        next.map(missing).into_iter().collect()
-    }
-
-    /// Which sync an atom of a file is still waiting for.
-    fn synced(&self, atom: u32) -> Reason {
-        let atoms = &self.checker.history.atoms;
-        let cell = atoms[atom as usize].cell;
-        let covers = |&&at: &&u32| at >= atom && atoms[at as usize].cell == cell;
-        let mut barriers = self.checker.history.barriers.iter();
-        let found = barriers.find(|barrier| barrier.demands.iter().find(covers).is_some());
-        found.map_or(Reason::NeverFlushed, |barrier| Reason::FlushedLater(barrier.site))
-    }
-
-    /// Why an atom need not have survived a crash right after the item `crash`.
-    fn reason(&self, atom: u32, crash: usize) -> Reason {
-        let history = self.checker.history;
-        let lost = &history.atoms[atom as usize];
-        match history.platform {
-            Platform::Epoch | Platform::Strand => return Reason::Unordered,
-            Platform::Posix | Platform::Ext4 => return self.synced(atom),
-            _ if lost.non_temporal => return Reason::NotFenced(SiteId::UNKNOWN),
-            _ => {}
-        }
-        let stored = history.items.iter().position(|&item| item == Item::Atom(atom)).unwrap_or(0);
-        let flush = history.items.iter().enumerate().skip(stored).find_map(|(at, item)| match item {
-            Item::Flush(flush) if history.flushes[*flush as usize].line == lost.place.line() => {
-                Some((at, history.flushes[*flush as usize].site))
+        let is_made = |at: usize| made.binary_search_by_key(&at, |&(at, _)| at).is_ok();
+        let from = made.iter().enumerate().find(|&(number, &(at, _))| number != at);
+        let from = from.map_or(made.len(), |(number, _)| number);
+        // By agent: its next store, with all of its pieces.
+        let mut next: BTreeMap<u32, Vec<(usize, Item)>> = BTreeMap::new();
+        let mut complete = HashSet::new();
+        for (at, &item) in history.items.iter().enumerate().skip(from).filter(|&(at, _)| !is_made(at)) {
+            let agent = history.stamp(item).agent;
+            if complete.contains(&agent) {
+                continue;
             }
-            _ => None,
-        });
-        match flush {
-            None => Reason::NeverFlushed,
-            Some((at, site)) if at < crash => Reason::NotFenced(site),
-            Some((_, site)) => Reason::FlushedLater(site),
+            let pieces = next.entry(agent).or_default();
+            let store = |item: Item| match item {
+                Item::Atom(at) => Some(history.atoms[at as usize].store),
+                _ => None,
+            };
+            match pieces.first() {
+                Some(&(_, first)) if store(first) != store(item) => _ = complete.insert(agent),
+                _ if store(item).is_some() => pieces.push((at, item)),
+                _ => {}
+            }
+            if complete.len() >= (history.agents as usize).max(1) {
+                break;
+            }
         }
+        next.retain(|_, pieces| !pieces.is_empty());
+        let last = made.last().map(|&(_, item)| history.stamp(item).agent);
+        let mut chosen = last.filter(|agent| next.contains_key(agent)).or(next.keys().next().copied());
+        if next.len() > 1 {
+            let mut shown = self.walker.current.clone();
+            let lost = HashSet::new();
+            chosen = next
+                .iter()
+                .take(TRIED)
+                .find(|(_, pieces)| {
+                    let items: Vec<(usize, Item)> = made.iter().chain(*pieces).copied().collect();
+                    self.examine_after(&items, &lost, &mut shown).is_ok()
+                })
+                .map(|(&agent, _)| agent)
+                .or(chosen);
+            self.walker.changes = shown.difference(&self.walker.current);
+        }
+        let pieces = chosen.and_then(|agent| next.remove(&agent)).unwrap_or_default();
+        let mut missing: Vec<Missing> = Vec::new();
+        for (_, item) in pieces {
+            let Item::Atom(at) = item else { continue };
+            let piece = missed(&history.atoms[at as usize], Reason::NotMade);
+            match missing.first_mut() {
+                Some(whole) => whole.bytes += piece.bytes,
+                None => missing.push(piece),
+            }
+        }
+        missing
+    }
+}
+
+fn missed(atom: &Atom, reason: Reason) -> Missing {
+    Missing {
+        site: atom.site,
+        thread: atom.thread,
+        place: Place(atom.place.0 + u64::from(atom.mask.trailing_zeros())),
+        bytes: u64::from(atom.mask.count_ones()),
+        reason,
     }
 }

@@ -1,6 +1,7 @@
 //! The run as a crash sees it: atoms, barriers, marks, and the order between them.
 
 mod clocks;
+mod numbers;
 mod ranges;
 mod recorder;
 
@@ -12,6 +13,7 @@ use crate::words::Words;
 use crate::{Contents, Place, Platform};
 
 pub(crate) use clocks::Clocks;
+pub(crate) use numbers::Numbers;
 pub(crate) use ranges::Ranges;
 pub use recorder::Recorder;
 
@@ -91,6 +93,9 @@ pub(crate) struct Flushed {
     pub line: Place,
     pub thread: ThreadId,
     pub site: SiteId,
+    /// The last store to the line that it certainly comes behind, and so all before it.
+    pub seen: Option<u32>,
+    pub stamp: Stamp,
 }
 
 /// One step of the run; the number is that of the atom, barrier, … in its list.
@@ -203,12 +208,12 @@ impl History {
         known.get(before.agent as usize).is_some_and(|&time| time >= before.time)
     }
 
-    pub(crate) fn stamp(&self, item: Item) -> Option<Stamp> {
+    pub(crate) fn stamp(&self, item: Item) -> Stamp {
         match item {
-            Item::Atom(at) => Some(self.atoms[at as usize].stamp),
-            Item::Barrier(at) => Some(self.barriers[at as usize].stamp),
-            Item::Mark(at) => Some(self.marks[at as usize].stamp),
-            Item::Flush(_) => None,
+            Item::Atom(at) => self.atoms[at as usize].stamp,
+            Item::Barrier(at) => self.barriers[at as usize].stamp,
+            Item::Mark(at) => self.marks[at as usize].stamp,
+            Item::Flush(at) => self.flushes[at as usize].stamp,
         }
     }
 }

@@ -8,6 +8,7 @@ use event::{
 };
 
 use super::clocks::Clocks;
+use super::numbers::Numbers;
 use super::ranges::Ranges;
 use super::{Atom, Barrier, Flushed, History, Item, Mark, MarkKind, Stamp};
 use crate::{Place, Platform};
@@ -30,8 +31,7 @@ pub struct Recorder {
     history: History,
     clocks: Clocks,
     ranges: Ranges,
-    names: HashMap<NameId, String>,
-    files: HashMap<String, u16>,
+    numbers: Numbers,
     /// Atoms of each cell, the latest last.
     cells: HashMap<u64, Vec<u32>>,
     /// The first barrier that demanded an atom.
@@ -41,6 +41,8 @@ pub struct Recorder {
     /// Atoms that a barrier demanded lately, which does not come before other threads' barriers.
     recent: Vec<u32>,
     under_way: HashMap<ThreadId, UnderWay>,
+    /// By number of file: whether it has atoms.
+    stored_to: Vec<bool>,
     /// Who stored to a word last.
     writers: HashMap<Place, Stamp>,
     stores: u32,
@@ -54,13 +56,13 @@ impl Recorder {
             history: History { platform, ..History::default() },
             clocks: Clocks::new(platform == Platform::Strand),
             ranges: Ranges::default(),
-            names: HashMap::new(),
-            files: HashMap::new(),
+            numbers: Numbers::default(),
             cells: HashMap::new(),
             demanded: Vec::new(),
             open: BTreeMap::new(),
             recent: Vec::new(),
             under_way: HashMap::new(),
+            stored_to: Vec::new(),
             writers: HashMap::new(),
             stores: 0,
         }
@@ -69,19 +71,17 @@ impl Recorder {
     /// The history of what was pushed so far.
     #[must_use]
     pub fn into_history(self) -> History {
-        History { segments: self.clocks.segments.clone(), agents: self.clocks.agents(), ..self.history }
+        let agents = self.clocks.agents();
+        let files = self.numbers.files().to_vec();
+        let Clocks { segments, .. } = self.clocks;
+        History { files, segments, agents, ..self.history }
     }
 
     fn file(&mut self, name: NameId) -> Result<u16, SinkError> {
-        let name = self.names.get(&name).cloned().unwrap_or_else(|| format!("file {}", name.0));
-        if let Some(&file) = self.files.get(&name) {
-            return Ok(file);
-        }
-        let file = u16::try_from(self.files.len())
-            .map_err(|_| SinkError::Other("the checker follows at most 65536 persistent files".into()))?;
-        self.files.insert(name.clone(), file);
-        self.history.files.push(name);
-        self.history.lengths.push(0);
+        let file = self.numbers.number(name)?;
+        let files = self.numbers.files().len();
+        self.history.lengths.resize(files, 0);
+        self.stored_to.resize(files, false);
         Ok(file)
     }
 
@@ -123,7 +123,7 @@ impl Recorder {
                 self.written(thread, event.site, place, bytes);
             }
             Op::FileRangeSync { file, offset, len, .. } => {
-                if let Some(&file) = self.names.get(&file).and_then(|name| self.files.get(name)) {
+                if let Some(file) = self.numbers.known(file) {
                     self.sync(thread, event.site, Place::new(file, offset), u64::from(len));
                 }
             }
@@ -131,7 +131,7 @@ impl Recorder {
             Op::FileTruncate { file, len } => self.shortened(file, len),
             Op::FileCreate { file, .. } | Op::Unlink { file } => self.shortened(file, 0),
             Op::FileSync { file, .. } => {
-                if let Some(&file) = self.names.get(&file).and_then(|name| self.files.get(name)) {
+                if let Some(file) = self.numbers.known(file) {
                     self.sync(thread, event.site, Place::new(file, 0), 1 << 47);
                 }
             }
@@ -151,13 +151,10 @@ impl Recorder {
 
     /// The file was cut to `len` bytes. If nothing was stored to it yet, that is what the run began with.
     fn shortened(&mut self, file: NameId, len: u64) {
-        let Some(name) = self.names.get(&file) else { return };
-        let stored = self
-            .files
-            .get(name)
-            .is_some_and(|&file| self.history.atoms.iter().any(|atom| atom.place.file() == file));
+        let Some(name) = self.numbers.path(file) else { return };
+        let stored = self.numbers.known(file).is_some_and(|file| self.stored_to[usize::from(file)]);
         if !stored {
-            let kept = self.history.kept.entry(name.clone()).or_insert(len);
+            let kept = self.history.kept.entry(name.to_owned()).or_insert(len);
             *kept = len.min(*kept);
         }
     }
@@ -213,6 +210,7 @@ impl Recorder {
         value[shift as usize..shift as usize + bytes.len()].copy_from_slice(bytes);
         let mask = (((1u32 << bytes.len()) - 1) << shift) as u8;
         let word = place.word();
+        self.stored_to[usize::from(word.file())] = true;
         let cell = self.cell_of(word, non_temporal);
         let stamp = self.clocks.tick(thread);
         self.history.items.push(Item::Atom(at));
@@ -277,17 +275,17 @@ impl Recorder {
     }
 
     fn flush_line(&mut self, thread: ThreadId, site: SiteId, line: Place, kind: FlushKind) {
+        // What the flush sees for certain; another thread's later stores may have come after it.
+        let seen = self.cells.get(&line.0).and_then(|atoms| {
+            let known = |at: &u32| self.clocks.knows(thread, self.history.atoms[*at as usize].stamp);
+            atoms.iter().rev().copied().find(known)
+        });
+        let stamp = self.clocks.tick(thread);
         self.history.items.push(Item::Flush(self.history.flushes.len() as u32));
-        self.history.flushes.push(Flushed { line, thread, site });
+        self.history.flushes.push(Flushed { line, thread, site, seen, stamp });
         if self.history.platform != Platform::Adr {
             return;
         }
-        let Some(atoms) = self.cells.get(&line.0) else { return };
-        // What the flush sees for certain; another thread's later stores may have come after it.
-        let seen = atoms.iter().rev().copied().find(|&at| {
-            let stamp = self.history.atoms[at as usize].stamp;
-            self.clocks.knows(thread, stamp)
-        });
         let Some(seen) = seen else { return };
         if kind == FlushKind::Clflush {
             self.barrier(thread, site, vec![seen]);
@@ -470,7 +468,7 @@ impl Sink for Recorder {
         match definition {
             Definition::Site(id, site) => self.history.table.define_site(id, site.clone()),
             Definition::Name(id, name) => {
-                self.names.insert(id, name.to_owned());
+                self.numbers.define(id, name);
                 self.history.table.define_name(id, name.to_owned());
             }
         }

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use event::{
-    Batch, Capabilities, Definition, Event, FenceKind, FlushKind, NameId, Op, Sink, SinkError, SiteId,
-    SiteTable, Source, ThreadId,
+    Batch, Capabilities, Definition, Event, FenceKind, FlushKind, Op, Sink, SinkError, SiteId, SiteTable,
+    Source, ThreadId,
 };
 
 use super::lines::{Flush, LINE, Lines, Stores};
 use super::{Kind, Lint};
 use crate::Place;
-use crate::history::Ranges;
+use crate::history::{Numbers, Ranges};
 
 /// What a thread has under way.
 #[derive(Debug, Default)]
@@ -28,10 +28,8 @@ struct Thread {
 #[derive(Debug, Default)]
 pub struct Lints {
     ranges: Ranges,
-    files: Vec<String>,
-    numbers: HashMap<String, u16>,
+    numbers: Numbers,
     table: SiteTable,
-    names: HashMap<NameId, String>,
     lines: Lines,
     threads: BTreeMap<ThreadId, Thread>,
     /// Live allocations: start and length.
@@ -53,7 +51,7 @@ impl Lints {
     /// The persistent files, by their number in [`Place::file`].
     #[must_use]
     pub fn files(&self) -> &[String] {
-        &self.files
+        self.numbers.files()
     }
 
     /// Code sites and names.
@@ -105,18 +103,6 @@ impl Lints {
         note(&mut self.found, kind, stores, flush);
     }
 
-    fn file(&mut self, name: NameId) -> Result<u16, SinkError> {
-        let name = self.names.get(&name).cloned().unwrap_or_else(|| format!("file {}", name.0));
-        if let Some(&number) = self.numbers.get(&name) {
-            return Ok(number);
-        }
-        let number = u16::try_from(self.files.len())
-            .map_err(|_| SinkError::Other("the lints follow at most 65536 persistent files".into()))?;
-        self.numbers.insert(name.clone(), number);
-        self.files.push(name);
-        Ok(number)
-    }
-
     fn event(&mut self, id: ThreadId, event: &Event, values: &mut &[u8]) -> Result<(), SinkError> {
         let site = event.site;
         match event.op {
@@ -125,7 +111,7 @@ impl Lints {
             Op::Flush { addr, kind } => self.flush(id, site, addr, kind),
             Op::Fence(kind) => self.fence(id, site, kind),
             Op::Map { addr, len, name } => {
-                let place = Place::new(self.file(name)?, 0);
+                let place = Place::new(self.numbers.number(name)?, 0);
                 self.ranges.map(addr, len, place);
             }
             Op::MapOffset { addr, offset } => {
@@ -138,15 +124,13 @@ impl Lints {
                 }
             }
             Op::FileRangeSync { file, offset, len, .. } => {
-                let number = self.names.get(&file).and_then(|name| self.numbers.get(name)).copied();
-                if let Some(number) = number {
+                if let Some(number) = self.numbers.known(file) {
                     let end = offset + u64::from(len);
                     self.sync(id, site, Place::new(number, offset), Place::new(number, end));
                 }
             }
             Op::FileSync { file, .. } => {
-                let number = self.names.get(&file).and_then(|name| self.numbers.get(name)).copied();
-                if let Some(number) = number {
+                if let Some(number) = self.numbers.known(file) {
                     self.sync(id, site, Place::new(number, 0), Place::new(number, (1 << 48) - 1));
                 }
             }
@@ -324,7 +308,7 @@ impl Sink for Lints {
         match definition {
             Definition::Site(id, site) => self.table.define_site(id, site.clone()),
             Definition::Name(id, name) => {
-                self.names.insert(id, name.to_owned());
+                self.numbers.define(id, name);
                 self.table.define_name(id, name.to_owned());
             }
         }

@@ -59,7 +59,7 @@ impl Noted {
 }
 
 /// The lints of a recorded run.
-pub fn of_trace(trace: &Path) -> anyhow::Result<Noted> {
+fn of_trace(trace: &Path) -> anyhow::Result<Noted> {
     let mut lints = Lints::new();
     Reader::open(trace)?.replay(&mut Progress::new("looking at flushes and fences", &mut lints))?;
     Ok(lints.into())

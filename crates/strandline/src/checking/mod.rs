@@ -16,11 +16,10 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use crash::{Bounds, Checker, Finding, Outcome, Platform};
+use crash::{Bounds, Checker, Finding, Outcome};
 
 use args::CheckArgs;
 use images::Images;
-use lints::Noted;
 use recovery::Recovery;
 use run::Run;
 
@@ -29,8 +28,6 @@ pub struct Checked {
     pub run: Run,
     pub outcome: Outcome,
     pub elapsed: Duration,
-    /// What the events alone say.
-    pub lints: Option<Noted>,
 }
 
 /// Runs the verb; whether it found nothing.
@@ -69,10 +66,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<bool> {
     let outcome = search(args, command, &run, &checker, jobs)?;
     save_images(args, &run, &checker, &outcome.findings)?;
     let elapsed = started.elapsed();
-    // The lints' rules are those of ADR.
-    let adr = run.history.platform() == Platform::Adr;
-    let lints = if adr { Some(lints::of_trace(&run::trace(args)?)?) } else { None };
-    output::tell(args, &Checked { run, outcome, elapsed, lints })
+    output::tell(args, &Checked { run, outcome, elapsed })
 }
 
 fn recovery(args: &CheckArgs, command: &str, run: &Run) -> anyhow::Result<Recovery> {

@@ -1,13 +1,13 @@
 //! What a check says: a story per finding, and check.json.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Context;
 use crash::files::is_contents;
 use crash::{Finding, History, Outcome, Reason, Witness};
 use event::SiteId;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use report::human::{grouped, plural};
 use serde_json::{Value, json};
 
@@ -15,6 +15,7 @@ use super::Checked;
 use super::args::CheckArgs;
 use super::page::page;
 use super::run::Run;
+use crate::progress::{QUIET, spinner};
 use crate::say;
 use crate::sources::Sources;
 
@@ -45,12 +46,8 @@ impl Meter {
         self.done[part] = outcome.points_done;
         self.images[part] = outcome.images;
         self.findings[part] = outcome.findings.len();
-        if self.started.elapsed() > Duration::from_secs(2) {
-            let bar = self.bar.get_or_insert_with(|| {
-                let bar = ProgressBar::new_spinner();
-                let style = ProgressStyle::with_template("{spinner} {msg}");
-                style.map(|style| bar.clone().with_style(style)).unwrap_or(bar)
-            });
+        if self.started.elapsed() > QUIET {
+            let bar = self.bar.get_or_insert_with(spinner);
             let done: u64 = self.done.iter().sum();
             bar.set_message(format!(
                 "checking: crash point {} of {}, {} images, {}",
@@ -112,7 +109,7 @@ pub fn tell(args: &CheckArgs, checked: &Checked) -> anyhow::Result<bool> {
             finding.token
         ));
     }
-    if let Some(noted) = checked.lints.as_ref().filter(|noted| !noted.lints.lints.is_empty()) {
+    if let Some(noted) = run.lints.as_ref().filter(|noted| !noted.lints.lints.is_empty()) {
         text.push_str(&format!("\nBeside that, from flushes and fences alone: {}", noted.text()));
     }
     if let Some(file) = html {
@@ -123,7 +120,7 @@ pub fn tell(args: &CheckArgs, checked: &Checked) -> anyhow::Result<bool> {
 }
 
 /// What was examined, in a line.
-pub fn examined(Checked { run, outcome, elapsed, .. }: &Checked) -> String {
+pub fn examined(Checked { run, outcome, elapsed }: &Checked) -> String {
     format!(
         "{}: {} in {}, {}; {} examined in {:.1} s",
         run.history.platform(),
@@ -206,11 +203,11 @@ fn story(history: &History, finding: &Finding, sources: &Sources) -> String {
     let mut add = |line: Option<String>, site: Option<SiteId>| {
         let Some(line) = line else { return };
         text.push_str(&format!("   {line}\n"));
-        let Some(frame) = site.and_then(|site| history.table().site(site)).and_then(event::Site::frame)
-        else {
-            return;
-        };
-        text.push_str(&quoted(frame, sources));
+        let site = site.and_then(|site| history.table().site(site));
+        // The innermost function, and who called it if both are one piece of code.
+        for frame in site.into_iter().flat_map(|site| site.frames.iter().take(2)) {
+            text.push_str(&quoted(frame, sources));
+        }
     };
     for missing in &finding.missing {
         add(lines.next(), Some(missing.site));
@@ -236,7 +233,7 @@ pub fn quoted(frame: &event::Frame, sources: &Sources) -> String {
 }
 
 fn answer(args: &CheckArgs, checked: &Checked) -> Value {
-    let Checked { run, outcome, elapsed, lints } = checked;
+    let Checked { run, outcome, elapsed } = checked;
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "platform": run.history.platform().name(),
@@ -251,20 +248,27 @@ fn answer(args: &CheckArgs, checked: &Checked) -> Value {
         "images_repeated": outcome.repeated,
         "images_failing": outcome.failing,
         "seconds": elapsed.as_secs_f64(),
-        "lints": lints.as_ref().map(|noted| noted.lints.json(&noted.table)),
+        "lints": run.lints.as_ref().map(|noted| noted.lints.json(&noted.table)),
         "findings": outcome.findings.iter().map(|finding| as_json(&run.history, finding)).collect::<Vec<_>>(),
     })
 }
 
 fn as_json(history: &History, finding: &Finding) -> Value {
     let site = |site: SiteId| {
-        let frame = history.table().site(site).and_then(event::Site::frame);
-        frame.map(|frame| json!({ "function": frame.function, "file": frame.file, "line": frame.line }))
+        let frame = |frame: &event::Frame| json!({ "function": frame.function, "file": frame.file, "line": frame.line });
+        let site = history.table().site(site)?;
+        let mut code = frame(site.frame()?);
+        code["callers"] = site.frames.iter().skip(1).map(frame).collect();
+        Some(code)
     };
     let place = |place: crash::Place| json!({ "file": history.files().get(usize::from(place.file())), "offset": place.offset() });
     let reason = |reason: Reason| match reason {
         Reason::NeverFlushed => json!({ "kind": "never-flushed" }),
-        Reason::NotFenced(flush) => json!({ "kind": "not-fenced", "flush": site(flush) }),
+        Reason::NotFenced(flush) => json!({ "kind": "not-fenced", "flush": flush.and_then(site) }),
+        Reason::FencedLater { flush, fence } => {
+            json!({ "kind": "fenced-later", "flush": flush.and_then(site), "fence": site(fence) })
+        }
+        Reason::FlushedApart(flush) => json!({ "kind": "flushed-apart", "flush": site(flush) }),
         Reason::FlushedLater(flush) => json!({ "kind": "flushed-later", "flush": site(flush) }),
         Reason::NotMade => json!({ "kind": "not-made" }),
         Reason::Unordered => json!({ "kind": "unordered" }),

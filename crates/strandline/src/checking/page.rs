@@ -23,7 +23,7 @@ pub fn page(args: &CheckArgs, checked: &Checked) -> anyhow::Result<Page> {
         let blocks = articles(args, run, &outcome.findings)?.into_iter().map(Block::Article).collect();
         sections.push(Section { id: "findings".to_owned(), title: "Findings".to_owned(), blocks });
     }
-    sections.extend(checked.lints.as_ref().and_then(Noted::section));
+    sections.extend(run.lints.as_ref().and_then(Noted::section));
     Ok(Page {
         headline: match findings {
             0 => "Nothing found: recovery mended every image that was tried".to_owned(),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use crash::files::{FilesRecorder, Tree};
+use crash::lint::Lints;
 use crash::{Contents, History, Platform, Recorder};
 use event::trace::Reader;
 use event::{Capabilities, Sink, Tee};
@@ -12,6 +13,7 @@ use report::human::plural;
 
 use super::args::CheckArgs;
 use super::folders::{self, Files};
+use super::lints::Noted;
 use super::pools;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -25,6 +27,8 @@ pub struct Run {
     pub files: Option<Files>,
     /// Files that were there before the run, whose contents nobody kept.
     pub unknown: Vec<String>,
+    /// What the events alone say, by the rules of ADR.
+    pub lints: Option<Noted>,
 }
 
 /// Files up to this size are compared with what the run's stores should have left in them.
@@ -60,8 +64,11 @@ impl Run {
         }
         let mut contents = before(args)?;
         let started = std::time::SystemTime::now();
-        let mut recorder = Recorder::new(platform);
-        observe(args, &names(&contents), &mut recorder)?;
+        let (mut recorder, mut lints) = (Recorder::new(platform), lints_for(platform));
+        match &mut lints {
+            Some(lints) => observe(args, &names(&contents), &mut Tee(&mut recorder, lints))?,
+            None => observe(args, &names(&contents), &mut recorder)?,
+        }
         let history = recorder.into_history();
         history.settle(&mut contents);
         keep(args, history.files(), &contents)?;
@@ -69,13 +76,13 @@ impl Run {
             history.files().iter().filter(|name| contents.file(name).is_none() && is_older(name, started));
         let unknown = unknown.cloned().collect();
         tell_unseen(&history, &contents);
-        Ok(Run { history, contents, files: None, unknown })
+        Ok(Run { history, contents, files: None, unknown, lints: lints.map(Noted::from) })
     }
 
     fn of_files(recorder: FilesRecorder, roots: Vec<String>) -> Run {
         let run = recorder.into_run();
         let files = Some(Files { roots, disk: run.disk });
-        Run { history: run.history, contents: run.contents, files, unknown: Vec::new() }
+        Run { history: run.history, contents: run.contents, files, unknown: Vec::new(), lints: None }
     }
 
     fn read(args: &CheckArgs, trace: &Path, before: &Path) -> anyhow::Result<Run> {
@@ -95,12 +102,21 @@ impl Run {
             return Ok(Run::of_files(recorder, roots));
         }
         let mut recorder = Recorder::new(platform);
-        reader.replay(&mut Progress::new("reading", &mut recorder))?;
+        let mut lints = lints_for(platform).filter(|_| args.replay.is_none());
+        match &mut lints {
+            Some(lints) => reader.replay(&mut Progress::new("reading", Tee(&mut recorder, lints)))?,
+            None => reader.replay(&mut Progress::new("reading", &mut recorder))?,
+        }
         let mut contents = kept(before).with_context(|| before.display().to_string())?;
         let history = recorder.into_history();
         history.settle(&mut contents);
-        Ok(Run { history, contents, files: None, unknown: Vec::new() })
+        Ok(Run { history, contents, files: None, unknown: Vec::new(), lints: lints.map(Noted::from) })
     }
+}
+
+/// The lints' rules are those of ADR.
+fn lints_for(platform: Platform) -> Option<Lints> {
+    (platform == Platform::Adr).then(Lints::new)
 }
 
 /// The platform that was asked for, by name, by the token that is to be repeated, or by what is checked.

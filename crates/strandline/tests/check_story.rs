@@ -1,0 +1,101 @@
+//! `strandline check`: what a finding says about the code that it names.
+
+mod common;
+
+use common::{Scratch, compile, has, has_flushes, stderr, strandline};
+use serde_json::{Value, json};
+
+/// Two functions that leave it to one helper, which the compiler puts into both, to store a value and what points to it.
+const PROGRAM: &str = r#"#include <fcntl.h>
+#include <immintrin.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct pair { long value; char rest[56]; long set; char rest2[56]; };
+struct pool { struct pair index, log; };
+
+static inline __attribute__((always_inline)) void put(struct pair *pair, long value)
+{
+    pair->value = value;
+    _mm_clwb(&pair->value);
+    *(volatile long *)&pair->set = 1;
+    _mm_clwb(&pair->set);
+    _mm_sfence();
+}
+
+__attribute__((noinline)) static void add_index(struct pool *p)
+{
+    put(&p->index, 7);
+}
+
+__attribute__((noinline)) static void add_log(struct pool *p)
+{
+    put(&p->log, 8);
+}
+
+int main(int argc, char **argv)
+{
+    const int recover = !strcmp(argv[1], "--recover");
+    const int fd = open(argv[1 + recover], O_RDWR | O_CREAT, 0600);
+    struct pool *p;
+    if (argc < 2 + recover || ftruncate(fd, sizeof *p))
+        return 2;
+    p = mmap(0, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (recover) {
+        if (p->index.set && p->index.value != 7)
+            return puts("the index leads nowhere"), 1;
+        if (p->log.set && p->log.value != 8)
+            return puts("the log leads nowhere"), 1;
+        return 0;
+    }
+    add_index(p);
+    add_log(p);
+    return 0;
+}
+"#;
+
+fn line(text: &str) -> u64 {
+    PROGRAM.lines().position(|line| line.contains(text)).expect("a line") as u64 + 1
+}
+
+#[test]
+fn inlined_code_is_told_with_its_caller_and_a_late_fence_as_late() {
+    if !has("gcc") || !has_flushes() {
+        return;
+    }
+    let scratch = Scratch::new();
+    scratch.file("app.c", PROGRAM);
+    compile(scratch.dir(), "cc", "-O2 -g -mclwb -o app app.c");
+    let pool = scratch.path("pool").display().to_string();
+    let output = strandline()
+        .current_dir(scratch.dir())
+        .args(["check", "--json", "--pmem", &pool, "--recover", "./app --recover POOL", "--", "./app", &pool])
+        .output()
+        .expect("strandline starts");
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let findings = answer["findings"].as_array().expect("findings");
+    let told: Vec<Value> = findings
+        .iter()
+        .map(|finding| {
+            let missing = &finding["missing"][0];
+            let (store, caller) = (&missing["store"]["line"], &missing["store"]["callers"][0]["line"]);
+            json!([finding["message"], store, caller, finding["survived"]["store"]["line"]])
+        })
+        .collect();
+    let (store, set) = (line("pair->value = value"), line("pair->set = 1"));
+    let index = json!(["the index leads nowhere", store, line("put(&p->index"), set]);
+    let log = json!(["the log leads nowhere", store, line("put(&p->log"), set]);
+    assert_eq!(told, [index, log], "{answer:#}");
+    let why = &findings[0]["missing"][0]["why"];
+    assert_eq!(
+        json!([why["kind"], why["flush"]["line"], why["fence"]["line"]]),
+        json!(["fenced-later", line("_mm_clwb(&pair->value)"), line("_mm_sfence()")]),
+        "{answer:#}"
+    );
+    let story = findings[0]["story"][0].as_str().expect("a sentence");
+    assert!(story.contains("called from add_index (app.c:"), "{story}");
+    assert!(story.contains("but the fence comes only later, at put (app.c:"), "{story}");
+}

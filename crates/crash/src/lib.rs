@@ -57,7 +57,7 @@ mod words;
 
 pub use explore::{Bounds, Checker, Outcome, Strategy};
 pub use finding::{Finding, Missing, Reason, Witness};
-pub use history::{Atom, Barrier, History, Mark, MarkKind, Recorder};
+pub use history::{Atom, Barrier, History, Left, Mark, MarkKind, Recorder};
 pub use oracle::{Change, Image, Oracle, Read};
 pub use picture::{Fate, Picture, Step, What};
 pub use platform::Platform;

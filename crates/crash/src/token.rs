@@ -34,6 +34,20 @@ pub enum TokenError {
         "the token is of another run: stores, flushes or fences up to the crash are not the same (repeat the recording of the run that gave the token)"
     )]
     Elsewhere,
+    /// A number in it is too large for the run.
+    #[error("`{part}` of the token is out of range: {limit}")]
+    OutOfRange {
+        /// The part, as the token has it.
+        part: String,
+        /// What there is.
+        limit: String,
+    },
+}
+
+impl TokenError {
+    pub(crate) fn out_of_range(field: char, value: impl fmt::Display, limit: String) -> Self {
+        TokenError::OutOfRange { part: format!("{field}{value}"), limit }
+    }
 }
 
 impl Token {
@@ -52,9 +66,18 @@ impl Token {
         if self.platform != history.platform {
             return Err(TokenError::Platform(self.platform, history.platform));
         }
-        let known = self.cut.point <= history.items.len()
-            && self.cut.avoid.iter().all(|&at| (at as usize) < history.barriers.len());
-        if known && check_sum(history, &self.cut) == self.check { Ok(()) } else { Err(TokenError::Elsewhere) }
+        let (items, barriers) = (history.items.len(), history.barriers.len());
+        if self.cut.point > items {
+            return Err(TokenError::out_of_range('p', self.cut.point, format!("the run has {items} steps")));
+        }
+        if let Some(at) = self.cut.avoid.iter().find(|&&at| at as usize >= barriers) {
+            return Err(TokenError::out_of_range(
+                'b',
+                at,
+                format!("the run has {barriers} fences that order something"),
+            ));
+        }
+        if check_sum(history, &self.cut) == self.check { Ok(()) } else { Err(TokenError::Elsewhere) }
     }
 }
 

@@ -480,3 +480,65 @@ fn under_eadr_nothing_is_flushed() {
     let story = "the crash came before it".to_owned();
     assert_eq!(why(&run.history()), (value, Reason::NotMade, story));
 }
+
+#[test]
+fn a_token_out_of_range_says_which_part_of_what() {
+    let mut run = Run::new(Platform::Adr);
+    run.store(0, VALUE, 7);
+    run.store(0, TOKEN, 1);
+    run.clwb(0, VALUE);
+    run.clwb(0, TOKEN);
+    run.fence(0);
+    let history = run.history();
+    let contents = Contents::default();
+    let token = one(&check(&history)).token.to_string();
+    let said = |from: &str, to: &str| {
+        let changed = token.replace(from, to);
+        assert_ne!(changed, token);
+        let mut oracle = Words::new(|_: &dyn Fn(u64) -> u64, _: &Image<'_>| Ok(()));
+        let replayed =
+            Checker::new(&history, &contents).replay(&changed.parse().expect("a token"), &mut oracle);
+        replayed.expect_err(&changed).to_string()
+    };
+    assert!(token.starts_with("adr-p4-a0-b0-c0.1-h"), "{token}");
+    assert_eq!(said("-p4", "-p6"), "`p6` of the token is out of range: the run has 5 steps");
+    assert_eq!(
+        said("-b0", "-b1"),
+        "`b1` of the token is out of range: the run has 1 fences that order something"
+    );
+    assert!(said("-p4", "-p3").contains("of another run"));
+    let parts = "what may be lost at this crash falls into 2 parts, which count from 0";
+    assert_eq!(said("-c0.1", "-c2.1"), format!("`c2.1` of the token is out of range: {parts}"));
+    let images = "part 0 has 2 images, which count from 0";
+    assert_eq!(said("-c0.1", "-c0.2"), format!("`c0.2` of the token is out of range: {images}"));
+}
+
+#[test]
+fn images_that_lack_nothing() {
+    let mut run = Run::new(Platform::Adr);
+    for number in 1..=9 {
+        run.store(0, VALUE, number);
+    }
+    let history = run.history();
+    let contents = Contents::default();
+    let mut seen = Vec::new();
+    let mut oracle = Words::new(|word: &dyn Fn(u64) -> u64, _: &Image<'_>| match word(VALUE) {
+        6 => Err("six".to_owned()),
+        _ => Ok(()),
+    });
+    let checker = Checker::new(&history, &contents);
+    checker.whole_images(4, &mut oracle, &mut |judged| {
+        seen.push(judged.is_ok());
+        true
+    });
+    assert_eq!(seen, [true, false, true, true]);
+    checker.whole_images(4, &mut oracle, &mut |_| {
+        seen.clear();
+        false
+    });
+    assert!(seen.is_empty());
+    let left = history.left(&contents);
+    assert_eq!(left.stored(0), (9, 9));
+    assert_eq!(left.differences(0, &[9, 0, 0, 0, 0, 0, 0, 0]), None);
+    assert_eq!(left.differences(0, &[9, 1, 0, 2, 0, 0, 0, 0, 3]), Some((1, 3)));
+}

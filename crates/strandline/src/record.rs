@@ -137,17 +137,16 @@ pub fn signal(status: ExitStatus) -> Option<(i32, String)> {
     Some((number, name))
 }
 
-/// Warnings, and an ending that was not a success, on standard error.
+/// Warnings, and an ending that was not a success.
+pub fn warnings(outcome: &Outcome) -> Vec<String> {
+    let failed = (!outcome.status.success())
+        .then(|| format!("the program ended with {}; everything it did up to then is kept", ending(outcome)));
+    failed.into_iter().chain(outcome.warnings.iter().map(ToString::to_string)).collect()
+}
+
+/// The same on standard error.
 pub fn tell(outcome: &Outcome) {
-    if !outcome.status.success() {
-        eprintln!(
-            "strandline: the program ended with {}; everything it did up to then is kept",
-            ending(outcome)
-        );
-    }
-    for warning in &outcome.warnings {
-        eprintln!("strandline: {warning}");
-    }
+    warnings(outcome).iter().for_each(|warning| crate::warn(warning));
 }
 
 /// What to say when no process loaded the runtime.

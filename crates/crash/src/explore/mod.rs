@@ -154,6 +154,17 @@ impl<'h> Checker<'h> {
         search.finish()
     }
 
+    /// Examines images that lack nothing: what the run left at its end, then what was there at so many moments less one, from the last to
+    /// the first, at which the run had not begun. `each` is told what the oracle said and says whether to go on.
+    pub fn whole_images(
+        &self,
+        moments: usize,
+        oracle: &mut dyn Oracle,
+        each: &mut dyn FnMut(Result<(), String>) -> bool,
+    ) {
+        Search::new(self, oracle).whole_images(moments, each);
+    }
+
     /// Examines one image.
     ///
     /// # Errors

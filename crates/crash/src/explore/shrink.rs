@@ -140,6 +140,20 @@ impl Search<'_, '_, '_> {
         high
     }
 
+    /// See [`super::Checker::whole_images`].
+    pub(super) fn whole_images(&mut self, moments: usize, each: &mut dyn FnMut(Result<(), String>) -> bool) {
+        let items: Vec<(usize, Item)> = self.checker.history.items.iter().copied().enumerate().collect();
+        let mut shown = self.walker.current.clone();
+        for moment in (0..moments).rev() {
+            let made = items.len() * moment / (moments - 1).max(1);
+            let judged = self.examine_after(&items[..made], &HashSet::new(), &mut shown);
+            if !each(judged) {
+                break;
+            }
+        }
+        self.walker.changes = shown.difference(&self.walker.current);
+    }
+
     /// What the oracle says of the image that has these items without `lost`; it was shown `shown` last.
     fn examine_after(
         &mut self,

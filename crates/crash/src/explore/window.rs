@@ -105,10 +105,19 @@ impl Window {
         let mut window = Window::open(walker, &token.cut);
         let mut choices = vec![0; window.cells.len()];
         for &(cell, choice) in &token.choices {
-            match choices.get_mut(cell as usize).zip(window.cells.get(cell as usize)) {
-                Some((slot, cell)) if choice < cell.choices() => *slot = choice,
-                _ => return Err(TokenError::Elsewhere),
+            let part = || format!("{cell}.{choice}");
+            let Some((slot, of_cell)) = choices.get_mut(cell as usize).zip(window.cells.get(cell as usize))
+            else {
+                let cells = window.cells.len();
+                let limit =
+                    format!("what may be lost at this crash falls into {cells} parts, which count from 0");
+                return Err(TokenError::out_of_range('c', part(), limit));
+            };
+            if choice >= of_cell.choices() {
+                let limit = format!("part {cell} has {} images, which count from 0", of_cell.choices());
+                return Err(TokenError::out_of_range('c', part(), limit));
             }
+            *slot = choice;
         }
         window.set(walker, &choices);
         Ok((window, choices))

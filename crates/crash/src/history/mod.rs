@@ -1,6 +1,7 @@
 //! The run as a crash sees it: atoms, barriers, marks, and the order between them.
 
 mod clocks;
+mod left;
 mod numbers;
 mod ranges;
 mod recorder;
@@ -9,10 +10,10 @@ use std::collections::HashMap;
 
 use event::{NameId, SiteId, SiteTable, ThreadId};
 
-use crate::words::Words;
 use crate::{Contents, Place, Platform};
 
 pub(crate) use clocks::Clocks;
+pub use left::Left;
 pub(crate) use numbers::Numbers;
 pub(crate) use ranges::Ranges;
 pub use recorder::Recorder;
@@ -151,28 +152,6 @@ impl History {
         for (name, &len) in &self.kept {
             contents.truncate(name, len);
         }
-    }
-
-    /// How many of a file's bytes differ from what the run's stores make of `contents`, and the first of them: stores that the source
-    /// did not tell, or not in their order.
-    #[must_use]
-    pub fn differences(&self, contents: &Contents, file: usize, found: &[u8]) -> Option<(u64, u64)> {
-        let number = u16::try_from(file).ok()?;
-        let mut words = Words::new(&self.files, contents);
-        for atom in self.atoms.iter().filter(|atom| atom.place.file() == number) {
-            words.put(atom.place, atom.value, atom.mask);
-        }
-        let (mut first, mut count) = (None, 0);
-        for (at, bytes) in (0..).step_by(8).zip(found.chunks(8)) {
-            let expected = words.get(Place::new(number, at)).to_le_bytes();
-            for (byte, (found, expected)) in (at..).zip(bytes.iter().zip(expected)) {
-                if *found != expected {
-                    first = first.or(Some(byte));
-                    count += 1;
-                }
-            }
-        }
-        first.map(|first| (first, count))
     }
 
     /// All atoms, in the order of the stream.

@@ -52,17 +52,14 @@ impl Images {
     }
 
     /// Takes over changes.
-    pub fn apply(&mut self, changes: &[Change]) -> io::Result<()> {
+    pub fn apply(&mut self, changes: &[Change]) {
         match self {
             Images::Pools(images) => images.apply(changes),
-            Images::Folders(images) => {
-                images.apply(changes);
-                Ok(())
-            }
+            Images::Folders(images) => images.apply(changes),
         }
     }
 
-    /// Puts fresh copies where recovery finds them; whatever an earlier recovery left there is gone.
+    /// Sees that recovery finds the image; whatever an earlier recovery left there is gone.
     pub fn lay_out(&self) -> io::Result<()> {
         match self {
             Images::Pools(images) => images.lay_out(),

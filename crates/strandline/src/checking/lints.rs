@@ -11,7 +11,7 @@ use report::{Block, CrashLints, Page, Section};
 use serde_json::{Value, json};
 
 use super::args::CheckArgs;
-use super::{page, run};
+use super::{page, run, warnings};
 use crate::progress::Progress;
 use crate::say;
 use crate::sources::Sources;
@@ -77,34 +77,36 @@ pub fn alone(args: &CheckArgs) -> anyhow::Result<bool> {
              other platforms say --recover './app --recover POOL'"
         );
     }
-    let noted = if args.program.is_empty() {
-        of_trace(&run::trace(args)?)?
+    let (noted, warnings) = if args.program.is_empty() {
+        let trace = run::trace(args)?;
+        (of_trace(&trace)?, warnings::kept(&trace))
     } else {
         run::ready(args)?;
         let contents = run::before(args)?;
         let mut lints = Lints::new();
-        run::observe(args, &run::names(&contents), &mut lints)?;
+        let warnings = run::observe(args, &run::names(&contents), &mut lints)?;
         // A later check with a recovery command may go on from here.
         run::keep(args, lints.files(), &contents)?;
-        lints.into()
+        (lints.into(), warnings)
     };
+    warnings.iter().for_each(|warning| crate::warn(warning));
     if noted.lints.files.is_empty() {
         bail!(
             "the program mapped no persistent file; files under /dev/shm and on DAX mounts are, and those that --pmem PATH names"
         );
     }
-    tell(args, &noted)?;
+    tell(args, &noted, &warnings)?;
     Ok(noted.lints.lints.is_empty())
 }
 
-fn tell(args: &CheckArgs, noted: &Noted) -> anyhow::Result<()> {
+fn tell(args: &CheckArgs, noted: &Noted, warnings: &[String]) -> anyhow::Result<()> {
     std::fs::create_dir_all(&args.out)?;
-    let answer = answer(noted);
+    let answer = answer(noted, warnings);
     let file = args.out.join("check.json");
     std::fs::write(&file, format!("{answer:#}\n")).with_context(|| file.display().to_string())?;
     let html = args.html.then(|| args.out.join("check.html"));
     if let Some(file) = &html {
-        std::fs::write(file, report::page(&page_of(args, noted)))
+        std::fs::write(file, report::page(&page_of(args, noted, warnings)))
             .with_context(|| file.display().to_string())?;
     }
     if args.json {
@@ -119,7 +121,7 @@ fn tell(args: &CheckArgs, noted: &Noted) -> anyhow::Result<()> {
 }
 
 /// The fields of `check.json`; those of the search are null.
-fn answer(noted: &Noted) -> Value {
+fn answer(noted: &Noted, warnings: &[String]) -> Value {
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "platform": Platform::Adr.name(),
@@ -134,18 +136,20 @@ fn answer(noted: &Noted) -> Value {
         "images_repeated": null,
         "images_failing": null,
         "seconds": null,
+        "warnings": warnings,
         "lints": noted.lints.json(&noted.table),
         "findings": null,
     })
 }
 
-fn page_of(args: &CheckArgs, noted: &Noted) -> Page {
+fn page_of(args: &CheckArgs, noted: &Noted, warnings: &[String]) -> Page {
     Page {
         headline: noted.lints.headline(),
         story: vec![
             "Stores, flushes and fences of the run were followed line by line; no crash image was tried."
                 .to_owned(),
         ],
+        cautions: warnings.to_vec(),
         sections: noted.section().into_iter().collect(),
         ..page::frame(args, Platform::Adr)
     }

@@ -1,6 +1,7 @@
 //! `strandline check`: does the program survive a crash at any moment?
 
 pub mod args;
+mod command;
 mod folders;
 mod images;
 mod lints;
@@ -10,6 +11,8 @@ mod page;
 mod pools;
 mod recovery;
 mod run;
+mod trial;
+mod warnings;
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -19,6 +22,7 @@ use anyhow::{Context, bail};
 use crash::{Bounds, Checker, Finding, Outcome};
 
 use args::CheckArgs;
+use command::RecoveryCommand;
 use images::Images;
 use recovery::Recovery;
 use run::Run;
@@ -36,7 +40,10 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<bool> {
         return litmus::run(&args.litmus, args.json);
     }
     let Some(command) = &args.recover else { return lints::alone(args) };
-    let run = Run::get(args)?;
+    // A wrong command is told before the program runs, not after.
+    let command = RecoveryCommand::new(command)?;
+    command.names_a_file(args)?;
+    let mut run = Run::get(args)?;
     if run.files.is_some() && run.history.atoms().is_empty() {
         bail!("the program changed none of the files that --files names");
     }
@@ -51,7 +58,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<bool> {
     checker.strategy = args.strategy.into();
     checker.seed = args.seed;
     if let Some(token) = &args.replay {
-        let mut recovery = recovery(args, command, &run)?;
+        let mut recovery = Recovery::new(&command, args.timeout, &run)?;
         let finding = checker.replay(token, &mut recovery)?;
         if let Some(error) = recovery.error {
             return Err(error).context("recovery");
@@ -59,26 +66,27 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<bool> {
         return output::replayed(args, &run, finding.as_ref());
     }
     let started = Instant::now();
+    let mut recovery = Recovery::new(&command, args.timeout, &run)?;
+    let warning = trial::try_out(&checker, &mut recovery, &command)?;
+    drop(recovery);
+    if let Some(warning) = &warning {
+        crate::warn(warning);
+    }
     let jobs = match args.jobs {
         Some(jobs) => jobs as usize,
         None => std::thread::available_parallelism().map_or(1, usize::from),
     };
-    let outcome = search(args, command, &run, &checker, jobs)?;
+    let outcome = search(args, &command, &run, &checker, jobs)?;
     save_images(args, &run, &checker, &outcome.findings)?;
     let elapsed = started.elapsed();
+    run.warnings.extend(warning);
     output::tell(args, &Checked { run, outcome, elapsed })
-}
-
-fn recovery(args: &CheckArgs, command: &str, run: &Run) -> anyhow::Result<Recovery> {
-    let recovery = Recovery::new(command, args.timeout, run)?;
-    recovery::check_command(&recovery)?;
-    Ok(recovery)
 }
 
 /// All parts of the search, each with an image of its own.
 fn search(
     args: &CheckArgs,
-    command: &str,
+    command: &RecoveryCommand,
     run: &Run,
     checker: &Checker<'_>,
     jobs: usize,
@@ -87,7 +95,7 @@ fn search(
     let points = checker.point_count();
     let meter = Mutex::new(output::Meter::new(points, jobs));
     let work = |part: usize| -> anyhow::Result<Outcome> {
-        let mut recovery = recovery(args, command, run)?;
+        let mut recovery = Recovery::new(command, args.timeout, run)?;
         let outcome = checker.part(part, jobs, &mut recovery, &mut |outcome| {
             if let Ok(mut meter) = meter.lock() {
                 meter.show(part, outcome);
@@ -128,7 +136,7 @@ fn save_images(
     }
     for (number, finding) in findings.iter().enumerate() {
         let mut images = Images::new(run)?;
-        images.apply(&checker.image(&finding.token)?)?;
+        images.apply(&checker.image(&finding.token)?);
         let folder = image_folder(&args.out, number + 1);
         images.save(&folder).with_context(|| folder.display().to_string())?;
     }

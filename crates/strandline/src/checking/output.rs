@@ -81,9 +81,6 @@ pub fn tell(args: &CheckArgs, checked: &Checked) -> anyhow::Result<bool> {
         let page = report::page(&page(args, checked)?);
         std::fs::write(file, page).with_context(|| file.display().to_string())?;
     }
-    for name in &run.unknown {
-        crate::warn(&unknown(name));
-    }
     if args.json {
         say(&format!("{answer:#}\n"))?;
         return Ok(outcome.findings.is_empty());
@@ -153,14 +150,6 @@ pub fn partly(args: &CheckArgs, outcome: &Outcome) -> Vec<String> {
         args.images
     ));
     told
-}
-
-/// That a file's contents are not known.
-pub fn unknown(name: &str) -> String {
-    format!(
-        "{name} was there before the run, and what it held is not known: images have zeros where the run stored nothing. \
-         Name it as an argument of the program or with --pmem"
-    )
 }
 
 /// How many images fail as this one.
@@ -248,6 +237,7 @@ fn answer(args: &CheckArgs, checked: &Checked) -> Value {
         "images_repeated": outcome.repeated,
         "images_failing": outcome.failing,
         "seconds": elapsed.as_secs_f64(),
+        "warnings": run.warnings,
         "lints": run.lints.as_ref().map(|noted| noted.lints.json(&noted.table)),
         "findings": outcome.findings.iter().map(|finding| as_json(&run.history, finding)).collect::<Vec<_>>(),
     })

@@ -31,10 +31,7 @@ pub fn page(args: &CheckArgs, checked: &Checked) -> anyhow::Result<Page> {
             _ => format!("A crash can leave what recovery does not mend, in {findings} ways"),
         },
         story: vec![format!("{}.", output::examined(checked))],
-        cautions: output::partly(args, outcome)
-            .into_iter()
-            .chain(run.unknown.iter().map(|name| output::unknown(name)))
-            .collect(),
+        cautions: output::partly(args, outcome).into_iter().chain(run.warnings.iter().cloned()).collect(),
         sections,
         ..frame(args, run.history.platform())
     })

@@ -1,7 +1,9 @@
 //! The program's persistent files: what was in them before the run, and copies as a crash leaves them.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -47,46 +49,55 @@ pub fn memory_folder() -> anyhow::Result<tempfile::TempDir> {
         .with_context(|| format!("can't make a folder for images in {}", place.display()))
 }
 
+/// Bytes that are compared and written at once.
+const PAGE: usize = 4096;
+/// Bytes that are read at once.
+const BLOCK: usize = 16 * PAGE;
+
+type Page = Box<[u8; PAGE]>;
+
+/// What one file of the image is to hold, and the file that recovery finds.
+#[derive(Debug)]
+struct Pool {
+    name: String,
+    /// Where recovery finds it.
+    path: PathBuf,
+    length: u64,
+    /// Pages by number that are not all zeros, or were not.
+    pages: BTreeMap<u64, Page>,
+}
+
 /// One image of all files, in a folder of its own in memory.
+///
+/// The files stay from image to image: only pages that differ from what they should be are written, be it that the image has other
+/// words or that the recovery before wrote there.
 #[derive(Debug)]
 pub struct Pools {
     folder: tempfile::TempDir,
-    masters: Vec<File>,
-    names: Vec<String>,
-    /// Where recovery finds them.
-    paths: Vec<PathBuf>,
-    lengths: Vec<u64>,
+    pools: Vec<Pool>,
 }
 
 impl Pools {
     /// Images of the files of a history, as they were before the run.
     pub fn new(history: &History, contents: &Contents) -> anyhow::Result<Self> {
         let folder = memory_folder()?;
-        let mut images = Pools {
-            folder,
-            masters: Vec::new(),
-            names: history.files().to_vec(),
-            paths: Vec::new(),
-            lengths: Vec::new(),
-        };
-        fs::create_dir(images.image_folder())?;
+        let image = folder.path().join("image");
+        fs::create_dir(&image)?;
+        let mut pools: Vec<Pool> = Vec::new();
         for (number, name) in history.files().iter().enumerate() {
             let initial = contents.file(name).unwrap_or(&[]);
-            let length = history.file_len(number).max(initial.len() as u64);
-            let master = images.folder.path().join(format!("master-{number}"));
-            let master = OpenOptions::new().read(true).write(true).create_new(true).open(master)?;
-            master.set_len(length)?;
-            write_without_zeros(&master, initial)?;
             let base = Path::new(name).file_name().unwrap_or("pool".as_ref()).to_owned();
-            let mut path = images.image_folder().join(&base);
-            if images.paths.contains(&path) {
-                path = images.image_folder().join(format!("{number}-{}", base.to_string_lossy()));
+            let mut path = image.join(&base);
+            if pools.iter().any(|pool| pool.path == path) {
+                path = image.join(format!("{number}-{}", base.to_string_lossy()));
             }
-            images.masters.push(master);
-            images.paths.push(path);
-            images.lengths.push(length);
+            let pages =
+                (0u64..).zip(initial.chunks(PAGE)).filter(|(_, page)| page.iter().any(|&byte| byte != 0));
+            let pages = pages.map(|(number, bytes)| (number, padded(bytes))).collect();
+            let length = history.file_len(number).max(initial.len() as u64);
+            pools.push(Pool { name: name.clone(), path, length, pages });
         }
-        Ok(images)
+        Ok(Pools { folder, pools })
     }
 
     fn image_folder(&self) -> PathBuf {
@@ -100,90 +111,187 @@ impl Pools {
 
     /// What recovery is to work on: the file, or the folder if there are several.
     pub fn pool(&self) -> PathBuf {
-        match &*self.paths {
-            [path] => path.clone(),
+        match &*self.pools {
+            [pool] => pool.path.clone(),
             _ => self.image_folder(),
         }
     }
 
     /// Each name of the history, and its file.
     pub fn paths(&self) -> Vec<(String, PathBuf)> {
-        self.names.iter().cloned().zip(self.paths.iter().cloned()).collect()
+        self.pools.iter().map(|pool| (pool.name.clone(), pool.path.clone())).collect()
     }
 
     /// Takes over changes.
-    pub fn apply(&self, changes: &[Change]) -> io::Result<()> {
+    pub fn apply(&mut self, changes: &[Change]) {
         for change in changes {
-            let file = usize::from(change.place.file());
-            let (at, length) = (change.place.offset(), self.lengths[file]);
-            let bytes = change.word.to_le_bytes();
-            let inside = length.saturating_sub(at).min(8) as usize;
-            self.masters[file].write_all_at(&bytes[..inside], at)?;
+            let (pool, offset) = (&mut self.pools[usize::from(change.place.file())], change.place.offset());
+            let page = pool.pages.entry(offset / PAGE as u64).or_insert_with(|| Box::new([0; PAGE]));
+            let at = (offset % PAGE as u64) as usize;
+            page[at..at + 8].copy_from_slice(&change.word.to_le_bytes());
         }
-        Ok(())
     }
 
-    /// Puts fresh copies where recovery finds them; whatever an earlier recovery left there is gone.
+    /// Sees that recovery finds the image, whatever an earlier recovery left there.
     pub fn lay_out(&self) -> io::Result<()> {
         for entry in fs::read_dir(self.image_folder())? {
             let entry = entry?;
-            if !self.paths.contains(&entry.path()) {
-                let removed = if entry.file_type()?.is_dir() {
-                    fs::remove_dir_all(entry.path())
-                } else {
-                    fs::remove_file(entry.path())
-                };
-                removed?;
+            let about = entry.file_type()?;
+            let is_pool = about.is_file() && self.pools.iter().any(|pool| pool.path == entry.path());
+            match about.is_dir() {
+                _ if is_pool => {}
+                true => fs::remove_dir_all(entry.path())?,
+                false => fs::remove_file(entry.path())?,
             }
         }
-        for ((master, path), &length) in self.masters.iter().zip(&self.paths).zip(&self.lengths) {
-            let copy = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
-            copy.set_len(length)?;
-            copy_data(master, &copy, length)?;
-        }
-        Ok(())
+        self.pools.iter().try_for_each(|pool| pool.restore(&pool.path))
     }
 
     /// Copies the image as recovery would find it.
     pub fn save(&self, folder: &Path) -> io::Result<()> {
         fs::create_dir_all(folder)?;
-        for ((master, path), &length) in self.masters.iter().zip(&self.paths).zip(&self.lengths) {
-            let name = path.file_name().unwrap_or("pool".as_ref());
-            let copy = OpenOptions::new().write(true).create(true).truncate(true).open(folder.join(name))?;
-            copy.set_len(length)?;
-            copy_data(master, &copy, length)?;
+        let name = |pool: &Pool| pool.path.file_name().unwrap_or("pool".as_ref()).to_owned();
+        self.pools.iter().try_for_each(|pool| pool.restore(&folder.join(name(pool))))
+    }
+}
+
+impl Pool {
+    /// Makes the file at `path` what it should be, and writes no page that is.
+    fn restore(&self, path: &Path) -> io::Result<()> {
+        let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let file = open().or_else(|_| {
+            // Recovery may have taken the rights away.
+            fs::remove_file(path)?;
+            open()
+        })?;
+        if file.metadata()?.len() != self.length {
+            file.set_len(self.length)?;
+        }
+        let mut buffer = [0; BLOCK];
+        let mut next = 0;
+        while let Some((start, end)) = data(&file, next, self.length)? {
+            self.write_pages(&file, next..start)?;
+            let mut at = start;
+            while at < end {
+                let count = BLOCK.min((end - at) as usize);
+                file.read_exact_at(&mut buffer[..count], at)?;
+                for (number, found) in (at / PAGE as u64..).zip(buffer[..count].chunks(PAGE)) {
+                    let wanted = self.pages.get(&number).map_or(&[0; PAGE], |page| &**page);
+                    if *found != wanted[..found.len()] {
+                        file.write_all_at(&wanted[..found.len()], number * PAGE as u64)?;
+                    }
+                }
+                at += count as u64;
+            }
+            next = end.next_multiple_of(PAGE as u64);
+        }
+        self.write_pages(&file, next..self.length)
+    }
+
+    /// Writes what is to be in a hole.
+    fn write_pages(&self, file: &File, hole: Range<u64>) -> io::Result<()> {
+        let page = PAGE as u64;
+        if hole.is_empty() {
+            return Ok(());
+        }
+        for (&number, bytes) in self.pages.range(hole.start / page..hole.end.div_ceil(page)) {
+            let inside = self.length.saturating_sub(number * page).min(page) as usize;
+            file.write_all_at(&bytes[..inside], number * page)?;
         }
         Ok(())
     }
 }
 
-fn write_without_zeros(file: &File, bytes: &[u8]) -> io::Result<()> {
-    for (number, page) in bytes.chunks(4096).enumerate() {
-        if page.iter().any(|&byte| byte != 0) {
-            file.write_all_at(page, number as u64 * 4096)?;
-        }
-    }
-    Ok(())
+fn padded(bytes: &[u8]) -> Page {
+    let mut page = Box::new([0; PAGE]);
+    page[..bytes.len()].copy_from_slice(bytes);
+    page
 }
 
-/// Copies what is not a hole.
-fn copy_data(from: &File, to: &File, length: u64) -> io::Result<()> {
-    let mut buffer = [0; 64 << 10];
-    let mut at = 0;
-    while at < length {
-        let start = match rustix::fs::seek(from, SeekFrom::Data(at)) {
-            Ok(start) => start,
-            Err(rustix::io::Errno::NXIO) => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
-        let end = rustix::fs::seek(from, SeekFrom::Hole(start))?.min(length);
-        at = start;
-        while at < end {
-            let count = buffer.len().min((end - at) as usize);
-            from.read_exact_at(&mut buffer[..count], at)?;
-            to.write_all_at(&buffer[..count], at)?;
-            at += count as u64;
-        }
+/// The next piece of a file from `from` on that is no hole: whole pages, but for the file's end.
+fn data(file: &File, from: u64, length: u64) -> io::Result<Option<(u64, u64)>> {
+    if from >= length {
+        return Ok(None);
     }
-    Ok(())
+    let start = match rustix::fs::seek(file, SeekFrom::Data(from)) {
+        Ok(start) => start / PAGE as u64 * PAGE as u64,
+        Err(rustix::io::Errno::NXIO) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let end = rustix::fs::seek(file, SeekFrom::Hole(start.max(from)))?.min(length);
+    Ok(Some((start.max(from), end)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use crash::{Place, Platform, Recorder};
+    use event::{Batch, Definition, Event, NameId, Op, Sink, SiteId, ThreadId};
+
+    use super::*;
+
+    const LEN: usize = 40_000;
+
+    /// Images of a file of 40,000 bytes, of which the first 10,000 were there before.
+    fn images() -> Pools {
+        let mut recorder = Recorder::new(Platform::Adr);
+        recorder.define(Definition::Name(NameId(1), "/dev/shm/pool")).expect("it is taken");
+        let op = Op::Map { addr: 4096, len: LEN as u64, name: NameId(1) };
+        let events = [Event { op, site: SiteId::UNKNOWN, instructions: 0 }];
+        let batch = Batch { thread: ThreadId(0), time_ns: 0, events: &events, values: &[] };
+        recorder.push(batch).expect("it is taken");
+        let mut contents = Contents::default();
+        contents.insert("/dev/shm/pool", [7; 10_000].to_vec());
+        Pools::new(&recorder.into_history(), &contents).expect("a folder for images")
+    }
+
+    fn change(offset: u64, word: u64) -> Change {
+        Change { place: Place::new(0, offset), word }
+    }
+
+    #[test]
+    fn whatever_recovery_does_the_next_finds_its_image() {
+        let mut images = images();
+        let path = images.pool();
+        let mut expected = vec![0; LEN];
+        expected[..10_000].fill(7);
+        let steps: [&dyn Fn(&Path); 9] = [
+            &|_| {},
+            &|path| fs::write(path, [1; 3]).expect("shorter"),
+            &|path| fs::write(path, [1; 3 * LEN]).expect("longer"),
+            &|path| fs::remove_file(path).expect("gone"),
+            &|path| {
+                fs::remove_file(path).expect("gone");
+                fs::create_dir(path).expect("a folder");
+            },
+            &|path| {
+                fs::rename(path, path.with_extension("old")).expect("another name");
+                symlink(path.with_extension("old"), path).expect("a link");
+            },
+            &|path| {
+                let file = OpenOptions::new().write(true).open(path).expect("it opens");
+                file.write_all_at(&[9; 5000], 20_000).expect("bytes in a hole");
+                file.write_all_at(&[0; 5000], 2000).expect("zeros over data");
+            },
+            &|path| fs::set_permissions(path, fs::Permissions::from_mode(0)).expect("no rights"),
+            &|path| {
+                fs::create_dir(path.with_extension("d")).expect("a folder beside");
+                fs::write(path.with_extension("d").join("f"), "left over").expect("a file in it");
+            },
+        ];
+        for (number, step) in steps.iter().enumerate() {
+            let at = 4096 * (number + 1) + 8;
+            images.apply(&[change(at as u64, number as u64 + 1), change(LEN as u64 - 4, !0)]);
+            expected[at..at + 8].copy_from_slice(&(number as u64 + 1).to_le_bytes());
+            expected[LEN - 4..].fill(0xFF);
+            images.lay_out().expect("it is laid out");
+            assert!(fs::read(&path).expect("it is read") == expected, "image {number}");
+            assert_eq!(fs::read_dir(images.image_folder()).expect("a folder").count(), 1, "image {number}");
+            step(&path);
+        }
+        let kept = images.beside("kept");
+        images.save(&kept).expect("it is saved");
+        assert!(fs::read(kept.join("pool")).expect("it is read") == expected);
+    }
 }

@@ -1,90 +1,106 @@
 //! The oracle that is somebody's program: recover the image in this file and say whether it is right.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
 use crash::{Image, Oracle};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
+use super::command::RecoveryCommand;
 use super::images::Images;
 use super::run::Run;
 
-/// What stands for the image in the command.
-const POOL: &str = "POOL";
-/// Characters that only a shell understands.
-const SHELL: &[char] =
-    &['|', '&', ';', '<', '>', '$', '`', '(', ')', '*', '?', '~', '#', '\'', '"', '\\', '\n'];
+/// Bytes of recovery's output that are looked at.
+const SAID_MAX: u64 = 64 << 10;
+/// Lines of it that are repeated when the command itself looks wrong.
+const TOLD_MAX: usize = 5;
 
 /// Runs a recovery command on one image after the other.
 #[derive(Debug)]
 pub struct Recovery {
     images: Images,
-    /// The command's words; a command for a shell is one word.
     words: Vec<String>,
     shell: bool,
     timeout: Duration,
+    /// What recovery prints; one file for all images.
+    output: File,
+    /// How the first recovery ended that did not succeed, and the end of what it printed.
+    pub failure: Option<(String, Vec<String>)>,
     /// The first failure that was ours and not recovery's.
     pub error: Option<io::Error>,
 }
 
 impl Recovery {
     /// Prepares images of a run's files.
-    pub fn new(command: &str, timeout: Duration, run: &Run) -> anyhow::Result<Self> {
+    pub fn new(command: &RecoveryCommand, timeout: Duration, run: &Run) -> anyhow::Result<Self> {
         let images = Images::new(run)?;
-        let mut text = command.to_owned();
-        for (name, path) in images.paths() {
-            text = text.replace(&name, &path.to_string_lossy());
-        }
-        text = replace_word(&text, POOL, &images.pool().to_string_lossy());
-        if text == command {
-            bail!(
-                "the recovery command `{command}` names no persistent file of the run; write POOL where it takes the file"
-            );
-        }
-        let shell = command.contains(SHELL);
-        let words = if shell { vec![text] } else { text.split_whitespace().map(str::to_owned).collect() };
-        Ok(Recovery { images, words, shell, timeout, error: None })
+        let words = command.words(&images)?;
+        let output =
+            OpenOptions::new().read(true).write(true).create_new(true).open(images.beside("said"))?;
+        let shell = command.takes_shell();
+        Ok(Recovery { images, words, shell, timeout, output, failure: None, error: None })
     }
 
     fn attempt(&mut self, image: &Image<'_>) -> io::Result<Result<(), String>> {
-        self.images.apply(image.changes)?;
+        self.images.apply(image.changes);
         self.images.lay_out()?;
-        let mut command = if self.shell {
-            let mut shell = Command::new("/bin/sh");
-            shell.arg("-c").arg(&self.words[0]);
-            shell
-        } else {
-            let mut command = Command::new(&self.words[0]);
-            command.args(&self.words[1..]);
-            command
-        };
-        let said = self.images.beside("said");
-        let output = File::create(&said)?;
-        let mut child = command
+        self.output.set_len(0)?;
+        self.output.rewind()?;
+        let mut child = Command::new(&self.words[0])
+            .args(&self.words[1..])
             .env("STRANDLINE_BEGUN", image.begun.to_string())
             .env("STRANDLINE_DONE", image.ended.to_string())
             .env("STRANDLINE_POOL", self.images.pool())
             .stdin(Stdio::null())
-            .stdout(output.try_clone()?)
-            .stderr(output)
+            .stdout(self.output.try_clone()?)
+            .stderr(self.output.try_clone()?)
             .process_group(0)
             .spawn()?;
-        let Some(status) = wait(&mut child, self.timeout)? else {
-            return Ok(Err(format!(
-                "recovery did not end within {}",
-                humantime::format_duration(self.timeout)
-            )));
-        };
-        if self.shell && matches!(status.code(), Some(126 | 127)) {
-            let said = complaint(&said, status);
-            return Err(io::Error::other(format!("the shell could not run the command: {said}")));
+        let status = wait(&mut child, self.timeout)?;
+        if status.is_some_and(|status| status.success()) {
+            return Ok(Ok(()));
         }
-        Ok(if status.success() { Ok(()) } else { Err(complaint(&said, status)) })
+        let said = self.said()?;
+        let line = said.last().cloned();
+        let (ending, message) = match status {
+            None => {
+                let late =
+                    format!("recovery did not end within {}", humantime::format_duration(self.timeout));
+                (late.clone(), late)
+            }
+            Some(status) => {
+                let ending = ending(status);
+                let message = match line {
+                    Some(line) if status.signal().is_none() => line,
+                    Some(line) => format!("{line} ({ending})"),
+                    None => ending.clone(),
+                };
+                if self.shell && matches!(status.code(), Some(126 | 127)) {
+                    return Err(io::Error::other(format!("the shell could not run the command: {message}")));
+                }
+                (ending, message)
+            }
+        };
+        let from = said.len().saturating_sub(TOLD_MAX);
+        self.failure.get_or_insert((ending, said[from..].to_vec()));
+        Ok(Err(message))
+    }
+
+    /// What recovery printed, without empty lines.
+    fn said(&self) -> io::Result<Vec<String>> {
+        let length = self.output.metadata()?.len();
+        let count = length.min(SAID_MAX);
+        let mut text = vec![0; count as usize];
+        // Its end: the last line counts.
+        self.output.read_exact_at(&mut text, length - count)?;
+        let text = String::from_utf8_lossy(&text);
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        Ok(lines.map(str::to_owned).collect())
     }
 }
 
@@ -103,32 +119,6 @@ impl Oracle for Recovery {
     }
 }
 
-/// Tries the command once, so that a wrong one is told before anything else.
-pub fn check_command(recovery: &Recovery) -> anyhow::Result<()> {
-    if recovery.shell {
-        return Ok(());
-    }
-    let program = &recovery.words[0];
-    crate::samples::find(program.as_ref())
-        .map(drop)
-        .with_context(|| format!("can't run the recovery command: no program {program}"))
-}
-
-fn replace_word(text: &str, word: &str, by: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(word) {
-        let (before, after) = (&rest[..at], &rest[at + word.len()..]);
-        let part_of_name =
-            |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
-        let whole = !part_of_name(before.chars().next_back()) && !part_of_name(after.chars().next());
-        out.push_str(before);
-        out.push_str(if whole { by } else { word });
-        rest = after;
-    }
-    out + rest
-}
-
 /// Waits for the process; kills it and its children if it takes too long.
 fn wait(child: &mut Child, timeout: Duration) -> io::Result<Option<ExitStatus>> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
@@ -143,33 +133,10 @@ fn wait(child: &mut Child, timeout: Duration) -> io::Result<Option<ExitStatus>> 
     Ok(None)
 }
 
-/// What recovery said: the last line that it printed, else how it ended.
-fn complaint(said: &std::path::Path, status: ExitStatus) -> String {
-    let mut text = Vec::new();
-    let read = File::open(said).and_then(|file| file.take(64 << 10).read_to_end(&mut text));
-    let text = String::from_utf8_lossy(&text);
-    let line = text.lines().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned());
-    let ending = match status.signal() {
+/// How a process ended: `exit status 1`, `SIGSEGV`.
+fn ending(status: ExitStatus) -> String {
+    match status.signal() {
         Some(_) => crate::record::signal(status).map_or_else(|| status.to_string(), |(_, name)| name),
         None => format!("exit status {}", status.code().unwrap_or(-1)),
-    };
-    fs::remove_file(said).ok();
-    match (read, line) {
-        (Ok(_), Some(line)) if status.signal().is_none() => line,
-        (Ok(_), Some(line)) => format!("{line} ({ending})"),
-        _ => ending,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_whole_words_stand_for_the_pool() {
-        assert_eq!(
-            replace_word("./a POOL --file=POOL POOLS xPOOL", "POOL", "/p"),
-            "./a /p --file=/p POOLS xPOOL"
-        );
     }
 }

@@ -9,12 +9,11 @@ use crash::lint::Lints;
 use crash::{Contents, History, Platform, Recorder};
 use event::trace::Reader;
 use event::{Capabilities, Sink, Tee};
-use report::human::plural;
 
 use super::args::CheckArgs;
 use super::folders::{self, Files};
 use super::lints::Noted;
-use super::pools;
+use super::{pools, warnings};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::{files, record, samples};
@@ -25,14 +24,11 @@ pub struct Run {
     pub contents: Contents,
     /// If the run is checked for ordinary files: these.
     pub files: Option<Files>,
-    /// Files that were there before the run, whose contents nobody kept.
-    pub unknown: Vec<String>,
+    /// What else is to be known of it.
+    pub warnings: Vec<String>,
     /// What the events alone say, by the rules of ADR.
     pub lints: Option<Noted>,
 }
-
-/// Files up to this size are compared with what the run's stores should have left in them.
-const UNSEEN_MAX: u64 = 1 << 30;
 
 const TRACE: &str = "check.slt";
 const BEFORE: &str = "before";
@@ -59,30 +55,29 @@ impl Run {
             let tree = folders::before(&roots)?;
             folders::keep(&args.out.join(BEFORE), &roots, &tree)?;
             let mut recorder = FilesRecorder::new(platform, tree)?;
-            observe(args, &roots, &mut recorder)?;
-            return Ok(Run::of_files(recorder, roots));
+            let warnings = observe(args, &roots, &mut recorder)?;
+            return Ok(Run::of_files(recorder, roots, warnings));
         }
         let mut contents = before(args)?;
         let started = std::time::SystemTime::now();
         let (mut recorder, mut lints) = (Recorder::new(platform), lints_for(platform));
-        match &mut lints {
+        let mut warnings = match &mut lints {
             Some(lints) => observe(args, &names(&contents), &mut Tee(&mut recorder, lints))?,
             None => observe(args, &names(&contents), &mut recorder)?,
-        }
+        };
         let history = recorder.into_history();
         history.settle(&mut contents);
         keep(args, history.files(), &contents)?;
-        let unknown =
-            history.files().iter().filter(|name| contents.file(name).is_none() && is_older(name, started));
-        let unknown = unknown.cloned().collect();
-        tell_unseen(&history, &contents);
-        Ok(Run { history, contents, files: None, unknown, lints: lints.map(Noted::from) })
+        warnings.extend(warnings::of_run(&history, &contents, started));
+        warnings.iter().for_each(|warning| crate::warn(warning));
+        Ok(Run { history, contents, files: None, warnings, lints: lints.map(Noted::from) })
     }
 
-    fn of_files(recorder: FilesRecorder, roots: Vec<String>) -> Run {
+    fn of_files(recorder: FilesRecorder, roots: Vec<String>, warnings: Vec<String>) -> Run {
+        warnings.iter().for_each(|warning| crate::warn(warning));
         let run = recorder.into_run();
         let files = Some(Files { roots, disk: run.disk });
-        Run { history: run.history, contents: run.contents, files, unknown: Vec::new(), lints: None }
+        Run { history: run.history, contents: run.contents, files, warnings, lints: None }
     }
 
     fn read(args: &CheckArgs, trace: &Path, before: &Path) -> anyhow::Result<Run> {
@@ -92,6 +87,7 @@ impl Run {
         }
         let kept_tree = folders::kept(before).with_context(|| before.display().to_string())?;
         let platform = platform(args, kept_tree.is_some() || !args.files.is_empty())?;
+        let warnings = warnings::kept(trace);
         if platform.is_files() {
             let (roots, tree) = match kept_tree {
                 Some(kept) => kept,
@@ -99,7 +95,7 @@ impl Run {
             };
             let mut recorder = FilesRecorder::new(platform, tree)?;
             reader.replay(&mut Progress::new("reading", &mut recorder))?;
-            return Ok(Run::of_files(recorder, roots));
+            return Ok(Run::of_files(recorder, roots, warnings));
         }
         let mut recorder = Recorder::new(platform);
         let mut lints = lints_for(platform).filter(|_| args.replay.is_none());
@@ -110,7 +106,8 @@ impl Run {
         let mut contents = kept(before).with_context(|| before.display().to_string())?;
         let history = recorder.into_history();
         history.settle(&mut contents);
-        Ok(Run { history, contents, files: None, unknown: Vec::new(), lints: lints.map(Noted::from) })
+        warnings.iter().for_each(|warning| crate::warn(warning));
+        Ok(Run { history, contents, files: None, warnings, lints: lints.map(Noted::from) })
     }
 }
 
@@ -154,8 +151,8 @@ pub fn ready(args: &CheckArgs) -> anyhow::Result<()> {
     fs::create_dir_all(&args.out).with_context(|| format!("can't make {}", args.out.display()))
 }
 
-/// Runs the program; its events go to the recorder and into the folder's trace.
-pub fn observe(args: &CheckArgs, roots: &[String], recorder: &mut dyn Sink) -> anyhow::Result<()> {
+/// Runs the program; its events go to the recorder and into the folder's trace. What is to be known of the recording.
+pub fn observe(args: &CheckArgs, roots: &[String], recorder: &mut dyn Sink) -> anyhow::Result<Vec<String>> {
     let mut options = record::options(&args.program, &args.observe, args.json);
     options.values = true;
     options.files = roots.to_vec();
@@ -169,8 +166,7 @@ pub fn observe(args: &CheckArgs, roots: &[String], recorder: &mut dyn Sink) -> a
         bail!("{}", record::not_observed(&outcome));
     }
     trace.complete()?;
-    record::tell(&outcome);
-    Ok(())
+    Ok(record::warnings(&outcome))
 }
 
 /// The trace that the command line names, or the one of the run before.
@@ -206,27 +202,6 @@ fn candidates(args: &CheckArgs) -> Vec<PathBuf> {
         })
     };
     words.map(PathBuf::from).filter(below).chain(patterns).collect()
-}
-
-/// Warns of bytes in the files that no store of the run explains.
-fn tell_unseen(history: &History, contents: &Contents) {
-    for (number, name) in history.files().iter().enumerate() {
-        let short = fs::metadata(name).is_ok_and(|about| about.len() <= UNSEEN_MAX);
-        let Some(found) = short.then(|| fs::read(name).ok()).flatten() else { continue };
-        if let Some((first, count)) = history.differences(contents, number, &found) {
-            crate::warn(&format!(
-                "{} of {name}, first at {first:#x}, are not what the stores that were seen make of it: something else wrote there (libc or \
-                 the kernel, inline assembly, code built without strandline cc), or threads met without a synchronisation that is \
-                 followed; do not trust findings there",
-                plural(count as usize, "byte")
-            ));
-        }
-    }
-}
-
-/// Whether the file was there before the run began.
-fn is_older(name: &str, started: std::time::SystemTime) -> bool {
-    fs::metadata(name).and_then(|about| about.created()).is_ok_and(|created| created < started)
 }
 
 /// Keeps what the files of the run held before it, for a later `--replay`.

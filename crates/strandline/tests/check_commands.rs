@@ -1,0 +1,155 @@
+//! `strandline check`: what is said of recovery commands that can't be right, and of pools that are not fresh.
+
+mod common;
+
+use std::process::Output;
+
+use common::{Scratch, compile, has, has_flushes, stderr, stdout, strandline};
+use serde_json::Value;
+
+/// Stores a value and what points to it, in the wrong order, into a pool that it leaves as it is.
+const PROGRAM: &str = r#"#include <fcntl.h>
+#include <immintrin.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct pool { long set; char rest[56]; long value; };
+
+int main(int argc, char **argv)
+{
+    const int recover = !strcmp(argv[1], "--recover");
+    const int fd = open(argv[1 + recover], O_RDWR | O_CREAT, 0600);
+    struct pool *p;
+    if (argc < 2 + recover || ftruncate(fd, 4096))
+        return 2;
+    p = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (recover)
+        return p->set && p->value != 7 ? puts("it points to nothing"), 1 : 0;
+    if (argc > 2)
+        return 0;
+    *(volatile long *)&p->set = 1;
+    p->value = 7;
+    _mm_clwb(&p->set);
+    _mm_clwb(&p->value);
+    _mm_sfence();
+    return 0;
+}
+"#;
+
+fn program() -> Option<Scratch> {
+    if !has("gcc") || !has_flushes() {
+        return None;
+    }
+    let scratch = Scratch::new();
+    scratch.file("app.c", PROGRAM);
+    compile(scratch.dir(), "cc", "-O1 -g -mclwb -o app app.c");
+    Some(scratch)
+}
+
+/// `strandline check --recover RECOVER -- ./app POOL`, on whatever pool there is.
+fn check(scratch: &Scratch, recover: &str, more: &[&str]) -> Output {
+    let pool = scratch.path("pool").display().to_string();
+    strandline()
+        .current_dir(scratch.dir())
+        .args(["check", "--out", "found", "--pmem", &pool, "--recover", recover, "--", "./app", &pool])
+        .args(more)
+        .output()
+        .expect("strandline starts")
+}
+
+#[test]
+fn a_command_that_can_not_be_run_is_told_before_the_program_runs() {
+    let Some(scratch) = program() else { return };
+    for (command, wanted) in [
+        ("./no-such-program POOL", "no program ./no-such-program"),
+        ("./app.c --recover POOL", "app.c is not executable"),
+        ("./app --recover 'POOL", "the shell can't read the recovery command"),
+        ("no-such-program POOL; true", "the shell knows no no-such-program"),
+        ("./app --recover", "write POOL where it takes the file"),
+    ] {
+        let output = check(&scratch, command, &[]);
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        assert!(stderr(&output).contains(wanted), "{command}: {}", stderr(&output));
+        assert!(!scratch.path("pool").exists(), "{command}: the program ran");
+    }
+}
+
+#[test]
+fn a_command_that_never_succeeds_is_no_finding() {
+    let Some(scratch) = program() else { return };
+    scratch.file("always.sh", "echo looking; echo \"no rights to $1\"; exit 3\n");
+    let output = check(&scratch, "sh always.sh POOL", &[]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for part in ["fails on every image", "sh always.sh POOL", "exit status 3", "looking", "no rights to"] {
+        assert!(said.contains(part), "no `{part}` in {said}");
+    }
+    // One that fails at the end only is no such thing, but worth a word.
+    std::fs::remove_file(scratch.path("pool")).expect("the pool is there");
+    let output = check(&scratch, "test ! -s POOL || ! grep -q $(printf '\\001') POOL", &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("fails on what the run left at its end"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_pool_that_holds_the_result_already_is_told_and_told_again() {
+    let Some(scratch) = program() else { return };
+    let recover = "./app --recover POOL";
+    let fresh = check(&scratch, recover, &[]);
+    assert_eq!(fresh.status.code(), Some(1), "{}", stderr(&fresh));
+    assert_eq!(stderr(&fresh), "");
+    let again = check(&scratch, recover, &[]);
+    assert_eq!(again.status.code(), Some(0), "{}", stdout(&again));
+    let warning =
+        "was there before the run, which did not make it anew: of 2 words that the run stored, 0 changed";
+    assert!(stderr(&again).contains(warning), "{}", stderr(&again));
+    let read = || -> Value {
+        let text = std::fs::read(scratch.path("found/check.json")).expect("it is there");
+        serde_json::from_slice(&text).expect("it is JSON")
+    };
+    assert!(read()["warnings"][0].as_str().is_some_and(|text| text.contains(warning)), "{:#}", read());
+    // What is read from the recorded run has them, too.
+    let output = strandline()
+        .current_dir(scratch.dir())
+        .args(["check", "--out", "found", "--recover", recover])
+        .output()
+        .expect("strandline starts");
+    assert!(stderr(&output).contains(warning), "{}", stderr(&output));
+    // A run that stores nothing at all.
+    let idle = check(&scratch, recover, &["idle"]);
+    assert!(stderr(&idle).contains("stored nothing into its persistent files"), "{}", stderr(&idle));
+}
+
+#[test]
+fn a_replay_repeats_the_warnings_of_its_run() {
+    let Some(scratch) = program() else { return };
+    // What `set` is to be is there; the value is not.
+    let mut pool = vec![0; 4096];
+    pool[4000] = 1;
+    std::fs::write(scratch.path("pool"), pool).expect("the pool is written");
+    let recover = "./app --recover POOL";
+    let output = check(&scratch, recover, &[]);
+    let text = std::fs::read(scratch.path("found/check.json")).expect("it is there");
+    let mut answer: Value = serde_json::from_slice(&text).expect("it is JSON");
+    let token = answer["findings"][0]["token"].as_str().unwrap_or_else(|| panic!("{}", stderr(&output)));
+    let token = token.to_owned();
+    answer["warnings"] = serde_json::json!(["a thing to be known"]);
+    std::fs::write(scratch.path("found/check.json"), answer.to_string()).expect("it is written");
+    let again = strandline()
+        .current_dir(scratch.dir())
+        .args(["check", "--out", "found", "--recover", recover, "--replay", &token])
+        .output()
+        .expect("strandline starts");
+    assert_eq!(again.status.code(), Some(1), "{}", stderr(&again));
+    assert!(stderr(&again).contains("strandline: a thing to be known"), "{}", stderr(&again));
+    let wrong = token.split("-c").next().expect("a part").to_owned() + "-c77.1" + &token[token.len() - 10..];
+    let output = strandline()
+        .current_dir(scratch.dir())
+        .args(["check", "--out", "found", "--recover", recover, "--replay", &wrong])
+        .output()
+        .expect("strandline starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("`c77.1` of the token is out of range"), "{}", stderr(&output));
+}

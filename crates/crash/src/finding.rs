@@ -90,6 +90,12 @@ impl Finding {
     /// Whether both are about the same code and the same failure: a helper that stores for several callers may be at fault for each.
     #[must_use]
     pub fn is_same(&self, other: &Finding) -> bool {
+        self.is_of_same_code(other) && self.has_message_like(&other.message)
+    }
+
+    /// Whether the same code lost stores in both, when the same code's had survived.
+    #[must_use]
+    pub fn is_of_same_code(&self, other: &Finding) -> bool {
         let sites = |finding: &Finding| {
             let mut sites: Vec<SiteId> = finding.missing.iter().map(|missing| missing.site).collect();
             sites.sort_unstable();
@@ -100,7 +106,7 @@ impl Finding {
             };
             (sites, witness)
         };
-        sites(self) == sites(other) && self.has_message_like(&other.message)
+        sites(self) == sites(other)
     }
 
     /// Whether the message differs from ours in numbers at most.

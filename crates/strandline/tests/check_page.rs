@@ -38,6 +38,12 @@ fn a_bug_is_drawn_with_its_two_lines() {
     let scratch = Scratch::new();
     let (right, printed, page) = check(&scratch, "token-first");
     assert!(!right && printed.contains("The page: found/check.html"), "{printed}");
+    // One story for one piece of code.
+    let stories = printed.matches("SET(t->used, without | 1ull << new);").count();
+    assert!(
+        stories < 6 && printed.contains("the same code also leads to:\n   3. key 2 is there twice"),
+        "{printed}"
+    );
     for part in [
         "slot-&gt;key = key;",
         r#"<span class="says">lost</span>"#,

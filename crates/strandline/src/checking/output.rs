@@ -94,18 +94,7 @@ pub fn tell(args: &CheckArgs, checked: &Checked) -> anyhow::Result<bool> {
         0 => "nothing found\n".to_owned(),
         count => format!("{}\n", plural(count, "finding")),
     });
-    let sources = Sources::default();
-    for (number, finding) in outcome.findings.iter().enumerate() {
-        text.push_str(&format!("\n{}. {}\n", number + 1, finding.message));
-        text.push_str(&story(history, finding, &sources));
-        text.push_str(&format!(
-            "   {}; image in {}; again: strandline check --out {} --recover … --replay {}\n",
-            failing(finding),
-            super::image_folder(&args.out, number + 1).display(),
-            args.out.display(),
-            finding.token
-        ));
-    }
+    text.push_str(&findings(args, history, &outcome.findings));
     if let Some(noted) = run.lints.as_ref().filter(|noted| !noted.lints.lints.is_empty()) {
         text.push_str(&format!("\nBeside that, from flushes and fences alone: {}", noted.text()));
     }
@@ -114,6 +103,36 @@ pub fn tell(args: &CheckArgs, checked: &Checked) -> anyhow::Result<bool> {
     }
     say(&text)?;
     Ok(outcome.findings.is_empty())
+}
+
+/// The findings. What the same code is at fault for follows its first story, without another one.
+fn findings(args: &CheckArgs, history: &History, findings: &[Finding]) -> String {
+    let sources = Sources::default();
+    let mut text = String::new();
+    let numbered: Vec<(usize, &Finding)> = (1..).zip(findings).collect();
+    let first = |finding: &Finding| findings.iter().position(|other| other.is_of_same_code(finding));
+    for &(number, finding) in numbered.iter().filter(|(number, finding)| first(finding) == Some(number - 1)) {
+        let folder = super::image_folder(&args.out, number);
+        text.push_str(&format!("\n{number}. {}\n", finding.message));
+        text.push_str(&story(history, finding, &sources));
+        text.push_str(&format!(
+            "   {}; image in {}; again: strandline check --out {} --recover … --replay {}\n",
+            failing(finding),
+            folder.display(),
+            args.out.display(),
+            finding.token
+        ));
+        let more: Vec<&(usize, &Finding)> =
+            numbered.iter().skip(number).filter(|(_, other)| first(other) == Some(number - 1)).collect();
+        if !more.is_empty() {
+            text.push_str("   the same code also leads to:\n");
+        }
+        for (number, other) in more {
+            let (message, token) = (&other.message, &other.token);
+            text.push_str(&format!("   {number}. {message}; {}; --replay {token}\n", failing(other)));
+        }
+    }
+    text
 }
 
 /// What was examined, in a line.

@@ -274,7 +274,7 @@ mod tests {
                 file.write_all_at(&[9; 5000], 20_000).expect("bytes in a hole");
                 file.write_all_at(&[0; 5000], 2000).expect("zeros over data");
             },
-            &|path| fs::set_permissions(path, fs::Permissions::from_mode(0)).expect("no rights"),
+            &|path| fs::set_permissions(path, fs::Permissions::from_mode(0o000)).expect("no rights"),
             &|path| {
                 fs::create_dir(path.with_extension("d")).expect("a folder beside");
                 fs::write(path.with_extension("d").join("f"), "left over").expect("a file in it");

@@ -2,7 +2,8 @@
 //!
 //! [`Mapped`] is the [`space::Space`] of a real run: anonymous memory, or a file. On a file system with DAX a
 //! flushed and fenced line has reached the persistent device; elsewhere it has reached the page cache, and
-//! [`Mapped::sync`] asks the kernel to write that. Which of the two it is, [`Mapped::durability`] says.
+//! [`Mapped::sync`] asks the kernel to write that. Which of the two it is, [`Mapped::durability`] says. [`Options`] are the
+//! ways to open it; [`Mapped::grow`] makes it longer.
 //!
 //! [`isa`] knows the instructions: how to write back a line, demote it, store past the cache and fence, on
 //! x86-64 and aarch64. Which of them this processor offers is found out once, at run time.
@@ -25,5 +26,5 @@ mod os;
 pub mod prestore;
 pub mod probe;
 
-pub use mapped::{Durability, MapError, Mapped};
+pub use mapped::{Durability, MapError, Mapped, Options};
 pub use os::{Guard, Os, OsMutex, OsRwLock};

@@ -1,8 +1,11 @@
 //! Files as spaces: what is stored comes back, and what can't be done is said clearly.
 
 use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use pmem::{Durability, MapError, Mapped};
+use pmem::{Durability, MapError, Mapped, Options};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use space::Space;
 
 #[test]
@@ -58,9 +61,99 @@ fn errors_name_the_file_and_the_remedy() {
     let exists = message(Mapped::create(&path, 4096));
     assert!(exists.contains(&name) && exists.contains("open it, or remove it first"), "{exists}");
     assert_eq!(fs::read(&path).expect("the file is there"), b"twelve bytes");
-    let folder = message(Mapped::open(directory.path()));
-    assert!(folder.contains(&directory.path().display().to_string()), "{folder}");
     assert!(message(Mapped::anonymous(12)).contains("12 bytes"));
+    let missing = message(Mapped::create(&directory.path().join("no/space"), 4096));
+    assert!(missing.contains("its directory does not exist"), "{missing}");
+    let below = message(Mapped::create(&path.join("space"), 4096));
+    assert!(below.contains("what should be its directory is a file"), "{below}");
+    fs::write(&path, b"").expect("an empty file");
+    let empty = message(Mapped::open(&path));
+    assert!(empty.contains(&name) && empty.contains(" 0 bytes"), "{empty}");
+}
+
+#[test]
+fn what_is_no_file_is_refused_at_once() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let pipe = directory.path().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a named pipe");
+    for (path, remedy) in [
+        (directory.path(), "name a file in it"),
+        ("/dev/null".as_ref(), "not a DAX device"),
+        // Opening a pipe waits for its other end, unless it is opened with care.
+        (&pipe, "not a regular file"),
+    ] {
+        for refused in [message(Mapped::open(path)), message(Mapped::open_read_only(path))] {
+            assert!(refused.contains(&path.display().to_string()) && refused.contains(remedy), "{refused}");
+        }
+    }
+}
+
+#[test]
+fn a_space_that_is_read_only_refuses_every_store() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("space");
+    Mapped::create(&path, 8192).expect("room for two pages").store_u64(64, 7);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).expect("our own file");
+    let space = Mapped::open_read_only(&path).expect("the file is there");
+    assert!(space.is_read_only());
+    assert_eq!((space.len(), space.load_u64(64)), (8192, 7));
+    let other = Mapped::open_read_only(&path).expect("readers share");
+    let stores: [&dyn Fn(); 6] = [
+        &|| space.store_u64(64, 8),
+        &|| space.store(1, &[1; 20]),
+        &|| space.store_nt(64, &[1; 64]),
+        &|| _ = space.cas_u64(64, 7, 8),
+        &|| space.copy(64, 128, 8),
+        &|| space.populate(),
+    ];
+    for (i, store) in stores.into_iter().enumerate() {
+        let panic = catch_unwind(AssertUnwindSafe(store)).expect_err("stores are refused");
+        let text = panic.downcast_ref::<String>().expect("a message");
+        let named = text.contains("opened for reading only") && text.contains(&path.display().to_string());
+        assert!(named, "store {i}: {text}");
+    }
+    let outside = catch_unwind(AssertUnwindSafe(|| space.store_u64(8192, 8))).expect_err("outside");
+    assert!(outside.downcast_ref::<String>().expect("a message").contains("outside the space"));
+    space.persist(64, 8);
+    space.sync().expect("nothing to do");
+    assert_eq!(other.load_u64(64), 7);
+    let grown = space.grow(16384).expect_err("it is read only").to_string();
+    assert!(grown.contains("reading only") && grown.contains(&path.display().to_string()), "{grown}");
+    assert_eq!(fs::metadata(&path).expect("the file is there").len(), 8192);
+}
+
+#[test]
+fn holes_are_filled_before_anybody_stores_into_them() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("space");
+    let file = fs::File::create(&path).expect("a new file");
+    file.set_len(1 << 20).expect("a file of one hole");
+    file.write_all_at(&[9; 8], 4096).expect("a small file");
+    // What a file system puts off would change the number of blocks later.
+    file.sync_all().expect("the disk works");
+    let before = file.metadata().expect("the file is there").blocks();
+    if before * 512 >= 1 << 20 {
+        eprintln!("skipped: no holes on this file system");
+        return;
+    }
+    let space = Mapped::open_read_only(&path).expect("the file is there");
+    assert_eq!(file.metadata().expect("the file is there").blocks(), before, "a reader changes nothing");
+    drop(space);
+    let space = Mapped::open(&path).expect("there is room");
+    assert_eq!((space.load_u64(4096), space.load_u64(8192)), (u64::from_le_bytes([9; 8]), 0));
+    let after = file.metadata().expect("the file is there").blocks();
+    assert!(after > before, "{before} blocks before, {after} after");
+}
+
+#[test]
+fn forced_memory_says_so() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let options = Options::new().force(true);
+    let space = options.create(&directory.path().join("space"), 4096).expect("room for a page");
+    // A temporary directory may be on persistent memory, where there is nothing to force.
+    assert!(matches!(space.durability(), Durability::Forced | Durability::Dax));
+    space.sync().expect("nothing to do");
+    assert_eq!(options.anonymous(4096).expect("a page").durability(), Durability::Forced);
 }
 
 #[test]

@@ -43,4 +43,4 @@ pub use recorded::{Recorded, Recording};
 pub use scratch::{Scratch, Touched};
 pub use sim::Sim;
 pub use space::{LINE, Prestore, Space};
-pub use word::{Word, check_range, check_whole_words, lines, word_index};
+pub use word::{Word, check_range, check_whole_words, find_word, lines, word_index};

@@ -56,24 +56,32 @@ word!(u16, AtomicU16);
 word!(u32, AtomicU32);
 word!(u64, AtomicU64);
 
-/// The index of the word at `offset` in a space of `len` bytes (a multiple of 8) seen as an array of `W`.
+/// The index of the word at `offset` in a space of `len` bytes (a multiple of 8) seen as an array of `W`; `None` if the
+/// word is not aligned or not inside the space.
 ///
 /// One comparison checks bounds and alignment: rotating a misaligned offset brings its low bits to the top,
 /// which makes it larger than any length.
+#[inline(always)]
+#[must_use]
+#[allow(clippy::cast_possible_truncation)] // the index is below len / W::BYTES, and the space is in memory
+pub fn find_word<W: Word>(len: u64, offset: u64) -> Option<usize> {
+    let shift = W::BYTES.trailing_zeros();
+    let index = offset.rotate_right(shift);
+    if index < len >> shift { Some(index as usize) } else { None }
+}
+
+/// The index of the word at `offset` in a space of `len` bytes (a multiple of 8) seen as an array of `W`.
 ///
 /// # Panics
 /// If the word is not aligned or not inside the space.
 #[inline(always)]
 #[track_caller]
 #[must_use]
-#[allow(clippy::cast_possible_truncation)] // the index is below len / W::BYTES, and the space is in memory
 pub fn word_index<W: Word>(len: u64, offset: u64) -> usize {
-    let shift = W::BYTES.trailing_zeros();
-    let index = offset.rotate_right(shift);
-    if index >= len >> shift {
-        bad_word(len, offset, W::BYTES);
+    match find_word::<W>(len, offset) {
+        Some(index) => index,
+        None => bad_word(len, offset, W::BYTES),
     }
-    index as usize
 }
 
 /// Checks that `count` bytes at `offset` lie inside a space of `len` bytes.

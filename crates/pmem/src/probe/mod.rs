@@ -116,7 +116,8 @@ impl Mapped {
         let access = match sample {
             Sample::Whole(access) => access,
             // One line, for the check.
-            _ => Access::of_line(Move::Load),
+            Sample::LoadWord => Access::of_line(Move::Load),
+            Sample::StoreWordFlush | Sample::StoreLineNt => Access::of_line(Move::Store),
         };
         self.check_accesses(&access, offsets);
         let (width, flush) = (cpu::Width::detect(), Offer::of_this_cpu().flush);
@@ -244,7 +245,12 @@ impl Mapped {
         let highest = offsets.iter().copied().max().unwrap_or(0);
         let bits = offsets.iter().fold(0, |bits, offset| bits | offset);
         assert!(bits.is_multiple_of(LINE), "an offset is no multiple of 64");
-        check_range(Space::len(self), highest, if offsets.is_empty() { 0 } else { access.len });
+        let count = if offsets.is_empty() { 0 } else { access.len };
+        if access.what == Move::Load {
+            check_range(Space::len(self), highest, count);
+        } else {
+            self.check_storable(highest, count);
+        }
     }
 }
 

@@ -1,14 +1,13 @@
 //! Memory to measure: where it lies, and in which pages.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::ptr;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
-use crate::mapped::{Durability, MapError, Mapped};
+use crate::mapped::{Durability, MapError, Mapped, backing};
 
 /// Size of a huge page on the processors that we know.
 const HUGE_PAGE: u64 = 2 << 20;
@@ -162,11 +161,11 @@ fn device(path: &Path, len: u64) -> Result<Mapped, MapError> {
         .write(true)
         .open(path)
         .map_err(|source| error("open", "; a DAX device is a file such as /dev/dax0.0", source))?;
-    let size = device_bytes(&file).ok_or_else(|| {
+    let device = backing::device(&file).ok_or_else(|| {
         error("map", "; it is not a DAX device (for a file system, name a new file)", invalid())
     })?;
     let len = len.next_multiple_of(HUGE_PAGE);
-    if len > size {
+    if len > device.len {
         return Err(MapError::Length { path: path.to_owned(), bytes: len });
     }
     let bytes = usize::try_from(len).map_err(|_| error("map", "", invalid()))?;
@@ -174,19 +173,7 @@ fn device(path: &Path, len: u64) -> Result<Mapped, MapError> {
     // SAFETY: a new mapping at an address of the kernel's choice touches no memory in use.
     let base = unsafe { mmap(ptr::null_mut(), bytes, protection, MapFlags::SHARED, &file, 0) }
         .map_err(|errno| error("map", "", errno.into()))?;
-    Ok(Mapped::over(base.cast(), len, Durability::Dax, path.to_owned()))
-}
-
-/// The size of a DAX device, `None` if it is none.
-fn device_bytes(file: &File) -> Option<u64> {
-    let metadata = file.metadata().ok().filter(|metadata| metadata.file_type().is_char_device())?;
-    let number = metadata.rdev();
-    let entry = format!("/sys/dev/char/{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
-    let subsystem = fs::canonicalize(format!("{entry}/subsystem")).ok()?;
-    if subsystem.file_name()? != "dax" {
-        return None;
-    }
-    fs::read_to_string(format!("{entry}/size")).ok()?.trim().parse().ok()
+    Ok(Mapped::over(base.cast(), len, device.durability, path.to_owned()))
 }
 
 /// Bytes in huge pages of the mapping that starts at or before `address`, as the kernel tells.

@@ -5,6 +5,9 @@
 //! [`Mapped::sync`] asks the kernel to write that. Which of the two it is, [`Mapped::durability`] says. [`Options`] are the
 //! ways to open it; [`Mapped::grow`] makes it longer.
 //!
+//! [`Synced`] is a space over it that needs no such call: there a fence itself reaches the disk, with one sync for all who
+//! wait. On memory that is persistent it adds nothing.
+//!
 //! [`isa`] knows the instructions: how to write back a line, demote it, store past the cache and fence, on
 //! x86-64 and aarch64. Which of them this processor offers is found out once, at run time.
 //!
@@ -25,6 +28,8 @@ mod mapped;
 mod os;
 pub mod prestore;
 pub mod probe;
+mod synced;
 
 pub use mapped::{Durability, MapError, Mapped, Options};
 pub use os::{Guard, Os, OsMutex, OsRwLock};
+pub use synced::Synced;

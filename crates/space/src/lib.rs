@@ -12,7 +12,8 @@
 //! randomness. `pmem::Os` is the real one. [`Sim`] is its seeded twin: one thread runs at a time, a [`sim::Schedule`]
 //! decides which, and a run can be repeated from a token ([`sim`]).
 //!
-//! Four spaces exist. `pmem::Mapped` is real memory and the bare instructions. [`Image`] is memory without
+//! Five spaces exist. `pmem::Mapped` is real memory and the bare instructions, `pmem::Synced` is that with fences that
+//! reach the disk below a page cache. [`Image`] is memory without
 //! instructions: atomic words that can be copied out and in. [`Scratch`] is an image on which recovery can be tried
 //! and taken back, and which knows what recovery read. [`Recorded`] wraps any of them and tells
 //! an [`event::Sink`] what happens: one event per access, with the line of source that asked for it. Locks,

@@ -67,10 +67,10 @@ pub(super) fn in_memory(file: &File) -> bool {
     fstatfs(file).is_ok_and(|stat| matches!(stat.f_type as i64, TMPFS_MAGIC | RAMFS_MAGIC))
 }
 
-/// Makes `file`, of `old` bytes, `len` bytes long, every block of the new part reserved, and waits until the disk has that.
-/// If it fails, the file has its old length.
+/// Makes `file`, of `old` bytes, `len` bytes long, every block of the new part reserved. If it fails, the file has its old
+/// length.
 pub(super) fn extend(file: &File, old: u64, len: u64) -> io::Result<()> {
-    let extended = reserve(file, old, len).and_then(|()| file.sync_all());
+    let extended = reserve(file, old, len);
     if extended.is_err() {
         // The first error is the one to tell. Where this fails, too, the file ends in unused blocks.
         let _ = file.set_len(old);

@@ -19,6 +19,14 @@ pub enum MapError {
         /// The system's error.
         source: io::Error,
     },
+    /// The disk failed, or is full.
+    #[error("can't sync {}: {source}; treat what was written since the last sync as lost", .path.display())]
+    Sync {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
     /// Somebody else has the file open as a space.
     #[error("{} is in use{}; close it there first", .path.display(), by(*.holder))]
     Locked {

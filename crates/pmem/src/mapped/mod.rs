@@ -6,17 +6,19 @@ mod error;
 mod lock;
 mod options;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use event::FlushKind;
-use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, msync};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, msync};
 use space::{LINE, Prestore, Space, Word, check_range, check_whole_words, find_word, word_index};
 
 use crate::isa::{self, Flush, Offer};
 use crate::prestore::prestore_range;
-use area::Area;
+use area::{Area, page};
 pub use error::MapError;
 use lock::Locked;
 pub use options::Options;
@@ -170,6 +172,10 @@ impl Mapped {
                 backing::extend(file, old, len).map_err(|source| {
                     error("; make room on that file system, the space is as it was", source)
                 })?;
+                file.sync_all().map_err(|source| {
+                    let _ = file.set_len(old);
+                    MapError::Sync { path: path(), source }
+                })?;
                 let protection = ProtFlags::READ | ProtFlags::WRITE;
                 self.area.put_file(&**file, old, len, protection, *flags).map_err(|errno| {
                     // Nobody has seen the new part. If it can't be cut off, the file is longer than it is used.
@@ -228,14 +234,65 @@ impl Mapped {
     /// # Errors
     /// If the disk fails; what was written since the last success may then be lost.
     pub fn sync(&self) -> Result<(), MapError> {
+        self.sync_range(0..self.len())
+            .map_err(|errno| MapError::Sync { path: self.path.clone(), source: errno.into() })
+    }
+
+    /// As [`Mapped::sync`], for the pages that hold a byte of the range.
+    pub(crate) fn sync_range(&self, range: Range<u64>) -> rustix::io::Result<()> {
         if self.durability != Durability::PageCache {
             return Ok(());
         }
-        // SAFETY: the range is exactly the mapping.
-        unsafe { msync(self.area.base().cast(), self.len() as usize, MsyncFlags::SYNC) }.map_err(|errno| {
-            let remedy = "; treat what was written since the last sync as lost";
-            MapError::File { action: "sync", path: self.path.clone(), remedy, source: errno.into() }
-        })
+        let (from, len) = self.pages_of(range);
+        // SAFETY: the pages are mapped.
+        unsafe { msync(from.cast(), len, MsyncFlags::SYNC) }
+    }
+
+    /// Makes every page that holds a byte of the range present, and its blocks on the disk written: from then on a store
+    /// meets no page that is not there, and a sync no block that was only reserved. Contents stay.
+    ///
+    /// # Errors
+    /// If the system lacks memory, or the disk fails.
+    ///
+    /// # Panics
+    /// If the range is not inside the space, or the space was opened to read only.
+    pub fn prefault(&self, offset: u64, len: u64) -> Result<(), MapError> {
+        self.check_storable(offset, len);
+        if len == 0 {
+            return Ok(());
+        }
+        let range = offset..offset + len;
+        let (from, bytes) = self.pages_of(range.clone());
+        // SAFETY: the pages are mapped, and touching them changes no contents.
+        match unsafe { madvise(from.cast(), bytes, Advice::LinuxPopulateWrite) } {
+            Ok(()) => {}
+            // Linux before 5.14.
+            Err(Errno::INVAL) => self.touch(range.clone()),
+            Err(errno) => {
+                let remedy = "; the system lacks memory, or the file was cut off";
+                let (path, source) = (self.path.clone(), errno.into());
+                return Err(MapError::File { action: "touch every page of", path, remedy, source });
+            }
+        }
+        self.sync_range(range)
+            .map_err(|errno| MapError::Sync { path: self.path.clone(), source: errno.into() })
+    }
+
+    /// Writes to every page that holds a byte of the range, without changing it.
+    fn touch(&self, range: Range<u64>) {
+        let page = page() as u64;
+        for at in (range.start - range.start % page..range.end).step_by(page as usize) {
+            let found = self.load_u64(at);
+            // If it fails, somebody else has written.
+            let _ = self.cas_u64(at, found, found);
+        }
+    }
+
+    /// Start and length of the pages that hold a byte of the range, which is inside the space.
+    fn pages_of(&self, range: Range<u64>) -> (*mut u8, usize) {
+        let page = page() as u64;
+        let from = range.start - range.start % page;
+        (self.at(from), (range.end.next_multiple_of(page) - from) as usize)
     }
 
     /// The address of `offset`, which is inside the mapping or its end.

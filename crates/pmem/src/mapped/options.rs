@@ -100,6 +100,7 @@ impl Options {
         let made = lock(file, path, false).and_then(|file| {
             let full = "; make room on that file system or ask for less";
             backing::extend(&file, 0, len).map_err(|source| error("reserve space for", full, source))?;
+            file.sync_all().map_err(|source| MapError::Sync { path: path.to_owned(), source })?;
             let folder = "; its directory must be readable, so that it can be synced";
             backing::sync_folder_of(path)
                 .map_err(|source| error("make durable the name of", folder, source))?;

@@ -1,0 +1,20 @@
+#!/bin/sh
+# The first process in the guest. The part for each kind of memory follows.
+export PATH=/bin:/sbin
+busybox mkdir -p /proc /sys /dev /mnt /tmp
+busybox mount -t proc proc /proc
+busybox --install -s /bin
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+trap 'echo GUEST: end; echo o >/proc/sysrq-trigger; sleep 60' EXIT
+
+load() { for module; do modprobe $module || echo "GUEST: failed to load $module"; done; }
+wait_for() {
+  tries=0
+  while [ ! -e $1 ] && [ $tries -lt 300 ]; do sleep 0.1; tries=$((tries + 1)); done
+  [ -e $1 ] || { echo "GUEST: failed to find $1"; exit; }
+}
+make_file_system() { /sbin/mke2fs -q -F -t ext4 -b 4096 $1 || { echo 'GUEST: failed to make a file system'; exit; }; }
+run() { if /opt/test $1 --exact --ignored --nocapture; then echo 'GUEST: passed'; else echo "GUEST: failed in $1"; fi; }
+
+depmod

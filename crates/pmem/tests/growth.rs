@@ -149,3 +149,28 @@ fn in_little_room() {
     space.grow(1 << 20).expect("that much there is");
     space.store_u64((1 << 20) - 8, 4);
 }
+
+/// As `ulimit -v` does it: the space takes a part of what there is, and less where that is gone.
+#[test]
+fn where_address_space_is_scarce_spaces_set_less_of_it_aside() {
+    process::run("in_little_address_space", &[]);
+}
+
+#[test]
+#[ignore = "runs in a process of its own, on behalf of where_address_space_is_scarce_spaces_set_less_of_it_aside"]
+fn in_little_address_space() {
+    if !process::is_child() {
+        return;
+    }
+    const LIMIT: u64 = 4 << 30;
+    let limit = libc::rlimit { rlim_cur: LIMIT, rlim_max: LIMIT };
+    // SAFETY: a plain system call.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+    // More than fit at their first wish.
+    let spaces: Vec<_> = (0..16).map(|_| Mapped::anonymous(1 << 20).expect("that much there is")).collect();
+    assert!(spaces[0].max_len() <= LIMIT / 8 && spaces[0].max_len() > spaces[15].max_len());
+    spaces[0].grow(2 << 20).expect("it has room");
+    spaces[0].store_u64((2 << 20) - 8, 1);
+    assert!(Options::new().max_len(2 * LIMIT).anonymous(8).is_err(), "what is asked for is had, or an error");
+    assert!(Mapped::anonymous(2 * LIMIT).is_err());
+}

@@ -1,8 +1,11 @@
 //! Files as spaces: what is stored comes back, and what can't be done is said clearly.
 
+mod process;
+
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 
 use pmem::{Durability, MapError, Mapped, Options};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -164,4 +167,40 @@ fn a_file_that_does_not_fit_leaves_nothing_behind() {
     let full = message(Mapped::create(&path, 1 << 60));
     assert!(full.contains("make room") && full.contains(&path.display().to_string()), "{full}");
     assert!(!path.exists());
+}
+
+/// Root may do everything, so this takes a process that is not.
+#[test]
+fn who_lacks_permission_is_told_what_for() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("space");
+    drop(Mapped::create(&path, 4096).expect("room for a page"));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).expect("our own file");
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o555)).expect("our own folder");
+    process::run("as_nobody", &[("STRANDLINE_TEST_SPACE", path.as_os_str())]);
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("our own folder");
+}
+
+#[test]
+#[ignore = "runs in a process of its own, on behalf of who_lacks_permission_is_told_what_for"]
+fn as_nobody() {
+    if !process::is_child() {
+        return;
+    }
+    let path = PathBuf::from(
+        std::env::var_os("STRANDLINE_TEST_SPACE").expect("the test that started us says which"),
+    );
+    // SAFETY: plain system calls; all threads of this process become nobody's.
+    let nobody = unsafe { libc::geteuid() != 0 || libc::setuid(65534) == 0 };
+    if !nobody || fs::File::open(&path).is_err() {
+        println!("skipped: can't become somebody else who reaches the temporary directory");
+        return;
+    }
+    let name = path.display().to_string();
+    let refused = message(Mapped::open(&path));
+    assert!(refused.contains(&name) && refused.contains("must be readable and writable"), "{refused}");
+    assert_eq!(Mapped::open_read_only(&path).expect("everybody may read it").len(), 4096);
+    let other = path.with_file_name("other");
+    let refused = message(Mapped::create(&other, 4096));
+    assert!(refused.contains("other") && refused.contains("its directory must be writable"), "{refused}");
 }

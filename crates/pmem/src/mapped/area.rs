@@ -13,7 +13,12 @@ pub(super) struct Area {
     base: NonNull<u8>,
     /// Bytes that are ours, a whole number of pages.
     bytes: AtomicUsize,
+    /// Bytes of it that count as set aside.
+    counted: usize,
 }
+
+/// What the areas of this process have set aside.
+static SET_ASIDE: AtomicUsize = AtomicUsize::new(0);
 
 impl Area {
     /// Sets `bytes` of address space aside, beginning at a multiple of `align`, a power of two. Nobody can access it yet,
@@ -37,14 +42,22 @@ impl Area {
             }
             base
         };
-        Ok(Self::of(base, bytes))
+        SET_ASIDE.fetch_add(bytes, Relaxed);
+        let mut area = Self::of(base, bytes);
+        area.counted = bytes;
+        Ok(area)
+    }
+
+    /// Bytes that all areas of this process have set aside.
+    pub(super) fn set_aside() -> u64 {
+        SET_ASIDE.load(Relaxed) as u64
     }
 
     /// The area of a mapping that nobody else will unmap.
     pub(super) fn of(base: *mut u8, bytes: usize) -> Area {
         assert!(base.addr().is_multiple_of(4096), "a mapping starts at a page");
         let base = NonNull::new(base).expect("the kernel never maps address 0 unasked");
-        Area { base, bytes: AtomicUsize::new(bytes) }
+        Area { base, bytes: AtomicUsize::new(bytes), counted: 0 }
     }
 
     /// Where it starts.
@@ -107,6 +120,7 @@ impl Area {
 
 impl Drop for Area {
     fn drop(&mut self) {
+        SET_ASIDE.fetch_sub(self.counted, Relaxed);
         if self.bytes() == 0 {
             return;
         }

@@ -19,6 +19,9 @@ use super::{Backing, Durability, MapError, Mapped};
 /// Address space that is set aside where nobody says how much.
 const MAX_LEN: u64 = 1 << 40;
 
+/// What a process has of it, unless that is limited.
+const ADDRESS_SPACE: u64 = 1 << 47;
+
 /// Where files start in the address space, so that a file system that has huge pages can use them.
 const ALIGN: usize = 2 << 20;
 
@@ -36,7 +39,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// The usual case: nothing forced, and as much room to grow as can be had, up to 1 TiB.
+    /// The usual case: nothing forced, and as much room to grow as can be had, up to 1 TiB. It is less in a process with many
+    /// spaces or little address space.
     #[must_use]
     pub fn new() -> Options {
         Options::default()
@@ -226,12 +230,13 @@ impl Options {
             }
             return Ok(reserve(max));
         }
-        // Where the address space is limited, most of it is the program's.
-        let most = getrlimit(Resource::As).current.map_or(MAX_LEN, |limit| MAX_LEN.min(limit / 8));
-        let mut wish = most.max(len);
+        // All spaces together leave half of the address space to the program, and each leaves most of that half to others.
+        let half =
+            getrlimit(Resource::As).current.map_or(ADDRESS_SPACE, |limit| limit.min(ADDRESS_SPACE)) / 2;
+        let mut wish = (half.saturating_sub(Area::set_aside()) / 16).min(MAX_LEN).max(len);
         loop {
             match reserve(wish) {
-                Err(_) if wish > len => wish = (wish / 2).max(len),
+                Err(_) if wish > len => wish = (wish / 16).max(len),
                 result => return Ok(result),
             }
         }

@@ -1,7 +1,7 @@
 //! The compiler's hooks before plain accesses, where the assembler wrapper did not put them in line.
 
 use crate::local::{caller, hooks, local};
-use crate::wire::{access, header, kind};
+use crate::wire::{access, atomic, header, kind};
 
 /// Tells a load.
 #[inline(always)]
@@ -15,6 +15,28 @@ pub fn load(pc: u64, addr: u64, len: u64) {
 #[inline(always)]
 fn store_to_come(pc: u64, addr: u64, len: u64) {
     local().stream.store_to_come(header(kind::ACCESS, access::STORE, pc), addr, len);
+}
+
+/// Tells a volatile load. Others may have stored for it to see: where stored bytes are recorded, it is in their order.
+#[inline(always)]
+fn volatile_load(pc: u64, addr: u64, len: u64) {
+    let stream = &local().stream;
+    if stream.value_bytes().is_some() {
+        stream.open_atomic(header(kind::ATOMIC, atomic::LOAD | atomic::IN_TURN, pc), addr, len);
+    } else {
+        load(pc, addr, len);
+    }
+}
+
+/// Tells a volatile store that is about to be executed, for which others may wait.
+#[inline(always)]
+fn volatile_store(pc: u64, addr: u64, len: u64) {
+    let stream = &local().stream;
+    if stream.value_bytes().is_some() {
+        stream.open_atomic(header(kind::ATOMIC, atomic::STORE | atomic::IN_TURN, pc), addr, len);
+    } else {
+        store_to_come(pc, addr, len);
+    }
 }
 
 /// To be called before the library does what [`stored`] will tell.
@@ -59,14 +81,14 @@ macro_rules! sized {
     };
 }
 
-macro_rules! plain {
+macro_rules! volatile {
     ($($len:literal: $read:ident $write:ident;)*) => {
         hooks! { $(
             fn $read(addr: u64) {
-                load(caller(), addr, $len);
+                volatile_load(caller(), addr, $len);
             }
             fn $write(addr: u64) {
-                store_to_come(caller(), addr, $len);
+                volatile_store(caller(), addr, $len);
             }
         )* }
     };
@@ -99,7 +121,7 @@ sized! {
     16: __tsan_unaligned_read16 __tsan_unaligned_write16 __tsan_unaligned_read_write16;
 }
 
-plain! {
+volatile! {
     1: __tsan_volatile_read1 __tsan_volatile_write1;
     2: __tsan_volatile_read2 __tsan_volatile_write2;
     4: __tsan_volatile_read4 __tsan_volatile_write4;

@@ -1,23 +1,26 @@
 //! The compiler's hooks in place of atomic operations: each does the operation and tells it.
 //!
 //! A release's position in the global order is taken before the operation and an acquire's after it, so that of two
-//! operations where one reads what the other wrote the positions come in that order.
+//! operations where one reads what the other wrote the positions come in that order. Where stored bytes are recorded, every
+//! operation has a position, whatever order was asked for, and stores to one word have theirs in the order in which they were made
+//! (`turn.rs`).
 //!
 //! The operations are sequentially consistent whatever was asked for, except that a store which need not
 //! be is a plain release, as compiled code would do.
 
+use core::cell::Cell;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 
 use crate::local::{caller, hooks, local};
+use crate::session::{Attached, session};
 use crate::stream::record;
+use crate::turn::Turn;
+use crate::wire::atomic::{IN_TURN, LOAD, MEETING, READ_MODIFY_WRITE, STORE};
 use crate::wire::{header, kind};
 
-const LOAD: u8 = 0;
-const STORE: u8 = 1;
-const READ_MODIFY_WRITE: u8 = 2;
-
 const RELAXED: u8 = 0;
+const ACQUIRE: u8 = 2;
 const RELEASE: u8 = 3;
 const ACQ_REL: u8 = 4;
 const SEQ_CST: u8 = 5;
@@ -36,65 +39,142 @@ fn acquires(order: u8) -> bool {
     !matches!(order, RELAXED | RELEASE)
 }
 
-/// Does `operation` on `len` bytes at `addr` and tells it.
+/// Whether each operation is to have a position of its own.
 #[inline(always)]
-pub fn atomic<T>(pc: u64, access: u8, order: u8, addr: u64, len: u64, operation: impl FnOnce() -> T) -> T {
+fn in_turn() -> bool {
+    session().is_some_and(Attached::values)
+}
+
+/// Does `operation` on `len` bytes at `addr` and tells it, where no stored bytes are recorded.
+#[inline(always)]
+fn tell<T>(pc: u64, access: u8, order: u8, (addr, len): (u64, usize), operation: impl FnOnce() -> T) -> T {
     let room = local().stream.room(5);
     let released = if access != LOAD && releases(order) { room.position() } else { 0 };
     let result = operation();
     let acquired = if access != STORE && acquires(order) { room.position() } else { 0 };
-    room.write(header(kind::ATOMIC, access | order << 4, pc), &[addr, len, released, acquired]);
-    if access != LOAD {
-        local().stream.stored(addr as *const u8, len as usize);
-    }
+    room.write(header(kind::ATOMIC, access | order << 4, pc), &[addr, len as u64, released, acquired]);
     result
 }
 
-/// Tells that a synchronisation object of the C library was changed before a wait or to end one.
-pub fn released(pc: u64, addr: u64, len: u64) {
-    atomic(pc, READ_MODIFY_WRITE, RELEASE, addr, len, || ());
+#[inline(always)]
+fn load<V>(pc: u64, order: u8, addr: u64, load: impl FnOnce() -> V) -> V {
+    if !in_turn() {
+        return tell(pc, LOAD, order, (addr, size_of::<V>()), load);
+    }
+    let room = local().stream.room(5);
+    let value = load();
+    let acquired = room.position();
+    let len = size_of::<V>() as u64;
+    room.write(header(kind::ATOMIC, LOAD | IN_TURN | order << 4, pc), &[addr, len, 0, acquired]);
+    value
+}
+
+#[inline(always)]
+fn store<V>(pc: u64, order: u8, addr: u64, value: V, store: impl FnOnce(&V)) {
+    if !in_turn() {
+        return tell(pc, STORE, order, (addr, size_of::<V>()), || store(&value));
+    }
+    let room = local().stream.room(5);
+    let turn = Turn::take(addr);
+    let released = room.position();
+    store(&value);
+    drop(turn);
+    let len = size_of::<V>() as u64;
+    room.write(header(kind::ATOMIC, STORE | IN_TURN | order << 4, pc), &[addr, len, released, 0]);
+    local().stream.stored((&raw const value).cast(), size_of::<V>());
+}
+
+/// Does `modify`, which gives the value before; `after` makes of it the one that was stored.
+#[inline(always)]
+fn modify<V: Copy>(
+    pc: u64,
+    order: u8,
+    addr: u64,
+    modify: impl FnOnce() -> V,
+    after: impl FnOnce(V) -> V,
+) -> V {
+    if !in_turn() {
+        return tell(pc, READ_MODIFY_WRITE, order, (addr, size_of::<V>()), modify);
+    }
+    let room = local().stream.room(5);
+    let turn = Turn::take(addr);
+    let positions = [room.position(), room.position()];
+    let before = modify();
+    drop(turn);
+    let len = size_of::<V>() as u64;
+    let header = header(kind::ATOMIC, READ_MODIFY_WRITE | IN_TURN | order << 4, pc);
+    room.write(header, &[addr, len, positions[0], positions[1]]);
+    let stored = after(before);
+    local().stream.stored((&raw const stored).cast(), size_of::<V>());
+    before
+}
+
+/// Tells that a synchronisation object of the C library was changed before a wait or to end one. It is no fence: what the library
+/// does to the object it may do otherwise tomorrow.
+pub fn released(pc: u64, addr: u64) {
+    let room = local().stream.room(5);
+    let position = room.position();
+    room.write(header(kind::ATOMIC, MEETING | RELEASE << 4, pc), &[addr, 0, position, 0]);
 }
 
 /// Tells that a wait for a synchronisation object of the C library has ended.
-pub fn acquired(pc: u64, addr: u64, len: u64) {
-    atomic(pc, READ_MODIFY_WRITE, 2, addr, len, || ());
+pub fn acquired(pc: u64, addr: u64) {
+    let room = local().stream.room(5);
+    let position = room.position();
+    room.write(header(kind::ATOMIC, MEETING | ACQUIRE << 4, pc), &[addr, 0, 0, position]);
 }
 
 /// Compares and exchanges: true and `expected`, or false and what was there.
 ///
 /// An attempt that is bound to fail is a load only, so that it takes no position as a release.
 #[inline(always)]
-fn compare_exchange<T: PartialEq + Copy>(
+fn compare_exchange<V: PartialEq + Copy>(
     pc: u64,
     orders: (c_int, c_int),
     addr: u64,
-    expected: T,
-    load: impl Fn() -> T,
-    exchange: impl Fn() -> Result<T, T>,
-) -> Result<T, T> {
-    let len = size_of::<T>() as u64;
-    let seen = atomic_unless(pc, order(orders.1), addr, len, &load, |&seen| seen == expected);
-    match seen {
-        Some(other) => Err(other),
-        None => atomic(pc, READ_MODIFY_WRITE, order(orders.0), addr, len, exchange),
+    [expected, new]: [V; 2],
+    look: impl Fn() -> V,
+    exchange: impl Fn() -> Result<V, V>,
+) -> Result<V, V> {
+    if look() != expected {
+        let seen = load(pc, order(orders.1), addr, &look);
+        if seen != expected {
+            return Err(seen);
+        }
     }
+    let order = order(orders.0);
+    if !in_turn() {
+        return tell(pc, READ_MODIFY_WRITE, order, (addr, size_of::<V>()), exchange);
+    }
+    let result = Cell::new(Err(expected));
+    let attempt = || {
+        result.set(exchange());
+        result.get().unwrap_or_else(|seen| seen)
+    };
+    modify(pc, order, addr, attempt, |before| if result.get().is_ok() { new } else { before });
+    result.get()
 }
 
-/// Loads, and tells it unless the value is what `but` says.
-#[inline(always)]
-fn atomic_unless<T>(
-    pc: u64,
-    order: u8,
-    addr: u64,
-    len: u64,
-    load: impl Fn() -> T,
-    but: impl Fn(&T) -> bool,
-) -> Option<T> {
-    if but(&load()) {
-        return None;
-    }
-    let value = atomic(pc, LOAD, order, addr, len, load);
-    if but(&value) { None } else { Some(value) }
+/// What an operation stores.
+macro_rules! after {
+    (fetch_add($before:ident, $value:ident)) => {
+        $before.wrapping_add($value)
+    };
+    (fetch_sub($before:ident, $value:ident)) => {
+        $before.wrapping_sub($value)
+    };
+    (fetch_and($before:ident, $value:ident)) => {
+        $before & $value
+    };
+    (fetch_or($before:ident, $value:ident)) => {
+        $before | $value
+    };
+    (fetch_xor($before:ident, $value:ident)) => {
+        $before ^ $value
+    };
+    (fetch_nand($before:ident, $value:ident)) => {
+        !($before & $value)
+    };
 }
 
 macro_rules! operations {
@@ -103,32 +183,31 @@ macro_rules! operations {
         fn $load(at: *const $type, mo: c_int) -> $type {
             // SAFETY: the program says that an atomic is there.
             let cell = unsafe { <$atomic>::from_ptr(at.cast_mut()) };
-            atomic(caller(), LOAD, order(mo), at as u64, $bits / 8, || cell.load(Ordering::SeqCst))
+            load(caller(), order(mo), at as u64, || cell.load(Ordering::SeqCst))
         }
         fn $store(at: *mut $type, value: $type, mo: c_int) {
             // SAFETY: the program says that an atomic is there.
             let cell = unsafe { <$atomic>::from_ptr(at) };
             let how = if order(mo) == SEQ_CST { Ordering::SeqCst } else { Ordering::Release };
-            atomic(caller(), STORE, order(mo), at as u64, $bits / 8, || cell.store(value, how));
+            store(caller(), order(mo), at as u64, value, |&value| cell.store(value, how));
         }
         fn $exchange(at: *mut $type, value: $type, mo: c_int) -> $type {
             // SAFETY: the program says that an atomic is there.
             let cell = unsafe { <$atomic>::from_ptr(at) };
-            let change = || cell.swap(value, Ordering::SeqCst);
-            atomic(caller(), READ_MODIFY_WRITE, order(mo), at as u64, $bits / 8, change)
+            modify(caller(), order(mo), at as u64, || cell.swap(value, Ordering::SeqCst), |_| value)
         }
         $(fn $name(at: *mut $type, value: $type, mo: c_int) -> $type {
             // SAFETY: the program says that an atomic is there.
             let cell = unsafe { <$atomic>::from_ptr(at) };
             let change = || cell.$method(value, Ordering::SeqCst);
-            atomic(caller(), READ_MODIFY_WRITE, order(mo), at as u64, $bits / 8, change)
+            modify(caller(), order(mo), at as u64, change, |before: $type| after!($method(before, value)))
         })*
         fn $strong(at: *mut $type, expected: *mut $type, new: $type, mo: c_int, fail: c_int) -> c_int {
             // SAFETY: the program says that an atomic is there, and what it compares with is its own.
             let (cell, old) = unsafe { (<$atomic>::from_ptr(at), *expected) };
             let exchange = || cell.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst);
             let load = || cell.load(Ordering::SeqCst);
-            match compare_exchange(caller(), (mo, fail), at as u64, old, load, exchange) {
+            match compare_exchange(caller(), (mo, fail), at as u64, [old, new], load, exchange) {
                 Ok(_) => 1,
                 Err(seen) => {
                     // SAFETY: as above.
@@ -142,7 +221,7 @@ macro_rules! operations {
             let (cell, old) = unsafe { (<$atomic>::from_ptr(at), *expected) };
             let exchange = || cell.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst);
             let load = || cell.load(Ordering::SeqCst);
-            match compare_exchange(caller(), (mo, fail), at as u64, old, load, exchange) {
+            match compare_exchange(caller(), (mo, fail), at as u64, [old, new], load, exchange) {
                 Ok(_) => 1,
                 Err(seen) => {
                     // SAFETY: as above.
@@ -156,7 +235,7 @@ macro_rules! operations {
             let cell = unsafe { <$atomic>::from_ptr(at) };
             let exchange = || cell.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst);
             let load = || cell.load(Ordering::SeqCst);
-            match compare_exchange(caller(), (mo, fail), at as u64, old, load, exchange) {
+            match compare_exchange(caller(), (mo, fail), at as u64, [old, new], load, exchange) {
                 Ok(seen) | Err(seen) => seen,
             }
         }

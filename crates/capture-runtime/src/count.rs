@@ -24,7 +24,7 @@ impl Counts {
         match (kind_of(header), (header >> 48) as u8 & 0xf) {
             (kind::ACCESS | kind::ODD_ACCESS, access::LOAD) | (kind::ATOMIC, 0) => self.loads += 1,
             (kind::ACCESS | kind::ODD_ACCESS, _) | (kind::ATOMIC, 1) => self.stores += 1,
-            (kind::ATOMIC, _) => {
+            (kind::ATOMIC, 2) => {
                 self.loads += 1;
                 self.stores += 1;
             }

@@ -13,6 +13,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::local::local;
 use crate::stream::Stream;
+use crate::wire::atomic::IN_TURN;
 use crate::wire::{BYTES_PER_INSTRUCTION, access, flush, header, kind};
 
 /// Bytes that `xsave` needs for [`XSAVE_STATES`] in its standard form, or `fxsave`.
@@ -136,7 +137,9 @@ extern "C" fn record_store(header: u64, addr: u64, len: u64) {
 }
 
 extern "C" fn record_atomic(header: u64, addr: u64, len: u64) {
-    local().stream.open_atomic(header, addr, len);
+    let stream = &local().stream;
+    let in_turn = if stream.value_bytes().is_some() { u64::from(IN_TURN) << 48 } else { 0 };
+    stream.open_atomic(header | in_turn, addr, len);
 }
 
 /// Defines hooks. `$write` stores the payload's words behind `rdx`, `$words` is the record's number of words.

@@ -55,6 +55,7 @@ mod stream;
 mod strings;
 mod sys;
 mod thread;
+mod turn;
 mod wide;
 #[path = "../../capture/src/wire.rs"]
 mod wire;

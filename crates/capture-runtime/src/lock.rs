@@ -1,7 +1,8 @@
 //! Locks and other synchronisation objects of the C library: POSIX's and C11's.
 //!
 //! A lock's position in the global order is taken after it was obtained and before it is given up. Semaphores and
-//! barriers are not held by anybody, so they are told as what they are in memory: atomics.
+//! barriers are not held by anybody; of them it is told where threads meet. None of these calls is told as a fence: what the C library
+//! executes within them is no promise.
 //!
 //! A thread parks its chunk while it may have to wait (see `session.rs`). A lock is therefore tried first: where it can be
 //! had at once, as nearly always, there is nothing to park.
@@ -159,14 +160,14 @@ hooks! {
 
     fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_int {
         let pc = caller();
-        released(pc, barrier as u64, 4);
+        released(pc, barrier as u64);
         let result = local().stream.parked(next!(c"pthread_barrier_wait"(barrier: *mut pthread_barrier_t)));
-        acquired(pc, barrier as u64, 4);
+        acquired(pc, barrier as u64);
         result
     }
 
     fn sem_post(semaphore: *mut sem_t) -> c_int {
-        released(caller(), semaphore as u64, 8);
+        released(caller(), semaphore as u64);
         next!(c"sem_post"(semaphore: *mut sem_t))()
     }
     fn sem_wait(semaphore: *mut sem_t) -> c_int {
@@ -211,7 +212,7 @@ hooks! {
 fn taken(pc: u64, semaphore: *mut sem_t, wait: impl FnOnce() -> c_int) -> c_int {
     let result = local().stream.parked(wait);
     if result == SUCCESS {
-        acquired(pc, semaphore as u64, 8);
+        acquired(pc, semaphore as u64);
     }
     result
 }

@@ -21,7 +21,7 @@ use crate::session::{Attached, session};
 use crate::signal;
 use crate::thread;
 use crate::wire::{
-    MODE_COUNT, MODE_RECORD, RUN_MAX, RUN_STORE, access_word, accessed, descriptor_of, header, kind,
+    MODE_COUNT, MODE_RECORD, RUN_MAX, RUN_STORE, access_word, accessed, atomic, descriptor_of, header, kind,
 };
 
 /// Words of the longest run.
@@ -228,8 +228,10 @@ impl Stream {
         let open = self.open.replace(0);
         if open != 0 {
             let room = Room { at: open as *mut u64, unread: None };
-            room.fill(4, &[room.position()]);
-            room.complete(self.open_header.get());
+            let header = self.open_header.get();
+            let acquires = (header >> 48) as u8 & 7 != atomic::STORE;
+            room.fill(4, &[if acquires { room.position() } else { 0 }]);
+            room.complete(header);
         }
         let run = self.run.replace(0);
         if run != 0 && run < self.cursor.get() {
@@ -307,16 +309,18 @@ impl Stream {
         }
     }
 
-    /// Makes an atomic's record whose acquire position is taken when the instruction after the hook is done.
-    #[cfg(target_arch = "x86_64")]
+    /// Makes an atomic's record that is completed, and whose acquire position is taken, when the instruction after the hook is done.
     pub fn open_atomic(&self, header: u64, addr: u64, len: u64) {
         let room = self.room(5);
         if room.unread.is_some() {
             return room.complete(header);
         }
-        let released = room.position();
+        let stores = (header >> 48) as u8 & 7 != atomic::LOAD;
+        let released = if stores { room.position() } else { 0 };
         room.fill(1, &[addr, len, released]);
-        self.store_follows(addr, len);
+        if stores {
+            self.store_follows(addr, len);
+        }
         self.open_header.set(header);
         self.open.set(room.at as u64);
         self.limit.set(0);

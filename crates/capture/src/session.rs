@@ -17,7 +17,7 @@ use rustix::thread::futex;
 
 use crate::CaptureError;
 use crate::wire::{
-    AREA_ALIGN, CHUNK_FREE, Chunk, MODE_OFF, MODULES, Module, SESSION_MAGIC, SESSION_VERSION, Session,
+    AREA_ALIGN, CHUNK_FREE, Chunk, MODE_OFF, MODULES, Module, SESSION_MAGIC, SESSION_VERSION, Session, TURNS,
 };
 
 /// Fewest chunks that a session is worth having with.
@@ -140,6 +140,7 @@ impl SessionFile {
             counted_others: AtomicU64::new(0),
             pmem_patterns,
             files_patterns,
+            turns: [const { AtomicU32::new(0) }; TURNS],
         };
         // SAFETY: the mapping begins with room for a `Session`, is page-aligned, and nobody else knows of it yet.
         unsafe { self.map.as_mut_ptr().cast::<Session>().write(head) };

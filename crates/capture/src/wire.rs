@@ -32,7 +32,7 @@ pub const SESSION_ENV: &str = "STRANDLINE_SESSION";
 /// First word of a session.
 pub const SESSION_MAGIC: u64 = u64::from_le_bytes(*b"SLSESS01");
 /// Layout version; both sides must be of the same build.
-pub const SESSION_VERSION: u32 = 2;
+pub const SESSION_VERSION: u32 = 3;
 /// Entries of the module table: half a dozen per process that executes a program, one per fork.
 pub const MODULES: usize = 8192;
 /// Longest path in a [`Module`].
@@ -102,6 +102,17 @@ pub struct Session {
     pub pmem_patterns: [u8; 4096],
     /// What the user gave as `--files`, in the same form: files whose writes, syncs and names are told.
     pub files_patterns: [u8; 4096],
+    /// With values: locks around an atomic operation that stores and its position, by [`turn_of`] of the address.
+    pub turns: [AtomicU32; TURNS],
+}
+
+/// How many of [`Session::turns`].
+pub const TURNS: usize = 256;
+
+/// Which of [`Session::turns`] an address has: all addresses of a word have the same.
+#[must_use]
+pub const fn turn_of(addr: u64) -> usize {
+    ((addr >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % TURNS
 }
 
 /// A piece of code in an observed process, so that code addresses get names.
@@ -191,7 +202,7 @@ pub mod kind {
     /// Argument 0 store, 1 full, 2 locked (as `event::FenceKind`); nothing.
     pub const FENCE: u8 = 3;
     /// Argument `access | order << 4`, order as in C11 (0 relaxed, 1 consume, 2 acquire, 3 release,
-    /// 4 acq_rel, 5 seq_cst), access 0 load, 1 store, 2 read-modify-write; `addr`, `len`, position of the
+    /// 4 acq_rel, 5 seq_cst), access as in [`super::atomic`]; `addr`, `len`, position of the
     /// release (0: none), position of the acquire (0: none).
     pub const ATOMIC: u8 = 4;
     /// Argument 1 if shared; lock address, position.
@@ -244,6 +255,21 @@ pub mod access {
     pub const STORE: u8 = 1;
     /// Non-temporal write.
     pub const STORE_NT: u8 = 2;
+}
+
+/// Access of [`kind::ATOMIC`].
+pub mod atomic {
+    /// Read.
+    pub const LOAD: u8 = 0;
+    /// Write.
+    pub const STORE: u8 = 1;
+    /// Both, by one instruction.
+    pub const READ_MODIFY_WRITE: u8 = 2;
+    /// No access: threads meet at this address, by the C library or the kernel.
+    pub const MEETING: u8 = 3;
+    /// Flag: the positions are those of the accesses themselves. What stores to one word has them in the order in which it did, and
+    /// a load has one behind those of all that it saw.
+    pub const IN_TURN: u8 = 8;
 }
 
 /// Argument of [`kind::FILE`].

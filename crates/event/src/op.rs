@@ -23,7 +23,9 @@ pub struct Event {
 ///
 /// An atomic read-modify-write is told as `Load`, `Release` (if it releases), `Store`,
 /// `Acquire` (if it acquires) and, because a locked x86 instruction also orders flushes,
-/// `Fence(Locked)`, in this order.
+/// `Fence(Locked)`, in this order. An atomic store is a `Release` and a `Store`, in this order or, if the source
+/// knows in which order the stores to one word were made, the other way round. A `Release` or `Acquire` without any access is of an
+/// object of the C library or the kernel: semaphores, barriers, pipes.
 ///
 /// Operations on files name a file by the path that it has when the operation is over: after `Rename { from, to }`
 /// the file that was `from` is `to`. Each stands between an `Acquire` and a `Release` of the variable

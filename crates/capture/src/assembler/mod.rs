@@ -232,7 +232,11 @@ impl<'a> Walk<'a> {
         match target(instruction) {
             Some(b"__tsan_write_range") => self.untold.store(None),
             Some(b"__tsan_read_range") => self.untold.load(),
-            _ => self.untold.call(),
+            other => match other.and_then(Access::of_volatile).map(Access::stored_bytes) {
+                Some(Some(bytes)) => self.untold.store(Some(bytes)),
+                Some(None) => self.untold.load(),
+                None => self.untold.call(),
+            },
         }
     }
 

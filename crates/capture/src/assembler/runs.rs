@@ -63,6 +63,13 @@ impl Access {
         Some(Access { code: log2_size | store })
     }
 
+    /// What `target` stands for as an access to a volatile, of which each is told by a call.
+    pub fn of_volatile(target: &[u8]) -> Option<Self> {
+        let name = target.strip_prefix(b"__tsan_")?;
+        let name = name.strip_prefix(b"unaligned_").unwrap_or(name);
+        Self::of(&[b"__tsan_", name.strip_prefix(b"volatile_")?].concat())
+    }
+
     /// Bytes that it stores; `None` for a load.
     pub fn stored_bytes(self) -> Option<u32> {
         self.is_store().then(|| 1 << (self.code & !RUN_STORE))

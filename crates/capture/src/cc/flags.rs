@@ -73,17 +73,19 @@ pub fn linking(arguments: &Arguments, toolkit: &Toolkit) -> Vec<OsString> {
     ]
 }
 
-const GCC: [&str; 5] = [
+const GCC: [&str; 6] = [
     // The assembler wrapper keeps the position in the thread's buffer there.
     "-ffixed-r11",
     "--param=tsan-instrument-func-entry-exit=0",
+    // Threads wait for each other by such accesses; each is told by a call.
+    "--param=tsan-distinguish-volatile=1",
     // `__builtin_memcpy`, which C++'s library uses, goes on being a builtin: expand it to a call.
     "-mmemcpy-strategy=libcall:-1:noalign",
     "-mmemset-strategy=libcall:-1:noalign",
     "--param=builtin-string-cmp-inline-length=0",
 ];
 
-const CLANG: [&str; 10] = [
+const CLANG: [&str; 12] = [
     "-Qunused-arguments",
     "-Xclang",
     "-fsanitize=thread",
@@ -92,6 +94,8 @@ const CLANG: [&str; 10] = [
     "-tsan-instrument-func-entry-exit=0",
     "-mllvm",
     "-tsan-instrument-read-before-write=1",
+    "-mllvm",
+    "-tsan-distinguish-volatile=1",
     // The pass knows accesses of up to 16 bytes only.
     "-mprefer-vector-width=128",
     "-fno-lto",

@@ -6,7 +6,7 @@
 use event::{Event, FenceKind, FlushKind, Op, Order, SiteId};
 
 use super::files::path_bytes;
-use crate::wire::{BYTES_PER_INSTRUCTION, LINE, LONGEST, access, flush, kind, kind_of};
+use crate::wire::{BYTES_PER_INSTRUCTION, LINE, LONGEST, access, atomic, flush, kind, kind_of};
 
 /// Instructions that a record counts as, besides those for the bytes it touches.
 pub const RECORD_INSTRUCTIONS: u32 = 1;
@@ -67,6 +67,8 @@ pub fn bytes(words: &[u64], count: usize) -> impl Iterator<Item = u8> {
 pub struct Expansion {
     events: [Option<Op>; 5],
     next: usize,
+    /// An access has the position of the synchronisation behind it.
+    in_turn: bool,
     range: Option<Range>,
     site: Option<SiteId>,
     /// For the first event.
@@ -102,6 +104,13 @@ impl Expansion {
         Some(Event { op, site: self.site.unwrap_or(SiteId::UNKNOWN), instructions: self.instructions })
     }
 
+    /// The position for which the next event has to wait.
+    #[must_use]
+    pub fn turn(&self) -> Option<u64> {
+        let seq = |at: usize| self.events.get(at).copied().flatten().and_then(|op| op.seq());
+        seq(self.next).or_else(|| if self.in_turn { seq(self.next + 1) } else { None })
+    }
+
     /// The event, if it is the only one.
     #[must_use]
     pub fn single(&self) -> Option<Event> {
@@ -124,7 +133,7 @@ impl Expansion {
     #[must_use]
     pub fn one(op: Op, site: SiteId, instructions: u32) -> Self {
         let events = [Some(op), None, None, None, None];
-        Expansion { events, next: 0, range: None, site: Some(site), instructions }
+        Expansion { events, site: Some(site), instructions, ..Expansion::default() }
     }
 
     /// Several events, as many as there are, in order.
@@ -132,7 +141,7 @@ impl Expansion {
     pub fn several(ops: [Option<Op>; 5], site: SiteId, instructions: u32) -> Self {
         let mut events = [None; 5];
         events.iter_mut().zip(ops.into_iter().flatten()).for_each(|(to, op)| *to = Some(op));
-        Expansion { events, next: 0, range: None, site: Some(site), instructions }
+        Expansion { events, site: Some(site), instructions, ..Expansion::default() }
     }
 
     /// An access of any length, as [`kind::ODD_ACCESS`] tells it. None if the argument means nothing.
@@ -173,29 +182,35 @@ impl Expansion {
     }
 
     /// An atomic access, as [`kind::ATOMIC`] tells it and [`Op`] documents it. A sequentially consistent store is
-    /// an `xchg` on x86-64, hence followed by its implied fence.
+    /// an `xchg` on x86-64, hence followed by its implied fence. There, a relaxed access that has a position orders as
+    /// much as any other.
     #[must_use]
     pub fn atomic(argument: u8, payload: [u64; 4], site: SiteId, carry: u32) -> Option<Self> {
         let [addr, len, released, acquired] = payload;
         let len = u32::try_from(len).ok()?;
-        let order = match argument >> 4 {
-            0..=2 => Order::Acquire,
-            3 => Order::Release,
-            4 => Order::AcqRel,
-            5 => Order::SeqCst,
+        let (access, in_turn) = (argument & 7, argument & atomic::IN_TURN != 0);
+        let order = match (argument >> 4, access) {
+            (0, atomic::STORE) | (3, _) => Order::Release,
+            (0..=4, atomic::READ_MODIFY_WRITE) if in_turn => Order::AcqRel,
+            (0..=2, _) => Order::Acquire,
+            (4, _) => Order::AcqRel,
+            (5, _) => Order::SeqCst,
             _ => return None,
         };
         let release = (released != 0).then_some(Op::Release { var: addr, order, seq: released });
         let acquire = (acquired != 0).then_some(Op::Acquire { var: addr, order, seq: acquired });
         let (load, store) = (Op::Load { addr, len }, Op::Store { addr, len });
         let locked = Op::Fence(FenceKind::Locked);
-        let ops = match argument & 0xf {
-            0 => [Some(load), acquire, None, None, None],
-            1 => [release, Some(store), (order == Order::SeqCst).then_some(locked), None, None],
-            2 => [Some(load), release, Some(store), acquire, Some(locked)],
+        let exchanged = (order == Order::SeqCst).then_some(locked);
+        let ops = match access {
+            atomic::LOAD => [Some(load), acquire, None, None, None],
+            atomic::STORE if in_turn => [Some(store), release, exchanged, None, None],
+            atomic::STORE => [release, Some(store), exchanged, None, None],
+            atomic::READ_MODIFY_WRITE => [Some(load), release, Some(store), acquire, Some(locked)],
+            atomic::MEETING => [release, acquire, None, None, None],
             _ => return None,
         };
-        Some(Self::several(ops, site, carry + RECORD_INSTRUCTIONS))
+        Some(Expansion { in_turn, ..Self::several(ops, site, carry + RECORD_INSTRUCTIONS) })
     }
 }
 

@@ -387,7 +387,7 @@ impl Stream {
                 return Some(Stop::Batch);
             }
             let position = event.op.seq();
-            if let Some(seq) = position.filter(|&seq| seq > turn) {
+            if let Some(seq) = self.todo.turn().filter(|&seq| seq > turn) {
                 return Some(Stop::Blocked(seq));
             }
             if let Some(len) = event.op.value_len().filter(|_| decoder.values) {

@@ -144,9 +144,24 @@ impl Recorder {
             Op::RegionBegin { region } => self.mark(thread, MarkKind::Begin(region)),
             Op::RegionEnd { region } => self.mark(thread, MarkKind::End(region)),
             Op::Phase { name } => self.mark(thread, MarkKind::Phase(name)),
-            _ => self.clocks.synchronise(thread, &event.op),
+            _ => {
+                let op = self.placed(event.op);
+                self.clocks.synchronise(thread, &op);
+            }
         }
         Ok(())
+    }
+
+    /// The synchronisation with its variable's place, if that is in a persistent file: processes may have mapped it at several addresses.
+    fn placed(&mut self, mut op: Op) -> Op {
+        if let Op::Acquire { var, .. } | Op::Release { var, .. } | Op::Lock { lock: var, .. } | Op::Unlock { lock: var, .. } =
+            &mut op
+            && let Some((place, _)) = self.ranges.place(*var)
+        {
+            // No address of a program looks like this.
+            *var = !place.0;
+        }
+        op
     }
 
     /// The file was cut to `len` bytes. If nothing was stored to it yet, that is what the run began with.
@@ -430,6 +445,8 @@ fn is_locked(events: &[Event], at: usize) -> bool {
         Op::Store { addr, .. } => match beside(at + 1) {
             Some(Op::Fence(FenceKind::Locked)) => true,
             Some(Op::Acquire { var, .. }) => var == addr,
+            // An exchange, told as a store in its turn.
+            Some(Op::Release { var, order: Order::AcqRel | Order::SeqCst, .. }) => var == addr,
             _ => false,
         },
         Op::Release { var, order, .. } => {

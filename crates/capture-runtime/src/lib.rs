@@ -30,6 +30,8 @@
 mod access;
 mod alloc;
 mod atomic;
+mod channel;
+mod children;
 mod count;
 mod files;
 mod glob;
@@ -44,6 +46,8 @@ mod map;
 mod marks;
 mod memory;
 mod module;
+mod omp;
+mod once;
 mod pmem;
 mod pmem2;
 mod process;

@@ -19,7 +19,7 @@ pub const RUNNING: u32 = 2;
 pub const ENDED: u32 = 3;
 
 /// Bytes of `strandline_tls`.
-const LOCAL_BYTES: usize = 640;
+const LOCAL_BYTES: usize = 704;
 
 /// One thread's state. Only the thread itself and its signal handlers touch it, except for `number`, which a joining
 /// thread reads.
@@ -39,6 +39,10 @@ pub struct Local {
     pub number: Cell<u32>,
     /// Whether signal handlers are at work on this thread: see `signal.rs`.
     pub handlers: Cell<u32>,
+    /// The number, plus 1, of the first thread of the process that the thread is forking; else 0.
+    pub forking: Cell<u32>,
+    /// The function to be carried out once, the object that says so, and the code that asked for it.
+    pub once: Cell<(usize, u64, u64)>,
     /// Times that the thread's destructor put off the end.
     pub put_off: Cell<u32>,
     /// The thread's own memory for records that nobody reads.

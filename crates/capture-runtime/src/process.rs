@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering;
 
 use libc::{RTLD_DI_LINKMAP, RTLD_LAZY, RTLD_NODELETE, RTLD_NOLOAD};
 
+use crate::children;
 use crate::count;
 use crate::files;
 use crate::local::{NEW, STARTING, local};
@@ -73,6 +74,7 @@ extern "C" fn end() {
 /// In the child of a fork.
 extern "C" fn forked() {
     thread::after_fork(local());
+    children::after_fork();
     map::after_fork();
     files::after_fork();
     if let Some(session) = session() {
@@ -93,9 +95,20 @@ fn count_all() {
     }
 }
 
+/// Tells the thread's end if it is the process's: not a child's that borrows its parent's memory, nor one that a handler sees to.
+fn end_thread() {
+    let local = local();
+    if local.handlers.get() == 0
+        && session().is_some_and(|session| session.pid.load(Ordering::Relaxed) == sys::pid())
+    {
+        thread::end(local);
+    }
+}
+
 /// Interposed: destructors do not run.
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(status: c_int) -> ! {
+    end_thread();
     count_all();
     loop {
         // SAFETY: ends the process.

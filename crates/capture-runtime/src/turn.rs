@@ -9,7 +9,7 @@ use core::hint::spin_loop;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::local::local;
-use crate::session::session;
+use crate::session::{Attached, session};
 use crate::sys;
 use crate::wire::turn_of;
 
@@ -22,6 +22,11 @@ const GIVE_WAYS_IN_HANDLER: u32 = 20;
 /// Thread numbers that one thread takes.
 const ALONE: u32 = 2;
 
+/// Whether the run has had one thread only.
+pub fn is_alone(session: &Attached) -> bool {
+    session.head().next_thread.load(Ordering::Relaxed) <= ALONE
+}
+
 /// A lock, held while this lives; nothing while there is only one thread.
 pub struct Turn(Option<&'static AtomicU32>);
 
@@ -29,11 +34,10 @@ impl Turn {
     /// The lock for the word at `addr`.
     pub fn take(addr: u64) -> Turn {
         let Some(session) = session() else { return Turn(None) };
-        let head = session.head();
-        if head.next_thread.load(Ordering::Relaxed) <= ALONE {
+        if is_alone(session) {
             return Turn(None);
         }
-        let lock = &head.turns[turn_of(addr)];
+        let lock = &session.head().turns[turn_of(addr)];
         let patience = match local().handlers.get() {
             0 => LOOKS + GIVE_WAYS,
             _ => LOOKS + GIVE_WAYS_IN_HANDLER,

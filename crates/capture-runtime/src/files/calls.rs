@@ -11,6 +11,7 @@ use libc::{
 use super::kernel::{self, HERE, Path, complain, watching};
 use super::next::usual;
 use super::{order, tell};
+use crate::channel;
 use crate::local::{caller, hooks, local};
 use crate::map;
 use crate::sys;
@@ -266,11 +267,18 @@ twins! {
 
 hooks! {
     fn write(fd: c_int, from: *const c_void, len: size_t) -> ssize_t {
-        write_one(caller(), fd, from, len, Target::Position).unwrap_or_else(|| usual!(write(fd, from, len)))
+        let pc = caller();
+        write_one(pc, fd, from, len, Target::Position).unwrap_or_else(|| {
+            channel::sending(pc, fd);
+            usual!(write(fd, from, len))
+        })
     }
     fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
-        writing(caller(), fd, parts, count, Target::Position, 0)
-            .unwrap_or_else(|| usual!(writev(fd, parts, count)))
+        let pc = caller();
+        writing(pc, fd, parts, count, Target::Position, 0).unwrap_or_else(|| {
+            channel::sending(pc, fd);
+            usual!(writev(fd, parts, count))
+        })
     }
     fn fsync(fd: c_int) -> c_int {
         syncing(caller(), fd, file::SYNC);

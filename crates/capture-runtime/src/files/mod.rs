@@ -15,10 +15,10 @@
 mod calls;
 mod kernel;
 mod names;
-mod next;
+pub mod next;
 mod order;
 mod tell;
 
-pub use kernel::is_watched;
+pub use kernel::{is_watched, status};
 pub use next::prepare;
 pub use order::after_fork;

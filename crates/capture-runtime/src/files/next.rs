@@ -3,7 +3,7 @@
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use libc::{FILE, iovec, mode_t, off_t, size_t, ssize_t};
+use libc::{FILE, iovec, mode_t, msghdr, off_t, pid_t, size_t, sockaddr, socklen_t, ssize_t};
 
 use crate::real;
 
@@ -48,7 +48,7 @@ macro_rules! usual {
         unsafe { $crate::files::next::$name($($arg),*) }
     }};
 }
-pub(super) use usual;
+pub(crate) use usual;
 
 const fn name_of(text: &str) -> &CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
@@ -63,6 +63,18 @@ functions! {
     __open_2(name: *const c_char, flags: c_int) -> c_int;
     __openat_2(folder: c_int, name: *const c_char, flags: c_int) -> c_int;
     write(fd: c_int, from: *const c_void, len: size_t) -> ssize_t;
+    read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t;
+    readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t;
+    recv(fd: c_int, to: *mut c_void, len: size_t, flags: c_int) -> ssize_t;
+    recvfrom(fd: c_int, to: *mut c_void, len: size_t, flags: c_int, from: *mut sockaddr, from_len: *mut socklen_t) -> ssize_t;
+    recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t;
+    send(fd: c_int, from: *const c_void, len: size_t, flags: c_int) -> ssize_t;
+    sendto(fd: c_int, from: *const c_void, len: size_t, flags: c_int, to: *const sockaddr, to_len: socklen_t) -> ssize_t;
+    sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t;
+    close(fd: c_int) -> c_int;
+    fork() -> pid_t;
+    wait(status: *mut c_int) -> pid_t;
+    waitpid(pid: pid_t, status: *mut c_int, options: c_int) -> pid_t;
     pwrite(fd: c_int, from: *const c_void, len: size_t, offset: off_t) -> ssize_t;
     writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t;
     pwritev(fd: c_int, parts: *const iovec, count: c_int, offset: off_t) -> ssize_t;

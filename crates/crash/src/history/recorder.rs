@@ -154,8 +154,10 @@ impl Recorder {
 
     /// The synchronisation with its variable's place, if that is in a persistent file: processes may have mapped it at several addresses.
     fn placed(&mut self, mut op: Op) -> Op {
-        if let Op::Acquire { var, .. } | Op::Release { var, .. } | Op::Lock { lock: var, .. } | Op::Unlock { lock: var, .. } =
-            &mut op
+        if let Op::Acquire { var, .. }
+        | Op::Release { var, .. }
+        | Op::Lock { lock: var, .. }
+        | Op::Unlock { lock: var, .. } = &mut op
             && let Some((place, _)) = self.ranges.place(*var)
         {
             // No address of a program looks like this.

@@ -1,0 +1,145 @@
+//! What threads and processes tell each other through the kernel: pipes, sockets, event counters.
+//!
+//! Who reads from one goes on behind all who have written to it. Both ends of a pipe are one object by its number; everything else
+//! counts as one object together, because nothing says which sockets belong together. Files are none of it, and before there is a
+//! second thread nobody is asked.
+
+use core::ffi::{c_int, c_uint, c_void};
+
+use libc::{
+    S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, iovec, msghdr, size_t, sockaddr, socklen_t,
+    ssize_t,
+};
+
+use crate::atomic::{acquired, released};
+use crate::files::next::usual;
+use crate::files::status;
+use crate::local::{caller, hooks, local};
+use crate::real::real;
+use crate::session::session;
+use crate::turn::is_alone;
+
+/// What stands for a channel where a synchronisation has an address; no address of the program is so large.
+const CHANNEL: u64 = 1 << 63;
+
+/// What stands for the channel behind a descriptor; `None` if there is none, or nobody else to meet there.
+fn channel(fd: c_int) -> Option<u64> {
+    session().filter(|session| !is_alone(session))?;
+    let status = status(fd)?;
+    match status.st_mode & S_IFMT {
+        S_IFIFO => Some(CHANNEL | status.st_ino),
+        S_IFREG | S_IFDIR | S_IFCHR | S_IFBLK | S_IFLNK => None,
+        _ => Some(CHANNEL),
+    }
+}
+
+/// To be called before something is written to a descriptor.
+pub fn sending(pc: u64, fd: c_int) {
+    if let Some(channel) = channel(fd) {
+        released(pc, channel);
+    }
+}
+
+/// Reads from a descriptor by `receive`, which gives a negative number if it fails.
+fn receiving(pc: u64, fd: c_int, receive: impl FnOnce() -> ssize_t) -> ssize_t {
+    let Some(channel) = channel(fd) else { return receive() };
+    let result = local().stream.parked(receive);
+    if result >= 0 {
+        acquired(pc, channel);
+    }
+    result
+}
+
+/// Calls a function of the C library that no signal handler may call.
+macro_rules! rare {
+    ($name:literal($($arg:ident: $type:ty),*) -> $result:ty) => {{
+        let real = real!($name as fn($($type),*) -> $result);
+        // SAFETY: the caller's arguments.
+        unsafe { real($($arg),*) }
+    }};
+}
+
+hooks! {
+    fn read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t {
+        receiving(caller(), fd, || usual!(read(fd, to, len)))
+    }
+    fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+        receiving(caller(), fd, || usual!(readv(fd, parts, count)))
+    }
+    fn recv(fd: c_int, to: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
+        receiving(caller(), fd, || usual!(recv(fd, to, len, flags)))
+    }
+    fn recvfrom(
+        fd: c_int,
+        to: *mut c_void,
+        len: size_t,
+        flags: c_int,
+        from: *mut sockaddr,
+        from_len: *mut socklen_t,
+    ) -> ssize_t {
+        receiving(caller(), fd, || {
+            usual!(recvfrom(fd, to, len, flags, from, from_len))
+        })
+    }
+    fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+        receiving(caller(), fd, || usual!(recvmsg(fd, message, flags)))
+    }
+    fn eventfd_read(fd: c_int, value: *mut u64) -> c_int {
+        receiving(caller(), fd, || rare!(c"eventfd_read"(fd: c_int, value: *mut u64) -> c_int) as ssize_t) as c_int
+    }
+
+    fn send(fd: c_int, from: *const c_void, len: size_t, flags: c_int) -> ssize_t {
+        sending(caller(), fd);
+        usual!(send(fd, from, len, flags))
+    }
+    fn sendto(
+        fd: c_int,
+        from: *const c_void,
+        len: size_t,
+        flags: c_int,
+        to: *const sockaddr,
+        to_len: socklen_t,
+    ) -> ssize_t {
+        sending(caller(), fd);
+        usual!(sendto(fd, from, len, flags, to, to_len))
+    }
+    fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+        sending(caller(), fd);
+        usual!(sendmsg(fd, message, flags))
+    }
+    fn eventfd_write(fd: c_int, value: u64) -> c_int {
+        sending(caller(), fd);
+        rare!(c"eventfd_write"(fd: c_int, value: u64) -> c_int)
+    }
+    fn close(fd: c_int) -> c_int {
+        // Who reads sees the end of what was written.
+        sending(caller(), fd);
+        usual!(close(fd))
+    }
+    fn semop(set: c_int, operations: *mut c_void, count: size_t) -> c_int {
+        meeting(caller(), || rare!(c"semop"(set: c_int, operations: *mut c_void, count: size_t) -> c_int) as ssize_t) as c_int
+    }
+    fn mq_send(queue: c_int, from: *const c_void, len: size_t, priority: c_uint) -> c_int {
+        meeting(caller(), || rare!(c"mq_send"(queue: c_int, from: *const c_void, len: size_t, priority: c_uint) -> c_int) as ssize_t) as c_int
+    }
+    fn mq_receive(queue: c_int, to: *mut c_void, len: size_t, priority: *mut c_uint) -> ssize_t {
+        meeting(caller(), || rare!(c"mq_receive"(queue: c_int, to: *mut c_void, len: size_t, priority: *mut c_uint) -> ssize_t))
+    }
+    fn msgsnd(queue: c_int, message: *const c_void, len: size_t, flags: c_int) -> c_int {
+        meeting(caller(), || rare!(c"msgsnd"(queue: c_int, message: *const c_void, len: size_t, flags: c_int) -> c_int) as ssize_t) as c_int
+    }
+    fn msgrcv(queue: c_int, to: *mut c_void, len: size_t, kind: libc::c_long, flags: c_int) -> ssize_t {
+        meeting(caller(), || rare!(c"msgrcv"(queue: c_int, to: *mut c_void, len: size_t, kind: libc::c_long, flags: c_int) -> ssize_t))
+    }
+}
+
+/// Does what both tells others something and waits for them.
+fn meeting(pc: u64, operation: impl FnOnce() -> ssize_t) -> ssize_t {
+    if session().is_none_or(is_alone) {
+        return operation();
+    }
+    released(pc, CHANNEL);
+    let result = local().stream.parked(operation);
+    acquired(pc, CHANNEL);
+    result
+}

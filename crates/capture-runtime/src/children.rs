@@ -1,0 +1,119 @@
+//! Processes that the program forks: what they did before they ended is known to who waited for them.
+//!
+//! A child's first thread gets its number from the parent, as a thread does from its creator, and tells its end when the process ends in
+//! order.
+
+use core::ffi::{c_int, c_uint};
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use libc::{WEXITED, WNOHANG, WNOWAIT, id_t, pid_t, rusage, siginfo_t};
+
+use crate::files::next::usual;
+use crate::local::{caller, hooks, local};
+use crate::real::real;
+use crate::session::session;
+use crate::stream::record_position_kept;
+use crate::wire::kind;
+
+/// Children that are kept track of at one time.
+const CHILDREN: usize = 256;
+
+/// Processes and above them their first thread's number, plus 1; 0: unused.
+static ALIVE: [AtomicU64; CHILDREN] = [const { AtomicU64::new(0) }; CHILDREN];
+
+fn add(pid: pid_t, number: u32) {
+    let child = u64::from(number + 1) << 32 | u64::from(pid.cast_unsigned());
+    for place in &ALIVE {
+        if place.compare_exchange(0, child, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            return;
+        }
+    }
+}
+
+/// The number of the first thread of a child that has ended.
+fn take(pid: pid_t) -> Option<u32> {
+    let of_child = |place: &&AtomicU64| place.load(Ordering::Acquire) as u32 == pid.cast_unsigned();
+    let child = ALIVE.iter().find(of_child)?.swap(0, Ordering::AcqRel);
+    ((child >> 32) as u32).checked_sub(1)
+}
+
+/// After a fork, in the child: the parent's children are not its own.
+pub fn after_fork() {
+    for place in &ALIVE {
+        place.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Whether a process with this status is there no more.
+fn has_ended(status: c_int) -> bool {
+    libc::WIFEXITED(status) || libc::WIFSIGNALED(status)
+}
+
+fn ended(pc: u64, pid: pid_t) {
+    if let Some(number) = take(pid) {
+        record_position_kept(kind::JOIN, 0, pc, [number.into()]);
+    }
+}
+
+/// Waits by `wait`, which gives a child and writes its status.
+fn waiting(pc: u64, status: *mut c_int, options: c_int, wait: impl FnOnce(*mut c_int) -> pid_t) -> pid_t {
+    if session().is_none() {
+        return wait(status);
+    }
+    let mut own = 0;
+    let told = if status.is_null() { &raw mut own } else { status };
+    let result = if options & WNOHANG != 0 { wait(told) } else { local().stream.parked(|| wait(told)) };
+    // SAFETY: ours, or where the program wants it.
+    if result > 0 && has_ended(unsafe { told.read() }) {
+        ended(pc, result);
+    }
+    result
+}
+
+hooks! {
+    fn fork() -> pid_t {
+        let pc = caller();
+        let Some(session) = session() else { return usual!(fork()) };
+        let number = session.two_threads();
+        record_position_kept(kind::SPAWN, 0, pc, [number.into()]);
+        local().forking.set(number + 1);
+        let pid = usual!(fork());
+        local().forking.set(0);
+        if pid > 0 {
+            add(pid, number);
+        }
+        pid
+    }
+
+    fn wait(status: *mut c_int) -> pid_t {
+        waiting(caller(), status, 0, |status| usual!(wait(status)))
+    }
+    fn waitpid(pid: pid_t, status: *mut c_int, options: c_int) -> pid_t {
+        waiting(caller(), status, options, |status| usual!(waitpid(pid, status, options)))
+    }
+    fn wait3(status: *mut c_int, options: c_int, usage: *mut rusage) -> pid_t {
+        let real = real!(c"wait3" as fn(*mut c_int, c_int, *mut rusage) -> pid_t);
+        // SAFETY: the caller's arguments, or a place of ours.
+        waiting(caller(), status, options, |status| unsafe { real(status, options, usage) })
+    }
+    fn wait4(pid: pid_t, status: *mut c_int, options: c_int, usage: *mut rusage) -> pid_t {
+        let real = real!(c"wait4" as fn(pid_t, *mut c_int, c_int, *mut rusage) -> pid_t);
+        // SAFETY: as above.
+        waiting(caller(), status, options, |status| unsafe { real(pid, status, options, usage) })
+    }
+    fn waitid(kind: c_uint, id: id_t, info: *mut siginfo_t, options: c_int) -> c_int {
+        let pc = caller();
+        let real = real!(c"waitid" as fn(c_uint, id_t, *mut siginfo_t, c_int) -> c_int);
+        // SAFETY: the caller's arguments.
+        let wait = || unsafe { real(kind, id, info, options) };
+        let result = if session().is_none() || options & WNOHANG != 0 { wait() } else { local().stream.parked(wait) };
+        if result == 0 && !info.is_null() && options & WEXITED != 0 && options & WNOWAIT == 0 {
+            // SAFETY: the kernel has written it.
+            let (pid, code) = unsafe { ((*info).si_pid(), (*info).si_code) };
+            if matches!(code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED) {
+                ended(pc, pid);
+            }
+        }
+        result
+    }
+}

@@ -78,8 +78,7 @@ extern "C" fn forked() {
     map::after_fork();
     files::after_fork();
     if let Some(session) = session() {
-        let parent = session.pid.swap(sys::pid(), Ordering::Relaxed);
-        module::forked(session, parent);
+        module::forked(session, session.forked());
     }
 }
 

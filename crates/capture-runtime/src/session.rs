@@ -33,6 +33,8 @@ pub struct Attached {
     chunk_count: u32,
     /// The process.
     pub pid: AtomicU32,
+    /// Its number in the run.
+    pub process: AtomicU32,
 }
 
 struct Place(UnsafeCell<MaybeUninit<Attached>>);
@@ -105,6 +107,7 @@ fn open(path: &CStr) -> Option<Attached> {
         chunk_bytes,
         chunk_count: head.chunk_count,
         pid: AtomicU32::new(sys::pid()),
+        process: AtomicU32::new(head.next_process.fetch_add(1, Ordering::Relaxed)),
     })
 }
 
@@ -143,6 +146,12 @@ impl Attached {
     /// Two new thread numbers: the thread's, returned, and the one after it for its signal handlers.
     pub fn two_threads(&self) -> u32 {
         self.head.next_thread.fetch_add(2, Ordering::Relaxed)
+    }
+
+    /// In the child of a fork: a process of its own, whose parent is returned.
+    pub fn forked(&self) -> u32 {
+        self.process.store(self.head.next_process.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        self.pid.swap(sys::pid(), Ordering::Relaxed)
     }
 
     /// Entry `at` of the module table.

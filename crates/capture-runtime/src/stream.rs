@@ -414,7 +414,7 @@ impl Stream {
         if self.begun.replace(1) == 0 {
             let room = self.recorded_room(2);
             room.fill(1, &[room.position()]);
-            room.complete(header(kind::THREAD_START, 0, 0));
+            room.complete(header(kind::THREAD_START, 0, session.process.load(Ordering::Relaxed).into()));
         }
         true
     }

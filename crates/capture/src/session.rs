@@ -140,6 +140,7 @@ impl SessionFile {
             counted_others: AtomicU64::new(0),
             pmem_patterns,
             files_patterns,
+            next_process: AtomicU32::new(0),
             turns: [const { AtomicU32::new(0) }; TURNS],
         };
         // SAFETY: the mapping begins with room for a `Session`, is page-aligned, and nobody else knows of it yet.

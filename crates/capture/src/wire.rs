@@ -102,6 +102,8 @@ pub struct Session {
     pub pmem_patterns: [u8; 4096],
     /// What the user gave as `--files`, in the same form: files whose writes, syncs and names are told.
     pub files_patterns: [u8; 4096],
+    /// Next process number to give.
+    pub next_process: AtomicU32,
     /// With values: locks around an atomic operation that stores and its position, by [`turn_of`] of the address.
     pub turns: [AtomicU32; TURNS],
 }
@@ -211,7 +213,7 @@ pub mod kind {
     pub const UNLOCK: u8 = 6;
     /// Child's thread number, position.
     pub const SPAWN: u8 = 7;
-    /// Position.
+    /// In the code address's place the process's number; position.
     pub const THREAD_START: u8 = 8;
     /// Position.
     pub const THREAD_END: u8 = 9;

@@ -188,6 +188,12 @@ pub enum Op {
     },
     /// What the thread says about the order in which its stores persist.
     Strand(StrandMark),
+    /// The thread is one of this process; without it, of the run's first, which is 0. Its addresses are of another memory from
+    /// here on: that of the process that made it, as it was then.
+    Process {
+        /// Its number in the run.
+        process: u32,
+    },
     /// Bytes were written to a file, past memory (`write` and its kin). Its values are those bytes.
     FileWrite {
         /// The file's path.

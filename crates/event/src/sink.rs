@@ -343,6 +343,7 @@ impl Counts {
             Op::Strand(_) => self.strand_marks += 1,
             Op::Map { .. }
             | Op::MapOffset { .. }
+            | Op::Process { .. }
             | Op::Unmap { .. }
             | Op::RegionBegin { .. }
             | Op::RegionEnd { .. }

@@ -73,6 +73,7 @@ fn operation(op: &Op, table: &SiteTable) -> Value {
         Op::FileCreate { file, folder } => json!({"op": create(folder), "name": name(file)}),
         Op::Rename { from, to } => json!({"op": "rename", "name": name(from), "to": name(to)}),
         Op::Unlink { file } => json!({"op": "unlink", "name": name(file)}),
+        Op::Process { process } => json!({"op": "process", "process": process}),
         Op::MapOffset { addr, offset } => json!({"op": "map-offset", "addr": addr, "offset": offset}),
         Op::MapSync { addr, len } => json!({"op": "map-sync", "addr": addr, "len": len}),
     }

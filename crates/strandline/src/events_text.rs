@@ -49,6 +49,7 @@ fn operation(op: &Op, table: &SiteTable) -> String {
         Op::Rename { from, to } => format!("rename {} {}", name(from), name(to)),
         Op::Unlink { file } => format!("unlink {}", name(file)),
         Op::MapOffset { addr, offset } => format!("map-offset {addr:#x} {offset}"),
+        Op::Process { process } => format!("process {process}"),
         Op::MapSync { addr, len } => format!("map-sync {addr:#x} {len}"),
     }
 }

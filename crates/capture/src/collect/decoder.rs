@@ -161,6 +161,11 @@ impl<C: Code> Decoder<C> {
         if header.kind == kind::VALUE {
             return Some(Expansion::default());
         }
+        if header.kind == kind::THREAD_START {
+            let process = (header.pc != 0).then_some(Op::Process { process: header.pc as u32 });
+            let events = [Some(Op::ThreadStart { seq: word(0) }), process, None, None, None];
+            return Some(Expansion::several(events, SiteId::UNKNOWN, carry + RECORD_INSTRUCTIONS));
+        }
         let site = self.site(process, header.pc);
         let argument = header.argument;
         let op = match header.kind {
@@ -185,7 +190,6 @@ impl<C: Code> Decoder<C> {
             kind::LOCK => Op::Lock { lock: word(0), shared: argument == 1, seq: word(1) },
             kind::UNLOCK => Op::Unlock { lock: word(0), seq: word(1) },
             kind::SPAWN => Op::Spawn { child: self.thread(word(0) as u32), seq: word(1) },
-            kind::THREAD_START => Op::ThreadStart { seq: word(0) },
             kind::THREAD_END => Op::ThreadEnd { seq: word(0) },
             kind::JOIN => Op::Join { thread: self.thread(word(0) as u32), seq: word(1) },
             kind::ALLOC => Op::Alloc { addr: word(0), len: word(1) },

@@ -135,6 +135,8 @@ fn each_kind_of_record_becomes_what_its_operation_documents() {
     let (var, order) = (8, Order::AcqRel);
     let expected = [
         Op::ThreadStart { seq: 1 },
+        // What other records have for a code address is the number of the process here.
+        Op::Process { process: TEXT as u32 + 1 },
         Op::StoreNt { addr: 640, len: limit },
         Op::StoreNt { addr: 640 + u64::from(limit), len: 74 },
         Op::Flush { addr: 64, kind: FlushKind::Clwb },

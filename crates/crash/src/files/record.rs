@@ -95,22 +95,30 @@ impl FilesRecorder {
     }
 
     /// What an event that has no bytes does, if it is of interest.
-    fn what(&mut self, op: Op) -> Result<Option<What>, TooMany> {
+    fn what(&mut self, thread: ThreadId, op: Op) -> Result<Option<What>, TooMany> {
         Ok(Some(match op {
             Op::Map { addr, len, name } => {
                 let file = self.file(name)?;
-                self.ranges.map(addr, len, Place::new(file, 0));
+                self.ranges.map(thread, addr, len, Place::new(file, 0));
                 return Ok(None);
             }
             Op::MapOffset { addr, offset } => {
-                self.ranges.relocate(addr, offset);
+                self.ranges.relocate(thread, addr, offset);
                 return Ok(None);
             }
             Op::Unmap { addr, len } => {
-                self.ranges.unmap(addr, len);
+                self.ranges.unmap(thread, addr, len);
                 return Ok(None);
             }
-            Op::MapSync { addr, len } => match self.ranges.place(addr) {
+            Op::Spawn { child, .. } => {
+                self.ranges.spawn(thread, child);
+                return Ok(None);
+            }
+            Op::Process { process } => {
+                self.ranges.enter(thread, process);
+                return Ok(None);
+            }
+            Op::MapSync { addr, len } => match self.ranges.place(thread, addr) {
                 Some((place, mapped)) => {
                     let (file, from) = (place.file(), place.offset());
                     What::SyncRange { file, from, len: len.min(mapped), data_only: true }
@@ -156,7 +164,7 @@ impl FilesRecorder {
     fn event(&mut self, thread: ThreadId, event: &Event, values: &mut &[u8]) -> Result<(), SinkError> {
         let site = event.site;
         let Some(len) = event.op.value_len() else {
-            let what = self.what(event.op).map_err(too_many)?;
+            let what = self.what(thread, event.op).map_err(too_many)?;
             self.steps.extend(what.map(|what| Step { thread, site, what }));
             return Ok(());
         };
@@ -172,7 +180,7 @@ impl FilesRecorder {
             }
             Op::Store { addr, .. } | Op::StoreNt { addr, .. } => {
                 // What lies outside of all files is nobody's here.
-                if let Some((place, mapped)) = self.ranges.place(addr) {
+                if let Some((place, mapped)) = self.ranges.place(thread, addr) {
                     let bytes = self.keep(&value[..value.len().min(mapped as usize)]);
                     let (file, offset) = (place.file(), place.offset());
                     self.steps.push(Step { thread, site, what: What::Store { file, offset, bytes } });

@@ -1,12 +1,74 @@
 //! Which addresses are which places.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+
+use event::ThreadId;
 
 use crate::Place;
 
-/// Mapped ranges of persistent files.
+/// Mapped ranges of persistent files, by process.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
+    first: Space,
+    /// Of the other processes.
+    others: HashMap<u32, Space>,
+    /// The processes of their threads.
+    processes: HashMap<ThreadId, u32>,
+    /// What was mapped when a thread was made: if it turns out to be a process, that is what it begins with.
+    made: HashMap<ThreadId, Space>,
+}
+
+impl Ranges {
+    fn of(&mut self, thread: ThreadId) -> &mut Space {
+        if self.processes.is_empty() {
+            return &mut self.first;
+        }
+        match self.processes.get(&thread) {
+            Some(process) => self.others.entry(*process).or_default(),
+            None => &mut self.first,
+        }
+    }
+
+    /// The thread makes another.
+    pub fn spawn(&mut self, thread: ThreadId, child: ThreadId) {
+        let space = self.of(thread).clone();
+        self.made.insert(child, space);
+    }
+
+    /// The thread is one of this process.
+    pub fn enter(&mut self, thread: ThreadId, process: u32) {
+        let made = self.made.remove(&thread);
+        if process == 0 {
+            return;
+        }
+        self.processes.insert(thread, process);
+        self.others.entry(process).or_insert_with(|| made.unwrap_or_else(|| self.first.clone()));
+    }
+
+    /// Maps `len` bytes from `addr` on to a file's bytes from `place` on.
+    pub fn map(&mut self, thread: ThreadId, addr: u64, len: u64, place: Place) {
+        self.of(thread).map(addr, len, place);
+    }
+
+    /// Takes away what is mapped there; what sticks out on either side stays.
+    pub fn unmap(&mut self, thread: ThreadId, addr: u64, len: u64) {
+        self.of(thread).unmap(addr, len);
+    }
+
+    /// The range that begins at `addr` begins at this place.
+    pub fn relocate(&mut self, thread: ThreadId, addr: u64, offset: u64) -> Option<(Place, u64)> {
+        self.of(thread).relocate(addr, offset)
+    }
+
+    /// The place of `addr`, and how many bytes from there on are mapped in one piece.
+    pub fn place(&mut self, thread: ThreadId, addr: u64) -> Option<(Place, u64)> {
+        self.of(thread).place(addr)
+    }
+}
+
+/// Mapped ranges of one process.
+#[derive(Clone, Debug, Default)]
+struct Space {
     /// Start to end and the place of the start.
     by_start: BTreeMap<u64, (u64, Place)>,
     /// The range that was found last: most accesses are in it again.
@@ -16,8 +78,8 @@ pub(crate) struct Ranges {
     high: u64,
 }
 
-impl Ranges {
-    pub fn map(&mut self, addr: u64, len: u64, place: Place) {
+impl Space {
+    fn map(&mut self, addr: u64, len: u64, place: Place) {
         self.unmap(addr, len);
         if len > 0 {
             self.by_start.insert(addr, (addr.saturating_add(len), place));
@@ -25,8 +87,7 @@ impl Ranges {
         self.changed();
     }
 
-    /// Takes away what is mapped there; what sticks out on either side stays.
-    pub fn unmap(&mut self, addr: u64, len: u64) {
+    fn unmap(&mut self, addr: u64, len: u64) {
         let end = addr.saturating_add(len);
         let touched: Vec<_> = self
             .by_start
@@ -46,8 +107,7 @@ impl Ranges {
         self.changed();
     }
 
-    /// The range that begins at `addr` begins at this place.
-    pub fn relocate(&mut self, addr: u64, offset: u64) -> Option<(Place, u64)> {
+    fn relocate(&mut self, addr: u64, offset: u64) -> Option<(Place, u64)> {
         let (end, place) = self.by_start.get_mut(&addr)?;
         *place = Place::new(place.file(), offset);
         let found = (*place, *end - addr);
@@ -61,8 +121,7 @@ impl Ranges {
         self.high = self.by_start.values().map(|&(end, _)| end).max().unwrap_or(0);
     }
 
-    /// The place of `addr`, and how many bytes from there on are mapped in one piece.
-    pub fn place(&mut self, addr: u64) -> Option<(Place, u64)> {
+    fn place(&mut self, addr: u64) -> Option<(Place, u64)> {
         if addr < self.low || addr >= self.high {
             return None;
         }
@@ -85,7 +144,7 @@ mod tests {
 
     #[test]
     fn places_of_pieces() {
-        let mut ranges = Ranges::default();
+        let mut ranges = Space::default();
         ranges.map(0x1000, 0x3000, Place::new(1, 0));
         assert_eq!(ranges.place(0x1008), Some((Place::new(1, 8), 0x2FF8)));
         ranges.unmap(0x2000, 0x1000);
@@ -96,5 +155,27 @@ mod tests {
         ranges.map(0x3000, 0x1000, Place::new(2, 0));
         assert_eq!(ranges.relocate(0x3000, 0x8000), Some((Place::new(2, 0x8000), 0x1000)));
         assert_eq!(ranges.place(0x3010), Some((Place::new(2, 0x8010), 0xFF0)));
+    }
+
+    #[test]
+    fn processes_have_memories_of_their_own() {
+        let [parent, child, friend] = [0, 1, 2].map(ThreadId);
+        let mut ranges = Ranges::default();
+        ranges.map(parent, 0x1000, 0x1000, Place::new(1, 0));
+        ranges.spawn(parent, child);
+        ranges.map(parent, 0x2000, 0x1000, Place::new(2, 0));
+        ranges.enter(child, 1);
+        assert_eq!(ranges.place(child, 0x1008), Some((Place::new(1, 8), 0xFF8)));
+        assert_eq!(ranges.place(child, 0x2000), None);
+        ranges.unmap(child, 0x1000, 0x1000);
+        ranges.map(child, 0x2000, 0x1000, Place::new(3, 0));
+        ranges.spawn(child, friend);
+        ranges.enter(friend, 1);
+        ranges.map(friend, 0x1000, 0x1000, Place::new(4, 0));
+        for (thread, files) in [(parent, [1, 2]), (child, [4, 3]), (friend, [4, 3])] {
+            for (addr, file) in [0x1000, 0x2000].into_iter().zip(files) {
+                assert_eq!(ranges.place(thread, addr), Some((Place::new(file, 0), 0x1000)));
+            }
+        }
     }
 }

@@ -94,12 +94,12 @@ impl Recorder {
             Op::Fence(_) => self.fence(thread, event.site),
             Op::Map { addr, len, name } => {
                 let file = self.file(name)?;
-                self.ranges.map(addr, len, Place::new(file, 0));
+                self.ranges.map(thread, addr, len, Place::new(file, 0));
                 let known = &mut self.history.lengths[usize::from(file)];
                 *known = len.max(*known);
             }
             Op::MapOffset { addr, offset } => {
-                if let Some((place, len)) = self.ranges.relocate(addr, offset) {
+                if let Some((place, len)) = self.ranges.relocate(thread, addr, offset) {
                     let known = &mut self.history.lengths[usize::from(place.file())];
                     *known = (offset + len).max(*known);
                 }
@@ -109,7 +109,7 @@ impl Recorder {
                 let mut addr = addr;
                 // It may span several mappings.
                 while addr < end {
-                    let (place, mapped) = match self.ranges.place(addr) {
+                    let (place, mapped) = match self.ranges.place(thread, addr) {
                         Some(found) => found,
                         None => break,
                     };
@@ -140,12 +140,16 @@ impl Recorder {
                 StrandMark::New => self.clocks.new_strand(thread),
                 StrandMark::Join => self.join_strands(thread, event.site),
             },
-            Op::Unmap { addr, len } => self.ranges.unmap(addr, len),
+            Op::Unmap { addr, len } => self.ranges.unmap(thread, addr, len),
             Op::RegionBegin { region } => self.mark(thread, MarkKind::Begin(region)),
             Op::RegionEnd { region } => self.mark(thread, MarkKind::End(region)),
             Op::Phase { name } => self.mark(thread, MarkKind::Phase(name)),
+            Op::Process { process } => self.ranges.enter(thread, process),
             _ => {
-                let op = self.placed(event.op);
+                if let Op::Spawn { child, .. } = event.op {
+                    self.ranges.spawn(thread, child);
+                }
+                let op = self.placed(thread, event.op);
                 self.clocks.synchronise(thread, &op);
             }
         }
@@ -153,12 +157,12 @@ impl Recorder {
     }
 
     /// The synchronisation with its variable's place, if that is in a persistent file: processes may have mapped it at several addresses.
-    fn placed(&mut self, mut op: Op) -> Op {
+    fn placed(&mut self, thread: ThreadId, mut op: Op) -> Op {
         if let Op::Acquire { var, .. }
         | Op::Release { var, .. }
         | Op::Lock { lock: var, .. }
         | Op::Unlock { lock: var, .. } = &mut op
-            && let Some((place, _)) = self.ranges.place(*var)
+            && let Some((place, _)) = self.ranges.place(thread, *var)
         {
             // No address of a program looks like this.
             *var = !place.0;
@@ -183,7 +187,7 @@ impl Recorder {
     }
 
     fn load(&mut self, thread: ThreadId, addr: u64, len: u32) {
-        let Some((place, _)) = self.ranges.place(addr) else { return };
+        let Some((place, _)) = self.ranges.place(thread, addr) else { return };
         // It may be the thread's first event.
         self.clocks.agent(thread);
         if !self.clocks.concurrent() {
@@ -203,7 +207,7 @@ impl Recorder {
         let mut any = false;
         while !bytes.is_empty() {
             // A store may begin outside, or run out of a range.
-            let (piece, rest) = match self.ranges.place(addr) {
+            let (piece, rest) = match self.ranges.place(thread, addr) {
                 None => bytes.split_at(bytes.len().min((8 - addr % 8) as usize)),
                 Some((place, mapped)) => {
                     let in_word = (8 - place.0 % 8).min(mapped);
@@ -286,7 +290,7 @@ impl Recorder {
     }
 
     fn flush(&mut self, thread: ThreadId, site: SiteId, addr: u64, kind: FlushKind) {
-        if let Some((place, _)) = self.ranges.place(addr) {
+        if let Some((place, _)) = self.ranges.place(thread, addr) {
             self.flush_line(thread, site, place.line(), kind);
         }
     }

@@ -112,14 +112,16 @@ impl Lints {
             Op::Fence(kind) => self.fence(id, site, kind),
             Op::Map { addr, len, name } => {
                 let place = Place::new(self.numbers.number(name)?, 0);
-                self.ranges.map(addr, len, place);
+                self.ranges.map(id, addr, len, place);
             }
             Op::MapOffset { addr, offset } => {
-                self.ranges.relocate(addr, offset);
+                self.ranges.relocate(id, addr, offset);
             }
-            Op::Unmap { addr, len } => self.ranges.unmap(addr, len),
+            Op::Unmap { addr, len } => self.ranges.unmap(id, addr, len),
+            Op::Spawn { child, .. } => self.ranges.spawn(id, child),
+            Op::Process { process } => self.ranges.enter(id, process),
             Op::MapSync { addr, len } => {
-                if let Some((from, mapped)) = self.ranges.place(addr) {
+                if let Some((from, mapped)) = self.ranges.place(id, addr) {
                     self.sync(id, site, from, Place(from.0 + len.min(mapped)));
                 }
             }
@@ -155,7 +157,7 @@ impl Lints {
             })?;
             *values = rest;
             if let (Some((addr, _)), Ok(word)) = (event.op.stored(), bytes.try_into()) {
-                self.pointer(site, addr, u64::from_le_bytes(word));
+                self.pointer(id, site, addr, u64::from_le_bytes(word));
             }
         }
         Ok(())
@@ -167,7 +169,7 @@ impl Lints {
         }
         let (mut addr, mut left) = (addr, u64::from(len));
         while left > 0 {
-            let Some((first, mapped)) = self.ranges.place(addr) else { return };
+            let Some((first, mapped)) = self.ranges.place(id, addr) else { return };
             let bytes = left.min(mapped).min(LINE - first.0 % LINE);
             let stores = Stores { site, count: 1, bytes, first };
             let thread = self.threads.entry(id).or_default();
@@ -186,18 +188,18 @@ impl Lints {
     }
 
     /// An 8-byte store: is it a pointer into memory that does not survive?
-    fn pointer(&mut self, site: SiteId, addr: u64, value: u64) {
-        let Some((first, _)) = self.ranges.place(addr) else { return };
+    fn pointer(&mut self, id: ThreadId, site: SiteId, addr: u64, value: u64) {
+        let Some((first, _)) = self.ranges.place(id, addr) else { return };
         let allocation = self.allocated.range(..=value).next_back();
         let inside = allocation.is_some_and(|(&start, &len)| value - start < len);
-        if inside && self.ranges.place(value).is_none() {
+        if inside && self.ranges.place(id, value).is_none() {
             self.note(Kind::VolatilePointer, Stores { site, count: 1, bytes: 8, first }, None);
         }
     }
 
     fn flush(&mut self, id: ThreadId, site: SiteId, addr: u64, kind: FlushKind) {
         self.threads.entry(id).or_default().to_order = true;
-        let Some((place, _)) = self.ranges.place(addr) else { return };
+        let Some((place, _)) = self.ranges.place(id, addr) else { return };
         let line = place.line();
         let (flush, redundant) = self.lines.flush(id, site, line);
         if redundant {

@@ -52,6 +52,7 @@ const UNLINK: u64 = FURTHER + 11;
 const MAP_OFFSET: u64 = FURTHER + 12;
 const RANGE_SYNC: u64 = FURTHER + 13;
 const RANGE_DATA_SYNC: u64 = FURTHER + 14;
+const PROCESS: u64 = FURTHER + 15;
 
 const ORDERS: [Order; 4] = [Order::Acquire, Order::Release, Order::AcqRel, Order::SeqCst];
 
@@ -121,6 +122,7 @@ pub(super) fn split(op: &Op, none: u64, extras: &mut Vec<u8>, seqs: &mut SeqWrit
             (PHASE, none)
         }
         Op::Strand(_)
+        | Op::Process { .. }
         | Op::FileWrite { .. }
         | Op::FileSync { .. }
         | Op::FileRangeSync { .. }
@@ -164,6 +166,7 @@ fn split_further(op: &Op, none: u64, extras: &mut Vec<u8>) -> Option<(u64, u32)>
         Op::Rename { from, to } => (none, 0, [Some(RENAME), Some(file(from)), Some(file(to))]),
         Op::Unlink { file: name } => (none, 0, [Some(UNLINK), Some(file(name)), None]),
         Op::MapOffset { addr, offset } => (addr, 0, [Some(MAP_OFFSET), Some(offset), None]),
+        Op::Process { process } => (none, 0, [Some(PROCESS), Some(u64::from(process)), None]),
         _ => return None,
     };
     told.into_iter().flatten().for_each(|extra| put_varint(extras, extra));
@@ -225,6 +228,7 @@ fn further(addr: u64, len: u32, extras: &mut Bytes<'_>) -> Result<Op, Malformed>
         RENAME => Op::Rename { from: name()?, to: name()? },
         UNLINK => Op::Unlink { file: name()? },
         MAP_OFFSET => Op::MapOffset { addr, offset: extras.varint()? },
+        PROCESS => Op::Process { process: extras.varint32()? },
         RANGE_SYNC | RANGE_DATA_SYNC => {
             Op::FileRangeSync { file: name()?, offset: addr, len, data_only: number == RANGE_DATA_SYNC }
         }
@@ -293,7 +297,7 @@ mod tests {
     #[test]
     fn an_operation_of_a_later_version_is_refused() {
         let mut seqs = SeqReader { bytes: Bytes::new(&[]), last: 0 };
-        for (number, known) in [(MAP_OFFSET, true), (RANGE_DATA_SYNC + 1, false), (u64::MAX, false)] {
+        for (number, known) in [(MAP_OFFSET, true), (PROCESS + 1, false), (u64::MAX, false)] {
             let mut extras = Vec::new();
             put_varint(&mut extras, number);
             extras.push(9);

@@ -182,6 +182,7 @@ fn file(most: u32) -> impl Strategy<Value = Op> {
         (name(), any::<bool>()).prop_map(|(file, folder)| Op::FileCreate { file, folder }),
         (name(), name()).prop_map(|(from, to)| Op::Rename { from, to }),
         name().prop_map(|file| Op::Unlink { file }),
+        short().prop_map(|process| Op::Process { process }),
         prop::sample::select(vec![Barrier, New, Join]).prop_map(Op::Strand),
     ]
 }

@@ -22,7 +22,7 @@ fn store_to_come(pc: u64, addr: u64, len: u64) {
 fn volatile_load(pc: u64, addr: u64, len: u64) {
     let stream = &local().stream;
     if stream.value_bytes().is_some() {
-        stream.open_atomic(header(kind::ATOMIC, atomic::LOAD | atomic::IN_TURN, pc), addr, len);
+        stream.volatile_load(header(kind::ATOMIC, atomic::LOAD | atomic::IN_TURN, pc), addr, len);
     } else {
         load(pc, addr, len);
     }
@@ -33,7 +33,7 @@ fn volatile_load(pc: u64, addr: u64, len: u64) {
 fn volatile_store(pc: u64, addr: u64, len: u64) {
     let stream = &local().stream;
     if stream.value_bytes().is_some() {
-        stream.open_atomic(header(kind::ATOMIC, atomic::STORE | atomic::IN_TURN, pc), addr, len);
+        stream.volatile_store(header(kind::ATOMIC, atomic::STORE | atomic::IN_TURN, pc), addr, len);
     } else {
         store_to_come(pc, addr, len);
     }

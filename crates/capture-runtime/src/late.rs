@@ -14,6 +14,8 @@ pub struct Late {
     header: Cell<u64>,
     addr: Cell<u64>,
     len: Cell<u64>,
+    /// Its position in the global order; 0: none.
+    position: Cell<u64>,
     /// [`digest`] of the memory before it.
     before: Cell<u64>,
 }
@@ -23,17 +25,18 @@ const PASSED: u64 = 1 << 63;
 
 impl Late {
     /// Takes note of a store of `len` bytes at `addr`, not 0, that is about to be executed.
-    pub fn set(&self, header: u64, addr: u64, len: u64) {
+    pub fn set(&self, header: u64, addr: u64, len: u64, position: u64) {
         self.header.set(header);
+        self.position.set(position);
         self.addr.set(addr);
         self.len.set(len);
         self.before.set(digest(addr, len));
     }
 
-    /// Takes the store out: its record's header, address and length.
-    pub fn take(&self) -> Option<(u64, u64, u64)> {
+    /// Takes the store out: its record's header, address and length, and its position.
+    pub fn take(&self) -> Option<(u64, [u64; 2], u64)> {
         let header = self.header.replace(0);
-        (header != 0).then(|| (header, self.addr.get(), self.len.get() & !PASSED))
+        (header != 0).then(|| (header, [self.addr.get(), self.len.get() & !PASSED], self.position.get()))
     }
 
     /// Whether a load goes first.

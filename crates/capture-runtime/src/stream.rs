@@ -228,10 +228,8 @@ impl Stream {
         let open = self.open.replace(0);
         if open != 0 {
             let room = Room { at: open as *mut u64, unread: None };
-            let header = self.open_header.get();
-            let acquires = (header >> 48) as u8 & 7 != atomic::STORE;
-            room.fill(4, &[if acquires { room.position() } else { 0 }]);
-            room.complete(header);
+            room.fill(4, &[room.position()]);
+            room.complete(self.open_header.get());
         }
         let run = self.run.replace(0);
         if run != 0 && run < self.cursor.get() {
@@ -244,24 +242,27 @@ impl Stream {
             }
             self.write_value(addr as *const u8, len as usize);
         }
-        if let Some((header, addr, len)) = self.late.take() {
-            self.write_late(local, header, addr, len);
+        if let Some((header, place, position)) = self.late.take() {
+            self.write_late(local, header, place, position);
         }
     }
 
     /// Tells a store that has been executed by now, in as many pieces as it takes.
-    fn write_late(&self, local: &Local, header: u64, addr: u64, len: u64) {
+    fn write_late(&self, local: &Local, header: u64, [addr, len]: [u64; 2], position: u64) {
         let most = self.value_bytes().unwrap_or(VALUE_BYTES_MAX) as u64;
         for from in (0..len).step_by(most as usize) {
             let piece = (len - from).min(most);
-            if !self.has_room(3 + 2 + piece.div_ceil(8) as usize) {
+            if !self.has_room(5 + 2 + piece.div_ceil(8) as usize) {
                 self.refill(local);
             }
             if self.chunk.get() == 0 {
                 return;
             }
-            let room = self.recorded_room(3);
-            room.write_access(header, addr + from, piece);
+            if position == 0 {
+                self.recorded_room(3).write_access(header, addr + from, piece);
+            } else {
+                self.recorded_room(5).write(header, &[addr + from, piece, position, 0]);
+            }
             self.write_value((addr + from) as *const u8, piece as usize);
         }
     }
@@ -279,10 +280,31 @@ impl Stream {
         if session().is_some_and(Attached::values) && addr != 0 {
             self.make_room(3);
             if self.chunk.get() != 0 {
-                return self.late.set(header, addr, len);
+                return self.late.set(header, addr, len, 0);
             }
         }
         self.room(3).write_access(header, addr, len);
+    }
+
+    /// With values: tells a volatile store that a call has told and that is about to be executed, at a position that is taken now.
+    pub fn volatile_store(&self, header: u64, addr: u64, len: u64) {
+        let room = self.room(5);
+        let position = room.position();
+        if position == 0 {
+            return room.complete(header);
+        }
+        // Nothing is written yet: the record is made as the store's.
+        self.cursor.set(room.at as u64);
+        self.late.set(header, addr, len, position);
+    }
+
+    /// With values: tells a volatile load that a call has told and that is about to be executed.
+    pub fn volatile_load(&self, header: u64, addr: u64, len: u64) {
+        if self.late.lets_pass() {
+            self.late.pass(|| self.room(5).write(header, &[addr, len, 0, 0]));
+        } else {
+            self.open_atomic(header, addr, len);
+        }
     }
 
     /// Finishes the record before: to be called before anything changes or takes away what the program has stored.

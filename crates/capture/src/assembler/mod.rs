@@ -22,6 +22,7 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 mod untold;
+mod volatile;
 mod wrapper;
 
 use std::collections::HashSet;
@@ -39,6 +40,7 @@ use runs::{Access, Runs};
 use scan::{Item, Scanner};
 use syntax::Syntax;
 use untold::Untold;
+use volatile::Volatiles;
 
 /// Rewrites x86-64 assembler source, as said at the module's head. `None`: there is nothing to change.
 #[must_use]
@@ -70,6 +72,7 @@ struct Walk<'a> {
     inline_assembly: bool,
     copies: Copies,
     untold: Untold<'a>,
+    volatiles: Volatiles,
     /// Within `.macro`, `.rept`, `.irp`: how deep.
     macros: u32,
     /// Somewhere else than in a section's first subsection.
@@ -127,6 +130,7 @@ impl<'a> Walk<'a> {
             inline_assembly: false,
             copies: Copies::default(),
             untold: Untold::default(),
+            volatiles: Volatiles::default(),
             macros: 0,
             subsection: false,
             pending: None,
@@ -156,6 +160,7 @@ impl<'a> Walk<'a> {
             }
             self.runs.end_block(&self.syntax, &mut self.edits);
             self.copies.forget();
+            self.volatiles.forget();
             self.held.label(name, self.inline_assembly);
         }
     }
@@ -180,8 +185,9 @@ impl<'a> Walk<'a> {
         let compiled = self.macros == 0 && !self.subsection && !self.inline_assembly;
         if transfers
             && compiled
-            && let Some(access) = called(instruction).and_then(Access::of)
+            && let Some(access) = called(instruction).and_then(|target| self.access(target, place.end))
         {
+            self.volatiles.access(access.stored_bytes().is_some());
             self.runs.access(place, access, &mut self.held, &self.syntax, &mut self.edits);
             match access.stored_bytes() {
                 Some(bytes) => self.untold.store(Some(bytes)),
@@ -196,6 +202,11 @@ impl<'a> Walk<'a> {
             }
             self.runs.end_block(&self.syntax, &mut self.edits);
             self.put_before(pending.map_or(place.start, |pending| pending.at), &hook);
+        }
+        if transfers || !compiled {
+            self.volatiles.forget();
+        } else {
+            self.volatiles.instruction(instruction, self.syntax.is_intel());
         }
         if transfers || !compiled {
             self.follow_call(instruction, compiled);
@@ -215,6 +226,13 @@ impl<'a> Walk<'a> {
         if (transfers && !self.stays_in_run(instruction)) || self.inline_assembly {
             self.runs.end_block(&self.syntax, &mut self.edits);
         }
+    }
+
+    /// The access that the call of `target`, which ends at `end`, becomes in line.
+    fn access(&self, target: &[u8], end: usize) -> Option<Access> {
+        Access::of(target).or_else(|| {
+            self.volatiles.in_line(target, &self.source[end..], self.syntax.is_intel())
+        })
     }
 
     fn put_before(&mut self, at: usize, hook: &Hook<'_>) {

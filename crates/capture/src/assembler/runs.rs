@@ -75,6 +75,11 @@ impl Access {
         self.is_store().then(|| 1 << (self.code & !RUN_STORE))
     }
 
+    /// Whether it is one of 16 bytes.
+    pub fn is_wide(self) -> bool {
+        self.code & !RUN_STORE == 4
+    }
+
     fn is_store(self) -> bool {
         self.code & RUN_STORE != 0
     }

@@ -138,6 +138,13 @@ impl<'a> Untold<'a> {
     }
 }
 
+/// Whether the instruction writes to memory.
+pub fn stores(instruction: &Instruction<'_>, intel: bool) -> bool {
+    let mut operands = instruction.split();
+    let target = if intel { operands.next() } else { operands.last() };
+    target.is_some_and(is_memory) && !reads_only(instruction.name) && !instruction.name.starts_with(b"lea")
+}
+
 fn is_memory(operand: &[u8]) -> bool {
     operand.iter().any(|b| matches!(b, b'(' | b'['))
 }

@@ -31,8 +31,13 @@
 //! of the stream is taken as it is. A locked instruction is told as several events with its fence last; it waits before it stores and publishes, and so
 //! does its fence here.
 //!
+//! The platforms are those of x86, where each thread sees the stores of another in their order and no load is late. So a relaxed atomic
+//! or volatile access that the source gives a position orders as much as any other release or acquire; that
+//! programs which rely on it are wrong by the rules of C is not for this checker to find. Locks, semaphores and their like order threads and are no
+//! fences: they promise nothing about flushes.
+//!
 //! # What it does not see
-//! Order by anything else: relaxed atomics, fences of C11, volatile flags, once-initialisation, pipes, processes that wait for each other. The
+//! Order by what the source does not tell: plain variables, signals, sleep. The
 //! source gives such threads' stores in an order of its own, too. Stores that the source does not tell (in libraries built without `strandline cc`, by the kernel). Other orders of the
 //! *run* itself: another schedule is another history (`space::Sim` makes them). Words of one store that cross a line are separate
 //! atoms; words of one store within a line survive from its low or from its high end, not in every combination.

@@ -230,9 +230,8 @@ impl<'a> Walk<'a> {
 
     /// The access that the call of `target`, which ends at `end`, becomes in line.
     fn access(&self, target: &[u8], end: usize) -> Option<Access> {
-        Access::of(target).or_else(|| {
-            self.volatiles.in_line(target, &self.source[end..], self.syntax.is_intel())
-        })
+        Access::of(target)
+            .or_else(|| self.volatiles.in_line(target, &self.source[end..], self.syntax.is_intel()))
     }
 
     fn put_before(&mut self, at: usize, hook: &Hook<'_>) {

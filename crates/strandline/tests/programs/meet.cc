@@ -1,0 +1,298 @@
+/* Ways in which threads and processes meet. One makes data durable and lets the other know, which then sets a flag. In the
+ * wrong variants the fence comes after they have met.
+ *
+ *   meet POOL WAY [wrong]      meet --recover POOL */
+#include <fcntl.h>
+#include <immintrin.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <threads.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <mutex>
+#include <string>
+#include <thread>
+
+static const size_t BYTES = 4096;
+static const int FLAG = 0, DATA = 8, READY = 16;
+
+static uint64_t *pool;
+static bool wrong;
+static std::string way;
+
+static uint64_t *map(const char *path, int flags) {
+    int file = open(path, flags, 0600);
+    if (file < 0 || (flags & O_CREAT && ftruncate(file, BYTES) != 0)) exit(3);
+    void *at = mmap(nullptr, BYTES, PROT_READ | PROT_WRITE, flags & O_CREAT ? MAP_SHARED : MAP_PRIVATE, file, 0);
+    close(file);
+    if (at == MAP_FAILED) exit(3);
+    return static_cast<uint64_t *>(at);
+}
+
+__attribute__((target("clwb"))) static void flush(void *line) { _mm_clwb(line); }
+
+static void persist(void *line) {
+    flush(line);
+    _mm_sfence();
+}
+
+static void make() {
+    pool[DATA] = 7; /* lost */
+    flush(pool + DATA);
+    if (!wrong) _mm_sfence();
+}
+
+static void use() {
+    pool[FLAG] = 1; /* survives */
+    persist(pool + FLAG);
+}
+
+/* ---- the ways: `give` after the data were made, `take` before they are used */
+
+static std::atomic<int> flag;
+static volatile int plain;
+static int word, given;
+static std::atomic<uint64_t> *ready;
+static sem_t semaphore;
+static pthread_barrier_t barrier;
+static std::mutex mutex;
+static std::condition_variable condition;
+static int ends[2], counter;
+
+static void take_lock() {
+    int seen = 1;
+    while (seen) {
+        __asm__ volatile("xchgl %0, %1" : "+r"(seen), "+m"(word)::"memory");
+        if (seen) sched_yield();
+    }
+}
+
+static void release_lock() {
+    __asm__ volatile("" ::: "memory");
+    *(volatile int *)&word = 0;
+}
+
+static void give() {
+    char byte = 1;
+    if (way == "relaxed") {
+        flag.store(1, std::memory_order_relaxed);
+    } else if (way == "fences") {
+        std::atomic_thread_fence(std::memory_order_release);
+        flag.store(1, std::memory_order_relaxed);
+    } else if (way == "volatile") {
+        plain = 1;
+    } else if (way == "in-pool") {
+        ready->store(1, std::memory_order_relaxed);
+    } else if (way == "assembly") {
+        given = 1;
+        release_lock();
+    } else if (way == "semaphore") {
+        sem_post(&semaphore);
+    } else if (way == "barrier") {
+        pthread_barrier_wait(&barrier);
+    } else if (way == "condition") {
+        std::lock_guard<std::mutex> held(mutex);
+        word = 1;
+        condition.notify_one();
+    } else if (way == "pipe" || way == "socket") {
+        if (write(ends[1], &byte, 1) != 1) exit(4);
+    } else if (way == "counter") {
+        eventfd_write(counter, 1);
+    }
+}
+
+static void take() {
+    char byte;
+    eventfd_t count;
+    if (way == "relaxed") {
+        while (!flag.load(std::memory_order_relaxed)) sched_yield();
+    } else if (way == "fences") {
+        while (!flag.load(std::memory_order_relaxed)) sched_yield();
+        std::atomic_thread_fence(std::memory_order_acquire);
+    } else if (way == "volatile") {
+        while (!plain) sched_yield();
+    } else if (way == "in-pool") {
+        while (!ready->load(std::memory_order_relaxed)) sched_yield();
+    } else if (way == "assembly") {
+        for (int seen = 0; !seen;) {
+            take_lock();
+            seen = given;
+            release_lock();
+        }
+    } else if (way == "semaphore") {
+        sem_wait(&semaphore);
+    } else if (way == "barrier") {
+        pthread_barrier_wait(&barrier);
+    } else if (way == "condition") {
+        std::unique_lock<std::mutex> held(mutex);
+        condition.wait(held, [] { return word == 1; });
+    } else if (way == "pipe" || way == "socket") {
+        if (read(ends[0], &byte, 1) != 1) exit(4);
+    } else if (way == "counter") {
+        eventfd_read(counter, &count);
+    }
+}
+
+static void two_threads() {
+    std::thread maker([] {
+        // The lock is a fence itself, so it is taken before.
+        if (way == "assembly") take_lock();
+        make();
+        give();
+        _mm_sfence();
+    });
+    std::thread user([] {
+        take();
+        use();
+    });
+    maker.join();
+    user.join();
+}
+
+/* ---- done once: both threads ask for it, and one of them goes on */
+
+static pthread_once_t posix_once = PTHREAD_ONCE_INIT;
+static once_flag c_once = ONCE_FLAG_INIT;
+static std::once_flag cxx_once;
+
+static int made() {
+    make();
+    return 1;
+}
+
+static void once() {
+    if (way == "pthread-once") {
+        pthread_once(&posix_once, make);
+    } else if (way == "c-once") {
+        call_once(&c_once, make);
+    } else if (way == "std-once") {
+        std::call_once(cxx_once, make);
+    } else {
+        static int variable = made();
+        (void)variable;
+    }
+}
+
+static void done_once() {
+    std::atomic<int> begun{0};
+    std::thread maker([&] {
+        begun = 1;
+        once();
+        _mm_sfence();
+    });
+    std::thread user([&] {
+        while (!begun) sched_yield();
+        once();
+        use();
+    });
+    maker.join();
+    user.join();
+}
+
+/* ---- others */
+
+static void promised() {
+    std::promise<int> promise;
+    auto future = promise.get_future();
+    std::thread maker([&] {
+        make();
+        promise.set_value(1);
+        _mm_sfence();
+    });
+    future.get();
+    use();
+    maker.join();
+}
+
+static void forked() {
+    pid_t child = fork();
+    if (child == 0) {
+        make();
+        munmap(pool, BYTES);
+        if (way == "fork-exit") exit(0);
+        _exit(0);
+    }
+    int status;
+    if (way == "fork-wait" ? wait(&status) != child : waitpid(child, nullptr, 0) != child) exit(4);
+    use();
+}
+
+#ifdef _OPENMP
+static void parallel() {
+    if (way == "omp-loop") {
+#pragma omp parallel for num_threads(2)
+        for (int i = 0; i < 2; i++)
+            if (i == 1) make();
+        use();
+    } else if (way == "omp-barrier") {
+#pragma omp parallel num_threads(2)
+        {
+#pragma omp for schedule(static, 1)
+            for (int i = 0; i < 2; i++)
+                if (i == 1) make();
+#pragma omp master
+            use();
+        }
+    } else {
+        std::atomic<int> done{0};
+#pragma omp parallel num_threads(2)
+        {
+#pragma omp master
+            {
+#pragma omp task
+                {
+                    make();
+                    done.store(1, std::memory_order_relaxed);
+                }
+                while (!done.load(std::memory_order_relaxed)) sched_yield();
+#pragma omp taskwait
+                use();
+            }
+        }
+    }
+}
+#endif
+
+int main(int count, char **words) {
+    if (count > 2 && std::string(words[1]) == "--recover") {
+        pool = map(words[2], O_RDWR);
+        if (pool[FLAG] && pool[DATA] != 7) {
+            puts("the flag is set and there are no data");
+            return 1;
+        }
+        return 0;
+    }
+    if (count < 3) return 2;
+    way = words[2];
+    wrong = count > 3;
+    pool = map(words[1], O_RDWR | O_CREAT);
+    ready = reinterpret_cast<std::atomic<uint64_t> *>(pool + READY);
+    sem_init(&semaphore, 0, 0);
+    pthread_barrier_init(&barrier, nullptr, 2);
+    counter = eventfd(0, 0);
+    if (way == "socket" ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0 : pipe(ends) != 0) return 3;
+    if (way.find("once") != std::string::npos || way == "static") {
+        done_once();
+    } else if (way == "promise") {
+        promised();
+    } else if (way.find("fork") == 0) {
+        forked();
+#ifdef _OPENMP
+    } else if (way.find("omp") == 0) {
+        parallel();
+#endif
+    } else {
+        two_threads();
+    }
+    return 0;
+}

@@ -192,6 +192,92 @@ pub trait Space: Sync {
     fn prestore(&self, offset: u64, len: u64, hint: Prestore);
 }
 
+/// A borrowed space is a space: recovery runs on the image that a checker keeps.
+impl<S: Space> Space for &S {
+    type Observer = S::Observer;
+
+    #[inline(always)]
+    fn observer(&self) -> &S::Observer {
+        (**self).observer()
+    }
+
+    #[inline(always)]
+    fn len(&self) -> u64 {
+        (**self).len()
+    }
+
+    #[inline(always)]
+    fn flush_kind(&self) -> FlushKind {
+        (**self).flush_kind()
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn load_word<W: Word>(&self, offset: u64) -> W {
+        (**self).load_word(offset)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn store_word<W: Word>(&self, offset: u64, value: W) {
+        (**self).store_word(offset, value);
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn cas_u64(&self, offset: u64, old: u64, new: u64) -> Result<u64, u64> {
+        (**self).cas_u64(offset, old, new)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn load(&self, offset: u64, bytes: &mut [u8]) {
+        (**self).load(offset, bytes);
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn store(&self, offset: u64, bytes: &[u8]) {
+        (**self).store(offset, bytes);
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn copy(&self, src: u64, dst: u64, len: u64) {
+        (**self).copy(src, dst, len);
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn store_nt(&self, offset: u64, bytes: &[u8]) {
+        (**self).store_nt(offset, bytes);
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn flush(&self, offset: u64, len: u64) {
+        (**self).flush(offset, len);
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn fence(&self) {
+        (**self).fence();
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn persist(&self, offset: u64, len: u64) {
+        (**self).persist(offset, len);
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn prestore(&self, offset: u64, len: u64, hint: Prestore) {
+        (**self).prestore(offset, len, hint);
+    }
+}
+
 /// Bytes before the first whole word of a range, whole words, bytes after them.
 #[inline(always)]
 fn split(offset: u64, len: usize) -> (usize, usize, usize) {

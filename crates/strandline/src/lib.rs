@@ -12,5 +12,6 @@ pub use event;
 pub use machine;
 pub use pmem;
 pub use pmem::prestore;
+pub use region;
 pub use space;
 pub use workload;

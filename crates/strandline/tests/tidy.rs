@@ -17,6 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("event", &[]),
     ("space", &["event"]),
     ("pmem", &["space", "event"]),
+    ("region", &["space"]),
     ("capture", &["event", "pmem"]),
     ("machine", &["event"]),
     ("measure", &["event", "space", "pmem", "machine"]),
@@ -28,8 +29,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "strandline",
         &[
-            "event", "space", "pmem", "capture", "machine", "crash", "measure", "advise", "workload",
-            "report", "studies",
+            "event", "space", "pmem", "region", "capture", "machine", "crash", "measure", "advise",
+            "workload", "report", "studies",
         ],
     ),
     // Not in the workspace; shares one source file with `capture`.

@@ -1,0 +1,142 @@
+//! The seam between regions and the ways to make them failure-atomic.
+//!
+//! A region is a number of writes of which a crash keeps all or none, and all once it has ended. An [`Atomicity`] is a
+//! way to do that. What its [`Engine`] is asked is always the same: to begin a region, to read and write words in it, to commit or abort it, and to
+//! bring a pool into order after a crash. Allocator and types stand on top of these words and know nothing else.
+
+mod redo;
+
+use space::Env;
+
+use crate::{Change, Error};
+
+pub use redo::{Redo, flaw};
+
+/// Where a pool's logs are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Logs {
+    /// Offset of the first one.
+    pub base: u64,
+    /// How many there are.
+    pub count: u32,
+    /// Bytes of each, a multiple of a line.
+    pub bytes: u64,
+    /// Offset of a word for the engine's own state, a line of its own.
+    pub state: u64,
+    /// Bytes of the pool: no word lies behind.
+    pub end: u64,
+}
+
+impl Logs {
+    /// Where each log begins.
+    pub fn starts(&self) -> impl Iterator<Item = u64> + use<> {
+        let Logs { base, bytes, count, .. } = *self;
+        (0..u64::from(count)).map(move |number| base + number * bytes)
+    }
+}
+
+/// What recovery found and did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Committed regions whose writes were done (again).
+    pub replayed: u64,
+    /// Regions that were under way, and whose writes were taken back.
+    pub undone: u64,
+    /// Lines of logs that a crash left half written.
+    pub torn_lines: u64,
+    /// The number of the next region.
+    pub next: u64,
+}
+
+impl Recovered {
+    /// Whether the pool was as a program leaves it that closes it.
+    #[must_use]
+    pub fn was_clean(&self) -> bool {
+        self.replayed == 0 && self.undone == 0 && self.torn_lines == 0
+    }
+}
+
+/// A way to make regions failure-atomic, named by a type such as [`Redo`].
+pub trait Atomicity: 'static {
+    /// Names it in a pool's header.
+    const NUMBER: u32;
+    /// Its name.
+    const NAME: &'static str;
+    /// What does it, in an environment.
+    type Engine<E: Env>: Engine<E>;
+}
+
+/// What makes the regions of an open pool failure-atomic. See the [module](self).
+///
+/// # Isolation
+/// is the program's business, as in all systems that this is held against: two regions that are under way at the same time must not
+/// write to the same 8-byte word, nor one read what the other writes, except by [`Engine::change`]. Locks that a region needs are taken before it
+/// begins and given up after it ended.
+pub trait Engine<E: Env>: Sized + Send + Sync {
+    /// A region under way.
+    type Region;
+
+    /// What [`Engine::recover`] would do. Writes nothing.
+    ///
+    /// # Errors
+    /// If a log is damaged.
+    fn inspect(space: &E::Space, logs: &Logs) -> Result<Recovered, Error>;
+
+    /// Brings the pool's words into order after a crash, and empties the logs. May itself be interrupted by a crash, and be run again.
+    ///
+    /// # Errors
+    /// If a log is damaged; nothing was changed then.
+    fn recover(space: &E::Space, logs: &Logs) -> Result<Recovered, Error>;
+
+    /// An engine for a pool that was recovered.
+    fn new(env: &E, logs: Logs, recovered: &Recovered) -> Self;
+
+    /// Begins a region.
+    fn begin(&self, env: &E) -> Self::Region;
+
+    /// The word at `offset` as the region sees it.
+    #[track_caller]
+    fn load(&self, env: &E, region: &Self::Region, offset: u64) -> u64;
+
+    /// Writes the word at `offset`, a multiple of 8 within the pool.
+    ///
+    /// # Errors
+    /// If there is no room to remember it; the region must be aborted then.
+    #[track_caller]
+    fn store(&self, env: &E, region: &mut Self::Region, offset: u64, value: u64) -> Result<(), Error>;
+
+    /// Takes or gives bits of the word at `offset` and its complement behind it. Each bit is changed by one region at a time, at most once in it; a
+    /// word can be changed by several. The region does not see the change.
+    ///
+    /// # Errors
+    /// If there is no room to remember it; the region must be aborted then.
+    #[track_caller]
+    fn change(&self, env: &E, region: &mut Self::Region, offset: u64, change: Change) -> Result<(), Error>;
+
+    /// Ends a region: when this returns, what it wrote survives and others may see it.
+    ///
+    /// # Errors
+    /// If it can't be; nothing of the region is there then.
+    #[track_caller]
+    fn commit(&self, env: &E, region: Self::Region) -> Result<(), Error>;
+
+    /// Takes back all that the region wrote.
+    #[track_caller]
+    fn abort(&self, env: &E, region: Self::Region);
+
+    /// Waits until recovery would have nothing to do to any word that was committed before. Memory that is then written without a region
+    /// stays as it is.
+    ///
+    /// # Errors
+    /// If the memory fails.
+    #[track_caller]
+    fn settle(&self, env: &E) -> Result<(), Error>;
+}
+
+/// The name of the engine with that number.
+pub(crate) fn name_of(number: u32) -> String {
+    match number {
+        1 => "redo".to_owned(),
+        other => format!("engine {other}"),
+    }
+}

@@ -1,0 +1,39 @@
+//! Mistakes that such an engine could have, for the tests of the crash checker: it must find each of them.
+
+/// What is wrong with an engine; nothing by default.
+pub trait Flaw: Send + Sync + 'static {
+    /// A commit does not flush its record.
+    const LOG_NOT_FLUSHED: bool = false;
+    /// A commit does not wait for its record.
+    const LOG_NOT_FENCED: bool = false;
+    /// A commit stores in place before its record is durable.
+    const APPLIED_EARLY: bool = false;
+    /// Records are given up without their places being flushed.
+    const PLACES_NOT_FLUSHED: bool = false;
+    /// What recovery need not look at is noted before the places are durable.
+    const NOTED_EARLY: bool = false;
+    /// Records are written over while recovery would still use those below them.
+    const NOT_NOTED: bool = false;
+}
+
+macro_rules! flaws {
+    ($($(#[$about:meta])* $name:ident $($flaw:ident)?;)*) => {
+        $($(#[$about])* #[derive(Debug)] pub enum $name {} impl Flaw for $name { $(const $flaw: bool = true;)? })*
+    };
+}
+flaws! {
+    /// Nothing is wrong.
+    Sound;
+    /// See [`Flaw::LOG_NOT_FLUSHED`].
+    LogNotFlushed LOG_NOT_FLUSHED;
+    /// See [`Flaw::LOG_NOT_FENCED`].
+    LogNotFenced LOG_NOT_FENCED;
+    /// See [`Flaw::APPLIED_EARLY`].
+    AppliedEarly APPLIED_EARLY;
+    /// See [`Flaw::PLACES_NOT_FLUSHED`].
+    PlacesNotFlushed PLACES_NOT_FLUSHED;
+    /// See [`Flaw::NOTED_EARLY`].
+    NotedEarly NOTED_EARLY;
+    /// See [`Flaw::NOT_NOTED`].
+    NotNoted NOT_NOTED;
+}

@@ -1,0 +1,252 @@
+//! Redo: a region is written down, made durable with one fence, and then done.
+//!
+//! # A commit
+//! A region's writes stay in ordinary memory until it ends. Then they go into one of the pool's logs as a record of whole
+//! lines, which is flushed and fenced: that is the only fence. No mark follows, because lines know
+//! whether they are whole, and a record knows how many it has. Then the words get their values, in place, without a flush.
+//!
+//! # Who makes the places durable
+//! Nobody, until a log is full. Then [`Engine::settle`] goes through all logs, flushes each place that a record names, fences, and
+//! notes durably up to which number regions need no log any more. Only then are old records written over. A line that
+//! a thousand regions wrote is flushed once, and most have left the caches by then.
+//!
+//! # Order among threads
+//! Regions of several threads go to several logs and have numbers from one counter, drawn while their log is locked. A region that read what
+//! another wrote began after that one had ended, so its number is higher. Recovery does all whole records from the
+//! noted number on again, in the order of their numbers. A record must not be forgotten while one with a lower number on the same word can
+//! still be found in another log; that is why what is noted is one number for all logs, and the records below it are given up
+//! only when it is durable.
+
+pub mod flaw;
+mod record;
+mod recovery;
+
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use space::{Env, LINE, Space};
+
+use super::{Atomicity, Engine, Logs, Recovered};
+use crate::log::Ring;
+use crate::writes::Writes;
+use crate::{Change, Error, Write};
+use flaw::Flaw;
+use record::{Found, NUMBERS, WORDS_MAX};
+use recovery::State;
+
+/// Regions by redo. See the [module](self). `F` is [`Sound`](flaw::Sound), but in tests of the crash checker.
+#[derive(Debug)]
+pub struct Redo<F: Flaw = flaw::Sound>(PhantomData<F>);
+
+impl<F: Flaw> Atomicity for Redo<F> {
+    const NUMBER: u32 = 1;
+    const NAME: &'static str = "redo";
+    type Engine<E: Env> = RedoEngine<E, F>;
+}
+
+/// The [`Engine`] of [`Redo`].
+pub struct RedoEngine<E: Env, F: Flaw> {
+    flaw: PhantomData<F>,
+    place: Logs,
+    logs: Vec<Log<E>>,
+    /// The next region's number.
+    next: AtomicU64,
+    /// Held by who settles.
+    settling: E::Mutex<()>,
+    /// The log that was used last: with one thread it is always the same one, and warm.
+    last: AtomicUsize,
+}
+
+struct Log<E: Env> {
+    /// Whether somebody writes to it: a hint, for those who look for a free one.
+    busy: AtomicBool,
+    ring: E::Mutex<Ring>,
+}
+
+impl<E: Env, F: Flaw> RedoEngine<E, F> {
+    /// Runs `work` on a log that has room for so many lines.
+    #[track_caller]
+    fn with_log<R>(&self, env: &E, lines: u64, work: impl FnOnce(&mut Ring) -> R) -> Result<R, Error> {
+        loop {
+            let log = self.pick();
+            let mut ring = env.lock(&log.ring);
+            let room = ring.has_room(lines);
+            if room {
+                let result = work(&mut ring);
+                drop(ring);
+                log.busy.store(false, Ordering::Release);
+                return Ok(result);
+            }
+            drop(ring);
+            log.busy.store(false, Ordering::Release);
+            self.settle(env)?;
+        }
+    }
+
+    /// A log that nobody writes to, if there is one.
+    fn pick(&self) -> &Log<E> {
+        let first = self.last.load(Ordering::Relaxed);
+        for step in 0..self.logs.len() {
+            let at = (first + step) % self.logs.len();
+            if !self.logs[at].busy.swap(true, Ordering::Acquire) {
+                if step > 0 {
+                    self.last.store(at, Ordering::Relaxed);
+                }
+                return &self.logs[at];
+            }
+        }
+        &self.logs[first]
+    }
+}
+
+/// Gives a word its new value.
+#[inline]
+fn apply<S: Space>(space: &S, write: &Write) {
+    match write.change {
+        Change::Set(value) => space.store_u64(write.offset, value),
+        Change::Take(mask) => {
+            change_bits(space, write.offset, |bits| bits | mask);
+            change_bits(space, write.offset + 8, |bits| bits & !mask);
+        }
+        Change::Give(mask) => {
+            change_bits(space, write.offset, |bits| bits & !mask);
+            change_bits(space, write.offset + 8, |bits| bits | mask);
+        }
+    }
+}
+
+/// Changes a word that others may change, too.
+fn change_bits<S: Space>(space: &S, offset: u64, change: impl Fn(u64) -> u64) {
+    let mut bits = space.load_u64(offset);
+    while let Err(found) = space.cas_u64(offset, bits, change(bits)) {
+        bits = found;
+    }
+}
+
+impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
+    type Region = Writes;
+
+    fn inspect(space: &E::Space, logs: &Logs) -> Result<Recovered, Error> {
+        recovery::Plan::read(space, logs).map(|plan| plan.told())
+    }
+
+    fn recover(space: &E::Space, logs: &Logs) -> Result<Recovered, Error> {
+        let plan = recovery::Plan::read(space, logs)?;
+        plan.carry_out(space, logs);
+        Ok(plan.told())
+    }
+
+    fn new(env: &E, logs: Logs, recovered: &Recovered) -> Self {
+        let log = |base| Log { busy: AtomicBool::new(false), ring: env.mutex(Ring::new(base, logs.bytes)) };
+        RedoEngine {
+            flaw: PhantomData,
+            place: logs,
+            logs: logs.starts().map(log).collect(),
+            next: AtomicU64::new(recovered.next),
+            settling: env.mutex(()),
+            last: AtomicUsize::new(0),
+        }
+    }
+
+    #[inline]
+    fn begin(&self, _: &E) -> Writes {
+        Writes::take()
+    }
+
+    #[inline]
+    fn load(&self, env: &E, region: &Writes, offset: u64) -> u64 {
+        region.get(offset).unwrap_or_else(|| env.space().load_u64(offset))
+    }
+
+    #[inline]
+    fn store(&self, _: &E, region: &mut Writes, offset: u64, value: u64) -> Result<(), Error> {
+        region.set(offset, value);
+        Ok(())
+    }
+
+    #[inline]
+    fn change(&self, _: &E, region: &mut Writes, offset: u64, change: Change) -> Result<(), Error> {
+        region.push_bits(offset, change);
+        Ok(())
+    }
+
+    fn commit(&self, env: &E, region: Writes) -> Result<(), Error> {
+        let writes = region.entries();
+        if writes.is_empty() {
+            region.put_back();
+            return Ok(());
+        }
+        let words = record::length(writes);
+        let holds = WORDS_MAX.min(self.place.bytes / LINE * crate::log::WORDS as u64);
+        if words > holds {
+            return Err(Error::TooLong { words, holds });
+        }
+        let space = env.space();
+        self.with_log(env, record::lines(words), |ring| {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if number >= NUMBERS {
+                self.next.store(NUMBERS, Ordering::Relaxed);
+                return Err(Error::Exhausted);
+            }
+            let from = ring.head();
+            record::write(space, ring, number, words, writes);
+            if F::APPLIED_EARLY {
+                writes.iter().for_each(|write| apply(space, write));
+            }
+            if !F::LOG_NOT_FLUSHED {
+                ring.flush(space, from);
+            }
+            if !F::LOG_NOT_FENCED {
+                space.fence();
+            }
+            writes.iter().for_each(|write| apply(space, write));
+            Ok(())
+        })??;
+        region.put_back();
+        Ok(())
+    }
+
+    fn abort(&self, _: &E, region: Writes) {
+        region.put_back();
+    }
+
+    fn settle(&self, env: &E) -> Result<(), Error> {
+        let space = env.space();
+        let settling = env.lock(&self.settling);
+        // Whoever has a lower number holds the lock of a log, or is done.
+        let below = self.next.load(Ordering::Relaxed);
+        let mut given_up = Vec::with_capacity(self.logs.len());
+        for (log, base) in self.logs.iter().zip(self.place.starts()) {
+            let ring = env.lock(&log.ring);
+            let mut at = ring.tail();
+            while at < ring.head() {
+                let count = ring.capacity();
+                let Found::Record(record) = record::read(space, base, count, at % count) else {
+                    return Err(Error::Damaged {
+                        what: "a log that was just written",
+                        offset: ring.place(at),
+                    });
+                };
+                if record.number >= below {
+                    break;
+                }
+                if !F::PLACES_NOT_FLUSHED {
+                    record.writes.iter().for_each(|write| recovery::flush(space, write));
+                }
+                at += record.lines;
+            }
+            given_up.push(at);
+        }
+        if !F::NOTED_EARLY {
+            space.fence();
+        }
+        if !F::NOT_NOTED {
+            State { below, void: false }.write(space, self.place.state);
+        }
+        for (log, tail) in self.logs.iter().zip(given_up) {
+            env.lock(&log.ring).release(tail);
+        }
+        drop(settling);
+        Ok(())
+    }
+}

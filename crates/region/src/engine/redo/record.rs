@@ -1,0 +1,193 @@
+//! A region in a log: a number, and which words get which values.
+//!
+//! ```text
+//! word 0     the region's number << 16 | words of the record
+//! then runs  kind << 61 | words - 1 << 45 | offset / 8, and that many values
+//! ```
+//!
+//! Records begin at a line and are padded with zeros to whole lines.
+
+use space::{LINE, Space};
+
+use crate::log::{Content, Ring, Role, WORDS, read_line};
+use crate::{Change, Write};
+
+/// Numbers of regions are below this.
+pub(super) const NUMBERS: u64 = 1 << 47;
+/// Words of a record, at most.
+pub(super) const WORDS_MAX: u64 = (1 << 16) - 1;
+/// Values of a run, at most.
+const RUN_MAX: usize = 1 << 16;
+/// Offsets are below this.
+const OFFSETS: u64 = 1 << 48;
+
+/// Runs of one kind: what the header of a run says.
+fn kind(change: Change) -> u64 {
+    match change {
+        Change::Set(_) => 1,
+        Change::Take(_) => 2,
+        Change::Give(_) => 3,
+    }
+}
+
+fn value(change: Change) -> u64 {
+    match change {
+        Change::Set(value) | Change::Take(value) | Change::Give(value) => value,
+    }
+}
+
+/// The writes of a region in runs: words that follow each other are set in one.
+fn runs(writes: &[Write]) -> impl Iterator<Item = &[Write]> {
+    writes
+        .chunk_by(|a, b| {
+            matches!((a.change, b.change), (Change::Set(_), Change::Set(_))) && a.offset + 8 == b.offset
+        })
+        .flat_map(|run| run.chunks(RUN_MAX))
+}
+
+/// Words of the record of these writes.
+#[inline]
+pub(super) fn length(writes: &[Write]) -> u64 {
+    1 + writes.len() as u64 + runs(writes).count() as u64
+}
+
+/// Lines of a record of so many words.
+#[inline]
+pub(super) fn lines(words: u64) -> u64 {
+    words.div_ceil(WORDS as u64)
+}
+
+/// Writes the record of region `number` to a log that has room for it; neither flushes nor fences.
+#[inline]
+pub(super) fn write<S: Space>(space: &S, ring: &mut Ring, number: u64, words: u64, writes: &[Write]) {
+    let mut line = [0; WORDS];
+    let mut filled = 0;
+    let mut role = Role::First;
+    let mut push = |word: u64| {
+        line[filled] = word;
+        filled += 1;
+        if filled == WORDS {
+            ring.push(space, &line, role).expect("the caller saw to it that there is room");
+            (filled, role, line) = (0, Role::Later, [0; WORDS]);
+        }
+    };
+    push(number << 16 | words);
+    for run in runs(writes) {
+        debug_assert!(run[0].offset < OFFSETS);
+        push(kind(run[0].change) << 61 | (run.len() as u64 - 1) << 45 | run[0].offset >> 3);
+        run.iter().for_each(|write| push(value(write.change)));
+    }
+    if filled > 0 {
+        ring.push(space, &line, role).expect("the caller saw to it that there is room");
+    }
+}
+
+/// A record that is wholly there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) number: u64,
+    pub(super) writes: Vec<Write>,
+    /// Lines that it takes.
+    pub(super) lines: u64,
+}
+
+/// What stands at a line of a log of `count` lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Record(Record),
+    /// Nothing that begins a record, or one that was not written to its end.
+    Nothing,
+    /// The line was half written.
+    Torn,
+    /// The line at this offset is damaged.
+    Damaged(u64),
+}
+
+/// Reads what stands at line `at` of the log at `base` with `count` lines.
+pub(super) fn read<S: Space>(space: &S, base: u64, count: u64, at: u64) -> Found {
+    let place = |line: u64| base + line % count * LINE;
+    let (first, parity) = match read_line(space, place(at)) {
+        Content::Whole { payload, role: Role::First, parity } => (payload, parity),
+        Content::Whole { .. } | Content::Empty => return Found::Nothing,
+        Content::Torn => return Found::Torn,
+        Content::Damaged => return Found::Damaged(place(at)),
+    };
+    let (number, length) = (first[0] >> 16, first[0] & WORDS_MAX);
+    let lines = lines(length);
+    if lines == 0 || lines > count {
+        return Found::Damaged(place(at));
+    }
+    let mut words = first.to_vec();
+    for line in at + 1..at + lines {
+        // The parity flips where the record goes round the end.
+        let expected = parity ^ (line >= count && at < count);
+        match read_line(space, place(line)) {
+            Content::Whole { payload, role: Role::Later, parity } if parity == expected => {
+                words.extend(payload)
+            }
+            // Damage is told when that line's turn comes.
+            _ => return Found::Nothing,
+        }
+    }
+    match decode(&words[1..length as usize]) {
+        Some(writes) => Found::Record(Record { number, writes, lines }),
+        None => Found::Damaged(place(at)),
+    }
+}
+
+fn decode(mut words: &[u64]) -> Option<Vec<Write>> {
+    let mut writes = Vec::new();
+    while let Some((&header, rest)) = words.split_first() {
+        let count = (header >> 45 & 0xFFFF) as usize + 1;
+        let offset = (header & ((1 << 45) - 1)) << 3;
+        let values = rest.get(..count)?;
+        for (offset, &value) in (offset..).step_by(8).zip(values) {
+            let change = match header >> 61 {
+                1 => Change::Set(value),
+                2 => Change::Take(value),
+                3 => Change::Give(value),
+                _ => return None,
+            };
+            writes.push(Write { offset, change });
+        }
+        words = &rest[count..];
+    }
+    Some(writes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use space::Image;
+
+    fn change() -> impl Strategy<Value = Change> {
+        (0u8..6, any::<u64>()).prop_map(|(kind, value)| match kind {
+            0 => Change::Take(value),
+            1 => Change::Give(value),
+            _ => Change::Set(value),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn records_are_read_as_they_were_written(
+            regions in prop::collection::vec(prop::collection::vec((0u64..64, change()), 1..20), 1..12)
+        ) {
+            let space = Image::new(4096);
+            let (base, count) = (LINE, 16);
+            let mut ring = Ring::new(base, count * LINE);
+            for (number, region) in (0u64..).zip(regions) {
+                let writes: Vec<Write> =
+                    region.into_iter().map(|(word, change)| Write { offset: word * 8, change }).collect();
+                let words = length(&writes);
+                ring.release(ring.head());
+                let at = ring.head();
+                write(&space, &mut ring, number, words, &writes);
+                prop_assert_eq!(ring.head() - at, lines(words));
+                let found = read(&space, base, count, at % count);
+                prop_assert_eq!(found, Found::Record(Record { number, writes, lines: lines(words) }));
+            }
+        }
+    }
+}

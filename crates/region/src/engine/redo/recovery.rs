@@ -1,0 +1,126 @@
+//! What recovery does with the logs: finds the whole records, does them again in order, and empties the logs.
+
+use space::{LINE, Space};
+
+use super::record::{Found, NUMBERS, Record, read};
+use super::{Logs, Recovered, apply};
+use crate::header::guarded;
+use crate::log::clear;
+use crate::{Change, Error, Write};
+
+/// The state that the engine keeps beside its logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    /// Regions with lower numbers need no log.
+    pub(super) below: u64,
+    /// Whether the logs are being emptied: nothing in them counts.
+    pub(super) void: bool,
+}
+
+impl State {
+    fn read<S: Space>(space: &S, at: u64) -> Result<State, Error> {
+        let number = guarded::open(at, space.load_u64(at));
+        let number =
+            number.ok_or(Error::Damaged { what: "the mark up to which logs are applied", offset: at })?;
+        Ok(State { below: number >> 1, void: number & 1 == 1 })
+    }
+
+    /// Makes this the state, durably.
+    pub(super) fn write<S: Space>(self, space: &S, at: u64) {
+        space.store_u64(at, guarded::seal(at, self.below.min(NUMBERS - 1) << 1 | u64::from(self.void)));
+        space.persist(at, 8);
+    }
+}
+
+/// Flushes the places of a write.
+pub(super) fn flush<S: Space>(space: &S, write: &Write) {
+    let words = match write.change {
+        Change::Set(_) => 1,
+        Change::Take(_) | Change::Give(_) => 2,
+    };
+    space.flush(write.offset, 8 * words);
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) struct Plan {
+    state: State,
+    /// In the order of their numbers.
+    records: Vec<Record>,
+    torn_lines: u64,
+    /// Whether there is anything in the logs.
+    used: bool,
+}
+
+impl Plan {
+    /// Reads the logs.
+    pub(super) fn read<S: Space>(space: &S, logs: &Logs) -> Result<Plan, Error> {
+        let state = State::read(space, logs.state)?;
+        let mut plan = Plan { state, records: Vec::new(), torn_lines: 0, used: state.void };
+        if state.void {
+            return Ok(plan);
+        }
+        let count = logs.bytes / LINE;
+        for base in logs.starts() {
+            for at in 0..count {
+                match read(space, base, count, at) {
+                    Found::Nothing => plan.used |= space.load_u64(base + at * LINE) != 0,
+                    Found::Torn => plan.torn_lines += 1,
+                    Found::Damaged(offset) => return Err(Error::Damaged { what: "a line of a log", offset }),
+                    Found::Record(record) => {
+                        plan.used = true;
+                        if record.number >= state.below {
+                            if let Some(write) = record.writes.iter().find(|write| !fits(write, logs)) {
+                                return Err(Error::Damaged {
+                                    what: "a place that a log names",
+                                    offset: write.offset,
+                                });
+                            }
+                            plan.records.push(record);
+                        }
+                    }
+                }
+            }
+        }
+        plan.used |= plan.torn_lines > 0;
+        plan.records.sort_by_key(|record| record.number);
+        if let Some(pair) = plan.records.windows(2).find(|pair| pair[0].number == pair[1].number) {
+            let offset = pair[0].writes.first().map_or(logs.base, |write| write.offset);
+            return Err(Error::Damaged { what: "what two records of one number name, the first", offset });
+        }
+        Ok(plan)
+    }
+
+    /// What is told of it.
+    pub(super) fn told(&self) -> Recovered {
+        let next = self.records.last().map_or(self.state.below, |record| record.number + 1);
+        Recovered { replayed: self.records.len() as u64, torn_lines: self.torn_lines, next, undone: 0 }
+    }
+
+    /// Does it. A crash at any moment leaves a pool of which a new plan can be made: what is in the logs counts until all of it is in
+    /// its place, and nothing of it from then on.
+    pub(super) fn carry_out<S: Space>(&self, space: &S, logs: &Logs) {
+        if !self.used {
+            return;
+        }
+        for write in self.records.iter().flat_map(|record| &record.writes) {
+            apply(space, write);
+            flush(space, write);
+        }
+        space.fence();
+        let below = self.told().next;
+        State { below, void: true }.write(space, logs.state);
+        logs.starts().for_each(|base| clear(space, base, logs.bytes));
+        space.fence();
+        State { below, void: false }.write(space, logs.state);
+    }
+}
+
+/// Whether a write goes to where regions may write: behind the state, and not into logs.
+fn fits(write: &Write, logs: &Logs) -> bool {
+    let past = logs.base + u64::from(logs.count) * logs.bytes;
+    let words = if matches!(write.change, Change::Set(_)) { 1 } else { 2 };
+    write.offset > logs.state
+        && !(logs.base..past).contains(&write.offset)
+        && write.offset.checked_add(8 * words).is_some_and(|end| end <= logs.end)
+}

@@ -1,0 +1,343 @@
+//! Chunks: which are free, which are slabs, which belong together.
+
+use std::collections::BTreeMap;
+
+use space::Space;
+
+use super::slab::{self, SIZES, Shape, Slab};
+use super::{Block, Mark};
+use crate::Error;
+use crate::header::{Header, guarded};
+
+/// A word of a zone's table: kinds stand in the two lowest bits.
+const SLAB: u64 = 1;
+const LARGE: u64 = 2;
+
+/// The table's word at `word` for the first of so many chunks.
+pub(super) fn large_word(word: u64, chunks: u64) -> u64 {
+    guarded::seal(word, chunks << 2 | LARGE)
+}
+
+/// What a chunk is, in memory.
+#[derive(Debug)]
+enum Chunk {
+    /// Free, or in the middle of something, or a zone's table.
+    Other,
+    Slab(Box<Slab>),
+    /// The first of so many.
+    Large(u64),
+}
+
+/// What a heap holds. Bytes, but for the counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes of the heap's chunks, without tables.
+    pub heap: u64,
+    /// Bytes of blocks that somebody has.
+    pub taken: u64,
+    /// Number of these blocks.
+    pub blocks: u64,
+    /// Bytes of free chunks.
+    pub free_chunks: u64,
+    /// The longest piece of free chunks.
+    pub longest_free: u64,
+    /// Slabs by size of their blocks: slabs, blocks taken, blocks in all.
+    pub slabs: BTreeMap<u64, (u64, u64, u64)>,
+}
+
+impl Usage {
+    /// Part of the slabs' blocks that is free: memory that only objects of the same size can have.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)]
+    pub fn fragmentation(&self) -> f64 {
+        let (mut free, mut all) = (0, 0);
+        for (size, (_, taken, blocks)) in &self.slabs {
+            free += size * (blocks - taken);
+            all += size * blocks;
+        }
+        free as f64 / all.max(1) as f64
+    }
+}
+
+/// All chunks of a heap, by number.
+#[derive(Debug)]
+pub(crate) struct Chunks {
+    base: u64,
+    chunk_bytes: u64,
+    /// A zone's first chunk is the table of all of them.
+    zone_chunks: u64,
+    chunks: Vec<Chunk>,
+    /// Free chunks that no log names: the first, and how many.
+    free: BTreeMap<u64, u64>,
+    /// Free chunks that logs may name.
+    unsettled: Vec<(u64, u64)>,
+    /// By class: slabs that have a free block, the one to take from last.
+    open: Vec<Vec<u64>>,
+}
+
+impl Chunks {
+    /// Reads the tables of a pool.
+    pub(crate) fn read<S: Space>(space: &S, header: &Header) -> Result<Chunks, Error> {
+        let chunk_bytes = u64::from(header.geometry.chunk_bytes);
+        let zone_chunks = chunk_bytes / 8;
+        let count = (header.bytes - header.heap()) / chunk_bytes;
+        let mut all = Chunks {
+            base: header.heap(),
+            chunk_bytes,
+            zone_chunks,
+            chunks: Vec::new(),
+            free: BTreeMap::new(),
+            unsettled: Vec::new(),
+            open: vec![Vec::new(); SIZES.len()],
+        };
+        all.chunks.resize_with(count as usize, || Chunk::Other);
+        let mut at = 0;
+        while at < count {
+            if at % zone_chunks == 0 {
+                at += 1;
+                continue;
+            }
+            at += all.read_chunk(space, at, count)?;
+        }
+        for chunk in (0..count).rev() {
+            if let Chunk::Slab(slab) = &all.chunks[chunk as usize]
+                && slab.free_count > 0
+            {
+                all.open[slab.class].push(chunk);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Reads what begins at chunk `at`; how many chunks that is.
+    fn read_chunk<S: Space>(&mut self, space: &S, at: u64, count: u64) -> Result<u64, Error> {
+        let word = self.word(at);
+        let damaged = Error::Damaged { what: "the allocator's table of chunks", offset: word };
+        let Some(number) = guarded::open(word, space.load_u64(word)) else { return Err(damaged) };
+        let value = number >> 2;
+        match number & 3 {
+            0 if value == 0 => {
+                self.put_back(at, 1);
+                Ok(1)
+            }
+            SLAB if value < SIZES.len() as u64 && SIZES[value as usize] <= self.chunk_bytes / 4 => {
+                let slab = Slab::read(space, self.offset(at), value as usize, self.chunk_bytes)?;
+                self.chunks[at as usize] = Chunk::Slab(Box::new(slab));
+                Ok(1)
+            }
+            LARGE
+                if value > 0 && at % self.zone_chunks + value <= self.zone_chunks && at + value <= count =>
+            {
+                self.chunks[at as usize] = Chunk::Large(value);
+                Ok(value)
+            }
+            _ => Err(damaged),
+        }
+    }
+
+    /// Where the table's word of a chunk is.
+    pub(super) fn word(&self, chunk: u64) -> u64 {
+        let zone = chunk / self.zone_chunks * self.zone_chunks;
+        self.offset(zone) + (chunk - zone) * 8
+    }
+
+    /// Where a chunk begins.
+    fn offset(&self, chunk: u64) -> u64 {
+        self.base + chunk * self.chunk_bytes
+    }
+
+    pub(super) fn class(&self, bytes: u64) -> Option<usize> {
+        slab::class(bytes, self.chunk_bytes)
+    }
+
+    pub(super) fn chunks_for(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.chunk_bytes)
+    }
+
+    /// Takes a block of a slab that there is.
+    pub(super) fn block(&mut self, bytes: u64) -> Option<Block> {
+        let class = self.class(bytes)?;
+        let &chunk = self.open[class].last()?;
+        let base = self.offset(chunk);
+        let Chunk::Slab(slab) = &mut self.chunks[chunk as usize] else { return None };
+        let block = slab.take()?;
+        if slab.free_count == 0 {
+            self.open[class].pop();
+        }
+        Some(block_of(base, &slab.shape, block))
+    }
+
+    /// Takes so many free chunks that no log names: the lowest that follow each other.
+    pub(super) fn take(&mut self, count: u64) -> Option<u64> {
+        let (&first, &found) = self.free.iter().find(|(_, found)| **found >= count)?;
+        self.free.remove(&first);
+        if found > count {
+            self.free.insert(first + count, found - count);
+        }
+        Some(first)
+    }
+
+    /// Gives free chunks back that no log names. Pieces do not reach from a zone into the next.
+    pub(super) fn put_back(&mut self, first: u64, count: u64) {
+        let (mut first, mut count) = (first, count);
+        if let Some((&before, &length)) = self.free.range(..first).next_back()
+            && before + length == first
+            && !first.is_multiple_of(self.zone_chunks)
+        {
+            self.free.remove(&before);
+            (first, count) = (before, count + length);
+        }
+        if let Some(&length) = self.free.get(&(first + count))
+            && !(first + count).is_multiple_of(self.zone_chunks)
+        {
+            self.free.remove(&(first + count));
+            count += length;
+        }
+        self.free.insert(first, count);
+    }
+
+    pub(super) fn any_unsettled(&self) -> bool {
+        !self.unsettled.is_empty()
+    }
+
+    /// No log names any free chunk.
+    pub(super) fn settled(&mut self) {
+        for (first, count) in std::mem::take(&mut self.unsettled) {
+            self.put_back(first, count);
+        }
+    }
+
+    /// Somebody has these chunks.
+    pub(super) fn large(&mut self, first: u64, count: u64) -> Block {
+        self.chunks[first as usize] = Chunk::Large(count);
+        self.large_block(first, count)
+    }
+
+    fn large_block(&self, first: u64, count: u64) -> Block {
+        Block {
+            offset: self.offset(first),
+            bytes: count * self.chunk_bytes,
+            mark: Mark::Chunk { word: self.word(first), chunks: count },
+        }
+    }
+
+    /// Writes the map of a new slab, which no table names yet. Flushes, does not fence.
+    pub(super) fn format<S: Space>(&self, space: &S, chunk: u64, class: usize) {
+        Slab::format(space, self.offset(chunk), &Shape::new(class, self.chunk_bytes));
+    }
+
+    /// The table's word of a slab: where, and what.
+    pub(super) fn slab_word(&self, chunk: u64, class: usize) -> (u64, u64) {
+        let word = self.word(chunk);
+        (word, guarded::seal(word, (class as u64) << 2 | SLAB))
+    }
+
+    pub(super) fn add_slab(&mut self, chunk: u64, class: usize) {
+        self.chunks[chunk as usize] = Chunk::Slab(Box::new(Slab::new(class, self.chunk_bytes)));
+        self.open[class].push(chunk);
+    }
+
+    /// Slabs without a taken block.
+    pub(super) fn empty_slabs(&self) -> Vec<u64> {
+        let empty = |chunk: &Chunk| matches!(chunk, Chunk::Slab(slab) if slab.free_count == slab.shape.count);
+        (0..).zip(&self.chunks).filter(|(_, chunk)| empty(chunk)).map(|(at, _)| at).collect()
+    }
+
+    /// A slab's chunk is free.
+    pub(super) fn remove_slab(&mut self, chunk: u64) {
+        if let Chunk::Slab(slab) = std::mem::replace(&mut self.chunks[chunk as usize], Chunk::Other) {
+            self.open[slab.class].retain(|open| *open != chunk);
+        }
+        self.unsettled.push((chunk, 1));
+    }
+
+    fn chunk_of(&self, offset: u64) -> Option<u64> {
+        let chunk = offset.checked_sub(self.base)? / self.chunk_bytes;
+        (chunk < self.chunks.len() as u64).then_some(chunk)
+    }
+
+    /// The block that begins at `offset`, if somebody has it.
+    pub(super) fn find(&self, offset: u64) -> Option<Block> {
+        let chunk = self.chunk_of(offset)?;
+        let base = self.offset(chunk);
+        match &self.chunks[chunk as usize] {
+            Chunk::Slab(slab) => {
+                let block = slab.block_at(offset - base).filter(|&block| !slab.is_free(block))?;
+                Some(block_of(base, &slab.shape, block))
+            }
+            &Chunk::Large(count) if offset == base => Some(self.large_block(chunk, count)),
+            _ => None,
+        }
+    }
+
+    /// Nobody has the block any more.
+    pub(super) fn release(&mut self, block: &Block) {
+        let Some(chunk) = self.chunk_of(block.offset) else { return };
+        let base = self.offset(chunk);
+        match &mut self.chunks[chunk as usize] {
+            Chunk::Slab(slab) => {
+                if let Some(number) = slab.block_at(block.offset - base) {
+                    slab.put_back(number);
+                    if slab.free_count == 1 {
+                        self.open[slab.class].push(chunk);
+                    }
+                }
+            }
+            large @ &mut Chunk::Large(count) => {
+                *large = Chunk::Other;
+                self.unsettled.push((chunk, count));
+            }
+            Chunk::Other => {}
+        }
+    }
+
+    /// All blocks that somebody has: offset and bytes.
+    pub(crate) fn blocks(&self) -> Vec<(u64, u64)> {
+        let mut blocks = Vec::new();
+        for (number, chunk) in (0u64..).zip(&self.chunks) {
+            let base = self.offset(number);
+            match chunk {
+                Chunk::Slab(slab) => blocks.extend(
+                    (0..slab.shape.count)
+                        .filter(|&block| !slab.is_free(block))
+                        .map(|block| (block_of(base, &slab.shape, block).offset, slab.shape.size)),
+                ),
+                Chunk::Large(count) => blocks.push((base, count * self.chunk_bytes)),
+                Chunk::Other => {}
+            }
+        }
+        blocks
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        let count = self.chunks.len() as u64;
+        let tables = count.div_ceil(self.zone_chunks);
+        let mut usage = Usage { heap: count.saturating_sub(tables) * self.chunk_bytes, ..Usage::default() };
+        for &(_, bytes) in &self.blocks() {
+            usage.taken += bytes;
+            usage.blocks += 1;
+        }
+        let pieces = self.free.values().copied().chain(self.unsettled.iter().map(|(_, count)| *count));
+        for bytes in pieces.map(|count| count * self.chunk_bytes) {
+            usage.free_chunks += bytes;
+            usage.longest_free = usage.longest_free.max(bytes);
+        }
+        for chunk in &self.chunks {
+            if let Chunk::Slab(slab) = chunk {
+                let (slabs, taken, blocks) = usage.slabs.entry(slab.shape.size).or_default();
+                *slabs += 1;
+                *taken += slab.shape.count - slab.free_count;
+                *blocks += slab.shape.count;
+            }
+        }
+        usage
+    }
+}
+
+fn block_of(base: u64, shape: &Shape, block: u64) -> Block {
+    Block {
+        offset: base + shape.first + block * shape.size,
+        bytes: shape.size,
+        mark: Mark::Bit { word: base + block / 64 * 16, mask: 1 << (block % 64) },
+    }
+}

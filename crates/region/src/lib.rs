@@ -1,0 +1,67 @@
+//! Pools, an allocator and failure-atomic regions, on any [`space::Space`].
+//!
+//! # For a newcomer
+//! A *pool* is memory that survives the program: a header that says what it is, a heap, and a *root object* from which everything is
+//! reached. Inside it there are offsets and never addresses ([`Ptr`]), because it lies elsewhere next time. Memory that
+//! survives keeps whatever a crash left of it, so what belongs together is written in a *failure-atomic region*
+//! ([`Pool::region`]): after a crash all of a region's writes are there, or none, and all if the region had ended. Allocating and freeing
+//! are writes of the region, too, so nothing leaks.
+//!
+//! What regions do **not** do is isolate: two of them that run at the same time must not touch the same words. Locks see to that, as
+//! they do in any program with threads.
+//!
+//! How a region is made atomic is an [`Atomicity`]'s business. [`Redo`] writes down what a region wants, waits once, and then does it.
+//! What such an engine has to do is small: to read and write words, and to commit them. The allocator stands on top of it and has no log of
+//! its own.
+//!
+//! ```
+//! use region::{Layout, Options, Pool, Ptr, Redo};
+//! # use space::{Image, Sim, sim::Schedule};
+//!
+//! struct Books;
+//! region::persistent! { Books:
+//!     struct Book { year: u64, next: Ptr<Book, Books> }
+//! }
+//! impl Layout for Books {
+//!     const NAME: &'static str = "books, 1";
+//!     type Root = Ptr<Book, Books>;
+//! }
+//!
+//! # space::sim::run(Image::new(1 << 20), &Schedule::walk(1), |env| {
+//! let pool: Pool<_, Books, Redo> = Pool::create(env, &Options::default())?;
+//! pool.region(|tx| {
+//!     let book = tx.alloc(Book { year: 1969, next: tx.get(tx.root()) })?;
+//!     tx.set(tx.root(), book)
+//! })?;
+//! assert_eq!(pool.get(pool.get(pool.root())).year, 1969);
+//! # Ok::<(), region::Error>(()) }).result.expect("it ran").expect("it worked");
+//! ```
+//!
+//! # Damage
+//! The header has two copies and checksums. Logs, the table of chunks, the maps of slabs and the place of the root object are guarded so that
+//! a changed byte is an [`Error`] and never another answer. What objects hold is the program's: a byte that changed there is not found.
+#![forbid(unsafe_code)]
+
+mod engine;
+mod error;
+mod header;
+mod heap;
+mod log;
+mod pointer;
+mod pool;
+mod tx;
+mod writes;
+
+#[doc(hidden)]
+pub use engine::flaw;
+#[doc(hidden)]
+pub use zerocopy;
+
+pub use engine::{Atomicity, Engine, Logs, Recovered, Redo};
+pub use error::Error;
+pub use header::{Geometry, Header, NAME_MAX, VERSION};
+pub use heap::Usage;
+pub use pointer::{Layout, Persistent, Ptr};
+pub use pool::{Options, Pool};
+pub use tx::Tx;
+pub use writes::{Change, Write, Writes};

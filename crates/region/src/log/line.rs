@@ -1,0 +1,174 @@
+//! One line of a log: seven words of payload that are all there or known not to be.
+//!
+//! A crash may keep any of a line's words and lose the others, so a log needs to know which words of a line are new. A
+//! checksum alone knows it by chance. Here every word carries the **parity** of the pass over the ring in its lowest bit, which
+//! flips from pass to pass: a line whose words do not all carry the same parity was not written to its end, and no chance is involved. The seven bits
+//! that had to make room stand in the eighth word, together with a check of 56 bits, which tells a damaged line from a torn one:
+//!
+//! ```text
+//! word 0..6   payload, bit 0 replaced by the parity
+//! word 7      bit 0: parity   bits 1..7: the replaced bits of words 0..6   bits 8..63: check
+//! ```
+//!
+//! The check covers the payload, the line's place in the pool (a line that was copied elsewhere is damage, too) and its
+//! [`Role`], so that no payload can pass for the beginning of a record.
+
+use space::{LINE, Space};
+
+/// Words of payload in a line.
+pub(crate) const WORDS: usize = 7;
+
+/// What a line is in its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The first one.
+    First,
+    /// A later one.
+    Later,
+    /// One that ends something.
+    End,
+}
+
+impl Role {
+    const ALL: [Role; 3] = [Role::First, Role::Later, Role::End];
+
+    /// What is checked together with the payload of such a line at `place`.
+    #[inline]
+    fn at(self, place: u64) -> u64 {
+        place | self as u64
+    }
+}
+
+/// What stands in a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Nothing was ever written.
+    Empty,
+    /// A whole line.
+    Whole {
+        /// Its words.
+        payload: [u64; WORDS],
+        /// What it is in its record.
+        role: Role,
+        /// Parity of the pass in which it was written.
+        parity: bool,
+    },
+    /// Some of its words are of another pass: a crash came while it was written.
+    Torn,
+    /// All words are of one pass, but they are not what was written.
+    Damaged,
+}
+
+/// Odd multipliers, one for each word.
+const MULTIPLIERS: [u64; WORDS] = [
+    0x9e37_79b9_7f4a_7c15,
+    0xbf58_476d_1ce4_e5b9,
+    0x94d0_49bb_1331_11eb,
+    0xd6e8_feb8_6659_fd93,
+    0xa076_1d64_78bd_642f,
+    0xe703_7ed1_a0b4_28db,
+    0x8ebc_6af0_9c88_c6e3,
+];
+
+/// 56 bits that stand for a payload and what it is; never 0. A change of one word always changes what is folded into them.
+#[inline]
+fn check(what: u64, payload: &[u64; WORDS]) -> u64 {
+    let mut sum = what.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    for (word, (rotation, multiplier)) in payload.iter().zip((0u32..).zip(MULTIPLIERS)) {
+        sum ^= (word ^ multiplier >> 7).wrapping_mul(multiplier).rotate_left(9 * rotation);
+    }
+    sum ^= sum >> 32;
+    sum = sum.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    (sum ^ sum >> 29) >> 8 | 1
+}
+
+/// The eight words of a line at `place`.
+#[inline]
+fn encode(place: u64, payload: &[u64; WORDS], role: Role, parity: bool) -> [u64; WORDS + 1] {
+    let parity = u64::from(parity);
+    let mut words = [0; WORDS + 1];
+    let mut replaced = 0;
+    for (at, word) in payload.iter().enumerate() {
+        words[at] = word & !1 | parity;
+        replaced |= (word & 1) << (at + 1);
+    }
+    words[WORDS] = check(role.at(place), payload) << 8 | replaced | parity;
+    words
+}
+
+/// What the eight words of a line at `place` are.
+fn decode(place: u64, words: &[u64; WORDS + 1]) -> Content {
+    if *words == [0; WORDS + 1] {
+        return Content::Empty;
+    }
+    let parity = words[WORDS] & 1;
+    if words.iter().any(|word| word & 1 != parity) {
+        return Content::Torn;
+    }
+    let mut payload = [0; WORDS];
+    for (at, word) in payload.iter_mut().enumerate() {
+        *word = words[at] & !1 | words[WORDS] >> (at + 1) & 1;
+    }
+    let role = Role::ALL.into_iter().find(|role| words[WORDS] >> 8 == check(role.at(place), &payload));
+    role.map_or(Content::Damaged, |role| Content::Whole { payload, role, parity: parity == 1 })
+}
+
+/// Stores a line at `place`; neither flushes nor fences.
+#[inline]
+pub(super) fn write_line<S: Space>(space: &S, place: u64, payload: &[u64; WORDS], role: Role, parity: bool) {
+    for (at, word) in (0..).zip(encode(place, payload, role, parity)) {
+        space.store_u64(place + 8 * at, word);
+    }
+}
+
+/// Reads the line at `place`, a multiple of the line's length.
+pub(crate) fn read_line<S: Space>(space: &S, place: u64) -> Content {
+    debug_assert!(place.is_multiple_of(LINE));
+    decode(place, &std::array::from_fn(|at| space.load_u64(place + 8 * at as u64)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_line_is_read_as_it_was_written(payload: [u64; WORDS], parity: bool, line in 0u64..1 << 40, role in 0usize..3) {
+            let (place, role) = (line * LINE, Role::ALL[role]);
+            let words = encode(place, &payload, role, parity);
+            prop_assert_eq!(decode(place, &words), Content::Whole { payload, role, parity });
+        }
+
+        #[test]
+        fn words_of_two_passes_are_torn(old: [u64; WORDS], new: [u64; WORDS], kept in 1u8..255) {
+            let (old, new) = (encode(64, &old, Role::First, false), encode(64, &new, Role::Later, true));
+            let mixed = std::array::from_fn(|at| if kept >> at & 1 == 1 { new[at] } else { old[at] });
+            prop_assert_eq!(decode(64, &mixed), Content::Torn);
+            let fresh = std::array::from_fn(|at| if kept >> at & 1 == 1 { new[at] } else { 0 });
+            prop_assert_eq!(decode(64, &fresh), Content::Torn, "on a line that was never written");
+        }
+
+        #[test]
+        fn a_changed_bit_is_never_read_as_a_line(payload: [u64; WORDS], bit in 0usize..512) {
+            let mut words = encode(128, &payload, Role::End, true);
+            words[bit / 64] ^= 1 << (bit % 64);
+            let expected = if bit % 64 == 0 { Content::Torn } else { Content::Damaged };
+            prop_assert_eq!(decode(128, &words), expected);
+        }
+
+        #[test]
+        fn a_line_belongs_to_its_place(payload: [u64; WORDS], from in 1u64..1 << 20, to in 1u64..1 << 20) {
+            prop_assume!(from != to);
+            let words = encode(from * LINE, &payload, Role::First, false);
+            prop_assert_eq!(decode(to * LINE, &words), Content::Damaged);
+        }
+    }
+
+    #[test]
+    fn no_line_looks_empty() {
+        let words = encode(0, &[0; WORDS], Role::First, false);
+        assert!(matches!(decode(0, &words), Content::Whole { .. }));
+        assert_eq!(decode(0, &[0; WORDS + 1]), Content::Empty);
+    }
+}

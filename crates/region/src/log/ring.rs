@@ -1,0 +1,135 @@
+//! A ring of lines, written pass after pass.
+
+use space::{LINE, Space};
+
+use super::line::{Role, WORDS, write_line};
+
+/// The ring has no room for so many lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+/// Where a log is written. What is in it is known from its lines alone, so nothing of this is stored: at open every
+/// ring is empty and starts its first pass.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    /// Offset of the first line.
+    base: u64,
+    lines: u64,
+    /// Lines written since it was empty, over all passes.
+    head: u64,
+    /// The first of these that is still needed.
+    tail: u64,
+}
+
+impl Ring {
+    /// An empty ring of `len` bytes at `base`, both multiples of a line.
+    pub(crate) fn new(base: u64, len: u64) -> Self {
+        debug_assert!(base.is_multiple_of(LINE) && len.is_multiple_of(LINE) && len > 0);
+        Ring { base, lines: len / LINE, head: 0, tail: 0 }
+    }
+
+    /// How many lines there are.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.lines
+    }
+
+    /// Lines written so far.
+    pub(crate) fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// The first line that is still needed.
+    pub(crate) fn tail(&self) -> u64 {
+        self.tail
+    }
+
+    /// Whether `lines` more can be written without touching any that is needed.
+    pub(crate) fn has_room(&self, lines: u64) -> bool {
+        self.head - self.tail + lines <= self.lines
+    }
+
+    /// Lines before `tail` are not needed any more. That must be known to recovery before they are written over.
+    pub(crate) fn release(&mut self, tail: u64) {
+        debug_assert!((self.tail..=self.head).contains(&tail));
+        self.tail = tail;
+    }
+
+    /// The offset of the `number`th line.
+    pub(crate) fn place(&self, number: u64) -> u64 {
+        self.base + number % self.lines * LINE
+    }
+
+    /// Stores one line behind the last one.
+    ///
+    /// # Errors
+    /// If that would be over one that is needed.
+    #[inline]
+    pub(crate) fn push<S: Space>(
+        &mut self,
+        space: &S,
+        payload: &[u64; WORDS],
+        role: Role,
+    ) -> Result<(), Full> {
+        if !self.has_room(1) {
+            return Err(Full);
+        }
+        // The empty ring reads as parity 0, so the first pass has 1.
+        let parity = (self.head / self.lines).is_multiple_of(2);
+        write_line(space, self.place(self.head), payload, role, parity);
+        self.head += 1;
+        Ok(())
+    }
+
+    /// Flushes the lines from number `from` on.
+    #[inline]
+    pub(crate) fn flush<S: Space>(&self, space: &S, from: u64) {
+        let count = (self.head - from).min(self.lines);
+        let first = from % self.lines;
+        let straight = count.min(self.lines - first);
+        space.flush(self.place(from), straight * LINE);
+        if straight < count {
+            space.flush(self.base, (count - straight) * LINE);
+        }
+    }
+}
+
+/// Makes the ring at `base` empty again. Flushes, does not fence.
+pub(crate) fn clear<S: Space>(space: &S, base: u64, len: u64) {
+    for line in (base..base + len).step_by(LINE as usize) {
+        let used = (line..line + LINE).step_by(8).any(|word| space.load_u64(word) != 0);
+        if used {
+            for word in (line..line + LINE).step_by(8) {
+                space.store_u64(word, 0);
+            }
+            space.flush(line, LINE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::line::{Content, read_line};
+    use space::Image;
+
+    #[test]
+    fn what_is_needed_is_not_written_over() {
+        let space = Image::new(1024);
+        let mut ring = Ring::new(256, 4 * LINE);
+        for number in 0..4 {
+            ring.push(&space, &[number; WORDS], Role::First).expect("there is room");
+        }
+        assert_eq!(ring.push(&space, &[4; WORDS], Role::First), Err(Full));
+        ring.release(2);
+        ring.push(&space, &[4; WORDS], Role::First).expect("there is room again");
+        let at = |line: u64| match read_line(&space, 256 + line * LINE) {
+            Content::Whole { payload, parity, .. } => (payload[0], parity),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([at(0), at(1), at(2), at(3)], [(4, false), (1, true), (2, true), (3, true)]);
+        assert_eq!(space.load_u64(248), 0, "nothing beside the ring");
+        assert_eq!(space.load_u64(512), 0, "nothing beside the ring");
+        clear(&space, 256, 4 * LINE);
+        assert!(space.to_bytes().iter().all(|byte| *byte == 0));
+    }
+}

@@ -1,0 +1,231 @@
+//! Pools: a space with a header, logs, a heap and a root object.
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use space::{Env, Space};
+
+use crate::engine::{Atomicity, Engine, Recovered};
+use crate::header::{Geometry, Header, LOGS, ROOT, STATE};
+use crate::heap::{Heap, Usage};
+use crate::{Error, Layout, Persistent, Ptr, Tx};
+
+/// What a new pool is like. Everything has a default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Sizes of its parts; by the size of the space if `None`.
+    pub geometry: Option<Geometry>,
+}
+
+/// An open pool of layout `L` on the environment that `H` leads to, with regions as `A` makes them.
+///
+/// It is for any number of threads. What regions promise stands at [`Pool::region`], what they do not at
+/// [`Atomicity`].
+pub struct Pool<H, L, A>
+where
+    H: Deref<Target: Env + Sized>,
+    A: Atomicity,
+{
+    env: H,
+    pub(crate) engine: A::Engine<H::Target>,
+    pub(crate) heap: Heap<H::Target>,
+    header: Header,
+    regions: AtomicU64,
+    layout: PhantomData<fn() -> L>,
+}
+
+impl<H, L, A> Pool<H, L, A>
+where
+    H: Deref<Target: Env + Sized>,
+    L: Layout,
+    A: Atomicity,
+{
+    /// Makes a pool of the whole space, which is new: full of zeros. Until this returns there is none, whatever a crash leaves.
+    ///
+    /// # Errors
+    /// If there is something in the space, or it is too small.
+    pub fn create(env: H, options: &Options) -> Result<Self, Error> {
+        let space = env.space();
+        let bytes = space.len();
+        match Header::read(space) {
+            Err(Error::NotAPool { empty: true, .. }) => {}
+            Ok(_) => return Err(Error::Options("there is a pool already")),
+            Err(_) => return Err(Error::Options("there is something else in that place")),
+        }
+        let geometry = options.geometry.unwrap_or_else(|| Geometry::for_size(bytes));
+        // A pool is not told from another by chance, so any number will do that is not 0 in its lowest 16 bits.
+        let pool = env.random() | 1;
+        let header =
+            Header { engine: A::NUMBER, pool, generation: 1, bytes, geometry, layout: L::NAME.to_owned() };
+        header.check()?;
+        // What an earlier attempt left half done, a crash within it.
+        for word in (STATE..LOGS).step_by(8).chain((LOGS..header.heap()).step_by(8)) {
+            if space.load_u64(word) != 0 {
+                space.store_u64(word, 0);
+                space.flush(word, 8);
+            }
+        }
+        let chunk = u64::from(geometry.chunk_bytes);
+        let tables = (header.heap()..bytes).step_by((chunk * chunk / 8) as usize);
+        for word in tables.flat_map(|table| (table..bytes.min(table + chunk) & !7).step_by(8)) {
+            if space.load_u64(word) != 0 {
+                space.store_u64(word, 0);
+                space.flush(word, 8);
+            }
+        }
+        space.fence();
+        let pool = Self::assemble(env, header, &Recovered::default())?;
+        let root = {
+            let mut tx = Tx::begin(&pool);
+            let root = tx.alloc_zeroed(size_of::<L::Root>().max(8) as u64)?;
+            tx.set_word(ROOT, root)?;
+            tx.set_word(ROOT + 8, !root)?;
+            tx.commit()?;
+            root
+        };
+        debug_assert!(root > 0);
+        pool.engine.settle(&*pool.env)?;
+        pool.header.write_first(pool.env.space());
+        Ok(pool)
+    }
+
+    /// Opens the pool in a space, and first brings it into order if a crash left it in disorder. What that was is told beside it.
+    ///
+    /// # Errors
+    /// If there is no pool of that layout, engine and version, or it is damaged. Nothing was changed then.
+    pub fn open(env: H) -> Result<(Self, Recovered), Error> {
+        let header = Header::read(env.space())?;
+        if header.layout != L::NAME {
+            let wanted = L::NAME.to_owned();
+            return Err(Error::Layout { offset: 56, found: header.layout, wanted });
+        }
+        if header.engine != A::NUMBER {
+            let found = crate::engine::name_of(header.engine);
+            return Err(Error::Engine { offset: 12, found, wanted: A::NAME });
+        }
+        let recovered = A::Engine::<H::Target>::recover(env.space(), &header.logs())?;
+        let pool = Self::assemble(env, header, &recovered)?;
+        pool.root_offset()?;
+        if pool.header.differing(pool.env.space()).count() > 0 {
+            pool.header.write(pool.env.space());
+        }
+        Ok((pool, recovered))
+    }
+
+    fn assemble(env: H, header: Header, recovered: &Recovered) -> Result<Self, Error> {
+        let heap = Heap::open(&*env, &header)?;
+        let engine = A::Engine::<H::Target>::new(&*env, header.logs(), recovered);
+        Ok(Pool { env, engine, heap, header, regions: AtomicU64::new(1), layout: PhantomData })
+    }
+
+    /// The environment.
+    pub fn env(&self) -> &H::Target {
+        &self.env
+    }
+
+    /// What the header says.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What of the heap is taken and free.
+    #[track_caller]
+    pub fn usage(&self) -> Usage {
+        self.heap.usage(&self.env)
+    }
+
+    /// All blocks that are allocated: offset and bytes, in the order of offsets. A program that goes through what it can reach finds
+    /// leaks by comparing.
+    #[track_caller]
+    pub fn blocks(&self) -> Vec<(u64, u64)> {
+        self.heap.blocks(&self.env)
+    }
+
+    /// The mark of this pool in pointers.
+    pub(crate) fn tag(&self) -> u16 {
+        self.header.pool as u16
+    }
+
+    fn root_offset(&self) -> Result<u64, Error> {
+        let space = self.env.space();
+        let (root, complement) = (space.load_u64(ROOT), space.load_u64(ROOT + 8));
+        if root != !complement || self.heap.find(&self.env, root).is_none() {
+            return Err(Error::Damaged { what: "where the root object is", offset: ROOT });
+        }
+        Ok(root)
+    }
+
+    /// The root object.
+    ///
+    /// # Panics
+    /// If its place was damaged since the pool was opened.
+    #[must_use]
+    pub fn root(&self) -> Ptr<L::Root, L> {
+        Ptr::new(self.tag(), self.env.space().load_u64(ROOT))
+    }
+
+    /// What lies at a place, outside of any region of this thread.
+    ///
+    /// # Panics
+    /// If the pointer is null, or of another pool.
+    #[track_caller]
+    pub fn get<T: Persistent<L>>(&self, at: Ptr<T, L>) -> T {
+        let offset = self.check(at);
+        let mut value = T::new_zeroed();
+        self.env.space().load(offset, value.as_mut_bytes());
+        value
+    }
+
+    /// The offset of a pointer that may be followed.
+    #[track_caller]
+    #[inline]
+    pub(crate) fn check<T>(&self, at: Ptr<T, L>) -> u64 {
+        assert!(
+            at.tag() == self.tag(),
+            "the pointer {at:?} does not lead into this pool ({:#x})",
+            self.tag()
+        );
+        let offset = at.offset();
+        assert!(
+            offset > ROOT && offset + size_of::<T>() as u64 <= self.header.bytes,
+            "{at:?} leads out of the pool"
+        );
+        offset
+    }
+
+    /// Runs `work` as a failure-atomic region: a crash at any moment leaves all that it wrote, or nothing, and all once this has returned.
+    /// If it returns an error, or panics, nothing of it is there.
+    ///
+    /// Regions do not isolate: what one writes, no other may read or write at the same time, which the program sees to by locks. These are taken
+    /// before the region and given up after it. The unit is an aligned 8-byte word.
+    ///
+    /// A region within a region is part of it: hand the [`Tx`] on.
+    ///
+    /// # Errors
+    /// What `work` returned, or why the region can't be made durable.
+    ///
+    /// # Panics
+    /// What `work` panics with.
+    #[track_caller]
+    pub fn region<R>(&self, work: impl FnOnce(&mut Tx<'_, H, L, A>) -> Result<R, Error>) -> Result<R, Error> {
+        let number = self.regions.fetch_add(1, Ordering::Relaxed);
+        let observer = self.env.space().observer();
+        space::Observer::region_begin(observer, number);
+        let mut tx = Tx::begin(self);
+        let result = work(&mut tx)?;
+        tx.commit()?;
+        space::Observer::region_end(observer, number);
+        Ok(result)
+    }
+
+    /// Waits until recovery would have nothing to do. For the moment before a backup, or the end of a program, which may also just end.
+    ///
+    /// # Errors
+    /// If the memory fails.
+    #[track_caller]
+    pub fn settle(&self) -> Result<(), Error> {
+        self.engine.settle(&self.env)
+    }
+}

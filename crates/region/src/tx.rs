@@ -1,0 +1,247 @@
+//! A region under way.
+
+use std::ops::Deref;
+
+use space::{Env, Space};
+
+use crate::engine::{Atomicity, Engine};
+use crate::heap::Block;
+use crate::{Error, Layout, Persistent, Pool, Ptr};
+
+/// A region as the engine has it.
+type Under<E, A> = <<A as Atomicity>::Engine<E> as Engine<E>>::Region;
+
+/// What a region can do. Dropped without a commit, it is aborted.
+pub struct Tx<'p, H, L, A>
+where
+    H: Deref<Target: Env + Sized>,
+    L: Layout,
+    A: Atomicity,
+{
+    pool: &'p Pool<H, L, A>,
+    /// `None` once it has ended.
+    region: Option<Under<H::Target, A>>,
+    /// Blocks that are free again if the region is not committed, and if it is.
+    taken: Vec<Block>,
+    freed: Vec<Block>,
+    /// Whether it wrote to blocks of its own, past the engine.
+    wrote_fresh: bool,
+    /// Why the region can't be committed, if a part of it failed.
+    failed: Option<Error>,
+}
+
+impl<'p, H, L, A> Tx<'p, H, L, A>
+where
+    H: Deref<Target: Env + Sized>,
+    L: Layout,
+    A: Atomicity,
+{
+    pub(crate) fn begin(pool: &'p Pool<H, L, A>) -> Self {
+        let region = Some(pool.engine.begin(pool.env()));
+        Tx { pool, region, taken: Vec::new(), freed: Vec::new(), wrote_fresh: false, failed: None }
+    }
+
+    #[track_caller]
+    pub(crate) fn commit(mut self) -> Result<(), Error> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        if self.wrote_fresh {
+            // What a log says may survive before anybody waits for it, and must not lead to anything that does not.
+            self.pool.env().space().fence();
+        }
+        if let Some(region) = self.region.take() {
+            if let Err(error) = self.pool.engine.commit(self.pool.env(), region) {
+                self.give_back();
+                return Err(error);
+            }
+            self.pool.heap.release(self.pool.env(), &self.freed);
+        }
+        Ok(())
+    }
+
+    /// What was taken is free.
+    fn give_back(&mut self) {
+        self.pool.heap.release(self.pool.env(), &self.taken);
+    }
+
+    /// The pool.
+    #[must_use]
+    pub fn pool(&self) -> &'p Pool<H, L, A> {
+        self.pool
+    }
+
+    /// The root object.
+    #[must_use]
+    pub fn root(&self) -> Ptr<L::Root, L> {
+        self.pool.root()
+    }
+
+    /// Runs `work` as a part of this region. If it returns an error, all of the region is given up, whatever is done about the error.
+    ///
+    /// # Errors
+    /// What `work` returned.
+    pub fn region<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R, Error>) -> Result<R, Error> {
+        work(self).inspect_err(|error| self.failed = Some(error.clone()))
+    }
+
+    /// What lies at a place, as this region has it.
+    ///
+    /// # Panics
+    /// If the pointer is null, or of another pool.
+    #[track_caller]
+    pub fn get<T: Persistent<L>>(&self, at: Ptr<T, L>) -> T {
+        let offset = self.pool.check(at);
+        let mut value = T::new_zeroed();
+        self.read(offset, value.as_mut_bytes());
+        value
+    }
+
+    /// Writes `value` at a place.
+    ///
+    /// # Errors
+    /// If the region can't remember so much.
+    ///
+    /// # Panics
+    /// If the pointer is null, or of another pool.
+    #[track_caller]
+    pub fn set<T: Persistent<L>>(&mut self, at: Ptr<T, L>, value: T) -> Result<(), Error> {
+        let offset = self.pool.check(at);
+        self.write(offset, value.as_bytes())
+    }
+
+    /// A new place for `value`. It is nobody's if the region is not committed.
+    ///
+    /// # Errors
+    /// If the pool is full.
+    #[track_caller]
+    pub fn alloc<T: Persistent<L>>(&mut self, value: T) -> Result<Ptr<T, L>, Error> {
+        let offset = self.take(size_of::<T>() as u64)?;
+        self.write(offset, value.as_bytes())?;
+        Ok(Ptr::new(self.pool.tag(), offset))
+    }
+
+    /// Gives back what [`Tx::alloc`] gave, once the region is committed.
+    ///
+    /// # Errors
+    /// If nothing was allocated there.
+    ///
+    /// # Panics
+    /// If the pointer is null, or of another pool.
+    #[track_caller]
+    pub fn free<T: Persistent<L>>(&mut self, at: Ptr<T, L>) -> Result<(), Error> {
+        let offset = self.pool.check(at);
+        self.free_at(offset)
+    }
+
+    /// A new place for `bytes` zeros, a multiple of 8.
+    pub(crate) fn alloc_zeroed(&mut self, bytes: u64) -> Result<u64, Error> {
+        let offset = self.take(bytes)?;
+        for word in (offset..offset + bytes).step_by(8) {
+            self.set_word(word, 0)?;
+        }
+        Ok(offset)
+    }
+
+    #[track_caller]
+    fn take(&mut self, bytes: u64) -> Result<u64, Error> {
+        let (env, pool) = (self.pool.env(), self.pool);
+        let block = pool.heap.reserve(env, &pool.engine, bytes)?;
+        self.taken.push(block);
+        if let Some(region) = &mut self.region {
+            pool.heap.mark_taken(env, &pool.engine, region, &block)?;
+        }
+        space::Observer::allocated(env.space().observer(), block.offset, block.bytes);
+        Ok(block.offset)
+    }
+
+    #[track_caller]
+    fn free_at(&mut self, offset: u64) -> Result<(), Error> {
+        let (env, pool) = (self.pool.env(), self.pool);
+        let block = pool.heap.find(env, offset).filter(|block| !self.freed.contains(block));
+        let block = block.ok_or(Error::NotAllocated { offset })?;
+        if let Some(region) = &mut self.region {
+            pool.heap.mark_free(env, &pool.engine, region, &block)?;
+        }
+        self.freed.push(block);
+        space::Observer::freed(env.space().observer(), offset);
+        Ok(())
+    }
+
+    /// Whether the bytes lie in a block of whole chunks that this region took: nobody else can see them, and no log names them, so they are
+    /// written where they are.
+    fn is_fresh(&self, offset: u64) -> bool {
+        let lies = |block: &&Block| (block.offset..block.offset + block.bytes).contains(&offset);
+        self.taken.iter().find(lies).is_some_and(Block::is_large)
+    }
+
+    fn word(&self, offset: u64) -> u64 {
+        let env = self.pool.env();
+        match &self.region {
+            Some(region) => self.pool.engine.load(env, region, offset),
+            None => env.space().load_u64(offset),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn set_word(&mut self, offset: u64, value: u64) -> Result<(), Error> {
+        match &mut self.region {
+            Some(region) => self.pool.engine.store(self.pool.env(), region, offset, value),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the bytes at `offset`.
+    #[track_caller]
+    fn read(&self, offset: u64, bytes: &mut [u8]) {
+        let mut at = offset;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let skip = (at % 8) as usize;
+            let count = rest.len().min(8 - skip);
+            let word = self.word(at - skip as u64).to_le_bytes();
+            let (now, later) = rest.split_at_mut(count);
+            now.copy_from_slice(&word[skip..skip + count]);
+            (at, rest) = (at + count as u64, later);
+        }
+    }
+
+    /// Writes the bytes at `offset`.
+    #[track_caller]
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        if self.is_fresh(offset) {
+            let space = self.pool.env().space();
+            space.store(offset, bytes);
+            space.flush(offset, bytes.len() as u64);
+            self.wrote_fresh = true;
+            return Ok(());
+        }
+        let mut at = offset;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let skip = (at % 8) as usize;
+            let count = rest.len().min(8 - skip);
+            let word = at - skip as u64;
+            let mut value = if count == 8 { [0; 8] } else { self.word(word).to_le_bytes() };
+            let (now, later) = rest.split_at(count);
+            value[skip..skip + count].copy_from_slice(now);
+            self.set_word(word, u64::from_le_bytes(value))?;
+            (at, rest) = (at + count as u64, later);
+        }
+        Ok(())
+    }
+}
+
+impl<H, L, A> Drop for Tx<'_, H, L, A>
+where
+    H: Deref<Target: Env + Sized>,
+    L: Layout,
+    A: Atomicity,
+{
+    fn drop(&mut self) {
+        if let Some(region) = self.region.take() {
+            self.pool.engine.abort(self.pool.env(), region);
+            self.give_back();
+        }
+    }
+}

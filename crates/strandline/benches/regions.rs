@@ -1,0 +1,188 @@
+//! What a failure-atomic region costs, as a ratio to one 8-byte store to a random line that is flushed and fenced.
+//!
+//! `cargo bench -p strandline --bench regions`. A pool in `/dev/shm`, one thread, its CPU time. A region sets words on so many random lines of
+//! 32 MiB. Beside it the bare instructions with one fence, and libpmemobj where it is installed, whose unit is measured in its own process in the
+//! same minute. All sides run in turns, which are shorter than a scheduler's time slice, and the fastest turn of each counts.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use pmem::{Mapped, Os};
+use region::{Atomicity, Layout, Options, Pool, Ptr, Redo};
+use rustix::time::{ClockId, clock_gettime};
+use space::{Env, Space};
+
+const PIECE: usize = 4096;
+const PIECES: u64 = 1024;
+const LINES: [u64; 4] = [1, 4, 16, 64];
+
+struct Bench;
+region::persistent! { Bench:
+    struct Root { first: u64 }
+}
+impl Layout for Bench {
+    const NAME: &'static str = "bench";
+    type Root = Root;
+}
+
+type Piece = [u64; PIECE];
+type BenchPool<'e, A> = Pool<&'e Os<Mapped>, Bench, A>;
+
+/// CPU time of this thread.
+fn cpu_ns() -> f64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
+}
+
+fn timed(count: u64, work: impl FnOnce()) -> f64 {
+    let begin = cpu_ns();
+    work();
+    (cpu_ns() - begin) / count as f64
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+/// Figures by name, one for each turn.
+type Figures = BTreeMap<String, Vec<f64>>;
+
+/// A file that is gone afterwards.
+struct Gone(PathBuf);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn main() {
+    let full = std::env::args().any(|argument| argument == "--bench");
+    let (turns, regions) = if full { (100, 10_000) } else { (1, 200) };
+    let file = Gone(PathBuf::from(format!("/dev/shm/strandline-regions-{}", std::process::id())));
+    _ = std::fs::remove_file(&file.0);
+    let env = Os::new(Mapped::create(&file.0, 256 << 20).expect("there is room in /dev/shm"));
+    println!("{}", pmem::isa::Offer::of_this_cpu());
+    let mut figures = Figures::new();
+    measure::<Redo>(&env, turns, regions, &mut figures);
+    let ours = table(&figures);
+    println!("{:<24}{:>10}{:>10}{:>10}{:>10}{:>16}", "units", 1, 4, 16, 64, "alloc, free 64 B");
+    for name in ["bare, one fence", "redo"] {
+        print!("{name:<24}");
+        LINES.iter().for_each(|lines| print!("{:>10.2}", ours[&format!("{name} {lines}")] / ours["unit"]));
+        println!(
+            "{:>16}",
+            ours.get(&format!("{name} alloc"))
+                .map_or(String::new(), |ns| format!("{:.2}", ns / ours["unit"]))
+        );
+    }
+    println!("one unit: {:.0} ns", ours["unit"]);
+    match full.then(libpmemobj) {
+        Some(Ok(peer)) => {
+            print!("{:<24}", "libpmemobj");
+            LINES.iter().for_each(|lines| print!("{:>10.2}", peer[&lines.to_string()] / peer["unit"]));
+            println!("{:>16.2}\n(its unit: {:.0} ns)", peer["alloc"] / peer["unit"], peer["unit"]);
+        }
+        Some(Err(why)) => println!("libpmemobj: skipped: {why}"),
+        None => {}
+    }
+}
+
+fn measure<A: Atomicity>(env: &Os<Mapped>, turns: u64, regions: u64, figures: &mut Figures) {
+    let pool = BenchPool::<A>::create(env, &Options::default()).expect("the file is new");
+    let pieces: Vec<Ptr<Piece, Bench>> =
+        (0..PIECES).map(|_| pool.region(|tx| tx.alloc([0; PIECE])).expect("there is room")).collect();
+    let mut random = Random(88_172_645_463_325_252);
+    let mut somewhere = || {
+        let number = random.next();
+        pieces[(number >> 32) as usize % pieces.len()].element(number as usize % (PIECE / 8) * 8)
+    };
+    let mut note = |name: String, ns| figures.entry(name).or_default().push(ns);
+    let space = env.space();
+    for _ in 0..turns {
+        note(
+            "unit".to_owned(),
+            timed(regions, || {
+                for n in 0..regions {
+                    let at = somewhere().offset();
+                    space.store_u64(at, n);
+                    space.persist(at, 8);
+                }
+            }),
+        );
+        for lines in LINES {
+            let count = regions.div_ceil(lines);
+            let bare = timed(count, || {
+                for n in 0..count {
+                    for _ in 0..lines {
+                        let at = somewhere().offset();
+                        space.store_u64(at, n);
+                        space.flush(at, 8);
+                    }
+                    space.fence();
+                }
+            });
+            note(format!("bare, one fence {lines}"), bare);
+            let ours = timed(count, || {
+                for n in 0..count {
+                    let done = pool.region(|tx| (0..lines).try_for_each(|_| tx.set(somewhere(), n)));
+                    done.expect("it fits into a log");
+                }
+            });
+            note(format!("{} {lines}", A::NAME), ours);
+        }
+        let count = regions / 4;
+        let ours = timed(count, || {
+            for n in 0..count {
+                let block = pool.region(|tx| tx.alloc([n; 8])).expect("there is room");
+                pool.region(|tx| tx.free(block)).expect("it is there");
+            }
+        });
+        note(format!("{} alloc", A::NAME), ours);
+    }
+}
+
+/// The fastest turn of each figure.
+fn table(figures: &Figures) -> BTreeMap<String, f64> {
+    let fastest = |turns: &Vec<f64>| turns.iter().copied().fold(f64::INFINITY, f64::min);
+    figures.iter().map(|(name, turns)| (name.clone(), fastest(turns))).collect()
+}
+
+/// The peer's figures.
+fn libpmemobj() -> Result<BTreeMap<String, f64>, String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/regions.c");
+    let program = Gone(std::env::temp_dir().join(format!("strandline-regions-{}", std::process::id())));
+    let built = Command::new("cc").args(["-O2", "-o"]).arg(&program.0).arg(source).arg("-lpmemobj").output();
+    match built {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => {
+            return Err(String::from_utf8_lossy(&output.stderr)
+                .lines()
+                .next()
+                .unwrap_or("cc failed")
+                .to_owned());
+        }
+        Err(error) => return Err(format!("cc: {error}")),
+    }
+    let pool = Gone(PathBuf::from(format!("/dev/shm/strandline-pmemobj-{}", std::process::id())));
+    let run = Command::new(&program.0).arg(&pool.0).env("PMEM_IS_PMEM_FORCE", "1").output();
+    let output = run.map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(format!("{}", output.status));
+    }
+    let mut figures = Figures::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        if let Some((name, ns)) = line.split_once(' ').and_then(|(name, ns)| Some((name, ns.parse().ok()?))) {
+            figures.entry(name.to_owned()).or_default().push(ns);
+        }
+    }
+    Ok(table(&figures))
+}

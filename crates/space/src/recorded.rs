@@ -365,6 +365,11 @@ impl<S: Space, K: Sink + Send> Space for Recorded<S, K> {
             self.tell(op, Location::caller());
         }
     }
+
+    #[inline(always)]
+    fn prefetch(&self, offset: u64) {
+        self.inner().prefetch(offset);
+    }
 }
 
 impl<S: Space, K: Sink + Send> Observer for Recorded<S, K> {

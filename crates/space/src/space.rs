@@ -190,6 +190,13 @@ pub trait Space: Sync {
     /// Gives a hint for every line that the range touches.
     #[track_caller]
     fn prestore(&self, offset: u64, len: u64, hint: Prestore);
+
+    /// The word at `offset` will be stored to soon: where there is a cache, its line may be fetched meanwhile. No access; an
+    /// offset outside is no mistake.
+    #[inline(always)]
+    fn prefetch(&self, offset: u64) {
+        let _ = offset;
+    }
 }
 
 /// A borrowed space is a space: recovery runs on the image that a checker keeps.
@@ -275,6 +282,11 @@ impl<S: Space> Space for &S {
     #[track_caller]
     fn prestore(&self, offset: u64, len: u64, hint: Prestore) {
         (**self).prestore(offset, len, hint);
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, offset: u64) {
+        (**self).prefetch(offset);
     }
 }
 

@@ -87,6 +87,13 @@ pub fn fence() {
     unsafe { asm!("dsb sy", options(nostack, preserves_flags)) }
 }
 
+/// Starts to fetch the line of `address` for a store.
+#[inline(always)]
+pub fn prefetch(address: *const u8) {
+    // SAFETY: a hint that no address makes fault.
+    unsafe { asm!("prfm pstl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) }
+}
+
 /// Copies `words` to `to` and writes their lines back. Non-temporal pairs (`stnp`) exist here, but are a hint
 /// that promises nothing about the cache, so the lines must be flushed anyway.
 ///

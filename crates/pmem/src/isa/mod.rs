@@ -20,11 +20,11 @@ use std::sync::OnceLock;
 #[cfg(target_arch = "aarch64")]
 use aarch64::offer_of_this_cpu;
 #[cfg(target_arch = "aarch64")]
-pub use aarch64::{Flush, demote, fence, store_nt};
+pub use aarch64::{Flush, demote, fence, prefetch, store_nt};
 #[cfg(target_arch = "x86_64")]
 use x86_64::offer_of_this_cpu;
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{Flush, demote, fence, store_nt};
+pub use x86_64::{Flush, demote, fence, prefetch, store_nt};
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!(

@@ -103,6 +103,13 @@ pub fn fence() {
     unsafe { asm!("sfence", options(nostack, preserves_flags)) }
 }
 
+/// Starts to fetch the line of `address` for a store.
+#[inline(always)]
+pub fn prefetch(address: *const u8) {
+    // SAFETY: a hint that no address makes fault; processors without it execute a no-op of the same encoding.
+    unsafe { asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) }
+}
+
 /// Copies `words` past the cache to `to`.
 ///
 /// # Safety

@@ -430,4 +430,11 @@ impl Space for Mapped {
         // SAFETY: the range is inside the mapping, which starts at a page, so its lines are, too.
         unsafe { prestore_range(self.at(offset), len as usize, hint) }
     }
+
+    #[inline(always)]
+    fn prefetch(&self, offset: u64) {
+        if offset < self.len() {
+            isa::prefetch(self.at(offset));
+        }
+    }
 }

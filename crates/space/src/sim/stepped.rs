@@ -125,4 +125,8 @@ impl<S: Space> Space for Stepped<S> {
         self.step();
         self.space.prestore(offset, len, hint);
     }
+
+    fn prefetch(&self, offset: u64) {
+        self.space.prefetch(offset);
+    }
 }

@@ -159,8 +159,11 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
     }
 
     #[inline]
-    fn store(&self, _: &E, region: &mut Writes, offset: u64, value: u64) -> Result<(), Error> {
-        region.set(offset, value);
+    fn store(&self, env: &E, region: &mut Writes, offset: u64, value: u64) -> Result<(), Error> {
+        if region.set(offset, value) {
+            // It is stored to right behind the fence: waiting for its line can overlap with writing the log.
+            env.space().prefetch(offset);
+        }
         Ok(())
     }
 

@@ -88,7 +88,22 @@ impl Plan {
             let offset = pair[0].writes.first().map_or(logs.base, |write| write.offset);
             return Err(Error::Damaged { what: "what two records of one number name, the first", offset });
         }
+        plan.check_gaps(logs)?;
         Ok(plan)
+    }
+
+    /// A crash can hide at most one record of each log, the one that was being written; and if it has the highest number of all, its absence leaves no
+    /// gap. Whatever else is missing was there, and is damaged so that it looks torn.
+    fn check_gaps(&self, logs: &Logs) -> Result<(), Error> {
+        let expected = self.told().next - self.state.below;
+        let missing = expected - self.records.len() as u64;
+        if missing >= u64::from(logs.count) {
+            return Err(Error::Damaged {
+                what: "a record of a finished region, in the logs from here on,",
+                offset: logs.base,
+            });
+        }
+        Ok(())
     }
 
     /// What is told of it.

@@ -45,8 +45,11 @@ fn pool(settled: bool) -> Vec<u8> {
     image.to_bytes()
 }
 
-/// What the pool in `bytes` holds: the chain's values and the blocks.
-fn contents(bytes: &[u8]) -> Result<(Vec<u64>, Vec<(u64, u64)>), Error> {
+/// The chain's values, and the blocks.
+type Contents = (Vec<u64>, Vec<(u64, u64)>);
+
+/// What the pool in `bytes` holds.
+fn contents(bytes: &[u8]) -> Result<Contents, Error> {
     on(Image::from_bytes(bytes), |env| {
         let (pool, _) = Pool::<_, Chain, Redo>::open(env)?;
         let mut values = Vec::new();

@@ -191,4 +191,9 @@ impl Space for Synced {
     fn prestore(&self, offset: u64, len: u64, hint: Prestore) {
         self.memory.prestore(offset, len, hint);
     }
+
+    #[inline(always)]
+    fn prefetch(&self, offset: u64) {
+        self.memory.prefetch(offset);
+    }
 }

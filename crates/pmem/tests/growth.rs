@@ -61,11 +61,11 @@ fn growing_keeps_what_is_there_and_where_it_is() {
 fn others_go_on_meanwhile() {
     const STEP: u64 = 4096 + 8;
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let space = create(&directory.path().join("space"), STEP);
+    let space = &create(&directory.path().join("space"), STEP);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for thread in 0..2 {
-            let (space, done) = (&space, &done);
+            let done = &done;
             // Each goes through the words of its own parity, as far as there are any.
             scope.spawn(move || {
                 let mut sum = 0;
@@ -79,18 +79,15 @@ fn others_go_on_meanwhile() {
             });
         }
         // At once and step by step, from two threads.
-        for half in 0..2 {
-            let space = &space;
-            scope.spawn(move || {
-                for i in 1..40 {
-                    space.grow((2 * i + half) * STEP).expect("some pages");
-                }
-            });
-        }
-        while space.len() < 79 * STEP {
-            std::thread::yield_now();
-        }
+        let grow = |half: u64| {
+            for i in 1..40 {
+                space.grow((2 * i + half) * STEP).expect("some pages");
+            }
+        };
+        let grown = [0, 1].map(|half| scope.spawn(move || grow(half))).map(|thread| thread.join());
+        // Before anything else, or the others would go on for ever.
         done.store(true, Relaxed);
+        assert!(grown.iter().all(Result::is_ok));
     });
     assert_eq!(space.len(), 79 * STEP);
 }

@@ -95,6 +95,13 @@ fn dirty_kib(address: usize) -> Option<u64> {
 fn what_was_flushed_is_clean_after_the_fence() {
     let Some(folder) = on_disk() else { return };
     let space = Synced::new(create(&folder.path().join("space"), 1 << 20));
+    // A file system that journals data as well has dirty pages after any sync.
+    space.store_u64(0, 1);
+    space.memory().sync().expect("the disk works");
+    if dirty_kib(space.memory().address()) != Some(0) {
+        eprintln!("skipped: this system does not tell by dirty pages what the disk lacks");
+        return;
+    }
     for ends in [(0, 64), (4095, 4097), (4096, 8192), (300_000, 900_000), ((1 << 20) - 1, 1 << 20)] {
         let bytes = vec![7; (ends.1 - ends.0) as usize];
         space.store(ends.0, &bytes);

@@ -30,6 +30,7 @@
 mod access;
 mod alloc;
 mod atomic;
+mod before;
 mod channel;
 mod children;
 mod count;

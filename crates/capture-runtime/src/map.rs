@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use libc::{MAP_SHARED, MAP_SHARED_VALIDATE, MREMAP_FIXED, MREMAP_MAYMOVE, c_long};
 
+use crate::before;
 use crate::files::is_watched;
 use crate::glob::is_named;
 use crate::local::{caller, hooks};
@@ -199,6 +200,7 @@ fn map(
         if let Some(path) = path_of(fd, &mut buffer)
             && is_persistent(fd, path)
         {
+            before::keep(fd, path);
             tell_mapped(pc, at as u64, len as u64, offset as u64, path);
         }
     }

@@ -98,12 +98,12 @@ pub fn map(len: usize, protection: i32, flags: i32, fd: i32) -> Option<*mut u8> 
     (result > 0).then_some(result as *mut u8)
 }
 
-/// Opens a file for reading, or reading and writing.
+/// Opens a file; one that it makes is the user's alone.
 pub fn open(path: &core::ffi::CStr, flags: i32) -> Option<i32> {
     let flags = (flags | libc::O_CLOEXEC) as usize;
     // SAFETY: the path is a C string.
     let fd = unsafe {
-        call(SYS_openat, [libc::AT_FDCWD as isize as usize, path.as_ptr() as usize, flags, 0, 0, 0])
+        call(SYS_openat, [libc::AT_FDCWD as isize as usize, path.as_ptr() as usize, flags, 0o600, 0, 0])
     };
     (fd >= 0).then_some(fd as i32)
 }

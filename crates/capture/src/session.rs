@@ -7,6 +7,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -42,6 +43,8 @@ pub struct Settings {
     pub pmem: Vec<String>,
     /// Patterns of ordinary files whose writes are told, as the user gave them.
     pub files: Vec<String>,
+    /// Where what persistent files hold when they are first mapped is kept: an absolute path of less than 1024 bytes.
+    pub keep: Option<PathBuf>,
 }
 
 /// A session in memory, and its file.
@@ -115,6 +118,11 @@ impl SessionFile {
         let (mut pmem_patterns, mut files_patterns) = ([0; 4096], [0; 4096]);
         pmem_patterns[..pmem.len()].copy_from_slice(pmem);
         files_patterns[..files.len()].copy_from_slice(files);
+        let mut keep_folder = [0; 1024];
+        let keep = settings.keep.as_ref().map_or(&[][..], |folder| folder.as_os_str().as_bytes());
+        if keep.len() < keep_folder.len() {
+            keep_folder[..keep.len()].copy_from_slice(keep);
+        }
         let head = Session {
             magic: SESSION_MAGIC,
             version: SESSION_VERSION,
@@ -140,6 +148,7 @@ impl SessionFile {
             counted_others: AtomicU64::new(0),
             pmem_patterns,
             files_patterns,
+            keep_folder,
             next_process: AtomicU32::new(0),
             turns: [const { AtomicU32::new(0) }; TURNS],
         };
@@ -358,6 +367,7 @@ mod tests {
             sampling: (0, 0),
             pmem: vec!["/mnt/a".into(), "*.pool".into()],
             files: vec!["/tmp/db".into()],
+            keep: Some("/tmp/kept".into()),
         }
     }
 
@@ -371,6 +381,7 @@ mod tests {
         assert!(session.head().pmem_patterns.starts_with(b"/mnt/a\0*.pool\0\0"));
         assert!(session.head().files_patterns.starts_with(b"/tmp/db\0\0"));
         assert_eq!(session.head().files_patterns_len, 8);
+        assert!(session.head().keep_folder.starts_with(b"/tmp/kept\0"));
         session.area(19)[1023].store(u64::MAX, Ordering::Relaxed);
         assert_eq!(fs::read(session.path()).unwrap()[bytes.len() - 8..], [0xff; 8]);
     }

@@ -102,10 +102,32 @@ pub struct Session {
     pub pmem_patterns: [u8; 4096],
     /// What the user gave as `--files`, in the same form: files whose writes, syncs and names are told.
     pub files_patterns: [u8; 4096],
+    /// An absolute path, up to the first zero byte: the folder that gets what each persistent file held when it was first mapped, under
+    /// [`kept_name`]. Empty: nothing is kept.
+    pub keep_folder: [u8; 1024],
     /// Next process number to give.
     pub next_process: AtomicU32,
     /// With values: locks around an atomic operation that stores and its position, by [`turn_of`] of the address.
     pub turns: [AtomicU32; TURNS],
+}
+
+/// What the contents of the file of this path are called in [`Session::keep_folder`].
+#[must_use]
+pub const fn kept_name(path: &[u8]) -> [u8; 16] {
+    // FNV-1a.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut at = 0;
+    while at < path.len() {
+        hash = (hash ^ path[at] as u64).wrapping_mul(0x100_0000_01b3);
+        at += 1;
+    }
+    let mut name = [0; 16];
+    let mut at = 0;
+    while at < name.len() {
+        name[at] = b"0123456789abcdef"[(hash >> (60 - 4 * at)) as usize & 15];
+        at += 1;
+    }
+    name
 }
 
 /// How many of [`Session::turns`].

@@ -21,4 +21,4 @@ mod tell;
 
 pub use kernel::{is_watched, status};
 pub use next::prepare;
-pub use order::after_fork;
+pub use order::{after_fork, hold};

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -21,6 +22,9 @@ pub struct Options {
     /// Ordinary files whose writes, syncs and names are told: absolute paths of files or folders, or globs. None: no
     /// file's.
     pub files: Vec<String>,
+    /// A folder for what each persistent file held when it was first mapped, before anything was stored into the mapping: an absolute
+    /// path of less than 1024 bytes. The files in it are called as [`crate::wire::kept_name`] says.
+    pub keep: Option<PathBuf>,
     /// Whether what the program prints goes to standard error, because standard output is for something else.
     pub stdout_to_stderr: bool,
     /// Bytes per buffer; a thread hands over its events when it has filled one.
@@ -40,6 +44,7 @@ impl Options {
             sampling: None,
             pmem: Vec::new(),
             files: Vec::new(),
+            keep: None,
             stdout_to_stderr: false,
             chunk_bytes,
             chunk_count,

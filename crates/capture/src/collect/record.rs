@@ -105,6 +105,7 @@ impl Recording {
             sampling: options.sampling.unwrap_or((0, 0)),
             pmem: options.pmem.clone(),
             files: options.files.clone(),
+            keep: options.keep.clone(),
         })?);
         let spawn = |source| CaptureError::Spawn { program: program.clone(), source };
         let interrupts = Interrupts::note().map_err(spawn)?;

@@ -66,6 +66,7 @@ pub fn session(chunk_bytes: u32, chunk_count: u32) -> SessionFile {
         sampling: (0, 0),
         pmem: Vec::new(),
         files: Vec::new(),
+        keep: None,
     };
     SessionFile::create(&settings).unwrap()
 }

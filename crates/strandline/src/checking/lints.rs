@@ -84,7 +84,7 @@ pub fn alone(args: &CheckArgs) -> anyhow::Result<bool> {
         run::ready(args)?;
         let contents = run::before(args)?;
         let mut lints = Lints::new();
-        let warnings = run::observe(args, &run::names(&contents), &mut lints)?;
+        let warnings = run::observe(args, &run::names(&contents), None, &mut lints)?;
         // A later check with a recovery command may go on from here.
         run::keep(args, lints.files(), &contents)?;
         (lints.into(), warnings)

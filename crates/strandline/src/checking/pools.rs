@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use capture::wire::kept_name;
 use crash::{Change, Contents, History};
 use rustix::fs::SeekFrom;
 
@@ -35,6 +36,37 @@ fn keep(path: &Path, depth: u32, contents: &mut Contents) -> anyhow::Result<()> 
             bail!("the file has more than 4 GiB; check a smaller one");
         }
         contents.insert(path.to_string_lossy(), fs::read(&path)?);
+    }
+    Ok(())
+}
+
+/// Adds what files held when the program first mapped them, as far as nobody knew of them before: `folder` has it by
+/// [`kept_name`].
+pub fn mapped(folder: &Path, history: &History, contents: &mut Contents) -> anyhow::Result<()> {
+    for (number, name) in history.files().iter().enumerate() {
+        let name_there = kept_name(name.as_bytes());
+        let path = folder.join(String::from_utf8_lossy(&name_there).as_ref());
+        if contents.file(name).is_some() || !path.exists() {
+            continue;
+        }
+        let file = File::open(&path)?;
+        let length = file.metadata()?.len();
+        let first = data(&file, 0, length)?;
+        // A fresh file is as long as it was mapped.
+        if first.is_none() && length <= history.file_len(number) {
+            contents.insert(name, Vec::new());
+            continue;
+        }
+        if length > KEPT_MAX {
+            bail!("{name} has more than 4 GiB; check a smaller one");
+        }
+        let mut bytes = vec![0; length as usize];
+        let mut stretch = first;
+        while let Some((from, to)) = stretch {
+            file.read_exact_at(&mut bytes[from as usize..to as usize], from)?;
+            stretch = data(&file, to, length)?;
+        }
+        contents.insert(name, bytes);
     }
     Ok(())
 }

@@ -55,19 +55,22 @@ impl Run {
             let tree = folders::before(&roots)?;
             folders::keep(&args.out.join(BEFORE), &roots, &tree)?;
             let mut recorder = FilesRecorder::new(platform, tree)?;
-            let warnings = observe(args, &roots, &mut recorder)?;
+            let warnings = observe(args, &roots, None, &mut recorder)?;
             return Ok(Run::of_files(recorder, roots, warnings));
         }
         let mut contents = before(args)?;
+        let mapped = tempfile::Builder::new().prefix("mapped-").tempdir_in(&args.out)?;
+        let keep = Some(mapped.path());
         let started = std::time::SystemTime::now();
         let (mut recorder, mut lints) = (Recorder::new(platform), lints_for(platform));
         let mut warnings = match &mut lints {
-            Some(lints) => observe(args, &names(&contents), &mut Tee(&mut recorder, lints))?,
-            None => observe(args, &names(&contents), &mut recorder)?,
+            Some(lints) => observe(args, &names(&contents), keep, &mut Tee(&mut recorder, lints))?,
+            None => observe(args, &names(&contents), keep, &mut recorder)?,
         };
         let history = recorder.into_history();
         history.settle(&mut contents);
-        keep(args, history.files(), &contents)?;
+        pools::mapped(mapped.path(), &history, &mut contents)?;
+        self::keep(args, history.files(), &contents)?;
         warnings.extend(warnings::of_run(&history, &contents, started));
         warnings.iter().for_each(|warning| crate::warn(warning));
         Ok(Run { history, contents, files: None, warnings, lints: lints.map(Noted::from) })
@@ -151,11 +154,18 @@ pub fn ready(args: &CheckArgs) -> anyhow::Result<()> {
     fs::create_dir_all(&args.out).with_context(|| format!("can't make {}", args.out.display()))
 }
 
-/// Runs the program; its events go to the recorder and into the folder's trace. What is to be known of the recording.
-pub fn observe(args: &CheckArgs, roots: &[String], recorder: &mut dyn Sink) -> anyhow::Result<Vec<String>> {
+/// Runs the program; its events go to the recorder and into the folder's trace, and what its persistent files held when it mapped them into
+/// the folder `keep`. What is to be known of the recording.
+pub fn observe(
+    args: &CheckArgs,
+    roots: &[String],
+    keep: Option<&Path>,
+    recorder: &mut dyn Sink,
+) -> anyhow::Result<Vec<String>> {
     let mut options = record::options(&args.program, &args.observe, args.json);
     options.values = true;
     options.files = roots.to_vec();
+    options.keep = keep.map(Path::canonicalize).transpose()?;
     let mut trace = Output::open(&args.out.join(TRACE))?;
     let mut both = Tee(recorder, &mut trace);
     let mut sink = Progress::new("recording", &mut both);

@@ -32,7 +32,7 @@ pub const SESSION_ENV: &str = "STRANDLINE_SESSION";
 /// First word of a session.
 pub const SESSION_MAGIC: u64 = u64::from_le_bytes(*b"SLSESS01");
 /// Layout version; both sides must be of the same build.
-pub const SESSION_VERSION: u32 = 3;
+pub const SESSION_VERSION: u32 = 4;
 /// Entries of the module table: half a dozen per process that executes a program, one per fork.
 pub const MODULES: usize = 8192;
 /// Longest path in a [`Module`].

@@ -60,6 +60,14 @@ fn make(folder: &str, c: &str, cxx: &str) {
     ]));
 }
 
+/// Removes what an older `strandline cc` has built: this one's recordings need not fit it.
+fn forget_if_older(folder: &str, than: &str) {
+    let changed = |path: &str| std::fs::metadata(path).and_then(|about| about.modified());
+    if changed(folder).is_ok_and(|built| changed(than).is_ok_and(|made| made > built)) {
+        std::fs::remove_dir_all(folder).expect("the folder is removed");
+    }
+}
+
 /// The program's variants, each with its origin.
 fn variants(name: &str) -> Vec<(String, String)> {
     let listed = stdout(&ok(program(name).arg("--list")));
@@ -241,6 +249,7 @@ fn every_bug_is_found_and_no_twin_reported() {
     if programs().is_empty() {
         return;
     }
+    forget_if_older(OBSERVED, env!("CARGO_BIN_EXE_strandline"));
     make(OBSERVED, &cc("cc"), &cc("c++"));
     let scratch = Scratch::new();
     let mut rows = Vec::new();

@@ -106,7 +106,7 @@ where
         }
         let recovered = A::Engine::<H::Target>::recover(env.space(), &header.logs())?;
         let pool = Self::assemble(env, header, &recovered)?;
-        pool.root_offset()?;
+        root_offset(pool.env(), &pool.heap)?;
         if pool.header.differing(pool.env.space()).count() > 0 {
             pool.header.write(pool.env.space());
         }
@@ -146,15 +146,6 @@ where
     /// The mark of this pool in pointers.
     pub(crate) fn tag(&self) -> u16 {
         self.header.pool as u16
-    }
-
-    fn root_offset(&self) -> Result<u64, Error> {
-        let space = self.env.space();
-        let (root, complement) = (space.load_u64(ROOT), space.load_u64(ROOT + 8));
-        if root != !complement || self.heap.find(&self.env, root).is_none() {
-            return Err(Error::Damaged { what: "where the root object is", offset: ROOT });
-        }
-        Ok(root)
     }
 
     /// The root object.
@@ -228,4 +219,13 @@ where
     pub fn settle(&self) -> Result<(), Error> {
         self.engine.settle(&self.env)
     }
+}
+
+/// Where the root object is.
+pub(crate) fn root_offset<E: Env>(env: &E, heap: &Heap<E>) -> Result<u64, Error> {
+    let (root, complement) = (env.space().load_u64(ROOT), env.space().load_u64(ROOT + 8));
+    if root != !complement || heap.find(env, root).is_none() {
+        return Err(Error::Damaged { what: "where the root object is", offset: ROOT });
+    }
+    Ok(root)
 }

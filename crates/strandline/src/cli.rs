@@ -39,6 +39,9 @@ pub enum Command {
     /// Look into trace files, or make one from another tool's
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// Look into pools of the library, check them, recover them
+    #[command(subcommand)]
+    Pool(crate::pools::PoolCommand),
     /// What is this memory really like? Latency, bandwidth, buffers: of this machine or of a modelled one
     Measure(Box<crate::measure::args::MeasureArgs>),
     /// What would help: advisors that look at a program or a trace

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod check;
+pub mod pool;
 
 pub use advise;
 pub use crash;

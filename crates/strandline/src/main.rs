@@ -12,6 +12,7 @@ mod events_text;
 mod files;
 mod measure;
 mod output;
+mod pools;
 mod profile;
 mod progress;
 mod record;
@@ -47,6 +48,10 @@ fn main() -> ExitCode {
             other => other.map(drop),
         },
         Command::Trace(command) => trace::run(command),
+        Command::Pool(command) => match pools::run(&command) {
+            Ok(false) => return ExitCode::from(1),
+            other => other.map(drop),
+        },
         Command::Measure(args) => measure::run(&args),
         Command::Advise(command) => advise::run(&command),
         Command::Cc(args) => return build::compiler(capture::cc::Language::C, &args.args),

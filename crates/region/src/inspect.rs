@@ -1,0 +1,63 @@
+//! Pools seen from outside, without the types that are in them.
+
+use space::{Env, Space};
+
+use crate::Error;
+use crate::engine::{Atomicity, Engine, Recovered, Redo, name_of};
+use crate::header::Header;
+use crate::heap::{Heap, Usage};
+use crate::pool::root_offset;
+
+/// What there is to know of a pool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inspection {
+    /// What the header says.
+    pub header: Header,
+    /// The engine's name.
+    pub engine: String,
+    /// Copies of the header that are damaged, by their offsets, or that a crash left behind. Opening the pool makes them anew.
+    pub damaged_copies: Vec<u64>,
+    /// What was found in the logs.
+    pub recovered: Recovered,
+    /// What of the heap is taken and free.
+    pub usage: Usage,
+    /// All blocks that somebody has: offset and bytes.
+    pub blocks: Vec<(u64, u64)>,
+    /// Offset of the root object.
+    pub root: u64,
+}
+
+/// Recovers the pool in a space as opening it would, whatever its layout, and tells what it is then. To look without a change, hand in a copy.
+///
+/// # Errors
+/// As [`crate::Pool::open`].
+pub fn inspect<E: Env>(env: &E) -> Result<Inspection, Error> {
+    let header = Header::read(env.space())?;
+    match header.engine {
+        <Redo as Atomicity>::NUMBER => inspect_with::<E, Redo>(env, header),
+        other => {
+            Err(Error::Engine { offset: 12, found: name_of(other), wanted: "one that this version knows" })
+        }
+    }
+}
+
+fn inspect_with<E: Env, A: Atomicity>(env: &E, header: Header) -> Result<Inspection, Error> {
+    let space: &E::Space = env.space();
+    let damaged_copies: Vec<u64> = header.differing(space).collect();
+    let recovered = A::Engine::<E>::recover(space, &header.logs())?;
+    let heap = Heap::open(env, &header)?;
+    let root = root_offset(env, &heap)?;
+    if !damaged_copies.is_empty() {
+        header.write(space);
+    }
+    debug_assert!(space.len() >= header.bytes);
+    Ok(Inspection {
+        engine: A::NAME.to_owned(),
+        damaged_copies,
+        recovered,
+        usage: heap.usage(env),
+        blocks: heap.blocks(env),
+        root,
+        header,
+    })
+}

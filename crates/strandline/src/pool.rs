@@ -1,0 +1,91 @@
+//! Pools in files.
+//!
+//! ```no_run
+//! use strandline::pool;
+//! use strandline::region::{Layout, Ptr};
+//!
+//! struct Books;
+//! region::persistent! { Books:
+//!     struct Book { year: u64, next: Ptr<Book, Books> }
+//! }
+//! impl Layout for Books {
+//!     const NAME: &'static str = "books, 1";
+//!     type Root = Ptr<Book, Books>;
+//! }
+//!
+//! let path = std::path::Path::new("/mnt/pmem/books");
+//! let pool: pool::Pool<Books> = if path.exists() { pool::open(path)?.0 } else { pool::create(path, 64 << 20)? };
+//! pool.region(|tx| {
+//!     let book = tx.alloc(Book { year: 1969, next: tx.get(tx.root()) })?;
+//!     tx.set(tx.root(), book)
+//! })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! On a DAX file system a region ends when its flushes have reached the device; on any other file it waits for one sync of its log, shared with
+//! whoever waits at the same time. A file in `/dev/shm` survives the process, and no more.
+
+use std::path::{Path, PathBuf};
+
+use pmem::{MapError, Mapped, Os, Synced};
+use region::{Atomicity, Layout, Options, Recovered, Redo};
+use space::Env;
+
+/// A pool in a file.
+pub type Pool<L, A = Redo> = region::Pool<Box<Os<Synced>>, L, A>;
+
+/// Why a file is not opened as a pool.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file can't be mapped.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// What is in it is no such pool.
+    #[error("{}: {source}", .path.display())]
+    Pool {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: region::Error,
+    },
+}
+
+/// Makes a new file with a pool of so many bytes.
+///
+/// # Errors
+/// If there is such a file, no room, or the size is none for a pool. No file is left then.
+pub fn create<L: Layout, A: Atomicity>(path: &Path, bytes: u64) -> Result<Pool<L, A>, Error> {
+    let memory = Synced::new(Mapped::create(path, bytes)?);
+    let made = prepared(&memory)
+        .map_err(Error::from)
+        .and_then(|()| in_file(path, region::Pool::create(Box::new(Os::new(memory)), &Options::default())));
+    if made.is_err() {
+        // The first error is the one to tell; what can't be removed is a file of zeros.
+        _ = std::fs::remove_file(path);
+    }
+    made
+}
+
+/// The first sync of blocks that were only reserved costs a journal's commit: better once than at every region of the first pass.
+fn prepared(memory: &Synced) -> Result<(), MapError> {
+    let heap = space::Space::len(memory).min(4 << 20);
+    memory.prefault(0, heap)
+}
+
+/// Opens the pool in a file, after recovery if that is needed: what it found and did is told beside it.
+///
+/// # Errors
+/// If there is no such file, another process has it open, or it holds no pool of layout `L` and engine `A`, or a damaged one. Nothing was changed then.
+pub fn open<L: Layout, A: Atomicity>(path: &Path) -> Result<(Pool<L, A>, Recovered), Error> {
+    let memory = Synced::new(Mapped::open(path)?);
+    in_file(path, region::Pool::open(Box::new(Os::new(memory))))
+}
+
+/// How often the pool has waited for the disk; 0 where flushes suffice.
+pub fn syncs<L: Layout, A: Atomicity>(pool: &Pool<L, A>) -> u64 {
+    pool.env().space().syncs()
+}
+
+fn in_file<T>(path: &Path, result: Result<T, region::Error>) -> Result<T, Error> {
+    result.map_err(|source| Error::Pool { path: path.to_owned(), source })
+}

@@ -1,0 +1,173 @@
+//! `strandline pool`: look into pools, check them, bring them into order.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Subcommand;
+use pmem::{Mapped, Os};
+use region::{Inspection, inspect};
+use report::human;
+use serde_json::{Value, json};
+use space::Image;
+
+use crate::say;
+
+/// What `strandline pool` does.
+#[derive(Debug, Subcommand)]
+pub enum PoolCommand {
+    /// What a pool is, what of it is used, and what a crash left in its logs
+    #[command(after_help = "Example:\n  strandline pool info /mnt/pmem/books")]
+    Info {
+        /// The pool's file
+        file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Is it whole? Writes nothing; exit status 1 if it is damaged
+    #[command(after_help = "Example:\n  strandline pool check /mnt/pmem/books")]
+    Check {
+        /// The pool's file
+        file: PathBuf,
+    },
+    /// List all blocks: offset and bytes
+    #[command(after_help = "Example:\n  strandline pool dump /mnt/pmem/books | sort -k2n | tail")]
+    Dump {
+        /// The pool's file
+        file: PathBuf,
+    },
+    /// Do what opening the pool would do after a crash; says first what that is
+    #[command(
+        after_help = "Examples:\n  strandline pool recover --dry-run /mnt/pmem/books\n  strandline pool recover /mnt/pmem/books"
+    )]
+    Recover {
+        /// The pool's file
+        file: PathBuf,
+        /// Only say it
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// Runs the verb; whether a pool was found to be whole.
+pub fn run(command: &PoolCommand) -> anyhow::Result<bool> {
+    match command {
+        PoolCommand::Info { file, json } => {
+            let found = look(file)?;
+            say(&if *json { format!("{:#}\n", to_json(&found)) } else { info(file, &found) })?;
+        }
+        PoolCommand::Check { file } => match look(file) {
+            Ok(found) if found.damaged_copies.is_empty() => {
+                say(&format!("{}: whole; {}\n", file.display(), pending(&found)))?;
+            }
+            Ok(found) => {
+                let at =
+                    found.damaged_copies.iter().map(|at| format!("{at:#x}")).collect::<Vec<_>>().join(", ");
+                say(&format!(
+                    "{}: the header's copy at offset {at} is damaged, the other one is whole; opening or `strandline pool recover` makes it anew\n",
+                    file.display()
+                ))?;
+                return Ok(false);
+            }
+            Err(error) if error.is::<region::Error>() => {
+                say(&format!("{}: {error}\n", file.display()))?;
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        },
+        PoolCommand::Dump { file } => {
+            let found = look(file)?;
+            let lines = found.blocks.iter().map(|(offset, bytes)| format!("{offset:#x} {bytes}\n"));
+            say(&lines.collect::<String>())?;
+        }
+        PoolCommand::Recover { file, dry_run } => {
+            let found = look(file)?;
+            say(&format!("{}: {}\n", file.display(), pending(&found)))?;
+            if !dry_run {
+                let env = Os::new(pmem::Synced::new(Mapped::open(file)?));
+                inspect(&env).with_context(|| format!("can't recover {}", file.display()))?;
+                say("done\n")?;
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Looks at a copy in memory, on which recovery is tried: the file is only read.
+fn look(file: &Path) -> anyhow::Result<Inspection> {
+    let mut bytes = std::fs::read(file).with_context(|| format!("can't read {}", file.display()))?;
+    bytes.truncate(bytes.len() / 8 * 8);
+    Ok(inspect(&Os::new(Image::from_bytes(&bytes)))?)
+}
+
+/// What recovery has to do.
+fn pending(found: &Inspection) -> String {
+    let recovered = &found.recovered;
+    if recovered.was_clean() && found.damaged_copies.is_empty() {
+        return "nothing to recover".to_owned();
+    }
+    let mut parts = vec![format!("recovery does {} ended regions again", recovered.replayed)];
+    if recovered.undone > 0 {
+        parts.push(format!("takes {} unfinished ones back", recovered.undone));
+    }
+    if recovered.torn_lines > 0 {
+        parts.push(format!("drops {} half-written lines of logs", recovered.torn_lines));
+    }
+    if !found.damaged_copies.is_empty() {
+        parts.push("makes a damaged copy of the header anew".to_owned());
+    }
+    parts.join(", ")
+}
+
+fn info(file: &Path, found: &Inspection) -> String {
+    let (header, usage) = (&found.header, &found.usage);
+    let mut text = format!(
+        "{}: a pool of layout {:?}, {}, engine {}, format {}\n",
+        file.display(),
+        header.layout,
+        human::bytes(header.bytes),
+        found.engine,
+        region::VERSION
+    );
+    text += &format!("  number      {:#018x}, header written {} times\n", header.pool, header.generation);
+    text += &format!(
+        "  logs        {} of {}; {}\n",
+        header.geometry.logs,
+        human::bytes(u64::from(header.geometry.log_bytes)),
+        pending(found)
+    );
+    text += &format!("  root        at {:#x}\n", found.root);
+    text += &format!(
+        "  heap        {} in {} blocks of {}; free chunks {}, the longest piece {}\n",
+        human::bytes(usage.taken),
+        usage.blocks,
+        human::bytes(usage.heap),
+        human::bytes(usage.free_chunks),
+        human::bytes(usage.longest_free)
+    );
+    text += &format!("  slabs       {:.1} % of their bytes are free\n", 100.0 * usage.fragmentation());
+    for (size, (slabs, taken, blocks)) in &usage.slabs {
+        text += &format!("    {:>9}  {slabs} slabs, {taken} of {blocks} blocks taken\n", human::bytes(*size));
+    }
+    text
+}
+
+fn to_json(found: &Inspection) -> Value {
+    let (header, usage, recovered) = (&found.header, &found.usage, &found.recovered);
+    json!({
+        "layout": header.layout, "bytes": header.bytes, "engine": found.engine, "format": region::VERSION,
+        "pool": header.pool, "generation": header.generation, "root": found.root,
+        "logs": header.geometry.logs, "log_bytes": header.geometry.log_bytes, "chunk_bytes": header.geometry.chunk_bytes,
+        "recovery": {
+            "regions_done_again": recovered.replayed, "regions_taken_back": recovered.undone,
+            "torn_lines": recovered.torn_lines, "damaged_header_copies": found.damaged_copies,
+        },
+        "heap": {
+            "bytes": usage.heap, "taken_bytes": usage.taken, "blocks": usage.blocks, "free_chunk_bytes": usage.free_chunks,
+            "longest_free_bytes": usage.longest_free, "fragmentation": usage.fragmentation(),
+            "slabs": usage.slabs.iter().map(|(size, (slabs, taken, blocks))| {
+                json!({"block_bytes": size, "slabs": slabs, "taken": taken, "blocks": blocks})
+            }).collect::<Vec<_>>(),
+        },
+    })
+}

@@ -1,0 +1,201 @@
+//! Pools in files: made, opened, cut short, damaged, opened twice, and looked at by `strandline pool`.
+
+mod common;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::{Scratch, ok, stdout, strandline};
+use region::{Layout, Ptr, Redo};
+use strandline::pool::{self, Pool};
+
+struct Chain;
+region::persistent! { Chain:
+    struct Root { first: Ptr<Link, Chain>, count: u64 }
+    struct Link { value: u64, next: Ptr<Link, Chain> }
+}
+impl Layout for Chain {
+    const NAME: &'static str = "chain, 1";
+    type Root = Root;
+}
+
+struct Other;
+impl Layout for Other {
+    const NAME: &'static str = "other";
+    type Root = u64;
+}
+
+fn push(pool: &Pool<Chain>, value: u64) {
+    let pushed = pool.region(|tx| {
+        let root = tx.get(tx.root());
+        let first = tx.alloc(Link { value, next: root.first })?;
+        tx.set(tx.root(), Root { first, count: root.count + 1 })
+    });
+    pushed.expect("there is room");
+}
+
+fn values(pool: &Pool<Chain>) -> Vec<u64> {
+    let root = pool.get(pool.root());
+    let mut values = Vec::new();
+    let mut at = root.first;
+    while let Some(link) = at.get() {
+        values.push(pool.get(link).value);
+        at = pool.get(link).next;
+    }
+    assert_eq!(values.len() as u64, root.count);
+    assert_eq!(pool.blocks().len() as u64, root.count + 1, "nothing is leaked");
+    values.reverse();
+    values
+}
+
+#[test]
+fn what_is_written_is_there_next_time() {
+    let scratch = Scratch::new();
+    let path = scratch.path("pool");
+    let pool = pool::create::<Chain, Redo>(&path, 4 << 20).expect("there is room");
+    (0..1000).for_each(|value| push(&pool, value));
+    drop(pool);
+    let (pool, recovered) = pool::open::<Chain, Redo>(&path).expect("it is whole");
+    assert!(recovered.replayed > 0, "logs are not emptied at the end of a program");
+    assert_eq!(values(&pool), (0..1000).collect::<Vec<_>>());
+    drop(pool);
+    let (_, recovered) = pool::open::<Chain, Redo>(&path).expect("it is whole");
+    assert!(recovered.was_clean());
+
+    let said = stdout(&ok(strandline().args(["pool", "info"]).arg(&path)));
+    assert!(said.contains("layout \"chain, 1\"") && said.contains("1001 blocks"), "{said}");
+    let said = stdout(&ok(strandline().args(["pool", "check"]).arg(&path)));
+    assert!(said.contains("whole; nothing to recover"), "{said}");
+    let blocks = stdout(&ok(strandline().args(["pool", "dump"]).arg(&path)));
+    assert_eq!(blocks.lines().count(), 1001);
+}
+
+#[test]
+fn mistakes_are_told_with_their_file() {
+    let scratch = Scratch::new();
+    let path = scratch.path("pool");
+    let pool = pool::create::<Chain, Redo>(&path, 1 << 20).expect("there is room");
+    let text = |error: pool::Error| error.to_string();
+    let again = pool::open::<Chain, Redo>(&path).map(|_| ()).expect_err("it is open already");
+    assert!(text(again).contains("pool"), "the file is named");
+    drop(pool);
+    let other = pool::open::<Other, Redo>(&path).map(|_| ()).expect_err("another layout");
+    let other = text(other);
+    assert!(other.contains("chain, 1") && other.contains("\"other\"") && other.contains("pool"), "{other}");
+    let exists = pool::create::<Chain, Redo>(&path, 1 << 20).map(|_| ()).expect_err("it exists");
+    assert!(text(exists).contains("pool"));
+    std::fs::write(scratch.path("text"), "x".repeat(1 << 16)).expect("room");
+    let foreign = pool::open::<Chain, Redo>(&scratch.path("text")).map(|_| ()).expect_err("no pool");
+    assert!(text(foreign).contains("no pool"));
+    let small = pool::create::<Chain, Redo>(&scratch.path("small"), 4096).map(|_| ()).expect_err("too small");
+    assert!(text(small).contains("too small"));
+    assert!(!scratch.path("small").exists(), "nothing is left of it");
+    let file = std::fs::File::options().write(true).open(&path).expect("it is there");
+    file.set_len(1 << 19).expect("it can be cut");
+    let short = text(pool::open::<Chain, Redo>(&path).map(|_| ()).expect_err("it was cut"));
+    assert!(short.contains("offset 0x20") && short.contains("1048576"), "{short}");
+}
+
+#[test]
+fn check_finds_damage_and_writes_nothing() {
+    let scratch = Scratch::new();
+    let path = scratch.path("pool");
+    let pool = pool::create::<Chain, Redo>(&path, 1 << 20).expect("there is room");
+    push(&pool, 1);
+    drop(pool);
+    let whole = std::fs::read(&path).expect("it is there");
+    let status = |expected: i32| {
+        let before = std::fs::read(&path).expect("it is there");
+        let output = strandline().args(["pool", "check"]).arg(&path).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(expected), "{}", stdout(&output));
+        assert_eq!(std::fs::read(&path).expect("it is there"), before, "nothing is written");
+        stdout(&output)
+    };
+    assert!(status(0).contains("again"));
+    let damage = |at: usize| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x40;
+        std::fs::write(&path, bytes).expect("room");
+    };
+    damage(100);
+    assert!(status(1).contains("0x0"));
+    damage(8193);
+    assert!(status(1).contains("0x2000"));
+    ok(strandline().args(["pool", "check", "--help"]));
+    std::fs::write(&path, &whole).expect("room");
+    ok(strandline().args(["pool", "recover", "--dry-run"]).arg(&path));
+    assert_eq!(std::fs::read(&path).expect("it is there"), whole);
+    ok(strandline().args(["pool", "recover"]).arg(&path));
+    assert!(status(0).contains("nothing to recover"));
+}
+
+/// What a child process does until it is killed: pushes numbers, and tells each one that is there for good.
+const CHILD: &str = "STRANDLINE_TEST_POOL";
+
+#[test]
+fn a_killed_process_loses_nothing() {
+    use std::io::{BufRead, BufReader};
+    if let Some(path) = std::env::var_os(CHILD) {
+        let (pool, _) = pool::open::<Chain, Redo>(Path::new(&path)).expect("it is whole");
+        let next = values(&pool).len() as u64;
+        for value in next.. {
+            push(&pool, value);
+            // Past the test harness, which would keep it.
+            use std::io::Write;
+            _ = writeln!(std::io::stderr(), "done {value}");
+        }
+    }
+    let scratch = Scratch::new();
+    let path = scratch.path("pool");
+    drop(pool::create::<Chain, Redo>(&path, 16 << 20).expect("there is room"));
+    let mut seed = 1u64;
+    for _ in 0..25 {
+        let mut child = Command::new(std::env::current_exe().expect("this test has a file"))
+            .args(["--exact", "a_killed_process_loses_nothing", "--nocapture"])
+            .env(CHILD, &path)
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let wanted = 1 + (seed >> 33) % 200;
+        let mut told = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+        let mut last = None;
+        for line in told.by_ref().take(wanted as usize) {
+            let line = line.expect("it is text");
+            last = Some(
+                line.strip_prefix("done ")
+                    .and_then(|n| n.parse::<u64>().ok())
+                    .unwrap_or_else(|| panic!("{line}")),
+            );
+        }
+        child.kill().expect("it runs");
+        child.wait().expect("it ran");
+        last = told
+            .map_while(Result::ok)
+            .filter_map(|line| line.strip_prefix("done ")?.parse().ok())
+            .last()
+            .or(last);
+        let (pool, _) = pool::open::<Chain, Redo>(&path).expect("it can be recovered");
+        let found = values(&pool);
+        assert!(found.iter().copied().eq(0..found.len() as u64));
+        let told = last.map_or(0, |value| value + 1);
+        assert!(
+            (told..=told + 1).contains(&(found.len() as u64)),
+            "{told} were told, {} are there",
+            found.len()
+        );
+    }
+}
+
+#[test]
+fn a_region_waits_for_the_disk_once() {
+    let scratch = Scratch::new();
+    let path = scratch.path("pool");
+    let pool = pool::create::<Chain, Redo>(&path, 8 << 20).expect("there is room");
+    let before = pool::syncs(&pool);
+    (0..2000).for_each(|value| push(&pool, value));
+    let syncs = pool::syncs(&pool) - before;
+    // None where the temporary folder is in memory.
+    assert!(syncs == 0 || (2000..=2100).contains(&syncs), "{syncs}");
+}

@@ -27,7 +27,8 @@ fn whole() -> &'static [u8] {
         let work = |env: &Sim<Image>| {
             let pool = Pool::<_, Words, Redo>::create(env, &Options { geometry }).expect("it fits");
             for n in 0..30u64 {
-                pool.region(|tx| tx.alloc([n; 3]).and_then(|_| tx.set(tx.root(), [n; 4]))).expect("there is room");
+                pool.region(|tx| tx.alloc([n; 3]).and_then(|_| tx.set(tx.root(), [n; 4])))
+                    .expect("there is room");
             }
         };
         on(&[0; 48 << 10], work).1

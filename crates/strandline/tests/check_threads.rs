@@ -47,7 +47,12 @@ fn right_and_wrong(scratch: &Scratch, name: &str, source: &str, way: &[&str]) {
     let found = check(scratch, name, way);
     assert!(found.is_empty(), "{name} {way:?}: {found:#?}");
     let found = check(scratch, name, &[way, &["wrong"]].concat());
-    let (lost, survives) = (marked(source, "/* lost */"), marked(source, "/* survives */"));
+    // A mark may be one of this way only.
+    let lines = |mark: &str| {
+        let of_all = marked(source, &format!("/* {mark} */"));
+        [of_all, marked(source, &format!("/* {mark}: {} */", way[0]))].concat()
+    };
+    let (lost, survives) = (lines("lost"), lines("survives"));
     let is_it = |finding: &Value| {
         let line = |store: &Value| store["store"]["line"].as_u64().expect("a line");
         let missing = finding["missing"].as_array().expect("a list");
@@ -111,5 +116,19 @@ fn threads_meet_as_clang_compiles_them() {
 fn threads_meet_as_openmp_has_it() {
     if can_run() {
         meet("g++", "-O2 -fopenmp", &["omp-loop", "omp-barrier", "omp-task"]);
+    }
+}
+
+const STRUCTURES: &str = include_str!("programs/structures.cc");
+
+#[test]
+fn structures_of_several_threads_are_right_or_wrong() {
+    if can_run() {
+        let scratch = Scratch::new();
+        scratch.file("structures.cc", STRUCTURES);
+        compile(scratch.dir(), "c++", "-g -O2 -std=c++17 -pthread -o structures structures.cc");
+        for kind in ["queue", "list", "stack", "work"] {
+            right_and_wrong(&scratch, "structures", STRUCTURES, &[kind]);
+        }
     }
 }

@@ -205,6 +205,25 @@ fn a_structures_store_and_load_stay_together() {
     assert_eq!(runs(&source), (4, 4), "the load of the pair fetches the position, and is in the store's run");
 }
 
+#[test]
+fn a_volatile_stays_a_call_unless_it_is_half_of_a_copy() {
+    let calls = |body: &str| {
+        let source = format!("f:\n{body}\tret\n");
+        let text = rewrite(source.as_bytes()).map_or(source, |text| String::from_utf8(text).unwrap());
+        text.matches("call __tsan_volatile").count()
+    };
+    let (write, store) = ("\tcall __tsan_volatile_write4\n", "\tmovl %eax, (%rbx)\n");
+    let (read, address) = ("\tcall __tsan_volatile_read4\n", "\tmovq %rbp, %rdi\n");
+    let loads = "\tcall __tsan_read4\n";
+    assert_eq!(calls(&format!("{write}{store}{address}{read}")), 2, "a store, and then a load");
+    assert_eq!(calls(&format!("{write}{address}{read}\tmovl (%rbp), %eax\n{store}")), 0, "both halves");
+    assert_eq!(calls(&format!("{write}{address}{loads}{store}")), 0, "from what is not volatile");
+    assert_eq!(calls(&format!("\tcall __tsan_write4\n{address}{read}{store}")), 0, "to what is not");
+    assert_eq!(calls(&format!("\tcall __tsan_write4\n{store}{address}{read}")), 1, "after another store");
+    assert_eq!(calls(&format!("{write}{address}\tcall g\n{read}{store}")), 2, "a call between");
+    assert_eq!(calls("\tcall __tsan_volatile_read16\n"), 0, "nobody waits by 16 bytes");
+}
+
 /// In which order runs of a function read the position (`P`), find it in its register (`-`), and other code reads it (`r`).
 fn positions(body: &str) -> String {
     let text = rewritten(&format!("\t.type f, @function\nf:\n{body}"));

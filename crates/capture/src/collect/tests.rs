@@ -9,7 +9,7 @@ use super::decoder::Decoder;
 use super::merge::Merger;
 use super::testing::{FakeCode, TEXT, Writer, session};
 use crate::session::SessionFile;
-use crate::wire::{access, access_word, flush, kind, run_header};
+use crate::wire::{access, access_word, atomic, flush, kind, run_header};
 
 fn merger(session: &SessionFile, code: FakeCode, values: bool) -> Merger<FakeCode> {
     Merger::new(Decoder::new(code, values), session.chunks())
@@ -181,6 +181,53 @@ fn values_follow_their_stores_across_chunks_and_a_store_without_one_is_left_out(
     assert_eq!(stored, [(128, 4), (256, 12), (8, 1)]);
     assert_eq!(collected.values, b"\x01\x02\x03\x04abcdefghijkl\x09");
     assert_eq!(merger.decoder.stores_without_value, 1);
+}
+
+#[test]
+fn an_access_in_turn_waits_with_its_position() {
+    let session = session(4096, 16);
+    let (mut first, mut second) = (Writer::new(&session, 1, 0), Writer::new(&session, 1, 1));
+    let mut merger = merger(&session, FakeCode::default(), true);
+    let mut sink = Collected::default();
+    second.record(kind::ATOMIC, atomic::READ_MODIFY_WRITE | atomic::IN_TURN, &[8, 1, 2, 3]);
+    second.record(kind::VALUE, 0, &[1, 2]);
+    second.hand_over();
+    merger.gather(&session);
+    while merger.deliver(&session, &mut sink).unwrap() {}
+    assert_eq!(ops(&sink), [], "neither the load nor the store comes before its turn");
+
+    first.record(kind::ATOMIC, atomic::STORE | atomic::IN_TURN, &[8, 1, 1, 0]);
+    first.record(kind::VALUE, 0, &[1, 1]);
+    first.hand_over();
+    merger.gather(&session);
+    while merger.deliver(&session, &mut sink).unwrap() {}
+    let (load, store) = (Op::Load { addr: 8, len: 1 }, Op::Store { addr: 8, len: 1 });
+    let order = Order::AcqRel;
+    let expected = [
+        store,
+        Op::Release { var: 8, order: Order::Release, seq: 1 },
+        load,
+        Op::Release { var: 8, order, seq: 2 },
+        store,
+        Op::Acquire { var: 8, order, seq: 3 },
+        Op::Fence(FenceKind::Locked),
+    ];
+    assert_eq!(ops(&sink), expected);
+    assert_eq!(sink.values, [1, 2]);
+}
+
+#[test]
+fn where_threads_meet_without_an_access_is_no_fence() {
+    let session = session(4096, 16);
+    let mut writer = Writer::new(&session, 1, 0);
+    writer.record(kind::ATOMIC, atomic::MEETING | 3 << 4, &[8, 0, 1, 0]);
+    writer.record(kind::ATOMIC, atomic::MEETING | 2 << 4, &[8, 0, 0, 2]);
+    let collected = finish(&mut merger(&session, FakeCode::default(), false), &session);
+    let expected = [
+        Op::Release { var: 8, order: Order::Release, seq: 1 },
+        Op::Acquire { var: 8, order: Order::Acquire, seq: 2 },
+    ];
+    assert_eq!(ops(&collected), expected);
 }
 
 #[test]

@@ -58,7 +58,7 @@ pub fn count(session: &Attached, words: &mut [u64], mut counts: Counts) {
 }
 
 /// How many words of each kind there are.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Kinds {
     /// Words that are not zero.
     used: u64,
@@ -73,9 +73,12 @@ struct Kinds {
 impl Kinds {
     fn of(words: &[u64]) -> Self {
         #[cfg(target_arch = "x86_64")]
-        if wide::usable() {
+        match wide::usable() {
+            0 => {}
             // SAFETY: the processor has what the function is compiled for.
-            return unsafe { wide::kinds(words) };
+            4 => return unsafe { wide::kinds(words) },
+            // SAFETY: likewise.
+            _ => return unsafe { wide::kinds_wider(words) },
         }
         Self::by_words(words)
     }
@@ -95,8 +98,9 @@ impl Kinds {
     fn plus(self, other: Self) -> Self {
         Kinds {
             used: self.used + other.used,
-            runs: self.runs + other.runs,
-            stores: self.stores + other.stores,
+            // With records among the words they are any numbers.
+            runs: self.runs.wrapping_add(other.runs),
+            stores: self.stores.wrapping_add(other.stores),
             records: self.records | other.records,
         }
     }
@@ -144,42 +148,89 @@ fn payload(kind: u8, words: &[u64]) -> usize {
     }
 }
 
-/// Eight words at a time.
+/// Eight or sixteen words at a time.
 #[cfg(target_arch = "x86_64")]
 mod wide {
     use core::arch::x86_64::{
-        __cpuid, __cpuid_count, __m256i, _mm256_add_epi32, _mm256_add_epi64, _mm256_andnot_si256,
+        __cpuid, __cpuid_count, __m256i, __m512i, _mm256_add_epi32, _mm256_add_epi64, _mm256_andnot_si256,
         _mm256_castps_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi64, _mm256_loadu_si256, _mm256_movemask_ps,
         _mm256_or_si256, _mm256_setzero_si256, _mm256_shuffle_ps, _mm256_srli_epi32, _mm256_storeu_si256,
-        _xgetbv,
+        _mm512_add_epi32, _mm512_castps_si512, _mm512_castsi512_ps, _mm512_loadu_si512, _mm512_mask_add_epi64,
+        _mm512_movepi32_mask, _mm512_reduce_add_epi32, _mm512_reduce_add_epi64, _mm512_set1_epi64,
+        _mm512_setzero_si512, _mm512_shuffle_ps, _mm512_srli_epi32, _mm512_ternarylogic_epi64,
+        _mm512_test_epi64_mask, _xgetbv,
     };
-    use core::sync::atomic::{AtomicBool, Ordering};
+    use core::sync::atomic::{AtomicU8, Ordering};
 
     use super::Kinds;
 
-    static USABLE: AtomicBool = AtomicBool::new(false);
+    static USABLE: AtomicU8 = AtomicU8::new(0);
 
-    /// Whether the processor can. False until [`prepare`] has looked.
-    pub fn usable() -> bool {
+    /// Words that the processor can take into one register: 0 (none), 4 or 8. 0 until [`prepare`] has looked.
+    pub fn usable() -> u8 {
         USABLE.load(Ordering::Relaxed)
     }
 
-    /// Looks whether the processor can.
+    /// Looks what the processor can.
     pub fn prepare() {
         const OSXSAVE: u32 = 1 << 27;
         const AVX2: u32 = 1 << 5;
+        const AVX512: u32 = 1 << 16 | 1 << 17;
         const XMM_AND_YMM: u64 = 0b110;
+        const ALL: u64 = 0b1110_0110;
         let (first, seventh) = (__cpuid(1), __cpuid_count(7, 0));
-        let has = first.ecx & OSXSAVE != 0 && seventh.ebx & AVX2 != 0;
         // SAFETY: `OSXSAVE` says that the instruction is there.
-        let kept = has && unsafe { _xgetbv(0) } & XMM_AND_YMM == XMM_AND_YMM;
-        USABLE.store(kept, Ordering::Relaxed);
+        let kept = if first.ecx & OSXSAVE != 0 { unsafe { _xgetbv(0) } } else { 0 };
+        let words = if seventh.ebx & AVX512 == AVX512 && kept & ALL == ALL {
+            8
+        } else if seventh.ebx & AVX2 != 0 && kept & XMM_AND_YMM == XMM_AND_YMM {
+            4
+        } else {
+            0
+        };
+        USABLE.store(words, Ordering::Relaxed);
+    }
+
+    /// As [`kinds`], sixteen words at a time.
+    ///
+    /// # Safety
+    /// [`usable`] is 8.
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub unsafe fn kinds_wider(words: &[u64]) -> Kinds {
+        /// a or (b and not c)
+        const OR_AND_NOT: i32 = 0xf4;
+        let (zero, one) = (_mm512_setzero_si512(), _mm512_set1_epi64(1));
+        let (mut used, mut upper, mut sum, mut records) = (zero, zero, zero, zero);
+        let (blocks, rest) = words.as_chunks::<16>();
+        for block in blocks {
+            let halves = block.as_ptr().cast::<__m512i>();
+            // SAFETY: a block is two halves of eight words; the loads need no alignment.
+            let (low, high) = unsafe { (_mm512_loadu_si512(halves), _mm512_loadu_si512(halves.add(1))) };
+            used = _mm512_mask_add_epi64(used, _mm512_test_epi64_mask(low, low), used, one);
+            used = _mm512_mask_add_epi64(used, _mm512_test_epi64_mask(high, high), used, one);
+            let (low, high) = (_mm512_castsi512_ps(low), _mm512_castsi512_ps(high));
+            let tops = _mm512_castps_si512(_mm512_shuffle_ps::<0b11_01_11_01>(low, high));
+            upper = _mm512_add_epi32(upper, _mm512_srli_epi32::<31>(tops));
+            sum = _mm512_add_epi32(sum, _mm512_srli_epi32::<30>(tops));
+            let doubled = _mm512_add_epi32(tops, tops);
+            records = _mm512_ternarylogic_epi64::<OR_AND_NOT>(records, doubled, tops);
+        }
+        let upper = u64::from(_mm512_reduce_add_epi32(upper).cast_unsigned());
+        let sum = u64::from(_mm512_reduce_add_epi32(sum).cast_unsigned());
+        let stores = sum.wrapping_sub(2 * upper);
+        let blocks = Kinds {
+            used: _mm512_reduce_add_epi64(used).cast_unsigned(),
+            runs: upper.wrapping_sub(stores),
+            stores,
+            records: _mm512_movepi32_mask(records) != 0,
+        };
+        blocks.plus(Kinds::by_words(rest))
     }
 
     /// As [`Kinds::by_words`], eight words at a time, of which what tells the kind are the upper halves.
     ///
     /// # Safety
-    /// [`usable`].
+    /// [`usable`] is not 0.
     #[target_feature(enable = "avx2")]
     pub unsafe fn kinds(words: &[u64]) -> Kinds {
         let zero = _mm256_setzero_si256();
@@ -233,4 +284,36 @@ mod wide {
 pub fn prepare() {
     #[cfg(target_arch = "x86_64")]
     wide::prepare();
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_words_at_a_time_are_counted_as_one_by_one() {
+        prepare();
+        let mut random = 1_u64;
+        for length in 0..200 {
+            for upper in [&[0b00, 0b10, 0b11][..], &[0b00, 0b01, 0b10, 0b11]] {
+                let words: Vec<u64> = (0..length)
+                    .map(|_| {
+                        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                        let kind = upper[(random >> 40) as usize % upper.len()];
+                        if random >> 60 == 0 { 0 } else { kind << 62 | random >> 20 }
+                    })
+                    .collect();
+                let expected = Kinds::by_words(&words);
+                let mut found = vec![Kinds::of(&words)];
+                if wide::usable() > 0 {
+                    // SAFETY: the processor has what the function is compiled for.
+                    found.push(unsafe { wide::kinds(&words) });
+                }
+                for found in found {
+                    assert_eq!((found.records, found.used), (expected.records, expected.used));
+                    assert!(found == expected || expected.records, "{found:?}, {expected:?}");
+                }
+            }
+        }
+    }
 }

@@ -155,10 +155,10 @@ mod wide {
         __cpuid, __cpuid_count, __m256i, __m512i, _mm256_add_epi32, _mm256_add_epi64, _mm256_andnot_si256,
         _mm256_castps_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi64, _mm256_loadu_si256, _mm256_movemask_ps,
         _mm256_or_si256, _mm256_setzero_si256, _mm256_shuffle_ps, _mm256_srli_epi32, _mm256_storeu_si256,
-        _mm512_add_epi32, _mm512_castps_si512, _mm512_castsi512_ps, _mm512_loadu_si512, _mm512_mask_add_epi64,
-        _mm512_movepi32_mask, _mm512_reduce_add_epi32, _mm512_reduce_add_epi64, _mm512_set1_epi64,
-        _mm512_setzero_si512, _mm512_shuffle_ps, _mm512_srli_epi32, _mm512_ternarylogic_epi64,
-        _mm512_test_epi64_mask, _xgetbv,
+        _mm512_add_epi32, _mm512_castps_si512, _mm512_castsi512_ps, _mm512_loadu_si512,
+        _mm512_mask_add_epi64, _mm512_movepi32_mask, _mm512_reduce_add_epi32, _mm512_reduce_add_epi64,
+        _mm512_set1_epi64, _mm512_setzero_si512, _mm512_shuffle_ps, _mm512_srli_epi32,
+        _mm512_ternarylogic_epi64, _mm512_test_epi64_mask, _xgetbv,
     };
     use core::sync::atomic::{AtomicU8, Ordering};
 

@@ -24,6 +24,7 @@ mod site;
 mod source;
 mod told;
 pub mod trace;
+mod upper;
 
 pub use op::{Event, FenceKind, FlushKind, Op, Order, StrandMark, ThreadId};
 pub use run::{AccessKind, EVENT, HEAD, RunAccess, RunBatch, RunItem, RunShape};

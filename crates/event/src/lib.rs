@@ -31,4 +31,4 @@ pub use run::{AccessKind, EVENT, HEAD, RunAccess, RunBatch, RunItem, RunShape};
 pub use sink::{Batch, Collected, Counts, Definition, Discard, Sink, SinkError, Tee};
 pub use site::{Frame, NameId, Site, SiteId, SiteTable};
 pub use source::{Capabilities, InstructionCounts, Sampling, Source};
-pub use told::{Heads, TOLD_WORDS, Taken, Told, told_address};
+pub use told::{Heads, TOLD_WORDS, Taken, Told, Words, told_address};

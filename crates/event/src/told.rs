@@ -28,6 +28,30 @@ pub const fn told_address(word: u64) -> u64 {
 /// Set in [`Known::tells`] if some of the run's words are lengths.
 const LENGTHS: u64 = 1 << 62;
 
+/// Words that were told, wherever they lie.
+///
+/// They may be in memory that somebody else has too, so nobody gets a reference to them: what is looked at more than once is copied.
+pub trait Words {
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// Copies those from number `from` on, as many as there are and as have room.
+    fn copy(&self, from: usize, into: &mut [u64]) -> usize;
+}
+
+impl Words for &[u64] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn copy(&self, from: usize, into: &mut [u64]) -> usize {
+        let words = self.get(from..).unwrap_or_default();
+        let count = words.len().min(into.len());
+        into[..count].copy_from_slice(&words[..count]);
+        count
+    }
+}
+
 /// What is known of a head.
 #[derive(Clone, Copy, Debug)]
 struct Known {
@@ -110,7 +134,6 @@ impl Heads {
 }
 
 /// Consecutive runs of one thread as they were told. They have no values, and no events between them.
-#[derive(Debug)]
 pub struct Told<'a> {
     /// Whose events.
     pub thread: ThreadId,
@@ -122,7 +145,7 @@ pub struct Told<'a> {
     pub heads: &'a mut Heads,
     /// In program order: for each run its head and [`RunShape::words`] - 1 more, which are those of a [`RunBatch`] but for
     /// addresses with the upper bit set: see [`told_address`]. A run that the words' end cuts off goes on with zeros.
-    pub words: &'a [u64],
+    pub words: &'a dyn Words,
     /// Instructions of the thread since its last event.
     pub carry: u32,
 }
@@ -166,9 +189,11 @@ impl Told<'_> {
     pub fn translate(&mut self, out: &mut Vec<u64>) -> Taken {
         let start = out.len();
         let (mut at, mut all) = (0, Sum::default());
+        let mut group = [0; GROUP];
         loop {
-            let taken = self.words[at..].first_chunk().map_or(0, |group| self.group(group, out, &mut all));
-            let taken = if taken > 0 { taken } else { self.run(at, out, &mut all) };
+            let there = self.words.copy(at, &mut group);
+            let whole = if there == GROUP { self.group(&group, out, &mut all) } else { 0 };
+            let taken = if whole == 0 && there > 0 { self.run(group[0], at, out, &mut all) } else { whole };
             if taken == 0 {
                 break;
             }
@@ -213,19 +238,19 @@ impl Told<'_> {
         at
     }
 
-    /// Translates the run that begins `at` there. Its words that are there; 0 if its head is not known.
-    fn run(&mut self, at: usize, out: &mut Vec<u64>, all: &mut Sum) -> usize {
-        let Some(known) = self.words.get(at).and_then(|head| self.heads.get(*head)) else { return 0 };
-        let (start, words) = (out.len(), known.words());
-        let run = &self.words[at..self.words.len().min(at + words)];
-        out.push(known.telling_head());
-        out.extend(run[1..].iter().map(|word| told_address(*word)));
-        out.resize(start + words, 0);
+    /// Translates the run that begins `at` there with this head. Its words that are there; 0 if the head is not known.
+    fn run(&mut self, head: u64, at: usize, out: &mut Vec<u64>, all: &mut Sum) -> usize {
+        let Some(known) = self.heads.get(head) else { return 0 };
+        let start = out.len();
+        out.resize(start + known.words(), 0);
+        let there = self.words.copy(at, &mut out[start..]);
+        out[start] = known.telling_head();
+        out[start + 1..].iter_mut().for_each(|word| *word = told_address(*word));
         if known.has_lengths() {
             all.others += lengths(self.shapes, known, &out[start + 1..]);
         }
         all.runs += 1;
-        run.len()
+        there
     }
 
     /// Gives them to `sink` as a [`RunBatch`].
@@ -317,8 +342,8 @@ mod tests {
             // A head that nobody knows ends it.
             words.extend([HEAD | 5, 1]);
             let mut sink = Collected::default();
-            let (thread, heads, words) = (ThreadId(7), &mut heads, &words[..]);
-            let told = Told { thread, time_ns: 9, shapes: &shapes, heads, words, carry };
+            let (thread, heads) = (ThreadId(7), &mut heads);
+            let told = Told { thread, time_ns: 9, shapes: &shapes, heads, words: &&words[..], carry };
             let taken = sink.push_told(told).unwrap();
             prop_assert_eq!(taken, Taken { words: words.len() - 2, events: expected.len(), carry: left });
             let expected: Vec<_> = expected.into_iter().map(|event| (thread, event)).collect();
@@ -335,7 +360,7 @@ mod tests {
             time_ns: 0,
             shapes: &shapes,
             heads: &mut heads,
-            words: &words,
+            words: &&words[..],
             carry: 1,
         };
         let mut out = Vec::new();

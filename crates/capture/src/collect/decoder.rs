@@ -39,8 +39,6 @@ pub struct Decoder<C> {
     by_shape: HashMap<Arc<RunShape>, u32>,
     by_pid: HashMap<u32, usize>,
     threads: HashMap<u32, ThreadId>,
-    /// Memory for a chunk's words.
-    pub spare: Vec<u64>,
     /// Chunks that have been read to their end.
     pub released: Vec<usize>,
     /// Stores left out because their bytes are not known.
@@ -63,7 +61,6 @@ impl<C: Code> Decoder<C> {
             by_shape: HashMap::new(),
             by_pid: HashMap::new(),
             threads: HashMap::new(),
-            spare: Vec::new(),
             released: Vec::new(),
             stores_without_value: 0,
             undecoded: (0, None),

@@ -274,8 +274,7 @@ impl<C: Code> Merger<C> {
 
     /// Gives one chunk back to the writers by copying it; false if there is none.
     pub fn relieve(&mut self, session: &SessionFile) -> bool {
-        let decoder = &mut self.decoder;
-        let chunk = self.streams.iter_mut().find_map(|stream| stream.copy_out(session, decoder));
+        let chunk = self.streams.iter_mut().find_map(|stream| stream.copy_out(session));
         if let Some(chunk) = chunk {
             self.held[chunk] = None;
             session.release(chunk);

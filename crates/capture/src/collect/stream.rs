@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use event::{EVENT, Event, Op, RunShape, Sink, SinkError, ThreadId, Told};
+use event::{EVENT, Event, Op, RunShape, Sink, SinkError, ThreadId, Told, Words};
 
 use super::code::Code;
 use super::decoder::Decoder;
@@ -15,7 +15,7 @@ use crate::wire::{descriptor_of, kind, kind_of};
 /// A chunk of the thread.
 #[derive(Debug)]
 pub struct Piece {
-    /// The session's chunk, until it was given back because all of it is in `words`.
+    /// The session's chunk, in which the words are until it is given back.
     pub chunk: Option<usize>,
     /// Words of the chunk.
     pub size: usize,
@@ -29,10 +29,56 @@ pub struct Piece {
     pub ready: Option<usize>,
     /// Words that were looked through to find `ready`.
     scanned: usize,
-    /// What was copied out of the chunk.
+    /// What was copied out of the chunk, if it was given back before it was read.
     words: Vec<u64>,
-    /// A record made no sense: what follows it can't be read.
-    lost: bool,
+    /// A record here made no sense: it and what follows it can't be read.
+    lost: Option<usize>,
+}
+
+/// Words of a piece from one of them on.
+enum Rest<'a> {
+    /// In a chunk. Their writer is done with them.
+    Shared(&'a [AtomicU64]),
+    /// Copied out of it.
+    Own(&'a [u64]),
+}
+
+impl Words for Rest<'_> {
+    fn count(&self) -> usize {
+        match self {
+            Rest::Shared(words) => words.len(),
+            Rest::Own(words) => words.len(),
+        }
+    }
+
+    #[inline]
+    fn copy(&self, from: usize, into: &mut [u64]) -> usize {
+        match self {
+            Rest::Shared(words) => copy(words.get(from..).unwrap_or_default(), into),
+            Rest::Own(words) => words.copy(from, into),
+        }
+    }
+}
+
+impl Rest<'_> {
+    /// The first of them.
+    fn first(&self) -> Option<u64> {
+        let mut word = [0];
+        (self.copy(0, &mut word) == 1).then_some(word[0])
+    }
+
+    /// Copies as many as the record has that begins with them, if they are there.
+    fn record(&self, into: &mut Vec<u64>) -> Option<()> {
+        let mut start = [0; 4];
+        let there = self.copy(0, &mut start);
+        let length = length(&start[..there])?;
+        if length > self.count() {
+            return None;
+        }
+        into.clear();
+        into.resize(length, 0);
+        (self.copy(0, into) == length).then_some(())
+    }
 }
 
 /// What is delivered next.
@@ -106,6 +152,8 @@ pub struct Stream {
     carry: u32,
     /// Bytes of the store that is being told.
     told: Vec<u8>,
+    /// Memory for a record.
+    record: Vec<u64>,
     /// No more pieces come.
     ended: bool,
     time_ns: u64,
@@ -117,26 +165,29 @@ impl Piece {
     pub fn new(chunk: usize, size: usize, number: u64, times_ns: [u64; 2], ready: Option<usize>) -> Self {
         let [start_ns, end_ns] = times_ns;
         let (chunk, words) = (Some(chunk), Vec::new());
-        Piece { chunk, size, number, start_ns, end_ns, ready, scanned: 0, words, lost: false }
+        Piece { chunk, size, number, start_ns, end_ns, ready, scanned: 0, words, lost: None }
     }
 
     fn complete(&self) -> bool {
         self.ready.is_none()
     }
 
-    /// Copies what may be read. The chunk that is not needed any more.
-    fn copy<C: Code>(&mut self, session: &SessionFile, decoder: &mut Decoder<C>) -> Option<usize> {
+    /// What may be read, from word `at` on.
+    fn rest<'a>(&'a self, session: &'a SessionFile, at: usize) -> Rest<'a> {
+        let Some(chunk) = self.chunk else {
+            return Rest::Own(self.words.get(at..self.lost.unwrap_or(self.words.len())).unwrap_or_default());
+        };
+        let words = session.area(chunk);
+        let ready = self.lost.or(self.ready).unwrap_or(words.len());
+        Rest::Shared(words.get(at..ready).unwrap_or_default())
+    }
+
+    /// Copies all words, and leaves the chunk.
+    fn copy_out(&mut self, session: &SessionFile) -> Option<usize> {
         let words = session.area(self.chunk?);
-        let ready = self.ready.unwrap_or(words.len());
-        if !self.lost && self.words.len() < ready {
-            if self.words.capacity() == 0 {
-                self.words = std::mem::take(&mut decoder.spare);
-                self.words.clear();
-            }
-            let copied = self.words.len();
-            copy(&words[copied..ready], &mut self.words);
-        }
-        if self.complete() { self.chunk.take() } else { None }
+        self.words.resize(words.len(), 0);
+        copy(words, &mut self.words);
+        self.chunk.take()
     }
 }
 
@@ -155,6 +206,7 @@ impl Stream {
             todo: Expansion::default(),
             carry: 0,
             told: Vec::new(),
+            record: Vec::new(),
             ended: false,
             time_ns: 0,
         }
@@ -221,9 +273,9 @@ impl Stream {
     }
 
     /// Copies the first complete piece's words out of the session; the chunk that became free.
-    pub fn copy_out<C: Code>(&mut self, session: &SessionFile, decoder: &mut Decoder<C>) -> Option<usize> {
+    pub fn copy_out(&mut self, session: &SessionFile) -> Option<usize> {
         let piece = self.pieces.iter_mut().find(|piece| piece.complete() && piece.chunk.is_some())?;
-        piece.copy(session, decoder)
+        piece.copy_out(session)
     }
 
     /// Reads into `batch` until the batch ends, the words do, or an event's position is beyond `turn`. A sink that takes runs as
@@ -244,17 +296,17 @@ impl Stream {
             }
             let Some(head) = self.next_head(session, decoder) else { return Ok(Stop::Dry) };
             if !is_run(head) {
-                self.take_record(decoder);
+                self.take_record(session, decoder);
             } else if decoder.run_words(self.process, head).is_none() {
-                self.give_up(decoder);
+                self.give_up(session, decoder);
             } else if decoder.values {
-                self.tell_run(decoder, batch);
+                self.tell_run(session, decoder, batch);
             } else if !batch.is_empty() {
                 return Ok(Stop::Batch);
             } else if decoder.told {
-                self.tell_runs(decoder, sink, batch)?;
+                self.tell_runs(session, decoder, sink, batch)?;
             } else {
-                self.hand_on(decoder, turn, batch);
+                self.hand_on(session, decoder, turn, batch);
                 return Ok(Stop::Batch);
             }
             if batch.events.len() >= BATCH {
@@ -263,14 +315,17 @@ impl Stream {
         }
     }
 
+    /// What may be read next.
+    fn rest<'a>(&'a self, session: &'a SessionFile) -> Rest<'a> {
+        self.pieces.front().map_or(Rest::Own(&[]), |piece| piece.rest(session, self.at))
+    }
+
     /// The head of the record that comes next. `None` if there is no more to read.
     fn next_head<C: Code>(&mut self, session: &SessionFile, decoder: &mut Decoder<C>) -> Option<u64> {
         loop {
-            let piece = self.pieces.front_mut()?;
-            let free = piece.copy(session, decoder);
-            decoder.released.extend(free);
+            self.pieces.front()?;
             // No record begins with a zero.
-            if let Some(&head) = piece.words.get(self.at).filter(|head| **head != 0) {
+            if let Some(head) = self.rest(session).first().filter(|head| *head != 0) {
                 return Some(head);
             }
             if !self.next_piece(decoder) {
@@ -279,10 +334,9 @@ impl Stream {
         }
     }
 
-    /// The runs that come next, as they were told.
-    fn told<'a, C: Code>(&'a self, decoder: &'a mut Decoder<C>, time_ns: u64) -> Told<'a> {
+    /// `words` as told by this thread.
+    fn told<'a, C: Code>(&self, decoder: &'a mut Decoder<C>, words: &'a dyn Words, time_ns: u64) -> Told<'a> {
         let thread = self.thread.unwrap_or(ThreadId(0));
-        let words = self.pieces.front().map_or(&[][..], |piece| &piece.words[self.at..]);
         let heads = &mut decoder.processes[self.process].heads;
         Told { thread, time_ns, shapes: &decoder.shapes, heads, words, carry: self.carry }
     }
@@ -290,6 +344,7 @@ impl Stream {
     /// Gives the runs that come next to `sink`.
     fn tell_runs<C: Code>(
         &mut self,
+        session: &SessionFile,
         decoder: &mut Decoder<C>,
         sink: &mut dyn Sink,
         batch: &mut Buffer,
@@ -297,7 +352,7 @@ impl Stream {
         decoder.vocabulary.define(sink)?;
         let wire = self.wire;
         self.thread.get_or_insert_with(|| decoder.thread(wire));
-        let taken = sink.push_told(self.told(decoder, batch.time_ns))?;
+        let taken = sink.push_told(self.told(decoder, &self.rest(session), batch.time_ns))?;
         self.at += taken.words;
         self.carry = taken.carry;
         batch.told += taken.events;
@@ -305,15 +360,21 @@ impl Stream {
     }
 
     /// Gives the runs that come next to `batch`, and with them the record behind them, if it stands for one event.
-    fn hand_on<C: Code>(&mut self, decoder: &mut Decoder<C>, turn: u64, batch: &mut Buffer) {
+    fn hand_on<C: Code>(
+        &mut self,
+        session: &SessionFile,
+        decoder: &mut Decoder<C>,
+        turn: u64,
+        batch: &mut Buffer,
+    ) {
         batch.carry = self.carry;
-        let taken = self.told(decoder, batch.time_ns).translate(&mut batch.words);
+        let taken = self.told(decoder, &self.rest(session), batch.time_ns).translate(&mut batch.words);
         self.at += taken.words;
         self.carry = taken.carry;
         batch.count = taken.events;
-        let next = self.pieces.front().and_then(|piece| piece.words.get(self.at)).copied();
+        let next = self.rest(session).first();
         if next.is_some_and(|head| head != 0 && !is_run(head)) {
-            self.take_record(decoder);
+            self.take_record(session, decoder);
             let single = self.todo.single().filter(|event| event.op.seq().is_none_or(|seq| seq <= turn));
             if let Some(event) = single {
                 batch.words.push(EVENT);
@@ -325,41 +386,46 @@ impl Stream {
     }
 
     /// Takes up the record that comes next.
-    fn take_record<C: Code>(&mut self, decoder: &mut Decoder<C>) {
-        let Some(piece) = self.pieces.front() else { return };
-        let record = &piece.words[self.at..];
-        let record = length(record).and_then(|length| record.get(..length));
-        match record
-            .and_then(|record| Some((record.len(), decoder.expand(self.process, record, self.carry)?)))
-        {
-            Some((length, expansion)) => {
+    fn take_record<C: Code>(&mut self, session: &SessionFile, decoder: &mut Decoder<C>) {
+        let mut record = std::mem::take(&mut self.record);
+        let expansion = self
+            .rest(session)
+            .record(&mut record)
+            .and_then(|()| decoder.expand(self.process, &record, self.carry));
+        match expansion {
+            Some(expansion) => {
                 if expansion.peek().is_some() {
                     self.carry = 0;
                 }
                 self.todo = expansion;
-                self.at += length;
+                self.at += record.len();
             }
-            None => self.give_up(decoder),
+            None => self.give_up(session, decoder),
         }
+        self.record = record;
     }
 
     /// What comes next makes no sense: counts the rest of the piece as lost.
-    fn give_up<C: Code>(&mut self, decoder: &mut Decoder<C>) {
-        let Some(piece) = self.pieces.front_mut() else { return };
-        decoder.lose(&piece.words[self.at..]);
-        piece.words.truncate(self.at);
-        piece.lost = true;
+    fn give_up<C: Code>(&mut self, session: &SessionFile, decoder: &mut Decoder<C>) {
+        let rest = self.rest(session);
+        let mut words = vec![0; rest.count()];
+        rest.copy(0, &mut words);
+        decoder.lose(&words);
+        if let Some(piece) = self.pieces.front_mut() {
+            piece.lost = Some(self.at);
+        }
     }
 
     /// Tells the next run event by event, all but a store at its end, whose bytes come next.
-    fn tell_run<C: Code>(&mut self, decoder: &mut Decoder<C>, batch: &mut Buffer) {
-        let mut told = self.told(decoder, 0);
-        let (head, carry) = (told.words[0], told.carry);
-        let words = told.heads.words(head).unwrap_or(1).min(told.words.len());
-        told.words = &told.words[..words];
-        told.translate(&mut batch.words);
+    fn tell_run<C: Code>(&mut self, session: &SessionFile, decoder: &mut Decoder<C>, batch: &mut Buffer) {
+        let head = self.rest(session).first().unwrap_or_default();
+        let mut run = std::mem::take(&mut self.record);
+        run.clear();
+        run.resize(decoder.run_words(self.process, head).unwrap_or(1), 0);
+        let words = self.rest(session).copy(0, &mut run);
+        self.told(decoder, &&run[..words], 0).translate(&mut batch.words);
+        self.record = run;
         let shape: &RunShape = &decoder.shapes[batch.words[0] as u32 as usize];
-        self.carry = carry;
         let before = batch.events.len();
         shape.accesses(&batch.words[1..], &mut self.carry, |access, addr, len, instructions| {
             batch.events.push(Event { op: access.op(addr, len), site: access.site, instructions });
@@ -415,17 +481,20 @@ impl Stream {
     /// Gathers the bytes of a store of `len` bytes from the records that follow it.
     fn value<C: Code>(&mut self, session: &SessionFile, decoder: &mut Decoder<C>, len: usize) -> Value {
         while self.told.len() < len {
-            let head = self.next_head(session, decoder);
-            let (Some(head), Some(piece)) = (head, self.pieces.front()) else { return self.no_value_yet() };
+            let Some(head) = self.next_head(session, decoder) else { return self.no_value_yet() };
             if is_run(head) || Header::new(head).kind != kind::VALUE {
                 return Value::Missing;
             }
-            let record = &piece.words[self.at..];
-            let Some(record) = length(record).and_then(|length| record.get(..length)) else {
+            let mut record = std::mem::take(&mut self.record);
+            let there = self.rest(session).record(&mut record);
+            if there.is_some() {
+                self.told.extend(bytes(&record[2..], record[1] as usize));
+                self.at += record.len();
+            }
+            self.record = record;
+            if there.is_none() {
                 return Value::Missing;
-            };
-            self.told.extend(bytes(&record[2..], record[1] as usize));
-            self.at += record.len();
+            }
         }
         self.told.truncate(len);
         Value::Told
@@ -438,10 +507,10 @@ impl Stream {
     /// Leaves the first piece if it is read to its end; false if it is still being written.
     fn next_piece<C: Code>(&mut self, decoder: &mut Decoder<C>) -> bool {
         let Some(piece) = self.pieces.pop_front_if(|piece| piece.complete()) else { return false };
+        decoder.released.extend(piece.chunk);
         self.next_number = piece.number + 1;
         self.time_ns = self.time_ns.max(piece.end_ns);
         self.at = 0;
-        decoder.spare = piece.words;
         true
     }
 }
@@ -452,14 +521,12 @@ fn is_run(head: u64) -> bool {
     descriptor_of(head).is_some() || kind_of(head) == kind::ACCESS
 }
 
-/// Adds words that their writer is done with.
-fn copy(words: &[AtomicU64], into: &mut Vec<u64>) {
-    into.reserve(words.len());
-    let (from, to) = (words.as_ptr().cast::<u64>(), into.spare_capacity_mut().as_mut_ptr().cast::<u64>());
-    // SAFETY: there is room. Nobody writes to these words any more; if a broken program does, they are any numbers, as they
-    // may be anyway.
-    unsafe {
-        std::ptr::copy_nonoverlapping(from, to, words.len());
-        into.set_len(into.len() + words.len());
-    }
+/// Copies words that their writer is done with, as many as there are and as have room.
+#[inline]
+fn copy(words: &[AtomicU64], into: &mut [u64]) -> usize {
+    let count = words.len().min(into.len());
+    // SAFETY: so many words are there and have room. Nobody writes to these words any more; if a broken program does, they are any
+    // numbers, as they may be anyway, and nothing refers to them where they are.
+    unsafe { std::ptr::copy_nonoverlapping(words.as_ptr().cast::<u64>(), into.as_mut_ptr(), count) };
+    count
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Event, Op, RunShape};
+use crate::{Event, Op, RunShape, Words};
 
 use super::bytes::{put_varint, zigzag};
 use super::format::BLOCK_EVENTS;
@@ -111,11 +111,12 @@ impl Encoder {
         self.events += events.len();
     }
 
-    /// Adds runs as they were told, as far as there is room: words and events that were taken, and why no more were. `carry`
+    /// Adds runs as they were told, from word `from` on, as far as there is room: words and events that were taken, and why no more were. `carry`
     /// are the thread's instructions since its last event, before and after.
     pub(super) fn push_told(
         &mut self,
-        words: &[u64],
+        words: &dyn Words,
+        from: usize,
         carry: &mut u32,
         shapes: &[Arc<RunShape>],
         mut shape_of: impl FnMut(u64) -> Option<u32>,
@@ -126,7 +127,7 @@ impl Encoder {
             self.carry = 0;
         }
         let start = self.words.len();
-        let pushed = self.words.push(words, BLOCK_EVENTS - self.events, shapes, &mut shape_of);
+        let pushed = self.words.push(words, from, BLOCK_EVENTS - self.events, shapes, &mut shape_of);
         if self.words.len() > start {
             if *carry != self.carry {
                 self.words.carry(start, *carry);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::{
     Batch, Capabilities, Definition, EVENT, Event, HEAD, RunBatch, RunShape, Sink, SinkError, Source,
-    TOLD_WORDS, Taken, ThreadId, Told,
+    TOLD_WORDS, Taken, ThreadId, Told, Words,
 };
 
 use super::binder::{Binder, Outlet, Sheet};
@@ -331,7 +331,7 @@ impl<O: Outlet> Writer<O> {
     fn add_told(
         &mut self,
         (id, time_ns): (ThreadId, u64),
-        words: &[u64],
+        words: &dyn Words,
         carry: u32,
         shapes: &[Arc<RunShape>],
         told: bool,
@@ -349,7 +349,7 @@ impl<O: Outlet> Writer<O> {
             let thread = &mut self.threads[number];
             let first = thread.encoder.len();
             let (words, events, end) =
-                thread.encoder.push_told(&words[taken.words..], &mut taken.carry, shapes, &mut shape_of);
+                thread.encoder.push_told(words, taken.words, &mut taken.carry, shapes, &mut shape_of);
             taken.words += words;
             taken.events += events;
             if events > 0 {
@@ -458,7 +458,7 @@ impl<O: Outlet> Sink for Writer<O> {
         };
         while !words.is_empty() {
             let runs = words.iter().position(|word| *word == EVENT).unwrap_or(words.len());
-            let taken = self.add_told((thread, time_ns), &words[..runs], carry, shapes, false, known)?;
+            let taken = self.add_told((thread, time_ns), &&words[..runs], carry, shapes, false, known)?;
             let between = words[runs..].iter().take_while(|word| **word == EVENT).count();
             let Some((now, later)) = events.split_at_checked(between).filter(|_| taken.words == runs) else {
                 return Err(SinkError::Other(format!(

@@ -142,7 +142,7 @@ pub fn push_told(part: &Part, shapes: &[Arc<RunShape>], together: usize, sink: &
                 expected.events.push(Event { op: access.op(addr, len), site: access.site, instructions });
             });
         }
-        let told = Told { thread, time_ns, shapes, heads: &mut heads, words: all, carry: batch.carry };
+        let told = Told { thread, time_ns, shapes, heads: &mut heads, words: &all, carry: batch.carry };
         let taken = Taken { words: all.len(), events: expected.events.len() - before, carry };
         assert_eq!(sink.push_told(told).unwrap(), taken);
         at = end;

@@ -115,7 +115,7 @@ mod tests {
                     while end < words.len() && words[end] & crate::HEAD == 0 {
                         end += 1;
                     }
-                    let pushed = writer.push(&words[at..end], usize::MAX, &shapes, |head| {
+                    let pushed = writer.push(&&words[..end], at, usize::MAX, &shapes, |head| {
                         Some(head as u32).filter(|_| head != EVENT)
                     });
                     prop_assert_eq!(pushed.end == Until::Unknown, at + pushed.words < end);

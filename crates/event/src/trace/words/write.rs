@@ -11,7 +11,7 @@ use super::bits::{BitColumn, Bits};
 use super::compare::{GROUP, compare};
 use super::recent::Differences;
 use super::{BLOCK_WORDS, Named, STEP};
-use crate::{EVENT, RunShape, TOLD_WORDS, told_address};
+use crate::{EVENT, RunShape, TOLD_WORDS, Words, told_address};
 
 /// Room that a step and the rest of its run may need.
 const MARGIN: usize = STEP + TOLD_WORDS;
@@ -33,6 +33,22 @@ pub(in crate::trace) struct Pushed {
     pub words: usize,
     pub events: usize,
     pub end: Until,
+}
+
+/// Told words, from one of them on.
+struct Source<'a> {
+    words: &'a dyn Words,
+    from: usize,
+    /// From there on.
+    count: usize,
+}
+
+impl Source<'_> {
+    /// Copies those from number `at` on, as many as there are and as have room.
+    #[inline(always)]
+    fn copy(&self, at: usize, into: &mut [u64]) -> usize {
+        self.words.copy(self.from + at, into)
+    }
 }
 
 /// One block's words.
@@ -106,35 +122,42 @@ impl WordWriter {
     }
 
     /// Adds words as they were told, the first of which is a head, up to the first head that has no shape by `shape_of`; and
-    /// at most so many events.
+    /// at most so many events. They begin at number `from`.
     pub(in crate::trace) fn push(
         &mut self,
-        words: &[u64],
+        words: &dyn Words,
+        from: usize,
         room: usize,
         shapes: &[Arc<RunShape>],
         mut shape_of: impl FnMut(u64) -> Option<u32>,
     ) -> Pushed {
         self.reserve();
         let mut pushed = Pushed { words: 0, events: 0, end: Until::Words };
+        let words = Source { words, from, count: words.count().saturating_sub(from) };
         loop {
             let crowded = pushed.events + MARGIN > room || self.len + MARGIN > BLOCK_WORDS;
             if self.at_head() {
-                let Some(&head) = words.get(pushed.words) else { return pushed };
+                if pushed.words >= words.count {
+                    return pushed;
+                }
                 if crowded {
                     return Pushed { end: Until::Full, ..pushed };
                 }
                 if self.distance == 0 {
+                    let at = self.len;
+                    words.copy(pushed.words, &mut self.words[at..=at]);
+                    let head = self.words[at];
                     let Some(shape) = shape_of(head) else { return Pushed { end: Until::Unknown, ..pushed } };
                     pushed.words += 1;
-                    self.named_run(words, &mut pushed, head, shape, shapes);
+                    self.named_run(&words, &mut pushed, head, shape, shapes);
                     continue;
                 }
             }
-            if self.step(words, &mut pushed, crowded) {
-                let head = words[pushed.words];
+            if self.step(&words, &mut pushed, crowded) {
+                let head = self.words[self.len];
                 let Some(shape) = shape_of(head) else { return Pushed { end: Until::Unknown, ..pushed } };
                 pushed.words += 1;
-                self.named_run(words, &mut pushed, head, shape, shapes);
+                self.named_run(&words, &mut pushed, head, shape, shapes);
             }
         }
     }
@@ -148,7 +171,7 @@ impl WordWriter {
     /// Adds a head that is not as it was, and the rest of its run if this is the first one with its name.
     fn named_run(
         &mut self,
-        words: &[u64],
+        words: &Source<'_>,
         pushed: &mut Pushed,
         head: u64,
         shape: u32,
@@ -163,9 +186,8 @@ impl WordWriter {
         let mut left = self.sizes[shape as usize] as usize - 1;
         while left > 0 {
             let count = left.min(STEP);
-            let new = words.get(pushed.words..).unwrap_or_default();
-            let (there, at) = (new.len().min(count), self.len);
-            self.words[at..at + there].copy_from_slice(&new[..there]);
+            let at = self.len;
+            let there = words.copy(pushed.words, &mut self.words[at..at + count]);
             self.words[at + there..at + count].fill(0);
             let lengths =
                 is_length.by_ref().take(count).zip(0..).fold(0, |bits, (is, at)| bits | u64::from(is) << at);
@@ -186,7 +208,7 @@ impl WordWriter {
     /// Adds words that are known from those at the distance before, 64 at most, or up to a head that is another one: then the
     /// result is true. If it is `crowded`, no further than to the next head.
     #[inline]
-    fn step(&mut self, words: &[u64], pushed: &mut Pushed, crowded: bool) -> bool {
+    fn step(&mut self, words: &Source<'_>, pushed: &mut Pushed, crowded: bool) -> bool {
         let (at, before) = (self.len, self.len - self.distance);
         let mut heads = self.heads.get(before);
         let mut others = self.others.get(before);
@@ -204,14 +226,11 @@ impl WordWriter {
                 known *= 2;
             }
         }
-        let new = words.get(pushed.words..).unwrap_or_default();
-        let mut count = STEP;
-        if let Some(new) = new.first_chunk::<STEP>() {
-            self.words[at..at + STEP].copy_from_slice(new);
-        } else {
-            count = if new.is_empty() { heads.trailing_zeros() as usize } else { new.len() };
-            self.words[at..at + new.len()].copy_from_slice(new);
-            self.words[at + new.len()..at + STEP].fill(0);
+        let there = words.copy(pushed.words, &mut self.words[at..at + STEP]);
+        let mut count = there;
+        if there < STEP {
+            count = if there == 0 { heads.trailing_zeros() as usize } else { there };
+            self.words[at + there..at + STEP].fill(0);
         }
         if crowded && heads & 1 == 0 {
             count = count.min(heads.trailing_zeros() as usize);
@@ -230,7 +249,7 @@ impl WordWriter {
         self.others.put(at, others & lower(count));
         self.empty.put(at, empty);
         self.len += count;
-        pushed.words += count.min(new.len());
+        pushed.words += count.min(there);
         pushed.events += (lower(count) & !others & !empty).count_ones() as usize;
         other_heads != 0
     }

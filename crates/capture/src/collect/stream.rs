@@ -12,6 +12,11 @@ use super::runs::BATCH;
 use crate::session::SessionFile;
 use crate::wire::{descriptor_of, kind, kind_of};
 
+/// Words that are copied together when many are.
+const GROUP: usize = 64;
+/// So many words ahead, words are asked for: about what is looked at while they come from another core.
+const AHEAD: usize = 3 * GROUP;
+
 /// A chunk of the thread.
 #[derive(Debug)]
 pub struct Piece {
@@ -54,7 +59,13 @@ impl Words for Rest<'_> {
     #[inline]
     fn copy(&self, from: usize, into: &mut [u64]) -> usize {
         match self {
-            Rest::Shared(words) => copy(words.get(from..).unwrap_or_default(), into),
+            Rest::Shared(words) => {
+                let words = words.get(from..).unwrap_or_default();
+                if into.len() >= GROUP {
+                    read_ahead(words);
+                }
+                copy(words, into)
+            }
             Rest::Own(words) => words.copy(from, into),
         }
     }
@@ -519,6 +530,19 @@ impl Stream {
 #[inline]
 fn is_run(head: u64) -> bool {
     descriptor_of(head).is_some() || kind_of(head) == kind::ACCESS
+}
+
+/// Asks for the words that will be copied soon: they are in the other core's caches, and what comes of them is waited for.
+#[inline]
+fn read_ahead(words: &[AtomicU64]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (AHEAD..AHEAD + GROUP).step_by(8) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: nothing is read; that there may be nothing at this address does not matter.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(words.as_ptr().wrapping_add(line).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = words;
 }
 
 /// Copies words that their writer is done with, as many as there are and as have room.

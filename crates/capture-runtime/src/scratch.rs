@@ -9,7 +9,7 @@ use crate::local::Local;
 use crate::sys;
 
 /// Bytes for a thread, and for its signal handlers. Small enough to stay in a first-level cache.
-pub const SCRATCH_BYTES: usize = 8 << 10;
+pub const SCRATCH_BYTES: usize = 16 << 10;
 
 #[repr(C, align(64))]
 struct Area {

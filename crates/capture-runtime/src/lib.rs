@@ -40,6 +40,7 @@ mod heap;
 #[cfg(target_arch = "x86_64")]
 mod hooks;
 mod jump;
+mod kinds;
 mod late;
 mod local;
 mod lock;

@@ -6,8 +6,8 @@ use core::sync::atomic::Ordering;
 use libc::{RTLD_DI_LINKMAP, RTLD_LAZY, RTLD_NODELETE, RTLD_NOLOAD};
 
 use crate::children;
-use crate::count;
 use crate::files;
+use crate::kinds;
 use crate::local::{NEW, STARTING, local};
 use crate::map;
 use crate::module;
@@ -41,7 +41,7 @@ unsafe extern "C" {
 extern "C" fn begin() {
     #[cfg(target_arch = "x86_64")]
     crate::hooks::prepare();
-    count::prepare();
+    kinds::prepare();
     files::prepare();
     crate::jump::prepare();
     thread::prepare();

@@ -53,7 +53,7 @@ int main(int argc, char **argv) {
         return 1;
     if (signal(SIGUSR2, on_usr2) != SIG_DFL || signal(SIGUSR2, on_usr2) != on_usr2)
         return 2;
-    if (signal(SIGINT, SIG_IGN) != SIG_DFL || signal(SIGINT, SIG_DFL) != SIG_IGN)
+    if (signal(SIGURG, SIG_IGN) != SIG_DFL || signal(SIGURG, SIG_DFL) != SIG_IGN)
         return 3;
     main_thread = pthread_self();
     pthread_t thread;

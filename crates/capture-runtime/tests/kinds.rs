@@ -1,0 +1,34 @@
+//! Words that are counted many at a time are counted as one by one.
+
+#[path = "../src/kinds.rs"]
+mod kinds;
+
+use kinds::Kinds;
+
+#[test]
+fn many_words_at_a_time_are_counted_as_one_by_one() {
+    kinds::prepare();
+    let mut random = 1_u64;
+    for length in 0..200 {
+        for upper in [&[0b00, 0b10, 0b11][..], &[0b00, 0b01, 0b10, 0b11]] {
+            let words: Vec<u64> = (0..length)
+                .map(|_| {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    let kind = upper[(random >> 40) as usize % upper.len()];
+                    if random >> 60 == 0 { 0 } else { kind << 62 | random >> 20 }
+                })
+                .collect();
+            let of = |upper| words.iter().filter(|&&word| word >> 62 == upper).count() as u64;
+            let records = of(0b01) > 0;
+            let used = words.iter().filter(|&&word| word != 0).count() as u64;
+            for width in [0, 4, 8] {
+                let found = Kinds::by(&words, width);
+                assert_eq!((found.records, found.used), (records, used), "{width} {words:x?}");
+                if !records {
+                    assert_eq!((found.runs, found.stores), (of(0b10), of(0b11)), "{width} {words:x?}");
+                }
+            }
+            assert_eq!(Kinds::of(&words).used, used);
+        }
+    }
+}

@@ -18,8 +18,9 @@ use event::{Batch, RunBatch, Sink, SinkError};
 
 use super::code::Code;
 use super::decoder::Decoder;
+use super::piece::Piece;
 use super::records::at_position;
-use super::stream::{Buffer, Piece, Stop, Stream};
+use super::stream::{Buffer, Stop, Stream};
 use crate::session::SessionFile;
 use crate::wire::{CHUNK_FILLING, CHUNK_FULL};
 

@@ -16,6 +16,7 @@ mod files;
 mod interrupts;
 mod merge;
 mod outcome;
+mod piece;
 mod processes;
 mod programs;
 mod record;

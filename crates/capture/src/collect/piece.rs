@@ -1,6 +1,6 @@
 //! A thread's chunk, and its words where the thread wrote them.
 //!
-//! Words are read in the memory that the observed program has too, a few at a time and each once: nothing refers to them there.
+//! Words are copied from memory that the observed program has too, a few at a time: nothing refers to them there.
 //! Most of them come from another core's caches, so they are asked for some time before.
 
 use std::sync::atomic::AtomicU64;

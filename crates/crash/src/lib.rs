@@ -52,6 +52,7 @@ mod finding;
 mod history;
 pub mod lint;
 pub mod litmus;
+mod map;
 mod oracle;
 mod picture;
 mod platform;

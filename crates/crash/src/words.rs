@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::Change;
+use crate::map::Map;
 
 /// A byte of persistent memory, independent of where it was mapped: which file, and the offset in it.
 ///
@@ -92,13 +93,13 @@ const PAGE_WORDS: u64 = 64;
 pub(crate) struct Words<'a> {
     /// Initial bytes by number of file.
     initial: Vec<&'a [u8]>,
-    pages: HashMap<u64, Box<[u64; PAGE_WORDS as usize]>>,
+    pages: Map<u64, Box<[u64; PAGE_WORDS as usize]>>,
 }
 
 impl<'a> Words<'a> {
     pub fn new(names: &[String], contents: &'a Contents) -> Self {
         let initial = names.iter().map(|name| contents.file(name).unwrap_or(&[])).collect();
-        Words { initial, pages: HashMap::new() }
+        Words { initial, pages: Map::default() }
     }
 
     fn initial(&self, word: Place) -> u64 {
@@ -151,7 +152,7 @@ pub(crate) fn merge(old: u64, value: u64, mask: u8) -> u64 {
 impl<'a> Words<'a> {
     /// The words as they were when the run began.
     pub fn initial_again(&self) -> Words<'a> {
-        Words { initial: self.initial.clone(), pages: HashMap::new() }
+        Words { initial: self.initial.clone(), pages: Map::default() }
     }
 
     /// What must be changed to have `other`, by place.
@@ -159,13 +160,22 @@ impl<'a> Words<'a> {
         let mut pages: Vec<u64> = self.pages.keys().chain(other.pages.keys()).copied().collect();
         pages.sort_unstable();
         pages.dedup();
-        let words = pages
-            .into_iter()
-            .flat_map(|page| (0..PAGE_WORDS).map(move |at| Place((page * PAGE_WORDS + at) * 8)));
-        words
-            .filter(|&place| self.get(place) != other.get(place))
-            .map(|place| Change { place, word: other.get(place) })
-            .collect()
+        let mut changes = Vec::new();
+        for page in pages {
+            let (own, others) = (self.pages.get(&page), other.pages.get(&page));
+            if own == others {
+                continue;
+            }
+            let words = (page * PAGE_WORDS..(page + 1) * PAGE_WORDS).map(|at| Place(at * 8));
+            for (at, place) in words.enumerate() {
+                let own = own.map_or_else(|| self.initial(place), |words| words[at]);
+                let word = others.map_or_else(|| other.initial(place), |words| words[at]);
+                if own != word {
+                    changes.push(Change { place, word });
+                }
+            }
+        }
+        changes
     }
 
     /// Takes over the words of `other`, which has the same initial ones.

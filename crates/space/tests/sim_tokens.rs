@@ -4,6 +4,7 @@
 //! with which a token begins (`sim1`), and write new ones down.
 
 use event::Collected;
+use proptest::prelude::*;
 use space::sim::{Run, Schedule, Sim, run};
 use space::{Env, Image, Recorded, Recording, Space};
 
@@ -85,5 +86,32 @@ fn a_token_with_one_wrong_digit_is_noticed() {
         let last = token.chars().next_back().expect("a token is not empty");
         let wrong = format!("{}{}", &token[..token.len() - 1], if last == '0' { '1' } else { '0' });
         assert!(replay(&wrong).0.result.is_err(), "{wrong}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(5000) })]
+
+    /// What the fuzz target `schedule` does, on mutations of valid tokens: an error, or a schedule that reads back as it is written.
+    #[test]
+    fn mutated_tokens_are_read_or_refused(
+        token in prop::sample::select(vec![
+            "sim1-walk-s2a-a16",
+            "sim1-pct3x1000-sffffffffffffffff-a1-m100000",
+            "sim1-stay-s1-a16-o0.2_12.1_3.0",
+            "sim1-turns-s0-a0-c3.a1bf03.1b2c3d4e",
+        ]),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), "[0-9a-z_.+-]{0,3}"), 0..4),
+    ) {
+        let mut text = token.to_owned();
+        for (place, by) in edits {
+            if !text.is_empty() {
+                let at = place.index(text.len());
+                text.replace_range(at..=at, &by);
+            }
+        }
+        if let Ok(schedule) = text.parse::<Schedule>() {
+            prop_assert_eq!(schedule.to_string().parse(), Ok(schedule));
+        }
     }
 }

@@ -159,6 +159,16 @@ impl<'r> Check<'r> {
         self.checker.run(&mut Recovery::new(self.run, recover))
     }
 
+    /// As [`Check::run`], for as long as `go_on`, which is told after each crash point what was done so far, says so. What was examined by
+    /// then is spread over the run.
+    pub fn run_while(
+        &self,
+        recover: impl FnMut(&Scratch, Crash<'_>) -> Result<(), String>,
+        go_on: &mut dyn FnMut(&Outcome) -> bool,
+    ) -> Outcome {
+        self.checker.part(0, 1, &mut Recovery::new(self.run, recover), go_on)
+    }
+
     /// Examines the part `part` of `parts`: for checks on several threads, whose outcomes are put together with [`Outcome::merge`].
     pub fn part(
         &self,

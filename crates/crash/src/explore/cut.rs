@@ -23,7 +23,7 @@ pub(crate) struct Cut {
 impl Cut {
     /// The items behind `point` that belong to the cut, with their positions.
     pub fn items_ahead(&self, history: &History) -> Vec<(usize, Item)> {
-        let end = (self.point + self.ahead).min(history.items.len());
+        let end = self.point.saturating_add(self.ahead).min(history.items.len());
         let mut avoid: Vec<Stamp> =
             self.avoid.iter().map(|&at| history.barriers[at as usize].stamp).collect();
         let mut items = Vec::new();

@@ -12,7 +12,8 @@ const BLOCK: usize = 16;
 const MANY: usize = 4096;
 /// What the same code did before and did again is tried once, then twice more, then four times more, …: so many rounds.
 const RARE: u32 = 6;
-/// Then the rest, in so many rounds that are each spread over the whole run.
+/// Then the rest in rounds that are each spread over the whole run: one of so many blocks, another one, two, four, …, the other half. Each round
+/// goes through the run again, so there must not be many.
 const SPREAD: u32 = 64;
 
 /// The points of a run.
@@ -61,7 +62,8 @@ impl Points {
             if !rare || *round >= RARE {
                 // In the order 0, 32, 16, 48, 8, …: the first of them are far apart.
                 let turn = (number / BLOCK) as u32 % SPREAD;
-                *round = RARE + (turn.reverse_bits() >> (32 - SPREAD.trailing_zeros()));
+                let rank = turn.reverse_bits() >> (32 - SPREAD.trailing_zeros());
+                *round = RARE + rank.checked_ilog2().map_or(0, |double| double + 1);
             }
         }
         Points { points }

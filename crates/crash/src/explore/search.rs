@@ -1,6 +1,6 @@
 //! The search itself: cuts, choices, and what was seen before.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use event::SiteId;
@@ -10,6 +10,7 @@ use super::walker::Walker;
 use super::window::Window;
 use super::{Checker, Outcome, Strategy};
 use crate::finding::Finding;
+use crate::map::Map;
 use crate::{Image, Oracle, Read, Token, TokenError};
 
 /// What became of an image.
@@ -33,7 +34,7 @@ pub(super) struct Search<'c, 'h, 'o> {
     pub checker: &'c Checker<'h>,
     pub walker: Walker<'h>,
     pub oracle: &'o mut dyn Oracle,
-    seen: HashMap<u128, Seen>,
+    seen: Map<u128, Seen>,
     pub outcome: Outcome,
     /// Code whose stores alone made enough images fail: from then on they are kept, so that what else is wrong comes to light.
     blamed: HashSet<SiteId>,
@@ -50,7 +51,7 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
             checker,
             walker: Walker::new(checker.history, checker.contents),
             oracle,
-            seen: HashMap::new(),
+            seen: Map::default(),
             outcome: Outcome::default(),
             blamed: HashSet::new(),
             before: 0,

@@ -1,12 +1,13 @@
 //! The images of one cut.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use super::cut::Cut;
 use super::walker::Walker;
 use crate::history::Item;
+use crate::map::Map;
 use event::SiteId;
 
 use crate::{History, MarkKind, Place, Platform, Read, Token, TokenError};
@@ -52,9 +53,9 @@ pub(crate) struct Window {
     shown: Vec<u32>,
     /// Per cell the atoms that no image is to lack.
     kept_always: Vec<Vec<u32>>,
-    by_line: HashMap<Place, Vec<u32>>,
+    by_line: Map<Place, Vec<u32>>,
     /// Words that two cells have atoms of.
-    shared: HashMap<Place, Vec<u32>>,
+    shared: Map<Place, Vec<u32>>,
     /// Words that the items ahead wrote.
     ahead: Vec<Place>,
     pub more_marks: Vec<u32>,
@@ -71,8 +72,8 @@ impl Window {
             cells: Vec::new(),
             shown: Vec::new(),
             kept_always: Vec::new(),
-            by_line: HashMap::new(),
-            shared: HashMap::new(),
+            by_line: Map::default(),
+            shared: Map::default(),
             ahead: Vec::new(),
             more_marks: Vec::new(),
             begun: walker.begun,
@@ -334,7 +335,7 @@ impl Window {
     /// As [`Window::show`], going through the atoms once and not once per word.
     fn show_many(&self, walker: &mut Walker<'_>, at: usize) {
         let cell = &self.cells[at];
-        let mut words: HashMap<Place, u64> =
+        let mut words: Map<Place, u64> =
             cell.words.iter().map(|&place| (place, walker.durable.get(place))).collect();
         let mut holders: Vec<u32> =
             cell.words.iter().filter_map(|place| self.shared.get(place)).flatten().copied().collect();

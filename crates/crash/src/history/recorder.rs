@@ -11,6 +11,7 @@ use super::clocks::Clocks;
 use super::numbers::Numbers;
 use super::ranges::Ranges;
 use super::{Atom, Barrier, Flushed, History, Item, Mark, MarkKind, Stamp};
+use crate::map::Map;
 use crate::{Place, Platform};
 
 /// Cells of non-temporal stores and of single words end in this bit, cells of lines do not.
@@ -33,7 +34,7 @@ pub struct Recorder {
     ranges: Ranges,
     numbers: Numbers,
     /// Atoms of each cell, the latest last.
-    cells: HashMap<u64, Vec<u32>>,
+    cells: Map<u64, Vec<u32>>,
     /// The first barrier that demanded an atom.
     demanded: Vec<Option<Stamp>>,
     /// Atoms of an agent that no barrier of its own has demanded; for epochs and strands.
@@ -44,7 +45,7 @@ pub struct Recorder {
     /// By number of file: whether it has atoms.
     stored_to: Vec<bool>,
     /// Who stored to a word last.
-    writers: HashMap<Place, Stamp>,
+    writers: Map<Place, Stamp>,
     stores: u32,
 }
 
@@ -57,13 +58,13 @@ impl Recorder {
             clocks: Clocks::new(platform == Platform::Strand),
             ranges: Ranges::default(),
             numbers: Numbers::default(),
-            cells: HashMap::new(),
+            cells: Map::default(),
             demanded: Vec::new(),
             open: BTreeMap::new(),
             recent: Vec::new(),
             under_way: HashMap::new(),
             stored_to: Vec::new(),
-            writers: HashMap::new(),
+            writers: Map::default(),
             stores: 0,
         }
     }

@@ -4,6 +4,7 @@ use event::{Counts, Frame, Sampling, SiteId, SiteTable};
 use machine::{CacheFigures, MemoryFigures, SiteFigures, Slice, Traffic};
 use serde::Serialize;
 
+use crate::crashes::CrashFinding;
 use crate::digest::Digest;
 use crate::lints::LintJson;
 use crate::model::{CaptureStats, Exit, Report, Samples, Skipped, Subject, Withheld, WriteSizes};
@@ -42,6 +43,7 @@ struct Document<'a> {
     capture: Option<&'a CaptureStats>,
     samples: Option<&'a Samples>,
     crash_lints: Option<Vec<LintJson>>,
+    crash_findings: Option<&'a [CrashFinding]>,
 }
 
 #[derive(Serialize)]
@@ -153,6 +155,7 @@ impl<'a> Document<'a> {
             capture: report.capture.as_ref(),
             samples: report.samples.as_ref(),
             crash_lints: report.crash_lints.as_ref().map(|lints| lints.json(&report.sites)),
+            crash_findings: report.crash_findings.as_ref().map(|crashes| &*crashes.findings),
         }
     }
 }

@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod chart;
+mod crashes;
 mod digest;
 mod html;
 pub mod human;
@@ -35,6 +36,7 @@ mod prestores;
 mod terminal;
 
 pub use chart::{Axis, Curve, Curves, Order, OrderStep, StepKind, Unit};
+pub use crashes::{CrashFinding, CrashFindings};
 pub use html::{Excerpt, html};
 pub use json::{SCHEMA, json};
 pub use lints::{CrashLints, LintJson};

@@ -7,6 +7,7 @@ use event::{Counts, SiteTable, Source};
 use machine::Figures;
 use serde::Serialize;
 
+use crate::crashes::CrashFindings;
 use crate::lints::CrashLints;
 use crate::prestores::Prestores;
 
@@ -37,6 +38,8 @@ pub struct Report {
     pub samples: Option<Samples>,
     /// What the order of stores, flushes and fences says about crashes; `None` if nobody looked.
     pub crash_lints: Option<CrashLints>,
+    /// What recovery found in images of what a crash could have left; `None` if it was not asked.
+    pub crash_findings: Option<CrashFindings>,
 }
 
 /// The run's header.

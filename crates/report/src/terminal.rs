@@ -296,6 +296,17 @@ fn prestores(page: &mut Page, report: &Report) {
 fn crash_lints(page: &mut Page, report: &Report) {
     let Some(lints) = &report.crash_lints else { return };
     page.heading("Crashes");
+    if let Some(crashes) = &report.crash_findings {
+        page.paragraph(None, "  ", "  ", &format!("{} ({}).", crashes.headline(), plain(&crashes.examined)));
+        for finding in &crashes.findings {
+            page.paragraph(Some(Style::Wrong), "  - ", "    ", &plain(&finding.message));
+            for line in finding.story.iter().take(finding.story.len().saturating_sub(1)) {
+                page.paragraph(None, "    ", "    ", &plain(line));
+            }
+            let again = format!("again: strandline check --recover … --replay {}", finding.token);
+            page.paragraph(Some(Style::Remedy), "    ", "    ", &plain(&again));
+        }
+    }
     page.paragraph(None, "  ", "  ", &lints.headline());
     for lint in &lints.lints {
         let style = lint.kind.is_danger().then_some(Style::Wrong);

@@ -88,6 +88,7 @@ impl Analysis {
             }),
             capture,
             samples: None,
+            crash_findings: None,
             crash_lints: lints
                 .map(|lints| CrashLints { lints: lints.findings(), files: lints.files().to_vec() }),
         }

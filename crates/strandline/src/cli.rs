@@ -91,6 +91,7 @@ pub struct ObserveArgs {
 #[command(
     after_help = "Examples:\n  strandline profile\n  strandline profile --workload hash-scatter --machine dram\n  \
                         strandline profile --pmem /tmp/db -- ./app --load /tmp/db\n  \
+                        strandline profile --check --recover './app --recover POOL' -- ./app --fill /dev/shm/pool\n  \
                         strandline profile --trace t.slt --machine my-machine.toml"
 )]
 pub struct ProfileArgs {
@@ -112,6 +113,10 @@ pub struct ProfileArgs {
     /// Look at the order of stores to persistent memory, flushes and fences, too: what a crash could lose
     #[arg(long)]
     pub check: bool,
+    /// With --check: the command that recovers an image of what a crash could leave and checks it, as in `strandline check`; the run then
+    /// goes into the folder of --out, too
+    #[arg(long, value_name = "COMMAND", requires_all = ["check", "program"])]
+    pub recover: Option<String>,
     /// Folder for report.html and report.json
     #[arg(long, value_name = "DIR", default_value = "strandline-report")]
     pub out: PathBuf,

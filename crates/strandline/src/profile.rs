@@ -6,11 +6,13 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, bail};
+use event::Tee;
 use machine::Config;
 use report::{CaptureStats, Exit, Report, Run, Skipped, Subject};
 use workload::Workload;
 
 use crate::analysis::Analysis;
+use crate::checking::Beside;
 use crate::cli::ProfileArgs;
 use crate::sources::Sources;
 use crate::{quiet_if_closed, record, samples, say};
@@ -115,20 +117,28 @@ pub fn cut_short(trace: &event::trace::Info) -> Option<String> {
 }
 
 fn of_program(args: &ProfileArgs, mut analysis: Analysis) -> anyhow::Result<Report> {
-    let options = record::options(&args.program, &args.observe, args.json);
+    let mut options = record::options(&args.program, &args.observe, args.json);
     if samples::only(&args.program)? {
         return samples::report(args, analysis);
     }
-    let outcome = analysis.watch(|relay| Ok(capture::record(&options, relay)?))?;
+    let mut beside = args.recover.as_deref().map(|command| Beside::new(args, command)).transpose()?;
+    let outcome = match &mut beside {
+        None => analysis.watch(|relay| Ok(capture::record(&options, relay)?))?,
+        Some(beside) => {
+            beside.ask(&mut options)?;
+            analysis.watch(|relay| Ok(capture::record(&options, &mut Tee(beside.sink(), relay))?))?
+        }
+    };
     if !outcome.attached {
         bail!("{}", record::not_observed(&outcome));
     }
+    let crashes = beside.map(|beside| beside.findings(&outcome)).transpose()?;
     let mut run = header(args, subject(args), outcome.elapsed);
     run.exit = exit(outcome.status);
     run.warnings = outcome.warnings.iter().map(ToString::to_string).collect();
     let processes = u32::try_from(outcome.processes.len()).unwrap_or(u32::MAX);
     let capture = CaptureStats { processes, ..CaptureStats::default() };
-    Ok(analysis.into_report(run, Some(capture)))
+    Ok(Report { crash_findings: crashes, ..analysis.into_report(run, Some(capture)) })
 }
 
 /// The program of the command line.
@@ -153,6 +163,9 @@ pub fn header(args: &ProfileArgs, subject: Subject, duration: Duration) -> Run {
     reproduce.extend(record::arguments(&args.observe));
     if args.check {
         reproduce.push("--check".to_owned());
+    }
+    if let Some(command) = &args.recover {
+        reproduce.extend(["--recover".to_owned(), command.clone()]);
     }
     if let Some(seed) = args.seed {
         reproduce.extend(["--seed".to_owned(), seed.to_string()]);

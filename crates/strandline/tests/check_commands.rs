@@ -1,4 +1,5 @@
-//! `strandline check`: what is said of recovery commands that can't be right, and of pools that are not fresh.
+//! Recovery commands: what `strandline check` says of those that can't be right and of pools that are not fresh, and that `strandline
+//! profile` takes them, too.
 
 mod common;
 
@@ -152,4 +153,51 @@ fn a_replay_repeats_the_warnings_of_its_run() {
         .expect("strandline starts");
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("`c77.1` of the token is out of range"), "{}", stderr(&output));
+}
+
+#[test]
+fn the_profile_tries_recovery_on_its_run() {
+    let Some(scratch) = program() else { return };
+    let pool = scratch.path("pool").display().to_string();
+    let recover = "./app --recover POOL";
+    let profile = |recover: &str| {
+        std::fs::remove_file(&pool).ok();
+        let mut command = strandline();
+        command.current_dir(scratch.dir()).args([
+            "profile",
+            "--check",
+            "--recover",
+            recover,
+            "--pmem",
+            &pool,
+        ]);
+        command.args(["--", "./app", &pool]).output().expect("strandline starts")
+    };
+    let output = profile(recover);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let printed = stdout(&output);
+    for part in ["A crash can leave what recovery does not mend", "it points to nothing", "was not durable"] {
+        assert!(printed.contains(part), "no `{part}` in {printed}");
+    }
+    let folder = scratch.path("strandline-report");
+    let page = std::fs::read_to_string(folder.join("report.html")).expect("the page is there");
+    assert!(page.contains("it points to nothing") && page.contains("not made"), "{page}");
+    let text = std::fs::read(folder.join("report.json")).expect("report.json is there");
+    let report: Value = serde_json::from_slice(&text).expect("it is JSON");
+    let findings = report["crash_findings"].as_array().expect("findings");
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    let again = strandline()
+        .current_dir(scratch.dir())
+        .args(["check", "--out", "strandline-report", "--recover", recover, "--replay"])
+        .arg(findings[0]["token"].as_str().expect("a token"))
+        .output()
+        .expect("strandline starts");
+    assert_eq!(again.status.code(), Some(1), "{}", stderr(&again));
+    assert!(stdout(&again).contains("it points to nothing"), "{}", stdout(&again));
+    // What is right is told as that, and a wrong command as such.
+    let right = profile("test -e POOL");
+    assert!(stdout(&right).contains("Recovery mended every image"), "{}", stdout(&right));
+    let wrong = profile("test ! -e POOL");
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(stderr(&wrong).contains("fails on every image"), "{}", stderr(&wrong));
 }

@@ -12,8 +12,8 @@ use crash::lint::{Kind, Lint};
 use event::{Counts, Frame, Sampling, Site, SiteId, SiteTable, Source};
 use machine::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory, Slice, Traffic};
 use report::{
-    CaptureStats, CrashLints, Exit, FunctionSample, Prestores, Report, Run, Samples, Skipped, Subject,
-    Withheld, WriteSizes,
+    Article, CaptureStats, CrashFinding, CrashFindings, CrashLints, Exit, FunctionSample, Prestores, Report,
+    Run, Samples, Skipped, Subject, Withheld, WriteSizes,
 };
 
 const MIB: u64 = 1 << 20;
@@ -52,6 +52,7 @@ pub fn empty() -> Report {
         prestores: None,
         samples: None,
         crash_lints: None,
+        crash_findings: None,
     }
 }
 
@@ -290,6 +291,19 @@ pub fn everything() -> Report {
     report.samples = Some(samples());
     report.prestores = Some(prestores());
     report.crash_lints = Some(crash_lints());
+    let finding = CrashFinding {
+        message: "slot <3> is torn".into(),
+        story: vec!["the store at put (map.c:7) was not durable".into(), "recovery: slot <3> is torn".into()],
+        images: 4,
+        token: "adr-p1-a0-b-c-h00000000".into(),
+        article: Article {
+            id: "crash-1".into(),
+            number: 1,
+            title: "slot <3> is torn".into(),
+            ..Article::default()
+        },
+    };
+    report.crash_findings = Some(CrashFindings { examined: "adr: 9 images".into(), findings: vec![finding] });
     report
 }
 

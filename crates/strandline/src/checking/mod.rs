@@ -1,6 +1,7 @@
 //! `strandline check`: does the program survive a crash at any moment?
 
 pub mod args;
+mod beside;
 mod command;
 mod folders;
 mod images;
@@ -22,6 +23,7 @@ use anyhow::{Context, bail};
 use crash::{Bounds, Checker, Finding, Outcome};
 
 use args::CheckArgs;
+pub use beside::Beside;
 use command::RecoveryCommand;
 use images::Images;
 use recovery::Recovery;
@@ -43,7 +45,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<bool> {
     // A wrong command is told before the program runs, not after.
     let command = RecoveryCommand::new(command)?;
     command.names_a_file(args)?;
-    let mut run = Run::get(args)?;
+    let run = Run::get(args)?;
     if run.files.is_some() && run.history.atoms().is_empty() {
         bail!("the program changed none of the files that --files names");
     }
@@ -53,21 +55,32 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<bool> {
              for ordinary files say --files PATH"
         );
     }
-    let mut checker = Checker::new(&run.history, &run.contents);
-    checker.bounds = Bounds { per_cut: args.images, findings: args.findings as usize, ..Bounds::default() };
-    checker.strategy = args.strategy.into();
-    checker.seed = args.seed;
     if let Some(token) = &args.replay {
         let mut recovery = Recovery::new(&command, args.timeout, &run)?;
-        let finding = checker.replay(token, &mut recovery)?;
+        let finding = checker(args, &run).replay(token, &mut recovery)?;
         if let Some(error) = recovery.error {
             return Err(error).context("recovery");
         }
         return output::replayed(args, &run, finding.as_ref());
     }
+    output::tell(args, &examine(args, &command, run)?)
+}
+
+/// The search as the options have it.
+fn checker<'r>(args: &CheckArgs, run: &'r Run) -> Checker<'r> {
+    let mut checker = Checker::new(&run.history, &run.contents);
+    checker.bounds = Bounds { per_cut: args.images, findings: args.findings as usize, ..Bounds::default() };
+    checker.strategy = args.strategy.into();
+    checker.seed = args.seed;
+    checker
+}
+
+/// Lets recovery look at the images of a run.
+fn examine(args: &CheckArgs, command: &RecoveryCommand, mut run: Run) -> anyhow::Result<Checked> {
     let started = Instant::now();
-    let mut recovery = Recovery::new(&command, args.timeout, &run)?;
-    let warning = trial::try_out(&checker, &mut recovery, &command)?;
+    let checker = checker(args, &run);
+    let mut recovery = Recovery::new(command, args.timeout, &run)?;
+    let warning = trial::try_out(&checker, &mut recovery, command)?;
     drop(recovery);
     if let Some(warning) = &warning {
         crate::warn(warning);
@@ -76,11 +89,10 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<bool> {
         Some(jobs) => jobs as usize,
         None => std::thread::available_parallelism().map_or(1, usize::from),
     };
-    let outcome = search(args, &command, &run, &checker, jobs)?;
+    let outcome = search(args, command, &run, &checker, jobs)?;
     save_images(args, &run, &checker, &outcome.findings)?;
-    let elapsed = started.elapsed();
     run.warnings.extend(warning);
-    output::tell(args, &Checked { run, outcome, elapsed })
+    Ok(Checked { run, outcome, elapsed: started.elapsed() })
 }
 
 /// All parts of the search, each with an image of its own.

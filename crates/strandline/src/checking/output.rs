@@ -69,13 +69,19 @@ impl Drop for Meter {
     }
 }
 
-/// Prints the result and writes check.json; whether nothing was found.
-pub fn tell(args: &CheckArgs, checked: &Checked) -> anyhow::Result<bool> {
-    let Checked { run, outcome, .. } = checked;
+/// Writes check.json, and returns what is in it.
+pub fn write(args: &CheckArgs, checked: &Checked) -> anyhow::Result<Value> {
     let answer = answer(args, checked);
     std::fs::create_dir_all(&args.out)?;
     let file = args.out.join("check.json");
     std::fs::write(&file, format!("{answer:#}\n")).with_context(|| file.display().to_string())?;
+    Ok(answer)
+}
+
+/// Prints the result and writes check.json; whether nothing was found.
+pub fn tell(args: &CheckArgs, checked: &Checked) -> anyhow::Result<bool> {
+    let Checked { run, outcome, .. } = checked;
+    let answer = write(args, checked)?;
     let html = args.html.then(|| args.out.join("check.html"));
     if let Some(file) = &html {
         let page = report::page(&page(args, checked)?);

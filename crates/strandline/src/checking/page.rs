@@ -79,7 +79,7 @@ fn again(args: &CheckArgs, finding: &Finding) -> Vec<String> {
 }
 
 /// The findings, each with its story, its code, its picture and the command that repeats it.
-fn articles(args: &CheckArgs, run: &Run, findings: &[Finding]) -> anyhow::Result<Vec<Article>> {
+pub fn articles(args: &CheckArgs, run: &Run, findings: &[Finding]) -> anyhow::Result<Vec<Article>> {
     let sources = Sources::default();
     let checker = Checker::new(&run.history, &run.contents);
     let article = |(at, finding): (usize, &Finding)| -> anyhow::Result<Article> {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::{Context, bail};
 use crash::files::{FilesRecorder, Tree};
@@ -58,22 +59,37 @@ impl Run {
             let warnings = observe(args, &roots, None, &mut recorder)?;
             return Ok(Run::of_files(recorder, roots, warnings));
         }
-        let mut contents = before(args)?;
-        let mapped = tempfile::Builder::new().prefix("mapped-").tempdir_in(&args.out)?;
+        let contents = before(args)?;
+        let mapped = mapped_folder(args)?;
         let keep = Some(mapped.path());
-        let started = std::time::SystemTime::now();
+        let started = SystemTime::now();
         let (mut recorder, mut lints) = (Recorder::new(platform), lints_for(platform));
-        let mut warnings = match &mut lints {
+        let warnings = match &mut lints {
             Some(lints) => observe(args, &names(&contents), keep, &mut Tee(&mut recorder, lints))?,
             None => observe(args, &names(&contents), keep, &mut recorder)?,
         };
+        let mut run = Run::of(args, recorder, contents, mapped.path(), started, warnings)?;
+        run.lints = lints.map(Noted::from);
+        Ok(run)
+    }
+
+    /// A run of persistent memory that has just ended and left in `mapped` what files held that only it knew. Tells its warnings, and
+    /// keeps for a replay what all files held before.
+    pub fn of(
+        args: &CheckArgs,
+        recorder: Recorder,
+        mut contents: Contents,
+        mapped: &Path,
+        started: SystemTime,
+        mut warnings: Vec<String>,
+    ) -> anyhow::Result<Run> {
         let history = recorder.into_history();
         history.settle(&mut contents);
-        pools::mapped(mapped.path(), &history, &mut contents)?;
+        pools::mapped(mapped, &history, &mut contents)?;
         self::keep(args, history.files(), &contents)?;
         warnings.extend(warnings::of_run(&history, &contents, started));
         warnings.iter().for_each(|warning| crate::warn(warning));
-        Ok(Run { history, contents, files: None, warnings, lints: lints.map(Noted::from) })
+        Ok(Run { history, contents, files: None, warnings, lints: None })
     }
 
     fn of_files(recorder: FilesRecorder, roots: Vec<String>, warnings: Vec<String>) -> Run {
@@ -166,7 +182,7 @@ pub fn observe(
     options.values = true;
     options.files = roots.to_vec();
     options.keep = keep.map(Path::canonicalize).transpose()?;
-    let mut trace = Output::open(&args.out.join(TRACE))?;
+    let mut trace = trace_of(args)?;
     let mut both = Tee(recorder, &mut trace);
     let mut sink = Progress::new("recording", &mut both);
     let outcome = capture::record(&options, &mut sink)?;
@@ -177,6 +193,16 @@ pub fn observe(
     }
     trace.complete()?;
     Ok(record::warnings(&outcome))
+}
+
+/// Where the run leaves what files held that it maps and nobody named.
+pub fn mapped_folder(args: &CheckArgs) -> std::io::Result<tempfile::TempDir> {
+    tempfile::Builder::new().prefix("mapped-").tempdir_in(&args.out)
+}
+
+/// Where the run goes.
+pub fn trace_of(args: &CheckArgs) -> anyhow::Result<Output> {
+    Output::open(&args.out.join(TRACE))
 }
 
 /// The trace that the command line names, or the one of the run before.

@@ -3,15 +3,19 @@
  * before the level above knows. While a node is shifted, an entry whose pointer equals its left neighbour's does not
  * count; each line is durable before the next one is touched.
  *
- * Recovery drops entries that do not count and enters siblings in the level above, making a new root if need be.
+ * A leaf that has lost its last entry is taken out of the chain of leaves, and then out of the level above.
+ *
+ * Recovery drops entries that do not count and children that are no longer in their chain, and enters siblings in the level above,
+ * making a new root if need be.
  */
 #include "bugs.h"
 
-enum { FIXED, DELETE_DUPLICATE, ROOT_SPLIT, CONSTRUCTOR };
+enum { FIXED, DELETE_DUPLICATE, ROOT_SPLIT, MERGE, CONSTRUCTOR };
 static const struct variant VARIANTS[] = {
     {"fixed", "correct"},
     {"delete-duplicate", "FAST&FAIR W4: an unfinished entry stays, and a deletion takes it for the key's only one"},
     {"root-split", "FAST&FAIR W5: a root that was split and not yet replaced stays a chain of two nodes"},
+    {"merge", "FAST&FAIR W6: a node was taken out of its level and not yet out of the one above"},
     {"constructor", "FAST&FAIR issue 13: the constructor flushes neither root page nor tree object"},
 };
 
@@ -39,6 +43,7 @@ struct tree {
 static const struct operation OPERATIONS[] = {
     {'i', 50}, {'i', 20}, {'i', 80}, {'i', 10}, {'i', 40}, {'d', 20}, {'i', 30}, {'i', 70}, {'i', 60}, {'i', 90},
     {'i', 15}, {'u', 40}, {'i', 45}, {'i', 5},  {'i', 25}, {'d', 10}, {'i', 35}, {'i', 42}, {'i', 41}, {'i', 20},
+    {'d', 90}, {'d', 80}, {'d', 70}, {'d', 60}, {'d', 50}, {'i', 85},
 };
 
 static struct tree *tree(void)
@@ -225,6 +230,34 @@ static int delete(uint64_t key)
     return 0;
 }
 
+/* Whether the node is in the chain of its level. */
+static int is_linked(uint64_t offset, uint64_t level)
+{
+    const struct node *n = descend(0, level);
+    while (offset_of(n) != offset && n->sibling)
+        n = node(n->sibling);
+    return offset_of(n) == offset;
+}
+
+/* Takes the key's leaf out if it is empty and neither the first one nor its parent's first child. */
+static void merge(uint64_t key)
+{
+    struct node *n = descend(key, 0), *above, *left = descend(0, 0);
+    int i;
+    if (n->entry[0].pointer || n == left || tree()->root == offset_of(n))
+        return;
+    above = descend(n->low, 1);
+    for (i = 0; above->entry[i].pointer && above->entry[i].pointer != offset_of(n);)
+        i++;
+    if (!above->entry[i].pointer)
+        return;
+    while (left->sibling != offset_of(n))
+        left = node(left->sibling);
+    SET(left->sibling, n->sibling);
+    persist(&left->sibling, sizeof left->sibling);
+    remove_here(above, i);
+}
+
 static void run(void)
 {
     struct root *root;
@@ -248,7 +281,9 @@ static void run(void)
         switch (OPERATIONS[i].kind) {
         case 'i': insert(key, value_of(key, i + 1), 0); break;
         case 'u': update(key, value_of(key, i + 1)); break;
-        default: delete(key);
+        default:
+            delete(key);
+            merge(key);
         }
         sl_region_end(i + 1);
     }
@@ -258,6 +293,11 @@ static void run(void)
 static void repair(struct node *n)
 {
     int i;
+    for (i = 0; n->level && i < length(n) && variant != MERGE;)
+        if (is_linked(n->entry[i].pointer, n->level - 1))
+            i++;
+        else
+            remove_here(n, i);
     for (i = 0; n->sibling && i < length(n); i++)
         if (n->entry[i].key >= node(n->sibling)->low) {
             SET(n->entry[i].pointer, 0);
@@ -308,6 +348,14 @@ static void check(void)
     recover();
     if (node(tree()->root)->sibling)
         wrong("the root is a chain of two nodes; no later split will find a level above");
+    for (level = 1; level <= node(tree()->root)->level; level++)
+        for (n = descend(0, level);; n = node(n->sibling)) {
+            for (i = 0; i < length(n); i++)
+                if (!is_linked(n->entry[i].pointer, level - 1))
+                    wrong("a node leads to one that is no longer in the chain below, where a scan will not find it");
+            if (!n->sibling)
+                break;
+        }
     for (level = 0; level < node(tree()->root)->level; level++) {
         n = descend(0, level);
         for (last = 0;; n = node(n->sibling)) {

@@ -277,8 +277,9 @@ impl Chunks {
         match &mut self.chunks[chunk as usize] {
             Chunk::Slab(slab) => {
                 if let Some(number) = slab.block_at(block.offset - base) {
+                    let was_full = slab.free_count == 0;
                     slab.put_back(number);
-                    if slab.free_count == 1 {
+                    if was_full {
                         self.open[slab.class].push(chunk);
                     }
                 }

@@ -46,7 +46,7 @@ where
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
-        if self.wrote_fresh {
+        if self.wrote_fresh && !<A::Engine<H::Target> as Engine<_>>::IN_PLACE {
             // What a log says may survive before anybody waits for it, and must not lead to anything that does not.
             self.pool.env().space().fence();
         }
@@ -138,7 +138,7 @@ where
     pub(crate) fn alloc_zeroed(&mut self, bytes: u64) -> Result<u64, Error> {
         let offset = self.take(bytes)?;
         for word in (offset..offset + bytes).step_by(8) {
-            self.set_word(word, 0)?;
+            self.write(word, &[0; 8])?;
         }
         Ok(offset)
     }
@@ -168,11 +168,12 @@ where
         Ok(())
     }
 
-    /// Whether the bytes lie in a block of whole chunks that this region took: nobody else can see them, and no log names them, so they are
-    /// written where they are.
+    /// Whether the bytes lie in a block that this region took, and that no log names: nobody else can see them, so they are written where they
+    /// are. Old records can name any block but one of whole chunks, if records are what is done again.
     fn is_fresh(&self, offset: u64) -> bool {
         let lies = |block: &&Block| (block.offset..block.offset + block.bytes).contains(&offset);
-        self.taken.iter().find(lies).is_some_and(Block::is_large)
+        let unnamed = |block: &Block| <A::Engine<H::Target> as Engine<_>>::IN_PLACE || block.is_large();
+        self.taken.iter().find(lies).is_some_and(unnamed)
     }
 
     fn word(&self, offset: u64) -> u64 {

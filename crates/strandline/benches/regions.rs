@@ -1,15 +1,16 @@
 //! What a failure-atomic region costs, as a ratio to one 8-byte store to a random line that is flushed and fenced.
 //!
-//! `cargo bench -p strandline --bench regions`. A pool in `/dev/shm`, one thread, its CPU time. A region sets words on so many random lines of
-//! 32 MiB. Beside it the bare instructions with one fence, and libpmemobj where it is installed, whose unit is measured in its own process in the
-//! same minute. All sides run in turns, which are shorter than a scheduler's time slice, and the fastest turn of each counts.
+//! `cargo bench -p strandline --bench regions`. A pool for each engine in `/dev/shm`, one thread, its CPU time. A region sets words on so many
+//! random lines of 32 MiB. Beside it the bare instructions with one fence, and libpmemobj where it is installed, whose unit is measured in its own
+//! process in the same minute. What is measured in one pool runs in turns, which are shorter than a scheduler's time slice, and the fastest turn of
+//! each counts. `none` only flushes and fences what it wrote: no crash may come.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use pmem::{Mapped, Os};
-use region::{Atomicity, Layout, Options, Pool, Ptr, Redo};
+use region::{Atomicity, Layout, Options, Pool, Ptr, Redo, Undo, Unprotected};
 use rustix::time::{ClockId, clock_gettime};
 use space::{Env, Space};
 
@@ -67,15 +68,14 @@ impl Drop for Gone {
 fn main() {
     let full = std::env::args().any(|argument| argument == "--bench");
     let (turns, regions) = if full { (100, 10_000) } else { (1, 200) };
-    let file = Gone(PathBuf::from(format!("/dev/shm/strandline-regions-{}", std::process::id())));
-    _ = std::fs::remove_file(&file.0);
-    let env = Os::new(Mapped::create(&file.0, 256 << 20).expect("there is room in /dev/shm"));
     println!("{}", pmem::isa::Offer::of_this_cpu());
     let mut figures = Figures::new();
-    measure::<Redo>(&env, turns, regions, &mut figures);
+    measure::<Redo>(turns, regions, &mut figures);
+    measure::<Undo>(turns, regions, &mut figures);
+    measure::<Unprotected>(turns, regions, &mut figures);
     let ours = table(&figures);
     println!("{:<24}{:>10}{:>10}{:>10}{:>10}{:>16}", "units", 1, 4, 16, 64, "alloc, free 64 B");
-    for name in ["bare, one fence", "redo"] {
+    for name in ["bare, one fence", "redo", "undo", "none"] {
         print!("{name:<24}");
         LINES.iter().for_each(|lines| print!("{:>10.2}", ours[&format!("{name} {lines}")] / ours["unit"]));
         println!(
@@ -96,7 +96,10 @@ fn main() {
     }
 }
 
-fn measure<A: Atomicity>(env: &Os<Mapped>, turns: u64, regions: u64, figures: &mut Figures) {
+fn measure<A: Atomicity>(turns: u64, regions: u64, figures: &mut Figures) {
+    let file = Gone(PathBuf::from(format!("/dev/shm/strandline-regions-{}-{}", A::NAME, std::process::id())));
+    _ = std::fs::remove_file(&file.0);
+    let env = &Os::new(Mapped::create(&file.0, 256 << 20).expect("there is room in /dev/shm"));
     let pool = BenchPool::<A>::create(env, &Options::default()).expect("the file is new");
     let pieces: Vec<Ptr<Piece, Bench>> =
         (0..PIECES).map(|_| pool.region(|tx| tx.alloc([0; PIECE])).expect("there is room")).collect();

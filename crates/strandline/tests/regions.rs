@@ -3,9 +3,9 @@
 
 use std::cell::RefCell;
 
-use region::{Atomicity, Error, Geometry, Layout, Options, Pool, Ptr, Redo, flaw};
+use region::{Atomicity, Error, Geometry, Layout, Options, Pool, Ptr, Redo, Undo, Unprotected, flaw};
 use space::sim::Schedule;
-use space::{Env, Image, Scratch};
+use space::{Env, Image, Recorded, Recording, Scratch};
 use strandline::check::{self, Check, Crash, Run, Scene};
 use strandline::crash::{Outcome, Platform};
 
@@ -23,8 +23,12 @@ impl Layout for Desk {
 const ACCOUNTS: usize = 4;
 const THREADS: usize = 2;
 /// Logs of eight lines: they are full every few regions.
-const SMALL: Options = Options { geometry: Some(Geometry { logs: 2, log_bytes: 512, chunk_bytes: 4096 }) };
+const SMALL: Options = with_logs(2, 512);
 const BYTES: u64 = 16384 + 4 * 4096;
+
+const fn with_logs(logs: u32, log_bytes: u32) -> Options {
+    Options { geometry: Some(Geometry { logs, log_bytes, chunk_bytes: 4096 }) }
+}
 
 type Desks<'e, E, A> = Pool<&'e E, Desk, A>;
 
@@ -166,9 +170,9 @@ where
     Ok(Some((transfers, threads)))
 }
 
-fn record<A: Atomicity>(schedule: &Schedule, work: impl Fn(&Desks<'_, Scene, A>)) -> Run {
+fn record<A: Atomicity>(options: &Options, schedule: &Schedule, work: impl Fn(&Desks<'_, Scene, A>)) -> Run {
     let run = check::record(BYTES, Platform::Adr, schedule, |env| {
-        let pool = Desks::<Scene, A>::create(env, &SMALL).expect("a pool can be made");
+        let pool = Desks::<Scene, A>::create(env, options).expect("a pool can be made");
         work(&pool);
     });
     run.unwrap_or_else(|error| panic!("{error}"))
@@ -180,7 +184,7 @@ where
     S: Atomicity,
     A: Atomicity,
 {
-    let run = record::<S>(&Schedule::walk(1), |pool| {
+    let run = record::<S>(&SMALL, &Schedule::walk(1), |pool| {
         for one in STEPS {
             assert_eq!(step(pool, 0, one).is_err(), matches!(one, Step::GiveUp(_)));
         }
@@ -209,7 +213,7 @@ where
     S: Atomicity,
     A: Atomicity,
 {
-    let run = record::<S>(&Schedule::walk(1), |pool| {
+    let run = record::<S>(&SMALL, &Schedule::walk(1), |pool| {
         (0..transfers).for_each(|number| transfer(pool, number).expect("there is room"));
     });
     let outcome = Check::new(&run).run(|image, crash| {
@@ -229,21 +233,37 @@ fn clean(run: &Run, outcome: &Outcome) {
     assert!(outcome.images > 100, "{outcome:?}");
 }
 
-#[test]
-fn redo_keeps_regions_whole_and_blocks_accounted_for() {
-    let (run, outcome) = check_notes::<Redo, Redo>();
+fn keeps_regions_whole<A: Atomicity>() {
+    let (run, outcome) = check_notes::<A, A>();
     clean(&run, &outcome);
-    let (run, outcome) = check_transfers::<Redo, Redo>(20);
+    let (run, outcome) = check_transfers::<A, A>(20);
     clean(&run, &outcome);
 }
 
+#[test]
+fn redo_keeps_regions_whole_and_blocks_accounted_for() {
+    keeps_regions_whole::<Redo>();
+}
+
+#[test]
+fn undo_keeps_regions_whole_and_blocks_accounted_for() {
+    keeps_regions_whole::<Undo>();
+}
+
+/// What is not protected is not kept whole, and that is found.
+#[test]
+fn without_protection_regions_are_torn() {
+    let (_, outcome) = check_transfers::<Unprotected, Unprotected>(4);
+    assert!(!outcome.findings.is_empty(), "{} images", outcome.images);
+}
+
 /// Notes by each thread, and transfers by both under a lock.
-fn check_threads<S, A>(seed: u64) -> (Run, Outcome)
+fn check_threads<S, A>(options: &Options, seed: u64) -> (Run, Outcome)
 where
     S: Atomicity,
     A: Atomicity,
 {
-    let run = record::<S>(&Schedule::walk(seed), |pool| {
+    let run = record::<S>(options, &Schedule::walk(seed), |pool| {
         let transfers = pool.env().mutex(0);
         pool.env().threads(THREADS as u32, |thread| {
             for one in STEPS {
@@ -274,15 +294,25 @@ where
 #[test]
 fn threads_do_not_disturb_each_other() {
     for seed in 0..6 {
-        let (run, outcome) = check_threads::<Redo, Redo>(seed);
+        let (run, outcome) = check_threads::<Redo, Redo>(&SMALL, seed);
+        clean(&run, &outcome);
+        let (run, outcome) = check_threads::<Undo, Undo>(&SMALL, seed);
+        clean(&run, &outcome);
+    }
+}
+
+/// More regions than undo logs: they wait for each other.
+#[test]
+fn threads_share_a_log() {
+    for seed in 0..3 {
+        let (run, outcome) = check_threads::<Undo, Undo>(&with_logs(1, 512), seed);
         clean(&run, &outcome);
     }
 }
 
 /// Recovery may be cut short by another crash.
-#[test]
-fn recovery_itself_may_crash() {
-    let run = record::<Redo>(&Schedule::walk(1), |pool| {
+fn recovery_may_crash<A: Atomicity>() {
+    let run = record::<A>(&SMALL, &Schedule::walk(1), |pool| {
         (0..7).for_each(|number| transfer(pool, number).expect("there is room"));
         STEPS[..2].iter().for_each(|&one| step(pool, 0, one).expect("there is room"));
     });
@@ -295,17 +325,17 @@ fn recovery_itself_may_crash() {
             images.borrow_mut().push((image.to_bytes(), count_ended(&crash)));
         }
         // The search varies what recovery reads.
-        recovered::<Redo>(image).map(|_| ())
+        recovered::<A>(image).map(|_| ())
     });
     let images = images.into_inner();
     assert!(images.len() >= 20, "{}", images.len());
     for (bytes, ended) in images {
         let again = check::record_on(Image::from_bytes(&bytes), Platform::Adr, &Schedule::walk(1), |env| {
-            Desks::<Scene, Redo>::open(env).expect("it can be recovered");
+            Desks::<Scene, A>::open(env).expect("it can be recovered");
         });
         let again = again.unwrap_or_else(|error| panic!("{error}"));
         let outcome = Check::new(&again).run(|image, _| {
-            let (found, [notes, _]) = recovered::<Redo>(image)?.ok_or("the pool is gone")?;
+            let (found, [notes, _]) = recovered::<A>(image)?.ok_or("the pool is gone")?;
             let after =
                 |count: usize| found.contains(&count.min(7)) && notes.contains(&count.saturating_sub(7));
             (after(ended) || after(ended + 1))
@@ -316,21 +346,122 @@ fn recovery_itself_may_crash() {
     }
 }
 
+#[test]
+fn recovery_itself_may_crash() {
+    recovery_may_crash::<Redo>();
+    recovery_may_crash::<Undo>();
+}
+
 /// Every mistake is found, without being told where.
+fn caught<S, A>(name: &str)
+where
+    S: Atomicity,
+    A: Atomicity,
+{
+    let (run, outcome) = check_transfers::<S, A>(20);
+    assert!(!outcome.findings.is_empty(), "{name} was not found in {} images", outcome.images);
+    let story = Check::new(&run).story(&outcome);
+    assert!(story.contains("was not durable"), "{name}: {story}");
+}
+
 #[test]
 fn flaws_are_caught() {
-    fn caught<F: flaw::Flaw>(name: &str) {
-        let (run, outcome) = check_transfers::<Redo<F>, Redo>(20);
-        assert!(!outcome.findings.is_empty(), "{name} was not found in {} images", outcome.images);
-        let story = Check::new(&run).story(&outcome);
-        assert!(story.contains("was not durable"), "{name}: {story}");
-    }
-    caught::<flaw::LogNotFlushed>("a log that is not flushed");
-    caught::<flaw::LogNotFenced>("a log that is not fenced");
-    caught::<flaw::AppliedEarly>("places that are stored to too early");
-    caught::<flaw::PlacesNotFlushed>("places that are not flushed");
-    caught::<flaw::NotedEarly>("a mark that is set too early");
+    caught::<Redo<flaw::LogNotFlushed>, Redo>("a log that is not flushed");
+    caught::<Redo<flaw::LogNotFenced>, Redo>("a log that is not fenced");
+    caught::<Redo<flaw::AppliedEarly>, Redo>("places that are stored to too early");
+    caught::<Redo<flaw::PlacesNotFlushed>, Redo>("places that are not flushed");
+    caught::<Redo<flaw::NotedEarly>, Redo>("a mark that is set too early");
     // Where one thread works, what is left of its log is done again in order, and that hides it.
-    let found = (0..20).any(|seed| !check_threads::<Redo<flaw::NotNoted>, Redo>(seed).1.findings.is_empty());
+    let found =
+        (0..20).any(|seed| !check_threads::<Redo<flaw::NotNoted>, Redo>(&SMALL, seed).1.findings.is_empty());
     assert!(found, "a log that is reused too soon was not found");
+}
+
+#[test]
+fn flaws_of_undo_are_caught() {
+    caught::<Undo<flaw::LogNotFlushed>, Undo>("a log that is not flushed");
+    caught::<Undo<flaw::LogNotFenced>, Undo>("a log that is not fenced before the store");
+    caught::<Undo<flaw::PlacesNotFlushed>, Undo>("places that are not flushed");
+    caught::<Undo<flaw::NotedEarly>, Undo>("an end that is noted too early");
+    // Four words, and a log of three and an end.
+    let run = record::<Undo<flaw::ReusedEarly>>(&with_logs(2, 256), &Schedule::walk(1), |pool| {
+        (1..4).for_each(|value| set_accounts(pool, value).expect("the log goes round"));
+    });
+    let outcome = Check::new(&run).run(|image, _| {
+        let env = pmem::Os::new(image);
+        match Pool::<_, Desk, Undo>::open(&env) {
+            Ok((pool, _)) => {
+                let accounts = pool.get(pool.root()).accounts;
+                let whole = accounts.iter().all(|account| *account == accounts[0]);
+                whole.then_some(()).ok_or_else(|| format!("{accounts:?}"))
+            }
+            Err(Error::NotAPool { .. }) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    });
+    assert!(!outcome.findings.is_empty(), "a log that is reused too soon was not found");
+}
+
+/// Sets all accounts.
+fn set_accounts<E: Env, A: Atomicity>(pool: &Desks<'_, E, A>, value: u64) -> Result<(), Error> {
+    pool.region(|tx| {
+        let accounts = tx.root().part(std::mem::offset_of!(Root, accounts), |root: &Root| &root.accounts);
+        tx.set(accounts, [value; ACCOUNTS])
+    })
+}
+
+/// A region that does not fit into its log leaves nothing, even if it goes on after it was told; the next one finds the log free.
+#[test]
+fn a_region_that_is_too_long_is_taken_back() {
+    let env = pmem::Os::new(Image::new(BYTES));
+    let pool = Desks::<_, Undo>::create(&env, &with_logs(1, 256)).expect("a pool can be made");
+    let too_long = Error::TooLong { words: 4, holds: 3 };
+    assert_eq!(set_accounts(&pool, 5), Err(too_long.clone()));
+    let stubborn = pool.region(|tx| {
+        let accounts = tx.root().part(std::mem::offset_of!(Root, accounts), |root: &Root| &root.accounts);
+        for at in 0..ACCOUNTS {
+            _ = tx.set(accounts.element(at), 5);
+        }
+        Ok(())
+    });
+    assert_eq!(stubborn, Err(too_long));
+    assert_eq!(pool.get(pool.root()).accounts, accounts(0));
+    transfer(&pool, 0).expect("two words fit");
+    assert_eq!(pool.get(pool.root()).accounts, accounts(1));
+}
+
+/// Fences of some regions that set so many words.
+fn fences<A: Atomicity>(regions: u64, words: usize) -> u64 {
+    let counts = event::Counts::default();
+    let space = Recorded::new(Image::new(1 << 20), counts, &Recording::persistent("regions", "pool"))
+        .expect("counts take it");
+    let env = pmem::Os::new(space);
+    {
+        let pool = Desks::<_, A>::create(&env, &Options::default()).expect("a pool can be made");
+        for value in 0..regions {
+            let done = pool.region(|tx| {
+                let accounts =
+                    tx.root().part(std::mem::offset_of!(Root, accounts), |root: &Root| &root.accounts);
+                (0..words).try_for_each(|at| tx.set(accounts.element(at), value))
+            });
+            done.expect("there is room");
+        }
+    }
+    let (_, counts) = env.into_space().finish().expect("counts do not fail");
+    counts.fences
+}
+
+/// What a region waits for: by redo its record, by undo each word's line, its words, and its end.
+#[test]
+fn fences_of_a_region() {
+    for words in 1..=ACCOUNTS {
+        assert_eq!(fences::<Redo>(5, words) - fences::<Redo>(0, words), 5, "redo, {words} words");
+        let expected = 5 * (words as u64 + 2);
+        assert_eq!(fences::<Undo>(5, words) - fences::<Undo>(0, words), expected, "undo, {words} words");
+        assert_eq!(
+            fences::<Unprotected>(5, words) - fences::<Unprotected>(0, words),
+            5,
+            "none, {words} words"
+        );
+    }
 }

@@ -4,13 +4,20 @@
 //! way to do that. What its [`Engine`] is asked is always the same: to begin a region, to read and write words in it, to commit or abort it, and to
 //! bring a pool into order after a crash. Allocator and types stand on top of these words and know nothing else.
 
+pub mod flaw;
+mod place;
 mod redo;
+mod state;
+mod undo;
+mod unprotected;
 
-use space::Env;
+use space::{Env, Space};
 
 use crate::{Change, Error};
 
-pub use redo::{Redo, flaw};
+pub use redo::Redo;
+pub use undo::Undo;
+pub use unprotected::Unprotected;
 
 /// Where a pool's logs are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +83,10 @@ pub trait Engine<E: Env>: Sized + Send + Sync {
     /// A region under way.
     type Region;
 
+    /// Whether writes are made in place at once, and what has ended is never done again. Then a block that a region took itself needs nothing to be
+    /// remembered of it: it is written where it is and flushed, and the commit waits for it.
+    const IN_PLACE: bool;
+
     /// What [`Engine::recover`] would do. Writes nothing.
     ///
     /// # Errors
@@ -124,6 +135,13 @@ pub trait Engine<E: Env>: Sized + Send + Sync {
     #[track_caller]
     fn abort(&self, env: &E, region: Self::Region);
 
+    /// Writes one word, durably, that nobody else writes or reads meanwhile. Other regions of the same thread may be under way.
+    ///
+    /// # Errors
+    /// If it can't be; the word is what it was then.
+    #[track_caller]
+    fn set_alone(&self, env: &E, offset: u64, value: u64) -> Result<(), Error>;
+
     /// Waits until recovery would have nothing to do to any word that was committed before. Memory that is then written without a region
     /// stays as it is.
     ///
@@ -133,10 +151,19 @@ pub trait Engine<E: Env>: Sized + Send + Sync {
     fn settle(&self, env: &E) -> Result<(), Error>;
 }
 
+/// [`Engine::set_alone`] where no log names any word that is not in a region under way: one word is all there or not at all.
+#[track_caller]
+fn set_in_place<S: Space>(space: &S, offset: u64, value: u64) {
+    space.store_u64(offset, value);
+    space.persist(offset, 8);
+}
+
 /// The name of the engine with that number.
 pub(crate) fn name_of(number: u32) -> String {
     match number {
         1 => "redo".to_owned(),
+        2 => "undo".to_owned(),
+        3 => "none".to_owned(),
         other => format!("engine {other}"),
     }
 }

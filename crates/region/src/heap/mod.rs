@@ -81,9 +81,9 @@ impl<E: Env> Heap<E> {
         chunks.format(env.space(), chunk, class);
         // A record may survive before anybody waits for it, and must not name a slab without a map.
         env.space().fence();
-        // A region of its own: others will take blocks of this slab, whatever becomes of the region that needed it first.
-        let word = chunks.slab_word(chunk, class);
-        store(env, engine, &[word]).inspect_err(|_| chunks.put_back(chunk, 1))?;
+        // On its own: others will take blocks of this slab, whatever becomes of the region that needed it first.
+        let (word, value) = chunks.slab_word(chunk, class);
+        engine.set_alone(env, word, value).inspect_err(|_| chunks.put_back(chunk, 1))?;
         chunks.add_slab(chunk, class);
         chunks.block(bytes).ok_or(Error::Full { wanted: bytes })
     }
@@ -110,12 +110,10 @@ impl<E: Env> Heap<E> {
         }
         let empty = chunks.empty_slabs();
         if !empty.is_empty() {
-            let words: Vec<(u64, u64)> = empty.iter().map(|&chunk| (chunks.word(chunk), 0)).collect();
-            // Few at a time, so that they fit into any log.
-            for words in words.chunks(8) {
-                store(env, engine, words)?;
+            for chunk in empty {
+                engine.set_alone(env, chunks.word(chunk), 0)?;
+                chunks.remove_slab(chunk);
             }
-            empty.into_iter().for_each(|chunk| chunks.remove_slab(chunk));
             engine.settle(env)?;
             chunks.settled();
         }
@@ -179,17 +177,4 @@ impl<E: Env> Heap<E> {
     pub(crate) fn blocks(&self, env: &E) -> Vec<(u64, u64)> {
         env.lock(&self.chunks).blocks()
     }
-}
-
-/// A region that sets these words.
-#[track_caller]
-fn store<E: Env, A: Engine<E>>(env: &E, engine: &A, words: &[(u64, u64)]) -> Result<(), Error> {
-    let mut region = engine.begin(env);
-    for &(offset, value) in words {
-        if let Err(error) = engine.store(env, &mut region, offset, value) {
-            engine.abort(env, region);
-            return Err(error);
-        }
-    }
-    engine.commit(env, region)
 }

@@ -17,7 +17,6 @@
 //! still be found in another log; that is why what is noted is one number for all logs, and the records below it are given up
 //! only when it is durable.
 
-pub mod flaw;
 mod record;
 mod recovery;
 
@@ -26,13 +25,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use space::{Env, LINE, Space};
 
+use super::flaw::{self, Flaw};
+use super::place::{apply, flush};
+use super::state::{NUMBERS, State};
 use super::{Atomicity, Engine, Logs, Recovered};
 use crate::log::Ring;
 use crate::writes::Writes;
-use crate::{Change, Error, Write};
-use flaw::Flaw;
-use record::{Found, NUMBERS, WORDS_MAX};
-use recovery::State;
+use crate::{Change, Error};
+use record::{Found, WORDS_MAX};
 
 /// Regions by redo. See the [module](self). `F` is [`Sound`](flaw::Sound), but in tests of the crash checker.
 #[derive(Debug)]
@@ -99,32 +99,10 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
     }
 }
 
-/// Gives a word its new value.
-#[inline]
-fn apply<S: Space>(space: &S, write: &Write) {
-    match write.change {
-        Change::Set(value) => space.store_u64(write.offset, value),
-        Change::Take(mask) => {
-            change_bits(space, write.offset, |bits| bits | mask);
-            change_bits(space, write.offset + 8, |bits| bits & !mask);
-        }
-        Change::Give(mask) => {
-            change_bits(space, write.offset, |bits| bits & !mask);
-            change_bits(space, write.offset + 8, |bits| bits | mask);
-        }
-    }
-}
-
-/// Changes a word that others may change, too.
-fn change_bits<S: Space>(space: &S, offset: u64, change: impl Fn(u64) -> u64) {
-    let mut bits = space.load_u64(offset);
-    while let Err(found) = space.cas_u64(offset, bits, change(bits)) {
-        bits = found;
-    }
-}
-
 impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
     type Region = Writes;
+
+    const IN_PLACE: bool = false;
 
     fn inspect(space: &E::Space, logs: &Logs) -> Result<Recovered, Error> {
         recovery::Plan::read(space, logs).map(|plan| plan.told())
@@ -213,6 +191,13 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
         region.put_back();
     }
 
+    fn set_alone(&self, env: &E, offset: u64, value: u64) -> Result<(), Error> {
+        // By a log, because an older record may name the word.
+        let mut region = self.begin(env);
+        self.store(env, &mut region, offset, value)?;
+        self.commit(env, region)
+    }
+
     fn settle(&self, env: &E) -> Result<(), Error> {
         let space = env.space();
         let settling = env.lock(&self.settling);
@@ -234,7 +219,7 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
                     break;
                 }
                 if !F::PLACES_NOT_FLUSHED {
-                    record.writes.iter().for_each(|write| recovery::flush(space, write));
+                    record.writes.iter().for_each(|write| flush(space, write));
                 }
                 at += record.lines;
             }

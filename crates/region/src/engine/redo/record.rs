@@ -12,8 +12,6 @@ use space::{LINE, Space};
 use crate::log::{Content, Ring, Role, WORDS, read_line};
 use crate::{Change, Write};
 
-/// Numbers of regions are below this.
-pub(super) const NUMBERS: u64 = 1 << 47;
 /// Words of a record, at most.
 pub(super) const WORDS_MAX: u64 = (1 << 16) - 1;
 /// Values of a run, at most.

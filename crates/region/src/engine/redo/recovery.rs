@@ -2,44 +2,11 @@
 
 use space::{LINE, Space};
 
-use super::record::{Found, NUMBERS, Record, read};
-use super::{Logs, Recovered, apply};
-use crate::header::guarded;
-use crate::log::clear;
-use crate::{Change, Error, Write};
-
-/// The state that the engine keeps beside its logs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct State {
-    /// Regions with lower numbers need no log.
-    pub(super) below: u64,
-    /// Whether the logs are being emptied: nothing in them counts.
-    pub(super) void: bool,
-}
-
-impl State {
-    fn read<S: Space>(space: &S, at: u64) -> Result<State, Error> {
-        let number = guarded::open(at, space.load_u64(at));
-        let number =
-            number.ok_or(Error::Damaged { what: "the mark up to which logs are applied", offset: at })?;
-        Ok(State { below: number >> 1, void: number & 1 == 1 })
-    }
-
-    /// Makes this the state, durably.
-    pub(super) fn write<S: Space>(self, space: &S, at: u64) {
-        space.store_u64(at, guarded::seal(at, self.below.min(NUMBERS - 1) << 1 | u64::from(self.void)));
-        space.persist(at, 8);
-    }
-}
-
-/// Flushes the places of a write.
-pub(super) fn flush<S: Space>(space: &S, write: &Write) {
-    let words = match write.change {
-        Change::Set(_) => 1,
-        Change::Take(_) | Change::Give(_) => 2,
-    };
-    space.flush(write.offset, 8 * words);
-}
+use super::record::{Found, Record, read};
+use super::{Logs, Recovered};
+use crate::Error;
+use crate::engine::place::{apply, fits, flush};
+use crate::engine::state::{State, empty_logs};
 
 /// What is to be done.
 #[derive(Debug)]
@@ -123,19 +90,6 @@ impl Plan {
             flush(space, write);
         }
         space.fence();
-        let below = self.told().next;
-        State { below, void: true }.write(space, logs.state);
-        logs.starts().for_each(|base| clear(space, base, logs.bytes));
-        space.fence();
-        State { below, void: false }.write(space, logs.state);
+        empty_logs(space, logs, self.told().next);
     }
-}
-
-/// Whether a write goes to where regions may write: behind the state, and not into logs.
-fn fits(write: &Write, logs: &Logs) -> bool {
-    let past = logs.base + u64::from(logs.count) * logs.bytes;
-    let words = if matches!(write.change, Change::Set(_)) { 1 } else { 2 };
-    write.offset > logs.state
-        && !(logs.base..past).contains(&write.offset)
-        && write.offset.checked_add(8 * words).is_some_and(|end| end <= logs.end)
 }

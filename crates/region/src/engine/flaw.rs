@@ -1,19 +1,21 @@
-//! Mistakes that such an engine could have, for the tests of the crash checker: it must find each of them.
+//! Mistakes that an engine could have, for the tests of the crash checker: it must find each of them.
 
-/// What is wrong with an engine; nothing by default.
+/// What is wrong with an engine; nothing by default. An engine makes those of the mistakes that it can make.
 pub trait Flaw: Send + Sync + 'static {
-    /// A commit does not flush its record.
+    /// What is written to a log is not flushed.
     const LOG_NOT_FLUSHED: bool = false;
-    /// A commit does not wait for its record.
+    /// What is written to a log is not waited for.
     const LOG_NOT_FENCED: bool = false;
-    /// A commit stores in place before its record is durable.
+    /// A redo commit stores in place before its record is durable.
     const APPLIED_EARLY: bool = false;
-    /// Records are given up without their places being flushed.
+    /// Logs are given up without the places that they name being flushed.
     const PLACES_NOT_FLUSHED: bool = false;
     /// What recovery need not look at is noted before the places are durable.
     const NOTED_EARLY: bool = false;
-    /// Records are written over while recovery would still use those below them.
+    /// Redo records are written over while recovery would still use those below them.
     const NOT_NOTED: bool = false;
+    /// An undo log that is full is begun again in the middle of its region.
+    const REUSED_EARLY: bool = false;
 }
 
 macro_rules! flaws {
@@ -36,4 +38,6 @@ flaws! {
     NotedEarly NOTED_EARLY;
     /// See [`Flaw::NOT_NOTED`].
     NotNoted NOT_NOTED;
+    /// See [`Flaw::REUSED_EARLY`].
+    ReusedEarly REUSED_EARLY;
 }

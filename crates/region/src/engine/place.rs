@@ -1,0 +1,71 @@
+//! What engines do to the words that regions write.
+
+use space::Space;
+
+use super::Logs;
+use crate::{Change, Write};
+
+/// Gives a word its new value.
+#[inline]
+pub(super) fn apply<S: Space>(space: &S, write: &Write) {
+    match write.change {
+        Change::Set(value) => space.store_u64(write.offset, value),
+        Change::Take(mask) => {
+            change_bits(space, write.offset, |bits| bits | mask);
+            change_bits(space, write.offset + 8, |bits| bits & !mask);
+        }
+        Change::Give(mask) => {
+            change_bits(space, write.offset, |bits| bits & !mask);
+            change_bits(space, write.offset + 8, |bits| bits | mask);
+        }
+    }
+}
+
+/// Changes a word that others may change, too.
+fn change_bits<S: Space>(space: &S, offset: u64, change: impl Fn(u64) -> u64) {
+    let mut bits = space.load_u64(offset);
+    while let Err(found) = space.cas_u64(offset, bits, change(bits)) {
+        bits = found;
+    }
+}
+
+/// What takes a change of bits back; `None` if it is not one.
+#[inline]
+pub(super) fn inverse(change: Change) -> Option<Change> {
+    match change {
+        Change::Take(mask) => Some(Change::Give(mask)),
+        Change::Give(mask) => Some(Change::Take(mask)),
+        Change::Set(_) => None,
+    }
+}
+
+/// Takes writes back, of which these are the inverses in the order in which the writes were made. Durable when it returns.
+pub(super) fn take_back<S: Space>(space: &S, inverses: &[Write]) {
+    for write in inverses.iter().rev() {
+        apply(space, write);
+        flush(space, write);
+    }
+    space.fence();
+}
+
+/// Words that a write goes to.
+fn words(write: &Write) -> u64 {
+    match write.change {
+        Change::Set(_) => 1,
+        Change::Take(_) | Change::Give(_) => 2,
+    }
+}
+
+/// Flushes the places of a write.
+#[inline]
+pub(super) fn flush<S: Space>(space: &S, write: &Write) {
+    space.flush(write.offset, 8 * words(write));
+}
+
+/// Whether a write goes to where regions may write: behind the state, and not into logs.
+pub(super) fn fits(write: &Write, logs: &Logs) -> bool {
+    let past = logs.base + u64::from(logs.count) * logs.bytes;
+    write.offset > logs.state
+        && !(logs.base..past).contains(&write.offset)
+        && write.offset.checked_add(8 * words(write)).is_some_and(|end| end <= logs.end)
+}

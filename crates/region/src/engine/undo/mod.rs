@@ -1,0 +1,255 @@
+//! Undo: what a word was is written down and made durable before the word is written.
+//!
+//! # A region
+//! has one of the pool's logs for itself, from its first write to its end. Before a word is written for the first time, a line with what it was
+//! goes into the log, is flushed and fenced; then the word is written in place, and further writes of it need nothing. A commit
+//! flushes the words and fences, then writes a line that says that the region has ended, flushes and fences it. That makes `k + 2` fences for
+//! a region of `k` words, where [`Redo`](super::Redo) has one.
+//!
+//! In return nothing is left to do behind it: the words are where they belong, reads need no search, and a log is free again as soon as
+//! its region has ended. Blocks that the region took itself need no lines, because nobody can tell what was in them.
+//!
+//! # Recovery
+//! looks at each log by itself. The region with the highest number had the log last. If its end is there, it stays, and otherwise its lines
+//! are done from the last to the first. Regions of two logs do not meet, except that each changes bits of its own, so the
+//! order of logs does not matter.
+//!
+//! # As many regions as logs
+//! can be under way. One more waits until a log is free, so a thread must not begin a region within one; it hands the [`Tx`](crate::Tx) on.
+
+mod line;
+mod recovery;
+
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use space::{Env, Space};
+
+use super::flaw::{self, Flaw};
+use super::place::{apply, flush, inverse, take_back};
+use super::state::NUMBERS;
+use super::{Atomicity, Engine, Logs, Recovered, set_in_place};
+use crate::log::{Ring, Role};
+use crate::writes::Writes;
+use crate::{Change, Error, Write};
+
+/// Regions by undo. See [`crate::Engine`] for what that promises. `F` is [`Sound`](flaw::Sound), but in tests of the crash checker.
+///
+/// Each word costs a fence, and each region two more. As many regions can be under way as the pool has logs; one more waits, so a
+/// thread that begins a region within another one may wait for itself.
+#[derive(Debug)]
+pub struct Undo<F: Flaw = flaw::Sound>(PhantomData<F>);
+
+impl<F: Flaw> Atomicity for Undo<F> {
+    const NUMBER: u32 = 2;
+    const NAME: &'static str = "undo";
+    type Engine<E: Env> = UndoEngine<E, F>;
+}
+
+/// The [`Engine`] of [`Undo`].
+pub struct UndoEngine<E: Env, F: Flaw> {
+    flaw: PhantomData<F>,
+    /// Logs of no region, the one that was used last at the end: it is warm.
+    free: E::Mutex<Vec<Ring>>,
+    /// Told when a log becomes free.
+    freed: E::Condvar,
+    /// The next region's number.
+    next: AtomicU64,
+}
+
+/// A region under way.
+pub struct Region {
+    /// What takes its writes back, in their order.
+    inverses: Writes,
+    /// Its log, once it has written.
+    lease: Option<Lease>,
+    /// Why it can only be aborted.
+    failed: Option<Error>,
+}
+
+/// A log that a region has.
+struct Lease {
+    number: u64,
+    ring: Ring,
+}
+
+impl<E: Env, F: Flaw> UndoEngine<E, F> {
+    /// The log of a region, one of those that are free if it has none yet.
+    #[track_caller]
+    fn lease<'r>(&self, env: &E, lease: &'r mut Option<Lease>) -> Result<&'r mut Lease, Error> {
+        let taken = match lease.take() {
+            Some(lease) => lease,
+            None => self.take_log(env)?,
+        };
+        Ok(lease.insert(taken))
+    }
+
+    #[track_caller]
+    fn take_log(&self, env: &E) -> Result<Lease, Error> {
+        let mut free = env.lock(&self.free);
+        let ring = loop {
+            match free.pop() {
+                Some(ring) => break ring,
+                None => free = env.wait(&self.freed, free),
+            }
+        };
+        // Drawn by who has the log, so numbers rise in each.
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        if number >= NUMBERS {
+            self.next.store(NUMBERS, Ordering::Relaxed);
+            free.push(ring);
+            env.notify_one(&self.freed);
+            return Err(Error::Exhausted);
+        }
+        Ok(Lease { number, ring })
+    }
+
+    /// Makes durable what takes a write back that is about to be made.
+    #[track_caller]
+    fn remember(&self, env: &E, region: &mut Region, write: Write) -> Result<(), Error> {
+        let known = region.inverses.entries().len() as u64;
+        let lease = self.lease(env, &mut region.lease);
+        let Lease { number, ring } = lease.inspect_err(|error| region.failed = Some(error.clone()))?;
+        // One line is kept for the end.
+        if !ring.has_room(2) {
+            if !F::REUSED_EARLY {
+                let error = Error::TooLong { words: known + 1, holds: ring.capacity() - 1 };
+                region.failed = Some(error.clone());
+                return Err(error);
+            }
+            ring.release(ring.head());
+        }
+        let space = env.space();
+        let from = ring.head();
+        let role = if known == 0 { Role::First } else { Role::Later };
+        ring.push(space, &line::inverse(*number, write), role).expect("there is room for two");
+        if !F::LOG_NOT_FLUSHED {
+            ring.flush(space, from);
+        }
+        if !F::LOG_NOT_FENCED {
+            space.fence();
+        }
+        Ok(())
+    }
+
+    /// Says in the log that the region has ended, durably.
+    #[track_caller]
+    fn write_end(space: &E::Space, Lease { number, ring }: &mut Lease) {
+        let from = ring.head();
+        ring.push(space, &line::end(*number), Role::End).expect("a line is kept for it");
+        ring.flush(space, from);
+        space.fence();
+    }
+
+    /// Gives the log back of a region that has ended.
+    #[track_caller]
+    fn give_back(&self, env: &E, Lease { mut ring, .. }: Lease) {
+        ring.release(ring.head());
+        env.lock(&self.free).push(ring);
+        env.notify_one(&self.freed);
+    }
+}
+
+impl<E: Env, F: Flaw> Engine<E> for UndoEngine<E, F> {
+    type Region = Region;
+
+    const IN_PLACE: bool = true;
+
+    fn inspect(space: &E::Space, logs: &Logs) -> Result<Recovered, Error> {
+        recovery::Plan::read(space, logs).map(|plan| plan.told())
+    }
+
+    fn recover(space: &E::Space, logs: &Logs) -> Result<Recovered, Error> {
+        let plan = recovery::Plan::read(space, logs)?;
+        plan.carry_out(space, logs);
+        Ok(plan.told())
+    }
+
+    fn new(env: &E, logs: Logs, recovered: &Recovered) -> Self {
+        let free: Vec<Ring> = logs.starts().map(|base| Ring::new(base, logs.bytes)).collect();
+        UndoEngine {
+            flaw: PhantomData,
+            free: env.mutex(free),
+            freed: env.condvar(),
+            next: AtomicU64::new(recovered.next),
+        }
+    }
+
+    #[inline]
+    fn begin(&self, _: &E) -> Region {
+        Region { inverses: Writes::take(), lease: None, failed: None }
+    }
+
+    #[inline]
+    fn load(&self, env: &E, _: &Region, offset: u64) -> u64 {
+        env.space().load_u64(offset)
+    }
+
+    #[inline]
+    fn store(&self, env: &E, region: &mut Region, offset: u64, value: u64) -> Result<(), Error> {
+        let space = env.space();
+        if region.inverses.get(offset).is_none() {
+            let was = space.load_u64(offset);
+            self.remember(env, region, Write { offset, change: Change::Set(was) })?;
+            region.inverses.set(offset, was);
+        }
+        space.store_u64(offset, value);
+        Ok(())
+    }
+
+    #[inline]
+    fn change(&self, env: &E, region: &mut Region, offset: u64, change: Change) -> Result<(), Error> {
+        if let Change::Set(value) = change {
+            return self.store(env, region, offset, value);
+        }
+        let Some(inverse) = inverse(change) else { return Ok(()) };
+        self.remember(env, region, Write { offset, change: inverse })?;
+        region.inverses.push_bits(offset, inverse);
+        apply(env.space(), &Write { offset, change });
+        Ok(())
+    }
+
+    fn commit(&self, env: &E, mut region: Region) -> Result<(), Error> {
+        if let Some(error) = region.failed.take() {
+            self.abort(env, region);
+            return Err(error);
+        }
+        let space = env.space();
+        if let Some(mut lease) = region.lease {
+            if F::NOTED_EARLY {
+                Self::write_end(space, &mut lease);
+            }
+            if !F::PLACES_NOT_FLUSHED {
+                region.inverses.entries().iter().for_each(|write| flush(space, write));
+            }
+            space.fence();
+            if !F::NOTED_EARLY {
+                Self::write_end(space, &mut lease);
+            }
+            self.give_back(env, lease);
+        }
+        region.inverses.put_back();
+        Ok(())
+    }
+
+    fn abort(&self, env: &E, region: Region) {
+        if let Some(mut lease) = region.lease {
+            let space = env.space();
+            take_back(space, region.inverses.entries());
+            // Others may write these words next: recovery must not take them back once more.
+            Self::write_end(space, &mut lease);
+            self.give_back(env, lease);
+        }
+        region.inverses.put_back();
+    }
+
+    fn set_alone(&self, env: &E, offset: u64, value: u64) -> Result<(), Error> {
+        set_in_place(env.space(), offset, value);
+        Ok(())
+    }
+
+    fn settle(&self, _: &E) -> Result<(), Error> {
+        // What has ended is in its place.
+        Ok(())
+    }
+}

@@ -1,0 +1,194 @@
+//! What recovery does with undo logs: takes back, in each, the region that had not ended, and empties them.
+
+use space::{LINE, Space};
+
+use super::line::{Found, Line, read};
+use crate::engine::place::{fits, take_back};
+use crate::engine::state::{State, empty_logs};
+use crate::engine::{Logs, Recovered};
+use crate::{Error, Write};
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// By region that had not ended: what takes it back, in the order in which it was written.
+    under_way: Vec<Vec<Write>>,
+    torn_lines: u64,
+    /// The next region's number.
+    next: u64,
+    /// Whether there is anything in the logs.
+    used: bool,
+}
+
+impl Plan {
+    /// Reads the logs.
+    pub(super) fn read<S: Space>(space: &S, logs: &Logs) -> Result<Plan, Error> {
+        let state = State::read(space, logs.state)?;
+        let mut plan = Plan { under_way: Vec::new(), torn_lines: 0, next: state.below, used: state.void };
+        if state.void {
+            return Ok(plan);
+        }
+        for base in logs.starts() {
+            plan.read_log(space, logs, base, state.below)?;
+        }
+        Ok(plan)
+    }
+
+    /// Reads the log at `base`, in which there are no regions with numbers lower than `below`.
+    fn read_log<S: Space>(&mut self, space: &S, logs: &Logs, base: u64, below: u64) -> Result<(), Error> {
+        let damaged = |at: u64| Error::Damaged { what: "a line of a log", offset: base + at * LINE };
+        let count = logs.bytes / LINE;
+        let mut lines: Vec<(u64, Line)> = Vec::new();
+        let mut torn = None;
+        for at in 0..count {
+            match read(space, base + at * LINE) {
+                Found::Nothing => {}
+                // A line is durable before the next one is begun, so a crash tears one.
+                Found::Torn if torn.is_none() => torn = Some(at),
+                Found::Line(line) if line.number >= below => lines.push((at, line)),
+                Found::Torn | Found::Line(_) | Found::Damaged => return Err(damaged(at)),
+            }
+        }
+        self.torn_lines += u64::from(torn.is_some());
+        self.used |= torn.is_some() || !lines.is_empty();
+        // Older regions have ended: the log was not given to the next one before.
+        let last = lines.iter().map(|(_, line)| line.number).max();
+        lines.retain(|(_, line)| Some(line.number) == last);
+        let end = lines.iter().find(|(_, line)| line.inverse.is_none()).map(|(at, _)| *at);
+        let behind = match (last, end) {
+            (None, _) => 0,
+            (Some(_), Some(end)) => end + 1,
+            (Some(_), None) => {
+                // Its lines stand behind each other, and if one of them is missing, it was there.
+                let first =
+                    lines.iter().position(|(_, line)| line.first).ok_or_else(|| damaged(lines[0].0))?;
+                lines.rotate_left(first);
+                let from = lines[0].0;
+                let misplaced = (0..)
+                    .zip(&lines)
+                    .find(|(step, (at, line))| (from + step) % count != *at || line.first != (*step == 0));
+                if let Some((_, (at, _))) = misplaced {
+                    return Err(damaged(*at));
+                }
+                let inverses: Vec<Write> = lines.iter().filter_map(|(_, line)| line.inverse).collect();
+                if let Some(write) = inverses.iter().find(|write| !fits(write, logs)) {
+                    return Err(Error::Damaged { what: "a place that a log names", offset: write.offset });
+                }
+                self.under_way.push(inverses);
+                from + lines.len() as u64
+            }
+        };
+        if let Some(at) = torn.filter(|&at| at != behind % count) {
+            return Err(damaged(at));
+        }
+        self.next = self.next.max(last.map_or(0, |number| number + 1));
+        Ok(())
+    }
+
+    /// What is told of it.
+    pub(super) fn told(&self) -> Recovered {
+        Recovered {
+            undone: self.under_way.len() as u64,
+            torn_lines: self.torn_lines,
+            next: self.next,
+            replayed: 0,
+        }
+    }
+
+    /// Does it. A crash at any moment leaves a pool of which a new plan can be made: what is in the logs counts until all of it is
+    /// taken back, and nothing of it from then on.
+    pub(super) fn carry_out<S: Space>(&self, space: &S, logs: &Logs) {
+        if !self.used {
+            return;
+        }
+        // Regions of two logs have no word in common but such of which they change different bits.
+        self.under_way.iter().for_each(|inverses| take_back(space, inverses));
+        empty_logs(space, logs, self.next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::line;
+    use super::*;
+    use crate::Change;
+    use crate::log::{Ring, Role};
+    use space::Image;
+
+    const LOGS: Logs = Logs { base: 128, count: 2, bytes: 4 * LINE, state: 64, end: 2048 };
+    /// Words of the pool.
+    const PLACE: u64 = 1024;
+
+    fn set(word: u64, value: u64) -> Write {
+        Write { offset: PLACE + 8 * word, change: Change::Set(value) }
+    }
+
+    /// Writes lines of region `number`.
+    fn region(space: &Image, ring: &mut Ring, number: u64, inverses: &[Write], ended: bool) {
+        for (at, &write) in inverses.iter().enumerate() {
+            let role = if at == 0 { Role::First } else { Role::Later };
+            ring.push(space, &line::inverse(number, write), role).expect("it fits");
+        }
+        if ended {
+            ring.push(space, &line::end(number), Role::End).expect("it fits");
+            ring.release(ring.head());
+        }
+    }
+
+    /// A first log in which a region has ended and another one, round the end of the ring, has not.
+    fn under_way() -> Image {
+        let space = Image::new(2048);
+        let mut ring = Ring::new(LOGS.base, LOGS.bytes);
+        region(&space, &mut ring, 3, &[set(0, 1)], true);
+        region(&space, &mut ring, 5, &[set(1, 11), set(2, 12), set(1, 99)], false);
+        space
+    }
+
+    fn recover(space: &Image) -> Result<Recovered, Error> {
+        let plan = Plan::read(space, &LOGS)?;
+        plan.carry_out(space, &LOGS);
+        Ok(plan.told())
+    }
+
+    #[test]
+    fn what_had_not_ended_is_taken_back_from_its_end() {
+        let space = under_way();
+        let told = Recovered { undone: 1, next: 6, ..Recovered::default() };
+        assert_eq!(recover(&space), Ok(told));
+        assert_eq!([0, 1, 2].map(|word| space.load_u64(PLACE + 8 * word)), [0, 11, 12]);
+        assert_eq!(recover(&space), Ok(Recovered { next: 6, ..Recovered::default() }), "the logs are empty");
+    }
+
+    #[test]
+    fn a_missing_line_is_damage() {
+        // Lines 2, 3 and 0 are the region's; without the last one it had only begun.
+        for (line, expected) in [(2, false), (3, false), (0, true)] {
+            let space = under_way();
+            (0..8).for_each(|word| space.store_u64(LOGS.base + line * LINE + 8 * word, 0));
+            assert_eq!(recover(&space).is_ok(), expected, "line {line}");
+        }
+    }
+
+    #[test]
+    fn only_the_line_behind_the_last_one_can_be_torn() {
+        for (log, line, expected) in [(0, 1, true), (0, 2, false), (0, 3, false), (1, 0, true), (1, 1, false)]
+        {
+            let space = under_way();
+            let word = LOGS.base + log * LOGS.bytes + line * LINE;
+            // Some word of another pass, whether there was a line or not.
+            space.store_u64(word, space.load_u64(word) ^ 1);
+            space.store_u64(word + 8, space.load_u64(word + 8) | 2);
+            let found = Plan::read(&space, &LOGS).map(|plan| plan.torn_lines);
+            assert_eq!(found.ok(), expected.then_some(1), "log {log}, line {line}");
+        }
+    }
+
+    #[test]
+    fn void_logs_do_not_count() {
+        let space = under_way();
+        State { below: 6, void: true }.write(&space, LOGS.state);
+        assert_eq!(recover(&space), Ok(Recovered { next: 6, ..Recovered::default() }));
+        assert_eq!(space.load_u64(PLACE + 8), 0);
+        assert_eq!(Plan::read(&space, &LOGS).map(|plan| plan.used), Ok(false));
+    }
+}

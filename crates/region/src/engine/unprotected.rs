@@ -1,0 +1,99 @@
+//! No protection: what a region costs when a crash may tear it.
+
+use space::{Env, Space};
+
+use super::place::{apply, flush, inverse, take_back};
+use super::{Atomicity, Engine, Logs, Recovered, set_in_place};
+use crate::writes::Writes;
+use crate::{Change, Error, Write};
+
+/// Regions that are **not** failure-atomic, to compare others with: a commit flushes and fences what was written in place, and a
+/// crash before that leaves any of it, the allocator's bits included. A pool that crashed may be damaged, or leak, and recovery does nothing about it. What a
+/// region does that gives up is taken back, as long as the program runs.
+#[derive(Debug)]
+pub struct Unprotected(());
+
+impl Atomicity for Unprotected {
+    const NUMBER: u32 = 3;
+    const NAME: &'static str = "none";
+    type Engine<E: Env> = UnprotectedEngine;
+}
+
+/// The [`Engine`] of [`Unprotected`].
+pub struct UnprotectedEngine(());
+
+impl<E: Env> Engine<E> for UnprotectedEngine {
+    /// What takes the region's writes back, in their order.
+    type Region = Writes;
+
+    const IN_PLACE: bool = true;
+
+    fn inspect(_: &E::Space, _: &Logs) -> Result<Recovered, Error> {
+        Ok(Recovered::default())
+    }
+
+    fn recover(_: &E::Space, _: &Logs) -> Result<Recovered, Error> {
+        Ok(Recovered::default())
+    }
+
+    fn new(_: &E, _: Logs, _: &Recovered) -> Self {
+        UnprotectedEngine(())
+    }
+
+    #[inline]
+    fn begin(&self, _: &E) -> Writes {
+        Writes::take()
+    }
+
+    #[inline]
+    fn load(&self, env: &E, _: &Writes, offset: u64) -> u64 {
+        env.space().load_u64(offset)
+    }
+
+    #[inline]
+    fn store(&self, env: &E, region: &mut Writes, offset: u64, value: u64) -> Result<(), Error> {
+        let space = env.space();
+        if region.get(offset).is_none() {
+            region.set(offset, space.load_u64(offset));
+        }
+        space.store_u64(offset, value);
+        Ok(())
+    }
+
+    #[inline]
+    fn change(&self, env: &E, region: &mut Writes, offset: u64, change: Change) -> Result<(), Error> {
+        if let Change::Set(value) = change {
+            return self.store(env, region, offset, value);
+        }
+        if let Some(inverse) = inverse(change) {
+            region.push_bits(offset, inverse);
+        }
+        apply(env.space(), &Write { offset, change });
+        Ok(())
+    }
+
+    fn commit(&self, env: &E, region: Writes) -> Result<(), Error> {
+        if !region.entries().is_empty() {
+            region.entries().iter().for_each(|write| flush(env.space(), write));
+            env.space().fence();
+        }
+        region.put_back();
+        Ok(())
+    }
+
+    fn abort(&self, env: &E, region: Writes) {
+        if !region.entries().is_empty() {
+            take_back(env.space(), region.entries());
+        }
+        region.put_back();
+    }
+
+    fn set_alone(&self, env: &E, offset: u64, value: u64) -> Result<(), Error> {
+        set_in_place(env.space(), offset, value);
+        Ok(())
+    }
+
+    fn settle(&self, _: &E) -> Result<(), Error> {
+        Ok(())
+    }
+}

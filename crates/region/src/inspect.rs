@@ -3,7 +3,7 @@
 use space::{Env, Space};
 
 use crate::Error;
-use crate::engine::{Atomicity, Engine, Recovered, Redo, name_of};
+use crate::engine::{Atomicity, Engine, Recovered, Redo, Undo, Unprotected, name_of};
 use crate::header::Header;
 use crate::heap::{Heap, Usage};
 use crate::pool::root_offset;
@@ -35,6 +35,8 @@ pub fn inspect<E: Env>(env: &E) -> Result<Inspection, Error> {
     let header = Header::read(env.space())?;
     match header.engine {
         <Redo as Atomicity>::NUMBER => inspect_with::<E, Redo>(env, header),
+        <Undo as Atomicity>::NUMBER => inspect_with::<E, Undo>(env, header),
+        <Unprotected as Atomicity>::NUMBER => inspect_with::<E, Unprotected>(env, header),
         other => {
             Err(Error::Engine { offset: 12, found: name_of(other), wanted: "one that this version knows" })
         }

@@ -21,7 +21,7 @@ mod record;
 mod recovery;
 
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use space::{Env, LINE, Space};
 
@@ -49,8 +49,9 @@ pub struct RedoEngine<E: Env, F: Flaw> {
     flaw: PhantomData<F>,
     place: Logs,
     logs: Vec<Log<E>>,
-    /// The next region's number.
-    next: AtomicU64,
+    /// The next region's number. Behind a lock, because the order of numbers is one that recovery builds on (`check_gaps`), and an observer knows
+    /// nothing of the order of atomics.
+    next: E::Mutex<u64>,
     /// Held by who settles.
     settling: E::Mutex<()>,
     /// The log that was used last: with one thread it is always the same one, and warm.
@@ -81,6 +82,17 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
             log.busy.store(false, Ordering::Release);
             self.settle(env)?;
         }
+    }
+
+    /// The number of a region whose log is locked.
+    #[track_caller]
+    fn draw(&self, env: &E) -> Result<u64, Error> {
+        let mut next = env.lock(&self.next);
+        if *next >= NUMBERS {
+            return Err(Error::Exhausted);
+        }
+        *next += 1;
+        Ok(*next - 1)
     }
 
     /// A log that nobody writes to, if there is one.
@@ -120,7 +132,7 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
             flaw: PhantomData,
             place: logs,
             logs: logs.starts().map(log).collect(),
-            next: AtomicU64::new(recovered.next),
+            next: env.mutex(recovered.next),
             settling: env.mutex(()),
             last: AtomicUsize::new(0),
         }
@@ -164,11 +176,7 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
         }
         let space = env.space();
         self.with_log(env, record::lines(words), |ring| {
-            let number = self.next.fetch_add(1, Ordering::Relaxed);
-            if number >= NUMBERS {
-                self.next.store(NUMBERS, Ordering::Relaxed);
-                return Err(Error::Exhausted);
-            }
+            let number = self.draw(env)?;
             let from = ring.head();
             record::write(space, ring, number, words, writes);
             if F::APPLIED_EARLY {
@@ -202,7 +210,7 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
         let space = env.space();
         let settling = env.lock(&self.settling);
         // Whoever has a lower number holds the lock of a log, or is done.
-        let below = self.next.load(Ordering::Relaxed);
+        let below = *env.lock(&self.next);
         let mut given_up = Vec::with_capacity(self.logs.len());
         for (log, base) in self.logs.iter().zip(self.place.starts()) {
             let ring = env.lock(&log.ring);

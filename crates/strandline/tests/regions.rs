@@ -124,8 +124,11 @@ fn accounts(transfers: usize) -> [u64; ACCOUNTS] {
     accounts
 }
 
-/// What recovery found: transfers, and how far each thread's notes have come. The error is what is wrong.
-fn recovered<A>(image: &Scratch) -> Result<Option<(Vec<usize>, [Vec<usize>; THREADS])>, String>
+/// Transfers, and how far each thread's notes have come: all the states that look like what is there.
+type Positions = (Vec<usize>, [Vec<usize>; THREADS]);
+
+/// What recovery found; nothing if there is no pool. The error is what is wrong.
+fn recovered<A>(image: &Scratch) -> Result<Option<Positions>, String>
 where
     A: Atomicity,
 {

@@ -73,7 +73,7 @@ pub trait Atomicity: 'static {
     type Engine<E: Env>: Engine<E>;
 }
 
-/// What makes the regions of an open pool failure-atomic. See the [module](self).
+/// What makes the regions of an open pool failure-atomic.
 ///
 /// # Isolation
 /// is the program's business, as in all systems that this is held against: two regions that are under way at the same time must not

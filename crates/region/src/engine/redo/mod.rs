@@ -34,7 +34,7 @@ use crate::writes::Writes;
 use crate::{Change, Error};
 use record::{Found, WORDS_MAX};
 
-/// Regions by redo. See the [module](self). `F` is [`Sound`](flaw::Sound), but in tests of the crash checker.
+/// Regions by redo. `F` is [`Sound`](flaw::Sound), but in tests of the crash checker.
 #[derive(Debug)]
 pub struct Redo<F: Flaw = flaw::Sound>(PhantomData<F>);
 

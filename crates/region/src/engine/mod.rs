@@ -87,12 +87,6 @@ pub trait Engine<E: Env>: Sized + Send + Sync {
     /// remembered of it: it is written where it is and flushed, and the commit waits for it.
     const IN_PLACE: bool;
 
-    /// What [`Engine::recover`] would do. Writes nothing.
-    ///
-    /// # Errors
-    /// If a log is damaged.
-    fn inspect(space: &E::Space, logs: &Logs) -> Result<Recovered, Error>;
-
     /// Brings the pool's words into order after a crash, and empties the logs. May itself be interrupted by a crash, and be run again.
     ///
     /// # Errors

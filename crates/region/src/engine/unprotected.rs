@@ -28,10 +28,6 @@ impl<E: Env> Engine<E> for UnprotectedEngine {
 
     const IN_PLACE: bool = true;
 
-    fn inspect(_: &E::Space, _: &Logs) -> Result<Recovered, Error> {
-        Ok(Recovered::default())
-    }
-
     fn recover(_: &E::Space, _: &Logs) -> Result<Recovered, Error> {
         Ok(Recovered::default())
     }

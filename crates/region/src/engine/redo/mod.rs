@@ -116,10 +116,6 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
 
     const IN_PLACE: bool = false;
 
-    fn inspect(space: &E::Space, logs: &Logs) -> Result<Recovered, Error> {
-        recovery::Plan::read(space, logs).map(|plan| plan.told())
-    }
-
     fn recover(space: &E::Space, logs: &Logs) -> Result<Recovered, Error> {
         let plan = recovery::Plan::read(space, logs)?;
         plan.carry_out(space, logs);

@@ -155,10 +155,6 @@ impl<E: Env, F: Flaw> Engine<E> for UndoEngine<E, F> {
 
     const IN_PLACE: bool = true;
 
-    fn inspect(space: &E::Space, logs: &Logs) -> Result<Recovered, Error> {
-        recovery::Plan::read(space, logs).map(|plan| plan.told())
-    }
-
     fn recover(space: &E::Space, logs: &Logs) -> Result<Recovered, Error> {
         let plan = recovery::Plan::read(space, logs)?;
         plan.carry_out(space, logs);

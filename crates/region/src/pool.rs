@@ -165,7 +165,7 @@ where
     pub fn get<T: Persistent<L>>(&self, at: Ptr<T, L>) -> T {
         let offset = self.check(at);
         let mut value = T::new_zeroed();
-        self.env.space().load(offset, value.as_mut_bytes());
+        self.engine.read(&self.env, offset, value.as_mut_bytes());
         value
     }
 

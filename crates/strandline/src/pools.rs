@@ -110,6 +110,9 @@ fn pending(found: &Inspection) -> String {
     if recovered.undone > 0 {
         parts.push(format!("takes {} unfinished ones back", recovered.undone));
     }
+    if recovered.moved_lines > 0 {
+        parts.push(format!("brings {} lines home from spare pages", recovered.moved_lines));
+    }
     if recovered.torn_lines > 0 {
         parts.push(format!("drops {} half-written lines of logs", recovered.torn_lines));
     }
@@ -160,7 +163,7 @@ fn to_json(found: &Inspection) -> Value {
         "logs": header.geometry.logs, "log_bytes": header.geometry.log_bytes, "chunk_bytes": header.geometry.chunk_bytes,
         "recovery": {
             "regions_done_again": recovered.replayed, "regions_taken_back": recovered.undone,
-            "torn_lines": recovered.torn_lines, "damaged_header_copies": found.damaged_copies,
+            "torn_lines": recovered.torn_lines, "moved_lines": recovered.moved_lines, "damaged_header_copies": found.damaged_copies,
         },
         "heap": {
             "bytes": usage.heap, "taken_bytes": usage.taken, "blocks": usage.blocks, "free_chunk_bytes": usage.free_chunks,

@@ -51,6 +51,8 @@ pub struct Recovered {
     pub undone: u64,
     /// Lines of logs that a crash left half written.
     pub torn_lines: u64,
+    /// Lines that lay in another place than their own and were brought home.
+    pub moved_lines: u64,
     /// The number of the next region.
     pub next: u64,
 }
@@ -59,7 +61,7 @@ impl Recovered {
     /// Whether the pool was as a program leaves it that closes it.
     #[must_use]
     pub fn was_clean(&self) -> bool {
-        self.replayed == 0 && self.undone == 0 && self.torn_lines == 0
+        self.replayed == 0 && self.undone == 0 && self.torn_lines == 0 && self.moved_lines == 0
     }
 }
 
@@ -102,6 +104,13 @@ pub trait Engine<E: Env>: Sized + Send + Sync {
     /// The word at `offset` as the region sees it.
     #[track_caller]
     fn load(&self, env: &E, region: &Self::Region, offset: u64) -> u64;
+
+    /// Reads the bytes at `offset` outside of any region. An engine that keeps lines elsewhere than in their places looks there.
+    #[track_caller]
+    #[inline]
+    fn read(&self, env: &E, offset: u64, bytes: &mut [u8]) {
+        env.space().load(offset, bytes);
+    }
 
     /// Writes the word at `offset`, a multiple of 8 within the pool.
     ///

@@ -76,7 +76,12 @@ impl Plan {
     /// What is told of it.
     pub(super) fn told(&self) -> Recovered {
         let next = self.records.last().map_or(self.state.below, |record| record.number + 1);
-        Recovered { replayed: self.records.len() as u64, torn_lines: self.torn_lines, next, undone: 0 }
+        Recovered {
+            replayed: self.records.len() as u64,
+            torn_lines: self.torn_lines,
+            next,
+            ..Recovered::default()
+        }
     }
 
     /// Does it. A crash at any moment leaves a pool of which a new plan can be made: what is in the logs counts until all of it is in

@@ -91,7 +91,7 @@ impl Plan {
             undone: self.under_way.len() as u64,
             torn_lines: self.torn_lines,
             next: self.next,
-            replayed: 0,
+            ..Recovered::default()
         }
     }
 

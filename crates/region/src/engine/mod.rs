@@ -6,6 +6,7 @@
 
 pub mod flaw;
 mod place;
+mod record;
 mod redo;
 mod state;
 mod undo;

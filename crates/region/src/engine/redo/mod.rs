@@ -17,7 +17,6 @@
 //! still be found in another log; that is why what is noted is one number for all logs, and the records below it are given up
 //! only when it is durable.
 
-mod record;
 mod recovery;
 
 use std::marker::PhantomData;
@@ -27,12 +26,12 @@ use space::{Env, LINE, Space};
 
 use super::flaw::{self, Flaw};
 use super::place::{apply, flush};
+use super::record::{self, Found, WORDS_MAX};
 use super::state::{NUMBERS, State};
 use super::{Atomicity, Engine, Logs, Recovered};
 use crate::log::Ring;
 use crate::writes::Writes;
 use crate::{Change, Error};
-use record::{Found, WORDS_MAX};
 
 /// Regions by redo. `F` is [`Sound`](flaw::Sound), but in tests of the crash checker.
 #[derive(Debug)]

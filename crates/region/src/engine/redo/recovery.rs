@@ -2,10 +2,10 @@
 
 use space::{LINE, Space};
 
-use super::record::{Found, Record, read};
 use super::{Logs, Recovered};
 use crate::Error;
 use crate::engine::place::{apply, fits, flush};
+use crate::engine::record::{Found, Record, read};
 use crate::engine::state::{State, empty_logs};
 
 /// What is to be done.

@@ -110,6 +110,16 @@ pub enum Error {
         /// Where the pointer leads.
         offset: u64,
     },
+    /// A reference does not lead to what may be accessed.
+    #[error("the reference {reference:#x} (to {bytes} bytes) {why}")]
+    Reference {
+        /// The reference, the pool's mark above the offset.
+        reference: u64,
+        /// Bytes that were to be accessed there.
+        bytes: u64,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// The closure of a region gave up.
     #[error("the region was given up: {0}")]
     Aborted(String),

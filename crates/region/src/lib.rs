@@ -54,6 +54,7 @@ mod log;
 mod pointer;
 mod pool;
 mod tx;
+mod untyped;
 mod writes;
 
 #[doc(hidden)]
@@ -69,4 +70,5 @@ pub use inspect::{Inspection, inspect};
 pub use pointer::{Layout, Persistent, Ptr};
 pub use pool::{Options, Pool};
 pub use tx::Tx;
+pub use untyped::{Untyped, UntypedTx};
 pub use writes::{Change, Write, Writes};

@@ -49,7 +49,7 @@ pub struct Ptr<T: 'static, L: 'static> {
 }
 
 /// Bits of an offset.
-const OFFSET_BITS: u32 = 48;
+pub(crate) const OFFSET_BITS: u32 = 48;
 
 impl<T, L> Ptr<T, L> {
     /// Leads nowhere.
@@ -76,6 +76,11 @@ impl<T, L> Ptr<T, L> {
     #[must_use]
     pub fn offset(self) -> u64 {
         self.word & ((1 << OFFSET_BITS) - 1)
+    }
+
+    /// All of it.
+    pub(crate) fn word(self) -> u64 {
+        self.word
     }
 
     pub(crate) fn tag(self) -> u16 {

@@ -46,6 +46,11 @@ where
     /// # Errors
     /// If there is something in the space, or it is too small.
     pub fn create(env: H, options: &Options) -> Result<Self, Error> {
+        Self::create_as(env, options, L::NAME, size_of::<L::Root>() as u64)
+    }
+
+    /// Makes a pool of that layout, whose root object has so many bytes.
+    pub(crate) fn create_as(env: H, options: &Options, layout: &str, root_bytes: u64) -> Result<Self, Error> {
         let space = env.space();
         let bytes = space.len();
         match Header::read(space) {
@@ -57,7 +62,7 @@ where
         // A pool is not told from another by chance, so any number will do that is not 0 in its lowest 16 bits.
         let pool = env.random() | 1;
         let header =
-            Header { engine: A::NUMBER, pool, generation: 1, bytes, geometry, layout: L::NAME.to_owned() };
+            Header { engine: A::NUMBER, pool, generation: 1, bytes, geometry, layout: layout.to_owned() };
         header.check()?;
         // What an earlier attempt left half done, a crash within it.
         for word in (STATE..LOGS).step_by(8).chain((LOGS..header.heap()).step_by(8)) {
@@ -78,7 +83,7 @@ where
         let pool = Self::assemble(env, header, &Recovered::default())?;
         let root = {
             let mut tx = Tx::begin(&pool);
-            let root = tx.alloc_zeroed(size_of::<L::Root>().max(8) as u64)?;
+            let root = tx.alloc_zeroed(root_bytes.max(8).next_multiple_of(8))?;
             tx.set_word(ROOT, root)?;
             tx.set_word(ROOT + 8, !root)?;
             tx.commit()?;
@@ -95,9 +100,14 @@ where
     /// # Errors
     /// If there is no pool of that layout, engine and version, or it is damaged. Nothing was changed then.
     pub fn open(env: H) -> Result<(Self, Recovered), Error> {
+        Self::open_as(env, L::NAME)
+    }
+
+    /// Opens a pool of that layout.
+    pub(crate) fn open_as(env: H, layout: &str) -> Result<(Self, Recovered), Error> {
         let header = Header::read(env.space())?;
-        if header.layout != L::NAME {
-            let wanted = L::NAME.to_owned();
+        if header.layout != layout {
+            let wanted = layout.to_owned();
             return Err(Error::Layout { offset: 56, found: header.layout, wanted });
         }
         if header.engine != A::NUMBER {
@@ -201,7 +211,7 @@ where
     /// What `work` panics with.
     #[track_caller]
     pub fn region<R>(&self, work: impl FnOnce(&mut Tx<'_, H, L, A>) -> Result<R, Error>) -> Result<R, Error> {
-        let number = self.regions.fetch_add(1, Ordering::Relaxed);
+        let number = self.next_region();
         let observer = self.env.space().observer();
         space::Observer::region_begin(observer, number);
         let mut tx = Tx::begin(self);
@@ -209,6 +219,11 @@ where
         tx.commit()?;
         space::Observer::region_end(observer, number);
         Ok(result)
+    }
+
+    /// A number for a region, by which an observer knows it.
+    pub(crate) fn next_region(&self) -> u64 {
+        self.regions.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Waits until recovery would have nothing to do. For the moment before a backup, or the end of a program, which may also just end.

@@ -144,7 +144,7 @@ where
     }
 
     #[track_caller]
-    fn take(&mut self, bytes: u64) -> Result<u64, Error> {
+    pub(crate) fn take(&mut self, bytes: u64) -> Result<u64, Error> {
         let (env, pool) = (self.pool.env(), self.pool);
         let block = pool.heap.reserve(env, &pool.engine, bytes)?;
         self.taken.push(block);
@@ -156,7 +156,7 @@ where
     }
 
     #[track_caller]
-    fn free_at(&mut self, offset: u64) -> Result<(), Error> {
+    pub(crate) fn free_at(&mut self, offset: u64) -> Result<(), Error> {
         let (env, pool) = (self.pool.env(), self.pool);
         let block = pool.heap.find(env, offset).filter(|block| !self.freed.contains(block));
         let block = block.ok_or(Error::NotAllocated { offset })?;
@@ -194,7 +194,7 @@ where
 
     /// Reads the bytes at `offset`.
     #[track_caller]
-    fn read(&self, offset: u64, bytes: &mut [u8]) {
+    pub(crate) fn read(&self, offset: u64, bytes: &mut [u8]) {
         let mut at = offset;
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -209,7 +209,7 @@ where
 
     /// Writes the bytes at `offset`.
     #[track_caller]
-    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         if self.is_fresh(offset) {
             let space = self.pool.env().space();
             space.store(offset, bytes);

@@ -7,7 +7,7 @@ use std::ops::Deref;
 
 use space::{Env, Observer, Space};
 
-use crate::engine::{Atomicity, Recovered};
+use crate::engine::{Atomicity, Engine, Recovered};
 use crate::pointer::{OFFSET_BITS, Ptr};
 use crate::{Error, Layout, Options, Pool, Tx};
 
@@ -77,7 +77,7 @@ where
     #[track_caller]
     pub fn load_bytes(&self, reference: u64, bytes: &mut [u8]) -> Result<(), Error> {
         let offset = self.resolve(reference, bytes.len() as u64)?;
-        self.env().space().load(offset, bytes);
+        self.engine.read(self.env(), offset, bytes);
         Ok(())
     }
 

@@ -1,0 +1,284 @@
+//! What the crash suite does to a pool, and what recovery must find of it.
+
+use region::{Atomicity, Error, Geometry, Layout, Options, Pool, Ptr};
+use space::sim::Schedule;
+use space::{Env, Scratch};
+use strandline::check::{self, Check, Crash, Run, Scene};
+use strandline::crash::{Outcome, Platform};
+
+/// Accounts, and lists of notes, one for each thread.
+pub(crate) struct Desk;
+region::persistent! { Desk:
+    pub(crate) struct Root { pub(crate) accounts: [u64; ACCOUNTS], pub(crate) notes: [Ptr<Note, Desk>; THREADS] }
+    pub(crate) struct Note { text: u64, next: Ptr<Note, Desk> }
+}
+impl Layout for Desk {
+    const NAME: &'static str = "desk";
+    type Root = Root;
+}
+
+pub(crate) const ACCOUNTS: usize = 4;
+pub(crate) const THREADS: usize = 2;
+/// Logs of eight lines: they are full every few regions.
+pub(crate) const SMALL: Options = with_logs(2, 512);
+pub(crate) const BYTES: u64 = 16384 + 4 * 4096;
+
+pub(crate) const fn with_logs(logs: u32, log_bytes: u32) -> Options {
+    Options { geometry: Some(Geometry { logs, log_bytes, chunk_bytes: 4096 }) }
+}
+
+pub(crate) type Desks<'e, E, A> = Pool<&'e E, Desk, A>;
+
+/// What a thread's part of the desk holds.
+pub(crate) type Notes = Vec<u64>;
+
+/// One region's change of a thread's notes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    Push(u64),
+    Pop,
+    /// Takes one away and puts two there.
+    Replace(u64, u64),
+    /// Gives up in the middle.
+    GiveUp(u64),
+}
+
+pub(crate) const STEPS: [Step; 9] = [
+    Step::Push(1),
+    Step::Push(2),
+    Step::GiveUp(9),
+    Step::Replace(3, 4),
+    Step::Pop,
+    Step::Push(5),
+    Step::Pop,
+    Step::Replace(6, 7),
+    Step::Pop,
+];
+
+pub(crate) fn step<E: Env, A: Atomicity>(
+    pool: &Desks<'_, E, A>,
+    thread: usize,
+    step: Step,
+) -> Result<(), Error> {
+    pool.region(|tx| {
+        let head =
+            tx.root().part(std::mem::offset_of!(Root, notes), |root: &Root| &root.notes).element(thread);
+        let first = tx.get(head);
+        match step {
+            Step::Push(text) | Step::GiveUp(text) => {
+                let note = tx.alloc(Note { text, next: first })?;
+                tx.set(head, note)?;
+            }
+            Step::Pop => {
+                let note = tx.get(first);
+                tx.set(head, note.next)?;
+                tx.free(first)?;
+            }
+            Step::Replace(low, high) => {
+                let note = tx.get(first);
+                tx.free(first)?;
+                let low = tx.alloc(Note { text: low, next: note.next })?;
+                let high = tx.alloc(Note { text: high, next: low })?;
+                tx.set(head, high)?;
+            }
+        }
+        if let Step::GiveUp(_) = step { Err(Error::Aborted("enough".to_owned())) } else { Ok(()) }
+    })
+}
+
+/// What the notes are after each region that was not given up.
+pub(crate) fn states() -> Vec<Notes> {
+    let mut states = vec![Notes::new()];
+    for step in STEPS {
+        let mut notes = states.last().expect("there is one").clone();
+        match step {
+            Step::Push(text) => notes.push(text),
+            Step::Pop => _ = notes.pop(),
+            Step::Replace(low, high) => {
+                notes.pop();
+                notes.extend([low, high]);
+            }
+            Step::GiveUp(_) => continue,
+        }
+        states.push(notes);
+    }
+    states
+}
+
+/// Moves money: after `number` transfers, account `number % 4` has the last one.
+pub(crate) fn transfer<E: Env, A: Atomicity>(pool: &Desks<'_, E, A>, number: usize) -> Result<(), Error> {
+    pool.region(|tx| {
+        let accounts = tx.root().part(std::mem::offset_of!(Root, accounts), |root: &Root| &root.accounts);
+        let (from, to) = (accounts.element(number % ACCOUNTS), accounts.element((number + 1) % ACCOUNTS));
+        tx.set(from, tx.get(from).wrapping_sub(7))?;
+        tx.set(to, tx.get(to).wrapping_add(7))
+    })
+}
+
+/// What the accounts are after so many transfers.
+pub(crate) fn accounts(transfers: usize) -> [u64; ACCOUNTS] {
+    let mut accounts = [0u64; ACCOUNTS];
+    for number in 0..transfers {
+        accounts[number % ACCOUNTS] = accounts[number % ACCOUNTS].wrapping_sub(7);
+        accounts[(number + 1) % ACCOUNTS] = accounts[(number + 1) % ACCOUNTS].wrapping_add(7);
+    }
+    accounts
+}
+
+/// Transfers, and how far each thread's notes have come: all the states that look like what is there.
+pub(crate) type Positions = (Vec<usize>, [Vec<usize>; THREADS]);
+
+/// What recovery found; nothing if there is no pool. The error is what is wrong.
+pub(crate) fn recovered<A>(image: &Scratch) -> Result<Option<Positions>, String>
+where
+    A: Atomicity,
+{
+    let env = pmem::Os::new(image);
+    let pool = match Pool::<_, Desk, A>::open(&env) {
+        Ok((pool, _)) => pool,
+        Err(Error::NotAPool { .. }) => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    let root = pool.get(pool.root());
+    let mut blocks = vec![pool.root().offset()];
+    let states = states();
+    let mut threads: [Vec<usize>; THREADS] = Default::default();
+    for (thread, positions) in threads.iter_mut().enumerate() {
+        let mut notes = Notes::new();
+        let mut at = root.notes[thread];
+        while let Some(note) = at.get() {
+            blocks.push(note.offset());
+            notes.push(pool.get(note).text);
+            if notes.len() > 10 {
+                return Err("notes without an end".to_owned());
+            }
+            at = pool.get(note).next;
+        }
+        notes.reverse();
+        *positions = (0..states.len()).filter(|&state| states[state] == notes).collect();
+        if positions.is_empty() {
+            return Err(format!("thread {thread} never had the notes {notes:?}"));
+        }
+    }
+    let transfers: Vec<usize> = (0..=32).filter(|&transfers| accounts(transfers) == root.accounts).collect();
+    if transfers.is_empty() {
+        return Err(format!("the accounts never were {:?}", root.accounts));
+    }
+    blocks.sort_unstable();
+    let allocated: Vec<u64> = pool.blocks().into_iter().map(|(offset, _)| offset).collect();
+    if allocated != blocks {
+        return Err(format!("allocated are {allocated:x?}, reachable {blocks:x?}"));
+    }
+    // It can be worked with, too.
+    transfer(&pool, 0).map_err(|error| error.to_string())?;
+    Ok(Some((transfers, threads)))
+}
+
+pub(crate) fn record<A: Atomicity>(
+    options: &Options,
+    schedule: &Schedule,
+    work: impl Fn(&Desks<'_, Scene, A>),
+) -> Run {
+    let run = check::record(BYTES, Platform::Adr, schedule, |env| {
+        let pool = Desks::<Scene, A>::create(env, options).expect("a pool can be made");
+        work(&pool);
+    });
+    run.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Notes by one thread: each crash point allows one or two states.
+pub(crate) fn check_notes<S, A>() -> (Run, Outcome)
+where
+    S: Atomicity,
+    A: Atomicity,
+{
+    let run = record::<S>(&SMALL, &Schedule::walk(1), |pool| {
+        for one in STEPS {
+            assert_eq!(step(pool, 0, one).is_err(), matches!(one, Step::GiveUp(_)));
+        }
+    });
+    let outcome = Check::new(&run).run(|image, crash| {
+        let ended = count_ended(&crash);
+        match recovered::<A>(image)? {
+            None if ended == 0 && crash.begun() == 0 => Ok(()),
+            None => Err(format!("{ended} regions ended in a pool that is not there")),
+            Some((_, [notes, _])) if notes.iter().any(|state| (ended..=ended + 1).contains(state)) => Ok(()),
+            Some((_, [notes, _])) => {
+                Err(format!("{ended} regions had ended, and the notes are those after {notes:?}"))
+            }
+        }
+    });
+    (run, outcome)
+}
+
+/// Regions that had ended. One that was given up has no end.
+pub(crate) fn count_ended(crash: &Crash<'_>) -> usize {
+    crash.ended_regions().count()
+}
+
+pub(crate) fn check_transfers<S, A>(transfers: usize) -> (Run, Outcome)
+where
+    S: Atomicity,
+    A: Atomicity,
+{
+    let run = record::<S>(&SMALL, &Schedule::walk(1), |pool| {
+        (0..transfers).for_each(|number| transfer(pool, number).expect("there is room"));
+    });
+    let outcome = Check::new(&run).run(|image, crash| {
+        let ended = count_ended(&crash);
+        match recovered::<A>(image)? {
+            None if crash.begun() == 0 => Ok(()),
+            None => Err("the pool is not there".to_owned()),
+            Some((found, _)) if found.iter().any(|count| (ended..=ended + 1).contains(count)) => Ok(()),
+            Some((found, _)) => Err(format!("{ended} transfers had ended, found are {found:?}")),
+        }
+    });
+    (run, outcome)
+}
+
+pub(crate) fn clean(run: &Run, outcome: &Outcome) {
+    assert!(outcome.findings.is_empty(), "{}", Check::new(run).story(outcome));
+    assert!(outcome.images > 100, "{outcome:?}");
+}
+
+/// Notes by each thread, and transfers by both under a lock.
+pub(crate) fn check_threads<S, A>(options: &Options, seed: u64) -> (Run, Outcome)
+where
+    S: Atomicity,
+    A: Atomicity,
+{
+    let run = record::<S>(options, &Schedule::walk(seed), |pool| {
+        let transfers = pool.env().mutex(0);
+        pool.env().threads(THREADS as u32, |thread| {
+            for one in STEPS {
+                _ = step(pool, thread as usize, one);
+                let mut transfers = pool.env().lock(&transfers);
+                transfer(pool, *transfers).expect("there is room");
+                *transfers += 1;
+            }
+        });
+    });
+    let outcome = Check::new(&run).run(|image, crash| {
+        let ended = count_ended(&crash);
+        match recovered::<A>(image)? {
+            None if crash.begun() == 0 => Ok(()),
+            None => Err("the pool is not there".to_owned()),
+            Some((found, [a, b])) => {
+                let regions = a.iter().flat_map(|a| b.iter().map(move |b| a + b));
+                let regions = regions.flat_map(|notes| found.iter().map(move |found| notes + found));
+                let fits = regions.into_iter().any(|regions| (ended..=ended + THREADS).contains(&regions));
+                let text = || format!("{ended} regions had ended; found are {found:?}, {a:?} and {b:?}");
+                fits.then_some(()).ok_or_else(text)
+            }
+        }
+    });
+    (run, outcome)
+}
+
+/// Sets all accounts.
+pub(crate) fn set_accounts<E: Env, A: Atomicity>(pool: &Desks<'_, E, A>, value: u64) -> Result<(), Error> {
+    pool.region(|tx| {
+        let accounts = tx.root().part(std::mem::offset_of!(Root, accounts), |root: &Root| &root.accounts);
+        tx.set(accounts, [value; ACCOUNTS])
+    })
+}

@@ -3,7 +3,7 @@
 use space::{Env, Space};
 
 use crate::Error;
-use crate::engine::{Atomicity, Engine, Recovered, Redo, Undo, Unprotected, name_of};
+use crate::engine::{Atomicity, Engine, Recovered, Redo, Ssp, Undo, Unprotected, name_of};
 use crate::header::Header;
 use crate::heap::{Heap, Usage};
 use crate::pool::root_offset;
@@ -37,6 +37,7 @@ pub fn inspect<E: Env>(env: &E) -> Result<Inspection, Error> {
         <Redo as Atomicity>::NUMBER => inspect_with::<E, Redo>(env, header),
         <Undo as Atomicity>::NUMBER => inspect_with::<E, Undo>(env, header),
         <Unprotected as Atomicity>::NUMBER => inspect_with::<E, Unprotected>(env, header),
+        <Ssp as Atomicity>::NUMBER => inspect_with::<E, Ssp>(env, header),
         other => {
             Err(Error::Engine { offset: 12, found: name_of(other), wanted: "one that this version knows" })
         }

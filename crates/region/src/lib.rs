@@ -11,7 +11,8 @@
 //! they do in any program with threads.
 //!
 //! How a region is made atomic is an [`Atomicity`]'s business. [`Redo`] writes down what a region wants, waits once, and then does it.
-//! [`Undo`] writes down what was there, waits, and changes it, word by word. [`Unprotected`] does without, for comparison.
+//! [`Undo`] writes down what was there, waits, and changes it, word by word. [`Ssp`] writes lines to another page and notes which lines
+//! are where. [`Unprotected`] does without, for comparison.
 //! What such an engine has to do is small: to read and write words, and to commit them. The allocator stands on top of it and has no log of
 //! its own.
 //!
@@ -62,7 +63,7 @@ pub use engine::flaw;
 #[doc(hidden)]
 pub use zerocopy;
 
-pub use engine::{Atomicity, Engine, Logs, Recovered, Redo, Undo, Unprotected};
+pub use engine::{Atomicity, Engine, Logs, Recovered, Redo, Ssp, Undo, Unprotected};
 pub use error::Error;
 pub use header::{Geometry, Header, NAME_MAX, VERSION};
 pub use heap::Usage;

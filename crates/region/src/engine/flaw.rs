@@ -14,8 +14,13 @@ pub trait Flaw: Send + Sync + 'static {
     const NOTED_EARLY: bool = false;
     /// Redo records are written over while recovery would still use those below them.
     const NOT_NOTED: bool = false;
-    /// An undo log that is full is begun again in the middle of its region.
+    /// An undo log that is full is begun again in the middle of its region; a spare page is written to while recovery would look there for
+    /// what it held.
     const REUSED_EARLY: bool = false;
+    /// Lines of spare pages are brought home without being flushed there.
+    const HOME_NOT_FLUSHED: bool = false;
+    /// The journal begins anew while the table that stands for it is not durable.
+    const TABLE_NOT_FENCED: bool = false;
 }
 
 macro_rules! flaws {
@@ -40,4 +45,8 @@ flaws! {
     NotNoted NOT_NOTED;
     /// See [`Flaw::REUSED_EARLY`].
     ReusedEarly REUSED_EARLY;
+    /// See [`Flaw::HOME_NOT_FLUSHED`].
+    HomeNotFlushed HOME_NOT_FLUSHED;
+    /// See [`Flaw::TABLE_NOT_FENCED`].
+    TableNotFenced TABLE_NOT_FENCED;
 }

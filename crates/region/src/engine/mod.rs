@@ -8,6 +8,7 @@ pub mod flaw;
 mod place;
 mod record;
 mod redo;
+mod ssp;
 mod state;
 mod undo;
 mod unprotected;
@@ -17,6 +18,7 @@ use space::{Env, Space};
 use crate::{Change, Error};
 
 pub use redo::Redo;
+pub use ssp::Ssp;
 pub use undo::Undo;
 pub use unprotected::Unprotected;
 
@@ -168,6 +170,7 @@ pub(crate) fn name_of(number: u32) -> String {
         1 => "redo".to_owned(),
         2 => "undo".to_owned(),
         3 => "none".to_owned(),
+        6 => "ssp".to_owned(),
         other => format!("engine {other}"),
     }
 }

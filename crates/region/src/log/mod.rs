@@ -3,5 +3,5 @@
 mod line;
 mod ring;
 
-pub(crate) use line::{Content, Role, WORDS, read_line};
+pub(crate) use line::{Content, Role, WORDS, read_line, write_line};
 pub(crate) use ring::{Ring, clear};

@@ -1,0 +1,349 @@
+//! How lines get from one page to the other: commits, pages brought home, the journal begun anew. All of it is done by the one thread that
+//! has the engine's lock.
+
+use std::marker::PhantomData;
+
+use space::{LINE, Space};
+
+use super::active::{Active, offsets};
+use super::journal::{self, Entry};
+use super::parts::{Parts, SLOTS_MAX, SLOTS_PER_LINE};
+use super::table::{self, Mark, NUMBERS, Slot};
+use crate::engine::Logs;
+use crate::engine::flaw::Flaw;
+use crate::engine::place::{apply, flush};
+use crate::log::Ring;
+use crate::{Change, Error, Write};
+
+/// What many threads look at.
+pub(super) struct Shared {
+    pub(super) logs: Logs,
+    pub(super) parts: Parts,
+    pub(super) active: Active,
+}
+
+/// What one thread at a time changes.
+pub(super) struct Journal<F: Flaw> {
+    flaw: PhantomData<F>,
+    ring: Ring,
+    /// The next record's number.
+    next: u64,
+    /// The table that counts.
+    table: usize,
+    /// By table and line: whether it says something else than there is.
+    stale: [Vec<bool>; 2],
+    /// Slots without a page.
+    free: Vec<u32>,
+    /// How each slot is used.
+    uses: Vec<Use>,
+    /// The next slot to be looked at for a page that can go home.
+    hand: u32,
+    /// How many commits there were.
+    commits: u64,
+    /// What the commit that is under way writes, by place, and the pages of it: memory that is used again.
+    writes: Vec<Write>,
+    pages: Vec<Touched>,
+}
+
+/// How a slot is used.
+#[derive(Clone, Copy, Debug, Default)]
+struct Use {
+    /// Whether a page has it.
+    taken: bool,
+    /// Whether a commit wrote to its page since the hand came by.
+    recently: bool,
+    /// The commit that needs it, or has chosen it for another page, last.
+    commit: u64,
+}
+
+/// A page that a commit writes to.
+#[derive(Clone, Copy, Debug)]
+struct Touched {
+    page: u64,
+    /// The lines that it writes: the *updated* bits.
+    updated: u64,
+    slot: u32,
+    /// Lines that are in the spare page so far.
+    lines: u64,
+    /// Whether the page has no slot so far.
+    is_new: bool,
+}
+
+impl<F: Flaw> Journal<F> {
+    pub(super) fn new(shared: &Shared, next: u64) -> Self {
+        let Parts { journal, journal_bytes, slots, .. } = shared.parts;
+        let lines = shared.parts.table_lines() as usize;
+        Journal {
+            flaw: PhantomData,
+            ring: Ring::new(journal, journal_bytes),
+            next,
+            table: 0,
+            stale: [vec![false; lines], vec![false; lines]],
+            free: (0..slots).rev().collect(),
+            uses: vec![Use::default(); slots as usize],
+            hand: 0,
+            commits: 0,
+            writes: Vec::new(),
+            pages: Vec::new(),
+        }
+    }
+
+    /// Commits what a region wrote.
+    pub(super) fn commit<S: Space>(
+        &mut self,
+        shared: &Shared,
+        space: &S,
+        writes: &[Write],
+    ) -> Result<(), Error> {
+        if self.next >= NUMBERS - SLOTS_MAX {
+            return Err(Error::Exhausted);
+        }
+        self.commits += 1;
+        let mut sorted = std::mem::take(&mut self.writes);
+        sorted.clear();
+        sorted.extend_from_slice(writes);
+        // Changes of one word keep their order.
+        sorted.sort_by_key(|write| write.offset);
+        let mut pages = std::mem::take(&mut self.pages);
+        pages.clear();
+        for write in &sorted {
+            let (page, line) = shared.parts.page(write.offset);
+            match pages.last_mut() {
+                Some(last) if last.page == page => last.updated |= 1 << line,
+                _ => pages.push(Touched { page, updated: 1 << line, slot: 0, lines: 0, is_new: true }),
+            }
+        }
+        let done = if pages.len() > shared.parts.slots as usize {
+            self.by_words(shared, space, &sorted)
+        } else {
+            self.by_lines(shared, space, &sorted, &mut pages);
+            Ok(())
+        };
+        (self.writes, self.pages) = (sorted, pages);
+        done
+    }
+
+    /// Commits a region that has a slot for each page.
+    fn by_lines<S: Space>(&mut self, shared: &Shared, space: &S, writes: &[Write], pages: &mut [Touched]) {
+        self.assign(shared, space, pages);
+        self.make_room(shared, space, pages.len());
+        if F::NOTED_EARLY {
+            self.record(space, entries(pages));
+        }
+        let mut page = 0;
+        for line in writes.chunk_by(|a, b| a.offset / LINE == b.offset / LINE) {
+            let (number, bit) = shared.parts.page(line[0].offset);
+            while pages[page].page != number {
+                page += 1;
+            }
+            let home = line[0].offset & !(LINE - 1);
+            let spare = shared.parts.spare(pages[page].slot) + home - shared.parts.home(number);
+            let (from, to) = if pages[page].lines >> bit & 1 == 0 { (home, spare) } else { (spare, home) };
+            space.store(to, &changed(space, from, line));
+            if !F::PLACES_NOT_FLUSHED {
+                space.flush(to, LINE);
+            }
+        }
+        space.fence();
+        if !F::NOTED_EARLY {
+            self.record(space, entries(pages));
+        }
+        for &Touched { page, updated, slot, lines, is_new } in pages.iter() {
+            self.stale(slot);
+            let lines = lines ^ updated;
+            match is_new {
+                true => shared.active.link(slot, Slot { page, lines }),
+                false => shared.active.set_lines(slot, lines),
+            }
+        }
+    }
+
+    /// Finds a slot for each page.
+    fn assign<S: Space>(&mut self, shared: &Shared, space: &S, pages: &mut [Touched]) {
+        let mut missing = 0;
+        for touched in pages.iter_mut() {
+            match shared.active.find(touched.page) {
+                Some(slot) => {
+                    (touched.slot, touched.is_new) = (slot, false);
+                    touched.lines = shared.active.slot(slot).lines;
+                    self.use_now(slot);
+                }
+                None => missing += 1,
+            }
+        }
+        if self.free.len() < missing {
+            let wanted = (missing - self.free.len()).max(self.uses.len() / 8);
+            let victims = self.least_used(wanted);
+            self.bring_home(shared, space, &victims);
+        }
+        for touched in pages.iter_mut().filter(|touched| touched.is_new) {
+            touched.slot = self.free.pop().expect("a commit has no more pages than there are slots");
+            self.use_now(touched.slot);
+        }
+    }
+
+    /// The commit that is under way needs this slot.
+    fn use_now(&mut self, slot: u32) {
+        self.uses[slot as usize] = Use { taken: true, recently: true, commit: self.commits };
+    }
+
+    /// Up to so many slots whose pages were not used for long, and none of this commit: the hand goes round, and passes by once what was
+    /// used since it came last.
+    fn least_used(&mut self, wanted: usize) -> Vec<u32> {
+        let mut found = Vec::with_capacity(wanted);
+        for _ in 0..2 * self.uses.len() {
+            if found.len() == wanted {
+                break;
+            }
+            let slot = self.hand;
+            self.hand = (slot + 1) % self.uses.len() as u32;
+            let one = &mut self.uses[slot as usize];
+            if one.taken && one.commit != self.commits && !std::mem::take(&mut one.recently) {
+                one.commit = self.commits;
+                found.push(slot);
+            }
+        }
+        found
+    }
+
+    /// Brings all lines of these slots' pages home, durably, and frees the slots.
+    pub(super) fn bring_home<S: Space>(&mut self, shared: &Shared, space: &S, slots: &[u32]) {
+        let moved: Vec<u32> =
+            slots.iter().copied().filter(|&slot| shared.active.slot(slot).lines != 0).collect();
+        if !moved.is_empty() {
+            for &slot in &moved {
+                copy_home(space, &shared.parts, slot, shared.active.slot(slot), !F::HOME_NOT_FLUSHED);
+            }
+            space.fence();
+            // Before a spare page is written to again, what was in it must not be looked for there.
+            if !F::REUSED_EARLY {
+                self.make_room(shared, space, moved.len());
+                let home = |&slot: &u32| Entry::Home { slot, page: shared.active.slot(slot).page };
+                self.record(space, moved.iter().map(home));
+            }
+            moved.iter().for_each(|&slot| self.stale(slot));
+        }
+        shared.active.unlink(slots);
+        slots.iter().for_each(|&slot| self.uses[slot as usize].taken = false);
+        self.free.extend_from_slice(slots);
+    }
+
+    /// The slots of `range` that have pages.
+    pub(super) fn taken(&self, range: std::ops::Range<u32>) -> Vec<u32> {
+        range.filter(|&slot| self.uses[slot as usize].taken).collect()
+    }
+
+    /// Commits a region that has more pages than there are slots: all lines are brought home, its words are the only record that counts, and are
+    /// then written where they belong.
+    fn by_words<S: Space>(&mut self, shared: &Shared, space: &S, writes: &[Write]) -> Result<(), Error> {
+        let holds = journal::holds(self.ring.capacity());
+        if writes.len() as u64 > holds {
+            return Err(Error::TooLong { words: writes.len() as u64, holds });
+        }
+        let taken = self.taken(0..shared.parts.slots);
+        self.bring_home(shared, space, &taken);
+        self.begin_anew(shared, space);
+        self.record(space, writes.iter().map(|&write| Entry::Word(write)));
+        for write in writes {
+            apply(space, write);
+            if !F::PLACES_NOT_FLUSHED {
+                flush(space, write);
+            }
+        }
+        space.fence();
+        self.begin_anew(shared, space);
+        Ok(())
+    }
+
+    /// Writes a record, durably.
+    fn record<S: Space>(&mut self, space: &S, entries: impl ExactSizeIterator<Item = Entry>) {
+        let from = self.ring.head();
+        journal::write(space, &mut self.ring, self.next, entries);
+        self.next += 1;
+        if !F::LOG_NOT_FLUSHED {
+            self.ring.flush(space, from);
+        }
+        if !F::LOG_NOT_FENCED {
+            space.fence();
+        }
+    }
+
+    /// Sees to it that a record with so many entries fits into the journal.
+    fn make_room<S: Space>(&mut self, shared: &Shared, space: &S, entries: usize) {
+        if !self.ring.has_room(journal::lines(entries)) {
+            self.begin_anew(shared, space);
+        }
+    }
+
+    /// Lets a table say all that the journal says, so that nothing in the journal counts any more.
+    pub(super) fn begin_anew<S: Space>(&mut self, shared: &Shared, space: &S) {
+        let table = 1 - self.table;
+        let stale = self.stale[table].iter_mut().map(std::mem::take);
+        let mut any = false;
+        for (line, _) in (0u32..).zip(stale).filter(|(_, stale)| *stale) {
+            let first = line * SLOTS_PER_LINE;
+            let slots = first..shared.parts.slots.min(first + SLOTS_PER_LINE);
+            let slots: Vec<Slot> = slots.map(|slot| shared.active.slot(slot)).collect();
+            table::write(space, shared.parts.table(table, line), &slots);
+            any = true;
+        }
+        if any && !F::TABLE_NOT_FENCED {
+            space.fence();
+        }
+        self.table = table;
+        if !F::NOT_NOTED {
+            Mark { below: self.next, table, void: false }.write(space, shared.logs.state);
+        }
+        self.ring.release(self.ring.head());
+    }
+
+    /// Neither table says what has become of a slot.
+    fn stale(&mut self, slot: u32) {
+        self.stale.iter_mut().for_each(|table| table[(slot / SLOTS_PER_LINE) as usize] = true);
+    }
+}
+
+/// What a record says of pages.
+fn entries(pages: &[Touched]) -> impl ExactSizeIterator<Item = Entry> {
+    pages.iter().map(|&Touched { page, updated, slot, lines, .. }| Entry::Page {
+        slot,
+        page,
+        lines: lines ^ updated,
+    })
+}
+
+/// The line at `from` with these changes of its words.
+fn changed<S: Space>(space: &S, from: u64, writes: &[Write]) -> [u8; LINE as usize] {
+    let mut bytes = [0; LINE as usize];
+    space.load(from, &mut bytes);
+    let words = bytes.as_chunks_mut::<8>().0;
+    let mut change = |at: usize, change: &dyn Fn(u64) -> u64| {
+        words[at] = change(u64::from_le_bytes(words[at])).to_le_bytes();
+    };
+    for write in writes {
+        let at = (write.offset % LINE / 8) as usize;
+        match write.change {
+            Change::Set(value) => change(at, &|_| value),
+            Change::Take(mask) => {
+                change(at, &|bits| bits | mask);
+                change(at + 1, &|bits| bits & !mask);
+            }
+            Change::Give(mask) => {
+                change(at, &|bits| bits & !mask);
+                change(at + 1, &|bits| bits | mask);
+            }
+        }
+    }
+    bytes
+}
+
+/// Copies the lines of a slot's page home that are in the spare. Flushes them if it is to, does not fence.
+pub(super) fn copy_home<S: Space>(space: &S, parts: &Parts, slot: u32, from: Slot, flush: bool) {
+    for offset in offsets(from.lines) {
+        let home = parts.home(from.page) + offset;
+        space.copy(parts.spare(slot) + offset, home, LINE);
+        if flush {
+            space.flush(home, LINE);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What recovery does with journal, tables and spare pages: brings all lines home, and empties journal and tables.
+
+use space::{LINE, Space};
+
+use super::active::offsets;
+use super::commit::copy_home;
+use super::journal::{self, Entry};
+use super::parts::Parts;
+use super::table::{self, Mark, Slot};
+use crate::engine::place::{apply, fits, flush};
+use crate::engine::{Logs, Recovered};
+use crate::log::clear;
+use crate::{Change, Error, Write};
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) struct Plan {
+    parts: Parts,
+    /// By slot: the lines that are to be brought home.
+    slots: Vec<Slot>,
+    /// The words of a region that went by words.
+    words: Vec<Write>,
+    told: Recovered,
+    /// Whether there is anything in journal and tables.
+    used: bool,
+}
+
+impl Plan {
+    /// Reads journal and tables.
+    pub(super) fn read<S: Space>(space: &S, logs: &Logs) -> Result<Plan, Error> {
+        let parts = Parts::of(logs);
+        let mark = Mark::read(space, logs.state)?;
+        let told = Recovered { next: mark.below, ..Recovered::default() };
+        let mut plan = Plan { parts, slots: Vec::new(), words: Vec::new(), told, used: mark.void };
+        if mark.void {
+            return Ok(plan);
+        }
+        let (slots, used) = table::read(space, &parts, mark.table)?;
+        plan.slots = slots;
+        let found = journal::read(space, parts.journal, parts.journal_bytes / LINE, mark.below)?;
+        plan.used = used || found.used || mark.table != 0 || table::is_used(space, &parts, 1 - mark.table);
+        plan.told.torn_lines = found.torn_lines;
+        let alone = found.records.len() == 1;
+        for record in found.records {
+            plan.told.next = record.number + 1;
+            let brought_home = record.entries.iter().all(|entry| matches!(entry, Entry::Home { .. }));
+            plan.told.replayed += u64::from(!brought_home);
+            for entry in record.entries {
+                plan.add(entry, alone, logs)?;
+            }
+        }
+        plan.check(logs)?;
+        Ok(plan)
+    }
+
+    /// Adds what a record says, which is the only one if `alone`.
+    fn add(&mut self, entry: Entry, alone: bool, logs: &Logs) -> Result<(), Error> {
+        let journal = self.parts.journal;
+        let damaged = || Error::Damaged { what: "what a record of the journal says", offset: journal };
+        let (slot, now) = match entry {
+            Entry::Page { slot, page, lines } => (slot, Slot { page, lines }),
+            Entry::Home { slot, page } => (slot, Slot { page, lines: 0 }),
+            Entry::Word(write) => {
+                if !alone {
+                    return Err(damaged());
+                }
+                if !fits(&write, logs) {
+                    return Err(Error::Damaged {
+                        what: "a place that a journal names",
+                        offset: write.offset,
+                    });
+                }
+                self.words.push(write);
+                return Ok(());
+            }
+        };
+        *self.slots.get_mut(slot as usize).ok_or_else(damaged)? = now;
+        Ok(())
+    }
+
+    /// Whether all lines are such as regions may write, and none is in two places.
+    fn check(&mut self, logs: &Logs) -> Result<(), Error> {
+        let active = || self.slots.iter().filter(|slot| slot.lines != 0);
+        let fits = |offset: u64| {
+            let word = |at: u64| Write { offset: offset + at, change: Change::Set(0) };
+            fits(&word(0), logs) && fits(&word(LINE - 8), logs)
+        };
+        for slot in active() {
+            // A page's number may be anything here.
+            let home = slot.page.checked_mul(self.parts.home(1)).unwrap_or(u64::MAX - LINE * 64);
+            let has_all = slot.lines & !self.parts.lines() == 0;
+            if !has_all || !offsets(slot.lines).all(|offset| fits(home.saturating_add(offset))) {
+                return Err(Error::Damaged {
+                    what: "a page that the journal or its table names",
+                    offset: home,
+                });
+            }
+        }
+        let mut pages: Vec<u64> = active().map(|slot| slot.page).collect();
+        pages.sort_unstable();
+        if let Some(pair) = pages.windows(2).find(|pair| pair[0] == pair[1]) {
+            let offset = self.parts.home(pair[0]);
+            return Err(Error::Damaged { what: "what two slots have, the page", offset });
+        }
+        if !self.words.is_empty() && active().next().is_some() {
+            return Err(Error::Damaged {
+                what: "what a record of the journal says",
+                offset: self.parts.journal,
+            });
+        }
+        self.told.moved_lines = active().map(|slot| u64::from(slot.lines.count_ones())).sum();
+        Ok(())
+    }
+
+    /// What is told of it.
+    pub(super) fn told(&self) -> Recovered {
+        self.told
+    }
+
+    /// Does it. A crash at any moment leaves a pool of which a new plan can be made: spare pages are not touched, so they count until
+    /// all lines are at home, and not from then on.
+    pub(super) fn carry_out<S: Space>(&self, space: &S, logs: &Logs) {
+        if !self.used {
+            return;
+        }
+        for (slot, &lines) in (0u32..).zip(&self.slots) {
+            copy_home(space, &self.parts, slot, lines, true);
+        }
+        for write in &self.words {
+            apply(space, write);
+            flush(space, write);
+        }
+        space.fence();
+        let mark = Mark { below: self.told.next, table: 0, void: true };
+        mark.write(space, logs.state);
+        let end = self.parts.table(2, 0);
+        clear(space, self.parts.journal, end - self.parts.journal);
+        space.fence();
+        Mark { void: false, ..mark }.write(space, logs.state);
+    }
+}

@@ -3,6 +3,7 @@
 
 mod desk;
 mod flaws;
+mod ssp;
 
 use std::cell::RefCell;
 

@@ -110,8 +110,9 @@ mod tests {
             let end = logs.base + u64::from(count) * logs.bytes;
             prop_assert!(parts.spare(parts.slots) <= end);
             prop_assert!(parts.table(0, 0) == parts.journal + parts.journal_bytes);
-            prop_assert!(parts.journal_bytes >= 4 * LINE && 1 + 2 * u64::from(parts.slots) <= parts.journal_bytes / LINE * 7);
-            prop_assert!(parts.slots * SLOTS_PER_LINE >= parts.table_lines());
+            prop_assert!(parts.journal_bytes >= 4 * LINE);
+            prop_assert!(2 * u64::from(parts.slots) < parts.journal_bytes / LINE * 7);
+            prop_assert!(parts.table_lines() * SLOTS_PER_LINE >= parts.slots);
             // Nothing that could have been a slot is left over.
             let rest = end - parts.spare(parts.slots);
             let named = (parts.journal_bytes / LINE * 7 - 1) / 2 == u64::from(parts.slots);

@@ -31,11 +31,13 @@ impl Run {
     }
 
     fn push(&mut self, op: Op, values: &[u8]) -> &mut Self {
+        self.push_by(ThreadId(0), op, values)
+    }
+
+    fn push_by(&mut self, thread: ThreadId, op: Op, values: &[u8]) -> &mut Self {
         self.calls += 1;
         let events = [Event { op, site: SiteId(self.calls), instructions: 0 }];
-        self.recorder
-            .push(Batch { thread: ThreadId(0), time_ns: 0, events: &events, values })
-            .expect("it is taken");
+        self.recorder.push(Batch { thread, time_ns: 0, events: &events, values }).expect("it is taken");
         self
     }
 
@@ -243,6 +245,62 @@ fn what_was_cut_off_does_not_come_back() {
         let mixed =
             |state: &&String| state.len() == 12 && state.contains('0') && !state.ends_with("000000000");
         assert_eq!(states.iter().flatten().find(mixed), None);
+    }
+}
+
+#[test]
+fn blocks_that_are_given_up_are_not_seen_as_zeros() {
+    let mut run = Run::new(Platform::Ext4, &[("/log", b"entries")]);
+    let run = run.write("/log", 7, b" more").truncate("/log", 0).write("/log", 0, b"new").run();
+    assert_eq!(states(&run, "/log"), wanted(&["entries", "entries more", "", "new"]));
+}
+
+#[test]
+fn a_thread_begins_behind_what_its_maker_did() {
+    for (told, findings) in [(true, 0), (false, 1)] {
+        for platform in Platform::OF_FILES {
+            let child = ThreadId(1);
+            let mut run = Run::new(platform, &[("/log", b"old"), ("/done", b"0")]);
+            run.write("/log", 0, b"new").sync("/log");
+            if told {
+                run.push(Op::Spawn { child, seq: 1 }, &[]);
+            }
+            run.push_by(child, Op::ThreadStart { seq: 2 }, &[]);
+            let file = run.name("/done");
+            run.push_by(child, Op::FileWrite { file, offset: 0, len: 1 }, b"1");
+            let outcome = check(&run.run(), |tree, _| match (&tree["/done"], &tree["/log"]) {
+                (Entry::File(done), Entry::File(log)) if done == b"1" && log != b"new" => Err("early".into()),
+                _ => Ok(()),
+            });
+            assert_eq!(outcome.findings.len(), findings, "{platform}");
+        }
+    }
+}
+
+#[test]
+fn who_reads_a_mapping_comes_behind_who_stored_to_it() {
+    for (reads, findings) in [(true, 0), (false, 1)] {
+        for platform in Platform::OF_FILES {
+            let other = ThreadId(1);
+            let mut run = Run::new(platform, &[("/a", &[0; 8192]), ("/b", &[0; 512])]);
+            // Two mappings of two files, one behind the other, which one call syncs.
+            let [a, b] = ["/a", "/b"].map(|path| run.name(path));
+            run.push_by(other, Op::ThreadStart { seq: 1 }, &[]);
+            run.push(Op::Map { addr: 0x10000, len: 4096, name: b }, &[]);
+            run.push(Op::Map { addr: 0x11000, len: 8192, name: a }, &[]);
+            run.push(Op::Store { addr: 0x10FFC, len: 8 }, &[1; 8]);
+            run.push(Op::MapSync { addr: 0x10FFC, len: 8 }, &[]);
+            run.push(Op::Store { addr: 0x12000, len: 8 }, &[2; 8]);
+            if reads {
+                run.push_by(other, Op::Load { addr: 0x12000, len: 8 }, &[]);
+            }
+            run.push_by(other, Op::Store { addr: 0x12800, len: 8 }, &[3; 8]);
+            let outcome = check(&run.run(), |tree, _| match &tree["/a"] {
+                Entry::File(bytes) if bytes[4096 + 2048] == 3 && bytes[..4] != [1; 4] => Err("early".into()),
+                _ => Ok(()),
+            });
+            assert_eq!(outcome.findings.len(), findings, "{platform}");
+        }
     }
 }
 

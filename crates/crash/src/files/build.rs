@@ -50,6 +50,8 @@ pub(super) struct Builder<'r> {
     folders: HashMap<u16, Vec<u32>>,
     /// Renamings: the first atom of each, and the file.
     renamed: Vec<(u32, u16)>,
+    /// The last store of a mapping to each word.
+    stored: HashMap<Place, Stamp>,
     stores: u32,
     /// Who does the step at hand, and where in the code.
     thread: ThreadId,
@@ -81,6 +83,7 @@ impl<'r> Builder<'r> {
             demanded: Vec::new(),
             folders: HashMap::new(),
             renamed: Vec::new(),
+            stored: HashMap::new(),
             stores: 0,
             thread: ThreadId(0),
             site: SiteId::UNKNOWN,
@@ -108,6 +111,15 @@ impl<'r> Builder<'r> {
             What::Store { file, offset, ref bytes } => {
                 let bytes = &self.bytes[bytes.clone()];
                 self.data(file, offset, bytes, None, false);
+                let stamp = self.history.atoms.last().map(|atom| atom.stamp);
+                let (from, end) = (Place::new(file, offset), Place::new(file, offset).0 + bytes.len() as u64);
+                let words = (from.word().0..end).step_by(8);
+                self.stored.extend(stamp.into_iter().flat_map(|stamp| words.clone().map(move |word| (Place(word), stamp))));
+            }
+            What::Read { place } => {
+                if let Some(&stored) = self.stored.get(&place) {
+                    self.clocks.read_from(self.thread, stored);
+                }
             }
             What::Truncate { file, len } => self.truncate(file, len),
             What::Sync { file, data_only } => self.sync(file, 0..END, data_only),
@@ -230,11 +242,13 @@ impl<'r> Builder<'r> {
             let mask = if offset < len { 0xFFu8 << (len - offset) } else { 0xFF };
             let word = merge(self.word(file, offset), 0, mask);
             if word != self.word(file, offset) {
-                // In its sector, too: what was written there before comes before this.
                 let place = Place::new(file, offset);
                 let sector = Place::new(file, offset / SECTOR * SECTOR).0;
                 self.atom(place, (0, mask), length_place(file).0, true);
-                self.atom(place, (0, mask), sector, true);
+                // In its sector, too: what was written there before comes before this. Blocks that are given up whole are not written.
+                if self.platform == Platform::Posix || offset < len.next_multiple_of(PAGE) {
+                    self.atom(place, (0, mask), sector, true);
+                }
                 self.files[usize::from(file)].words.insert(offset, word);
             }
         }

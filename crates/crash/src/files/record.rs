@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use event::{Batch, Capabilities, Definition, Event, NameId, Op, Sink, SinkError, SiteTable, ThreadId};
+use event::{
+    Batch, Capabilities, Definition, Event, NameId, Op, Sink, SinkError, SiteId, SiteTable, ThreadId,
+};
 
 use super::build::Builder;
 use super::disk::{Disk, Entry, Tree, special, words};
@@ -18,6 +20,8 @@ pub struct FilesRecorder {
     names: Names,
     paths: HashMap<NameId, String>,
     ranges: Ranges,
+    /// Who stored to a word of a mapping last, and who of the others was the last to read it since (or else the writer).
+    writers: HashMap<Place, (ThreadId, ThreadId)>,
     /// What files held before the run, by their number.
     before: HashMap<u16, Vec<u8>>,
     steps: Vec<Step>,
@@ -52,6 +56,7 @@ impl FilesRecorder {
             names: Names::new(),
             paths: HashMap::new(),
             ranges: Ranges::default(),
+            writers: HashMap::new(),
             before: HashMap::new(),
             steps: Vec::new(),
             bytes: Vec::new(),
@@ -112,19 +117,12 @@ impl FilesRecorder {
             }
             Op::Spawn { child, .. } => {
                 self.ranges.spawn(thread, child);
-                return Ok(None);
+                What::Synchronise(op)
             }
             Op::Process { process } => {
                 self.ranges.enter(thread, process);
                 return Ok(None);
             }
-            Op::MapSync { addr, len } => match self.ranges.place(thread, addr) {
-                Some((place, mapped)) => {
-                    let (file, from) = (place.file(), place.offset());
-                    What::SyncRange { file, from, len: len.min(mapped), data_only: true }
-                }
-                None => return Ok(None),
-            },
             Op::FileRangeSync { file, offset, len, data_only } => {
                 What::SyncRange { file: self.file(file)?, from: offset, len: u64::from(len), data_only }
             }
@@ -156,13 +154,28 @@ impl FilesRecorder {
             Op::RegionEnd { region } => What::Mark(MarkKind::End(region)),
             Op::Phase { name } => What::Mark(MarkKind::Phase(name)),
             Op::ThreadStart { .. } => What::Synchronise(op),
-            op if op.seq().is_some() => What::Synchronise(op),
+            op if op.seq().is_some() => What::Synchronise(self.ranges.placed(thread, op)),
             _ => return Ok(None),
         }))
     }
 
     fn event(&mut self, thread: ThreadId, event: &Event, values: &mut &[u8]) -> Result<(), SinkError> {
         let site = event.site;
+        match event.op {
+            Op::MapSync { addr, len } => {
+                for (place, len) in self.ranges.places(thread, addr, len) {
+                    let (file, from) = (place.file(), place.offset());
+                    let what = What::SyncRange { file, from, len, data_only: true };
+                    self.steps.push(Step { thread, site, what });
+                }
+                return Ok(());
+            }
+            Op::Load { addr, len } => {
+                self.load(thread, site, addr, len);
+                return Ok(());
+            }
+            _ => {}
+        }
         let Some(len) = event.op.value_len() else {
             let what = self.what(thread, event.op).map_err(too_many)?;
             self.steps.extend(what.map(|what| Step { thread, site, what }));
@@ -180,8 +193,14 @@ impl FilesRecorder {
             }
             Op::Store { addr, .. } | Op::StoreNt { addr, .. } => {
                 // What lies outside of all files is nobody's here.
-                if let Some((place, mapped)) = self.ranges.place(thread, addr) {
-                    let bytes = self.keep(&value[..value.len().min(mapped as usize)]);
+                let mut value = value;
+                for (place, len) in self.ranges.places(thread, addr, value.len() as u64) {
+                    let (piece, rest) = value.split_at(len as usize);
+                    value = rest;
+                    for word in (place.word().0..place.0 + len).step_by(8) {
+                        self.writers.insert(Place(word), (thread, thread));
+                    }
+                    let bytes = self.keep(piece);
                     let (file, offset) = (place.file(), place.offset());
                     self.steps.push(Step { thread, site, what: What::Store { file, offset, bytes } });
                 }
@@ -189,6 +208,23 @@ impl FilesRecorder {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Notes what the thread reads that another one stored to a mapping: it comes behind that.
+    fn load(&mut self, thread: ThreadId, site: SiteId, addr: u64, len: u32) {
+        if self.writers.is_empty() {
+            return;
+        }
+        let Some((place, mapped)) = self.ranges.place(thread, addr) else { return };
+        for word in (place.word().0..place.0 + u64::from(len).min(mapped)).step_by(8) {
+            if let Some((writer, reader)) = self.writers.get_mut(&Place(word))
+                && *writer != thread
+                && *reader != thread
+            {
+                *reader = thread;
+                self.steps.push(Step { thread, site, what: What::Read { place: Place(word) } });
+            }
+        }
     }
 
     fn keep(&mut self, value: &[u8]) -> std::ops::Range<usize> {

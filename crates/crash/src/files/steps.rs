@@ -5,7 +5,7 @@ use std::ops::Range;
 use event::{Op, SiteId, ThreadId};
 
 use super::names::Change;
-use crate::MarkKind;
+use crate::{MarkKind, Place};
 
 /// One thing that one thread did.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub(crate) enum What {
     Write { file: u16, offset: u64, bytes: Range<usize> },
     /// A store to a mapping.
     Store { file: u16, offset: u64, bytes: Range<usize> },
+    /// A word of a mapping was read that another thread had stored.
+    Read { place: Place },
     /// A file's length was set.
     Truncate { file: u16, len: u64 },
     /// A file's sync.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use event::ThreadId;
+use event::{Op, ThreadId};
 
 use crate::Place;
 
@@ -63,6 +63,33 @@ impl Ranges {
     /// The place of `addr`, and how many bytes from there on are mapped in one piece.
     pub fn place(&mut self, thread: ThreadId, addr: u64) -> Option<(Place, u64)> {
         self.of(thread).place(addr)
+    }
+
+    /// The places of `len` bytes from `addr` on, which may span several mappings that lie one behind the other.
+    pub fn places(&mut self, thread: ThreadId, addr: u64, len: u64) -> Vec<(Place, u64)> {
+        let end = addr.saturating_add(len);
+        let (mut addr, mut places) = (addr, Vec::new());
+        while addr < end
+            && let Some((place, mapped)) = self.place(thread, addr)
+        {
+            places.push((place, mapped.min(end - addr)));
+            addr = addr.saturating_add(mapped);
+        }
+        places
+    }
+
+    /// A synchronisation with its variable's place, if that is in a file: processes may have mapped it at several addresses.
+    pub fn placed(&mut self, thread: ThreadId, mut op: Op) -> Op {
+        if let Op::Acquire { var, .. }
+        | Op::Release { var, .. }
+        | Op::Lock { lock: var, .. }
+        | Op::Unlock { lock: var, .. } = &mut op
+            && let Some((place, _)) = self.place(thread, *var)
+        {
+            // No address of a program looks like this.
+            *var = !place.0;
+        }
+        op
     }
 }
 

@@ -106,16 +106,8 @@ impl Recorder {
                 }
             }
             Op::MapSync { addr, len } => {
-                let end = addr.saturating_add(len);
-                let mut addr = addr;
-                // It may span several mappings.
-                while addr < end {
-                    let (place, mapped) = match self.ranges.place(thread, addr) {
-                        Some(found) => found,
-                        None => break,
-                    };
-                    self.sync(thread, event.site, place, mapped.min(end - addr));
-                    addr = addr.saturating_add(mapped);
+                for (place, len) in self.ranges.places(thread, addr, len) {
+                    self.sync(thread, event.site, place, len);
                 }
             }
             Op::FileWrite { file, offset, len } => {
@@ -150,25 +142,11 @@ impl Recorder {
                 if let Op::Spawn { child, .. } = event.op {
                     self.ranges.spawn(thread, child);
                 }
-                let op = self.placed(thread, event.op);
+                let op = self.ranges.placed(thread, event.op);
                 self.clocks.synchronise(thread, &op);
             }
         }
         Ok(())
-    }
-
-    /// The synchronisation with its variable's place, if that is in a persistent file: processes may have mapped it at several addresses.
-    fn placed(&mut self, thread: ThreadId, mut op: Op) -> Op {
-        if let Op::Acquire { var, .. }
-        | Op::Release { var, .. }
-        | Op::Lock { lock: var, .. }
-        | Op::Unlock { lock: var, .. } = &mut op
-            && let Some((place, _)) = self.ranges.place(thread, *var)
-        {
-            // No address of a program looks like this.
-            *var = !place.0;
-        }
-        op
     }
 
     /// The file was cut to `len` bytes. If nothing was stored to it yet, that is what the run began with.

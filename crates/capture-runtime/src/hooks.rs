@@ -56,7 +56,7 @@ extern "C" fn room_for_run() -> u64 {
 /// Calls the function in `rcx` as `f(rax, rdi, rdx)` with every register saved, but for `rax`, `rcx`, `rdx` and the
 /// flags, which the hook has saved already.
 #[unsafe(naked)]
-unsafe extern "C" fn slow() {
+pub unsafe extern "C" fn slow() {
     naked_asm!(
         "push rbp",
         "mov rbp, rsp",

@@ -29,6 +29,8 @@ pub struct Local {
     pub stream: Stream,
     /// Return address of the hook that was called last: set by its entry, read first by its body.
     pub caller: Cell<u64>,
+    /// Return address of the call of a stream function (`FILE *`) that came last.
+    pub streaming: Cell<u64>,
     /// Calls of libpmem's own functions under way: what these call of each other is not the program's doing.
     pub in_library: Cell<u32>,
     /// If not 0, the code that the next allocation or release is for.
@@ -62,6 +64,10 @@ const _: () = assert!(offset_of!(Local, stream) == 0);
 
 /// Where a hook's entry notes its return address.
 pub const CALLER: usize = offset_of!(Local, caller);
+
+/// Where a stream function's entry notes it.
+#[cfg(target_arch = "x86_64")]
+pub const STREAMING: usize = offset_of!(Local, streaming);
 
 core::arch::global_asm!(
     ".pushsection .tbss.strandline_tls, \"awT\", @nobits",

@@ -67,6 +67,7 @@ extern "C" fn begin() {
 }
 
 extern "C" fn end() {
+    files::flush();
     thread::end(local());
     count_all();
 }

@@ -235,3 +235,42 @@ fn sqlite_commits_survive_as_its_manual_says() {
         }
     }
 }
+
+const STREAMS: &str = include_str!("programs/streams.cc");
+
+#[test]
+fn streams_of_c_and_cpp_write_as_descriptors_do() {
+    let scratch = Scratch::new();
+    scratch.file("streams.cc", STREAMS);
+    compile(scratch.dir(), "c++", "-O1 -g -std=c++17 -o streams streams.cc");
+    let empty = || {
+        std::fs::remove_dir_all(scratch.path("data")).ok();
+        std::fs::create_dir(scratch.path("data")).expect("the folder is made");
+    };
+    let marked = |mark: &str| -> Vec<u64> {
+        let lines = (1..).zip(STREAMS.lines());
+        lines.filter(|(_, line)| line.contains(&format!("/* {mark} */"))).map(|(number, _)| number).collect()
+    };
+    let options = ["--files", "data", "--platform", "posix", "--recover", "./streams --verify POOL"];
+    for way in ["stream", "closed", "print", "class"] {
+        empty();
+        let (_, right) = check(&scratch, &options, &["./streams", way, "data"]);
+        assert_eq!(messages(&right), [""; 0], "{way}: {right:#}");
+        assert!(right["images"].as_u64() > Some(15), "{way}: {right:#}");
+        empty();
+        let (_, wrong) = check(&scratch, &options, &["./streams", &format!("-{way}"), "data"]);
+        assert!(messages(&wrong).contains(&"the file is torn".to_owned()), "{way}: {wrong:#}");
+        let finding = &wrong["findings"][0];
+        let [lost, survives] = [&finding["missing"][0], &finding["survived"]]
+            .map(|store| store["store"]["line"].as_u64().expect("a line"));
+        assert!(marked(&format!("lost: {way}")).contains(&lost), "{way}: {finding:#}");
+        assert!(marked("survives").contains(&survives), "{way}: {finding:#}");
+    }
+    // With nothing lost, all that was written is there.
+    empty();
+    scratch.file("same.sh", "diff -r $1 data > difference && touch same; exit 0");
+    let options = ["--files", "data", "--images", "8", "--recover", "sh same.sh POOL"];
+    check(&scratch, &options, &["./streams", "every", "data"]);
+    assert!(scratch.path("same").exists());
+    assert_eq!(std::fs::read_dir(scratch.path("data")).expect("a folder").count(), 8);
+}

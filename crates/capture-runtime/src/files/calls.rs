@@ -28,7 +28,7 @@ pub fn result(result: isize) -> isize {
 }
 
 /// Opens a file that may be made or truncated by it. `None`: it can't, the call is to take the usual way.
-fn opening(pc: u64, folder: c_int, name: *const c_char, flags: c_int, mode: mode_t) -> Option<c_int> {
+pub fn opening(pc: u64, folder: c_int, name: *const c_char, flags: c_int, mode: mode_t) -> Option<c_int> {
     if !watching() || flags & (O_CREAT | O_TRUNC) == 0 || flags & O_TMPFILE == O_TMPFILE {
         return None;
     }
@@ -55,7 +55,7 @@ fn opening(pc: u64, folder: c_int, name: *const c_char, flags: c_int, mode: mode
 }
 
 /// The watched file behind a descriptor, if it is an ordinary one.
-fn ordinary(fd: c_int) -> Option<Path> {
+pub fn ordinary(fd: c_int) -> Option<Path> {
     Path::of(fd)?.watched().filter(|_| kernel::status(fd).is_some_and(|status| kernel::is_ordinary(&status)))
 }
 
@@ -136,6 +136,11 @@ fn write_one(pc: u64, fd: c_int, from: *const c_void, len: size_t, target: Targe
     }
     let part = iovec { iov_base: from.cast_mut(), iov_len: len };
     write_watched(pc, fd, &raw const part, 1, target, 0)
+}
+
+/// Writes to the file's position, and tells it if the file is watched.
+pub fn write_through(pc: u64, fd: c_int, from: *const c_void, len: size_t) -> ssize_t {
+    write_one(pc, fd, from, len, Target::Position).unwrap_or_else(|| usual!(write(fd, from, len)))
 }
 
 /// Tells a sync that begins. A folder's is told wherever the folder is, as the user may have named what is in it.

@@ -8,17 +8,32 @@
 //! ([`order`]), so that the order of the records is the kernel's and the offset of an appended write is known. A sync is told
 //! when it begins, as what is written while it lasts is not covered; one that fails is told all the same.
 //!
-//! Not seen: what the C library does within itself (`FILE *`; opening one for writing is complained of), `sendfile`,
+//! Streams (`FILE *`) write within the C library; those of watched files are made to write through us (`streams.rs`; on
+//! aarch64 without the lines of code, and without `dprintf`).
+//!
+//! Not seen: `sendfile`,
 //! `copy_file_range`, `splice`, asynchronous I/O, `syscall`, `sync`, hard links, and what other processes do that were
 //! not built with our compiler driver.
 
+mod behind;
 mod calls;
+#[cfg(target_arch = "x86_64")]
+mod entries;
 mod kernel;
 mod names;
 pub mod next;
 mod order;
+mod streams;
 mod tell;
 
 pub use kernel::{is_watched, status};
-pub use next::prepare;
 pub use order::{after_fork, hold};
+pub use streams::flush;
+
+/// Looks up the functions behind ours.
+pub fn prepare() {
+    next::prepare();
+    behind::prepare();
+    #[cfg(target_arch = "x86_64")]
+    entries::prepare();
+}

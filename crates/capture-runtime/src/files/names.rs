@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int, c_uint};
 
-use libc::{FILE, RENAME_EXCHANGE, mode_t};
+use libc::{RENAME_EXCHANGE, mode_t};
 
 use super::kernel::{HERE, Path, complain, watching};
 use super::next::usual;
@@ -82,22 +82,6 @@ fn temporary(pc: u64, template: *mut c_char, suffix: c_int, flags: c_int) -> c_i
     fd
 }
 
-/// Opens a file whose writes happen within the C library, where nobody sees them.
-fn streaming(name: *const c_char, mode: *const c_char) -> *mut FILE {
-    let opened = usual!(fopen(name, mode));
-    if watching() && !opened.is_null() {
-        // SAFETY: the C library just took it for a C string.
-        let writes =
-            unsafe { core::ffi::CStr::from_ptr(mode) }.to_bytes().iter().any(|byte| b"wa+".contains(byte));
-        // SAFETY: the C library just opened it.
-        let path = Path::of(unsafe { libc::fileno(opened) }).and_then(Path::watched);
-        if let Some(path) = path.filter(|_| writes) {
-            complain(b"writes by the C library's streams (fopen)", path.bytes());
-        }
-    }
-    opened
-}
-
 hooks! {
     fn rename(from: *const c_char, to: *const c_char) -> c_int {
         renaming(caller(), [HERE; 2], [from, to], false, || usual!(rename(from, to)))
@@ -156,11 +140,5 @@ hooks! {
     }
     fn mkostemps64(template: *mut c_char, suffix: c_int, flags: c_int) -> c_int {
         temporary(caller(), template, suffix, flags)
-    }
-    fn fopen(name: *const c_char, mode: *const c_char) -> *mut FILE {
-        streaming(name, mode)
-    }
-    fn fopen64(name: *const c_char, mode: *const c_char) -> *mut FILE {
-        streaming(name, mode)
     }
 }

@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use libc::{FILE, iovec, mode_t, msghdr, off_t, pid_t, size_t, sockaddr, socklen_t, ssize_t};
 
+use super::streams::Functions;
 use crate::real;
 
 /// Defines the functions, and [`prepare`].
@@ -99,4 +100,10 @@ functions! {
     linkat(folder: c_int, from: *const c_char, other: c_int, to: *const c_char, flags: c_int) -> c_int;
     mkostemps(template: *mut c_char, suffix: c_int, flags: c_int) -> c_int;
     fopen(name: *const c_char, mode: *const c_char) -> *mut FILE;
+    fdopen(fd: c_int, mode: *const c_char) -> *mut FILE;
+    freopen(name: *const c_char, mode: *const c_char, old: *mut FILE) -> *mut FILE;
+    fopencookie(cookie: *mut c_void, mode: *const c_char, functions: Functions) -> *mut FILE;
+    fileno(file: *mut FILE) -> c_int;
+    fflush(file: *mut FILE) -> c_int;
+    setvbuf(file: *mut FILE, buffer: *mut c_char, mode: c_int, len: size_t) -> c_int;
 }

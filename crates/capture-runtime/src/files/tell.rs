@@ -2,6 +2,7 @@
 
 use libc::iovec;
 
+use super::behind::who;
 use super::kernel::Path;
 use crate::local::local;
 use crate::session::{Attached, session};
@@ -20,12 +21,12 @@ pub fn tell(what: u8, pc: u64, path: &Path, number: u64) {
 
 /// Tells an operation on one file, with offset and length.
 pub fn tell_range(what: u8, pc: u64, path: &Path, numbers: [u64; 2]) {
-    record_file(what, pc, numbers, [true, true], [path.bytes(), b""]);
+    record_file(what, who(pc), numbers, [true, true], [path.bytes(), b""]);
 }
 
 /// Tells a renaming.
 pub fn renamed(pc: u64, from: &Path, to: &Path) {
-    record_file(file::RENAME, pc, [0, 0], [true, true], [from.bytes(), to.bytes()]);
+    record_file(file::RENAME, who(pc), [0, 0], [true, true], [from.bytes(), to.bytes()]);
 }
 
 /// Tells a write of the first `len` bytes that `parts` have, which has been done.
@@ -34,9 +35,9 @@ pub fn renamed(pc: u64, from: &Path, to: &Path) {
 /// The parts are memory that may be read.
 pub unsafe fn written(pc: u64, path: &Path, offset: u64, len: u64, parts: &[iovec]) {
     if !session().is_some_and(Attached::values) {
-        return record_file(file::WRITE, pc, [offset, len], [true, true], [path.bytes(), b""]);
+        return record_file(file::WRITE, who(pc), [offset, len], [true, true], [path.bytes(), b""]);
     }
-    let mut writing = Writing { pc, path, offset, left: len, begun: false };
+    let mut writing = Writing { pc: who(pc), path, offset, left: len, begun: false };
     for part in parts {
         // SAFETY: the caller's.
         unsafe { writing.part(part.iov_base.cast(), part.iov_len) };
@@ -47,9 +48,9 @@ pub unsafe fn written(pc: u64, path: &Path, offset: u64, len: u64, parts: &[iove
 /// Tells that a range of the file became zeros.
 pub fn zeroed(pc: u64, path: &Path, offset: u64, len: u64) {
     if !session().is_some_and(Attached::values) {
-        return record_file(file::WRITE, pc, [offset, len], [true, true], [path.bytes(), b""]);
+        return record_file(file::WRITE, who(pc), [offset, len], [true, true], [path.bytes(), b""]);
     }
-    let mut writing = Writing { pc, path, offset, left: len, begun: false };
+    let mut writing = Writing { pc: who(pc), path, offset, left: len, begun: false };
     while writing.left > 0 {
         // SAFETY: memory of that size.
         unsafe { writing.part(ZEROS.as_ptr(), ZEROS.len()) };

@@ -114,7 +114,9 @@ impl<'r> Builder<'r> {
                 let stamp = self.history.atoms.last().map(|atom| atom.stamp);
                 let (from, end) = (Place::new(file, offset), Place::new(file, offset).0 + bytes.len() as u64);
                 let words = (from.word().0..end).step_by(8);
-                self.stored.extend(stamp.into_iter().flat_map(|stamp| words.clone().map(move |word| (Place(word), stamp))));
+                self.stored.extend(
+                    stamp.into_iter().flat_map(|stamp| words.clone().map(move |word| (Place(word), stamp))),
+                );
             }
             What::Read { place } => {
                 if let Some(&stored) = self.stored.get(&place) {

@@ -3,7 +3,9 @@
 use space::{Env, Space};
 
 use crate::Error;
-use crate::engine::{Atomicity, Engine, Recovered, Redo, Ssp, Undo, Unprotected, name_of};
+use crate::engine::{
+    Atomicity, Engine, MicroBuffer, Recovered, Redo, Shadow, Ssp, Undo, Unprotected, name_of,
+};
 use crate::header::Header;
 use crate::heap::{Heap, Usage};
 use crate::pool::root_offset;
@@ -37,6 +39,8 @@ pub fn inspect<E: Env>(env: &E) -> Result<Inspection, Error> {
         <Redo as Atomicity>::NUMBER => inspect_with::<E, Redo>(env, header),
         <Undo as Atomicity>::NUMBER => inspect_with::<E, Undo>(env, header),
         <Unprotected as Atomicity>::NUMBER => inspect_with::<E, Unprotected>(env, header),
+        <MicroBuffer as Atomicity>::NUMBER => inspect_with::<E, MicroBuffer>(env, header),
+        <Shadow as Atomicity>::NUMBER => inspect_with::<E, Shadow>(env, header),
         <Ssp as Atomicity>::NUMBER => inspect_with::<E, Ssp>(env, header),
         other => {
             Err(Error::Engine { offset: 12, found: name_of(other), wanted: "one that this version knows" })

@@ -11,8 +11,9 @@
 //! they do in any program with threads.
 //!
 //! How a region is made atomic is an [`Atomicity`]'s business. [`Redo`] writes down what a region wants, waits once, and then does it.
-//! [`Undo`] writes down what was there, waits, and changes it, word by word. [`Ssp`] writes lines to another page and notes which lines
-//! are where. [`Unprotected`] does without, for comparison.
+//! [`Undo`] writes down what was there, waits, and changes it, word by word. [`MicroBuffer`] writes down what a region wants, waits, does it and waits
+//! again, after which nothing is left to do. [`Shadow`] keeps what a region wants in copies beside its log.
+//! [`Ssp`] writes lines to another page and notes which lines are where. [`Unprotected`] does without, for comparison.
 //! What such an engine has to do is small: to read and write words, and to commit them. The allocator stands on top of it and has no log of
 //! its own.
 //!
@@ -43,6 +44,7 @@
 //! The header has two copies and checksums. Logs, the table of chunks, the maps of slabs and the place of the root object are guarded so that
 //! a changed byte is an [`Error`] and never another answer, with one exception: in the last record of a log, a changed lowest byte of a word can
 //! look like a crash that tore the record, which then counts as never committed. [`Pool::settle`] leaves no such record behind with [`Redo`].
+//! [`MicroBuffer`] and [`Shadow`] know better as long as one thread works: what such a record wanted is in its place already, and stays.
 //! What objects hold is the program's: a byte that changed there is not found.
 #![forbid(unsafe_code)]
 
@@ -63,7 +65,9 @@ pub use engine::flaw;
 #[doc(hidden)]
 pub use zerocopy;
 
-pub use engine::{Atomicity, Engine, Logs, Recovered, Redo, Ssp, Undo, Unprotected};
+pub use engine::{
+    Atomicity, Engine, Logs, MicroBuffer, MicroBufferEngine, Recovered, Redo, Shadow, Ssp, Undo, Unprotected,
+};
 pub use error::Error;
 pub use header::{Geometry, Header, NAME_MAX, VERSION};
 pub use heap::Usage;

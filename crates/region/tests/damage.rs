@@ -1,7 +1,7 @@
 //! Pools that were damaged: an error, or what the pool held, and never anything else.
 
 use proptest::prelude::*;
-use region::{Atomicity, Error, Geometry, Layout, Options, Pool, Ptr, Redo, Ssp, Undo};
+use region::{Atomicity, Error, Geometry, Layout, MicroBuffer, Options, Pool, Ptr, Redo, Shadow, Ssp, Undo};
 use space::Image;
 use space::sim::Schedule;
 
@@ -90,6 +90,8 @@ fn a_pool_is_read_as_it_was_left() {
     is_read_as_it_was_left::<Redo>();
     is_read_as_it_was_left::<Undo>();
     is_read_as_it_was_left::<Ssp>();
+    is_read_as_it_was_left::<MicroBuffer>();
+    is_read_as_it_was_left::<Shadow>();
 }
 
 /// Changes each byte that is guarded in a few ways. How often that was taken for what a crash leaves, in a pool whose logs are settled or
@@ -140,6 +142,15 @@ fn every_guarded_byte_is_found_or_does_no_harm_by_ssp() {
     assert_eq!(unnoticed::<Ssp>(true), 0);
 }
 
+/// A record that looks torn says that the one before it has ended, and what it wants itself is in its places.
+#[test]
+fn every_guarded_byte_is_found_or_does_no_harm_by_engines_that_are_done_at_the_end() {
+    for settled in [false, true] {
+        assert_eq!(unnoticed::<MicroBuffer>(settled), 0, "settled {settled}");
+        assert_eq!(unnoticed::<Shadow>(settled), 0, "settled {settled}");
+    }
+}
+
 /// Opening such a pool ends, and so does going through its blocks. Links may be damaged, too.
 fn harmless<A: Atomicity>(settled: bool, damage: &[(usize, u8)]) -> Result<(), TestCaseError> {
     let mut bytes = pool::<A>(settled);
@@ -164,6 +175,8 @@ proptest! {
         harmless::<Redo>(settled, &damage)?;
         harmless::<Undo>(settled, &damage)?;
         harmless::<Ssp>(settled, &damage)?;
+        harmless::<MicroBuffer>(settled, &damage)?;
+        harmless::<Shadow>(settled, &damage)?;
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use pmem::{Mapped, Os};
-use region::{Atomicity, Layout, Options, Pool, Ptr, Redo, Ssp, Undo, Unprotected};
+use region::{Atomicity, Layout, MicroBuffer, Options, Pool, Ptr, Redo, Shadow, Ssp, Undo, Unprotected};
 use rustix::time::{ClockId, clock_gettime};
 use space::{Env, Space};
 
@@ -72,11 +72,13 @@ fn main() {
     let mut figures = Figures::new();
     measure::<Redo>(turns, regions, &mut figures);
     measure::<Undo>(turns, regions, &mut figures);
+    measure::<MicroBuffer>(turns, regions, &mut figures);
+    measure::<Shadow>(turns, regions, &mut figures);
     measure::<Ssp>(turns, regions, &mut figures);
     measure::<Unprotected>(turns, regions, &mut figures);
     let ours = table(&figures);
     println!("{:<24}{:>10}{:>10}{:>10}{:>10}{:>16}", "units", 1, 4, 16, 64, "alloc, free 64 B");
-    for name in ["bare, one fence", "redo", "undo", "ssp", "none"] {
+    for name in ["bare, one fence", "redo", "undo", "micro-buffer", "shadow", "ssp", "none"] {
         print!("{name:<24}");
         LINES.iter().for_each(|lines| print!("{:>10.2}", ours[&format!("{name} {lines}")] / ours["unit"]));
         println!(

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::{Scratch, ok, stdout, strandline};
-use region::{Layout, Ptr, Redo};
+use region::{Atomicity, Layout, MicroBuffer, Ptr, Redo, Shadow};
 use strandline::pool::{self, Pool};
 
 struct Chain;
@@ -25,7 +25,7 @@ impl Layout for Other {
     type Root = u64;
 }
 
-fn push(pool: &Pool<Chain>, value: u64) {
+fn push<A: Atomicity>(pool: &Pool<Chain, A>, value: u64) {
     let pushed = pool.region(|tx| {
         let root = tx.get(tx.root());
         let first = tx.alloc(Link { value, next: root.first })?;
@@ -34,7 +34,7 @@ fn push(pool: &Pool<Chain>, value: u64) {
     pushed.expect("there is room");
 }
 
-fn values(pool: &Pool<Chain>) -> Vec<u64> {
+fn values<A: Atomicity>(pool: &Pool<Chain, A>) -> Vec<u64> {
     let root = pool.get(pool.root());
     let mut values = Vec::new();
     let mut at = root.first;
@@ -68,6 +68,28 @@ fn what_is_written_is_there_next_time() {
     assert!(said.contains("whole; nothing to recover"), "{said}");
     let blocks = stdout(&ok(strandline().args(["pool", "dump"]).arg(&path)));
     assert_eq!(blocks.lines().count(), 1001);
+}
+
+fn can_be_kept_in_files<A: Atomicity>() {
+    let scratch = Scratch::new();
+    let path = scratch.path("pool");
+    let pool = pool::create::<Chain, A>(&path, 1 << 20).expect("there is room");
+    (0..50).for_each(|value| push(&pool, value));
+    drop(pool);
+    let said = stdout(&ok(strandline().args(["pool", "info"]).arg(&path)));
+    assert!(said.contains(&format!("engine {}", A::NAME)) && said.contains("51 blocks"), "{said}");
+    let other = pool::open::<Chain, Redo>(&path).map(|_| ()).expect_err("another engine").to_string();
+    assert!(other.contains(&format!("{:?}", A::NAME)) && other.contains("\"redo\""), "{other}");
+    ok(strandline().args(["pool", "recover"]).arg(&path));
+    let (pool, recovered) = pool::open::<Chain, A>(&path).expect("it is whole");
+    assert!(recovered.was_clean(), "{recovered:?}");
+    assert_eq!(values(&pool), (0..50).collect::<Vec<_>>());
+}
+
+#[test]
+fn other_engines_are_known_to_the_command_line() {
+    can_be_kept_in_files::<MicroBuffer>();
+    can_be_kept_in_files::<Shadow>();
 }
 
 #[test]

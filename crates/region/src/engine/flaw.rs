@@ -6,13 +6,13 @@ pub trait Flaw: Send + Sync + 'static {
     const LOG_NOT_FLUSHED: bool = false;
     /// What is written to a log is not waited for.
     const LOG_NOT_FENCED: bool = false;
-    /// A redo commit stores in place before its record is durable.
+    /// What a record wants is stored in place before the record is durable.
     const APPLIED_EARLY: bool = false;
     /// Logs are given up without the places that they name being flushed.
     const PLACES_NOT_FLUSHED: bool = false;
     /// What recovery need not look at is noted before the places are durable.
     const NOTED_EARLY: bool = false;
-    /// Redo records are written over while recovery would still use those below them.
+    /// Records are written over while recovery would still use them, or those below them.
     const NOT_NOTED: bool = false;
     /// An undo log that is full is begun again in the middle of its region; a spare page is written to while recovery would look there for
     /// what it held.
@@ -21,6 +21,10 @@ pub trait Flaw: Send + Sync + 'static {
     const HOME_NOT_FLUSHED: bool = false;
     /// The journal begins anew while the table that stands for it is not durable.
     const TABLE_NOT_FENCED: bool = false;
+    /// Shadow copies are not flushed.
+    const COPIES_NOT_FLUSHED: bool = false;
+    /// The record that switches to shadow copies is written before they are durable.
+    const SWITCHED_EARLY: bool = false;
 }
 
 macro_rules! flaws {
@@ -49,4 +53,8 @@ flaws! {
     HomeNotFlushed HOME_NOT_FLUSHED;
     /// See [`Flaw::TABLE_NOT_FENCED`].
     TableNotFenced TABLE_NOT_FENCED;
+    /// See [`Flaw::COPIES_NOT_FLUSHED`].
+    CopiesNotFlushed COPIES_NOT_FLUSHED;
+    /// See [`Flaw::SWITCHED_EARLY`].
+    SwitchedEarly SWITCHED_EARLY;
 }

@@ -5,9 +5,12 @@
 //! bring a pool into order after a crash. Allocator and types stand on top of these words and know nothing else.
 
 pub mod flaw;
+mod journal;
+mod micro;
 mod place;
 mod record;
 mod redo;
+mod shadow;
 mod ssp;
 mod state;
 mod undo;
@@ -17,7 +20,9 @@ use space::{Env, Space};
 
 use crate::{Change, Error};
 
+pub use micro::{MicroBuffer, MicroBufferEngine};
 pub use redo::Redo;
+pub use shadow::Shadow;
 pub use ssp::Ssp;
 pub use undo::Undo;
 pub use unprotected::Unprotected;
@@ -170,6 +175,8 @@ pub(crate) fn name_of(number: u32) -> String {
         1 => "redo".to_owned(),
         2 => "undo".to_owned(),
         3 => "none".to_owned(),
+        4 => "micro-buffer".to_owned(),
+        5 => "shadow".to_owned(),
         6 => "ssp".to_owned(),
         other => format!("engine {other}"),
     }

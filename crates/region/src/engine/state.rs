@@ -21,15 +21,24 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn read<S: Space>(space: &S, at: u64) -> Result<State, Error> {
-        let number = guarded::open(at, space.load_u64(at));
-        let number =
-            number.ok_or(Error::Damaged { what: "the mark up to which logs are applied", offset: at })?;
-        Ok(State { below: number >> 1, void: number & 1 == 1 })
+        let damaged = Error::Damaged { what: "the mark up to which logs are applied", offset: at };
+        State::of(at, space.load_u64(at)).ok_or(damaged)
+    }
+
+    /// The state in a word at `at`, if it is one.
+    pub(super) fn of(at: u64, word: u64) -> Option<State> {
+        let number = guarded::open(at, word)?;
+        Some(State { below: number >> 1, void: number & 1 == 1 })
+    }
+
+    /// The word at `at` for it.
+    pub(super) fn word(self, at: u64) -> u64 {
+        guarded::seal(at, self.below.min(NUMBERS - 1) << 1 | u64::from(self.void))
     }
 
     /// Makes this the state, durably.
     pub(super) fn write<S: Space>(self, space: &S, at: u64) {
-        space.store_u64(at, guarded::seal(at, self.below.min(NUMBERS - 1) << 1 | u64::from(self.void)));
+        space.store_u64(at, self.word(at));
         space.persist(at, 8);
     }
 }

@@ -1,6 +1,6 @@
 //! Engines with a mistake: each is found, without anybody being told where it is.
 
-use region::{Atomicity, Error, Pool, Redo, Undo, flaw};
+use region::{Atomicity, Error, MicroBuffer, Pool, Redo, Shadow, Undo, flaw};
 use space::sim::Schedule;
 use strandline::check::Check;
 
@@ -54,4 +54,33 @@ fn flaws_of_undo_are_caught() {
         }
     });
     assert!(!outcome.findings.is_empty(), "a log that is reused too soon was not found");
+}
+
+#[test]
+fn flaws_of_micro_buffering_are_caught() {
+    caught::<MicroBuffer<flaw::LogNotFlushed>, MicroBuffer>("a log that is not flushed");
+    caught::<MicroBuffer<flaw::LogNotFenced>, MicroBuffer>("a log that is not fenced");
+    caught::<MicroBuffer<flaw::AppliedEarly>, MicroBuffer>("places that are stored to too early");
+    caught::<MicroBuffer<flaw::PlacesNotFlushed>, MicroBuffer>("places that are not flushed");
+    caught::<MicroBuffer<flaw::NotedEarly>, MicroBuffer>("a mark that is set too early");
+    // Logs in which there is no room for two records.
+    let tiny = with_logs(2, 256);
+    let found = (0..20).any(|seed| {
+        !check_threads::<MicroBuffer<flaw::NotNoted>, MicroBuffer>(&tiny, seed).1.findings.is_empty()
+    });
+    assert!(found, "a log that is reused too soon was not found");
+}
+
+#[test]
+fn flaws_of_shadow_copy_are_caught() {
+    caught::<Shadow<flaw::CopiesNotFlushed>, Shadow>("copies that are not flushed");
+    caught::<Shadow<flaw::SwitchedEarly>, Shadow>("a record that is written before the copies are durable");
+    caught::<Shadow<flaw::LogNotFlushed>, Shadow>("a log that is not flushed");
+    caught::<Shadow<flaw::LogNotFenced>, Shadow>("a log that is not fenced");
+    caught::<Shadow<flaw::AppliedEarly>, Shadow>("places that are stored to too early");
+    caught::<Shadow<flaw::PlacesNotFlushed>, Shadow>("places that are not flushed");
+    caught::<Shadow<flaw::NotedEarly>, Shadow>("a mark that is set too early");
+    let found = (0..20)
+        .any(|seed| !check_threads::<Shadow<flaw::NotNoted>, Shadow>(&SMALL, seed).1.findings.is_empty());
+    assert!(found, "a log that is reused too soon was not found");
 }

@@ -4,10 +4,11 @@
 mod desk;
 mod flaws;
 mod ssp;
+mod write_back;
 
 use std::cell::RefCell;
 
-use region::{Atomicity, Error, Options, Redo, Undo, Unprotected};
+use region::{Atomicity, Error, MicroBuffer, Options, Redo, Shadow, Undo, Unprotected};
 use space::sim::Schedule;
 use space::{Env, Image, Recorded, Recording};
 use strandline::check::{self, Check, Scene};
@@ -32,6 +33,16 @@ fn undo_keeps_regions_whole_and_blocks_accounted_for() {
     keeps_regions_whole::<Undo>();
 }
 
+#[test]
+fn micro_buffers_keep_regions_whole_and_blocks_accounted_for() {
+    keeps_regions_whole::<MicroBuffer>();
+}
+
+#[test]
+fn shadow_copies_keep_regions_whole_and_blocks_accounted_for() {
+    keeps_regions_whole::<Shadow>();
+}
+
 /// What is not protected is not kept whole, and that is found.
 #[test]
 fn without_protection_regions_are_torn() {
@@ -39,23 +50,32 @@ fn without_protection_regions_are_torn() {
     assert!(!outcome.findings.is_empty(), "{} images", outcome.images);
 }
 
-#[test]
-fn threads_do_not_disturb_each_other() {
-    for seed in 0..6 {
-        let (run, outcome) = check_threads::<Redo, Redo>(&SMALL, seed);
-        clean(&run, &outcome);
-        let (run, outcome) = check_threads::<Undo, Undo>(&SMALL, seed);
+fn threads_are_kept_apart<A: Atomicity>(options: &Options, seeds: u64) {
+    for seed in 0..seeds {
+        let (run, outcome) = check_threads::<A, A>(options, seed);
         clean(&run, &outcome);
     }
 }
 
-/// More regions than undo logs: they wait for each other.
+#[test]
+fn threads_do_not_disturb_each_other() {
+    threads_are_kept_apart::<Redo>(&SMALL, 6);
+    threads_are_kept_apart::<Undo>(&SMALL, 6);
+}
+
+#[test]
+fn threads_do_not_disturb_each_others_copies() {
+    threads_are_kept_apart::<MicroBuffer>(&SMALL, 6);
+    threads_are_kept_apart::<MicroBuffer>(&with_logs(2, 256), 3);
+    threads_are_kept_apart::<Shadow>(&SMALL, 6);
+}
+
+/// More regions than logs: they wait for each other.
 #[test]
 fn threads_share_a_log() {
-    for seed in 0..3 {
-        let (run, outcome) = check_threads::<Undo, Undo>(&with_logs(1, 512), seed);
-        clean(&run, &outcome);
-    }
+    threads_are_kept_apart::<Undo>(&with_logs(1, 512), 3);
+    threads_are_kept_apart::<MicroBuffer>(&with_logs(1, 512), 3);
+    threads_are_kept_apart::<Shadow>(&with_logs(1, 512), 3);
 }
 
 /// Recovery may be cut short by another crash.
@@ -98,6 +118,8 @@ fn recovery_may_crash<A: Atomicity>() {
 fn recovery_itself_may_crash() {
     recovery_may_crash::<Redo>();
     recovery_may_crash::<Undo>();
+    recovery_may_crash::<MicroBuffer>();
+    recovery_may_crash::<Shadow>();
 }
 
 /// A region that does not fit into its log leaves nothing, even if it goes on after it was told; the next one finds the log free.
@@ -120,7 +142,7 @@ fn a_region_that_is_too_long_is_taken_back() {
     assert_eq!(pool.get(pool.root()).accounts, accounts(1));
 }
 
-/// Fences of some regions that set so many words.
+/// Fences of some regions that set so many words, each on a line of its own.
 fn fences<A: Atomicity>(regions: u64, words: usize) -> u64 {
     let counts = event::Counts::default();
     let space = Recorded::new(Image::new(1 << 20), counts, &Recording::persistent("regions", "pool"))
@@ -128,12 +150,9 @@ fn fences<A: Atomicity>(regions: u64, words: usize) -> u64 {
     let env = pmem::Os::new(space);
     {
         let pool = Desks::<_, A>::create(&env, &Options::default()).expect("a pool can be made");
+        let lines = pool.region(|tx| tx.alloc([0u64; 8 * 64])).expect("there is room");
         for value in 0..regions {
-            let done = pool.region(|tx| {
-                let accounts =
-                    tx.root().part(std::mem::offset_of!(Root, accounts), |root: &Root| &root.accounts);
-                (0..words).try_for_each(|at| tx.set(accounts.element(at), value))
-            });
+            let done = pool.region(|tx| (0..words).try_for_each(|at| tx.set(lines.element(8 * at), value)));
             done.expect("there is room");
         }
     }
@@ -141,17 +160,18 @@ fn fences<A: Atomicity>(regions: u64, words: usize) -> u64 {
     counts.fences
 }
 
-/// What a region waits for: by redo its record, by undo each word's line, its words, and its end.
+/// What a region waits for: by redo its record; by undo each word's line, its words, and its end; by micro-buffering its record and its words; by
+/// shadow copy its copies, its record and its words.
 #[test]
 fn fences_of_a_region() {
-    for words in 1..=ACCOUNTS {
-        assert_eq!(fences::<Redo>(5, words) - fences::<Redo>(0, words), 5, "redo, {words} words");
-        let expected = 5 * (words as u64 + 2);
-        assert_eq!(fences::<Undo>(5, words) - fences::<Undo>(0, words), expected, "undo, {words} words");
-        assert_eq!(
-            fences::<Unprotected>(5, words) - fences::<Unprotected>(0, words),
-            5,
-            "none, {words} words"
-        );
+    fn of<A: Atomicity>(words: usize) -> u64 {
+        fences::<A>(9, words) - fences::<A>(0, words)
+    }
+    for words in [1, 4, 16, 64] {
+        assert_eq!(of::<Redo>(words), 9, "redo, {words} words");
+        assert_eq!(of::<Undo>(words), 9 * (words as u64 + 2), "undo, {words} words");
+        assert_eq!(of::<Unprotected>(words), 9, "none, {words} words");
+        assert_eq!(of::<MicroBuffer>(words), 9 * 2, "micro-buffer, {words} words");
+        assert_eq!(of::<Shadow>(words), 9 * 3, "shadow, {words} words");
     }
 }

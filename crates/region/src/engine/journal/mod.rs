@@ -1,0 +1,253 @@
+//! What engines share that write a region down, carry it out at once, and are done with its log when it ends.
+//!
+//! # The mark
+//! A region ends when what its record says is durable in its place. From then on nobody needs the record, but recovery finds
+//! it, and must not carry it out again once a later region has changed the same words and its record is gone. To say so at
+//! the end of each region would take a fence more. Instead every record begins with a *mark*: regions with lower numbers had ended when it was
+//! written. Recovery takes the highest mark of all records that are whole, and leaves those with lower numbers alone.
+//!
+//! A record may be written over once a mark above its number is durable: then whatever it could be confused with is out of the way, too. With one
+//! thread that is the next record's, so a log holds two of them, the last one and the one that is being written. Where there is
+//! no room, because the log is short or a region in another log takes its time, the mark is written to the state line instead
+//! ([`State`]), which is a fence more.
+//!
+//! # Logs
+//! A log begins with a ring of records. Behind it can be lines for copies ([`Log::take_copy`]), which are taken and given up together with the
+//! record that names them.
+//!
+//! # A commit that panics
+//! because its memory fails leaves a region of which nobody knows how far it came. Others go on as long as they need not wait for it, and
+//! panic then.
+
+mod log;
+mod recovery;
+
+use std::marker::PhantomData;
+
+use space::{Env, Space};
+
+use super::flaw::Flaw;
+use super::record::{self, WORDS_MAX};
+use super::state::{NUMBERS, State};
+use super::{Logs, set_in_place};
+use crate::log::WORDS;
+use crate::{Change, Error, Write};
+
+pub(super) use log::{Log, Shape};
+pub(super) use recovery::Plan;
+
+/// The logs of a pool, and who is at work on them.
+pub(super) struct Journal<E: Env, F: Flaw> {
+    flaw: PhantomData<F>,
+    /// Where the mark stands that is in no record.
+    state: u64,
+    turns: E::Mutex<Turns>,
+    /// Told when a region ends, if somebody waits.
+    ended: E::Condvar,
+    /// The mark in the state line; held by who writes it.
+    noted: E::Mutex<u64>,
+}
+
+struct Turns {
+    /// Logs of no region, the one that was used last at the end: it is warm.
+    free: Vec<Log>,
+    /// The next region's number.
+    next: u64,
+    /// Numbers of regions that are being written down or carried out, in their order.
+    under_way: Vec<u64>,
+    /// Threads that wait for any of this.
+    waiting: u32,
+    /// Whether a commit panicked.
+    broken: bool,
+}
+
+impl Turns {
+    /// All regions with lower numbers have ended.
+    fn mark(&self) -> u64 {
+        self.under_way.first().copied().unwrap_or(self.next)
+    }
+}
+
+/// The first write of each record: room for its mark.
+const MARK: Write = Write { offset: 0, change: Change::Set(0) };
+
+/// A number that was drawn. If it is dropped before [`Journal::end`], the commit panicked.
+struct Drawn<'j, E: Env, F: Flaw> {
+    journal: &'j Journal<E, F>,
+    env: &'j E,
+    number: u64,
+    mark: u64,
+    ended: bool,
+}
+
+impl<E: Env, F: Flaw> Drop for Drawn<'_, E, F> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.env.lock(&self.journal.turns).broken = true;
+            self.env.notify_all(&self.journal.ended);
+        }
+    }
+}
+
+impl<E: Env, F: Flaw> Journal<E, F> {
+    /// The empty logs of a pool, in which the next region has number `next`.
+    pub(super) fn new(env: &E, logs: &Logs, shape: Shape, next: u64) -> Self {
+        let free = logs.starts().map(|base| Log::new(base, shape)).collect();
+        let turns = Turns { free, next, under_way: Vec::new(), waiting: 0, broken: false };
+        Journal {
+            flaw: PhantomData,
+            state: logs.state,
+            turns: env.mutex(turns),
+            ended: env.condvar(),
+            noted: env.mutex(next),
+        }
+    }
+
+    /// Waits until `ready` has something to give.
+    #[track_caller]
+    fn wait<R>(&self, env: &E, mut ready: impl FnMut(&mut Turns) -> Option<R>) -> R {
+        let mut turns = env.lock(&self.turns);
+        loop {
+            if let Some(result) = ready(&mut turns) {
+                return result;
+            }
+            assert!(!turns.broken, "a region of this pool failed within its commit; open the pool again");
+            turns.waiting += 1;
+            turns = env.wait(&self.ended, turns);
+            turns.waiting -= 1;
+        }
+    }
+
+    /// Changes the turns, and tells those who wait.
+    #[track_caller]
+    fn tell(&self, env: &E, change: impl FnOnce(&mut Turns)) {
+        let mut turns = env.lock(&self.turns);
+        change(&mut turns);
+        let waiting = turns.waiting > 0;
+        drop(turns);
+        if waiting {
+            env.notify_all(&self.ended);
+        }
+    }
+
+    /// A log that no region has. Waits for one.
+    #[track_caller]
+    pub(super) fn lease(&self, env: &E) -> Log {
+        self.wait(env, |turns| turns.free.pop())
+    }
+
+    /// Gives a log back in which nothing was written since it was leased, but copies.
+    #[track_caller]
+    pub(super) fn give_back(&self, env: &E, mut log: Log) {
+        log.forget_copies();
+        self.tell(env, |turns| turns.free.push(log));
+    }
+
+    /// Whether the log has room for so many lines and copies, if need be after others have ended.
+    #[track_caller]
+    pub(super) fn make_room(&self, env: &E, log: &mut Log, lines: u64, copies: u64) -> bool {
+        while !log.has_room(lines, copies) {
+            let Some(last) = log.last_kept() else { return false };
+            if !F::NOT_NOTED {
+                self.note(env, last + 1);
+            }
+            log.release(last + 1);
+        }
+        true
+    }
+
+    /// Says durably that recovery need not look at regions with lower numbers than `wanted`, once they have ended.
+    #[track_caller]
+    fn note(&self, env: &E, wanted: u64) {
+        let mut noted = env.lock(&self.noted);
+        if *noted < wanted {
+            let mark = self.wait(env, |turns| Some(turns.mark()).filter(|mark| *mark >= wanted));
+            State { below: mark, void: false }.write(env.space(), self.state);
+            *noted = mark;
+        }
+    }
+
+    /// Waits until recovery would do nothing to any word.
+    #[track_caller]
+    pub(super) fn settle(&self, env: &E) {
+        let next = env.lock(&self.turns).next;
+        self.note(env, next);
+    }
+
+    /// Writes one word in place, which no region under way names.
+    #[track_caller]
+    pub(super) fn set_alone(&self, env: &E, offset: u64, value: u64) {
+        self.settle(env);
+        set_in_place(env.space(), offset, value);
+    }
+
+    #[track_caller]
+    fn draw<'j>(&'j self, env: &'j E) -> Result<Drawn<'j, E, F>, Error> {
+        let mut turns = env.lock(&self.turns);
+        let number = turns.next;
+        if number >= NUMBERS {
+            return Err(Error::Exhausted);
+        }
+        turns.next += 1;
+        turns.under_way.push(number);
+        let mark = turns.mark();
+        Ok(Drawn { journal: self, env, number, mark, ended: false })
+    }
+
+    /// Writes a region down that wants all this, makes that durable, and then carries it out, which is to end with a fence. Gives the log
+    /// back.
+    ///
+    /// # Errors
+    /// If the record does not fit into the log.
+    #[track_caller]
+    pub(super) fn commit(
+        &self,
+        env: &E,
+        mut log: Log,
+        writes: impl IntoIterator<Item = Write>,
+        carry_out: impl FnOnce(&E::Space),
+    ) -> Result<(), Error> {
+        let mut writes: Vec<Write> = std::iter::once(MARK).chain(writes).collect();
+        let words = record::length(&writes);
+        let holds = WORDS_MAX.min(log.lines() * WORDS as u64);
+        if words > holds || !self.make_room(env, &mut log, record::lines(words), 0) {
+            self.give_back(env, log);
+            return Err(Error::TooLong { words, holds });
+        }
+        let mut drawn = match self.draw(env) {
+            Ok(drawn) => drawn,
+            Err(error) => {
+                self.give_back(env, log);
+                return Err(error);
+            }
+        };
+        let below = if F::NOTED_EARLY { drawn.number + 1 } else { drawn.mark };
+        let mark = State { below, void: false }.word(self.state);
+        writes[0] = Write { offset: self.state, change: Change::Set(mark) };
+        let space = env.space();
+        let from = log.head();
+        log.write(space, drawn.number, words, &writes);
+        let mut carry_out = Some(carry_out);
+        if F::APPLIED_EARLY
+            && let Some(carry_out) = carry_out.take()
+        {
+            carry_out(space);
+        }
+        if !F::LOG_NOT_FLUSHED {
+            log.flush(space, from);
+        }
+        if !F::LOG_NOT_FENCED {
+            space.fence();
+        }
+        log.release(drawn.mark);
+        if let Some(carry_out) = carry_out {
+            carry_out(space);
+        }
+        drawn.ended = true;
+        self.tell(env, |turns| {
+            turns.under_way.retain(|number| *number != drawn.number);
+            turns.free.push(log);
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! What recovery does with such logs: finds the whole records, carries those out of which it is not known that they have ended, and empties the
+//! logs.
+//!
+//! What has ended is known from marks, and from a line that was torn: somebody had begun to write the log's next record.
+//! Such records are left alone as long as none with a lower number is carried out, which could be on the same words.
+
+use space::{LINE, Space};
+
+use super::Shape;
+use crate::engine::place::{apply, fits, flush};
+use crate::engine::record::{self, Found};
+use crate::engine::state::{State, empty_logs};
+use crate::engine::{Logs, Recovered};
+use crate::{Change, Error, Write};
+
+/// What is to be done.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Plan {
+    /// By region that may not have ended, in the order of their numbers: what it wants.
+    regions: Vec<(u64, Vec<Write>)>,
+    /// Regions with lower numbers have ended.
+    mark: u64,
+    torn_lines: u64,
+    /// Whether there is anything in the logs.
+    used: bool,
+}
+
+/// A record, and the log that it was found in.
+struct InLog {
+    base: u64,
+    number: u64,
+    writes: Vec<Write>,
+    /// Whether the next record of its log was begun.
+    followed: bool,
+}
+
+impl Plan {
+    /// Reads the logs. `meaning` says what the writes in a record of the log at an offset stand for.
+    pub(in crate::engine) fn read<S: Space>(
+        space: &S,
+        logs: &Logs,
+        shape: Shape,
+        meaning: impl Fn(u64, Vec<Write>) -> Result<Vec<Write>, Error>,
+    ) -> Result<Plan, Error> {
+        let state = State::read(space, logs.state)?;
+        let mut plan = Plan { mark: state.below, used: state.void, ..Plan::default() };
+        if state.void {
+            return Ok(plan);
+        }
+        let mut found = Vec::new();
+        for base in logs.starts() {
+            plan.read_log(space, logs, base, shape.lines, &mut found)?;
+        }
+        found.retain(|record| record.number >= plan.mark);
+        found.sort_by_key(|record| record.number);
+        let ended = found.iter().take_while(|record| record.followed).count();
+        if let Some(last) = found.drain(..ended).next_back() {
+            plan.mark = last.number + 1;
+        }
+        for InLog { base, number, writes, .. } in found {
+            let writes = meaning(base, writes)?;
+            if let Some(write) = writes.iter().find(|write| !fits(write, logs)) {
+                return Err(Error::Damaged { what: "a place that a log names", offset: write.offset });
+            }
+            if plan.regions.last().is_some_and(|(last, _)| *last == number) {
+                return Err(Error::Damaged {
+                    what: "one of two records of one number, in the log",
+                    offset: base,
+                });
+            }
+            plan.regions.push((number, writes));
+        }
+        // Of each log a crash can hide the record that was being written. Whatever else is missing was there, and is damaged so
+        // that it looks torn.
+        let missing = plan.next() - plan.mark - plan.regions.len() as u64;
+        if missing >= u64::from(logs.count) {
+            let what = "a record that is not carried out, in the logs from here on,";
+            return Err(Error::Damaged { what, offset: logs.base });
+        }
+        Ok(plan)
+    }
+
+    /// Collects the records of the log at `base` and the highest mark in them.
+    fn read_log<S: Space>(
+        &mut self,
+        space: &S,
+        logs: &Logs,
+        base: u64,
+        lines: u64,
+        found: &mut Vec<InLog>,
+    ) -> Result<(), Error> {
+        let (first, torn_before) = (found.len(), self.torn_lines);
+        for at in 0..lines {
+            match record::read(space, base, lines, at) {
+                Found::Nothing => self.used |= space.load_u64(base + at * LINE) != 0,
+                Found::Torn => {
+                    self.used = true;
+                    self.torn_lines += 1;
+                }
+                Found::Damaged(offset) => return Err(Error::Damaged { what: "a line of a log", offset }),
+                Found::Record(record) => {
+                    let mut writes = record.writes;
+                    let mark = mark(&writes, logs.state);
+                    let damaged = Error::Damaged { what: "the mark of a record", offset: base + at * LINE };
+                    self.mark = self.mark.max(mark.ok_or(damaged)?);
+                    self.used = true;
+                    writes.remove(0);
+                    found.push(InLog { base, number: record.number, writes, followed: false });
+                }
+            }
+        }
+        let torn = self.torn_lines > torn_before;
+        found[first..].iter_mut().for_each(|record| record.followed = torn);
+        Ok(())
+    }
+
+    /// The next region's number.
+    fn next(&self) -> u64 {
+        self.regions.last().map_or(self.mark, |(number, _)| number + 1)
+    }
+
+    /// What is told of it.
+    pub(in crate::engine) fn told(&self) -> Recovered {
+        Recovered {
+            replayed: self.regions.len() as u64,
+            torn_lines: self.torn_lines,
+            next: self.next(),
+            ..Recovered::default()
+        }
+    }
+
+    /// Does it. A crash at any moment leaves a pool of which a new plan can be made.
+    pub(in crate::engine) fn carry_out<S: Space>(&self, space: &S, logs: &Logs) {
+        if !self.used {
+            return;
+        }
+        for write in self.regions.iter().flat_map(|(_, writes)| writes) {
+            apply(space, write);
+            flush(space, write);
+        }
+        space.fence();
+        empty_logs(space, logs, self.next());
+    }
+}
+
+/// The mark that a record begins with.
+fn mark(writes: &[Write], state: u64) -> Option<u64> {
+    match writes.first()? {
+        &Write { offset, change: Change::Set(word) } if offset == state => {
+            State::of(state, word).map(|state| state.below)
+        }
+        _ => None,
+    }
+}

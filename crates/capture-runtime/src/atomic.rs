@@ -155,6 +155,16 @@ fn compare_exchange<V: PartialEq + Copy>(
     result.get()
 }
 
+/// Compares and exchanges a word for a library that tells what it does; what was there.
+pub fn compare_exchange_word(pc: u64, cell: &AtomicU64, old: u64, new: u64) -> u64 {
+    let exchange = || cell.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst);
+    let load = || cell.load(Ordering::SeqCst);
+    let orders = (SEQ_CST.into(), SEQ_CST.into());
+    match compare_exchange(pc, orders, cell.as_ptr() as u64, [old, new], load, exchange) {
+        Ok(seen) | Err(seen) => seen,
+    }
+}
+
 /// What an operation stores.
 macro_rules! after {
     (fetch_add($before:ident, $value:ident)) => {

@@ -42,6 +42,7 @@ mod hooks;
 mod jump;
 mod kinds;
 mod late;
+mod library;
 mod local;
 mod lock;
 mod map;
@@ -61,6 +62,7 @@ mod stream;
 mod strings;
 mod sys;
 mod thread;
+mod told;
 mod turn;
 mod wide;
 #[path = "../../capture/src/wire.rs"]

@@ -5,7 +5,7 @@
 //! is told too.
 
 use core::cell::UnsafeCell;
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use libc::{MAP_SHARED, MAP_SHARED_VALIDATE, MREMAP_FIXED, MREMAP_MAYMOVE, c_long};
@@ -101,7 +101,8 @@ pub fn after_fork() {
     PERSISTENT.locked.store(false, Ordering::Release);
 }
 
-fn tell_unmapped(pc: u64, start: u64, len: u64) {
+/// Tells that what of a range is persistent goes.
+pub fn tell_unmapped(pc: u64, start: u64, len: u64) {
     if session().is_none() {
         return;
     }
@@ -132,6 +133,19 @@ pub fn tell_synced(pc: u64, start: u64, len: u64) {
     if session().is_some() && PERSISTENT.overlap(start, start.saturating_add(len)) {
         record(kind::MAP_SYNC, 0, pc, [start, len]);
     }
+}
+
+/// Tells that a library mapped a file that is persistent whatever its name; whether it is one of those whose calls are told of.
+pub fn mapped_by_library(pc: u64, path: &CStr, start: u64, len: u64) -> bool {
+    let Some(fd) = sys::open(path, libc::O_RDONLY) else { return false };
+    let mut buffer = [0; 4096];
+    let watched = path_of(fd, &mut buffer).is_some_and(|path| {
+        before::keep(fd, path);
+        tell_mapped(pc, start, len, 0, path);
+        is_watched(path)
+    });
+    sys::close(fd);
+    watched
 }
 
 /// The path of an open file, without the kernel's note that it was deleted.
@@ -166,7 +180,7 @@ fn is_session(path: &[u8]) -> bool {
     // SAFETY: the name is a C string; programs that change their environment while threads run are broken anyway.
     let ours = unsafe { libc::getenv(text.c_str().as_ptr()) };
     // SAFETY: `getenv` gives a C string.
-    !ours.is_null() && unsafe { core::ffi::CStr::from_ptr(ours) }.to_bytes() == path
+    !ours.is_null() && unsafe { CStr::from_ptr(ours) }.to_bytes() == path
 }
 
 /// The kernel's result as the C library gives it.

@@ -136,6 +136,14 @@ where
         Ok(())
     }
 
+    /// Checks that so many bytes at `reference` may be accessed.
+    ///
+    /// # Errors
+    /// If they are not all in this pool's heap.
+    pub fn check_bytes(&self, reference: u64, bytes: u64) -> Result<(), Error> {
+        self.tx.pool().resolve(reference, bytes).map(|_| ())
+    }
+
     /// Writes the bytes at `reference`.
     ///
     /// # Errors

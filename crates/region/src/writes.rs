@@ -44,14 +44,15 @@ thread_local! {
 impl Writes {
     /// An empty set.
     pub(crate) fn take() -> Writes {
-        SPARE.take().unwrap_or_default()
+        // A thread that is ending may abort a region when its variables are gone.
+        SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default()
     }
 
     /// Empties a set and keeps its memory for this thread.
     pub(crate) fn put_back(mut self) {
         if self.table.len() <= KEPT {
             self.clear();
-            SPARE.set(Some(self));
+            _ = SPARE.try_with(|spare| spare.set(Some(self)));
         }
     }
 

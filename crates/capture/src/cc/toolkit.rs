@@ -16,7 +16,12 @@ pub const RUNTIME: &str = "libstrandline_rt.so";
 const SPECS: &str = "gcc.specs";
 /// Switches gcc's pass on in the compiler proper only, so that the driver does not link libtsan.
 const SPECS_TEXT: &str = "*cc1_options:\n+ -fsanitize=thread\n\n";
-const HEADER_TEXT: &str = include_str!("../../include/strandline.h");
+/// What programs include.
+const HEADERS: [(&str, &str); 3] = [
+    ("include/strandline.h", include_str!("../../include/strandline.h")),
+    ("include/strandline_pool.h", include_str!("../../include/strandline_pool.h")),
+    ("include/strandline.hpp", include_str!("../../include/strandline.hpp")),
+];
 
 /// A toolkit that is there.
 #[derive(Debug)]
@@ -34,7 +39,7 @@ impl Toolkit {
 
     fn prepare_in(cache: &Path, runtime: &[u8], executable: &Path) -> Result<Self, CcError> {
         let mut hash = DefaultHasher::new();
-        (runtime, executable, SPECS_TEXT, HEADER_TEXT, env!("CARGO_PKG_VERSION")).hash(&mut hash);
+        (runtime, executable, SPECS_TEXT, HEADERS, env!("CARGO_PKG_VERSION")).hash(&mut hash);
         let directory = cache.join(format!("{:016x}", hash.finish()));
         let failed = |path: &Path| {
             let path = path.to_path_buf();
@@ -45,11 +50,8 @@ impl Toolkit {
             let mut builder = fs::DirBuilder::new();
             builder.recursive(true).mode(0o700).create(&include).map_err(failed(&include))?;
         }
-        for (name, bytes) in [
-            (RUNTIME, runtime),
-            (SPECS, SPECS_TEXT.as_bytes()),
-            ("include/strandline.h", HEADER_TEXT.as_bytes()),
-        ] {
+        let headers = HEADERS.map(|(name, text)| (name, text.as_bytes()));
+        for (name, bytes) in [(RUNTIME, runtime), (SPECS, SPECS_TEXT.as_bytes())].into_iter().chain(headers) {
             let path = directory.join(name);
             if fs::metadata(&path).is_ok_and(|data| data.size() == bytes.len() as u64) {
                 continue;

@@ -81,9 +81,12 @@ fn is_atomic_header(file: &str) -> bool {
     name.is_some_and(|name| name.starts_with("atomic")) || inside.is_some_and(|it| it.contains("/__atomic/"))
 }
 
-/// Whether a file is `strandline.h`.
+/// Whether a file is one of the headers that we give to programs.
 fn is_own_header(file: &str) -> bool {
-    Path::new(file).file_name().is_some_and(|name| name == "strandline.h")
+    let name = Path::new(file).file_name();
+    ["strandline.h", "strandline_pool.h", "strandline.hpp"]
+        .iter()
+        .any(|own| name.is_some_and(|name| name == *own))
 }
 
 #[cfg(test)]
@@ -101,6 +104,6 @@ mod tests {
         assert!(is_atomic_header("/usr/lib/llvm-14/include/c++/v1/__atomic/cxx_atomic_impl.h"));
         assert!(!is_atomic_header("/usr/include/c++/12/bits/shared_ptr_atomic.h"));
         assert!(!is_atomic_header("/src/atomic_base.h"));
-        assert!(is_own_header("include/strandline.h") && !is_own_header("/src/strandline.hpp"));
+        assert!(is_own_header("include/strandline.h") && !is_own_header("/src/strandline.c"));
     }
 }

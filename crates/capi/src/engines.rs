@@ -1,0 +1,112 @@
+//! The engines by name: where the type of an engine ends and a pool becomes one of any.
+
+use pmem::Os;
+use region::{Atomicity, Error, Header, Options, Pool, Recovered, Redo, Undo, Unprotected, Untyped};
+use region::{UntypedTx, Usage};
+
+use crate::told::Told;
+
+/// Where a pool lives.
+pub(crate) type Place = Box<Os<Told>>;
+
+/// An open pool of any engine.
+pub(crate) trait OpenPool: Send + Sync {
+    fn begin(&'static self) -> Box<dyn OpenTx>;
+    fn load(&self, reference: u64, bytes: &mut [u8]) -> Result<(), Error>;
+    fn root(&self) -> (u64, u64);
+    fn block_bytes(&self, reference: u64) -> Result<u64, Error>;
+    fn blocks(&self) -> Vec<(u64, u64)>;
+    fn usage(&self) -> Usage;
+    fn settle(&self) -> Result<(), Error>;
+    fn header(&self) -> &Header;
+}
+
+/// A region of any engine. Dropped, it is aborted.
+pub(crate) trait OpenTx {
+    fn load(&self, reference: u64, bytes: &mut [u8]) -> Result<(), Error>;
+    fn check(&self, reference: u64, bytes: u64) -> Result<(), Error>;
+    fn store(&mut self, reference: u64, bytes: &[u8]) -> Result<(), Error>;
+    fn alloc(&mut self, bytes: u64) -> Result<u64, Error>;
+    fn free(&mut self, reference: u64) -> Result<(), Error>;
+    fn commit(self: Box<Self>) -> Result<(), Error>;
+}
+
+type Created = Result<Box<dyn OpenPool>, Error>;
+type Opened = Result<(Box<dyn OpenPool>, Recovered), Error>;
+
+/// An engine.
+pub(crate) struct Engine {
+    /// Its name, as programs and `strandline pool info` have it.
+    pub(crate) name: &'static str,
+    /// Its number in a pool's header.
+    pub(crate) number: u32,
+    /// Makes a pool of that layout, with a root object of so many bytes.
+    pub(crate) create: fn(place: Place, layout: &str, root_bytes: u64) -> Created,
+    /// Opens a pool of that layout.
+    pub(crate) open: fn(place: Place, layout: &str) -> Opened,
+}
+
+/// All engines, the usual one first.
+pub(crate) static ENGINES: &[Engine] = &[engine::<Redo>(), engine::<Undo>(), engine::<Unprotected>()];
+
+const fn engine<A: Atomicity>() -> Engine {
+    Engine { name: A::NAME, number: A::NUMBER, create: create::<A>, open: open::<A> }
+}
+
+fn create<A: Atomicity>(place: Place, layout: &str, root_bytes: u64) -> Created {
+    let pool = Pool::<_, Untyped, A>::create_named(place, &Options::default(), layout, root_bytes)?;
+    Ok(Box::new(pool))
+}
+
+fn open<A: Atomicity>(place: Place, layout: &str) -> Opened {
+    let (pool, recovered) = Pool::<_, Untyped, A>::open_named(place, layout)?;
+    Ok((Box::new(pool), recovered))
+}
+
+impl<A: Atomicity> OpenPool for Pool<Place, Untyped, A> {
+    fn begin(&'static self) -> Box<dyn OpenTx> {
+        Box::new(Pool::begin(self))
+    }
+    fn load(&self, reference: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        self.load_bytes(reference, bytes)
+    }
+    fn root(&self) -> (u64, u64) {
+        self.root_reference()
+    }
+    fn block_bytes(&self, reference: u64) -> Result<u64, Error> {
+        Pool::block_bytes(self, reference)
+    }
+    fn blocks(&self) -> Vec<(u64, u64)> {
+        self.block_references()
+    }
+    fn usage(&self) -> Usage {
+        Pool::usage(self)
+    }
+    fn settle(&self) -> Result<(), Error> {
+        Pool::settle(self)
+    }
+    fn header(&self) -> &Header {
+        Pool::header(self)
+    }
+}
+
+impl<A: Atomicity> OpenTx for UntypedTx<'static, Place, A> {
+    fn load(&self, reference: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        self.load_bytes(reference, bytes)
+    }
+    fn check(&self, reference: u64, bytes: u64) -> Result<(), Error> {
+        self.check_bytes(reference, bytes)
+    }
+    fn store(&mut self, reference: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.store_bytes(reference, bytes)
+    }
+    fn alloc(&mut self, bytes: u64) -> Result<u64, Error> {
+        self.alloc_bytes(bytes)
+    }
+    fn free(&mut self, reference: u64) -> Result<(), Error> {
+        self.free_block(reference)
+    }
+    fn commit(self: Box<Self>) -> Result<(), Error> {
+        UntypedTx::commit(*self)
+    }
+}

@@ -1,0 +1,121 @@
+//! The way in: what C calls, and how it learns of errors.
+
+use std::any::Any;
+use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::error::{self, Code, Failure};
+use crate::told::{self, SyncFailed};
+
+/// Runs a call of the program that returns to `site`. On an error, or a panic, that is noted, and `failed` is the result.
+#[inline]
+pub(crate) fn call<R>(site: u64, failed: R, work: impl FnOnce() -> Result<R, Failure>) -> R {
+    run(site, work).unwrap_or(failed)
+}
+
+/// As [`call`], for results that are 0 or the error's number.
+#[inline]
+pub(crate) fn call_status(site: u64, work: impl FnOnce() -> Result<(), Failure>) -> c_int {
+    match run(site, work) {
+        Ok(()) => 0,
+        Err(code) => code as c_int,
+    }
+}
+
+#[inline]
+fn run<R>(site: u64, work: impl FnOnce() -> Result<R, Failure>) -> Result<R, Code> {
+    told::called_from(site);
+    let failure = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(result)) => return Ok(result),
+        Ok(Err(failure)) => failure,
+        Err(panic) => of_panic(&*panic),
+    };
+    error::note(&failure);
+    Err(failure.code)
+}
+
+#[cold]
+fn of_panic(panic: &(dyn Any + Send)) -> Failure {
+    if let Some(SyncFailed(error)) = panic.downcast_ref() {
+        return Failure::new(Code::Sync, error.to_string());
+    }
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic");
+    Failure::new(Code::Internal, text)
+}
+
+/// The register of the argument that follows these.
+#[cfg(target_arch = "x86_64")]
+macro_rules! next_register {
+    () => {
+        "rdi"
+    };
+    ($a:ident) => {
+        "rsi"
+    };
+    ($a:ident $b:ident) => {
+        "rdx"
+    };
+    ($a:ident $b:ident $c:ident) => {
+        "rcx"
+    };
+    ($a:ident $b:ident $c:ident $d:ident) => {
+        "r8"
+    };
+    ($a:ident $b:ident $c:ident $d:ident $e:ident) => {
+        "r9"
+    };
+}
+
+/// As on x86-64.
+#[cfg(target_arch = "aarch64")]
+macro_rules! next_register {
+    () => {
+        "x0"
+    };
+    ($a:ident) => {
+        "x1"
+    };
+    ($a:ident $b:ident) => {
+        "x2"
+    };
+    ($a:ident $b:ident $c:ident) => {
+        "x3"
+    };
+    ($a:ident $b:ident $c:ident $d:ident) => {
+        "x4"
+    };
+    ($a:ident $b:ident $c:ident $d:ident $e:ident) => {
+        "x5"
+    };
+}
+
+/// Defines what C calls, with at most five arguments.
+///
+/// Each has an entry, which puts its return address, the place in the program that called, behind the arguments, and jumps to the body.
+macro_rules! entries {
+    ($($(#[$about:meta])* fn $name:ident($($arg:ident: $type:ty),*; $site:ident) -> $result:ty $body:block)*) => { $(
+        const _: () = {
+            extern "C" fn body($($arg: $type,)* $site: u64) -> $result $body
+
+            $(#[$about])*
+            #[unsafe(naked)]
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name($($arg: $type),*) -> $result {
+                #[cfg(target_arch = "x86_64")]
+                core::arch::naked_asm!(
+                    concat!("mov ", $crate::entry::next_register!($($arg)*), ", qword ptr [rsp]"),
+                    "jmp {body}",
+                    body = sym body,
+                );
+                #[cfg(target_arch = "aarch64")]
+                core::arch::naked_asm!(
+                    concat!("mov ", $crate::entry::next_register!($($arg)*), ", x30"),
+                    "b {body}",
+                    body = sym body,
+                );
+            }
+        };
+    )* };
+}
+pub(crate) use {entries, next_register};

@@ -1,0 +1,82 @@
+//! Files as pools.
+
+use std::fs;
+use std::path::Path;
+
+use pmem::{MapError, Os, Synced};
+use region::{Header, Recovered};
+use space::Space;
+
+use crate::engines::{ENGINES, Engine, OpenPool};
+use crate::error::{Code, Failure};
+use crate::told::Told;
+
+/// Bytes at the beginning of a new pool that are made present at once: the first sync of blocks that were only reserved costs a journal's commit.
+const PREPARED: u64 = 4 << 20;
+
+/// How to open a pool, of `struct sl_pool_options`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct How<'a> {
+    /// The engine's name; none: the usual one, or the one that the pool has.
+    pub(crate) engine: Option<&'a str>,
+    /// Whether the memory is taken for persistent.
+    pub(crate) force: bool,
+}
+
+fn named(name: &str) -> Result<&'static Engine, Failure> {
+    ENGINES.iter().find(|engine| engine.name == name).ok_or_else(|| {
+        let names: Vec<_> = ENGINES.iter().map(|engine| engine.name).collect();
+        Failure::new(Code::Argument, format!("there is no engine {name:?}; there are {}", names.join(", ")))
+    })
+}
+
+/// Makes a file with a pool of so many bytes. If that fails, no file is left.
+pub(crate) fn create(
+    path: &Path,
+    layout: &str,
+    bytes: u64,
+    root_bytes: u64,
+    how: How<'_>,
+    site: u64,
+) -> Result<Box<dyn OpenPool>, Failure> {
+    let engine = named(how.engine.unwrap_or(ENGINES[0].name))?;
+    let memory = Synced::new(pmem::Options::new().force(how.force).create(path, bytes)?);
+    let made = prepared(memory, path, site).and_then(|memory| {
+        let made = (engine.create)(Box::new(Os::new(memory)), layout, root_bytes);
+        made.map_err(|error| Failure::from(error).of_file(path))
+    });
+    if made.is_err() {
+        // The first error is the one to tell; what can't be removed is a file of zeros.
+        _ = fs::remove_file(path);
+    }
+    made
+}
+
+fn prepared(memory: Synced, path: &Path, site: u64) -> Result<Told, Failure> {
+    memory.prefault(0, memory.len().min(PREPARED))?;
+    Ok(Told::new(memory, path, site))
+}
+
+/// Opens the pool in a file, after recovery if that is needed.
+pub(crate) fn open(
+    path: &Path,
+    layout: &str,
+    how: How<'_>,
+    site: u64,
+) -> Result<(Box<dyn OpenPool>, Recovered), Failure> {
+    let of_file = |error: region::Error| Failure::from(error).of_file(path);
+    let wanted = how.engine.map(named).transpose()?;
+    let memory = pmem::Options::new().force(how.force).open(path).map_err(|error| match error {
+        MapError::Length { .. } => Failure { code: Code::NoPool, ..Failure::from(error) },
+        other => Failure::from(other),
+    })?;
+    let header = Header::read(&memory).map_err(of_file)?;
+    let engine = ENGINES.iter().find(|engine| engine.number == header.engine);
+    let engine = wanted.or(engine).ok_or_else(|| {
+        let message =
+            format!("its engine has the number {}, which this version does not know", header.engine);
+        Failure::new(Code::Foreign, message).of_file(path)
+    })?;
+    let memory = Told::new(Synced::new(memory), path, site);
+    (engine.open)(Box::new(Os::new(memory)), layout).map_err(of_file)
+}

@@ -1,0 +1,97 @@
+//! What a `sl_pool *` points to.
+
+use std::ffi::CString;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use region::Recovered;
+
+use crate::engines::{ENGINES, OpenPool};
+use crate::error::{Code, Failure};
+
+/// First word of a [`Handle`]: "slpool", told from most memory that is none.
+const MARK: u64 = u64::from_le_bytes(*b"sl_pool\x01");
+
+/// A pool that was opened. It is never given back, so that a program that goes on using a pool that it closed is told so: a few words
+/// for each opening.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    mark: u64,
+    /// The pool; null once it is closed.
+    open: AtomicPtr<Opened>,
+    /// Regions under way, of all threads.
+    regions: AtomicU64,
+}
+
+/// An open pool.
+pub(crate) struct Opened {
+    pub(crate) pool: Box<dyn OpenPool>,
+    pub(crate) recovered: Recovered,
+    pub(crate) engine: CString,
+    pub(crate) layout: CString,
+}
+
+impl Handle {
+    /// Opens: what the program gets.
+    pub(crate) fn new(pool: Box<dyn OpenPool>, recovered: Recovered) -> *const Handle {
+        let number = pool.header().engine;
+        let name = ENGINES.iter().find(|engine| engine.number == number).map_or("", |engine| engine.name);
+        let engine = CString::new(name).unwrap_or_default();
+        let layout = CString::new(pool.header().layout.as_str()).unwrap_or_default();
+        let opened = Box::into_raw(Box::new(Opened { pool, recovered, engine, layout }));
+        Box::leak(Box::new(Handle { mark: MARK, open: AtomicPtr::new(opened), regions: AtomicU64::new(0) }))
+    }
+
+    /// What the program gave.
+    pub(crate) fn of(pool: *const Handle) -> Result<&'static Handle, Failure> {
+        if pool.is_null() {
+            return Err(Failure::new(Code::Argument, "the pool is null"));
+        }
+        // SAFETY: the program says that it is a pool, and those are never given back. Alignment, and the mark where memory is readable,
+        // are all that can be looked at before it is believed.
+        if pool.is_aligned() && unsafe { (&raw const (*pool).mark).read() } == MARK {
+            // SAFETY: as above.
+            Ok(unsafe { &*pool })
+        } else {
+            Err(Failure::new(Code::Argument, "the pointer is to no pool"))
+        }
+    }
+
+    /// The open pool. It stays open as long as the caller's call lasts: whoever closes it while another thread is in a call breaks the
+    /// contract of `sl_pool_close`.
+    pub(crate) fn opened(&self) -> Result<&'static Opened, Failure> {
+        // SAFETY: null, or made by `new` and given back by `close` only.
+        unsafe { self.open.load(Ordering::SeqCst).as_ref() }
+            .ok_or_else(|| Failure::new(Code::State, "the pool was closed"))
+    }
+
+    /// The open pool, with one more region under way.
+    pub(crate) fn enter(&self) -> Result<&'static Opened, Failure> {
+        self.regions.fetch_add(1, Ordering::SeqCst);
+        self.opened().inspect_err(|_| self.leave())
+    }
+
+    /// One region less is under way.
+    pub(crate) fn leave(&self) {
+        self.regions.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Closes, and leaves nothing for recovery to do if that can be.
+    pub(crate) fn close(&self) -> Result<(), Failure> {
+        let opened = self.open.swap(ptr::null_mut(), Ordering::SeqCst);
+        if opened.is_null() {
+            return Err(Failure::new(Code::State, "the pool was closed before"));
+        }
+        let regions = self.regions.load(Ordering::SeqCst);
+        if regions > 0 {
+            self.open.store(opened, Ordering::SeqCst);
+            let message =
+                format!("{regions} regions are under way; commit or abort them before the pool is closed");
+            return Err(Failure::new(Code::State, message));
+        }
+        // SAFETY: made by `new`, and nobody else has swapped it out. No region refers to it, and no call of another thread, as the contract
+        // of `sl_pool_close` says.
+        let opened = unsafe { Box::from_raw(opened) };
+        Ok(opened.pool.settle()?)
+    }
+}

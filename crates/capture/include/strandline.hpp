@@ -1,0 +1,183 @@
+/*
+ * strandline_pool.h for C++17: pools and regions that end with their scope, and references with types. Errors are exceptions. Header only.
+ *
+ *     struct Node { std::uint64_t value; strandline::ref<Node> next; };
+ *     struct Root { strandline::ref<Node> first; };
+ *
+ *     auto pool = strandline::pool::create<Root>("/mnt/pmem/list", "list, 1", 64 << 20);
+ *     pool.region([&] {
+ *         auto root = pool.root<Root>();
+ *         auto node = pool.alloc(Node{7, pool.get(root, &Root::first)});
+ *         pool.set(root, &Root::first, node);
+ *     });
+ *
+ * An exception that leaves a region aborts it.
+ */
+#ifndef STRANDLINE_HPP
+#define STRANDLINE_HPP
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "strandline_pool.h"
+
+/* A finding names the code that called, not this file. */
+#define SL_INLINE __attribute__((always_inline)) inline
+
+namespace strandline {
+
+/* What a call of strandline_pool.h says, and its number of enum sl_status. */
+class error : public std::runtime_error {
+  public:
+    explicit error(int status) : std::runtime_error(sl_error()), status_(status) {}
+    error() : error(sl_error_code()) {}
+    int status() const { return status_; }
+
+  private:
+    int status_;
+};
+
+/* Where a T lies in a pool. */
+template <typename T> struct ref {
+    sl_ref at = 0;
+    explicit operator bool() const { return at != 0; }
+    bool operator==(ref other) const { return at == other.at; }
+    bool operator!=(ref other) const { return at != other.at; }
+};
+
+/* An open pool; closed with its scope. Regions, threads and errors are as strandline_pool.h says. */
+class pool {
+  public:
+    template <typename Root>
+    static pool create(const std::string &path, const std::string &layout, std::uint64_t bytes,
+                       const sl_pool_options *options = nullptr)
+    {
+        return pool(sl_pool_create(path.c_str(), layout.c_str(), bytes, sizeof(Root), options));
+    }
+
+    static pool open(const std::string &path, const std::string &layout, const sl_pool_options *options = nullptr)
+    {
+        return pool(sl_pool_open(path.c_str(), layout.c_str(), options));
+    }
+
+    pool(pool &&other) noexcept : pool_(std::exchange(other.pool_, nullptr)) {}
+    pool &operator=(pool &&other) noexcept
+    {
+        std::swap(pool_, other.pool_);
+        return *this;
+    }
+    ~pool()
+    {
+        if (pool_)
+            sl_pool_close(pool_);
+    }
+
+    /* For what is not here. */
+    sl_pool *c() const { return pool_; }
+
+    template <typename Root> ref<Root> root() const { return {sl_root(pool_)}; }
+
+    /* Runs `work` as a region, or as a part of one. What it throws aborts the region. */
+    template <typename Work> SL_INLINE void region(Work &&work)
+    {
+        check(sl_begin(pool_));
+        try {
+            std::forward<Work>(work)();
+        } catch (...) {
+            sl_abort(pool_);
+            throw;
+        }
+        check(sl_commit(pool_));
+    }
+
+    template <typename T> SL_INLINE T get(ref<T> from) const
+    {
+        static_assert(std::is_trivially_copyable<T>::value, "what lies in a pool is plain bytes");
+        T value;
+        check(sl_read(pool_, from.at, &value, sizeof(T)));
+        return value;
+    }
+
+    template <typename T> SL_INLINE void set(ref<T> to, const T &value)
+    {
+        static_assert(std::is_trivially_copyable<T>::value, "what lies in a pool is plain bytes");
+        check(sl_write(pool_, to.at, &value, sizeof(T)));
+    }
+
+    /* Fields: pool.get(node, &Node::next). */
+    template <typename T, typename F> SL_INLINE F get(ref<T> from, F T::*field) const
+    {
+        return get(part(from, field));
+    }
+    template <typename T, typename F> SL_INLINE void set(ref<T> to, F T::*field, const F &value)
+    {
+        set(part(to, field), value);
+    }
+
+    /* A new place for `value`. */
+    template <typename T> SL_INLINE ref<T> alloc(const T &value)
+    {
+        const ref<T> place{sl_alloc(pool_, sizeof(T))};
+        if (!place)
+            throw error();
+        set(place, value);
+        return place;
+    }
+
+    template <typename T> SL_INLINE void free(ref<T> block) { check(sl_free(pool_, block.at)); }
+
+    /* All blocks that are allocated. */
+    std::vector<sl_block> blocks() const
+    {
+        std::vector<sl_block> found;
+        std::int64_t count = sl_pool_blocks(pool_, nullptr, 0);
+        while (count > static_cast<std::int64_t>(found.size())) {
+            found.resize(static_cast<std::size_t>(count));
+            count = sl_pool_blocks(pool_, found.data(), found.size());
+        }
+        if (count < 0)
+            throw error();
+        found.resize(static_cast<std::size_t>(count));
+        return found;
+    }
+
+    sl_recovered recovered() const
+    {
+        sl_recovered result;
+        check(sl_pool_recovered(pool_, &result));
+        return result;
+    }
+
+  private:
+    explicit pool(sl_pool *pool) : pool_(pool)
+    {
+        if (!pool_)
+            throw error();
+    }
+
+    static void check(int status)
+    {
+        if (status)
+            throw error(status);
+    }
+
+    /* Where a field lies. */
+    template <typename T, typename F> static ref<F> part(ref<T> of, F T::*field)
+    {
+        alignas(T) static const char zeros[sizeof(T)] = {};
+        const T *object = reinterpret_cast<const T *>(zeros);
+        const auto offset = reinterpret_cast<const char *>(&(object->*field)) - zeros;
+        return {of.at + static_cast<sl_ref>(offset)};
+    }
+
+    sl_pool *pool_;
+};
+
+} /* namespace strandline */
+
+#undef SL_INLINE
+#endif

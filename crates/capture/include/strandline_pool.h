@@ -1,0 +1,202 @@
+/*
+ * Pools and failure-atomic regions for C and C++: link with -lstrandline (cargo build --release -p capi makes it).
+ *
+ * A pool is a file whose structures survive. What has to be there together after a crash is written in a region: all of it is there, or
+ * nothing, and all once sl_commit has returned. Memory that a region allocates or frees goes with it, so nothing leaks.
+ *
+ * Regions do NOT isolate: what one writes, no other thread may read or write at the same time. Take your lock before sl_begin and give it
+ * up after sl_commit.
+ *
+ *     struct root { sl_ref first; uint64_t count; };
+ *     struct node { uint64_t value; sl_ref next; };
+ *
+ *     sl_pool *pool = sl_pool_create("/mnt/pmem/list", "list, 1", 64 << 20, sizeof(struct root), NULL);
+ *     if (!pool)
+ *         errx(1, "%s", sl_error());
+ *     sl_begin(pool);
+ *     sl_ref root = sl_root(pool), node = sl_zalloc(pool, sizeof(struct node));
+ *     SL_SET(pool, node, struct node, value, 7);
+ *     SL_SET(pool, node, struct node, next, SL_GET(pool, root, struct root, first));
+ *     SL_SET(pool, root, struct root, first, node);
+ *     if (sl_commit(pool))
+ *         errx(1, "%s", sl_error());
+ *
+ * There are no pointers into a pool: what lies there is read and written by calls, at references that stay right when the pool is opened
+ * again. That is what lets a region be undone, and `strandline check` see it.
+ *
+ * Errors: functions that return int give 0, or a number of enum sl_status; those that return something else give NULL or 0. What went
+ * wrong says sl_error(). In a region one may look at the end only: if any call in it failed, sl_commit commits nothing and says what
+ * it was. (Only an sl_alloc that finds no room leaves the region as it was.)
+ *
+ * docs/man/pool.md has the rest: engines, threads, recovery, `strandline check`.
+ */
+#ifndef STRANDLINE_POOL_H
+#define STRANDLINE_POOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An open pool. */
+typedef struct sl_pool sl_pool;
+
+/* A place in a pool: 0 for none, else a mark of the pool and an offset. Of a structure at `ref`, the field `f` is at
+ * `ref + offsetof(struct s, f)`. It may be stored in the pool that it leads into, and nowhere else. */
+typedef uint64_t sl_ref;
+
+enum sl_status {
+    SL_OK = 0,
+    SL_E_ARGUMENT = -1,  /* an argument can't be: null, an unknown engine, a size of no pool */
+    SL_E_STATE = -2,     /* not now: this thread has no region, or has one; the pool was closed */
+    SL_E_REFERENCE = -3, /* a reference leads nowhere, into another pool, out of this one, or to no block */
+    SL_E_FULL = -4,      /* the pool has no room */
+    SL_E_TOO_LONG = -5,  /* the region does not fit into a log */
+    SL_E_FAILED = -6,    /* a part of the region failed or was aborted, so nothing of it is there */
+    SL_E_FILE = -7,      /* the system refuses the file; errno says why */
+    SL_E_LOCKED = -8,    /* somebody else has the pool open */
+    SL_E_NO_POOL = -9,   /* there is no pool in the file, or not yet */
+    SL_E_FOREIGN = -10,  /* a pool of another layout, engine or version */
+    SL_E_DAMAGED = -11,  /* a damaged pool */
+    SL_E_SYNC = -12,     /* the disk failed: what was written since the last commit may be lost; close the pool, or end */
+    SL_E_INTERNAL = -13  /* a mistake of this library */
+};
+
+/* The number and the text of the calling thread's last error. The text stays until its next one. */
+int sl_error_code(void);
+const char *sl_error(void);
+
+/* How to make or open a pool; a null pointer in its place stands for zeros. */
+struct sl_pool_options {
+    /* How regions are made atomic: "redo", "undo", or "none" for comparison. NULL: "redo", or what the pool has. */
+    const char *engine;
+    /* SL_FORCE, or 0. */
+    uint64_t flags;
+};
+
+/* Take the memory for persistent although the system does not say so: nothing is ever synced. Data is lost with the power unless it is. */
+#define SL_FORCE 1u
+
+/* Makes a file with a pool of `bytes`, a multiple of 8 from about 64 KiB on, and a root object of `root_bytes` zeros. `layout` is a name of
+ * at most 64 bytes for what lies in it: change it when your structures change. NULL if that fails; no file is left then. */
+sl_pool *sl_pool_create(const char *path, const char *layout, uint64_t bytes, uint64_t root_bytes,
+                        const struct sl_pool_options *options);
+
+/* Opens the pool in a file, after recovery if that is needed. NULL if that fails; nothing was changed then. */
+sl_pool *sl_pool_open(const char *path, const char *layout, const struct sl_pool_options *options);
+
+/* Closes a pool and leaves nothing for recovery to do. Not while a region is under way, which is an error, or another thread is in a call with
+ * the pool, which can't be known. A program may also just end: then recovery does it. */
+int sl_pool_close(sl_pool *pool);
+
+/* Leaves nothing for recovery to do, as before a backup. */
+int sl_pool_settle(sl_pool *pool);
+
+/* What recovery found when the pool was opened; all zeros if it had been left in order. */
+struct sl_recovered {
+    uint64_t redone;     /* regions that had ended, and were done again */
+    uint64_t undone;     /* regions under way, that were taken back */
+    uint64_t torn_lines; /* lines of logs that the crash left half written */
+};
+int sl_pool_recovered(sl_pool *pool, struct sl_recovered *result);
+
+/* Names of the pool's engine and layout, as long as it is open. */
+const char *sl_pool_engine(sl_pool *pool);
+const char *sl_pool_layout(sl_pool *pool);
+
+/* What of the heap is taken and free, in bytes. */
+struct sl_usage {
+    uint64_t heap;         /* all of it */
+    uint64_t taken;        /* in blocks that are allocated */
+    uint64_t blocks;       /* how many these are, the root object among them */
+    uint64_t free_chunks;  /* in free chunks, the unit of large blocks */
+    uint64_t longest_free; /* the longest piece of these */
+};
+int sl_pool_usage(sl_pool *pool, struct sl_usage *result);
+
+/* All blocks that are allocated, in the order of their places: at most `room` of them are stored at `result`. How many there are; -1 if
+ * that fails. What can't be reached from the root object is a leak. */
+struct sl_block {
+    sl_ref at;
+    uint64_t bytes;
+};
+int64_t sl_pool_blocks(sl_pool *pool, struct sl_block *result, uint64_t room);
+
+/* The object from which everything in the pool is reached. */
+sl_ref sl_root(sl_pool *pool);
+
+/* Bytes of the block that begins at `block`, at least as many as were asked for; 0 if none does. */
+uint64_t sl_block_bytes(sl_pool *pool, sl_ref block);
+
+/* Begins this thread's region in the pool. Within a region it begins a part of it: that ends with its own sl_commit or sl_abort, and is there
+ * when the outermost one is. */
+int sl_begin(sl_pool *pool);
+
+/* Ends the region: when the outermost sl_commit returns 0, all that was written in it survives. On any other result nothing of it is there, and
+ * it has ended all the same. */
+int sl_commit(sl_pool *pool);
+
+/* Ends the region and takes back all that was written in it. After the abort of a part the whole can't be committed. */
+int sl_abort(sl_pool *pool);
+
+/* Whether this thread has a region under way in the pool. */
+int sl_in_region(sl_pool *pool);
+
+/* Reads `bytes` at `from`, in a region as the region has them. On an error `to` is filled with zeros. */
+int sl_read(sl_pool *pool, sl_ref from, void *to, uint64_t bytes);
+
+/* What follows is for regions only. */
+
+/* Writes `bytes` at `to`. */
+int sl_write(sl_pool *pool, sl_ref to, const void *from, uint64_t bytes);
+
+/* Fills `bytes` at `to`. */
+int sl_fill(sl_pool *pool, sl_ref to, int byte, uint64_t bytes);
+
+/* Copies `bytes` within the pool. They may overlap. */
+int sl_copy(sl_pool *pool, sl_ref to, sl_ref from, uint64_t bytes);
+
+/* A new block, with anything in it, or with zeros. 0 if there is no room. It is nobody's if the region is not committed. */
+sl_ref sl_alloc(sl_pool *pool, uint64_t bytes);
+sl_ref sl_zalloc(sl_pool *pool, uint64_t bytes);
+
+/* Gives a block back when the region is committed. */
+int sl_free(sl_pool *pool, sl_ref block);
+
+/* Runs `work` as a region, or a part of one: committed if it returns 0, else aborted, and that is the result. */
+__attribute__((always_inline)) static inline int sl_region(sl_pool *pool, int (*work)(sl_pool *pool, void *argument),
+                                                           void *argument)
+{
+    int result = sl_begin(pool);
+    if (result)
+        return result;
+    result = work(pool, argument);
+    if (!result)
+        return sl_commit(pool);
+    sl_abort(pool);
+    return result;
+}
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+/* A value of a type, or a field of a structure, at a reference. SL_SET and SL_PUT give the result of sl_write. What can't be read is zero. */
+#define SL_PEEK(pool, ref, type)                         \
+    __extension__({                                      \
+        type sl_value_;                                  \
+        sl_read((pool), (ref), &sl_value_, sizeof(type)); \
+        sl_value_;                                       \
+    })
+#define SL_PUT(pool, ref, type, value)                    \
+    __extension__({                                       \
+        type sl_value_ = (value);                         \
+        sl_write((pool), (ref), &sl_value_, sizeof(type)); \
+    })
+#define SL_FIELD(type, field) __typeof__(((type *)0)->field)
+#define SL_GET(pool, ref, type, field) SL_PEEK(pool, (ref) + offsetof(type, field), SL_FIELD(type, field))
+#define SL_SET(pool, ref, type, field, value) SL_PUT(pool, (ref) + offsetof(type, field), SL_FIELD(type, field), value)
+
+#endif

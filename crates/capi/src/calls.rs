@@ -31,6 +31,7 @@ pub struct RecoveredOut {
     redone: u64,
     undone: u64,
     torn_lines: u64,
+    moved_lines: u64,
 }
 
 /// `struct sl_usage`.
@@ -173,8 +174,9 @@ entries! {
     /// What recovery did when the pool was opened.
     fn sl_pool_recovered(pool: *const Handle, result: *mut RecoveredOut; site) -> c_int {
         call_status(site, || {
-            let Recovered { replayed, undone, torn_lines, .. } = Handle::of(pool)?.opened()?.recovered;
-            put(result, RecoveredOut { redone: replayed, undone, torn_lines })
+            let found = Handle::of(pool)?.opened()?.recovered;
+            let Recovered { replayed: redone, undone, torn_lines, moved_lines, .. } = found;
+            put(result, RecoveredOut { redone, undone, torn_lines, moved_lines })
         })
     }
 

@@ -1,8 +1,8 @@
 //! The engines by name: where the type of an engine ends and a pool becomes one of any.
 
 use pmem::Os;
-use region::{Atomicity, Error, Header, Options, Pool, Recovered, Redo, Undo, Unprotected, Untyped};
-use region::{UntypedTx, Usage};
+use region::{Atomicity, Error, Header, Options, Pool, Recovered, Untyped, UntypedTx, Usage};
+use region::{Redo, Ssp, Undo, Unprotected};
 
 use crate::told::Told;
 
@@ -47,7 +47,8 @@ pub(crate) struct Engine {
 }
 
 /// All engines, the usual one first.
-pub(crate) static ENGINES: &[Engine] = &[engine::<Redo>(), engine::<Undo>(), engine::<Unprotected>()];
+pub(crate) static ENGINES: &[Engine] =
+    &[engine::<Redo>(), engine::<Undo>(), engine::<Ssp>(), engine::<Unprotected>()];
 
 const fn engine<A: Atomicity>() -> Engine {
     Engine { name: A::NAME, number: A::NUMBER, create: create::<A>, open: open::<A> }

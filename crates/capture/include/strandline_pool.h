@@ -70,7 +70,7 @@ const char *sl_error(void);
 
 /* How to make or open a pool; a null pointer in its place stands for zeros. */
 struct sl_pool_options {
-    /* How regions are made atomic: "redo", "undo", or "none" for comparison. NULL: "redo", or what the pool has. */
+    /* How regions are made atomic: "redo", "undo", "ssp", or "none" for comparison. NULL: "redo", or what the pool has. */
     const char *engine;
     /* SL_FORCE, or 0. */
     uint64_t flags;
@@ -96,9 +96,10 @@ int sl_pool_settle(sl_pool *pool);
 
 /* What recovery found when the pool was opened; all zeros if it had been left in order. */
 struct sl_recovered {
-    uint64_t redone;     /* regions that had ended, and were done again */
-    uint64_t undone;     /* regions under way, that were taken back */
-    uint64_t torn_lines; /* lines of logs that the crash left half written */
+    uint64_t redone;      /* regions that had ended, and were done again */
+    uint64_t undone;      /* regions under way, that were taken back */
+    uint64_t torn_lines;  /* lines of logs that the crash left half written */
+    uint64_t moved_lines; /* lines that an engine kept elsewhere, and were brought back to their places */
 };
 int sl_pool_recovered(sl_pool *pool, struct sl_recovered *result);
 

@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("space", &["event"]),
     ("pmem", &["space", "event"]),
     ("region", &["space"]),
+    ("capi", &["event", "space", "pmem", "region"]),
     ("capture", &["event", "pmem"]),
     ("machine", &["event"]),
     ("measure", &["event", "space", "pmem", "machine"]),
@@ -38,7 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that may hold `unsafe`.
-const UNSAFE_CRATES: &[&str] = &["pmem", "capture", "capture-runtime"];
+const UNSAFE_CRATES: &[&str] = &["pmem", "capi", "capture", "capture-runtime"];
 
 /// What must not be called, and where it may be all the same (path prefixes).
 const BANNED: &[(&str, &[&str])] = &[

@@ -299,7 +299,7 @@ static void closing(void)
     ended(1);
     WANT(!sl_pool_close(first));
     first = sl_pool_open(first_path, "calls", &force);
-    WANT(first && !sl_pool_recovered(first, &found) && !(found.redone | found.undone | found.torn_lines));
+    WANT(first && !sl_pool_recovered(first, &found) && !(found.redone | found.undone | found.torn_lines | found.moved_lines));
     WANT(!sl_pool_close(first));
     /* Both copies of the header. */
     file = fopen(first_path, "r+");

@@ -1,0 +1,334 @@
+//! `libstrandline`: C and C++ programs on its pools, as they are, killed, and under `strandline check`.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use common::{Scratch, compile, has, number, ok, record, stderr, stdout, strandline};
+use serde_json::Value;
+
+const ENGINES: [&str; 4] = ["redo", "undo", "ssp", "none"];
+const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../capture/include");
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/c/pools");
+const CALLS: &str = include_str!("programs/pool_calls.c");
+
+/// The folder of libstrandline.so and libstrandline.a, which cargo does not build for tests of another package.
+fn library() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../capi/Cargo.toml");
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["build", "--locked", "--quiet", "--message-format=json", "--manifest-path", manifest]);
+        let text = stdout(&ok(&mut command));
+        let built = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let files = built.filter(|message| message["target"]["kind"][0] == "cdylib").flat_map(|message| {
+            let files = message["filenames"].as_array().cloned().unwrap_or_default();
+            files.into_iter().filter_map(|file| Some(PathBuf::from(file.as_str()?)))
+        });
+        let so = files.into_iter().find(|file| file.extension().is_some_and(|end| end == "so"));
+        so.expect("cargo says where the library is").parent().expect("a folder").to_owned()
+    })
+}
+
+/// What a compiler is told to link the shared library.
+fn link() -> Vec<String> {
+    let folder = library().display().to_string();
+    [
+        format!("-I{INCLUDE}"),
+        format!("-L{folder}"),
+        "-lstrandline".into(),
+        format!("-Wl,-rpath,{folder}"),
+        "-pthread".into(),
+    ]
+    .into()
+}
+
+/// Compiles `source` to `name` with a plain compiler, without a warning.
+fn build(scratch: &Scratch, compiler: &str, name: &str, source: &Path, options: &str) -> PathBuf {
+    let program = scratch.path(name);
+    let mut command = Command::new(compiler);
+    command.args("-O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE".split(' ')).args(options.split_whitespace());
+    ok(command.arg("-o").arg(&program).arg(source).args(link()));
+    program
+}
+
+/// Compiles an example for `strandline check`.
+fn observed(scratch: &Scratch, verb: &str, name: &str, source: &str) {
+    let arguments = format!("-D_GNU_SOURCE -O1 -g -o {name} {EXAMPLES}/{source} {}", link().join(" "));
+    compile(scratch.dir(), verb, &arguments);
+}
+
+#[test]
+fn the_header_declares_what_the_library_has() {
+    if !has("nm") {
+        return;
+    }
+    let symbols = stdout(&ok(Command::new("nm")
+        .args(["-D", "--defined-only"])
+        .arg(library().join("libstrandline.so"))));
+    let exported: BTreeSet<&str> =
+        symbols.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
+    let header = std::fs::read_to_string(format!("{INCLUDE}/strandline_pool.h")).expect("it is there");
+    let declaration =
+        |line: &&str| !line.starts_with([' ', '*', '/', '#', '_', '}', '\t']) && line.contains('(');
+    let declared: BTreeSet<&str> = header
+        .lines()
+        .filter(declaration)
+        .filter_map(|line| line.split('(').next()?.rsplit([' ', '*']).next())
+        .collect();
+    assert!(declared.len() > 20, "{declared:?}");
+    assert_eq!(declared, exported);
+}
+
+#[test]
+fn wrong_calls_are_errors_with_every_engine() {
+    if !has("gcc") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let source = scratch.file("calls.c", CALLS);
+    let shared = build(&scratch, "gcc", "calls", &source, "-std=c99");
+    for engine in ENGINES {
+        let folder = scratch.path(engine);
+        std::fs::create_dir(&folder).expect("there is room");
+        ok(Command::new(&shared).arg(&folder).arg(engine));
+    }
+    // The static library, and another compiler.
+    let alone = scratch.path("alone");
+    let mut command = Command::new(if has("clang") { "clang" } else { "gcc" });
+    command
+        .args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Werror", &format!("-I{INCLUDE}"), "-o"])
+        .arg(&alone);
+    command.arg(&source).arg(library().join("libstrandline.a"));
+    ok(command.args(["-pthread", "-ldl", "-lm"]));
+    let folder = scratch.path("static");
+    std::fs::create_dir(&folder).expect("there is room");
+    ok(Command::new(&alone).arg(&folder).arg("redo"));
+}
+
+#[test]
+fn a_map_keeps_what_it_was_given() {
+    if !has("gcc") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let map = build(&scratch, "gcc", "map", &Path::new(EXAMPLES).join("map.c"), "-std=c11");
+    let run = |engine: &str, arguments: &[&str]| {
+        let mut command = Command::new(&map);
+        let (verb, rest) = arguments.split_first().expect("a verb");
+        command.env("STRANDLINE_ENGINE", engine).arg(verb).arg(scratch.path(engine)).args(rest);
+        command.output().expect("it runs")
+    };
+    for engine in ENGINES {
+        for (arguments, status, told) in [
+            (&["put", "1", "10"][..], 0, ""),
+            (&["put", "2", "20"], 0, ""),
+            (&["put", "1", "11"], 0, ""),
+            (&["get", "1"], 0, "11\n"),
+            (&["remove", "2"], 0, ""),
+            (&["remove", "2"], 1, ""),
+            (&["get", "2"], 1, ""),
+            (&["list"], 0, "1 11\n"),
+            (&["--recover"], 0, ""),
+        ] {
+            let output = run(engine, arguments);
+            assert_eq!(output.status.code(), Some(status), "{engine} {arguments:?}: {}", stderr(&output));
+            assert_eq!(stdout(&output), told, "{engine} {arguments:?}");
+        }
+        let info = ok(strandline().args(["pool", "check"]).arg(scratch.path(engine)));
+        assert!(stdout(&info).contains("whole; nothing to recover"), "{}", stdout(&info));
+    }
+    let output = run("slow", &["list"]);
+    assert!(stderr(&output).contains("redo, undo"), "{}", stderr(&output));
+}
+
+/// Keys of a round: all rounds' have room in the pool, however late a kill comes.
+const ROUND: u64 = 500;
+
+/// Lets `map fill` put keys until it has told of so many and is killed; the keys that it told of.
+fn killed_after(map: &Path, pool: &Path, engine: &str, from: u64, told: usize) -> Vec<u64> {
+    let mut child = Command::new(map)
+        .env("STRANDLINE_ENGINE", engine)
+        .arg("fill")
+        .arg(pool)
+        .args([from.to_string(), (from + ROUND).to_string()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("it is piped"));
+    let mut text = String::new();
+    for _ in 0..told {
+        lines.read_line(&mut text).expect("it is text");
+    }
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ran");
+    lines.read_to_string(&mut text).expect("it is text");
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    whole.lines().map(|line| line.parse().unwrap_or_else(|_| panic!("{line}"))).collect()
+}
+
+#[test]
+fn a_killed_program_loses_nothing() {
+    if !has("gcc") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let map = build(&scratch, "gcc", "map", &Path::new(EXAMPLES).join("map.c"), "-std=c11");
+    for engine in ["redo", "undo", "ssp"] {
+        let pool = scratch.path(engine);
+        let mut there = BTreeSet::new();
+        let mut seed = 1u64;
+        for round in 0..12 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let told = 1 + (seed >> 33) as usize % 60;
+            there.extend(killed_after(&map, &pool, engine, round * ROUND, told));
+            let output = ok(Command::new(&map).arg("list").arg(&pool));
+            let text = stdout(&output);
+            let found: Vec<(u64, u64)> = text
+                .lines()
+                .filter_map(|line| line.split_once(' '))
+                .map(|(key, value)| (key.parse().expect("a number"), value.parse().expect("a number")))
+                .collect();
+            assert!(found.iter().all(|(key, value)| *value == key * 7), "{engine}: {text}");
+            let keys: BTreeSet<u64> = found.iter().map(|(key, _)| *key).collect();
+            assert!(there.is_subset(&keys), "{engine}: lost {:?}", there.difference(&keys));
+            // Of each thread, one more may be there than it could tell.
+            assert!(keys.len() <= there.len() + 4, "{engine}: {} and {}", keys.len(), there.len());
+            there = keys;
+        }
+    }
+}
+
+/// `strandline check` of a program on a new pool; what it says as JSON.
+fn check(scratch: &Scratch, engine: &str, recover: &str, program: &[&str]) -> (Output, Value) {
+    _ = std::fs::remove_file(scratch.path("pool"));
+    let mut command = strandline();
+    command.current_dir(scratch.dir()).args([
+        "check",
+        "--json",
+        "--images",
+        "64",
+        "--recover",
+        recover,
+        "--",
+    ]);
+    let output = command.env("STRANDLINE_ENGINE", engine).args(program).output().expect("it runs");
+    let answer = serde_json::from_slice(&output.stdout);
+    let answer = answer.unwrap_or_else(|error| panic!("{program:?}: {error}: {}", stderr(&output)));
+    (output, answer)
+}
+
+/// Messages of what was found, and all of it as text.
+fn findings(answer: &Value) -> (Vec<String>, String) {
+    let list = answer["findings"].as_array().cloned().unwrap_or_default();
+    let messages = list.iter().filter_map(|finding| finding["message"].as_str().map(str::to_owned));
+    (messages.collect(), format!("{list:#?}"))
+}
+
+#[test]
+fn a_map_survives_every_crash() {
+    if !has("gcc") {
+        return;
+    }
+    let scratch = Scratch::new();
+    observed(&scratch, "cc", "map", "map.c");
+    for engine in ["redo", "undo", "ssp"] {
+        for program in [&["./map", "try", "pool"][..], &["./map", "fill", "pool", "0", "8"]] {
+            let recover =
+                if program[1] == "try" { "./map --recover POOL try" } else { "./map --recover POOL" };
+            let (output, answer) = check(&scratch, engine, recover, program);
+            let (messages, all) = findings(&answer);
+            assert!(messages.is_empty(), "{engine} {program:?}: {all}");
+            assert_eq!(output.status.code(), Some(0), "{engine} {program:?}: {}", stderr(&output));
+            assert!(answer["images"].as_u64() > Some(100), "{answer:#}");
+        }
+    }
+}
+
+#[test]
+fn mistakes_with_regions_are_found_with_their_lines() {
+    if !has("gcc") {
+        return;
+    }
+    let scratch = Scratch::new();
+    observed(&scratch, "cc", "map", "map.c");
+    let recover = "./map --recover POOL";
+    for (mistake, said) in [
+        ("count-later", "keys are there, and"),
+        ("link-first", "where it does not belong"),
+        ("leak", "blocks are allocated for"),
+    ] {
+        for engine in ["redo", "undo", "ssp"] {
+            let (output, answer) = check(&scratch, engine, recover, &["./map", "try", "pool", mistake]);
+            let (messages, all) = findings(&answer);
+            assert_eq!(output.status.code(), Some(1), "{engine} {mistake}: {all}");
+            assert!(messages.iter().any(|message| message.contains(said)), "{engine} {mistake}: {all}");
+            let place = if mistake == "leak" { "remove_key" } else { "put" };
+            assert!(all.contains("map.c") && all.contains(place), "{engine} {mistake}: {all}");
+        }
+    }
+    // Without protection the stores are the program's own lines.
+    let (_, answer) = check(&scratch, "none", recover, &["./map", "try", "pool"]);
+    let (messages, all) = findings(&answer);
+    assert!(messages.iter().any(|message| message.contains("are counted")), "{all}");
+    assert!(all.contains("add_to_count"), "{all}");
+}
+
+#[test]
+fn a_queue_in_cxx_is_checked_like_one_in_c() {
+    if !has("g++") {
+        return;
+    }
+    let scratch = Scratch::new();
+    for compiler in ["g++", "clang++"].into_iter().filter(|name| has(name)) {
+        let queue = build(
+            &scratch,
+            compiler,
+            compiler,
+            &Path::new(EXAMPLES).join("queue.cc"),
+            "-std=c++17 -pedantic",
+        );
+        let pool = scratch.path(&format!("pool of {compiler}"));
+        assert_eq!(stdout(&ok(Command::new(&queue).arg(&pool))), "30\n");
+        ok(Command::new(&queue).arg("--recover").arg(&pool));
+        let again = Command::new(&queue).arg(&pool).output().expect("it runs");
+        assert!(stderr(&again).contains("queue: can't create"), "{}", stderr(&again));
+    }
+    observed(&scratch, "c++", "queue", "queue.cc");
+    let recover = "./queue --recover POOL";
+    for (mistake, said) in [
+        ("none", ""),
+        ("two-regions", "a job is lost, or done twice"),
+        ("not-freed", "a job that is done is still allocated"),
+    ] {
+        let (output, answer) = check(&scratch, "redo", recover, &["./queue", "pool", mistake]);
+        let (messages, all) = findings(&answer);
+        if said.is_empty() {
+            assert!(messages.is_empty(), "{all}");
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        } else {
+            assert!(messages.iter().any(|message| message == said), "{mistake}: {all}");
+            assert!(all.contains("queue.cc") && all.contains("work"), "{mistake}: {all}");
+        }
+    }
+}
+
+#[test]
+fn a_recording_has_the_accesses_of_the_library() {
+    if !has("gcc") {
+        return;
+    }
+    let scratch = Scratch::new();
+    observed(&scratch, "cc", "map", "map.c");
+    let info = record(&scratch, &["--values"], &["./map", "fill", "pool", "0", "40"]);
+    assert_eq!(number(&info, "threads"), 5);
+    let dump = common::dump(&scratch.path("t.slt")).join("\n");
+    let regions = |what: &str| dump.matches(what).count();
+    assert_eq!((regions("region-begin"), regions("region-end")), (40, 40));
+    assert!(dump.contains("pool") && dump.contains("(map.c:"), "the stores are the program's");
+    assert!(number(&info, "fences") >= 40, "{info:#}");
+}

@@ -59,6 +59,7 @@ const BANNED: &[(&str, &[&str])] = &[
         &[
             "crates/strandline/src/",
             "crates/strandline/build.rs",
+            "crates/capi/build.rs",
             "crates/capture-runtime/build.rs",
             "crates/capture/src/cc/",
         ],

@@ -26,7 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("advise", &["event", "machine"]),
     ("workload", &["space", "event"]),
     ("report", &["event", "machine", "crash", "advise"]),
-    ("studies", &["event", "space", "machine", "crash", "measure", "report"]),
+    ("studies", &["event", "space", "region", "machine", "crash", "measure", "report"]),
     (
         "strandline",
         &[

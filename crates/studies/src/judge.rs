@@ -2,7 +2,7 @@
 
 use machine::ConfigError;
 
-use crate::{Evidence, Lab, Means, Row, Source, Verdict, prestores, xpoint};
+use crate::{Evidence, Lab, Means, Row, Source, Verdict, prestores, ssp, xpoint};
 
 /// All groups of rows, in the order in which they are told.
 const GROUPS: &[&[Row]] = &[
@@ -19,6 +19,7 @@ const GROUPS: &[&[Row]] = &[
     prestores::applications::ROWS,
     prestores::ordering::ROWS,
     prestores::applications::LAST_ROWS,
+    ssp::ROWS,
 ];
 
 /// Why a row could not be judged.
@@ -33,6 +34,9 @@ pub enum StudyError {
     /// A measurement stopped.
     #[error(transparent)]
     Measure(#[from] measure::MeasureError),
+    /// A pool on which something is measured.
+    #[error(transparent)]
+    Region(#[from] region::Error),
     /// The machine can't do what a row asks of it.
     #[error("{machine}: {reason}")]
     Skipped {

@@ -193,6 +193,7 @@ pub struct Lab {
     seed: Option<u64>,
     tasks: Mutex<BTreeMap<String, Entry<Figures>>>,
     patterns: Mutex<BTreeMap<String, Entry<pattern::Run>>>,
+    writes: Mutex<BTreeMap<String, Entry<crate::ssp::Written>>>,
 }
 
 /// Measures under `key`, unless that was done before; who asks while another is at it waits.
@@ -309,6 +310,15 @@ impl Lab {
             Task { kind: Kind::BufferProbe, op: Op::StoreClwb, access_size: 256, region, ..Task::default() };
         let figures = self.task(machine, None, &task, PROBE_EVENTS)?;
         Ok(figures.write_amplification.unwrap_or(f64::NAN))
+    }
+
+    /// What regions write, counted by `measure` unless that was done before. Measurements of one name are the same.
+    pub(crate) fn writes(
+        &self,
+        name: String,
+        measure: impl FnOnce() -> Result<crate::ssp::Written, StudyError>,
+    ) -> Result<crate::ssp::Written, StudyError> {
+        once(&self.writes, name, measure)
     }
 
     /// Runs threads of a pattern. Runs of the same name, parameters and machine are the same.

@@ -32,6 +32,7 @@ mod prestores;
 pub mod published;
 mod row;
 mod series;
+mod ssp;
 mod text;
 mod xpoint;
 

@@ -15,6 +15,8 @@ pub enum Source {
     Xpoint,
     /// X. Wu, "Optimizing the Use of Heterogeneous Memory", Sydney 2026, chapter 3.
     Prestores,
+    /// Y. Ni, "Enabling Efficient Persistent Memory Systems", Santa Cruz 2022, chapter 3.
+    Ssp,
 }
 
 /// One published result.
@@ -117,7 +119,7 @@ impl fmt::Display for Verdict {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Source; 2] = [Source::Xpoint, Source::Prestores];
+    pub const ALL: [Source; 3] = [Source::Xpoint, Source::Prestores, Source::Ssp];
 
     /// Its name on the command line.
     #[must_use]
@@ -125,6 +127,7 @@ impl Source {
         match self {
             Source::Xpoint => "xpoint",
             Source::Prestores => "prestores",
+            Source::Ssp => "ssp",
         }
     }
 
@@ -137,6 +140,9 @@ impl Source {
             }
             Source::Prestores => {
                 "Wu, Optimizing the Use of Heterogeneous Memory (2026), chapter 3: pre-stores"
+            }
+            Source::Ssp => {
+                "Ni, Enabling Efficient Persistent Memory Systems (2022), chapter 3: shadow sub-paging"
             }
         }
     }

@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 
 use space::{LINE, Space};
 
-use super::active::{Active, offsets};
+use super::active::Active;
+use super::home::copy_home;
 use super::journal::{self, Entry};
 use super::parts::{Parts, SLOTS_MAX, SLOTS_PER_LINE};
 use super::table::{self, Mark, NUMBERS, Slot};
@@ -335,15 +336,4 @@ fn changed<S: Space>(space: &S, from: u64, writes: &[Write]) -> [u8; LINE as usi
         }
     }
     bytes
-}
-
-/// Copies the lines of a slot's page home that are in the spare. Flushes them if it is to, does not fence.
-pub(super) fn copy_home<S: Space>(space: &S, parts: &Parts, slot: u32, from: Slot, flush: bool) {
-    for offset in offsets(from.lines) {
-        let home = parts.home(from.page) + offset;
-        space.copy(parts.spare(slot) + offset, home, LINE);
-        if flush {
-            space.flush(home, LINE);
-        }
-    }
 }

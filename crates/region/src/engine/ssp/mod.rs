@@ -46,6 +46,7 @@
 
 mod active;
 mod commit;
+mod home;
 mod journal;
 mod parts;
 mod recovery;

@@ -3,7 +3,7 @@
 use space::{LINE, Space};
 
 use super::active::offsets;
-use super::commit::copy_home;
+use super::home::copy_home;
 use super::journal::{self, Entry};
 use super::parts::Parts;
 use super::table::{self, Mark, Slot};

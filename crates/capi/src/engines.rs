@@ -2,7 +2,7 @@
 
 use pmem::Os;
 use region::{Atomicity, Error, Header, Options, Pool, Recovered, Untyped, UntypedTx, Usage};
-use region::{Redo, Ssp, Undo, Unprotected};
+use region::{MicroBuffer, Redo, Shadow, Ssp, Undo, Unprotected};
 
 use crate::told::Told;
 
@@ -47,8 +47,14 @@ pub(crate) struct Engine {
 }
 
 /// All engines, the usual one first.
-pub(crate) static ENGINES: &[Engine] =
-    &[engine::<Redo>(), engine::<Undo>(), engine::<Ssp>(), engine::<Unprotected>()];
+pub(crate) static ENGINES: &[Engine] = &[
+    engine::<Redo>(),
+    engine::<Undo>(),
+    engine::<MicroBuffer>(),
+    engine::<Shadow>(),
+    engine::<Ssp>(),
+    engine::<Unprotected>(),
+];
 
 const fn engine<A: Atomicity>() -> Engine {
     Engine { name: A::NAME, number: A::NUMBER, create: create::<A>, open: open::<A> }

@@ -70,7 +70,8 @@ const char *sl_error(void);
 
 /* How to make or open a pool; a null pointer in its place stands for zeros. */
 struct sl_pool_options {
-    /* How regions are made atomic: "redo", "undo", "ssp", or "none" for comparison. NULL: "redo", or what the pool has. */
+    /* How regions are made atomic: "redo", "undo", "micro-buffer", "shadow", "ssp", or "none" for comparison. NULL: "redo", or what the
+     * pool has. */
     const char *engine;
     /* SL_FORCE, or 0. */
     uint64_t flags;

@@ -200,7 +200,7 @@ mod tests {
     use space::sim::{self, Schedule};
 
     use super::*;
-    use crate::{Redo, Ssp, Undo, Unprotected};
+    use crate::{MicroBuffer, Redo, Shadow, Ssp, Undo, Unprotected};
 
     /// What holds with every engine.
     fn conforms<A: Atomicity>() {
@@ -305,6 +305,8 @@ mod tests {
     fn pools_without_types_conform() {
         conforms::<Redo>();
         conforms::<Undo>();
+        conforms::<MicroBuffer>();
+        conforms::<Shadow>();
         conforms::<Ssp>();
         conforms::<Unprotected>();
     }

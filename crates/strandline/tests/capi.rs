@@ -11,7 +11,9 @@ use std::sync::OnceLock;
 use common::{Scratch, compile, has, number, ok, record, stderr, stdout, strandline};
 use serde_json::Value;
 
-const ENGINES: [&str; 4] = ["redo", "undo", "ssp", "none"];
+const ENGINES: [&str; 6] = ["redo", "undo", "micro-buffer", "shadow", "ssp", "none"];
+/// Those that protect.
+const SOUND: [&str; 5] = ["redo", "undo", "micro-buffer", "shadow", "ssp"];
 const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../capture/include");
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/c/pools");
 const CALLS: &str = include_str!("programs/pool_calls.c");
@@ -178,7 +180,7 @@ fn a_killed_program_loses_nothing() {
     }
     let scratch = Scratch::new();
     let map = build(&scratch, "gcc", "map", &Path::new(EXAMPLES).join("map.c"), "-std=c11");
-    for engine in ["redo", "undo", "ssp"] {
+    for engine in SOUND {
         let pool = scratch.path(engine);
         let mut there = BTreeSet::new();
         let mut seed = 1u64;
@@ -236,7 +238,7 @@ fn a_map_survives_every_crash() {
     }
     let scratch = Scratch::new();
     observed(&scratch, "cc", "map", "map.c");
-    for engine in ["redo", "undo", "ssp"] {
+    for engine in SOUND {
         for program in [&["./map", "try", "pool"][..], &["./map", "fill", "pool", "0", "8"]] {
             let recover =
                 if program[1] == "try" { "./map --recover POOL try" } else { "./map --recover POOL" };
@@ -262,7 +264,7 @@ fn mistakes_with_regions_are_found_with_their_lines() {
         ("link-first", "where it does not belong"),
         ("leak", "blocks are allocated for"),
     ] {
-        for engine in ["redo", "undo", "ssp"] {
+        for engine in ["redo", "undo", "micro-buffer"] {
             let (output, answer) = check(&scratch, engine, recover, &["./map", "try", "pool", mistake]);
             let (messages, all) = findings(&answer);
             assert_eq!(output.status.code(), Some(1), "{engine} {mistake}: {all}");

@@ -59,7 +59,8 @@ thread_local! {
 impl Buffers {
     /// An empty set.
     pub(super) fn take() -> Buffers {
-        let mut buffers = SPARE.take().unwrap_or_default();
+        // A thread that is ending may abort a region when its variables are gone.
+        let mut buffers = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
         buffers.index = Writes::take();
         buffers
     }
@@ -70,7 +71,7 @@ impl Buffers {
         if self.lines.capacity() <= KEPT {
             self.lines.clear();
             self.bits.clear();
-            SPARE.set(Some(self));
+            _ = SPARE.try_with(|spare| spare.set(Some(self)));
         }
     }
 

@@ -23,7 +23,7 @@ fn on<R>(bytes: &[u8], work: impl FnOnce(&Sim<Image>) -> R) -> (R, Vec<u8>) {
 fn made<A: Atomicity>() -> Vec<u8> {
     let geometry = Some(Geometry { logs: 2, log_bytes: 512, chunk_bytes: 4096 });
     let work = |env: &Sim<Image>| {
-        let pool = Pool::<_, Words, A>::create(env, &Options { geometry }).expect("it fits");
+        let pool = Pool::<_, Words, A>::create(env, &Options { geometry, bytes: None }).expect("it fits");
         for n in 0..30u64 {
             pool.region(|tx| tx.alloc([n; 3]).and_then(|_| tx.set(tx.root(), [n; 4])))
                 .expect("there is room");

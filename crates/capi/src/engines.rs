@@ -11,14 +11,14 @@ pub(crate) type Place = Box<Os<Told>>;
 
 /// An open pool of any engine.
 pub(crate) trait OpenPool: Send + Sync {
-    fn begin(&'static self) -> Box<dyn OpenTx>;
+    fn begin(&'static self) -> Result<Box<dyn OpenTx>, Error>;
     fn load(&self, reference: u64, bytes: &mut [u8]) -> Result<(), Error>;
     fn root(&self) -> (u64, u64);
     fn block_bytes(&self, reference: u64) -> Result<u64, Error>;
     fn blocks(&self) -> Vec<(u64, u64)>;
     fn usage(&self) -> Usage;
     fn settle(&self) -> Result<(), Error>;
-    fn header(&self) -> &Header;
+    fn header(&self) -> Header;
 }
 
 /// A region of any engine. Dropped, it is aborted.
@@ -71,8 +71,8 @@ fn open<A: Atomicity>(place: Place, layout: &str) -> Opened {
 }
 
 impl<A: Atomicity> OpenPool for Pool<Place, Untyped, A> {
-    fn begin(&'static self) -> Box<dyn OpenTx> {
-        Box::new(Pool::begin(self))
+    fn begin(&'static self) -> Result<Box<dyn OpenTx>, Error> {
+        Ok(Box::new(Pool::begin(self)?))
     }
     fn load(&self, reference: u64, bytes: &mut [u8]) -> Result<(), Error> {
         self.load_bytes(reference, bytes)
@@ -92,7 +92,7 @@ impl<A: Atomicity> OpenPool for Pool<Place, Untyped, A> {
     fn settle(&self) -> Result<(), Error> {
         Pool::settle(self)
     }
-    fn header(&self) -> &Header {
+    fn header(&self) -> Header {
         Pool::header(self)
     }
 }

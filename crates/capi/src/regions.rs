@@ -56,7 +56,7 @@ pub(crate) fn begin(handle: &'static Handle) -> Result<(), Failure> {
         let opened = handle.enter()?;
         // From here on the region's drop counts it out again.
         let mut region = Region { handle, tx: None, depth: 1, failed: None };
-        region.tx = Some(opened.pool.begin());
+        region.tx = Some(opened.pool.begin()?);
         regions.push(region);
         Ok(())
     })

@@ -24,6 +24,7 @@
 //! `probe`.
 
 pub mod isa;
+mod latch;
 mod mapped;
 mod os;
 pub mod prestore;

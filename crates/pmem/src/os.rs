@@ -3,12 +3,15 @@
 use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{self, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use space::{Env, Observer, Space};
+
+use crate::latch::Raw;
 
 /// The operating system's locks, threads, clock and randomness around a space.
 #[derive(Debug)]
@@ -29,6 +32,12 @@ impl<S: Space> Os<S> {
 pub struct OsMutex<T> {
     number: u64,
     inner: sync::Mutex<T>,
+}
+
+/// The latch of [`Os`].
+pub struct OsLatch<T> {
+    number: u64,
+    inner: lock_api::Mutex<Raw, T>,
 }
 
 /// The readers-writer lock of [`Os`].
@@ -85,7 +94,7 @@ impl<O: Observer> Drop for Ending<'_, O> {
 impl<S: Space> Os<S> {
     /// Tells that a lock was obtained, and makes its guard.
     #[track_caller]
-    fn hold<G>(&self, number: u64, shared: bool, guard: G) -> Guard<'_, G, S::Observer> {
+    fn guarded<G>(&self, number: u64, shared: bool, guard: G) -> Guard<'_, G, S::Observer> {
         let observer = self.space.observer();
         observer.locked(number, shared);
         Guard { telling: Telling { number, observer }, guard }
@@ -98,6 +107,11 @@ impl<S: Space> Env for Os<S> {
     type Mutex<T: Send> = OsMutex<T>;
     type MutexGuard<'a, T: Send + 'a>
         = Guard<'a, sync::MutexGuard<'a, T>, S::Observer>
+    where
+        Self: 'a;
+    type Latch<T: Send> = OsLatch<T>;
+    type LatchGuard<'a, T: Send + 'a>
+        = Guard<'a, lock_api::MutexGuard<'a, Raw, T>, S::Observer>
     where
         Self: 'a;
     type RwLock<T: Send + Sync> = OsRwLock<T>;
@@ -127,7 +141,17 @@ impl<S: Space> Env for Os<S> {
     #[track_caller]
     fn lock<'a, T: Send>(&'a self, mutex: &'a OsMutex<T>) -> Self::MutexGuard<'a, T> {
         let guard = mutex.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        self.hold(mutex.number, false, guard)
+        self.guarded(mutex.number, false, guard)
+    }
+
+    fn latch<T: Send>(&self, value: T) -> OsLatch<T> {
+        OsLatch { number: self.space.observer().new_lock(), inner: lock_api::Mutex::new(value) }
+    }
+
+    #[inline]
+    #[track_caller]
+    fn hold<'a, T: Send>(&'a self, latch: &'a OsLatch<T>) -> Self::LatchGuard<'a, T> {
+        self.guarded(latch.number, false, latch.inner.lock())
     }
 
     fn rw_lock<T: Send + Sync>(&self, value: T) -> OsRwLock<T> {
@@ -137,13 +161,13 @@ impl<S: Space> Env for Os<S> {
     #[track_caller]
     fn read<'a, T: Send + Sync>(&'a self, lock: &'a OsRwLock<T>) -> Self::ReadGuard<'a, T> {
         let guard = lock.inner.read().unwrap_or_else(PoisonError::into_inner);
-        self.hold(lock.number, true, guard)
+        self.guarded(lock.number, true, guard)
     }
 
     #[track_caller]
     fn write<'a, T: Send + Sync>(&'a self, lock: &'a OsRwLock<T>) -> Self::WriteGuard<'a, T> {
         let guard = lock.inner.write().unwrap_or_else(PoisonError::into_inner);
-        self.hold(lock.number, false, guard)
+        self.guarded(lock.number, false, guard)
     }
 
     fn condvar(&self) -> sync::Condvar {
@@ -162,7 +186,7 @@ impl<S: Space> Env for Os<S> {
         mem::forget(telling);
         self.space.observer().unlocking(number);
         let guard = condvar.wait(guard).unwrap_or_else(PoisonError::into_inner);
-        self.hold(number, false, guard)
+        self.guarded(number, false, guard)
     }
 
     fn notify_one(&self, condvar: &sync::Condvar) {
@@ -197,6 +221,16 @@ impl<S: Space> Env for Os<S> {
         if let Some(panic) = panicked {
             resume_unwind(panic);
         }
+    }
+
+    #[inline]
+    fn thread_number(&self) -> u32 {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        thread_local! {
+            static NUMBER: u32 = NEXT.fetch_add(1, Ordering::Relaxed);
+        }
+        // A thread whose values are gone already ends, and has nothing to share.
+        NUMBER.try_with(|number| *number).unwrap_or_default()
     }
 
     fn now_ns(&self) -> u64 {

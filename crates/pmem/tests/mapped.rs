@@ -92,6 +92,24 @@ fn what_is_no_file_is_refused_at_once() {
 }
 
 #[test]
+fn a_private_space_changes_nothing() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("space");
+    Mapped::create(&path, 8192).expect("room for two pages").store_u64(64, 7);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).expect("our own file");
+    let space = Mapped::open_private(&path).expect("the file is there");
+    let other = Mapped::open_private(&path).expect("readers share");
+    assert!(!space.is_read_only());
+    space.store_u64(64, 8);
+    space.persist(64, 8);
+    assert_eq!((space.load_u64(64), other.load_u64(64)), (8, 7));
+    let refused = space.grow(16384).expect_err("it is as long as its file").to_string();
+    assert!(refused.contains("this process alone"), "{refused}");
+    drop((space, other));
+    assert_eq!(Mapped::open_read_only(&path).expect("it is there").load_u64(64), 7);
+}
+
+#[test]
 fn a_space_that_is_read_only_refuses_every_store() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("space");

@@ -91,6 +91,12 @@ pub enum Error {
         /// Bytes asked for.
         wanted: u64,
     },
+    /// There is no room, and the memory can't be made longer.
+    #[error("the pool is full and can't grow: {0}")]
+    NoGrowth(String),
+    /// The pool is open to read only.
+    #[error("the pool is open to read only; open it for writing")]
+    ReadOnly,
     /// A region does not fit into a log.
     #[error(
         "the region writes {words} words, and a log of this pool holds {holds}; make the pool with longer logs"

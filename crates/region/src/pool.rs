@@ -14,9 +14,14 @@ use crate::{Error, Layout, Persistent, Ptr, Tx};
 /// What a new pool is like. Everything has a default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Sizes of its parts; by the size of the space if `None`.
+    /// Sizes of its parts; by the size of the pool if `None`.
     pub geometry: Option<Geometry>,
+    /// Bytes of the pool, a multiple of 8; all of the space if `None`. It can grow later.
+    pub bytes: Option<u64>,
 }
+
+/// Makes a space at least so many bytes long, if it can.
+type Growth<E> = Box<dyn Fn(&E, u64) -> Result<(), Error> + Send + Sync>;
 
 /// An open pool of layout `L` on the environment that `H` leads to, with regions as `A` makes them.
 ///
@@ -30,8 +35,14 @@ where
     env: H,
     pub(crate) engine: A::Engine<H::Target>,
     pub(crate) heap: Heap<H::Target>,
-    header: Header,
-    regions: AtomicU64,
+    header: <H::Target as Env>::Mutex<Header>,
+    tag: u16,
+    /// Where the heap begins.
+    begin: u64,
+    /// Where the heap ends. Only grows.
+    end: AtomicU64,
+    growth: Option<Growth<H::Target>>,
+    read_only: bool,
     layout: PhantomData<fn() -> L>,
 }
 
@@ -52,7 +63,10 @@ where
     /// Makes a pool of that layout, whose root object has so many bytes.
     pub(crate) fn create_as(env: H, options: &Options, layout: &str, root_bytes: u64) -> Result<Self, Error> {
         let space = env.space();
-        let bytes = space.len();
+        let bytes = options.bytes.unwrap_or(space.len());
+        if bytes > space.len() || !bytes.is_multiple_of(8) {
+            return Err(Error::Options("its size is not a multiple of 8, or more than there is"));
+        }
         match Header::read(space) {
             Err(Error::NotAPool { empty: true, .. }) => {}
             Ok(_) => return Err(Error::Options("there is a pool already")),
@@ -71,14 +85,7 @@ where
                 space.flush(word, 8);
             }
         }
-        let chunk = u64::from(geometry.chunk_bytes);
-        let tables = (header.heap()..bytes).step_by((chunk * chunk / 8) as usize);
-        for word in tables.flat_map(|table| (table..bytes.min(table + chunk) & !7).step_by(8)) {
-            if space.load_u64(word) != 0 {
-                space.store_u64(word, 0);
-                space.flush(word, 8);
-            }
-        }
+        clear_tables(space, &header, 0);
         space.fence();
         let pool = Self::assemble(env, header, &Recovered::default())?;
         let root = {
@@ -91,7 +98,7 @@ where
         };
         debug_assert!(root > 0);
         pool.engine.settle(&*pool.env)?;
-        pool.header.write_first(pool.env.space());
+        pool.env.lock(&pool.header).write_first(pool.env.space());
         Ok(pool)
     }
 
@@ -117,16 +124,103 @@ where
         let recovered = A::Engine::<H::Target>::recover(env.space(), &header.logs())?;
         let pool = Self::assemble(env, header, &recovered)?;
         root_offset(pool.env(), &pool.heap)?;
-        if pool.header.differing(pool.env.space()).count() > 0 {
-            pool.header.write(pool.env.space());
+        let header = pool.env.lock(&pool.header);
+        if header.differing(pool.env.space()).count() > 0 {
+            header.write(pool.env.space());
         }
+        drop(header);
         Ok((pool, recovered))
+    }
+
+    /// As [`Pool::open`], to look only: regions end with [`Error::ReadOnly`]. Recovery writes all the same, so the space is one of this program
+    /// alone, as a private mapping of a file is.
+    ///
+    /// # Errors
+    /// As [`Pool::open`].
+    pub fn open_read_only(env: H) -> Result<(Self, Recovered), Error> {
+        let (pool, recovered) = Self::open(env)?;
+        Ok((Pool { read_only: true, ..pool }, recovered))
     }
 
     fn assemble(env: H, header: Header, recovered: &Recovered) -> Result<Self, Error> {
         let heap = Heap::open(&*env, &header)?;
         let engine = A::Engine::<H::Target>::new(&*env, header.logs(), recovered);
-        Ok(Pool { env, engine, heap, header, regions: AtomicU64::new(1), layout: PhantomData })
+        Ok(Pool {
+            tag: header.pool as u16,
+            begin: header.heap(),
+            end: AtomicU64::new(header.bytes),
+            header: env.mutex(header),
+            env,
+            engine,
+            heap,
+            growth: None,
+            read_only: false,
+            layout: PhantomData,
+        })
+    }
+
+    /// Lets the pool grow when there is no room for a block: `growth` is asked to make the space at least so many bytes long. It may be asked by any
+    /// thread, by one at a time.
+    #[must_use]
+    pub fn growing(
+        self,
+        growth: impl Fn(&H::Target, u64) -> Result<(), Error> + Send + Sync + 'static,
+    ) -> Self {
+        Pool { growth: Some(Box::new(growth)), ..self }
+    }
+
+    /// Makes the pool as long as that, which the space is already. Others go on using it meanwhile. After a crash it is as long as before, or as
+    /// after. A pool that is as long stays as it is.
+    ///
+    /// # Errors
+    /// If the space is shorter, or the pool is open to read only.
+    #[track_caller]
+    pub fn grow(&self, bytes: u64) -> Result<(), Error> {
+        self.grow_locked(&mut self.env.lock(&self.header), bytes)
+    }
+
+    #[track_caller]
+    fn grow_locked(&self, header: &mut Header, bytes: u64) -> Result<(), Error> {
+        let space = self.env.space();
+        if bytes <= header.bytes {
+            return Ok(());
+        }
+        self.check_writable()?;
+        if bytes > space.len() || !bytes.is_multiple_of(8) {
+            return Err(Error::Options("its size is not a multiple of 8, or more than there is"));
+        }
+        let longer = Header { bytes, generation: header.generation + 1, ..header.clone() };
+        clear_tables(space, &longer, header.bytes);
+        space.fence();
+        // Durable before anybody can have a place behind the old end: recovery believes no log that names one behind the header's.
+        longer.write(space);
+        self.heap.grow(&self.env, &longer);
+        self.end.store(bytes, Ordering::Release);
+        *header = longer;
+        Ok(())
+    }
+
+    /// Runs what needs memory of the heap, again after the pool has grown if there was too little.
+    #[track_caller]
+    pub(crate) fn with_room<R>(&self, mut work: impl FnMut() -> Result<R, Error>) -> Result<R, Error> {
+        loop {
+            let end = self.end.load(Ordering::Acquire);
+            let (wanted, growth) = match (work(), &self.growth) {
+                (Err(Error::Full { wanted }), Some(growth)) => (wanted, growth),
+                (result, _) => return result,
+            };
+            let mut header = self.env.lock(&self.header);
+            if header.bytes > end {
+                // Another thread made room meanwhile.
+                continue;
+            }
+            // A block needs whole chunks, which a zone's table may lie before.
+            let chunk = u64::from(header.geometry.chunk_bytes);
+            let more = wanted.saturating_add(3 * chunk).max(end / 2).next_multiple_of(chunk);
+            let Some(bytes) = end.checked_add(more) else { return Err(Error::Full { wanted }) };
+            growth(&self.env, bytes)?;
+            self.grow_locked(&mut header, bytes)?;
+        }
     }
 
     /// The environment.
@@ -136,8 +230,20 @@ where
 
     /// What the header says.
     #[must_use]
-    pub fn header(&self) -> &Header {
-        &self.header
+    pub fn header(&self) -> Header {
+        self.env.lock(&self.header).clone()
+    }
+
+    /// Where the heap begins.
+    #[inline]
+    pub(crate) fn heap_begin(&self) -> u64 {
+        self.begin
+    }
+
+    /// Where the heap ends.
+    #[inline]
+    pub(crate) fn end(&self) -> u64 {
+        self.end.load(Ordering::Relaxed)
     }
 
     /// What of the heap is taken and free.
@@ -155,7 +261,7 @@ where
 
     /// The mark of this pool in pointers.
     pub(crate) fn tag(&self) -> u16 {
-        self.header.pool as u16
+        self.tag
     }
 
     /// The root object.
@@ -190,7 +296,7 @@ where
         );
         let offset = at.offset();
         assert!(
-            offset > ROOT && offset + size_of::<T>() as u64 <= self.header.bytes,
+            offset > ROOT && offset + size_of::<T>() as u64 <= self.end(),
             "{at:?} leads out of the pool"
         );
         offset
@@ -211,6 +317,7 @@ where
     /// What `work` panics with.
     #[track_caller]
     pub fn region<R>(&self, work: impl FnOnce(&mut Tx<'_, H, L, A>) -> Result<R, Error>) -> Result<R, Error> {
+        self.check_writable()?;
         let number = self.next_region();
         let observer = self.env.space().observer();
         space::Observer::region_begin(observer, number);
@@ -221,9 +328,15 @@ where
         Ok(result)
     }
 
+    /// # Errors
+    /// If the pool is open to read only.
+    pub(crate) fn check_writable(&self) -> Result<(), Error> {
+        if self.read_only { Err(Error::ReadOnly) } else { Ok(()) }
+    }
+
     /// A number for a region, by which an observer knows it.
     pub(crate) fn next_region(&self) -> u64 {
-        self.regions.fetch_add(1, Ordering::Relaxed)
+        space::Observer::new_region(self.env.space().observer())
     }
 
     /// Waits until recovery would have nothing to do. For the moment before a backup, or the end of a program, which may also just end.
@@ -233,6 +346,20 @@ where
     #[track_caller]
     pub fn settle(&self) -> Result<(), Error> {
         self.engine.settle(&self.env)
+    }
+}
+
+/// Makes the tables of those zones zeros that reach behind `from`. Flushes, does not fence.
+fn clear_tables<S: Space>(space: &S, header: &Header, from: u64) {
+    let chunk = u64::from(header.geometry.chunk_bytes);
+    let tables = (header.heap()..header.bytes)
+        .step_by((chunk * chunk / 8) as usize)
+        .filter(|&table| table + chunk > from);
+    for word in tables.flat_map(|table| (table.max(from)..header.bytes.min(table + chunk) & !7).step_by(8)) {
+        if space.load_u64(word) != 0 {
+            space.store_u64(word, 0);
+            space.flush(word, 8);
+        }
     }
 }
 

@@ -41,8 +41,10 @@ where
         Tx { pool, region, taken: Vec::new(), freed: Vec::new(), wrote_fresh: false, failed: None }
     }
 
+    /// Ends the region. Not by value: what is moved is read in wide pieces soon after it was written in narrow ones, which waits for the last
+    /// region's fence.
     #[track_caller]
-    pub(crate) fn commit(mut self) -> Result<(), Error> {
+    pub(crate) fn commit(&mut self) -> Result<(), Error> {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
@@ -50,14 +52,34 @@ where
             // What a log says may survive before anybody waits for it, and must not lead to anything that does not.
             self.pool.env().space().fence();
         }
-        if let Some(region) = self.region.take() {
-            if let Err(error) = self.pool.engine.commit(self.pool.env(), region) {
-                self.give_back();
+        let Some(region) = self.region.take() else { return Ok(()) };
+        let (env, pool) = (self.pool.env(), self.pool);
+        let surplus = pool.engine.surplus(&region);
+        let done =
+            if surplus == 0 { pool.engine.commit(env, region) } else { self.commit_long(region, surplus) };
+        if let Err(error) = done {
+            self.give_back();
+            return Err(error);
+        }
+        pool.heap.release(env, &self.freed);
+        Ok(())
+    }
+
+    /// The commit of a region that is too long for a log.
+    #[cold]
+    #[track_caller]
+    fn commit_long(&self, region: Under<H::Target, A>, words: u64) -> Result<(), Error> {
+        let (env, pool) = (self.pool.env(), self.pool);
+        let lent = match pool.with_room(|| pool.heap.lend(env, &pool.engine, words)) {
+            Ok(lent) => lent,
+            Err(error) => {
+                pool.engine.abort(env, region);
                 return Err(error);
             }
-            self.pool.heap.release(self.pool.env(), &self.freed);
-        }
-        Ok(())
+        };
+        let done = pool.engine.commit_with(env, region, &lent);
+        pool.heap.end_loan(env, &lent);
+        done
     }
 
     /// What was taken is free.
@@ -146,7 +168,7 @@ where
     #[track_caller]
     pub(crate) fn take(&mut self, bytes: u64) -> Result<u64, Error> {
         let (env, pool) = (self.pool.env(), self.pool);
-        let block = pool.heap.reserve(env, &pool.engine, bytes)?;
+        let block = pool.with_room(|| pool.heap.reserve(env, &pool.engine, bytes))?;
         self.taken.push(block);
         if let Some(region) = &mut self.region {
             pool.heap.mark_taken(env, &pool.engine, region, &block)?;

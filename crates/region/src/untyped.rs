@@ -82,11 +82,15 @@ where
     }
 
     /// Begins a region, as [`Pool::region`] does. A thread that begins a second one before the first has ended may wait for itself.
+    ///
+    /// # Errors
+    /// If the pool is open to read only.
     #[track_caller]
-    pub fn begin(&self) -> UntypedTx<'_, H, A> {
+    pub fn begin(&self) -> Result<UntypedTx<'_, H, A>, Error> {
+        self.check_writable()?;
         let number = self.next_region();
         self.env().space().observer().region_begin(number);
-        UntypedTx { tx: Tx::begin(self), number }
+        Ok(UntypedTx { tx: Tx::begin(self), number })
     }
 
     fn refer(&self, offset: u64) -> u64 {
@@ -100,8 +104,7 @@ where
             "leads nowhere"
         } else if reference >> OFFSET_BITS != u64::from(self.tag()) {
             "is none of this pool"
-        } else if offset < self.header().heap() || offset + bytes.min(1 << OFFSET_BITS) > self.header().bytes
-        {
+        } else if offset < self.heap_begin() || offset + bytes.min(1 << OFFSET_BITS) > self.end() {
             "leads out of the pool's heap"
         } else {
             return Ok(offset);
@@ -161,7 +164,7 @@ where
     #[track_caller]
     pub fn alloc_bytes(&mut self, bytes: u64) -> Result<u64, Error> {
         let pool = self.tx.pool();
-        if bytes > pool.header().bytes {
+        if bytes > pool.end() {
             return Err(Error::Full { wanted: bytes });
         }
         self.tx.take(bytes.max(1)).map(|offset| pool.refer(offset))
@@ -186,7 +189,7 @@ where
     /// # Errors
     /// If it can't be made durable; nothing of it is there then.
     #[track_caller]
-    pub fn commit(self) -> Result<(), Error> {
+    pub fn commit(mut self) -> Result<(), Error> {
         let pool = self.tx.pool();
         self.tx.commit()?;
         pool.env().space().observer().region_end(self.number);
@@ -231,7 +234,7 @@ mod tests {
         let (root, bytes) = pool.root_reference();
         assert!(bytes >= 24);
         assert_eq!(word(pool, root + 16), 0);
-        let mut tx = pool.begin();
+        let mut tx = pool.begin().expect("it is open to write");
         tx.store_bytes(root + 8, &7u64.to_le_bytes()).expect("it fits");
         let block = tx.alloc_bytes(100).expect("there is room");
         tx.store_bytes(block + 3, b"text").expect("it fits");
@@ -242,18 +245,18 @@ mod tests {
         assert_eq!(word(pool, root + 8), 7);
         assert!(pool.block_bytes(block).expect("it is allocated") >= 100);
         assert_eq!(pool.block_references().len(), 2);
-        let mut tx = pool.begin();
+        let mut tx = pool.begin().expect("it is open to write");
         tx.free_block(block).expect("it is allocated");
         let twice = tx.free_block(block);
         assert!(matches!(twice, Err(Error::NotAllocated { .. })), "{twice:?}");
         tx.commit().expect("it is durable");
-        let later = pool.begin().free_block(block);
+        let later = pool.begin().expect("it is open to write").free_block(block);
         assert!(matches!(later, Err(Error::NotAllocated { .. })), "{later:?}");
     }
 
     fn what_was_given_up_is_not<H: Deref<Target: Env + Sized>, A: Atomicity>(pool: &Pool<H, Untyped, A>) {
         let (root, _) = pool.root_reference();
-        let mut tx = pool.begin();
+        let mut tx = pool.begin().expect("it is open to write");
         tx.store_bytes(root + 8, &[9; 8]).expect("it fits");
         let block = tx.alloc_bytes(40).expect("there is room");
         tx.store_bytes(block, &[9; 40]).expect("it fits");
@@ -262,7 +265,7 @@ mod tests {
         assert_eq!(pool.block_references().len(), 1);
         // Taken and given back in one region, small and large.
         for bytes in [40, 100_000] {
-            let mut tx = pool.begin();
+            let mut tx = pool.begin().expect("it is open to write");
             let block = tx.alloc_bytes(bytes).expect("there is room");
             tx.store_bytes(block, &[1; 40]).expect("it fits");
             tx.free_block(block).expect("it was taken");
@@ -270,13 +273,13 @@ mod tests {
             assert_eq!(pool.block_references().len(), 1);
             assert_eq!(pool.usage().blocks, 1);
         }
-        let full = pool.begin().alloc_bytes(u64::MAX);
+        let full = pool.begin().expect("it is open to write").alloc_bytes(u64::MAX);
         assert_eq!(full, Err(Error::Full { wanted: u64::MAX }));
     }
 
     fn wrong_references_are_told<H: Deref<Target: Env + Sized>, A: Atomicity>(pool: &Pool<H, Untyped, A>) {
         let (root, _) = pool.root_reference();
-        let end = pool.header().bytes;
+        let end = pool.end();
         let mark = root & !((1 << OFFSET_BITS) - 1);
         for (reference, bytes) in [
             (0, 8),
@@ -290,15 +293,18 @@ mod tests {
             let mut place = vec![0; bytes];
             for told in [
                 pool.load_bytes(reference, &mut place),
-                pool.begin().load_bytes(reference, &mut place),
-                pool.begin().store_bytes(reference, &place),
+                pool.begin().expect("it is open to write").load_bytes(reference, &mut place),
+                pool.begin().expect("it is open to write").store_bytes(reference, &place),
             ] {
                 assert!(matches!(told, Err(Error::Reference { .. })), "{reference:#x}: {told:?}");
             }
-            assert!(pool.begin().free_block(reference).is_err(), "{reference:#x}");
+            assert!(
+                pool.begin().expect("it is open to write").free_block(reference).is_err(),
+                "{reference:#x}"
+            );
         }
-        assert!(pool.begin().free_block(root).is_err());
-        assert!(pool.begin().free_block(root + 8).is_err());
+        assert!(pool.begin().expect("it is open to write").free_block(root).is_err());
+        assert!(pool.begin().expect("it is open to write").free_block(root + 8).is_err());
     }
 
     #[test]

@@ -37,19 +37,20 @@ pub struct Writes {
 }
 
 thread_local! {
-    /// The set of this thread's last region, empty, for its next one.
-    static SPARE: Cell<Option<Writes>> = const { Cell::new(None) };
+    /// The set of this thread's last region, empty, for its next one. Boxed, so that what changes hands is one word: a wider one that was stored
+    /// behind a fence in pieces can't be loaded until the fence is done.
+    static SPARE: Cell<Option<Box<Writes>>> = const { Cell::new(None) };
 }
 
 impl Writes {
     /// An empty set.
-    pub(crate) fn take() -> Writes {
+    pub(crate) fn take() -> Box<Writes> {
         // A thread that is ending may abort a region when its variables are gone.
         SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default()
     }
 
     /// Empties a set and keeps its memory for this thread.
-    pub(crate) fn put_back(mut self) {
+    pub(crate) fn put_back(mut self: Box<Self>) {
         if self.table.len() <= KEPT {
             self.clear();
             _ = SPARE.try_with(|spare| spare.set(Some(self)));

@@ -27,7 +27,8 @@ fn on<R>(image: Image, work: impl FnOnce(&space::Sim<Image>) -> R) -> (R, Image)
 fn pool<A: Atomicity>(settled: bool) -> Vec<u8> {
     let geometry = Geometry { logs: 1, log_bytes: 1024, chunk_bytes: 4096 };
     let ((), image) = on(Image::new(BYTES), |env| {
-        let pool = Pool::<_, Chain, A>::create(env, &Options { geometry: Some(geometry) }).expect("it fits");
+        let pool = Pool::<_, Chain, A>::create(env, &Options { geometry: Some(geometry), bytes: None })
+            .expect("it fits");
         for value in 0..LINKS {
             let done = pool.region(|tx| {
                 let link = tx.alloc(Link { value, next: tx.get(tx.root()) })?;

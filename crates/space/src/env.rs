@@ -23,6 +23,13 @@ pub trait Env: Sync {
     type MutexGuard<'a, T: Send + 'a>: DerefMut<Target = T>
     where
         Self: 'a;
+    /// A mutual exclusion lock for a moment: held over a few instructions and at most a fence, never while its holder waits for another
+    /// thread. Giving it up is one plain store, so the processor need not wait until earlier stores are done.
+    type Latch<T: Send>: Send + Sync;
+    /// Proof of holding a [`Env::Latch`]; gives it up when dropped.
+    type LatchGuard<'a, T: Send + 'a>: DerefMut<Target = T>
+    where
+        Self: 'a;
     /// A lock around a `T` that any number of readers or one writer can hold.
     type RwLock<T: Send + Sync>: Send + Sync;
     /// Proof of holding a [`Env::RwLock`] for reading.
@@ -52,6 +59,14 @@ pub trait Env: Sync {
     /// out.
     #[track_caller]
     fn lock<'a, T: Send>(&'a self, mutex: &'a Self::Mutex<T>) -> Self::MutexGuard<'a, T>;
+
+    /// A latch.
+    #[track_caller]
+    fn latch<T: Send>(&self, value: T) -> Self::Latch<T>;
+
+    /// Waits for the latch and takes it.
+    #[track_caller]
+    fn hold<'a, T: Send>(&'a self, latch: &'a Self::Latch<T>) -> Self::LatchGuard<'a, T>;
 
     /// A readers-writer lock.
     #[track_caller]
@@ -92,6 +107,10 @@ pub trait Env: Sync {
     /// They may borrow from the caller. If one panics, so does this, after the others have ended.
     #[track_caller]
     fn threads(&self, count: u32, body: impl Fn(u32) + Sync);
+
+    /// A number of the calling thread, always the same one. Threads that were started one after the other have numbers that follow each
+    /// other: what there are a few of can be shared out by them.
+    fn thread_number(&self) -> u32;
 
     /// Nanoseconds on a clock that never goes back, from a start of the environment's choosing.
     #[track_caller]

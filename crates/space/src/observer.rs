@@ -58,6 +58,11 @@ pub trait Observer: Sync {
         let _ = name;
     }
 
+    /// A number for a new failure-atomic region.
+    fn new_region(&self) -> u64 {
+        0
+    }
+
     /// A failure-atomic region of that number begins.
     #[track_caller]
     fn region_begin(&self, region: u64) {

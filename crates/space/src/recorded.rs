@@ -431,6 +431,10 @@ impl<S: Space, K: Sink + Send> Observer for Recorded<S, K> {
         self.tell(Op::Phase { name }, Location::caller());
     }
 
+    fn new_region(&self) -> u64 {
+        self.stream().next_region()
+    }
+
     #[track_caller]
     fn region_begin(&self, region: u64) {
         self.tell(Op::RegionBegin { region }, Location::caller());

@@ -17,6 +17,7 @@ pub(crate) struct Stream<K> {
     threads: u32,
     seq: u64,
     locks: u64,
+    regions: u64,
     /// The sink's first error; nothing is given to it any more.
     error: Option<SinkError>,
 }
@@ -30,6 +31,7 @@ impl<K: Sink> Stream<K> {
             threads: 0,
             seq: 0,
             locks: 0,
+            regions: 0,
             error: None,
         }
     }
@@ -49,6 +51,12 @@ impl<K: Sink> Stream<K> {
     pub fn next_lock(&mut self) -> u64 {
         self.locks += 1;
         self.locks - 1
+    }
+
+    /// Numbers of regions count from 1.
+    pub fn next_region(&mut self) -> u64 {
+        self.regions += 1;
+        self.regions
     }
 
     /// The number of the source line that `location` names.

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { WORDS = 32 << 17, TURNS = 30 };
+enum { WORDS = 64 << 17, TURNS = 30 };
 
 static uint64_t state = 88172645463325252u;
 

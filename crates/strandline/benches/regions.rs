@@ -1,9 +1,10 @@
 //! What a failure-atomic region costs, as a ratio to one 8-byte store to a random line that is flushed and fenced.
 //!
 //! `cargo bench -p strandline --bench regions`. A pool for each engine in `/dev/shm`, one thread, its CPU time. A region sets words on so many
-//! random lines of 32 MiB. Beside it the bare instructions with one fence, and libpmemobj where it is installed, whose unit is measured in its own
-//! process in the same minute. What is measured in one pool runs in turns, which are shorter than a scheduler's time slice, and the fastest turn of
-//! each counts. `none` only flushes and fences what it wrote: no crash may come.
+//! random lines of 64 MiB. Beside it the bare instructions with one fence in the same pool, and libpmemobj where it is installed, in a process of its
+//! own. What is measured in one pool runs in turns, which are shorter than a scheduler's time slice, and the fastest turn of
+//! each counts. A row's unit was measured in its own pool, in the same turns: on a virtual machine it can differ twofold between two pools, by where
+//! their pages happen to be. `none` only flushes and fences what it wrote: no crash may come.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 use space::{Env, Space};
 
 const PIECE: usize = 4096;
-const PIECES: u64 = 1024;
+const PIECES: u64 = 2048;
 const LINES: [u64; 4] = [1, 4, 16, 64];
 
 struct Bench;
@@ -77,22 +78,27 @@ fn main() {
     measure::<Ssp>(turns, regions, &mut figures);
     measure::<Unprotected>(turns, regions, &mut figures);
     let ours = table(&figures);
-    println!("{:<24}{:>10}{:>10}{:>10}{:>10}{:>16}", "units", 1, 4, 16, 64, "alloc, free 64 B");
-    for name in ["bare, one fence", "redo", "undo", "micro-buffer", "shadow", "ssp", "none"] {
+    println!(
+        "{:<24}{:>10}{:>10}{:>10}{:>10}{:>16}{:>10}",
+        "units", 1, 4, 16, 64, "alloc, free 64 B", "unit, ns"
+    );
+    for name in
+        [<Redo>::NAME, <Undo>::NAME, <MicroBuffer>::NAME, <Shadow>::NAME, <Ssp>::NAME, Unprotected::NAME]
+    {
+        let unit = ours[&format!("{name} unit")];
+        let row = |kind: &str| LINES.map(|lines| ours[&format!("{name} {kind}{lines}")] / unit);
         print!("{name:<24}");
-        LINES.iter().for_each(|lines| print!("{:>10.2}", ours[&format!("{name} {lines}")] / ours["unit"]));
-        println!(
-            "{:>16}",
-            ours.get(&format!("{name} alloc"))
-                .map_or(String::new(), |ns| format!("{:.2}", ns / ours["unit"]))
-        );
+        row("").iter().for_each(|ratio| print!("{ratio:>10.2}"));
+        println!("{:>16.2}{unit:>10.0}", ours[&format!("{name} alloc")] / unit);
+        print!("{:<24}", "  bare, one fence");
+        row("bare ").iter().for_each(|ratio| print!("{ratio:>10.2}"));
+        println!();
     }
-    println!("one unit: {:.0} ns", ours["unit"]);
     match full.then(libpmemobj) {
         Some(Ok(peer)) => {
             print!("{:<24}", "libpmemobj");
             LINES.iter().for_each(|lines| print!("{:>10.2}", peer[&lines.to_string()] / peer["unit"]));
-            println!("{:>16.2}\n(its unit: {:.0} ns)", peer["alloc"] / peer["unit"], peer["unit"]);
+            println!("{:>16.2}{:>10.0}", peer["alloc"] / peer["unit"], peer["unit"]);
         }
         Some(Err(why)) => println!("libpmemobj: skipped: {why}"),
         None => {}
@@ -115,7 +121,7 @@ fn measure<A: Atomicity>(turns: u64, regions: u64, figures: &mut Figures) {
     let space = env.space();
     for _ in 0..turns {
         note(
-            "unit".to_owned(),
+            format!("{} unit", A::NAME),
             timed(regions, || {
                 for n in 0..regions {
                     let at = somewhere().offset();
@@ -136,7 +142,7 @@ fn measure<A: Atomicity>(turns: u64, regions: u64, figures: &mut Figures) {
                     space.fence();
                 }
             });
-            note(format!("bare, one fence {lines}"), bare);
+            note(format!("{} bare {lines}", A::NAME), bare);
             let ours = timed(count, || {
                 for n in 0..count {
                     let done = pool.region(|tx| (0..lines).try_for_each(|_| tx.set(somewhere(), n)));

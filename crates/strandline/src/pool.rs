@@ -81,6 +81,35 @@ pub fn open<L: Layout, A: Atomicity>(path: &Path) -> Result<(Pool<L, A>, Recover
     in_file(path, region::Pool::open(Box::new(Os::new(memory))))
 }
 
+/// Opens the pool in a file to look only: the file stays as it is, others may look at the same time, and regions end with
+/// [`region::Error::ReadOnly`]. A pool that a crash left in disorder is brought into order for this process alone.
+///
+/// # Errors
+/// As [`open`], but it is enough that the file can be read.
+pub fn open_read_only<L: Layout, A: Atomicity>(path: &Path) -> Result<(Pool<L, A>, Recovered), Error> {
+    let memory = Synced::new(Mapped::open_private(path)?);
+    in_file(path, region::Pool::open_read_only(Box::new(Os::new(memory))))
+}
+
+/// Makes the file and the pool in it so many bytes long, a multiple of 8. Others go on using the pool meanwhile. One that is as long stays as it is.
+///
+/// # Errors
+/// If there is no room, or it can't grow: it is a device, or open to read only.
+pub fn grow<L: Layout, A: Atomicity>(pool: &Pool<L, A>, bytes: u64) -> Result<(), Error> {
+    let memory = pool.env().space();
+    memory.grow(bytes)?;
+    in_file(memory.memory().path(), pool.grow(bytes))
+}
+
+/// Lets the pool and its file grow, by half each time, when there is no room for a block or for the record of a long region. Where the file can't,
+/// the pool is full ([`region::Error::NoGrowth`] says why).
+#[must_use]
+pub fn growing<L: Layout, A: Atomicity>(pool: Pool<L, A>) -> Pool<L, A> {
+    pool.growing(|env, bytes| {
+        env.space().grow(bytes).map_err(|error| region::Error::NoGrowth(error.to_string()))
+    })
+}
+
 /// How often the pool has waited for the disk; 0 where flushes suffice.
 pub fn syncs<L: Layout, A: Atomicity>(pool: &Pool<L, A>) -> u64 {
     pool.env().space().syncs()

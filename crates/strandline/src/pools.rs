@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Subcommand;
-use pmem::{Mapped, Os};
+use pmem::{MapError, Mapped, Os};
 use region::{Inspection, inspect};
 use report::human;
 use serde_json::{Value, json};
@@ -93,8 +93,14 @@ pub fn run(command: &PoolCommand) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Looks at a copy in memory, on which recovery is tried: the file is only read.
+/// Looks at the file in a mapping of our own, in which recovery is tried: only what it writes is copied, and the file is only read.
 fn look(file: &Path) -> anyhow::Result<Inspection> {
+    match Mapped::open_private(file) {
+        Ok(memory) => return Ok(inspect(&Os::new(memory))?),
+        // No pool has such a length; what it is instead is told by what is in it.
+        Err(MapError::Length { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
     let mut bytes = std::fs::read(file).with_context(|| format!("can't read {}", file.display()))?;
     bytes.truncate(bytes.len() / 8 * 8);
     Ok(inspect(&Os::new(Image::from_bytes(&bytes)))?)

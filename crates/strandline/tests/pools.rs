@@ -70,6 +70,70 @@ fn what_is_written_is_there_next_time() {
     assert_eq!(blocks.lines().count(), 1001);
 }
 
+struct Shelf;
+impl Layout for Shelf {
+    const NAME: &'static str = "shelf, 1";
+    type Root = u64;
+}
+
+/// Allocates blocks of 16 KiB until one fails or there are so many more; how many there were, and why there are no more.
+fn fill(pool: &Pool<Shelf>, most: usize) -> (usize, Option<region::Error>) {
+    let mut failed = None;
+    let blocks = (0..most).take_while(|_| {
+        failed = pool.region(|tx| tx.alloc([1u64; 2048])).err();
+        failed.is_none()
+    });
+    (blocks.count(), failed)
+}
+
+#[test]
+fn a_pool_grows_with_its_file() {
+    let scratch = Scratch::new();
+    let path = scratch.path("pool");
+    let bytes = || std::fs::metadata(&path).expect("it is there").len();
+    let pool = pool::create::<Shelf, Redo>(&path, 1 << 20).expect("there is room");
+    let (before, failed) = fill(&pool, 1000);
+    assert!(matches!(failed, Some(region::Error::Full { .. })), "{failed:?}");
+    pool::grow(&pool, 3 << 20).expect("there is room on the disk");
+    assert_eq!(bytes(), 3 << 20);
+    let (more, failed) = fill(&pool, 1000);
+    assert!(matches!(failed, Some(region::Error::Full { .. })), "{failed:?}");
+    assert!(more > before, "{before} blocks in 1 MiB, and {more} in 2 MiB more");
+    drop(pool);
+    let pool = pool::growing(pool::open::<Shelf, Redo>(&path).expect("it is whole").0);
+    assert_eq!(fill(&pool, 200), (200, None), "it grows by itself");
+    let length = pool.header().bytes;
+    assert_eq!(bytes(), length);
+    drop(pool);
+    let (pool, _) = pool::open::<Shelf, Redo>(&path).expect("it is whole");
+    assert_eq!((pool.header().bytes, pool.blocks().len()), (length, 1 + before + more + 200));
+}
+
+#[test]
+fn a_pool_that_is_read_stays_as_it_is() {
+    let scratch = Scratch::new();
+    let path = scratch.path("pool");
+    let pool = pool::create::<Chain, Redo>(&path, 1 << 20).expect("there is room");
+    (0..10).for_each(|value| push(&pool, value));
+    let kept = pool::open_read_only::<Chain, Redo>(&path).map(|_| ()).expect_err("somebody writes to it");
+    assert!(kept.to_string().contains("pool"), "{kept}");
+    drop(pool);
+    let before = std::fs::read(&path).expect("it is there");
+    let (first, recovered) = pool::open_read_only::<Chain, Redo>(&path).expect("nobody writes");
+    let (second, _) = pool::open_read_only::<Chain, Redo>(&path).expect("readers share");
+    assert!(recovered.replayed > 0, "the logs are not empty");
+    assert_eq!(values(&first), values(&second));
+    assert_eq!(
+        first.region(|tx| tx.set(tx.root(), Root { first: Ptr::NULL, count: 0 })),
+        Err(region::Error::ReadOnly)
+    );
+    assert_eq!(first.grow(1 << 21), Err(region::Error::ReadOnly));
+    drop((first, second));
+    assert_eq!(std::fs::read(&path).expect("it is there"), before, "the file is as it was");
+    let (pool, _) = pool::open::<Chain, Redo>(&path).expect("nobody reads any more");
+    assert_eq!(values(&pool), (0..10).collect::<Vec<_>>());
+}
+
 fn can_be_kept_in_files<A: Atomicity>() {
     let scratch = Scratch::new();
     let path = scratch.path("pool");

@@ -116,6 +116,14 @@ impl Mapped {
         Options::new().open_read_only(path)
     }
 
+    /// An existing file whose changes are seen by this process alone, and are gone with it.
+    ///
+    /// # Errors
+    /// As [`Options::open_private`].
+    pub fn open_private(path: &Path) -> Result<Self, MapError> {
+        Options::new().open_private(path)
+    }
+
     /// A mapping of `len` bytes that somebody else made and nobody else unmaps.
     pub(crate) fn over(base: *mut u8, len: u64, durability: Durability, path: PathBuf) -> Self {
         let backing = Backing::Fixed { _file: None, reason: "it was made with the length that it has" };

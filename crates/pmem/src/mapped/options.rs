@@ -38,6 +38,17 @@ pub struct Options {
     force: bool,
 }
 
+/// What a file is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    /// Its contents may change.
+    Write,
+    /// Nothing changes.
+    Read,
+    /// What changes is seen here only.
+    Private,
+}
+
 impl Options {
     /// The usual case: nothing forced, and as much room to grow as can be had, up to 1 TiB. It is less in a process with many
     /// spaces or little address space.
@@ -108,7 +119,7 @@ impl Options {
             let folder = "; its directory must be readable, so that it can be synced";
             backing::sync_folder_of(path)
                 .map_err(|source| error("make durable the name of", folder, source))?;
-            self.map(file, path, len, None, true)
+            self.map(file, path, len, None, Access::Write)
         });
         if made.is_err() {
             // The first error is the one to tell; a file that can't be removed is at most empty space.
@@ -124,7 +135,7 @@ impl Options {
     /// If the file is not there, is neither a regular file nor a DAX device, can't be written, is open as a space already,
     /// has a length that no space has, or lacks blocks that the disk has no room for.
     pub fn open(&self, path: &Path) -> Result<Mapped, MapError> {
-        self.open_to(path, true)
+        self.open_to(path, Access::Write)
     }
 
     /// As [`Options::open`], to read only: stores panic, the file never changes, and others may read it at the same time.
@@ -134,10 +145,20 @@ impl Options {
     /// If the file is not there, is neither a regular file nor a DAX device, can't be read, is open as a space that may be
     /// written, or has a length that no space has.
     pub fn open_read_only(&self, path: &Path) -> Result<Mapped, MapError> {
-        self.open_to(path, false)
+        self.open_to(path, Access::Read)
     }
 
-    fn open_to(&self, path: &Path, write: bool) -> Result<Mapped, MapError> {
+    /// As [`Options::open`], for this process alone: what is stored is seen here and nowhere else, and the file never changes. Others may read it at
+    /// the same time. Only pages that are stored to are copied. It can't grow.
+    ///
+    /// # Errors
+    /// As [`Options::open_read_only`], and for a whole DAX device, which has no such mapping.
+    pub fn open_private(&self, path: &Path) -> Result<Mapped, MapError> {
+        self.open_to(path, Access::Private)
+    }
+
+    fn open_to(&self, path: &Path, access: Access) -> Result<Mapped, MapError> {
+        let write = access == Access::Write;
         let error = |action, remedy, source| MapError::File { action, path: path.to_owned(), remedy, source };
         // Not blocking, or a named pipe would keep us until somebody writes into it.
         let flags = OFlags::NONBLOCK.bits().cast_signed();
@@ -171,7 +192,7 @@ impl Options {
                 error("reserve the missing blocks of", "; make room on that file system", source)
             })?;
         }
-        self.map(file, path, len, device, write)
+        self.map(file, path, len, device, access)
     }
 
     /// Maps all of `file`, with `MAP_SYNC` if it can be: then a page is only ever writable when its block is durably part
@@ -182,19 +203,24 @@ impl Options {
         path: &Path,
         len: u64,
         device: Option<Device>,
-        write: bool,
+        access: Access,
     ) -> Result<Mapped, MapError> {
+        let write = access == Access::Write;
         let error = |errno: Errno| {
             let remedy = "; the system lacks memory or address space for it";
             MapError::File { action: "map", path: path.to_owned(), remedy, source: errno.into() }
         };
         let align = device.as_ref().map_or(ALIGN, |device| device.align.max(ALIGN as u64) as usize);
-        let protection = if write { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
+        let protection = match access {
+            Access::Read => ProtFlags::READ,
+            Access::Write | Access::Private => ProtFlags::READ | ProtFlags::WRITE,
+        };
         let grows = write && device.is_none();
         let area = if grows { self.area(path, len, align)? } else { Area::reserve(len as usize, align) };
         let area = area.map_err(error)?;
-        let sync = takes_sync(&file, len, device.as_ref(), protection);
+        let sync = access != Access::Private && takes_sync(&file, len, device.as_ref(), protection);
         let durability = match device {
+            _ if access == Access::Private => Durability::Volatile,
             Some(device) => device.durability,
             None if sync => Durability::Dax,
             None if backing::in_memory(&file) => Durability::Volatile,
@@ -202,20 +228,28 @@ impl Options {
         };
         let durability = match durability {
             Durability::Dax => Durability::Dax,
-            _ if self.force => Durability::Forced,
+            _ if self.force && access != Access::Private => Durability::Forced,
             other => other,
         };
-        let flags = if sync { MapFlags::SHARED_VALIDATE | MapFlags::SYNC } else { MapFlags::SHARED };
+        let flags = match access {
+            Access::Private => MapFlags::PRIVATE,
+            _ if sync => MapFlags::SHARED_VALIDATE | MapFlags::SYNC,
+            _ => MapFlags::SHARED,
+        };
         area.put_file(&*file, 0, len, protection, flags).map_err(error)?;
         let backing = match (write, grows) {
             (_, true) => Backing::File { file, flags },
             (true, _) => Backing::Fixed { _file: Some(file), reason: "it is a device" },
             (false, _) => Backing::Fixed {
                 _file: Some(file),
-                reason: "it was opened for reading only; open it for writing",
+                reason: match access {
+                    Access::Private => "it was opened for this process alone; open it for writing",
+                    _ => "it was opened for reading only; open it for writing",
+                },
             },
         };
-        Ok(Mapped::assemble(area, len, if write { len } else { 0 }, durability, path.to_owned(), backing))
+        let storable = if access == Access::Read { 0 } else { len };
+        Ok(Mapped::assemble(area, len, storable, durability, path.to_owned(), backing))
     }
 
     /// Address space for a space of `len` bytes that may grow: as much as was asked for, or else as can be had.

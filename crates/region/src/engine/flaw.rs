@@ -14,6 +14,10 @@ pub trait Flaw: Send + Sync + 'static {
     const NOTED_EARLY: bool = false;
     /// Records are written over while recovery would still use them, or those below them.
     const NOT_NOTED: bool = false;
+    /// A log names words elsewhere that are not durable.
+    const LENT_NOT_FENCED: bool = false;
+    /// Who wants to use memory that logs name is told that they do not.
+    const NOT_SETTLED: bool = false;
     /// An undo log that is full is begun again in the middle of its region; a spare page is written to while recovery would look there for
     /// what it held.
     const REUSED_EARLY: bool = false;
@@ -47,6 +51,10 @@ flaws! {
     NotedEarly NOTED_EARLY;
     /// See [`Flaw::NOT_NOTED`].
     NotNoted NOT_NOTED;
+    /// See [`Flaw::LENT_NOT_FENCED`].
+    LentNotFenced LENT_NOT_FENCED;
+    /// See [`Flaw::NOT_SETTLED`].
+    NotSettled NOT_SETTLED;
     /// See [`Flaw::REUSED_EARLY`].
     ReusedEarly REUSED_EARLY;
     /// See [`Flaw::HOME_NOT_FLUSHED`].

@@ -6,6 +6,7 @@
 
 pub mod flaw;
 mod journal;
+mod long;
 mod micro;
 mod place;
 mod record;
@@ -48,6 +49,15 @@ impl Logs {
         let Logs { base, bytes, count, .. } = *self;
         (0..u64::from(count)).map(move |number| base + number * bytes)
     }
+}
+
+/// Chunks of the heap that serve a commit. Nobody else has them, and no log names what is in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lent {
+    /// Where they begin.
+    pub chunks: Vec<u64>,
+    /// Bytes of each.
+    pub chunk_bytes: u64,
 }
 
 /// What recovery found and did.
@@ -141,6 +151,23 @@ pub trait Engine<E: Env>: Sized + Send + Sync {
     /// If it can't be; nothing of the region is there then.
     #[track_caller]
     fn commit(&self, env: &E, region: Self::Region) -> Result<(), Error>;
+
+    /// Words that the commit of a region needs room for in chunks beside the engine's logs: 0 if it needs none.
+    fn surplus(&self, region: &Self::Region) -> u64 {
+        let _ = region;
+        0
+    }
+
+    /// [`Engine::commit`] with chunks, each of which has room for as many words as fit into it but one. They are used for nothing else until the logs are
+    /// settled.
+    ///
+    /// # Errors
+    /// As `commit`.
+    #[track_caller]
+    fn commit_with(&self, env: &E, region: Self::Region, lent: &Lent) -> Result<(), Error> {
+        let _ = lent;
+        self.commit(env, region)
+    }
 
     /// Takes back all that the region wrote.
     #[track_caller]

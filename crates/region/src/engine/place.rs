@@ -1,6 +1,6 @@
 //! What engines do to the words that regions write.
 
-use space::Space;
+use space::{LINE, Space};
 
 use super::Logs;
 use crate::{Change, Write};
@@ -41,10 +41,8 @@ pub(super) fn inverse(change: Change) -> Option<Change> {
 
 /// Takes writes back, of which these are the inverses in the order in which the writes were made. Durable when it returns.
 pub(super) fn take_back<S: Space>(space: &S, inverses: &[Write]) {
-    for write in inverses.iter().rev() {
-        apply(space, write);
-        flush(space, write);
-    }
+    inverses.iter().rev().for_each(|write| apply(space, write));
+    flush_all(space, inverses);
     space.fence();
 }
 
@@ -60,6 +58,38 @@ fn words(write: &Write) -> u64 {
 #[inline]
 pub(super) fn flush<S: Space>(space: &S, write: &Write) {
     space.flush(write.offset, 8 * words(write));
+}
+
+/// Flushes the places of many writes, most lines once. For places that nobody else writes to meanwhile: what is written after a line was flushed
+/// needs another flush, which it may not get.
+pub(super) struct Flusher<const LINES: usize> {
+    /// Lines that were flushed, each where its number leads.
+    lines: [u64; LINES],
+}
+
+impl<const LINES: usize> Flusher<LINES> {
+    pub(super) fn new() -> Self {
+        Flusher { lines: [u64::MAX; LINES] }
+    }
+
+    #[inline]
+    pub(super) fn flush<S: Space>(&mut self, space: &S, write: &Write) {
+        let last = (write.offset + 8 * words(write) - 1) / LINE;
+        for line in write.offset / LINE..=last {
+            let known = &mut self.lines[line as usize % LINES];
+            if *known != line {
+                *known = line;
+                space.flush(line * LINE, LINE);
+            }
+        }
+    }
+}
+
+/// Flushes the places of a region's writes, once they are made.
+#[inline]
+pub(super) fn flush_all<S: Space>(space: &S, writes: &[Write]) {
+    let mut places = Flusher::<8>::new();
+    writes.iter().for_each(|write| places.flush(space, write));
 }
 
 /// Whether a write goes to where regions may write: behind the state, and not into logs.

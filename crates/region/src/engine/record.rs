@@ -5,10 +5,13 @@
 //! then runs  kind << 61 | words - 1 << 45 | offset / 8, and that many values
 //! ```
 //!
-//! Records begin at a line and are padded with zeros to whole lines.
+//! Records begin at a line and are padded with zeros to whole lines. The runs of a record that is longer than a log stand
+//! [elsewhere](super::long).
 
 use space::{LINE, Space};
 
+use super::Logs;
+use super::long::{self, Elsewhere};
 use crate::log::{Content, Ring, Role, WORDS, read_line};
 use crate::{Change, Write};
 
@@ -18,6 +21,9 @@ pub(super) const WORDS_MAX: u64 = (1 << 16) - 1;
 const RUN_MAX: usize = 1 << 16;
 /// Offsets are below this.
 const OFFSETS: u64 = 1 << 48;
+
+/// The kind of what is not a run: these stand elsewhere.
+const ELSEWHERE: u64 = 4;
 
 /// Runs of one kind: what the header of a run says.
 fn kind(change: Change) -> u64 {
@@ -43,6 +49,23 @@ fn runs(writes: &[Write]) -> impl Iterator<Item = &[Write]> {
         .flat_map(|run| run.chunks(RUN_MAX))
 }
 
+/// Hands the words of these writes' runs on.
+#[inline]
+fn each_word(writes: &[Write], mut push: impl FnMut(u64)) {
+    for run in runs(writes) {
+        debug_assert!(run[0].offset < OFFSETS);
+        push(kind(run[0].change) << 61 | (run.len() as u64 - 1) << 45 | run[0].offset >> 3);
+        run.iter().for_each(|write| push(value(write.change)));
+    }
+}
+
+/// The words of these writes' runs.
+pub(super) fn words(writes: &[Write]) -> Vec<u64> {
+    let mut words = Vec::with_capacity(length(writes) as usize);
+    each_word(writes, |word| words.push(word));
+    words
+}
+
 /// Words of the record of these writes.
 #[inline]
 pub(super) fn length(writes: &[Write]) -> u64 {
@@ -55,38 +78,81 @@ pub(super) fn lines(words: u64) -> u64 {
     words.div_ceil(WORDS as u64)
 }
 
-/// Writes the record of region `number` to a log that has room for it; neither flushes nor fences.
+/// A record on its way into a log that has room for it.
+struct Writer<'r, S> {
+    space: &'r S,
+    ring: &'r mut Ring,
+    line: [u64; WORDS],
+    filled: usize,
+    role: Role,
+}
+
+impl<'r, S: Space> Writer<'r, S> {
+    /// A record of region `number` with so many words.
+    #[inline]
+    fn new(space: &'r S, ring: &'r mut Ring, number: u64, words: u64) -> Self {
+        let line = [number << 16 | words, 0, 0, 0, 0, 0, 0];
+        Writer { space, ring, line, filled: 1, role: Role::First }
+    }
+
+    #[inline]
+    fn push(&mut self, word: u64) {
+        if self.filled == WORDS {
+            self.write_line();
+        }
+        self.line[self.filled] = word;
+        self.filled += 1;
+    }
+
+    /// Neither flushes nor fences.
+    #[inline]
+    fn write_line(&mut self) {
+        self.ring.push(self.space, &self.line, self.role).expect("the caller saw to it that there is room");
+        (self.filled, self.role, self.line) = (0, Role::Later, [0; WORDS]);
+    }
+}
+
+/// Writes the record of region `number`, of so many words, to a log that has room for it; neither flushes nor fences.
 #[inline]
 pub(super) fn write<S: Space>(space: &S, ring: &mut Ring, number: u64, words: u64, writes: &[Write]) {
-    let mut line = [0; WORDS];
-    let mut filled = 0;
-    let mut role = Role::First;
-    let mut push = |word: u64| {
-        line[filled] = word;
-        filled += 1;
-        if filled == WORDS {
-            ring.push(space, &line, role).expect("the caller saw to it that there is room");
-            (filled, role, line) = (0, Role::Later, [0; WORDS]);
-        }
-    };
-    push(number << 16 | words);
-    for run in runs(writes) {
-        debug_assert!(run[0].offset < OFFSETS);
-        push(kind(run[0].change) << 61 | (run.len() as u64 - 1) << 45 | run[0].offset >> 3);
-        run.iter().for_each(|write| push(value(write.change)));
-    }
-    if filled > 0 {
-        ring.push(space, &line, role).expect("the caller saw to it that there is room");
-    }
+    let mut writer = Writer::new(space, ring, number, words);
+    each_word(writes, |word| writer.push(word));
+    writer.write_line();
+}
+
+/// The same of a record whose runs stand elsewhere.
+pub(super) fn write_long<S: Space>(space: &S, ring: &mut Ring, number: u64, there: &Elsewhere) {
+    let mut writer = Writer::new(space, ring, number, long::WORDS);
+    writer.push(ELSEWHERE << 61);
+    there.encode().into_iter().for_each(|word| writer.push(word));
+    writer.write_line();
 }
 
 /// A record that is wholly there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) number: u64,
-    pub(super) writes: Vec<Write>,
+    runs: Runs,
     /// Lines that it takes.
     pub(super) lines: u64,
+}
+
+/// Where its runs are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Runs {
+    Here(Vec<Write>),
+    Elsewhere(Elsewhere),
+}
+
+impl Record {
+    /// What the region wrote; `None` if it stands elsewhere and is damaged there. Only of a record that is not given up: others' chunks serve for something
+    /// else.
+    pub(super) fn writes<S: Space>(self, space: &S, logs: &Logs) -> Option<Vec<Write>> {
+        match self.runs {
+            Runs::Here(writes) => Some(writes),
+            Runs::Elsewhere(there) => decode(&there.read(space, logs)?),
+        }
+    }
 }
 
 /// What stands at a line of a log of `count` lines.
@@ -127,10 +193,12 @@ pub(super) fn read<S: Space>(space: &S, base: u64, count: u64, at: u64) -> Found
             _ => return Found::Nothing,
         }
     }
-    match decode(&words[1..length as usize]) {
-        Some(writes) => Found::Record(Record { number, writes, lines }),
-        None => Found::Damaged(place(at)),
-    }
+    let words = &words[1..length as usize];
+    let runs = match words.split_first() {
+        Some((head, there)) if head >> 61 == ELSEWHERE => Elsewhere::decode(there).map(Runs::Elsewhere),
+        _ => decode(words).map(Runs::Here),
+    };
+    runs.map_or(Found::Damaged(place(at)), |runs| Found::Record(Record { number, runs, lines }))
 }
 
 fn decode(mut words: &[u64]) -> Option<Vec<Write>> {
@@ -184,7 +252,7 @@ mod tests {
                 write(&space, &mut ring, number, words, &writes);
                 prop_assert_eq!(ring.head() - at, lines(words));
                 let found = read(&space, base, count, at % count);
-                prop_assert_eq!(found, Found::Record(Record { number, writes, lines: lines(words) }));
+                prop_assert_eq!(found, Found::Record(Record { number, runs: Runs::Here(writes), lines: lines(words) }));
             }
         }
     }

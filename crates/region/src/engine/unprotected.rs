@@ -2,7 +2,7 @@
 
 use space::{Env, Space};
 
-use super::place::{apply, flush, inverse, take_back};
+use super::place::{apply, flush_all, inverse, take_back};
 use super::{Atomicity, Engine, Logs, Recovered, set_in_place};
 use crate::writes::Writes;
 use crate::{Change, Error, Write};
@@ -24,7 +24,7 @@ pub struct UnprotectedEngine(());
 
 impl<E: Env> Engine<E> for UnprotectedEngine {
     /// What takes the region's writes back, in their order.
-    type Region = Writes;
+    type Region = Box<Writes>;
 
     const IN_PLACE: bool = true;
 
@@ -37,17 +37,17 @@ impl<E: Env> Engine<E> for UnprotectedEngine {
     }
 
     #[inline]
-    fn begin(&self, _: &E) -> Writes {
+    fn begin(&self, _: &E) -> Box<Writes> {
         Writes::take()
     }
 
     #[inline]
-    fn load(&self, env: &E, _: &Writes, offset: u64) -> u64 {
+    fn load(&self, env: &E, _: &Box<Writes>, offset: u64) -> u64 {
         env.space().load_u64(offset)
     }
 
     #[inline]
-    fn store(&self, env: &E, region: &mut Writes, offset: u64, value: u64) -> Result<(), Error> {
+    fn store(&self, env: &E, region: &mut Box<Writes>, offset: u64, value: u64) -> Result<(), Error> {
         let space = env.space();
         if region.get(offset).is_none() {
             region.set(offset, space.load_u64(offset));
@@ -57,7 +57,7 @@ impl<E: Env> Engine<E> for UnprotectedEngine {
     }
 
     #[inline]
-    fn change(&self, env: &E, region: &mut Writes, offset: u64, change: Change) -> Result<(), Error> {
+    fn change(&self, env: &E, region: &mut Box<Writes>, offset: u64, change: Change) -> Result<(), Error> {
         if let Change::Set(value) = change {
             return self.store(env, region, offset, value);
         }
@@ -68,16 +68,16 @@ impl<E: Env> Engine<E> for UnprotectedEngine {
         Ok(())
     }
 
-    fn commit(&self, env: &E, region: Writes) -> Result<(), Error> {
+    fn commit(&self, env: &E, region: Box<Writes>) -> Result<(), Error> {
         if !region.entries().is_empty() {
-            region.entries().iter().for_each(|write| flush(env.space(), write));
+            flush_all(env.space(), region.entries());
             env.space().fence();
         }
         region.put_back();
         Ok(())
     }
 
-    fn abort(&self, env: &E, region: Writes) {
+    fn abort(&self, env: &E, region: Box<Writes>) {
         if !region.entries().is_empty() {
             take_back(env.space(), region.entries());
         }

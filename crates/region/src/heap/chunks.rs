@@ -109,6 +109,17 @@ impl Chunks {
         Ok(all)
     }
 
+    /// Adds the chunks that a pool has which has become longer. They are free, and no log names them.
+    pub(super) fn grow(&mut self, header: &Header) {
+        let (before, count) = (self.chunks.len() as u64, (header.bytes - self.base) / self.chunk_bytes);
+        self.chunks.resize_with(count as usize, || Chunk::Other);
+        for chunk in before..count {
+            if chunk % self.zone_chunks != 0 {
+                self.put_back(chunk, 1);
+            }
+        }
+    }
+
     /// Reads what begins at chunk `at`; how many chunks that is.
     fn read_chunk<S: Space>(&mut self, space: &S, at: u64, count: u64) -> Result<u64, Error> {
         let word = self.word(at);
@@ -142,7 +153,7 @@ impl Chunks {
     }
 
     /// Where a chunk begins.
-    fn offset(&self, chunk: u64) -> u64 {
+    pub(super) fn offset(&self, chunk: u64) -> u64 {
         self.base + chunk * self.chunk_bytes
     }
 
@@ -194,6 +205,20 @@ impl Chunks {
             count += length;
         }
         self.free.insert(first, count);
+    }
+
+    pub(super) fn chunk_bytes(&self) -> u64 {
+        self.chunk_bytes
+    }
+
+    /// A chunk that begins at `offset` was lent and not used.
+    pub(super) fn put_back_at(&mut self, offset: u64) {
+        self.chunk_of(offset).into_iter().for_each(|chunk| self.put_back(chunk, 1));
+    }
+
+    /// A chunk that begins at `offset` was lent, and logs may name it.
+    pub(super) fn end_loan(&mut self, offset: u64) {
+        self.unsettled.extend(self.chunk_of(offset).map(|chunk| (chunk, 1)));
     }
 
     pub(super) fn any_unsettled(&self) -> bool {

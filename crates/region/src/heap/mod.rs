@@ -21,7 +21,7 @@ mod slab;
 
 use space::{Env, Space};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Lent};
 use crate::header::Header;
 use crate::{Change, Error};
 
@@ -86,6 +86,32 @@ impl<E: Env> Heap<E> {
         engine.set_alone(env, word, value).inspect_err(|_| chunks.put_back(chunk, 1))?;
         chunks.add_slab(chunk, class);
         chunks.block(bytes).ok_or(Error::Full { wanted: bytes })
+    }
+
+    /// Lends chunks for so many words, one word of each kept for where the next one is. The medium says nothing of it: after a crash they are free.
+    #[track_caller]
+    pub(crate) fn lend<A: Engine<E>>(&self, env: &E, engine: &A, words: u64) -> Result<Lent, Error> {
+        let mut chunks = env.lock(&self.chunks);
+        let chunk_bytes = chunks.chunk_bytes();
+        let count = words.div_ceil(chunk_bytes / 8 - 1);
+        let mut lent = Lent { chunks: Vec::new(), chunk_bytes };
+        for _ in 0..count {
+            match self.take(env, engine, &mut chunks, 1, 8 * words) {
+                Ok(chunk) => lent.chunks.push(chunks.offset(chunk)),
+                Err(error) => {
+                    lent.chunks.iter().for_each(|&chunk| chunks.put_back_at(chunk));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(lent)
+    }
+
+    /// What was lent is free once the logs are settled.
+    #[track_caller]
+    pub(crate) fn end_loan(&self, env: &E, lent: &Lent) {
+        let mut chunks = env.lock(&self.chunks);
+        lent.chunks.iter().for_each(|&chunk| chunks.end_loan(chunk));
     }
 
     /// Takes chunks that follow each other and that no log names.
@@ -164,6 +190,12 @@ impl<E: Env> Heap<E> {
         }
         let mut chunks = env.lock(&self.chunks);
         blocks.iter().for_each(|block| chunks.release(block));
+    }
+
+    /// The pool has become longer.
+    #[track_caller]
+    pub(crate) fn grow(&self, env: &E, header: &Header) {
+        env.lock(&self.chunks).grow(header);
     }
 
     /// What is taken and what is free.

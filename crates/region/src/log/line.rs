@@ -98,7 +98,8 @@ fn encode(place: u64, payload: &[u64; WORDS], role: Role, parity: bool) -> [u64;
 
 /// What the eight words of a line at `place` are.
 fn decode(place: u64, words: &[u64; WORDS + 1]) -> Content {
-    if *words == [0; WORDS + 1] {
+    // The check of a line is never 0.
+    if words[WORDS] == 0 && *words == [0; WORDS + 1] {
         return Content::Empty;
     }
     let parity = words[WORDS] & 1;

@@ -9,6 +9,8 @@ use crate::{Env, Space};
 /// Runs every test of the suite. `make` makes an environment around a fresh space of at least 64 bytes.
 pub fn environment<E: Env>(make: impl Fn() -> E) {
     locks_exclude(&make());
+    latches_exclude(&make());
+    threads_keep_their_numbers(&make());
     writers_exclude_readers(&make());
     every_thread_runs_once_and_may_start_others(&make());
     a_panic_waits_for_the_others(&make());
@@ -35,6 +37,33 @@ fn locks_exclude<E: Env>(env: &E) {
         }
     });
     assert_eq!((*env.lock(&sum), *env.read(&shared)), (800, 800));
+}
+
+fn latches_exclude<E: Env>(env: &E) {
+    let sum = env.latch(0u64);
+    env.threads(4, |_| {
+        for _ in 0..200 {
+            let mut sum = env.hold(&sum);
+            let before = *sum;
+            env.space().load_u64(0);
+            *sum = before + 1;
+        }
+    });
+    assert_eq!(*env.hold(&sum), 800);
+}
+
+fn threads_keep_their_numbers<E: Env>(env: &E) {
+    let numbers = env.mutex(vec![env.thread_number()]);
+    env.threads(3, |_| {
+        let number = env.thread_number();
+        env.space().load_u64(0);
+        assert_eq!(env.thread_number(), number);
+        env.lock(&numbers).push(number);
+    });
+    let mut numbers = env.lock(&numbers);
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 4, "each has its own: {:?}", *numbers);
 }
 
 fn writers_exclude_readers<E: Env>(env: &E) {

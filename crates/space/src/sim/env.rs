@@ -110,6 +110,11 @@ impl<S: Space> Env for Sim<S> {
         = SimMutexGuard<'a, T, S::Observer>
     where
         Self: 'a;
+    type Latch<T: Send> = SimMutex<T>;
+    type LatchGuard<'a, T: Send + 'a>
+        = SimMutexGuard<'a, T, S::Observer>
+    where
+        Self: 'a;
     type RwLock<T: Send + Sync> = SimRwLock<T>;
     type ReadGuard<'a, T: Send + Sync + 'a>
         = SimGuard<'a, sync::RwLockReadGuard<'a, T>, S::Observer>
@@ -143,6 +148,16 @@ impl<S: Space> Env for Sim<S> {
         let guard = mutex.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let telling = self.telling(mutex.told, false);
         SimMutexGuard { held: SimGuard { telling, guard, release }, mutex }
+    }
+
+    #[track_caller]
+    fn latch<T: Send>(&self, value: T) -> SimMutex<T> {
+        self.mutex(value)
+    }
+
+    #[track_caller]
+    fn hold<'a, T: Send>(&'a self, latch: &'a SimMutex<T>) -> Self::LatchGuard<'a, T> {
+        self.lock(latch)
     }
 
     #[track_caller]
@@ -243,6 +258,10 @@ impl<S: Space> Env for Sim<S> {
         if let Some(panic) = panicked {
             resume_unwind(panic);
         }
+    }
+
+    fn thread_number(&self) -> u32 {
+        self.scheduler().look(|state| state.current)
     }
 
     #[track_caller]

@@ -24,7 +24,7 @@ pub(crate) const SMALL: Options = with_logs(2, 512);
 pub(crate) const BYTES: u64 = 16384 + 4 * 4096;
 
 pub(crate) const fn with_logs(logs: u32, log_bytes: u32) -> Options {
-    Options { geometry: Some(Geometry { logs, log_bytes, chunk_bytes: 4096 }) }
+    Options { geometry: Some(Geometry { logs, log_bytes, chunk_bytes: 4096 }), bytes: None }
 }
 
 pub(crate) type Desks<'e, E, A> = Pool<&'e E, Desk, A>;

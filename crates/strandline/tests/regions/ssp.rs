@@ -139,7 +139,10 @@ fn fences(options: &Options, regions: u64, pages: usize) -> u64 {
 /// Lines, then what the journal says of them. By words: the words' record, the words, and before and behind them that nothing else counts.
 #[test]
 fn fences_of_a_region_do_not_depend_on_its_length() {
-    let few = Options { geometry: Some(region::Geometry { logs: 1, log_bytes: 1536, chunk_bytes: 4096 }) };
+    let few = Options {
+        geometry: Some(region::Geometry { logs: 1, log_bytes: 1536, chunk_bytes: 4096 }),
+        bytes: None,
+    };
     for lines in [1, 4, 16, 64] {
         // Each table is behind what making the pool did, at most once.
         let fences = |options: &Options| fences(options, 7, lines) - fences(options, 2, lines);
@@ -155,8 +158,10 @@ fn fences_of_a_region_do_not_depend_on_its_length() {
 #[test]
 fn who_reads_finds_what_it_wrote_while_others_move_its_lines() {
     let env = pmem::Os::new(Image::new(1 << 20));
-    let options =
-        Options { geometry: Some(region::Geometry { logs: 1, log_bytes: 2048, chunk_bytes: 4096 }) };
+    let options = Options {
+        geometry: Some(region::Geometry { logs: 1, log_bytes: 2048, chunk_bytes: 4096 }),
+        bytes: None,
+    };
     let pool = Pool::<_, Field, Ssp>::create(&env, &options).expect("a pool can be made");
     env.threads(4, |thread| {
         let mut random = u64::from(thread) + 1;

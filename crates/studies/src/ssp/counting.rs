@@ -82,7 +82,7 @@ pub(super) fn written<S: Structure, A: Atomicity>(
 
 /// Makes a pool in which every other key is.
 fn fill<S: Structure, A: Atomicity, E: Env>(env: &E) -> Result<(), region::Error> {
-    let pool = Pool::<_, S, A>::create(env, &Options { geometry: Some(GEOMETRY) })?;
+    let pool = Pool::<_, S, A>::create(env, &Options { geometry: Some(GEOMETRY), bytes: None })?;
     let keys = if S::FILLED { S::KEYS } else { 0 };
     for first in (0..keys).step_by(2 * AT_ONCE as usize) {
         pool.region(|tx| {

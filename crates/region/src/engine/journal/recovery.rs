@@ -99,13 +99,17 @@ impl Plan {
                 }
                 Found::Damaged(offset) => return Err(Error::Damaged { what: "a line of a log", offset }),
                 Found::Record(record) => {
-                    let mut writes = record.writes;
+                    let number = record.number;
+                    let mut writes = record.writes(space, logs).ok_or(Error::Damaged {
+                        what: "what the line of a log leads to, which",
+                        offset: base + at * LINE,
+                    })?;
                     let mark = mark(&writes, logs.state);
                     let damaged = Error::Damaged { what: "the mark of a record", offset: base + at * LINE };
                     self.mark = self.mark.max(mark.ok_or(damaged)?);
                     self.used = true;
                     writes.remove(0);
-                    found.push(InLog { base, number: record.number, writes, followed: false });
+                    found.push(InLog { base, number, writes, followed: false });
                 }
             }
         }

@@ -45,7 +45,7 @@ impl Buffer {
 pub struct Buffers {
     lines: Vec<Buffer>,
     /// By offset of a line: which of `lines` it is.
-    index: Writes,
+    index: Box<Writes>,
     /// The one that was written last.
     last: usize,
     bits: Vec<Write>,

@@ -5,6 +5,9 @@
 //! lines, which is flushed and fenced: that is the only fence. No mark follows, because lines know
 //! whether they are whole, and a record knows how many it has. Then the words get their values, in place, without a flush.
 //!
+//! A record that is longer than a log goes to chunks of the heap that nobody has and no log names; the log has where. That takes a second fence, between the
+//! chunks and the log, and room in the pool as long as the logs are not settled. So regions have no limit but the pool.
+//!
 //! # Who makes the places durable
 //! Nobody, until a log is full. Then [`Engine::settle`] goes through all logs, flushes each place that a record names, fences, and
 //! notes durably up to which number regions need no log any more. Only then are old records written over. A line that
@@ -20,18 +23,18 @@
 mod recovery;
 
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use space::{Env, LINE, Space};
 
 use super::flaw::{self, Flaw};
-use super::place::{apply, flush};
+use super::long::{self, Elsewhere};
+use super::place::{Flusher, apply};
 use super::record::{self, Found, WORDS_MAX};
 use super::state::{NUMBERS, State};
-use super::{Atomicity, Engine, Logs, Recovered};
+use super::{Atomicity, Engine, Lent, Logs, Recovered};
 use crate::log::Ring;
 use crate::writes::Writes;
-use crate::{Change, Error};
+use crate::{Change, Error, Write};
 
 /// Regions by redo. `F` is [`Sound`](flaw::Sound), but in tests of the crash checker.
 #[derive(Debug)]
@@ -47,133 +50,33 @@ impl<F: Flaw> Atomicity for Redo<F> {
 pub struct RedoEngine<E: Env, F: Flaw> {
     flaw: PhantomData<F>,
     place: Logs,
-    logs: Vec<Log<E>>,
-    /// The next region's number. Behind a lock, because the order of numbers is one that recovery builds on (`check_gaps`), and an observer knows
+    /// A thread writes to one of them, by its number: with as many threads as logs nobody waits.
+    logs: Vec<E::Latch<Ring>>,
+    /// The next region's number. Behind a latch, because the order of numbers is one that recovery builds on (`check_gaps`), and an observer knows
     /// nothing of the order of atomics.
-    next: E::Mutex<u64>,
+    next: E::Latch<u64>,
+    /// Words of a record that a log holds.
+    holds: u64,
     /// Held by who settles.
     settling: E::Mutex<()>,
-    /// The log that was used last: with one thread it is always the same one, and warm.
-    last: AtomicUsize,
-}
-
-struct Log<E: Env> {
-    /// Whether somebody writes to it: a hint, for those who look for a free one.
-    busy: AtomicBool,
-    ring: E::Mutex<Ring>,
 }
 
 impl<E: Env, F: Flaw> RedoEngine<E, F> {
-    /// Runs `work` on a log that has room for so many lines.
+    /// Makes a record of so many words durable in a log, and then the writes.
+    #[inline]
     #[track_caller]
-    fn with_log<R>(&self, env: &E, lines: u64, work: impl FnOnce(&mut Ring) -> R) -> Result<R, Error> {
-        loop {
-            let log = self.pick();
-            let mut ring = env.lock(&log.ring);
-            let room = ring.has_room(lines);
-            if room {
-                let result = work(&mut ring);
-                drop(ring);
-                log.busy.store(false, Ordering::Release);
-                return Ok(result);
-            }
-            drop(ring);
-            log.busy.store(false, Ordering::Release);
-            self.settle(env)?;
-        }
-    }
-
-    /// The number of a region whose log is locked.
-    #[track_caller]
-    fn draw(&self, env: &E) -> Result<u64, Error> {
-        let mut next = env.lock(&self.next);
-        if *next >= NUMBERS {
-            return Err(Error::Exhausted);
-        }
-        *next += 1;
-        Ok(*next - 1)
-    }
-
-    /// A log that nobody writes to, if there is one.
-    fn pick(&self) -> &Log<E> {
-        let first = self.last.load(Ordering::Relaxed);
-        for step in 0..self.logs.len() {
-            let at = (first + step) % self.logs.len();
-            if !self.logs[at].busy.swap(true, Ordering::Acquire) {
-                if step > 0 {
-                    self.last.store(at, Ordering::Relaxed);
-                }
-                return &self.logs[at];
-            }
-        }
-        &self.logs[first]
-    }
-}
-
-impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
-    type Region = Writes;
-
-    const IN_PLACE: bool = false;
-
-    fn recover(space: &E::Space, logs: &Logs) -> Result<Recovered, Error> {
-        let plan = recovery::Plan::read(space, logs)?;
-        plan.carry_out(space, logs);
-        Ok(plan.told())
-    }
-
-    fn new(env: &E, logs: Logs, recovered: &Recovered) -> Self {
-        let log = |base| Log { busy: AtomicBool::new(false), ring: env.mutex(Ring::new(base, logs.bytes)) };
-        RedoEngine {
-            flaw: PhantomData,
-            place: logs,
-            logs: logs.starts().map(log).collect(),
-            next: env.mutex(recovered.next),
-            settling: env.mutex(()),
-            last: AtomicUsize::new(0),
-        }
-    }
-
-    #[inline]
-    fn begin(&self, _: &E) -> Writes {
-        Writes::take()
-    }
-
-    #[inline]
-    fn load(&self, env: &E, region: &Writes, offset: u64) -> u64 {
-        region.get(offset).unwrap_or_else(|| env.space().load_u64(offset))
-    }
-
-    #[inline]
-    fn store(&self, env: &E, region: &mut Writes, offset: u64, value: u64) -> Result<(), Error> {
-        if region.set(offset, value) {
-            // It is stored to right behind the fence: waiting for its line can overlap with writing the log.
-            env.space().prefetch(offset);
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn change(&self, _: &E, region: &mut Writes, offset: u64, change: Change) -> Result<(), Error> {
-        region.push_bits(offset, change);
-        Ok(())
-    }
-
-    fn commit(&self, env: &E, region: Writes) -> Result<(), Error> {
-        let writes = region.entries();
-        if writes.is_empty() {
-            region.put_back();
-            return Ok(());
-        }
-        let words = record::length(writes);
-        let holds = WORDS_MAX.min(self.place.bytes / LINE * crate::log::WORDS as u64);
-        if words > holds {
-            return Err(Error::TooLong { words, holds });
-        }
+    fn log_and_apply(
+        &self,
+        env: &E,
+        words: u64,
+        writes: &[Write],
+        put: impl FnOnce(&E::Space, &mut Ring, u64),
+    ) -> Result<(), Error> {
         let space = env.space();
         self.with_log(env, record::lines(words), |ring| {
             let number = self.draw(env)?;
             let from = ring.head();
-            record::write(space, ring, number, words, writes);
+            put(space, ring, number);
             if F::APPLIED_EARLY {
                 writes.iter().for_each(|write| apply(space, write));
             }
@@ -185,12 +88,160 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
             }
             writes.iter().for_each(|write| apply(space, write));
             Ok(())
-        })??;
+        })?
+    }
+
+    /// Runs `work` on a log that has room for so many lines.
+    #[track_caller]
+    fn with_log<R>(&self, env: &E, lines: u64, work: impl FnOnce(&mut Ring) -> R) -> Result<R, Error> {
+        let log = &self.logs[env.thread_number() as usize % self.logs.len()];
+        loop {
+            let mut ring = env.hold(log);
+            if ring.has_room(lines) {
+                return Ok(work(&mut ring));
+            }
+            drop(ring);
+            self.give_up_records(env)?;
+        }
+    }
+
+    /// Makes durable what the records so far have written to its places, and gives these records up.
+    #[track_caller]
+    fn give_up_records(&self, env: &E) -> Result<(), Error> {
+        let space = env.space();
+        let settling = env.lock(&self.settling);
+        // The pool may have grown.
+        let place = Logs { end: space.len(), ..self.place };
+        // Whoever has a lower number holds the lock of a log, or is done.
+        let below = *env.hold(&self.next);
+        let mut given_up = Vec::with_capacity(self.logs.len());
+        for (log, base) in self.logs.iter().zip(self.place.starts()) {
+            let ring = env.hold(log);
+            // Of this log, whose regions are over. What those of other logs write to the same lines is told there.
+            let mut places = Flusher::<512>::new();
+            let mut at = ring.tail();
+            while at < ring.head() {
+                let count = ring.capacity();
+                let damaged =
+                    |at| Error::Damaged { what: "a log that was just written", offset: ring.place(at) };
+                let Found::Record(record) = record::read(space, base, count, at % count) else {
+                    return Err(damaged(at));
+                };
+                if record.number >= below {
+                    break;
+                }
+                let lines = record.lines;
+                if !F::PLACES_NOT_FLUSHED {
+                    let writes = record.writes(space, &place).ok_or_else(|| damaged(at))?;
+                    writes.iter().for_each(|write| places.flush(space, write));
+                }
+                at += lines;
+            }
+            given_up.push(at);
+        }
+        if !F::NOTED_EARLY {
+            space.fence();
+        }
+        if !F::NOT_NOTED {
+            State { below, void: false }.write(space, self.place.state);
+        }
+        for (log, tail) in self.logs.iter().zip(given_up) {
+            env.hold(log).release(tail);
+        }
+        drop(settling);
+        Ok(())
+    }
+    /// The number of a region whose log is locked.
+    #[track_caller]
+    fn draw(&self, env: &E) -> Result<u64, Error> {
+        let mut next = env.hold(&self.next);
+        if *next >= NUMBERS {
+            return Err(Error::Exhausted);
+        }
+        *next += 1;
+        Ok(*next - 1)
+    }
+}
+
+impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
+    type Region = Box<Writes>;
+
+    const IN_PLACE: bool = false;
+
+    fn recover(space: &E::Space, logs: &Logs) -> Result<Recovered, Error> {
+        let plan = recovery::Plan::read(space, logs)?;
+        plan.carry_out(space, logs);
+        Ok(plan.told())
+    }
+
+    fn new(env: &E, logs: Logs, recovered: &Recovered) -> Self {
+        RedoEngine {
+            flaw: PhantomData,
+            place: logs,
+            logs: logs.starts().map(|base| env.latch(Ring::new(base, logs.bytes))).collect(),
+            next: env.latch(recovered.next),
+            holds: WORDS_MAX.min(logs.bytes / LINE * crate::log::WORDS as u64),
+            settling: env.mutex(()),
+        }
+    }
+
+    #[inline]
+    fn begin(&self, _: &E) -> Box<Writes> {
+        Writes::take()
+    }
+
+    #[inline]
+    fn load(&self, env: &E, region: &Box<Writes>, offset: u64) -> u64 {
+        region.get(offset).unwrap_or_else(|| env.space().load_u64(offset))
+    }
+
+    #[inline]
+    fn store(&self, env: &E, region: &mut Box<Writes>, offset: u64, value: u64) -> Result<(), Error> {
+        if region.set(offset, value) {
+            // It is stored to right behind the fence: waiting for its line can overlap with writing the log.
+            env.space().prefetch(offset);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn change(&self, _: &E, region: &mut Box<Writes>, offset: u64, change: Change) -> Result<(), Error> {
+        region.push_bits(offset, change);
+        Ok(())
+    }
+
+    fn commit(&self, env: &E, region: Box<Writes>) -> Result<(), Error> {
+        let writes = region.entries();
+        if !writes.is_empty() {
+            let words = record::length(writes);
+            let put =
+                |space: &E::Space, ring: &mut Ring, number| record::write(space, ring, number, words, writes);
+            self.log_and_apply(env, words, writes, put)?;
+        }
         region.put_back();
         Ok(())
     }
 
-    fn abort(&self, _: &E, region: Writes) {
+    #[inline]
+    fn surplus(&self, region: &Box<Writes>) -> u64 {
+        let words = record::length(region.entries());
+        if words <= self.holds { 0 } else { words - 1 }
+    }
+
+    fn commit_with(&self, env: &E, region: Box<Writes>, lent: &Lent) -> Result<(), Error> {
+        let (space, writes) = (env.space(), region.entries());
+        let there = Elsewhere::write(space, lent, &record::words(writes));
+        if !F::LENT_NOT_FENCED {
+            // What the log says may survive before anybody waits for it.
+            space.fence();
+        }
+        let put = |space: &E::Space, ring: &mut Ring, number| record::write_long(space, ring, number, &there);
+        self.log_and_apply(env, long::WORDS, writes, put)?;
+        region.put_back();
+        Ok(())
+    }
+
+    fn abort(&self, _: &E, region: Box<Writes>) {
         region.put_back();
     }
 
@@ -202,42 +253,6 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
     }
 
     fn settle(&self, env: &E) -> Result<(), Error> {
-        let space = env.space();
-        let settling = env.lock(&self.settling);
-        // Whoever has a lower number holds the lock of a log, or is done.
-        let below = *env.lock(&self.next);
-        let mut given_up = Vec::with_capacity(self.logs.len());
-        for (log, base) in self.logs.iter().zip(self.place.starts()) {
-            let ring = env.lock(&log.ring);
-            let mut at = ring.tail();
-            while at < ring.head() {
-                let count = ring.capacity();
-                let Found::Record(record) = record::read(space, base, count, at % count) else {
-                    return Err(Error::Damaged {
-                        what: "a log that was just written",
-                        offset: ring.place(at),
-                    });
-                };
-                if record.number >= below {
-                    break;
-                }
-                if !F::PLACES_NOT_FLUSHED {
-                    record.writes.iter().for_each(|write| flush(space, write));
-                }
-                at += record.lines;
-            }
-            given_up.push(at);
-        }
-        if !F::NOTED_EARLY {
-            space.fence();
-        }
-        if !F::NOT_NOTED {
-            State { below, void: false }.write(space, self.place.state);
-        }
-        for (log, tail) in self.logs.iter().zip(given_up) {
-            env.lock(&log.ring).release(tail);
-        }
-        drop(settling);
-        Ok(())
+        if F::NOT_SETTLED { Ok(()) } else { self.give_up_records(env) }
     }
 }

@@ -3,17 +3,17 @@
 use space::{LINE, Space};
 
 use super::{Logs, Recovered};
-use crate::Error;
 use crate::engine::place::{apply, fits, flush};
-use crate::engine::record::{Found, Record, read};
+use crate::engine::record::{Found, read};
 use crate::engine::state::{State, empty_logs};
+use crate::{Error, Write};
 
 /// What is to be done.
 #[derive(Debug)]
 pub(super) struct Plan {
     state: State,
-    /// In the order of their numbers.
-    records: Vec<Record>,
+    /// What is done again: numbers of regions, in their order, and what they wrote.
+    regions: Vec<(u64, Vec<Write>)>,
     torn_lines: u64,
     /// Whether there is anything in the logs.
     used: bool,
@@ -23,7 +23,7 @@ impl Plan {
     /// Reads the logs.
     pub(super) fn read<S: Space>(space: &S, logs: &Logs) -> Result<Plan, Error> {
         let state = State::read(space, logs.state)?;
-        let mut plan = Plan { state, records: Vec::new(), torn_lines: 0, used: state.void };
+        let mut plan = Plan { state, regions: Vec::new(), torn_lines: 0, used: state.void };
         if state.void {
             return Ok(plan);
         }
@@ -37,22 +37,24 @@ impl Plan {
                     Found::Record(record) => {
                         plan.used = true;
                         if record.number >= state.below {
-                            if let Some(write) = record.writes.iter().find(|write| !fits(write, logs)) {
-                                return Err(Error::Damaged {
-                                    what: "a place that a log names",
-                                    offset: write.offset,
-                                });
+                            let damaged = |what, offset| Error::Damaged { what, offset };
+                            let number = record.number;
+                            let writes = record.writes(space, logs).ok_or_else(|| {
+                                damaged("what the line of a log leads to, which", base + at * LINE)
+                            })?;
+                            if let Some(write) = writes.iter().find(|write| !fits(write, logs)) {
+                                return Err(damaged("a place that a log names", write.offset));
                             }
-                            plan.records.push(record);
+                            plan.regions.push((number, writes));
                         }
                     }
                 }
             }
         }
         plan.used |= plan.torn_lines > 0;
-        plan.records.sort_by_key(|record| record.number);
-        if let Some(pair) = plan.records.windows(2).find(|pair| pair[0].number == pair[1].number) {
-            let offset = pair[0].writes.first().map_or(logs.base, |write| write.offset);
+        plan.regions.sort_by_key(|(number, _)| *number);
+        if let Some(pair) = plan.regions.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            let offset = pair[0].1.first().map_or(logs.base, |write| write.offset);
             return Err(Error::Damaged { what: "what two records of one number name, the first", offset });
         }
         plan.check_gaps(logs)?;
@@ -63,7 +65,7 @@ impl Plan {
     /// gap. Whatever else is missing was there, and is damaged so that it looks torn.
     fn check_gaps(&self, logs: &Logs) -> Result<(), Error> {
         let expected = self.told().next - self.state.below;
-        let missing = expected - self.records.len() as u64;
+        let missing = expected - self.regions.len() as u64;
         if missing >= u64::from(logs.count) {
             return Err(Error::Damaged {
                 what: "a record of a finished region, in the logs from here on,",
@@ -75,9 +77,9 @@ impl Plan {
 
     /// What is told of it.
     pub(super) fn told(&self) -> Recovered {
-        let next = self.records.last().map_or(self.state.below, |record| record.number + 1);
+        let next = self.regions.last().map_or(self.state.below, |(number, _)| number + 1);
         Recovered {
-            replayed: self.records.len() as u64,
+            replayed: self.regions.len() as u64,
             torn_lines: self.torn_lines,
             next,
             ..Recovered::default()
@@ -90,7 +92,7 @@ impl Plan {
         if !self.used {
             return;
         }
-        for write in self.records.iter().flat_map(|record| &record.writes) {
+        for write in self.regions.iter().flat_map(|(_, writes)| writes) {
             apply(space, write);
             flush(space, write);
         }

@@ -63,7 +63,7 @@ pub struct Region {
     log: Option<Log>,
     copies: Vec<Copy>,
     /// By offset of a line: which of `copies` it has.
-    index: Writes,
+    index: Box<Writes>,
     bits: Vec<Write>,
     /// Why it can only be aborted.
     failed: Option<Error>,

@@ -102,7 +102,7 @@ impl<E: Env, F: Flaw> SspEngine<E, F> {
 }
 
 impl<E: Env, F: Flaw> Engine<E> for SspEngine<E, F> {
-    type Region = Writes;
+    type Region = Box<Writes>;
 
     const IN_PLACE: bool = false;
 
@@ -120,12 +120,12 @@ impl<E: Env, F: Flaw> Engine<E> for SspEngine<E, F> {
     }
 
     #[inline]
-    fn begin(&self, _: &E) -> Writes {
+    fn begin(&self, _: &E) -> Box<Writes> {
         Writes::take()
     }
 
     #[inline]
-    fn load(&self, env: &E, region: &Writes, offset: u64) -> u64 {
+    fn load(&self, env: &E, region: &Box<Writes>, offset: u64) -> u64 {
         let word = || self.look(env, offset, |place| env.space().load_u64(place));
         region.get(offset).unwrap_or_else(word)
     }
@@ -141,18 +141,18 @@ impl<E: Env, F: Flaw> Engine<E> for SspEngine<E, F> {
     }
 
     #[inline]
-    fn store(&self, _: &E, region: &mut Writes, offset: u64, value: u64) -> Result<(), Error> {
+    fn store(&self, _: &E, region: &mut Box<Writes>, offset: u64, value: u64) -> Result<(), Error> {
         region.set(offset, value);
         Ok(())
     }
 
     #[inline]
-    fn change(&self, _: &E, region: &mut Writes, offset: u64, change: Change) -> Result<(), Error> {
+    fn change(&self, _: &E, region: &mut Box<Writes>, offset: u64, change: Change) -> Result<(), Error> {
         region.push_bits(offset, change);
         Ok(())
     }
 
-    fn commit(&self, env: &E, region: Writes) -> Result<(), Error> {
+    fn commit(&self, env: &E, region: Box<Writes>) -> Result<(), Error> {
         if !region.entries().is_empty() {
             env.lock(&self.journal).commit(&self.shared, env.space(), region.entries())?;
         }
@@ -160,7 +160,7 @@ impl<E: Env, F: Flaw> Engine<E> for SspEngine<E, F> {
         Ok(())
     }
 
-    fn abort(&self, _: &E, region: Writes) {
+    fn abort(&self, _: &E, region: Box<Writes>) {
         region.put_back();
     }
 

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use space::{Env, Space};
 
 use super::flaw::{self, Flaw};
-use super::place::{apply, flush, inverse, take_back};
+use super::place::{apply, flush_all, inverse, take_back};
 use super::state::NUMBERS;
 use super::{Atomicity, Engine, Logs, Recovered, set_in_place};
 use crate::log::{Ring, Role};
@@ -60,7 +60,7 @@ pub struct UndoEngine<E: Env, F: Flaw> {
 /// A region under way.
 pub struct Region {
     /// What takes its writes back, in their order.
-    inverses: Writes,
+    inverses: Box<Writes>,
     /// Its log, once it has written.
     lease: Option<Lease>,
     /// Why it can only be aborted.
@@ -216,7 +216,7 @@ impl<E: Env, F: Flaw> Engine<E> for UndoEngine<E, F> {
                 Self::write_end(space, &mut lease);
             }
             if !F::PLACES_NOT_FLUSHED {
-                region.inverses.entries().iter().for_each(|write| flush(space, write));
+                flush_all(space, region.inverses.entries());
             }
             space.fence();
             if !F::NOTED_EARLY {

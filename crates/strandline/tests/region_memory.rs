@@ -1,0 +1,200 @@
+//! Memory of a pool that is used again, under the crash checker: whatever logs still say of it must not come back.
+
+use region::{Atomicity, Error, Geometry, Layout, Options, Pool, Ptr, Redo, Undo, flaw};
+use space::Env;
+use space::sim::Schedule;
+use strandline::check::{self, Check, Run, Scene};
+use strandline::crash::{Outcome, Platform};
+
+struct Shelf;
+region::persistent! { Shelf:
+    struct Root { wide: [u64; WIDE], version: u64, book: Ptr<Book, Shelf> }
+    struct Book { pages: [u64; PAGES] }
+}
+impl Layout for Shelf {
+    const NAME: &'static str = "shelf";
+    type Root = Root;
+}
+
+/// Two books fit into the pool, or one and a long record.
+const BYTES: u64 = 16384 + 4 * 4096;
+/// A log holds 56 words, or what takes seven of them back.
+const OPTIONS: Options =
+    Options { geometry: Some(Geometry { logs: 2, log_bytes: 512, chunk_bytes: 4096 }), bytes: None };
+/// Words of a region that does not fit into a log.
+const WIDE: usize = 60;
+/// A book has a chunk of its own.
+const PAGES: usize = 512;
+/// What is added to a page on which something was noted.
+const NOTE: u64 = 1 << 32;
+
+type Shelves<'e, E, A> = Pool<&'e E, Shelf, A>;
+
+/// Puts a new book in the place of the old one.
+fn publish<E: Env, A: Atomicity>(pool: &Shelves<'_, E, A>, version: u64) -> Result<(), Error> {
+    pool.region(|tx| {
+        let root = tx.root();
+        let book = root.part(std::mem::offset_of!(Root, book), |root: &Root| &root.book);
+        let old = tx.get(book);
+        let new = tx.alloc(Book { pages: [version; PAGES] })?;
+        tx.set(book, new)?;
+        tx.set(root.part(std::mem::offset_of!(Root, version), |root: &Root| &root.version), version)?;
+        if old.get().is_some() { tx.free(old) } else { Ok(()) }
+    })
+}
+
+/// Writes to the first and the last page.
+fn annotate<E: Env, A: Atomicity>(pool: &Shelves<'_, E, A>, version: u64) -> Result<(), Error> {
+    pool.region(|tx| {
+        let book = tx.get(tx.root().part(std::mem::offset_of!(Root, book), |root: &Root| &root.book));
+        let pages = book.part(0, |book: &Book| &book.pages);
+        tx.set(pages.element(0), version + NOTE)?;
+        tx.set(pages.element(PAGES - 1), version + NOTE)
+    })
+}
+
+/// Sets all the words of the wide array, from the last to the first so that no two are one run.
+fn widen<E: Env, A: Atomicity>(pool: &Shelves<'_, E, A>, value: u64) -> Result<(), Error> {
+    pool.region(|tx| {
+        let wide = tx.root().part(std::mem::offset_of!(Root, wide), |root: &Root| &root.wide);
+        (0..WIDE).rev().try_for_each(|at| tx.set(wide.element(at), value))
+    })
+}
+
+fn searched<S, A>(work: impl Fn(&Shelves<'_, Scene, S>)) -> (Run, Outcome)
+where
+    S: Atomicity,
+    A: Atomicity,
+{
+    let run = check::record(BYTES, Platform::Adr, &Schedule::walk(1), |env| {
+        let pool = Shelves::<Scene, S>::create(env, &OPTIONS).expect("a pool can be made");
+        work(&pool);
+    });
+    let run = run.unwrap_or_else(|error| panic!("{error}"));
+    let outcome = Check::new(&run).run(|image, crash| {
+        let env = pmem::Os::new(image);
+        let pool = match Pool::<_, Shelf, A>::open(&env) {
+            Ok((pool, _)) => pool,
+            Err(Error::NotAPool { .. }) if crash.begun() == 0 => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        };
+        let root = pool.get(pool.root());
+        if root.wide.iter().any(|word| *word != root.wide[0]) {
+            return Err(format!("half of a wide region: {:?}", root.wide));
+        }
+        if let Some(book) = root.book.get() {
+            let pages = pool.get(book).pages;
+            let expected = |at: usize| {
+                let noted = (at == 0 || at == PAGES - 1) && pages[0] > NOTE;
+                root.version + if noted { NOTE } else { 0 }
+            };
+            if let Some(at) = (0..PAGES).find(|&at| pages[at] != expected(at)) {
+                return Err(format!("page {at} of book {} is {:#x}", root.version, pages[at]));
+            }
+        }
+        Ok(())
+    });
+    (run, outcome)
+}
+
+fn books<S: Atomicity, A: Atomicity>() -> (Run, Outcome) {
+    searched::<S, A>(|pool| {
+        // An engine with a mistake may notice it.
+        _ = (1..5).try_for_each(|version| publish(pool, version).and_then(|()| annotate(pool, version)));
+    })
+}
+
+fn long_regions<S: Atomicity, A: Atomicity>() -> (Run, Outcome) {
+    searched::<S, A>(|pool| {
+        publish(pool, 1).expect("there is room");
+        // An engine with a mistake may notice it.
+        _ = (1..5).try_for_each(|value| widen(pool, value));
+    })
+}
+
+fn clean((run, outcome): &(Run, Outcome)) {
+    assert!(outcome.findings.is_empty(), "{}", Check::new(run).story(outcome));
+    assert!(outcome.images > 100, "{outcome:?}");
+}
+
+fn caught(name: &str, (_, outcome): &(Run, Outcome)) {
+    assert!(!outcome.findings.is_empty(), "{name} was not found in {} images", outcome.images);
+}
+
+#[test]
+fn old_records_do_not_write_to_new_blocks() {
+    clean(&books::<Redo, Redo>());
+    clean(&books::<Undo, Undo>());
+    caught("a chunk that logs name", &books::<Redo<flaw::NotSettled>, Redo>());
+}
+
+#[test]
+fn regions_that_are_longer_than_a_log_are_whole() {
+    clean(&long_regions::<Redo, Redo>());
+    caught("a record that is not durable", &long_regions::<Redo<flaw::LentNotFenced>, Redo>());
+    caught("a record that is written over", &long_regions::<Redo<flaw::NotSettled>, Redo>());
+}
+
+#[test]
+fn two_books_fit() {
+    let env = pmem::Os::new(space::Image::new(BYTES));
+    let pool = Shelves::<_, Redo>::create(&env, &OPTIONS).expect("a pool can be made");
+    for version in 1..50 {
+        publish(&pool, version).expect("there is room for two");
+        annotate(&pool, version).expect("two words fit");
+    }
+}
+
+/// Grows between regions, and a crash finds it as long as before or after.
+#[test]
+fn a_pool_that_grows_loses_nothing() {
+    let run = check::record(BYTES + 8 * 4096, Platform::Adr, &Schedule::walk(1), |env| {
+        let options = Options { bytes: Some(BYTES), ..OPTIONS };
+        let pool = Shelves::<Scene, Redo>::create(env, &options).expect("a pool can be made");
+        let full =
+            pool.region(|tx| (0..3).try_for_each(|_| tx.alloc(Book { pages: [1; PAGES] }).map(|_| ())));
+        assert!(matches!(full, Err(Error::Full { .. })));
+        for version in 1..4 {
+            pool.grow(BYTES + 4096 * version).expect("the space is longer");
+            publish(&pool, version).expect("there is room");
+            let more = pool.region(|tx| tx.alloc(Book { pages: [version; PAGES] }));
+            more.expect("there is a chunk more each time");
+        }
+    });
+    let run = run.unwrap_or_else(|error| panic!("{error}"));
+    let outcome = Check::new(&run).run(|image, crash| {
+        let env = pmem::Os::new(image);
+        let pool = match Pool::<_, Shelf, Redo>::open(&env) {
+            Ok((pool, _)) => pool,
+            Err(Error::NotAPool { .. }) if crash.begun() == 0 => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        };
+        let root = pool.get(pool.root());
+        let grown = (pool.header().bytes - BYTES) / 4096;
+        let ended = crash.ended_regions().count() as u64;
+        if grown < root.version || root.version < ended / 2 {
+            return Err(format!("version {}, {ended} regions, {grown} chunks more", root.version));
+        }
+        let expected = |at: &usize| pool.get(root.book).pages[*at] == root.version;
+        if root.book.get().is_some() && !(0..PAGES).all(|at| expected(&at)) {
+            return Err(format!("half of book {}", root.version));
+        }
+        Ok(())
+    });
+    clean(&(run, outcome));
+}
+
+/// As long as there is room in the pool, and otherwise nothing of the region is there.
+#[test]
+fn a_region_is_as_long_as_the_pool_has_room() {
+    let env = pmem::Os::new(space::Image::new(BYTES));
+    let pool = Shelves::<_, Redo>::create(&env, &OPTIONS).expect("a pool can be made");
+    publish(&pool, 1).expect("there is room");
+    (1..20).for_each(|value| widen(&pool, value).expect("the chunk comes back"));
+    let keep = pool.region(|tx| tx.alloc(Book { pages: [7; PAGES] })).expect("there is room for two");
+    assert!(matches!(widen(&pool, 20), Err(Error::Full { .. })));
+    assert_eq!(pool.get(pool.root()).wide, [19; WIDE]);
+    pool.region(|tx| tx.free(keep)).expect("it is there");
+    widen(&pool, 21).expect("there is room again");
+    assert_eq!(pool.get(pool.root()).wide, [21; WIDE]);
+}

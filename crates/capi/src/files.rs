@@ -54,7 +54,7 @@ pub(crate) fn create(
 
 fn prepared(memory: Synced, path: &Path, site: u64) -> Result<Told, Failure> {
     memory.prefault(0, memory.len().min(PREPARED))?;
-    Ok(Told::new(memory, path, site))
+    Ok(Told::new(memory, path, true, site))
 }
 
 /// Opens the pool in a file, after recovery if that is needed.
@@ -77,6 +77,6 @@ pub(crate) fn open(
             format!("its engine has the number {}, which this version does not know", header.engine);
         Failure::new(Code::Foreign, message).of_file(path)
     })?;
-    let memory = Told::new(Synced::new(memory), path, site);
+    let memory = Told::new(Synced::new(memory), path, false, site);
     (engine.open)(Box::new(Os::new(memory)), layout).map_err(of_file)
 }

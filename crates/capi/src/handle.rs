@@ -71,6 +71,11 @@ impl Handle {
         self.opened().inspect_err(|_| self.leave())
     }
 
+    /// Whether any thread has a region under way; the caller's own are seen for certain.
+    pub(crate) fn has_regions(&self) -> bool {
+        self.regions.load(Ordering::Relaxed) > 0
+    }
+
     /// One region less is under way.
     pub(crate) fn leave(&self) {
         self.regions.fetch_sub(1, Ordering::SeqCst);

@@ -142,7 +142,7 @@ pub(crate) fn within<R>(
 
 /// Reads in this thread's region of that pool, or in the pool if it has none.
 pub(crate) fn read(handle: &Handle, reference: u64, bytes: &mut [u8]) -> Result<(), Failure> {
-    if is_open(handle) {
+    if handle.has_regions() && is_open(handle) {
         return within(handle, |tx| Ok(tx.load(reference, bytes)?));
     }
     Ok(handle.opened()?.pool.load(reference, bytes)?)

@@ -77,15 +77,16 @@ pub(crate) struct Teller {
 }
 
 impl Told {
-    /// The memory of the file of that path, just mapped: nobody has written to it. `site` is the program's code that asks for it.
-    pub(crate) fn new(memory: Synced, path: &Path, site: u64) -> Told {
+    /// The memory of the file of that path, just mapped, and made before if so: nobody has written to it. `site` is the program's code that asks for it.
+    pub(crate) fn new(memory: Synced, path: &Path, made: bool, site: u64) -> Told {
         let base = memory.memory().address() as u64;
         let mut teller = Teller { table: None, base, by_sync: false };
         if let (Some(table), Ok(path)) = (runtime(), CString::new(path.as_os_str().as_bytes())) {
             ANY.store(true, Ordering::Relaxed);
             called_from(site);
             // SAFETY: the path is a C string.
-            teller.by_sync = unsafe { (table.mapped)(site, path.as_ptr(), base, memory.len()) } != 0;
+            let watched = unsafe { (table.mapped)(site, path.as_ptr(), base, memory.len(), u32::from(made)) };
+            teller.by_sync = watched != 0;
             teller.table = Some(table);
         }
         Told { memory, teller }

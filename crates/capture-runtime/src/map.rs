@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use libc::{MAP_SHARED, MAP_SHARED_VALIDATE, MREMAP_FIXED, MREMAP_MAYMOVE, c_long};
 
 use crate::before;
-use crate::files::is_watched;
+use crate::files::{self, is_watched};
 use crate::glob::is_named;
 use crate::local::{caller, hooks};
 use crate::session::session;
@@ -135,11 +135,15 @@ pub fn tell_synced(pc: u64, start: u64, len: u64) {
     }
 }
 
-/// Tells that a library mapped a file that is persistent whatever its name; whether it is one of those whose calls are told of.
-pub fn mapped_by_library(pc: u64, path: &CStr, start: u64, len: u64) -> bool {
+/// Tells that a library mapped a file that is persistent whatever its name, and that it has `made` of that length if so; whether it is one of those
+/// whose calls are told of.
+pub fn mapped_by_library(pc: u64, path: &CStr, start: u64, len: u64, made: bool) -> bool {
     let Some(fd) = sys::open(path, libc::O_RDONLY) else { return false };
     let mut buffer = [0; 4096];
     let watched = path_of(fd, &mut buffer).is_some_and(|path| {
+        if made {
+            files::made(pc, fd, len);
+        }
         before::keep(fd, path);
         tell_mapped(pc, start, len, 0, path);
         is_watched(path)

@@ -99,6 +99,12 @@ fn wrong_calls_are_errors_with_every_engine() {
         std::fs::create_dir(&folder).expect("there is room");
         ok(Command::new(&shared).arg(&folder).arg(engine));
     }
+    if has("valgrind") {
+        let folder = scratch.path("valgrind");
+        std::fs::create_dir(&folder).expect("there is room");
+        let mut command = Command::new("valgrind");
+        ok(command.args(["--quiet", "--error-exitcode=9"]).arg(&shared).arg(&folder).arg("redo"));
+    }
     // The static library, and another compiler.
     let alone = scratch.path("alone");
     let mut command = Command::new(if has("clang") { "clang" } else { "gcc" });
@@ -249,6 +255,29 @@ fn a_map_survives_every_crash() {
             assert!(answer["images"].as_u64() > Some(100), "{answer:#}");
         }
     }
+}
+
+#[test]
+fn a_map_in_an_ordinary_file_survives_every_crash() {
+    if !has("gcc") {
+        return;
+    }
+    let scratch = Scratch::new();
+    observed(&scratch, "cc", "map", "map.c");
+    let recover = "./map --recover POOL try";
+    let files = ["--files", "pool"];
+    for platform in ["ext4", "posix"] {
+        let options = [files[0], files[1], "--platform", platform];
+        let (output, answer) = check_with(&scratch, &options, "redo", recover, &["./map", "try", "pool"]);
+        let (messages, all) = findings(&answer);
+        assert!(messages.is_empty(), "{platform}: {all}");
+        assert_eq!(output.status.code(), Some(0), "{platform}: {}", stderr(&output));
+        assert!(answer["images"].as_u64() > Some(100), "{answer:#}");
+    }
+    let mistaken = ["./map", "try", "pool", "count-later"];
+    let (_, answer) = check_with(&scratch, &files, "redo", "./map --recover POOL", &mistaken);
+    let (messages, all) = findings(&answer);
+    assert!(messages.iter().any(|message| message.contains("are counted")), "{all}");
 }
 
 #[test]

@@ -220,7 +220,7 @@ static void recover(const char *path, int tried)
     uint64_t value;
     size_t i, later;
     pool = sl_pool_open(path, LAYOUT, NULL);
-    if (!pool && sl_error_code() == SL_E_NO_POOL && !done)
+    if (!pool && !done && (sl_error_code() == SL_E_NO_POOL || (sl_error_code() == SL_E_FILE && errno == ENOENT)))
         return;
     if (!pool)
         errx(1, "%s", sl_error());

@@ -6,7 +6,9 @@
  *
  * MISTAKE is two-regions: a job is taken out in one region and done in another. Or not-freed: a job that is done stays allocated.
  */
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 
@@ -95,7 +97,8 @@ int recover(const char *path)
         try {
             return strandline::pool::open(path, LAYOUT);
         } catch (const strandline::error &error) {
-            if (error.status() == SL_E_NO_POOL && (!done || !std::strcmp(done, "0")))
+            const bool none = error.status() == SL_E_NO_POOL || (error.status() == SL_E_FILE && errno == ENOENT);
+            if (none && (!done || !std::strcmp(done, "0")))
                 std::exit(0);
             throw;
         }

@@ -26,9 +26,22 @@ mod order;
 mod streams;
 mod tell;
 
+use core::ffi::c_int;
+
+use crate::wire::file;
+
 pub use kernel::{is_watched, status};
 pub use order::{after_fork, hold};
 pub use streams::flush;
+
+/// Tells that a library has made the file that long, which we did not see, and has synced it.
+pub fn made(pc: u64, fd: c_int, len: u64) {
+    let _held = hold();
+    if let Some(path) = kernel::Path::of(fd).and_then(kernel::Path::watched) {
+        tell::tell(file::TRUNCATE, pc, &path, len);
+        tell::tell(file::SYNC, pc, &path, 0);
+    }
+}
 
 /// Looks up the functions behind ours.
 pub fn prepare() {

@@ -213,17 +213,21 @@ fn a_killed_program_loses_nothing() {
 
 /// `strandline check` of a program on a new pool; what it says as JSON.
 fn check(scratch: &Scratch, engine: &str, recover: &str, program: &[&str]) -> (Output, Value) {
+    check_with(scratch, &[], engine, recover, program)
+}
+
+/// The same with more options.
+fn check_with(
+    scratch: &Scratch,
+    options: &[&str],
+    engine: &str,
+    recover: &str,
+    program: &[&str],
+) -> (Output, Value) {
     _ = std::fs::remove_file(scratch.path("pool"));
     let mut command = strandline();
-    command.current_dir(scratch.dir()).args([
-        "check",
-        "--json",
-        "--images",
-        "64",
-        "--recover",
-        recover,
-        "--",
-    ]);
+    command.current_dir(scratch.dir()).args(["check", "--json", "--images", "64", "--recover", recover]);
+    command.args(options).arg("--");
     let output = command.env("STRANDLINE_ENGINE", engine).args(program).output().expect("it runs");
     let answer = serde_json::from_slice(&output.stdout);
     let answer = answer.unwrap_or_else(|error| panic!("{program:?}: {error}: {}", stderr(&output)));

@@ -25,6 +25,8 @@ use table::{ENTRY, Entry, Table, VERSION};
 static ANY: AtomicBool = AtomicBool::new(false);
 /// The next lock's number. No address of memory is as high.
 static NEXT_LOCK: AtomicU64 = AtomicU64::new(1 << 60);
+/// The number of the next region that is told of.
+static NEXT_REGION: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
     /// The return address of the program's call that this thread is in.
@@ -297,6 +299,10 @@ impl Observer for Teller {
         if let Some(table) = self.table {
             (table.unlocking)(site(), lock);
         }
+    }
+
+    fn new_region(&self) -> u64 {
+        if self.table.is_some() { NEXT_REGION.fetch_add(1, Ordering::Relaxed) } else { 0 }
     }
 
     fn region_begin(&self, region: u64) {

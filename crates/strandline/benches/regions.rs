@@ -4,7 +4,7 @@
 //! random lines of 64 MiB. Beside it the bare instructions with one fence in the same pool, and libpmemobj where it is installed, in a process of its
 //! own. What is measured in one pool runs in turns, which are shorter than a scheduler's time slice, and the fastest turn of
 //! each counts. A row's unit was measured in its own pool, in the same turns: on a virtual machine it can differ twofold between two pools, by where
-//! their pages happen to be. `none` only flushes and fences what it wrote: no crash may come.
+//! their pages happen to be. At the end stands from how many bytes on micro-buffering writes back past the cache, measured five times. `none` only flushes and fences what it wrote: no crash may come.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -94,6 +94,7 @@ fn main() {
         row("bare ").iter().for_each(|ratio| print!("{ratio:>10.2}"));
         println!();
     }
+    println!("micro-buffer: past the cache from, bytes: {:?}", thresholds());
     match full.then(libpmemobj) {
         Some(Ok(peer)) => {
             print!("{:<24}", "libpmemobj");
@@ -103,6 +104,15 @@ fn main() {
         Some(Err(why)) => println!("libpmemobj: skipped: {why}"),
         None => {}
     }
+}
+
+/// From how many bytes on micro-buffering writes back past the cache here.
+fn thresholds() -> Vec<Result<u64, region::Error>> {
+    let file = Gone(PathBuf::from(format!("/dev/shm/strandline-threshold-{}", std::process::id())));
+    _ = std::fs::remove_file(&file.0);
+    let env = &Os::new(Mapped::create(&file.0, 64 << 20).expect("there is room in /dev/shm"));
+    let pool = BenchPool::<MicroBuffer>::create(env, &Options::default()).expect("the file is new");
+    (0..5).map(|_| pool.measure_threshold()).collect()
 }
 
 fn measure<A: Atomicity>(turns: u64, regions: u64, figures: &mut Figures) {

@@ -2,7 +2,7 @@
 
 use machine::ConfigError;
 
-use crate::{Evidence, Lab, Means, Row, Source, Verdict, prestores, ssp, xpoint};
+use crate::{Evidence, Lab, Means, Row, Source, Verdict, prestores, ssp, vnvm, xpoint};
 
 /// All groups of rows, in the order in which they are told.
 const GROUPS: &[&[Row]] = &[
@@ -15,11 +15,13 @@ const GROUPS: &[&[Row]] = &[
     xpoint::contention::ROWS,
     xpoint::numa::ROWS,
     xpoint::applications::ROWS,
+    xpoint::micro_buffer::ROWS,
     prestores::listings::ROWS,
     prestores::applications::ROWS,
     prestores::ordering::ROWS,
     prestores::applications::LAST_ROWS,
     ssp::ROWS,
+    vnvm::ROWS,
 ];
 
 /// Why a row could not be judged.

@@ -34,6 +34,7 @@ mod row;
 mod series;
 mod ssp;
 mod text;
+mod vnvm;
 mod xpoint;
 
 pub use check::{Check, Kind, number};

@@ -17,6 +17,8 @@ pub enum Source {
     Prestores,
     /// Y. Ni, "Enabling Efficient Persistent Memory Systems", Santa Cruz 2022, chapter 3.
     Ssp,
+    /// C.-C. Chou, "Optimizing Emerging Memory Systems for Performance", Texas A&M 2020, section 3.3.3.2.
+    Vnvm,
 }
 
 /// One published result.
@@ -119,7 +121,7 @@ impl fmt::Display for Verdict {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Source; 3] = [Source::Xpoint, Source::Prestores, Source::Ssp];
+    pub const ALL: [Source; 4] = [Source::Xpoint, Source::Prestores, Source::Ssp, Source::Vnvm];
 
     /// Its name on the command line.
     #[must_use]
@@ -128,6 +130,7 @@ impl Source {
             Source::Xpoint => "xpoint",
             Source::Prestores => "prestores",
             Source::Ssp => "ssp",
+            Source::Vnvm => "vnvm",
         }
     }
 
@@ -143,6 +146,9 @@ impl Source {
             }
             Source::Ssp => {
                 "Ni, Enabling Efficient Persistent Memory Systems (2022), chapter 3: shadow sub-paging"
+            }
+            Source::Vnvm => {
+                "Chou, Optimizing Emerging Memory Systems for Performance (2020), section 3.3.3.2: ways to write"
             }
         }
     }

@@ -15,5 +15,6 @@ pub mod contention;
 pub mod instructions;
 pub mod latency;
 pub mod load;
+pub mod micro_buffer;
 pub mod numa;
 pub mod sizes;

@@ -15,7 +15,7 @@
 //! A store and a flush need the line in the cache, where the copy has just brought it, and each flush is waited for. A
 //! non-temporal store needs neither, but the line is then in no cache, and for a few lines its way to memory is the longer one. So stretches of
 //! lines that are written whole go past the cache from a *threshold* on, and everything else through it. Where the two are equal
-//! depends on the machine. [`MicroBufferEngine::set_threshold`] sets it,
+//! depends on the machine, and that whoever reads the lines next finds them in no cache is in no such measure. [`MicroBufferEngine::set_threshold`] sets it,
 //! [`Pool::measure_threshold`](crate::Pool::measure_threshold) measures it, and
 //! [`MicroBufferEngine::DEFAULT_THRESHOLD`] says what it is otherwise.
 
@@ -56,8 +56,9 @@ pub struct MicroBufferEngine<E: Env, F: Flaw> {
 }
 
 impl<E: Env, F: Flaw> MicroBufferEngine<E, F> {
-    /// Bytes from which on a stretch of lines is written back past the cache, if nobody says otherwise.
-    pub const DEFAULT_THRESHOLD: u64 = 1024;
+    /// Bytes from which on a stretch of lines is written back past the cache, if nobody says otherwise: where the modelled 3D XPoint machine
+    /// turns (`strandline reproduce xpoint-18`). Other memory turns elsewhere.
+    pub const DEFAULT_THRESHOLD: u64 = 512;
 
     /// Bytes from which on a stretch of whole lines is written back by non-temporal stores; shorter ones by stores and flushes.
     pub fn threshold(&self) -> u64 {

@@ -3,7 +3,6 @@
 mod common;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use common::{Scratch, ok, stdout, strandline};
 use region::{Atomicity, Layout, MicroBuffer, Ptr, Redo, Shadow};
@@ -213,65 +212,6 @@ fn check_finds_damage_and_writes_nothing() {
     assert_eq!(std::fs::read(&path).expect("it is there"), whole);
     ok(strandline().args(["pool", "recover"]).arg(&path));
     assert!(status(0).contains("nothing to recover"));
-}
-
-/// What a child process does until it is killed: pushes numbers, and tells each one that is there for good.
-const CHILD: &str = "STRANDLINE_TEST_POOL";
-
-#[test]
-fn a_killed_process_loses_nothing() {
-    use std::io::{BufRead, BufReader};
-    if let Some(path) = std::env::var_os(CHILD) {
-        let (pool, _) = pool::open::<Chain, Redo>(Path::new(&path)).expect("it is whole");
-        let next = values(&pool).len() as u64;
-        for value in next.. {
-            push(&pool, value);
-            // Past the test harness, which would keep it.
-            use std::io::Write;
-            _ = writeln!(std::io::stderr(), "done {value}");
-        }
-    }
-    let scratch = Scratch::new();
-    let path = scratch.path("pool");
-    drop(pool::create::<Chain, Redo>(&path, 16 << 20).expect("there is room"));
-    let mut seed = 1u64;
-    for _ in 0..25 {
-        let mut child = Command::new(std::env::current_exe().expect("this test has a file"))
-            .args(["--exact", "a_killed_process_loses_nothing", "--nocapture"])
-            .env(CHILD, &path)
-            .stderr(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("it starts");
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let wanted = 1 + (seed >> 33) % 200;
-        let mut told = BufReader::new(child.stderr.take().expect("it is piped")).lines();
-        let mut last = None;
-        for line in told.by_ref().take(wanted as usize) {
-            let line = line.expect("it is text");
-            last = Some(
-                line.strip_prefix("done ")
-                    .and_then(|n| n.parse::<u64>().ok())
-                    .unwrap_or_else(|| panic!("{line}")),
-            );
-        }
-        child.kill().expect("it runs");
-        child.wait().expect("it ran");
-        last = told
-            .map_while(Result::ok)
-            .filter_map(|line| line.strip_prefix("done ")?.parse().ok())
-            .last()
-            .or(last);
-        let (pool, _) = pool::open::<Chain, Redo>(&path).expect("it can be recovered");
-        let found = values(&pool);
-        assert!(found.iter().copied().eq(0..found.len() as u64));
-        let told = last.map_or(0, |value| value + 1);
-        assert!(
-            (told..=told + 1).contains(&(found.len() as u64)),
-            "{told} were told, {} are there",
-            found.len()
-        );
-    }
 }
 
 #[test]

@@ -98,8 +98,8 @@ fn killed<A: Atomicity>(test: &str, folder: &Path, kills: u64) {
         child.kill().expect("it runs");
         child.wait().expect("it ran");
         lines.extend(told.map_while(Result::ok));
-        let numbers = lines.iter().filter_map(|line| line.strip_prefix("done ")?.parse::<u64>().ok());
-        let told = numbers.last().map_or(before, |value| value + 1);
+        let mut numbers = lines.iter().filter_map(|line| line.strip_prefix("done ")?.parse::<u64>().ok());
+        let told = numbers.next_back().map_or(before, |value| value + 1);
         let (pool, _) = pool::open::<Chain, A>(&path).expect("it can be recovered");
         let found = count(&pool);
         assert!(

@@ -2,7 +2,6 @@
 
 mod common;
 
-use std::path::Path;
 
 use common::{Scratch, ok, stdout, strandline};
 use region::{Atomicity, Layout, MicroBuffer, Ptr, Redo, Shadow};

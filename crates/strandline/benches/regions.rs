@@ -1,7 +1,7 @@
 //! What a failure-atomic region costs, as a ratio to one 8-byte store to a random line that is flushed and fenced.
 //!
 //! `cargo bench -p strandline --bench regions`. A pool for each engine in `/dev/shm`, one thread, its CPU time. A region sets words on so many
-//! random lines of 64 MiB. Beside it the bare instructions with one fence in the same pool, and libpmemobj where it is installed, in a process of its
+//! random lines of 64 MiB, or of 1 MiB (near). Beside it the bare instructions with one fence in the same pool, and libpmemobj where it is installed, in a process of its
 //! own. What is measured in one pool runs in turns, which are shorter than a scheduler's time slice, and the fastest turn of
 //! each counts. A row's unit was measured in its own pool, in the same turns: on a virtual machine it can differ twofold between two pools, by where
 //! their pages happen to be. At the end stands from how many bytes on micro-buffering writes back past the cache, measured five times. `none` only flushes and fences what it wrote: no crash may come.
@@ -17,6 +17,8 @@ use space::{Env, Space};
 
 const PIECE: usize = 4096;
 const PIECES: u64 = 2048;
+/// Pieces of 1 MiB.
+const NEAR: usize = 32;
 const LINES: [u64; 4] = [1, 4, 16, 64];
 
 struct Bench;
@@ -90,9 +92,11 @@ fn main() {
         print!("{name:<24}");
         row("").iter().for_each(|ratio| print!("{ratio:>10.2}"));
         println!("{:>16.2}{unit:>10.0}", ours[&format!("{name} alloc")] / unit);
-        print!("{:<24}", "  bare, one fence");
-        row("bare ").iter().for_each(|ratio| print!("{ratio:>10.2}"));
-        println!();
+        for (kind, title) in [("near ", "  near"), ("bare ", "  bare, one fence")] {
+            print!("{title:<24}");
+            row(kind).iter().for_each(|ratio| print!("{ratio:>10.2}"));
+            println!();
+        }
     }
     println!("micro-buffer: past the cache from, bytes: {:?}", thresholds());
     match full.then(libpmemobj) {
@@ -123,7 +127,7 @@ fn measure<A: Atomicity>(turns: u64, regions: u64, figures: &mut Figures) {
     let pieces: Vec<Ptr<Piece, Bench>> =
         (0..PIECES).map(|_| pool.region(|tx| tx.alloc([0; PIECE])).expect("there is room")).collect();
     let mut random = Random(88_172_645_463_325_252);
-    let mut somewhere = || {
+    let mut one_of = |pieces: &[Ptr<Piece, Bench>]| {
         let number = random.next();
         pieces[(number >> 32) as usize % pieces.len()].element(number as usize % (PIECE / 8) * 8)
     };
@@ -134,7 +138,7 @@ fn measure<A: Atomicity>(turns: u64, regions: u64, figures: &mut Figures) {
             format!("{} unit", A::NAME),
             timed(regions, || {
                 for n in 0..regions {
-                    let at = somewhere().offset();
+                    let at = one_of(&pieces).offset();
                     space.store_u64(at, n);
                     space.persist(at, 8);
                 }
@@ -145,7 +149,7 @@ fn measure<A: Atomicity>(turns: u64, regions: u64, figures: &mut Figures) {
             let bare = timed(count, || {
                 for n in 0..count {
                     for _ in 0..lines {
-                        let at = somewhere().offset();
+                        let at = one_of(&pieces).offset();
                         space.store_u64(at, n);
                         space.flush(at, 8);
                     }
@@ -153,13 +157,15 @@ fn measure<A: Atomicity>(turns: u64, regions: u64, figures: &mut Figures) {
                 }
             });
             note(format!("{} bare {lines}", A::NAME), bare);
-            let ours = timed(count, || {
-                for n in 0..count {
-                    let done = pool.region(|tx| (0..lines).try_for_each(|_| tx.set(somewhere(), n)));
-                    done.expect("it fits into a log");
-                }
-            });
-            note(format!("{} {lines}", A::NAME), ours);
+            for (kind, pieces) in [("", &pieces[..]), ("near ", &pieces[..NEAR])] {
+                let ours = timed(count, || {
+                    for n in 0..count {
+                        let done = pool.region(|tx| (0..lines).try_for_each(|_| tx.set(one_of(pieces), n)));
+                        done.expect("it fits into a log");
+                    }
+                });
+                note(format!("{} {kind}{lines}", A::NAME), ours);
+            }
         }
         let count = regions / 4;
         let ours = timed(count, || {

@@ -4,7 +4,7 @@ mod common;
 
 
 use common::{Scratch, ok, stdout, strandline};
-use region::{Atomicity, Layout, MicroBuffer, Ptr, Redo, Shadow};
+use region::{Atomicity, Layout, MicroBuffer, Ptr, Redo, Shadow, Ssp};
 use strandline::pool::{self, Pool};
 
 struct Chain;
@@ -152,6 +152,7 @@ fn can_be_kept_in_files<A: Atomicity>() {
 fn other_engines_are_known_to_the_command_line() {
     can_be_kept_in_files::<MicroBuffer>();
     can_be_kept_in_files::<Shadow>();
+    can_be_kept_in_files::<Ssp>();
 }
 
 #[test]

@@ -141,8 +141,11 @@ impl<E: Env, F: Flaw> Engine<E> for SspEngine<E, F> {
     }
 
     #[inline]
-    fn store(&self, _: &E, region: &mut Box<Writes>, offset: u64, value: u64) -> Result<(), Error> {
-        region.set(offset, value);
+    fn store(&self, env: &E, region: &mut Box<Writes>, offset: u64, value: u64) -> Result<(), Error> {
+        if region.set(offset, value) {
+            // The commit copies its line; it is at home most times.
+            env.space().prefetch(offset);
+        }
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Processes that the program forks: what they did before they ended is known to who waited for them.
 //!
 //! A child's first thread gets its number from the parent, as a thread does from its creator, and tells its end when the process ends in
-//! order.
+//! order. If it was killed, the parent tells the ends of its threads.
 
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -50,9 +50,19 @@ fn has_ended(status: c_int) -> bool {
 }
 
 fn ended(pc: u64, pid: pid_t) {
-    if let Some(number) = take(pid) {
-        record_position_kept(kind::JOIN, 0, pc, [number.into()]);
+    let Some(number) = take(pid) else { return };
+    // Threads that could not tell their end, because the process was killed or another thread ended it.
+    if let Some(session) = session() {
+        let mut from = 0;
+        while let Some((at, left)) = session.unfinished(pid.cast_unsigned(), from) {
+            from = at + 1;
+            let told = local().stream.parked(|| session.end_for(at, &left));
+            if told && left.thread != number {
+                record_position_kept(kind::JOIN, 0, pc, [left.thread.into()]);
+            }
+        }
     }
+    record_position_kept(kind::JOIN, 0, pc, [number.into()]);
 }
 
 /// Waits by `wait`, which gives a child and writes its status.

@@ -74,6 +74,5 @@ mod wire;
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     let file = info.location().map_or("?", core::panic::Location::file);
     sys::complain(&[b"strandline: broken invariant in the capture runtime, ", file.as_bytes(), b"\n"]);
-    // SAFETY: ends the process.
-    unsafe { libc::abort() }
+    sys::abort()
 }

@@ -41,8 +41,7 @@ fn look_up(name: &core::ffi::CStr) -> usize {
     };
     if found == 0 {
         sys::complain(&[b"strandline: there is no ", name.to_bytes(), b" of libgomp\n"]);
-        // SAFETY: ends the process.
-        unsafe { libc::abort() };
+        sys::abort();
     }
     found
 }

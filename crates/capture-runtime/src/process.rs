@@ -3,12 +3,13 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
 
-use libc::{RTLD_DI_LINKMAP, RTLD_LAZY, RTLD_NODELETE, RTLD_NOLOAD};
+use libc::{RTLD_DI_LINKMAP, RTLD_LAZY, RTLD_NODELETE, RTLD_NOLOAD, pid_t};
 
 use crate::children;
 use crate::files;
+use crate::files::next::usual;
 use crate::kinds;
-use crate::local::{NEW, STARTING, local};
+use crate::local::{NEW, STARTING, hooks, local};
 use crate::map;
 use crate::module;
 use crate::real::real;
@@ -120,6 +121,21 @@ pub extern "C" fn _exit(status: c_int) -> ! {
 #[unsafe(no_mangle)]
 pub extern "C" fn _Exit(status: c_int) -> ! {
     _exit(status)
+}
+
+hooks! {
+    fn raise(signal: c_int) -> c_int {
+        local().stream.finish();
+        usual!(raise(signal))
+    }
+    fn kill(process: pid_t, signal: c_int) -> c_int {
+        local().stream.finish();
+        usual!(kill(process, signal))
+    }
+    fn abort() -> ! {
+        local().stream.finish();
+        usual!(abort())
+    }
 }
 
 /// Interposed: the library is closed but stays mapped, because run descriptors in it are still referred to, and so

@@ -23,8 +23,7 @@ fn look_up(cache: &AtomicUsize, name: &CStr) -> usize {
     let found = next(name);
     if found == 0 {
         sys::complain(&[b"strandline: the C library has no function ", name.to_bytes(), b"\n"]);
-        // SAFETY: ends the process.
-        unsafe { libc::abort() };
+        sys::abort();
     }
     cache.store(found, Ordering::Relaxed);
     found

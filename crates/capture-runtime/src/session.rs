@@ -10,18 +10,21 @@
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::sys;
 use crate::wire::{
     AREA_ALIGN, CHUNK_FILLING, CHUNK_FREE, CHUNK_FULL, CHUNK_HANDLER, CHUNK_PARKED, Chunk, FLAG_VALUES,
-    MODE_OFF, MODE_RECORD, MODULES, Module, SESSION_ENV, SESSION_MAGIC, SESSION_VERSION, Session,
+    MODE_OFF, MODE_RECORD, MODULES, Module, SESSION_ENV, SESSION_MAGIC, SESSION_VERSION, Session, header,
+    kind,
 };
 
 /// Sleep between two looks at whether the collector lives.
 const NAP_NS: i64 = 50_000_000;
 /// How long a writer waits while the collector has nothing to do and no chunk comes free.
 const PATIENCE_NS: i64 = 1_000_000_000;
+/// How long a parent waits until the collector has read what a child that was killed left.
+const END_PATIENCE_NS: i64 = 2_000_000_000;
 
 /// A session that this process is part of.
 pub struct Attached {
@@ -109,6 +112,15 @@ fn open(path: &CStr) -> Option<Attached> {
         pid: AtomicU32::new(sys::pid()),
         process: AtomicU32::new(head.next_process.fetch_add(1, Ordering::Relaxed)),
     })
+}
+
+/// A chunk that a process was filling.
+#[derive(PartialEq, Eq)]
+pub struct Unfinished {
+    pid: u32,
+    /// The thread's number in the run.
+    pub thread: u32,
+    number: u64,
 }
 
 /// A chunk's flags before it was parked and since.
@@ -270,6 +282,38 @@ impl Attached {
     pub fn unpark(&self, at: u32, parked: &Parked) -> bool {
         let reserved = &self.chunk(at).reserved;
         reserved.compare_exchange(parked.during, parked.before, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// A chunk that a process is filling, from the number `from` on: its own number, and its thread's chunk.
+    pub fn unfinished(&self, pid: u32, from: u32) -> Option<(u32, Unfinished)> {
+        (from..self.chunk_count).find_map(|at| {
+            let chunk = self.chunk(at);
+            let filling = chunk.state.load(Ordering::Acquire) == CHUNK_FILLING
+                && chunk.pid.load(Ordering::Relaxed) == pid;
+            let thread = chunk.thread.load(Ordering::Relaxed);
+            filling.then(|| (at, Unfinished { pid, thread, number: chunk.number.load(Ordering::Relaxed) }))
+        })
+    }
+
+    /// Makes the record of a thread's end that the thread of a dead process can't make, once the collector has read what it left; false
+    /// if that takes too long.
+    pub fn end_for(&self, at: u32, left: &Unfinished) -> bool {
+        let mut waited_ns = 0;
+        while self.unfinished(left.pid, at).is_some_and(|(same, found)| same == at && found == *left) {
+            if waited_ns >= END_PATIENCE_NS {
+                return false;
+            }
+            sys::doze();
+            waited_ns += sys::DOZE_NS;
+        }
+        let Some(at) = self.take(left.thread, left.number + 1, false) else { return false };
+        let words = self.area(at).cast::<AtomicU64>();
+        // SAFETY: the chunk is the caller's, is longer than two words, and is aligned to pages.
+        let (head, position) = unsafe { (&*words, &*words.add(1)) };
+        position.store(self.position(), Ordering::Relaxed);
+        head.store(header(kind::THREAD_END, 0, 0), Ordering::Release);
+        self.publish(at);
+        true
     }
 
     /// Publishes what this process left unfinished when it executed the program that is now starting.

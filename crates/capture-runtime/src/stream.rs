@@ -494,6 +494,11 @@ impl Stream {
         self.limit.set(0);
     }
 
+    /// Finishes what the thread told last: it may not come to tell anything else.
+    pub fn finish(&self) {
+        self.settle(local());
+    }
+
     /// Runs `wait`, during which the thread may sleep until another one does something.
     pub fn parked<T>(&self, wait: impl FnOnce() -> T) -> T {
         let chunk = self.chunk.get();

@@ -46,15 +46,28 @@ pub fn pid() -> u32 {
     (unsafe { call(SYS_getpid, [0; 6]) }) as u32
 }
 
+/// Ends the process as `abort` does, which we stand in front of.
+pub fn abort() -> ! {
+    // SAFETY: a signal to this process.
+    unsafe { call(libc::SYS_kill, [pid() as usize, libc::SIGABRT as usize, 0, 0, 0, 0]) };
+    loop {
+        // SAFETY: ends the process.
+        unsafe { call(libc::SYS_exit_group, [134, 0, 0, 0, 0, 0]) };
+    }
+}
+
 /// Lets other threads run.
 pub fn give_way() {
     // SAFETY: takes nothing, touches nothing.
     unsafe { call(SYS_sched_yield, [0; 6]) };
 }
 
+/// How long [`doze`] sleeps, at least.
+pub const DOZE_NS: i64 = 1_000_000;
+
 /// Sleeps for about a millisecond.
 pub fn doze() {
-    let span = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    let span = libc::timespec { tv_sec: 0, tv_nsec: DOZE_NS };
     // SAFETY: `span` is a valid place; where the rest of an interrupted sleep goes is not asked for.
     unsafe { call(SYS_nanosleep, [&raw const span as usize, 0, 0, 0, 0, 0]) };
 }

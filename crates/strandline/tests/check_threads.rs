@@ -63,7 +63,7 @@ fn right_and_wrong(scratch: &Scratch, name: &str, source: &str, way: &[&str]) {
 }
 
 const MEET: &str = include_str!("programs/meet.cc");
-const WAYS: [&str; 18] = [
+const WAYS: [&str; 19] = [
     "relaxed",
     "fences",
     "volatile",
@@ -81,6 +81,7 @@ const WAYS: [&str; 18] = [
     "static",
     "fork-wait",
     "fork-exit",
+    "fork-kill",
     "fork",
 ];
 

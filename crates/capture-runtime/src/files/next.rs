@@ -74,6 +74,9 @@ functions! {
     sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t;
     close(fd: c_int) -> c_int;
     fork() -> pid_t;
+    raise(signal: c_int) -> c_int;
+    kill(process: pid_t, signal: c_int) -> c_int;
+    abort() -> !;
     wait(status: *mut c_int) -> pid_t;
     waitpid(pid: pid_t, status: *mut c_int, options: c_int) -> pid_t;
     pwrite(fd: c_int, from: *const c_void, len: size_t, offset: off_t) -> ssize_t;

@@ -6,6 +6,7 @@
 #include <immintrin.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -220,6 +221,7 @@ static void forked() {
         make();
         munmap(pool, BYTES);
         if (way == "fork-exit") exit(0);
+        if (way == "fork-kill") raise(SIGKILL);
         _exit(0);
     }
     int status;

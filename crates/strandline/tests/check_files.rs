@@ -272,5 +272,5 @@ fn streams_of_c_and_cpp_write_as_descriptors_do() {
     let options = ["--files", "data", "--images", "8", "--recover", "sh same.sh POOL"];
     check(&scratch, &options, &["./streams", "every", "data"]);
     assert!(scratch.path("same").exists());
-    assert_eq!(std::fs::read_dir(scratch.path("data")).expect("a folder").count(), 8);
+    assert_eq!(std::fs::read_dir(scratch.path("data")).expect("a folder").count(), 10);
 }

@@ -11,12 +11,12 @@
 //! Streams (`FILE *`) write within the C library; those of watched files are made to write through us (`streams.rs`; on
 //! aarch64 without the lines of code, and without `dprintf`).
 //!
-//! Not seen: `sendfile`,
-//! `copy_file_range`, `splice`, asynchronous I/O, `syscall`, `sync`, hard links, and what other processes do that were
+//! Not seen: `splice`, asynchronous I/O, `syscall`, `sync` (complained of), hard links (likewise), and what other processes do that were
 //! not built with our compiler driver.
 
 mod behind;
 mod calls;
+mod copies;
 #[cfg(target_arch = "x86_64")]
 mod entries;
 mod kernel;

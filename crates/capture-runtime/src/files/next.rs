@@ -84,6 +84,10 @@ functions! {
     pwritev(fd: c_int, parts: *const iovec, count: c_int, offset: off_t) -> ssize_t;
     pwritev2(fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
     fsync(fd: c_int) -> c_int;
+    sync() -> ();
+    syncfs(fd: c_int) -> c_int;
+    copy_file_range(from: c_int, from_at: *mut off_t, to: c_int, to_at: *mut off_t, len: size_t, flags: c_uint) -> ssize_t;
+    sendfile(to: c_int, from: c_int, from_at: *mut off_t, len: size_t) -> ssize_t;
     fdatasync(fd: c_int) -> c_int;
     msync(start: *mut c_void, len: size_t, flags: c_int) -> c_int;
     ftruncate(fd: c_int, len: off_t) -> c_int;

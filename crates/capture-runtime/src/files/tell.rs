@@ -45,6 +45,24 @@ pub unsafe fn written(pc: u64, path: &Path, offset: u64, len: u64, parts: &[iove
     writing.end();
 }
 
+/// Tells a write of `len` bytes that `read` has: from the given one on, as many as it puts into the buffer.
+pub fn copied(pc: u64, path: &Path, offset: u64, len: u64, mut read: impl FnMut(&mut [u8], u64) -> usize) {
+    if !session().is_some_and(Attached::values) {
+        return record_file(file::WRITE, who(pc), [offset, len], [true, true], [path.bytes(), b""]);
+    }
+    let mut writing = Writing { pc: who(pc), path, offset, left: len, begun: false };
+    let mut buffer = [0; 4096];
+    while writing.left > 0 {
+        let read = read(&mut buffer, len - writing.left);
+        if read == 0 {
+            break;
+        }
+        // SAFETY: so many were read into it.
+        unsafe { writing.part(buffer.as_ptr(), read) };
+    }
+    writing.end();
+}
+
 /// Tells that a range of the file became zeros.
 pub fn zeroed(pc: u64, path: &Path, offset: u64, len: u64) {
     if !session().is_some_and(Attached::values) {

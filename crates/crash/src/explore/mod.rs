@@ -119,9 +119,19 @@ impl<'h> Checker<'h> {
         Points::of(self.history).len()
     }
 
-    /// Examines every image that strategy and bounds allow.
+    /// Examines every image that strategy and bounds allow, in the order of the run.
     pub fn run(&self, oracle: &mut dyn Oracle) -> Outcome {
-        self.part(0, 1, oracle, &mut |_| true)
+        let points = Points::of(self.history);
+        let mut search = Search::new(self, oracle);
+        search.outcome.points = points.len() as u64;
+        for (point, before) in points.all() {
+            search.point(point, before);
+            search.outcome.points_done += 1;
+            if search.outcome.findings.len() >= self.bounds.findings {
+                break;
+            }
+        }
+        search.finish()
     }
 
     /// Examines the part `part` of `parts`, so that several oracles can work at the same time; [`Outcome::merge`] puts the parts together.

@@ -84,11 +84,20 @@ impl Points {
         self.points.iter().map(|&(_, round)| round + 1).max().unwrap_or(0)
     }
 
-    /// The points of a round and a part in the order of the run, each with the point before it.
+    /// The points in the order of the run, each with the point before it.
+    pub fn all(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.chosen(|_, _| true)
+    }
+
+    /// Those of a round and a part.
     pub fn round(&self, round: u32, part: usize, parts: usize) -> impl Iterator<Item = (usize, usize)> {
+        self.chosen(move |number, own| own == round && number / BLOCK % parts == part)
+    }
+
+    fn chosen(&self, which: impl Fn(usize, u32) -> bool) -> impl Iterator<Item = (usize, usize)> {
         let points = self.points.iter().enumerate();
         points
-            .filter(move |&(number, &(_, own))| own == round && number / BLOCK % parts == part)
+            .filter(move |&(number, &(_, round))| which(number, round))
             .map(|(number, &(at, _))| (at, number.checked_sub(1).map_or(0, |before| self.points[before].0)))
     }
 }

@@ -17,7 +17,7 @@ use crate::{Image, Oracle, Read, Token, TokenError};
 #[derive(Clone, Debug)]
 enum Seen {
     /// It is right; the lines that recovery read, if the oracle tells.
-    Right(Option<Box<[Read]>>),
+    Right(Option<Rc<[Read]>>),
     Wrong,
 }
 
@@ -105,11 +105,12 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
             window.keep(self.checker.history, *site);
         }
         let all: Vec<usize> = window.open_cells().collect();
-        let images = window.images(&all);
+        let images = |window: &Window| window.images(&all);
         let complete = match self.checker.strategy {
             Strategy::Exhaustive => self.every(cut, window, &all, bound),
             Strategy::Random => {
-                images <= bound && self.every(cut, window, &all, bound) || self.random(cut, window, bound)
+                images(window) <= bound && self.every(cut, window, &all, bound)
+                    || self.random(cut, window, bound)
             }
             Strategy::Targeted => self.targeted(cut, window, bound),
             Strategy::Auto => {
@@ -117,8 +118,8 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
                 let _ = self.try_image(cut, window, &complete);
                 if self.oracle.read().is_some() {
                     self.targeted(cut, window, bound)
-                        || images <= bound && self.every(cut, window, &all, bound)
-                } else if images <= bound {
+                        || images(window) <= bound && self.every(cut, window, &all, bound)
+                } else if images(window) <= bound {
                     self.every(cut, window, &all, bound)
                 } else {
                     // What was stored or demanded since the last point has not been tried in any combination yet.
@@ -243,7 +244,7 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
 
     /// Examines an image. `None` if enough was found at this cut; else the lines that recovery
     /// read, if the oracle tells.
-    fn try_image(&mut self, cut: &Cut, window: &mut Window, choices: &[u32]) -> Option<Option<Box<[Read]>>> {
+    fn try_image(&mut self, cut: &Cut, window: &mut Window, choices: &[u32]) -> Option<Option<Rc<[Read]>>> {
         window.set(&mut self.walker, choices);
         let key = self.walker.hash ^ u128::from(window.ended) << 64 ^ u128::from(window.begun) << 96;
         match self.seen.get(&key) {
@@ -253,7 +254,7 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
             }
             Some(Seen::Wrong) => {
                 self.outcome.repeated += 1;
-                return Some(self.oracle.read().map(|_| Box::default()));
+                return Some(self.oracle.read().map(|_| Rc::default()));
             }
             None => {}
         }
@@ -262,14 +263,14 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
         }
         match self.examine(window) {
             Ok(()) => {
-                let read = self.oracle.read().map(Box::from);
+                let read: Option<Rc<[Read]>> = self.oracle.read().map(Rc::from);
                 self.seen.insert(key, Seen::Right(read.clone()));
                 Some(read)
             }
             Err(message) => {
                 self.outcome.failing += 1;
                 self.seen.insert(key, Seen::Wrong);
-                let read: Option<Box<[Read]>> = self.oracle.read().map(Box::from);
+                let read: Option<Rc<[Read]>> = self.oracle.read().map(Rc::from);
                 if self.is_known(window, choices, &message) {
                     return Some(read);
                 }

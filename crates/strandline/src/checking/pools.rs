@@ -35,7 +35,7 @@ fn keep(path: &Path, depth: u32, contents: &mut Contents) -> anyhow::Result<()> 
         if about.len() > KEPT_MAX {
             bail!("the file has more than 4 GiB; check a smaller one");
         }
-        contents.insert(path.to_string_lossy(), fs::read(&path)?);
+        contents.insert(path.to_string_lossy(), read(&path)?);
     }
     Ok(())
 }
@@ -51,24 +51,45 @@ pub fn mapped(folder: &Path, history: &History, contents: &mut Contents) -> anyh
         }
         let file = File::open(&path)?;
         let length = file.metadata()?.len();
-        let first = data(&file, 0, length)?;
         // A fresh file is as long as it was mapped.
-        if first.is_none() && length <= history.file_len(number) {
+        if data(&file, 0, length)?.is_none() && length <= history.file_len(number) {
             contents.insert(name, Vec::new());
             continue;
         }
         if length > KEPT_MAX {
             bail!("{name} has more than 4 GiB; check a smaller one");
         }
-        let mut bytes = vec![0; length as usize];
-        let mut stretch = first;
-        while let Some((from, to)) = stretch {
-            file.read_exact_at(&mut bytes[from as usize..to as usize], from)?;
-            stretch = data(&file, to, length)?;
-        }
-        contents.insert(name, bytes);
+        contents.insert(name, read(&path)?);
     }
     Ok(())
+}
+
+/// The bytes of a file; memory is touched for those that are not in its holes alone.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut bytes = vec![0; length as usize];
+    let mut at = 0;
+    while let Some((from, to)) = data(&file, at, length)? {
+        file.read_exact_at(&mut bytes[from as usize..to as usize], from)?;
+        at = to;
+    }
+    Ok(bytes)
+}
+
+/// Makes a file of these bytes, with holes where a page has only zeros.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let file = File::create(path)?;
+    file.set_len(bytes.len() as u64)?;
+    for (number, page) in pages(bytes) {
+        file.write_all_at(page, number * PAGE as u64)?;
+    }
+    Ok(())
+}
+
+/// The pages that are not all zeros, by their numbers.
+fn pages(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    (0u64..).zip(bytes.chunks(PAGE)).filter(|(_, page)| **page != [0; PAGE][..page.len()])
 }
 
 /// A folder for images, in memory if there is such a file system.
@@ -123,9 +144,7 @@ impl Pools {
             if pools.iter().any(|pool| pool.path == path) {
                 path = image.join(format!("{number}-{}", base.to_string_lossy()));
             }
-            let pages =
-                (0u64..).zip(initial.chunks(PAGE)).filter(|(_, page)| page.iter().any(|&byte| byte != 0));
-            let pages = pages.map(|(number, bytes)| (number, padded(bytes))).collect();
+            let pages = pages(initial).map(|(number, bytes)| (number, padded(bytes))).collect();
             let length = history.file_len(number).max(initial.len() as u64);
             pools.push(Pool { name: name.clone(), path, length, pages });
         }

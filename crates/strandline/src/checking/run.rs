@@ -255,7 +255,7 @@ pub fn keep(args: &CheckArgs, files: &[String], contents: &Contents) -> anyhow::
     let names: Vec<&String> = files.iter().map(|(name, _)| *name).collect();
     fs::write(folder.join(NAMES), serde_json::to_vec_pretty(&names)?)?;
     for (number, (_, bytes)) in files.iter().enumerate() {
-        fs::write(folder.join(number.to_string()), bytes)?;
+        pools::write(&folder.join(number.to_string()), bytes)?;
     }
     Ok(())
 }
@@ -266,7 +266,7 @@ fn kept(folder: &Path) -> anyhow::Result<Contents> {
     if names.exists() {
         let names: Vec<String> = serde_json::from_slice(&fs::read(names)?)?;
         for (number, name) in names.into_iter().enumerate() {
-            contents.insert(name, fs::read(folder.join(number.to_string()))?);
+            contents.insert(name, pools::read(&folder.join(number.to_string()))?);
         }
     }
     Ok(contents)

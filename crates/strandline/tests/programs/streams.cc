@@ -93,6 +93,12 @@ static int every() {
     std::fstream both("e", std::ios::in | std::ios::out | std::ios::trunc);
     both << big << std::endl;
     both.seekp(20) << "in between";
+    std::filesystem::copy_file("a", "g");
+    int from = open("a", O_RDONLY), to = open("h", O_CREAT | O_WRONLY | O_APPEND, 0644);
+    off_t at = 4990;
+    bool copies = copy_file_range(from, &at, to, nullptr, 5000, 0) == 5000;  // Not every file system can.
+    MUST(!copies || at == 9990);
+    MUST(!copies || copy_file_range(from, nullptr, to, nullptr, 10, 0) == 10);
     fputs("written out at the end", fopen("f", "w"));
     return 0;
 }

@@ -24,6 +24,8 @@ pub struct PoolOptions {
 
 /// `SL_FORCE`.
 const FORCE: u64 = 1;
+/// `SL_GROW`.
+const GROW: u64 = 2;
 
 /// `struct sl_recovered`.
 #[repr(C)]
@@ -74,15 +76,16 @@ fn name<'a>(name: *const c_char, what: &str) -> Result<&'a str, Failure> {
 fn how<'a>(options: *const PoolOptions) -> Result<How<'a>, Failure> {
     // SAFETY: null, or what the program says is such a structure.
     let Some(options) = (unsafe { options.as_ref() }) else { return Ok(How::default()) };
-    if options.flags & !FORCE != 0 {
-        let message = format!("the options have flags that mean nothing: {:#x}", options.flags & !FORCE);
+    let unknown = options.flags & !(FORCE | GROW);
+    if unknown != 0 {
+        let message = format!("the options have flags that mean nothing: {unknown:#x}");
         return Err(Failure::new(Code::Argument, message));
     }
     let engine = match options.engine.is_null() {
         true => None,
         false => Some(name(options.engine, "the engine's name")?),
     };
-    Ok(How { engine, force: options.flags & FORCE != 0 })
+    Ok(How { engine, force: options.flags & FORCE != 0, grows: options.flags & GROW != 0 })
 }
 
 /// The program's bytes to write to.

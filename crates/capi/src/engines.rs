@@ -4,6 +4,8 @@ use pmem::Os;
 use region::{Atomicity, Error, Header, Options, Pool, Recovered, Untyped, UntypedTx, Usage};
 use region::{MicroBuffer, Redo, Shadow, Ssp, Undo, Unprotected};
 
+use space::Env;
+
 use crate::told::Told;
 
 /// Where a pool lives.
@@ -41,9 +43,9 @@ pub(crate) struct Engine {
     /// Its number in a pool's header.
     pub(crate) number: u32,
     /// Makes a pool of that layout, with a root object of so many bytes.
-    pub(crate) create: fn(place: Place, layout: &str, root_bytes: u64) -> Created,
+    pub(crate) create: fn(place: Place, layout: &str, root_bytes: u64, grows: bool) -> Created,
     /// Opens a pool of that layout.
-    pub(crate) open: fn(place: Place, layout: &str) -> Opened,
+    pub(crate) open: fn(place: Place, layout: &str, grows: bool) -> Opened,
 }
 
 /// All engines, the usual one first.
@@ -60,14 +62,22 @@ const fn engine<A: Atomicity>() -> Engine {
     Engine { name: A::NAME, number: A::NUMBER, create: create::<A>, open: open::<A> }
 }
 
-fn create<A: Atomicity>(place: Place, layout: &str, root_bytes: u64) -> Created {
+fn create<A: Atomicity>(place: Place, layout: &str, root_bytes: u64, grows: bool) -> Created {
     let pool = Pool::<_, Untyped, A>::create_named(place, &Options::default(), layout, root_bytes)?;
-    Ok(Box::new(pool))
+    Ok(Box::new(growing(pool, grows)))
 }
 
-fn open<A: Atomicity>(place: Place, layout: &str) -> Opened {
+fn open<A: Atomicity>(place: Place, layout: &str, grows: bool) -> Opened {
     let (pool, recovered) = Pool::<_, Untyped, A>::open_named(place, layout)?;
-    Ok((Box::new(pool), recovered))
+    Ok((Box::new(growing(pool, grows)), recovered))
+}
+
+/// Lets the pool and its file grow when there is no room, if so.
+fn growing<A: Atomicity>(pool: Pool<Place, Untyped, A>, grows: bool) -> Pool<Place, Untyped, A> {
+    if !grows {
+        return pool;
+    }
+    pool.growing(|env, bytes| env.space().grow(bytes).map_err(|error| Error::NoGrowth(error.to_string())))
 }
 
 impl<A: Atomicity> OpenPool for Pool<Place, Untyped, A> {

@@ -21,6 +21,8 @@ pub(crate) struct How<'a> {
     pub(crate) engine: Option<&'a str>,
     /// Whether the memory is taken for persistent.
     pub(crate) force: bool,
+    /// Whether the file grows when there is no room.
+    pub(crate) grows: bool,
 }
 
 fn named(name: &str) -> Result<&'static Engine, Failure> {
@@ -42,7 +44,7 @@ pub(crate) fn create(
     let engine = named(how.engine.unwrap_or(ENGINES[0].name))?;
     let memory = Synced::new(pmem::Options::new().force(how.force).create(path, bytes)?);
     let made = prepared(memory, path, site).and_then(|memory| {
-        let made = (engine.create)(Box::new(Os::new(memory)), layout, root_bytes);
+        let made = (engine.create)(Box::new(Os::new(memory)), layout, root_bytes, how.grows);
         made.map_err(|error| Failure::from(error).of_file(path))
     });
     if made.is_err() {
@@ -78,5 +80,5 @@ pub(crate) fn open(
         Failure::new(Code::Foreign, message).of_file(path)
     })?;
     let memory = Told::new(Synced::new(memory), path, false, site);
-    (engine.open)(Box::new(Os::new(memory)), layout).map_err(of_file)
+    (engine.open)(Box::new(Os::new(memory)), layout, how.grows).map_err(of_file)
 }

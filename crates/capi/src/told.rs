@@ -87,11 +87,25 @@ impl Told {
             ANY.store(true, Ordering::Relaxed);
             called_from(site);
             // SAFETY: the path is a C string.
-            let watched = unsafe { (table.mapped)(site, path.as_ptr(), base, memory.len(), u32::from(made)) };
+            let watched =
+                unsafe { (table.mapped)(site, path.as_ptr(), base, memory.len(), 0, u32::from(made)) };
             teller.by_sync = watched != 0;
             teller.table = Some(table);
         }
         Told { memory, teller }
+    }
+
+    /// Makes the memory and its file at least so many bytes long. One thread at a time.
+    pub(crate) fn grow(&self, bytes: u64) -> Result<(), pmem::MapError> {
+        let old = self.memory.len();
+        self.memory.grow(bytes)?;
+        let new = self.memory.len();
+        let path = CString::new(self.memory.memory().path().as_os_str().as_bytes());
+        if let (Some(table), Ok(path), true) = (self.teller.table, path, new > old) {
+            // SAFETY: the path is a C string.
+            unsafe { (table.mapped)(site(), path.as_ptr(), self.teller.base + old, new - old, old, 1) };
+        }
+        Ok(())
     }
 
     /// Runs `store` of so many bytes and tells it.

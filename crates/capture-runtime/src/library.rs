@@ -92,9 +92,17 @@ extern "C" fn freed(pc: u64, addr: u64) {
     record(kind::FREE, 0, pc, [addr]);
 }
 
-unsafe extern "C" fn mapped(pc: u64, path: *const c_char, addr: u64, len: u64, made: u32) -> u32 {
+unsafe extern "C" fn mapped(
+    pc: u64,
+    path: *const c_char,
+    addr: u64,
+    len: u64,
+    offset: u64,
+    made: u32,
+) -> u32 {
     // SAFETY: the library says that it is a C string.
-    u32::from(map::mapped_by_library(pc, unsafe { CStr::from_ptr(path) }, addr, len, made != 0))
+    let path = unsafe { CStr::from_ptr(path) };
+    u32::from(map::mapped_by_library(pc, path, [addr, len, offset], made != 0))
 }
 
 extern "C" fn unmapping(pc: u64, addr: u64, len: u64) {

@@ -135,17 +135,17 @@ pub fn tell_synced(pc: u64, start: u64, len: u64) {
     }
 }
 
-/// Tells that a library mapped a file that is persistent whatever its name, and that it has `made` of that length if so; whether it is one of those
-/// whose calls are told of.
-pub fn mapped_by_library(pc: u64, path: &CStr, start: u64, len: u64, made: bool) -> bool {
+/// Tells that a library mapped the rest of a file that is persistent whatever its name (address, length and offset), and that it has `made` it
+/// if so; whether it is one of those whose calls are told of.
+pub fn mapped_by_library(pc: u64, path: &CStr, [start, len, offset]: [u64; 3], made: bool) -> bool {
     let Some(fd) = sys::open(path, libc::O_RDONLY) else { return false };
     let mut buffer = [0; 4096];
     let watched = path_of(fd, &mut buffer).is_some_and(|path| {
         if made {
-            files::made(pc, fd, len);
+            files::made(pc, fd, offset + len);
         }
         before::keep(fd, path);
-        tell_mapped(pc, start, len, 0, path);
+        tell_mapped(pc, start, len, offset, path);
         is_watched(path)
     });
     sys::close(fd);

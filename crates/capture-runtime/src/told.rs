@@ -47,9 +47,17 @@ pub struct Table {
     pub allocated: extern "C" fn(pc: u64, addr: u64, len: u64),
     /// It was freed.
     pub freed: extern "C" fn(pc: u64, addr: u64),
-    /// The file of that path was mapped, all of it, and nobody has written to the mapping; before that it was made and synced, if `made` is not 0. Not 0 if calls on the file are told of, so
+    /// So many bytes at `offset`, the rest, of the file of that path were mapped, and nobody has written to them; before that they were made and
+    /// synced, if `made` is not 0. Not 0 if calls on the file are told of, so
     /// that it is synced and not flushed. The path is a C string.
-    pub mapped: unsafe extern "C" fn(pc: u64, path: *const c_char, addr: u64, len: u64, made: u32) -> u32,
+    pub mapped: unsafe extern "C" fn(
+        pc: u64,
+        path: *const c_char,
+        addr: u64,
+        len: u64,
+        offset: u64,
+        made: u32,
+    ) -> u32,
     /// The mapping is about to go.
     pub unmapping: extern "C" fn(pc: u64, addr: u64, len: u64),
 }

@@ -73,12 +73,14 @@ struct sl_pool_options {
     /* How regions are made atomic: "redo", "undo", "micro-buffer", "shadow", "ssp", or "none" for comparison. NULL: "redo", or what the
      * pool has. */
     const char *engine;
-    /* SL_FORCE, or 0. */
+    /* SL_FORCE, SL_GROW, or 0. */
     uint64_t flags;
 };
 
 /* Take the memory for persistent although the system does not say so: nothing is ever synced. Data is lost with the power unless it is. */
 #define SL_FORCE 1u
+/* As long as the pool is open, it and its file grow when a block or a long region finds no room, by half at least. */
+#define SL_GROW 2u
 
 /* Makes a file with a pool of `bytes`, a multiple of 8 from about 64 KiB on, and a root object of `root_bytes` zeros. `layout` is a name of
  * at most 64 bytes for what lies in it: change it when your structures change. NULL if that fails; no file is left then. */

@@ -216,6 +216,10 @@ where
             }
             // A block needs whole chunks, which a zone's table may lie before.
             let chunk = u64::from(header.geometry.chunk_bytes);
+            // None is longer than a zone without its table, however long the pool.
+            if wanted > chunk * (chunk / 8 - 1) {
+                return Err(Error::Full { wanted });
+            }
             let more = wanted.saturating_add(3 * chunk).max(end / 2).next_multiple_of(chunk);
             let Some(bytes) = end.checked_add(more) else { return Err(Error::Full { wanted }) };
             growth(&self.env, bytes)?;

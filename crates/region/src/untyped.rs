@@ -164,9 +164,6 @@ where
     #[track_caller]
     pub fn alloc_bytes(&mut self, bytes: u64) -> Result<u64, Error> {
         let pool = self.tx.pool();
-        if bytes > pool.end() {
-            return Err(Error::Full { wanted: bytes });
-        }
         self.tx.take(bytes.max(1)).map(|offset| pool.refer(offset))
     }
 

@@ -279,6 +279,33 @@ static void ended(int with_open_region)
         WANT(number() == 5);
 }
 
+/* A pool that finds no room, and one that makes some. */
+static void growing(void)
+{
+    struct sl_pool_options grows = {engine, SL_GROW};
+    struct sl_usage before, after;
+    sl_pool *pool = sl_pool_create(other_path, "grows", POOL, 8, &grows);
+    sl_ref block = 0;
+    int i;
+    WANT(pool && !sl_pool_usage(pool, &before));
+    for (i = 0; i < 30; i++) {
+        WANT(!sl_begin(pool) && (block = sl_alloc(pool, 100000)) && !sl_fill(pool, block, i, 100));
+        WANT(!SL_PUT(pool, sl_root(pool), sl_ref, block) && !sl_commit(pool));
+    }
+    WANT(!sl_begin(pool));
+    /* No pool of these chunks can ever have that: it does not try. */
+    NOTHING(sl_alloc(pool, 8 * POOL), SL_E_FULL, "full");
+    NOTHING(sl_alloc(pool, UINT64_MAX), SL_E_FULL, "full");
+    WANT(!sl_abort(pool));
+    WANT(!sl_pool_usage(pool, &after) && after.heap > 3 * before.heap && after.heap < 8 * POOL);
+    WANT(!sl_pool_close(pool));
+    pool = sl_pool_open(other_path, "grows", NULL);
+    WANT(pool && SL_PEEK(pool, SL_PEEK(pool, sl_root(pool), sl_ref) + 99, char) == 29);
+    WANT(sl_pool_blocks(pool, NULL, 0) == 31 && !sl_begin(pool));
+    NOTHING(sl_alloc(pool, 100 * POOL), SL_E_FULL, "full");
+    WANT(!sl_abort(pool) && !sl_pool_close(pool) && !unlink(other_path));
+}
+
 static void closing(void)
 {
     struct sl_recovered found;
@@ -323,6 +350,7 @@ int main(int argc, char **argv)
     as_a_function();
     wrong_calls();
     threads();
+    growing();
     closing();
     return 0;
 }

@@ -2,7 +2,6 @@
 
 mod common;
 
-
 use common::{Scratch, ok, stdout, strandline};
 use region::{Atomicity, Layout, MicroBuffer, Ptr, Redo, Shadow, Ssp};
 use strandline::pool::{self, Pool};

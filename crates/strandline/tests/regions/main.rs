@@ -2,6 +2,7 @@
 //! mistake is caught.
 
 mod desk;
+mod failing;
 mod flaws;
 mod ssp;
 mod write_back;

@@ -79,6 +79,8 @@ pub(crate) fn open(
             format!("its engine has the number {}, which this version does not know", header.engine);
         Failure::new(Code::Foreign, message).of_file(path)
     })?;
-    let memory = Told::new(Synced::new(memory), path, false, site);
+    let memory = Synced::new(memory);
+    memory.confirm()?;
+    let memory = Told::new(memory, path, false, site);
     (engine.open)(Box::new(Os::new(memory)), layout, how.grows).map_err(of_file)
 }

@@ -117,6 +117,11 @@ impl Header {
             .next_multiple_of(u64::from(self.geometry.chunk_bytes))
     }
 
+    /// Where the heap's last whole chunk ends.
+    pub(crate) fn heap_end(&self) -> u64 {
+        self.bytes - (self.bytes - self.heap()) % u64::from(self.geometry.chunk_bytes)
+    }
+
     /// Whether such a pool can be.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.geometry.check()?;

@@ -8,7 +8,7 @@ use crate::engine::{
 };
 use crate::header::Header;
 use crate::heap::{Heap, Usage};
-use crate::pool::root_offset;
+use crate::pool::{confirm, root_offset};
 
 /// What there is to know of a pool.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +51,7 @@ pub fn inspect<E: Env>(env: &E) -> Result<Inspection, Error> {
 fn inspect_with<E: Env, A: Atomicity>(env: &E, header: Header) -> Result<Inspection, Error> {
     let space: &E::Space = env.space();
     let damaged_copies: Vec<u64> = header.differing(space).collect();
+    confirm(space);
     let recovered = A::Engine::<E>::recover(space, &header.logs())?;
     let heap = Heap::open(env, &header)?;
     let root = root_offset(env, &heap)?;

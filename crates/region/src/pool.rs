@@ -39,7 +39,7 @@ where
     tag: u16,
     /// Where the heap begins.
     begin: u64,
-    /// Where the heap ends. Only grows.
+    /// Where the heap's last whole chunk ends. Only grows.
     end: AtomicU64,
     growth: Option<Growth<H::Target>>,
     read_only: bool,
@@ -105,7 +105,8 @@ where
     /// Opens the pool in a space, and first brings it into order if a crash left it in disorder. What that was is told beside it.
     ///
     /// # Errors
-    /// If there is no pool of that layout, engine and version, or it is damaged. Nothing was changed then.
+    /// If there is no pool of that layout, engine and version, or it is damaged. Nothing was changed then, but where damage of the heap or of the root
+    /// object's place is found behind whole logs: then these were carried out.
     pub fn open(env: H) -> Result<(Self, Recovered), Error> {
         Self::open_as(env, L::NAME)
     }
@@ -121,6 +122,7 @@ where
             let found = crate::engine::name_of(header.engine);
             return Err(Error::Engine { offset: 12, found, wanted: A::NAME });
         }
+        confirm(env.space());
         let recovered = A::Engine::<H::Target>::recover(env.space(), &header.logs())?;
         let pool = Self::assemble(env, header, &recovered)?;
         root_offset(pool.env(), &pool.heap)?;
@@ -148,7 +150,7 @@ where
         Ok(Pool {
             tag: header.pool as u16,
             begin: header.heap(),
-            end: AtomicU64::new(header.bytes),
+            end: AtomicU64::new(header.heap_end()),
             header: env.mutex(header),
             env,
             engine,
@@ -194,15 +196,20 @@ where
         space.fence();
         // Durable before anybody can have a place behind the old end: recovery believes no log that names one behind the header's.
         longer.write(space);
+        // And the end before anybody has one.
+        self.end.store(longer.heap_end(), Ordering::Release);
         self.heap.grow(&self.env, &longer);
-        self.end.store(bytes, Ordering::Release);
         *header = longer;
         Ok(())
     }
 
-    /// Runs what needs memory of the heap, again after the pool has grown if there was too little.
+    /// Runs what needs memory of the heap, `whole` if in one piece, again after the pool has grown if there was too little.
     #[track_caller]
-    pub(crate) fn with_room<R>(&self, mut work: impl FnMut() -> Result<R, Error>) -> Result<R, Error> {
+    pub(crate) fn with_room<R>(
+        &self,
+        whole: bool,
+        mut work: impl FnMut() -> Result<R, Error>,
+    ) -> Result<R, Error> {
         loop {
             let end = self.end.load(Ordering::Acquire);
             let (wanted, growth) = match (work(), &self.growth) {
@@ -210,18 +217,18 @@ where
                 (result, _) => return result,
             };
             let mut header = self.env.lock(&self.header);
-            if header.bytes > end {
+            if header.heap_end() > end {
                 // Another thread made room meanwhile.
                 continue;
             }
             // A block needs whole chunks, which a zone's table may lie before.
             let chunk = u64::from(header.geometry.chunk_bytes);
-            // None is longer than a zone without its table, however long the pool.
-            if wanted > chunk * (chunk / 8 - 1) {
+            // No piece is longer than a zone without its table, however long the pool.
+            if whole && wanted > chunk * (chunk / 8 - 1) {
                 return Err(Error::Full { wanted });
             }
             let more = wanted.saturating_add(3 * chunk).max(end / 2).next_multiple_of(chunk);
-            let Some(bytes) = end.checked_add(more) else { return Err(Error::Full { wanted }) };
+            let Some(bytes) = header.bytes.checked_add(more) else { return Err(Error::Full { wanted }) };
             growth(&self.env, bytes)?;
             self.grow_locked(&mut header, bytes)?;
         }
@@ -307,7 +314,8 @@ where
     }
 
     /// Runs `work` as a failure-atomic region: a crash at any moment leaves all that it wrote, or nothing, and all once this has returned.
-    /// If it returns an error, or panics, nothing of it is there.
+    /// If it returns an error, or panics, nothing of it is there. (If the memory fails within the commit, which panics, nobody knows; the pool must be opened
+    /// again.)
     ///
     /// Regions do not isolate: what one writes, no other may read or write at the same time, which the program sees to by locks. These are taken
     /// before the region and given up after it. The unit is an aligned 8-byte word.
@@ -351,6 +359,11 @@ where
     pub fn settle(&self) -> Result<(), Error> {
         self.engine.settle(&self.env)
     }
+}
+
+/// Makes durable which logs count. A process that was killed may have stored it and no more, and recovery goes by what it reads.
+pub(crate) fn confirm<S: Space>(space: &S) {
+    space.persist(STATE, 8);
 }
 
 /// Makes the tables of those zones zeros that reach behind `from`. Flushes, does not fence.

@@ -70,7 +70,7 @@ where
     #[track_caller]
     fn commit_long(&self, region: Under<H::Target, A>, words: u64) -> Result<(), Error> {
         let (env, pool) = (self.pool.env(), self.pool);
-        let lent = match pool.with_room(|| pool.heap.lend(env, &pool.engine, words)) {
+        let lent = match pool.with_room(false, || pool.heap.lend(env, &pool.engine, words)) {
             Ok(lent) => lent,
             Err(error) => {
                 pool.engine.abort(env, region);
@@ -168,7 +168,7 @@ where
     #[track_caller]
     pub(crate) fn take(&mut self, bytes: u64) -> Result<u64, Error> {
         let (env, pool) = (self.pool.env(), self.pool);
-        let block = pool.with_room(|| pool.heap.reserve(env, &pool.engine, bytes))?;
+        let block = pool.with_room(true, || pool.heap.reserve(env, &pool.engine, bytes))?;
         self.taken.push(block);
         if let Some(region) = &mut self.region {
             pool.heap.mark_taken(env, &pool.engine, region, &block)?;

@@ -78,6 +78,7 @@ fn prepared(memory: &Synced) -> Result<(), MapError> {
 /// If there is no such file, another process has it open, or it holds no pool of layout `L` and engine `A`, or a damaged one. Nothing was changed then.
 pub fn open<L: Layout, A: Atomicity>(path: &Path) -> Result<(Pool<L, A>, Recovered), Error> {
     let memory = Synced::new(Mapped::open(path)?);
+    memory.confirm()?;
     in_file(path, region::Pool::open(Box::new(Os::new(memory))))
 }
 

@@ -84,7 +84,9 @@ pub fn run(command: &PoolCommand) -> anyhow::Result<bool> {
             let found = look(file)?;
             say(&format!("{}: {}\n", file.display(), pending(&found)))?;
             if !dry_run {
-                let env = Os::new(pmem::Synced::new(Mapped::open(file)?));
+                let memory = pmem::Synced::new(Mapped::open(file)?);
+                memory.confirm()?;
+                let env = Os::new(memory);
                 inspect(&env).with_context(|| format!("can't recover {}", file.display()))?;
                 say("done\n")?;
             }

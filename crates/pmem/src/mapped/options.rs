@@ -232,7 +232,8 @@ impl Options {
             other => other,
         };
         let flags = match access {
-            Access::Private => MapFlags::PRIVATE,
+            // No memory is set aside for pages that nobody stores to.
+            Access::Private => MapFlags::PRIVATE | MapFlags::NORESERVE,
             _ if sync => MapFlags::SHARED_VALIDATE | MapFlags::SYNC,
             _ => MapFlags::SHARED,
         };

@@ -80,6 +80,18 @@ impl Synced {
         group.fence(|range| self.memory.sync_range(range)).map_err(|errno| self.error(errno))
     }
 
+    /// Makes all of the file durable as it reads. What a process wrote that was killed is read as if it were there to stay, and is not; who goes by what is
+    /// in a file asks for this first.
+    ///
+    /// # Errors
+    /// As [`Synced::try_fence`].
+    pub fn confirm(&self) -> Result<(), MapError> {
+        if self.group.is_some() {
+            self.flush(0, self.len());
+        }
+        self.try_fence()
+    }
+
     /// As [`Mapped::grow`].
     ///
     /// # Errors

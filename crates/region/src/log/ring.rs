@@ -93,17 +93,14 @@ impl Ring {
     }
 }
 
-/// Makes the ring at `base` empty again. Flushes, does not fence.
+/// Makes the ring at `base` empty again. Flushes, does not fence; lines that are empty, too: a process that was killed may have emptied them and no more.
 pub(crate) fn clear<S: Space>(space: &S, base: u64, len: u64) {
-    for line in (base..base + len).step_by(LINE as usize) {
-        let used = (line..line + LINE).step_by(8).any(|word| space.load_u64(word) != 0);
-        if used {
-            for word in (line..line + LINE).step_by(8) {
-                space.store_u64(word, 0);
-            }
-            space.flush(line, LINE);
+    for word in (base..base + len).step_by(8) {
+        if space.load_u64(word) != 0 {
+            space.store_u64(word, 0);
         }
     }
+    space.flush(base, len);
 }
 
 #[cfg(test)]

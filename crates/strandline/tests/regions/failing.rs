@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use event::FlushKind;
-use region::{Atomicity, Geometry, Layout, MicroBuffer, Options, Pool, Shadow};
+use region::{Atomicity, Geometry, Layout, MicroBuffer, Options, Pool, Redo, Shadow};
 use space::sim::{Schedule, run};
 use space::{Image, Prestore, Space, Word};
 
@@ -93,5 +93,6 @@ fn nobody_waits_for_a_region_that_failed() {
     for fence in 2..20 {
         fails::<MicroBuffer>(fence);
         fails::<Shadow>(fence);
+        fails::<Redo>(fence);
     }
 }

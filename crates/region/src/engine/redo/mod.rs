@@ -23,6 +23,7 @@
 mod recovery;
 
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use space::{Env, LINE, Space};
 
@@ -50,7 +51,7 @@ impl<F: Flaw> Atomicity for Redo<F> {
 pub struct RedoEngine<E: Env, F: Flaw> {
     flaw: PhantomData<F>,
     place: Logs,
-    /// A thread writes to one of them, by its number: with as many threads as logs nobody waits.
+    /// A thread writes to one of them, by its number. Threads whose numbers lead to the same one take turns.
     logs: Vec<E::Latch<Ring>>,
     /// The next region's number. Behind a latch, because the order of numbers is one that recovery builds on (`check_gaps`), and an observer knows
     /// nothing of the order of atomics.
@@ -59,6 +60,17 @@ pub struct RedoEngine<E: Env, F: Flaw> {
     holds: u64,
     /// Held by who settles.
     settling: E::Mutex<()>,
+    /// Whether a commit panicked.
+    broken: AtomicBool,
+}
+
+/// Says so if it is dropped.
+struct Breaks<'e>(&'e AtomicBool);
+
+impl Drop for Breaks<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 impl<E: Env, F: Flaw> RedoEngine<E, F> {
@@ -75,6 +87,7 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
         let space = env.space();
         self.with_log(env, record::lines(words), |ring| {
             let number = self.draw(env)?;
+            let unwinding = Breaks(&self.broken);
             let from = ring.head();
             put(space, ring, number);
             if F::APPLIED_EARLY {
@@ -87,8 +100,16 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
                 space.fence();
             }
             writes.iter().for_each(|write| apply(space, write));
+            std::mem::forget(unwinding);
             Ok(())
         })?
+    }
+
+    /// # Panics
+    /// If a commit did: its record may be whole and not be applied, and nothing may come behind it.
+    fn check(&self) {
+        let broken = self.broken.load(Ordering::Relaxed);
+        assert!(!broken, "a region of this pool failed within its commit; open the pool again");
     }
 
     /// Runs `work` on a log that has room for so many lines.
@@ -97,6 +118,7 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
         let log = &self.logs[env.thread_number() as usize % self.logs.len()];
         loop {
             let mut ring = env.hold(log);
+            self.check();
             if ring.has_room(lines) {
                 return Ok(work(&mut ring));
             }
@@ -110,6 +132,7 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
     fn give_up_records(&self, env: &E) -> Result<(), Error> {
         let space = env.space();
         let settling = env.lock(&self.settling);
+        self.check();
         // The pool may have grown.
         let place = Logs { end: space.len(), ..self.place };
         // Whoever has a lower number holds the lock of a log, or is done.
@@ -117,6 +140,7 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
         let mut given_up = Vec::with_capacity(self.logs.len());
         for (log, base) in self.logs.iter().zip(self.place.starts()) {
             let ring = env.hold(log);
+            self.check();
             // Of this log, whose regions are over. What those of other logs write to the same lines is told there.
             let mut places = Flusher::<512>::new();
             let mut at = ring.tail();
@@ -182,6 +206,7 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
             next: env.latch(recovered.next),
             holds: WORDS_MAX.min(logs.bytes / LINE * crate::log::WORDS as u64),
             settling: env.mutex(()),
+            broken: AtomicBool::new(false),
         }
     }
 

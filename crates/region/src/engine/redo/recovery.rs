@@ -29,6 +29,8 @@ impl Plan {
         }
         let count = logs.bytes / LINE;
         for base in logs.starts() {
+            // Records that count: number, first line, and the line behind.
+            let mut spans = Vec::new();
             for at in 0..count {
                 match read(space, base, count, at) {
                     Found::Nothing => plan.used |= space.load_u64(base + at * LINE) != 0,
@@ -39,6 +41,7 @@ impl Plan {
                         if record.number >= state.below {
                             let damaged = |what, offset| Error::Damaged { what, offset };
                             let number = record.number;
+                            spans.push((number, at, (at + record.lines) % count));
                             let writes = record.writes(space, logs).ok_or_else(|| {
                                 damaged("what the line of a log leads to, which", base + at * LINE)
                             })?;
@@ -49,6 +52,14 @@ impl Plan {
                         }
                     }
                 }
+            }
+            // Each is durable before the next one in its log is begun, so none is missing between two.
+            spans.sort_unstable();
+            if let Some(pair) = spans.windows(2).find(|pair| pair[0].2 != pair[1].1) {
+                return Err(Error::Damaged {
+                    what: "a record of a finished region",
+                    offset: base + pair[0].2 * LINE,
+                });
             }
         }
         plan.used |= plan.torn_lines > 0;

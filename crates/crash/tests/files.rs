@@ -172,6 +172,24 @@ fn a_file_that_is_replaced_is_old_or_new_or_worse() {
     assert_eq!(replaced(Platform::Posix, true), wanted(&["old", "contents"]));
 }
 
+/// Only a renaming that replaces a file brings the contents along.
+#[test]
+fn a_file_that_gets_a_free_name_may_be_empty() {
+    let named = |platform, sync: bool| {
+        let mut run = Run::new(platform, &[]);
+        run.create("/d/new").write("/d/new", 0, b"contents").sync("/d");
+        if sync {
+            run.sync("/d/new");
+        }
+        states(&run.rename("/d/new", "/d/f").sync("/d").run(), "/d/f")
+    };
+    for platform in Platform::OF_FILES {
+        let empty = Some(String::new());
+        assert!(named(platform, false).contains(&empty), "{platform}");
+        assert!(!named(platform, true).contains(&empty), "{platform}");
+    }
+}
+
 #[test]
 fn a_new_name_is_durable_when_its_folder_was_synced() {
     for platform in Platform::OF_FILES {

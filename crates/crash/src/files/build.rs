@@ -6,7 +6,7 @@ use std::ops::Range;
 use event::{SiteId, SiteTable, ThreadId};
 
 use super::names::{Change, Names, entry_place, length_place};
-use super::steps::{Step, What};
+use super::steps::{About, Step, What};
 use crate::history::{Atom, Barrier, Clocks, Item, Mark, Stamp};
 use crate::words::merge;
 use crate::{History, Place, Platform};
@@ -101,7 +101,7 @@ impl<'r> Builder<'r> {
         (self.thread, self.site) = (step.thread, step.site);
         self.stores += 1;
         match *what {
-            What::Names { ref changes, file, made } => self.names(changes, file, made),
+            What::Names { ref changes, about } => self.names(changes, about),
             What::Write { file, offset, ref bytes } => {
                 let bytes = &self.bytes[bytes.clone()];
                 if !bytes.is_empty() {
@@ -257,7 +257,7 @@ impl<'r> Builder<'r> {
         self.length(file, len);
     }
 
-    fn names(&mut self, changes: &[Change], file: Option<u16>, made: bool) {
+    fn names(&mut self, changes: &[Change], about: About) {
         let first = self.history.atoms.len() as u32;
         let Some(cell) = changes.first().map(|change| self.entry_cells[change.entry as usize]) else {
             return;
@@ -269,12 +269,13 @@ impl<'r> Builder<'r> {
             known.retain(|&other| self.history.atoms[other as usize].cell != cell);
             known.push(at);
         }
-        let Some(file) = file else { return };
-        if made {
-            self.files[usize::from(file)].made = Some(first);
-        } else if self.platform == Platform::Ext4 {
-            self.with_contents(file, cell);
-            self.renamed.push((first, file));
+        match about {
+            About::Made(file) => self.files[usize::from(file)].made = Some(first),
+            About::Replaces(file) if self.platform == Platform::Ext4 => {
+                self.with_contents(file, cell);
+                self.renamed.push((first, file));
+            }
+            About::Replaces(_) | About::Name => {}
         }
     }
 

@@ -139,14 +139,15 @@ impl Names {
         Ok(there.then(|| self.change(entry, 0)))
     }
 
-    /// What `from` leads to is at `to`, and no more at `from`.
-    pub fn rename(&mut self, from: &str, to: &str) -> Result<Option<(u16, [Change; 2])>, TooMany> {
+    /// What `from` leads to is at `to`, and no more at `from`; and whether something else was at `to` before.
+    pub fn rename(&mut self, from: &str, to: &str) -> Result<Option<(u16, [Change; 2], bool)>, TooMany> {
         let file = self.known(from, false)?;
         let (Some(from), Some(to)) = (self.entry(from)?, self.entry(to)?) else { return Ok(None) };
         let word = self.entries[from as usize].now;
         if from == to || self.entries[to as usize].now == word {
             return Ok(None);
         }
-        Ok(Some((file, [self.change(to, word), self.change(from, 0)])))
+        let replaced = self.entries[to as usize].now != 0;
+        Ok(Some((file, [self.change(to, word), self.change(from, 0)], replaced)))
     }
 }

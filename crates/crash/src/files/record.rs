@@ -9,7 +9,7 @@ use event::{
 use super::build::Builder;
 use super::disk::{Disk, Entry, Tree, special, words};
 use super::names::{Names, TooMany};
-use super::steps::{Step, What};
+use super::steps::{About, Step, What};
 use crate::history::Ranges;
 use crate::{Contents, History, MarkKind, Place, Platform};
 
@@ -138,17 +138,18 @@ impl FilesRecorder {
             Op::FileCreate { file, folder } => {
                 let path = self.path(file);
                 let Some((file, change)) = self.names.create(&path, folder)? else { return Ok(None) };
-                What::Names { changes: vec![change], file: Some(file), made: true }
+                What::Names { changes: vec![change], about: About::Made(file) }
             }
             Op::Rename { from, to } => {
                 let (from, to) = (self.path(from), self.path(to));
-                let Some((file, changes)) = self.names.rename(&from, &to)? else { return Ok(None) };
-                What::Names { changes: changes.to_vec(), file: Some(file), made: false }
+                let Some((file, changes, replaced)) = self.names.rename(&from, &to)? else { return Ok(None) };
+                let about = if replaced { About::Replaces(file) } else { About::Name };
+                What::Names { changes: changes.to_vec(), about }
             }
             Op::Unlink { file } => {
                 let path = self.path(file);
                 let Some(change) = self.names.remove(&path)? else { return Ok(None) };
-                What::Names { changes: vec![change], file: None, made: false }
+                What::Names { changes: vec![change], about: About::Name }
             }
             Op::RegionBegin { region } => What::Mark(MarkKind::Begin(region)),
             Op::RegionEnd { region } => What::Mark(MarkKind::End(region)),

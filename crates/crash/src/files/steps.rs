@@ -15,11 +15,22 @@ pub(crate) struct Step {
     pub what: What,
 }
 
+/// What a change of names is to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum About {
+    /// The file was made by it.
+    Made(u16),
+    /// The file took the place of another one.
+    Replaces(u16),
+    /// It got a name that was free, or lost one.
+    Name,
+}
+
 /// See [`Step`]. Ranges are of the bytes that were stored or written, all in one place.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    /// Entries changed, all at once; the file that was made or renamed by it.
-    Names { changes: Vec<Change>, file: Option<u16>, made: bool },
+    /// Entries changed, all at once.
+    Names { changes: Vec<Change>, about: About },
     /// A call wrote to a file.
     Write { file: u16, offset: u64, bytes: Range<usize> },
     /// A store to a mapping.

@@ -2,7 +2,7 @@
 //!
 //! # A commit
 //! A region's writes stay in ordinary memory until it ends. Then they go into one of the pool's logs as a record of whole
-//! lines, which is flushed and fenced: that is the only fence. No mark follows, because lines know
+//! lines, which is flushed and fenced: as a rule that is the only fence. No mark follows, because lines know
 //! whether they are whole, and a record knows how many it has. Then the words get their values, in place, without a flush.
 //!
 //! A record that is longer than a log goes to chunks of the heap that nobody has and no log names; the log has where. That takes a second fence, between the
@@ -11,7 +11,7 @@
 //! # Who makes the places durable
 //! Nobody, until a log is full. Then [`Engine::settle`] goes through all logs, flushes each place that a record names, fences, and
 //! notes durably up to which number regions need no log any more. Only then are old records written over. A line that
-//! a thousand regions wrote is flushed once, and most have left the caches by then.
+//! a thousand regions wrote is flushed once for each log that names it, or a few times, and most have left the caches by then.
 //!
 //! # Order among threads
 //! Regions of several threads go to several logs and have numbers from one counter, drawn while their log is locked. A region that read what

@@ -14,7 +14,7 @@ impl Layout for Chain {
     type Root = Ptr<Link, Chain>;
 }
 
-const BYTES: u64 = 16384 + 8 * 4096;
+const BYTES: u64 = 24576 + 8 * 4096;
 const LINKS: u64 = 40;
 
 /// Runs `work` in a simulated environment of one thread around an image, and returns what it did to the image.
@@ -25,11 +25,11 @@ fn on<R>(image: Image, work: impl FnOnce(&space::Sim<Image>) -> R) -> (R, Image)
 
 /// A pool with a chain. `settled`: nothing is left in its logs.
 fn pool<A: Atomicity>(settled: bool) -> Vec<u8> {
-    pool_with_logs::<A>(1, settled)
+    pool_with_logs::<A>(1, 1024, settled)
 }
 
-fn pool_with_logs<A: Atomicity>(logs: u32, settled: bool) -> Vec<u8> {
-    let geometry = Geometry { logs, log_bytes: 1024, chunk_bytes: 4096 };
+fn pool_with_logs<A: Atomicity>(logs: u32, log_bytes: u32, settled: bool) -> Vec<u8> {
+    let geometry = Geometry { logs, log_bytes, chunk_bytes: 4096 };
     let ((), image) = on(Image::new(BYTES), |env| {
         let pool = Pool::<_, Chain, A>::create(env, &Options { geometry: Some(geometry), bytes: None })
             .expect("it fits");
@@ -195,9 +195,9 @@ proptest! {
 /// A record in the middle of a log is missed when damage makes it look torn, however many logs there are that a crash could have torn.
 #[test]
 fn a_record_that_looks_torn_is_missed() {
-    let whole = pool_with_logs::<Redo>(3, false);
+    let whole = pool_with_logs::<Redo>(2, 6144, false);
     let (mut told, mut untold) = (0, 0);
-    for line in (12288..12288 + 3 * 1024).step_by(64) {
+    for line in (12288..12288 + 2 * 6144).step_by(64) {
         if whole[line..line + 64].iter().all(|byte| *byte == 0) {
             continue;
         }
@@ -206,6 +206,6 @@ fn a_record_that_looks_torn_is_missed() {
         let opened = on(Image::from_bytes(&bytes), |env| Pool::<_, Chain, Redo>::open(env).map(|_| ())).0;
         *(if opened.is_err() { &mut told } else { &mut untold }) += 1;
     }
-    // The last record may be torn, and those that are given up do not count.
-    assert!(told >= 2 && untold > 0, "{told} lines were missed, {untold} were not");
+    // The last record may be torn, and the first one may be of a region that has not ended, in the other log.
+    assert!(told >= 20 && untold <= 8, "{told} lines were missed, {untold} were not");
 }

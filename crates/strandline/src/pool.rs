@@ -22,8 +22,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! On a DAX file system a region ends when its flushes have reached the device; on any other file it waits for one sync of its log, shared with
-//! whoever waits at the same time. A file in `/dev/shm` survives the process, and no more.
+//! On a DAX file system a region ends when its flushes have reached the device; on any other file it waits as a rule for one sync of its log, shared
+//! with whoever waits at the same time. A file in `/dev/shm` survives the process, and no more.
 
 use std::path::{Path, PathBuf};
 

@@ -42,6 +42,6 @@ pub fn try_out(
         );
     }
     Ok(Some(format!(
-        "recovery fails on what the run left at its end when nothing was lost; it ended with {ending} {said}"
+        "recovery fails on what the run left at its end when nothing was lost, as far as its stores were seen; it ended with {ending} {said}"
     )))
 }

@@ -273,6 +273,11 @@ impl Space for Told {
     }
 
     #[inline(always)]
+    fn has_failed(&self) -> bool {
+        self.memory.has_failed()
+    }
+
+    #[inline(always)]
     #[track_caller]
     fn fence(&self) {
         if let Err(error) = self.memory.try_fence()

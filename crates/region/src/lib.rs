@@ -43,7 +43,7 @@
 //! # Damage
 //! The header has two copies and checksums. Logs, the table of chunks, the maps of slabs and the place of the root object are guarded so that
 //! a changed byte is an [`Error`] and never another answer, with one exception: in the first or the last record of a log, a changed lowest byte of a word can
-//! look like a crash that tore the record, which then counts as never committed. (With [`MicroBuffer`], [`Shadow`] and several logs, in others, too.) [`Pool::settle`] leaves no such record behind with [`Redo`].
+//! look like a crash that tore the record, which then counts as never committed. [`Pool::settle`] leaves no such record behind with [`Redo`].
 //! [`MicroBuffer`] and [`Shadow`] know better as long as one thread works: what such a record wanted is in its place already, and stays.
 //! What objects hold is the program's: a byte that changed there is not found.
 #![forbid(unsafe_code)]

@@ -314,8 +314,8 @@ where
     }
 
     /// Runs `work` as a failure-atomic region: a crash at any moment leaves all that it wrote, or nothing, and all once this has returned.
-    /// If it returns an error, or panics, nothing of it is there. (If the memory fails within the commit, which panics, nobody knows; the pool must be opened
-    /// again.)
+    /// If it returns an error, or panics, nothing of it is there. (If the memory fails within the commit, which panics, nobody knows. Then no
+    /// region of this pool commits any more; open it again, and it is all there or nothing.)
     ///
     /// Regions do not isolate: what one writes, no other may read or write at the same time, which the program sees to by locks. These are taken
     /// before the region and given up after it. The unit is an aligned 8-byte word.

@@ -352,6 +352,11 @@ impl<S: Space, K: Sink + Send> Space for Recorded<S, K> {
         });
     }
 
+    #[inline(always)]
+    fn has_failed(&self) -> bool {
+        self.space.has_failed()
+    }
+
     #[inline]
     #[track_caller]
     fn prestore(&self, offset: u64, len: u64, hint: Prestore) {

@@ -179,6 +179,13 @@ pub trait Space: Sync {
     #[track_caller]
     fn fence(&self);
 
+    /// Whether a fence of this space has failed, so that none succeeds any more. A fence that fails panics, but in a thread that is
+    /// panicking already: who relies on one that may be called there asks.
+    #[inline(always)]
+    fn has_failed(&self) -> bool {
+        false
+    }
+
     /// Flush and fence: what was stored in the range before must survive from here on.
     #[inline(always)]
     #[track_caller]
@@ -270,6 +277,11 @@ impl<S: Space> Space for &S {
     #[track_caller]
     fn fence(&self) {
         (**self).fence();
+    }
+
+    #[inline(always)]
+    fn has_failed(&self) -> bool {
+        (**self).has_failed()
     }
 
     #[inline(always)]

@@ -34,7 +34,7 @@ use crash::{
     Checker, Contents, Finding, History, Oracle, Outcome, Platform, Read, Recorder, Token, TokenError,
 };
 use space::sim::{Failure, Schedule};
-use space::{Image, Recorded, Recording, Scratch, Sim};
+use space::{Image, Recorded, Recording, Scratch, Sim, Space};
 
 /// The environment of a scenario that is recorded for a check.
 pub type Scene = Sim<Recorded<Image, Recorder>>;
@@ -93,17 +93,33 @@ pub fn record_on(
     schedule: &Schedule,
     scenario: impl FnOnce(&Scene),
 ) -> Result<Run, RunError> {
+    record_through(image, platform, schedule, |space| space, |space| space, scenario)
+}
+
+/// As [`record_on`], through a space that `wrap` puts before the one that is recorded, and `unwrap` takes away again: one whose fences fail, or
+/// whose process dies. What it does not pass on has not happened.
+///
+/// # Errors
+/// As [`record_on`].
+pub fn record_through<S: Space>(
+    image: Image,
+    platform: Platform,
+    schedule: &Schedule,
+    wrap: impl FnOnce(Recorded<Image, Recorder>) -> S,
+    unwrap: impl FnOnce(S) -> Recorded<Image, Recorder>,
+    scenario: impl FnOnce(&Sim<S>),
+) -> Result<Run, RunError> {
     let mut contents = Contents::default();
     let before = image.to_bytes();
     let len = before.len() as u64;
     contents.insert(NAME, before);
     let recording = Recording { values: true, ..Recording::persistent("strandline check", NAME) };
     let space = Recorded::new(image, Recorder::new(platform), &recording)?;
-    let run = space::sim::run(space, schedule, scenario);
+    let run = space::sim::run(wrap(space), schedule, scenario);
     if let Err(failure) = run.result {
         return Err(RunError::Failed(Box::new(failure), Box::new(run.token)));
     }
-    let (_, recorder) = run.space.finish()?;
+    let (_, recorder) = unwrap(run.space).finish()?;
     Ok(Run { history: recorder.into_history(), contents, schedule: run.token, len })
 }
 

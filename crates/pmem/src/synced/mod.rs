@@ -199,6 +199,11 @@ impl Space for Synced {
     }
 
     #[inline(always)]
+    fn has_failed(&self) -> bool {
+        self.group.as_ref().is_some_and(|group| group.failed().is_some())
+    }
+
+    #[inline(always)]
     #[track_caller]
     fn prestore(&self, offset: u64, len: u64, hint: Prestore) {
         self.memory.prestore(offset, len, hint);

@@ -29,6 +29,8 @@ pub trait Flaw: Send + Sync + 'static {
     const COPIES_NOT_FLUSHED: bool = false;
     /// The record that switches to shadow copies is written before they are durable.
     const SWITCHED_EARLY: bool = false;
+    /// After memory has failed, it is gone on as if nothing had happened.
+    const FAILURE_IGNORED: bool = false;
 }
 
 macro_rules! flaws {
@@ -65,4 +67,6 @@ flaws! {
     CopiesNotFlushed COPIES_NOT_FLUSHED;
     /// See [`Flaw::SWITCHED_EARLY`].
     SwitchedEarly SWITCHED_EARLY;
+    /// See [`Flaw::FAILURE_IGNORED`].
+    FailureIgnored FAILURE_IGNORED;
 }

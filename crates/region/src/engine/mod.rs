@@ -5,6 +5,7 @@
 //! bring a pool into order after a crash. Allocator and types stand on top of these words and know nothing else.
 
 pub mod flaw;
+mod health;
 mod journal;
 mod long;
 mod micro;
@@ -99,6 +100,9 @@ pub trait Atomicity: 'static {
 /// is the program's business, as in all systems that this is held against: two regions that are under way at the same time must not
 /// write to the same 8-byte word, nor one read what the other writes, except by [`Engine::change`]. Locks that a region needs are taken before it
 /// begins and given up after it ended.
+///
+/// # Memory that fails
+/// panics in a fence. An engine lets no region commit after that, and stores nothing that recovery could take for more than a crash would have left.
 pub trait Engine<E: Env>: Sized + Send + Sync {
     /// A region under way.
     type Region;

@@ -39,11 +39,10 @@ pub(super) fn inverse(change: Change) -> Option<Change> {
     }
 }
 
-/// Takes writes back, of which these are the inverses in the order in which the writes were made. Durable when it returns.
+/// Takes writes back, of which these are the inverses in the order in which the writes were made. Flushes, does not fence.
 pub(super) fn take_back<S: Space>(space: &S, inverses: &[Write]) {
     inverses.iter().rev().for_each(|write| apply(space, write));
     flush_all(space, inverses);
-    space.fence();
 }
 
 /// Words that a write goes to.

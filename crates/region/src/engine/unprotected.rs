@@ -80,6 +80,7 @@ impl<E: Env> Engine<E> for UnprotectedEngine {
     fn abort(&self, env: &E, region: Box<Writes>) {
         if !region.entries().is_empty() {
             take_back(env.space(), region.entries());
+            env.space().fence();
         }
         region.put_back();
     }

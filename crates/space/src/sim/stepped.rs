@@ -119,6 +119,11 @@ impl<S: Space> Space for Stepped<S> {
         self.space.fence();
     }
 
+    #[inline(always)]
+    fn has_failed(&self) -> bool {
+        self.space.has_failed()
+    }
+
     #[inline]
     #[track_caller]
     fn prestore(&self, offset: u64, len: u64, hint: Prestore) {

@@ -1,57 +1,15 @@
-//! Memory that fails within a commit: the region panics, others go on or panic, nobody waits for ever, and what had ended is there.
+//! Memory that fails: the region panics, no other commits after it, nobody waits for ever, and recovery finds what a crash at that moment leaves.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use event::FlushKind;
-use region::{Atomicity, Geometry, Layout, MicroBuffer, Options, Pool, Redo, Shadow};
+use region::{Atomicity, Error, Geometry, Layout, MicroBuffer, Options, Pool, Redo, Shadow, Ssp, Undo, flaw};
 use space::sim::{Schedule, run};
-use space::{Image, Prestore, Space, Word};
+use space::{Env, Image};
+use strandline::check::{self, Check, Run, RunError};
+use strandline::crash::{Outcome, Platform};
 
-/// An image one of whose fences panics.
-struct Failing {
-    image: Image,
-    /// Fences until then.
-    left: Arc<AtomicU64>,
-}
-
-impl Space for Failing {
-    type Observer = ();
-
-    fn observer(&self) -> &() {
-        &()
-    }
-    fn len(&self) -> u64 {
-        self.image.len()
-    }
-    fn flush_kind(&self) -> FlushKind {
-        self.image.flush_kind()
-    }
-    fn load_word<W: Word>(&self, offset: u64) -> W {
-        self.image.load_word(offset)
-    }
-    fn store_word<W: Word>(&self, offset: u64, value: W) {
-        self.image.store_word(offset, value);
-    }
-    fn cas_u64(&self, offset: u64, old: u64, new: u64) -> Result<u64, u64> {
-        self.image.cas_u64(offset, old, new)
-    }
-    fn store_nt(&self, offset: u64, bytes: &[u8]) {
-        self.image.store_nt(offset, bytes);
-    }
-    fn flush(&self, offset: u64, len: u64) {
-        self.image.flush(offset, len);
-    }
-    fn fence(&self) {
-        let left = self.left.load(Ordering::Relaxed);
-        self.left.store(left.wrapping_sub(1), Ordering::Relaxed);
-        assert!(left != 0, "the memory fails");
-    }
-    fn prestore(&self, offset: u64, len: u64, hint: Prestore) {
-        self.image.prestore(offset, len, hint);
-    }
-}
+use crate::desk::*;
+use crate::frail::Frail;
 
 struct Four;
 impl Layout for Four {
@@ -59,40 +17,166 @@ impl Layout for Four {
     type Root = [u64; 4];
 }
 
-/// Regions one after the other, of which one meets the fence that fails; then what is there.
-fn fails<A: Atomicity>(fence: u64) {
+/// Whether `work` panics.
+fn panics(work: impl FnOnce()) -> bool {
+    catch_unwind(AssertUnwindSafe(work)).is_err()
+}
+
+/// Regions one after the other, of which one meets the fence that fails; then what the memory has, which the program has not lost.
+fn fails<A: Atomicity>(fence: u64, for_good: bool) {
+    let what = format!("{}, fence {fence}, for good: {for_good}", A::NAME);
     let geometry = Some(Geometry { logs: 2, log_bytes: 512, chunk_bytes: 4096 });
-    let left = Arc::new(AtomicU64::new(u64::MAX));
-    let space = Failing { image: Image::new(32 << 10), left: Arc::clone(&left) };
-    let worked = run(space, &Schedule::walk(0), |env| {
+    let worked = run(Frail::new(Image::new(32 << 10)), &Schedule::walk(0), |env| {
         let pool = Pool::<_, Four, A>::create(env, &Options { geometry, bytes: None }).expect("it fits");
-        left.store(fence, Ordering::Relaxed);
-        let (mut ended, mut panics) = (0, 0);
+        env.space().inner().fail_after(fence, for_good);
+        let (mut ended, mut failed) = (0, 0);
         for value in 1..=30 {
             let region = || pool.region(|tx| tx.set(tx.root(), [value; 4])).expect("it fits");
-            match catch_unwind(AssertUnwindSafe(region)) {
-                Ok(()) => ended = value,
-                Err(_) => panics += 1,
+            if panics(region) {
+                failed += 1;
+            } else {
+                assert_eq!(failed, 0, "{what}: region {value} ended after one that failed");
+                ended = value;
             }
         }
-        assert!(panics > 0 && ended > 0, "fence {fence}: {panics} panics, {ended} the last that ended");
+        assert!(failed > 0, "{what}: no fence failed");
         ended
     });
-    let ended = worked.result.unwrap_or_else(|failure| panic!("{}, fence {fence}: {failure}", A::NAME));
-    let opened = run(worked.space.image, &Schedule::walk(0), |env| {
+    let ended = worked.result.unwrap_or_else(|failure| panic!("{what}: {failure}"));
+    let opened = run(worked.space.into_inner(), &Schedule::walk(0), |env| {
         let (pool, _) = Pool::<_, Four, A>::open(env).expect("it is whole");
         pool.get(pool.root())
     });
     let found = opened.result.unwrap_or_else(|failure| panic!("{failure}"));
     let whole = found.iter().all(|word| *word == found[0]);
-    assert!(whole && found[0] >= ended, "{}, fence {fence}: {found:?} after {ended}", A::NAME);
+    assert!(whole && (ended..=ended + 1).contains(&found[0]), "{what}: {found:?} after {ended}");
 }
 
 #[test]
-fn nobody_waits_for_a_region_that_failed() {
-    for fence in 2..20 {
-        fails::<MicroBuffer>(fence);
-        fails::<Shadow>(fence);
-        fails::<Redo>(fence);
+fn nobody_commits_after_a_region_that_failed() {
+    for fence in 0..20 {
+        for for_good in [false, true] {
+            fails::<Redo>(fence, for_good);
+            fails::<Undo>(fence, for_good);
+            fails::<MicroBuffer>(fence, for_good);
+            fails::<Shadow>(fence, for_good);
+            fails::<Ssp>(fence, for_good);
+        }
     }
+}
+
+/// Two threads on memory that fails, and all that a crash can leave from then on, and before.
+fn check_failing<S, A>(options: &Options, fence: u64, for_good: bool) -> Result<(Run, Outcome), RunError>
+where
+    S: Atomicity,
+    A: Atomicity,
+{
+    let schedule = Schedule::walk(fence);
+    let scenario = |env: &space::Sim<Frail<_>>| {
+        let pool = Desks::<_, S>::create(env, options).expect("a pool can be made");
+        let memory = env.space().inner();
+        memory.fail_after(fence, for_good);
+        let transfers = env.mutex(0);
+        env.threads(THREADS as u32, |thread| {
+            for one in STEPS {
+                let failed = panics(|| {
+                    _ = step(&pool, thread as usize, one);
+                    let mut transfers = env.lock(&transfers);
+                    transfer(&pool, *transfers).expect("there is room");
+                    *transfers += 1;
+                    give_up_in_a_panic(&pool);
+                });
+                if failed || memory.failed() {
+                    return;
+                }
+            }
+        });
+        if memory.failed() && for_good {
+            let next = *env.lock(&transfers);
+            assert!(panics(|| transfer(&pool, next).expect("there is room")));
+        }
+    };
+    let run = check::record_through(
+        Image::new(BYTES),
+        Platform::Adr,
+        &schedule,
+        Frail::new,
+        Frail::into_inner,
+        scenario,
+    )?;
+    let outcome = Check::new(&run).run(|image, crash| {
+        let ended = count_ended(&crash);
+        match recovered::<A>(image)? {
+            None if crash.begun() == 0 => Ok(()),
+            None => Err("the pool is not there".to_owned()),
+            Some((found, [a, b])) => {
+                let notes = a.iter().flat_map(|a| b.iter().map(move |b| a + b));
+                let mut regions = notes.flat_map(|notes| found.iter().map(move |found| notes + found));
+                let text = || format!("{ended} regions had ended; found are {found:?}, {a:?} and {b:?}");
+                let fits = regions.any(|regions| (ended..=ended + THREADS).contains(&regions));
+                fits.then_some(()).ok_or_else(text)
+            }
+        }
+    });
+    Ok((run, outcome))
+}
+
+/// A region that the program gives up by a panic: then no fence can panic.
+fn give_up_in_a_panic<E: Env, A: Atomicity>(pool: &Desks<'_, E, A>) {
+    _ = catch_unwind(AssertUnwindSafe(|| {
+        pool.region(|tx| -> Result<(), Error> {
+            let accounts = tx.root().part(std::mem::offset_of!(Root, accounts), |root: &Root| &root.accounts);
+            tx.set(accounts, [99; ACCOUNTS])?;
+            resume_unwind(Box::new("enough"))
+        })
+    }));
+}
+
+fn survives<A: Atomicity>(options: &Options, fences: impl Iterator<Item = u64>) {
+    for fence in fences {
+        for for_good in [false, true] {
+            let what = format!("{}, fence {fence}, for good: {for_good}", A::NAME);
+            let checked = check_failing::<A, A>(options, fence, for_good);
+            let (run, outcome) = checked.unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert!(outcome.findings.is_empty(), "{what}: {}", Check::new(&run).story(&outcome));
+        }
+    }
+}
+
+#[test]
+fn what_had_ended_before_memory_failed_is_there() {
+    survives::<Redo>(&SMALL, (0..40).step_by(5));
+    survives::<Ssp>(&with_logs(2, 1024), (0..60).step_by(9));
+}
+
+#[test]
+fn what_was_under_way_when_memory_failed_is_taken_back() {
+    survives::<Undo>(&SMALL, (0..150).step_by(7));
+    survives::<Undo>(&with_logs(1, 512), (1..150).step_by(11));
+}
+
+#[test]
+fn what_was_being_carried_out_when_memory_failed_is_done_again() {
+    survives::<MicroBuffer>(&SMALL, (0..80).step_by(13));
+    survives::<MicroBuffer>(&with_logs(1, 512), (1..80).step_by(17));
+    survives::<Shadow>(&SMALL, (0..110).step_by(13));
+    survives::<Shadow>(&with_logs(1, 512), (1..110).step_by(23));
+}
+
+/// An engine that goes on as if nothing had happened is found.
+#[test]
+fn who_goes_on_after_memory_failed_is_caught() {
+    fn caught<S: Atomicity, A: Atomicity>() {
+        // Or somebody waits for ever.
+        let found = |fence| {
+            let checked = check_failing::<S, A>(&SMALL, fence, fence % 2 == 0);
+            !checked.is_ok_and(|(_, outcome)| outcome.findings.is_empty())
+        };
+        assert!((0..60).any(found), "{} was not found", A::NAME);
+    }
+    caught::<Redo<flaw::FailureIgnored>, Redo>();
+    caught::<Undo<flaw::FailureIgnored>, Undo>();
+    caught::<MicroBuffer<flaw::FailureIgnored>, MicroBuffer>();
+    caught::<Shadow<flaw::FailureIgnored>, Shadow>();
+    caught::<Ssp<flaw::FailureIgnored>, Ssp>();
 }

@@ -4,6 +4,7 @@
 mod desk;
 mod failing;
 mod flaws;
+mod frail;
 mod ssp;
 mod write_back;
 

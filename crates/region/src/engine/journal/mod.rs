@@ -15,18 +15,16 @@
 //! A log begins with a ring of records. Behind it can be lines for copies ([`Log::take_copy`]), which are taken and given up together with the
 //! record that names them.
 //!
-//! # A commit that panics
-//! because its memory fails leaves a region of which nobody knows how far it came. Others go on as long as they need not wait for it, and
-//! panic then.
+//! # Memory that fails
+//! leaves a region of which nobody knows how far it came, and its log with it. Who waits for either is woken, and panics ([`Health`]).
 
 mod log;
 mod recovery;
 
-use std::marker::PhantomData;
-
 use space::{Env, Space};
 
 use super::flaw::Flaw;
+use super::health::Health;
 use super::record::{self, WORDS_MAX};
 use super::state::{NUMBERS, State};
 use super::{Logs, set_in_place};
@@ -38,7 +36,6 @@ pub(super) use recovery::Plan;
 
 /// The logs of a pool, and who is at work on them.
 pub(super) struct Journal<E: Env, F: Flaw> {
-    flaw: PhantomData<F>,
     /// Where the mark stands that is in no record.
     state: u64,
     turns: E::Mutex<Turns>,
@@ -46,6 +43,7 @@ pub(super) struct Journal<E: Env, F: Flaw> {
     ended: E::Condvar,
     /// The mark in the state line; held by who writes it.
     noted: E::Mutex<u64>,
+    health: Health<F>,
 }
 
 struct Turns {
@@ -57,8 +55,6 @@ struct Turns {
     under_way: Vec<u64>,
     /// Threads that wait for any of this.
     waiting: u32,
-    /// Whether a commit panicked.
-    broken: bool,
 }
 
 impl Turns {
@@ -71,21 +67,21 @@ impl Turns {
 /// The first write of each record: room for its mark.
 const MARK: Write = Write { offset: 0, change: Change::Set(0) };
 
-/// A number that was drawn. If it is dropped before [`Journal::end`], the commit panicked.
-struct Drawn<'j, E: Env, F: Flaw> {
-    journal: &'j Journal<E, F>,
-    env: &'j E,
+/// A number that was drawn, and the mark at that moment.
+struct Drawn {
     number: u64,
     mark: u64,
-    ended: bool,
 }
 
-impl<E: Env, F: Flaw> Drop for Drawn<'_, E, F> {
+/// Wakes all who wait if it is dropped.
+struct Wakes<'j, E: Env, F: Flaw>(&'j Journal<E, F>, &'j E);
+
+impl<E: Env, F: Flaw> Drop for Wakes<'_, E, F> {
     fn drop(&mut self) {
-        if !self.ended {
-            self.env.lock(&self.journal.turns).broken = true;
-            self.env.notify_all(&self.journal.ended);
-        }
+        let Wakes(journal, env) = self;
+        // Nobody is between looking and waiting.
+        drop(env.lock(&journal.turns));
+        env.notify_all(&journal.ended);
     }
 }
 
@@ -93,14 +89,23 @@ impl<E: Env, F: Flaw> Journal<E, F> {
     /// The empty logs of a pool, in which the next region has number `next`.
     pub(super) fn new(env: &E, logs: &Logs, shape: Shape, next: u64) -> Self {
         let free = logs.starts().map(|base| Log::new(base, shape)).collect();
-        let turns = Turns { free, next, under_way: Vec::new(), waiting: 0, broken: false };
+        let turns = Turns { free, next, under_way: Vec::new(), waiting: 0 };
         Journal {
-            flaw: PhantomData,
             state: logs.state,
             turns: env.mutex(turns),
             ended: env.condvar(),
             noted: env.mutex(next),
+            health: Health::new(),
         }
+    }
+
+    /// Does what regions rely on. If it panics, those who wait need not wait any longer.
+    #[track_caller]
+    pub(super) fn guard<R>(&self, env: &E, work: impl FnOnce() -> R) -> R {
+        let unwinding = Wakes(self, env);
+        let done = self.health.guard(work);
+        std::mem::forget(unwinding);
+        done
     }
 
     /// Waits until `ready` has something to give.
@@ -108,10 +113,10 @@ impl<E: Env, F: Flaw> Journal<E, F> {
     fn wait<R>(&self, env: &E, mut ready: impl FnMut(&mut Turns) -> Option<R>) -> R {
         let mut turns = env.lock(&self.turns);
         loop {
+            self.health.check();
             if let Some(result) = ready(&mut turns) {
                 return result;
             }
-            assert!(!turns.broken, "a region of this pool failed within its commit; open the pool again");
             turns.waiting += 1;
             turns = env.wait(&self.ended, turns);
             turns.waiting -= 1;
@@ -162,7 +167,7 @@ impl<E: Env, F: Flaw> Journal<E, F> {
         let mut noted = env.lock(&self.noted);
         if *noted < wanted {
             let mark = self.wait(env, |turns| Some(turns.mark()).filter(|mark| *mark >= wanted));
-            State { below: mark, void: false }.write(env.space(), self.state);
+            self.guard(env, || State { below: mark, void: false }.write(env.space(), self.state));
             *noted = mark;
         }
     }
@@ -178,12 +183,13 @@ impl<E: Env, F: Flaw> Journal<E, F> {
     #[track_caller]
     pub(super) fn set_alone(&self, env: &E, offset: u64, value: u64) {
         self.settle(env);
-        set_in_place(env.space(), offset, value);
+        self.guard(env, || set_in_place(env.space(), offset, value));
     }
 
     #[track_caller]
-    fn draw<'j>(&'j self, env: &'j E) -> Result<Drawn<'j, E, F>, Error> {
+    fn draw(&self, env: &E) -> Result<Drawn, Error> {
         let mut turns = env.lock(&self.turns);
+        self.health.check();
         let number = turns.next;
         if number >= NUMBERS {
             return Err(Error::Exhausted);
@@ -191,7 +197,7 @@ impl<E: Env, F: Flaw> Journal<E, F> {
         turns.next += 1;
         turns.under_way.push(number);
         let mark = turns.mark();
-        Ok(Drawn { journal: self, env, number, mark, ended: false })
+        Ok(Drawn { number, mark })
     }
 
     /// Writes a region down that wants all this, makes that durable, and then carries it out, which is to end with a fence. Gives the log
@@ -214,38 +220,39 @@ impl<E: Env, F: Flaw> Journal<E, F> {
             self.give_back(env, log);
             return Err(Error::TooLong { words, holds });
         }
-        let mut drawn = match self.draw(env) {
+        let Drawn { number, mark } = match self.draw(env) {
             Ok(drawn) => drawn,
             Err(error) => {
                 self.give_back(env, log);
                 return Err(error);
             }
         };
-        let below = if F::NOTED_EARLY { drawn.number + 1 } else { drawn.mark };
-        let mark = State { below, void: false }.word(self.state);
-        writes[0] = Write { offset: self.state, change: Change::Set(mark) };
+        let below = if F::NOTED_EARLY { number + 1 } else { mark };
+        let word = State { below, void: false }.word(self.state);
+        writes[0] = Write { offset: self.state, change: Change::Set(word) };
         let space = env.space();
-        let from = log.head();
-        log.write(space, drawn.number, words, &writes);
-        let mut carry_out = Some(carry_out);
-        if F::APPLIED_EARLY
-            && let Some(carry_out) = carry_out.take()
-        {
-            carry_out(space);
-        }
-        if !F::LOG_NOT_FLUSHED {
-            log.flush(space, from);
-        }
-        if !F::LOG_NOT_FENCED {
-            space.fence();
-        }
-        log.release(drawn.mark);
-        if let Some(carry_out) = carry_out {
-            carry_out(space);
-        }
-        drawn.ended = true;
+        self.guard(env, || {
+            let from = log.head();
+            log.write(space, number, words, &writes);
+            let mut carry_out = Some(carry_out);
+            if F::APPLIED_EARLY
+                && let Some(carry_out) = carry_out.take()
+            {
+                carry_out(space);
+            }
+            if !F::LOG_NOT_FLUSHED {
+                log.flush(space, from);
+            }
+            if !F::LOG_NOT_FENCED {
+                space.fence();
+            }
+            log.release(mark);
+            if let Some(carry_out) = carry_out {
+                carry_out(space);
+            }
+        });
         self.tell(env, |turns| {
-            turns.under_way.retain(|number| *number != drawn.number);
+            turns.under_way.retain(|other| *other != number);
             turns.free.push(log);
         });
         Ok(())

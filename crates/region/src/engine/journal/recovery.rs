@@ -28,6 +28,9 @@ pub(in crate::engine) struct Plan {
 /// A record, and the log that it was found in.
 struct InLog {
     base: u64,
+    /// Its first line in the log, and how many there are.
+    at: u64,
+    lines: u64,
     number: u64,
     writes: Vec<Write>,
     /// Whether the next record of its log was begun.
@@ -53,6 +56,7 @@ impl Plan {
         }
         found.retain(|record| record.number >= plan.mark);
         found.sort_by_key(|record| record.number);
+        check_logs(logs, shape.lines, &found)?;
         let ended = found.iter().take_while(|record| record.followed).count();
         if let Some(last) = found.drain(..ended).next_back() {
             plan.mark = last.number + 1;
@@ -99,7 +103,7 @@ impl Plan {
                 }
                 Found::Damaged(offset) => return Err(Error::Damaged { what: "a line of a log", offset }),
                 Found::Record(record) => {
-                    let number = record.number;
+                    let (number, length) = (record.number, record.lines);
                     let mut writes = record.writes(space, logs).ok_or(Error::Damaged {
                         what: "what the line of a log leads to, which",
                         offset: base + at * LINE,
@@ -109,7 +113,7 @@ impl Plan {
                     self.mark = self.mark.max(mark.ok_or(damaged)?);
                     self.used = true;
                     writes.remove(0);
-                    found.push(InLog { base, number, writes, followed: false });
+                    found.push(InLog { base, at, lines: length, number, writes, followed: false });
                 }
             }
         }
@@ -147,6 +151,22 @@ impl Plan {
     }
 }
 
+/// Whether no record is missing between two of one log, in the order of their numbers. Each is durable before the next one of its log is begun, and
+/// only those below the mark are written over.
+fn check_logs(logs: &Logs, lines: u64, found: &[InLog]) -> Result<(), Error> {
+    for base in logs.starts() {
+        let mut behind = None;
+        for record in found.iter().filter(|record| record.base == base) {
+            if let Some(at) = behind.filter(|at| *at != record.at) {
+                let what = "a record of a finished region";
+                return Err(Error::Damaged { what, offset: base + at * LINE });
+            }
+            behind = Some((record.at + record.lines) % lines);
+        }
+    }
+    Ok(())
+}
+
 /// The mark that a record begins with.
 fn mark(writes: &[Write], state: u64) -> Option<u64> {
     match writes.first()? {
@@ -154,5 +174,57 @@ fn mark(writes: &[Write], state: u64) -> Option<u64> {
             State::of(state, word).map(|state| state.below)
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Log;
+    use super::*;
+    use space::Image;
+
+    const SHAPE: Shape = Shape { lines: 8, copies: 0 };
+    const LOGS: Logs = Logs { base: 128, count: 2, bytes: 8 * LINE, state: 64, end: 2048 };
+    /// A word of the pool, and another one.
+    const PLACE: u64 = 1536;
+    const OTHER: u64 = 1600;
+
+    /// Region 2 is under way in the second log, while regions 3 to 5 end in the first one: two set a word, the last one another.
+    fn under_way() -> Image {
+        let space = Image::new(2048);
+        let mark = State { below: 2, void: false }.word(LOGS.state);
+        let mut logs: Vec<Log> = LOGS.starts().map(|base| Log::new(base, SHAPE)).collect();
+        let regions = [(1, 2, OTHER + 8, 2), (0, 3, PLACE, 1), (0, 4, PLACE, 2), (0, 5, OTHER, 5)];
+        for (log, number, offset, value) in regions {
+            let set = |offset, value| Write { offset, change: Change::Set(value) };
+            let writes = [set(LOGS.state, mark), set(offset, value)];
+            logs[log].write(&space, number, record::length(&writes), &writes);
+        }
+        space
+    }
+
+    fn recover(space: &Image) -> Result<Recovered, Error> {
+        let plan = Plan::read(space, &LOGS, SHAPE, |_, writes| Ok(writes))?;
+        plan.carry_out(space, &LOGS);
+        Ok(plan.told())
+    }
+
+    #[test]
+    fn regions_above_the_mark_are_carried_out_in_their_order() {
+        let space = under_way();
+        assert_eq!(recover(&space).map(|told| (told.replayed, told.next)), Ok((4, 6)));
+        assert_eq!([PLACE, OTHER, OTHER + 8].map(|at| space.load_u64(at)), [2, 5, 2]);
+    }
+
+    /// Without the second one, the word would get its first value back.
+    #[test]
+    fn a_record_that_looks_torn_between_two_is_missed() {
+        for (line, expected) in [(0, true), (1, false), (2, true)] {
+            let space = under_way();
+            let word = LOGS.base + line * LINE;
+            space.store_u64(word, space.load_u64(word) ^ 1);
+            let told = recover(&space);
+            assert_eq!(told.is_ok(), expected, "line {line}: {told:?}");
+        }
     }
 }

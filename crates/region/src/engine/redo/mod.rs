@@ -23,11 +23,11 @@
 mod recovery;
 
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use space::{Env, LINE, Space};
 
 use super::flaw::{self, Flaw};
+use super::health::Health;
 use super::long::{self, Elsewhere};
 use super::place::{Flusher, apply};
 use super::record::{self, Found, WORDS_MAX};
@@ -49,7 +49,6 @@ impl<F: Flaw> Atomicity for Redo<F> {
 
 /// The [`Engine`] of [`Redo`].
 pub struct RedoEngine<E: Env, F: Flaw> {
-    flaw: PhantomData<F>,
     place: Logs,
     /// A thread writes to one of them, by its number. Threads whose numbers lead to the same one take turns.
     logs: Vec<E::Latch<Ring>>,
@@ -60,17 +59,8 @@ pub struct RedoEngine<E: Env, F: Flaw> {
     holds: u64,
     /// Held by who settles.
     settling: E::Mutex<()>,
-    /// Whether a commit panicked.
-    broken: AtomicBool,
-}
-
-/// Says so if it is dropped.
-struct Breaks<'e>(&'e AtomicBool);
-
-impl Drop for Breaks<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
+    /// Looked at under the lock of a log: nothing may come behind a record that may be missing.
+    health: Health<F>,
 }
 
 impl<E: Env, F: Flaw> RedoEngine<E, F> {
@@ -87,29 +77,22 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
         let space = env.space();
         self.with_log(env, record::lines(words), |ring| {
             let number = self.draw(env)?;
-            let unwinding = Breaks(&self.broken);
-            let from = ring.head();
-            put(space, ring, number);
-            if F::APPLIED_EARLY {
+            self.health.guard(|| {
+                let from = ring.head();
+                put(space, ring, number);
+                if F::APPLIED_EARLY {
+                    writes.iter().for_each(|write| apply(space, write));
+                }
+                if !F::LOG_NOT_FLUSHED {
+                    ring.flush(space, from);
+                }
+                if !F::LOG_NOT_FENCED {
+                    space.fence();
+                }
                 writes.iter().for_each(|write| apply(space, write));
-            }
-            if !F::LOG_NOT_FLUSHED {
-                ring.flush(space, from);
-            }
-            if !F::LOG_NOT_FENCED {
-                space.fence();
-            }
-            writes.iter().for_each(|write| apply(space, write));
-            std::mem::forget(unwinding);
+            });
             Ok(())
         })?
-    }
-
-    /// # Panics
-    /// If a commit did: its record may be whole and not be applied, and nothing may come behind it.
-    fn check(&self) {
-        let broken = self.broken.load(Ordering::Relaxed);
-        assert!(!broken, "a region of this pool failed within its commit; open the pool again");
     }
 
     /// Runs `work` on a log that has room for so many lines.
@@ -118,7 +101,7 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
         let log = &self.logs[env.thread_number() as usize % self.logs.len()];
         loop {
             let mut ring = env.hold(log);
-            self.check();
+            self.health.check();
             if ring.has_room(lines) {
                 return Ok(work(&mut ring));
             }
@@ -130,9 +113,16 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
     /// Makes durable what the records so far have written to its places, and gives these records up.
     #[track_caller]
     fn give_up_records(&self, env: &E) -> Result<(), Error> {
-        let space = env.space();
         let settling = env.lock(&self.settling);
-        self.check();
+        self.health.check();
+        let done = self.health.guard(|| self.give_up_locked(env));
+        drop(settling);
+        done
+    }
+
+    #[track_caller]
+    fn give_up_locked(&self, env: &E) -> Result<(), Error> {
+        let space = env.space();
         // The pool may have grown.
         let place = Logs { end: space.len(), ..self.place };
         // Whoever has a lower number holds the lock of a log, or is done.
@@ -140,7 +130,7 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
         let mut given_up = Vec::with_capacity(self.logs.len());
         for (log, base) in self.logs.iter().zip(self.place.starts()) {
             let ring = env.hold(log);
-            self.check();
+            self.health.check();
             // Of this log, whose regions are over. What those of other logs write to the same lines is told there.
             let mut places = Flusher::<512>::new();
             let mut at = ring.tail();
@@ -172,9 +162,9 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
         for (log, tail) in self.logs.iter().zip(given_up) {
             env.hold(log).release(tail);
         }
-        drop(settling);
         Ok(())
     }
+
     /// The number of a region whose log is locked.
     #[track_caller]
     fn draw(&self, env: &E) -> Result<u64, Error> {
@@ -200,13 +190,12 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
 
     fn new(env: &E, logs: Logs, recovered: &Recovered) -> Self {
         RedoEngine {
-            flaw: PhantomData,
             place: logs,
             logs: logs.starts().map(|base| env.latch(Ring::new(base, logs.bytes))).collect(),
             next: env.latch(recovered.next),
             holds: WORDS_MAX.min(logs.bytes / LINE * crate::log::WORDS as u64),
             settling: env.mutex(()),
-            broken: AtomicBool::new(false),
+            health: Health::new(),
         }
     }
 
@@ -255,11 +244,14 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
 
     fn commit_with(&self, env: &E, region: Box<Writes>, lent: &Lent) -> Result<(), Error> {
         let (space, writes) = (env.space(), region.entries());
-        let there = Elsewhere::write(space, lent, &record::words(writes));
-        if !F::LENT_NOT_FENCED {
-            // What the log says may survive before anybody waits for it.
-            space.fence();
-        }
+        let there = self.health.guard(|| {
+            let there = Elsewhere::write(space, lent, &record::words(writes));
+            if !F::LENT_NOT_FENCED {
+                // What the log says may survive before anybody waits for it.
+                space.fence();
+            }
+            there
+        });
         let put = |space: &E::Space, ring: &mut Ring, number| record::write_long(space, ring, number, &there);
         self.log_and_apply(env, long::WORDS, writes, put)?;
         region.put_back();

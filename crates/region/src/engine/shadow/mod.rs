@@ -116,12 +116,14 @@ impl<E: Env, F: Flaw> ShadowEngine<E, F> {
         let space = env.space();
         let places: Vec<u64> = copies.iter().map(|copy| log.copy(copy.slot)).collect();
         if !copies.is_empty() {
-            if !F::COPIES_NOT_FLUSHED {
-                places.iter().for_each(|&place| space.flush(place, LINE));
-            }
-            if !F::SWITCHED_EARLY {
-                space.fence();
-            }
+            self.journal.guard(env, || {
+                if !F::COPIES_NOT_FLUSHED {
+                    places.iter().for_each(|&place| space.flush(place, LINE));
+                }
+                if !F::SWITCHED_EARLY {
+                    space.fence();
+                }
+            });
         }
         let described = copies.iter().zip(&places).map(|(copy, &place)| copy.describe(space, place));
         self.journal.commit(env, log, described.chain(bits.iter().copied()), |space| {

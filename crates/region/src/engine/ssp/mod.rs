@@ -57,6 +57,7 @@ use std::marker::PhantomData;
 use space::{Env, LINE, Space};
 
 use super::flaw::{self, Flaw};
+use super::health::Health;
 use super::{Atomicity, Engine, Logs, Recovered};
 use crate::writes::Writes;
 use crate::{Change, Error};
@@ -84,9 +85,19 @@ impl<F: Flaw> Atomicity for Ssp<F> {
 pub struct SspEngine<E: Env, F: Flaw> {
     shared: Shared,
     journal: E::Mutex<Journal<F>>,
+    /// Looked at under the lock of the journal.
+    health: Health<F>,
 }
 
 impl<E: Env, F: Flaw> SspEngine<E, F> {
+    /// Changes where lines are.
+    #[track_caller]
+    fn change_places<R>(&self, env: &E, work: impl FnOnce(&mut Journal<F>) -> R) -> R {
+        let mut journal = env.lock(&self.journal);
+        self.health.check();
+        self.health.guard(|| work(&mut journal))
+    }
+
     /// What `load` reads where the word or the piece of a line at `offset` is.
     #[inline]
     #[track_caller]
@@ -116,7 +127,7 @@ impl<E: Env, F: Flaw> Engine<E> for SspEngine<E, F> {
         let parts = Parts::of(&logs);
         let shared = Shared { logs, parts, active: Active::new(parts) };
         let journal = env.mutex(Journal::new(&shared, recovered.next));
-        SspEngine { shared, journal }
+        SspEngine { shared, journal, health: Health::new() }
     }
 
     #[inline]
@@ -157,7 +168,7 @@ impl<E: Env, F: Flaw> Engine<E> for SspEngine<E, F> {
 
     fn commit(&self, env: &E, region: Box<Writes>) -> Result<(), Error> {
         if !region.entries().is_empty() {
-            env.lock(&self.journal).commit(&self.shared, env.space(), region.entries())?;
+            self.change_places(env, |journal| journal.commit(&self.shared, env.space(), region.entries()))?;
         }
         region.put_back();
         Ok(())
@@ -177,11 +188,12 @@ impl<E: Env, F: Flaw> Engine<E> for SspEngine<E, F> {
     fn settle(&self, env: &E) -> Result<(), Error> {
         let slots = self.shared.parts.slots;
         for first in (0..slots).step_by(AT_ONCE as usize) {
-            let mut journal = env.lock(&self.journal);
-            let some = journal.taken(first..slots.min(first + AT_ONCE));
-            journal.bring_home(&self.shared, env.space(), &some);
+            self.change_places(env, |journal| {
+                let some = journal.taken(first..slots.min(first + AT_ONCE));
+                journal.bring_home(&self.shared, env.space(), &some);
+            });
         }
-        env.lock(&self.journal).begin_anew(&self.shared, env.space());
+        self.change_places(env, |journal| journal.begin_anew(&self.shared, env.space()));
         Ok(())
     }
 }

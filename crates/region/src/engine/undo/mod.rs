@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use space::{Env, Space};
 
 use super::flaw::{self, Flaw};
+use super::health::Health;
 use super::place::{apply, flush_all, inverse, take_back};
 use super::state::NUMBERS;
 use super::{Atomicity, Engine, Logs, Recovered, set_in_place};
@@ -48,13 +49,25 @@ impl<F: Flaw> Atomicity for Undo<F> {
 
 /// The [`Engine`] of [`Undo`].
 pub struct UndoEngine<E: Env, F: Flaw> {
-    flaw: PhantomData<F>,
     /// Logs of no region, the one that was used last at the end: it is warm.
     free: E::Mutex<Vec<Ring>>,
     /// Told when a log becomes free.
     freed: E::Condvar,
     /// The next region's number.
     next: AtomicU64,
+    health: Health<F>,
+}
+
+/// Wakes all who wait for a log if it is dropped.
+struct Wakes<'e, E: Env, F: Flaw>(&'e UndoEngine<E, F>, &'e E);
+
+impl<E: Env, F: Flaw> Drop for Wakes<'_, E, F> {
+    fn drop(&mut self) {
+        let Wakes(engine, env) = self;
+        // Nobody is between looking and waiting.
+        drop(env.lock(&engine.free));
+        env.notify_all(&engine.freed);
+    }
 }
 
 /// A region under way.
@@ -74,6 +87,26 @@ struct Lease {
 }
 
 impl<E: Env, F: Flaw> UndoEngine<E, F> {
+    /// Does what regions rely on. If it panics, those who wait for a log need not wait any longer.
+    #[track_caller]
+    fn guard<R>(&self, env: &E, work: impl FnOnce() -> R) -> R {
+        let unwinding = Wakes(self, env);
+        let done = self.health.guard(work);
+        std::mem::forget(unwinding);
+        done
+    }
+
+    /// As `guard`, also in a thread that is panicking, where a fence can't: whether what was to be durable is.
+    #[track_caller]
+    fn surely(&self, env: &E, work: impl FnOnce()) -> bool {
+        self.guard(env, work);
+        if env.space().has_failed() {
+            self.health.lose();
+            drop(Wakes(self, env));
+        }
+        !self.health.is_lost()
+    }
+
     /// The log of a region, one of those that are free if it has none yet.
     #[track_caller]
     fn lease<'r>(&self, env: &E, lease: &'r mut Option<Lease>) -> Result<&'r mut Lease, Error> {
@@ -88,6 +121,7 @@ impl<E: Env, F: Flaw> UndoEngine<E, F> {
     fn take_log(&self, env: &E) -> Result<Lease, Error> {
         let mut free = env.lock(&self.free);
         let ring = loop {
+            self.health.check();
             match free.pop() {
                 Some(ring) => break ring,
                 None => free = env.wait(&self.freed, free),
@@ -107,6 +141,7 @@ impl<E: Env, F: Flaw> UndoEngine<E, F> {
     /// Makes durable what takes a write back that is about to be made.
     #[track_caller]
     fn remember(&self, env: &E, region: &mut Region, write: Write) -> Result<(), Error> {
+        self.health.check();
         let known = region.inverses.entries().len() as u64;
         let lease = self.lease(env, &mut region.lease);
         let Lease { number, ring } = lease.inspect_err(|error| region.failed = Some(error.clone()))?;
@@ -120,15 +155,17 @@ impl<E: Env, F: Flaw> UndoEngine<E, F> {
             ring.release(ring.head());
         }
         let space = env.space();
-        let from = ring.head();
         let role = if known == 0 { Role::First } else { Role::Later };
-        ring.push(space, &line::inverse(*number, write), role).expect("there is room for two");
-        if !F::LOG_NOT_FLUSHED {
-            ring.flush(space, from);
-        }
-        if !F::LOG_NOT_FENCED {
-            space.fence();
-        }
+        self.guard(env, || {
+            let from = ring.head();
+            ring.push(space, &line::inverse(*number, write), role).expect("there is room for two");
+            if !F::LOG_NOT_FLUSHED {
+                ring.flush(space, from);
+            }
+            if !F::LOG_NOT_FENCED {
+                space.fence();
+            }
+        });
         Ok(())
     }
 
@@ -164,10 +201,10 @@ impl<E: Env, F: Flaw> Engine<E> for UndoEngine<E, F> {
     fn new(env: &E, logs: Logs, recovered: &Recovered) -> Self {
         let free: Vec<Ring> = logs.starts().map(|base| Ring::new(base, logs.bytes)).collect();
         UndoEngine {
-            flaw: PhantomData,
             free: env.mutex(free),
             freed: env.condvar(),
             next: AtomicU64::new(recovered.next),
+            health: Health::new(),
         }
     }
 
@@ -210,18 +247,24 @@ impl<E: Env, F: Flaw> Engine<E> for UndoEngine<E, F> {
             self.abort(env, region);
             return Err(error);
         }
+        if region.lease.is_some() && self.health.is_lost() {
+            self.abort(env, region);
+            self.health.fail();
+        }
         let space = env.space();
         if let Some(mut lease) = region.lease {
-            if F::NOTED_EARLY {
-                Self::write_end(space, &mut lease);
-            }
-            if !F::PLACES_NOT_FLUSHED {
-                flush_all(space, region.inverses.entries());
-            }
-            space.fence();
-            if !F::NOTED_EARLY {
-                Self::write_end(space, &mut lease);
-            }
+            self.guard(env, || {
+                if F::NOTED_EARLY {
+                    Self::write_end(space, &mut lease);
+                }
+                if !F::PLACES_NOT_FLUSHED {
+                    flush_all(space, region.inverses.entries());
+                }
+                space.fence();
+                if !F::NOTED_EARLY {
+                    Self::write_end(space, &mut lease);
+                }
+            });
             self.give_back(env, lease);
         }
         region.inverses.put_back();
@@ -230,17 +273,28 @@ impl<E: Env, F: Flaw> Engine<E> for UndoEngine<E, F> {
 
     fn abort(&self, env: &E, region: Region) {
         if let Some(mut lease) = region.lease {
-            let space = env.space();
-            take_back(space, region.inverses.entries());
-            // Others may write these words next: recovery must not take them back once more.
-            Self::write_end(space, &mut lease);
-            self.give_back(env, lease);
+            let (space, inverses) = (env.space(), region.inverses.entries());
+            if self.health.is_lost() {
+                // For those who look. Recovery does it, too, because there is no end.
+                take_back(space, inverses);
+            } else {
+                // An end says that what was taken back is durable; others may write these words next, and recovery must not take them back once
+                // more. And nothing may stand in the log behind an end that is not durable.
+                let taken_back = || {
+                    take_back(space, inverses);
+                    space.fence();
+                };
+                if self.surely(env, taken_back) && self.surely(env, || Self::write_end(space, &mut lease)) {
+                    self.give_back(env, lease);
+                }
+            }
         }
         region.inverses.put_back();
     }
 
     fn set_alone(&self, env: &E, offset: u64, value: u64) -> Result<(), Error> {
-        set_in_place(env.space(), offset, value);
+        self.health.check();
+        self.guard(env, || set_in_place(env.space(), offset, value));
         Ok(())
     }
 

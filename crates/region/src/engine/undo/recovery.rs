@@ -103,6 +103,7 @@ impl Plan {
         }
         // Regions of two logs have no word in common but such of which they change different bits.
         self.under_way.iter().for_each(|inverses| take_back(space, inverses));
+        space.fence();
         empty_logs(space, logs, self.next);
     }
 }

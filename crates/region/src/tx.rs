@@ -1,15 +1,53 @@
 //! A region under way.
 
+use std::cell::Cell;
 use std::ops::Deref;
 
 use space::{Env, Space};
 
+use crate::engine::flaw::HeapFlaw;
 use crate::engine::{Atomicity, Engine};
 use crate::heap::Block;
 use crate::{Error, Layout, Persistent, Pool, Ptr};
 
 /// A region as the engine has it.
 type Under<E, A> = <<A as Atomicity>::Engine<E> as Engine<E>>::Region;
+
+/// Blocks of a region.
+#[derive(Default)]
+struct Blocks {
+    /// Free again if the region is not committed.
+    taken: Vec<Block>,
+    /// Free again if it is.
+    freed: Vec<Block>,
+}
+
+/// Blocks that a list may have room for and still be kept for the next region of its thread.
+const KEPT: usize = 1 << 12;
+
+thread_local! {
+    /// The lists of this thread's last region, empty, for its next one. Boxed as [`crate::Writes`] are.
+    static SPARE: Cell<Option<Box<Blocks>>> = const { Cell::new(None) };
+}
+
+impl Blocks {
+    /// Empty lists.
+    #[inline]
+    fn take() -> Box<Blocks> {
+        // A thread that is ending may abort a region when its variables are gone.
+        SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default()
+    }
+
+    /// Empties the lists and keeps their memory for this thread.
+    #[inline]
+    fn put_back(mut self: Box<Self>) {
+        if self.taken.capacity() + self.freed.capacity() <= KEPT {
+            self.taken.clear();
+            self.freed.clear();
+            _ = SPARE.try_with(|spare| spare.set(Some(self)));
+        }
+    }
+}
 
 /// What a region can do. Dropped without a commit, it is aborted.
 pub struct Tx<'p, H, L, A>
@@ -21,9 +59,8 @@ where
     pool: &'p Pool<H, L, A>,
     /// `None` once it has ended.
     region: Option<Under<H::Target, A>>,
-    /// Blocks that are free again if the region is not committed, and if it is.
-    taken: Vec<Block>,
-    freed: Vec<Block>,
+    /// What it took and freed; `None` if it did neither.
+    blocks: Option<Box<Blocks>>,
     /// Whether it wrote to blocks of its own, past the engine.
     wrote_fresh: bool,
     /// Why the region can't be committed, if a part of it failed.
@@ -38,7 +75,7 @@ where
 {
     pub(crate) fn begin(pool: &'p Pool<H, L, A>) -> Self {
         let region = Some(pool.engine.begin(pool.env()));
-        Tx { pool, region, taken: Vec::new(), freed: Vec::new(), wrote_fresh: false, failed: None }
+        Tx { pool, region, blocks: None, wrote_fresh: false, failed: None }
     }
 
     /// Ends the region. Not by value: what is moved is read in wide pieces soon after it was written in narrow ones, which waits for the last
@@ -61,8 +98,21 @@ where
             self.give_back();
             return Err(error);
         }
-        pool.heap.release(env, &self.freed);
+        if <A::Engine<H::Target> as Engine<_>>::HEAP == HeapFlaw::FreedEarly {
+            return Ok(());
+        }
+        self.end(|blocks| &blocks.freed);
         Ok(())
+    }
+
+    /// The region has ended, and those blocks are free.
+    #[inline]
+    #[track_caller]
+    fn end(&mut self, free: impl Fn(&Blocks) -> &[Block]) {
+        if let Some(blocks) = self.blocks.take() {
+            self.pool.heap.release(self.pool.env(), free(&blocks));
+            blocks.put_back();
+        }
     }
 
     /// The commit of a region that is too long for a log.
@@ -84,7 +134,7 @@ where
 
     /// What was taken is free.
     fn give_back(&mut self) {
-        self.pool.heap.release(self.pool.env(), &self.taken);
+        self.end(|blocks| &blocks.taken);
     }
 
     /// The pool.
@@ -169,7 +219,7 @@ where
     pub(crate) fn take(&mut self, bytes: u64) -> Result<u64, Error> {
         let (env, pool) = (self.pool.env(), self.pool);
         let block = pool.with_room(true, || pool.heap.reserve(env, &pool.engine, bytes))?;
-        self.taken.push(block);
+        self.blocks.get_or_insert_with(Blocks::take).taken.push(block);
         if let Some(region) = &mut self.region {
             pool.heap.mark_taken(env, &pool.engine, region, &block)?;
         }
@@ -180,12 +230,16 @@ where
     #[track_caller]
     pub(crate) fn free_at(&mut self, offset: u64) -> Result<(), Error> {
         let (env, pool) = (self.pool.env(), self.pool);
-        let block = pool.heap.find(env, offset).filter(|block| !self.freed.contains(block));
+        let blocks = self.blocks.get_or_insert_with(Blocks::take);
+        let block = pool.heap.find(env, offset).filter(|block| !blocks.freed.contains(block));
         let block = block.ok_or(Error::NotAllocated { offset })?;
         if let Some(region) = &mut self.region {
             pool.heap.mark_free(env, &pool.engine, region, &block)?;
         }
-        self.freed.push(block);
+        blocks.freed.push(block);
+        if <A::Engine<H::Target> as Engine<_>>::HEAP == HeapFlaw::FreedEarly {
+            pool.heap.release(env, &[block]);
+        }
         space::Observer::freed(env.space().observer(), offset);
         Ok(())
     }
@@ -195,7 +249,7 @@ where
     fn is_fresh(&self, offset: u64) -> bool {
         let lies = |block: &&Block| (block.offset..block.offset + block.bytes).contains(&offset);
         let unnamed = |block: &Block| <A::Engine<H::Target> as Engine<_>>::IN_PLACE || block.is_large();
-        self.taken.iter().find(lies).is_some_and(unnamed)
+        self.blocks.as_ref().and_then(|blocks| blocks.taken.iter().find(lies)).is_some_and(unnamed)
     }
 
     fn word(&self, offset: u64) -> u64 {
@@ -239,8 +293,15 @@ where
             self.wrote_fresh = true;
             return Ok(());
         }
-        let mut at = offset;
-        let mut rest = bytes;
+        let (mut at, mut rest) = (offset, bytes);
+        if offset.is_multiple_of(8) {
+            let (words, bytes) = bytes.as_chunks();
+            for word in words {
+                self.set_word(at, u64::from_le_bytes(*word))?;
+                at += 8;
+            }
+            rest = bytes;
+        }
         while !rest.is_empty() {
             let skip = (at % 8) as usize;
             let count = rest.len().min(8 - skip);

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 /// Entries up to which a search goes through them one by one.
-const FEW: usize = 8;
+const FEW: usize = 16;
 /// Words that a set may have room for and still be kept for the next region of its thread.
 const KEPT: usize = 1 << 16;
 
@@ -32,6 +32,8 @@ pub enum Change {
 #[derive(Debug, Default)]
 pub struct Writes {
     entries: Vec<Write>,
+    /// No word from here on is set.
+    end: u64,
     /// Indices into `entries` plus 1, by hash of the offset; empty while there are few entries.
     table: Vec<u32>,
 }
@@ -62,6 +64,7 @@ impl Writes {
             self.table.clear();
         }
         self.entries.clear();
+        self.end = 0;
     }
 
     /// All writes.
@@ -107,6 +110,7 @@ impl Writes {
 
     #[inline]
     fn append(&mut self, write: Write) {
+        self.end = self.end.max(write.offset + 8);
         self.entries.push(write);
         let count = self.entries.len();
         if count <= FEW {
@@ -121,6 +125,10 @@ impl Writes {
 
     #[inline]
     fn find(&self, offset: u64) -> Option<usize> {
+        // What is written in order, as new blocks are, is not searched for.
+        if offset >= self.end {
+            return None;
+        }
         let is_it = |write: &Write| write.offset == offset && matches!(write.change, Change::Set(_));
         if self.table.is_empty() {
             return self.entries.iter().rposition(is_it);

@@ -1,5 +1,16 @@
 //! Mistakes that an engine could have, for the tests of the crash checker: it must find each of them.
 
+/// What is wrong with the allocator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeapFlaw {
+    /// Nothing.
+    None,
+    /// A block is free when a region frees it, and not when that is durable.
+    FreedEarly,
+    /// A slab is in the caches of several threads.
+    HandedOutTwice,
+}
+
 /// What is wrong with an engine; nothing by default. An engine makes those of the mistakes that it can make.
 pub trait Flaw: Send + Sync + 'static {
     /// What is written to a log is not flushed.
@@ -31,6 +42,8 @@ pub trait Flaw: Send + Sync + 'static {
     const SWITCHED_EARLY: bool = false;
     /// After memory has failed, it is gone on as if nothing had happened.
     const FAILURE_IGNORED: bool = false;
+    /// What the allocator does wrong.
+    const HEAP: HeapFlaw = HeapFlaw::None;
 }
 
 macro_rules! flaws {
@@ -70,3 +83,11 @@ flaws! {
     /// See [`Flaw::FAILURE_IGNORED`].
     FailureIgnored FAILURE_IGNORED;
 }
+
+macro_rules! heap_flaws {
+    ($($name:ident)*) => {
+        $(#[doc = concat!("See [`HeapFlaw::", stringify!($name), "`].")] #[derive(Debug)] pub enum $name {}
+        impl Flaw for $name { const HEAP: HeapFlaw = HeapFlaw::$name; })*
+    };
+}
+heap_flaws! { FreedEarly HandedOutTwice }

@@ -111,6 +111,10 @@ pub trait Engine<E: Env>: Sized + Send + Sync {
     /// remembered of it: it is written where it is and flushed, and the commit waits for it.
     const IN_PLACE: bool;
 
+    /// Mistakes that the allocator makes with this engine, for tests.
+    #[doc(hidden)]
+    const HEAP: flaw::HeapFlaw = flaw::HeapFlaw::None;
+
     /// Brings the pool's words into order after a crash, and empties the logs. May itself be interrupted by a crash, and be run again.
     ///
     /// # Errors

@@ -169,52 +169,153 @@ pub(super) enum Found {
 
 /// Reads what stands at line `at` of the log at `base` with `count` lines.
 pub(super) fn read<S: Space>(space: &S, base: u64, count: u64, at: u64) -> Found {
-    let place = |line: u64| base + line % count * LINE;
-    let (first, parity) = match read_line(space, place(at)) {
+    let place = base + at % count * LINE;
+    let (payload, parity) = match read_line(space, place) {
         Content::Whole { payload, role: Role::First, parity } => (payload, parity),
         Content::Whole { .. } | Content::Empty => return Found::Nothing,
         Content::Torn => return Found::Torn,
-        Content::Damaged => return Found::Damaged(place(at)),
+        Content::Damaged => return Found::Damaged(place),
     };
-    let (number, length) = (first[0] >> 16, first[0] & WORDS_MAX);
-    let lines = lines(length);
-    if lines == 0 || lines > count {
-        return Found::Damaged(place(at));
-    }
-    let mut words = first.to_vec();
-    for line in at + 1..at + lines {
-        // The parity flips where the record goes round the end.
-        let expected = parity ^ (line >= count && at < count);
-        match read_line(space, place(line)) {
-            Content::Whole { payload, role: Role::Later, parity } if parity == expected => {
-                words.extend(payload)
-            }
+    let Some(mut reader) = Reader::new(base, count, at, payload, parity) else {
+        return Found::Damaged(place);
+    };
+    let (number, lines) = (reader.number, reader.lines());
+    let mut words = Vec::with_capacity(reader.left as usize);
+    while reader.left > 0 {
+        match reader.next(space) {
+            Some(word) => words.push(word),
             // Damage is told when that line's turn comes.
-            _ => return Found::Nothing,
+            None => return Found::Nothing,
         }
     }
-    let words = &words[1..length as usize];
     let runs = match words.split_first() {
         Some((head, there)) if head >> 61 == ELSEWHERE => Elsewhere::decode(there).map(Runs::Elsewhere),
-        _ => decode(words).map(Runs::Here),
+        _ => decode(&words).map(Runs::Here),
     };
-    runs.map_or(Found::Damaged(place(at)), |runs| Found::Record(Record { number, runs, lines }))
+    runs.map_or(Found::Damaged(place), |runs| Found::Record(Record { number, runs, lines }))
+}
+
+/// Hands on the writes of the record at line `at`, which is whole, if its number is below that; how many lines it has, 0 if it is not below. `None` if it
+/// is not whole. As `read`, but without memory of its own for a record whose runs stand in the log.
+#[inline]
+pub(super) fn each_below<S: Space>(
+    space: &S,
+    logs: &Logs,
+    (base, at): (u64, u64),
+    below: u64,
+    mut each: impl FnMut(&Write),
+) -> Option<u64> {
+    let count = logs.bytes / LINE;
+    let Content::Whole { payload, role: Role::First, parity } = read_line(space, base + at % count * LINE)
+    else {
+        return None;
+    };
+    let mut reader = Reader::new(base, count, at, payload, parity)?;
+    if reader.number >= below {
+        return Some(0);
+    }
+    while reader.left > 0 {
+        let header = reader.next(space)?;
+        if header >> 61 == ELSEWHERE {
+            let there: Option<Vec<u64>> = (0..reader.left).map(|_| reader.next(space)).collect();
+            let there = Elsewhere::decode(&there?)?;
+            decode(&there.read(space, logs)?)?.iter().for_each(&mut each);
+            break;
+        }
+        let (values, offset) = run(header);
+        for offset in (offset..).step_by(8).take(values) {
+            each(&Write { offset, change: change(header, reader.next(space)?)? });
+        }
+    }
+    Some(reader.lines())
+}
+
+/// The words of a record that is read from a log, one after the other.
+struct Reader {
+    base: u64,
+    count: u64,
+    /// The record's first line, and the one that is read.
+    at: u64,
+    line: u64,
+    number: u64,
+    /// Words of the record, and how many are left.
+    words: u64,
+    left: u64,
+    payload: [u64; WORDS],
+    /// Words of `payload` that were read.
+    used: usize,
+    /// Of the first line.
+    parity: bool,
+}
+
+impl Reader {
+    /// The record that begins at line `at` of the log at `base` with `count` lines, where this is.
+    #[inline]
+    fn new(base: u64, count: u64, at: u64, payload: [u64; WORDS], parity: bool) -> Option<Reader> {
+        let (number, words) = (payload[0] >> 16, payload[0] & WORDS_MAX);
+        let reader = Reader {
+            base,
+            count,
+            at,
+            line: at,
+            number,
+            words,
+            left: words.wrapping_sub(1),
+            payload,
+            used: 1,
+            parity,
+        };
+        (words > 0 && reader.lines() <= count).then_some(reader)
+    }
+
+    fn lines(&self) -> u64 {
+        lines(self.words)
+    }
+
+    /// The next word; `None` if its line does not belong to the record, or there is none left.
+    #[inline]
+    fn next<S: Space>(&mut self, space: &S) -> Option<u64> {
+        self.left = self.left.checked_sub(1)?;
+        if self.used == WORDS {
+            self.line += 1;
+            // The parity flips where the record goes round the end.
+            let expected = self.parity ^ (self.line >= self.count && self.at < self.count);
+            match read_line(space, self.base + self.line % self.count * LINE) {
+                Content::Whole { payload, role: Role::Later, parity } if parity == expected => {
+                    (self.payload, self.used) = (payload, 0);
+                }
+                _ => return None,
+            }
+        }
+        self.used += 1;
+        Some(self.payload[self.used - 1])
+    }
+}
+
+/// How many values follow the header of a run, and the offset of the first.
+#[inline]
+fn run(header: u64) -> (usize, u64) {
+    ((header >> 45 & 0xFFFF) as usize + 1, (header & ((1 << 45) - 1)) << 3)
+}
+
+/// The change of a run with that header, by a value; `None` if there is no such kind.
+#[inline]
+fn change(header: u64, value: u64) -> Option<Change> {
+    match header >> 61 {
+        1 => Some(Change::Set(value)),
+        2 => Some(Change::Take(value)),
+        3 => Some(Change::Give(value)),
+        _ => None,
+    }
 }
 
 fn decode(mut words: &[u64]) -> Option<Vec<Write>> {
-    let mut writes = Vec::new();
+    let mut writes = Vec::with_capacity(words.len());
     while let Some((&header, rest)) = words.split_first() {
-        let count = (header >> 45 & 0xFFFF) as usize + 1;
-        let offset = (header & ((1 << 45) - 1)) << 3;
+        let (count, offset) = run(header);
         let values = rest.get(..count)?;
         for (offset, &value) in (offset..).step_by(8).zip(values) {
-            let change = match header >> 61 {
-                1 => Change::Set(value),
-                2 => Change::Take(value),
-                3 => Change::Give(value),
-                _ => return None,
-            };
-            writes.push(Write { offset, change });
+            writes.push(Write { offset, change: change(header, value)? });
         }
         words = &rest[count..];
     }
@@ -227,7 +328,7 @@ mod tests {
     use proptest::prelude::*;
     use space::Image;
 
-    fn change() -> impl Strategy<Value = Change> {
+    fn any_change() -> impl Strategy<Value = Change> {
         (0u8..6, any::<u64>()).prop_map(|(kind, value)| match kind {
             0 => Change::Take(value),
             1 => Change::Give(value),
@@ -238,7 +339,7 @@ mod tests {
     proptest! {
         #[test]
         fn records_are_read_as_they_were_written(
-            regions in prop::collection::vec(prop::collection::vec((0u64..64, change()), 1..20), 1..12)
+            regions in prop::collection::vec(prop::collection::vec((0u64..64, any_change()), 1..20), 1..12)
         ) {
             let space = Image::new(4096);
             let (base, count) = (LINE, 16);
@@ -251,6 +352,12 @@ mod tests {
                 let at = ring.head();
                 write(&space, &mut ring, number, words, &writes);
                 prop_assert_eq!(ring.head() - at, lines(words));
+                let mut handed_on = Vec::new();
+                let logs = Logs { base, count: 1, bytes: count * LINE, state: 0, end: 4096 };
+                let place = (base, at % count);
+                prop_assert_eq!(each_below(&space, &logs, place, number, |_| panic!("it is not below")), Some(0));
+                let told = each_below(&space, &logs, place, number + 1, |write| handed_on.push(*write));
+                prop_assert_eq!((told, &handed_on), (Some(lines(words)), &writes));
                 let found = read(&space, base, count, at % count);
                 prop_assert_eq!(found, Found::Record(Record { number, runs: Runs::Here(writes), lines: lines(words) }));
             }

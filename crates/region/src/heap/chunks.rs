@@ -1,10 +1,11 @@
-//! Chunks: which are free, which are slabs, which belong together.
+//! Chunks: which are free, which are slabs and whose, which belong together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use space::Space;
 
 use super::slab::{self, SIZES, Shape, Slab};
+use super::usage::Usage;
 use super::{Block, Mark};
 use crate::Error;
 use crate::header::{Header, guarded};
@@ -23,40 +24,12 @@ pub(super) fn large_word(word: u64, chunks: u64) -> u64 {
 enum Chunk {
     /// Free, or in the middle of something, or a zone's table.
     Other,
+    /// A slab that is in no cache.
     Slab(Box<Slab>),
+    /// A slab that is in the cache of that number.
+    Cached(usize),
     /// The first of so many.
     Large(u64),
-}
-
-/// What a heap holds. Bytes, but for the counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Bytes of the heap's chunks, without tables.
-    pub heap: u64,
-    /// Bytes of blocks that somebody has.
-    pub taken: u64,
-    /// Number of these blocks.
-    pub blocks: u64,
-    /// Bytes of free chunks.
-    pub free_chunks: u64,
-    /// The longest piece of free chunks.
-    pub longest_free: u64,
-    /// Slabs by size of their blocks: slabs, blocks taken, blocks in all.
-    pub slabs: BTreeMap<u64, (u64, u64, u64)>,
-}
-
-impl Usage {
-    /// Part of the slabs' blocks that is free: memory that only objects of the same size can have.
-    #[must_use]
-    #[allow(clippy::cast_precision_loss)]
-    pub fn fragmentation(&self) -> f64 {
-        let (mut free, mut all) = (0, 0);
-        for (size, (_, taken, blocks)) in &self.slabs {
-            free += size * (blocks - taken);
-            all += size * blocks;
-        }
-        free as f64 / all.max(1) as f64
-    }
 }
 
 /// All chunks of a heap, by number.
@@ -71,7 +44,7 @@ pub(crate) struct Chunks {
     free: BTreeMap<u64, u64>,
     /// Free chunks that logs may name.
     unsettled: Vec<(u64, u64)>,
-    /// By class: slabs that have a free block, the one to take from last.
+    /// By class: slabs that have a free block, the one to hand out last. Some may have been handed out already.
     open: Vec<Vec<u64>>,
 }
 
@@ -157,25 +130,46 @@ impl Chunks {
         self.base + chunk * self.chunk_bytes
     }
 
-    pub(super) fn class(&self, bytes: u64) -> Option<usize> {
-        slab::class(bytes, self.chunk_bytes)
+    /// Whether blocks of that class lie in slabs.
+    pub(super) fn has_slabs_of(&self, class: usize) -> bool {
+        slab::fits(class, self.chunk_bytes)
     }
 
     pub(super) fn chunks_for(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.chunk_bytes)
     }
 
-    /// Takes a block of a slab that there is.
-    pub(super) fn block(&mut self, bytes: u64) -> Option<Block> {
-        let class = self.class(bytes)?;
-        let &chunk = self.open[class].last()?;
-        let base = self.offset(chunk);
-        let Chunk::Slab(slab) = &mut self.chunks[chunk as usize] else { return None };
-        let block = slab.take()?;
-        if slab.free_count == 0 {
-            self.open[class].pop();
+    /// Hands out a slab that has a free block, to the cache of that number.
+    pub(super) fn hand_out(&mut self, class: usize, cache: usize) -> Option<Slab> {
+        loop {
+            let chunk = self.open[class].pop()?;
+            if self.is_open(chunk, class) {
+                return self.hand_out_chunk(chunk, cache);
+            }
         }
-        Some(block_of(base, &slab.shape, block))
+    }
+
+    /// Whether the chunk is a slab of that class, in no cache, with a free block: what is listed as open may have been handed out since.
+    fn is_open(&self, chunk: u64, class: usize) -> bool {
+        matches!(&self.chunks[chunk as usize], Chunk::Slab(slab) if slab.class == class && slab.free_count > 0)
+    }
+
+    fn hand_out_chunk(&mut self, chunk: u64, cache: usize) -> Option<Slab> {
+        match std::mem::replace(&mut self.chunks[chunk as usize], Chunk::Cached(cache)) {
+            Chunk::Slab(slab) => Some(*slab),
+            other => {
+                self.chunks[chunk as usize] = other;
+                None
+            }
+        }
+    }
+
+    /// The number of the cache in whose slab `offset` lies.
+    pub(super) fn cache_of(&self, offset: u64) -> Option<usize> {
+        match self.chunks[self.chunk_of(offset)? as usize] {
+            Chunk::Cached(cache) => Some(cache),
+            _ => None,
+        }
     }
 
     /// Takes so many free chunks that no log names: the lowest that follow each other.
@@ -257,22 +251,32 @@ impl Chunks {
         (word, guarded::seal(word, (class as u64) << 2 | SLAB))
     }
 
-    pub(super) fn add_slab(&mut self, chunk: u64, class: usize) {
-        self.chunks[chunk as usize] = Chunk::Slab(Box::new(Slab::new(class, self.chunk_bytes)));
-        self.open[class].push(chunk);
+    /// A new slab, in the cache of that number.
+    pub(super) fn new_slab(&mut self, chunk: u64, class: usize, cache: usize) -> Slab {
+        self.chunks[chunk as usize] = Chunk::Cached(cache);
+        Slab::new(self.offset(chunk), class, self.chunk_bytes)
     }
 
-    /// Slabs without a taken block.
-    pub(super) fn empty_slabs(&self) -> Vec<u64> {
-        let empty = |chunk: &Chunk| matches!(chunk, Chunk::Slab(slab) if slab.free_count == slab.shape.count);
-        (0..).zip(&self.chunks).filter(|(_, chunk)| empty(chunk)).map(|(at, _)| at).collect()
+    /// A slab that was in a cache is in none any more.
+    pub(super) fn bring_back(&mut self, slab: Slab) {
+        let Some(chunk) = self.chunk_of(slab.base) else { return };
+        if slab.free_count > 0 {
+            self.open[slab.class].push(chunk);
+        }
+        self.chunks[chunk as usize] = Chunk::Slab(Box::new(slab));
+    }
+
+    /// Slabs in no cache without a taken block.
+    pub(super) fn empty_slabs(&self) -> BTreeSet<u64> {
+        let open = self.open.iter().flatten().copied();
+        let empty =
+            |chunk: &u64| matches!(&self.chunks[*chunk as usize], Chunk::Slab(slab) if slab.is_empty());
+        open.filter(empty).collect()
     }
 
     /// A slab's chunk is free.
     pub(super) fn remove_slab(&mut self, chunk: u64) {
-        if let Chunk::Slab(slab) = std::mem::replace(&mut self.chunks[chunk as usize], Chunk::Other) {
-            self.open[slab.class].retain(|open| *open != chunk);
-        }
+        self.chunks[chunk as usize] = Chunk::Other;
         self.unsettled.push((chunk, 1));
     }
 
@@ -281,89 +285,63 @@ impl Chunks {
         (chunk < self.chunks.len() as u64).then_some(chunk)
     }
 
-    /// The block that begins at `offset`, if somebody has it.
+    /// The block that begins at `offset`, if somebody has it; of slabs in no cache, and large ones.
     pub(super) fn find(&self, offset: u64) -> Option<Block> {
         let chunk = self.chunk_of(offset)?;
-        let base = self.offset(chunk);
         match &self.chunks[chunk as usize] {
-            Chunk::Slab(slab) => {
-                let block = slab.block_at(offset - base).filter(|&block| !slab.is_free(block))?;
-                Some(block_of(base, &slab.shape, block))
-            }
-            &Chunk::Large(count) if offset == base => Some(self.large_block(chunk, count)),
+            Chunk::Slab(slab) => slab.find(offset),
+            &Chunk::Large(count) if offset == self.offset(chunk) => Some(self.large_block(chunk, count)),
             _ => None,
         }
     }
 
-    /// Nobody has the block any more.
-    pub(super) fn release(&mut self, block: &Block) {
-        let Some(chunk) = self.chunk_of(block.offset) else { return };
-        let base = self.offset(chunk);
+    /// Nobody has the block any more. If it is of a slab in no cache, the slab is handed out to the one of that number.
+    pub(super) fn release(&mut self, block: &Block, cache: usize) -> Option<Slab> {
+        let chunk = self.chunk_of(block.offset)?;
         match &mut self.chunks[chunk as usize] {
             Chunk::Slab(slab) => {
-                if let Some(number) = slab.block_at(block.offset - base) {
-                    let was_full = slab.free_count == 0;
-                    slab.put_back(number);
-                    if was_full {
-                        self.open[slab.class].push(chunk);
-                    }
-                }
+                slab.release(block.offset);
+                self.hand_out_chunk(chunk, cache)
             }
             large @ &mut Chunk::Large(count) => {
                 *large = Chunk::Other;
                 self.unsettled.push((chunk, count));
+                None
             }
-            Chunk::Other => {}
+            Chunk::Other | Chunk::Cached(_) => None,
         }
     }
 
-    /// All blocks that somebody has: offset and bytes.
-    pub(crate) fn blocks(&self) -> Vec<(u64, u64)> {
-        let mut blocks = Vec::new();
-        for (number, chunk) in (0u64..).zip(&self.chunks) {
-            let base = self.offset(number);
-            match chunk {
-                Chunk::Slab(slab) => blocks.extend(
-                    (0..slab.shape.count)
-                        .filter(|&block| !slab.is_free(block))
-                        .map(|block| (block_of(base, &slab.shape, block).offset, slab.shape.size)),
-                ),
-                Chunk::Large(count) => blocks.push((base, count * self.chunk_bytes)),
-                Chunk::Other => {}
-            }
-        }
-        blocks
-    }
-
-    pub(crate) fn usage(&self) -> Usage {
+    /// What is known without the caches.
+    pub(super) fn usage(&self) -> Usage {
         let count = self.chunks.len() as u64;
         let tables = count.div_ceil(self.zone_chunks);
         let mut usage = Usage { heap: count.saturating_sub(tables) * self.chunk_bytes, ..Usage::default() };
-        for &(_, bytes) in &self.blocks() {
-            usage.taken += bytes;
-            usage.blocks += 1;
-        }
         let pieces = self.free.values().copied().chain(self.unsettled.iter().map(|(_, count)| *count));
         for bytes in pieces.map(|count| count * self.chunk_bytes) {
             usage.free_chunks += bytes;
             usage.longest_free = usage.longest_free.max(bytes);
         }
         for chunk in &self.chunks {
-            if let Chunk::Slab(slab) = chunk {
-                let (slabs, taken, blocks) = usage.slabs.entry(slab.shape.size).or_default();
-                *slabs += 1;
-                *taken += slab.shape.count - slab.free_count;
-                *blocks += slab.shape.count;
+            match chunk {
+                Chunk::Slab(slab) => usage.add_slab(slab),
+                Chunk::Large(count) => usage.add_large(count * self.chunk_bytes),
+                Chunk::Cached(_) | Chunk::Other => {}
             }
         }
         usage
     }
-}
 
-fn block_of(base: u64, shape: &Shape, block: u64) -> Block {
-    Block {
-        offset: base + shape.first + block * shape.size,
-        bytes: shape.size,
-        mark: Mark::Bit { word: base + block / 64 * 16, mask: 1 << (block % 64) },
+    /// The blocks that somebody has, of slabs in no cache, and large ones.
+    pub(super) fn blocks(&self) -> Vec<(u64, u64)> {
+        let mut blocks = Vec::new();
+        for (number, chunk) in (0u64..).zip(&self.chunks) {
+            match chunk {
+                Chunk::Slab(slab) => blocks.extend(slab.taken().map(|block| (block.offset, block.bytes))),
+                Chunk::Large(count) => blocks.push((self.offset(number), count * self.chunk_bytes)),
+                Chunk::Cached(_) | Chunk::Other => {}
+            }
+        }
+        blocks
     }
 }

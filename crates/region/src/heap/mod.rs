@@ -16,17 +16,23 @@
 //! logs, which recovery would do again; before they serve for anything else, the logs are settled
 //! ([`crate::Engine::settle`]).
 
+mod cache;
 mod chunks;
 mod slab;
+mod usage;
 
 use space::{Env, Space};
 
+use cache::Cache;
+use slab::Slab;
+
+use crate::engine::flaw::HeapFlaw;
 use crate::engine::{Engine, Lent};
 use crate::header::Header;
 use crate::{Change, Error};
 
-pub(crate) use chunks::Chunks;
-pub use chunks::Usage;
+use chunks::Chunks;
+pub use usage::Usage;
 
 /// A piece of the heap that somebody has, or is about to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,38 +60,114 @@ impl Block {
     }
 }
 
-/// The heap of an open pool.
+/// Caches that threads share out by their numbers.
+const CACHES: usize = 16;
+
+/// Something on lines of its own, so that threads do not wait for each other's.
+#[repr(align(128))]
+struct Apart<T>(T);
+
+/// The heap of an open pool. Whoever holds the chunks' lock may take a cache's latch, and not the other way round; who has a slab changes
+/// only under both.
 pub(crate) struct Heap<E: Env> {
     chunks: E::Mutex<Chunks>,
+    caches: Vec<Apart<E::Latch<Cache>>>,
 }
 
 impl<E: Env> Heap<E> {
     /// The heap as the medium has it, after recovery.
     pub(crate) fn open(env: &E, header: &Header) -> Result<Self, Error> {
-        Ok(Heap { chunks: env.mutex(Chunks::read(env.space(), header)?) })
+        let chunks = env.mutex(Chunks::read(env.space(), header)?);
+        let caches = (0..CACHES).map(|_| Apart(env.latch(Cache::new()))).collect();
+        Ok(Heap { chunks, caches })
+    }
+
+    /// The number of the calling thread's cache.
+    #[inline]
+    fn own(env: &E) -> usize {
+        env.thread_number() as usize % CACHES
+    }
+
+    #[inline]
+    #[track_caller]
+    fn hold<'h>(&'h self, env: &'h E, cache: usize) -> E::LatchGuard<'h, Cache> {
+        env.hold(&self.caches[cache].0)
     }
 
     /// Reserves a block of at least so many bytes: nobody else will get it.
+    #[inline]
     #[track_caller]
     pub(crate) fn reserve<A: Engine<E>>(&self, env: &E, engine: &A, bytes: u64) -> Result<Block, Error> {
-        let mut chunks = env.lock(&self.chunks);
-        if let Some(block) = chunks.block(bytes) {
+        let class = slab::class(bytes);
+        if let Some(class) = class
+            && let Some(block) = self.hold(env, Self::own(env)).take(class)
+        {
             return Ok(block);
         }
-        let Some(class) = chunks.class(bytes) else {
+        self.reserve_shared(env, engine, class, bytes)
+    }
+
+    /// The same, with what all threads share.
+    #[cold]
+    #[track_caller]
+    fn reserve_shared<A: Engine<E>>(
+        &self,
+        env: &E,
+        engine: &A,
+        class: Option<usize>,
+        bytes: u64,
+    ) -> Result<Block, Error> {
+        let full = Error::Full { wanted: bytes };
+        let own = Self::own(env);
+        let mut chunks = env.lock(&self.chunks);
+        let Some(class) = class.filter(|&class| chunks.has_slabs_of(class)) else {
             let count = chunks.chunks_for(bytes);
             let first = self.take(env, engine, &mut chunks, count, bytes)?;
             return Ok(chunks.large(first, count));
         };
-        let chunk = self.take(env, engine, &mut chunks, 1, bytes)?;
+        let slab = chunks.hand_out(class, own);
+        if let (HeapFlaw::HandedOutTwice, Some(slab)) = (A::HEAP, &slab) {
+            chunks.bring_back(slab.clone());
+        }
+        let mut chunk = None;
+        if slab.is_none() {
+            chunk = chunks.take(1);
+            if chunk.is_none() {
+                // Rather a block that lies in another thread's slab than waiting.
+                let found = (0..CACHES).find_map(|cache| self.hold(env, cache).take(class));
+                if let Some(block) = found {
+                    return Ok(block);
+                }
+                chunk = Some(self.take(env, engine, &mut chunks, 1, bytes)?);
+            }
+        }
+        let slab = match (slab, chunk) {
+            (Some(slab), _) => slab,
+            (None, Some(chunk)) => self.new_slab(env, engine, &mut chunks, chunk, class)?,
+            (None, None) => return Err(full),
+        };
+        let mut cache = self.hold(env, own);
+        cache.insert(slab);
+        cache.take(class).ok_or(full)
+    }
+
+    /// Makes a free chunk a slab.
+    #[track_caller]
+    fn new_slab<A: Engine<E>>(
+        &self,
+        env: &E,
+        engine: &A,
+        chunks: &mut Chunks,
+        chunk: u64,
+        class: usize,
+    ) -> Result<Slab, Error> {
         chunks.format(env.space(), chunk, class);
         // A record may survive before anybody waits for it, and must not name a slab without a map.
         env.space().fence();
         // On its own: others will take blocks of this slab, whatever becomes of the region that needed it first.
         let (word, value) = chunks.slab_word(chunk, class);
         engine.set_alone(env, word, value).inspect_err(|_| chunks.put_back(chunk, 1))?;
-        chunks.add_slab(chunk, class);
-        chunks.block(bytes).ok_or(Error::Full { wanted: bytes })
+        Ok(chunks.new_slab(chunk, class, Self::own(env)))
     }
 
     /// Lends chunks for so many words, one word of each kept for where the next one is. The medium says nothing of it: after a crash they are free.
@@ -134,6 +216,10 @@ impl<E: Env> Heap<E> {
                 return Ok(first);
             }
         }
+        for cache in 0..CACHES {
+            let empty = self.hold(env, cache).remove_empty();
+            empty.into_iter().for_each(|slab| chunks.bring_back(slab));
+        }
         let empty = chunks.empty_slabs();
         if !empty.is_empty() {
             for chunk in empty {
@@ -177,19 +263,55 @@ impl<E: Env> Heap<E> {
     }
 
     /// The block that begins at `offset`, if somebody has it.
+    #[inline]
     #[track_caller]
     pub(crate) fn find(&self, env: &E, offset: u64) -> Option<Block> {
-        env.lock(&self.chunks).find(offset)
+        let found = self.hold(env, Self::own(env)).find(offset);
+        found.unwrap_or_else(|| self.find_shared(env, offset))
     }
 
-    /// Nobody has the block any more.
+    /// The same, of a block that is not in this thread's cache.
+    #[cold]
+    #[track_caller]
+    fn find_shared(&self, env: &E, offset: u64) -> Option<Block> {
+        let chunks = env.lock(&self.chunks);
+        match chunks.cache_of(offset) {
+            Some(cache) => self.hold(env, cache).find(offset)?,
+            None => chunks.find(offset),
+        }
+    }
+
+    /// Nobody has the blocks any more.
+    #[inline]
     #[track_caller]
     pub(crate) fn release(&self, env: &E, blocks: &[Block]) {
         if blocks.is_empty() {
             return;
         }
+        let mut cache = self.hold(env, Self::own(env));
+        let own = blocks.iter().take_while(|block| cache.release(block)).count();
+        drop(cache);
+        if own < blocks.len() {
+            self.release_shared(env, &blocks[own..]);
+        }
+    }
+
+    /// The same, of blocks that need not be in this thread's cache.
+    #[cold]
+    #[track_caller]
+    fn release_shared(&self, env: &E, blocks: &[Block]) {
         let mut chunks = env.lock(&self.chunks);
-        blocks.iter().for_each(|block| chunks.release(block));
+        let own = Self::own(env);
+        for block in blocks {
+            match chunks.cache_of(block.offset) {
+                Some(cache) => _ = self.hold(env, cache).release(block),
+                None => {
+                    if let Some(slab) = chunks.release(block, own) {
+                        self.hold(env, own).insert(slab);
+                    }
+                }
+            }
+        }
     }
 
     /// The pool has become longer.
@@ -201,12 +323,24 @@ impl<E: Env> Heap<E> {
     /// What is taken and what is free.
     #[track_caller]
     pub(crate) fn usage(&self, env: &E) -> Usage {
-        env.lock(&self.chunks).usage()
+        let chunks = env.lock(&self.chunks);
+        let mut usage = chunks.usage();
+        for cache in 0..CACHES {
+            self.hold(env, cache).slabs().for_each(|slab| usage.add_slab(slab));
+        }
+        usage
     }
 
     /// All blocks that somebody has, in the order of their offsets.
     #[track_caller]
     pub(crate) fn blocks(&self, env: &E) -> Vec<(u64, u64)> {
-        env.lock(&self.chunks).blocks()
+        let chunks = env.lock(&self.chunks);
+        let mut blocks = chunks.blocks();
+        for cache in 0..CACHES {
+            let cache = self.hold(env, cache);
+            blocks.extend(cache.slabs().flat_map(Slab::taken).map(|block| (block.offset, block.bytes)));
+        }
+        blocks.sort_unstable();
+        blocks
     }
 }

@@ -2,6 +2,7 @@
 
 use space::{LINE, Space};
 
+use super::{Block, Mark};
 use crate::Error;
 
 /// Sizes of blocks. Neighbours differ by half of the smaller one at most.
@@ -9,9 +10,15 @@ pub(super) const SIZES: [u64; 20] = [
     16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384,
 ];
 
-/// The class of blocks for so many bytes in chunks of `chunk` bytes; `None` if they are to have chunks of their own.
-pub(super) fn class(bytes: u64, chunk: u64) -> Option<usize> {
-    SIZES.iter().position(|size| *size >= bytes.max(1)).filter(|&class| SIZES[class] <= chunk / 4)
+/// The class of blocks for so many bytes, if there is one.
+pub(super) fn class(bytes: u64) -> Option<usize> {
+    let class = SIZES.partition_point(|size| *size < bytes);
+    (class < SIZES.len()).then_some(class)
+}
+
+/// Whether chunks of `chunk` bytes are divided into blocks of that class; else they have chunks of their own.
+pub(super) fn fits(class: usize, chunk: u64) -> bool {
+    SIZES[class] <= chunk / 4
 }
 
 /// Where the blocks of a slab are.
@@ -51,8 +58,10 @@ impl Shape {
 }
 
 /// A slab, in memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Slab {
+    /// Where its chunk begins.
+    pub(super) base: u64,
     pub(super) class: usize,
     pub(super) shape: Shape,
     /// By block: whether it is free.
@@ -64,10 +73,10 @@ pub(super) struct Slab {
 
 impl Slab {
     /// A slab without taken blocks.
-    pub(super) fn new(class: usize, chunk: u64) -> Slab {
+    pub(super) fn new(base: u64, class: usize, chunk: u64) -> Slab {
         let shape = Shape::new(class, chunk);
         let free = (0..shape.pairs()).map(|pair| shape.bits(pair)).collect();
-        Slab { class, shape, free, free_count: shape.count, hint: 0 }
+        Slab { base, class, shape, free, free_count: shape.count, hint: 0 }
     }
 
     /// Writes the pairs of a slab without taken blocks. Flushes, does not fence.
@@ -81,7 +90,7 @@ impl Slab {
 
     /// The slab of chunk `base` as the medium has it.
     pub(super) fn read<S: Space>(space: &S, base: u64, class: usize, chunk: u64) -> Result<Slab, Error> {
-        let mut slab = Slab::new(class, chunk);
+        let mut slab = Slab::new(base, class, chunk);
         slab.free_count = 0;
         for pair in 0..slab.shape.pairs() {
             let at = base + 16 * pair;
@@ -97,35 +106,63 @@ impl Slab {
     }
 
     /// Takes a free block.
-    pub(super) fn take(&mut self) -> Option<u64> {
+    pub(super) fn take(&mut self) -> Option<Block> {
         let at = self.hint + self.free[self.hint..].iter().position(|bits| *bits != 0)?;
         self.hint = at;
         let bit = self.free[at].trailing_zeros();
         self.free[at] &= !(1 << bit);
         self.free_count -= 1;
-        Some(at as u64 * 64 + u64::from(bit))
+        Some(self.block(at as u64 * 64 + u64::from(bit)))
     }
 
-    /// Gives a block back. One that is free stays so: two regions freed it, which their program should not have let them.
-    pub(super) fn put_back(&mut self, block: u64) {
-        let at = (block / 64) as usize;
-        if self.is_free(block) {
-            return;
-        }
-        self.free[at] |= 1 << (block % 64);
+    /// The block that begins at `offset`, if somebody has it.
+    pub(super) fn find(&self, offset: u64) -> Option<Block> {
+        self.number(offset).filter(|&number| !self.is_free(number)).map(|number| self.block(number))
+    }
+
+    /// Gives the block at `offset` back; whether it is the only free one now. One that is free stays so: two regions freed it, which their program should
+    /// not have let them.
+    pub(super) fn release(&mut self, offset: u64) -> bool {
+        let Some(number) = self.number(offset).filter(|&number| !self.is_free(number)) else { return false };
+        let at = (number / 64) as usize;
+        self.free[at] |= 1 << (number % 64);
         self.free_count += 1;
         self.hint = self.hint.min(at);
+        self.free_count == 1
     }
 
-    pub(super) fn is_free(&self, block: u64) -> bool {
-        self.free[(block / 64) as usize] >> (block % 64) & 1 == 1
+    fn is_free(&self, number: u64) -> bool {
+        self.free[(number / 64) as usize] >> (number % 64) & 1 == 1
     }
 
-    /// The block that begins `offset` bytes behind the chunk's beginning.
-    pub(super) fn block_at(&self, offset: u64) -> Option<u64> {
-        let behind = offset.checked_sub(self.shape.first)?;
+    /// Whether nobody has a block of it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.free_count == self.shape.count
+    }
+
+    /// Whether `offset`, which is not before the slab, lies in its blocks or before them.
+    pub(super) fn covers(&self, offset: u64) -> bool {
+        offset - self.base < self.shape.first + self.shape.count * self.shape.size
+    }
+
+    /// The number of the block that begins at `offset`.
+    fn number(&self, offset: u64) -> Option<u64> {
+        let behind = offset.checked_sub(self.base + self.shape.first)?;
         (behind.is_multiple_of(self.shape.size) && behind / self.shape.size < self.shape.count)
             .then_some(behind / self.shape.size)
+    }
+
+    fn block(&self, number: u64) -> Block {
+        Block {
+            offset: self.base + self.shape.first + number * self.shape.size,
+            bytes: self.shape.size,
+            mark: Mark::Bit { word: self.base + number / 64 * 16, mask: 1 << (number % 64) },
+        }
+    }
+
+    /// The blocks that somebody has.
+    pub(super) fn taken(&self) -> impl Iterator<Item = Block> {
+        (0..self.shape.count).filter(|&number| !self.is_free(number)).map(|number| self.block(number))
     }
 }
 
@@ -137,13 +174,14 @@ mod tests {
     fn every_size_fits_its_class_and_blocks_do_not_meet_their_map() {
         for chunk in [4096, 65536] {
             for bytes in 1..=chunk / 4 {
-                let class = class(bytes, chunk).unwrap_or_else(|| panic!("{bytes} of {chunk}"));
+                let class = class(bytes).unwrap_or_else(|| panic!("{bytes} of {chunk}"));
+                assert!(fits(class, chunk));
                 assert!(SIZES[class] >= bytes && (class == 0 || SIZES[class - 1] < bytes));
                 let shape = Shape::new(class, chunk);
                 assert!(shape.pairs() * 16 <= shape.first && shape.first + shape.count * shape.size <= chunk);
                 assert!(shape.count >= 3, "{bytes} of {chunk}: {shape:?}");
             }
-            assert_eq!(class(chunk / 4 + 1, chunk), None);
+            assert!(class(chunk / 4 + 1).is_none_or(|class| !fits(class, chunk)));
         }
     }
 }

@@ -70,13 +70,19 @@ const MULTIPLIERS: [u64; WORDS] = [
     0x8ebc_6af0_9c88_c6e3,
 ];
 
-/// 56 bits that stand for a payload and what it is; never 0. A change of one word always changes what is folded into them.
+/// A payload in 64 bits. A change of one word always changes them.
 #[inline]
-fn check(what: u64, payload: &[u64; WORDS]) -> u64 {
-    let mut sum = what.wrapping_mul(0xff51_afd7_ed55_8ccd);
-    for (word, (rotation, multiplier)) in payload.iter().zip((0u32..).zip(MULTIPLIERS)) {
-        sum ^= (word ^ multiplier >> 7).wrapping_mul(multiplier).rotate_left(9 * rotation);
-    }
+fn fold(payload: &[u64; WORDS]) -> u64 {
+    let words = payload.iter().zip((0u32..).zip(MULTIPLIERS));
+    words.fold(0, |sum, (word, (rotation, multiplier))| {
+        sum ^ (word ^ multiplier >> 7).wrapping_mul(multiplier).rotate_left(9 * rotation)
+    })
+}
+
+/// 56 bits that stand for a folded payload and what it is; never 0.
+#[inline]
+fn check(what: u64, folded: u64) -> u64 {
+    let mut sum = what.wrapping_mul(0xff51_afd7_ed55_8ccd) ^ folded;
     sum ^= sum >> 32;
     sum = sum.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     (sum ^ sum >> 29) >> 8 | 1
@@ -92,7 +98,7 @@ fn encode(place: u64, payload: &[u64; WORDS], role: Role, parity: bool) -> [u64;
         words[at] = word & !1 | parity;
         replaced |= (word & 1) << (at + 1);
     }
-    words[WORDS] = check(role.at(place), payload) << 8 | replaced | parity;
+    words[WORDS] = check(role.at(place), fold(payload)) << 8 | replaced | parity;
     words
 }
 
@@ -110,7 +116,8 @@ fn decode(place: u64, words: &[u64; WORDS + 1]) -> Content {
     for (at, word) in payload.iter_mut().enumerate() {
         *word = words[at] & !1 | words[WORDS] >> (at + 1) & 1;
     }
-    let role = Role::ALL.into_iter().find(|role| words[WORDS] >> 8 == check(role.at(place), &payload));
+    let folded = fold(&payload);
+    let role = Role::ALL.into_iter().find(|role| words[WORDS] >> 8 == check(role.at(place), folded));
     role.map_or(Content::Damaged, |role| Content::Whole { payload, role, parity: parity == 1 })
 }
 

@@ -1,6 +1,7 @@
 //! Pools under the crash checker: whatever a crash leaves, recovery finds all of a region or nothing, nothing leaks, and an engine with a
 //! mistake is caught.
 
+mod caches;
 mod desk;
 mod failing;
 mod flaws;

@@ -30,7 +30,7 @@ use super::flaw::{self, Flaw};
 use super::health::Health;
 use super::long::{self, Elsewhere};
 use super::place::{Flusher, apply};
-use super::record::{self, Found, WORDS_MAX};
+use super::record::{self, WORDS_MAX};
 use super::state::{NUMBERS, State};
 use super::{Atomicity, Engine, Lent, Logs, Recovered};
 use crate::log::Ring;
@@ -135,19 +135,20 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
             let mut places = Flusher::<512>::new();
             let mut at = ring.tail();
             while at < ring.head() {
-                let count = ring.capacity();
-                let damaged =
-                    |at| Error::Damaged { what: "a log that was just written", offset: ring.place(at) };
-                let Found::Record(record) = record::read(space, base, count, at % count) else {
-                    return Err(damaged(at));
+                let each = |write: &Write| {
+                    if !F::PLACES_NOT_FLUSHED {
+                        places.flush(space, write);
+                    }
                 };
-                if record.number >= below {
+                let from = (base, at % ring.capacity());
+                let Some(lines) = record::each_below(space, &place, from, below, each) else {
+                    return Err(Error::Damaged {
+                        what: "a log that was just written",
+                        offset: ring.place(at),
+                    });
+                };
+                if lines == 0 {
                     break;
-                }
-                let lines = record.lines;
-                if !F::PLACES_NOT_FLUSHED {
-                    let writes = record.writes(space, &place).ok_or_else(|| damaged(at))?;
-                    writes.iter().for_each(|write| places.flush(space, write));
                 }
                 at += lines;
             }
@@ -181,6 +182,7 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
     type Region = Box<Writes>;
 
     const IN_PLACE: bool = false;
+    const HEAP: flaw::HeapFlaw = F::HEAP;
 
     fn recover(space: &E::Space, logs: &Logs) -> Result<Recovered, Error> {
         let plan = recovery::Plan::read(space, logs)?;

@@ -219,12 +219,20 @@ where
     pub(crate) fn take(&mut self, bytes: u64) -> Result<u64, Error> {
         let (env, pool) = (self.pool.env(), self.pool);
         let block = pool.with_room(true, || pool.heap.reserve(env, &pool.engine, bytes))?;
+        self.taken(block)?;
+        Ok(block.offset)
+    }
+
+    /// The block that was reserved is this region's.
+    #[track_caller]
+    fn taken(&mut self, block: Block) -> Result<(), Error> {
+        let (env, pool) = (self.pool.env(), self.pool);
         self.blocks.get_or_insert_with(Blocks::take).taken.push(block);
         if let Some(region) = &mut self.region {
             pool.heap.mark_taken(env, &pool.engine, region, &block)?;
         }
         space::Observer::allocated(env.space().observer(), block.offset, block.bytes);
-        Ok(block.offset)
+        Ok(())
     }
 
     #[track_caller]
@@ -242,6 +250,23 @@ where
         }
         space::Observer::freed(env.space().observer(), offset);
         Ok(())
+    }
+
+    /// Copies the block at `offset` to a new one in a slab that there is, and frees it; where it is now. `None` if there is no place, and for large blocks.
+    #[track_caller]
+    pub(crate) fn move_block(&mut self, offset: u64) -> Result<Option<u64>, Error> {
+        let (env, pool) = (self.pool.env(), self.pool);
+        let old = pool.heap.find(env, offset).ok_or(Error::NotAllocated { offset })?;
+        if old.is_large() {
+            return Ok(None);
+        }
+        let Some(new) = pool.heap.reserve_there(env, old.bytes) else { return Ok(None) };
+        self.taken(new)?;
+        let mut bytes = vec![0; old.bytes as usize];
+        self.read(offset, &mut bytes);
+        self.write(new.offset, &bytes)?;
+        self.free_at(offset)?;
+        Ok(Some(new.offset))
     }
 
     /// Whether the bytes lie in a block that this region took, and that no log names: nobody else can see them, so they are written where they

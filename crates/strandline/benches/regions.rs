@@ -3,12 +3,14 @@
 //! `cargo bench -p strandline --bench regions`. A pool for each engine in `/dev/shm`, one thread, its CPU time. A region sets words on so many
 //! random lines of 64 MiB, or of 1 MiB (near). Beside it the bare instructions with one fence in the same pool, and libpmemobj where it is installed, in a process of its
 //! own. What is measured in one pool runs in turns, which are shorter than a scheduler's time slice, and the fastest turn of
-//! each counts. A row's unit was measured in its own pool, in the same turns: on a virtual machine it can differ twofold between two pools, by where
+//! each counts. Behind what a block costs stands by how much two threads get more blocks than one does, by the clock. A row's unit was measured in its own pool, in the same turns: on a virtual machine it can differ twofold between two pools, by where
 //! their pages happen to be. At the end stands from how many bytes on micro-buffering writes back past the cache, measured five times. `none` only flushes and fences what it wrote: no crash may come.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Barrier, Mutex};
+use std::time::Instant;
 
 use pmem::{Mapped, Os};
 use region::{Atomicity, Layout, MicroBuffer, Options, Pool, Ptr, Redo, Shadow, Ssp, Undo, Unprotected};
@@ -81,8 +83,8 @@ fn main() {
     measure::<Unprotected>(turns, regions, &mut figures);
     let ours = table(&figures);
     println!(
-        "{:<24}{:>10}{:>10}{:>10}{:>10}{:>16}{:>10}",
-        "units", 1, 4, 16, 64, "alloc, free 64 B", "unit, ns"
+        "{:<24}{:>10}{:>10}{:>10}{:>10}{:>16}{:>13}{:>10}",
+        "units", 1, 4, 16, 64, "alloc, free 64 B", "by 2 threads", "unit, ns"
     );
     for name in
         [<Redo>::NAME, <Undo>::NAME, <MicroBuffer>::NAME, <Shadow>::NAME, <Ssp>::NAME, Unprotected::NAME]
@@ -91,7 +93,9 @@ fn main() {
         let row = |kind: &str| LINES.map(|lines| ours[&format!("{name} {kind}{lines}")] / unit);
         print!("{name:<24}");
         row("").iter().for_each(|ratio| print!("{ratio:>10.2}"));
-        println!("{:>16.2}{unit:>10.0}", ours[&format!("{name} alloc")] / unit);
+        let alloc = ours[&format!("{name} alloc")] / unit;
+        let gain = 2.0 * ours[&format!("{name} alloc by 1")] / ours[&format!("{name} alloc by 2")];
+        println!("{alloc:>16.2}{gain:>13.2}{unit:>10.0}");
         for (kind, title) in [("near ", "  near"), ("bare ", "  bare, one fence")] {
             print!("{title:<24}");
             row(kind).iter().for_each(|ratio| print!("{ratio:>10.2}"));
@@ -103,7 +107,7 @@ fn main() {
         Some(Ok(peer)) => {
             print!("{:<24}", "libpmemobj");
             LINES.iter().for_each(|lines| print!("{:>10.2}", peer[&lines.to_string()] / peer["unit"]));
-            println!("{:>16.2}{:>10.0}", peer["alloc"] / peer["unit"], peer["unit"]);
+            println!("{:>16.2}{:>13}{:>10.0}", peer["alloc"] / peer["unit"], "", peer["unit"]);
         }
         Some(Err(why)) => println!("libpmemobj: skipped: {why}"),
         None => {}
@@ -168,14 +172,34 @@ fn measure<A: Atomicity>(turns: u64, regions: u64, figures: &mut Figures) {
             }
         }
         let count = regions / 4;
-        let ours = timed(count, || {
-            for n in 0..count {
-                let block = pool.region(|tx| tx.alloc([n; 8])).expect("there is room");
-                pool.region(|tx| tx.free(block)).expect("it is there");
-            }
-        });
-        note(format!("{} alloc", A::NAME), ours);
+        note(format!("{} alloc", A::NAME), timed(count, || allocate_and_free(&pool, count)));
+        for threads in [1, 2] {
+            note(format!("{} alloc by {threads}", A::NAME), together(&pool, threads, count));
+        }
     }
+}
+
+/// One region takes a block, the next one gives it back.
+fn allocate_and_free<A: Atomicity>(pool: &BenchPool<'_, A>, count: u64) {
+    for n in 0..count {
+        let block = pool.region(|tx| tx.alloc([n; 8])).expect("there is room");
+        pool.region(|tx| tx.free(block)).expect("it is there");
+    }
+}
+
+/// The same by so many threads at once: nanoseconds by the clock until the last one is done, for each block of one of them.
+fn together<A: Atomicity>(pool: &BenchPool<'_, A>, threads: u32, count: u64) -> f64 {
+    let ready = Barrier::new(threads as usize);
+    let longest = Mutex::new(0f64);
+    pool.env().threads(threads, |_| {
+        ready.wait();
+        let begin = Instant::now();
+        allocate_and_free(pool, count);
+        let each = begin.elapsed().as_secs_f64() * 1e9 / count as f64;
+        let mut longest = longest.lock().expect("nobody panicked");
+        *longest = longest.max(each);
+    });
+    longest.into_inner().expect("nobody panicked")
 }
 
 /// The fastest turn of each figure.

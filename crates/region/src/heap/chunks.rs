@@ -135,6 +135,11 @@ impl Chunks {
         slab::fits(class, self.chunk_bytes)
     }
 
+    /// How many blocks of that class a slab has.
+    pub(super) fn blocks_of(&self, class: usize) -> u64 {
+        Shape::new(class, self.chunk_bytes).count
+    }
+
     pub(super) fn chunks_for(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.chunk_bytes)
     }
@@ -152,6 +157,19 @@ impl Chunks {
     /// Whether the chunk is a slab of that class, in no cache, with a free block: what is listed as open may have been handed out since.
     fn is_open(&self, chunk: u64, class: usize) -> bool {
         matches!(&self.chunks[chunk as usize], Chunk::Slab(slab) if slab.class == class && slab.free_count > 0)
+    }
+
+    /// Slabs in no cache that have both free blocks and others.
+    pub(super) fn used_in_part(&self) -> impl Iterator<Item = &Slab> {
+        self.chunks.iter().filter_map(|chunk| match chunk {
+            Chunk::Slab(slab) if !slab.is_empty() && slab.free_count > 0 => Some(&**slab),
+            _ => None,
+        })
+    }
+
+    /// Hands out the slab that begins there to the cache of that number, if it is in none.
+    pub(super) fn hand_out_at(&mut self, base: u64, cache: usize) -> Option<Slab> {
+        self.hand_out_chunk(self.chunk_of(base)?, cache)
     }
 
     fn hand_out_chunk(&mut self, chunk: u64, cache: usize) -> Option<Slab> {

@@ -12,12 +12,20 @@
 //!
 //! # In memory
 //! Which blocks are free is known from [`Heap::open`] on without looking at the medium. A block that a region takes is not free from
-//! that moment; one that it frees becomes free when the region has ended. Chunks that were in use can be found in records of
+//! that moment; one that it frees becomes free when the region has ended.
+//!
+//! A slab is in a *cache* ([`cache`]), which a thread has by its number, or in none. Threads take blocks of slabs in their own cache, under a latch that
+//! as a rule nobody else wants, and get another slab when there is no free block. A block that is freed goes back to its slab, in whatever cache
+//! that is. When the heap has no free chunk, threads take blocks of each other's slabs: a pool is full when it has no room, whoever asks.
+//! At open no slab is in a cache; the first thread that takes or frees a block of it gets it.
+//!
+//! Chunks that were in use can be found in records of
 //! logs, which recovery would do again; before they serve for anything else, the logs are settled
 //! ([`crate::Engine::settle`]).
 
 mod cache;
 mod chunks;
+mod moving;
 mod slab;
 mod usage;
 
@@ -216,20 +224,26 @@ impl<E: Env> Heap<E> {
                 return Ok(first);
             }
         }
+        if self.free_empty(env, engine, chunks)? > 0 {
+            engine.settle(env)?;
+            chunks.settled();
+        }
+        chunks.take(count).ok_or(Error::Full { wanted })
+    }
+
+    /// Makes the chunks of slabs without a taken block free; logs may name them. How many these are.
+    #[track_caller]
+    fn free_empty<A: Engine<E>>(&self, env: &E, engine: &A, chunks: &mut Chunks) -> Result<u64, Error> {
         for cache in 0..CACHES {
             let empty = self.hold(env, cache).remove_empty();
             empty.into_iter().for_each(|slab| chunks.bring_back(slab));
         }
         let empty = chunks.empty_slabs();
-        if !empty.is_empty() {
-            for chunk in empty {
-                engine.set_alone(env, chunks.word(chunk), 0)?;
-                chunks.remove_slab(chunk);
-            }
-            engine.settle(env)?;
-            chunks.settled();
+        for &chunk in &empty {
+            engine.set_alone(env, chunks.word(chunk), 0)?;
+            chunks.remove_slab(chunk);
         }
-        chunks.take(count).ok_or(Error::Full { wanted })
+        Ok(empty.len() as u64)
     }
 
     /// Lets a region say on the medium that the block is taken.

@@ -142,7 +142,17 @@ impl Slab {
 
     /// Whether `offset`, which is not before the slab, lies in its blocks or before them.
     pub(super) fn covers(&self, offset: u64) -> bool {
-        offset - self.base < self.shape.first + self.shape.count * self.shape.size
+        offset < self.end()
+    }
+
+    /// Where its last block ends.
+    pub(super) fn end(&self) -> u64 {
+        self.base + self.shape.first + self.shape.count * self.shape.size
+    }
+
+    /// How many blocks somebody has.
+    pub(super) fn taken_count(&self) -> u64 {
+        self.shape.count - self.free_count
     }
 
     /// The number of the block that begins at `offset`.

@@ -35,7 +35,7 @@ impl Usage {
     }
 
     pub(super) fn add_slab(&mut self, slab: &Slab) {
-        let taken = slab.shape.count - slab.free_count;
+        let taken = slab.taken_count();
         self.taken += taken * slab.shape.size;
         self.blocks += taken;
         let (slabs, of_them, blocks) = self.slabs.entry(slab.shape.size).or_default();

@@ -6,6 +6,7 @@ mod desk;
 mod failing;
 mod flaws;
 mod frail;
+mod moving;
 mod ssp;
 mod write_back;
 
@@ -71,6 +72,7 @@ fn threads_do_not_disturb_each_others_copies() {
     threads_are_kept_apart::<MicroBuffer>(&SMALL, 6);
     threads_are_kept_apart::<MicroBuffer>(&with_logs(2, 256), 3);
     threads_are_kept_apart::<Shadow>(&SMALL, 6);
+    threads_are_kept_apart::<Shadow>(&with_logs(2, 384), 3);
 }
 
 /// More regions than logs: they wait for each other.

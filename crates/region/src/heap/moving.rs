@@ -1,0 +1,77 @@
+//! Moving blocks together, so that slabs become empty and their chunks serve for something else.
+//!
+//! Which blocks are worth moving is known here: of each size, as many slabs as its blocks need are kept, the fullest ones, and the others are *closed*,
+//! so that nobody takes a block there. Where a block is referred to from only the program knows, so it does the moving
+//! ([`crate::Tx::relocate`]). All of this is in memory; the medium sees blocks taken and freed by regions.
+
+use std::collections::BTreeMap;
+
+use space::Env;
+
+use super::slab::{self, Slab};
+use super::{Block, CACHES, Heap};
+use crate::Error;
+use crate::engine::Engine;
+
+impl<E: Env> Heap<E> {
+    /// Closes the slabs whose blocks find room in others: where each begins and ends, in order, and the blocks that somebody has of them.
+    #[track_caller]
+    pub(crate) fn close_sparse(&self, env: &E) -> Vec<(u64, u64, Vec<Block>)> {
+        let mut chunks = env.lock(&self.chunks);
+        // By class: how many blocks are taken, and where. Nobody else changes who has a slab, but blocks are taken and freed meanwhile.
+        let mut slabs: BTreeMap<usize, Vec<(u64, u64)>> = BTreeMap::new();
+        let mut note =
+            |slab: &Slab| slabs.entry(slab.class).or_default().push((slab.taken_count(), slab.base));
+        chunks.used_in_part().for_each(&mut note);
+        (0..CACHES).for_each(|cache| self.hold(env, cache).used_in_part().for_each(&mut note));
+        let mut closed = Vec::new();
+        for (class, mut slabs) in slabs {
+            slabs.sort_unstable_by(|a, b| b.cmp(a));
+            let taken: u64 = slabs.iter().map(|(taken, _)| taken).sum();
+            let kept = taken.div_ceil(chunks.blocks_of(class)) as usize;
+            for &(_, base) in &slabs[kept..] {
+                let cache = chunks.cache_of(base).unwrap_or(Self::own(env));
+                let slab = chunks.hand_out_at(base, cache);
+                let mut cache = self.hold(env, cache);
+                if let Some(slab) = slab {
+                    cache.insert(slab);
+                }
+                closed.extend(cache.close(base));
+            }
+        }
+        closed.sort_unstable_by_key(|(begin, ..)| *begin);
+        closed
+    }
+
+    /// Opens them again.
+    #[track_caller]
+    pub(crate) fn open_closed(&self, env: &E) {
+        let _chunks = env.lock(&self.chunks);
+        (0..CACHES).for_each(|cache| self.hold(env, cache).open_closed());
+    }
+
+    /// Reserves a block of at least so many bytes in a slab that there is already and that is not closed.
+    #[track_caller]
+    pub(crate) fn reserve_there(&self, env: &E, bytes: u64) -> Option<Block> {
+        let class = slab::class(bytes)?;
+        let own = Self::own(env);
+        let mut chunks = env.lock(&self.chunks);
+        let first = self.hold(env, own).take(class);
+        first.or_else(|| (0..CACHES).find_map(|cache| self.hold(env, cache).take(class))).or_else(|| {
+            let slab = chunks.hand_out(class, own)?;
+            let mut cache = self.hold(env, own);
+            cache.insert(slab);
+            cache.take(class)
+        })
+    }
+
+    /// Makes the chunks of slabs without a taken block free; how many these are.
+    ///
+    /// # Errors
+    /// If the memory fails.
+    #[track_caller]
+    pub(crate) fn give_back_empty<A: Engine<E>>(&self, env: &E, engine: &A) -> Result<u64, Error> {
+        let mut chunks = env.lock(&self.chunks);
+        self.free_empty(env, engine, &mut chunks)
+    }
+}

@@ -1,17 +1,18 @@
 //! What threads and processes tell each other through the kernel: pipes, sockets, event counters.
 //!
-//! Who reads from one goes on behind all who have written to it. Both ends of a pipe are one object by its number; everything else
+//! Who reads from one, or is told that there is something to read, goes on behind all who have written to it. Both ends of a pipe are one object by its number; everything else
 //! counts as one object together, because nothing says which sockets belong together. Files are none of it, and before there is a
 //! second thread nobody is asked.
 
 use core::ffi::{c_int, c_uint, c_void};
 
 use libc::{
-    S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, iovec, msghdr, size_t, sockaddr, socklen_t,
-    ssize_t,
+    S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, fd_set, iovec, msghdr, nfds_t, pollfd,
+    sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
 };
 
 use crate::atomic::{acquired, released};
+use crate::file_lock;
 use crate::files::next::usual;
 use crate::files::status;
 use crate::local::{caller, hooks, local};
@@ -48,6 +49,40 @@ fn receiving(pc: u64, fd: c_int, receive: impl FnOnce() -> ssize_t) -> ssize_t {
         acquired(pc, channel);
     }
     result
+}
+
+/// Waits by `wait` until there is something to read from descriptors, and looks at those that are `ready`.
+fn awaiting<D: Iterator<Item = c_int>>(
+    pc: u64,
+    wait: impl FnOnce() -> c_int,
+    ready: impl FnOnce() -> D,
+) -> c_int {
+    let Some(session) = session() else { return wait() };
+    let result = local().stream.parked(wait);
+    if result > 0 && !is_alone(session) {
+        ready().filter_map(channel).for_each(|channel| acquired(pc, channel));
+    }
+    result
+}
+
+/// The descriptors that `poll` found something of.
+///
+/// # Safety
+/// There are so many entries.
+unsafe fn polled(waits: *const pollfd, count: nfds_t) -> impl Iterator<Item = c_int> {
+    // SAFETY: the caller's.
+    let waits = (0..count as usize).map(move |at| unsafe { &*waits.add(at) });
+    waits.filter(|wait| wait.fd >= 0 && wait.revents & !libc::POLLOUT != 0).map(|wait| wait.fd)
+}
+
+/// The descriptors below `end` in a set, if there is one.
+///
+/// # Safety
+/// The set has a bit for each.
+unsafe fn selected(set: *const fd_set, end: c_int) -> impl Iterator<Item = c_int> {
+    let end = if set.is_null() { 0 } else { end };
+    // SAFETY: the caller's.
+    (0..end).filter(move |&fd| unsafe { libc::FD_ISSET(fd, set) })
 }
 
 /// Calls a function of the C library that no signal handler may call.
@@ -112,9 +147,34 @@ hooks! {
         rare!(c"eventfd_write"(fd: c_int, value: u64) -> c_int)
     }
     fn close(fd: c_int) -> c_int {
+        let pc = caller();
         // Who reads sees the end of what was written.
-        sending(caller(), fd);
+        sending(pc, fd);
+        file_lock::closing(pc, fd);
         usual!(close(fd))
+    }
+    fn poll(waits: *mut pollfd, count: nfds_t, milliseconds: c_int) -> c_int {
+        // SAFETY: the caller's.
+        awaiting(caller(), || usual!(poll(waits, count, milliseconds)), || unsafe { polled(waits, count) })
+    }
+    fn ppoll(waits: *mut pollfd, count: nfds_t, span: *const timespec, signals: *const sigset_t) -> c_int {
+        // SAFETY: the caller's.
+        awaiting(caller(), || usual!(ppoll(waits, count, span, signals)), || unsafe { polled(waits, count) })
+    }
+    fn select(below: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, span: *mut timeval) -> c_int {
+        // SAFETY: the caller's.
+        awaiting(caller(), || usual!(select(below, read, write, other, span)), || unsafe { selected(read, below) })
+    }
+    fn pselect(
+        below: c_int,
+        read: *mut fd_set,
+        write: *mut fd_set,
+        other: *mut fd_set,
+        span: *const timespec,
+        signals: *const sigset_t,
+    ) -> c_int {
+        // SAFETY: the caller's.
+        awaiting(caller(), || usual!(pselect(below, read, write, other, span, signals)), || unsafe { selected(read, below) })
     }
     fn semop(set: c_int, operations: *mut c_void, count: size_t) -> c_int {
         meeting(caller(), || rare!(c"semop"(set: c_int, operations: *mut c_void, count: size_t) -> c_int) as ssize_t) as c_int

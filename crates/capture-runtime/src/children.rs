@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use libc::{WEXITED, WNOHANG, WNOWAIT, id_t, pid_t, rusage, siginfo_t};
 
 use crate::files::next::usual;
+use crate::kin;
 use crate::local::{caller, hooks, local};
 use crate::real::real;
 use crate::session::session;
@@ -50,19 +51,22 @@ fn has_ended(status: c_int) -> bool {
 }
 
 fn ended(pc: u64, pid: pid_t) {
-    let Some(number) = take(pid) else { return };
+    let number = take(pid);
     // Threads that could not tell their end, because the process was killed or another thread ended it.
     if let Some(session) = session() {
         let mut from = 0;
         while let Some((at, left)) = session.unfinished(pid.cast_unsigned(), from) {
             from = at + 1;
             let told = local().stream.parked(|| session.end_for(at, &left));
-            if told && left.thread != number {
+            if told && Some(left.thread) != number {
                 record_position_kept(kind::JOIN, 0, pc, [left.thread.into()]);
             }
         }
     }
-    record_position_kept(kind::JOIN, 0, pc, [number.into()]);
+    if let Some(number) = number {
+        record_position_kept(kind::JOIN, 0, pc, [number.into()]);
+    }
+    kin::waited(pc, pid);
 }
 
 /// Waits by `wait`, which gives a child and writes its status.

@@ -34,12 +34,14 @@ mod before;
 mod channel;
 mod children;
 mod count;
+mod file_lock;
 mod files;
 mod glob;
 mod heap;
 #[cfg(target_arch = "x86_64")]
 mod hooks;
 mod jump;
+mod kin;
 mod kinds;
 mod late;
 mod library;

@@ -6,8 +6,8 @@ use core::sync::atomic::Ordering;
 use libc::{RTLD_DI_LINKMAP, RTLD_LAZY, RTLD_NODELETE, RTLD_NOLOAD, pid_t};
 
 use crate::children;
-use crate::files;
 use crate::files::next::usual;
+use crate::kin;
 use crate::kinds;
 use crate::local::{NEW, STARTING, hooks, local};
 use crate::map;
@@ -18,6 +18,7 @@ use crate::session::{attach, session};
 use crate::sys;
 use crate::thread;
 use crate::wire::MODE_COUNT;
+use crate::{file_lock, files};
 
 /// Before the constructors of all that was linked against this library.
 #[used]
@@ -60,6 +61,7 @@ extern "C" fn begin() {
     local.stage.set(NEW);
     if session().is_some() {
         local.stream.make_room(0);
+        kin::arrive();
     }
     // Registered before anybody else's, hence called before them in the child. After the thread's start: this allocates,
     // and the program's own `malloc` makes records.
@@ -69,6 +71,8 @@ extern "C" fn begin() {
 
 extern "C" fn end() {
     files::flush();
+    file_lock::end();
+    kin::leave();
     thread::end(local());
     count_all();
 }
@@ -77,6 +81,7 @@ extern "C" fn end() {
 extern "C" fn forked() {
     thread::after_fork(local());
     children::after_fork();
+    kin::after_fork();
     map::after_fork();
     files::after_fork();
     if let Some(session) = session() {
@@ -102,6 +107,8 @@ fn end_thread() {
     if local.handlers.get() == 0
         && session().is_some_and(|session| session.pid.load(Ordering::Relaxed) == sys::pid())
     {
+        file_lock::end();
+        kin::leave();
         thread::end(local);
     }
 }
@@ -171,10 +178,10 @@ struct LinkMap {
     name: *const core::ffi::c_char,
 }
 
-/// Publishes what the thread has so far and goes on to the C library's function. The arguments, of which there
-/// may be any number, are as the caller left them.
+/// Does something and goes on to the C library's function. The arguments, of which there may be any number, and the stack are as
+/// the caller left them.
 macro_rules! executes {
-    ($($name:ident = $text:literal;)*) => { $(
+    ($($name:ident = $text:literal, $first:ident;)*) => { $(
         /// Entry of the function of the same name.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
@@ -223,19 +230,32 @@ macro_rules! executes {
     mod next {
         $(pub extern "C" fn $name() -> usize {
             static CACHE: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
-            crate::local::local().stream.close();
+            super::$first();
             crate::real::required(&CACHE, $text)
         })*
     } };
 }
 
+/// The thread may not come to tell anything else.
+fn becoming() {
+    kin::becoming();
+    local().stream.close();
+}
+
+/// The child borrows this process's memory: what it tells, this thread tells.
+fn lending() {
+    kin::starting(0);
+}
+
 executes! {
-    execve = c"execve";
-    execv = c"execv";
-    execvp = c"execvp";
-    execvpe = c"execvpe";
-    execl = c"execl";
-    execlp = c"execlp";
-    execle = c"execle";
-    fexecve = c"fexecve";
+    execve = c"execve", becoming;
+    execv = c"execv", becoming;
+    execvp = c"execvp", becoming;
+    execvpe = c"execvpe", becoming;
+    execl = c"execl", becoming;
+    execlp = c"execlp", becoming;
+    execle = c"execle", becoming;
+    execveat = c"execveat", becoming;
+    fexecve = c"fexecve", becoming;
+    vfork = c"vfork", lending;
 }

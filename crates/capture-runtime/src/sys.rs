@@ -185,14 +185,25 @@ pub fn is_alive(pid: u32) -> bool {
     if result == -(libc::ESRCH as isize) {
         return false;
     }
-    let mut path = [0; 32];
-    let Some(fd) = open(process_file(pid, b"/stat", &mut path), libc::O_RDONLY) else { return true };
     let mut buffer = [0; 512];
-    let text = read(fd, &mut buffer);
+    !matches!(life(pid, &mut buffer).and_then(|life| life.first()), Some(b'Z' | b'X'))
+}
+
+/// The process that a process has for its parent; `None` if there is no such process.
+pub fn parent_of(pid: u32) -> Option<u32> {
+    let mut buffer = [0; 512];
+    let parent = life(pid, &mut buffer)?.split(|&byte| byte == b' ').nth(1)?;
+    core::str::from_utf8(parent).ok()?.parse().ok()
+}
+
+/// What the kernel says of a process, from its state on.
+fn life(pid: u32, buffer: &mut [u8]) -> Option<&[u8]> {
+    let mut path = [0; 32];
+    let fd = open(process_file(pid, b"/stat", &mut path), libc::O_RDONLY)?;
+    let text = read(fd, buffer);
     close(fd);
-    // "pid (name) state ...", where the name may hold anything.
-    let state = text.iter().rposition(|&byte| byte == b')').and_then(|at| text.get(at + 2));
-    !matches!(state, Some(b'Z' | b'X'))
+    // "pid (name) state parent ...", where the name may hold anything.
+    text.get(text.iter().rposition(|&byte| byte == b')')? + 2..)
 }
 
 /// `/proc/PIDrest`.

@@ -63,7 +63,7 @@ fn right_and_wrong(scratch: &Scratch, name: &str, source: &str, way: &[&str]) {
 }
 
 const MEET: &str = include_str!("programs/meet.cc");
-const WAYS: [&str; 19] = [
+const WAYS: [&str; 28] = [
     "relaxed",
     "fences",
     "volatile",
@@ -75,6 +75,10 @@ const WAYS: [&str; 19] = [
     "pipe",
     "socket",
     "counter",
+    "poll",
+    "select",
+    "flock",
+    "range",
     "pthread-once",
     "c-once",
     "std-once",
@@ -83,6 +87,11 @@ const WAYS: [&str; 19] = [
     "fork-exit",
     "fork-kill",
     "fork",
+    "exec",
+    "vfork",
+    "spawn",
+    "popen",
+    "system",
 ];
 
 fn meet(compiler: &str, flags: &str, ways: &[&str]) {
@@ -110,6 +119,29 @@ fn threads_meet_in_many_ways() {
 fn threads_meet_as_clang_compiles_them() {
     if can_run() && has("clang++") {
         meet("clang++", "-O1", &WAYS);
+    }
+}
+
+/// The order in which the collector came by their events is not the trace's.
+#[test]
+fn a_token_of_threads_that_never_meet_repeats_its_failure() {
+    if !can_run() {
+        return;
+    }
+    let scratch = Scratch::new();
+    scratch.file("meet.cc", MEET);
+    compile(scratch.dir(), "c++", "-g -O2 -pthread -o meet meet.cc");
+    for _ in 0..2 {
+        let found = check(&scratch, "meet", &["apart"]);
+        let token = found[0]["token"].as_str().expect("a token");
+        let mut again = strandline();
+        again.current_dir(scratch.dir()).args(["check", "--json", "--recover"]);
+        again.args(["./meet --recover POOL", "--replay", token]);
+        let output = again.output().expect("it runs");
+        let answer: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
+        let (once, twice) = (&found[0], &answer["finding"]);
+        assert_eq!((&once["message"], &once["missing"]), (&twice["message"], &twice["missing"]));
     }
 }
 

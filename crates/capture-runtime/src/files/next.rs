@@ -3,7 +3,10 @@
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use libc::{FILE, iovec, mode_t, msghdr, off_t, pid_t, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{
+    FILE, fd_set, iovec, mode_t, msghdr, nfds_t, off_t, pid_t, pollfd, sigset_t, size_t, sockaddr, socklen_t,
+    ssize_t, timespec, timeval,
+};
 
 use super::streams::Functions;
 use crate::real;
@@ -73,6 +76,13 @@ functions! {
     sendto(fd: c_int, from: *const c_void, len: size_t, flags: c_int, to: *const sockaddr, to_len: socklen_t) -> ssize_t;
     sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t;
     close(fd: c_int) -> c_int;
+    poll(waits: *mut pollfd, count: nfds_t, milliseconds: c_int) -> c_int;
+    ppoll(waits: *mut pollfd, count: nfds_t, span: *const timespec, signals: *const sigset_t) -> c_int;
+    select(below: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, span: *mut timeval) -> c_int;
+    pselect(below: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, span: *const timespec, signals: *const sigset_t) -> c_int;
+    flock(fd: c_int, operation: c_int) -> c_int;
+    fcntl(fd: c_int, command: c_int, argument: usize) -> c_int;
+    lockf(fd: c_int, command: c_int, len: off_t) -> c_int;
     fork() -> pid_t;
     raise(signal: c_int) -> c_int;
     kill(process: pid_t, signal: c_int) -> c_int;

@@ -5,8 +5,7 @@ use std::time::SystemTime;
 
 use anyhow::bail;
 use clap::Parser;
-use crash::{Contents, Platform, Recorder};
-use event::Tee;
+use crash::Contents;
 use report::{CrashFinding, CrashFindings};
 
 use super::args::CheckArgs;
@@ -31,7 +30,6 @@ pub struct Beside {
     contents: Contents,
     mapped: tempfile::TempDir,
     started: SystemTime,
-    recorder: Recorder,
     trace: Output,
 }
 
@@ -52,8 +50,7 @@ impl Beside {
         run::ready(&args)?;
         let contents = run::before(&args)?;
         let (mapped, trace) = (run::mapped_folder(&args)?, run::trace_of(&args)?);
-        let recorder = Recorder::new(Platform::Adr);
-        Ok(Beside { args, command, contents, mapped, started: SystemTime::now(), recorder, trace })
+        Ok(Beside { args, command, contents, mapped, started: SystemTime::now(), trace })
     }
 
     /// What the recording has to tell.
@@ -68,8 +65,8 @@ impl Beside {
     }
 
     /// Where its events go.
-    pub fn sink(&mut self) -> Tee<&mut Recorder, &mut Output> {
-        Tee(&mut self.recorder, &mut self.trace)
+    pub fn sink(&mut self) -> &mut Output {
+        &mut self.trace
     }
 
     /// Tries recovery on the images of the run.
@@ -79,8 +76,7 @@ impl Beside {
     pub fn findings(mut self, outcome: &capture::Outcome) -> anyhow::Result<CrashFindings> {
         self.trace.complete()?;
         let warnings = record::warnings(outcome);
-        let run =
-            Run::of(&self.args, self.recorder, self.contents, self.mapped.path(), self.started, warnings)?;
+        let run = Run::of(&self.args, self.contents, self.mapped.path(), self.started, warnings)?;
         if run.history.files().is_empty() {
             bail!("the program mapped no persistent file, so --recover has nothing to work on");
         }

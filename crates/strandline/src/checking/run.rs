@@ -9,7 +9,7 @@ use crash::files::{FilesRecorder, Tree};
 use crash::lint::Lints;
 use crash::{Contents, History, Platform, Recorder};
 use event::trace::Reader;
-use event::{Capabilities, Sink, Tee};
+use event::{Capabilities, Discard, Sink, Tee};
 
 use super::args::CheckArgs;
 use super::folders::{self, Files};
@@ -55,48 +55,51 @@ impl Run {
             let roots = files::absolute(&args.files)?;
             let tree = folders::before(&roots)?;
             folders::keep(&args.out.join(BEFORE), &roots, &tree)?;
-            let mut recorder = FilesRecorder::new(platform, tree)?;
-            let warnings = observe(args, &roots, None, &mut recorder)?;
-            return Ok(Run::of_files(recorder, roots, warnings));
+            let warnings = observe(args, &roots, None, &mut Discard)?;
+            return Run::of_files(platform, &mut recorded(args)?, roots, tree, warnings);
         }
         let contents = before(args)?;
         let mapped = mapped_folder(args)?;
         let keep = Some(mapped.path());
         let started = SystemTime::now();
-        let (mut recorder, mut lints) = (Recorder::new(platform), lints_for(platform));
-        let warnings = match &mut lints {
-            Some(lints) => observe(args, &names(&contents), keep, &mut Tee(&mut recorder, lints))?,
-            None => observe(args, &names(&contents), keep, &mut recorder)?,
-        };
-        let mut run = Run::of(args, recorder, contents, mapped.path(), started, warnings)?;
-        run.lints = lints.map(Noted::from);
-        Ok(run)
+        let warnings = observe(args, &names(&contents), keep, &mut Discard)?;
+        Run::of(args, contents, mapped.path(), started, warnings)
     }
 
-    /// A run of persistent memory that has just ended and left in `mapped` what files held that only it knew. Tells its warnings, and
-    /// keeps for a replay what all files held before.
+    /// A run of persistent memory that has just ended: its trace is complete, and it left in `mapped` what files held that only it knew.
+    /// Tells its warnings, and keeps for a replay what all files held before.
+    ///
+    /// Its history is that of the trace, as it is when a token is repeated later: of threads that did not wait for each other, a trace has
+    /// another order than the one in which the collector came by their events.
     pub fn of(
         args: &CheckArgs,
-        recorder: Recorder,
         mut contents: Contents,
         mapped: &Path,
         started: SystemTime,
         mut warnings: Vec<String>,
     ) -> anyhow::Result<Run> {
-        let history = recorder.into_history();
+        let (history, lints) = heed(args, &mut recorded(args)?, platform(args, false)?)?;
         history.settle(&mut contents);
         pools::mapped(mapped, &history, &mut contents)?;
         self::keep(args, history.files(), &contents)?;
         warnings.extend(warnings::of_run(&history, &contents, started));
         warnings.iter().for_each(|warning| crate::warn(warning));
-        Ok(Run { history, contents, files: None, warnings, lints: None })
+        Ok(Run { history, contents, files: None, warnings, lints })
     }
 
-    fn of_files(recorder: FilesRecorder, roots: Vec<String>, warnings: Vec<String>) -> Run {
+    fn of_files(
+        platform: Platform,
+        trace: &mut Reader<std::fs::File>,
+        roots: Vec<String>,
+        tree: Tree,
+        warnings: Vec<String>,
+    ) -> anyhow::Result<Run> {
+        let mut recorder = FilesRecorder::new(platform, tree)?;
+        trace.replay(&mut Progress::new("reading", &mut recorder))?;
         warnings.iter().for_each(|warning| crate::warn(warning));
         let run = recorder.into_run();
         let files = Some(Files { roots, disk: run.disk });
-        Run { history: run.history, contents: run.contents, files, warnings, lints: None }
+        Ok(Run { history: run.history, contents: run.contents, files, warnings, lints: None })
     }
 
     fn read(args: &CheckArgs, trace: &Path, before: &Path) -> anyhow::Result<Run> {
@@ -112,22 +115,34 @@ impl Run {
                 Some(kept) => kept,
                 None => (files::absolute(&args.files)?, Tree::new()),
             };
-            let mut recorder = FilesRecorder::new(platform, tree)?;
-            reader.replay(&mut Progress::new("reading", &mut recorder))?;
-            return Ok(Run::of_files(recorder, roots, warnings));
+            return Run::of_files(platform, &mut reader, roots, tree, warnings);
         }
-        let mut recorder = Recorder::new(platform);
-        let mut lints = lints_for(platform).filter(|_| args.replay.is_none());
-        match &mut lints {
-            Some(lints) => reader.replay(&mut Progress::new("reading", Tee(&mut recorder, lints)))?,
-            None => reader.replay(&mut Progress::new("reading", &mut recorder))?,
-        }
+        let (history, lints) = heed(args, &mut reader, platform)?;
         let mut contents = kept(before).with_context(|| before.display().to_string())?;
-        let history = recorder.into_history();
         history.settle(&mut contents);
         warnings.iter().for_each(|warning| crate::warn(warning));
-        Ok(Run { history, contents, files: None, warnings, lints: lints.map(Noted::from) })
+        Ok(Run { history, contents, files: None, warnings, lints })
     }
+}
+
+/// The trace of the run that has just ended.
+fn recorded(args: &CheckArgs) -> anyhow::Result<Reader<std::fs::File>> {
+    Ok(Reader::open(args.out.join(TRACE))?)
+}
+
+/// The history of a run of persistent memory, and what its events alone say, which a token does not ask for.
+fn heed(
+    args: &CheckArgs,
+    trace: &mut Reader<std::fs::File>,
+    platform: Platform,
+) -> anyhow::Result<(History, Option<Noted>)> {
+    let mut recorder = Recorder::new(platform);
+    let mut lints = lints_for(platform).filter(|_| args.replay.is_none());
+    match &mut lints {
+        Some(lints) => trace.replay(&mut Progress::new("reading", Tee(&mut recorder, lints)))?,
+        None => trace.replay(&mut Progress::new("reading", &mut recorder))?,
+    }
+    Ok((recorder.into_history(), lints.map(Noted::from)))
 }
 
 /// The lints' rules are those of ADR.
@@ -170,20 +185,20 @@ pub fn ready(args: &CheckArgs) -> anyhow::Result<()> {
     fs::create_dir_all(&args.out).with_context(|| format!("can't make {}", args.out.display()))
 }
 
-/// Runs the program; its events go to the recorder and into the folder's trace, and what its persistent files held when it mapped them into
+/// Runs the program; its events go to a watcher and into the folder's trace, and what its persistent files held when it mapped them into
 /// the folder `keep`. What is to be known of the recording.
 pub fn observe(
     args: &CheckArgs,
     roots: &[String],
     keep: Option<&Path>,
-    recorder: &mut dyn Sink,
+    watcher: &mut dyn Sink,
 ) -> anyhow::Result<Vec<String>> {
     let mut options = record::options(&args.program, &args.observe, args.json);
     options.values = true;
     options.files = roots.to_vec();
     options.keep = keep.map(Path::canonicalize).transpose()?;
     let mut trace = trace_of(args)?;
-    let mut both = Tee(recorder, &mut trace);
+    let mut both = Tee(watcher, &mut trace);
     let mut sink = Progress::new("recording", &mut both);
     let outcome = capture::record(&options, &mut sink)?;
     drop(sink);

@@ -1,14 +1,18 @@
 /* Ways in which threads and processes meet. One makes data durable and lets the other know, which then sets a flag. In the
  * wrong variants the fence comes after they have met.
  *
- *   meet POOL WAY [wrong]      meet --recover POOL */
+ *   meet POOL WAY [wrong]      meet --recover POOL      meet POOL make|use [wrong]: one of the two, as a program of its own */
 #include <fcntl.h>
 #include <immintrin.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <threads.h>
@@ -23,8 +27,9 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
-static const size_t BYTES = 4096;
+static const size_t BYTES = 8192;
 static const int FLAG = 0, DATA = 8, READY = 16;
 
 static uint64_t *pool;
@@ -69,6 +74,7 @@ static pthread_barrier_t barrier;
 static std::mutex mutex;
 static std::condition_variable condition;
 static int ends[2], counter;
+static const char *file;
 
 static void take_lock() {
     int seen = 1;
@@ -81,6 +87,14 @@ static void take_lock() {
 static void release_lock() {
     __asm__ volatile("" ::: "memory");
     *(volatile int *)&word = 0;
+}
+
+/* Each has opened the file itself. */
+static int lock(int file, bool wanted) {
+    if (way == "flock") return flock(file, wanted ? LOCK_EX : LOCK_UN);
+    struct flock range = {};
+    range.l_type = wanted ? F_WRLCK : F_UNLCK;
+    return fcntl(file, F_OFD_SETLKW, &range);
 }
 
 static void give() {
@@ -105,7 +119,7 @@ static void give() {
         std::lock_guard<std::mutex> held(mutex);
         word = 1;
         condition.notify_one();
-    } else if (way == "pipe" || way == "socket") {
+    } else if (way == "pipe" || way == "socket" || way == "poll" || way == "select") {
         if (write(ends[1], &byte, 1) != 1) exit(4);
     } else if (way == "counter") {
         eventfd_write(counter, 1);
@@ -139,8 +153,23 @@ static void take() {
         condition.wait(held, [] { return word == 1; });
     } else if (way == "pipe" || way == "socket") {
         if (read(ends[0], &byte, 1) != 1) exit(4);
+    } else if (way == "poll") {
+        pollfd end = {ends[0], POLLIN, 0};
+        if (poll(&end, 1, -1) != 1) exit(4);
+    } else if (way == "select") {
+        fd_set set;
+        FD_ZERO(&set);
+        FD_SET(ends[0], &set);
+        if (select(ends[0] + 1, &set, nullptr, nullptr, nullptr) != 1) exit(4);
     } else if (way == "counter") {
         eventfd_read(counter, &count);
+    } else if (way == "flock" || way == "range") {
+        int own = open(file, O_RDWR);
+        for (int seen = 0; !seen;) {
+            if (lock(own, true) != 0) exit(4);
+            seen = given;
+            if (lock(own, false) != 0) exit(4);
+        }
     }
 }
 
@@ -148,12 +177,40 @@ static void two_threads() {
     std::thread maker([] {
         // The lock is a fence itself, so it is taken before.
         if (way == "assembly") take_lock();
+        int own = open(file, O_RDWR);
+        if ((way == "flock" || way == "range") && lock(own, true) != 0) exit(4);
         make();
         give();
+        if (way == "flock" || way == "range") {
+            given = 1;
+            // To close the file is to give its lock up.
+            if (way == "flock" ? close(own) != 0 : lock(own, false) != 0) exit(4);
+        }
         _mm_sfence();
     });
     std::thread user([] {
         take();
+        use();
+    });
+    maker.join();
+    user.join();
+}
+
+/* They do not meet at all. */
+static void apart() {
+    std::thread maker([] {
+        for (int round = 0; round < 100; round++) {
+            pool[READY + 8 * (round % 40)] = round;
+            persist(pool + READY + 8 * (round % 40));
+        }
+        make();
+        persist(pool + DATA);
+    });
+    std::thread user([] {
+        for (int round = 0; round < 100; round++) {
+            pool[READY + 320 + 8 * (round % 20)] = round;
+            persist(pool + READY + 320 + 8 * (round % 20));
+        }
         use();
     });
     maker.join();
@@ -229,6 +286,39 @@ static void forked() {
     use();
 }
 
+/* Both in programs of their own, one behind the other. */
+static void run(const char *what) {
+    char program[] = "/proc/self/exe";
+    std::vector<const char *> words = {"meet", file, what};
+    if (wrong) words.push_back("wrong");
+    words.push_back(nullptr);
+    char **given = const_cast<char **>(words.data());
+    std::string command = std::string("./meet ") + file + " " + what + (wrong ? " wrong" : "");
+    pid_t child = 0;
+    if (way == "exec") {
+        child = fork();
+        if (child == 0) execv(program, given);
+    } else if (way == "vfork") {
+        child = vfork();
+        if (child == 0) {
+            execve(program, given, environ);
+            _exit(1);
+        }
+    } else if (way == "spawn") {
+        if (posix_spawn(&child, program, nullptr, nullptr, given, environ) != 0) exit(4);
+    } else if (way == "popen") {
+        FILE *stream = popen(command.c_str(), "r");
+        if (!stream || pclose(stream) != 0) exit(4);
+        return;
+    } else {
+        // A shell that has more to do is there until the program ends.
+        if (system((command + "; exit $?").c_str()) != 0) exit(4);
+        return;
+    }
+    int status;
+    if (waitpid(child, &status, 0) != child || status != 0) exit(4);
+}
+
 #ifdef _OPENMP
 static void parallel() {
     if (way == "omp-loop") {
@@ -277,7 +367,8 @@ int main(int count, char **words) {
     if (count < 3) return 2;
     way = words[2];
     wrong = count > 3;
-    pool = map(words[1], O_RDWR | O_CREAT);
+    file = words[1];
+    pool = map(file, O_RDWR | O_CREAT);
     ready = reinterpret_cast<std::atomic<uint64_t> *>(pool + READY);
     sem_init(&semaphore, 0, 0);
     pthread_barrier_init(&barrier, nullptr, 2);
@@ -287,8 +378,17 @@ int main(int count, char **words) {
         done_once();
     } else if (way == "promise") {
         promised();
+    } else if (way == "apart") {
+        apart();
     } else if (way.find("fork") == 0) {
         forked();
+    } else if (way == "exec" || way == "vfork" || way == "spawn" || way == "popen" || way == "system") {
+        run("make");
+        run("use");
+    } else if (way == "make") {
+        make();
+    } else if (way == "use") {
+        use();
 #ifdef _OPENMP
     } else if (way.find("omp") == 0) {
         parallel();

@@ -13,7 +13,7 @@ pub fn load(pc: u64, addr: u64, len: u64) {
 
 /// Tells a store that is about to be executed.
 #[inline(always)]
-fn store_to_come(pc: u64, addr: u64, len: u64) {
+pub fn store_to_come(pc: u64, addr: u64, len: u64) {
     local().stream.store_to_come(header(kind::ACCESS, access::STORE, pc), addr, len);
 }
 

@@ -31,6 +31,8 @@ mod access;
 mod alloc;
 mod atomic;
 mod before;
+#[cfg(target_arch = "x86_64")]
+mod by_hand;
 mod channel;
 mod children;
 mod count;

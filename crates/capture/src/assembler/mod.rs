@@ -10,10 +10,12 @@
 //! What is not understood is left alone. The runtime has the sanitizer's functions for real, too,
 //! so a call that stays is slower and no less true.
 
+mod by_hand;
 mod copies;
 mod edits;
 mod held;
 mod instruction;
+mod masked;
 mod persist;
 mod rename;
 mod runs;
@@ -30,6 +32,7 @@ use std::ops::Range;
 
 pub use wrapper::{AssemblerError, run};
 
+use by_hand::Repeated;
 use copies::{Call, Copies};
 use edits::Edits;
 use held::Held;
@@ -51,7 +54,7 @@ pub fn rewrite(source: &[u8]) -> Option<Vec<u8>> {
             Item::Label(name) => walk.label(name),
             Item::Statement(place) => walk.statement(place),
             Item::InlineAssembly(on) => {
-                walk.inline_assembly = on;
+                walk.inline_assembly = on || walk.by_hand;
                 walk.held.forget();
             }
         }
@@ -69,6 +72,9 @@ struct Walk<'a> {
     kept: Kept,
     /// The function's labels up to here.
     labels: HashSet<&'a [u8]>,
+    /// No compiler wrote the file.
+    by_hand: bool,
+    /// What follows was not written by a compiler.
     inline_assembly: bool,
     copies: Copies,
     untold: Untold<'a>,
@@ -85,6 +91,8 @@ struct Walk<'a> {
 struct Pending {
     at: usize,
     lock: bool,
+    /// A lone `rep`.
+    repeats: bool,
 }
 
 /// What a directive means here.
@@ -119,6 +127,7 @@ impl Directive {
 
 impl<'a> Walk<'a> {
     fn new(source: &'a [u8]) -> Self {
+        let by_hand = is_by_hand(source);
         Walk {
             source,
             edits: Edits::default(),
@@ -127,7 +136,8 @@ impl<'a> Walk<'a> {
             syntax: Syntax::default(),
             kept: own_symbols(source),
             labels: HashSet::new(),
-            inline_assembly: false,
+            by_hand,
+            inline_assembly: by_hand,
             copies: Copies::default(),
             untold: Untold::default(),
             volatiles: Volatiles::default(),
@@ -172,7 +182,9 @@ impl<'a> Walk<'a> {
         if instruction.is_directive() {
             self.directive(&instruction, text, place);
         } else if instruction.name.is_empty() {
-            self.pending = instruction.lock.then_some(Pending { at: place.start, lock: true });
+            let repeats = is_repeat(text);
+            let pending = Pending { at: place.start, lock: instruction.lock, repeats };
+            self.pending = (instruction.lock || repeats).then_some(pending);
         } else {
             instruction.lock |= pending.is_some_and(|pending| pending.lock);
             self.instruction(&instruction, place, pending);
@@ -195,7 +207,13 @@ impl<'a> Walk<'a> {
             }
             return;
         }
-        let prefixed = pending.is_some_and(|pending| !pending.lock);
+        let prefixed = pending.is_some_and(|pending| !pending.lock && !pending.repeats);
+        if self.macros == 0
+            && !self.subsection
+            && self.carries_out_repeated(instruction, place.clone(), pending)
+        {
+            return;
+        }
         if let Some(hook) = Hook::of(instruction, prefixed, self.syntax.is_intel()) {
             if hook.name == "nt" {
                 self.runs.replace_store(hook.bytes, &mut self.held, &mut self.edits);
@@ -207,6 +225,15 @@ impl<'a> Walk<'a> {
             self.volatiles.forget();
         } else {
             self.volatiles.instruction(instruction, self.syntax.is_intel());
+        }
+        if self.inline_assembly
+            && self.macros == 0
+            && !instruction.lock
+            && pending.is_none()
+            && let Some(hook) = by_hand::store(instruction, self.syntax.is_intel())
+        {
+            self.runs.end_block(&self.syntax, &mut self.edits);
+            self.put_before(place.start, &hook);
         }
         if transfers || !compiled {
             self.follow_call(instruction, compiled);
@@ -226,6 +253,26 @@ impl<'a> Walk<'a> {
         if (transfers && !self.stays_in_run(instruction)) || self.inline_assembly {
             self.runs.end_block(&self.syntax, &mut self.edits);
         }
+    }
+
+    /// Whether this is a string instruction with `rep` that nobody told: the runtime does it instead.
+    fn carries_out_repeated(
+        &mut self,
+        instruction: &Instruction<'a>,
+        place: Range<usize>,
+        pending: Option<Pending>,
+    ) -> bool {
+        let repeats =
+            pending.is_some_and(|pending| pending.repeats) || is_repeat(&self.source[place.clone()]);
+        let Some(repeated) = Repeated::of(instruction).filter(|_| repeats) else { return false };
+        if !self.inline_assembly && !self.untold.repeated() {
+            return false;
+        }
+        self.runs.end_block(&self.syntax, &mut self.edits);
+        let start = pending.map_or(place.start, |pending| pending.at);
+        self.edits.replace(start..place.end, format_args!("{}", repeated.code(self.syntax.is_intel())));
+        self.held.forget();
+        true
     }
 
     /// The access that the call of `target`, which ends at `end`, becomes in line.
@@ -328,7 +375,7 @@ impl<'a> Walk<'a> {
                 rename::rename(self.source, arguments, self.kept, &mut self.edits);
             }
             Directive::Byte if matches!(directive.operands, b"0x66" | b"102" | b"0X66") => {
-                self.pending = Some(Pending { at: place.start, lock: false });
+                self.pending = Some(Pending { at: place.start, lock: false, repeats: false });
             }
             Directive::Byte | Directive::Other => {
                 if matches!(directive.name, b".intel_syntax" | b".att_syntax") {
@@ -356,6 +403,12 @@ impl<'a> Walk<'a> {
         self.edits.insert_if_any(end, b"\n");
         self.edits.apply(self.source)
     }
+}
+
+/// Whether a statement begins with `rep`.
+fn is_repeat(statement: &[u8]) -> bool {
+    let word = statement.split(|b| b.is_ascii_whitespace()).next().unwrap_or_default();
+    word == b"rep"
 }
 
 /// Whether control may go elsewhere than to the next instruction.
@@ -418,6 +471,15 @@ fn is_mark(name: &[u8], after: &[u8]) -> bool {
     let marks: [&[u8]; 11] =
         [b"VL", b"BB", b"BE", b"BI", b"EHB", b"EHE", b"CFI", b"FB", b"FE", b"func_begin", b"func_end"];
     marks.into_iter().any(number)
+}
+
+/// Whether a person wrote the file: compilers leave their name, or else the pass's calls.
+fn is_by_hand(source: &[u8]) -> bool {
+    let mut lines = source.split(|&b| b == b'\n');
+    !lines.any(|line| {
+        let has = |text: &[u8]| line.windows(text.len()).any(|part| part == text);
+        line.trim_ascii_start().starts_with(b".ident") || has(b"__tsan_")
+    })
 }
 
 /// The functions that the file has itself, or refuses to take from elsewhere.

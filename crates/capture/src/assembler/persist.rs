@@ -1,19 +1,22 @@
-//! Flushes, fences, non-temporal stores and locked instructions: what the sanitizer pass does not see.
+//! Flushes, fences, non-temporal and masked stores and locked instructions: what the sanitizer pass does not see.
 //!
 //! They come from intrinsics, inline assembly and handwritten files alike. Before each goes a call that preserves
 //! everything, with the address in `%rdi`, past the red zone of a function that may have one.
 
 use super::instruction::{Instruction, register_bytes};
+use super::masked::Mask;
 
 /// A call to put before an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hook<'a> {
     /// The hook's name is `strandline_hook_` and this,
     pub name: &'static str,
-    /// and this, if it is not 0.
+    /// and this, if it is not 0, and a masked store's number of elements.
     pub bytes: u32,
     /// The operand whose address it gets.
     pub address: Option<Address<'a>>,
+    /// What says which elements of it are stored, if not all.
+    pub mask: Option<Mask<'a>>,
 }
 
 /// Where the address comes from.
@@ -26,6 +29,11 @@ pub enum Address<'a> {
 }
 
 impl<'a> Hook<'a> {
+    /// A hook that gets an address, or nothing.
+    pub fn new(name: &'static str, bytes: u32, address: Option<Address<'a>>) -> Self {
+        Hook { name, bytes, address, mask: None }
+    }
+
     /// The hook that `instruction` needs.
     ///
     /// `operand_size_prefix` says that a `.byte 0x66` stands before it, which turns `clflush` into `clflushopt` and
@@ -42,7 +50,7 @@ impl<'a> Hook<'a> {
         let lower = &mut lower[..instruction.name.len()];
         lower.copy_from_slice(instruction.name);
         lower.make_ascii_lowercase();
-        let flush = |name| Some(Hook { name, bytes: 0, address: Some(memory(instruction)?) });
+        let flush = |name| Some(Hook::new(name, 0, Some(memory(instruction)?)));
         match &*lower {
             b"clwb" => flush("clwb"),
             b"clflushopt" => flush("clflushopt"),
@@ -50,10 +58,10 @@ impl<'a> Hook<'a> {
             b"clflush" => flush("clflush"),
             b"xsaveopt" if operand_size_prefix => flush("clwb"),
             b"cldemote" => flush("cldemote"),
-            b"sfence" => Some(Hook { name: "sfence", bytes: 0, address: None }),
-            b"mfence" => Some(Hook { name: "mfence", bytes: 0, address: None }),
+            b"sfence" => Some(Hook::new("sfence", 0, None)),
+            b"mfence" => Some(Hook::new("mfence", 0, None)),
             b"xchg" | b"xchgb" | b"xchgw" | b"xchgl" | b"xchgq" => locked(instruction, intel),
-            name => non_temporal(name, instruction, intel),
+            name => non_temporal(name, instruction, intel).or_else(|| Hook::of_masked(instruction, intel)),
         }
     }
 }
@@ -69,11 +77,11 @@ fn non_temporal<'a>(name: &[u8], instruction: &Instruction<'a>, intel: bool) -> 
         b"vmovntdq" | b"vmovntps" | b"vmovntpd" => register(16),
         b"movdiri" => register(8),
         b"movdir64b" => {
-            return Some(Hook { name: "nt", bytes: 64, address: Some(Address::Register(target)) });
+            return Some(Hook::new("nt", 64, Some(Address::Register(target))));
         }
         _ => return None,
     };
-    Some(Hook { name: "nt", bytes, address: Some(checked(target)?) })
+    Some(Hook::new("nt", bytes, Some(checked(target)?)))
 }
 
 /// A read-modify-write, or the usual full fence made of one: adding or or-ing nothing to the top of the stack.
@@ -83,18 +91,25 @@ fn locked<'a>(instruction: &Instruction<'a>, intel: bool) -> Option<Hook<'a>> {
     let address = memory(instruction)?;
     let Address::Operand(text) = address else { return None };
     if adds_nothing && based_on_stack_pointer(text) {
-        return Some(Hook { name: "mfence", bytes: 0, address: None });
+        return Some(Hook::new("mfence", 0, None));
     }
+    Some(Hook::new("rmw", width(instruction, text, intel), Some(address)))
+}
+
+/// How many bytes an instruction changes at its memory operand.
+pub fn width(instruction: &Instruction<'_>, memory: &[u8], intel: bool) -> u32 {
     let name = instruction.name;
-    let bytes = if name.ends_with(b"16b") {
+    if name.ends_with(b"16b") {
         16
     } else if name.ends_with(b"8b") {
         8
-    } else if let Some(bytes) = operands().filter(|&operand| operand != text).find_map(register_bytes) {
+    } else if let Some(bytes) =
+        instruction.split().filter(|&operand| operand != memory).find_map(register_bytes)
+    {
         // The count of a bit operation by register has the operand's width, too.
         bytes
     } else if intel {
-        pointer_bytes(text)
+        pointer_bytes(memory)
     } else {
         match name.last() {
             Some(b'b') if name != b"sub" => 1,
@@ -102,8 +117,7 @@ fn locked<'a>(instruction: &Instruction<'a>, intel: bool) -> Option<Hook<'a>> {
             Some(b'l') => 4,
             _ => 8,
         }
-    };
-    Some(Hook { name: "rmw", bytes, address: Some(address) })
+    }
 }
 
 /// Width of an Intel memory operand with a size in front.
@@ -154,8 +168,15 @@ pub fn write(hook: &Hook<'_>, intel: bool, out: &mut Vec<u8>) {
     let open: &[u8] =
         if intel { b"lea rsp, [rsp-128]; push rdi; " } else { b"leaq -128(%rsp), %rsp; pushq %rdi; " };
     out.extend_from_slice(open);
+    let masked: &[u8] = match (hook.mask, intel) {
+        (Some(_), false) => b"pushq %rsi; ",
+        (Some(_), true) => b"push rsi; ",
+        (None, _) => b"",
+    };
+    out.extend_from_slice(masked);
+    let pushed = if hook.mask.is_some() { PUSHED + 8 } else { PUSHED };
     match hook.address {
-        Some(Address::Operand(operand)) => lea(operand, intel, out),
+        Some(Address::Operand(operand)) => lea(operand, pushed, intel, out),
         Some(Address::Register(name)) => {
             let register = |out: &mut Vec<u8>| out.extend_from_slice(name);
             if intel {
@@ -170,18 +191,27 @@ pub fn write(hook: &Hook<'_>, intel: bool, out: &mut Vec<u8>) {
         }
         None => {}
     }
-    let bytes = if hook.bytes == 0 { String::new() } else { hook.bytes.to_string() };
+    if let Some(mask) = hook.mask {
+        mask.write(hook.bytes, intel, out);
+    }
+    let bytes = match (hook.bytes, hook.mask) {
+        (0, _) => String::new(),
+        (bytes, None) => bytes.to_string(),
+        (bytes, Some(mask)) => format!("{bytes}x{}", mask.elements),
+    };
     let name = hook.name;
     if intel {
         put(out, format_args!("call [QWORD PTR strandline_hook_{name}{bytes}@GOTPCREL[rip]]; "));
+        out.extend_from_slice(if hook.mask.is_some() { b"pop rsi; " } else { b"" });
         out.extend_from_slice(b"pop rdi; lea rsp, [rsp+128]; ");
     } else {
         put(out, format_args!("call *strandline_hook_{name}{bytes}@GOTPCREL(%rip); "));
+        out.extend_from_slice(if hook.mask.is_some() { b"popq %rsi; " } else { b"" });
         out.extend_from_slice(b"popq %rdi; leaq 128(%rsp), %rsp; ");
     }
 }
 
-fn lea(operand: &[u8], intel: bool, out: &mut Vec<u8>) {
+fn lea(operand: &[u8], pushed: u32, intel: bool, out: &mut Vec<u8>) {
     use super::edits::put;
     let moved = based_on_stack_pointer(operand);
     if intel {
@@ -192,7 +222,7 @@ fn lea(operand: &[u8], intel: bool, out: &mut Vec<u8>) {
         match operand.iter().rposition(|&b| b == b']').filter(|_| moved) {
             Some(end) => {
                 out.extend_from_slice(&operand[..end]);
-                put(out, format_args!("+{PUSHED}"));
+                put(out, format_args!("+{pushed}"));
                 out.extend_from_slice(&operand[end..]);
             }
             None => out.extend_from_slice(operand),
@@ -200,7 +230,7 @@ fn lea(operand: &[u8], intel: bool, out: &mut Vec<u8>) {
     } else {
         out.extend_from_slice(b"leaq ");
         if moved {
-            put(out, format_args!("{PUSHED}"));
+            put(out, format_args!("{pushed}"));
             // No displacement at all, or one to add to.
             if operand.first() != Some(&b'(') {
                 out.push(b'+');

@@ -424,6 +424,13 @@ fn every_flush_fence_and_non_temporal_store_has_its_hook() {
         ("movdiri %eax, (%rcx)", "nt4", "leaq (%rcx), %rdi"),
         ("movdir64b (%rsi), %rdx", "nt64", "movq %rdx, %rdi"),
         ("lock; incl (%rax)", "rmw4", "leaq (%rax), %rdi"),
+        (
+            "vpmaskmovd %ymm0, %ymm1, 8(%rsp)",
+            "masked4x8",
+            "pushq %rsi; leaq 144+8(%rsp), %rdi; vmovmskps %ymm1, %esi",
+        ),
+        ("vmovdqu8 %ymm0, (%rcx){%k3}", "masked1x32", "pushq %rsi; leaq (%rcx), %rdi; kmovd %k3, %esi"),
+        ("vpcompressq %zmm0, (%rcx){%k1}", "packed8x8", "pushq %rsi; leaq (%rcx), %rdi; kmovw %k1, %esi"),
         ("lock\nxaddq %rbx, (%rax)", "rmw8", "leaq (%rax), %rdi"),
         ("lock cmpxchg16b (%rdi)", "rmw16", "leaq (%rdi), %rdi"),
         ("lock cmpxchg %cl, (%rdx)", "rmw1", "leaq (%rdx), %rdi"),
@@ -434,11 +441,31 @@ fn every_flush_fence_and_non_temporal_store_has_its_hook() {
     ] {
         assert_eq!(hook(source), Some((name.to_string(), address.to_string())), "{source}");
     }
-    for source in
-        ["xchg %ax, %ax", "movntdqa (%rax), %xmm0", "lfence", "clwb %fs:8", "xsaveopt (%rax)", "clc"]
-    {
+    for source in [
+        "vmaskmovps (%rcx), %ymm1, %ymm0",
+        "xchg %ax, %ax",
+        "movntdqa (%rax), %xmm0",
+        "lfence",
+        "clwb %fs:8",
+        "xsaveopt (%rax)",
+        "clc",
+    ] {
         assert_eq!(hook(source), None, "{source}");
     }
+}
+
+#[test]
+fn stores_that_a_person_wrote_have_hooks_wherever_they_stand() {
+    let stores = ".L1:\n\tmovq %rax, (%rdi)\n\tmovl $1, 8(%rsp)\n\trep stosb\n";
+    let by_hand = rewritten(&format!("f:\n{stores}\tret\n"));
+    let inline = rewritten(&format!("f:\n#APP\n{stores}#NO_APP\n\tret\n.ident \"GCC\"\n"));
+    for text in [by_hand, inline] {
+        assert_eq!(text.matches("strandline_hook_store8").count(), 1, "{text}");
+        assert_eq!(text.matches("strandline_hook_stos1").count(), 1, "{text}");
+        assert!(!text.contains("rep stosb") && !text.contains("hook_store4"), "{text}");
+    }
+    let compiled = format!("f:\n{stores}\tret\n.ident \"GCC\"\n");
+    assert_eq!(rewritten(&compiled), compiled, "behind a label nobody knows what was told");
 }
 
 #[test]

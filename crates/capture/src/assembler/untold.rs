@@ -86,7 +86,7 @@ impl<'a> Untold<'a> {
             self.follow(instruction.name, source, target);
             return None;
         }
-        if reads_only(instruction.name) {
+        if reads_only(instruction.name) || target.ends_with(b"}") {
             return None;
         }
         if registers(target) & self.frame != 0 {
@@ -107,9 +107,21 @@ impl<'a> Untold<'a> {
             }
             (_, bytes) => {
                 let address = (!target.contains(&b':')).then_some(Address::Operand(target));
-                Some(Hook { name: "store", bytes: bytes?, address: Some(address?) })
+                Some(Hook::new("store", bytes?, Some(address?)))
             }
         }
+    }
+
+    /// Looks at a string instruction with `rep`, which stores at `%rdi`; whether nobody has told that.
+    pub fn repeated(&mut self) -> bool {
+        if registers(b"rdi") & self.frame != 0 {
+            return false;
+        }
+        let untold = matches!(self.told, Told::Nothing | Told::Rest(_));
+        if !untold && self.told != Told::Unknown {
+            self.told = Told::Nothing;
+        }
+        untold
     }
 
     /// Takes note of what a place in the frame gets.
@@ -145,7 +157,8 @@ pub fn stores(instruction: &Instruction<'_>, intel: bool) -> bool {
     target.is_some_and(is_memory) && !reads_only(instruction.name) && !instruction.name.starts_with(b"lea")
 }
 
-fn is_memory(operand: &[u8]) -> bool {
+/// Whether an operand is in memory.
+pub fn is_memory(operand: &[u8]) -> bool {
     operand.iter().any(|b| matches!(b, b'(' | b'['))
 }
 
@@ -182,7 +195,7 @@ fn reads_only(name: &[u8]) -> bool {
 }
 
 /// Bytes that a plain move called `name` stores; `None` for other instructions.
-fn stored_bytes(name: &[u8], source: &[u8], target: &[u8]) -> Option<u32> {
+pub fn stored_bytes(name: &[u8], source: &[u8], target: &[u8]) -> Option<u32> {
     let vector = source.windows(2).any(|word| word == b"mm");
     let register = register_bytes(source);
     let name = name.strip_prefix(b"v").unwrap_or(name);
@@ -195,6 +208,7 @@ fn stored_bytes(name: &[u8], source: &[u8], target: &[u8]) -> Option<u32> {
         b"movq" | b"movabsq" | b"movsd" | b"movlps" | b"movlpd" | b"movhps" | b"movhpd" => Some(8),
         b"mov" | b"movabs" if !vector => register.or_else(|| pointer_bytes(target)),
         b"movaps" | b"movapd" | b"movups" | b"movupd" | b"movdqa" | b"movdqu" => register,
+        b"movdqa32" | b"movdqa64" | b"movdqu8" | b"movdqu16" | b"movdqu32" | b"movdqu64" => register,
         _ => None,
     }
 }

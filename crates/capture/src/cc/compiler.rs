@@ -28,17 +28,36 @@ pub struct Compiler {
 impl Compiler {
     /// The compiler that `named` (an option, or the environment) gives, or else the usual one.
     pub fn find(language: Language, named: Option<String>) -> Result<Self, CcError> {
-        let command: Vec<String> = match named {
+        let mut command: Vec<String> = match named {
             Some(named) => named.split_whitespace().map(str::to_string).collect(),
             None => vec![usual(language, std::env::var_os("PATH").as_deref())?],
         };
-        let Some(last) = command.last() else { return Err(CcError::NoCompiler { language }) };
+        let Some(last) = command.last_mut() else { return Err(CcError::NoCompiler { language }) };
+        if language == Language::Cxx {
+            *last = of_cxx(last);
+        }
         let family = match family_by_name(last) {
             Some(family) => family,
             None => family_by_version(&command)?,
         };
         Ok(Compiler { command, family })
     }
+}
+
+/// The driver for C++ of the compiler whose driver for C this is: they differ in the libraries that they link.
+fn of_cxx(command: &str) -> String {
+    let (folder, name) = command.rsplit_once('/').map_or(("", command), |(folder, name)| (folder, name));
+    let (stem, version) = match name.rsplit_once('-') {
+        Some((stem, version)) if version.starts_with(|first: char| first.is_ascii_digit()) => (stem, version),
+        _ => (name, ""),
+    };
+    let stem = match stem.strip_suffix("gcc") {
+        Some(target) => format!("{target}g++"),
+        None if stem.ends_with("clang") => format!("{stem}++"),
+        None => return command.to_owned(),
+    };
+    let name = if version.is_empty() { stem } else { format!("{stem}-{version}") };
+    if folder.is_empty() { name } else { format!("{folder}/{name}") }
 }
 
 fn usual(language: Language, path: Option<&OsStr>) -> Result<String, CcError> {
@@ -94,6 +113,24 @@ mod tests {
         ] {
             assert_eq!(family_by_name(name), family, "{name}");
         }
+    }
+
+    #[test]
+    fn a_compiler_is_driven_for_the_language_that_is_compiled() {
+        for (given, driver) in [
+            ("clang", "clang++"),
+            ("clang-14", "clang++-14"),
+            ("/usr/bin/x86_64-linux-gnu-gcc-12", "/usr/bin/x86_64-linux-gnu-g++-12"),
+            ("g++", "g++"),
+            ("clang++-14", "clang++-14"),
+            ("c++", "c++"),
+        ] {
+            assert_eq!(of_cxx(given), driver);
+        }
+        let found = Compiler::find(Language::Cxx, Some("ccache clang".into())).unwrap();
+        assert_eq!((found.command, found.family), (vec!["ccache".into(), "clang++".into()], Family::Clang));
+        let found = Compiler::find(Language::C, Some("clang".into())).unwrap();
+        assert_eq!(found.command, ["clang"]);
     }
 
     #[test]

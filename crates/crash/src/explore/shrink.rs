@@ -6,6 +6,7 @@ use super::cut::Cut;
 use super::search::Search;
 use super::why;
 use super::window::Window;
+use crate::files::is_contents;
 use crate::finding::{Finding, Missing, Reason, Witness, is_like};
 use crate::history::Item;
 use crate::words::Words;
@@ -199,11 +200,23 @@ impl Search<'_, '_, '_> {
             let same =
                 missing.iter_mut().find(|other| other.site == atom.site && other.thread == atom.thread);
             match same {
-                Some(other) => other.bytes += u64::from(atom.mask.count_ones()),
+                Some(other) => self.join(other, missed(atom, other.reason)),
                 None => missing.push(missed(atom, why::reason(history, made, at))),
             }
         }
         missing
+    }
+
+    /// Takes another piece of a store into account. A write's piece may be the file's new length: that is no byte of it, and is told
+    /// only if all else is durable.
+    fn join(&self, whole: &mut Missing, piece: Missing) {
+        let of_files = self.checker.history.platform().is_files();
+        let is_length = |missing: &Missing| of_files && !is_contents(missing.place);
+        match (is_length(whole), is_length(&piece)) {
+            (true, false) => *whole = piece,
+            (false, true) => {}
+            _ => whole.bytes += piece.bytes,
+        }
     }
 
     /// If nothing was lost, what went wrong is that something had not been made yet: the store that would mend the failure, if there
@@ -258,7 +271,7 @@ impl Search<'_, '_, '_> {
             let Item::Atom(at) = item else { continue };
             let piece = missed(&history.atoms[at as usize], Reason::NotMade);
             match missing.first_mut() {
-                Some(whole) => whole.bytes += piece.bytes,
+                Some(whole) => self.join(whole, piece),
                 None => missing.push(piece),
             }
         }

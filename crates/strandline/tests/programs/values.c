@@ -1,7 +1,7 @@
 /* Stores of every kind into one arena. After each step the arena's bytes are appended to the file that is
  * named on the command line, and a store of the step's number says so to whoever replays the stores. */
 #define _GNU_SOURCE
-#include <emmintrin.h>
+#include <immintrin.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -311,18 +311,13 @@ static void returned(void) {
     step_done();
     arena.l24[0] = returned_l24((long)next());
     step_done();
-#ifndef __OPTIMIZE_SIZE__
-    /* With -Os, gcc copies by `rep movs` what is large. */
     arena.s300[1] = returned300((S300 *)other);
-#endif
     step_done();
     arena.l24[2] = pure_l24((long)next());
     step_done();
     arena.s24[7] = pure24((S24 *)(other + 9));
     step_done();
-#ifndef __OPTIMIZE_SIZE__
     arena.s300[2] = pure300((S300 *)(other + 10));
-#endif
     step_done();
     arena.mixed = returned_mixed((long)next());
     arena.floats = returned_floats((int)next());
@@ -353,9 +348,7 @@ static void library(void) {
     __builtin_memcpy(arena.text + 1, other + 1, 5);
     __builtin_memcpy(arena.text + 9, other + 30, 13);
     step_done();
-#ifndef __OPTIMIZE_SIZE__
     __builtin_memcpy(arena.text + 40, "a text of some forty characters, in pieces", 40);
-#endif
     __builtin_memset(arena.text + 90, 5, 11);
     step_done();
     strcpy(arena.text, "seaweed");
@@ -416,6 +409,62 @@ static void atomics(void) {
     step_done();
 }
 
+/* No compiler tells these. */
+static void by_hand(void) {
+    long a = (long)next(), b = (long)next(), count = 5;
+    char *to = arena.text + 3;
+    const char *from = other + 7;
+    __asm__ volatile("mov{q %1, (%0)| QWORD PTR [%0], %1}\n\tmov{b $7, 8(%0)| BYTE PTR [%0+8], 7}" : : "r"(&arena.longs[5]), "r"(a) : "memory");
+    __asm__ volatile("mov{l %k1, (%0)| DWORD PTR [%0], %k1}; add{q %2, 8(%0)| QWORD PTR [%0+8], %2}" : : "r"(&arena.longs[9]), "r"(a), "r"(b) : "memory");
+    __asm__ volatile("inc{q|} %0" : "+m"(arena.longs[12]));
+    __asm__ volatile("movups %0, %1" : : "x"(_mm_set1_epi64x(b)), "m"(*(__m128i *)(arena.text + 100)) : "memory");
+    step_done();
+    __asm__ volatile("rep; movsb" : "+D"(to), "+S"(from), "+c"(count) : : "memory");
+    to += 10;
+    count = 9;
+    __asm__ volatile("rep movs{q|q}" : "+D"(to), "+S"(from), "+c"(count) : : "memory");
+    if (count != 0 || to != arena.text + 3 + 5 + 10 + 72 || from != other + 7 + 5 + 72) _exit(4);
+    count = 7;
+    __asm__ volatile("rep stos{l|d}" : "+D"(to), "+c"(count) : "a"(0x12345678) : "memory");
+    count = 0;
+    __asm__ volatile("rep stosb" : "+D"(to), "+c"(count) : "a"(1) : "memory");
+    if (to != arena.text + 3 + 5 + 10 + 72 + 28) _exit(4);
+    step_done();
+}
+
+/* The last page before nothing. */
+static char *last_page(void) {
+    char *at = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED || munmap(at + 4096, 4096) != 0) _exit(3);
+    return at + 4096;
+}
+
+__attribute__((target("avx2"))) static void masked(void) {
+    __m256i words = _mm256_set1_epi32((int)next()), longs = _mm256_set1_epi64x((long long)next());
+    _mm256_maskstore_epi32(arena.scalars + 3, _mm256_setr_epi32(0, -1, 0, -1, -1, 0, 0, 0), words);
+    _mm256_maskstore_epi64((long long *)arena.longs + 20, _mm256_setr_epi64x(-1, 0, 0, -1), longs);
+    _mm256_maskstore_ps((float *)arena.scalars + 20, _mm256_setr_epi32(-1, -1, 0, 0, 0, 0, 0, -1), _mm256_castsi256_ps(words));
+    _mm_maskstore_pd((double *)arena.longs + 30, _mm_setr_epi32(0, 0, -1, -1), _mm_castsi128_pd(_mm256_castsi256_si128(longs)));
+    _mm256_maskstore_epi32(arena.scalars + 40, _mm256_setzero_si256(), words);
+    step_done();
+    _mm256_maskstore_epi32((int *)last_page() - 3, _mm256_setr_epi32(-1, -1, -1, 0, 0, 0, 0, 0), words);
+    step_done();
+}
+
+__attribute__((target("avx512f,avx512bw,avx512vl"))) static void masked_wide(void) {
+    __m512i words = _mm512_set1_epi32((int)next()), longs = _mm512_set1_epi64((long long)next());
+    _mm512_mask_storeu_epi32(arena.scalars + 5, 0x8421, words);
+    _mm512_mask_storeu_epi64(arena.longs + 3, 0x3c, longs);
+    _mm512_mask_storeu_epi8(arena.text + 1, 0xf0f0f0f000000001u, words);
+    _mm256_mask_storeu_epi16(arena.text + 101, 0x0ff0, _mm512_castsi512_si256(longs));
+    _mm512_mask_compressstoreu_epi64(arena.longs + 40, 0x55, longs);
+    _mm512_mask_compressstoreu_epi32(arena.scalars + 50, 0x7, words);
+    step_done();
+    _mm512_mask_storeu_epi64(last_page() - 16, 3, longs);
+    _mm512_mask_compressstoreu_epi64(last_page() - 24, 0xe0, longs);
+    step_done();
+}
+
 /* The last store to memory that goes away. */
 static void unmapped(void) {
     for (int how = 0; how < 3; how++) {
@@ -457,6 +506,9 @@ int main(int argc, char **argv) {
     library();
     wide();
     atomics();
+    by_hand();
+    if (__builtin_cpu_supports("avx2")) masked();
+    if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")) masked_wide();
     unmapped();
     overlapping();
     printf("arena %p %zu\n", (void *)&arena, sizeof arena);

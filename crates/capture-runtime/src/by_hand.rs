@@ -1,0 +1,153 @@
+//! Stores that no compiler tells: masked ones, and string instructions in inline assembly.
+//!
+//! As with the other hooks before single instructions (`hooks.rs`), anything may be alive; these always take the slow path.
+
+use core::arch::naked_asm;
+
+use crate::access::{about_to_store, store_to_come, stored};
+use crate::hooks::slow;
+use crate::wire::access::STORE;
+
+/// Tells a store of which `mask` says the elements, `N` bytes each, from the first to the last of them. The bits above `E` may be anything.
+extern "C" fn masked<const N: u64, const E: u32>(pc: u64, addr: u64, mask: u64) {
+    let mask = mask & u64::MAX >> (64 - E);
+    if mask != 0 {
+        let (first, end) = (u64::from(mask.trailing_zeros()), u64::from(64 - mask.leading_zeros()));
+        store_to_come(pc, addr + first * N, (end - first) * N);
+    }
+}
+
+/// Tells a store of as many elements, one behind the other, as the mask has bits.
+extern "C" fn packed<const N: u64, const E: u32>(pc: u64, addr: u64, mask: u64) {
+    let mask = mask & u64::MAX >> (64 - E);
+    if mask != 0 {
+        store_to_come(pc, addr, u64::from(mask.count_ones()) * N);
+    }
+}
+
+/// Defines hooks.
+macro_rules! masked_hooks {
+    ($($name:ident: $record:expr;)*) => { $(
+        /// Called before a masked store with its address in `rdi` and its mask in `rsi`; changes nothing.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name() {
+            naked_asm!(
+                "push rax",
+                "push rcx",
+                "push rdx",
+                "lahf",
+                "seto al",
+                "push rax",
+                "mov rax, qword ptr [rsp + 32]",
+                "mov rdx, rsi",
+                "lea rcx, [rip + {record}]",
+                "call {save}",
+                "pop rax",
+                "add al, 0x7f",
+                "sahf",
+                "pop rdx",
+                "pop rcx",
+                "pop rax",
+                "ret",
+                record = sym $record,
+                save = sym slow,
+            );
+        }
+    )* };
+}
+
+masked_hooks! {
+    strandline_hook_masked1x16: masked::<1, 16>;
+    strandline_hook_masked1x32: masked::<1, 32>;
+    strandline_hook_masked1x64: masked::<1, 64>;
+    strandline_hook_masked2x8: masked::<2, 8>;
+    strandline_hook_masked2x16: masked::<2, 16>;
+    strandline_hook_masked2x32: masked::<2, 32>;
+    strandline_hook_masked4x4: masked::<4, 4>;
+    strandline_hook_masked4x8: masked::<4, 8>;
+    strandline_hook_masked4x16: masked::<4, 16>;
+    strandline_hook_masked8x2: masked::<8, 2>;
+    strandline_hook_masked8x4: masked::<8, 4>;
+    strandline_hook_masked8x8: masked::<8, 8>;
+    strandline_hook_packed1x16: packed::<1, 16>;
+    strandline_hook_packed1x32: packed::<1, 32>;
+    strandline_hook_packed1x64: packed::<1, 64>;
+    strandline_hook_packed2x8: packed::<2, 8>;
+    strandline_hook_packed2x16: packed::<2, 16>;
+    strandline_hook_packed2x32: packed::<2, 32>;
+    strandline_hook_packed4x4: packed::<4, 4>;
+    strandline_hook_packed4x8: packed::<4, 8>;
+    strandline_hook_packed4x16: packed::<4, 16>;
+    strandline_hook_packed8x2: packed::<8, 2>;
+    strandline_hook_packed8x4: packed::<8, 4>;
+    strandline_hook_packed8x8: packed::<8, 8>;
+}
+
+extern "C" fn before(_: u64, _: u64, _: u64) {
+    about_to_store();
+}
+
+extern "C" fn done(pc: u64, addr: u64, len: u64) {
+    if len > 0 {
+        stored(STORE, pc, addr, len);
+    }
+}
+
+/// Defines hooks. `$shift` is the logarithm of a turn's bytes.
+macro_rules! string_hooks {
+    ($($name:ident: $instruction:literal, $shift:literal;)*) => { $(
+        /// Called in place of the instruction that it is named after, which it carries out: what that changes, this changes.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name() {
+            naked_asm!(
+                "push rax",
+                "push rcx",
+                "push rdx",
+                "lahf",
+                "seto al",
+                "push rax",
+                "push rdi",
+                "lea rcx, [rip + {before}]",
+                "call {save}",
+                "mov rax, qword ptr [rsp + 32]",
+                "mov rcx, qword ptr [rsp + 24]",
+                $instruction,
+                // Where it began, and in its place where it ended.
+                "mov rdx, qword ptr [rsp]",
+                "mov qword ptr [rsp], rdi",
+                "mov rdi, rdx",
+                "mov rdx, qword ptr [rsp + 24]",
+                "shl rdx, {shift}",
+                "mov rax, qword ptr [rsp + 40]",
+                "lea rcx, [rip + {done}]",
+                "call {save}",
+                "pop rdi",
+                "pop rax",
+                "add al, 0x7f",
+                "sahf",
+                "pop rdx",
+                "lea rsp, [rsp + 8]",
+                "mov ecx, 0",
+                "pop rax",
+                "ret",
+                before = sym before,
+                done = sym done,
+                save = sym slow,
+                shift = const $shift,
+            );
+        }
+    )* };
+}
+
+string_hooks! {
+    strandline_hook_movs1: "rep movsb", 0;
+    strandline_hook_movs2: "rep movsw", 1;
+    strandline_hook_movs4: "rep movsd", 2;
+    strandline_hook_movs8: "rep movsq", 3;
+    strandline_hook_stos1: "rep stosb", 0;
+    strandline_hook_stos2: "rep stosw", 1;
+    strandline_hook_stos4: "rep stosd", 2;
+    strandline_hook_stos8: "rep stosq", 3;
+}

@@ -89,11 +89,13 @@ where
             // What a log says may survive before anybody waits for it, and must not lead to anything that does not.
             self.pool.env().space().fence();
         }
-        let Some(region) = self.region.take() else { return Ok(()) };
+        let Some(mut region) = self.region.take() else { return Ok(()) };
         let (env, pool) = (self.pool.env(), self.pool);
+        let lent = pool.engine.lent(&mut region);
         let surplus = pool.engine.surplus(&region);
         let done =
             if surplus == 0 { pool.engine.commit(env, region) } else { self.commit_long(region, surplus) };
+        lent.iter().for_each(|lent| pool.heap.end_loan(env, lent));
         if let Err(error) = done {
             self.give_back();
             return Err(error);
@@ -130,6 +132,36 @@ where
         let done = pool.engine.commit_with(env, region, &lent);
         pool.heap.end_loan(env, &lent);
         done
+    }
+
+    /// Has the engine remember a write in this region, with more room if it needs that.
+    #[inline]
+    #[track_caller]
+    fn remember(
+        &mut self,
+        write: impl Fn(&Pool<H, L, A>, &mut Under<H::Target, A>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Some(region) = &mut self.region else { return Ok(()) };
+        match write(self.pool, region) {
+            Err(Error::TooLong { .. }) if <A::Engine<H::Target> as Engine<_>>::IN_PLACE => {
+                self.lengthen()?;
+                self.region.as_mut().map_or(Ok(()), |region| write(self.pool, region))
+            }
+            done => done,
+        }
+    }
+
+    /// Lends the engine a chunk for this region. If there is none, the region can't be committed.
+    #[cold]
+    #[track_caller]
+    fn lengthen(&mut self) -> Result<(), Error> {
+        let (env, pool) = (self.pool.env(), self.pool);
+        let lent = pool.with_room(false, || pool.heap.lend(env, &pool.engine, 1));
+        let lent = lent.inspect_err(|error| self.failed = Some(error.clone()))?;
+        if let Some(region) = &mut self.region {
+            pool.engine.lengthen(env, region, lent);
+        }
+        Ok(())
     }
 
     /// What was taken is free.
@@ -226,11 +258,9 @@ where
     /// The block that was reserved is this region's.
     #[track_caller]
     fn taken(&mut self, block: Block) -> Result<(), Error> {
-        let (env, pool) = (self.pool.env(), self.pool);
+        let env = self.pool.env();
         self.blocks.get_or_insert_with(Blocks::take).taken.push(block);
-        if let Some(region) = &mut self.region {
-            pool.heap.mark_taken(env, &pool.engine, region, &block)?;
-        }
+        self.remember(|pool, region| pool.heap.mark_taken(env, &pool.engine, region, &block))?;
         space::Observer::allocated(env.space().observer(), block.offset, block.bytes);
         Ok(())
     }
@@ -241,10 +271,8 @@ where
         let blocks = self.blocks.get_or_insert_with(Blocks::take);
         let block = pool.heap.find(env, offset).filter(|block| !blocks.freed.contains(block));
         let block = block.ok_or(Error::NotAllocated { offset })?;
-        if let Some(region) = &mut self.region {
-            pool.heap.mark_free(env, &pool.engine, region, &block)?;
-        }
-        blocks.freed.push(block);
+        self.remember(|pool, region| pool.heap.mark_free(env, &pool.engine, region, &block))?;
+        self.blocks.get_or_insert_with(Blocks::take).freed.push(block);
         if <A::Engine<H::Target> as Engine<_>>::HEAP == HeapFlaw::FreedEarly {
             pool.heap.release(env, &[block]);
         }
@@ -287,10 +315,7 @@ where
 
     #[track_caller]
     pub(crate) fn set_word(&mut self, offset: u64, value: u64) -> Result<(), Error> {
-        match &mut self.region {
-            Some(region) => self.pool.engine.store(self.pool.env(), region, offset, value),
-            None => Ok(()),
-        }
+        self.remember(|pool, region| pool.engine.store(pool.env(), region, offset, value))
     }
 
     /// Reads the bytes at `offset`.
@@ -348,8 +373,11 @@ where
     A: Atomicity,
 {
     fn drop(&mut self) {
-        if let Some(region) = self.region.take() {
-            self.pool.engine.abort(self.pool.env(), region);
+        if let Some(mut region) = self.region.take() {
+            let (env, pool) = (self.pool.env(), self.pool);
+            let lent = pool.engine.lent(&mut region);
+            pool.engine.abort(env, region);
+            lent.iter().for_each(|lent| pool.heap.end_loan(env, lent));
             self.give_back();
         }
     }

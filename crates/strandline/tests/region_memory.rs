@@ -1,6 +1,8 @@
 //! Memory of a pool that is used again, under the crash checker: whatever logs still say of it must not come back.
 
-use region::{Atomicity, Error, Geometry, Layout, Options, Pool, Ptr, Redo, Undo, flaw};
+use region::{
+    Atomicity, Error, Geometry, Layout, MicroBuffer, Options, Pool, Ptr, Redo, Shadow, Ssp, Undo, flaw,
+};
 use space::Env;
 use space::sim::Schedule;
 use strandline::check::{self, Check, Run, Scene};
@@ -106,7 +108,8 @@ fn books<S: Atomicity, A: Atomicity>() -> (Run, Outcome) {
 
 fn long_regions<S: Atomicity, A: Atomicity>() -> (Run, Outcome) {
     searched::<S, A>(|pool| {
-        publish(pool, 1).expect("there is room");
+        // The chunk that is lent was a book.
+        (1..3).for_each(|version| publish(pool, version).expect("there is room"));
         // An engine with a mistake may notice it.
         _ = (1..5).try_for_each(|value| widen(pool, value));
     })
@@ -125,13 +128,25 @@ fn caught(name: &str, (_, outcome): &(Run, Outcome)) {
 fn old_records_do_not_write_to_new_blocks() {
     clean(&books::<Redo, Redo>());
     clean(&books::<Undo, Undo>());
+    clean(&books::<MicroBuffer, MicroBuffer>());
+    clean(&books::<Shadow, Shadow>());
+    clean(&books::<Ssp, Ssp>());
     caught("a chunk that logs name", &books::<Redo<flaw::NotSettled>, Redo>());
 }
 
 #[test]
 fn regions_that_are_longer_than_a_log_are_whole() {
     clean(&long_regions::<Redo, Redo>());
+    clean(&long_regions::<Undo, Undo>());
+    clean(&long_regions::<MicroBuffer, MicroBuffer>());
+    clean(&long_regions::<Shadow, Shadow>());
+    clean(&long_regions::<Ssp, Ssp>());
     caught("a record that is not durable", &long_regions::<Redo<flaw::LentNotFenced>, Redo>());
+    caught("a record that is not durable", &long_regions::<MicroBuffer<flaw::LentNotFenced>, MicroBuffer>());
+    caught("a record that is not durable", &long_regions::<Shadow<flaw::LentNotFenced>, Shadow>());
+    caught("words that are not durable", &long_regions::<Ssp<flaw::LentNotFenced>, Ssp>());
+    caught("a piece of a log that is not empty", &long_regions::<Undo<flaw::LentNotFenced>, Undo>());
+    caught("a line that is not durable", &long_regions::<Undo<flaw::LogNotFenced>, Undo>());
     caught("a record that is written over", &long_regions::<Redo<flaw::NotSettled>, Redo>());
 }
 
@@ -187,8 +202,16 @@ fn a_pool_that_grows_loses_nothing() {
 /// As long as there is room in the pool, and otherwise nothing of the region is there.
 #[test]
 fn a_region_is_as_long_as_the_pool_has_room() {
+    is_as_long_as_there_is_room::<Redo>();
+    is_as_long_as_there_is_room::<Undo>();
+    is_as_long_as_there_is_room::<MicroBuffer>();
+    is_as_long_as_there_is_room::<Shadow>();
+    is_as_long_as_there_is_room::<Ssp>();
+}
+
+fn is_as_long_as_there_is_room<A: Atomicity>() {
     let env = pmem::Os::new(space::Image::new(BYTES));
-    let pool = Shelves::<_, Redo>::create(&env, &OPTIONS).expect("a pool can be made");
+    let pool = Shelves::<_, A>::create(&env, &OPTIONS).expect("a pool can be made");
     publish(&pool, 1).expect("there is room");
     (1..20).for_each(|value| widen(&pool, value).expect("the chunk comes back"));
     let keep = pool.region(|tx| tx.alloc(Book { pages: [7; PAGES] })).expect("there is room for two");

@@ -1,7 +1,7 @@
 //! Records that are longer than a log: their words stand in chunks that the heap lends, and the log says where.
 //!
 //! ```text
-//! in the log     number << 16 | 6, kind << 61, first chunk, words, words of a chunk, check
+//! in the log     perhaps runs, then kind << 61, first chunk, words, words of a chunk, check
 //! each chunk     offset of the next one, then words of the record
 //! ```
 //!
@@ -12,8 +12,8 @@ use space::Space;
 
 use super::{Lent, Logs};
 
-/// Words of the record that stands in the log, its head included.
-pub(super) const WORDS: u64 = 6;
+/// Words that the log has of it.
+pub(super) const WORDS: u64 = 5;
 
 /// Where the words of a record are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// What the log has of it.
+    /// What the log has of it behind the kind.
     pub(super) fn encode(&self) -> [u64; 4] {
         [self.first, self.words, self.chunk, self.check]
     }

@@ -141,7 +141,8 @@ pub trait Engine<E: Env>: Sized + Send + Sync {
     /// Writes the word at `offset`, a multiple of 8 within the pool.
     ///
     /// # Errors
-    /// If there is no room to remember it; the region must be aborted then.
+    /// If there is no room to remember it. With [`Error::TooLong`] nothing has happened, and it can be asked for again after [`Engine::lengthen`]; otherwise
+    /// the region must be aborted.
     #[track_caller]
     fn store(&self, env: &E, region: &mut Self::Region, offset: u64, value: u64) -> Result<(), Error>;
 
@@ -149,7 +150,7 @@ pub trait Engine<E: Env>: Sized + Send + Sync {
     /// word can be changed by several. The region does not see the change.
     ///
     /// # Errors
-    /// If there is no room to remember it; the region must be aborted then.
+    /// As [`Engine::store`].
     #[track_caller]
     fn change(&self, env: &E, region: &mut Self::Region, offset: u64, change: Change) -> Result<(), Error>;
 
@@ -175,6 +176,19 @@ pub trait Engine<E: Env>: Sized + Send + Sync {
     fn commit_with(&self, env: &E, region: Self::Region, lent: &Lent) -> Result<(), Error> {
         let _ = lent;
         self.commit(env, region)
+    }
+
+    /// Gives a region a chunk to remember more in, when it had no room. For engines that remember while a region writes ([`Engine::IN_PLACE`]).
+    #[track_caller]
+    fn lengthen(&self, env: &E, region: &mut Self::Region, lent: Lent) {
+        let _ = (env, region, lent);
+    }
+
+    /// The chunks that [`Engine::lengthen`] gave it. They serve for nothing else before the region has ended.
+    #[inline]
+    fn lent(&self, region: &mut Self::Region) -> Option<Lent> {
+        let _ = region;
+        None
     }
 
     /// Takes back all that the region wrote.

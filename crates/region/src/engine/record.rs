@@ -5,8 +5,8 @@
 //! then runs  kind << 61 | words - 1 << 45 | offset / 8, and that many values
 //! ```
 //!
-//! Records begin at a line and are padded with zeros to whole lines. The runs of a record that is longer than a log stand
-//! [elsewhere](super::long).
+//! Records begin at a line and are padded with zeros to whole lines. Runs of a record that is longer than a log stand
+//! [elsewhere](super::long); behind the others it says where.
 
 use space::{LINE, Space};
 
@@ -120,9 +120,21 @@ pub(super) fn write<S: Space>(space: &S, ring: &mut Ring, number: u64, words: u6
     writer.write_line();
 }
 
-/// The same of a record whose runs stand elsewhere.
-pub(super) fn write_long<S: Space>(space: &S, ring: &mut Ring, number: u64, there: &Elsewhere) {
-    let mut writer = Writer::new(space, ring, number, long::WORDS);
+/// Words of the record of these writes and others that stand elsewhere.
+pub(super) fn length_long(writes: &[Write]) -> u64 {
+    length(writes) + long::WORDS
+}
+
+/// The same as `write` of a record of these writes and others that stand elsewhere.
+pub(super) fn write_long<S: Space>(
+    space: &S,
+    ring: &mut Ring,
+    number: u64,
+    writes: &[Write],
+    there: &Elsewhere,
+) {
+    let mut writer = Writer::new(space, ring, number, length_long(writes));
+    each_word(writes, |word| writer.push(word));
     writer.push(ELSEWHERE << 61);
     there.encode().into_iter().for_each(|word| writer.push(word));
     writer.write_line();
@@ -132,27 +144,28 @@ pub(super) fn write_long<S: Space>(space: &S, ring: &mut Ring, number: u64, ther
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) number: u64,
-    runs: Runs,
+    /// What stands in the log, and where the rest is.
+    pub(super) here: Vec<Write>,
+    pub(super) there: Option<Elsewhere>,
     /// Lines that it takes.
     pub(super) lines: u64,
-}
-
-/// Where its runs are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Runs {
-    Here(Vec<Write>),
-    Elsewhere(Elsewhere),
 }
 
 impl Record {
     /// What the region wrote; `None` if it stands elsewhere and is damaged there. Only of a record that is not given up: others' chunks serve for something
     /// else.
-    pub(super) fn writes<S: Space>(self, space: &S, logs: &Logs) -> Option<Vec<Write>> {
-        match self.runs {
-            Runs::Here(writes) => Some(writes),
-            Runs::Elsewhere(there) => decode(&there.read(space, logs)?),
+    pub(super) fn writes<S: Space>(mut self, space: &S, logs: &Logs) -> Option<Vec<Write>> {
+        if let Some(there) = self.there {
+            self.here.extend(writes_there(space, logs, there)?);
         }
+        Some(self.here)
     }
+}
+
+/// The writes that stand elsewhere; `None` if they are damaged.
+pub(super) fn writes_there<S: Space>(space: &S, logs: &Logs, there: Elsewhere) -> Option<Vec<Write>> {
+    let (writes, more) = decode(&there.read(space, logs)?)?;
+    more.is_none().then_some(writes)
 }
 
 /// What stands at a line of a log of `count` lines.
@@ -188,11 +201,10 @@ pub(super) fn read<S: Space>(space: &S, base: u64, count: u64, at: u64) -> Found
             None => return Found::Nothing,
         }
     }
-    let runs = match words.split_first() {
-        Some((head, there)) if head >> 61 == ELSEWHERE => Elsewhere::decode(there).map(Runs::Elsewhere),
-        _ => decode(&words).map(Runs::Here),
-    };
-    runs.map_or(Found::Damaged(place), |runs| Found::Record(Record { number, runs, lines }))
+    match decode(&words) {
+        Some((here, there)) => Found::Record(Record { number, here, there, lines }),
+        None => Found::Damaged(place),
+    }
 }
 
 /// Hands on the writes of the record at line `at`, which is whole, if its number is below that; how many lines it has, 0 if it is not below. `None` if it
@@ -219,7 +231,7 @@ pub(super) fn each_below<S: Space>(
         if header >> 61 == ELSEWHERE {
             let there: Option<Vec<u64>> = (0..reader.left).map(|_| reader.next(space)).collect();
             let there = Elsewhere::decode(&there?)?;
-            decode(&there.read(space, logs)?)?.iter().for_each(&mut each);
+            writes_there(space, logs, there)?.iter().for_each(&mut each);
             break;
         }
         let (values, offset) = run(header);
@@ -309,9 +321,13 @@ fn change(header: u64, value: u64) -> Option<Change> {
     }
 }
 
-fn decode(mut words: &[u64]) -> Option<Vec<Write>> {
+/// The writes of runs, and where more stand.
+fn decode(mut words: &[u64]) -> Option<(Vec<Write>, Option<Elsewhere>)> {
     let mut writes = Vec::with_capacity(words.len());
     while let Some((&header, rest)) = words.split_first() {
+        if header >> 61 == ELSEWHERE {
+            return Some((writes, Some(Elsewhere::decode(rest)?)));
+        }
         let (count, offset) = run(header);
         let values = rest.get(..count)?;
         for (offset, &value) in (offset..).step_by(8).zip(values) {
@@ -319,7 +335,7 @@ fn decode(mut words: &[u64]) -> Option<Vec<Write>> {
         }
         words = &rest[count..];
     }
-    Some(writes)
+    Some((writes, None))
 }
 
 #[cfg(test)]
@@ -327,6 +343,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use space::Image;
+
+    use crate::engine::Lent;
 
     fn any_change() -> impl Strategy<Value = Change> {
         (0u8..6, any::<u64>()).prop_map(|(kind, value)| match kind {
@@ -339,27 +357,38 @@ mod tests {
     proptest! {
         #[test]
         fn records_are_read_as_they_were_written(
-            regions in prop::collection::vec(prop::collection::vec((0u64..64, any_change()), 1..20), 1..12)
+            regions in prop::collection::vec((prop::collection::vec((0u64..64, any_change()), 1..20), any::<bool>()), 1..12)
         ) {
             let space = Image::new(4096);
             let (base, count) = (LINE, 16);
             let mut ring = Ring::new(base, count * LINE);
-            for (number, region) in (0u64..).zip(regions) {
-                let writes: Vec<Write> =
+            for (number, (region, is_long)) in (0u64..).zip(regions) {
+                let here: Vec<Write> =
                     region.into_iter().map(|(word, change)| Write { offset: word * 8, change }).collect();
-                let words = length(&writes);
+                let there = is_long.then(|| {
+                    let lent = Lent { chunks: vec![2048], chunk_bytes: 1024 };
+                    Elsewhere::write(&space, &lent, &words(&here))
+                });
+                let words = if is_long { length_long(&here) } else { length(&here) };
                 ring.release(ring.head());
                 let at = ring.head();
-                write(&space, &mut ring, number, words, &writes);
+                match &there {
+                    Some(there) => write_long(&space, &mut ring, number, &here, there),
+                    None => write(&space, &mut ring, number, words, &here),
+                }
                 prop_assert_eq!(ring.head() - at, lines(words));
-                let mut handed_on = Vec::new();
                 let logs = Logs { base, count: 1, bytes: count * LINE, state: 0, end: 4096 };
+                let all = if is_long { [here.clone(), here.clone()].concat() } else { here.clone() };
+                let mut handed_on = Vec::new();
                 let place = (base, at % count);
                 prop_assert_eq!(each_below(&space, &logs, place, number, |_| panic!("it is not below")), Some(0));
                 let told = each_below(&space, &logs, place, number + 1, |write| handed_on.push(*write));
-                prop_assert_eq!((told, &handed_on), (Some(lines(words)), &writes));
-                let found = read(&space, base, count, at % count);
-                prop_assert_eq!(found, Found::Record(Record { number, runs: Runs::Here(writes), lines: lines(words) }));
+                prop_assert_eq!((told, &handed_on), (Some(lines(words)), &all));
+                let Found::Record(record) = read(&space, base, count, at % count) else {
+                    return Err(TestCaseError::fail("no record"));
+                };
+                prop_assert_eq!(&record, &Record { number, here, there, lines: lines(words) });
+                prop_assert_eq!(record.writes(&space, &logs), Some(all));
             }
         }
     }

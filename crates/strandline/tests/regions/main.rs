@@ -6,6 +6,7 @@ mod desk;
 mod failing;
 mod flaws;
 mod frail;
+mod long;
 mod moving;
 mod ssp;
 mod write_back;
@@ -127,24 +128,34 @@ fn recovery_itself_may_crash() {
     recovery_may_crash::<Shadow>();
 }
 
-/// A region that does not fit into its log leaves nothing, even if it goes on after it was told; the next one finds the log free.
-#[test]
-fn a_region_that_is_too_long_is_taken_back() {
+/// A region for which the pool has no room leaves nothing, even if it goes on after it was told; the next one finds the log free.
+fn a_region_that_finds_no_room_is_taken_back<A: Atomicity>() {
     let env = pmem::Os::new(Image::new(BYTES));
-    let pool = Desks::<_, Undo>::create(&env, &with_logs(1, 256)).expect("a pool can be made");
-    let too_long = Error::TooLong { words: 4, holds: 3 };
-    assert_eq!(set_accounts(&pool, 5), Err(too_long.clone()));
-    let stubborn = pool.region(|tx| {
-        let accounts = tx.root().part(std::mem::offset_of!(Root, accounts), |root: &Root| &root.accounts);
-        for at in 0..ACCOUNTS {
-            _ = tx.set(accounts.element(at), 5);
-        }
-        Ok(())
-    });
-    assert_eq!(stubborn, Err(too_long));
-    assert_eq!(pool.get(pool.root()).accounts, accounts(0));
+    let pool = Desks::<_, A>::create(&env, &with_logs(1, 256)).expect("a pool can be made");
+    let words = pool.region(|tx| tx.alloc([1u64; 40])).expect("there is room");
+    // All chunks that could be lent.
+    while pool.region(|tx| tx.alloc([0u64; 512])).is_ok() {}
+    let blocks = pool.blocks();
+    for stubborn in [false, true] {
+        let too_long = pool.region(|tx| {
+            let mut told = Ok(());
+            (0..40).rev().for_each(|at| told = told.clone().and(tx.set(words.element(at), 5)));
+            if stubborn { Ok(()) } else { told }
+        });
+        assert!(matches!(too_long, Err(Error::Full { .. })), "{}: {too_long:?}", A::NAME);
+        assert_eq!(pool.get(words), [1; 40], "{}", A::NAME);
+        assert_eq!(pool.blocks(), blocks, "{}", A::NAME);
+    }
     transfer(&pool, 0).expect("two words fit");
     assert_eq!(pool.get(pool.root()).accounts, accounts(1));
+}
+
+#[test]
+fn regions_that_find_no_room_are_taken_back() {
+    a_region_that_finds_no_room_is_taken_back::<Redo>();
+    a_region_that_finds_no_room_is_taken_back::<Undo>();
+    a_region_that_finds_no_room_is_taken_back::<MicroBuffer>();
+    a_region_that_finds_no_room_is_taken_back::<Shadow>();
 }
 
 /// Fences of some regions that set so many words, each on a line of its own.

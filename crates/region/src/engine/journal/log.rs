@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use space::{LINE, Space};
 
 use crate::Write;
+use crate::engine::long::Elsewhere;
 use crate::engine::record;
 use crate::log::Ring;
 
@@ -50,11 +51,6 @@ impl Log {
         Log { base, shape, ring, taken: 0, released: 0, recorded: 0, kept: VecDeque::new() }
     }
 
-    /// Lines for records.
-    pub(super) fn lines(&self) -> u64 {
-        self.ring.capacity()
-    }
-
     /// Lines written so far.
     pub(super) fn head(&self) -> u64 {
         self.ring.head()
@@ -94,9 +90,18 @@ impl Log {
         self.taken = self.recorded;
     }
 
-    /// Stores a record, for which there is room. The copies that were taken are those that it names.
-    pub(super) fn write<S: Space>(&mut self, space: &S, number: u64, words: u64, writes: &[Write]) {
-        record::write(space, &mut self.ring, number, words, writes);
+    /// Stores a record, for which there is room, of these writes and perhaps others elsewhere. The copies that were taken are given up together with it.
+    pub(super) fn write<S: Space>(
+        &mut self,
+        space: &S,
+        number: u64,
+        writes: &[Write],
+        there: Option<&Elsewhere>,
+    ) {
+        match there {
+            Some(there) => record::write_long(space, &mut self.ring, number, writes, there),
+            None => record::write(space, &mut self.ring, number, record::length(writes), writes),
+        }
         self.recorded = self.taken;
         self.kept.push_back(Kept { number, head: self.ring.head(), copies: self.taken });
     }

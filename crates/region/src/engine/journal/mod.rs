@@ -11,6 +11,10 @@
 //! no room, because the log is short or a region in another log takes its time, the mark is written to the state line instead
 //! ([`State`]), which is a fence more.
 //!
+//! # Long regions
+//! A record that is longer than its log stands in chunks that the heap lends ([`long`](super::long)), and the log has its mark and where the rest
+//! is. That takes a fence more. What stands there are words and their values, whatever the other writes of the record stand for.
+//!
 //! # Logs
 //! A log begins with a ring of records. Behind it can be lines for copies ([`Log::take_copy`]), which are taken and given up together with the
 //! record that names them.
@@ -25,9 +29,10 @@ use space::{Env, Space};
 
 use super::flaw::Flaw;
 use super::health::Health;
+use super::long::Elsewhere;
 use super::record::{self, WORDS_MAX};
 use super::state::{NUMBERS, State};
-use super::{Logs, set_in_place};
+use super::{Lent, Logs, set_in_place};
 use crate::log::WORDS;
 use crate::{Change, Error, Write};
 
@@ -43,6 +48,8 @@ pub(super) struct Journal<E: Env, F: Flaw> {
     ended: E::Condvar,
     /// The mark in the state line; held by who writes it.
     noted: E::Mutex<u64>,
+    /// Words of a record that a log holds.
+    holds: u64,
     health: Health<F>,
 }
 
@@ -95,6 +102,7 @@ impl<E: Env, F: Flaw> Journal<E, F> {
             turns: env.mutex(turns),
             ended: env.condvar(),
             noted: env.mutex(next),
+            holds: WORDS_MAX.min(shape.lines * WORDS as u64),
             health: Health::new(),
         }
     }
@@ -133,6 +141,19 @@ impl<E: Env, F: Flaw> Journal<E, F> {
         if waiting {
             env.notify_all(&self.ended);
         }
+    }
+
+    /// Whether the record of so many writes fits into a log, however many runs they are.
+    pub(super) fn holds_any(&self, writes: usize) -> bool {
+        // Their number, the mark, and they.
+        let words = 1 + 2 + 2 * writes as u64;
+        words <= self.holds
+    }
+
+    /// Words of the record of these writes for which there is no room in a log: 0 if it fits.
+    pub(super) fn surplus(&self, writes: &[Write]) -> u64 {
+        let words = record::length(writes);
+        if words + 2 <= self.holds { 0 } else { words - 1 }
     }
 
     /// A log that no region has. Waits for one.
@@ -200,8 +221,27 @@ impl<E: Env, F: Flaw> Journal<E, F> {
         Ok(Drawn { number, mark })
     }
 
-    /// Writes a region down that wants all this, makes that durable, and then carries it out, which is to end with a fence. Gives the log
-    /// back.
+    /// Writes words to chunks, durably.
+    #[track_caller]
+    pub(super) fn write_there(
+        &self,
+        env: &E,
+        lent: &Lent,
+        writes: impl IntoIterator<Item = Write>,
+    ) -> Elsewhere {
+        let writes: Vec<Write> = writes.into_iter().collect();
+        self.guard(env, || {
+            let there = Elsewhere::write(env.space(), lent, &record::words(&writes));
+            if !F::LENT_NOT_FENCED {
+                // What the log says may survive before anybody waits for it.
+                env.space().fence();
+            }
+            there
+        })
+    }
+
+    /// Writes a region down that wants all this, perhaps with more elsewhere, makes that durable, and then carries it out, which is to end with a fence.
+    /// Gives the log back.
     ///
     /// # Errors
     /// If the record does not fit into the log.
@@ -211,14 +251,14 @@ impl<E: Env, F: Flaw> Journal<E, F> {
         env: &E,
         mut log: Log,
         writes: impl IntoIterator<Item = Write>,
+        there: Option<&Elsewhere>,
         carry_out: impl FnOnce(&E::Space),
     ) -> Result<(), Error> {
         let mut writes: Vec<Write> = std::iter::once(MARK).chain(writes).collect();
-        let words = record::length(&writes);
-        let holds = WORDS_MAX.min(log.lines() * WORDS as u64);
-        if words > holds || !self.make_room(env, &mut log, record::lines(words), 0) {
+        let words = if there.is_some() { record::length_long(&writes) } else { record::length(&writes) };
+        if words > self.holds || !self.make_room(env, &mut log, record::lines(words), 0) {
             self.give_back(env, log);
-            return Err(Error::TooLong { words, holds });
+            return Err(Error::TooLong { words, holds: self.holds });
         }
         let Drawn { number, mark } = match self.draw(env) {
             Ok(drawn) => drawn,
@@ -233,7 +273,7 @@ impl<E: Env, F: Flaw> Journal<E, F> {
         let space = env.space();
         self.guard(env, || {
             let from = log.head();
-            log.write(space, number, words, &writes);
+            log.write(space, number, &writes, there);
             let mut carry_out = Some(carry_out);
             if F::APPLIED_EARLY
                 && let Some(carry_out) = carry_out.take()

@@ -7,8 +7,9 @@
 use space::{LINE, Space};
 
 use super::Shape;
+use crate::engine::long::Elsewhere;
 use crate::engine::place::{apply, fits, flush};
-use crate::engine::record::{self, Found};
+use crate::engine::record::{self, Found, Record};
 use crate::engine::state::{State, empty_logs};
 use crate::engine::{Logs, Recovered};
 use crate::{Change, Error, Write};
@@ -33,12 +34,14 @@ struct InLog {
     lines: u64,
     number: u64,
     writes: Vec<Write>,
+    /// Where more stand.
+    there: Option<Elsewhere>,
     /// Whether the next record of its log was begun.
     followed: bool,
 }
 
 impl Plan {
-    /// Reads the logs. `meaning` says what the writes in a record of the log at an offset stand for.
+    /// Reads the logs. `meaning` says what the writes in a record of the log at an offset stand for, but for those elsewhere, which are what they are.
     pub(in crate::engine) fn read<S: Space>(
         space: &S,
         logs: &Logs,
@@ -61,8 +64,15 @@ impl Plan {
         if let Some(last) = found.drain(..ended).next_back() {
             plan.mark = last.number + 1;
         }
-        for InLog { base, number, writes, .. } in found {
-            let writes = meaning(base, writes)?;
+        for InLog { base, at, number, writes, there, .. } in found {
+            let mut writes = meaning(base, writes)?;
+            if let Some(there) = there {
+                let more = record::writes_there(space, logs, there);
+                writes.extend(more.ok_or(Error::Damaged {
+                    what: "what the line of a log leads to, which",
+                    offset: base + at * LINE,
+                })?);
+            }
             if let Some(write) = writes.iter().find(|write| !fits(write, logs)) {
                 return Err(Error::Damaged { what: "a place that a log names", offset: write.offset });
             }
@@ -102,18 +112,13 @@ impl Plan {
                     self.torn_lines += 1;
                 }
                 Found::Damaged(offset) => return Err(Error::Damaged { what: "a line of a log", offset }),
-                Found::Record(record) => {
-                    let (number, length) = (record.number, record.lines);
-                    let mut writes = record.writes(space, logs).ok_or(Error::Damaged {
-                        what: "what the line of a log leads to, which",
-                        offset: base + at * LINE,
-                    })?;
+                Found::Record(Record { number, here: mut writes, there, lines }) => {
                     let mark = mark(&writes, logs.state);
                     let damaged = Error::Damaged { what: "the mark of a record", offset: base + at * LINE };
                     self.mark = self.mark.max(mark.ok_or(damaged)?);
                     self.used = true;
                     writes.remove(0);
-                    found.push(InLog { base, at, lines: length, number, writes, followed: false });
+                    found.push(InLog { base, at, lines, number, writes, there, followed: false });
                 }
             }
         }
@@ -198,7 +203,7 @@ mod tests {
         for (log, number, offset, value) in regions {
             let set = |offset, value| Write { offset, change: Change::Set(value) };
             let writes = [set(LOGS.state, mark), set(offset, value)];
-            logs[log].write(&space, number, record::length(&writes), &writes);
+            logs[log].write(&space, number, &writes, None);
         }
         space
     }

@@ -134,6 +134,11 @@ impl Buffers {
         &self.bits
     }
 
+    /// Writes that the region wants, at most.
+    pub(super) fn most_writes(&self) -> usize {
+        self.lines.len() * WORDS + self.bits.len()
+    }
+
     /// All that the region wants.
     pub(super) fn writes(&self) -> impl Iterator<Item = Write> {
         let words = self.lines.iter().flat_map(Buffer::written);

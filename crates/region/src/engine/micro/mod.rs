@@ -9,7 +9,7 @@
 //! # A commit
 //! writes the words that changed into a log as a redo record, flushes and fences it. Then it writes the buffers back and fences again. That is two fences
 //! whatever the region writes, and nothing is left to do behind it: what recovery need not look at any more is said by the next record
-//! ([`journal`](super::journal)). Only words that the region wrote go back; what lies beside them in their line may be another region's.
+//! ([`journal`](super::journal)); a region that is longer than a log has a third one. Only words that the region wrote go back; what lies beside them in their line may be another region's.
 //!
 //! # How buffers are written back
 //! A store and a flush need the line in the cache, where the copy has just brought it, and each flush is waited for. A
@@ -31,7 +31,7 @@ use space::{Env, LINE, Space};
 use super::flaw::{self, Flaw};
 use super::journal::{Journal, Plan, Shape};
 use super::place::{apply, flush};
-use super::{Atomicity, Engine, Logs, Recovered};
+use super::{Atomicity, Engine, Lent, Logs, Recovered};
 use crate::{Change, Error};
 use buffers::Buffers;
 use write_back::write_back;
@@ -69,6 +69,19 @@ impl<E: Env, F: Flaw> MicroBufferEngine<E, F> {
     /// kept in the pool, because it belongs to the machine.
     pub fn set_threshold(&self, bytes: u64) {
         self.threshold.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Writes all that the region wants to its places, durably.
+    #[track_caller]
+    fn write_back(&self, space: &E::Space, region: &Buffers) {
+        write_back(space, region.lines(), self.threshold(), !F::PLACES_NOT_FLUSHED);
+        for write in region.bits() {
+            apply(space, write);
+            if !F::PLACES_NOT_FLUSHED {
+                flush(space, write);
+            }
+        }
+        space.fence();
     }
 }
 
@@ -123,17 +136,26 @@ impl<E: Env, F: Flaw> Engine<E> for MicroBufferEngine<E, F> {
         if !region.is_empty() {
             region.sort();
             let log = self.journal.lease(env);
-            self.journal.commit(env, log, region.writes(), |space| {
-                write_back(space, region.lines(), self.threshold(), !F::PLACES_NOT_FLUSHED);
-                for write in region.bits() {
-                    apply(space, write);
-                    if !F::PLACES_NOT_FLUSHED {
-                        flush(space, write);
-                    }
-                }
-                space.fence();
-            })?;
+            self.journal.commit(env, log, region.writes(), None, |space| self.write_back(space, &region))?;
         }
+        region.put_back();
+        Ok(())
+    }
+
+    #[inline]
+    fn surplus(&self, region: &Buffers) -> u64 {
+        if self.journal.holds_any(region.most_writes()) {
+            return 0;
+        }
+        // In their order there are fewer runs, not more.
+        self.journal.surplus(&region.writes().collect::<Vec<_>>())
+    }
+
+    fn commit_with(&self, env: &E, mut region: Buffers, lent: &Lent) -> Result<(), Error> {
+        region.sort();
+        let there = self.journal.write_there(env, lent, region.writes());
+        let log = self.journal.lease(env);
+        self.journal.commit(env, log, [], Some(&there), |space| self.write_back(space, &region))?;
         region.put_back();
         Ok(())
     }

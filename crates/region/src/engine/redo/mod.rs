@@ -28,7 +28,7 @@ use space::{Env, LINE, Space};
 
 use super::flaw::{self, Flaw};
 use super::health::Health;
-use super::long::{self, Elsewhere};
+use super::long::Elsewhere;
 use super::place::{Flusher, apply};
 use super::record::{self, WORDS_MAX};
 use super::state::{NUMBERS, State};
@@ -254,8 +254,9 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
             }
             there
         });
-        let put = |space: &E::Space, ring: &mut Ring, number| record::write_long(space, ring, number, &there);
-        self.log_and_apply(env, long::WORDS, writes, put)?;
+        let put =
+            |space: &E::Space, ring: &mut Ring, number| record::write_long(space, ring, number, &[], &there);
+        self.log_and_apply(env, record::length_long(&[]), writes, put)?;
         region.put_back();
         Ok(())
     }

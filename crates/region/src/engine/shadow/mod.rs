@@ -13,8 +13,10 @@
 //!
 //! # A region
 //! has one of the pool's logs for itself, from its first write to its end. When it first writes to a line, it copies the line to a place
-//! behind the log's records; then it reads and writes there. Copies do not need ordinary memory, however many they are; what
-//! the pool's logs hold is the limit.
+//! behind the log's records; then it reads and writes there. As many copies as a log holds do not need ordinary memory.
+//!
+//! A region that is longer keeps further words in ordinary memory, because the pool has no place for them yet. Its commit writes all of its words to chunks
+//! that the heap lends, which are its shadow then; the record leads there, and the copies in the log are given up. That is three fences, too.
 //!
 //! # A commit
 //! flushes the copies and fences, writes the record that names them, flushes and fences it, copies the words that were written back,
@@ -32,8 +34,8 @@ use space::{Env, LINE, Space};
 
 use super::flaw::{self, Flaw};
 use super::journal::{Journal, Log, Plan, Shape};
-use super::place::{apply, flush};
-use super::{Atomicity, Engine, Logs, Recovered};
+use super::place::{apply, flush, flush_all};
+use super::{Atomicity, Engine, Lent, Logs, Recovered};
 use crate::writes::Writes;
 use crate::{Change, Error, Write};
 use copy::{Copy, SLOTS};
@@ -65,8 +67,8 @@ pub struct Region {
     /// By offset of a line: which of `copies` it has.
     index: Box<Writes>,
     bits: Vec<Write>,
-    /// Why it can only be aborted.
-    failed: Option<Error>,
+    /// Words of lines for which the log had no room.
+    more: Option<Box<Writes>>,
 }
 
 impl Region {
@@ -76,6 +78,17 @@ impl Region {
         let at = self.index.get(line_of(offset))? as usize;
         let log = self.log.as_ref()?;
         Some((at, log.copy(self.copies[at].slot) + offset % LINE))
+    }
+
+    /// All that the region wants, word by word, in the order of places.
+    fn words<S: Space>(&self, space: &S) -> Vec<Write> {
+        let place = |copy: &Copy| self.log.as_ref().map(|log| log.copy(copy.slot));
+        let copies = self.copies.iter().filter_map(|copy| Some((copy, place(copy)?)));
+        let mut words: Vec<Write> = copies.flat_map(|(copy, place)| copy.writes(space, place)).collect();
+        words.extend(self.more.iter().flat_map(|more| more.entries()));
+        words.sort_unstable_by_key(|write| write.offset);
+        words.extend(&self.bits);
+        words
     }
 }
 
@@ -91,23 +104,20 @@ fn shape(logs: &Logs) -> Shape {
 }
 
 impl<E: Env, F: Flaw> ShadowEngine<E, F> {
-    /// Copies the line of `offset`; which copy it is, and where the word is.
+    /// Copies the line of `offset`; which copy it is, and where the word is. `None` if there is no room for one.
     #[track_caller]
-    fn copy(&self, env: &E, region: &mut Region, offset: u64) -> Result<(usize, u64), Error> {
+    fn copy(&self, env: &E, region: &mut Region, offset: u64) -> Option<(usize, u64)> {
         let at = region.copies.len();
         let log = region.log.get_or_insert_with(|| self.journal.lease(env));
-        if !self.journal.make_room(env, log, 0, 1) {
-            let (words, holds) = ((at as u64 + 1) * LINE / 8, at as u64 * LINE / 8);
-            let error = Error::TooLong { words, holds };
-            region.failed = Some(error.clone());
-            return Err(error);
+        if region.more.is_some() || !self.journal.make_room(env, log, 0, 1) {
+            return None;
         }
         let (space, line, slot) = (env.space(), line_of(offset), log.take_copy());
         let place = log.copy(slot);
         (0..LINE).step_by(8).for_each(|word| space.store_u64(place + word, space.load_u64(line + word)));
         region.copies.push(Copy { line, slot, written: 0 });
         region.index.set(line, at as u64);
-        Ok((at, place + offset % LINE))
+        Some((at, place + offset % LINE))
     }
 
     /// Ends a region that has a log.
@@ -126,7 +136,7 @@ impl<E: Env, F: Flaw> ShadowEngine<E, F> {
             });
         }
         let described = copies.iter().zip(&places).map(|(copy, &place)| copy.describe(space, place));
-        self.journal.commit(env, log, described.chain(bits.iter().copied()), |space| {
+        self.journal.commit(env, log, described.chain(bits.iter().copied()), None, |space| {
             let words = copies.iter().zip(&places).flat_map(|(copy, &place)| copy.writes(space, place));
             words.chain(bits.iter().copied()).for_each(|write| {
                 apply(space, &write);
@@ -177,17 +187,25 @@ impl<E: Env, F: Flaw> Engine<E> for ShadowEngine<E, F> {
 
     #[inline]
     fn load(&self, env: &E, region: &Region, offset: u64) -> u64 {
-        env.space().load_u64(region.find(offset).map_or(offset, |(_, place)| place))
+        let more = || region.more.as_ref().and_then(|more| more.get(offset));
+        match region.find(offset) {
+            Some((_, place)) => env.space().load_u64(place),
+            None => more().unwrap_or_else(|| env.space().load_u64(offset)),
+        }
     }
 
     #[inline]
     fn store(&self, env: &E, region: &mut Region, offset: u64, value: u64) -> Result<(), Error> {
-        let (at, place) = match region.find(offset) {
-            Some(found) => found,
-            None => self.copy(env, region, offset)?,
+        let found = match region.find(offset) {
+            Some(found) => Some(found),
+            None => self.copy(env, region, offset),
         };
-        region.copies[at].written |= 1 << (offset % LINE / 8);
-        env.space().store_u64(place, value);
+        if let Some((at, place)) = found {
+            region.copies[at].written |= 1 << (offset % LINE / 8);
+            env.space().store_u64(place, value);
+        } else {
+            region.more.get_or_insert_default().set(offset, value);
+        }
         Ok(())
     }
 
@@ -203,10 +221,6 @@ impl<E: Env, F: Flaw> Engine<E> for ShadowEngine<E, F> {
     }
 
     fn commit(&self, env: &E, mut region: Region) -> Result<(), Error> {
-        if let Some(error) = region.failed.take() {
-            self.abort(env, region);
-            return Err(error);
-        }
         let log = match region.log.take() {
             None if !region.bits.is_empty() => Some(self.journal.lease(env)),
             log => log,
@@ -215,6 +229,32 @@ impl<E: Env, F: Flaw> Engine<E> for ShadowEngine<E, F> {
             Some(log) => self.switch(env, log, &region.copies, &region.bits),
             None => Ok(()),
         };
+        region.index.put_back();
+        result
+    }
+
+    #[inline]
+    fn surplus(&self, region: &Region) -> u64 {
+        if region.more.is_none() && self.journal.holds_any(region.copies.len() + region.bits.len()) {
+            return 0;
+        }
+        let words: u64 = region.copies.iter().map(|copy| u64::from(copy.written.count_ones())).sum();
+        let more = region.more.as_ref().map_or(0, |more| more.entries().len());
+        // If no two follow each other.
+        2 * (words + more as u64 + region.bits.len() as u64)
+    }
+
+    fn commit_with(&self, env: &E, mut region: Region, lent: &Lent) -> Result<(), Error> {
+        let writes = region.words(env.space());
+        let there = self.journal.write_there(env, lent, writes.iter().copied());
+        let log = region.log.take().unwrap_or_else(|| self.journal.lease(env));
+        let result = self.journal.commit(env, log, [], Some(&there), |space| {
+            writes.iter().for_each(|write| apply(space, write));
+            if !F::PLACES_NOT_FLUSHED {
+                flush_all(space, &writes);
+            }
+            space.fence();
+        });
         region.index.put_back();
         result
     }

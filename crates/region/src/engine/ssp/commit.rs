@@ -10,9 +10,11 @@ use super::home::copy_home;
 use super::journal::{self, Entry};
 use super::parts::{Parts, SLOTS_MAX, SLOTS_PER_LINE};
 use super::table::{self, Mark, NUMBERS, Slot};
-use crate::engine::Logs;
 use crate::engine::flaw::Flaw;
+use crate::engine::long::Elsewhere;
 use crate::engine::place::{apply, flush};
+use crate::engine::record;
+use crate::engine::{Lent, Logs};
 use crate::log::Ring;
 use crate::{Change, Error, Write};
 
@@ -21,6 +23,20 @@ pub(super) struct Shared {
     pub(super) logs: Logs,
     pub(super) parts: Parts,
     pub(super) active: Active,
+}
+
+impl Shared {
+    /// Whether [`Journal::commit`] takes these writes: there are slots for their pages, or room for them in the journal.
+    pub(super) fn takes(&self, writes: &[Write]) -> bool {
+        let slots = self.parts.slots as usize;
+        if writes.len() <= slots || writes.len() as u64 <= journal::holds(self.parts.journal_bytes / LINE) {
+            return true;
+        }
+        let mut pages: Vec<u64> = writes.iter().map(|write| self.parts.page(write.offset).0).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        pages.len() <= slots
+    }
 }
 
 /// What one thread at a time changes.
@@ -114,14 +130,38 @@ impl<F: Flaw> Journal<F> {
                 _ => pages.push(Touched { page, updated: 1 << line, slot: 0, lines: 0, is_new: true }),
             }
         }
-        let done = if pages.len() > shared.parts.slots as usize {
-            self.by_words(shared, space, &sorted)
+        if pages.len() > shared.parts.slots as usize {
+            let words = sorted.iter().map(|&write| Entry::Word(write));
+            self.all_home(shared, space);
+            self.by_words(shared, space, &sorted, words);
         } else {
             self.by_lines(shared, space, &sorted, &mut pages);
-            Ok(())
-        };
+        }
         (self.writes, self.pages) = (sorted, pages);
-        done
+        Ok(())
+    }
+
+    /// Commits what a region wrote that `commit` does not take, with chunks for its words.
+    pub(super) fn commit_long<S: Space>(
+        &mut self,
+        shared: &Shared,
+        space: &S,
+        writes: &[Write],
+        lent: &Lent,
+    ) -> Result<(), Error> {
+        if self.next >= NUMBERS - SLOTS_MAX {
+            return Err(Error::Exhausted);
+        }
+        self.all_home(shared, space);
+        let there = Elsewhere::write(space, lent, &record::words(writes));
+        if !F::LENT_NOT_FENCED {
+            // The record may survive before anybody waits for it.
+            space.fence();
+        }
+        let [first, words, chunk, check] = there.encode();
+        let entries = [Entry::There([first, words]), Entry::ThereToo([chunk, check])];
+        self.by_words(shared, space, writes, entries.into_iter());
+        Ok(())
     }
 
     /// Commits a region that has a slot for each page.
@@ -234,17 +274,23 @@ impl<F: Flaw> Journal<F> {
         range.filter(|&slot| self.uses[slot as usize].taken).collect()
     }
 
-    /// Commits a region that has more pages than there are slots: all lines are brought home, its words are the only record that counts, and are
-    /// then written where they belong.
-    fn by_words<S: Space>(&mut self, shared: &Shared, space: &S, writes: &[Write]) -> Result<(), Error> {
-        let holds = journal::holds(self.ring.capacity());
-        if writes.len() as u64 > holds {
-            return Err(Error::TooLong { words: writes.len() as u64, holds });
-        }
+    /// Brings all lines home. Nothing in the journal counts then.
+    fn all_home<S: Space>(&mut self, shared: &Shared, space: &S) {
         let taken = self.taken(0..shared.parts.slots);
         self.bring_home(shared, space, &taken);
         self.begin_anew(shared, space);
-        self.record(space, writes.iter().map(|&write| Entry::Word(write)));
+    }
+
+    /// Commits a region when all lines are at home: its words, which `entries` tell, are the only record that counts, and are then written where they
+    /// belong.
+    fn by_words<S: Space>(
+        &mut self,
+        shared: &Shared,
+        space: &S,
+        writes: &[Write],
+        entries: impl ExactSizeIterator<Item = Entry>,
+    ) {
+        self.record(space, entries);
         for write in writes {
             apply(space, write);
             if !F::PLACES_NOT_FLUSHED {
@@ -253,7 +299,6 @@ impl<F: Flaw> Journal<F> {
         }
         space.fence();
         self.begin_anew(shared, space);
-        Ok(())
     }
 
     /// Writes a record, durably.

@@ -4,6 +4,7 @@
 //! word 0         the record's number << 18 | words of the record
 //! then pairs     kind << 61 | slot << 45 | page, lines that are in the spare page    kinds 1: a region's, 2: brought home
 //!           or   kind << 61 | offset / 8, value or bits                              kinds 3: set, 4: take, 5: give
+//!           or   kind << 61 | first chunk, words, then kind << 61 | words of a chunk, check    kinds 6 and 7: words stand elsewhere
 //! ```
 //!
 //! Records begin at a line of the log and are padded with zeros to whole lines.
@@ -32,6 +33,10 @@ pub(super) enum Entry {
     Home { slot: u32, page: u64 },
     /// A word gets a value, where it belongs.
     Word(Write),
+    /// Words get values, which stand in chunks of the heap: the first half of where.
+    There([u64; 2]),
+    /// The second half.
+    ThereToo([u64; 2]),
 }
 
 impl Entry {
@@ -48,6 +53,8 @@ impl Entry {
                 };
                 [kind << KIND | offset >> 3, value]
             }
+            Entry::There([head, value]) => [6 << KIND | head, value],
+            Entry::ThereToo([head, value]) => [7 << KIND | head, value],
         }
     }
 
@@ -61,6 +68,8 @@ impl Entry {
             3 => word(Change::Set(value)),
             4 => word(Change::Take(value)),
             5 => word(Change::Give(value)),
+            6 => Some(Entry::There([below(KIND), value])),
+            7 => Some(Entry::ThereToo([below(KIND), value])),
             _ => None,
         }
     }
@@ -195,7 +204,7 @@ mod tests {
     use space::Image;
 
     fn entry() -> impl Strategy<Value = Entry> {
-        (0u8..5, 0u64..1 << 16, 0u64..1 << 44, any::<u64>()).prop_map(|(kind, slot, page, value)| {
+        (0u8..7, 0u64..1 << 16, 0u64..1 << 44, any::<u64>()).prop_map(|(kind, slot, page, value)| {
             let slot = slot as u32;
             let word = |change| Entry::Word(Write { offset: page * 8, change });
             match kind {
@@ -203,6 +212,8 @@ mod tests {
                 1 => Entry::Home { slot, page },
                 2 => word(Change::Set(value)),
                 3 => word(Change::Take(value)),
+                4 => Entry::There([page, value]),
+                5 => Entry::ThereToo([page, value]),
                 _ => word(Change::Give(value)),
             }
         })

@@ -38,7 +38,8 @@
 //!
 //! # More pages than slots
 //! A region that writes to more pages than there are slots goes by words: everything is brought home and the journal is begun anew, its words become the
-//! journal's only record, and then they are written where they belong. That costs more fences, but always the same number of its own.
+//! journal's only record, and then they are written where they belong. That costs more fences, but always the same number of its own. If the journal
+//! is too short for them, they stand in chunks that the heap lends ([`long`](super::long)), with a fence more.
 //!
 //! # Recovery
 //! takes the table and the records behind it, brings every line home that is in a spare page, and empties journal and tables. So nothing is active
@@ -58,7 +59,8 @@ use space::{Env, LINE, Space};
 
 use super::flaw::{self, Flaw};
 use super::health::Health;
-use super::{Atomicity, Engine, Logs, Recovered};
+use super::record;
+use super::{Atomicity, Engine, Lent, Logs, Recovered};
 use crate::writes::Writes;
 use crate::{Change, Error};
 use active::Active;
@@ -170,6 +172,19 @@ impl<E: Env, F: Flaw> Engine<E> for SspEngine<E, F> {
         if !region.entries().is_empty() {
             self.change_places(env, |journal| journal.commit(&self.shared, env.space(), region.entries()))?;
         }
+        region.put_back();
+        Ok(())
+    }
+
+    #[inline]
+    fn surplus(&self, region: &Box<Writes>) -> u64 {
+        let writes = region.entries();
+        if self.shared.takes(writes) { 0 } else { record::length(writes) - 1 }
+    }
+
+    fn commit_with(&self, env: &E, region: Box<Writes>, lent: &Lent) -> Result<(), Error> {
+        let (space, writes) = (env.space(), region.entries());
+        self.change_places(env, |journal| journal.commit_long(&self.shared, space, writes, lent))?;
         region.put_back();
         Ok(())
     }

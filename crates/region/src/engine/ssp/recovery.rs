@@ -7,7 +7,9 @@ use super::home::copy_home;
 use super::journal::{self, Entry};
 use super::parts::Parts;
 use super::table::{self, Mark, Slot};
+use crate::engine::long::Elsewhere;
 use crate::engine::place::{apply, fits, flush};
+use crate::engine::record::writes_there;
 use crate::engine::{Logs, Recovered};
 use crate::log::clear;
 use crate::{Change, Error, Write};
@@ -45,8 +47,21 @@ impl Plan {
             plan.told.next = record.number + 1;
             let brought_home = record.entries.iter().all(|entry| matches!(entry, Entry::Home { .. }));
             plan.told.replayed += u64::from(!brought_home);
+            let mut there: Option<[u64; 2]> = None;
             for entry in record.entries {
-                plan.add(entry, alone, logs)?;
+                match (entry, there.take()) {
+                    (Entry::There(half), None) => there = Some(half),
+                    (Entry::ThereToo([chunk, check]), Some([first, words])) => {
+                        let writes = Elsewhere::decode(&[first, words, chunk, check])
+                            .and_then(|there| writes_there(space, logs, there))
+                            .ok_or(Error::Damaged {
+                                what: "what a record of the journal leads to, which",
+                                offset: first,
+                            })?;
+                        writes.into_iter().try_for_each(|write| plan.add(Entry::Word(write), alone, logs))?;
+                    }
+                    (entry, _) => plan.add(entry, alone, logs)?,
+                }
             }
         }
         plan.check(logs)?;
@@ -60,6 +75,7 @@ impl Plan {
         let (slot, now) = match entry {
             Entry::Page { slot, page, lines } => (slot, Slot { page, lines }),
             Entry::Home { slot, page } => (slot, Slot { page, lines: 0 }),
+            Entry::There(_) | Entry::ThereToo(_) => return Err(damaged()),
             Entry::Word(write) => {
                 if !alone {
                     return Err(damaged());

@@ -1,8 +1,8 @@
 //! Lines of an undo log: what takes one write back, or that a region has ended.
 //!
 //! ```text
-//! word 0     the region's number << 2 | kind: 0 the end, 1 set, 2 take bits, 3 give bits
-//! word 1, 2  offset and value, or bits; the other words are 0
+//! word 0     the region's number << 2 | kind: 0 the end, or that the log goes on elsewhere; 1 set, 2 take bits, 3 give bits
+//! word 1, 2  offset and value, or bits, or where the log goes on and with how many lines; the other words are 0
 //! ```
 //!
 //! A region's first line has [`Role::First`], its end [`Role::End`], those between [`Role::Later`].
@@ -30,6 +30,31 @@ pub(super) fn end(number: u64) -> [u64; WORDS] {
     [number << 2, 0, 0, 0, 0, 0, 0]
 }
 
+/// The payload of a line that says that the log of region `number` goes on in `piece`.
+pub(super) fn goes_on(number: u64, piece: Piece) -> [u64; WORDS] {
+    [number << 2, piece.at, piece.lines, 0, 0, 0, 0]
+}
+
+/// Where a log goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// Its first line.
+    pub(super) at: u64,
+    /// How many there are.
+    pub(super) lines: u64,
+}
+
+/// What a line says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Says {
+    /// What is to be done to take a write back.
+    Inverse(Write),
+    /// There are more lines elsewhere.
+    GoesOn(Piece),
+    /// The region has ended.
+    End,
+}
+
 /// A line that is whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line {
@@ -37,8 +62,7 @@ pub(super) struct Line {
     pub(super) number: u64,
     /// Whether it is the region's first one.
     pub(super) first: bool,
-    /// What is to be done to take a write back; `None`: the region has ended.
-    pub(super) inverse: Option<Write>,
+    pub(super) says: Says,
 }
 
 /// What stands at a place of a log.
@@ -70,15 +94,16 @@ fn decode(payload: &[u64; WORDS], role: Role) -> Option<Line> {
     if number >= NUMBERS || rest != [0; WORDS - 3] || !offset.is_multiple_of(8) {
         return None;
     }
-    let change = match head & 3 {
-        0 => None,
-        1 => Some(Change::Set(value)),
-        2 => Some(Change::Take(value)),
-        _ => Some(Change::Give(value)),
+    let inverse = |change| Says::Inverse(Write { offset, change });
+    let says = match (head & 3, role) {
+        (0, Role::End) => Says::End,
+        (0, Role::Later) => Says::GoesOn(Piece { at: offset, lines: value }),
+        (0, Role::First) | (_, Role::End) => return None,
+        (1, _) => inverse(Change::Set(value)),
+        (2, _) => inverse(Change::Take(value)),
+        (_, _) => inverse(Change::Give(value)),
     };
-    let line =
-        Line { number, first: role == Role::First, inverse: change.map(|change| Write { offset, change }) };
-    ((role == Role::End) == line.inverse.is_none()).then_some(line)
+    Some(Line { number, first: role == Role::First, says })
 }
 
 #[cfg(test)]
@@ -98,12 +123,16 @@ mod tests {
             };
             let write = Write { offset: word * 8, change };
             let role = if first { Role::First } else { Role::Later };
-            let expected = Line { number, first, inverse: Some(write) };
+            let expected = Line { number, first, says: Says::Inverse(write) };
             prop_assert_eq!(decode(&inverse(number, write), role), Some(expected));
             prop_assert_eq!(decode(&inverse(number, write), Role::End), None);
-            let expected = Line { number, first: false, inverse: None };
+            let expected = Line { number, first: false, says: Says::End };
             prop_assert_eq!(decode(&end(number), Role::End), Some(expected));
-            prop_assert_eq!(decode(&end(number), role), None);
+            prop_assert_eq!(decode(&end(number), Role::First), None);
+            let piece = Piece { at: word * 8, lines: value };
+            let expected = Line { number, first: false, says: Says::GoesOn(piece) };
+            prop_assert_eq!(decode(&goes_on(number, piece), Role::Later), Some(expected));
+            prop_assert_eq!(decode(&goes_on(number, piece), Role::First), None);
         }
     }
 }

@@ -9,6 +9,11 @@
 //! In return nothing is left to do behind it: the words are where they belong, reads need no search, and a log is free again as soon as
 //! its region has ended. Blocks that the region took itself need no lines, because nobody can tell what was in them.
 //!
+//! # A region that is longer than its log
+//! goes on in a chunk that the heap lends. Nobody has the chunk and no log names it. It is emptied, durably, so that what stood there is taken for no
+//! line; then a line of the log says that there is more, and is made durable like any other. From there on lines go to the chunk, and from it to
+//! another one. The end is written to the log, where a line is kept for it: then the chunks are free, as they always were on the medium.
+//!
 //! # Recovery
 //! looks at each log by itself. The region with the highest number had the log last. If its end is there, it stays, and otherwise its lines
 //! are done from the last to the first. Regions of two logs do not meet, except that each changes bits of its own, so the
@@ -23,16 +28,17 @@ mod recovery;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use space::{Env, Space};
+use space::{Env, LINE, Space};
 
 use super::flaw::{self, Flaw};
 use super::health::Health;
 use super::place::{apply, flush_all, inverse, take_back};
 use super::state::NUMBERS;
-use super::{Atomicity, Engine, Logs, Recovered, set_in_place};
-use crate::log::{Ring, Role};
+use super::{Atomicity, Engine, Lent, Logs, Recovered, set_in_place};
+use crate::log::{Ring, Role, clear};
 use crate::writes::Writes;
 use crate::{Change, Error, Write};
+use line::Piece;
 
 /// Regions by undo. See [`crate::Engine`] for what that promises. `F` is [`Sound`](flaw::Sound), but in tests of the crash checker.
 ///
@@ -84,6 +90,22 @@ pub struct Region {
 struct Lease {
     number: u64,
     ring: Ring,
+    /// The chunk in which it goes on.
+    piece: Option<Ring>,
+    /// All chunks that were lent for it.
+    lent: Option<Lent>,
+}
+
+impl Lease {
+    /// Where the next line goes, if so many fit behind each other there.
+    #[inline]
+    fn room(&mut self, lines: u64) -> Option<&mut Ring> {
+        match &mut self.piece {
+            Some(piece) => Some(piece).filter(|piece| piece.has_room(lines)),
+            // One line is kept for the end.
+            None => Some(&mut self.ring).filter(|ring| ring.has_room(lines + 1)),
+        }
+    }
 }
 
 impl<E: Env, F: Flaw> UndoEngine<E, F> {
@@ -135,7 +157,7 @@ impl<E: Env, F: Flaw> UndoEngine<E, F> {
             env.notify_one(&self.freed);
             return Err(Error::Exhausted);
         }
-        Ok(Lease { number, ring })
+        Ok(Lease { number, ring, piece: None, lent: None })
     }
 
     /// Makes durable what takes a write back that is about to be made.
@@ -144,21 +166,18 @@ impl<E: Env, F: Flaw> UndoEngine<E, F> {
         self.health.check();
         let known = region.inverses.entries().len() as u64;
         let lease = self.lease(env, &mut region.lease);
-        let Lease { number, ring } = lease.inspect_err(|error| region.failed = Some(error.clone()))?;
-        // One line is kept for the end.
-        if !ring.has_room(2) {
-            if !F::REUSED_EARLY {
-                let error = Error::TooLong { words: known + 1, holds: ring.capacity() - 1 };
-                region.failed = Some(error.clone());
-                return Err(error);
-            }
-            ring.release(ring.head());
+        let lease = lease.inspect_err(|error| region.failed = Some(error.clone()))?;
+        if F::REUSED_EARLY && lease.room(2).is_none() {
+            lease.ring.release(lease.ring.head());
         }
+        let (number, holds) = (lease.number, lease.ring.capacity() - 2);
+        // Another one can say that there is more elsewhere.
+        let ring = lease.room(2).ok_or(Error::TooLong { words: known + 1, holds })?;
         let space = env.space();
         let role = if known == 0 { Role::First } else { Role::Later };
         self.guard(env, || {
             let from = ring.head();
-            ring.push(space, &line::inverse(*number, write), role).expect("there is room for two");
+            ring.push(space, &line::inverse(number, write), role).expect("there is room");
             if !F::LOG_NOT_FLUSHED {
                 ring.flush(space, from);
             }
@@ -171,7 +190,7 @@ impl<E: Env, F: Flaw> UndoEngine<E, F> {
 
     /// Says in the log that the region has ended, durably.
     #[track_caller]
-    fn write_end(space: &E::Space, Lease { number, ring }: &mut Lease) {
+    fn write_end(space: &E::Space, Lease { number, ring, .. }: &mut Lease) {
         let from = ring.head();
         ring.push(space, &line::end(*number), Role::End).expect("a line is kept for it");
         ring.flush(space, from);
@@ -240,6 +259,32 @@ impl<E: Env, F: Flaw> Engine<E> for UndoEngine<E, F> {
         region.inverses.push_bits(offset, inverse);
         apply(env.space(), &Write { offset, change });
         Ok(())
+    }
+
+    fn lengthen(&self, env: &E, region: &mut Region, lent: Lent) {
+        let (Some(lease), Some(&chunk)) = (&mut region.lease, lent.chunks.first()) else { return };
+        let (space, bytes, number) = (env.space(), lent.chunk_bytes, lease.number);
+        let piece = Piece { at: chunk, lines: bytes / LINE };
+        self.guard(env, || {
+            clear(space, chunk, bytes);
+            if !F::LENT_NOT_FENCED {
+                space.fence();
+            }
+            let ring = lease.room(1).expect("a line is kept for this");
+            let from = ring.head();
+            ring.push(space, &line::goes_on(number, piece), Role::Later).expect("there is room");
+            ring.flush(space, from);
+            space.fence();
+        });
+        lease.piece = Some(Ring::new(chunk, bytes));
+        match &mut lease.lent {
+            Some(all) => all.chunks.push(chunk),
+            none => *none = Some(lent),
+        }
+    }
+
+    fn lent(&self, region: &mut Region) -> Option<Lent> {
+        region.lease.as_mut()?.lent.take()
     }
 
     fn commit(&self, env: &E, mut region: Region) -> Result<(), Error> {

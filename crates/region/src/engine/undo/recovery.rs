@@ -2,7 +2,9 @@
 
 use space::{LINE, Space};
 
-use super::line::{Found, Line, read};
+use std::collections::BTreeSet;
+
+use super::line::{Found, Line, Piece, Says, read};
 use crate::engine::place::{fits, take_back};
 use crate::engine::state::{State, empty_logs};
 use crate::engine::{Logs, Recovered};
@@ -54,7 +56,7 @@ impl Plan {
         // Older regions have ended: the log was not given to the next one before.
         let last = lines.iter().map(|(_, line)| line.number).max();
         lines.retain(|(_, line)| Some(line.number) == last);
-        let end = lines.iter().find(|(_, line)| line.inverse.is_none()).map(|(at, _)| *at);
+        let end = lines.iter().find(|(_, line)| line.says == Says::End).map(|(at, _)| *at);
         let behind = match (last, end) {
             (None, _) => 0,
             (Some(_), Some(end)) => end + 1,
@@ -70,7 +72,24 @@ impl Plan {
                 if let Some((_, (at, _))) = misplaced {
                     return Err(damaged(*at));
                 }
-                let inverses: Vec<Write> = lines.iter().filter_map(|(_, line)| line.inverse).collect();
+                let (mut inverses, mut more) = (Vec::new(), None);
+                for (at, line) in &lines {
+                    match line.says {
+                        Says::Inverse(write) if more.is_none() => inverses.push(write),
+                        Says::GoesOn(piece) if more.is_none() => more = Some(piece),
+                        _ => return Err(damaged(*at)),
+                    }
+                }
+                let mut seen = BTreeSet::new();
+                while let Some(piece) = more {
+                    if !seen.insert(piece.at) {
+                        return Err(Error::Damaged {
+                            what: "a line of a log that goes on",
+                            offset: piece.at,
+                        });
+                    }
+                    more = self.read_piece(space, logs, lines[0].1.number, piece, &mut inverses)?;
+                }
                 if let Some(write) = inverses.iter().find(|write| !fits(write, logs)) {
                     return Err(Error::Damaged { what: "a place that a log names", offset: write.offset });
                 }
@@ -83,6 +102,45 @@ impl Plan {
         }
         self.next = self.next.max(last.map_or(0, |number| number + 1));
         Ok(())
+    }
+
+    /// Reads what region `number` wrote to a piece of the heap; where it goes on.
+    fn read_piece<S: Space>(
+        &mut self,
+        space: &S,
+        logs: &Logs,
+        number: u64,
+        Piece { at, lines }: Piece,
+        inverses: &mut Vec<Write>,
+    ) -> Result<Option<Piece>, Error> {
+        let heap = logs.base + u64::from(logs.count) * logs.bytes;
+        let end = lines.checked_mul(LINE).and_then(|bytes| at.checked_add(bytes));
+        if at < heap || !at.is_multiple_of(LINE) || end.is_none_or(|end| end > logs.end) {
+            return Err(Error::Damaged { what: "what the line of a log leads to, which", offset: at });
+        }
+        let (mut over, mut more) = (false, None);
+        for place in (at..at + lines * LINE).step_by(LINE as usize) {
+            match read(space, place) {
+                Found::Line(Line { number: of, first: false, says: Says::Inverse(write) })
+                    if of == number && !over =>
+                {
+                    inverses.push(write);
+                }
+                Found::Line(Line { number: of, first: false, says: Says::GoesOn(piece) })
+                    if of == number && !over =>
+                {
+                    (over, more) = (true, Some(piece));
+                }
+                Found::Torn if !over => {
+                    over = true;
+                    self.torn_lines += 1;
+                }
+                // It was emptied before it was used.
+                Found::Nothing => over = true,
+                _ => return Err(Error::Damaged { what: "a line of a log", offset: place }),
+            }
+        }
+        Ok(more)
     }
 
     /// What is told of it.
@@ -191,5 +249,78 @@ mod tests {
         assert_eq!(recover(&space), Ok(Recovered { next: 6, ..Recovered::default() }));
         assert_eq!(space.load_u64(PLACE + 8), 0);
         assert_eq!(Plan::read(&space, &LOGS).map(|plan| plan.used), Ok(false));
+    }
+
+    /// A piece of the heap, and one behind it.
+    const PIECE: Piece = Piece { at: 1536, lines: 4 };
+    const NEXT: Piece = Piece { at: 1792, lines: 4 };
+
+    /// A region that goes on in two pieces.
+    fn gone_on() -> Image {
+        let space = Image::new(2048);
+        let mut ring = Ring::new(LOGS.base, LOGS.bytes);
+        region(&space, &mut ring, 3, &[set(1, 11), set(2, 12)], false);
+        let mut rings = [ring, Ring::new(PIECE.at, 4 * LINE), Ring::new(NEXT.at, 4 * LINE)];
+        for (ring, (piece, words)) in
+            rings.iter_mut().zip([(Some(PIECE), 3..3), (Some(NEXT), 3..6), (None, 6..8)])
+        {
+            for word in words {
+                ring.push(&space, &line::inverse(3, set(word, 10 + word)), Role::Later).expect("it fits");
+            }
+            if let Some(piece) = piece {
+                ring.push(&space, &line::goes_on(3, piece), Role::Later).expect("it fits");
+            }
+        }
+        space
+    }
+
+    #[test]
+    fn a_region_that_goes_on_is_taken_back_from_all_pieces() {
+        let space = gone_on();
+        assert_eq!(recover(&space).map(|told| (told.undone, told.torn_lines, told.next)), Ok((1, 0, 4)));
+        let words: Vec<u64> = (1..8).map(|word| space.load_u64(PLACE + 8 * word)).collect();
+        assert_eq!(words, [11, 12, 13, 14, 15, 16, 17]);
+    }
+
+    #[test]
+    fn what_is_missing_in_a_piece_is_damage() {
+        // A line that was not durable was the last one.
+        for (piece, line, expected) in [
+            (PIECE, 0, false),
+            (PIECE, 2, false),
+            (PIECE, 3, true),
+            (NEXT, 0, false),
+            (NEXT, 1, true),
+            (NEXT, 2, true),
+        ] {
+            let space = gone_on();
+            let place = piece.at + line * LINE;
+            (0..8).for_each(|word| space.store_u64(place + 8 * word, 0));
+            assert_eq!(recover(&space).is_ok(), expected, "line {line} at {:#x} is gone", piece.at);
+            let space = gone_on();
+            space.store_u64(place, space.load_u64(place) ^ 1);
+            space.store_u64(place + 8, space.load_u64(place + 8) | 2);
+            let torn = recover(&space).map(|told| told.torn_lines).ok();
+            assert_eq!(torn, expected.then_some(1), "line {line} at {:#x} is torn", piece.at);
+            let space = gone_on();
+            space.store_u64(place + 16, space.load_u64(place + 16) ^ 6);
+            assert!(recover(&space).is_err(), "line {line} at {:#x} is damaged", piece.at);
+        }
+    }
+
+    #[test]
+    fn a_log_that_goes_round_is_damage() {
+        let space = gone_on();
+        let mut ring = Ring::new(NEXT.at, 4 * LINE);
+        ring.push(&space, &line::goes_on(3, PIECE), Role::Later).expect("it fits");
+        (1..4).for_each(|line| (0..8).for_each(|word| space.store_u64(NEXT.at + line * LINE + 8 * word, 0)));
+        assert!(recover(&space).is_err());
+        let outside = [(64, 4), (1537, 4), (1920, 4), (1536, u64::MAX), (u64::MAX - 63, 1)];
+        for (at, lines) in outside {
+            let space = gone_on();
+            let mut ring = Ring::new(PIECE.at, 4 * LINE);
+            ring.push(&space, &line::goes_on(3, Piece { at, lines }), Role::Later).expect("it fits");
+            assert!(recover(&space).is_err(), "{at:#x}");
+        }
     }
 }

@@ -51,38 +51,44 @@ fn receiving(pc: u64, fd: c_int, receive: impl FnOnce() -> ssize_t) -> ssize_t {
     result
 }
 
-/// Waits by `wait` until there is something to read from descriptors, and looks at those that are `ready`.
-fn awaiting<D: Iterator<Item = c_int>>(
+/// Waits by `wait` until there is something to read from descriptors, whose channels `ready` finds.
+fn awaiting<C: Iterator<Item = u64>>(
     pc: u64,
     wait: impl FnOnce() -> c_int,
-    ready: impl FnOnce() -> D,
+    ready: impl FnOnce() -> C,
 ) -> c_int {
-    let Some(session) = session() else { return wait() };
-    let result = local().stream.parked(wait);
-    if result > 0 && !is_alone(session) {
-        ready().filter_map(channel).for_each(|channel| acquired(pc, channel));
+    let result = if session().is_some() { local().stream.parked(wait) } else { wait() };
+    if result > 0 {
+        ready().for_each(|channel| acquired(pc, channel));
     }
     result
 }
 
-/// The descriptors that `poll` found something of.
+/// The channels that `poll` found something in.
 ///
 /// # Safety
 /// There are so many entries.
-unsafe fn polled(waits: *const pollfd, count: nfds_t) -> impl Iterator<Item = c_int> {
+unsafe fn polled(waits: *const pollfd, count: nfds_t) -> impl Iterator<Item = u64> {
     // SAFETY: the caller's.
     let waits = (0..count as usize).map(move |at| unsafe { &*waits.add(at) });
-    waits.filter(|wait| wait.fd >= 0 && wait.revents & !libc::POLLOUT != 0).map(|wait| wait.fd)
+    waits
+        .filter(|wait| wait.fd >= 0 && wait.revents & !libc::POLLOUT != 0)
+        .filter_map(|wait| channel(wait.fd))
 }
 
-/// The descriptors below `end` in a set, if there is one.
+/// The channels of the descriptors below `end` in a set, if there is one.
 ///
 /// # Safety
 /// The set has a bit for each.
-unsafe fn selected(set: *const fd_set, end: c_int) -> impl Iterator<Item = c_int> {
+unsafe fn selected(set: *const fd_set, end: c_int) -> impl Iterator<Item = u64> {
     let end = if set.is_null() { 0 } else { end };
     // SAFETY: the caller's.
-    (0..end).filter(move |&fd| unsafe { libc::FD_ISSET(fd, set) })
+    (0..end).filter(move |&fd| unsafe { libc::FD_ISSET(fd, set) }).filter_map(channel)
+}
+
+/// What `epoll` found something in, which it tells in words of the program's: all but pipes are one.
+fn somewhere() -> impl Iterator<Item = u64> {
+    session().filter(|session| !is_alone(session)).map(|_| CHANNEL).into_iter()
 }
 
 /// Calls a function of the C library that no signal handler may call.
@@ -175,6 +181,12 @@ hooks! {
     ) -> c_int {
         // SAFETY: the caller's.
         awaiting(caller(), || usual!(pselect(below, read, write, other, span, signals)), || unsafe { selected(read, below) })
+    }
+    fn epoll_wait(set: c_int, found: *mut c_void, most: c_int, milliseconds: c_int) -> c_int {
+        awaiting(caller(), || usual!(epoll_wait(set, found, most, milliseconds)), somewhere)
+    }
+    fn epoll_pwait(set: c_int, found: *mut c_void, most: c_int, milliseconds: c_int, signals: *const sigset_t) -> c_int {
+        awaiting(caller(), || usual!(epoll_pwait(set, found, most, milliseconds, signals)), somewhere)
     }
     fn semop(set: c_int, operations: *mut c_void, count: size_t) -> c_int {
         meeting(caller(), || rare!(c"semop"(set: c_int, operations: *mut c_void, count: size_t) -> c_int) as ssize_t) as c_int

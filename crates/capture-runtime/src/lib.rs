@@ -62,6 +62,7 @@ mod real;
 mod scratch;
 mod session;
 mod signal;
+mod signalled;
 mod stream;
 mod strings;
 mod sys;

@@ -3,7 +3,7 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
 
-use libc::{RTLD_DI_LINKMAP, RTLD_LAZY, RTLD_NODELETE, RTLD_NOLOAD, pid_t};
+use libc::{RTLD_DI_LINKMAP, RTLD_LAZY, RTLD_NODELETE, RTLD_NOLOAD};
 
 use crate::children;
 use crate::files::next::usual;
@@ -131,14 +131,6 @@ pub extern "C" fn _Exit(status: c_int) -> ! {
 }
 
 hooks! {
-    fn raise(signal: c_int) -> c_int {
-        local().stream.finish();
-        usual!(raise(signal))
-    }
-    fn kill(process: pid_t, signal: c_int) -> c_int {
-        local().stream.finish();
-        usual!(kill(process, signal))
-    }
     fn abort() -> ! {
         local().stream.finish();
         usual!(abort())

@@ -14,6 +14,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::{SIG_DFL, SIG_ERR, SIG_IGN, sighandler_t, siginfo_t};
 
 use crate::local::{Local, local};
+use crate::signalled;
 use crate::stream::Stream;
 
 /// Signals that there are, plus 1.
@@ -52,6 +53,7 @@ extern "C" fn enter(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         local.handler_stack.set(frame);
         local.signal_stack.set(signal_stack());
         local.handlers.set(OUTERMOST);
+        signalled::got(0);
         handler(signal, info, context);
         local.handlers.set(SWITCHING);
         resume(local);

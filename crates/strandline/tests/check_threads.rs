@@ -63,7 +63,7 @@ fn right_and_wrong(scratch: &Scratch, name: &str, source: &str, way: &[&str]) {
 }
 
 const MEET: &str = include_str!("programs/meet.cc");
-const WAYS: [&str; 28] = [
+const WAYS: [&str; 30] = [
     "relaxed",
     "fences",
     "volatile",
@@ -77,6 +77,8 @@ const WAYS: [&str; 28] = [
     "counter",
     "poll",
     "select",
+    "epoll",
+    "signal",
     "flock",
     "range",
     "pthread-once",

@@ -4,8 +4,8 @@ use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use libc::{
-    FILE, fd_set, iovec, mode_t, msghdr, nfds_t, off_t, pid_t, pollfd, sigset_t, size_t, sockaddr, socklen_t,
-    ssize_t, timespec, timeval,
+    FILE, fd_set, iovec, mode_t, msghdr, nfds_t, off_t, pid_t, pollfd, pthread_t, sigset_t, sigval, size_t,
+    sockaddr, socklen_t, ssize_t, timespec, timeval,
 };
 
 use super::streams::Functions;
@@ -80,12 +80,16 @@ functions! {
     ppoll(waits: *mut pollfd, count: nfds_t, span: *const timespec, signals: *const sigset_t) -> c_int;
     select(below: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, span: *mut timeval) -> c_int;
     pselect(below: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, span: *const timespec, signals: *const sigset_t) -> c_int;
+    epoll_wait(set: c_int, found: *mut c_void, most: c_int, milliseconds: c_int) -> c_int;
+    epoll_pwait(set: c_int, found: *mut c_void, most: c_int, milliseconds: c_int, signals: *const sigset_t) -> c_int;
     flock(fd: c_int, operation: c_int) -> c_int;
     fcntl(fd: c_int, command: c_int, argument: usize) -> c_int;
     lockf(fd: c_int, command: c_int, len: off_t) -> c_int;
     fork() -> pid_t;
     raise(signal: c_int) -> c_int;
     kill(process: pid_t, signal: c_int) -> c_int;
+    pthread_kill(thread: pthread_t, signal: c_int) -> c_int;
+    sigqueue(process: pid_t, signal: c_int, value: sigval) -> c_int;
     abort() -> !;
     wait(status: *mut c_int) -> pid_t;
     waitpid(pid: pid_t, status: *mut c_int, options: c_int) -> pid_t;

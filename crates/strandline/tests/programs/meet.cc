@@ -9,6 +9,7 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -121,8 +122,10 @@ static void give() {
         condition.notify_one();
     } else if (way == "pipe" || way == "socket" || way == "poll" || way == "select") {
         if (write(ends[1], &byte, 1) != 1) exit(4);
-    } else if (way == "counter") {
+    } else if (way == "counter" || way == "epoll") {
         eventfd_write(counter, 1);
+    } else if (way == "signal") {
+        kill(getpid(), SIGUSR1);
     }
 }
 
@@ -163,6 +166,17 @@ static void take() {
         if (select(ends[0] + 1, &set, nullptr, nullptr, nullptr) != 1) exit(4);
     } else if (way == "counter") {
         eventfd_read(counter, &count);
+    } else if (way == "epoll") {
+        epoll_event event = {};
+        event.events = EPOLLIN;
+        int set = epoll_create1(0);
+        if (epoll_ctl(set, EPOLL_CTL_ADD, counter, &event) != 0 || epoll_wait(set, &event, 1, -1) != 1) exit(4);
+    } else if (way == "signal") {
+        sigset_t set;
+        int number;
+        sigemptyset(&set);
+        sigaddset(&set, SIGUSR1);
+        if (sigwait(&set, &number) != 0 || number != SIGUSR1) exit(4);
     } else if (way == "flock" || way == "range") {
         int own = open(file, O_RDWR);
         for (int seen = 0; !seen;) {
@@ -174,6 +188,12 @@ static void take() {
 }
 
 static void two_threads() {
+    if (way == "signal") {
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, SIGUSR1);
+        pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    }
     std::thread maker([] {
         // The lock is a fence itself, so it is taken before.
         if (way == "assembly") take_lock();

@@ -1,0 +1,87 @@
+//! What threads and processes tell each other by signals: whoever gets one goes on behind all who have sent one to its process.
+
+use core::ffi::c_int;
+
+use libc::{pid_t, pthread_t, siginfo_t, sigset_t, sigval, timespec};
+
+use crate::atomic::{acquired, released};
+use crate::files::next::usual;
+use crate::local::{caller, hooks, local};
+use crate::real::real;
+use crate::session::{Attached, session};
+use crate::sys;
+use crate::turn::is_alone;
+
+/// What stands for a process as signals reach it, where a synchronisation has an address.
+const SIGNALS: u64 = 1 << 63 | 1 << 59;
+
+/// The session, if there is anybody to send or to get signals.
+fn in_company() -> Option<&'static Attached> {
+    session().filter(|session| !is_alone(session))
+}
+
+/// A signal is about to be sent to a process; to several, if the number is not positive, which is not followed.
+fn sending(pc: u64, process: pid_t) {
+    if process > 0 && in_company().is_some() {
+        released(pc, SIGNALS | u64::from(process.cast_unsigned()));
+    }
+}
+
+/// A signal has come.
+pub fn got(pc: u64) {
+    if in_company().is_some() {
+        acquired(pc, SIGNALS | u64::from(sys::pid()));
+    }
+}
+
+/// Waits for a signal by `wait`, which gives less than 0 if none came.
+fn awaiting(pc: u64, wait: impl FnOnce() -> c_int) -> c_int {
+    if session().is_none() {
+        return wait();
+    }
+    let result = local().stream.parked(wait);
+    if result >= 0 {
+        got(pc);
+    }
+    result
+}
+
+fn own() -> pid_t {
+    sys::pid().cast_signed()
+}
+
+hooks! {
+    fn raise(signal: c_int) -> c_int {
+        sending(caller(), own());
+        local().stream.finish();
+        usual!(raise(signal))
+    }
+    fn kill(process: pid_t, signal: c_int) -> c_int {
+        sending(caller(), process);
+        local().stream.finish();
+        usual!(kill(process, signal))
+    }
+    fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
+        sending(caller(), own());
+        usual!(pthread_kill(thread, signal))
+    }
+    fn sigqueue(process: pid_t, signal: c_int, value: sigval) -> c_int {
+        sending(caller(), process);
+        usual!(sigqueue(process, signal, value))
+    }
+    fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int {
+        let real = real!(c"sigwait" as fn(*const sigset_t, *mut c_int) -> c_int);
+        // SAFETY: the caller's arguments. It gives 0 or an error's number.
+        -awaiting(caller(), || unsafe { -real(set, signal) })
+    }
+    fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t) -> c_int {
+        let real = real!(c"sigwaitinfo" as fn(*const sigset_t, *mut siginfo_t) -> c_int);
+        // SAFETY: as above.
+        awaiting(caller(), || unsafe { real(set, info) })
+    }
+    fn sigtimedwait(set: *const sigset_t, info: *mut siginfo_t, span: *const timespec) -> c_int {
+        let real = real!(c"sigtimedwait" as fn(*const sigset_t, *mut siginfo_t, *const timespec) -> c_int);
+        // SAFETY: as above.
+        awaiting(caller(), || unsafe { real(set, info, span) })
+    }
+}

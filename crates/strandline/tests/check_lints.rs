@@ -5,6 +5,7 @@ mod common;
 
 use std::collections::BTreeSet;
 
+use common::fields::{documented, paths};
 use common::{Scratch, browse, compile, has, has_flushes, ok, stdout, strandline};
 use serde_json::Value;
 
@@ -141,21 +142,6 @@ fn the_profile_has_them_too() {
     assert_eq!(json["crash_lints"], Value::Null);
 }
 
-/// Every path of a value: `lints[].code.line`.
-fn paths(value: &Value, here: &str, into: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(fields) => {
-            for (name, inner) in fields {
-                let path = if here.is_empty() { name.clone() } else { format!("{here}.{name}") };
-                into.insert(path.clone());
-                paths(inner, &path, into);
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| paths(item, &format!("{here}[]"), into)),
-        _ => {}
-    }
-}
-
 #[test]
 fn every_field_of_check_json_is_documented() {
     let Some(scratch) = program() else { return };
@@ -168,8 +154,7 @@ fn every_field_of_check_json_is_documented() {
         paths(&json, "", &mut written);
     }
     let document = include_str!("../../../docs/check-json.md");
-    let rows = document.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
-    let documented: BTreeSet<String> = rows.map(|(field, _)| field.to_owned()).collect();
+    let documented = documented(document);
     // Codes and places are described in one sentence.
     let whole = |path: &&String| {
         let parent = path.rsplit_once('.').map_or("", |(parent, _)| parent);

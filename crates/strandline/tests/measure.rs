@@ -5,6 +5,7 @@ mod common;
 use std::path::Path;
 use std::process::Command;
 
+use common::fields::compare;
 use common::{Scratch, ok, stderr, stdout, strandline};
 use serde_json::Value;
 
@@ -221,4 +222,14 @@ fn studies_and_help_are_listed() {
     assert!(list.lines().count() >= 17 && list.contains("read-after-write"), "{list}");
     let help = stdout(&ok(&mut measure(&scratch, "--help")));
     assert!(help.contains("Examples:") && help.contains("--access-size"), "{help}");
+}
+
+#[test]
+fn every_field_of_measure_json_is_documented() {
+    let scratch = scratch();
+    let arguments = format!("idle-latency threads --threads 1 {MODEL} --json");
+    let answer: Value = serde_json::from_str(&stdout(&ok(&mut measure(&scratch, &arguments)))).expect("JSON");
+    let kinds = [(".traffic", "traffic"), (".dimms[]", "traffic")];
+    let skipped = ["measurements[].outcome.skipped"];
+    compare(include_str!("../../../docs/measure-json.md"), &[answer], &kinds, &skipped);
 }

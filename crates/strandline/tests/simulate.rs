@@ -4,6 +4,7 @@ mod common;
 
 use std::process::Output;
 
+use common::fields::compare;
 use common::{Scratch, compile, ok, stderr, stdout, strandline};
 
 /// A small machine with time; its name is `NAME.toml`.
@@ -239,4 +240,27 @@ fn several_threads_of_a_workload_run_on_several_cores() {
     let busy =
         threads.iter().filter(|thread| thread["stores"].as_u64().is_some_and(|stores| stores > 0)).count();
     assert!(busy >= 3, "{threads:?}");
+}
+
+#[test]
+fn every_field_of_simulate_json_is_documented() {
+    let scratch = machines();
+    let mut answer = json(&scratch, &[&SCATTER[..], &["--machine", "near.toml"]].concat());
+    // Described where machines are.
+    answer["machines"][0]["description"] = serde_json::Value::Null;
+    let kinds = [
+        (".total", "traffic"),
+        (".per_dimm[]", "traffic"),
+        (".traffic[]", "traffic"),
+        (".stalls", "stalls"),
+        (".span", "span"),
+        ("_full", "stall"),
+        (".credit_used_up", "stall"),
+        (".behind_own", "stall"),
+        (".wear", "stall"),
+        (".heat", "stall"),
+        ("_queue", "queue"),
+        ("_latency", "histogram"),
+    ];
+    compare(include_str!("../../../docs/simulate-json.md"), &[answer], &kinds, &[]);
 }

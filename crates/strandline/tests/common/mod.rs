@@ -1,6 +1,8 @@
 //! What the end-to-end tests share: the real binary, real compilers, and programs that we did not write.
 #![allow(dead_code)] // every test file uses its part
 
+pub mod fields;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

@@ -26,6 +26,8 @@ pub struct PoolOptions {
 const FORCE: u64 = 1;
 /// `SL_GROW`.
 const GROW: u64 = 2;
+/// `SL_READ_ONLY`.
+const READ_ONLY: u64 = 4;
 
 /// `struct sl_recovered`.
 #[repr(C)]
@@ -76,16 +78,20 @@ fn name<'a>(name: *const c_char, what: &str) -> Result<&'a str, Failure> {
 fn how<'a>(options: *const PoolOptions) -> Result<How<'a>, Failure> {
     // SAFETY: null, or what the program says is such a structure.
     let Some(options) = (unsafe { options.as_ref() }) else { return Ok(How::default()) };
-    let unknown = options.flags & !(FORCE | GROW);
+    let unknown = options.flags & !(FORCE | GROW | READ_ONLY);
     if unknown != 0 {
         let message = format!("the options have flags that mean nothing: {unknown:#x}");
         return Err(Failure::new(Code::Argument, message));
+    }
+    let has = |flag| options.flags & flag != 0;
+    if has(GROW) && has(READ_ONLY) {
+        return Err(Failure::new(Code::Argument, "a pool that is opened to read only does not grow"));
     }
     let engine = match options.engine.is_null() {
         true => None,
         false => Some(name(options.engine, "the engine's name")?),
     };
-    Ok(How { engine, force: options.flags & FORCE != 0, grows: options.flags & GROW != 0 })
+    Ok(How { engine, force: has(FORCE), grows: has(GROW), read_only: has(READ_ONLY) })
 }
 
 /// The program's bytes to write to.
@@ -171,6 +177,50 @@ entries! {
                 return Err(Failure::new(Code::State, "this thread has a region under way; end it first"));
             }
             Ok(handle.opened()?.pool.settle()?)
+        })
+    }
+
+    /// Makes the pool and its file longer.
+    fn sl_pool_grow(pool: *const Handle, bytes: u64; site) -> c_int {
+        call_status(site, || Handle::of(pool)?.opened()?.pool.grow(bytes))
+    }
+
+    /// Bytes of the pool.
+    fn sl_pool_bytes(pool: *const Handle; site) -> u64 {
+        call(site, 0, || Ok(Handle::of(pool)?.opened()?.pool.header().bytes))
+    }
+
+    /// Finds out which blocks are worth moving.
+    fn sl_moving_begin(pool: *const Handle; site) -> i64 {
+        call(site, -1, || {
+            let opened = Handle::of(pool)?.opened()?;
+            let mut moving = opened.moving();
+            if moving.is_some() {
+                let message = "blocks are being moved already: end that by sl_moving_end first";
+                return Err(Failure::new(Code::State, message));
+            }
+            Ok(moving.insert(opened.pool.begin_moving()).blocks().len() as i64)
+        })
+    }
+
+    /// Whether a block is worth moving.
+    fn sl_moving_wants(pool: *const Handle, at: u64; site) -> c_int {
+        call(site, 0, || {
+            let opened = Handle::of(pool)?.opened()?;
+            let moving = opened.moving();
+            Ok(c_int::from(moving.as_ref().is_some_and(|sparse| opened.pool.wants(sparse, at))))
+        })
+    }
+
+    /// Ends that; bytes that are free now.
+    fn sl_moving_end(pool: *const Handle; site) -> i64 {
+        call(site, -1, || {
+            let opened = Handle::of(pool)?.opened()?;
+            let Some(sparse) = opened.moving().take() else {
+                let message = "no blocks are being moved: begin that by sl_moving_begin";
+                return Err(Failure::new(Code::State, message));
+            };
+            Ok(opened.pool.end_moving(sparse)? as i64)
         })
     }
 
@@ -299,6 +349,11 @@ entries! {
                 fill(tx, block, 0, bytes).map(|()| block)
             })
         })
+    }
+
+    /// Moves a block.
+    fn sl_move(pool: *const Handle, cell: u64; site) -> u64 {
+        call(site, 0, || regions::within(Handle::of(pool)?, |tx| Ok(tx.relocate(cell)?)))
     }
 
     /// Gives a block back.

@@ -1,11 +1,12 @@
 //! The engines by name: where the type of an engine ends and a pool becomes one of any.
 
 use pmem::Os;
-use region::{Atomicity, Error, Header, Options, Pool, Recovered, Untyped, UntypedTx, Usage};
+use region::{Atomicity, Error, Header, Options, Pool, Recovered, Sparse, Untyped, UntypedTx, Usage};
 use region::{MicroBuffer, Redo, Shadow, Ssp, Undo, Unprotected};
 
 use space::Env;
 
+use crate::error::Failure;
 use crate::told::Told;
 
 /// Where a pool lives.
@@ -20,6 +21,10 @@ pub(crate) trait OpenPool: Send + Sync {
     fn blocks(&self) -> Vec<(u64, u64)>;
     fn usage(&self) -> Usage;
     fn settle(&self) -> Result<(), Error>;
+    fn grow(&self, bytes: u64) -> Result<(), Failure>;
+    fn begin_moving(&self) -> Sparse;
+    fn wants(&self, sparse: &Sparse, reference: u64) -> bool;
+    fn end_moving(&self, sparse: Sparse) -> Result<u64, Error>;
     fn header(&self) -> Header;
 }
 
@@ -30,6 +35,7 @@ pub(crate) trait OpenTx {
     fn store(&mut self, reference: u64, bytes: &[u8]) -> Result<(), Error>;
     fn alloc(&mut self, bytes: u64) -> Result<u64, Error>;
     fn free(&mut self, reference: u64) -> Result<(), Error>;
+    fn relocate(&mut self, cell: u64) -> Result<u64, Error>;
     fn commit(self: Box<Self>) -> Result<(), Error>;
 }
 
@@ -46,6 +52,8 @@ pub(crate) struct Engine {
     pub(crate) create: fn(place: Place, layout: &str, root_bytes: u64, grows: bool) -> Created,
     /// Opens a pool of that layout.
     pub(crate) open: fn(place: Place, layout: &str, grows: bool) -> Opened,
+    /// Opens it to look only, in memory that is this process's alone.
+    pub(crate) open_read_only: fn(place: Place, layout: &str) -> Opened,
 }
 
 /// All engines, the usual one first.
@@ -59,7 +67,13 @@ pub(crate) static ENGINES: &[Engine] = &[
 ];
 
 const fn engine<A: Atomicity>() -> Engine {
-    Engine { name: A::NAME, number: A::NUMBER, create: create::<A>, open: open::<A> }
+    Engine {
+        name: A::NAME,
+        number: A::NUMBER,
+        create: create::<A>,
+        open: open::<A>,
+        open_read_only: open_read_only::<A>,
+    }
 }
 
 fn create<A: Atomicity>(place: Place, layout: &str, root_bytes: u64, grows: bool) -> Created {
@@ -70,6 +84,11 @@ fn create<A: Atomicity>(place: Place, layout: &str, root_bytes: u64, grows: bool
 fn open<A: Atomicity>(place: Place, layout: &str, grows: bool) -> Opened {
     let (pool, recovered) = Pool::<_, Untyped, A>::open_named(place, layout)?;
     Ok((Box::new(growing(pool, grows)), recovered))
+}
+
+fn open_read_only<A: Atomicity>(place: Place, layout: &str) -> Opened {
+    let (pool, recovered) = Pool::<_, Untyped, A>::open_named_read_only(place, layout)?;
+    Ok((Box::new(pool), recovered))
 }
 
 /// Lets the pool and its file grow when there is no room, if so.
@@ -102,6 +121,18 @@ impl<A: Atomicity> OpenPool for Pool<Place, Untyped, A> {
     fn settle(&self) -> Result<(), Error> {
         Pool::settle(self)
     }
+    fn grow(&self, bytes: u64) -> Result<(), Failure> {
+        self.grow_with(bytes, |env, bytes| env.space().grow(bytes).map_err(Failure::from))
+    }
+    fn begin_moving(&self) -> Sparse {
+        Pool::begin_moving(self)
+    }
+    fn wants(&self, sparse: &Sparse, reference: u64) -> bool {
+        Pool::wants(self, sparse, reference)
+    }
+    fn end_moving(&self, sparse: Sparse) -> Result<u64, Error> {
+        Pool::end_moving(self, sparse)
+    }
     fn header(&self) -> Header {
         Pool::header(self)
     }
@@ -122,6 +153,9 @@ impl<A: Atomicity> OpenTx for UntypedTx<'static, Place, A> {
     }
     fn free(&mut self, reference: u64) -> Result<(), Error> {
         self.free_block(reference)
+    }
+    fn relocate(&mut self, cell: u64) -> Result<u64, Error> {
+        UntypedTx::relocate(self, cell)
     }
     fn commit(self: Box<Self>) -> Result<(), Error> {
         UntypedTx::commit(*self)

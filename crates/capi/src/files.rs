@@ -23,6 +23,8 @@ pub(crate) struct How<'a> {
     pub(crate) force: bool,
     /// Whether the file grows when there is no room.
     pub(crate) grows: bool,
+    /// Whether it is opened to look only.
+    pub(crate) read_only: bool,
 }
 
 fn named(name: &str) -> Result<&'static Engine, Failure> {
@@ -41,6 +43,9 @@ pub(crate) fn create(
     how: How<'_>,
     site: u64,
 ) -> Result<Box<dyn OpenPool>, Failure> {
+    if how.read_only {
+        return Err(Failure::new(Code::Argument, "a new pool can't be made to read only").of_file(path));
+    }
     let engine = named(how.engine.unwrap_or(ENGINES[0].name))?;
     let memory = Synced::new(pmem::Options::new().force(how.force).create(path, bytes)?);
     let made = prepared(memory, path, site).and_then(|memory| {
@@ -68,7 +73,9 @@ pub(crate) fn open(
 ) -> Result<(Box<dyn OpenPool>, Recovered), Failure> {
     let of_file = |error: region::Error| Failure::from(error).of_file(path);
     let wanted = how.engine.map(named).transpose()?;
-    let memory = pmem::Options::new().force(how.force).open(path).map_err(|error| match error {
+    let options = pmem::Options::new().force(how.force);
+    let opened = if how.read_only { options.open_private(path) } else { options.open(path) };
+    let memory = opened.map_err(|error| match error {
         MapError::Length { .. } => Failure { code: Code::NoPool, ..Failure::from(error) },
         other => Failure::from(other),
     })?;
@@ -80,6 +87,10 @@ pub(crate) fn open(
         Failure::new(Code::Foreign, message).of_file(path)
     })?;
     let memory = Synced::new(memory);
+    if how.read_only {
+        // What recovery writes there is no change of the file, so nobody is told.
+        return (engine.open_read_only)(Box::new(Os::new(Told::by_nobody(memory))), layout).map_err(of_file);
+    }
     memory.confirm()?;
     let memory = Told::new(memory, path, false, site);
     (engine.open)(Box::new(Os::new(memory)), layout, how.grows).map_err(of_file)

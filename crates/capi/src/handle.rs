@@ -3,8 +3,9 @@
 use std::ffi::CString;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use region::Recovered;
+use region::{Recovered, Sparse};
 
 use crate::engines::{ENGINES, OpenPool};
 use crate::error::{Code, Failure};
@@ -29,6 +30,15 @@ pub(crate) struct Opened {
     pub(crate) recovered: Recovered,
     pub(crate) engine: CString,
     pub(crate) layout: CString,
+    /// What is worth moving, between `sl_moving_begin` and `sl_moving_end`.
+    moving: Mutex<Option<Sparse>>,
+}
+
+impl Opened {
+    /// What is worth moving, if that was asked for.
+    pub(crate) fn moving(&self) -> MutexGuard<'_, Option<Sparse>> {
+        self.moving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Handle {
@@ -38,7 +48,8 @@ impl Handle {
         let name = ENGINES.iter().find(|engine| engine.number == number).map_or("", |engine| engine.name);
         let engine = CString::new(name).unwrap_or_default();
         let layout = CString::new(pool.header().layout.as_str()).unwrap_or_default();
-        let opened = Box::into_raw(Box::new(Opened { pool, recovered, engine, layout }));
+        let opened =
+            Box::into_raw(Box::new(Opened { pool, recovered, engine, layout, moving: Mutex::default() }));
         Box::leak(Box::new(Handle { mark: MARK, open: AtomicPtr::new(opened), regions: AtomicU64::new(0) }))
     }
 

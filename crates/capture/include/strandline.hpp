@@ -130,6 +130,26 @@ class pool {
 
     template <typename T> SL_INLINE void free(ref<T> block) { check(sl_free(pool_, block.at)); }
 
+    /* Makes the pool and its file longer. */
+    void grow(std::uint64_t bytes) { check(sl_pool_grow(pool_, bytes)); }
+    std::uint64_t bytes() const { return sl_pool_bytes(pool_); }
+
+    /* Moving blocks together, as strandline_pool.h says it. */
+    std::int64_t begin_moving() { return counted(sl_moving_begin(pool_)); }
+    template <typename T> bool wants_moving(ref<T> block) const { return sl_moving_wants(pool_, block.at); }
+    std::int64_t end_moving() { return counted(sl_moving_end(pool_)); }
+    template <typename T> SL_INLINE ref<T> move(ref<ref<T>> cell)
+    {
+        const ref<T> place{sl_move(pool_, cell.at)};
+        if (!place)
+            throw error();
+        return place;
+    }
+    template <typename T, typename F> SL_INLINE ref<F> move(ref<T> of, ref<F> T::*field)
+    {
+        return move(part(of, field));
+    }
+
     /* All blocks that are allocated. */
     std::vector<sl_block> blocks() const
     {
@@ -163,6 +183,13 @@ class pool {
     {
         if (status)
             throw error(status);
+    }
+
+    static std::int64_t counted(std::int64_t count)
+    {
+        if (count < 0)
+            throw error();
+        return count;
     }
 
     /* Where a field lies. */

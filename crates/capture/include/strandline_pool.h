@@ -73,7 +73,7 @@ struct sl_pool_options {
     /* How regions are made atomic: "redo", "undo", "micro-buffer", "shadow", "ssp", or "none" for comparison. NULL: "redo", or what the
      * pool has. */
     const char *engine;
-    /* SL_FORCE, SL_GROW, or 0. */
+    /* SL_FORCE, SL_GROW, SL_READ_ONLY, or 0. */
     uint64_t flags;
 };
 
@@ -81,9 +81,13 @@ struct sl_pool_options {
 #define SL_FORCE 1u
 /* As long as the pool is open, it and its file grow when a block or a long region finds no room, by half at least. */
 #define SL_GROW 2u
+/* To look only: the file stays as it is, and others may look at the same time. What a crash left is brought into order for this process alone.
+ * It is enough that the file can be read. sl_begin is an error then. */
+#define SL_READ_ONLY 4u
 
 /* Makes a file with a pool of `bytes`, a multiple of 8 from about 64 KiB on, and a root object of `root_bytes` zeros. `layout` is a name of
- * at most 64 bytes for what lies in it: change it when your structures change. NULL if that fails; no file is left then. */
+ * at most 64 bytes for what lies in it: change it when your structures change. Who may read and write the file is as of any new one: 0666, less
+ * what umask takes away. NULL if that fails; no file is left then. */
 sl_pool *sl_pool_create(const char *path, const char *layout, uint64_t bytes, uint64_t root_bytes,
                         const struct sl_pool_options *options);
 
@@ -96,6 +100,12 @@ int sl_pool_close(sl_pool *pool);
 
 /* Leaves nothing for recovery to do, as before a backup. */
 int sl_pool_settle(sl_pool *pool);
+
+/* Makes the pool and its file so many bytes long, a multiple of 8; other threads go on using it meanwhile. One that is as long stays as it is. */
+int sl_pool_grow(sl_pool *pool, uint64_t bytes);
+
+/* Bytes of the pool. */
+uint64_t sl_pool_bytes(sl_pool *pool);
 
 /* What recovery found when the pool was opened; all zeros if it had been left in order. */
 struct sl_recovered {
@@ -127,6 +137,13 @@ struct sl_block {
     uint64_t bytes;
 };
 int64_t sl_pool_blocks(sl_pool *pool, struct sl_block *result, uint64_t room);
+
+/* Moving blocks together, so that memory becomes free that only blocks of their size could have. Where a block is referred to from only the
+ * program knows, so it goes through its references between these two, and calls sl_move on those that lead to a block that sl_moving_wants.
+ * sl_moving_begin gives how many blocks are worth moving, sl_moving_end how many bytes have become free; both -1 if they fail. */
+int64_t sl_moving_begin(sl_pool *pool);
+int sl_moving_wants(sl_pool *pool, sl_ref block);
+int64_t sl_moving_end(sl_pool *pool);
 
 /* The object from which everything in the pool is reached. */
 sl_ref sl_root(sl_pool *pool);
@@ -168,6 +185,11 @@ sl_ref sl_zalloc(sl_pool *pool, uint64_t bytes);
 
 /* Gives a block back when the region is committed. */
 int sl_free(sl_pool *pool, sl_ref block);
+
+/* Moves the block to which the reference at `cell` leads, with all that is in it, and sets that reference: where the block is then. References
+ * to it elsewhere, or into it, are the program's to set in the same region. It stays where it is if there is no better place, as large blocks and
+ * the root object do. 0 if that fails. */
+sl_ref sl_move(sl_pool *pool, sl_ref cell);
 
 /* Runs `work` as a region, or a part of one: committed if it returns 0, else aborted, and that is the result. */
 __attribute__((always_inline)) static inline int sl_region(sl_pool *pool, int (*work)(sl_pool *pool, void *argument),

@@ -45,41 +45,61 @@ where
     A: Atomicity,
 {
     pool: &'p Pool<H, L, A>,
-    /// Where closed slabs begin and end, in order.
+    sparse: Sparse,
+}
+
+/// Which slabs are to become empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sparse {
+    /// Where they begin and end, in order.
     slabs: Vec<(u64, u64)>,
     /// Their blocks: offset and bytes.
     blocks: Vec<(u64, u64)>,
 }
 
-impl<'p, H, L, A> Moving<'p, H, L, A>
-where
-    H: Deref<Target: Env + Sized>,
-    L: Layout,
-    A: Atomicity,
-{
+impl Sparse {
+    /// Closes them. The root object does not count, as it stays where it is.
     #[track_caller]
-    fn begin(pool: &'p Pool<H, L, A>) -> Self {
-        let closed = pool.heap.close_sparse(pool.env());
+    pub(crate) fn of<H, L, A>(pool: &Pool<H, L, A>) -> Self
+    where
+        H: Deref<Target: Env + Sized>,
+        L: Layout,
+        A: Atomicity,
+    {
+        let closed = pool.heap.close_sparse(pool.env(), pool.root().offset());
         let slabs = closed.iter().map(|&(begin, end, _)| (begin, end)).collect();
         let blocks = closed.iter().flat_map(|(.., blocks)| blocks).map(|block| (block.offset, block.bytes));
-        Moving { pool, slabs, blocks: blocks.collect() }
+        Sparse { slabs, blocks: blocks.collect() }
     }
 
-    /// All blocks that are worth moving, as they were at the beginning: offset and bytes, in the order of offsets.
+    /// All blocks in them, as they were at the beginning: offset and bytes, in the order of offsets.
     #[must_use]
     pub fn blocks(&self) -> &[(u64, u64)] {
         &self.blocks
     }
 
-    /// Whether the block that `at` leads to is worth moving. Not so of null.
-    #[must_use]
-    pub fn wants<T>(&self, at: Ptr<T, L>) -> bool {
-        self.has(at.offset())
-    }
-
     pub(crate) fn has(&self, offset: u64) -> bool {
         let behind = self.slabs.partition_point(|&(begin, _)| begin <= offset);
         behind > 0 && offset < self.slabs[behind - 1].1
+    }
+}
+
+impl<H, L, A> Moving<'_, H, L, A>
+where
+    H: Deref<Target: Env + Sized>,
+    L: Layout,
+    A: Atomicity,
+{
+    /// All blocks that are worth moving, as they were at the beginning: offset and bytes, in the order of offsets.
+    #[must_use]
+    pub fn blocks(&self) -> &[(u64, u64)] {
+        self.sparse.blocks()
+    }
+
+    /// Whether the block that `at` leads to is worth moving. Not so of null.
+    #[must_use]
+    pub fn wants<T>(&self, at: Ptr<T, L>) -> bool {
+        self.sparse.has(at.offset())
     }
 
     /// Makes the memory free that has become empty: how many chunks of [`crate::Geometry::chunk_bytes`].
@@ -114,7 +134,7 @@ where
     #[must_use]
     #[track_caller]
     pub fn moving(&self) -> Moving<'_, H, L, A> {
-        Moving::begin(self)
+        Moving { pool: self, sparse: Sparse::of(self) }
     }
 }
 

@@ -141,7 +141,11 @@ where
     /// As [`Pool::open`].
     pub fn open_read_only(env: H) -> Result<(Self, Recovered), Error> {
         let (pool, recovered) = Self::open(env)?;
-        Ok((Pool { read_only: true, ..pool }, recovered))
+        Ok((pool.for_reading(), recovered))
+    }
+
+    pub(crate) fn for_reading(self) -> Self {
+        Pool { read_only: true, ..self }
     }
 
     fn assemble(env: H, header: Header, recovered: &Recovered) -> Result<Self, Error> {
@@ -179,6 +183,25 @@ where
     #[track_caller]
     pub fn grow(&self, bytes: u64) -> Result<(), Error> {
         self.grow_locked(&mut self.env.lock(&self.header), bytes)
+    }
+
+    /// As [`Pool::grow`], after `growth` has made the space as long, which one thread does at a time. Not called if the pool is as long already.
+    ///
+    /// # Errors
+    /// As [`Pool::grow`], and what `growth` returned.
+    #[track_caller]
+    pub fn grow_with<R: From<Error>>(
+        &self,
+        bytes: u64,
+        growth: impl FnOnce(&H::Target, u64) -> Result<(), R>,
+    ) -> Result<(), R> {
+        let mut header = self.env.lock(&self.header);
+        self.check_writable()?;
+        if bytes > header.bytes {
+            growth(&self.env, bytes)?;
+            self.grow_locked(&mut header, bytes)?;
+        }
+        Ok(())
     }
 
     #[track_caller]

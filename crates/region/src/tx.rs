@@ -280,12 +280,13 @@ where
         Ok(())
     }
 
-    /// Copies the block at `offset` to a new one in a slab that there is, and frees it; where it is now. `None` if there is no place, and for large blocks.
+    /// Copies the block at `offset` to a new one in a slab that there is, and frees it; where it is now. `None` if there is no
+    /// place, for large blocks, and for the root object.
     #[track_caller]
     pub(crate) fn move_block(&mut self, offset: u64) -> Result<Option<u64>, Error> {
         let (env, pool) = (self.pool.env(), self.pool);
         let old = pool.heap.find(env, offset).ok_or(Error::NotAllocated { offset })?;
-        if old.is_large() {
+        if old.is_large() || offset == pool.root().offset() {
             return Ok(None);
         }
         let Some(new) = pool.heap.reserve_there(env, old.bytes) else { return Ok(None) };

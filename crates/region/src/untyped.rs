@@ -8,6 +8,7 @@ use std::ops::Deref;
 use space::{Env, Observer, Space};
 
 use crate::engine::{Atomicity, Engine, Recovered};
+use crate::moving::Sparse;
 use crate::pointer::{OFFSET_BITS, Ptr};
 use crate::{Error, Layout, Options, Pool, Tx};
 
@@ -42,6 +43,39 @@ where
     /// As [`Pool::open`].
     pub fn open_named(env: H, layout: &str) -> Result<(Self, Recovered), Error> {
         Self::open_as(env, layout)
+    }
+
+    /// As [`Pool::open_read_only`], for a layout of that name.
+    ///
+    /// # Errors
+    /// As [`Pool::open`].
+    pub fn open_named_read_only(env: H, layout: &str) -> Result<(Self, Recovered), Error> {
+        let (pool, recovered) = Self::open_as(env, layout)?;
+        Ok((pool.for_reading(), recovered))
+    }
+
+    /// Which blocks are worth moving, as [`Pool::moving`] tells it. From their slabs no block is taken until [`Pool::end_moving`].
+    #[track_caller]
+    pub fn begin_moving(&self) -> Sparse {
+        Sparse::of(self)
+    }
+
+    /// Ends it, and makes the memory free that has become empty: how many bytes.
+    ///
+    /// # Errors
+    /// If the memory fails, or the pool is open to read only.
+    #[track_caller]
+    pub fn end_moving(&self, _: Sparse) -> Result<u64, Error> {
+        self.heap.open_closed(self.env());
+        self.check_writable()?;
+        let chunks = self.heap.give_back_empty(self.env(), &self.engine)?;
+        Ok(chunks * u64::from(self.header().geometry.chunk_bytes))
+    }
+
+    /// Whether the block that a reference leads to is one of those; not so of 0.
+    #[must_use]
+    pub fn wants(&self, sparse: &Sparse, reference: u64) -> bool {
+        reference >> OFFSET_BITS == u64::from(self.tag()) && sparse.has(reference & ((1 << OFFSET_BITS) - 1))
     }
 
     /// The root object, and its bytes, which may be more than were asked for.
@@ -179,6 +213,22 @@ where
             return Err(Error::Reference { reference, bytes: 0, why: "is the root object, which stays" });
         }
         self.tx.free_at(offset)
+    }
+
+    /// As [`Tx::relocate`]: moves the block that the reference in `cell` leads to, and sets the reference.
+    ///
+    /// # Errors
+    /// If `cell` is no place, or no block begins where it leads.
+    #[track_caller]
+    pub fn relocate(&mut self, cell: u64) -> Result<u64, Error> {
+        let mut old = [0; 8];
+        self.load_bytes(cell, &mut old)?;
+        let old = u64::from_le_bytes(old);
+        let offset = self.tx.pool().resolve(old, 1)?;
+        let Some(new) = self.tx.move_block(offset)? else { return Ok(old) };
+        let new = self.tx.pool().refer(new);
+        self.store_bytes(cell, &new.to_le_bytes())?;
+        Ok(new)
     }
 
     /// Ends the region: all of it is there from now on.

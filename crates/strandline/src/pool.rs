@@ -97,9 +97,15 @@ pub fn open_read_only<L: Layout, A: Atomicity>(path: &Path) -> Result<(Pool<L, A
 /// # Errors
 /// If there is no room, or it can't grow: it is a device, or open to read only.
 pub fn grow<L: Layout, A: Atomicity>(pool: &Pool<L, A>, bytes: u64) -> Result<(), Error> {
-    let memory = pool.env().space();
-    memory.grow(bytes)?;
-    in_file(memory.memory().path(), pool.grow(bytes))
+    let mut refused = None;
+    let grown = pool.grow_with(bytes, |env, bytes| {
+        env.space().grow(bytes).map_err(|error| {
+            let text = error.to_string();
+            refused = Some(error);
+            region::Error::NoGrowth(text)
+        })
+    });
+    refused.map_or_else(|| in_file(pool.env().space().memory().path(), grown), |error| Err(error.into()))
 }
 
 /// Lets the pool and its file grow, by half each time, when there is no room for a block or for the record of a long region. Where the file can't,

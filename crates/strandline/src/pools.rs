@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Subcommand;
 use pmem::{MapError, Mapped, Os};
-use region::{Inspection, inspect};
+use region::{Inspection, inspect, unreached};
 use report::human;
 use serde_json::{Value, json};
-use space::Image;
+use space::{Env, Image};
 
 use crate::say;
 
 /// What `strandline pool` does.
 #[derive(Debug, Subcommand)]
 pub enum PoolCommand {
-    /// What a pool is, what of it is used, and what a crash left in its logs
+    /// What a pool is, what of it is used or seems leaked, and what a crash left in its logs
     #[command(after_help = "Example:\n  strandline pool info /mnt/pmem/books")]
     Info {
         /// The pool's file
@@ -25,7 +25,11 @@ pub enum PoolCommand {
         json: bool,
     },
     /// Is it whole? Writes nothing; exit status 1 if it is damaged
-    #[command(after_help = "Example:\n  strandline pool check /mnt/pmem/books")]
+    #[command(
+        after_help = "Blocks are told as possibly leaked if no aligned word in the root object, or in a block that is reached from it, looks like a \
+                      pointer to them or into them: lower 48 bits an offset, upper 16 the pool's mark or zeros. A number that looks like one hides a \
+                      leak. This changes no exit status.\n\nExample:\n  strandline pool check /mnt/pmem/books"
+    )]
     Check {
         /// The pool's file
         file: PathBuf,
@@ -53,14 +57,14 @@ pub enum PoolCommand {
 pub fn run(command: &PoolCommand) -> anyhow::Result<bool> {
     match command {
         PoolCommand::Info { file, json } => {
-            let found = look(file)?;
-            say(&if *json { format!("{:#}\n", to_json(&found)) } else { info(file, &found) })?;
+            let (found, lost) = look(file)?;
+            say(&if *json { format!("{:#}\n", to_json(&found, &lost)) } else { info(file, &found, &lost) })?;
         }
         PoolCommand::Check { file } => match look(file) {
-            Ok(found) if found.damaged_copies.is_empty() => {
-                say(&format!("{}: whole; {}\n", file.display(), pending(&found)))?;
+            Ok((found, lost)) if found.damaged_copies.is_empty() => {
+                say(&format!("{}: whole; {}; {}\n", file.display(), pending(&found), leaks(&lost)))?;
             }
-            Ok(found) => {
+            Ok((found, _)) => {
                 let at =
                     found.damaged_copies.iter().map(|at| format!("{at:#x}")).collect::<Vec<_>>().join(", ");
                 say(&format!(
@@ -76,12 +80,12 @@ pub fn run(command: &PoolCommand) -> anyhow::Result<bool> {
             Err(error) => return Err(error),
         },
         PoolCommand::Dump { file } => {
-            let found = look(file)?;
+            let (found, _) = look(file)?;
             let lines = found.blocks.iter().map(|(offset, bytes)| format!("{offset:#x} {bytes}\n"));
             say(&lines.collect::<String>())?;
         }
         PoolCommand::Recover { file, dry_run } => {
-            let found = look(file)?;
+            let (found, _) = look(file)?;
             say(&format!("{}: {}\n", file.display(), pending(&found)))?;
             if !dry_run {
                 let memory = pmem::Synced::new(Mapped::open(file)?);
@@ -95,17 +99,49 @@ pub fn run(command: &PoolCommand) -> anyhow::Result<bool> {
     Ok(true)
 }
 
+/// What there is to know of a pool, and the blocks that nothing in it seems to lead to.
+type Found = (Inspection, Vec<(u64, u64)>);
+
 /// Looks at the file in a mapping of our own, in which recovery is tried: only what it writes is copied, and the file is only read.
-fn look(file: &Path) -> anyhow::Result<Inspection> {
+fn look(file: &Path) -> anyhow::Result<Found> {
     match Mapped::open_private(file) {
-        Ok(memory) => return Ok(inspect(&Os::new(memory))?),
+        Ok(memory) => return Ok(found(&Os::new(memory))?),
         // No pool has such a length; what it is instead is told by what is in it.
         Err(MapError::Length { .. }) => {}
         Err(error) => return Err(error.into()),
     }
     let mut bytes = std::fs::read(file).with_context(|| format!("can't read {}", file.display()))?;
     bytes.truncate(bytes.len() / 8 * 8);
-    Ok(inspect(&Os::new(Image::from_bytes(&bytes)))?)
+    Ok(found(&Os::new(Image::from_bytes(&bytes)))?)
+}
+
+fn found(env: &impl Env) -> Result<Found, region::Error> {
+    let found = inspect(env)?;
+    let lost = unreached(env, &found);
+    Ok((found, lost))
+}
+
+/// Leaks that are told by their places.
+const LEAKS_TOLD: usize = 8;
+
+/// What seems to be leaked.
+fn leaks(lost: &[(u64, u64)]) -> String {
+    if lost.is_empty() {
+        return "a word leads to each block".to_owned();
+    }
+    let mut places: Vec<String> = lost.iter().take(LEAKS_TOLD).map(|(at, _)| format!("{at:#x}")).collect();
+    if lost.len() > LEAKS_TOLD {
+        places.push("...".to_owned());
+    }
+    let bytes = human::bytes(lost.iter().map(|(_, bytes)| bytes).sum());
+    let (what, leads) = match lost.len() {
+        1 => ("1 block".to_owned(), "it"),
+        count => (format!("{count} blocks"), "them"),
+    };
+    format!(
+        "possibly leaked: {what} of {bytes}, as no word that can be reached leads to {leads}: {}",
+        places.join(", ")
+    )
 }
 
 /// What recovery has to do.
@@ -130,7 +166,7 @@ fn pending(found: &Inspection) -> String {
     parts.join(", ")
 }
 
-fn info(file: &Path, found: &Inspection) -> String {
+fn info(file: &Path, found: &Inspection, lost: &[(u64, u64)]) -> String {
     let (header, usage) = (&found.header, &found.usage);
     let mut text = format!(
         "{}: a pool of layout {:?}, {}, engine {}, format {}\n",
@@ -156,14 +192,21 @@ fn info(file: &Path, found: &Inspection) -> String {
         human::bytes(usage.free_chunks),
         human::bytes(usage.longest_free)
     );
+    text += &format!("  leaks       {}\n", leaks(lost));
     text += &format!("  slabs       {:.1} % of their bytes are free\n", 100.0 * usage.fragmentation());
     for (size, (slabs, taken, blocks)) in &usage.slabs {
-        text += &format!("    {:>9}  {slabs} slabs, {taken} of {blocks} blocks taken\n", human::bytes(*size));
+        let chunk = u64::from(header.geometry.chunk_bytes);
+        let needed = taken.div_ceil((blocks / slabs).max(1));
+        text += &format!("    {:>9}  {slabs} slabs, {taken} of {blocks} blocks taken", human::bytes(*size));
+        if needed < *slabs {
+            text += &format!("; moved together they would free {}", human::bytes((slabs - needed) * chunk));
+        }
+        text += "\n";
     }
     text
 }
 
-fn to_json(found: &Inspection) -> Value {
+fn to_json(found: &Inspection, lost: &[(u64, u64)]) -> Value {
     let (header, usage, recovered) = (&found.header, &found.usage, &found.recovered);
     json!({
         "layout": header.layout, "bytes": header.bytes, "engine": found.engine, "format": region::VERSION,
@@ -180,5 +223,6 @@ fn to_json(found: &Inspection) -> Value {
                 json!({"block_bytes": size, "slabs": slabs, "taken": taken, "blocks": blocks})
             }).collect::<Vec<_>>(),
         },
+        "possibly_leaked": lost.iter().map(|(offset, bytes)| json!({"offset": offset, "bytes": bytes})).collect::<Vec<_>>(),
     })
 }

@@ -226,7 +226,10 @@ fn check_with(
 ) -> (Output, Value) {
     _ = std::fs::remove_file(scratch.path("pool"));
     let mut command = strandline();
-    command.current_dir(scratch.dir()).args(["check", "--json", "--images", "64", "--recover", recover]);
+    command.current_dir(scratch.dir()).args(["check", "--json", "--recover", recover]);
+    if !options.contains(&"--images") {
+        command.args(["--images", "64"]);
+    }
     command.args(options).arg("--");
     let output = command.env("STRANDLINE_ENGINE", engine).args(program).output().expect("it runs");
     let answer = serde_json::from_slice(&output.stdout);
@@ -311,6 +314,115 @@ fn mistakes_with_regions_are_found_with_their_lines() {
     let (messages, all) = findings(&answer);
     assert!(messages.iter().any(|message| message.contains("are counted")), "{all}");
     assert!(all.contains("add_to_count"), "{all}");
+}
+
+/// A pool that grows while it is filled, and whose blocks are moved together.
+fn chest(scratch: &Scratch) {
+    let source = scratch.file("chest.c", include_str!("programs/pool_chest.c"));
+    let arguments = format!("-D_GNU_SOURCE -O1 -g -o chest {} {}", source.display(), link().join(" "));
+    compile(scratch.dir(), "cc", &arguments);
+}
+
+#[test]
+fn pools_grow_and_blocks_are_moved() {
+    if !has("gcc") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let source = scratch.file("chest.c", include_str!("programs/pool_chest.c"));
+    let chest = build(&scratch, "gcc", "chest", &source, "-std=c11");
+    for engine in ENGINES {
+        let folder = scratch.path(engine);
+        std::fs::create_dir(&folder).expect("there is room");
+        ok(Command::new(&chest).env("STRANDLINE_ENGINE", engine).arg("calls").arg(&folder));
+    }
+    if has("g++") {
+        let source = scratch.file("more.cc", include_str!("programs/pool_more.cc"));
+        let more = build(&scratch, "g++", "more", &source, "-std=c++17 -pedantic");
+        ok(Command::new(more).arg(scratch.dir()));
+    }
+}
+
+#[test]
+fn a_pool_that_grows_and_is_tidied_up_survives_every_crash() {
+    if !has("gcc") {
+        return;
+    }
+    let scratch = Scratch::new();
+    chest(&scratch);
+    let options = ["--images", "8"];
+    for engine in ["redo", "micro-buffer"] {
+        let program = ["./chest", "try", "pool"];
+        let (output, answer) = check_with(&scratch, &options, engine, "./chest --recover POOL", &program);
+        let (messages, all) = findings(&answer);
+        assert!(messages.is_empty(), "{engine}: {all}");
+        assert_eq!(output.status.code(), Some(0), "{engine}: {}", stderr(&output));
+        assert!(answer["images"].as_u64() > Some(100), "{answer:#}");
+        let length = std::fs::metadata(scratch.path("pool")).expect("it is there").len();
+        assert!(length > 1 << 16, "it grew to {length}");
+    }
+    let program = ["./chest", "try", "pool", "two-regions"];
+    let (_, answer) = check_with(&scratch, &options, "redo", "./chest --recover POOL", &program);
+    let (messages, all) = findings(&answer);
+    assert!(messages.iter().any(|message| message.contains("a sheet that is not allocated")), "{all}");
+    assert!(all.contains("chest.c") && all.contains("move"), "{all}");
+}
+
+/// What is leaked shows in the pool, whatever program made it.
+#[test]
+fn leaks_of_a_program_in_c_are_told() {
+    if !has("gcc") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let source = scratch.file("chest.c", include_str!("programs/pool_chest.c"));
+    let chest = build(&scratch, "gcc", "chest", &source, "-std=c11");
+    for (mistake, told) in
+        [("none", "a word leads to each block"), ("leak", "possibly leaked: 1 block of 1.00 KiB")]
+    {
+        let pool = scratch.path(mistake);
+        ok(Command::new(&chest).arg("try").arg(&pool).arg(mistake));
+        let said = stdout(&ok(strandline().args(["pool", "check"]).arg(&pool)));
+        assert!(said.contains(told), "{said}");
+    }
+}
+
+/// What `crates/capi/install` puts in a place is found by `pkg-config`, if there is one, and works.
+#[test]
+fn what_is_installed_is_found_and_works() {
+    if !has("gcc") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../capi/install");
+    let prefix = scratch.path("a prefix");
+    ok(Command::new("sh").arg(script).arg(&prefix).env("LIBRARY", library()));
+    for file in ["include/strandline_pool.h", "include/strandline.hpp", "lib/libstrandline.a"] {
+        assert!(prefix.join(file).is_file(), "{file}");
+    }
+    let source = scratch.file("calls.c", CALLS);
+    for kind in [&["--cflags", "--libs"][..], &["--static", "--cflags", "--libs"]] {
+        let mut flags = vec![
+            format!("-I{}", prefix.join("include").display()),
+            format!("-L{}", prefix.join("lib").display()),
+            "-lstrandline".to_owned(),
+            "-pthread".to_owned(),
+        ];
+        if has("pkg-config") {
+            let mut command = Command::new("pkg-config");
+            command.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")).args(kind).arg("strandline");
+            let told = stdout(&ok(&mut command));
+            let unquoted = told.replace("\\ ", "\0");
+            flags = unquoted.split_whitespace().map(|flag| flag.replace('\0', " ")).collect();
+        }
+        let program = scratch.path("calls");
+        let mut command = Command::new("gcc");
+        command.args(["-std=c99", "-D_GNU_SOURCE", "-o"]).arg(&program).arg(&source).args(&flags);
+        ok(&mut command);
+        let folder = scratch.path(&format!("folder {}", kind.len()));
+        std::fs::create_dir(&folder).expect("there is room");
+        ok(Command::new(program).arg(&folder).arg("redo").env("LD_LIBRARY_PATH", prefix.join("lib")));
+    }
 }
 
 #[test]

@@ -213,6 +213,44 @@ fn check_finds_damage_and_writes_nothing() {
     assert!(status(0).contains("nothing to recover"));
 }
 
+/// A block of a size of which there is no other, to which a word leads from the root object only as long as `linked`.
+fn with_a_stray_block(path: &std::path::Path, linked: bool) {
+    let pool = pool::create::<Chain, Redo>(path, 1 << 20).expect("there is room");
+    (0..10).for_each(|value| push(&pool, value));
+    let done = pool.region(|tx| {
+        let stray = tx.alloc([0u64; 100])?;
+        let root = tx.get(tx.root());
+        // By a pointer that stands where a number stands otherwise.
+        let count: Ptr<Ptr<[u64; 100], Chain>, Chain> = tx.alloc(if linked { stray } else { Ptr::NULL })?;
+        let next = tx.alloc(Link { value: 0, next: root.first })?;
+        tx.set(tx.root(), Root { first: next, count: count.offset() })
+    });
+    done.expect("there is room");
+}
+
+#[test]
+fn leaks_are_told_as_far_as_they_show() {
+    let scratch = Scratch::new();
+    for (name, linked) in [("whole", true), ("leaking", false)] {
+        let path = scratch.path(name);
+        with_a_stray_block(&path, linked);
+        let said = stdout(&ok(strandline().args(["pool", "check"]).arg(&path)));
+        assert_eq!(said.contains("possibly leaked: 1 block of 1.00 KiB"), !linked, "{said}");
+        assert_eq!(said.contains("a word leads to each block"), linked, "{said}");
+        let said = stdout(&ok(strandline().args(["pool", "info"]).arg(&path)));
+        assert_eq!(said.contains("possibly leaked: 1 block"), !linked, "{said}");
+        let said = stdout(&ok(strandline().args(["pool", "info", "--json"]).arg(&path)));
+        let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+        let told: Vec<u64> = said["possibly_leaked"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter_map(|block| block["bytes"].as_u64())
+            .collect();
+        assert_eq!(told, if linked { vec![] } else { vec![1024] }, "{said:#}");
+    }
+}
+
 #[test]
 fn a_region_waits_for_the_disk_once() {
     let scratch = Scratch::new();

@@ -135,6 +135,11 @@ impl Chunks {
         slab::fits(class, self.chunk_bytes)
     }
 
+    /// Whether both offsets lie in one chunk of the heap.
+    pub(super) fn same_chunk(&self, one: u64, other: u64) -> bool {
+        self.chunk_of(one).is_some_and(|chunk| self.chunk_of(other) == Some(chunk))
+    }
+
     /// How many blocks of that class a slab has.
     pub(super) fn blocks_of(&self, class: usize) -> u64 {
         Shape::new(class, self.chunk_bytes).count

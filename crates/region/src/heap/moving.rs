@@ -14,9 +14,9 @@ use crate::Error;
 use crate::engine::Engine;
 
 impl<E: Env> Heap<E> {
-    /// Closes the slabs whose blocks find room in others: where each begins and ends, in order, and the blocks that somebody has of them.
+    /// Closes the slabs whose blocks find room in others, but not the one in which `stays` lies: where each begins and ends, in order, and the blocks that somebody has of them.
     #[track_caller]
-    pub(crate) fn close_sparse(&self, env: &E) -> Vec<(u64, u64, Vec<Block>)> {
+    pub(crate) fn close_sparse(&self, env: &E, stays: u64) -> Vec<(u64, u64, Vec<Block>)> {
         let mut chunks = env.lock(&self.chunks);
         // By class: how many blocks are taken, and where. Nobody else changes who has a slab, but blocks are taken and freed meanwhile.
         let mut slabs: BTreeMap<usize, Vec<(u64, u64)>> = BTreeMap::new();
@@ -26,9 +26,12 @@ impl<E: Env> Heap<E> {
         (0..CACHES).for_each(|cache| self.hold(env, cache).used_in_part().for_each(&mut note));
         let mut closed = Vec::new();
         for (class, mut slabs) in slabs {
-            slabs.sort_unstable_by(|a, b| b.cmp(a));
+            // What has to stay comes first, then the fullest.
+            let full = chunks.blocks_of(class);
+            let rank = |&(taken, base): &(u64, u64)| (chunks.same_chunk(base, stays), taken, base);
+            slabs.sort_unstable_by_key(|slab| std::cmp::Reverse(rank(slab)));
             let taken: u64 = slabs.iter().map(|(taken, _)| taken).sum();
-            let kept = taken.div_ceil(chunks.blocks_of(class)) as usize;
+            let kept = taken.div_ceil(full) as usize;
             for &(_, base) in &slabs[kept..] {
                 let cache = chunks.cache_of(base).unwrap_or(Self::own(env));
                 let slab = chunks.hand_out_at(base, cache);

@@ -79,7 +79,7 @@ struct sl_pool_options {
 
 /* Take the memory for persistent although the system does not say so: nothing is ever synced. Data is lost with the power unless it is. */
 #define SL_FORCE 1u
-/* As long as the pool is open, it and its file grow when a block or a long region finds no room, by half at least. */
+/* As long as the pool is open, it and its file grow when a block or a long region finds no room, by half or by what the disk has. */
 #define SL_GROW 2u
 /* To look only: the file stays as it is, and others may look at the same time. What a crash left is brought into order for this process alone.
  * It is enough that the file can be read. sl_begin is an error then. */

@@ -6,12 +6,12 @@ pub enum Error {
     /// There is no header.
     #[error(
         "no pool: neither at offset 0 nor at {second:#x} is the mark of one{}; create it first, or open another file",
-        if *.empty { " (the file is all zeros there)" } else { "" }
+        if *.empty { " (nothing is there yet)" } else { "" }
     )]
     NotAPool {
         /// Where the header's second copy would be.
         second: u64,
-        /// Whether both places hold zeros.
+        /// Whether there is nothing: zeros, or what was left when making a pool was broken off.
         empty: bool,
     },
     /// Both copies of the header are damaged.

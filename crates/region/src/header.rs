@@ -24,7 +24,8 @@
 //! | 120–123 | CRC-32 of the bytes before |
 //!
 //! A change writes the second copy, makes it durable, and then does the same to the first: at any moment one of them is whole. Whoever
-//! reads takes the whole one of the higher generation.
+//! reads takes the whole one of the higher generation. A new pool's second copy begins with another mark until it is whole, so that what a crash left of it
+//! is told from what is somebody else's.
 
 use space::{LINE, Space};
 
@@ -37,6 +38,8 @@ pub const VERSION: u32 = 1;
 pub const NAME_MAX: usize = 64;
 
 const MAGIC: [u8; 8] = *b"SLPOOL\0\0";
+/// The mark of a header that is being made.
+const BEGUN: [u8; 8] = *b"SLBEGUN\0";
 const SECOND: u64 = 4096;
 const LEN: usize = 128;
 const CHECKSUM: usize = 120;
@@ -135,8 +138,11 @@ impl Header {
         Ok(())
     }
 
-    /// Makes this the header of a space that has none. The mark comes last in each copy: until it is there, nothing is.
+    /// Makes this the header of a space that has none. The mark comes last in each copy: until it is there, nothing is, and whoever finds what is left
+    /// can begin again.
     pub(crate) fn write_first<S: Space>(&self, space: &S) {
+        space.store(SECOND, &BEGUN);
+        space.persist(SECOND, 8);
         for copy in [SECOND, 0] {
             space.store(copy + 8, &self.encode()[8..]);
             space.persist(copy + 8, LEN as u64 - 8);
@@ -167,7 +173,9 @@ impl Header {
         };
         let copies = [(0, copy(0)), (SECOND, copy(SECOND))];
         if copies.iter().all(|(_, bytes)| bytes[..8] != MAGIC) {
-            let empty = copies.iter().all(|(_, bytes)| bytes.iter().all(|byte| *byte == 0));
+            let [first, second] = copies.map(|(_, bytes)| bytes);
+            let is_empty = |bytes: [u8; LEN]| bytes == [0; LEN];
+            let empty = is_empty(first) && (is_empty(second) || second[..8] == BEGUN);
             return Err(Error::NotAPool { second: SECOND, empty });
         }
         let whole = copies.iter().filter(|(_, bytes)| is_whole(bytes));

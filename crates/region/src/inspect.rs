@@ -51,7 +51,7 @@ pub fn inspect<E: Env>(env: &E) -> Result<Inspection, Error> {
 fn inspect_with<E: Env, A: Atomicity>(env: &E, header: Header) -> Result<Inspection, Error> {
     let space: &E::Space = env.space();
     let damaged_copies: Vec<u64> = header.differing(space).collect();
-    confirm(space);
+    confirm(space, &header);
     let recovered = A::Engine::<E>::recover(space, &header.logs())?;
     let heap = Heap::open(env, &header)?;
     let root = root_offset(env, &heap)?;

@@ -1,13 +1,13 @@
 //! Pools: a space with a header, logs, a heap and a root object.
 
 use std::marker::PhantomData;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use space::{Env, Space};
 
 use crate::engine::{Atomicity, Engine, Recovered};
-use crate::header::{Geometry, Header, LOGS, ROOT, STATE};
+use crate::header::{Geometry, Header, ROOT, STATE};
 use crate::heap::{Heap, Usage};
 use crate::{Error, Layout, Persistent, Ptr, Tx};
 
@@ -79,12 +79,7 @@ where
             Header { engine: A::NUMBER, pool, generation: 1, bytes, geometry, layout: layout.to_owned() };
         header.check()?;
         // What an earlier attempt left half done, a crash within it.
-        for word in (STATE..LOGS).step_by(8).chain((LOGS..header.heap()).step_by(8)) {
-            if space.load_u64(word) != 0 {
-                space.store_u64(word, 0);
-                space.flush(word, 8);
-            }
-        }
+        clear(space, STATE..header.heap());
         clear_tables(space, &header, 0);
         space.fence();
         let pool = Self::assemble(env, header, &Recovered::default())?;
@@ -122,7 +117,9 @@ where
             let found = crate::engine::name_of(header.engine);
             return Err(Error::Engine { offset: 12, found, wanted: A::NAME });
         }
-        confirm(env.space());
+        if !A::Engine::<H::Target>::NOT_CONFIRMED {
+            confirm(env.space(), &header);
+        }
         let recovered = A::Engine::<H::Target>::recover(env.space(), &header.logs())?;
         let pool = Self::assemble(env, header, &recovered)?;
         root_offset(pool.env(), &pool.heap)?;
@@ -250,10 +247,30 @@ where
             if whole && wanted > chunk * (chunk / 8 - 1) {
                 return Err(Error::Full { wanted });
             }
-            let more = wanted.saturating_add(3 * chunk).max(end / 2).next_multiple_of(chunk);
-            let Some(bytes) = header.bytes.checked_add(more) else { return Err(Error::Full { wanted }) };
-            growth(&self.env, bytes)?;
+            let least = wanted.saturating_add(3 * chunk).checked_next_multiple_of(chunk);
+            let least = least.filter(|least| header.bytes.checked_add(*least).is_some());
+            let bytes = self.lengthened(growth, header.bytes, least.ok_or(Error::Full { wanted })?, chunk)?;
             self.grow_locked(&mut header, bytes)?;
+        }
+    }
+
+    /// Has the space made longer than `bytes` by half, or by as much as can be had down to `least`, in whole chunks.
+    #[track_caller]
+    fn lengthened(
+        &self,
+        growth: &Growth<H::Target>,
+        bytes: u64,
+        least: u64,
+        chunk: u64,
+    ) -> Result<u64, Error> {
+        let mut more = (bytes / 2).next_multiple_of(chunk).max(least);
+        loop {
+            let longer = bytes.saturating_add(more);
+            match growth(&self.env, longer) {
+                Ok(()) => return Ok(longer),
+                Err(error) if more == least => return Err(error),
+                Err(_) => more = (more / 2).next_multiple_of(chunk).max(least),
+            }
         }
     }
 
@@ -384,23 +401,35 @@ where
     }
 }
 
-/// Makes durable which logs count. A process that was killed may have stored it and no more, and recovery goes by what it reads.
-pub(crate) fn confirm<S: Space>(space: &S) {
-    space.persist(STATE, 8);
+/// Makes durable what recovery and allocator go by: logs, which of them count, and the tables of chunks. A process that was killed may have stored all of it
+/// and no more.
+pub(crate) fn confirm<S: Space>(space: &S, header: &Header) {
+    space.flush(STATE, header.heap() - STATE);
+    tables(header, 0).for_each(|table| space.flush(table.start, table.end - table.start));
+    space.fence();
+}
+
+/// Where the tables of zones are, but for what lies before `from`.
+fn tables(header: &Header, from: u64) -> impl Iterator<Item = Range<u64>> {
+    let chunk = u64::from(header.geometry.chunk_bytes);
+    let end = header.bytes & !7;
+    let tables = (header.heap()..end).step_by((chunk * chunk / 8) as usize);
+    tables.map(move |table| table.max(from)..end.min(table + chunk)).filter(|table| !table.is_empty())
 }
 
 /// Makes the tables of those zones zeros that reach behind `from`. Flushes, does not fence.
 fn clear_tables<S: Space>(space: &S, header: &Header, from: u64) {
-    let chunk = u64::from(header.geometry.chunk_bytes);
-    let tables = (header.heap()..header.bytes)
-        .step_by((chunk * chunk / 8) as usize)
-        .filter(|&table| table + chunk > from);
-    for word in tables.flat_map(|table| (table.max(from)..header.bytes.min(table + chunk) & !7).step_by(8)) {
+    tables(header, from).for_each(|table| clear(space, table));
+}
+
+/// Makes bytes zeros. Flushes, does not fence; words that are zero, too: a process that was killed may have made them so and no more.
+fn clear<S: Space>(space: &S, bytes: Range<u64>) {
+    for word in bytes.clone().step_by(8) {
         if space.load_u64(word) != 0 {
             space.store_u64(word, 0);
-            space.flush(word, 8);
         }
     }
+    space.flush(bytes.start, bytes.end - bytes.start);
 }
 
 /// Where the root object is.

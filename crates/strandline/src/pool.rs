@@ -108,8 +108,8 @@ pub fn grow<L: Layout, A: Atomicity>(pool: &Pool<L, A>, bytes: u64) -> Result<()
     refused.map_or_else(|| in_file(pool.env().space().memory().path(), grown), |error| Err(error.into()))
 }
 
-/// Lets the pool and its file grow, by half each time, when there is no room for a block or for the record of a long region. Where the file can't,
-/// the pool is full ([`region::Error::NoGrowth`] says why).
+/// Lets the pool and its file grow, by half each time or by what can be had, when there is no room for a block or for what a long region
+/// logs. Where the file can't, the pool is full ([`region::Error::NoGrowth`] says why).
 #[must_use]
 pub fn growing<L: Layout, A: Atomicity>(pool: Pool<L, A>) -> Pool<L, A> {
     pool.growing(|env, bytes| {

@@ -221,3 +221,28 @@ fn is_as_long_as_there_is_room<A: Atomicity>() {
     widen(&pool, 21).expect("there is room again");
     assert_eq!(pool.get(pool.root()).wide, [21; WIDE]);
 }
+
+/// Where the space can't grow by half, the pool grows by less, as long as that is enough.
+#[test]
+fn a_pool_grows_by_what_can_be_had() {
+    const MOST: u64 = BYTES + 17 * 4096;
+    let env = pmem::Os::new(space::Image::new(BYTES + 100 * 4096));
+    let options = Options { bytes: Some(BYTES), ..OPTIONS };
+    let pool = Shelves::<_, Redo>::create(&env, &options).expect("a pool can be made").growing(|_, bytes| {
+        let refused = || Error::NoGrowth(format!("not {bytes}"));
+        (bytes <= MOST).then_some(()).ok_or_else(refused)
+    });
+    let mut books = 0;
+    let last = loop {
+        match pool.region(|tx| tx.alloc(Book { pages: [1; PAGES] })) {
+            Ok(_) => books += 1,
+            Err(error) => break error,
+        }
+    };
+    // It asks for four chunks at least.
+    assert!(matches!(last, Error::NoGrowth(_)), "{last:?}");
+    let bytes = pool.header().bytes;
+    assert!((MOST - 3 * 4096..=MOST).contains(&bytes), "{bytes} of {MOST}");
+    assert_eq!(books, (bytes - 16384) / 4096 - 2, "all chunks but a table and a slab");
+    assert_eq!(pool.blocks().len() as u64, books + 1);
+}

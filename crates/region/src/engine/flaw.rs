@@ -42,6 +42,8 @@ pub trait Flaw: Send + Sync + 'static {
     const SWITCHED_EARLY: bool = false;
     /// After memory has failed, it is gone on as if nothing had happened.
     const FAILURE_IGNORED: bool = false;
+    /// Recovery goes by what a killed process stored, durable or not.
+    const NOT_CONFIRMED: bool = false;
     /// What the allocator does wrong.
     const HEAP: HeapFlaw = HeapFlaw::None;
 }
@@ -82,6 +84,8 @@ flaws! {
     SwitchedEarly SWITCHED_EARLY;
     /// See [`Flaw::FAILURE_IGNORED`].
     FailureIgnored FAILURE_IGNORED;
+    /// See [`Flaw::NOT_CONFIRMED`].
+    NotConfirmed NOT_CONFIRMED;
 }
 
 macro_rules! heap_flaws {

@@ -111,6 +111,10 @@ pub trait Engine<E: Env>: Sized + Send + Sync {
     /// remembered of it: it is written where it is and flushed, and the commit waits for it.
     const IN_PLACE: bool;
 
+    /// Whether recovery goes by what may not be durable: a mistake, for tests.
+    #[doc(hidden)]
+    const NOT_CONFIRMED: bool = false;
+
     /// Mistakes that the allocator makes with this engine, for tests.
     #[doc(hidden)]
     const HEAP: flaw::HeapFlaw = flaw::HeapFlaw::None;

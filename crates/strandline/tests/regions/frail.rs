@@ -1,4 +1,4 @@
-//! Memory that fails, on any space.
+//! Memory that fails, and a process that is killed, on any space.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -7,7 +7,7 @@ use std::thread::panicking;
 use event::FlushKind;
 use space::{Prestore, Space, Word};
 
-/// A space one of whose fences panics.
+/// A space one of whose fences panics, or which one day changes no more.
 pub(crate) struct Frail<S> {
     space: S,
     /// Fences that go well before one fails.
@@ -15,6 +15,9 @@ pub(crate) struct Frail<S> {
     /// Whether none goes well after it, as where a sync has failed. The memory keeps what was stored, and nothing more becomes durable for certain.
     for_good: AtomicBool,
     failed: AtomicBool,
+    /// Stores, flushes and fences before the process is dead.
+    changes: AtomicU64,
+    dead: AtomicBool,
 }
 
 impl<S> Frail<S> {
@@ -25,6 +28,8 @@ impl<S> Frail<S> {
             fences: AtomicU64::new(u64::MAX),
             for_good: AtomicBool::new(false),
             failed: AtomicBool::new(false),
+            changes: AtomicU64::new(u64::MAX),
+            dead: AtomicBool::new(false),
         }
     }
 
@@ -41,6 +46,35 @@ impl<S> Frail<S> {
     /// Whether a fence failed.
     pub(crate) fn failed(&self) -> bool {
         self.failed.load(Relaxed)
+    }
+
+    /// So many stores, flushes and fences happen, and then the process is dead: whatever it still does has no effect.
+    pub(crate) fn kill_after(&self, changes: u64) {
+        self.changes.store(changes, Relaxed);
+    }
+
+    /// Whether it is dead.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead.load(Relaxed)
+    }
+
+    /// Another process begins.
+    pub(crate) fn revive(&self) {
+        self.changes.store(u64::MAX, Relaxed);
+        self.dead.store(false, Relaxed);
+    }
+
+    /// Whether a change happens. A thread of a dead process ends.
+    fn lives(&self) -> bool {
+        match self.changes.load(Relaxed) {
+            u64::MAX => return true,
+            0 => self.dead.store(true, Relaxed),
+            left => self.changes.store(left - 1, Relaxed),
+        }
+        if self.is_dead() && !panicking() {
+            resume_unwind(Box::new("killed"));
+        }
+        !self.is_dead()
     }
 }
 
@@ -62,22 +96,31 @@ impl<S: Space> Space for Frail<S> {
     }
     #[track_caller]
     fn store_word<W: Word>(&self, offset: u64, value: W) {
-        self.space.store_word(offset, value);
+        if self.lives() {
+            self.space.store_word(offset, value);
+        }
     }
     #[track_caller]
     fn cas_u64(&self, offset: u64, old: u64, new: u64) -> Result<u64, u64> {
-        self.space.cas_u64(offset, old, new)
+        if self.lives() { self.space.cas_u64(offset, old, new) } else { Ok(old) }
     }
     #[track_caller]
     fn store_nt(&self, offset: u64, bytes: &[u8]) {
-        self.space.store_nt(offset, bytes);
+        if self.lives() {
+            self.space.store_nt(offset, bytes);
+        }
     }
     #[track_caller]
     fn flush(&self, offset: u64, len: u64) {
-        self.space.flush(offset, len);
+        if self.lives() {
+            self.space.flush(offset, len);
+        }
     }
     #[track_caller]
     fn fence(&self) {
+        if !self.lives() {
+            return;
+        }
         let left = self.fences.load(Relaxed);
         if left != u64::MAX && !(left == 0 && self.for_good.load(Relaxed)) {
             self.fences.store(left.wrapping_sub(1), Relaxed);

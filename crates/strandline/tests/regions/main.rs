@@ -6,6 +6,7 @@ mod desk;
 mod failing;
 mod flaws;
 mod frail;
+mod killed;
 mod long;
 mod moving;
 mod ssp;

@@ -93,6 +93,7 @@ impl<E: Env, F: Flaw> Engine<E> for MicroBufferEngine<E, F> {
     type Region = Buffers;
 
     const IN_PLACE: bool = false;
+    const NOT_CONFIRMED: bool = F::NOT_CONFIRMED;
 
     fn recover(space: &E::Space, logs: &Logs) -> Result<Recovered, Error> {
         let plan = Plan::read(space, logs, shape(logs), |_, writes| Ok(writes))?;

@@ -182,6 +182,7 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
     type Region = Box<Writes>;
 
     const IN_PLACE: bool = false;
+    const NOT_CONFIRMED: bool = F::NOT_CONFIRMED;
     const HEAP: flaw::HeapFlaw = F::HEAP;
 
     fn recover(space: &E::Space, logs: &Logs) -> Result<Recovered, Error> {

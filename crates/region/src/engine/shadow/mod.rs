@@ -154,6 +154,7 @@ impl<E: Env, F: Flaw> Engine<E> for ShadowEngine<E, F> {
     type Region = Region;
 
     const IN_PLACE: bool = false;
+    const NOT_CONFIRMED: bool = F::NOT_CONFIRMED;
 
     fn recover(space: &E::Space, logs: &Logs) -> Result<Recovered, Error> {
         let shape = shape(logs);

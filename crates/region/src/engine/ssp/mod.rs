@@ -118,6 +118,7 @@ impl<E: Env, F: Flaw> Engine<E> for SspEngine<E, F> {
     type Region = Box<Writes>;
 
     const IN_PLACE: bool = false;
+    const NOT_CONFIRMED: bool = F::NOT_CONFIRMED;
 
     fn recover(space: &E::Space, logs: &Logs) -> Result<Recovered, Error> {
         let plan = recovery::Plan::read(space, logs)?;

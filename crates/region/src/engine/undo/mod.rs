@@ -210,6 +210,7 @@ impl<E: Env, F: Flaw> Engine<E> for UndoEngine<E, F> {
     type Region = Region;
 
     const IN_PLACE: bool = true;
+    const NOT_CONFIRMED: bool = F::NOT_CONFIRMED;
 
     fn recover(space: &E::Space, logs: &Logs) -> Result<Recovered, Error> {
         let plan = recovery::Plan::read(space, logs)?;

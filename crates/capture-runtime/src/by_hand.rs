@@ -88,66 +88,57 @@ extern "C" fn before(_: u64, _: u64, _: u64) {
     about_to_store();
 }
 
-extern "C" fn done(pc: u64, addr: u64, len: u64) {
-    if len > 0 {
-        stored(STORE, pc, addr, len);
-    }
+/// Tells what a string instruction stored that began at `start` and ended at `end`: in either direction, both are of elements' first bytes.
+extern "C" fn done<const N: u64>(pc: u64, end: u64, start: u64) {
+    let (from, len) = if start <= end { (start, end - start) } else { (end + N, start - end) };
+    stored(STORE, pc, from, len);
 }
 
-/// Defines hooks. `$shift` is the logarithm of a turn's bytes.
+/// Defines hooks. `$bytes` are those of a turn.
 macro_rules! string_hooks {
-    ($($name:ident: $instruction:literal, $shift:literal;)*) => { $(
+    ($($name:ident: $instruction:literal, $bytes:literal;)*) => { $(
         /// Called in place of the instruction that it is named after, which it carries out: what that changes, this changes.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name() {
             naked_asm!(
+                "pushfq",
                 "push rax",
                 "push rcx",
                 "push rdx",
-                "lahf",
-                "seto al",
-                "push rax",
                 "push rdi",
                 "lea rcx, [rip + {before}]",
                 "call {save}",
-                "mov rax, qword ptr [rsp + 32]",
-                "mov rcx, qword ptr [rsp + 24]",
+                "mov rax, qword ptr [rsp + 24]",
+                "mov rcx, qword ptr [rsp + 16]",
                 $instruction,
-                // Where it began, and in its place where it ended.
+                // Where it began.
                 "mov rdx, qword ptr [rsp]",
-                "mov qword ptr [rsp], rdi",
-                "mov rdi, rdx",
-                "mov rdx, qword ptr [rsp + 24]",
-                "shl rdx, {shift}",
                 "mov rax, qword ptr [rsp + 40]",
                 "lea rcx, [rip + {done}]",
                 "call {save}",
-                "pop rdi",
-                "pop rax",
-                "add al, 0x7f",
-                "sahf",
+                "lea rsp, [rsp + 8]",
                 "pop rdx",
                 "lea rsp, [rsp + 8]",
                 "mov ecx, 0",
                 "pop rax",
+                "popfq",
                 "ret",
                 before = sym before,
-                done = sym done,
+                done = sym done::<$bytes>,
                 save = sym slow,
-                shift = const $shift,
             );
         }
     )* };
 }
 
 string_hooks! {
-    strandline_hook_movs1: "rep movsb", 0;
-    strandline_hook_movs2: "rep movsw", 1;
-    strandline_hook_movs4: "rep movsd", 2;
-    strandline_hook_movs8: "rep movsq", 3;
-    strandline_hook_stos1: "rep stosb", 0;
-    strandline_hook_stos2: "rep stosw", 1;
-    strandline_hook_stos4: "rep stosd", 2;
-    strandline_hook_stos8: "rep stosq", 3;
+    strandline_hook_movs1: "rep movsb", 1;
+    strandline_hook_movs2: "rep movsw", 2;
+    strandline_hook_movs4: "rep movsd", 4;
+    strandline_hook_movs8: "rep movsq", 8;
+    strandline_hook_stos1: "rep stosb", 1;
+    strandline_hook_stos2: "rep stosw", 2;
+    strandline_hook_stos4: "rep stosd", 4;
+    strandline_hook_stos8: "rep stosq", 8;
 }

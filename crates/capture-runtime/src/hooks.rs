@@ -58,6 +58,8 @@ extern "C" fn room_for_run() -> u64 {
 #[unsafe(naked)]
 pub unsafe extern "C" fn slow() {
     naked_asm!(
+        // The direction of string instructions, too.
+        "pushfq",
         "push rbp",
         "mov rbp, rsp",
         "push rsi",
@@ -114,6 +116,7 @@ pub unsafe extern "C" fn slow() {
         "pop rdi",
         "pop rsi",
         "pop rbp",
+        "popfq",
         "ret",
         bytes = const SAVED_BYTES,
         states = const XSAVE_STATES,

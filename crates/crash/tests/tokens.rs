@@ -32,6 +32,55 @@ fn tokens(history: &History) -> Vec<String> {
     checker.run(&mut oracle).findings.iter().map(|finding| finding.token.to_string()).collect()
 }
 
+/// Four threads that nothing orders: each stores a number, persists it, and then a copy of it. `order` says who goes on.
+fn apart(order: &[u8]) -> History {
+    let mut run = Run::new(Platform::Adr);
+    let mut steps = [0u64; 4];
+    for &thread in order {
+        let at = u64::from(thread % 4);
+        let step = &mut steps[at as usize];
+        let offset = (2 * at + *step % 2) * 64;
+        run.store(u32::from(thread % 4), offset, *step / 2 + 1);
+        run.persist(u32::from(thread % 4), offset);
+        *step += 1;
+    }
+    run.history()
+}
+
+/// Fails where exactly three numbers are there, and where a copy is there before its number, which no crash leaves.
+fn three(word: &dyn Fn(u64) -> u64) -> Result<(), String> {
+    let numbers: Vec<u64> = (0..4).map(|at| word(2 * at * 64)).collect();
+    if let Some(at) = (0..4).find(|&at| word((2 * at + 1) * 64) > numbers[at as usize]) {
+        return Err(format!("in no crash: the copy of {at}"));
+    }
+    let there = numbers.iter().filter(|number| **number > 0).count();
+    let missing = numbers.iter().position(|number| *number == 0).unwrap_or(4);
+    if there == 3 { Err(format!("three: missing {missing}")) } else { Ok(()) }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+    #[test]
+    fn what_is_found_between_threads_that_never_meet_is_a_crash_and_its_token_repeats_it(
+        order in prop::collection::vec(0u8..4, 8..28),
+        seed in any::<u64>(),
+    ) {
+        let history = apart(&order);
+        let contents = Contents::default();
+        let mut checker = Checker::new(&history, &contents);
+        checker.seed = seed;
+        let mut oracle = Words::new(|word: &dyn Fn(u64) -> u64, _: &Image<'_>| three(word));
+        for finding in checker.run(&mut oracle).findings {
+            prop_assert!(finding.message.starts_with("three"), "{}", finding.message);
+            let mut fresh = Words::new(|word: &dyn Fn(u64) -> u64, _: &Image<'_>| three(word));
+            let again = checker.replay(&finding.token, &mut fresh).expect("it is of this run");
+            let again = again.map(|again| (again.message, again.missing));
+            prop_assert_eq!(again, Some((finding.message, finding.missing)));
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
 

@@ -74,7 +74,10 @@ impl Search<'_, '_, '_> {
         let history = self.checker.history;
         let lost: HashSet<u32> = window.lost(choices).collect();
         let items = self.items_of(cut);
-        let end = self.first_failing(&items, &lost, &message);
+        // What the oracle has, however many other images it is shown on the way.
+        let mut shown = self.walker.current.clone();
+        debug_assert!(self.walker.changes.is_empty(), "the oracle has the image");
+        let end = self.first_failing(&items, &lost, &message, &mut shown);
         let witness = end.checked_sub(1).and_then(|at| match items[at].1 {
             Item::Atom(at) if !lost.contains(&at) => {
                 let atom = &history.atoms[at as usize];
@@ -94,9 +97,11 @@ impl Search<'_, '_, '_> {
         };
         let chosen = choices.iter().enumerate().filter(|&(_, &choice)| choice > 0);
         let missing = match lost.is_empty() {
-            true => self.not_made(&items[..end]),
+            true => self.not_made(&items[..end], &mut shown),
             false => self.missing(&lost, &items[..end]),
         };
+        // Back to what the walker thinks that the oracle has.
+        self.walker.changes = shown.difference(&self.walker.current);
         Finding {
             token: Token::new(
                 history,
@@ -120,8 +125,13 @@ impl Search<'_, '_, '_> {
     }
 
     /// The least number of items after which the image without `lost` fails in this way: the last of them is what makes it fail.
-    fn first_failing(&mut self, items: &[(usize, Item)], lost: &HashSet<u32>, message: &str) -> usize {
-        let mut shown = self.walker.current.clone();
+    fn first_failing(
+        &mut self,
+        items: &[(usize, Item)],
+        lost: &HashSet<u32>,
+        message: &str,
+        shown: &mut Words<'_>,
+    ) -> usize {
         let first_lost =
             items.iter().position(|(_, item)| matches!(item, Item::Atom(at) if lost.contains(at)));
         // Before the first loss the image is one without losses.
@@ -129,15 +139,13 @@ impl Search<'_, '_, '_> {
         let mut high = items.len();
         while low < high {
             let middle = low.midpoint(high);
-            let judged = self.examine_after(&items[..middle], lost, &mut shown);
+            let judged = self.examine_after(&items[..middle], lost, shown);
             if judged.is_err_and(|other| is_like(&other, message)) {
                 high = middle;
             } else {
                 low = middle + 1;
             }
         }
-        // Back to what the walker thinks that the oracle has.
-        self.walker.changes = shown.difference(&self.walker.current);
         high
     }
 
@@ -221,7 +229,7 @@ impl Search<'_, '_, '_> {
 
     /// If nothing was lost, what went wrong is that something had not been made yet: the store that would mend the failure, if there
     /// is one among those that each thread makes next, else the one that whoever came last makes next.
-    fn not_made(&mut self, made: &[(usize, Item)]) -> Vec<Missing> {
+    fn not_made(&mut self, made: &[(usize, Item)], shown: &mut Words<'_>) -> Vec<Missing> {
         let history = self.checker.history;
         let is_made = |at: usize| made.binary_search_by_key(&at, |&(at, _)| at).is_ok();
         let from = made.iter().enumerate().find(|&(number, &(at, _))| number != at);
@@ -252,18 +260,16 @@ impl Search<'_, '_, '_> {
         let last = made.last().map(|&(_, item)| history.stamp(item).agent);
         let mut chosen = last.filter(|agent| next.contains_key(agent)).or(next.keys().next().copied());
         if next.len() > 1 {
-            let mut shown = self.walker.current.clone();
             let lost = HashSet::new();
             chosen = next
                 .iter()
                 .take(TRIED)
                 .find(|(_, pieces)| {
                     let items: Vec<(usize, Item)> = made.iter().chain(*pieces).copied().collect();
-                    self.examine_after(&items, &lost, &mut shown).is_ok()
+                    self.examine_after(&items, &lost, shown).is_ok()
                 })
                 .map(|(&agent, _)| agent)
                 .or(chosen);
-            self.walker.changes = shown.difference(&self.walker.current);
         }
         let pieces = chosen.and_then(|agent| next.remove(&agent)).unwrap_or_default();
         let mut missing: Vec<Missing> = Vec::new();

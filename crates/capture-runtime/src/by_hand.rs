@@ -58,6 +58,8 @@ macro_rules! masked_hooks {
 }
 
 masked_hooks! {
+    strandline_hook_masked4x1: masked::<4, 1>;
+    strandline_hook_masked8x1: masked::<8, 1>;
     strandline_hook_masked1x16: masked::<1, 16>;
     strandline_hook_masked1x32: masked::<1, 32>;
     strandline_hook_masked1x64: masked::<1, 64>;

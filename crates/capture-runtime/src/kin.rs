@@ -16,6 +16,7 @@ use crate::local::{caller, hooks, local};
 use crate::real::real;
 use crate::session::session;
 use crate::sys;
+use crate::wire::MODULES;
 
 /// What stands for a process that starts others, where a synchronisation has an address.
 const STARTS: u64 = 1 << 63 | 1 << 62;
@@ -54,7 +55,26 @@ pub fn arrive() {
         return;
     }
     acquired(0, STARTS | u64::from(own));
-    ancestors().for_each(|ancestor| acquired(0, STARTS | u64::from(ancestor)));
+    // What a shell or a script has started, it has waited for, for all that we know; from one of ours we hear of it.
+    let mut untold = true;
+    for ancestor in ancestors() {
+        untold &= !is_ours(ancestor);
+        if untold {
+            acquired(0, ENDS | u64::from(ancestor));
+        }
+        acquired(0, STARTS | u64::from(ancestor));
+    }
+}
+
+/// Whether the process tells what it does.
+fn is_ours(pid: u32) -> bool {
+    let Some(session) = session() else { return false };
+    let used = session.head().next_module.load(Ordering::Acquire) as usize;
+    (0..used.min(MODULES)).filter_map(|at| session.module(at)).any(|module| {
+        // SAFETY: in the table; `ready` orders the other fields, which do not change after.
+        let module = unsafe { &*module };
+        module.ready.load(Ordering::Acquire) == 1 && module.pid == pid
+    })
 }
 
 /// A program ends.

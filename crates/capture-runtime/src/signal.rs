@@ -55,6 +55,7 @@ extern "C" fn enter(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         local.handlers.set(OUTERMOST);
         signalled::got(0);
         handler(signal, info, context);
+        signalled::handled();
         local.handlers.set(SWITCHING);
         resume(local);
     } else {

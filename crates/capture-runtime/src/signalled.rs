@@ -1,4 +1,5 @@
-//! What threads and processes tell each other by signals: whoever gets one goes on behind all who have sent one to its process.
+//! What threads and processes tell each other by signals: whoever gets one goes on behind all who have sent one to its process. Who sends
+//! one to itself goes on behind its handler.
 
 use core::ffi::c_int;
 
@@ -8,29 +9,46 @@ use crate::atomic::{acquired, released};
 use crate::files::next::usual;
 use crate::local::{caller, hooks, local};
 use crate::real::real;
-use crate::session::{Attached, session};
+use crate::session::session;
 use crate::sys;
 use crate::turn::is_alone;
 
 /// What stands for a process as signals reach it, where a synchronisation has an address.
 const SIGNALS: u64 = 1 << 63 | 1 << 59;
 
-/// The session, if there is anybody to send or to get signals.
-fn in_company() -> Option<&'static Attached> {
-    session().filter(|session| !is_alone(session))
+/// What stands for it as its handlers have done their work.
+const HANDLED: u64 = SIGNALS | 1 << 58;
+
+/// Whether somebody wants to know: a handler is a thread to who looks at the order of stores.
+fn is_followed() -> bool {
+    session().is_some_and(|session| session.values() || !is_alone(session))
 }
 
-/// A signal is about to be sent to a process; to several, if the number is not positive, which is not followed.
-fn sending(pc: u64, process: pid_t) {
-    if process > 0 && in_company().is_some() {
+/// Sends a signal to a process by `send`; to several, if the number is not positive, which is not followed.
+fn sending(pc: u64, process: pid_t, send: impl FnOnce() -> c_int) -> c_int {
+    let followed = process > 0 && is_followed();
+    if followed {
         released(pc, SIGNALS | u64::from(process.cast_unsigned()));
     }
+    local().stream.finish();
+    let result = send();
+    if followed && process == own() {
+        acquired(pc, HANDLED | u64::from(process.cast_unsigned()));
+    }
+    result
 }
 
 /// A signal has come.
 pub fn got(pc: u64) {
-    if in_company().is_some() {
+    if is_followed() {
         acquired(pc, SIGNALS | u64::from(sys::pid()));
+    }
+}
+
+/// Its handler is done.
+pub fn handled() {
+    if is_followed() {
+        released(0, HANDLED | u64::from(sys::pid()));
     }
 }
 
@@ -52,22 +70,16 @@ fn own() -> pid_t {
 
 hooks! {
     fn raise(signal: c_int) -> c_int {
-        sending(caller(), own());
-        local().stream.finish();
-        usual!(raise(signal))
+        sending(caller(), own(), || usual!(raise(signal)))
     }
     fn kill(process: pid_t, signal: c_int) -> c_int {
-        sending(caller(), process);
-        local().stream.finish();
-        usual!(kill(process, signal))
+        sending(caller(), process, || usual!(kill(process, signal)))
     }
     fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
-        sending(caller(), own());
-        usual!(pthread_kill(thread, signal))
+        sending(caller(), own(), || usual!(pthread_kill(thread, signal)))
     }
     fn sigqueue(process: pid_t, signal: c_int, value: sigval) -> c_int {
-        sending(caller(), process);
-        usual!(sigqueue(process, signal, value))
+        sending(caller(), process, || usual!(sigqueue(process, signal, value)))
     }
     fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int {
         let real = real!(c"sigwait" as fn(*const sigset_t, *mut c_int) -> c_int);

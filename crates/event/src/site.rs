@@ -49,6 +49,11 @@ impl Site {
     pub fn frame(&self) -> Option<&Frame> {
         self.frames.first()
     }
+
+    /// Who called the innermost function, as far as calls were compiled into one, without the insides of C++'s standard library.
+    pub fn callers(&self) -> impl Iterator<Item = &Frame> {
+        self.frames.iter().skip(1).filter(|frame| !frame.file.contains("/include/c++/"))
+    }
 }
 
 impl fmt::Display for Frame {
@@ -118,8 +123,7 @@ impl SiteTable {
     #[must_use]
     pub fn chain(&self, id: SiteId) -> String {
         let mut text = self.label(id);
-        for caller in self.site(id).into_iter().flat_map(|site| site.frames.iter().skip(1).take(CALLERS_MAX))
-        {
+        for caller in self.site(id).into_iter().flat_map(Site::callers).take(CALLERS_MAX) {
             text.push_str(&format!(", called from {caller}"));
         }
         text

@@ -63,7 +63,7 @@ fn right_and_wrong(scratch: &Scratch, name: &str, source: &str, way: &[&str]) {
 }
 
 const MEET: &str = include_str!("programs/meet.cc");
-const WAYS: [&str; 30] = [
+const WAYS: [&str; 33] = [
     "relaxed",
     "fences",
     "volatile",
@@ -94,6 +94,9 @@ const WAYS: [&str; 30] = [
     "spawn",
     "popen",
     "system",
+    "script",
+    "handler",
+    "handled",
 ];
 
 fn meet(compiler: &str, flags: &str, ways: &[&str]) {

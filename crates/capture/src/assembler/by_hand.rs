@@ -5,13 +5,51 @@ use super::persist::{Address, Hook, based_on_stack_pointer, width};
 use super::untold::{is_memory, stored_bytes};
 
 /// Instructions that change what is in memory, without the letter that says how wide it is.
-const CHANGES: [&[u8]; 14] = [
+const CHANGES: [&[u8]; 26] = [
     b"add", b"sub", b"and", b"or", b"xor", b"adc", b"sbb", b"inc", b"dec", b"neg", b"not", b"bts", b"btr",
-    b"btc",
+    b"btc", b"xadd", b"cmpxchg", b"rol", b"ror", b"rcl", b"rcr", b"shl", b"shr", b"sar", b"sal", b"shld",
+    b"shrd",
+];
+/// Instructions whose width their name says.
+const STORES: [(&[u8], u32); 30] = [
+    (b"movbew", 2),
+    (b"movbel", 4),
+    (b"movbeq", 8),
+    (b"pop", 8),
+    (b"popq", 8),
+    (b"popw", 2),
+    (b"fstps", 4),
+    (b"fsts", 4),
+    (b"fstpl", 8),
+    (b"fstl", 8),
+    (b"fstpt", 10),
+    (b"fistps", 2),
+    (b"fistp", 2),
+    (b"fists", 2),
+    (b"fistpl", 4),
+    (b"fistl", 4),
+    (b"fistpll", 8),
+    (b"fistpq", 8),
+    (b"fisttpl", 4),
+    (b"fisttpll", 8),
+    (b"stmxcsr", 4),
+    (b"vstmxcsr", 4),
+    (b"fnstcw", 2),
+    (b"pextrb", 1),
+    (b"pextrw", 2),
+    (b"pextrd", 4),
+    (b"pextrq", 8),
+    (b"extractps", 4),
+    (b"vextractf128", 16),
+    (b"vextracti128", 16),
 ];
 
 /// The hook of a store by hand; `None` for all other instructions, and for what goes to the stack.
 pub fn store<'a>(instruction: &Instruction<'a>, intel: bool) -> Option<Hook<'a>> {
+    if let Some(string) = Repeated::of(instruction) {
+        let register: &[u8] = if intel { b"rdi" } else { b"%rdi" };
+        return Some(Hook::new("store", string.bytes, Some(Address::Register(register))));
+    }
     let operands: Vec<&[u8]> = instruction.split().collect();
     let (&first, &last) = (operands.first()?, operands.last()?);
     let (target, source) = if intel { (first, last) } else { (last, first) };
@@ -22,14 +60,39 @@ pub fn store<'a>(instruction: &Instruction<'a>, intel: bool) -> Option<Hook<'a>>
     {
         return None;
     }
-    let changes = || {
-        let name = instruction.name;
-        let known = CHANGES.iter().any(|known| {
-            name.strip_prefix(*known).is_some_and(|rest| matches!(rest, b"" | b"b" | b"w" | b"l" | b"q"))
-        });
-        known.then(|| width(instruction, target, intel))
+    let name = instruction.name;
+    let suffixed = |known: &&[u8]| {
+        name.strip_prefix(*known).is_some_and(|rest| matches!(rest, b"" | b"b" | b"w" | b"l" | b"q"))
     };
-    let bytes = stored_bytes(instruction.name, source, target).or_else(changes)?;
+    // A shift's count says nothing of the width.
+    let by_letter = || match name.last() {
+        Some(b'b') => 1,
+        Some(b'w') => 2,
+        Some(b'l') => 4,
+        _ => 8,
+    };
+    let changes = || {
+        let known = CHANGES.iter().find(|known| suffixed(known))?;
+        let shifts = matches!(known[0], b'r') || known.starts_with(b"sh") || known.starts_with(b"sa");
+        Some(if shifts && !intel && name.len() > known.len() {
+            by_letter()
+        } else {
+            width(instruction, target, intel)
+        })
+    };
+    let told = || {
+        if intel && matches!(name, b"fst" | b"fstp" | b"fist" | b"fistp" | b"fisttp") {
+            return Some(width(instruction, target, intel));
+        }
+        let plain =
+            name.strip_prefix(b"v").filter(|rest| rest.starts_with(b"pextr") || *rest == b"extractps");
+        let name = plain.unwrap_or(name);
+        STORES.iter().find(|(known, _)| *known == name).map(|&(_, bytes)| bytes)
+    };
+    let one = || (name.starts_with(b"set") && operands.len() == 1).then_some(1);
+    let swapped = || (name == b"movbe").then(|| register_bytes(source)).flatten();
+    let bytes =
+        stored_bytes(name, source, target).or_else(changes).or_else(told).or_else(one).or_else(swapped)?;
     Some(Hook::new("store", bytes, Some(Address::Operand(target))))
 }
 
@@ -90,6 +153,18 @@ mod tests {
             ("addq $1, (%rdi)", Some(8)),
             ("orl %eax, (%rdi)", Some(4)),
             ("incw (%rdi)", Some(2)),
+            ("xaddq %rax, (%rdi)", Some(8)),
+            ("cmpxchgl %ecx, (%rdi)", Some(4)),
+            ("rolw $3, (%rdi)", Some(2)),
+            ("shrl %cl, (%rdi)", Some(4)),
+            ("shldq $3, %rax, (%rdi)", Some(8)),
+            ("sete 20(%rdi)", Some(1)),
+            ("movbe %eax, (%rdi)", Some(4)),
+            ("popq 8(%rdi)", Some(8)),
+            ("fistpll (%rdi)", Some(8)),
+            ("vpextrq $1, %xmm0, (%rdi)", Some(8)),
+            ("movsb", Some(1)),
+            ("stosq", Some(8)),
             ("movq (%rdi), %rax", None),
             ("movq %rax, 8(%rsp)", None),
             ("movq %rax, %fs:8", None),

@@ -31,6 +31,9 @@ impl<'a> Hook<'a> {
         let (name, bytes) = match instruction.name {
             b"vmaskmovps" | b"vpmaskmovd" => ("masked", 4),
             b"vmaskmovpd" | b"vpmaskmovq" => ("masked", 8),
+            b"vmovss" | b"vmovsd" if !target.ends_with(b"}") => return None,
+            b"vmovss" => ("masked", 4),
+            b"vmovsd" => ("masked", 8),
             b"vmovdqu8" => ("masked", 1),
             b"vmovdqu16" => ("masked", 2),
             b"vmovups" | b"vmovaps" | b"vmovdqu32" | b"vmovdqa32" => ("masked", 4),
@@ -50,7 +53,9 @@ impl<'a> Hook<'a> {
             None if operands.len() == 3 => (target, operands[1]),
             None => return None,
         };
-        let mask = Some(Mask { register, elements: all / bytes });
+        // Of a scalar's register one element counts.
+        let elements = if instruction.name.starts_with(b"vmovs") { 1 } else { all / bytes };
+        let mask = Some(Mask { register, elements });
         Some(Hook { mask, ..Hook::new(name, bytes, Some(Address::Operand(operand))) })
     }
 }

@@ -171,7 +171,10 @@ impl fmt::Display for Warning {
                 )
             }
             Warning::Gaps { positions } => {
-                write!(f, "{positions} synchronisations of threads that were killed are missing")
+                write!(
+                    f,
+                    "of threads that were killed, records of synchronisation ({positions}) are missing: who went on behind them counts as unordered"
+                )
             }
             Warning::StoresWithoutValue { stores } => {
                 write!(f, "{stores} stores were left out because their thread ended before it told the bytes")

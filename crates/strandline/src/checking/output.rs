@@ -219,7 +219,8 @@ fn story(history: &History, finding: &Finding, sources: &Sources) -> String {
         text.push_str(&format!("   {line}\n"));
         let site = site.and_then(|site| history.table().site(site));
         // The innermost function, and who called it if both are one piece of code.
-        for frame in site.into_iter().flat_map(|site| site.frames.iter().take(2)) {
+        for frame in site.into_iter().flat_map(|site| site.frame().into_iter().chain(site.callers()).take(2))
+        {
             text.push_str(&quoted(frame, sources));
         }
     };

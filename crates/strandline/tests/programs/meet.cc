@@ -339,6 +339,25 @@ static void run(const char *what) {
     if (waitpid(child, &status, 0) != child || status != 0) exit(4);
 }
 
+/* A shell of which nobody hears runs one behind the other. */
+static void run_script() {
+    std::string command;
+    for (std::string what : {"make", "use"})
+        command += std::string("./meet ") + file + " " + what + (wrong ? " wrong" : "") + " || exit 4; ";
+    if (system(command.c_str()) != 0) exit(4);
+}
+
+/* One thread and its own signal handler. */
+static void handled() {
+    struct sigaction action = {};
+    bool used = way == "handler";
+    action.sa_handler = used ? [](int) { use(); } : [](int) { make(); };
+    sigaction(SIGUSR1, &action, nullptr);
+    if (used) make();
+    if (used ? raise(SIGUSR1) != 0 : kill(getpid(), SIGUSR1) != 0) exit(4);
+    if (!used) use();
+}
+
 #ifdef _OPENMP
 static void parallel() {
     if (way == "omp-loop") {
@@ -405,6 +424,10 @@ int main(int count, char **words) {
     } else if (way == "exec" || way == "vfork" || way == "spawn" || way == "popen" || way == "system") {
         run("make");
         run("use");
+    } else if (way == "script") {
+        run_script();
+    } else if (way == "handler" || way == "handled") {
+        handled();
     } else if (way == "make") {
         make();
     } else if (way == "use") {

@@ -430,6 +430,20 @@ static void by_hand(void) {
     __asm__ volatile("rep stosb" : "+D"(to), "+c"(count) : "a"(1) : "memory");
     if (to != arena.text + 3 + 5 + 10 + 72 + 28) _exit(4);
     step_done();
+    /* Backwards, which nothing in between may change. */
+    to = arena.text + 200;
+    from = other + 400;
+    count = 50;
+    __asm__ volatile("std; sfence; rep movsb; cld" : "+D"(to), "+S"(from), "+c"(count) : : "memory", "cc");
+    if (to != arena.text + 150) _exit(4);
+    step_done();
+    to = arena.text;
+    __asm__ volatile("movsb; movs{q|q}; stosb" : "+D"(to), "+S"(from) : "a"(5) : "memory");
+    step_done();
+    a = 1;
+    __asm__ volatile("xadd{q %1, %0| %0, %1}; rol{l $3, %2| %2, 3}; sete %3" : "+m"(arena.longs[40]), "+r"(a), "+m"(arena.scalars[30]), "=m"(arena.text[90]) : : "cc");
+    __asm__ volatile("push{q|} %1; pop{q|} %0; fldpi; fstp{l|} %2" : "=m"(arena.longs[41]), "+r"(b), "=m"(arena.d));
+    step_done();
 }
 
 /* The last page before nothing. */

@@ -16,6 +16,7 @@ use crate::local::{caller, hooks, local};
 use crate::real::real;
 use crate::session::session;
 use crate::sys;
+use crate::turn::is_alone;
 use crate::wire::MODULES;
 
 /// What stands for a process that starts others, where a synchronisation has an address.
@@ -51,10 +52,12 @@ pub fn arrive() {
             _ => break,
         }
     }
-    if ancestors().next().is_none() {
+    if is_alone(session) {
         return;
     }
+    // A program, or a shell that has become this one.
     acquired(0, STARTS | u64::from(own));
+    acquired(0, ENDS | u64::from(own));
     // What a shell or a script has started, it has waited for, for all that we know; from one of ours we hear of it.
     let mut untold = true;
     for ancestor in ancestors() {

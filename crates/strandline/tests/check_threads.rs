@@ -63,7 +63,7 @@ fn right_and_wrong(scratch: &Scratch, name: &str, source: &str, way: &[&str]) {
 }
 
 const MEET: &str = include_str!("programs/meet.cc");
-const WAYS: [&str; 33] = [
+const WAYS: [&str; 34] = [
     "relaxed",
     "fences",
     "volatile",
@@ -95,6 +95,7 @@ const WAYS: [&str; 33] = [
     "popen",
     "system",
     "script",
+    "last",
     "handler",
     "handled",
 ];

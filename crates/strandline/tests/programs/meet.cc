@@ -339,11 +339,12 @@ static void run(const char *what) {
     if (waitpid(child, &status, 0) != child || status != 0) exit(4);
 }
 
-/* A shell of which nobody hears runs one behind the other. */
+/* A shell of which nobody hears runs one behind the other; or it becomes the other. */
 static void run_script() {
-    std::string command;
-    for (std::string what : {"make", "use"})
-        command += std::string("./meet ") + file + " " + what + (wrong ? " wrong" : "") + " || exit 4; ";
+    auto words = [](const char *what) {
+        return std::string("./meet ") + file + " " + what + (wrong ? " wrong" : "");
+    };
+    std::string command = words("make") + " && " + (way == "last" ? "exec " : "") + words("use");
     if (system(command.c_str()) != 0) exit(4);
 }
 
@@ -424,7 +425,7 @@ int main(int count, char **words) {
     } else if (way == "exec" || way == "vfork" || way == "spawn" || way == "popen" || way == "system") {
         run("make");
         run("use");
-    } else if (way == "script") {
+    } else if (way == "script" || way == "last") {
         run_script();
     } else if (way == "handler" || way == "handled") {
         handled();

@@ -10,6 +10,7 @@
 //! What is not understood is left alone. The runtime has the sanitizer's functions for real, too,
 //! so a call that stays is slower and no less true.
 
+mod awaited;
 mod by_hand;
 mod copies;
 mod edits;
@@ -78,6 +79,8 @@ struct Walk<'a> {
     inline_assembly: bool,
     copies: Copies,
     untold: Untold<'a>,
+    /// Labels behind which it is not known what was told.
+    awaited: HashSet<&'a [u8]>,
     volatiles: Volatiles,
     /// Within `.macro`, `.rept`, `.irp`: how deep.
     macros: u32,
@@ -140,6 +143,7 @@ impl<'a> Walk<'a> {
             inline_assembly: by_hand,
             copies: Copies::default(),
             untold: Untold::default(),
+            awaited: awaited::awaited(source),
             volatiles: Volatiles::default(),
             macros: 0,
             subsection: false,
@@ -164,7 +168,9 @@ impl<'a> Walk<'a> {
                 self.labels.clear();
             }
             if name.starts_with(b".L") || name.first().is_some_and(u8::is_ascii_digit) {
-                self.untold.forget();
+                if self.awaited.contains(name) {
+                    self.untold.forget();
+                }
             } else {
                 self.untold.function();
             }
@@ -290,8 +296,14 @@ impl<'a> Walk<'a> {
 
     /// What a call, a jump, or anything that no compiler wrote says of the stores behind it.
     fn follow_call(&mut self, instruction: &Instruction<'_>, compiled: bool) {
-        if !compiled || !instruction.name.starts_with(b"call") {
+        if !compiled {
             return self.untold.forget();
+        }
+        if !instruction.name.starts_with(b"call") {
+            if is_final(instruction.name) {
+                self.untold.leave();
+            }
+            return;
         }
         match target(instruction) {
             Some(b"__tsan_write_range") => self.untold.store(None),
@@ -425,6 +437,11 @@ fn transfers_control(name: &[u8]) -> bool {
         Some(b'x') => matches!(name, b"xbegin" | b"xabort"),
         _ => false,
     }
+}
+
+/// Whether control does not go on behind this transfer of it.
+fn is_final(name: &[u8]) -> bool {
+    matches!(name, b"jmp" | b"ret" | b"retq" | b"ud2" | b"hlt")
 }
 
 /// The symbol that a direct call, or one through the global offset table, goes to.

@@ -464,8 +464,24 @@ fn stores_that_a_person_wrote_have_hooks_wherever_they_stand() {
         assert_eq!(text.matches("strandline_hook_stos1").count(), 1, "{text}");
         assert!(!text.contains("rep stosb") && !text.contains("hook_store4"), "{text}");
     }
-    let compiled = format!("f:\n{stores}\tret\n.ident \"GCC\"\n");
-    assert_eq!(rewritten(&compiled), compiled, "behind a label nobody knows what was told");
+}
+
+#[test]
+fn what_a_compiler_left_out_is_seen_behind_labels_but_not_between_a_hook_and_its_store() {
+    let store = "\tmovq %rax, (%rbx)\n";
+    let of = |before: &str| {
+        let source = format!("f:\n{before}.L7:\n{store}\tret\n.ident \"GCC\"\n");
+        rewritten(&source).matches("strandline_hook_store8").count()
+    };
+    let hook = "\tcall __tsan_write8@PLT\n";
+    assert_eq!(of("\tjne .L7\n\tcall g\n"), 1);
+    assert_eq!(of("\tjmp .L9\n"), 1);
+    assert_eq!(of(hook), 0, "the hook is the store's");
+    assert_eq!(of(&format!("{hook}\tjmp .L7\n.L8:\n")), 0, "it may be");
+    let behind = format!("\tjmp .L7\n.L7:\n{store}\tret\n.L8:\n{hook}\tjmp .L7\n");
+    let text = rewritten(&format!("f:\n{behind}.ident \"GCC\"\n"));
+    assert!(!text.contains("strandline_hook"), "jumped to from below: {text}");
+    assert_eq!(of(&format!("{hook}\tmovq %rax, (%rcx)\n\tjmp .L7\n")), 1, "the hook was another's");
 }
 
 #[test]

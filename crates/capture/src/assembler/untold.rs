@@ -5,7 +5,8 @@
 //! bytes. But a store that is told has its hook before it, and between the two there is no other call: neither compiler moves a store over
 //! a call. So a store outside of the stack frame that no hook of a store covers gets a hook of its own.
 //!
-//! Behind a label or a jump nothing is known until the next call, and no store is taken for left out.
+//! Behind inline assembly, and behind a label that is reached from between a hook and its store (`awaited.rs`), nothing is known until the next
+//! call, and no store is taken for left out.
 
 use std::collections::HashSet;
 
@@ -51,7 +52,12 @@ impl<'a> Untold<'a> {
         *self = Untold { told: Told::Nothing, frame: STACK_POINTER, put_aside: HashSet::new() };
     }
 
-    /// A label, a jump, or inline assembly.
+    /// Control does not get here; a label comes next.
+    pub fn leave(&mut self) {
+        self.told = Told::Nothing;
+    }
+
+    /// Inline assembly, or a label that is reached from where a store was told that has not been executed yet.
     pub fn forget(&mut self) {
         self.told = Told::Unknown;
     }

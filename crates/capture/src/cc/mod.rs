@@ -5,8 +5,7 @@
 //! the runtime. Anything that is no compiling and no linking passes through untouched, and nothing is printed that
 //! the compiler would not print: configure scripts read it.
 //!
-//! What this way of building cannot see, behind a label and until the next call: small fixed-size `__builtin_memcpy` and `__builtin_memset`
-//! that a program spells out itself with gcc, vectors wider than 16 bytes and `long double` with clang. Link-time optimisation is taken out of the arguments.
+//! Link-time optimisation is taken out of the arguments.
 
 mod arguments;
 mod compiler;

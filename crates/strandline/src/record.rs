@@ -30,6 +30,11 @@ pub fn options(program: &[std::ffi::OsString], observe: &ObserveArgs, json: bool
     let mut options = Options::new(program.to_vec());
     options.sampling = observe.sample;
     options.stdout_to_stderr = json;
+    options.lingering = Some(|processes| {
+        crate::warn(&format!(
+            "the program has ended; processes that it left behind ({processes}) are recorded until they end, or until Ctrl-C"
+        ));
+    });
     // As the kernel calls them; a path that can't be told is left to match or not.
     options.pmem = files::absolute(&observe.pmem).unwrap_or_else(|_| observe.pmem.clone());
     options

@@ -97,6 +97,18 @@ int main(int argc, char **argv) {
 }
 
 #[test]
+fn processes_that_outlive_the_program_are_waited_for_and_that_is_told() {
+    let scratch = Scratch::new();
+    let source = "#include <unistd.h>\nint main(void) { if (fork() == 0) sleep(5); return 0; }";
+    scratch.file("left.c", source);
+    compile(scratch.dir(), "cc", "-o left left.c");
+    let mut command = strandline();
+    command.args(["record", "-o"]).arg(scratch.path("t.slt")).arg("--").arg(scratch.path("left"));
+    let output = ok(&mut command);
+    assert!(stderr(&output).contains("processes that it left behind (1)"), "{}", stderr(&output));
+}
+
+#[test]
 fn forked_and_executed_programs_are_recorded() {
     let scratch = Scratch::new();
     scratch.file(

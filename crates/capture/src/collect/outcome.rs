@@ -27,6 +27,8 @@ pub struct Options {
     pub keep: Option<PathBuf>,
     /// Whether what the program prints goes to standard error, because standard output is for something else.
     pub stdout_to_stderr: bool,
+    /// Called once with their number if processes that the program has left behind are waited for after its end.
+    pub lingering: Option<fn(usize)>,
     /// Bytes per buffer; a thread hands over its events when it has filled one.
     pub chunk_bytes: u32,
     /// Buffers. Each thread that has not ended holds one.
@@ -46,6 +48,7 @@ impl Options {
             files: Vec::new(),
             keep: None,
             stdout_to_stderr: false,
+            lingering: None,
             chunk_bytes,
             chunk_count,
         }

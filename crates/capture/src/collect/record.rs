@@ -30,6 +30,8 @@ const GRACE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(200);
 /// Between two calls of the progress callback.
 const REPORT: Duration = Duration::from_millis(100);
+/// How long processes that the program left behind are waited for without a word.
+const LINGERING: Duration = Duration::from_secs(2);
 
 /// Runs a program and delivers its events.
 ///
@@ -90,6 +92,9 @@ struct Recording {
     /// When the sink was last told of a pause.
     paused: Instant,
     reported: Instant,
+    /// When the program was found to have ended, and whom to tell that others have not.
+    ended: Option<Instant>,
+    lingering: Option<fn(usize)>,
     too_few_buffers: bool,
 }
 
@@ -131,6 +136,8 @@ impl Recording {
             moved: now,
             paused: now,
             reported: now,
+            ended: None,
+            lingering: options.lingering,
             too_few_buffers: false,
         })
     }
@@ -181,6 +188,7 @@ impl Recording {
                     return Ok(status);
                 }
             }
+            self.linger();
             self.unblock();
             self.pause(sink)?;
             self.session.wait(seen, if self.merger.stalled() { STALLED } else { IDLE });
@@ -207,6 +215,19 @@ impl Recording {
             self.merger.salvage(&self.session, pid);
         }
         Ok(())
+    }
+
+    /// Others may run on without the program, for ever if they are servers: says so, once.
+    fn linger(&mut self) {
+        if self.status.is_none() || self.processes.alive() == 0 {
+            return;
+        }
+        let ended = *self.ended.get_or_insert_with(Instant::now);
+        if ended.elapsed() > LINGERING
+            && let Some(tell) = self.lingering.take()
+        {
+            tell(self.processes.alive());
+        }
     }
 
     /// Nothing could be delivered: sees to it that nobody waits for what never comes.

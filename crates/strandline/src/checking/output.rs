@@ -97,7 +97,8 @@ pub fn tell(args: &CheckArgs, checked: &Checked) -> anyhow::Result<bool> {
         text.push_str(&format!("{partly}\n"));
     }
     text.push_str(&match outcome.findings.len() {
-        0 => "nothing found\n".to_owned(),
+        0 if run.warnings.is_empty() => "nothing found\n".to_owned(),
+        0 => "nothing found, as far as the warnings allow to say that\n".to_owned(),
         count => format!("{}\n", plural(count, "finding")),
     });
     text.push_str(&findings(args, history, &outcome.findings));

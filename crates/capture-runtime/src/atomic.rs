@@ -20,8 +20,10 @@ use crate::wire::atomic::{IN_TURN, LOAD, MEETING, READ_MODIFY_WRITE, STORE};
 use crate::wire::{header, kind};
 
 const RELAXED: u8 = 0;
-const ACQUIRE: u8 = 2;
-const RELEASE: u8 = 3;
+/// C11's number.
+pub const ACQUIRE: u8 = 2;
+/// C11's number.
+pub const RELEASE: u8 = 3;
 const ACQ_REL: u8 = 4;
 const SEQ_CST: u8 = 5;
 

@@ -36,7 +36,12 @@ impl Late {
     /// Takes the store out: its record's header, address and length, and its position.
     pub fn take(&self) -> Option<(u64, [u64; 2], u64)> {
         let header = self.header.replace(0);
-        (header != 0).then(|| (header, [self.addr.get(), self.len.get() & !PASSED], self.position.get()))
+        (header != 0).then(|| (header, [self.addr.get(), self.len.replace(0) & !PASSED], self.position.get()))
+    }
+
+    /// Whether a load is just going first.
+    pub fn is_passed(&self) -> bool {
+        self.header.get() == 0 && self.len.get() != 0
     }
 
     /// Whether a load goes first.

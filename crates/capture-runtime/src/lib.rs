@@ -55,6 +55,7 @@ mod memory;
 mod module;
 mod omp;
 mod once;
+mod own_handler;
 mod pmem;
 mod pmem2;
 mod process;

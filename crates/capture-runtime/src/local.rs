@@ -7,6 +7,7 @@
 use core::cell::Cell;
 use core::mem::offset_of;
 
+use crate::own_handler::OwnHandlers;
 use crate::stream::Stream;
 
 /// A thread that has recorded nothing yet.
@@ -19,7 +20,7 @@ pub const RUNNING: u32 = 2;
 pub const ENDED: u32 = 3;
 
 /// Bytes of `strandline_tls`.
-const LOCAL_BYTES: usize = 704;
+const LOCAL_BYTES: usize = 896;
 
 /// One thread's state. Only the thread itself and its signal handlers touch it, except for `number`, which a joining
 /// thread reads.
@@ -55,6 +56,8 @@ pub struct Local {
     pub handler: Stream,
     /// Stack pointer below which the outermost signal handler works; 0 if none does.
     pub handler_stack: Cell<usize>,
+    /// What the thread and its handlers tell each other.
+    pub own_handlers: OwnHandlers,
     /// First address and the end of the stack for signal handlers, if the outermost one works there; else zeros.
     pub signal_stack: Cell<(usize, usize)>,
 }

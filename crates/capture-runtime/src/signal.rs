@@ -9,11 +9,12 @@
 //! up again; `jump.rs` sees to it that the next record asks.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use libc::{SIG_DFL, SIG_ERR, SIG_IGN, sighandler_t, siginfo_t};
 
 use crate::local::{Local, local};
+use crate::own_handler;
 use crate::signalled;
 use crate::stream::Stream;
 
@@ -27,6 +28,8 @@ const OUTERMOST: u32 = 2;
 
 /// The program's handler of each signal.
 static HANDLERS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
+/// What the program said of it.
+static FLAGS: [AtomicI32; SIGNALS] = [const { AtomicI32::new(0) }; SIGNALS];
 
 unsafe extern "C" {
     /// The C library's own, which nobody interposes.
@@ -43,19 +46,26 @@ extern "C" fn enter(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let handler =
         unsafe { core::mem::transmute::<usize, extern "C" fn(c_int, *mut siginfo_t, *mut c_void)>(handler) };
     let local = local();
+    let once = FLAGS[signal as usize].load(Ordering::Relaxed) & libc::SA_RESETHAND != 0;
+    if own_handler::puts_off(local, signal, once, info, context) {
+        return;
+    }
     let (caller, site) = (local.caller.get(), local.site.get());
     let depth = local.handlers.get();
     if depth == 0 {
         let frame = &raw const handler as usize;
         local.handlers.set(SWITCHING);
+        own_handler::begins(local, local.stream.is_read(), local.stream.is_open());
         local.interrupted.replace(&local.stream);
         local.stream.replace(&local.handler);
         local.handler_stack.set(frame);
         local.signal_stack.set(signal_stack());
         local.handlers.set(OUTERMOST);
         signalled::got(0);
+        own_handler::begun(local);
         handler(signal, info, context);
         signalled::handled();
+        own_handler::ends(local);
         local.handlers.set(SWITCHING);
         resume(local);
     } else {
@@ -91,6 +101,10 @@ pub fn left_by_jump(local: &Local, here: usize) {
     let (start, end) = local.signal_stack.get();
     let left = if start == end { here > frame && !on_signal_stack() } else { here < start || here >= end };
     if local.handlers.get() >= OUTERMOST && frame != 0 && left {
+        local.handlers.set(SWITCHING);
+        if !local.stream.is_lost() {
+            own_handler::ends(local);
+        }
         resume(local);
         local.handlers.set(0);
     }
@@ -117,18 +131,21 @@ fn signal_stack() -> (usize, usize) {
 
 /// As `sigaction`, with ours in front of the new handler and the program's in the answer.
 fn install(signal: c_int, new: Option<&libc::sigaction>, old: Option<&mut libc::sigaction>) -> c_int {
-    let Some(slot) = HANDLERS.get(signal as usize) else {
+    let (Some(slot), Some(flags)) = (HANDLERS.get(signal as usize), FLAGS.get(signal as usize)) else {
         // SAFETY: both are null or valid. The number is wrong, which the C library says.
         return unsafe { __sigaction(signal, as_pointer(new), core::ptr::null_mut()) };
     };
-    let before = slot.load(Ordering::Acquire);
+    let (before, flags_before) = (slot.load(Ordering::Acquire), flags.load(Ordering::Relaxed));
     let mut ours = new.copied();
     if let Some(action) = &mut ours {
         let program = action.sa_sigaction;
         if program != SIG_DFL && program != SIG_IGN {
             // First the program's: when ours is called, it must be there.
             slot.store(program, Ordering::Release);
+            flags.store(action.sa_flags, Ordering::Relaxed);
+            own_handler::installed();
             action.sa_sigaction = enter as *const () as usize;
+            action.sa_flags |= libc::SA_SIGINFO;
         }
     }
     // SAFETY: zero bytes are a valid `sigaction`.
@@ -137,10 +154,14 @@ fn install(signal: c_int, new: Option<&libc::sigaction>, old: Option<&mut libc::
     let result = unsafe { __sigaction(signal, as_pointer(ours.as_ref()), &mut was) };
     if result != 0 {
         slot.store(before, Ordering::Release);
+        flags.store(flags_before, Ordering::Relaxed);
     } else if let Some(old) = old {
         *old = was;
         if was.sa_sigaction == enter as *const () as usize {
             old.sa_sigaction = before;
+            if flags_before & libc::SA_SIGINFO == 0 {
+                old.sa_flags &= !libc::SA_SIGINFO;
+            }
         }
     }
     result

@@ -3,7 +3,7 @@
 
 use core::ffi::c_int;
 
-use libc::{pid_t, pthread_t, siginfo_t, sigset_t, sigval, timespec};
+use libc::{c_uint, clockid_t, pid_t, pthread_t, siginfo_t, sigset_t, sigval, timespec, useconds_t};
 
 use crate::atomic::{acquired, released};
 use crate::files::next::usual;
@@ -64,6 +64,14 @@ fn awaiting(pc: u64, wait: impl FnOnce() -> c_int) -> c_int {
     result
 }
 
+/// Sleeps by `wait`, perhaps until a signal comes.
+fn sleeping<T>(wait: impl FnOnce() -> T) -> T {
+    if session().is_none() {
+        return wait();
+    }
+    local().stream.parked(wait)
+}
+
 fn own() -> pid_t {
     sys::pid().cast_signed()
 }
@@ -80,6 +88,27 @@ hooks! {
     }
     fn sigqueue(process: pid_t, signal: c_int, value: sigval) -> c_int {
         sending(caller(), process, || usual!(sigqueue(process, signal, value)))
+    }
+    fn pause() -> c_int {
+        sleeping(|| usual!(pause()))
+    }
+    fn sigsuspend(set: *const sigset_t) -> c_int {
+        sleeping(|| usual!(sigsuspend(set)))
+    }
+    fn sleep(seconds: c_uint) -> c_uint {
+        sleeping(|| usual!(sleep(seconds)))
+    }
+    fn usleep(microseconds: useconds_t) -> c_int {
+        sleeping(|| usual!(usleep(microseconds)))
+    }
+    fn nanosleep(span: *const timespec, left: *mut timespec) -> c_int {
+        sleeping(|| usual!(nanosleep(span, left)))
+    }
+    fn clock_nanosleep(clock: clockid_t, flags: c_int, span: *const timespec, left: *mut timespec) -> c_int {
+        sleeping(|| usual!(clock_nanosleep(clock, flags, span, left)))
+    }
+    fn thrd_sleep(span: *const timespec, left: *mut timespec) -> c_int {
+        sleeping(|| usual!(thrd_sleep(span, left)))
     }
     fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int {
         let real = real!(c"sigwait" as fn(*const sigset_t, *mut c_int) -> c_int);

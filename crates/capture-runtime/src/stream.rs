@@ -13,9 +13,11 @@
 use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
+use crate::atomic::{ACQUIRE, RELEASE};
 use crate::count::{self, Counts};
 use crate::late::Late;
 use crate::local::{self, Local, local};
+use crate::own_handler::{self, Busy};
 use crate::scratch::{self, SCRATCH_BYTES};
 use crate::session::{Attached, session};
 use crate::signal;
@@ -81,6 +83,8 @@ pub struct Room<'a> {
     at: *mut u64,
     /// The stream, if nobody will read the record: it is only counted.
     unread: Option<&'a Stream>,
+    /// Until the record is made, signals are put off.
+    _busy: Busy,
 }
 
 impl Room<'_> {
@@ -140,6 +144,16 @@ impl Stream {
         self.use_of.get() == LOST
     }
 
+    /// Whether somebody reads what goes into it.
+    pub fn is_read(&self) -> bool {
+        self.chunk.get() != 0
+    }
+
+    /// Whether the record made last is not complete yet.
+    pub fn is_open(&self) -> bool {
+        self.open.get() != 0
+    }
+
     /// Sets the stream back to how a new thread finds it.
     pub fn clear(&self) {
         self.replace(&Stream::default());
@@ -155,17 +169,19 @@ impl Stream {
     /// Sets `words` aside.
     #[inline(always)]
     pub fn room(&self, words: usize) -> Room<'_> {
-        if self.cursor.get() >= self.limit.get() || words > 1 + RUN_MAX {
-            self.make_room(words);
-        }
+        let busy = if self.cursor.get() >= self.limit.get() || words > 1 + RUN_MAX {
+            self.room_made(words)
+        } else {
+            Busy::NOT
+        };
         if self.chunk.get() != 0 {
-            return self.recorded_room(words);
+            return Room { _busy: busy, ..self.recorded_room(words) };
         }
         if session().is_some_and(|session| session.mode() == MODE_COUNT) {
             // Behind the end, so that among the runs, which are counted later, there is nothing else.
-            return Room { at: self.end.get() as *mut u64, unread: Some(self) };
+            return Room { at: self.end.get() as *mut u64, unread: Some(self), _busy: busy };
         }
-        Room { unread: Some(self), ..self.recorded_room(words) }
+        Room { unread: Some(self), _busy: busy, ..self.recorded_room(words) }
     }
 
     /// Sets `words` aside in the chunk, where they fit.
@@ -173,31 +189,53 @@ impl Stream {
     fn recorded_room(&self, words: usize) -> Room<'static> {
         let at = self.cursor.get();
         self.cursor.set(at + 8 * words as u64);
-        Room { at: at as *mut u64, unread: None }
+        Room { at: at as *mut u64, unread: None, _busy: Busy::NOT }
     }
 
     /// Sets `words` aside in a chunk even while sampling leaves the stream's other records out.
     pub fn room_kept(&self, words: usize) -> Room<'_> {
-        self.make_room(words);
+        let busy = self.room_made(words);
         if self.leave_out.get() > 0
             && let Some(session) = session()
             && session.mode() == MODE_RECORD
             && self.take_chunk(session)
         {
             // Only this record: the next one finds no room and publishes the chunk.
-            let room = self.recorded_room(words);
+            let room = Room { _busy: busy, ..self.recorded_room(words) };
             self.end.set(self.cursor.get());
             self.limit.set(0);
             return room;
         }
+        drop(busy);
         self.room(words)
     }
 
     /// Makes sure that `words` and the longest run have room at the cursor, whatever that takes.
+    pub fn make_room(&self, words: usize) {
+        loop {
+            drop(self.room_made(words));
+            // A handler that was put off runs at the very end.
+            if !local().own_handlers.is_pending() || local().handlers.get() != 0 {
+                return;
+            }
+        }
+    }
+
+    /// As [`Stream::make_room`]; signals are put off while what it gives lives.
     #[cold]
     #[inline(never)]
-    pub fn make_room(&self, words: usize) {
+    fn room_made(&self, words: usize) -> Busy {
         let local = local();
+        loop {
+            let busy = Busy::begin(local);
+            self.prepare(local, words);
+            if !local.own_handlers.has_put_off() {
+                return busy;
+            }
+        }
+    }
+
+    fn prepare(&self, local: &Local, words: usize) {
         if local.handlers.get() != 0 {
             signal::left_by_jump(local, &raw const words as usize);
         }
@@ -208,7 +246,30 @@ impl Stream {
         if !self.has_room(words) {
             self.refill(local);
         }
+        if local.own_handlers.is_pending() && local.handlers.get() == 0 && !self.late.is_passed() {
+            self.tell_handlers(local, words);
+        }
         self.set_limit();
+    }
+
+    /// Tells that handlers of the thread's own have come and gone since its last record.
+    fn tell_handlers(&self, local: &Local, words: usize) {
+        const WORDS: usize = 5;
+        if !self.has_room(words.max(1 + RUN_MAX) + 2 * WORDS) {
+            self.refill(local);
+        }
+        let released = local.own_handlers.take();
+        if self.chunk.get() == 0 {
+            return;
+        }
+        let addr = own_handler::address(local);
+        let head = |order| header(kind::ATOMIC, atomic::MEETING | order << 4, 0);
+        if released != 0 {
+            self.recorded_room(WORDS).write(head(RELEASE), &[addr, 0, released, 0]);
+        }
+        let room = self.recorded_room(WORDS);
+        let acquired = room.position();
+        room.write(head(ACQUIRE), &[addr, 0, 0, acquired]);
     }
 
     fn has_room(&self, words: usize) -> bool {
@@ -225,10 +286,12 @@ impl Stream {
 
     /// Finishes the record before: its late position, and the bytes that its store has stored by now.
     fn settle(&self, local: &Local) {
+        let _busy = Busy::begin(local);
         let open = self.open.replace(0);
         if open != 0 {
-            let room = Room { at: open as *mut u64, unread: None };
-            room.fill(4, &[room.position()]);
+            let room = Room { at: open as *mut u64, unread: None, _busy: Busy::NOT };
+            let taken = if local.handlers.get() == 0 { local.own_handlers.take_open() } else { None };
+            room.fill(4, &[taken.unwrap_or_else(|| room.position())]);
             room.complete(self.open_header.get());
         }
         let run = self.run.replace(0);
@@ -503,6 +566,7 @@ impl Stream {
     pub fn parked<T>(&self, wait: impl FnOnce() -> T) -> T {
         let chunk = self.chunk.get();
         let Some(session) = session().filter(|_| chunk != 0) else { return wait() };
+        own_handler::falls_asleep(local());
         self.settle(local());
         let chunk = self.chunk.get();
         if chunk == 0 {
@@ -510,6 +574,7 @@ impl Stream {
         }
         let parked = session.park(chunk - 1);
         let result = wait();
+        own_handler::wakes(local());
         if !session.unpark(chunk - 1, &parked) {
             self.chunk.set(0);
             self.base.set(0);

@@ -95,6 +95,7 @@ pub fn after_fork(local: &Local) {
     local.stream.clear();
     local.interrupted.clear();
     local.handler.clear();
+    local.own_handlers.clear();
     local.number.set(local.forking.replace(0));
     local.put_off.set(0);
     local.stage.set(NEW);

@@ -171,3 +171,20 @@ fn structures_of_several_threads_are_right_or_wrong() {
         }
     }
 }
+
+const TIMER: &str = include_str!("programs/timer.c");
+
+/// The handler's own stores and the thread's are ordered, wherever in the thread's code the signal comes.
+#[test]
+fn a_thread_and_its_handler_for_a_timer_are_in_order() {
+    if can_run() {
+        let scratch = Scratch::new();
+        scratch.file("timer.c", TIMER);
+        for flags in ["-O0", "-O2"] {
+            compile(scratch.dir(), "cc", &format!("-g {flags} -o timer timer.c"));
+            for way in [&["thread"][..], &["handler"], &["thread", "asleep"], &["handler", "asleep"]] {
+                right_and_wrong(&scratch, "timer", TIMER, way);
+            }
+        }
+    }
+}

@@ -4,8 +4,8 @@ use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use libc::{
-    FILE, fd_set, iovec, mode_t, msghdr, nfds_t, off_t, pid_t, pollfd, pthread_t, sigset_t, sigval, size_t,
-    sockaddr, socklen_t, ssize_t, timespec, timeval,
+    FILE, clockid_t, fd_set, iovec, mode_t, msghdr, nfds_t, off_t, pid_t, pollfd, pthread_t, sigset_t,
+    sigval, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval, useconds_t,
 };
 
 use super::streams::Functions;
@@ -97,6 +97,13 @@ functions! {
     writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t;
     pwritev(fd: c_int, parts: *const iovec, count: c_int, offset: off_t) -> ssize_t;
     pwritev2(fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
+    pause() -> c_int;
+    sigsuspend(set: *const sigset_t) -> c_int;
+    sleep(seconds: c_uint) -> c_uint;
+    usleep(microseconds: useconds_t) -> c_int;
+    nanosleep(span: *const timespec, left: *mut timespec) -> c_int;
+    clock_nanosleep(clock: clockid_t, flags: c_int, span: *const timespec, left: *mut timespec) -> c_int;
+    thrd_sleep(span: *const timespec, left: *mut timespec) -> c_int;
     fsync(fd: c_int) -> c_int;
     sync() -> ();
     syncfs(fd: c_int) -> c_int;

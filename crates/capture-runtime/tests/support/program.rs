@@ -60,7 +60,8 @@ impl Program {
     /// The command that runs it.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.path);
-        command.args(arguments);
+        // Cargo's has the runtime's other builds in it.
+        command.args(arguments).env_remove("LD_LIBRARY_PATH");
         command
     }
 

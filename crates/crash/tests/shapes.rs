@@ -458,12 +458,18 @@ fn a_flush_that_came_first_by_chance_comes_later() {
 #[test]
 fn what_another_thread_has_not_stored_yet_is_named() {
     let mut run = Run::new(Platform::Adr);
-    run.store(1, 1024, 1);
-    run.persist(1, 1024);
+    // Others are on the way to it.
+    for number in 0..5 {
+        run.store(1, 1024 + 64 * number, 1);
+        run.persist(1, 1024 + 64 * number);
+    }
     let value = run.store(1, VALUE, 7);
     run.persist(1, VALUE);
-    run.store(2, TOKEN, 1);
-    run.persist(2, TOKEN);
+    run.store(1, 1024, 2);
+    for number in 1..3 {
+        run.store(2, TOKEN, number);
+        run.persist(2, TOKEN);
+    }
     let history = run.history();
     let outcome = check(&history);
     let finding = outcome.findings.iter().find(|finding| finding.missing[0].reason == Reason::NotMade);

@@ -1,6 +1,7 @@
 //! Which images are examined.
 
 mod cut;
+mod not_made;
 mod points;
 mod search;
 mod shrink;

@@ -1,6 +1,6 @@
 //! From a failing image to the fewest missing stores, and to the moment from which on it fails.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use super::cut::Cut;
 use super::search::Search;
@@ -11,9 +11,6 @@ use crate::finding::{Finding, Missing, Reason, Witness, is_like};
 use crate::history::Item;
 use crate::words::Words;
 use crate::{Atom, MarkKind, Place, Token};
-
-/// Agents whose next store is tried when nothing was lost.
-const TRIED: usize = 16;
 
 impl Search<'_, '_, '_> {
     /// The finding of a failing image, with as little missing as the same failure needs.
@@ -164,7 +161,7 @@ impl Search<'_, '_, '_> {
     }
 
     /// What the oracle says of the image that has these items without `lost`; it was shown `shown` last.
-    fn examine_after(
+    pub(super) fn examine_after(
         &mut self,
         items: &[(usize, Item)],
         lost: &HashSet<u32>,
@@ -217,7 +214,7 @@ impl Search<'_, '_, '_> {
 
     /// Takes another piece of a store into account. A write's piece may be the file's new length: that is no byte of it, and is told
     /// only if all else is durable.
-    fn join(&self, whole: &mut Missing, piece: Missing) {
+    pub(super) fn join(&self, whole: &mut Missing, piece: Missing) {
         let of_files = self.checker.history.platform().is_files();
         let is_length = |missing: &Missing| of_files && !is_contents(missing.place);
         match (is_length(whole), is_length(&piece)) {
@@ -226,66 +223,10 @@ impl Search<'_, '_, '_> {
             _ => whole.bytes += piece.bytes,
         }
     }
-
-    /// If nothing was lost, what went wrong is that something had not been made yet: the store that would mend the failure, if there
-    /// is one among those that each thread makes next, else the one that whoever came last makes next.
-    fn not_made(&mut self, made: &[(usize, Item)], shown: &mut Words<'_>) -> Vec<Missing> {
-        let history = self.checker.history;
-        let is_made = |at: usize| made.binary_search_by_key(&at, |&(at, _)| at).is_ok();
-        let from = made.iter().enumerate().find(|&(number, &(at, _))| number != at);
-        let from = from.map_or(made.len(), |(number, _)| number);
-        // By agent: its next store, with all of its pieces.
-        let mut next: BTreeMap<u32, Vec<(usize, Item)>> = BTreeMap::new();
-        let mut complete = HashSet::new();
-        for (at, &item) in history.items.iter().enumerate().skip(from).filter(|&(at, _)| !is_made(at)) {
-            let agent = history.stamp(item).agent;
-            if complete.contains(&agent) {
-                continue;
-            }
-            let pieces = next.entry(agent).or_default();
-            let store = |item: Item| match item {
-                Item::Atom(at) => Some(history.atoms[at as usize].store),
-                _ => None,
-            };
-            match pieces.first() {
-                Some(&(_, first)) if store(first) != store(item) => _ = complete.insert(agent),
-                _ if store(item).is_some() => pieces.push((at, item)),
-                _ => {}
-            }
-            if complete.len() >= (history.agents as usize).max(1) {
-                break;
-            }
-        }
-        next.retain(|_, pieces| !pieces.is_empty());
-        let last = made.last().map(|&(_, item)| history.stamp(item).agent);
-        let mut chosen = last.filter(|agent| next.contains_key(agent)).or(next.keys().next().copied());
-        if next.len() > 1 {
-            let lost = HashSet::new();
-            chosen = next
-                .iter()
-                .take(TRIED)
-                .find(|(_, pieces)| {
-                    let items: Vec<(usize, Item)> = made.iter().chain(*pieces).copied().collect();
-                    self.examine_after(&items, &lost, shown).is_ok()
-                })
-                .map(|(&agent, _)| agent)
-                .or(chosen);
-        }
-        let pieces = chosen.and_then(|agent| next.remove(&agent)).unwrap_or_default();
-        let mut missing: Vec<Missing> = Vec::new();
-        for (_, item) in pieces {
-            let Item::Atom(at) = item else { continue };
-            let piece = missed(&history.atoms[at as usize], Reason::NotMade);
-            match missing.first_mut() {
-                Some(whole) => self.join(whole, piece),
-                None => missing.push(piece),
-            }
-        }
-        missing
-    }
 }
 
-fn missed(atom: &Atom, reason: Reason) -> Missing {
+/// What is missing with an atom.
+pub(super) fn missed(atom: &Atom, reason: Reason) -> Missing {
     Missing {
         site: atom.site,
         thread: atom.thread,

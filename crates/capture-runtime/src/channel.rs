@@ -18,10 +18,14 @@ use crate::files::status;
 use crate::local::{caller, hooks, local};
 use crate::real::real;
 use crate::session::session;
+use crate::signalled;
 use crate::turn::is_alone;
 
 /// What stands for a channel where a synchronisation has an address; no address of the program is so large.
 const CHANNEL: u64 = 1 << 63;
+
+/// What stands for what has no kind: event counters, descriptors that signals are read from.
+const NAMELESS: u64 = CHANNEL | 1 << 56;
 
 /// What stands for the channel behind a descriptor; `None` if there is none, or nobody else to meet there.
 fn channel(fd: c_int) -> Option<u64> {
@@ -30,6 +34,7 @@ fn channel(fd: c_int) -> Option<u64> {
     match status.st_mode & S_IFMT {
         S_IFIFO => Some(CHANNEL | status.st_ino),
         S_IFREG | S_IFDIR | S_IFCHR | S_IFBLK | S_IFLNK => None,
+        0 => Some(NAMELESS),
         _ => Some(CHANNEL),
     }
 }
@@ -46,9 +51,17 @@ fn receiving(pc: u64, fd: c_int, receive: impl FnOnce() -> ssize_t) -> ssize_t {
     let Some(channel) = channel(fd) else { return receive() };
     let result = local().stream.parked(receive);
     if result >= 0 {
-        acquired(pc, channel);
+        received(pc, channel);
     }
     result
+}
+
+/// Something has come by a channel.
+fn received(pc: u64, channel: u64) {
+    acquired(pc, channel);
+    if channel == NAMELESS {
+        signalled::got(pc);
+    }
 }
 
 /// Waits by `wait` until there is something to read from descriptors, whose channels `ready` finds.
@@ -59,7 +72,7 @@ fn awaiting<C: Iterator<Item = u64>>(
 ) -> c_int {
     let result = if session().is_some() { local().stream.parked(wait) } else { wait() };
     if result > 0 {
-        ready().for_each(|channel| acquired(pc, channel));
+        ready().for_each(|channel| received(pc, channel));
     }
     result
 }
@@ -86,9 +99,9 @@ unsafe fn selected(set: *const fd_set, end: c_int) -> impl Iterator<Item = u64> 
     (0..end).filter(move |&fd| unsafe { libc::FD_ISSET(fd, set) }).filter_map(channel)
 }
 
-/// What `epoll` found something in, which it tells in words of the program's: all but pipes are one.
+/// What `epoll` found something in, which it tells in words of the program's: all but pipes.
 fn somewhere() -> impl Iterator<Item = u64> {
-    session().filter(|session| !is_alone(session)).map(|_| CHANNEL).into_iter()
+    session().filter(|session| !is_alone(session)).map(|_| [CHANNEL, NAMELESS]).into_iter().flatten()
 }
 
 /// Calls a function of the C library that no signal handler may call.
@@ -196,6 +209,22 @@ hooks! {
     }
     fn mq_receive(queue: c_int, to: *mut c_void, len: size_t, priority: *mut c_uint) -> ssize_t {
         meeting(caller(), || rare!(c"mq_receive"(queue: c_int, to: *mut c_void, len: size_t, priority: *mut c_uint) -> ssize_t))
+    }
+    fn mq_timedsend(queue: c_int, from: *const c_void, len: size_t, priority: c_uint, until: *const timespec) -> c_int {
+        meeting(caller(), || rare!(c"mq_timedsend"(queue: c_int, from: *const c_void, len: size_t, priority: c_uint, until: *const timespec) -> c_int) as ssize_t) as c_int
+    }
+    fn mq_timedreceive(queue: c_int, to: *mut c_void, len: size_t, priority: *mut c_uint, until: *const timespec) -> ssize_t {
+        meeting(caller(), || rare!(c"mq_timedreceive"(queue: c_int, to: *mut c_void, len: size_t, priority: *mut c_uint, until: *const timespec) -> ssize_t))
+    }
+    fn semtimedop(set: c_int, operations: *mut c_void, count: size_t, span: *const timespec) -> c_int {
+        meeting(caller(), || rare!(c"semtimedop"(set: c_int, operations: *mut c_void, count: size_t, span: *const timespec) -> c_int) as ssize_t) as c_int
+    }
+    fn sendmmsg(fd: c_int, messages: *mut c_void, count: c_uint, flags: c_int) -> c_int {
+        sending(caller(), fd);
+        rare!(c"sendmmsg"(fd: c_int, messages: *mut c_void, count: c_uint, flags: c_int) -> c_int)
+    }
+    fn recvmmsg(fd: c_int, messages: *mut c_void, count: c_uint, flags: c_int, span: *mut timespec) -> c_int {
+        receiving(caller(), fd, || rare!(c"recvmmsg"(fd: c_int, messages: *mut c_void, count: c_uint, flags: c_int, span: *mut timespec) -> c_int) as ssize_t) as c_int
     }
     fn msgsnd(queue: c_int, message: *const c_void, len: size_t, flags: c_int) -> c_int {
         meeting(caller(), || rare!(c"msgsnd"(queue: c_int, message: *const c_void, len: size_t, flags: c_int) -> c_int) as ssize_t) as c_int

@@ -123,10 +123,18 @@ pub struct Unfinished {
     number: u64,
 }
 
-/// A chunk's flags before it was parked and since.
+/// A chunk's flags before it was parked and since; zeros: it is not parked.
+#[derive(Clone, Copy, Default)]
 pub struct Parked {
     before: u32,
     during: u32,
+}
+
+impl Parked {
+    /// Whether a chunk is parked.
+    pub fn is_some(self) -> bool {
+        self.during != 0
+    }
 }
 
 impl Attached {

@@ -86,6 +86,9 @@ hooks! {
     fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
         sending(caller(), own(), || usual!(pthread_kill(thread, signal)))
     }
+    fn pthread_sigqueue(thread: pthread_t, signal: c_int, value: sigval) -> c_int {
+        sending(caller(), own(), || usual!(pthread_sigqueue(thread, signal, value)))
+    }
     fn sigqueue(process: pid_t, signal: c_int, value: sigval) -> c_int {
         sending(caller(), process, || usual!(sigqueue(process, signal, value)))
     }

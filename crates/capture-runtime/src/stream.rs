@@ -19,7 +19,7 @@ use crate::late::Late;
 use crate::local::{self, Local, local};
 use crate::own_handler::{self, Busy};
 use crate::scratch::{self, SCRATCH_BYTES};
-use crate::session::{Attached, session};
+use crate::session::{Attached, Parked, session};
 use crate::signal;
 use crate::thread;
 use crate::wire::{
@@ -71,6 +71,8 @@ pub struct Stream {
     open_header: Cell<u64>,
     /// Records that nobody will read, since they were last added up.
     counts: Cell<Counts>,
+    /// While the thread sleeps, what takes its chunk back.
+    parked: Cell<Parked>,
 }
 
 /// [`Stream::use_of`]: the thread's or its handlers'.
@@ -241,6 +243,10 @@ impl Stream {
         }
         if local.stage.get() == local::NEW && !self.is_lost() {
             thread::start(local);
+        }
+        if let (true, Some(session)) = (self.parked.get().is_some(), session()) {
+            // It was cancelled in its sleep, and never came back from there.
+            self.unpark(session);
         }
         self.settle(local);
         if !self.has_room(words) {
@@ -572,17 +578,25 @@ impl Stream {
         if chunk == 0 {
             return wait();
         }
-        let parked = session.park(chunk - 1);
+        self.parked.set(session.park(chunk - 1));
+        let limit = self.limit.replace(0);
         let result = wait();
+        self.limit.set(limit);
+        self.unpark(session);
+        result
+    }
+
+    /// The thread sleeps no longer: takes its chunk back, if nobody has published it.
+    fn unpark(&self, session: &Attached) {
         own_handler::wakes(local());
-        if !session.unpark(chunk - 1, &parked) {
+        let parked = self.parked.take();
+        if parked.is_some() && !session.unpark(self.chunk.get() - 1, &parked) {
             self.chunk.set(0);
             self.base.set(0);
             self.cursor.set(0);
             self.end.set(0);
             self.limit.set(0);
         }
-        result
     }
 }
 

@@ -6,11 +6,12 @@
 //! because other destructors may still do something.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use libc::{pthread_attr_t, pthread_t, timespec};
 
 use crate::alloc;
+use crate::atomic::{acquired, released};
 use crate::local::{ENDED, Local, NEW, RUNNING, STARTING, caller, hooks, local};
 use crate::real::real;
 use crate::scratch;
@@ -26,6 +27,12 @@ const GIVE_WAYS: u32 = 1_000;
 /// and for how many milliseconds it then sleeps before it takes the thread for one that never gets a number, as those
 /// may that were not made through the functions here.
 const DOZES: u32 = 1_000;
+
+/// What stands for the cancellation of a thread, where a synchronisation has an address, beside the thread's handle.
+const CANCELLED: u64 = 1 << 63 | 1 << 56;
+
+/// Whether a thread was ever cancelled.
+static CANCELLING: AtomicBool = AtomicBool::new(false);
 
 /// The thread-specific key, plus 1.
 static KEY: AtomicU32 = AtomicU32::new(0);
@@ -82,6 +89,10 @@ extern "C" fn at_thread_end(_: *mut c_void) {
 pub fn end(local: &Local) {
     if local.stage.get() != RUNNING {
         return;
+    }
+    if CANCELLING.load(Ordering::Relaxed) {
+        // SAFETY: takes nothing.
+        acquired(0, CANCELLED | unsafe { libc::pthread_self() });
     }
     record_position_kept(kind::THREAD_END, 0, 0, []);
     local.stream.close();
@@ -223,6 +234,14 @@ hooks! {
         let real = real!(c"thrd_create" as fn(*mut usize, usize, *mut c_void) -> c_int);
         // SAFETY: as above.
         spawn(function, argument, |function, argument| unsafe { real(thread, function, argument) })
+    }
+
+    fn pthread_cancel(thread: pthread_t) -> c_int {
+        let real = real!(c"pthread_cancel" as fn(pthread_t) -> c_int);
+        CANCELLING.store(true, Ordering::Relaxed);
+        released(caller(), CANCELLED | thread);
+        // SAFETY: the caller's argument.
+        unsafe { real(thread) }
     }
 
     fn pthread_join(thread: pthread_t, result: *mut *mut c_void) -> c_int {

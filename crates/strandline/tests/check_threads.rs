@@ -63,7 +63,7 @@ fn right_and_wrong(scratch: &Scratch, name: &str, source: &str, way: &[&str]) {
 }
 
 const MEET: &str = include_str!("programs/meet.cc");
-const WAYS: [&str; 34] = [
+const WAYS: [&str; 37] = [
     "relaxed",
     "fences",
     "volatile",
@@ -79,6 +79,9 @@ const WAYS: [&str; 34] = [
     "select",
     "epoll",
     "signal",
+    "signalfd",
+    "messages",
+    "cancel",
     "flock",
     "range",
     "pthread-once",

@@ -97,6 +97,7 @@ functions! {
     writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t;
     pwritev(fd: c_int, parts: *const iovec, count: c_int, offset: off_t) -> ssize_t;
     pwritev2(fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
+    pthread_sigqueue(thread: pthread_t, signal: c_int, value: sigval) -> c_int;
     pause() -> c_int;
     sigsuspend(set: *const sigset_t) -> c_int;
     sleep(seconds: c_uint) -> c_uint;

@@ -4,6 +4,7 @@
  *   meet POOL WAY [wrong]      meet --recover POOL      meet POOL make|use [wrong]: one of the two, as a program of its own */
 #include <fcntl.h>
 #include <immintrin.h>
+#include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -14,6 +15,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/select.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <threads.h>
@@ -75,6 +77,8 @@ static pthread_barrier_t barrier;
 static std::mutex mutex;
 static std::condition_variable condition;
 static int ends[2], counter;
+static mqd_t queue;
+static pthread_t sleeper;
 static const char *file;
 
 static void take_lock() {
@@ -126,6 +130,12 @@ static void give() {
         eventfd_write(counter, 1);
     } else if (way == "signal") {
         kill(getpid(), SIGUSR1);
+    } else if (way == "signalfd") {
+        sigqueue(getpid(), SIGUSR1, {});
+    } else if (way == "messages") {
+        mq_send(queue, &byte, 1, 0);
+    } else if (way == "cancel") {
+        pthread_cancel(sleeper);
     }
 }
 
@@ -171,6 +181,15 @@ static void take() {
         event.events = EPOLLIN;
         int set = epoll_create1(0);
         if (epoll_ctl(set, EPOLL_CTL_ADD, counter, &event) != 0 || epoll_wait(set, &event, 1, -1) != 1) exit(4);
+    } else if (way == "signalfd") {
+        signalfd_siginfo info;
+        if (read(counter, &info, sizeof info) != sizeof info) exit(4);
+    } else if (way == "messages") {
+        timespec until = {};
+        until.tv_sec = time(nullptr) + 60;
+        if (mq_timedreceive(queue, &byte, 1, nullptr, &until) != 1) exit(4);
+    } else if (way == "cancel") {
+        if (pthread_join(sleeper, nullptr) != 0) exit(4);
     } else if (way == "signal") {
         sigset_t set;
         int number;
@@ -188,11 +207,20 @@ static void take() {
 }
 
 static void two_threads() {
-    if (way == "signal") {
+    if (way.find("signal") == 0) {
         sigset_t set;
         sigemptyset(&set);
         sigaddset(&set, SIGUSR1);
         pthread_sigmask(SIG_BLOCK, &set, nullptr);
+        if (way == "signalfd") counter = signalfd(-1, &set, 0);
+    } else if (way == "messages") {
+        mq_attr attributes = {};
+        attributes.mq_maxmsg = attributes.mq_msgsize = 1;
+        std::string name = "/meet-" + std::to_string(getpid());
+        queue = mq_open(name.c_str(), O_CREAT | O_RDWR, 0600, &attributes);
+        if (mq_unlink(name.c_str()) != 0) exit(4);
+    } else if (way == "cancel") {
+        pthread_create(&sleeper, nullptr, [](void *) -> void * { for (;;) pause(); }, nullptr);
     }
     std::thread maker([] {
         // The lock is a fence itself, so it is taken before.

@@ -24,6 +24,9 @@ use crate::turn::is_alone;
 /// What stands for a channel where a synchronisation has an address; no address of the program is so large.
 const CHANNEL: u64 = 1 << 63;
 
+/// Descriptors that are looked at when the process ends.
+const DESCRIPTORS: c_int = 256;
+
 /// What stands for what has no kind: event counters, descriptors that signals are read from.
 const NAMELESS: u64 = CHANNEL | 1 << 56;
 
@@ -232,6 +235,11 @@ hooks! {
     fn msgrcv(queue: c_int, to: *mut c_void, len: size_t, kind: libc::c_long, flags: c_int) -> ssize_t {
         meeting(caller(), || rare!(c"msgrcv"(queue: c_int, to: *mut c_void, len: size_t, kind: libc::c_long, flags: c_int) -> ssize_t))
     }
+}
+
+/// The process ends: who reads from its pipes sees the end of what was written.
+pub fn end() {
+    (0..DESCRIPTORS).for_each(|fd| sending(0, fd));
 }
 
 /// Does what both tells others something and waits for them.

@@ -6,6 +6,7 @@ use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use crate::local::{caller, hooks};
 use crate::module;
+use crate::session::{Attached, session};
 use crate::stream::{record, record_text};
 use crate::wire::kind;
 
@@ -32,6 +33,18 @@ hooks! {
     fn sl_join_strand() {
         record(kind::STRAND, 2, caller(), []);
     }
+
+    fn __tsan_func_entry(back: u64) {
+        if session().is_some_and(Attached::values) {
+            let frame = &raw const back as u64;
+            record(kind::CALL, 0, caller(), [back, frame]);
+        }
+    }
+    fn __tsan_func_exit() {
+        if session().is_some_and(Attached::values) {
+            record(kind::RETURN, 0, caller(), []);
+        }
+    }
 }
 
 /// Called when a part of the program that was built with our hooks is loaded.
@@ -53,8 +66,6 @@ type At = *const c_void;
 type Text = *const c_char;
 
 nothing! {
-    __tsan_func_entry(At);
-    __tsan_func_exit();
     __tsan_acquire(At);
     __tsan_release(At);
     __tsan_flush_memory();

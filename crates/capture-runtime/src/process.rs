@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering;
 
 use libc::{RTLD_DI_LINKMAP, RTLD_LAZY, RTLD_NODELETE, RTLD_NOLOAD};
 
+use crate::channel;
 use crate::children;
 use crate::files::next::usual;
 use crate::kin;
@@ -108,6 +109,7 @@ fn end_thread() {
         && session().is_some_and(|session| session.pid.load(Ordering::Relaxed) == sys::pid())
     {
         file_lock::end();
+        channel::end();
         kin::leave();
         thread::end(local);
     }

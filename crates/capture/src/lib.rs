@@ -26,7 +26,9 @@ pub mod symbols;
 pub mod wire;
 
 pub use behind::Behind;
-pub use collect::{Counted, Options, Outcome, Progress, ThreadOutcome, Warning, count, record};
+pub use collect::{
+    Counted, Interrupt, Interrupts, Options, Outcome, Progress, ThreadOutcome, Warning, count, record,
+};
 pub use error::CaptureError;
 pub use relay::{Relay, broadcast};
 pub use sampling::{SampleKind, SampleProfile, sample};

@@ -269,6 +269,10 @@ pub mod kind {
     pub const MAP_SYNC: u8 = 22;
     /// Argument [`super::access`]; `addr`, `len`, of an access that has no [`super::access_word`].
     pub const ODD_ACCESS: u8 = 23;
+    /// With values: a function of a library's header has begun. Where it returns to; an address in its frame.
+    pub const CALL: u8 = 24;
+    /// It ends; nothing.
+    pub const RETURN: u8 = 25;
 }
 
 /// Argument of [`kind::ACCESS`].

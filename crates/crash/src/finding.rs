@@ -115,10 +115,33 @@ impl Finding {
     }
 }
 
-/// Whether two messages differ in numbers at most.
+/// Whether two messages differ in numbers at most, addresses among them.
 pub(crate) fn is_like(a: &str, b: &str) -> bool {
     fn words(text: &str) -> impl Iterator<Item = &str> {
-        text.split(|letter: char| !letter.is_alphabetic()).filter(|word| word.len() > 1 && *word != "0x")
+        text.split(|letter: char| !letter.is_alphanumeric())
+            .filter(|piece| !is_hexadecimal(piece))
+            .flat_map(|piece| piece.split(|letter: char| !letter.is_alphabetic()))
+            .filter(|word| word.len() > 1)
+    }
+    fn is_hexadecimal(piece: &str) -> bool {
+        let digits = piece.strip_prefix("0x").unwrap_or(piece);
+        digits.contains(|letter: char| letter.is_ascii_digit())
+            && digits.chars().all(|letter| letter.is_ascii_hexdigit())
+            || digits.len() < piece.len()
     }
     words(a).eq(words(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_like;
+
+    #[test]
+    fn messages_that_differ_in_numbers_and_addresses_are_alike() {
+        assert!(is_like("item 12 is torn at 0x7fa5bc00", "item 7 is torn at 0x7ffde010"));
+        assert!(is_like("torn: 7fa5bc00 by pid 218", "torn: 00dead01 by pid 3"));
+        assert!(is_like("item12 lost", "item7 lost"));
+        assert!(!is_like("the index is torn", "the log is torn"));
+        assert!(!is_like("a dead node", "a live node"));
+    }
 }

@@ -52,7 +52,15 @@ impl Site {
 
     /// Who called the innermost function, as far as calls were compiled into one, without the insides of C++'s standard library.
     pub fn callers(&self) -> impl Iterator<Item = &Frame> {
-        self.frames.iter().skip(1).filter(|frame| !frame.file.contains("/include/c++/"))
+        self.frames.iter().skip(1).filter(|frame| !frame.is_library())
+    }
+}
+
+impl Frame {
+    /// Whether its code is in the headers of C++'s standard library.
+    #[must_use]
+    pub fn is_library(&self) -> bool {
+        self.file.contains("/include/c++/")
     }
 }
 

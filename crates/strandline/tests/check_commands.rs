@@ -201,3 +201,48 @@ fn the_profile_tries_recovery_on_its_run() {
     assert_eq!(wrong.status.code(), Some(2));
     assert!(stderr(&wrong).contains("fails on every image"), "{}", stderr(&wrong));
 }
+
+/// Neither the recovery command goes on, nor its image stays in memory.
+#[test]
+fn an_interrupted_check_leaves_nothing_behind() {
+    let Some(scratch) = program() else { return };
+    let pool = scratch.path("pool").display().to_string();
+    let recover = "sh -c 'echo $$ $0 > at.new; mv at.new at; sleep 600' POOL";
+    let mut checking = strandline()
+        .current_dir(scratch.dir())
+        .args(["check", "--pmem", &pool, "--timeout", "500s", "--recover", recover, "--", "./app", &pool])
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("strandline starts");
+    let said = loop {
+        if let Ok(said) = std::fs::read_to_string(scratch.path("at")) {
+            break said;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    let kill = |arguments: &[&str]| {
+        std::process::Command::new("kill").args(arguments).stderr(std::process::Stdio::null()).status()
+    };
+    kill(&["-INT", &checking.id().to_string()]).expect("kill runs");
+    checking.wait().expect("it ends");
+    let (pid, image) = said.trim().split_once(' ').expect("two words");
+    assert!(!std::path::Path::new(image).exists(), "{image}");
+    assert!(!kill(&["-0", pid]).expect("kill runs").success(), "{pid} goes on");
+}
+
+/// Recovery that fails once, and not again on the same image, is no witness.
+#[test]
+fn a_recovery_that_contradicts_itself_is_told_as_such() {
+    let Some(scratch) = program() else { return };
+    scratch.file("n", "0");
+    let pool = scratch.path("pool").display().to_string();
+    let recover = "sh -c 'n=$(cat n); echo $((n + 1)) > n; test $n -ne 2 -o -z \"$0\"' POOL";
+    let output = strandline()
+        .current_dir(scratch.dir())
+        .args(["check", "--jobs", "1", "--pmem", &pool, "--recover", recover, "--", "./app", &pool])
+        .output()
+        .expect("strandline starts");
+    let said = stderr(&output);
+    assert!(said.contains("does not say the same of one image each time"), "{said}{}", stdout(&output));
+    assert!(!stdout(&output).contains("1 finding"), "{}", stdout(&output));
+}

@@ -99,3 +99,39 @@ fn inlined_code_is_told_with_its_caller_and_a_late_fence_as_late() {
     assert!(story.contains("called from add_index (app.c:"), "{story}");
     assert!(story.contains("but the fence comes only later, at put (app.c:"), "{story}");
 }
+
+const HEADERS: &str = include_str!("programs/headers.cc");
+
+/// Without optimisation the functions of C++'s library are not inlined, so their callers are told by calls.
+#[test]
+fn code_of_the_standard_library_is_told_with_its_caller_though_nothing_is_inlined() {
+    if !has("g++") || !has_flushes() {
+        return;
+    }
+    let line = |mark: &str| HEADERS.lines().position(|line| line.contains(mark)).expect("a mark") + 1;
+    for compiler in ["g++", "clang++"] {
+        if !has(compiler) {
+            println!("skipped: there is no {compiler}");
+            continue;
+        }
+        let scratch = Scratch::new();
+        scratch.file("headers.cc", HEADERS);
+        compile(scratch.dir(), "c++", &format!("--compiler={compiler} -g -O0 -o headers headers.cc"));
+        let pool = scratch.path("pool").display().to_string();
+        let output = strandline()
+            .current_dir(scratch.dir())
+            .args(["check", "--json", "--pmem", &pool, "--recover", "./headers --recover POOL"])
+            .args(["--", "./headers", &pool])
+            .output()
+            .expect("strandline starts");
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let finding = &answer["findings"][0];
+        let caller = &finding["missing"][0]["store"]["callers"];
+        assert_eq!(
+            caller.as_array().expect("callers").last().expect("one")["line"],
+            line("/* lost */"),
+            "{answer:#}"
+        );
+        assert_eq!(finding["survived"]["store"]["line"], line("/* survives */"), "{answer:#}");
+    }
+}

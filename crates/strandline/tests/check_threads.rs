@@ -63,7 +63,7 @@ fn right_and_wrong(scratch: &Scratch, name: &str, source: &str, way: &[&str]) {
 }
 
 const MEET: &str = include_str!("programs/meet.cc");
-const WAYS: [&str; 37] = [
+const WAYS: [&str; 38] = [
     "relaxed",
     "fences",
     "volatile",
@@ -91,6 +91,7 @@ const WAYS: [&str; 37] = [
     "fork-wait",
     "fork-exit",
     "fork-kill",
+    "fork-pipe",
     "fork",
     "exec",
     "vfork",

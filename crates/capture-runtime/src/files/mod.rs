@@ -11,7 +11,7 @@
 //! Streams (`FILE *`) write within the C library; those of watched files are made to write through us (`streams.rs`; on
 //! aarch64 without the lines of code, and without `dprintf`).
 //!
-//! Not seen: `splice`, asynchronous I/O, `syscall`, `sync` (complained of), hard links (likewise), and what other processes do that were
+//! Not seen: `splice`, asynchronous I/O, `syscall`, `sync` (complained of), links (likewise), and what other processes do that were
 //! not built with our compiler driver.
 
 mod behind;

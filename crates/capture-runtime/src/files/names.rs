@@ -56,14 +56,14 @@ fn change(pc: u64, folder: c_int, name: *const c_char, what: u8, change: impl Fn
 }
 
 /// Carries out the making of a link, which is not told.
-fn linking(folder: c_int, to: *const c_char, change: impl FnOnce() -> c_int) -> c_int {
+fn linking(what: &[u8], folder: c_int, to: *const c_char, change: impl FnOnce() -> c_int) -> c_int {
     let result = change();
     if result == 0
         && watching()
         // SAFETY: the program's name.
         && let Some(path) = unsafe { Path::to(folder, to) }.and_then(Path::watched)
     {
-        complain(b"a hard link", path.bytes());
+        complain(what, path.bytes());
     }
     result
 }
@@ -112,10 +112,16 @@ hooks! {
         change(caller(), folder, name, file::CREATE_FOLDER, || usual!(mkdirat(folder, name, mode)))
     }
     fn link(from: *const c_char, to: *const c_char) -> c_int {
-        linking(HERE, to, || usual!(link(from, to)))
+        linking(b"a hard link", HERE, to, || usual!(link(from, to)))
     }
     fn linkat(folder: c_int, from: *const c_char, other: c_int, to: *const c_char, flags: c_int) -> c_int {
-        linking(other, to, || usual!(linkat(folder, from, other, to, flags)))
+        linking(b"a hard link", other, to, || usual!(linkat(folder, from, other, to, flags)))
+    }
+    fn symlink(target: *const c_char, to: *const c_char) -> c_int {
+        linking(b"a symbolic link", HERE, to, || usual!(symlink(target, to)))
+    }
+    fn symlinkat(target: *const c_char, folder: c_int, to: *const c_char) -> c_int {
+        linking(b"a symbolic link", folder, to, || usual!(symlinkat(target, folder, to)))
     }
     fn mkstemp(template: *mut c_char) -> c_int {
         temporary(caller(), template, 0, 0)

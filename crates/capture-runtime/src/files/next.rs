@@ -127,6 +127,8 @@ functions! {
     mkdirat(folder: c_int, name: *const c_char, mode: mode_t) -> c_int;
     link(from: *const c_char, to: *const c_char) -> c_int;
     linkat(folder: c_int, from: *const c_char, other: c_int, to: *const c_char, flags: c_int) -> c_int;
+    symlink(target: *const c_char, to: *const c_char) -> c_int;
+    symlinkat(target: *const c_char, folder: c_int, to: *const c_char) -> c_int;
     mkostemps(template: *mut c_char, suffix: c_int, flags: c_int) -> c_int;
     fopen(name: *const c_char, mode: *const c_char) -> *mut FILE;
     fdopen(fd: c_int, mode: *const c_char) -> *mut FILE;

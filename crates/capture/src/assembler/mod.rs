@@ -16,6 +16,7 @@ mod copies;
 mod edits;
 mod held;
 mod instruction;
+mod library;
 mod masked;
 mod persist;
 mod rename;
@@ -38,6 +39,7 @@ use copies::{Call, Copies};
 use edits::Edits;
 use held::Held;
 use instruction::Instruction;
+use library::Library;
 use persist::Hook;
 use rename::Kept;
 use runs::{Access, Runs};
@@ -71,6 +73,7 @@ struct Walk<'a> {
     held: Held<'a>,
     syntax: Syntax<'a>,
     kept: Kept,
+    library: Library<'a>,
     /// The function's labels up to here.
     labels: HashSet<&'a [u8]>,
     /// No compiler wrote the file.
@@ -138,6 +141,7 @@ impl<'a> Walk<'a> {
             held: Held::new(source),
             syntax: Syntax::default(),
             kept: own_symbols(source),
+            library: Library::default(),
             labels: HashSet::new(),
             by_hand,
             inline_assembly: by_hand,
@@ -166,6 +170,7 @@ impl<'a> Walk<'a> {
                 self.labels.insert(name);
             } else {
                 self.labels.clear();
+                self.library.function();
             }
             if name.starts_with(b".L") || name.first().is_some_and(u8::is_ascii_digit) {
                 if self.awaited.contains(name) {
@@ -201,6 +206,9 @@ impl<'a> Walk<'a> {
         let operands = place.end - instruction.operands.len()..place.end;
         let transfers = transfers_control(instruction.name);
         let compiled = self.macros == 0 && !self.subsection && !self.inline_assembly;
+        if transfers && called(instruction).is_some_and(|target| self.library.drops(target)) {
+            return self.edits.replace(place, format_args!(""));
+        }
         if transfers
             && compiled
             && let Some(access) = called(instruction).and_then(|target| self.access(target, place.end))
@@ -390,6 +398,7 @@ impl<'a> Walk<'a> {
                 self.pending = Some(Pending { at: place.start, lock: false, repeats: false });
             }
             Directive::Byte | Directive::Other => {
+                self.library.directive(directive);
                 if matches!(directive.name, b".intel_syntax" | b".att_syntax") {
                     self.runs.end_block(&self.syntax, &mut self.edits);
                     self.syntax.follow(directive, text);

@@ -18,6 +18,8 @@ pub struct Arguments {
     pub links: bool,
     /// Some `-g` is given.
     pub debug: bool,
+    /// The last `-O` asks for more than code that is easy to follow.
+    pub optimises: bool,
     /// Link-time optimisation was asked for and taken out.
     pub lto_removed: bool,
     /// Why the code can't be instrumented: another target.
@@ -152,6 +154,9 @@ impl Arguments {
             && let Some(name) = list.split(',').find(|name| sanitizer_clashes(name))
         {
             return Err(CcError::Sanitizer { name: name.to_string() });
+        }
+        if text.starts_with("-O") {
+            self.optimises = !matches!(text, "-O0" | "-Og");
         }
         if text.starts_with("-g") && !matches!(text, "-gcc-toolchain") {
             self.debug = text != "-g0";

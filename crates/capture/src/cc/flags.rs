@@ -50,6 +50,7 @@ pub fn instrumentation(arguments: &Arguments, family: Family, toolkit: &Toolkit)
         }
         Family::Clang => flags.extend(CLANG.map(OsString::from)),
     }
+    flags.extend(functions(family, !arguments.optimises).map(OsString::from));
     if !arguments.debug {
         // Line numbers for the report; the code is the same.
         flags.push("-g1".into());
@@ -73,10 +74,20 @@ pub fn linking(arguments: &Arguments, toolkit: &Toolkit) -> Vec<OsString> {
     ]
 }
 
-const GCC: [&str; 6] = [
+/// Whether it is told where functions begin and end. Without optimisation those of C++'s library are not inlined, and their callers
+/// are to be known.
+fn functions(family: Family, told: bool) -> [&'static str; 2] {
+    match (family, told) {
+        (Family::Gcc, false) => ["--param", "tsan-instrument-func-entry-exit=0"],
+        (Family::Gcc, true) => ["--param", "tsan-instrument-func-entry-exit=1"],
+        (Family::Clang, false) => ["-mllvm", "-tsan-instrument-func-entry-exit=0"],
+        (Family::Clang, true) => ["-mllvm", "-tsan-instrument-func-entry-exit=1"],
+    }
+}
+
+const GCC: [&str; 5] = [
     // The assembler wrapper keeps the position in the thread's buffer there.
     "-ffixed-r11",
-    "--param=tsan-instrument-func-entry-exit=0",
     // Threads wait for each other by such accesses; each is told by a call.
     "--param=tsan-distinguish-volatile=1",
     // `__builtin_memcpy`, which C++'s library uses, goes on being a builtin: expand it to a call.
@@ -85,13 +96,11 @@ const GCC: [&str; 6] = [
     "--param=builtin-string-cmp-inline-length=0",
 ];
 
-const CLANG: [&str; 12] = [
+const CLANG: [&str; 10] = [
     "-Qunused-arguments",
     "-Xclang",
     "-fsanitize=thread",
     "-fno-integrated-as",
-    "-mllvm",
-    "-tsan-instrument-func-entry-exit=0",
     "-mllvm",
     "-tsan-instrument-read-before-write=1",
     "-mllvm",

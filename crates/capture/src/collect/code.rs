@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use event::{Definition, NameId, Sink, SinkError, Site, SiteId};
+use event::{Definition, Frame, NameId, Sink, SinkError, Site, SiteId};
+
+use crate::symbols::stands_for_caller;
 
 /// A code address, independent of where its file was loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,6 +61,8 @@ pub struct Vocabulary {
     /// By all that a report shows of a site, so that the instructions of one source line are one site.
     by_frames: HashMap<Site, SiteId>,
     names: HashMap<String, NameId>,
+    /// Those whose code is in the headers of C++'s library.
+    library: HashMap<SiteId, Site>,
     new_sites: Vec<(SiteId, Site)>,
     new_names: Vec<(NameId, String)>,
 }
@@ -70,6 +74,34 @@ impl Vocabulary {
             return id;
         }
         let site = code.site(place);
+        let library = site.frame().is_some_and(Frame::is_library).then(|| site.clone());
+        let id = self.enter(site);
+        self.library.extend(library.map(|site| (id, site)));
+        self.by_place.insert(place, id);
+        id
+    }
+
+    /// Whether a site's code is in the headers of C++'s library.
+    pub fn is_library(&self, id: SiteId) -> bool {
+        self.library.contains_key(&id)
+    }
+
+    /// The number of a site of C++'s library with `callers`, the last one first, down to the first that is the program's own.
+    pub fn called(&mut self, id: SiteId, callers: impl Iterator<Item = Site>) -> SiteId {
+        let Some(mut site) = self.library.get(&id).cloned() else { return id };
+        for caller in callers {
+            let own = !caller.frame().is_some_and(Frame::is_library);
+            site.frames.extend(caller.frames);
+            if own {
+                break;
+            }
+        }
+        let standing_in = site.frames.iter().take_while(|frame| stands_for_caller(&frame.file)).count();
+        site.frames.drain(..standing_in.min(site.frames.len().saturating_sub(1)));
+        self.enter(site)
+    }
+
+    fn enter(&mut self, site: Site) -> SiteId {
         // Without a line, the address is all that tells two places of a function apart.
         let resolved = site.frame().is_some_and(|frame| frame.line > 0);
         let key = if resolved { Site { address: 0, ..site.clone() } } else { site.clone() };
@@ -78,7 +110,6 @@ impl Vocabulary {
         if id == fresh {
             self.new_sites.push((id, site));
         }
-        self.by_place.insert(place, id);
         id
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use event::{AccessKind, FenceKind, Heads, Op, RunAccess, RunShape, SiteId, StrandMark, ThreadId};
 
 use super::address_map::AddressMap;
+use super::calls::Calls;
 use super::code::{Code, Vocabulary};
 use super::files;
 use super::records::{Expansion, Header, RECORD_INSTRUCTIONS, bytes};
@@ -38,6 +39,8 @@ pub struct Decoder<C> {
     pub shapes: Vec<Arc<RunShape>>,
     by_shape: HashMap<Arc<RunShape>, u32>,
     by_pid: HashMap<u32, usize>,
+    /// Sites in C++'s library with who called, by process, site, and where the calls return to.
+    called: HashMap<(usize, SiteId, Vec<u64>), SiteId>,
     threads: HashMap<u32, ThreadId>,
     /// Chunks that have been read to their end.
     pub released: Vec<usize>,
@@ -60,6 +63,7 @@ impl<C: Code> Decoder<C> {
             shapes: Vec::new(),
             by_shape: HashMap::new(),
             by_pid: HashMap::new(),
+            called: HashMap::new(),
             threads: HashMap::new(),
             released: Vec::new(),
             stores_without_value: 0,
@@ -148,6 +152,26 @@ impl<C: Code> Decoder<C> {
         site
     }
 
+    /// The site of what code at `site` did, which was called by `calls`: a function of C++'s library stands for who called it, too.
+    pub fn called(&mut self, process: usize, site: SiteId, calls: &Calls) -> SiteId {
+        if calls.is_empty() || !self.vocabulary.is_library(site) {
+            return site;
+        }
+        let key = (process, site, calls.returns().collect::<Vec<u64>>());
+        if let Some(&known) = self.called.get(&key) {
+            return known;
+        }
+        let pid = self.processes[process].pid;
+        let (code, vocabulary) = (&mut self.code, &mut self.vocabulary);
+        let callers = key.2.iter().map(|&back| {
+            let place = code.place(pid, back);
+            code.site(place.at(place.address().wrapping_sub(1)))
+        });
+        let found = vocabulary.called(site, callers);
+        self.called.insert(key, found);
+        found
+    }
+
     /// The events that a record which is not a run stands for; empty for a stray value, None if it makes no sense.
     ///
     /// `carry` are the instructions since the thread's last event.
@@ -155,7 +179,7 @@ impl<C: Code> Decoder<C> {
         let (header, payload) = words.split_first()?;
         let header = Header::new(*header);
         let word = |at: usize| payload.get(at).copied().unwrap_or(0);
-        if header.kind == kind::VALUE {
+        if matches!(header.kind, kind::VALUE | kind::CALL | kind::RETURN) {
             return Some(Expansion::default());
         }
         if header.kind == kind::THREAD_START {

@@ -55,7 +55,7 @@ impl Interrupts {
     }
 
     /// The last signal that came since the last call.
-    pub fn next(&mut self) -> Option<Interrupt> {
+    pub fn take(&mut self) -> Option<Interrupt> {
         let count = COUNT.load(Ordering::Acquire);
         if count == self.seen {
             return None;

@@ -10,6 +10,7 @@
 //! ```
 
 mod address_map;
+mod calls;
 mod code;
 mod decoder;
 mod files;
@@ -28,5 +29,6 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use interrupts::{Interrupt, Interrupts};
 pub use outcome::{Counted, Options, Outcome, Progress, ThreadOutcome, Warning};
 pub use record::{count, record};

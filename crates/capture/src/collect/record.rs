@@ -253,7 +253,7 @@ impl Recording {
     }
 
     fn heed_interrupts(&mut self) {
-        let Some(interrupt) = self.interrupts.next() else { return };
+        let Some(interrupt) = self.interrupts.take() else { return };
         let again = self.interrupted.replace(interrupt.signal).is_some();
         if self.status.is_none() && (again || !interrupt.from_terminal) {
             self.signal(if again { libc::SIGKILL } else { interrupt.signal });

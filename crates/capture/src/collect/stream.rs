@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use event::{EVENT, Event, Op, RunShape, Sink, SinkError, ThreadId, Told, Words};
 
+use super::calls::Calls;
 use super::code::Code;
 use super::decoder::Decoder;
 use super::piece::{Piece, Rest};
@@ -81,6 +82,7 @@ pub struct Stream {
     /// Where reading goes on in the first piece's words.
     at: usize,
     todo: Expansion,
+    calls: Calls,
     carry: u32,
     /// Bytes of the store that is being told.
     told: Vec<u8>,
@@ -104,6 +106,7 @@ impl Stream {
             next_number: 0,
             at: 0,
             todo: Expansion::default(),
+            calls: Calls::default(),
             carry: 0,
             told: Vec::new(),
             record: Vec::new(),
@@ -294,6 +297,11 @@ impl Stream {
             .and_then(|()| decoder.expand(self.process, &record, self.carry));
         match expansion {
             Some(expansion) => {
+                match Header::new(record[0]).kind {
+                    kind::CALL => self.calls.begin(record[1], record[2]),
+                    kind::RETURN => self.calls.end(),
+                    _ => {}
+                }
                 if expansion.peek().is_some() {
                     self.carry = 0;
                 }
@@ -330,6 +338,9 @@ impl Stream {
         shape.accesses(&batch.words[1..], &mut self.carry, |access, addr, len, instructions| {
             batch.events.push(Event { op: access.op(addr, len), site: access.site, instructions });
         });
+        for event in &mut batch.events[before..] {
+            event.site = decoder.called(self.process, event.site, &self.calls);
+        }
         batch.words.clear();
         self.at += words;
         if let Some(Event { op, site, instructions }) =
@@ -370,7 +381,8 @@ impl Stream {
                 }
             }
             self.todo.advance();
-            batch.events.push(event);
+            let site = decoder.called(self.process, event.site, &self.calls);
+            batch.events.push(Event { site, ..event });
             if position.is_some() || matches!(event.op, Op::Fence(_)) {
                 return Some(Stop::Batch);
             }

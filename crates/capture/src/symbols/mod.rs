@@ -7,4 +7,4 @@ mod elf;
 mod resolver;
 
 pub use elf::{HOW_TO_BUILD, Image, RUNTIME, instrumented};
-pub use resolver::Resolver;
+pub use resolver::{Resolver, stands_for_caller};

@@ -48,10 +48,6 @@ fn frames(loader: &Loader, address: u64) -> Vec<Frame> {
             });
         }
     }
-    // `_mm_clwb` and its kin are inline functions of the compiler's own headers, `sl_prestore` one of ours, and those of
-    // `std::atomic` stand for one instruction: who called them is meant.
-    let stands_for_caller =
-        |file: &str| is_compiler_header(file) || is_own_header(file) || is_atomic_header(file);
     let intrinsics = found.iter().take_while(|frame| stands_for_caller(&frame.file)).count();
     found.drain(..intrinsics.min(found.len().saturating_sub(1)));
     let symbol = || loader.find_symbol(address).map(|name| demangle_auto(name.into(), None).into_owned());
@@ -64,6 +60,12 @@ fn frames(loader: &Loader, address: u64) -> Vec<Frame> {
         None => found.extend(symbol().map(|function| Frame { function, file: String::new(), line: 0 })),
     }
     found
+}
+
+/// Whether a function of this file is named by who called it: `_mm_clwb` and its kin are inline functions of the compiler's own headers,
+/// `sl_prestore` is one of ours, and those of `std::atomic` stand for one instruction.
+pub fn stands_for_caller(file: &str) -> bool {
+    is_compiler_header(file) || is_own_header(file) || is_atomic_header(file)
 }
 
 /// Whether a file belongs to gcc or clang: `/usr/lib/gcc/x86_64-linux-gnu/12/include/clwbintrin.h`.

@@ -185,6 +185,14 @@ impl<'h> Checker<'h> {
         search.replay(token)
     }
 
+    /// Whether one image fails, and no more of it. The oracle has shown nothing before.
+    ///
+    /// # Errors
+    /// When the token is not of this history.
+    pub fn fails(&self, token: &Token, oracle: &mut dyn Oracle) -> Result<bool, TokenError> {
+        Search::new(self, oracle).fails(token)
+    }
+
     /// What differs in the image of a token from what the files held when the run began.
     ///
     /// # Errors

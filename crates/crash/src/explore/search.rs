@@ -344,6 +344,12 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
         self.rng.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
     }
 
+    /// Whether the image of a token fails.
+    pub fn fails(&mut self, token: &Token) -> Result<bool, TokenError> {
+        let (window, _) = Window::of_token(&mut self.walker, token)?;
+        Ok(self.examine(&window).is_err())
+    }
+
     /// Examines the image of a token.
     pub fn replay(&mut self, token: &Token) -> Result<Option<Finding>, TokenError> {
         let (mut window, choices) = Window::of_token(&mut self.walker, token)?;

@@ -6,7 +6,7 @@ mod numbers;
 mod ranges;
 mod recorder;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use event::{NameId, SiteId, SiteTable, ThreadId};
 
@@ -125,6 +125,8 @@ pub struct History {
     /// Per segment: the last time of each agent that its owner knows of.
     pub(crate) segments: Vec<Vec<u32>>,
     pub(crate) agents: u32,
+    /// Where locks and their like begin that the C library keeps in the files.
+    pub(crate) objects: BTreeSet<Place>,
     pub(crate) table: SiteTable,
 }
 

@@ -443,6 +443,19 @@ fn is_locked(events: &[Event], at: usize) -> bool {
     }
 }
 
+/// The address of an object of the C library's that the event is about: threads meet there, and the program itself does not look at it.
+fn object(events: &[Event], at: usize) -> Option<u64> {
+    match events[at].op {
+        Op::Lock { lock, .. } | Op::Unlock { lock, .. } => Some(lock),
+        Op::Acquire { var, .. } | Op::Release { var, .. } => {
+            let around = &events[at.saturating_sub(1)..events.len().min(at + 2)];
+            let is_access = |event: &Event| matches!(event.op, Op::Load { addr, .. } | Op::Store { addr, .. } if addr == var);
+            (!around.iter().any(is_access)).then_some(var)
+        }
+        _ => None,
+    }
+}
+
 fn take<'a>(values: &mut &'a [u8], len: u32) -> Result<&'a [u8], SinkError> {
     let (bytes, rest) = values
         .split_at_checked(len as usize)
@@ -482,6 +495,9 @@ impl Sink for Recorder {
         for (at, event) in batch.events.iter().enumerate() {
             if is_locked(batch.events, at) {
                 self.fence(batch.thread, event.site);
+            }
+            if let Some(object) = object(batch.events, at) {
+                self.history.objects.extend(self.ranges.place(batch.thread, object).map(|(place, _)| place));
             }
             self.event(batch.thread, event, &mut values)?;
         }

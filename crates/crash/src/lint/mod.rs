@@ -31,7 +31,7 @@
 mod lines;
 mod watch;
 
-use event::{SiteId, SiteTable};
+use event::{Frame, Site, SiteId, SiteTable};
 
 use crate::Place;
 
@@ -125,7 +125,8 @@ impl Lint {
     #[must_use]
     pub fn tell(&self, files: &[String], table: &SiteTable) -> String {
         let Lint { count, bytes, .. } = self;
-        let site = table.label(self.site);
+        let library = table.site(self.site).and_then(Site::frame).is_some_and(Frame::is_library);
+        let site = if library { table.chain(self.site) } else { table.label(self.site) };
         let times = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
         let place = self.example.map_or_else(String::new, |place| {
             let name = files.get(usize::from(place.file())).map_or("?", String::as_str);

@@ -5,6 +5,7 @@ mod beside;
 mod command;
 mod folders;
 mod images;
+mod interrupt;
 mod lints;
 mod litmus;
 mod output;
@@ -21,11 +22,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use crash::{Bounds, Checker, Finding, Outcome};
+use report::human::plural;
 
 use args::CheckArgs;
 pub use beside::Beside;
 use command::RecoveryCommand;
 use images::Images;
+use interrupt::Watch;
 use recovery::Recovery;
 use run::Run;
 
@@ -56,8 +59,12 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<bool> {
         );
     }
     if let Some(token) = &args.replay {
+        let _watch = Watch::begin()?;
         let mut recovery = Recovery::new(&command, args.timeout, &run)?;
         let finding = checker(args, &run).replay(token, &mut recovery)?;
+        if interrupt::stopped() {
+            bail!("interrupted before recovery could say anything");
+        }
         if let Some(error) = recovery.error {
             return Err(error).context("recovery");
         }
@@ -78,6 +85,7 @@ fn checker<'r>(args: &CheckArgs, run: &'r Run) -> Checker<'r> {
 /// Lets recovery look at the images of a run.
 fn examine(args: &CheckArgs, command: &RecoveryCommand, mut run: Run) -> anyhow::Result<Checked> {
     let started = Instant::now();
+    let watch = Watch::begin()?;
     let checker = checker(args, &run);
     let mut recovery = Recovery::new(command, args.timeout, &run)?;
     let warning = trial::try_out(&checker, &mut recovery, command)?;
@@ -89,9 +97,19 @@ fn examine(args: &CheckArgs, command: &RecoveryCommand, mut run: Run) -> anyhow:
         Some(jobs) => jobs as usize,
         None => std::thread::available_parallelism().map_or(1, usize::from),
     };
-    let outcome = search(args, command, &run, &checker, jobs)?;
+    let mut outcome = search(args, command, &run, &checker, jobs)?;
+    let mut notes: Vec<String> = warning.into_iter().collect();
+    if interrupt::stopped() {
+        notes.push(
+            "the search was interrupted; crash points that were not looked at may have more".to_owned(),
+        );
+        crate::warn(&notes[notes.len() - 1]);
+    } else {
+        notes.extend(confirm(args, command, &run, &checker, &mut outcome)?);
+    }
+    drop(watch);
     save_images(args, &run, &checker, &outcome.findings)?;
-    run.warnings.extend(warning);
+    run.warnings.extend(notes);
     Ok(Checked { run, outcome, elapsed: started.elapsed() })
 }
 
@@ -112,7 +130,7 @@ fn search(
             if let Ok(mut meter) = meter.lock() {
                 meter.show(part, outcome);
             }
-            args.time.is_none_or(|limit| started.elapsed() < limit)
+            !interrupt::stopped() && args.time.is_none_or(|limit| started.elapsed() < limit)
         });
         match recovery.error {
             Some(error) => Err(error).context("recovery"),
@@ -131,6 +149,37 @@ fn search(
         whole.merge(part?);
     }
     Ok(whole)
+}
+
+/// Repeats each finding, as its token would; drops those that recovery does not call wrong again. What is to be told of these.
+fn confirm(
+    args: &CheckArgs,
+    command: &RecoveryCommand,
+    run: &Run,
+    checker: &Checker<'_>,
+    outcome: &mut Outcome,
+) -> anyhow::Result<Option<String>> {
+    let before = outcome.findings.len();
+    let mut confirmed = Vec::new();
+    for finding in outcome.findings.drain(..) {
+        let mut recovery = Recovery::new(command, args.timeout, run)?;
+        if checker.fails(&finding.token, &mut recovery)? {
+            confirmed.push(finding);
+        }
+        if let Some(error) = recovery.error {
+            return Err(error).context("recovery");
+        }
+    }
+    outcome.findings = confirmed;
+    let dropped = before - outcome.findings.len();
+    let warning = (dropped > 0).then(|| {
+        format!(
+            "recovery does not say the same of one image each time: it called {} wrong and, asked again, right; not among the findings",
+            plural(dropped, "image")
+        )
+    });
+    warning.iter().for_each(|warning| crate::warn(warning));
+    Ok(warning)
 }
 
 /// Leaves each finding's image where a debugger can look at it.

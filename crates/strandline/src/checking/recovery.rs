@@ -5,14 +5,16 @@ use std::io::{self, Seek};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crash::{Image, Oracle};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use super::command::RecoveryCommand;
 use super::images::Images;
+use super::interrupt;
 use super::run::Run;
 
 /// Bytes of recovery's output that are looked at.
@@ -99,17 +101,34 @@ impl Recovery {
         // Its end: the last line counts.
         self.output.read_exact_at(&mut text, length - count)?;
         let text = String::from_utf8_lossy(&text);
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        Ok(lines.map(str::to_owned).collect())
+        let lines = text.lines().map(plain);
+        Ok(lines.filter(|line| !line.is_empty()).collect())
     }
+}
+
+/// A line without what would have a terminal do something.
+fn plain(line: &str) -> String {
+    let mut text = String::new();
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter == '\u{1b}' && letters.next_if_eq(&'[').is_some() {
+            // A sequence ends with the first letter or its like.
+            while letters.next().is_some_and(|letter| !('@'..='~').contains(&letter)) {}
+        } else if !letter.is_control() || letter == '\t' {
+            text.push(letter);
+        }
+    }
+    text.trim().to_owned()
 }
 
 impl Oracle for Recovery {
     fn examine(&mut self, image: &Image<'_>) -> Result<(), String> {
-        if self.error.is_some() {
+        if self.error.is_some() || interrupt::stopped() {
             return Ok(());
         }
         match self.attempt(image) {
+            // It was killed, and says nothing.
+            Ok(_) if interrupt::stopped() => Ok(()),
             Ok(result) => result,
             Err(error) => {
                 self.error = Some(error);
@@ -122,11 +141,20 @@ impl Oracle for Recovery {
 /// Waits for the process; kills it and its children if it takes too long.
 fn wait(child: &mut Child, timeout: Duration) -> io::Result<Option<ExitStatus>> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
-    let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
-    let ended = pidfd_open(pid, PidfdFlags::empty())
-        .and_then(|handle| poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&timeout)));
-    if ended? > 0 {
-        return child.wait().map(Some);
+    let handle = pidfd_open(pid, PidfdFlags::empty())?;
+    let started = Instant::now();
+    loop {
+        let left = timeout.saturating_sub(started.elapsed());
+        let look = left.min(interrupt::LOOK);
+        let span = Timespec { tv_sec: look.as_secs() as i64, tv_nsec: i64::from(look.subsec_nanos()) };
+        match poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&span)) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return child.wait().map(Some),
+            Err(error) => return Err(error.into()),
+        }
+        if left.is_zero() || interrupt::stopped() {
+            break;
+        }
     }
     kill_process_group(pid, Signal::KILL).ok();
     child.wait()?;
@@ -138,5 +166,16 @@ fn ending(status: ExitStatus) -> String {
     match status.signal() {
         Some(_) => crate::record::signal(status).map_or_else(|| status.to_string(), |(_, name)| name),
         None => format!("exit status {}", status.code().unwrap_or(-1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn nothing_of_a_line_moves_the_terminal() {
+        assert_eq!(plain("  \u{1b}[1;31mtorn\u{1b}[0m\u{7} at\t7\r"), "torn at\t7");
+        assert_eq!(plain("\u{1b}[31"), "");
     }
 }

@@ -330,7 +330,12 @@ static void forked() {
         _exit(0);
     }
     int status;
-    if (way == "fork-wait" ? wait(&status) != child : waitpid(child, nullptr, 0) != child) exit(4);
+    char byte;
+    close(ends[1]);
+    if (way == "fork-pipe" ? read(ends[0], &byte, 1) != 0
+        : way == "fork-wait" ? wait(&status) != child
+                             : waitpid(child, nullptr, 0) != child)
+        exit(4);
     use();
 }
 

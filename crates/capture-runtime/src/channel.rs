@@ -17,6 +17,7 @@ use crate::files::next::usual;
 use crate::files::status;
 use crate::local::{caller, hooks, local};
 use crate::real::real;
+use crate::received::{about_to_receive, placed, placed_parts};
 use crate::session::session;
 use crate::signalled;
 use crate::turn::is_alone;
@@ -65,6 +66,14 @@ fn received(pc: u64, channel: u64) {
     if channel == NAMELESS {
         signalled::got(pc);
     }
+}
+
+/// Reads `len` bytes at most, as `read` does.
+pub fn read_from(pc: u64, fd: c_int, to: *mut c_void, len: size_t) -> ssize_t {
+    about_to_receive();
+    let bytes = receiving(pc, fd, || usual!(read(fd, to, len)));
+    placed(pc, to, bytes);
+    bytes
 }
 
 /// Waits by `wait` until there is something to read from descriptors, whose channels `ready` finds.
@@ -118,13 +127,22 @@ macro_rules! rare {
 
 hooks! {
     fn read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t {
-        receiving(caller(), fd, || usual!(read(fd, to, len)))
+        read_from(caller(), fd, to, len)
     }
     fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
-        receiving(caller(), fd, || usual!(readv(fd, parts, count)))
+        let pc = caller();
+        about_to_receive();
+        let bytes = receiving(pc, fd, || usual!(readv(fd, parts, count)));
+        // SAFETY: the kernel has written to as many.
+        unsafe { placed_parts(pc, parts, count as usize, bytes) };
+        bytes
     }
     fn recv(fd: c_int, to: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
-        receiving(caller(), fd, || usual!(recv(fd, to, len, flags)))
+        let pc = caller();
+        about_to_receive();
+        let bytes = receiving(pc, fd, || usual!(recv(fd, to, len, flags)));
+        placed(pc, to, bytes.min(len as isize));
+        bytes
     }
     fn recvfrom(
         fd: c_int,
@@ -134,12 +152,21 @@ hooks! {
         from: *mut sockaddr,
         from_len: *mut socklen_t,
     ) -> ssize_t {
-        receiving(caller(), fd, || {
-            usual!(recvfrom(fd, to, len, flags, from, from_len))
-        })
+        let pc = caller();
+        about_to_receive();
+        let bytes = receiving(pc, fd, || usual!(recvfrom(fd, to, len, flags, from, from_len)));
+        placed(pc, to, bytes.min(len as isize));
+        bytes
     }
     fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
-        receiving(caller(), fd, || usual!(recvmsg(fd, message, flags)))
+        let pc = caller();
+        about_to_receive();
+        let bytes = receiving(pc, fd, || usual!(recvmsg(fd, message, flags)));
+        if bytes > 0 {
+            // SAFETY: the kernel has written to as many.
+            unsafe { placed_parts(pc, (*message).msg_iov, (*message).msg_iovlen as usize, bytes) };
+        }
+        bytes
     }
     fn eventfd_read(fd: c_int, value: *mut u64) -> c_int {
         receiving(caller(), fd, || rare!(c"eventfd_read"(fd: c_int, value: *mut u64) -> c_int) as ssize_t) as c_int

@@ -38,6 +38,8 @@ mod children;
 mod count;
 mod file_lock;
 mod files;
+#[cfg(target_arch = "x86_64")]
+mod format;
 mod glob;
 mod heap;
 #[cfg(target_arch = "x86_64")]
@@ -60,10 +62,13 @@ mod pmem;
 mod pmem2;
 mod process;
 mod real;
+mod received;
 mod scratch;
 mod session;
 mod signal;
 mod signalled;
+#[cfg(target_arch = "x86_64")]
+mod sort;
 mod stream;
 mod strings;
 mod sys;
@@ -71,6 +76,7 @@ mod thread;
 mod told;
 mod turn;
 mod wide;
+mod wide_strings;
 #[path = "../../capture/src/wire.rs"]
 mod wire;
 

@@ -17,6 +17,7 @@ unsafe extern "C" {
     fn memcmp(a: *const c_void, b: *const c_void, len: usize) -> c_int;
     fn memchr(at: *const c_void, byte: c_int, len: usize) -> *mut c_void;
     fn memrchr(at: *const c_void, byte: c_int, len: usize) -> *mut c_void;
+    fn swab(from: *const c_void, to: *mut c_void, len: isize);
 }
 
 /// Copies and tells it.
@@ -99,6 +100,30 @@ hooks! {
     }
     fn strandline_bzero(to: *mut c_void, len: usize) {
         set(caller(), to, 0, len);
+    }
+    fn strandline_explicit_bzero(to: *mut c_void, len: usize) {
+        set(caller(), to, 0, len);
+    }
+    fn strandline___explicit_bzero_chk(to: *mut c_void, len: usize, room: usize) {
+        check(len, room);
+        set(caller(), to, 0, len);
+    }
+    fn strandline_memccpy(to: *mut c_void, from: *const c_void, byte: c_int, len: usize) -> *mut c_void {
+        let pc = caller();
+        // SAFETY: the caller's arguments.
+        let end = unsafe { memchr(from, byte, len) };
+        let count = searched(from, end, len) as usize;
+        copy(pc, to, from, count);
+        if end.is_null() { end } else { to.wrapping_byte_add(count) }
+    }
+    fn strandline_swab(from: *const c_void, to: *mut c_void, len: isize) {
+        let pc = caller();
+        about_to_store();
+        let pairs = usize::try_from(len).unwrap_or(0) / 2;
+        load(pc, from as u64, 2 * pairs as u64);
+        // SAFETY: the caller's arguments.
+        unsafe { swab(from, to, len) };
+        stored(STORE, pc, to as u64, 2 * pairs as u64);
     }
     fn strandline_memcmp(a: *const c_void, b: *const c_void, len: usize) -> c_int {
         compare(caller(), a, b, len)

@@ -54,6 +54,23 @@ fn append(pc: u64, to: *mut c_char, from: Str, count: usize, read: usize) -> usi
     before + count + 1
 }
 
+/// Copies as much of a string as there is room for with a zero; the string's length.
+fn copy_within(pc: u64, to: *mut c_char, from: Str, room: usize) -> usize {
+    let len = bytes(from) - 1;
+    load(pc, from as u64, len as u64 + 1);
+    if room > 0 {
+        about_to_store();
+        let count = len.min(room - 1);
+        // SAFETY: the string functions' contract.
+        unsafe {
+            core::ptr::copy_nonoverlapping(from, to, count);
+            to.add(count).write(0);
+        }
+        stored(STORE, pc, to as u64, count as u64 + 1);
+    }
+    len
+}
+
 /// Tells the reads of a comparison that looked at `most` characters at most.
 fn compared(pc: u64, a: Str, b: Str, most: usize, equal: impl Fn(u8, u8) -> bool) {
     let mut count = 0;
@@ -130,6 +147,16 @@ hooks! {
         let count = unsafe { strnlen(from, most) };
         append(caller(), to, from, count, bytes_within(from, most));
         to
+    }
+    fn strandline_strlcpy(to: *mut c_char, from: Str, room: usize) -> usize {
+        copy_within(caller(), to, from, room)
+    }
+    fn strandline_strlcat(to: *mut c_char, from: Str, room: usize) -> usize {
+        let pc = caller();
+        // SAFETY: the caller's arguments.
+        let before = unsafe { strnlen(to, room) };
+        load(pc, to as u64, bytes_within(to, room) as u64);
+        before + copy_within(pc, to.wrapping_add(before), from, room - before)
     }
     fn strandline_strcmp(a: Str, b: Str) -> c_int {
         compared(caller(), a, b, usize::MAX, same);

@@ -93,6 +93,9 @@ functions! {
     abort() -> !;
     wait(status: *mut c_int) -> pid_t;
     waitpid(pid: pid_t, status: *mut c_int, options: c_int) -> pid_t;
+    pread(fd: c_int, to: *mut c_void, len: size_t, offset: off_t) -> ssize_t;
+    preadv(fd: c_int, parts: *const iovec, count: c_int, offset: off_t) -> ssize_t;
+    getrandom(to: *mut c_void, len: size_t, flags: c_uint) -> ssize_t;
     pwrite(fd: c_int, from: *const c_void, len: size_t, offset: off_t) -> ssize_t;
     writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t;
     pwritev(fd: c_int, parts: *const iovec, count: c_int, offset: off_t) -> ssize_t;

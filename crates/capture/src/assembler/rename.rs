@@ -3,13 +3,14 @@
 //! Only the program's own uses are renamed. The library's inner calls, and those of other libraries, keep going
 //! where they went, and so never become events.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::edits::Edits;
 use super::scan::{is_symbol, string_end};
 
 /// The symbols, sorted. The runtime has each of them with `strandline_` before its name.
-const SYMBOLS: [&[u8]; 55] = [
+const SYMBOLS: [&[u8]; 87] = [
     b"_ZdaPv",
     b"_ZdaPvSt11align_val_t",
     b"_ZdaPvm",
@@ -24,18 +25,34 @@ const SYMBOLS: [&[u8]; 55] = [
     b"_Znwm",
     b"_ZnwmRKSt9nothrow_t",
     b"_ZnwmSt11align_val_t",
+    b"__explicit_bzero_chk",
     b"__memcpy_chk",
     b"__memmove_chk",
     b"__mempcpy_chk",
     b"__memset_chk",
+    b"__snprintf_chk",
+    b"__sprintf_chk",
     b"__stpcpy_chk",
     b"__strcat_chk",
     b"__strcpy_chk",
     b"__strncat_chk",
     b"__strncpy_chk",
+    b"__vsnprintf_chk",
+    b"__vsprintf_chk",
+    b"__wcpcpy_chk",
+    b"__wcscat_chk",
+    b"__wcscpy_chk",
+    b"__wcsncat_chk",
+    b"__wcsncpy_chk",
+    b"__wmemcpy_chk",
+    b"__wmemmove_chk",
+    b"__wmempcpy_chk",
+    b"__wmemset_chk",
     b"bcmp",
     b"bcopy",
     b"bzero",
+    b"explicit_bzero",
+    b"memccpy",
     b"memchr",
     b"memcmp",
     b"memcpy",
@@ -44,6 +61,8 @@ const SYMBOLS: [&[u8]; 55] = [
     b"memrchr",
     b"memset",
     b"rawmemchr",
+    b"snprintf",
+    b"sprintf",
     b"stpcpy",
     b"stpncpy",
     b"strcasecmp",
@@ -54,6 +73,8 @@ const SYMBOLS: [&[u8]; 55] = [
     b"strcpy",
     b"strcspn",
     b"strdup",
+    b"strlcat",
+    b"strlcpy",
     b"strlen",
     b"strncasecmp",
     b"strncat",
@@ -65,13 +86,25 @@ const SYMBOLS: [&[u8]; 55] = [
     b"strrchr",
     b"strspn",
     b"strstr",
+    b"swab",
+    b"vsnprintf",
+    b"vsprintf",
+    b"wcpcpy",
+    b"wcscat",
+    b"wcscpy",
+    b"wcsncat",
+    b"wcsncpy",
+    b"wmemcpy",
+    b"wmemmove",
+    b"wmempcpy",
+    b"wmemset",
 ];
 
 /// Which symbols a file keeps because it has its own.
 #[derive(Clone, Copy, Default)]
-pub struct Kept(u64);
+pub struct Kept(u128);
 
-const _: () = assert!(SYMBOLS.len() <= 64);
+const _: () = assert!(SYMBOLS.len() <= 128);
 
 impl Kept {
     /// The file defines `name`.
@@ -81,6 +114,11 @@ impl Kept {
         }
     }
 
+    /// The name that a use of `name` has afterwards.
+    pub fn called(self, name: &[u8]) -> Cow<'_, [u8]> {
+        if self.renames(name) { Cow::Owned([b"strandline_", name].concat()) } else { Cow::Borrowed(name) }
+    }
+
     fn renames(self, name: &[u8]) -> bool {
         find(name).is_some_and(|index| self.0 >> index & 1 == 0)
     }
@@ -88,7 +126,9 @@ impl Kept {
 
 fn find(name: &[u8]) -> Option<usize> {
     // Most tokens are registers and local labels.
-    if !(4..=24).contains(&name.len()) || !matches!(name[0], b'_' | b'b' | b'm' | b'r' | b's') {
+    if !(4..=24).contains(&name.len())
+        || !matches!(name[0], b'_' | b'b' | b'e' | b'm' | b'r' | b's' | b'v' | b'w')
+    {
         return None;
     }
     SYMBOLS.binary_search(&name).ok()

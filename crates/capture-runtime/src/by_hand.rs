@@ -6,7 +6,9 @@ use core::arch::naked_asm;
 
 use crate::access::{about_to_store, store_to_come, stored};
 use crate::hooks::slow;
-use crate::wire::access::STORE;
+use crate::local::local;
+use crate::wire::access::{STORE, STORE_NT};
+use crate::wire::{header, kind};
 
 /// Tells a store of which `mask` says the elements, `N` bytes each, from the first to the last of them. The bits above `E` may be anything.
 extern "C" fn masked<const N: u64, const E: u32>(pc: u64, addr: u64, mask: u64) {
@@ -22,6 +24,16 @@ extern "C" fn packed<const N: u64, const E: u32>(pc: u64, addr: u64, mask: u64) 
     let mask = mask & u64::MAX >> (64 - E);
     if mask != 0 {
         store_to_come(pc, addr, u64::from(mask.count_ones()) * N);
+    }
+}
+
+/// As `masked`, of a store past the caches.
+extern "C" fn streamed<const N: u64, const E: u32>(pc: u64, addr: u64, mask: u64) {
+    let mask = mask & u64::MAX >> (64 - E);
+    if mask != 0 {
+        let (first, end) = (u64::from(mask.trailing_zeros()), u64::from(64 - mask.leading_zeros()));
+        let header = header(kind::ACCESS, STORE_NT, pc);
+        local().stream.store_to_come(header, addr + first * N, (end - first) * N);
     }
 }
 
@@ -58,8 +70,15 @@ macro_rules! masked_hooks {
 }
 
 masked_hooks! {
+    strandline_hook_streamed1x16: streamed::<1, 16>;
     strandline_hook_masked4x1: masked::<4, 1>;
     strandline_hook_masked8x1: masked::<8, 1>;
+    strandline_hook_masked1x2: masked::<1, 2>;
+    strandline_hook_masked1x4: masked::<1, 4>;
+    strandline_hook_masked1x8: masked::<1, 8>;
+    strandline_hook_masked2x2: masked::<2, 2>;
+    strandline_hook_masked2x4: masked::<2, 4>;
+    strandline_hook_masked4x2: masked::<4, 2>;
     strandline_hook_masked1x16: masked::<1, 16>;
     strandline_hook_masked1x32: masked::<1, 32>;
     strandline_hook_masked1x64: masked::<1, 64>;

@@ -3,12 +3,17 @@
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::local::local;
 use crate::sys;
 
 /// Address of the next definition of `name` after this library's; 0 if there is none.
 pub fn next(name: &CStr) -> usize {
+    // What is not found makes the linker allocate, by our own hooks.
+    let caller = local().caller.get();
     // SAFETY: the name is a C string.
-    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) as usize }
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) as usize };
+    local().caller.set(caller);
+    found
 }
 
 /// As [`next`], looked up once per `cache`. Without the function the program can't go on.

@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use capture::assembler::Exports;
+
 const PASS: [(&str, &[&str]); 2] = [
     ("gcc", &["-fsanitize=thread", "--param=tsan-instrument-func-entry-exit=0"]),
     (
@@ -52,7 +54,7 @@ fn hand_count_holds(compiler: &str, pass: &[&str], flags: &[&str]) {
     // Vectors would make one access of several.
     compile.args(flags).arg("-fno-tree-vectorize");
     must(compile.args(pass).arg("-S").arg("-o").arg(&listing).arg(source("program.c")));
-    let text = capture::assembler::rewrite(&std::fs::read(&listing).expect("a listing"))
+    let text = capture::assembler::rewrite(&std::fs::read(&listing).expect("a listing"), &Exports::default())
         .expect("there are hooks to rewrite");
     let names = String::from_utf8_lossy(&text);
     for line in names.lines().filter(|line| line.contains("call")) {

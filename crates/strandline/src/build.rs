@@ -21,7 +21,7 @@ pub fn compiler(language: Language, arguments: &[OsString]) -> ExitCode {
 
 /// Assembles what the compiler wrote; the exit status is the assembler's.
 pub fn assembler(arguments: Vec<OsString>) -> ExitCode {
-    match capture::assembler::run(&arguments) {
+    match capture::assembler::run(&arguments, RUNTIME) {
         Ok(status) => exit_code(status),
         Err(error) => {
             eprintln!("strandline as: {error}");

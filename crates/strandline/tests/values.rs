@@ -59,10 +59,13 @@ fn text(value: &[u8]) -> String {
     value.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Builds and records `values.c`, replays its stores and holds the memory against the program's after each step.
-fn replayed(compiler: &str, flags: &str) {
+const VALUES: &str = include_str!("programs/values.c");
+const LIBRARY: &str = include_str!("programs/values_library.c");
+
+/// Builds and records a program, replays its stores and holds the memory against the program's after each step.
+fn replayed(source: &str, compiler: &str, flags: &str) {
     let scratch = Scratch::new();
-    scratch.file("v.c", include_str!("programs/values.c"));
+    scratch.file("v.c", source);
     compile(scratch.dir(), "cc", &format!("--compiler={compiler} {flags} -o v v.c"));
     let (trace, steps) = (scratch.path("v.slt"), scratch.path("steps"));
     let mut command = strandline();
@@ -101,7 +104,7 @@ fn replayed(compiler: &str, flags: &str) {
 #[test]
 fn replaying_what_gcc_stores_gives_the_programs_memory() {
     for flags in ["-O0", "-O1", "-O2", "-O3", "-Os", "-O2 -masm=intel"] {
-        replayed("gcc", flags);
+        replayed(VALUES, "gcc", flags);
     }
 }
 
@@ -109,7 +112,19 @@ fn replaying_what_gcc_stores_gives_the_programs_memory() {
 fn replaying_what_clang_stores_gives_the_programs_memory() {
     if has("clang") {
         for flags in ["-O0", "-O2", "-O3"] {
-            replayed("clang", flags);
+            replayed(VALUES, "clang", flags);
+        }
+    }
+}
+
+#[test]
+fn replaying_what_the_library_and_the_kernel_store_gives_the_programs_memory() {
+    for flags in ["-O0", "-O2", "-O3 -D_FORTIFY_SOURCE=2", "-Os", "-O2 -masm=intel"] {
+        replayed(LIBRARY, "gcc", flags);
+    }
+    if has("clang") {
+        for flags in ["-O0", "-O2", "-O2 -D_FORTIFY_SOURCE=2"] {
+            replayed(LIBRARY, "clang", flags);
         }
     }
 }

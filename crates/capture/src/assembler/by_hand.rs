@@ -1,8 +1,8 @@
 //! Stores that no compiler told: in inline assembly, and by string instructions.
 
-use super::instruction::{Instruction, register_bytes};
+use super::instruction::{Instruction, flat, register_bytes};
 use super::persist::{Address, Hook, based_on_stack_pointer, width};
-use super::untold::{is_memory, stored_bytes};
+use super::untold::{is_memory, moved, stored_bytes};
 
 /// Instructions that change what is in memory, without the letter that says how wide it is.
 const CHANGES: [&[u8]; 26] = [
@@ -11,7 +11,7 @@ const CHANGES: [&[u8]; 26] = [
     b"shrd",
 ];
 /// Instructions whose width their name says.
-const STORES: [(&[u8], u32); 30] = [
+const STORES: [(&[u8], u32); 23] = [
     (b"movbew", 2),
     (b"movbel", 4),
     (b"movbeq", 8),
@@ -35,13 +35,6 @@ const STORES: [(&[u8], u32); 30] = [
     (b"stmxcsr", 4),
     (b"vstmxcsr", 4),
     (b"fnstcw", 2),
-    (b"pextrb", 1),
-    (b"pextrw", 2),
-    (b"pextrd", 4),
-    (b"pextrq", 8),
-    (b"extractps", 4),
-    (b"vextractf128", 16),
-    (b"vextracti128", 16),
 ];
 
 /// The hook of a store by hand; `None` for all other instructions, and for what goes to the stack.
@@ -53,13 +46,11 @@ pub fn store<'a>(instruction: &Instruction<'a>, intel: bool) -> Option<Hook<'a>>
     let operands: Vec<&[u8]> = instruction.split().collect();
     let (&first, &last) = (operands.first()?, operands.last()?);
     let (target, source) = if intel { (first, last) } else { (last, first) };
-    if !is_memory(target)
-        || target.contains(&b':')
-        || target.contains(&b'{')
-        || based_on_stack_pointer(target)
-    {
+    let source = moved(instruction, target).unwrap_or(source);
+    if !is_memory(target) || target.contains(&b'{') || based_on_stack_pointer(target) {
         return None;
     }
+    let address = flat(target)?;
     let name = instruction.name;
     let suffixed = |known: &&[u8]| {
         name.strip_prefix(*known).is_some_and(|rest| matches!(rest, b"" | b"b" | b"w" | b"l" | b"q"))
@@ -84,16 +75,11 @@ pub fn store<'a>(instruction: &Instruction<'a>, intel: bool) -> Option<Hook<'a>>
         if intel && matches!(name, b"fst" | b"fstp" | b"fist" | b"fistp" | b"fisttp") {
             return Some(width(instruction, target, intel));
         }
-        let plain =
-            name.strip_prefix(b"v").filter(|rest| rest.starts_with(b"pextr") || *rest == b"extractps");
-        let name = plain.unwrap_or(name);
         STORES.iter().find(|(known, _)| *known == name).map(|&(_, bytes)| bytes)
     };
     let one = || (name.starts_with(b"set") && operands.len() == 1).then_some(1);
-    let swapped = || (name == b"movbe").then(|| register_bytes(source)).flatten();
-    let bytes =
-        stored_bytes(name, source, target).or_else(changes).or_else(told).or_else(one).or_else(swapped)?;
-    Some(Hook::new("store", bytes, Some(Address::Operand(target))))
+    let bytes = stored_bytes(name, source, target).or_else(changes).or_else(told).or_else(one)?;
+    Some(Hook::new("store", bytes, Some(Address::Operand(address))))
 }
 
 /// A string instruction by hand, with `rep` before it.
@@ -163,6 +149,7 @@ mod tests {
             ("popq 8(%rdi)", Some(8)),
             ("fistpll (%rdi)", Some(8)),
             ("vpextrq $1, %xmm0, (%rdi)", Some(8)),
+            ("movq %rax, %ds:8(%rdi)", Some(8)),
             ("movsb", Some(1)),
             ("stosq", Some(8)),
             ("movq (%rdi), %rax", None),

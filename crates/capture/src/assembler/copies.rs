@@ -51,6 +51,11 @@ impl Copies {
         }
     }
 
+    /// Length of the range that a hook gets which is called now, if it is known.
+    pub fn range_bytes(&self) -> Option<u32> {
+        self.second?.try_into().ok()
+    }
+
     /// Looks at a call, the statement at `place`.
     pub fn call(&mut self, symbol: &[u8], place: Range<usize>) -> Call {
         let (second, third) = (self.second.take(), self.third.take());

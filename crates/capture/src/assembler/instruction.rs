@@ -142,6 +142,16 @@ pub fn in_frame(operand: &[u8]) -> bool {
     names(b"rsp") || (names(b"rbp") && operand.contains(&b'-'))
 }
 
+/// A memory operand without a segment whose base is 0; `None`: the segment has a base of its own, and so `lea` would not give the address.
+pub fn flat(operand: &[u8]) -> Option<&[u8]> {
+    let Some(colon) = operand.iter().position(|&b| b == b':') else { return Some(operand) };
+    let (segment, rest) = (without_size(&operand[..colon]), operand[colon + 1..].trim_ascii_start());
+    let segment = segment.strip_prefix(b"%").unwrap_or(segment).to_ascii_lowercase();
+    // A number alone would be another thing without its segment, in Intel's syntax.
+    let addressed = rest.iter().any(|b| matches!(b, b'(' | b'['));
+    (matches!(&*segment, b"ds" | b"es" | b"ss" | b"cs") && addressed).then_some(rest)
+}
+
 /// An operand without the size that Intel's syntax may put in front.
 pub fn without_size(operand: &[u8]) -> &[u8] {
     let pointer = operand.windows(4).position(|word| word.eq_ignore_ascii_case(b"ptr "));
@@ -174,6 +184,21 @@ mod tests {
         assert_eq!(split("movq 8(%rax,%rbx,4) , %rdi"), [&b"8(%rax,%rbx,4)"[..], b"%rdi"]);
         assert_eq!(split("mov QWORD PTR [rax+rbx*4], rdi"), [&b"QWORD PTR [rax+rbx*4]"[..], b"rdi"]);
         assert!(split("ret").is_empty());
+    }
+
+    #[test]
+    fn segments_without_a_base_come_off() {
+        for (operand, flat_operand) in [
+            ("8(%rax)", Some("8(%rax)")),
+            ("%ds:-64(%rax,%rbx,8)", Some("-64(%rax,%rbx,8)")),
+            ("%ES:(%rdi)", Some("(%rdi)")),
+            ("BYTE PTR ds:[rax+8]", Some("[rax+8]")),
+            ("%fs:8(%rax)", None),
+            ("%gs:(%rax)", None),
+            ("%ds:8", None),
+        ] {
+            assert_eq!(flat(operand.as_bytes()), flat_operand.map(str::as_bytes), "{operand}");
+        }
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! What stands before the real assembler: [`rewrite`] turns the compiler's output into code that records, and [`run`]
 //! is the `as` that the compiler finds.
 //!
-//! Four things happen to a file. The thread-sanitizer pass's calls become code in line. Flushes,
+//! Five things happen to a file. The thread-sanitizer pass's calls become code in line. Flushes,
 //! fences, non-temporal stores and locked instructions get a call before them. The C
 //! library's memory and string functions, and C++'s `new` and `delete`, are called under the
-//! runtime's names. Everything else stays as it is, byte by byte and line by line: inserted statements
+//! runtime's names. Jumps to the runtime's functions become calls. Everything else stays as it is, byte by byte and line by line: inserted statements
 //! share the line of what they belong to, so that the assembler's messages and line numbers stay right.
 //!
 //! What is not understood is left alone. The runtime has the sanitizer's functions for real, too,
@@ -23,6 +23,7 @@ mod rename;
 mod runs;
 mod scan;
 mod syntax;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod untold;
@@ -32,6 +33,7 @@ mod wrapper;
 use std::collections::HashSet;
 use std::ops::Range;
 
+pub use tail::Exports;
 pub use wrapper::{AssemblerError, run};
 
 use by_hand::Repeated;
@@ -45,13 +47,14 @@ use rename::Kept;
 use runs::{Access, Runs};
 use scan::{Item, Scanner};
 use syntax::Syntax;
+use tail::Frame;
 use untold::Untold;
 use volatile::Volatiles;
 
-/// Rewrites x86-64 assembler source, as said at the module's head. `None`: there is nothing to change.
+/// Rewrites x86-64 assembler source, as said at the module's head, for a runtime with these functions. `None`: there is nothing to change.
 #[must_use]
-pub fn rewrite(source: &[u8]) -> Option<Vec<u8>> {
-    let mut walk = Walk::new(source);
+pub fn rewrite(source: &[u8], runtime: &Exports) -> Option<Vec<u8>> {
+    let mut walk = Walk::new(source, runtime);
     for item in Scanner::new(source) {
         match item {
             Item::Label(name) => walk.label(name),
@@ -68,8 +71,12 @@ pub fn rewrite(source: &[u8]) -> Option<Vec<u8>> {
 /// The state of a walk through a file.
 struct Walk<'a> {
     source: &'a [u8],
+    runtime: &'a Exports,
     edits: Edits,
     runs: Runs,
+    frame: Frame,
+    /// Jumps that have become calls.
+    tails: usize,
     held: Held<'a>,
     syntax: Syntax<'a>,
     kept: Kept,
@@ -132,10 +139,13 @@ impl Directive {
 }
 
 impl<'a> Walk<'a> {
-    fn new(source: &'a [u8]) -> Self {
+    fn new(source: &'a [u8], runtime: &'a Exports) -> Self {
         let by_hand = is_by_hand(source);
         Walk {
             source,
+            runtime,
+            frame: Frame::default(),
+            tails: 0,
             edits: Edits::default(),
             runs: Runs::default(),
             held: Held::new(source),
@@ -216,9 +226,17 @@ impl<'a> Walk<'a> {
             self.volatiles.access(access.stored_bytes().is_some());
             self.runs.access(place, access, &mut self.held, &self.syntax, &mut self.edits);
             match access.stored_bytes() {
-                Some(bytes) => self.untold.store(Some(bytes)),
+                Some(bytes) => self.untold.store(bytes),
                 None => self.untold.load(),
             }
+            return;
+        }
+        if transfers && compiled && self.is_one_store(instruction, place.end) {
+            // That one gets a hook of its own: others may come between.
+            self.edits.replace(place, format_args!(""));
+            self.untold.call();
+            self.copies.forget();
+            self.volatiles.forget();
             return;
         }
         let prefixed = pending.is_some_and(|pending| !pending.lock && !pending.repeats);
@@ -228,9 +246,13 @@ impl<'a> Walk<'a> {
         {
             return;
         }
+        let mut stores = false;
         if let Some(hook) = Hook::of(instruction, prefixed, self.syntax.is_intel()) {
-            if hook.name == "nt" {
-                self.runs.replace_store(hook.bytes, &mut self.held, &mut self.edits);
+            stores = hook.mask.is_some() || hook.name == "nt";
+            if hook.name == "nt" && self.runs.replace_store(hook.bytes, &mut self.held, &mut self.edits) {
+                self.untold.executed();
+            } else if stores && compiled {
+                self.postpone_store(place.end);
             }
             self.runs.end_block(&self.syntax, &mut self.edits);
             self.put_before(pending.map_or(place.start, |pending| pending.at), &hook);
@@ -253,16 +275,20 @@ impl<'a> Walk<'a> {
             self.follow_call(instruction, compiled);
         } else if instruction.lock || prefixed {
             self.untold.forget();
-        } else if let Some(hook) = self.untold.instruction(instruction, self.syntax.is_intel()) {
+        } else if !stores && let Some(hook) = self.untold.instruction(instruction, self.syntax.is_intel()) {
+            self.postpone_store(place.end);
             self.runs.end_block(&self.syntax, &mut self.edits);
             self.put_before(place.start, &hook);
         }
+        let mut leaves = false;
         if !self.carries_out_copy(instruction, place.clone(), transfers) {
             rename::rename(self.source, operands, self.kept, &mut self.edits);
+            leaves =
+                transfers && compiled && pending.is_none() && self.calls_at_end(instruction, place.clone());
         }
         self.runs.instruction(instruction, &self.syntax);
         if transfers && self.macros == 0 {
-            self.transfer(instruction, place.start);
+            self.transfer(instruction, place.start, leaves);
         }
         if (transfers && !self.stays_in_run(instruction)) || self.inline_assembly {
             self.runs.end_block(&self.syntax, &mut self.edits);
@@ -287,6 +313,26 @@ impl<'a> Walk<'a> {
         self.edits.replace(start..place.end, format_args!("{}", repeated.code(self.syntax.is_intel())));
         self.held.forget();
         true
+    }
+
+    /// Whether this, which ends at `end`, is the hook of a range that a single instruction stores.
+    fn is_one_store(&self, instruction: &Instruction<'_>, end: usize) -> bool {
+        called(instruction) == Some(b"__tsan_write_range")
+            && self.copies.range_bytes().is_some_and(|bytes| {
+                matches!(bytes, 1 | 2 | 4 | 8 | 16 | 32 | 64)
+                    && untold::store_follows(&self.source[end..], bytes, self.syntax.is_intel())
+            })
+    }
+
+    /// Another store than the one that was told last comes before it, in an instruction that ends at `at`: the one that was told gets its hook where it is executed,
+    /// because a store's bytes are read when the next thing is told.
+    fn postpone_store(&mut self, at: usize) {
+        if let Some(bytes) = self.untold.pending()
+            && untold::store_follows(&self.source[at..], bytes, self.syntax.is_intel())
+            && self.runs.replace_store(bytes, &mut self.held, &mut self.edits)
+        {
+            self.untold.postpone();
+        }
     }
 
     /// The access that the call of `target`, which ends at `end`, becomes in line.
@@ -314,23 +360,45 @@ impl<'a> Walk<'a> {
             return;
         }
         match target(instruction) {
-            Some(b"__tsan_write_range") => self.untold.store(None),
+            Some(b"__tsan_write_range") => self.untold.store_range(self.copies.range_bytes()),
             Some(b"__tsan_read_range") => self.untold.load(),
             other => match other.and_then(Access::of_volatile).map(Access::stored_bytes) {
-                Some(Some(bytes)) => self.untold.store(Some(bytes)),
+                Some(Some(bytes)) => self.untold.store(bytes),
                 Some(None) => self.untold.load(),
                 None => self.untold.call(),
             },
         }
     }
 
-    /// What the transfer of control at `at` means for the register that holds the position.
-    fn transfer(&mut self, instruction: &Instruction<'a>, at: usize) {
+    /// Makes a call of a jump to a function of the runtime; whether it was one.
+    fn calls_at_end(&mut self, jump: &Instruction<'a>, place: Range<usize>) -> bool {
+        if jump.name.first() != Some(&b'j') || !self.source[place.clone()].starts_with(jump.name) {
+            return false;
+        }
+        let Some(symbol) = target(jump).filter(|symbol| !symbol.starts_with(b".L")) else { return false };
+        let name = self.kept.called(symbol);
+        let made = self.runtime.contains(&name)
+            && tail::call(
+                jump,
+                place,
+                &name,
+                self.frame,
+                self.syntax.is_intel(),
+                self.tails,
+                &mut self.edits,
+            );
+        self.tails += usize::from(made);
+        made
+    }
+
+    /// What the transfer of control at `at` means for the register that holds the position. `leaves`: it leaves the function.
+    fn transfer(&mut self, instruction: &Instruction<'a>, at: usize, leaves: bool) {
         let first = instruction.name[0].to_ascii_lowercase();
         let jumps = first == b'j' || instruction.name.starts_with(b"loop") || instruction.name == b"xbegin";
-        let leaves = instruction.name == b"jmp"
-            && !self.syntax.is_intel()
-            && target(instruction).is_some_and(|symbol| !symbol.starts_with(b".L"));
+        let leaves = leaves
+            || instruction.name == b"jmp"
+                && !self.syntax.is_intel()
+                && target(instruction).is_some_and(|symbol| !symbol.starts_with(b".L"));
         if jumps && !leaves && self.held.missing() {
             runs::read_position(at, &self.syntax, &mut self.edits);
             self.held.set();
@@ -378,6 +446,7 @@ impl<'a> Walk<'a> {
     }
 
     fn directive(&mut self, directive: &Instruction<'a>, text: &'a [u8], place: Range<usize>) {
+        self.frame.directive(directive.name);
         match Directive::of(directive.name) {
             Directive::SectionSwitch => {
                 self.end_section(place.start);
@@ -450,7 +519,7 @@ fn transfers_control(name: &[u8]) -> bool {
 
 /// Whether control does not go on behind this transfer of it.
 fn is_final(name: &[u8]) -> bool {
-    matches!(name, b"jmp" | b"ret" | b"retq" | b"ud2" | b"hlt")
+    matches!(name, b"jmp" | b"jmpq" | b"ret" | b"retq" | b"ud2" | b"hlt")
 }
 
 /// The symbol that a direct call, or one through the global offset table, goes to.

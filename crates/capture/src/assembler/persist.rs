@@ -3,7 +3,7 @@
 //! They come from intrinsics, inline assembly and handwritten files alike. Before each goes a call that preserves
 //! everything, with the address in `%rdi`, past the red zone of a function that may have one.
 
-use super::instruction::{Instruction, register_bytes};
+use super::instruction::{Instruction, flat, register_bytes};
 use super::masked::Mask;
 
 /// A call to put before an instruction.
@@ -43,10 +43,10 @@ impl<'a> Hook<'a> {
         if instruction.lock {
             return locked(instruction, intel);
         }
-        if !matches!(first, b'c' | b's' | b'm' | b'x' | b'v') || instruction.name.len() > 12 {
+        if !matches!(first, b'c' | b's' | b'm' | b'x' | b'v') || instruction.name.len() > 16 {
             return None;
         }
-        let mut lower = [0; 12];
+        let mut lower = [0; 16];
         let lower = &mut lower[..instruction.name.len()];
         lower.copy_from_slice(instruction.name);
         lower.make_ascii_lowercase();
@@ -61,6 +61,7 @@ impl<'a> Hook<'a> {
             b"sfence" => Some(Hook::new("sfence", 0, None)),
             b"mfence" => Some(Hook::new("mfence", 0, None)),
             b"xchg" | b"xchgb" | b"xchgw" | b"xchgl" | b"xchgq" => locked(instruction, intel),
+            b"maskmovdqu" | b"vmaskmovdqu" => Hook::of_bytes(instruction, intel),
             name => non_temporal(name, instruction, intel).or_else(|| Hook::of_masked(instruction, intel)),
         }
     }
@@ -151,7 +152,7 @@ fn memory<'a>(instruction: &Instruction<'a>) -> Option<Address<'a>> {
 
 /// `None` where `lea` would not give the address: the segment has a base of its own.
 fn checked(operand: &[u8]) -> Option<Address<'_>> {
-    (!operand.contains(&b':')).then_some(Address::Operand(operand))
+    flat(operand).map(Address::Operand)
 }
 
 /// Whether pushing changes what `operand` means.

@@ -235,18 +235,18 @@ impl Runs {
     }
 
     /// A non-temporal store of `bytes` is about to get its own hook. clang's pass has put one of an ordinary store before it:
-    /// if the last access is a store of that size and nothing has stored since, it goes.
-    pub fn replace_store(&mut self, bytes: u32, held: &mut Held<'_>, edits: &mut Edits) {
+    /// if the last access is a store of that size and nothing has stored since, it goes. Whether it did.
+    pub fn replace_store(&mut self, bytes: u32, held: &mut Held<'_>, edits: &mut Edits) -> bool {
         let last = self.places.pop_if(|place| {
             !self.stored && place.access.is_store() && 1 << (place.access.code & !RUN_STORE) == bytes
         });
-        if let Some(place) = last {
-            edits.replace(place.call, format_args!(""));
-            if self.places.is_empty() && !self.held {
-                held.forget();
-            }
-            self.since += place.instructions.cast_signed();
+        let Some(place) = last else { return false };
+        edits.replace(place.call, format_args!(""));
+        if self.places.is_empty() && !self.held {
+            held.forget();
         }
+        self.since += place.instructions.cast_signed();
+        true
     }
 
     /// Whether no run is being gathered.

@@ -1,11 +1,12 @@
 //! [`rewrite`] on small sources. What the rewritten code does when it runs is for the command line's tests.
 
-use super::rewrite;
+use super::{Exports, rewrite};
 use crate::wire::RUN_MAGIC;
 
 /// The rewritten source, or the source itself.
 fn rewritten(source: &str) -> String {
-    rewrite(source.as_bytes()).map_or_else(|| source.to_string(), |text| String::from_utf8(text).unwrap())
+    rewrite(source.as_bytes(), &Exports::default())
+        .map_or_else(|| source.to_string(), |text| String::from_utf8(text).unwrap())
 }
 
 /// The statements of a rewritten source.
@@ -209,7 +210,8 @@ fn a_structures_store_and_load_stay_together() {
 fn a_volatile_stays_a_call_unless_it_is_half_of_a_copy() {
     let calls = |body: &str| {
         let source = format!("f:\n{body}\tret\n");
-        let text = rewrite(source.as_bytes()).map_or(source, |text| String::from_utf8(text).unwrap());
+        let text = rewrite(source.as_bytes(), &Exports::default())
+            .map_or(source, |text| String::from_utf8(text).unwrap());
         text.matches("call __tsan_volatile").count()
     };
     let (write, store) = ("\tcall __tsan_volatile_write4\n", "\tmovl %eax, (%rbx)\n");
@@ -522,9 +524,9 @@ fn what_needs_no_change_is_not_copied() {
     for source in
         ["", "\n", "f:\n\tmovq %rax, %rbx\n\tret\n", "garbage ((( \" ;;; \\ '", ".byte 0x66\n", "lock\n"]
     {
-        assert!(rewrite(source.as_bytes()).is_none(), "{source}");
+        assert!(rewrite(source.as_bytes(), &Exports::default()).is_none(), "{source}");
     }
-    assert!(rewrite(b"\xff\xfe: \x00 ; clwbx (%rax) # \xff\n").is_none());
+    assert!(rewrite(b"\xff\xfe: \x00 ; clwbx (%rax) # \xff\n", &Exports::default()).is_none());
 }
 
 proptest::proptest! {
@@ -566,4 +568,34 @@ fn the_call_that_copies_a_structure_is_told_once() {
     ] {
         assert!(rewritten(&own).contains("strandline_memcpy"), "{own}");
     }
+}
+
+#[test]
+fn a_store_that_another_one_overtakes_is_told_where_it_is_executed() {
+    let hook = "\tcall __tsan_write8@PLT\n";
+    let of = |between: &str, store: &str| {
+        let text = rewritten(&format!("f:\n{hook}\t{between}\n{store}\tret\n.ident \"GCC\"\n"));
+        let names =
+            text.split("strandline_hook_").skip(1).map(|rest| rest.split('@').next().unwrap_or_default());
+        names.map(str::to_string).collect::<Vec<_>>()
+    };
+    let store = "\tmovq %rax, (%rbx)\n";
+    assert_eq!(of("vpmovdb %zmm0, (%rcx){%k1}", store), ["masked1x16", "store8"]);
+    assert_eq!(of("vmovdqu %xmm0, (%rcx)", store), ["store16", "store8"]);
+    assert_eq!(of("movntdq %xmm0, (%rcx)", store), ["nt16", "store8"]);
+    assert_eq!(of("vmaskmovdqu %xmm1, %xmm0", store), ["streamed1x16", "store8"]);
+    // It stays where it is if it may not be found again.
+    assert_eq!(of("vmovdqu %xmm0, (%rcx)", &format!(".L5:\n{store}")), ["store16"]);
+    assert_eq!(of("vmovdqu %xmm0, (%rcx)", ""), ["store16"]);
+}
+
+#[test]
+fn a_range_that_one_instruction_stores_is_told_there() {
+    let hook = "\tmovl $32, %esi\n\tcall __tsan_write_range@PLT\n\tvmovhps %xmm7, 8(%rbx)\n";
+    let of = |store: &str| rewritten(&format!("f:\n{hook}{store}\tret\n.ident \"GCC\"\n"));
+    let text = of("\tvmovdqu %ymm6, 108(%rbx)\n");
+    assert!(text.contains("strandline_hook_store8") && text.contains("strandline_hook_store32"), "{text}");
+    assert!(!text.contains("__tsan"), "{text}");
+    assert!(of("\tcall f\n\tvmovdqu %ymm6, 108(%rbx)\n").contains("__tsan_write_range"));
+    assert!(of("\tmovups %xmm6, 108(%rbx)\n").contains("__tsan_write_range"));
 }

@@ -10,8 +10,12 @@
 
 use std::collections::HashSet;
 
-use super::instruction::{Instruction, register_bytes, without_size};
+use super::instruction::{Instruction, flat, in_frame, register_bytes, without_size};
 use super::persist::{Address, Hook};
+use super::scan::{Item, Scanner};
+
+/// How much of a source is looked at for a store that is to come.
+const LINES: usize = 60;
 
 /// What the hooks say of the stores to come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +29,10 @@ enum Told {
     Store(u32),
     /// The rest of one: so many bytes at most.
     Rest(u32),
+    /// A store whose hook was taken away: so many bytes, of which each store gets a hook of its own.
+    Postponed(u32),
+    /// What is left of a structure's assignment, which several stores carry out. The last of them may overlap the one before.
+    Range(u32),
 }
 
 /// Follows a function's straight pieces of code.
@@ -65,16 +73,41 @@ impl<'a> Untold<'a> {
     /// The hook of a load.
     pub fn load(&mut self) {
         // A structure's assignment is told as a store, then as a load, and then executed.
-        if !matches!(self.told, Told::Store(_)) {
+        if !matches!(self.told, Told::Store(_) | Told::Range(_)) {
             self.told = Told::Nothing;
         }
         self.frame &= !CALLER_SAVED;
     }
 
-    /// The hook of a store of `bytes`; `None`: of any number.
-    pub fn store(&mut self, bytes: Option<u32>) {
-        self.told = Told::Store(bytes.unwrap_or(u32::MAX));
+    /// The hook of a store of `bytes`.
+    pub fn store(&mut self, bytes: u32) {
+        self.told = Told::Store(bytes);
         self.frame &= !CALLER_SAVED;
+    }
+
+    /// The hook of a whole structure's; `None`: of any number of bytes.
+    pub fn store_range(&mut self, bytes: Option<u32>) {
+        self.told = Told::Range(bytes.unwrap_or(u32::MAX));
+        self.frame &= !CALLER_SAVED;
+    }
+
+    /// Bytes of a store that was told, and of which nothing has been executed.
+    pub fn pending(&self) -> Option<u32> {
+        if let Told::Store(bytes) = self.told { Some(bytes) } else { None }
+    }
+
+    /// The store that is pending is executed.
+    pub fn executed(&mut self) {
+        if matches!(self.told, Told::Store(_)) {
+            self.told = Told::Rest(0);
+        }
+    }
+
+    /// The hook of the store that is pending was taken away.
+    pub fn postpone(&mut self) {
+        if let Told::Store(bytes) = self.told {
+            self.told = Told::Postponed(bytes);
+        }
     }
 
     /// Any other call.
@@ -99,10 +132,19 @@ impl<'a> Untold<'a> {
             self.put_aside(source, without_size(target));
             return None;
         }
-        let bytes = stored_bytes(instruction.name, source, target);
+        let bytes = stored_bytes(instruction.name, moved(instruction, target).unwrap_or(source), target);
         match (self.told, bytes) {
             (Told::Unknown, _) => None,
+            (Told::Range(rest), bytes) if rest > 0 => {
+                self.told = Told::Range(rest.saturating_sub(bytes.unwrap_or(0)));
+                None
+            }
             // A wider one is another store, which the compiler has put between.
+            (Told::Postponed(told), bytes) if bytes.is_none_or(|bytes| bytes <= told) => {
+                let bytes = bytes.unwrap_or(told);
+                self.told = if bytes < told { Told::Postponed(told - bytes) } else { Told::Rest(0) };
+                Some(Hook::new("store", bytes, Some(Address::Operand(flat(target)?))))
+            }
             (Told::Store(told), bytes) if bytes.is_none_or(|bytes| bytes <= told) => {
                 self.told = Told::Rest(told.saturating_sub(bytes.unwrap_or(told)));
                 None
@@ -111,10 +153,7 @@ impl<'a> Untold<'a> {
                 self.told = Told::Rest(rest - bytes);
                 None
             }
-            (_, bytes) => {
-                let address = (!target.contains(&b':')).then_some(Address::Operand(target));
-                Some(Hook::new("store", bytes?, Some(address?)))
-            }
+            (_, bytes) => Some(Hook::new("store", bytes?, Some(Address::Operand(flat(target)?)))),
         }
     }
 
@@ -123,7 +162,7 @@ impl<'a> Untold<'a> {
         if registers(b"rdi") & self.frame != 0 {
             return false;
         }
-        let untold = matches!(self.told, Told::Nothing | Told::Rest(_));
+        let untold = matches!(self.told, Told::Nothing | Told::Rest(_) | Told::Range(0));
         if !untold && self.told != Told::Unknown {
             self.told = Told::Nothing;
         }
@@ -163,6 +202,41 @@ pub fn stores(instruction: &Instruction<'_>, intel: bool) -> bool {
     target.is_some_and(is_memory) && !reads_only(instruction.name) && !instruction.name.starts_with(b"lea")
 }
 
+/// Whether a store of so many bytes outside of the frame comes before `source` goes elsewhere.
+pub fn store_follows(source: &[u8], bytes: u32, intel: bool) -> bool {
+    for item in Scanner::new(source).take(LINES) {
+        match item {
+            Item::Label(name) if super::is_mark(&source[name.clone()], &source[name.end..]) => {}
+            Item::Label(_) | Item::InlineAssembly(_) => return false,
+            Item::Statement(place) => {
+                let instruction = Instruction::parse(&source[place]);
+                let (Some(first), Some(last)) = (instruction.split().next(), instruction.split().last())
+                else {
+                    if super::transfers_control(instruction.name) {
+                        return false;
+                    }
+                    continue;
+                };
+                let (source, target) = if intel { (last, first) } else { (first, last) };
+                if instruction.is_directive() {
+                    continue;
+                }
+                if super::transfers_control(instruction.name) {
+                    return false;
+                }
+                let source = moved(&instruction, target).unwrap_or(source);
+                if is_memory(target)
+                    && !in_frame(target)
+                    && stored_bytes(instruction.name, source, target) == Some(bytes)
+                {
+                    return true;
+                }
+            }
+        }
+    }
+    false
+}
+
 /// Whether an operand is in memory.
 pub fn is_memory(operand: &[u8]) -> bool {
     operand.iter().any(|b| matches!(b, b'(' | b'['))
@@ -200,6 +274,11 @@ fn reads_only(name: &[u8]) -> bool {
     .any(|other| name.starts_with(other))
 }
 
+/// The register that goes into memory, whatever else an instruction names.
+pub fn moved<'a>(instruction: &Instruction<'a>, target: &[u8]) -> Option<&'a [u8]> {
+    instruction.split().find(|&operand| operand != target && register_bytes(operand).is_some())
+}
+
 /// Bytes that a plain move called `name` stores; `None` for other instructions.
 pub fn stored_bytes(name: &[u8], source: &[u8], target: &[u8]) -> Option<u32> {
     let vector = source.windows(2).any(|word| word == b"mm");
@@ -215,6 +294,37 @@ pub fn stored_bytes(name: &[u8], source: &[u8], target: &[u8]) -> Option<u32> {
         b"mov" | b"movabs" if !vector => register.or_else(|| pointer_bytes(target)),
         b"movaps" | b"movapd" | b"movups" | b"movupd" | b"movdqa" | b"movdqu" => register,
         b"movdqa32" | b"movdqa64" | b"movdqu8" | b"movdqu16" | b"movdqu32" | b"movdqu64" => register,
+        b"pextrb" | b"kmovb" => Some(1),
+        b"pextrw" | b"kmovw" => Some(2),
+        b"pextrd" | b"extractps" | b"kmovd" => Some(4),
+        b"pextrq" | b"kmovq" => Some(8),
+        b"movbe" => register,
+        b"cvtps2ph" => Some(register? / 2),
+        _ => extracted_bytes(name)
+            .or_else(|| narrowed(name).and_then(|(wide, narrow)| Some(register? / wide * narrow))),
+    }
+}
+
+/// Bytes of the part of a vector that an instruction takes out.
+pub fn extracted_bytes(name: &[u8]) -> Option<u32> {
+    match name.strip_prefix(b"extract")?.get(1..)? {
+        b"128" | b"32x4" | b"64x2" => Some(16),
+        b"64x4" | b"32x8" => Some(32),
+        _ => None,
+    }
+}
+
+/// Bytes of an element before and after, of an instruction (without its `v`) that makes a vector's elements narrower.
+pub fn narrowed(name: &[u8]) -> Option<(u32, u32)> {
+    let kind = name.strip_prefix(b"pmov")?;
+    let kind = kind.strip_prefix(b"us").or_else(|| kind.strip_prefix(b"s")).unwrap_or(kind);
+    match kind {
+        b"wb" => Some((2, 1)),
+        b"db" => Some((4, 1)),
+        b"dw" => Some((4, 2)),
+        b"qb" => Some((8, 1)),
+        b"qw" => Some((8, 2)),
+        b"qd" => Some((8, 4)),
         _ => None,
     }
 }
@@ -231,7 +341,7 @@ fn pointer_bytes(operand: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// The bytes of the hooks that the instructions of a function get. `read`, `write 8`, `write`, `call` and `label` stand
+    /// The bytes of the hooks that the instructions of a function get. `read`, `write 8`, `range 8`, `range`, `call` and `label` stand
     /// for what they say.
     fn hooks(lines: &[&'static str], intel: bool) -> Vec<u32> {
         let mut untold = Untold::default();
@@ -239,12 +349,13 @@ mod tests {
         let mut found = Vec::new();
         for line in lines {
             match line.split_once(' ') {
-                Some(("write", bytes)) => untold.store(Some(bytes.parse().unwrap())),
+                Some(("write", bytes)) => untold.store(bytes.parse().unwrap()),
+                Some(("range", bytes)) => untold.store_range(Some(bytes.parse().unwrap())),
                 Some(_) => {
                     let hook = untold.instruction(&Instruction::parse(line.as_bytes()), intel);
                     found.extend(hook.map(|hook| hook.bytes));
                 }
-                None if *line == "write" => untold.store(None),
+                None if *line == "range" => untold.store_range(None),
                 None if *line == "read" => untold.load(),
                 None if *line == "call" => untold.call(),
                 None => untold.forget(),
@@ -265,6 +376,15 @@ mod tests {
             ("movsd %xmm1, 8(%rbx)", Some(8)),
             ("movss %xmm0, -4(%rbp)", Some(4)),
             ("fstpt 16(%rbx)", Some(10)),
+            ("vmovhps %xmm1, 64(%rbx)", Some(8)),
+            ("vpextrw $2, %xmm1, (%rbx)", Some(2)),
+            ("vextractf128 $1, %ymm1, (%rbx)", Some(16)),
+            ("vextracti64x4 $1, %zmm1, (%rbx)", Some(32)),
+            ("vpmovqd %zmm0, (%rbx)", Some(32)),
+            ("vpmovusqb %xmm0, (%rbx)", Some(2)),
+            ("vcvtps2ph $0, %zmm6, (%rbx)", Some(32)),
+            ("kmovw %k1, (%rbx)", Some(2)),
+            ("movbe %eax, (%rbx)", Some(4)),
             ("movq %rax, 8(%rsp)", None),
             ("movq %rax, %fs:8", None),
             ("movq %rax, %fs:8(%rbx)", None),
@@ -278,7 +398,7 @@ mod tests {
             assert_eq!(hooks(&["call", store], false), wanted, "{store}");
             assert_eq!(hooks(&["read", store], false), wanted, "{store}");
             assert_eq!(hooks(&["call", "label", store], false), [], "{store} behind a label");
-            for told in [&["write 64"][..], &["write"], &["write 64", "read"]] {
+            for told in [&["write 64"][..], &["range"], &["write 64", "read"], &["range 64", "read"]] {
                 assert_eq!(hooks(&[told, &[store]].concat(), false), [], "{store} behind {told:?}");
             }
         }
@@ -290,7 +410,11 @@ mod tests {
     fn a_hook_covers_as_many_bytes_as_it_tells() {
         let (half, byte) = ("movq %rax, (%rbx)", "movb %al, 24(%rbx)");
         assert_eq!(hooks(&["write 16", half, half, byte], false), [1]);
-        assert_eq!(hooks(&["write", half, half, byte], false), []);
+        assert_eq!(hooks(&["range", half, half, byte], false), []);
+        // Two halves that overlap, and what does not belong to it.
+        let (first, last) = ("movups %xmm0, (%rbx)", "movups %xmm1, 15(%rbx)");
+        assert_eq!(hooks(&["range 31", "read", first, last, byte], false), [1]);
+        assert_eq!(hooks(&["range 32", "vmovdqu %ymm3, (%rbx)", "vmovhps %xmm1, 64(%rbx)"], false), [8]);
         assert_eq!(hooks(&["write 8", half, "read", byte], false), [1]);
         assert_eq!(hooks(&["write 4", half, "movl %ecx, 8(%rbx)", byte], false), [8, 1]);
         assert_eq!(hooks(&["write 8", "orq %rax, (%rbx)", byte], false), [1]);

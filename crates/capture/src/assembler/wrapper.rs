@@ -8,6 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
+use super::tail::Exports;
+
 /// Environment variable that names the real assembler, where it is not the first `as` in `PATH`.
 pub const ASSEMBLER_ENV: &str = "STRANDLINE_AS";
 
@@ -58,10 +60,10 @@ enum Input {
     Opaque,
 }
 
-/// Assembles as `as ARGS…` does, instrumentation included; gives the real assembler's exit status.
+/// Assembles as `as ARGS…` does, instrumentation for `runtime` included; gives the real assembler's exit status.
 ///
 /// Sources for other targets than x86-64 pass through as they are.
-pub fn run(args: &[OsString]) -> Result<ExitStatus, AssemblerError> {
+pub fn run(args: &[OsString], runtime: &[u8]) -> Result<ExitStatus, AssemblerError> {
     let program = real_assembler(
         std::env::var_os(ASSEMBLER_ENV).map(PathBuf::from),
         std::env::var_os("PATH").as_deref(),
@@ -74,7 +76,7 @@ pub fn run(args: &[OsString]) -> Result<ExitStatus, AssemblerError> {
         return Command::new(&program).args(args).status().map_err(spawn);
     }
     let source = read(&input, args)?;
-    let text = super::rewrite(&source);
+    let text = super::rewrite(&source, &Exports::of(runtime));
     let (Some(text), Input::File(index)) = (&text, &input) else {
         return match (text, &input) {
             // Nothing to change: the assembler may read the file itself.

@@ -164,7 +164,7 @@ hooks! {
         let bytes = receiving(pc, fd, || usual!(recvmsg(fd, message, flags)));
         if bytes > 0 {
             // SAFETY: the kernel has written to as many.
-            unsafe { placed_parts(pc, (*message).msg_iov, (*message).msg_iovlen as usize, bytes) };
+            unsafe { placed_parts(pc, (*message).msg_iov, (*message).msg_iovlen, bytes) };
         }
         bytes
     }

@@ -4,6 +4,9 @@ use capture::assembler::{Exports, rewrite};
 
 const SOURCE: &str = include_str!("../../../fuzz/seeds/assembler/calls.s");
 
+/// Bytes that mean something, and some that do not.
+const BYTES: &[u8] = b" \t\n;#\"'\\/*(),:$%@.{}[]\0\xff0";
+
 /// A step of xorshift.
 fn next(state: &mut u64) -> usize {
     *state ^= *state << 13;
@@ -19,7 +22,7 @@ fn mutate(source: &mut Vec<u8>, state: &mut u64) {
         let from = next(state) % SOURCE.len();
         let piece = &SOURCE.as_bytes()[from..(from + next(state) % 40).min(SOURCE.len())];
         match next(state) % 5 {
-            0 => source[at] = b" \t\n;#\"'\\/*(),:$%@.{}[]\0\xff0"[next(state) % 26],
+            0 => source[at] = BYTES[next(state) % BYTES.len()],
             1 => source.truncate(at.max(1)),
             2 => drop(source.splice(at..at, piece.iter().copied())),
             3 => drop(source.splice(at..(at + piece.len()).min(source.len()), piece.iter().copied())),

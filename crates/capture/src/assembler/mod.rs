@@ -219,24 +219,7 @@ impl<'a> Walk<'a> {
         if transfers && called(instruction).is_some_and(|target| self.library.drops(target)) {
             return self.edits.replace(place, format_args!(""));
         }
-        if transfers
-            && compiled
-            && let Some(access) = called(instruction).and_then(|target| self.access(target, place.end))
-        {
-            self.volatiles.access(access.stored_bytes().is_some());
-            self.runs.access(place, access, &mut self.held, &self.syntax, &mut self.edits);
-            match access.stored_bytes() {
-                Some(bytes) => self.untold.store(bytes),
-                None => self.untold.load(),
-            }
-            return;
-        }
-        if transfers && compiled && self.is_one_store(instruction, place.end) {
-            // That one gets a hook of its own: others may come between.
-            self.edits.replace(place, format_args!(""));
-            self.untold.call();
-            self.copies.forget();
-            self.volatiles.forget();
+        if transfers && compiled && self.takes_hook(instruction, place.clone()) {
             return;
         }
         let prefixed = pending.is_some_and(|pending| !pending.lock && !pending.repeats);
@@ -246,9 +229,9 @@ impl<'a> Walk<'a> {
         {
             return;
         }
-        let mut stores = false;
-        if let Some(hook) = Hook::of(instruction, prefixed, self.syntax.is_intel()) {
-            stores = hook.mask.is_some() || hook.name == "nt";
+        let hook = Hook::of(instruction, prefixed, self.syntax.is_intel());
+        let stores = hook.as_ref().is_some_and(|hook| hook.mask.is_some() || hook.name == "nt");
+        if let Some(hook) = hook {
             if hook.name == "nt" && self.runs.replace_store(hook.bytes, &mut self.held, &mut self.edits) {
                 self.untold.executed();
             } else if stores && compiled {
@@ -293,6 +276,28 @@ impl<'a> Walk<'a> {
         if (transfers && !self.stays_in_run(instruction)) || self.inline_assembly {
             self.runs.end_block(&self.syntax, &mut self.edits);
         }
+    }
+
+    /// Takes the call of a hook of the pass's, if it becomes something else than a call.
+    fn takes_hook(&mut self, call: &Instruction<'a>, place: Range<usize>) -> bool {
+        if let Some(access) = called(call).and_then(|target| self.access(target, place.end)) {
+            self.volatiles.access(access.stored_bytes().is_some());
+            self.runs.access(place, access, &mut self.held, &self.syntax, &mut self.edits);
+            match access.stored_bytes() {
+                Some(bytes) => self.untold.store(bytes),
+                None => self.untold.load(),
+            }
+            return true;
+        }
+        let replaced = self.is_one_store(call, place.end);
+        if replaced {
+            // That store gets a hook of its own: others may come between.
+            self.edits.replace(place, format_args!(""));
+            self.untold.call();
+            self.copies.forget();
+            self.volatiles.forget();
+        }
+        replaced
     }
 
     /// Whether this is a string instruction with `rep` that nobody told: the runtime does it instead.

@@ -46,7 +46,7 @@ impl<'a> Library<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::assembler::rewrite;
+    use crate::assembler::{Exports, rewrite};
 
     #[test]
     fn only_functions_of_the_library_tell_that_they_begin() {
@@ -57,7 +57,8 @@ mod tests {
         };
         let files = "\t.file 1 \"app.cc\"\n\t.file 5 \"/usr/include/c++/12/bits/stl_algo.h\"\n";
         let source = format!("{files}{}{}", function("5"), function("1"));
-        let rewritten = String::from_utf8(rewrite(source.as_bytes()).expect("changed")).expect("text");
+        let rewritten = String::from_utf8(rewrite(source.as_bytes(), &Exports::default()).expect("changed"))
+            .expect("text");
         let (library, own) = rewritten.split_once("f1:").expect("both");
         assert!(
             library.contains("call __tsan_func_entry") && library.contains("call __tsan_func_exit"),

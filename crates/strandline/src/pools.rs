@@ -20,7 +20,7 @@ pub enum PoolCommand {
     Info {
         /// The pool's file
         file: PathBuf,
-        /// Print JSON
+        /// Print JSON (docs/pool-json.md says what is in it)
         #[arg(long)]
         json: bool,
     },
@@ -28,11 +28,15 @@ pub enum PoolCommand {
     #[command(
         after_help = "Blocks are told as possibly leaked if no aligned word in the root object, or in a block that is reached from it, looks like a \
                       pointer to them or into them: lower 48 bits an offset, upper 16 the pool's mark or zeros. A number that looks like one hides a \
-                      leak. This changes no exit status.\n\nExample:\n  strandline pool check /mnt/pmem/books"
+                      leak. This changes no exit status.\n\nExample:\n  strandline pool check /mnt/pmem/books\n  \
+                      strandline pool check --json /mnt/pmem/books | jq .whole"
     )]
     Check {
         /// The pool's file
         file: PathBuf,
+        /// Print JSON (docs/pool-json.md says what is in it)
+        #[arg(long)]
+        json: bool,
     },
     /// List all blocks: offset and bytes
     #[command(after_help = "Example:\n  strandline pool dump /mnt/pmem/books | sort -k2n | tail")]
@@ -57,28 +61,11 @@ pub enum PoolCommand {
 pub fn run(command: &PoolCommand) -> anyhow::Result<bool> {
     match command {
         PoolCommand::Info { file, json } => {
-            let (found, lost) = look(file)?;
-            say(&if *json { format!("{:#}\n", to_json(&found, &lost)) } else { info(file, &found, &lost) })?;
+            let found = look(file)?;
+            let text = if *json { json_text(file, Ok(&found)) } else { info(file, &found.0, &found.1) };
+            say(&text)?;
         }
-        PoolCommand::Check { file } => match look(file) {
-            Ok((found, lost)) if found.damaged_copies.is_empty() => {
-                say(&format!("{}: whole; {}; {}\n", file.display(), pending(&found), leaks(&lost)))?;
-            }
-            Ok((found, _)) => {
-                let at =
-                    found.damaged_copies.iter().map(|at| format!("{at:#x}")).collect::<Vec<_>>().join(", ");
-                say(&format!(
-                    "{}: the header's copy at offset {at} is damaged, the other one is whole; opening or `strandline pool recover` makes it anew\n",
-                    file.display()
-                ))?;
-                return Ok(false);
-            }
-            Err(error) if error.is::<region::Error>() => {
-                say(&format!("{}: {error}\n", file.display()))?;
-                return Ok(false);
-            }
-            Err(error) => return Err(error),
-        },
+        PoolCommand::Check { file, json } => return check(file, *json),
         PoolCommand::Dump { file } => {
             let (found, _) = look(file)?;
             let lines = found.blocks.iter().map(|(offset, bytes)| format!("{offset:#x} {bytes}\n"));
@@ -97,6 +84,38 @@ pub fn run(command: &PoolCommand) -> anyhow::Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// Tells whether the pool is whole.
+fn check(file: &Path, json: bool) -> anyhow::Result<bool> {
+    let (whole, text) = match look(file) {
+        Ok(found) => {
+            let text = if json { json_text(file, Ok(&found)) } else { checked(file, &found.0, &found.1) };
+            (found.0.damaged_copies.is_empty(), text)
+        }
+        Err(error) if error.is::<region::Error>() => {
+            let error = error.to_string();
+            (
+                false,
+                if json { json_text(file, Err(&error)) } else { format!("{}: {error}\n", file.display()) },
+            )
+        }
+        Err(error) => return Err(error),
+    };
+    say(&text)?;
+    Ok(whole)
+}
+
+/// What is said of a pool that can be opened.
+fn checked(file: &Path, found: &Inspection, lost: &[(u64, u64)]) -> String {
+    if found.damaged_copies.is_empty() {
+        return format!("{}: whole; {}; {}\n", file.display(), pending(found), leaks(lost));
+    }
+    let at = found.damaged_copies.iter().map(|at| format!("{at:#x}")).collect::<Vec<_>>().join(", ");
+    format!(
+        "{}: the header's copy at offset {at} is damaged, the other one is whole; opening or `strandline pool recover` makes it anew\n",
+        file.display()
+    )
 }
 
 /// What there is to know of a pool, and the blocks that nothing in it seems to lead to.
@@ -204,6 +223,19 @@ fn info(file: &Path, found: &Inspection, lost: &[(u64, u64)]) -> String {
         text += "\n";
     }
     text
+}
+
+/// What `docs/pool-json.md` describes: of a pool that can't be opened, why.
+fn json_text(file: &Path, found: Result<&Found, &str>) -> String {
+    let whole = found.is_ok_and(|(found, _)| found.damaged_copies.is_empty());
+    let error = found.err();
+    let mut value = json!({"schema": "strandline-pool-1", "file": file.display().to_string(), "whole": whole, "error": error});
+    if let (Ok((found, lost)), Value::Object(fields)) = (found, &mut value)
+        && let Value::Object(more) = to_json(found, lost)
+    {
+        fields.extend(more);
+    }
+    format!("{value:#}\n")
 }
 
 fn to_json(found: &Inspection, lost: &[(u64, u64)]) -> Value {

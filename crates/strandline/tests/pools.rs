@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::fields::compare;
 use common::{Scratch, ok, stdout, strandline};
 use region::{Atomicity, Layout, MicroBuffer, Ptr, Redo, Shadow, Ssp};
 use strandline::pool::{self, Pool};
@@ -248,6 +249,43 @@ fn leaks_are_told_as_far_as_they_show() {
             .filter_map(|block| block["bytes"].as_u64())
             .collect();
         assert_eq!(told, if linked { vec![] } else { vec![1024] }, "{said:#}");
+    }
+}
+
+/// What `pool VERB --json` prints, and its exit status.
+fn json(verb: &str, path: &std::path::Path) -> (serde_json::Value, Option<i32>) {
+    let output = strandline().args(["pool", verb, "--json"]).arg(path).output().expect("it runs");
+    (serde_json::from_slice(&output.stdout).unwrap_or_default(), output.status.code())
+}
+
+#[test]
+fn json_is_what_its_document_says() {
+    let scratch = Scratch::new();
+    let path = scratch.path("pool");
+    with_a_stray_block(&path, false);
+    let (info, _) = json("info", &path);
+    let (checked, status) = json("check", &path);
+    assert_eq!((&info, status), (&checked, Some(0)));
+    compare(include_str!("../../../docs/pool-json.md"), &[info], &[], &[]);
+    let answer = |value: &serde_json::Value| (value["whole"].as_bool(), value["error"].is_null());
+    assert_eq!(answer(&checked), (Some(true), true));
+
+    let damage = |at: usize| {
+        let mut bytes = std::fs::read(&path).expect("it is there");
+        bytes[at] ^= 1;
+        std::fs::write(&path, bytes).expect("room");
+        json("check", &path)
+    };
+    let (copy, status) = damage(60);
+    assert_eq!((answer(&copy), status), ((Some(false), true), Some(1)));
+    assert_eq!(copy["recovery"]["damaged_header_copies"], serde_json::json!([0]));
+    let (gone, status) = damage(4096 + 60);
+    assert_eq!((answer(&gone), status), ((Some(false), false), Some(1)));
+    assert_eq!(gone.as_object().map(serde_json::Map::len), Some(4), "{gone:#}");
+    let said = gone["error"].as_str().unwrap_or_default();
+    assert!(said.contains("0x78") && said.contains("backup"), "{said}");
+    for (verb, path) in [("info", path), ("check", scratch.path("none"))] {
+        assert_eq!(json(verb, &path), (serde_json::Value::Null, Some(2)), "{verb}");
     }
 }
 

@@ -279,6 +279,11 @@ impl Space for Told {
     }
 
     #[inline(always)]
+    fn fence_writes(&self) -> bool {
+        self.memory.fence_writes()
+    }
+
+    #[inline(always)]
     fn has_failed(&self) -> bool {
         self.memory.has_failed()
     }

@@ -353,6 +353,11 @@ impl<S: Space, K: Sink + Send> Space for Recorded<S, K> {
     }
 
     #[inline(always)]
+    fn fence_writes(&self) -> bool {
+        self.space.fence_writes()
+    }
+
+    #[inline(always)]
     fn has_failed(&self) -> bool {
         self.space.has_failed()
     }

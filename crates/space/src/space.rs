@@ -179,6 +179,13 @@ pub trait Space: Sync {
     #[track_caller]
     fn fence(&self);
 
+    /// Whether a fence writes back what was flushed, as a sync of a file does: then a flush costs nothing and makes the next fence take longer, and what is not
+    /// wanted durable yet is better flushed later.
+    #[inline(always)]
+    fn fence_writes(&self) -> bool {
+        false
+    }
+
     /// Whether a fence of this space has failed, so that none succeeds any more. A fence that fails panics, but in a thread that is
     /// panicking already: who relies on one that may be called there asks.
     #[inline(always)]
@@ -277,6 +284,11 @@ impl<S: Space> Space for &S {
     #[track_caller]
     fn fence(&self) {
         (**self).fence();
+    }
+
+    #[inline(always)]
+    fn fence_writes(&self) -> bool {
+        (**self).fence_writes()
     }
 
     #[inline(always)]

@@ -1,7 +1,9 @@
 //! What a failure-atomic region costs, as a ratio to one 8-byte store to a random line that is flushed and fenced.
 //!
 //! `cargo bench -p strandline --bench regions`. A pool for each engine in `/dev/shm`, one thread, its CPU time. A region sets words on so many
-//! random lines of 64 MiB, or of 1 MiB (near). Beside it the bare instructions with one fence in the same pool, and libpmemobj where it is installed, in a process of its
+//! random lines of 64 MiB, or of 1 MiB (near), and the log is given up at the end of each turn, so that all flushes that a region owes are in its figure. Beside it, in the same pool:
+//! the bare instructions with one fence, and the bare instructions of a redo log with one fence (addresses and values in whole lines that follow each other, stores and flushes in place
+//! behind the fence): the floor. And libpmemobj where it is installed, in a process of its
 //! own. What is measured in one pool runs in turns, which are shorter than a scheduler's time slice, and the fastest turn of
 //! each counts. Behind what a block costs stands by how much two threads get more blocks than one does, by the clock. A row's unit was measured in its own pool, in the same turns: on a virtual machine it can differ twofold between two pools, by where
 //! their pages happen to be. At the end stands from how many bytes on micro-buffering writes back past the cache, measured five times. `none` only flushes and fences what it wrote: no crash may come.
@@ -15,12 +17,14 @@ use std::time::Instant;
 use pmem::{Mapped, Os};
 use region::{Atomicity, Layout, MicroBuffer, Options, Pool, Ptr, Redo, Shadow, Ssp, Undo, Unprotected};
 use rustix::time::{ClockId, clock_gettime};
-use space::{Env, Space};
+use space::{Env, LINE, Space};
 
 const PIECE: usize = 4096;
 const PIECES: u64 = 2048;
 /// Pieces of 1 MiB.
 const NEAR: usize = 32;
+/// Words of the bare redo log.
+const LOG: usize = 1 << 15;
 const LINES: [u64; 4] = [1, 4, 16, 64];
 
 struct Bench;
@@ -96,7 +100,9 @@ fn main() {
         let alloc = ours[&format!("{name} alloc")] / unit;
         let gain = 2.0 * ours[&format!("{name} alloc by 1")] / ours[&format!("{name} alloc by 2")];
         println!("{alloc:>16.2}{gain:>13.2}{unit:>10.0}");
-        for (kind, title) in [("near ", "  near"), ("bare ", "  bare, one fence")] {
+        for (kind, title) in
+            [("near ", "  near"), ("bare ", "  bare, one fence"), ("log ", "  bare redo, one fence")]
+        {
             print!("{title:<24}");
             row(kind).iter().for_each(|ratio| print!("{ratio:>10.2}"));
             println!();
@@ -130,6 +136,9 @@ fn measure<A: Atomicity>(turns: u64, regions: u64, figures: &mut Figures) {
     let pool = BenchPool::<A>::create(env, &Options::default()).expect("the file is new");
     let pieces: Vec<Ptr<Piece, Bench>> =
         (0..PIECES).map(|_| pool.region(|tx| tx.alloc([0; PIECE])).expect("there is room")).collect();
+    // For the bare redo log.
+    let log = pool.region(|tx| tx.alloc([0u64; LOG])).expect("there is room").offset();
+    let mut head = 0;
     let mut random = Random(88_172_645_463_325_252);
     let mut one_of = |pieces: &[Ptr<Piece, Bench>]| {
         let number = random.next();
@@ -161,12 +170,23 @@ fn measure<A: Atomicity>(turns: u64, regions: u64, figures: &mut Figures) {
                 }
             });
             note(format!("{} bare {lines}", A::NAME), bare);
+            let mut places = Vec::new();
+            let redo = timed(count, || {
+                for n in 0..count {
+                    places.clear();
+                    places.extend((0..lines).map(|_| one_of(&pieces).offset()));
+                    bare_redo(space, log, &mut head, &places, n);
+                }
+                space.fence();
+            });
+            note(format!("{} log {lines}", A::NAME), redo);
             for (kind, pieces) in [("", &pieces[..]), ("near ", &pieces[..NEAR])] {
                 let ours = timed(count, || {
                     for n in 0..count {
                         let done = pool.region(|tx| (0..lines).try_for_each(|_| tx.set(one_of(pieces), n)));
-                        done.expect("it fits into a log");
+                        done.expect("there is room");
                     }
+                    pool.settle().expect("the memory works");
                 });
                 note(format!("{} {kind}{lines}", A::NAME), ours);
             }
@@ -176,6 +196,26 @@ fn measure<A: Atomicity>(turns: u64, regions: u64, figures: &mut Figures) {
         for threads in [1, 2] {
             note(format!("{} alloc by {threads}", A::NAME), together(&pool, threads, count));
         }
+    }
+}
+
+/// The least that a redo log asks for: the record, made durable, and then the stores, for whose flushes the next fence waits.
+fn bare_redo(space: &Mapped, log: u64, head: &mut u64, places: &[u64], value: u64) {
+    let bytes = (16 * places.len() as u64).next_multiple_of(LINE);
+    if *head + bytes > 8 * LOG as u64 {
+        *head = 0;
+    }
+    let from = log + *head;
+    for (at, &place) in (from..).step_by(16).zip(places) {
+        space.store_u64(at, place);
+        space.store_u64(at + 8, value);
+    }
+    space.flush(from, bytes);
+    *head += bytes;
+    space.fence();
+    for &place in places {
+        space.store_u64(place, value);
+        space.flush(place, 8);
     }
 }
 

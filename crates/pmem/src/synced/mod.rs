@@ -199,6 +199,11 @@ impl Space for Synced {
     }
 
     #[inline(always)]
+    fn fence_writes(&self) -> bool {
+        self.group.is_some()
+    }
+
+    #[inline(always)]
     fn has_failed(&self) -> bool {
         self.group.as_ref().is_some_and(|group| group.failed().is_some())
     }

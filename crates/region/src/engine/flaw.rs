@@ -9,6 +9,8 @@ pub enum HeapFlaw {
     FreedEarly,
     /// A slab is in the caches of several threads.
     HandedOutTwice,
+    /// What a region wrote to a block of whole chunks that it took is not waited for.
+    FreshNotFenced,
 }
 
 /// What is wrong with an engine; nothing by default. An engine makes those of the mistakes that it can make.
@@ -21,6 +23,10 @@ pub trait Flaw: Send + Sync + 'static {
     const APPLIED_EARLY: bool = false;
     /// Logs are given up without the places that they name being flushed.
     const PLACES_NOT_FLUSHED: bool = false;
+    /// What one thread has flushed is taken for durable by another.
+    const FLUSHED_BY_OTHERS: bool = false;
+    /// A place that was flushed, and written to again, is not flushed again.
+    const WRITTEN_AGAIN_FORGOTTEN: bool = false;
     /// What recovery need not look at is noted before the places are durable.
     const NOTED_EARLY: bool = false;
     /// Records are written over while recovery would still use them, or those below them.
@@ -64,6 +70,10 @@ flaws! {
     AppliedEarly APPLIED_EARLY;
     /// See [`Flaw::PLACES_NOT_FLUSHED`].
     PlacesNotFlushed PLACES_NOT_FLUSHED;
+    /// See [`Flaw::FLUSHED_BY_OTHERS`].
+    FlushedByOthers FLUSHED_BY_OTHERS;
+    /// See [`Flaw::WRITTEN_AGAIN_FORGOTTEN`].
+    WrittenAgainForgotten WRITTEN_AGAIN_FORGOTTEN;
     /// See [`Flaw::NOTED_EARLY`].
     NotedEarly NOTED_EARLY;
     /// See [`Flaw::NOT_NOTED`].
@@ -94,4 +104,4 @@ macro_rules! heap_flaws {
         impl Flaw for $name { const HEAP: HeapFlaw = HeapFlaw::$name; })*
     };
 }
-heap_flaws! { FreedEarly HandedOutTwice }
+heap_flaws! { FreedEarly HandedOutTwice FreshNotFenced }

@@ -46,7 +46,7 @@ pub(super) fn take_back<S: Space>(space: &S, inverses: &[Write]) {
 }
 
 /// Words that a write goes to.
-fn words(write: &Write) -> u64 {
+pub(super) fn words(write: &Write) -> u64 {
     match write.change {
         Change::Set(_) => 1,
         Change::Take(_) | Change::Give(_) => 2,

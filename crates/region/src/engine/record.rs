@@ -5,7 +5,9 @@
 //! then runs  kind << 61 | words - 1 << 45 | offset / 8, and that many values
 //! ```
 //!
-//! Records begin at a line and are padded with zeros to whole lines. Runs of a record that is longer than a log stand
+//! Records begin at a line and are padded with zeros to whole lines. Those of several lines are written past the cache: a line that was flushed long ago has to be
+//! fetched before it can be stored to, and flushed again, and a record is read by recovery alone. A single line is soonest durable by a store and a flush.
+//! Runs of a record that is longer than a log stand
 //! [elsewhere](super::long); behind the others it says where.
 
 use space::{LINE, Space};
@@ -21,6 +23,9 @@ pub(super) const WORDS_MAX: u64 = (1 << 16) - 1;
 const RUN_MAX: usize = 1 << 16;
 /// Offsets are below this.
 const OFFSETS: u64 = 1 << 48;
+
+/// Records of so many lines are written past the cache.
+const PAST_CACHE: u64 = 2;
 
 /// The kind of what is not a run: these stand elsewhere.
 const ELSEWHERE: u64 = 4;
@@ -82,17 +87,22 @@ pub(super) fn lines(words: u64) -> u64 {
 struct Writer<'r, S> {
     space: &'r S,
     ring: &'r mut Ring,
+    /// Its first line.
+    from: u64,
     line: [u64; WORDS],
     filled: usize,
     role: Role,
+    past_cache: bool,
+    flushed: bool,
 }
 
 impl<'r, S: Space> Writer<'r, S> {
-    /// A record of region `number` with so many words.
+    /// A record of region `number` with so many words. It is not `flushed` by mistake.
     #[inline]
-    fn new(space: &'r S, ring: &'r mut Ring, number: u64, words: u64) -> Self {
+    fn new(space: &'r S, ring: &'r mut Ring, number: u64, words: u64, flushed: bool) -> Self {
+        let (from, past_cache) = (ring.head(), flushed && lines(words) >= PAST_CACHE);
         let line = [number << 16 | words, 0, 0, 0, 0, 0, 0];
-        Writer { space, ring, line, filled: 1, role: Role::First }
+        Writer { space, ring, from, line, filled: 1, role: Role::First, past_cache, flushed }
     }
 
     #[inline]
@@ -104,20 +114,42 @@ impl<'r, S: Space> Writer<'r, S> {
         self.filled += 1;
     }
 
-    /// Neither flushes nor fences.
     #[inline]
     fn write_line(&mut self) {
-        self.ring.push(self.space, &self.line, self.role).expect("the caller saw to it that there is room");
+        let (space, line, role) = (self.space, &self.line, self.role);
+        let done = if self.past_cache {
+            self.ring.push_nt(space, line, role)
+        } else {
+            self.ring.push(space, line, role)
+        };
+        done.expect("the caller saw to it that there is room");
         (self.filled, self.role, self.line) = (0, Role::Later, [0; WORDS]);
+    }
+
+    /// The last line.
+    #[inline]
+    fn finish(mut self) {
+        self.write_line();
+        if self.flushed && !self.past_cache {
+            self.ring.flush(self.space, self.from);
+        }
     }
 }
 
-/// Writes the record of region `number`, of so many words, to a log that has room for it; neither flushes nor fences.
+/// Writes the record of region `number`, of so many words, to a log that has room for it, so that the next fence makes it durable. It is not `flushed`
+/// by mistake.
 #[inline]
-pub(super) fn write<S: Space>(space: &S, ring: &mut Ring, number: u64, words: u64, writes: &[Write]) {
-    let mut writer = Writer::new(space, ring, number, words);
+pub(super) fn write<S: Space>(
+    space: &S,
+    ring: &mut Ring,
+    number: u64,
+    words: u64,
+    writes: &[Write],
+    flushed: bool,
+) {
+    let mut writer = Writer::new(space, ring, number, words, flushed);
     each_word(writes, |word| writer.push(word));
-    writer.write_line();
+    writer.finish();
 }
 
 /// Words of the record of these writes and others that stand elsewhere.
@@ -132,12 +164,13 @@ pub(super) fn write_long<S: Space>(
     number: u64,
     writes: &[Write],
     there: &Elsewhere,
+    flushed: bool,
 ) {
-    let mut writer = Writer::new(space, ring, number, length_long(writes));
+    let mut writer = Writer::new(space, ring, number, length_long(writes), flushed);
     each_word(writes, |word| writer.push(word));
     writer.push(ELSEWHERE << 61);
     there.encode().into_iter().for_each(|word| writer.push(word));
-    writer.write_line();
+    writer.finish();
 }
 
 /// A record that is wholly there.
@@ -205,41 +238,6 @@ pub(super) fn read<S: Space>(space: &S, base: u64, count: u64, at: u64) -> Found
         Some((here, there)) => Found::Record(Record { number, here, there, lines }),
         None => Found::Damaged(place),
     }
-}
-
-/// Hands on the writes of the record at line `at`, which is whole, if its number is below that; how many lines it has, 0 if it is not below. `None` if it
-/// is not whole. As `read`, but without memory of its own for a record whose runs stand in the log.
-#[inline]
-pub(super) fn each_below<S: Space>(
-    space: &S,
-    logs: &Logs,
-    (base, at): (u64, u64),
-    below: u64,
-    mut each: impl FnMut(&Write),
-) -> Option<u64> {
-    let count = logs.bytes / LINE;
-    let Content::Whole { payload, role: Role::First, parity } = read_line(space, base + at % count * LINE)
-    else {
-        return None;
-    };
-    let mut reader = Reader::new(base, count, at, payload, parity)?;
-    if reader.number >= below {
-        return Some(0);
-    }
-    while reader.left > 0 {
-        let header = reader.next(space)?;
-        if header >> 61 == ELSEWHERE {
-            let there: Option<Vec<u64>> = (0..reader.left).map(|_| reader.next(space)).collect();
-            let there = Elsewhere::decode(&there?)?;
-            writes_there(space, logs, there)?.iter().for_each(&mut each);
-            break;
-        }
-        let (values, offset) = run(header);
-        for offset in (offset..).step_by(8).take(values) {
-            each(&Write { offset, change: change(header, reader.next(space)?)? });
-        }
-    }
-    Some(reader.lines())
 }
 
 /// The words of a record that is read from a log, one after the other.
@@ -373,17 +371,12 @@ mod tests {
                 ring.release(ring.head());
                 let at = ring.head();
                 match &there {
-                    Some(there) => write_long(&space, &mut ring, number, &here, there),
-                    None => write(&space, &mut ring, number, words, &here),
+                    Some(there) => write_long(&space, &mut ring, number, &here, there, true),
+                    None => write(&space, &mut ring, number, words, &here, true),
                 }
                 prop_assert_eq!(ring.head() - at, lines(words));
                 let logs = Logs { base, count: 1, bytes: count * LINE, state: 0, end: 4096 };
                 let all = if is_long { [here.clone(), here.clone()].concat() } else { here.clone() };
-                let mut handed_on = Vec::new();
-                let place = (base, at % count);
-                prop_assert_eq!(each_below(&space, &logs, place, number, |_| panic!("it is not below")), Some(0));
-                let told = each_below(&space, &logs, place, number + 1, |write| handed_on.push(*write));
-                prop_assert_eq!((told, &handed_on), (Some(lines(words)), &all));
                 let Found::Record(record) = read(&space, base, count, at % count) else {
                     return Err(TestCaseError::fail("no record"));
                 };

@@ -10,6 +10,9 @@
 //! word 7      bit 0: parity   bits 1..7: the replaced bits of words 0..6   bits 8..63: check
 //! ```
 //!
+//! That holds for lines that are written past the cache, too: they go out whole as a rule, but a crash, or an interrupt between two words, may leave any
+//! of their words.
+//!
 //! The check covers the payload, the line's place in the pool (a line that was copied elsewhere is damage, too) and its
 //! [`Role`], so that no payload can pass for the beginning of a record.
 
@@ -127,6 +130,22 @@ pub(crate) fn write_line<S: Space>(space: &S, place: u64, payload: &[u64; WORDS]
     for (at, word) in (0..).zip(encode(place, payload, role, parity)) {
         space.store_u64(place + 8 * at, word);
     }
+}
+
+/// The same past the cache: it needs no flush.
+#[inline]
+pub(crate) fn write_line_nt<S: Space>(
+    space: &S,
+    place: u64,
+    payload: &[u64; WORDS],
+    role: Role,
+    parity: bool,
+) {
+    let mut bytes = [0; LINE as usize];
+    for (into, word) in bytes.as_chunks_mut().0.iter_mut().zip(encode(place, payload, role, parity)) {
+        *into = word.to_le_bytes();
+    }
+    space.store_nt(place, &bytes);
 }
 
 /// Reads the line at `place`, a multiple of the line's length.

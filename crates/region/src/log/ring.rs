@@ -2,7 +2,7 @@
 
 use space::{LINE, Space};
 
-use super::line::{Role, WORDS, write_line};
+use super::line::{Role, WORDS, write_line, write_line_nt};
 
 /// The ring has no room for so many lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +38,6 @@ impl Ring {
         self.head
     }
 
-    /// The first line that is still needed.
-    pub(crate) fn tail(&self) -> u64 {
-        self.tail
-    }
-
     /// Whether `lines` more can be written without touching any that is needed.
     pub(crate) fn has_room(&self, lines: u64) -> bool {
         self.head - self.tail + lines <= self.lines
@@ -59,6 +54,35 @@ impl Ring {
         self.base + number % self.lines * LINE
     }
 
+    /// Stores one line behind the last one, past the cache: without a flush.
+    ///
+    /// # Errors
+    /// As [`Ring::push`].
+    #[inline]
+    pub(crate) fn push_nt<S: Space>(
+        &mut self,
+        space: &S,
+        payload: &[u64; WORDS],
+        role: Role,
+    ) -> Result<(), Full> {
+        let (place, parity) = self.next()?;
+        write_line_nt(space, place, payload, role, parity);
+        Ok(())
+    }
+
+    /// Where the next line comes, and its parity.
+    #[inline]
+    fn next(&mut self) -> Result<(u64, bool), Full> {
+        if !self.has_room(1) {
+            return Err(Full);
+        }
+        // The empty ring reads as parity 0, so the first pass has 1.
+        let parity = (self.head / self.lines).is_multiple_of(2);
+        let place = self.place(self.head);
+        self.head += 1;
+        Ok((place, parity))
+    }
+
     /// Stores one line behind the last one.
     ///
     /// # Errors
@@ -70,13 +94,8 @@ impl Ring {
         payload: &[u64; WORDS],
         role: Role,
     ) -> Result<(), Full> {
-        if !self.has_room(1) {
-            return Err(Full);
-        }
-        // The empty ring reads as parity 0, so the first pass has 1.
-        let parity = (self.head / self.lines).is_multiple_of(2);
-        write_line(space, self.place(self.head), payload, role, parity);
-        self.head += 1;
+        let (place, parity) = self.next()?;
+        write_line(space, place, payload, role, parity);
         Ok(())
     }
 

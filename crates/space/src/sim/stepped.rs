@@ -120,6 +120,11 @@ impl<S: Space> Space for Stepped<S> {
     }
 
     #[inline(always)]
+    fn fence_writes(&self) -> bool {
+        self.space.fence_writes()
+    }
+
+    #[inline(always)]
     fn has_failed(&self) -> bool {
         self.space.has_failed()
     }

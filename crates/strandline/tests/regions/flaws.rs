@@ -24,6 +24,9 @@ fn flaws_are_caught() {
     caught::<Redo<flaw::LogNotFenced>, Redo>("a log that is not fenced");
     caught::<Redo<flaw::AppliedEarly>, Redo>("places that are stored to too early");
     caught::<Redo<flaw::PlacesNotFlushed>, Redo>("places that are not flushed");
+    caught::<Redo<flaw::WrittenAgainForgotten>, Redo>(
+        "a place that is written to again and not flushed again",
+    );
     caught::<Redo<flaw::NotedEarly>, Redo>("a mark that is set too early");
     // Where one thread works, what is left of its log is done again in order, and that hides it.
     let found =

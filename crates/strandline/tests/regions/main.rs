@@ -9,6 +9,7 @@ mod frail;
 mod killed;
 mod long;
 mod moving;
+mod places;
 mod ssp;
 mod write_back;
 

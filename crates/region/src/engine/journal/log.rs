@@ -51,11 +51,6 @@ impl Log {
         Log { base, shape, ring, taken: 0, released: 0, recorded: 0, kept: VecDeque::new() }
     }
 
-    /// Lines written so far.
-    pub(super) fn head(&self) -> u64 {
-        self.ring.head()
-    }
-
     /// Whether so many lines of a record, and so many copies, can be taken without touching any that are needed.
     pub(super) fn has_room(&self, lines: u64, copies: u64) -> bool {
         self.ring.has_room(lines) && self.taken - self.released + copies <= self.shape.copies
@@ -90,24 +85,21 @@ impl Log {
         self.taken = self.recorded;
     }
 
-    /// Stores a record, for which there is room, of these writes and perhaps others elsewhere. The copies that were taken are given up together with it.
+    /// Stores a record, for which there is room, of these writes and perhaps others elsewhere. The copies that were taken are given up together with it. The next fence
+    /// makes it durable; not so if it is not `flushed`, by mistake.
     pub(super) fn write<S: Space>(
         &mut self,
         space: &S,
         number: u64,
         writes: &[Write],
         there: Option<&Elsewhere>,
+        flushed: bool,
     ) {
         match there {
-            Some(there) => record::write_long(space, &mut self.ring, number, writes, there),
-            None => record::write(space, &mut self.ring, number, record::length(writes), writes),
+            Some(there) => record::write_long(space, &mut self.ring, number, writes, there, flushed),
+            None => record::write(space, &mut self.ring, number, record::length(writes), writes, flushed),
         }
         self.recorded = self.taken;
         self.kept.push_back(Kept { number, head: self.ring.head(), copies: self.taken });
-    }
-
-    /// Flushes the lines from number `from` on.
-    pub(super) fn flush<S: Space>(&self, space: &S, from: u64) {
-        self.ring.flush(space, from);
     }
 }

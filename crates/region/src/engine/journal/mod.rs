@@ -272,16 +272,12 @@ impl<E: Env, F: Flaw> Journal<E, F> {
         writes[0] = Write { offset: self.state, change: Change::Set(word) };
         let space = env.space();
         self.guard(env, || {
-            let from = log.head();
-            log.write(space, number, &writes, there);
+            log.write(space, number, &writes, there, !F::LOG_NOT_FLUSHED);
             let mut carry_out = Some(carry_out);
             if F::APPLIED_EARLY
                 && let Some(carry_out) = carry_out.take()
             {
                 carry_out(space);
-            }
-            if !F::LOG_NOT_FLUSHED {
-                log.flush(space, from);
             }
             if !F::LOG_NOT_FENCED {
                 space.fence();

@@ -203,7 +203,7 @@ mod tests {
         for (log, number, offset, value) in regions {
             let set = |offset, value| Write { offset, change: Change::Set(value) };
             let writes = [set(LOGS.state, mark), set(offset, value)];
-            logs[log].write(&space, number, &writes, None);
+            logs[log].write(&space, number, &writes, None, true);
         }
         space
     }

@@ -9,9 +9,9 @@
 //! chunks and the log, and room in the pool as long as the logs are not settled. So regions have no limit but the pool.
 //!
 //! # Who makes the places durable
-//! Nobody, until a log is full. Then [`Engine::settle`] goes through all logs, flushes each place that a record names, fences, and
-//! notes durably up to which number regions need no log any more. Only then are old records written over. A line that
-//! a thousand regions wrote is flushed once for each log that names it, or a few times, and most have left the caches by then.
+//! Whoever stored there flushes most lines right behind the store, and its next region's fence waits for them; lines that many regions write are
+//! flushed now and then ([`places`]). When a log is full, [`Engine::settle`] goes through all logs, flushes what may not be durable, fences, and
+//! notes durably up to which number regions need no log any more. Only then are old records written over.
 //!
 //! # Order among threads
 //! Regions of several threads go to several logs and have numbers from one counter, drawn while their log is locked. A region that read what
@@ -20,6 +20,7 @@
 //! still be found in another log; that is why what is noted is one number for all logs, and the records below it are given up
 //! only when it is durable.
 
+mod places;
 mod recovery;
 
 use std::marker::PhantomData;
@@ -29,13 +30,14 @@ use space::{Env, LINE, Space};
 use super::flaw::{self, Flaw};
 use super::health::Health;
 use super::long::Elsewhere;
-use super::place::{Flusher, apply};
+use super::place::apply;
 use super::record::{self, WORDS_MAX};
 use super::state::{NUMBERS, State};
 use super::{Atomicity, Engine, Lent, Logs, Recovered};
 use crate::log::Ring;
 use crate::writes::Writes;
 use crate::{Change, Error, Write};
+use places::Places;
 
 /// Regions by redo. `F` is [`Sound`](flaw::Sound), but in tests of the crash checker.
 #[derive(Debug)]
@@ -47,11 +49,17 @@ impl<F: Flaw> Atomicity for Redo<F> {
     type Engine<E: Env> = RedoEngine<E, F>;
 }
 
+/// One of the logs.
+struct Log<F: Flaw> {
+    ring: Ring,
+    places: Places<F>,
+}
+
 /// The [`Engine`] of [`Redo`].
 pub struct RedoEngine<E: Env, F: Flaw> {
     place: Logs,
     /// A thread writes to one of them, by its number. Threads whose numbers lead to the same one take turns.
-    logs: Vec<E::Latch<Ring>>,
+    logs: Vec<E::Latch<Log<F>>>,
     /// The next region's number. Behind a latch, because the order of numbers is one that recovery builds on (`check_gaps`), and an observer knows
     /// nothing of the order of atomics.
     next: E::Latch<u64>,
@@ -75,21 +83,20 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
         put: impl FnOnce(&E::Space, &mut Ring, u64),
     ) -> Result<(), Error> {
         let space = env.space();
-        self.with_log(env, record::lines(words), |ring| {
+        let thread = env.thread_number();
+        self.with_log(env, thread, record::lines(words), |Log { ring, places }| {
             let number = self.draw(env)?;
             self.health.guard(|| {
-                let from = ring.head();
+                places.begin(space, thread);
                 put(space, ring, number);
                 if F::APPLIED_EARLY {
                     writes.iter().for_each(|write| apply(space, write));
                 }
-                if !F::LOG_NOT_FLUSHED {
-                    ring.flush(space, from);
-                }
                 if !F::LOG_NOT_FENCED {
                     space.fence();
                 }
-                writes.iter().for_each(|write| apply(space, write));
+                places.fenced();
+                places.write(space, writes, |write| apply(space, write));
             });
             Ok(())
         })?
@@ -97,15 +104,21 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
 
     /// Runs `work` on a log that has room for so many lines.
     #[track_caller]
-    fn with_log<R>(&self, env: &E, lines: u64, work: impl FnOnce(&mut Ring) -> R) -> Result<R, Error> {
-        let log = &self.logs[env.thread_number() as usize % self.logs.len()];
+    fn with_log<R>(
+        &self,
+        env: &E,
+        thread: u32,
+        lines: u64,
+        work: impl FnOnce(&mut Log<F>) -> R,
+    ) -> Result<R, Error> {
+        let latch = &self.logs[thread as usize % self.logs.len()];
         loop {
-            let mut ring = env.hold(log);
+            let mut log = env.hold(latch);
             self.health.check();
-            if ring.has_room(lines) {
-                return Ok(work(&mut ring));
+            if log.ring.has_room(lines) {
+                return Ok(work(&mut log));
             }
-            drop(ring);
+            drop(log);
             self.give_up_records(env)?;
         }
     }
@@ -115,44 +128,22 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
     fn give_up_records(&self, env: &E) -> Result<(), Error> {
         let settling = env.lock(&self.settling);
         self.health.check();
-        let done = self.health.guard(|| self.give_up_locked(env));
+        self.health.guard(|| self.give_up_locked(env));
         drop(settling);
-        done
+        Ok(())
     }
 
     #[track_caller]
-    fn give_up_locked(&self, env: &E) -> Result<(), Error> {
+    fn give_up_locked(&self, env: &E) {
         let space = env.space();
-        // The pool may have grown.
-        let place = Logs { end: space.len(), ..self.place };
-        // Whoever has a lower number holds the lock of a log, or is done.
+        // Records that are there now have numbers below the one that is looked at then.
+        let tails: Vec<u64> = self.logs.iter().map(|log| env.hold(log).ring.head()).collect();
         let below = *env.hold(&self.next);
-        let mut given_up = Vec::with_capacity(self.logs.len());
-        for (log, base) in self.logs.iter().zip(self.place.starts()) {
-            let ring = env.hold(log);
+        for log in &self.logs {
+            // Whoever has a lower number holds the latch of a log, or is done.
+            let mut log = env.hold(log);
             self.health.check();
-            // Of this log, whose regions are over. What those of other logs write to the same lines is told there.
-            let mut places = Flusher::<512>::new();
-            let mut at = ring.tail();
-            while at < ring.head() {
-                let each = |write: &Write| {
-                    if !F::PLACES_NOT_FLUSHED {
-                        places.flush(space, write);
-                    }
-                };
-                let from = (base, at % ring.capacity());
-                let Some(lines) = record::each_below(space, &place, from, below, each) else {
-                    return Err(Error::Damaged {
-                        what: "a log that was just written",
-                        offset: ring.place(at),
-                    });
-                };
-                if lines == 0 {
-                    break;
-                }
-                at += lines;
-            }
-            given_up.push(at);
+            log.places.settle(space, env.thread_number());
         }
         if !F::NOTED_EARLY {
             space.fence();
@@ -160,10 +151,9 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
         if !F::NOT_NOTED {
             State { below, void: false }.write(space, self.place.state);
         }
-        for (log, tail) in self.logs.iter().zip(given_up) {
-            env.hold(log).release(tail);
+        for (log, tail) in self.logs.iter().zip(tails) {
+            env.hold(log).ring.release(tail);
         }
-        Ok(())
     }
 
     /// The number of a region whose log is locked.
@@ -192,9 +182,11 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
     }
 
     fn new(env: &E, logs: Logs, recovered: &Recovered) -> Self {
+        let at_once = !env.space().fence_writes();
+        let log = |base| Log { ring: Ring::new(base, logs.bytes), places: Places::new(at_once) };
         RedoEngine {
             place: logs,
-            logs: logs.starts().map(|base| env.latch(Ring::new(base, logs.bytes))).collect(),
+            logs: logs.starts().map(|base| env.latch(log(base))).collect(),
             next: env.latch(recovered.next),
             holds: WORDS_MAX.min(logs.bytes / LINE * crate::log::WORDS as u64),
             settling: env.mutex(()),
@@ -231,8 +223,9 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
         let writes = region.entries();
         if !writes.is_empty() {
             let words = record::length(writes);
-            let put =
-                |space: &E::Space, ring: &mut Ring, number| record::write(space, ring, number, words, writes);
+            let put = |space: &E::Space, ring: &mut Ring, number| {
+                record::write(space, ring, number, words, writes, !F::LOG_NOT_FLUSHED)
+            };
             self.log_and_apply(env, words, writes, put)?;
         }
         region.put_back();
@@ -255,8 +248,9 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
             }
             there
         });
-        let put =
-            |space: &E::Space, ring: &mut Ring, number| record::write_long(space, ring, number, &[], &there);
+        let put = |space: &E::Space, ring: &mut Ring, number| {
+            record::write_long(space, ring, number, &[], &there, !F::LOG_NOT_FLUSHED)
+        };
         self.log_and_apply(env, record::length_long(&[]), writes, put)?;
         region.put_back();
         Ok(())

@@ -187,8 +187,8 @@ sl_ref sl_zalloc(sl_pool *pool, uint64_t bytes);
 int sl_free(sl_pool *pool, sl_ref block);
 
 /* Moves the block to which the reference at `cell` leads, with all that is in it, and sets that reference: where the block is then. References
- * to it elsewhere, or into it, are the program's to set in the same region. It stays where it is if there is no better place, as large blocks and
- * the root object do. 0 if that fails. */
+ * to it elsewhere, or into it, are the program's to set in the same region. It stays where it is if there is no better place, as the root
+ * object does. 0 if that fails. */
 sl_ref sl_move(sl_pool *pool, sl_ref cell);
 
 /* Runs `work` as a region, or a part of one: committed if it returns 0, else aborted, and that is the result. */

@@ -7,8 +7,11 @@ use space::Env;
 use crate::engine::Atomicity;
 use crate::{Error, Layout, Persistent, Pool, Ptr, Tx};
 
-/// Which blocks are worth moving so that memory becomes free that only blocks of their size could have: those of slabs that are used in part, as far as
-/// there is room in others of their kind. From these slabs no block is taken while this lives.
+/// Which blocks are worth moving:
+/// - those of slabs that are used in part, as far as there is room in others of their kind, so that memory becomes free that only blocks of their size could
+///   have. From these slabs no block is taken while this lives;
+/// - large ones, which have chunks of their own, if there is a place for them nearer to the beginning: so what is free comes together at the end, and
+///   longer blocks fit ([`Usage::longest_free`](crate::Usage::longest_free)). Where each goes shows when it is moved; when all have been, others may have places that had none.
 ///
 /// A pool does not know where its blocks are referred to from; the program does. So it goes through its references, and moves each
 /// block that is [worth it](Moving::wants) by [`Tx::relocate`], in as many regions as it likes. What it does not move stays.
@@ -48,11 +51,11 @@ where
     sparse: Sparse,
 }
 
-/// Which slabs are to become empty.
+/// Which slabs are to become empty, and which large blocks may go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sparse {
-    /// Where they begin and end, in order.
-    slabs: Vec<(u64, u64)>,
+    /// Where slabs and large blocks begin and end, in order.
+    pieces: Vec<(u64, u64)>,
     /// Their blocks: offset and bytes.
     blocks: Vec<(u64, u64)>,
 }
@@ -66,10 +69,10 @@ impl Sparse {
         L: Layout,
         A: Atomicity,
     {
-        let closed = pool.heap.close_sparse(pool.env(), pool.root().offset());
-        let slabs = closed.iter().map(|&(begin, end, _)| (begin, end)).collect();
+        let closed = pool.heap.close_sparse(pool.env(), &pool.engine, pool.root().offset());
+        let pieces = closed.iter().map(|&(begin, end, _)| (begin, end)).collect();
         let blocks = closed.iter().flat_map(|(.., blocks)| blocks).map(|block| (block.offset, block.bytes));
-        Sparse { slabs, blocks: blocks.collect() }
+        Sparse { pieces, blocks: blocks.collect() }
     }
 
     /// All blocks in them, as they were at the beginning: offset and bytes, in the order of offsets.
@@ -79,8 +82,8 @@ impl Sparse {
     }
 
     pub(crate) fn has(&self, offset: u64) -> bool {
-        let behind = self.slabs.partition_point(|&(begin, _)| begin <= offset);
-        behind > 0 && offset < self.slabs[behind - 1].1
+        let behind = self.pieces.partition_point(|&(begin, _)| begin <= offset);
+        behind > 0 && offset < self.pieces[behind - 1].1
     }
 }
 
@@ -102,7 +105,7 @@ where
         self.sparse.has(at.offset())
     }
 
-    /// Makes the memory free that has become empty: how many chunks of [`crate::Geometry::chunk_bytes`].
+    /// Makes the memory free that has become empty, and joins it: how many chunks of [`crate::Geometry::chunk_bytes`] only blocks of one size could have had before.
     ///
     /// # Errors
     /// If the memory fails.

@@ -241,13 +241,13 @@ where
                 // Another thread made room meanwhile.
                 continue;
             }
-            // A block needs whole chunks, which a zone's table may lie before.
             let chunk = u64::from(header.geometry.chunk_bytes);
             // No piece is longer than a zone without its table, however long the pool.
             if whole && wanted > chunk * (chunk / 8 - 1) {
                 return Err(Error::Full { wanted });
             }
-            let least = wanted.saturating_add(3 * chunk).checked_next_multiple_of(chunk);
+            // It needs whole chunks. If that is too little, as a zone's table lies before them, it is asked for more the next time.
+            let least = wanted.max(1).checked_next_multiple_of(chunk);
             let least = least.filter(|least| header.bytes.checked_add(*least).is_some());
             let bytes = self.lengthened(growth, header.bytes, least.ok_or(Error::Full { wanted })?, chunk)?;
             self.grow_locked(&mut header, bytes)?;

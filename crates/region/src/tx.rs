@@ -25,6 +25,9 @@ struct Blocks {
 /// Blocks that a list may have room for and still be kept for the next region of its thread.
 const KEPT: usize = 1 << 12;
 
+/// Bytes of a block that are copied at once when it is moved.
+const MOVED_AT_ONCE: u64 = 1 << 16;
+
 thread_local! {
     /// The lists of this thread's last region, empty, for its next one. Boxed as [`crate::Writes`] are.
     static SPARE: Cell<Option<Box<Blocks>>> = const { Cell::new(None) };
@@ -85,7 +88,9 @@ where
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
-        if self.wrote_fresh && !<A::Engine<H::Target> as Engine<_>>::IN_PLACE {
+        let heap_flaw = <A::Engine<H::Target> as Engine<_>>::HEAP;
+        let is_logged = !<A::Engine<H::Target> as Engine<_>>::IN_PLACE;
+        if self.wrote_fresh && is_logged && heap_flaw != HeapFlaw::FreshNotFenced {
             // What a log says may survive before anybody waits for it, and must not lead to anything that does not.
             self.pool.env().space().fence();
         }
@@ -100,7 +105,7 @@ where
             self.give_back();
             return Err(error);
         }
-        if <A::Engine<H::Target> as Engine<_>>::HEAP == HeapFlaw::FreedEarly {
+        if heap_flaw == HeapFlaw::FreedEarly {
             return Ok(());
         }
         self.end(|blocks| &blocks.freed);
@@ -228,13 +233,17 @@ where
     /// Gives back what [`Tx::alloc`] gave, once the region is committed.
     ///
     /// # Errors
-    /// If nothing was allocated there.
+    /// If nothing was allocated there, or it is the root object.
     ///
     /// # Panics
     /// If the pointer is null, or of another pool.
     #[track_caller]
     pub fn free<T: Persistent<L>>(&mut self, at: Ptr<T, L>) -> Result<(), Error> {
         let offset = self.pool.check(at);
+        if offset == self.pool.root().offset() {
+            let why = "is the root object, which stays";
+            return Err(Error::Reference { reference: at.word(), bytes: 0, why });
+        }
         self.free_at(offset)
     }
 
@@ -280,20 +289,22 @@ where
         Ok(())
     }
 
-    /// Copies the block at `offset` to a new one in a slab that there is, and frees it; where it is now. `None` if there is no
-    /// place, for large blocks, and for the root object.
+    /// Copies the block at `offset` to a better place, and frees it; where it is now. `None` if there is no such place, and for the root object.
     #[track_caller]
     pub(crate) fn move_block(&mut self, offset: u64) -> Result<Option<u64>, Error> {
         let (env, pool) = (self.pool.env(), self.pool);
         let old = pool.heap.find(env, offset).ok_or(Error::NotAllocated { offset })?;
-        if old.is_large() || offset == pool.root().offset() {
+        if offset == pool.root().offset() {
             return Ok(None);
         }
-        let Some(new) = pool.heap.reserve_there(env, old.bytes) else { return Ok(None) };
+        let Some(new) = pool.heap.reserve_there(env, &old) else { return Ok(None) };
         self.taken(new)?;
-        let mut bytes = vec![0; old.bytes as usize];
-        self.read(offset, &mut bytes);
-        self.write(new.offset, &bytes)?;
+        let mut piece = vec![0; old.bytes.min(MOVED_AT_ONCE) as usize];
+        for at in (0..old.bytes).step_by(MOVED_AT_ONCE as usize) {
+            let count = (old.bytes - at).min(MOVED_AT_ONCE) as usize;
+            self.read(offset + at, &mut piece[..count]);
+            self.write(new.offset + at, &piece[..count])?;
+        }
         self.free_at(offset)?;
         Ok(Some(new.offset))
     }

@@ -19,6 +19,16 @@ pub(super) fn large_word(word: u64, chunks: u64) -> u64 {
     guarded::seal(word, chunks << 2 | LARGE)
 }
 
+/// Takes the lowest of these pieces (the first chunk, and how many) that begins before `end` and has so many chunks.
+fn take_below(free: &mut BTreeMap<u64, u64>, count: u64, end: u64) -> Option<u64> {
+    let (&first, &found) = free.range(..end).find(|(_, found)| **found >= count)?;
+    free.remove(&first);
+    if found > count {
+        free.insert(first + count, found - count);
+    }
+    Some(first)
+}
+
 /// What a chunk is, in memory.
 #[derive(Debug)]
 enum Chunk {
@@ -197,12 +207,27 @@ impl Chunks {
 
     /// Takes so many free chunks that no log names: the lowest that follow each other.
     pub(super) fn take(&mut self, count: u64) -> Option<u64> {
-        let (&first, &found) = self.free.iter().find(|(_, found)| **found >= count)?;
-        self.free.remove(&first);
-        if found > count {
-            self.free.insert(first + count, found - count);
-        }
-        Some(first)
+        take_below(&mut self.free, count, u64::MAX)
+    }
+
+    /// The large blocks for which there is a place before them: where each begins and how many chunks it has. It is as if they went there, the
+    /// last one first, so that what is free comes together at the end.
+    pub(super) fn sinking(&self, stays: u64) -> Vec<(u64, u64)> {
+        let mut free = self.free.clone();
+        let large =
+            (0..self.chunks.len() as u64).rev().filter_map(|first| match self.chunks[first as usize] {
+                Chunk::Large(count) if !self.same_chunk(self.offset(first), stays) => Some((first, count)),
+                _ => None,
+            });
+        large.filter(|&(first, count)| take_below(&mut free, count, first).is_some()).collect()
+    }
+
+    /// Where a large block goes that is moved: to the lowest place before it, if there is one.
+    pub(super) fn reserve_below(&mut self, block: &Block) -> Option<Block> {
+        let count = self.chunks_for(block.bytes);
+        let end = self.chunk_of(block.offset)?;
+        let first = take_below(&mut self.free, count, end)?;
+        Some(self.large(first, count))
     }
 
     /// Gives free chunks back that no log names. Pieces do not reach from a zone into the next.
@@ -255,7 +280,7 @@ impl Chunks {
         self.large_block(first, count)
     }
 
-    fn large_block(&self, first: u64, count: u64) -> Block {
+    pub(super) fn large_block(&self, first: u64, count: u64) -> Block {
         Block {
             offset: self.offset(first),
             bytes: count * self.chunk_bytes,

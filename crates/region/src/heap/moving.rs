@@ -1,7 +1,7 @@
-//! Moving blocks together, so that slabs become empty and their chunks serve for something else.
+//! Moving blocks together, so that slabs become empty and their chunks serve for something else, and free chunks follow each other.
 //!
 //! Which blocks are worth moving is known here: of each size, as many slabs as its blocks need are kept, the fullest ones, and the others are *closed*,
-//! so that nobody takes a block there. Where a block is referred to from only the program knows, so it does the moving
+//! so that nobody takes a block there. Blocks of whole chunks go to free ones that lie before them. Where a block is referred to from only the program knows, so it does the moving
 //! ([`crate::Tx::relocate`]). All of this is in memory; the medium sees blocks taken and freed by regions.
 
 use std::collections::BTreeMap;
@@ -15,9 +15,19 @@ use crate::engine::Engine;
 
 impl<E: Env> Heap<E> {
     /// Closes the slabs whose blocks find room in others, but not the one in which `stays` lies: where each begins and ends, in order, and the blocks that somebody has of them.
+    /// With them, the large blocks that find room before them, but not `stays`.
     #[track_caller]
-    pub(crate) fn close_sparse(&self, env: &E, stays: u64) -> Vec<(u64, u64, Vec<Block>)> {
+    pub(crate) fn close_sparse<A: Engine<E>>(
+        &self,
+        env: &E,
+        engine: &A,
+        stays: u64,
+    ) -> Vec<(u64, u64, Vec<Block>)> {
         let mut chunks = env.lock(&self.chunks);
+        // If it can't be done, what logs may name does not serve as a place.
+        if chunks.any_unsettled() && engine.settle(env).is_ok() {
+            chunks.settled();
+        }
         // By class: how many blocks are taken, and where. Nobody else changes who has a slab, but blocks are taken and freed meanwhile.
         let mut slabs: BTreeMap<usize, Vec<(u64, u64)>> = BTreeMap::new();
         let mut note =
@@ -42,6 +52,10 @@ impl<E: Env> Heap<E> {
                 closed.extend(cache.close(base));
             }
         }
+        closed.extend(chunks.sinking(stays).into_iter().map(|(first, count)| {
+            let block = chunks.large_block(first, count);
+            (block.offset, block.offset + block.bytes, vec![block])
+        }));
         closed.sort_unstable_by_key(|(begin, ..)| *begin);
         closed
     }
@@ -53,12 +67,15 @@ impl<E: Env> Heap<E> {
         (0..CACHES).for_each(|cache| self.hold(env, cache).open_closed());
     }
 
-    /// Reserves a block of at least so many bytes in a slab that there is already and that is not closed.
+    /// Reserves a better place for a block: in a slab that there is already and that is not closed; for a large one, before it.
     #[track_caller]
-    pub(crate) fn reserve_there(&self, env: &E, bytes: u64) -> Option<Block> {
-        let class = slab::class(bytes)?;
+    pub(crate) fn reserve_there(&self, env: &E, block: &Block) -> Option<Block> {
         let own = Self::own(env);
         let mut chunks = env.lock(&self.chunks);
+        if block.is_large() {
+            return chunks.reserve_below(block);
+        }
+        let class = slab::class(block.bytes)?;
         let first = self.hold(env, own).take(class);
         first.or_else(|| (0..CACHES).find_map(|cache| self.hold(env, cache).take(class))).or_else(|| {
             let slab = chunks.hand_out(class, own)?;
@@ -68,13 +85,19 @@ impl<E: Env> Heap<E> {
         })
     }
 
-    /// Makes the chunks of slabs without a taken block free; how many these are.
+    /// Makes the chunks of slabs without a taken block free; how many these are. They, and the old places of large blocks, join with what is free beside
+    /// them.
     ///
     /// # Errors
     /// If the memory fails.
     #[track_caller]
     pub(crate) fn give_back_empty<A: Engine<E>>(&self, env: &E, engine: &A) -> Result<u64, Error> {
         let mut chunks = env.lock(&self.chunks);
-        self.free_empty(env, engine, &mut chunks)
+        let count = self.free_empty(env, engine, &mut chunks)?;
+        if chunks.any_unsettled() {
+            engine.settle(env)?;
+            chunks.settled();
+        }
+        Ok(count)
     }
 }

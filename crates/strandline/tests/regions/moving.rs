@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use region::{Atomicity, Geometry, Layout, MicroBuffer, Options, Pool, Ptr, Redo, Shadow, Ssp, Undo};
+use region::{Atomicity, Geometry, Layout, MicroBuffer, Options, Pool, Ptr, Redo, Shadow, Ssp, Undo, flaw};
 use space::sim::Schedule;
 use space::{Env, Scratch};
 use strandline::check::{self, Check, Run, Scene};
@@ -137,4 +137,146 @@ fn sheets_that_are_moved_are_whole() {
     keeps_sheets::<MicroBuffer>();
     keeps_sheets::<Shadow>();
     keeps_sheets::<Ssp>();
+}
+
+/// Trunks, in blocks of one chunk or two, with room between them.
+struct Loft;
+type Trunk = [u64; 512];
+type Long = [[u64; 512]; 2];
+const PLACES: usize = 6;
+region::persistent! { Loft:
+    struct Things { trunks: [Ptr<Trunk, Loft>; PLACES], long: [Ptr<Long, Loft>; PLACES] }
+}
+impl Layout for Loft {
+    const NAME: &'static str = "loft";
+    type Root = Things;
+}
+
+type Lofts<'e, E, A> = Pool<&'e E, Loft, A>;
+
+fn trunk<E: Env, A: Atomicity>(pool: &Lofts<'_, E, A>, at: usize) -> Ptr<Ptr<Trunk, Loft>, Loft> {
+    pool.root().part(std::mem::offset_of!(Things, trunks), |things: &Things| &things.trunks).element(at)
+}
+
+fn long<E: Env, A: Atomicity>(pool: &Lofts<'_, E, A>, at: usize) -> Ptr<Ptr<Long, Loft>, Loft> {
+    pool.root().part(std::mem::offset_of!(Things, long), |things: &Things| &things.long).element(at)
+}
+
+/// What a block at that place is full of.
+fn filling(at: usize) -> u64 {
+    100 + at as u64
+}
+
+/// Moves all large blocks that are worth it, until none is; how many moves that were.
+fn move_large<E: Env, A: Atomicity>(pool: &Lofts<'_, E, A>) -> usize {
+    let mut moved = 0;
+    loop {
+        let moving = pool.moving();
+        let before = moved;
+        for at in 0..PLACES {
+            if moving.wants(pool.get(trunk(pool, at))) {
+                let old = pool.get(trunk(pool, at));
+                let new = pool.region(|tx| tx.relocate(trunk(pool, at))).expect("it is there");
+                moved += usize::from(new.offset() < old.offset());
+            }
+            if moving.wants(pool.get(long(pool, at))) {
+                let old = pool.get(long(pool, at));
+                let new = pool.region(|tx| tx.relocate(long(pool, at))).expect("it is there");
+                moved += usize::from(new.offset() < old.offset());
+            }
+        }
+        assert_eq!(moving.finish().expect("the memory works"), 0, "no slab became empty");
+        if moved == before {
+            return moved;
+        }
+    }
+}
+
+/// Regions before anything is moved.
+const FILLED: usize = 2 * PLACES + PLACES;
+
+fn check_large<S: Atomicity, A: Atomicity>() -> (Run, Outcome) {
+    let run = check::record(BYTES, Platform::Adr, &Schedule::walk(1), |env: &Scene| {
+        let pool = Lofts::<_, S>::create(env, &OPTIONS).expect("it fits");
+        for at in 0..PLACES {
+            let fill = pool.region(|tx| {
+                let block = tx.alloc([filling(at); 512])?;
+                tx.set(trunk(&pool, at), block)
+            });
+            fill.expect("there is room");
+            let fill = pool.region(|tx| {
+                let block = tx.alloc([[filling(at); 512]; 2])?;
+                tx.set(long(&pool, at), block)
+            });
+            fill.expect("there is room");
+        }
+        for at in 0..PLACES {
+            let emptied = pool.region(|tx| {
+                if at % 2 == 0 {
+                    tx.free(tx.get(trunk(&pool, at)))?;
+                    tx.set(trunk(&pool, at), Ptr::NULL)
+                } else {
+                    tx.free(tx.get(long(&pool, at)))?;
+                    tx.set(long(&pool, at), Ptr::NULL)
+                }
+            });
+            emptied.expect("it is there");
+        }
+        pool.settle().expect("the memory works");
+        let before = pool.usage();
+        assert!(move_large(&pool) > 2, "{}", S::NAME);
+        let after = pool.usage();
+        assert_eq!((after.blocks, after.taken), (before.blocks, before.taken));
+        assert_eq!(after.free_chunks, before.free_chunks);
+        assert_eq!(after.longest_free, after.free_chunks, "{}: all that is free is one piece", S::NAME);
+        assert!(after.longest_free > before.longest_free, "{}: {before:?}", S::NAME);
+    });
+    let run = run.unwrap_or_else(|error| panic!("{error}"));
+    let outcome = Check::new(&run).run(|image, crash| {
+        if crash.ended_regions().count() < FILLED { Ok(()) } else { wrong_large::<A>(image) }
+    });
+    (run, outcome)
+}
+
+/// What is wrong with a loft.
+fn wrong_large<A: Atomicity>(image: &Scratch) -> Result<(), String> {
+    let env = pmem::Os::new(image);
+    let (pool, _) = Lofts::<_, A>::open(&env).map_err(|error| error.to_string())?;
+    let mut blocks = BTreeSet::from([pool.root().offset()]);
+    for at in 0..PLACES {
+        let block = if at % 2 == 1 {
+            let block = pool.get(trunk(&pool, at)).get().ok_or("a trunk is gone")?;
+            (pool.get(block) == [filling(at); 512]).then_some(block.offset())
+        } else {
+            let block = pool.get(long(&pool, at)).get().ok_or("a long trunk is gone")?;
+            (pool.get(block) == [[filling(at); 512]; 2]).then_some(block.offset())
+        };
+        blocks.insert(block.ok_or_else(|| format!("what is in place {at} is not what was there"))?);
+    }
+    let allocated: BTreeSet<u64> = pool.blocks().into_iter().map(|(offset, _)| offset).collect();
+    if allocated == blocks {
+        Ok(())
+    } else {
+        Err(format!("allocated are {allocated:x?}, in places {blocks:x?}"))
+    }
+}
+
+#[test]
+fn large_blocks_that_are_moved_are_whole() {
+    fn keeps<A: Atomicity>() {
+        let (run, outcome) = check_large::<A, A>();
+        assert!(outcome.findings.is_empty(), "{}: {}", A::NAME, Check::new(&run).story(&outcome));
+        assert!(outcome.images > 50, "{}: {outcome:?}", A::NAME);
+    }
+    keeps::<Redo>();
+    keeps::<Undo>();
+    keeps::<MicroBuffer>();
+    keeps::<Shadow>();
+    keeps::<Ssp>();
+}
+
+#[test]
+fn large_blocks_that_are_not_waited_for_are_caught() {
+    let (_, outcome) = check_large::<Redo<flaw::FreshNotFenced>, Redo>();
+    assert!(!outcome.findings.is_empty(), "{} images", outcome.images);
 }

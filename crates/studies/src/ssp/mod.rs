@@ -20,14 +20,14 @@ const METHOD: &str = "library engines on table-3.1, counting dirty lines that re
                       red-black tree, a B+-tree and a hashtable (131,072 scattered keys, half of them there), each with random and zipfian keys \
                       (80 % to 15 % of the keys), and swaps in an array of a million elements; 1.4 MiB for logs, which is 261 spare pages";
 /// What differs from the source in all rows.
-const NOTE: &str = "The source's logs are hardware's and hold a line or a value per store; redo here logs words, several to a line, and writes places \
-                    back when its log is full, undo a line per word. The source brings a page home when no TLB holds it, the library when it needs \
+const NOTE: &str = "The source's logs are hardware's and hold a line or a value per store; redo here logs words, several to a line, and flushes lines \
+                    that many regions write now and then, undo logs a line per word. The source brings a page home when no TLB holds it, the library when it needs \
                     a spare page. Its sizes are not published";
 
 /// Why the totals are others.
 const SIZES: &str = "Half of the lines that SSP writes here are copies on their way home, because the structures have more pages than there are spare \
-                     ones; with four times as many it would save 35 % of undo's writes. And this redo flushes nothing before its log is full, so that a \
-                     line which many regions write reaches memory once; the source's writes the lines of each region back";
+                     ones; with four times as many it would save 35 % of undo's writes. And this redo flushes lines that many regions write now and \
+                     then, so that such a line reaches memory once for several of them; the source's writes the lines of each region back";
 
 /// Results S4 to S8.
 pub const ROWS: &[Row] = &[

@@ -607,3 +607,17 @@ fn a_range_that_one_instruction_stores_is_told_there() {
     assert!(of("\tcall f\n\tvmovdqu %ymm6, 108(%rbx)\n").contains("__tsan_write_range"));
     assert!(of("\tmovups %xmm6, 108(%rbx)\n").contains("__tsan_write_range"));
 }
+
+#[test]
+fn a_structure_that_is_copied_behind_a_loop_of_stores_to_a_local_one_is_told() {
+    let source = |told: &str| {
+        format!(
+            "\t.text\nmk:\n\tmovq %rdi, %r12\n\tsubq $192, %rsp\n\tmovq %rsp, %rbp\n\tmovq %rbp, %r13\n.L2:\n\tmovq %rbp, %rdi\n\
+             \tincq %rbp\n\tcall __tsan_{told}@PLT\n\tmovb %bl, -1(%rbp)\n\tjne .L2\n\tmovq %r12, %rdi\n\tmovq %r13, %rsi\n\
+             \tmovl $48, %ecx\n\trep movsl\n\taddq $192, %rsp\n\tret\n"
+        )
+    };
+    assert!(!rewritten(&source("write1")).contains("rep movsl"));
+    // One that was told as a whole is this one.
+    assert!(rewritten(&source("write_range")).contains("rep movsl"));
+}

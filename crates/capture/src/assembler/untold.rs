@@ -162,7 +162,8 @@ impl<'a> Untold<'a> {
         if registers(b"rdi") & self.frame != 0 {
             return false;
         }
-        let untold = matches!(self.told, Told::Nothing | Told::Rest(_) | Told::Range(0));
+        // What was told as one store, of a register's size, is not carried out so.
+        let untold = matches!(self.told, Told::Nothing | Told::Rest(_) | Told::Range(0) | Told::Store(_));
         if !untold && self.told != Told::Unknown {
             self.told = Told::Nothing;
         }

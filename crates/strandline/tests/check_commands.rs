@@ -224,7 +224,8 @@ fn an_interrupted_check_leaves_nothing_behind() {
         std::process::Command::new("kill").args(arguments).stderr(std::process::Stdio::null()).status()
     };
     kill(&["-INT", &checking.id().to_string()]).expect("kill runs");
-    checking.wait().expect("it ends");
+    let ended = checking.wait().expect("it ends");
+    assert_eq!(ended.code(), Some(2), "to have found nothing so far is no success");
     let (pid, image) = said.trim().split_once(' ').expect("two words");
     assert!(!std::path::Path::new(image).exists(), "{image}");
     // Whoever inherited it may take a moment to bury it.

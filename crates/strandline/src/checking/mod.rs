@@ -70,7 +70,11 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<bool> {
         }
         return output::replayed(args, &run, finding.as_ref());
     }
-    output::tell(args, &examine(args, &command, run)?)
+    let right = output::tell(args, &examine(args, &command, run)?)?;
+    if right && interrupt::stopped() {
+        bail!("interrupted before the search had ended");
+    }
+    Ok(right)
 }
 
 /// The search as the options have it.

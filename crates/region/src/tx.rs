@@ -140,7 +140,7 @@ where
     }
 
     /// Has the engine remember a write in this region, with more room if it needs that.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     fn remember(
         &mut self,
@@ -167,6 +167,16 @@ where
             pool.engine.lengthen(env, region, lent);
         }
         Ok(())
+    }
+
+    /// Ends the region as if it had not been.
+    #[cold]
+    fn abort(&mut self, mut region: Under<H::Target, A>) {
+        let (env, pool) = (self.pool.env(), self.pool);
+        let lent = pool.engine.lent(&mut region);
+        pool.engine.abort(env, region);
+        lent.iter().for_each(|lent| pool.heap.end_loan(env, lent));
+        self.give_back();
     }
 
     /// What was taken is free.
@@ -213,10 +223,17 @@ where
     ///
     /// # Panics
     /// If the pointer is null, or of another pool.
+    #[inline]
     #[track_caller]
     pub fn set<T: Persistent<L>>(&mut self, at: Ptr<T, L>, value: T) -> Result<(), Error> {
         let offset = self.pool.check(at);
-        self.write(offset, value.as_bytes())
+        match value.as_bytes().as_array() {
+            // Most writes are of one word.
+            Some(word) if offset.is_multiple_of(8) && self.blocks.is_none() => {
+                self.set_word(offset, u64::from_le_bytes(*word))
+            }
+            _ => self.write(offset, value.as_bytes()),
+        }
     }
 
     /// A new place for `value`. It is nobody's if the region is not committed.
@@ -325,9 +342,13 @@ where
         }
     }
 
+    #[inline]
     #[track_caller]
     pub(crate) fn set_word(&mut self, offset: u64, value: u64) -> Result<(), Error> {
-        self.remember(|pool, region| pool.engine.store(pool.env(), region, offset, value))
+        self.remember(
+            #[inline(always)]
+            |pool, region| pool.engine.store(pool.env(), region, offset, value),
+        )
     }
 
     /// Reads the bytes at `offset`.
@@ -384,13 +405,10 @@ where
     L: Layout,
     A: Atomicity,
 {
+    #[inline]
     fn drop(&mut self) {
-        if let Some(mut region) = self.region.take() {
-            let (env, pool) = (self.pool.env(), self.pool);
-            let lent = pool.engine.lent(&mut region);
-            pool.engine.abort(env, region);
-            lent.iter().for_each(|lent| pool.heap.end_loan(env, lent));
-            self.give_back();
+        if let Some(region) = self.region.take() {
+            self.abort(region);
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 
-/// Entries up to which a search goes through them one by one.
-const FEW: usize = 16;
+/// Places of the smallest table: a power of two.
+const PLACES_MIN: usize = 64;
 /// Words that a set may have room for and still be kept for the next region of its thread.
 const KEPT: usize = 1 << 16;
 
@@ -29,13 +29,20 @@ pub enum Change {
 }
 
 /// The writes of a region in the order in which their words were first written. A word appears once; what was written last counts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Writes {
     entries: Vec<Write>,
-    /// No word from here on is set.
-    end: u64,
-    /// Indices into `entries` plus 1, by hash of the offset; empty while there are few entries.
-    table: Vec<u32>,
+    /// By hash of the offset: the round in which it was noted, and behind it an index into `entries`. What was noted in an earlier round is
+    /// not there: nobody has to empty the table. At least half of it is free.
+    table: Vec<(u32, u32)>,
+    /// Counted for each region; never 0.
+    round: u32,
+}
+
+impl Default for Writes {
+    fn default() -> Self {
+        Writes { entries: Vec::new(), table: vec![(0, 0); PLACES_MIN], round: 1 }
+    }
 }
 
 thread_local! {
@@ -46,12 +53,14 @@ thread_local! {
 
 impl Writes {
     /// An empty set.
+    #[inline]
     pub(crate) fn take() -> Box<Writes> {
         // A thread that is ending may abort a region when its variables are gone.
         SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default()
     }
 
     /// Empties a set and keeps its memory for this thread.
+    #[inline]
     pub(crate) fn put_back(mut self: Box<Self>) {
         if self.table.len() <= KEPT {
             self.clear();
@@ -59,12 +68,13 @@ impl Writes {
         }
     }
 
+    #[inline]
     fn clear(&mut self) {
-        if !self.table.is_empty() {
-            self.table.clear();
-        }
         self.entries.clear();
-        self.end = 0;
+        self.round = self.round.checked_add(1).unwrap_or_else(|| {
+            self.table.fill((0, 0));
+            1
+        });
     }
 
     /// All writes.
@@ -77,7 +87,10 @@ impl Writes {
     #[inline]
     #[must_use]
     pub fn get(&self, offset: u64) -> Option<u64> {
-        match self.entries[self.find(offset)?].change {
+        if self.entries.is_empty() {
+            return None;
+        }
+        match self.entries[self.find(offset).ok()?].change {
             Change::Set(value) => Some(value),
             Change::Take(_) | Change::Give(_) => None,
         }
@@ -86,13 +99,15 @@ impl Writes {
     /// Sets the word at `offset`. Whether it was not in the set before.
     #[inline]
     pub(crate) fn set(&mut self, offset: u64, value: u64) -> bool {
+        let change = Change::Set(value);
         match self.find(offset) {
-            Some(at) => {
-                self.entries[at].change = Change::Set(value);
+            Ok(at) => {
+                self.entries[at].change = change;
                 false
             }
-            None => {
-                self.append(Write { offset, change: Change::Set(value) });
+            Err(place) => {
+                self.table[place] = (self.round, self.entries.len() as u32);
+                self.push(Write { offset, change });
                 true
             }
         }
@@ -101,70 +116,46 @@ impl Writes {
     /// Appends a change of bits, which no other write of this region may concern.
     pub(crate) fn push_bits(&mut self, offset: u64, change: Change) {
         debug_assert!(!matches!(change, Change::Set(_)));
-        // Not found by `find`: several changes may concern one word.
-        self.entries.push(Write { offset, change });
-        if !self.table.is_empty() && self.entries.len() * 2 > self.table.len() {
-            self.rehash();
-        }
+        // Not in the table: several changes may concern one word.
+        self.push(Write { offset, change });
     }
 
     #[inline]
-    fn append(&mut self, write: Write) {
-        self.end = self.end.max(write.offset + 8);
+    fn push(&mut self, write: Write) {
         self.entries.push(write);
-        let count = self.entries.len();
-        if count <= FEW {
-            return;
-        }
-        if self.table.len() < count * 2 {
-            self.rehash();
-        } else {
-            self.index(count - 1);
+        if self.entries.len() * 2 > self.table.len() {
+            self.grow();
         }
     }
 
+    /// The index of the word's entry, or the free place of the table where it would be noted.
     #[inline]
-    fn find(&self, offset: u64) -> Option<usize> {
-        // What is written in order, as new blocks are, is not searched for.
-        if offset >= self.end {
-            return None;
-        }
-        let is_it = |write: &Write| write.offset == offset && matches!(write.change, Change::Set(_));
-        if self.table.is_empty() {
-            return self.entries.iter().rposition(is_it);
-        }
-        let mut slot = self.slot(offset);
+    fn find(&self, offset: u64) -> Result<usize, usize> {
+        let last = self.table.len() - 1;
+        let mut place = ((offset >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & last;
         loop {
-            let at = (self.table[slot] as usize).checked_sub(1)?;
-            if is_it(&self.entries[at]) {
-                return Some(at);
+            let (round, at) = self.table[place];
+            if round != self.round {
+                return Err(place);
             }
-            slot = (slot + 1) & (self.table.len() - 1);
+            if self.entries[at as usize].offset == offset {
+                return Ok(at as usize);
+            }
+            place = (place + 1) & last;
         }
-    }
-
-    #[inline]
-    fn slot(&self, offset: u64) -> usize {
-        ((offset >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (self.table.len() - 1)
-    }
-
-    fn index(&mut self, at: usize) {
-        if !matches!(self.entries[at].change, Change::Set(_)) {
-            return;
-        }
-        let mut slot = self.slot(self.entries[at].offset);
-        while self.table[slot] != 0 {
-            slot = (slot + 1) & (self.table.len() - 1);
-        }
-        self.table[slot] = at as u32 + 1;
     }
 
     #[cold]
-    fn rehash(&mut self) {
+    fn grow(&mut self) {
         let size = (self.entries.len() * 4).next_power_of_two();
-        self.table.clear();
-        self.table.resize(size, 0);
-        (0..self.entries.len()).for_each(|at| self.index(at));
+        (self.table, self.round) = (vec![(0, 0); size], 1);
+        for at in 0..self.entries.len() {
+            if let Write { offset, change: Change::Set(_) } = self.entries[at]
+                && let Err(place) = self.find(offset)
+            {
+                self.table[place] = (self.round, at as u32);
+            }
+        }
     }
 }
 

@@ -85,6 +85,15 @@ pub trait Space: Sync {
         self.store_word(offset, value);
     }
 
+    /// Writes 8-byte words that follow each other, the first at `offset`: as many stores in this order.
+    #[inline(always)]
+    #[track_caller]
+    fn store_words(&self, offset: u64, words: &[u64]) {
+        for (at, &word) in (offset..).step_by(8).zip(words) {
+            self.store_word(at, word);
+        }
+    }
+
     /// Writes `new` if the 8-byte word at `offset` is `old`: `Ok(old)`, else `Err` of what is there.
     /// Acquires, and releases if it writes. It is no [`Space::fence`]: on some processors it orders flushes,
     /// on others not.
@@ -248,6 +257,12 @@ impl<S: Space> Space for &S {
     #[track_caller]
     fn cas_u64(&self, offset: u64, old: u64, new: u64) -> Result<u64, u64> {
         (**self).cas_u64(offset, old, new)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn store_words(&self, offset: u64, words: &[u64]) {
+        (**self).store_words(offset, words);
     }
 
     #[inline(always)]

@@ -399,6 +399,20 @@ impl Space for Mapped {
 
     #[inline(always)]
     #[track_caller]
+    fn store_words(&self, offset: u64, words: &[u64]) {
+        // One check for all of them.
+        self.check_storable(offset, 8 * words.len() as u64);
+        let Some(&first) = words.first() else { return };
+        self.store_word(offset, first);
+        for (at, &word) in words.iter().enumerate().skip(1) {
+            // SAFETY: the range is inside the mapping and begins with an aligned word; and as in `load_word`.
+            let to = unsafe { &*self.at(offset).cast::<AtomicU64>().add(at) };
+            u64::store(to, word);
+        }
+    }
+
+    #[inline(always)]
+    #[track_caller]
     fn cas_u64(&self, offset: u64, old: u64, new: u64) -> Result<u64, u64> {
         let index = self.store_index::<u64>(offset);
         // SAFETY: as in `load_word`.

@@ -23,8 +23,8 @@ pub trait Flaw: Send + Sync + 'static {
     const APPLIED_EARLY: bool = false;
     /// Logs are given up without the places that they name being flushed.
     const PLACES_NOT_FLUSHED: bool = false;
-    /// What one thread has flushed is taken for durable by another.
-    const FLUSHED_BY_OTHERS: bool = false;
+    /// Logs are given up without the places of the last records being flushed.
+    const OPEN_FORGOTTEN: bool = false;
     /// A place that was flushed, and written to again, is not flushed again.
     const WRITTEN_AGAIN_FORGOTTEN: bool = false;
     /// What recovery need not look at is noted before the places are durable.
@@ -70,8 +70,8 @@ flaws! {
     AppliedEarly APPLIED_EARLY;
     /// See [`Flaw::PLACES_NOT_FLUSHED`].
     PlacesNotFlushed PLACES_NOT_FLUSHED;
-    /// See [`Flaw::FLUSHED_BY_OTHERS`].
-    FlushedByOthers FLUSHED_BY_OTHERS;
+    /// See [`Flaw::OPEN_FORGOTTEN`].
+    OpenForgotten OPEN_FORGOTTEN;
     /// See [`Flaw::WRITTEN_AGAIN_FORGOTTEN`].
     WrittenAgainForgotten WRITTEN_AGAIN_FORGOTTEN;
     /// See [`Flaw::NOTED_EARLY`].

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! word 0     the region's number << 16 | words of the record
-//! then runs  kind << 61 | words - 1 << 45 | offset / 8, and that many values
+//! then runs  kind << 61 | words - 1 << 45 | offset / 8, and that many values,
+//! or pairs   kind << 61 | offset / 8 << 30 | offset / 8, and two values
 //! ```
 //!
 //! Records begin at a line and are padded with zeros to whole lines. Those of several lines are written past the cache: a line that was flushed long ago has to be
@@ -24,11 +25,19 @@ const RUN_MAX: usize = 1 << 16;
 /// Offsets are below this.
 const OFFSETS: u64 = 1 << 48;
 
+/// Offsets of pairs are below this.
+const OFFSETS_PAIRED: u64 = 1 << 33;
+
 /// Records of so many lines are written past the cache.
 const PAST_CACHE: u64 = 2;
 
 /// The kind of what is not a run: these stand elsewhere.
 const ELSEWHERE: u64 = 4;
+/// Two words that are set.
+const PAIR: u64 = 5;
+
+/// Words that a draft may have room for and still be kept.
+const KEPT: usize = 1 << 16;
 
 /// Runs of one kind: what the header of a run says.
 fn kind(change: Change) -> u64 {
@@ -45,36 +54,68 @@ fn value(change: Change) -> u64 {
     }
 }
 
-/// The writes of a region in runs: words that follow each other are set in one.
-fn runs(writes: &[Write]) -> impl Iterator<Item = &[Write]> {
-    writes
-        .chunk_by(|a, b| {
-            matches!((a.change, b.change), (Change::Set(_), Change::Set(_))) && a.offset + 8 == b.offset
-        })
-        .flat_map(|run| run.chunks(RUN_MAX))
+/// Whether a word can be one of a pair.
+#[inline]
+fn pairs(write: &Write) -> bool {
+    matches!(write.change, Change::Set(_)) && write.offset < OFFSETS_PAIRED
+}
+
+/// Whether `next` is set in the same run.
+#[inline]
+fn follows(write: &Write, next: &Write) -> bool {
+    write.offset + 8 == next.offset && matches!((write.change, next.change), (Change::Set(_), Change::Set(_)))
 }
 
 /// Hands the words of these writes' runs on.
 #[inline]
 fn each_word(writes: &[Write], mut push: impl FnMut(u64)) {
-    for run in runs(writes) {
-        debug_assert!(run[0].offset < OFFSETS);
-        push(kind(run[0].change) << 61 | (run.len() as u64 - 1) << 45 | run[0].offset >> 3);
-        run.iter().for_each(|write| push(value(write.change)));
+    let mut rest = writes;
+    while let Some(first) = rest.first() {
+        debug_assert!(first.offset < OFFSETS);
+        let is_run = |at: usize| rest.get(at).is_some_and(|next| follows(&rest[at - 1], next));
+        let mut count = 1;
+        while count < RUN_MAX && is_run(count) {
+            count += 1;
+        }
+        if count == 1
+            && let Some(next) = rest.get(1)
+            && pairs(first)
+            && pairs(next)
+            && !is_run(2)
+        {
+            push(PAIR << 61 | first.offset << 27 | next.offset >> 3);
+            count = 2;
+        } else {
+            push(kind(first.change) << 61 | (count as u64 - 1) << 45 | first.offset >> 3);
+        }
+        rest[..count].iter().for_each(|write| push(value(write.change)));
+        rest = &rest[count..];
     }
 }
 
 /// The words of these writes' runs.
 pub(super) fn words(writes: &[Write]) -> Vec<u64> {
-    let mut words = Vec::with_capacity(length(writes) as usize);
+    let mut words = Vec::with_capacity(2 * writes.len());
     each_word(writes, |word| words.push(word));
     words
 }
 
 /// Words of the record of these writes.
-#[inline]
 pub(super) fn length(writes: &[Write]) -> u64 {
-    1 + writes.len() as u64 + runs(writes).count() as u64
+    let mut words = 1;
+    each_word(writes, |_| words += 1);
+    words
+}
+
+/// Words of the record of so many writes, at most.
+#[inline]
+pub(super) fn length_max(writes: usize) -> u64 {
+    1 + 2 * writes as u64
+}
+
+/// Words of the record of these writes and others that stand elsewhere.
+pub(super) fn length_long(writes: &[Write]) -> u64 {
+    length(writes) + long::WORDS
 }
 
 /// Lines of a record of so many words.
@@ -83,94 +124,72 @@ pub(super) fn lines(words: u64) -> u64 {
     words.div_ceil(WORDS as u64)
 }
 
-/// A record on its way into a log that has room for it.
-struct Writer<'r, S> {
-    space: &'r S,
-    ring: &'r mut Ring,
-    /// Its first line.
-    from: u64,
-    line: [u64; WORDS],
-    filled: usize,
-    role: Role,
-    past_cache: bool,
-    flushed: bool,
-}
-
-impl<'r, S: Space> Writer<'r, S> {
-    /// A record of region `number` with so many words. It is not `flushed` by mistake.
-    #[inline]
-    fn new(space: &'r S, ring: &'r mut Ring, number: u64, words: u64, flushed: bool) -> Self {
-        let (from, past_cache) = (ring.head(), flushed && lines(words) >= PAST_CACHE);
-        let line = [number << 16 | words, 0, 0, 0, 0, 0, 0];
-        Writer { space, ring, from, line, filled: 1, role: Role::First, past_cache, flushed }
-    }
-
-    #[inline]
-    fn push(&mut self, word: u64) {
-        if self.filled == WORDS {
-            self.write_line();
-        }
-        self.line[self.filled] = word;
-        self.filled += 1;
-    }
-
-    #[inline]
-    fn write_line(&mut self) {
-        let (space, line, role) = (self.space, &self.line, self.role);
-        let done = if self.past_cache {
-            self.ring.push_nt(space, line, role)
-        } else {
-            self.ring.push(space, line, role)
-        };
-        done.expect("the caller saw to it that there is room");
-        (self.filled, self.role, self.line) = (0, Role::Later, [0; WORDS]);
-    }
-
-    /// The last line.
-    #[inline]
-    fn finish(mut self) {
-        self.write_line();
-        if self.flushed && !self.past_cache {
-            self.ring.flush(self.space, self.from);
-        }
-    }
-}
-
-/// Writes the record of region `number`, of so many words, to a log that has room for it, so that the next fence makes it durable. It is not `flushed`
-/// by mistake.
-#[inline]
-pub(super) fn write<S: Space>(
-    space: &S,
-    ring: &mut Ring,
-    number: u64,
+/// A record that has no number yet.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    /// A place for the number, the runs, and zeros up to whole lines.
+    padded: Vec<u64>,
+    /// Words without the zeros.
     words: u64,
-    writes: &[Write],
-    flushed: bool,
-) {
-    let mut writer = Writer::new(space, ring, number, words, flushed);
-    each_word(writes, |word| writer.push(word));
-    writer.finish();
+    /// Lines with them. Behind them stands what earlier records left.
+    lines: u64,
 }
 
-/// Words of the record of these writes and others that stand elsewhere.
-pub(super) fn length_long(writes: &[Write]) -> u64 {
-    length(writes) + long::WORDS
-}
+impl Draft {
+    /// The record of these writes, and perhaps others elsewhere.
+    #[inline]
+    pub(super) fn fill(&mut self, writes: &[Write], there: Option<&Elsewhere>) {
+        let long = if there.is_some() { long::WORDS } else { 0 };
+        let most = (length_max(writes.len()) + long) as usize + WORDS;
+        if self.padded.len() < most {
+            self.padded.resize(most, 0);
+        }
+        let mut places = self.padded[1..].iter_mut();
+        let mut push = |word| places.next().into_iter().for_each(|place| *place = word);
+        each_word(writes, &mut push);
+        if let Some(there) = there {
+            push(ELSEWHERE << 61);
+            there.encode().into_iter().for_each(&mut push);
+        }
+        let free = places.len();
+        self.words = (self.padded.len() - free) as u64;
+        self.lines = lines(self.words);
+        if let Some(rest) = self.padded[self.words as usize..].first_chunk_mut() {
+            *rest = [0; WORDS];
+        }
+    }
 
-/// The same as `write` of a record of these writes and others that stand elsewhere.
-pub(super) fn write_long<S: Space>(
-    space: &S,
-    ring: &mut Ring,
-    number: u64,
-    writes: &[Write],
-    there: &Elsewhere,
-    flushed: bool,
-) {
-    let mut writer = Writer::new(space, ring, number, length_long(writes), flushed);
-    each_word(writes, |word| writer.push(word));
-    writer.push(ELSEWHERE << 61);
-    there.encode().into_iter().for_each(|word| writer.push(word));
-    writer.finish();
+    /// Lines that it takes.
+    #[inline]
+    pub(super) fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// Stores the record of region `number` in a log that has room for it, so that the next fence makes it durable. It is not `flushed` by mistake.
+    #[inline]
+    pub(super) fn write<S: Space>(&mut self, space: &S, ring: &mut Ring, number: u64, flushed: bool) {
+        debug_assert!(self.words <= WORDS_MAX);
+        self.padded[0] = number << 16 | self.words;
+        let from = ring.head();
+        let past_cache = flushed && self.lines() >= PAST_CACHE;
+        let mut role = Role::First;
+        for line in self.padded.as_chunks().0.iter().take(self.lines as usize) {
+            let done =
+                if past_cache { ring.push_nt(space, line, role) } else { ring.push(space, line, role) };
+            done.expect("the caller saw to it that there is room");
+            role = Role::Later;
+        }
+        if flushed && !past_cache {
+            ring.flush(space, from);
+        }
+    }
+
+    /// Gives up memory that few records need.
+    pub(super) fn shrink(&mut self) {
+        if self.padded.capacity() > KEPT {
+            *self = Draft::default();
+        }
+    }
 }
 
 /// A record that is wholly there.
@@ -326,6 +345,15 @@ fn decode(mut words: &[u64]) -> Option<(Vec<Write>, Option<Elsewhere>)> {
         if header >> 61 == ELSEWHERE {
             return Some((writes, Some(Elsewhere::decode(rest)?)));
         }
+        if header >> 61 == PAIR {
+            let (values, rest) = rest.split_first_chunk::<2>()?;
+            for (shift, &value) in [30, 0].into_iter().zip(values) {
+                let offset = (header >> shift & ((1 << 30) - 1)) << 3;
+                writes.push(Write { offset, change: Change::Set(value) });
+            }
+            words = rest;
+            continue;
+        }
         let (count, offset) = run(header);
         let values = rest.get(..count)?;
         for (offset, &value) in (offset..).step_by(8).zip(values) {
@@ -352,10 +380,15 @@ mod tests {
         })
     }
 
+    /// Words near each other, and some that are too far away for a pair.
+    fn any_word() -> impl Strategy<Value = u64> {
+        prop_oneof![9 => 0u64..64, 1 => OFFSETS_PAIRED / 8 - 1..OFFSETS_PAIRED / 8 + 2, 1 => OFFSETS / 8 - 2..OFFSETS / 8]
+    }
+
     proptest! {
         #[test]
         fn records_are_read_as_they_were_written(
-            regions in prop::collection::vec((prop::collection::vec((0u64..64, any_change()), 1..20), any::<bool>()), 1..12)
+            regions in prop::collection::vec((prop::collection::vec((any_word(), any_change()), 1..20), any::<bool>()), 1..12)
         ) {
             let space = Image::new(4096);
             let (base, count) = (LINE, 16);
@@ -370,10 +403,9 @@ mod tests {
                 let words = if is_long { length_long(&here) } else { length(&here) };
                 ring.release(ring.head());
                 let at = ring.head();
-                match &there {
-                    Some(there) => write_long(&space, &mut ring, number, &here, there, true),
-                    None => write(&space, &mut ring, number, words, &here, true),
-                }
+                let mut draft = Draft::default();
+                draft.fill(&here, there.as_ref());
+                draft.write(&space, &mut ring, number, true);
                 prop_assert_eq!(ring.head() - at, lines(words));
                 let logs = Logs { base, count: 1, bytes: count * LINE, state: 0, end: 4096 };
                 let all = if is_long { [here.clone(), here.clone()].concat() } else { here.clone() };

@@ -127,9 +127,7 @@ fn decode(place: u64, words: &[u64; WORDS + 1]) -> Content {
 /// Stores a line at `place`; neither flushes nor fences.
 #[inline]
 pub(crate) fn write_line<S: Space>(space: &S, place: u64, payload: &[u64; WORDS], role: Role, parity: bool) {
-    for (at, word) in (0..).zip(encode(place, payload, role, parity)) {
-        space.store_u64(place + 8 * at, word);
-    }
+    space.store_words(place, &encode(place, payload, role, parity));
 }
 
 /// The same past the cache: it needs no flush.

@@ -17,6 +17,10 @@ pub(crate) struct Ring {
     lines: u64,
     /// Lines written since it was empty, over all passes.
     head: u64,
+    /// Where the next one comes, in lines from the first: what `head` leaves over, without a division for each line.
+    at: u64,
+    /// The parity of this pass.
+    parity: bool,
     /// The first of these that is still needed.
     tail: u64,
 }
@@ -25,7 +29,8 @@ impl Ring {
     /// An empty ring of `len` bytes at `base`, both multiples of a line.
     pub(crate) fn new(base: u64, len: u64) -> Self {
         debug_assert!(base.is_multiple_of(LINE) && len.is_multiple_of(LINE) && len > 0);
-        Ring { base, lines: len / LINE, head: 0, tail: 0 }
+        // The empty ring reads as parity 0, so the first pass has 1.
+        Ring { base, lines: len / LINE, head: 0, at: 0, parity: true, tail: 0 }
     }
 
     /// How many lines there are.
@@ -47,11 +52,6 @@ impl Ring {
     pub(crate) fn release(&mut self, tail: u64) {
         debug_assert!((self.tail..=self.head).contains(&tail));
         self.tail = tail;
-    }
-
-    /// The offset of the `number`th line.
-    pub(crate) fn place(&self, number: u64) -> u64 {
-        self.base + number % self.lines * LINE
     }
 
     /// Stores one line behind the last one, past the cache: without a flush.
@@ -76,11 +76,13 @@ impl Ring {
         if !self.has_room(1) {
             return Err(Full);
         }
-        // The empty ring reads as parity 0, so the first pass has 1.
-        let parity = (self.head / self.lines).is_multiple_of(2);
-        let place = self.place(self.head);
+        let next = (self.base + self.at * LINE, self.parity);
         self.head += 1;
-        Ok((place, parity))
+        self.at += 1;
+        if self.at == self.lines {
+            (self.at, self.parity) = (0, !self.parity);
+        }
+        Ok(next)
     }
 
     /// Stores one line behind the last one.
@@ -103,12 +105,15 @@ impl Ring {
     #[inline]
     pub(crate) fn flush<S: Space>(&self, space: &S, from: u64) {
         let count = (self.head - from).min(self.lines);
-        let first = from % self.lines;
-        let straight = count.min(self.lines - first);
-        space.flush(self.place(from), straight * LINE);
-        if straight < count {
-            space.flush(self.base, (count - straight) * LINE);
+        // Behind the start of the ring, and before its end.
+        let (low, high) = if count <= self.at { (count, 0) } else { (self.at, count - self.at) };
+        if high > 0 {
+            space.flush(self.base + (self.lines - high) * LINE, high * LINE);
         }
+        if low > 0 {
+            space.flush(self.base + (self.at - low) * LINE, low * LINE);
+        }
+        space.prefetch(self.base + self.at * LINE);
     }
 }
 

@@ -46,6 +46,13 @@ pub fn words<S: Space>(space: &S) {
     assert_eq!(space.load_word::<u8>(8), 8, "words are little-endian");
     assert_eq!(space.load_word::<u16>(14), 0x0102);
     assert_eq!(space.load_u64(8), 0x0102_0304_0506_0708);
+    let before = contents(space);
+    let several = [0x11, u64::MAX, 0x2200_0000_0000_0000];
+    space.store_words(48, &several);
+    assert_eq!([48, 56, 64].map(|at| space.load_u64(at)), several, "words that follow each other");
+    assert_eq!(contents(space)[..48], before[..48]);
+    assert_eq!(contents(space)[72..], before[72..]);
+    space.store_words(space.len(), &[]);
 }
 
 fn word<S: Space, W: Word>(space: &S, pattern: u64) {

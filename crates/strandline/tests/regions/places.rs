@@ -1,4 +1,4 @@
-//! When redo's places are durable: right after they were stored to they are flushed, by one thread, and another one may want to rely on it.
+//! When redo's places are durable: with the next record of their log, which may be another thread's, or when the log is given up.
 
 use region::{Atomicity, Error, Layout, Pool, Redo, flaw};
 use space::sim::Schedule;
@@ -74,10 +74,10 @@ fn lines_that_are_written_to_once_are_there() {
 }
 
 #[test]
-fn who_relies_on_what_another_thread_has_flushed_is_caught() {
+fn who_forgets_the_last_records_places_is_caught() {
     for logs in [1, 2] {
         let found =
-            (0..20).any(|seed| !checked::<Redo<flaw::FlushedByOthers>>(logs, seed).1.findings.is_empty());
+            (0..20).any(|seed| !checked::<Redo<flaw::OpenForgotten>>(logs, seed).1.findings.is_empty());
         assert!(found, "with {logs} logs");
     }
 }

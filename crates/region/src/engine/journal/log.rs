@@ -6,7 +6,7 @@ use space::{LINE, Space};
 
 use crate::Write;
 use crate::engine::long::Elsewhere;
-use crate::engine::record;
+use crate::engine::record::Draft;
 use crate::log::Ring;
 
 /// How the lines of a log are used.
@@ -95,10 +95,9 @@ impl Log {
         there: Option<&Elsewhere>,
         flushed: bool,
     ) {
-        match there {
-            Some(there) => record::write_long(space, &mut self.ring, number, writes, there, flushed),
-            None => record::write(space, &mut self.ring, number, record::length(writes), writes, flushed),
-        }
+        let mut draft = Draft::default();
+        draft.fill(writes, there);
+        draft.write(space, &mut self.ring, number, flushed);
         self.recorded = self.taken;
         self.kept.push_back(Kept { number, head: self.ring.head(), copies: self.taken });
     }

@@ -9,7 +9,7 @@
 //! chunks and the log, and room in the pool as long as the logs are not settled. So regions have no limit but the pool.
 //!
 //! # Who makes the places durable
-//! Whoever stored there flushes most lines right behind the store, and its next region's fence waits for them; lines that many regions write are
+//! Whoever writes the log's next record flushes most lines together with it, and one fence waits for both; lines that many regions write are
 //! flushed now and then ([`places`]). When a log is full, [`Engine::settle`] goes through all logs, flushes what may not be durable, fences, and
 //! notes durably up to which number regions need no log any more. Only then are old records written over.
 //!
@@ -31,7 +31,7 @@ use super::flaw::{self, Flaw};
 use super::health::Health;
 use super::long::Elsewhere;
 use super::place::apply;
-use super::record::{self, WORDS_MAX};
+use super::record::{self, Draft, WORDS_MAX};
 use super::state::{NUMBERS, State};
 use super::{Atomicity, Engine, Lent, Logs, Recovered};
 use crate::log::Ring;
@@ -52,6 +52,8 @@ impl<F: Flaw> Atomicity for Redo<F> {
 /// One of the logs.
 struct Log<F: Flaw> {
     ring: Ring,
+    /// The record that comes next.
+    draft: Draft,
     places: Places<F>,
 }
 
@@ -72,54 +74,41 @@ pub struct RedoEngine<E: Env, F: Flaw> {
 }
 
 impl<E: Env, F: Flaw> RedoEngine<E, F> {
-    /// Makes a record of so many words durable in a log, and then the writes.
-    #[inline]
+    /// Makes the record of what is `here` and `there` durable in a log, and then the writes.
+    #[inline(always)]
     #[track_caller]
     fn log_and_apply(
         &self,
         env: &E,
-        words: u64,
+        here: &[Write],
+        there: Option<&Elsewhere>,
         writes: &[Write],
-        put: impl FnOnce(&E::Space, &mut Ring, u64),
     ) -> Result<(), Error> {
-        let space = env.space();
-        let thread = env.thread_number();
-        self.with_log(env, thread, record::lines(words), |Log { ring, places }| {
+        let (space, thread) = (env.space(), env.thread_number());
+        let latch = &self.logs[thread as usize % self.logs.len()];
+        loop {
+            let mut log = env.hold(latch);
+            self.health.check();
+            let Log { ring, draft, places } = &mut *log;
+            draft.fill(here, there);
+            if !ring.has_room(draft.lines()) {
+                drop(log);
+                self.give_up_records(env)?;
+                continue;
+            }
             let number = self.draw(env)?;
             self.health.guard(|| {
-                places.begin(space, thread);
-                put(space, ring, number);
+                places.begin(space);
+                draft.write(space, ring, number, !F::LOG_NOT_FLUSHED);
                 if F::APPLIED_EARLY {
                     writes.iter().for_each(|write| apply(space, write));
                 }
                 if !F::LOG_NOT_FENCED {
                     space.fence();
                 }
-                places.fenced();
-                places.write(space, writes, |write| apply(space, write));
+                places.write(writes, |write| apply(space, write));
             });
-            Ok(())
-        })?
-    }
-
-    /// Runs `work` on a log that has room for so many lines.
-    #[track_caller]
-    fn with_log<R>(
-        &self,
-        env: &E,
-        thread: u32,
-        lines: u64,
-        work: impl FnOnce(&mut Log<F>) -> R,
-    ) -> Result<R, Error> {
-        let latch = &self.logs[thread as usize % self.logs.len()];
-        loop {
-            let mut log = env.hold(latch);
-            self.health.check();
-            if log.ring.has_room(lines) {
-                return Ok(work(&mut log));
-            }
-            drop(log);
-            self.give_up_records(env)?;
+            return Ok(());
         }
     }
 
@@ -143,7 +132,8 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
             // Whoever has a lower number holds the latch of a log, or is done.
             let mut log = env.hold(log);
             self.health.check();
-            log.places.settle(space, env.thread_number());
+            log.places.settle(space);
+            log.draft.shrink();
         }
         if !F::NOTED_EARLY {
             space.fence();
@@ -182,8 +172,12 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
     }
 
     fn new(env: &E, logs: Logs, recovered: &Recovered) -> Self {
-        let at_once = !env.space().fence_writes();
-        let log = |base| Log { ring: Ring::new(base, logs.bytes), places: Places::new(at_once) };
+        let soon = !env.space().fence_writes();
+        let log = |base| Log {
+            ring: Ring::new(base, logs.bytes),
+            draft: Draft::default(),
+            places: Places::new(soon),
+        };
         RedoEngine {
             place: logs,
             logs: logs.starts().map(|base| env.latch(log(base))).collect(),
@@ -219,14 +213,11 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
         Ok(())
     }
 
+    #[inline]
     fn commit(&self, env: &E, region: Box<Writes>) -> Result<(), Error> {
         let writes = region.entries();
         if !writes.is_empty() {
-            let words = record::length(writes);
-            let put = |space: &E::Space, ring: &mut Ring, number| {
-                record::write(space, ring, number, words, writes, !F::LOG_NOT_FLUSHED)
-            };
-            self.log_and_apply(env, words, writes, put)?;
+            self.log_and_apply(env, writes, None, writes)?;
         }
         region.put_back();
         Ok(())
@@ -234,7 +225,11 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
 
     #[inline]
     fn surplus(&self, region: &Box<Writes>) -> u64 {
-        let words = record::length(region.entries());
+        let writes = region.entries();
+        if record::length_max(writes.len()) <= self.holds {
+            return 0;
+        }
+        let words = record::length(writes);
         if words <= self.holds { 0 } else { words - 1 }
     }
 
@@ -248,10 +243,7 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
             }
             there
         });
-        let put = |space: &E::Space, ring: &mut Ring, number| {
-            record::write_long(space, ring, number, &[], &there, !F::LOG_NOT_FLUSHED)
-        };
-        self.log_and_apply(env, record::length_long(&[]), writes, put)?;
+        self.log_and_apply(env, &[], Some(&there), writes)?;
         region.put_back();
         Ok(())
     }

@@ -1,18 +1,17 @@
-//! Which places of a log's records are not durable yet.
+//! Which places of a log's records are to be flushed.
 //!
 //! # When a place is flushed
-//! Right after it was stored to, its line is near: flushing it then costs least, and the next region's fence waits for it anyway. Later, when
-//! it has left the near caches or been written back by itself, a flush costs more. But a line that many regions write would be flushed for each
+//! At the beginning of the log's next record, whose fence then waits for it and for the record together. Right behind the store it would
+//! hold up the next region, whose lock waits until all earlier stores and flushes are done; much later, when the line has left the near caches or been written back by
+//! itself, a flush costs more. But a line that many regions write would be flushed for each
 //! of them, and a processor whose flush drops the line would fetch it again each time. So the lines that were written to lately are known here. One that is not
-//! among them is flushed at once. One that is among them has been flushed already; it is written to often, is flushed when another one
+//! among them is flushed with the next record. One that is among them has been already; it is written to often, is flushed when another one
 //! takes its place here, and at the latest when the log is full.
 //!
 //! Where a fence is a sync of a file ([`Space::fence_writes`]), every flush makes the next sync longer, so there nothing is flushed
 //! before a log is full.
 //!
-//! # What was flushed is not durable
-//! before a fence of the *same thread*, which is as a rule that of its next region. Until then the lines stand here, and whoever wants them
-//! durable before flushes them again: a thread that comes to this log after another one, and who gives up records.
+//! A flush is worth something to the thread alone that fences after it: here it is the one that writes the next record, or gives the records up.
 
 use std::marker::PhantomData;
 
@@ -26,7 +25,7 @@ use crate::engine::place::words;
 const KNOWN: usize = 256;
 /// What stands where none is known.
 const NONE: u64 = !1;
-/// Beside a line's offset: it was written to after it was flushed.
+/// Beside a line's offset: it was written to again.
 const AGAIN: u64 = 1;
 /// Lines that the list may have room for and still be kept.
 const KEPT: usize = 1 << 16;
@@ -37,40 +36,22 @@ pub(super) struct Places<F: Flaw> {
     flaw: PhantomData<F>,
     /// Lines that were written to lately, each where its number leads.
     lately: Box<[u64; KNOWN]>,
-    /// Lines that are flushed and may not be durable, or are to be flushed.
+    /// Lines that are to be flushed.
     open: Vec<u64>,
-    /// The thread that flushed them.
-    thread: u32,
-    /// Whether lines are flushed at once.
-    at_once: bool,
+    /// Whether that is done with the next record.
+    soon: bool,
 }
 
 impl<F: Flaw> Places<F> {
-    pub(super) fn new(at_once: bool) -> Self {
-        Places { flaw: PhantomData, lately: Box::new([NONE; KNOWN]), open: Vec::new(), thread: 0, at_once }
+    pub(super) fn new(soon: bool) -> Self {
+        Places { flaw: PhantomData, lately: Box::new([NONE; KNOWN]), open: Vec::new(), soon }
     }
 
-    /// The next record is of that thread, which has not fenced yet.
+    /// Flushes what the records before this one wrote, for which the fence of this one waits.
     #[inline]
-    pub(super) fn begin<S: Space>(&mut self, space: &S, thread: u32) {
-        if self.thread != thread {
-            self.take_over(space, thread);
-        }
-    }
-
-    /// What another thread has flushed is flushed again by this one.
-    #[cold]
-    fn take_over<S: Space>(&mut self, space: &S, thread: u32) {
-        self.thread = thread;
-        if self.at_once && !F::FLUSHED_BY_OTHERS {
+    pub(super) fn begin<S: Space>(&mut self, space: &S) {
+        if self.soon {
             self.open.iter().for_each(|&line| space.flush(line, LINE));
-        }
-    }
-
-    /// The thread has fenced: what it flushed before is durable.
-    #[inline]
-    pub(super) fn fenced(&mut self) {
-        if self.at_once {
             self.open.clear();
             if self.open.capacity() > KEPT {
                 self.open = Vec::new();
@@ -80,25 +61,28 @@ impl<F: Flaw> Places<F> {
 
     /// These writes are made, one after the other, by `make`.
     #[inline]
-    pub(super) fn write<S: Space>(&mut self, space: &S, writes: &[Write], make: impl Fn(&Write)) {
+    pub(super) fn write(&mut self, writes: &[Write], make: impl Fn(&Write)) {
         // The line of the last write: words that follow each other have one flush.
         let mut last = NONE;
         for write in writes {
             make(write);
-            let end = write.offset + 8 * words(write) - 1;
-            for line in [write.offset & !(LINE - 1), end & !(LINE - 1)] {
-                if line != last {
-                    self.written(space, last);
-                    last = line;
-                }
+            let line = write.offset & !(LINE - 1);
+            if line != last {
+                self.written(last);
+                last = line;
+            }
+            let end = (write.offset + 8 * words(write) - 1) & !(LINE - 1);
+            if end != last {
+                self.written(last);
+                last = end;
             }
         }
-        self.written(space, last);
+        self.written(last);
     }
 
     /// A line was written to.
     #[inline]
-    fn written<S: Space>(&mut self, space: &S, line: u64) {
+    fn written(&mut self, line: u64) {
         if F::PLACES_NOT_FLUSHED || line == NONE {
             return;
         }
@@ -109,32 +93,22 @@ impl<F: Flaw> Places<F> {
             self.lately[slot as usize] = line | AGAIN;
             return;
         }
-        if self.at_once {
-            if known & AGAIN != 0 && !F::WRITTEN_AGAIN_FORGOTTEN {
-                self.flush(space, known & !AGAIN);
-            }
-            self.flush(space, line);
-        } else {
-            self.open.push(line);
+        if self.soon && known & AGAIN != 0 && !F::WRITTEN_AGAIN_FORGOTTEN {
+            self.open.push(known & !AGAIN);
         }
-    }
-
-    #[inline]
-    fn flush<S: Space>(&mut self, space: &S, line: u64) {
-        space.flush(line, LINE);
         self.open.push(line);
     }
 
-    /// Flushes what `thread` has not flushed itself. All is durable by its next fence, which comes before anybody asks again.
-    pub(super) fn settle<S: Space>(&mut self, space: &S, thread: u32) {
-        if !self.at_once || (self.thread != thread && !F::FLUSHED_BY_OTHERS) {
+    /// Flushes all that is not durable yet.
+    pub(super) fn settle<S: Space>(&mut self, space: &S) {
+        if !F::OPEN_FORGOTTEN {
             self.open.iter().for_each(|&line| space.flush(line, LINE));
         }
         self.open.clear();
         for known in &mut *self.lately {
-            if !self.at_once {
+            if !self.soon {
                 *known = NONE;
-            } else if *known & AGAIN != 0 && *known != NONE {
+            } else if *known & AGAIN != 0 {
                 *known &= !AGAIN;
                 if !F::WRITTEN_AGAIN_FORGOTTEN {
                     space.flush(*known, LINE);

@@ -89,6 +89,7 @@ pub trait Space: Sync {
     #[inline(always)]
     #[track_caller]
     fn store_words(&self, offset: u64, words: &[u64]) {
+        check_range(self.len(), offset, 8 * words.len() as u64);
         for (at, &word) in (offset..).step_by(8).zip(words) {
             self.store_word(at, word);
         }

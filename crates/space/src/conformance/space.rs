@@ -152,6 +152,8 @@ pub fn outside_panics<S: Space>(space: &S) {
     must_panic("a swap at the end", || _ = space.cas_u64(len, 0, 1));
     must_panic("a load over the end", || space.load(len - 1, &mut [0; 2]));
     must_panic("a store over the end", || space.store(len - 1, &[1; 2]));
+    must_panic("words over the end", || space.store_words(len - 8, &[1; 2]));
+    must_panic("misaligned words", || space.store_words(4, &[1; 2]));
     must_panic("an offset that overflows", || space.store(u64::MAX, &[1; 2]));
     must_panic("a copy from outside", || space.copy(len - 8, 0, 16));
     must_panic("a copy to outside", || space.copy(0, len - 8, 16));

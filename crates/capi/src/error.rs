@@ -17,8 +17,6 @@ pub(crate) enum Code {
     Reference = -3,
     /// The pool is full.
     Full = -4,
-    /// The region is too long for a log.
-    TooLong = -5,
     /// Something in the region failed before.
     Failed = -6,
     /// The system refuses the file; `errno` says why.
@@ -63,11 +61,13 @@ impl From<region::Error> for Failure {
         let code = match error {
             Error::NotAPool { .. } => Code::NoPool,
             Error::HeaderDamaged { .. } | Error::Short { .. } | Error::Damaged { .. } => Code::Damaged,
-            Error::Version { .. } | Error::Layout { .. } | Error::Engine { .. } => Code::Foreign,
+            Error::Version { .. }
+            | Error::Layout { .. }
+            | Error::Engine { .. }
+            | Error::UnknownEngine { .. } => Code::Foreign,
             Error::Options(_) => Code::Argument,
-            Error::Full { .. } | Error::NoGrowth(_) => Code::Full,
+            Error::Full { .. } | Error::TooLarge { .. } | Error::NoGrowth(_) => Code::Full,
             Error::ReadOnly => Code::State,
-            Error::TooLong { .. } => Code::TooLong,
             Error::NotAllocated { .. } | Error::Reference { .. } => Code::Reference,
             Error::Aborted(_) => Code::Failed,
             _ => Code::Internal,

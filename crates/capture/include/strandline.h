@@ -8,7 +8,8 @@
  * library: this header is all of it, with gcc and clang, as C99 and C++11. docs/man/prestore.md says when they help
  * and when they harm.
  *
- * `strandline cc` and `strandline c++` find this header by themselves; for other builds, copy it.
+ * `strandline cc` and `strandline c++` find this header by themselves; for other builds, copy it. Pools and failure-atomic regions are in
+ * strandline_pool.h, which needs a library.
  */
 #ifndef STRANDLINE_H
 #define STRANDLINE_H

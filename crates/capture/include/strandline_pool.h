@@ -52,8 +52,7 @@ enum sl_status {
     SL_E_ARGUMENT = -1,  /* an argument can't be: null, an unknown engine, a size of no pool */
     SL_E_STATE = -2,     /* not now: this thread has no region, or has one; the pool was closed */
     SL_E_REFERENCE = -3, /* a reference leads nowhere, into another pool, out of this one, or to no block */
-    SL_E_FULL = -4,      /* the pool has no room */
-    SL_E_TOO_LONG = -5,  /* the region does not fit into a log, nor into the pool */
+    SL_E_FULL = -4,      /* the pool has no room for the block, or for what a long region notes */
     SL_E_FAILED = -6,    /* a part of the region failed or was aborted, so nothing of it is there */
     SL_E_FILE = -7,      /* the system refuses the file; errno says why */
     SL_E_LOCKED = -8,    /* somebody else has the pool open */

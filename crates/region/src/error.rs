@@ -60,6 +60,16 @@ pub enum Error {
         /// The engine asked for.
         wanted: &'static str,
     },
+    /// The pool's logs are of an engine that this version does not have.
+    #[error(
+        "the pool's engine has the number {number} (offset {offset:#x}), which this version does not know; use the version that wrote it"
+    )]
+    UnknownEngine {
+        /// Where the engine's number stands.
+        offset: u64,
+        /// What stands there.
+        number: u32,
+    },
     /// The file is shorter than the pool.
     #[error(
         "the pool has {expected} bytes (offset {offset:#x}), but the file only {found}; it was cut: restore it from a backup"
@@ -91,22 +101,25 @@ pub enum Error {
         /// Bytes asked for.
         wanted: u64,
     },
+    /// No pool with such chunks has room for the block, however long it is.
+    #[error(
+        "a block of this pool has at most {most} bytes, as its chunks have {chunk}, and {wanted} were asked for; take several blocks, or \
+         make a pool with longer chunks, as one of 4 MiB or more has"
+    )]
+    TooLarge {
+        /// Bytes asked for.
+        wanted: u64,
+        /// Bytes of the longest block.
+        most: u64,
+        /// Bytes of a chunk.
+        chunk: u64,
+    },
     /// There is no room, and the memory can't be made longer.
     #[error("the pool is full and can't grow: {0}")]
     NoGrowth(String),
     /// The pool is open to read only.
     #[error("the pool is open to read only; open it for writing")]
     ReadOnly,
-    /// A region does not fit into a log.
-    #[error(
-        "the region writes {words} words, and a log of this pool holds {holds}; make the pool with longer logs"
-    )]
-    TooLong {
-        /// Words that the region would log.
-        words: u64,
-        /// Words that a log holds.
-        holds: u64,
-    },
     /// All numbers of regions are used up.
     #[error("the pool has seen all the regions that it can number; copy its contents to a new one")]
     Exhausted,

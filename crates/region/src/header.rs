@@ -33,7 +33,7 @@ use crate::Error;
 use crate::engine::Logs;
 
 /// Version of the format that this library writes and reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of a layout's name, at most.
 pub const NAME_MAX: usize = 64;
 
@@ -190,6 +190,17 @@ impl Header {
         Ok(header)
     }
 
+    /// That a file was cut which begins so and has `len` bytes, which may be no length of a space; `None` if it is no pool, or not too short.
+    #[must_use]
+    pub fn cut(beginning: &[u8], len: u64) -> Option<Error> {
+        let copies = [0, SECOND].into_iter().filter_map(|at| {
+            let bytes: &[u8; LEN] = beginning.get(at as usize..)?.first_chunk()?;
+            is_whole(bytes).then(|| Self::decode(at, bytes).ok()).flatten().map(|header| (at, header))
+        });
+        let (at, header) = copies.max_by_key(|(at, header)| (header.generation, u64::MAX - at))?;
+        (len < header.bytes).then_some(Error::Short { offset: at + 32, expected: header.bytes, found: len })
+    }
+
     /// The copies that are not as this header says, by their offsets: after damage, or a crash while it was written.
     pub(crate) fn differing<S: Space>(&self, space: &S) -> impl Iterator<Item = u64> {
         let mut bytes = [0; LEN];
@@ -255,7 +266,8 @@ fn word(bytes: &[u8; LEN], at: usize) -> u64 {
     u64::from(half(bytes, at)) | u64::from(half(bytes, at + 4)) << 32
 }
 
-/// A number of 48 bits and what guards it, in one word: damage is found, and a crash keeps all of it or nothing.
+/// A number of 48 bits and what guards it, in one word: a changed byte is found for certain, more of them but for one time in 65,536, and a crash
+/// keeps all of it or nothing.
 pub(crate) mod guarded {
     /// Numbers are below this.
     pub(crate) const END: u64 = 1 << 48;
@@ -263,10 +275,17 @@ pub(crate) mod guarded {
     /// The word for `number` at `offset`.
     pub(crate) fn seal(offset: u64, number: u64) -> u64 {
         debug_assert!(number < END);
-        let mixed = (number ^ offset.rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let guard = (mixed ^ mixed >> 29) >> 16 & 0xFFFF;
         // All zeros stand for 0, so that new memory needs no writing.
-        number | if number == 0 { 0 } else { guard } << 48
+        number | if number == 0 { 0 } else { guard(offset, number) } << 48
+    }
+
+    /// 16 bits. A byte lies in one of three pieces of the number, so whoever changes it changes them.
+    fn guard(offset: u64, number: u64) -> u64 {
+        let place = (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u16;
+        let [first, second, third] = [number as u16, (number >> 16) as u16, (number >> 32) as u16];
+        let sum = place ^ first ^ second.rotate_left(5) ^ third.rotate_left(11);
+        // Not 0: no number but 0 is one byte away from all zeros.
+        u64::from(if sum == 0 { u16::MAX } else { sum })
     }
 
     /// The number in the word at `offset`, if it is one.
@@ -329,6 +348,23 @@ mod tests {
         assert_eq!(Header::read(&short), Err(expected));
     }
 
+    #[test]
+    fn a_file_that_was_cut_anywhere_is_told_so() {
+        let space = Image::new(1 << 20);
+        header().write(&space);
+        let bytes = space.to_bytes();
+        for len in [200, 4096, 5001, (1 << 20) - 1] {
+            let expected = Error::Short { offset: 32, expected: 1 << 20, found: len };
+            assert_eq!(Header::cut(&bytes[..len as usize], len), Some(expected));
+        }
+        space.store_u64(56, 0);
+        let bytes = space.to_bytes();
+        let expected = Error::Short { offset: 4096 + 32, expected: 1 << 20, found: 5001 };
+        assert_eq!(Header::cut(&bytes[..5001], 5001), Some(expected));
+        assert_eq!([100, 4100].map(|len| Header::cut(&bytes[..len], len as u64)), [None, None], "it is none");
+        assert_eq!(Header::cut(&bytes, (1 << 20) + 1), None, "it is longer");
+    }
+
     proptest! {
         #[test]
         fn damage_is_an_error_or_the_header(changes in prop::collection::vec((0u64..8192, any::<u8>()), 1..20)) {
@@ -343,11 +379,15 @@ mod tests {
         }
 
         #[test]
-        fn a_guarded_number_is_read_back(offset in 0u64..1 << 48, number in 0..guarded::END, bit in 0u32..64) {
-            let word = guarded::seal(offset, number);
+        fn a_guarded_number_is_read_back_or_a_changed_byte_found(
+            offset in 0u64..1 << 45, number in prop_oneof![0..guarded::END, 0..4096u64, Just(0)]
+        ) {
+            let (offset, word) = (offset * 8, guarded::seal(offset * 8, number));
             prop_assert_eq!(guarded::open(offset, word), Some(number));
-            if number != 0 && bit >= 48 {
-                prop_assert_eq!(guarded::open(offset, word ^ 1 << bit), None);
+            for byte in 0..8 {
+                for change in 1..=255 {
+                    prop_assert_eq!(guarded::open(offset, word ^ change << (8 * byte)), None, "{:#x}", change << (8 * byte));
+                }
             }
         }
     }

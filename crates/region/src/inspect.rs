@@ -3,9 +3,7 @@
 use space::{Env, Space};
 
 use crate::Error;
-use crate::engine::{
-    Atomicity, Engine, MicroBuffer, Recovered, Redo, Shadow, Ssp, Undo, Unprotected, name_of,
-};
+use crate::engine::{Atomicity, Engine, MicroBuffer, Recovered, Redo, Shadow, Ssp, Undo, Unprotected};
 use crate::header::Header;
 use crate::heap::{Heap, Usage};
 use crate::pool::{confirm, root_offset};
@@ -42,9 +40,7 @@ pub fn inspect<E: Env>(env: &E) -> Result<Inspection, Error> {
         <MicroBuffer as Atomicity>::NUMBER => inspect_with::<E, MicroBuffer>(env, header),
         <Shadow as Atomicity>::NUMBER => inspect_with::<E, Shadow>(env, header),
         <Ssp as Atomicity>::NUMBER => inspect_with::<E, Ssp>(env, header),
-        other => {
-            Err(Error::Engine { offset: 12, found: name_of(other), wanted: "one that this version knows" })
-        }
+        number => Err(Error::UnknownEngine { offset: 12, number }),
     }
 }
 
@@ -68,4 +64,24 @@ fn inspect_with<E: Env, A: Atomicity>(env: &E, header: Header) -> Result<Inspect
         root,
         header,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use space::Image;
+    use space::sim::{self, Schedule};
+
+    use super::*;
+    use crate::Geometry;
+
+    #[test]
+    fn an_engine_that_nobody_knows_is_told() {
+        let space = Image::new(1 << 20);
+        let geometry = Geometry::for_size(1 << 20);
+        let layout = "a layout".to_owned();
+        Header { engine: 77, pool: 1, generation: 1, bytes: 1 << 20, geometry, layout }.write(&space);
+        let found = sim::run(space, &Schedule::walk(1), |env| inspect(env).map(|_| ())).result;
+        let found = found.unwrap_or_else(|failure| panic!("{failure}"));
+        assert_eq!(found, Err(Error::UnknownEngine { offset: 12, number: 77 }));
+    }
 }

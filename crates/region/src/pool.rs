@@ -223,13 +223,9 @@ where
         Ok(())
     }
 
-    /// Runs what needs memory of the heap, `whole` if in one piece, again after the pool has grown if there was too little.
+    /// Runs what needs memory of the heap, again after the pool has grown if there was too little.
     #[track_caller]
-    pub(crate) fn with_room<R>(
-        &self,
-        whole: bool,
-        mut work: impl FnMut() -> Result<R, Error>,
-    ) -> Result<R, Error> {
+    pub(crate) fn with_room<R>(&self, mut work: impl FnMut() -> Result<R, Error>) -> Result<R, Error> {
         loop {
             let end = self.end.load(Ordering::Acquire);
             let (wanted, growth) = match (work(), &self.growth) {
@@ -242,10 +238,6 @@ where
                 continue;
             }
             let chunk = u64::from(header.geometry.chunk_bytes);
-            // No piece is longer than a zone without its table, however long the pool.
-            if whole && wanted > chunk * (chunk / 8 - 1) {
-                return Err(Error::Full { wanted });
-            }
             // It needs whole chunks. If that is too little, as a zone's table lies before them, it is asked for more the next time.
             let least = wanted.max(1).checked_next_multiple_of(chunk);
             let least = least.filter(|least| header.bytes.checked_add(*least).is_some());

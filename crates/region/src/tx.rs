@@ -127,7 +127,7 @@ where
     #[track_caller]
     fn commit_long(&self, region: Under<H::Target, A>, words: u64) -> Result<(), Error> {
         let (env, pool) = (self.pool.env(), self.pool);
-        let lent = match pool.with_room(false, || pool.heap.lend(env, &pool.engine, words)) {
+        let lent = match pool.with_room(|| pool.heap.lend(env, &pool.engine, words)) {
             Ok(lent) => lent,
             Err(error) => {
                 pool.engine.abort(env, region);
@@ -148,7 +148,7 @@ where
     ) -> Result<(), Error> {
         let Some(region) = &mut self.region else { return Ok(()) };
         match write(self.pool, region) {
-            Err(Error::TooLong { .. }) if <A::Engine<H::Target> as Engine<_>>::IN_PLACE => {
+            Err(Error::Full { .. }) if <A::Engine<H::Target> as Engine<_>>::IN_PLACE => {
                 self.lengthen()?;
                 self.region.as_mut().map_or(Ok(()), |region| write(self.pool, region))
             }
@@ -161,7 +161,7 @@ where
     #[track_caller]
     fn lengthen(&mut self) -> Result<(), Error> {
         let (env, pool) = (self.pool.env(), self.pool);
-        let lent = pool.with_room(false, || pool.heap.lend(env, &pool.engine, 1));
+        let lent = pool.with_room(|| pool.heap.lend(env, &pool.engine, 1));
         let lent = lent.inspect_err(|error| self.failed = Some(error.clone()))?;
         if let Some(region) = &mut self.region {
             pool.engine.lengthen(env, region, lent);
@@ -276,7 +276,7 @@ where
     #[track_caller]
     pub(crate) fn take(&mut self, bytes: u64) -> Result<u64, Error> {
         let (env, pool) = (self.pool.env(), self.pool);
-        let block = pool.with_room(true, || pool.heap.reserve(env, &pool.engine, bytes))?;
+        let block = pool.with_room(|| pool.heap.reserve(env, &pool.engine, bytes))?;
         self.taken(block)?;
         Ok(block.offset)
     }

@@ -321,7 +321,8 @@ mod tests {
             assert_eq!(pool.usage().blocks, 1);
         }
         let full = pool.begin().expect("it is open to write").alloc_bytes(u64::MAX);
-        assert_eq!(full, Err(Error::Full { wanted: u64::MAX }));
+        let wanted = u64::MAX;
+        assert_eq!(full, Err(Error::TooLarge { wanted, most: 511 * 4096, chunk: 4096 }));
     }
 
     fn wrong_references_are_told<H: Deref<Target: Env + Sized>, A: Atomicity>(pool: &Pool<H, Untyped, A>) {

@@ -25,6 +25,8 @@
 //! On a DAX file system a region ends when its flushes have reached the device; on any other file it waits as a rule for one sync of its log, shared
 //! with whoever waits at the same time. A file in `/dev/shm` survives the process, and no more.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use pmem::{MapError, Mapped, Os, Synced};
@@ -77,7 +79,7 @@ fn prepared(memory: &Synced) -> Result<(), MapError> {
 /// # Errors
 /// If there is no such file, another process has it open, or it holds no pool of layout `L` and engine `A`, or a damaged one. Nothing was changed then.
 pub fn open<L: Layout, A: Atomicity>(path: &Path) -> Result<(Pool<L, A>, Recovered), Error> {
-    let memory = Synced::new(Mapped::open(path)?);
+    let memory = Synced::new(Mapped::open(path).map_err(|error| or_cut(path, error))?);
     memory.confirm()?;
     in_file(path, region::Pool::open(Box::new(Os::new(memory))))
 }
@@ -88,7 +90,7 @@ pub fn open<L: Layout, A: Atomicity>(path: &Path) -> Result<(Pool<L, A>, Recover
 /// # Errors
 /// As [`open`], but it is enough that the file can be read.
 pub fn open_read_only<L: Layout, A: Atomicity>(path: &Path) -> Result<(Pool<L, A>, Recovered), Error> {
-    let memory = Synced::new(Mapped::open_private(path)?);
+    let memory = Synced::new(Mapped::open_private(path).map_err(|error| or_cut(path, error))?);
     in_file(path, region::Pool::open_read_only(Box::new(Os::new(memory))))
 }
 
@@ -124,4 +126,15 @@ pub fn syncs<L: Layout, A: Atomicity>(pool: &Pool<L, A>) -> u64 {
 
 fn in_file<T>(path: &Path, result: Result<T, region::Error>) -> Result<T, Error> {
     result.map_err(|source| Error::Pool { path: path.to_owned(), source })
+}
+
+/// Why a file can't be mapped. No space has such a length: perhaps it is a pool's file that was cut.
+fn or_cut(path: &Path, error: MapError) -> Error {
+    let MapError::Length { bytes, .. } = error else { return Error::Map(error) };
+    let mut beginning = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(8192).read_to_end(&mut beginning));
+    match read.ok().and_then(|_| region::Header::cut(&beginning, bytes)) {
+        Some(source) => Error::Pool { path: path.to_owned(), source },
+        None => Error::Map(error),
+    }
 }

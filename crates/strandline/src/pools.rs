@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::Subcommand;
 use pmem::{MapError, Mapped, Os};
-use region::{Inspection, inspect, unreached};
+use region::{Atomicity, Inspection, Unprotected, inspect, unreached};
 use report::human;
 use serde_json::{Value, json};
 use space::{Env, Image};
@@ -61,18 +61,18 @@ pub enum PoolCommand {
 pub fn run(command: &PoolCommand) -> anyhow::Result<bool> {
     match command {
         PoolCommand::Info { file, json } => {
-            let found = look(file)?;
+            let found = open(file)?;
             let text = if *json { json_text(file, Ok(&found)) } else { info(file, &found.0, &found.1) };
             say(&text)?;
         }
         PoolCommand::Check { file, json } => return check(file, *json),
         PoolCommand::Dump { file } => {
-            let (found, _) = look(file)?;
+            let (found, _) = open(file)?;
             let lines = found.blocks.iter().map(|(offset, bytes)| format!("{offset:#x} {bytes}\n"));
             say(&lines.collect::<String>())?;
         }
         PoolCommand::Recover { file, dry_run } => {
-            let (found, _) = look(file)?;
+            let (found, _) = open(file)?;
             say(&format!("{}: {}\n", file.display(), pending(&found)))?;
             if !dry_run {
                 let memory = pmem::Synced::new(Mapped::open(file)?);
@@ -121,6 +121,14 @@ fn checked(file: &Path, found: &Inspection, lost: &[(u64, u64)]) -> String {
 /// What there is to know of a pool, and the blocks that nothing in it seems to lead to.
 type Found = (Inspection, Vec<(u64, u64)>);
 
+/// As `look`, with the file in each error.
+fn open(file: &Path) -> anyhow::Result<Found> {
+    look(file).map_err(|error| match error.downcast::<region::Error>() {
+        Ok(error) => anyhow!("{}: {error}", file.display()),
+        Err(other) => other,
+    })
+}
+
 /// Looks at the file in a mapping of our own, in which recovery is tried: only what it writes is copied, and the file is only read.
 fn look(file: &Path) -> anyhow::Result<Found> {
     match Mapped::open_private(file) {
@@ -166,10 +174,20 @@ fn leaks(lost: &[(u64, u64)]) -> String {
 /// What recovery has to do.
 fn pending(found: &Inspection) -> String {
     let recovered = &found.recovered;
+    // It keeps nothing to recover by.
+    let unprotected = found.engine == <Unprotected as Atomicity>::NAME;
+    let torn = "with engine none, regions that a crash tore stay torn and are not found";
     if recovered.was_clean() && found.damaged_copies.is_empty() {
-        return "nothing to recover".to_owned();
+        return format!(
+            "nothing to recover{}",
+            if unprotected { format!(": {torn}") } else { String::new() }
+        );
     }
-    let mut parts = vec![format!("recovery does {} ended regions again", recovered.replayed)];
+    let mut parts = vec![if unprotected {
+        torn.to_owned()
+    } else {
+        format!("recovery does {} ended regions again", recovered.replayed)
+    }];
     if recovered.undone > 0 {
         parts.push(format!("takes {} unfinished ones back", recovered.undone));
     }

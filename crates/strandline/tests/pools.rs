@@ -4,7 +4,7 @@ mod common;
 
 use common::fields::compare;
 use common::{Scratch, ok, stdout, strandline};
-use region::{Atomicity, Layout, MicroBuffer, Ptr, Redo, Shadow, Ssp};
+use region::{Atomicity, Layout, MicroBuffer, Ptr, Redo, Shadow, Ssp, Unprotected};
 use strandline::pool::{self, Pool};
 
 struct Chain;
@@ -179,6 +179,27 @@ fn mistakes_are_told_with_their_file() {
     file.set_len(1 << 19).expect("it can be cut");
     let short = text(pool::open::<Chain, Redo>(&path).map(|_| ()).expect_err("it was cut"));
     assert!(short.contains("offset 0x20") && short.contains("1048576"), "{short}");
+    // Not even a length that a space has.
+    file.set_len((1 << 19) - 3).expect("it can be cut");
+    for short in
+        [pool::open::<Chain, Redo>(&path).map(|_| ()), pool::open_read_only::<Chain, Redo>(&path).map(|_| ())]
+    {
+        let short = text(short.expect_err("it was cut"));
+        assert!(short.contains("pool: the pool has 1048576") && short.contains("524285"), "{short}");
+    }
+}
+
+/// Whatever verb finds that a file is no pool that it knows says which file it is.
+#[test]
+fn every_verb_names_the_file() {
+    let scratch = Scratch::new();
+    let text = scratch.file("text", "no pool at all");
+    for verb in ["info", "check", "dump", "recover"] {
+        let output = strandline().args(["pool", verb]).arg(&text).output().expect("it runs");
+        let all = stdout(&output) + &common::stderr(&output);
+        let said = format!("{}: no pool", text.display());
+        assert!(!output.status.success() && all.contains(&said), "{verb}: {all}");
+    }
 }
 
 #[test]
@@ -212,6 +233,26 @@ fn check_finds_damage_and_writes_nothing() {
     assert_eq!(std::fs::read(&path).expect("it is there"), whole);
     ok(strandline().args(["pool", "recover"]).arg(&path));
     assert!(status(0).contains("nothing to recover"));
+}
+
+/// Nothing says what a crash tore, so it is not said that there is nothing.
+#[test]
+fn a_pool_without_protection_is_told_so() {
+    let scratch = Scratch::new();
+    let path = scratch.path("pool");
+    let pool = pool::create::<Chain, Unprotected>(&path, 1 << 20).expect("there is room");
+    (0..10).for_each(|value| push(&pool, value));
+    drop(pool);
+    for verb in ["check", "info", "recover"] {
+        let said = stdout(&ok(strandline().args(["pool", verb]).arg(&path)));
+        assert!(said.contains("nothing to recover: with engine none"), "{verb}: {said}");
+    }
+    let mut bytes = std::fs::read(&path).expect("it is there");
+    bytes[60] ^= 1;
+    std::fs::write(&path, bytes).expect("room");
+    let said = stdout(&ok(strandline().args(["pool", "info"]).arg(&path)));
+    assert!(said.contains("engine none") && said.contains("copy of the header anew"), "{said}");
+    assert!(!said.contains("does 0 ended regions again"), "{said}");
 }
 
 /// A block of a size of which there is no other, to which a word leads from the root object only as long as `linked`.

@@ -145,7 +145,7 @@ pub trait Engine<E: Env>: Sized + Send + Sync {
     /// Writes the word at `offset`, a multiple of 8 within the pool.
     ///
     /// # Errors
-    /// If there is no room to remember it. With [`Error::TooLong`] nothing has happened, and it can be asked for again after [`Engine::lengthen`]; otherwise
+    /// If there is no room to remember it. With [`Error::Full`] nothing has happened, and it can be asked for again after [`Engine::lengthen`]; otherwise
     /// the region must be aborted.
     #[track_caller]
     fn store(&self, env: &E, region: &mut Self::Region, offset: u64, value: u64) -> Result<(), Error>;

@@ -2,6 +2,8 @@
 
 use space::{Env, Space};
 
+use super::flaw::Sound;
+use super::health::Health;
 use super::place::{apply, flush_all, inverse, take_back};
 use super::{Atomicity, Engine, Logs, Recovered, set_in_place};
 use crate::writes::Writes;
@@ -20,7 +22,9 @@ impl Atomicity for Unprotected {
 }
 
 /// The [`Engine`] of [`Unprotected`].
-pub struct UnprotectedEngine(());
+pub struct UnprotectedEngine {
+    health: Health<Sound>,
+}
 
 impl<E: Env> Engine<E> for UnprotectedEngine {
     /// What takes the region's writes back, in their order.
@@ -33,7 +37,7 @@ impl<E: Env> Engine<E> for UnprotectedEngine {
     }
 
     fn new(_: &E, _: Logs, _: &Recovered) -> Self {
-        UnprotectedEngine(())
+        UnprotectedEngine { health: Health::new() }
     }
 
     #[inline]
@@ -70,8 +74,14 @@ impl<E: Env> Engine<E> for UnprotectedEngine {
 
     fn commit(&self, env: &E, region: Box<Writes>) -> Result<(), Error> {
         if !region.entries().is_empty() {
-            flush_all(env.space(), region.entries());
-            env.space().fence();
+            if self.health.is_lost() {
+                take_back(env.space(), region.entries());
+                self.health.fail();
+            }
+            self.health.guard(|| {
+                flush_all(env.space(), region.entries());
+                env.space().fence();
+            });
         }
         region.put_back();
         Ok(())
@@ -80,13 +90,14 @@ impl<E: Env> Engine<E> for UnprotectedEngine {
     fn abort(&self, env: &E, region: Box<Writes>) {
         if !region.entries().is_empty() {
             take_back(env.space(), region.entries());
-            env.space().fence();
+            self.health.guard(|| env.space().fence());
         }
         region.put_back();
     }
 
     fn set_alone(&self, env: &E, offset: u64, value: u64) -> Result<(), Error> {
-        set_in_place(env.space(), offset, value);
+        self.health.check();
+        self.health.guard(|| set_in_place(env.space(), offset, value));
         Ok(())
     }
 

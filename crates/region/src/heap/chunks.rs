@@ -155,6 +155,11 @@ impl Chunks {
         Shape::new(class, self.chunk_bytes).count
     }
 
+    /// Bytes of the longest block: a zone without its table.
+    pub(super) fn longest(&self) -> u64 {
+        (self.zone_chunks - 1) * self.chunk_bytes
+    }
+
     pub(super) fn chunks_for(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.chunk_bytes)
     }

@@ -129,7 +129,10 @@ impl<E: Env> Heap<E> {
         let own = Self::own(env);
         let mut chunks = env.lock(&self.chunks);
         let Some(class) = class.filter(|&class| chunks.has_slabs_of(class)) else {
-            let count = chunks.chunks_for(bytes);
+            let (count, most) = (chunks.chunks_for(bytes), chunks.longest());
+            if bytes > most {
+                return Err(Error::TooLarge { wanted: bytes, most, chunk: chunks.chunk_bytes() });
+            }
             let first = self.take(env, engine, &mut chunks, count, bytes)?;
             return Ok(chunks.large(first, count));
         };

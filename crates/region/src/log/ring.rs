@@ -33,11 +33,6 @@ impl Ring {
         Ring { base, lines: len / LINE, head: 0, at: 0, parity: true, tail: 0 }
     }
 
-    /// How many lines there are.
-    pub(crate) fn capacity(&self) -> u64 {
-        self.lines
-    }
-
     /// Lines written so far.
     pub(crate) fn head(&self) -> u64 {
         self.head

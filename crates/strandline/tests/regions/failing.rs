@@ -2,7 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use region::{Atomicity, Error, Geometry, Layout, MicroBuffer, Options, Pool, Redo, Shadow, Ssp, Undo, flaw};
+use region::{
+    Atomicity, Error, Geometry, Layout, MicroBuffer, Options, Pool, Redo, Shadow, Ssp, Undo, Unprotected,
+    flaw,
+};
 use space::sim::{Schedule, run};
 use space::{Env, Image};
 use strandline::check::{self, Check, Run, RunError};
@@ -61,6 +64,7 @@ fn nobody_commits_after_a_region_that_failed() {
             fails::<MicroBuffer>(fence, for_good);
             fails::<Shadow>(fence, for_good);
             fails::<Ssp>(fence, for_good);
+            fails::<Unprotected>(fence, for_good);
         }
     }
 }

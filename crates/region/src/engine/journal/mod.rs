@@ -244,7 +244,7 @@ impl<E: Env, F: Flaw> Journal<E, F> {
     /// Gives the log back.
     ///
     /// # Errors
-    /// If the record does not fit into the log.
+    /// If the record does not fit into the log, which [`Journal::surplus`] tells before.
     #[track_caller]
     pub(super) fn commit(
         &self,
@@ -258,7 +258,7 @@ impl<E: Env, F: Flaw> Journal<E, F> {
         let words = if there.is_some() { record::length_long(&writes) } else { record::length(&writes) };
         if words > self.holds || !self.make_room(env, &mut log, record::lines(words), 0) {
             self.give_back(env, log);
-            return Err(Error::TooLong { words, holds: self.holds });
+            return Err(Error::Full { wanted: 8 * words });
         }
         let Drawn { number, mark } = match self.draw(env) {
             Ok(drawn) => drawn,

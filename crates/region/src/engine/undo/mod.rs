@@ -170,9 +170,9 @@ impl<E: Env, F: Flaw> UndoEngine<E, F> {
         if F::REUSED_EARLY && lease.room(2).is_none() {
             lease.ring.release(lease.ring.head());
         }
-        let (number, holds) = (lease.number, lease.ring.capacity() - 2);
+        let number = lease.number;
         // Another one can say that there is more elsewhere.
-        let ring = lease.room(2).ok_or(Error::TooLong { words: known + 1, holds })?;
+        let ring = lease.room(2).ok_or(Error::Full { wanted: LINE })?;
         let space = env.space();
         let role = if known == 0 { Role::First } else { Role::Later };
         self.guard(env, || {

@@ -1,0 +1,102 @@
+//! Regions of every length around that of a log, by all engines with the shortest logs: whatever they write, no log limits it. And blocks, which have
+//! a limit.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use region::{
+    Atomicity, Error, Geometry, Layout, MicroBuffer, Options, Pool, Ptr, Redo, Shadow, Ssp, Undo, Untyped,
+};
+use space::Image;
+use space::sim::{self, Schedule};
+
+struct Field;
+region::persistent! { Field:
+    struct Root { words: [u64; WORDS], leaves: [Ptr<u64, Field>; LEAVES] }
+}
+impl Layout for Field {
+    const NAME: &'static str = "field";
+    type Root = Root;
+}
+
+const WORDS: usize = 900;
+const LEAVES: usize = 64;
+
+/// Sets so many words, so far apart, and puts new leaves in the place of as many old ones.
+fn write<A: Atomicity>(
+    pool: &Pool<&sim::Sim<Image>, Field, A>,
+    length: usize,
+    stride: usize,
+    leaves: usize,
+) -> Result<(), region::Error> {
+    pool.region(|tx| {
+        let words = tx.root().part(std::mem::offset_of!(Root, words), |root: &Root| &root.words);
+        let places = tx.root().part(std::mem::offset_of!(Root, leaves), |root: &Root| &root.leaves);
+        for at in 0..leaves {
+            let old = tx.get(places.element(at));
+            let new = tx.alloc(length as u64)?;
+            tx.set(places.element(at), new)?;
+            if old.get().is_some() {
+                tx.free(old)?;
+            }
+        }
+        (0..length).try_for_each(|at| tx.set(words.element(at * stride % WORDS), (length + at) as u64))
+    })
+}
+
+fn holds_any_length<A: Atomicity>(logs: u32, log_bytes: u32) {
+    let geometry = Some(Geometry { logs, log_bytes, chunk_bytes: 4096 });
+    let run = sim::run(Image::new(1 << 20), &Schedule::walk(1), |env| {
+        let pool = Pool::<_, Field, A>::create(env, &Options { geometry, bytes: None }).expect("it fits");
+        let lengths = (0..70).chain((70..WORDS / 3).step_by(41));
+        for (turn, length) in lengths.enumerate() {
+            // One run, words of a line, and one on each line; the bits of leaves stand for themselves.
+            for (stride, leaves) in [(1, turn % 5), (3, 0), (8, turn % LEAVES)] {
+                if let Err(error) = write(&pool, length, stride, leaves) {
+                    panic!("{}, {log_bytes} B: {length} words, {leaves} leaves: {error}", A::NAME);
+                }
+            }
+        }
+        pool.settle().expect("memory does not fail");
+        let blocks = pool.blocks();
+        drop(pool);
+        let (pool, _) = Pool::<_, Field, A>::open(env).expect("it is whole");
+        assert_eq!(pool.blocks(), blocks);
+    });
+    run.result.unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+#[test]
+fn no_log_limits_a_region() {
+    for (logs, log_bytes) in [(1, 256), (1, 320), (2, 384), (3, 640), (1, 2048)] {
+        holds_any_length::<Redo>(logs, log_bytes);
+        holds_any_length::<Undo>(logs, log_bytes);
+        holds_any_length::<MicroBuffer>(logs, log_bytes);
+        holds_any_length::<Shadow>(logs, log_bytes);
+        holds_any_length::<Ssp>(logs, log_bytes);
+    }
+}
+
+/// It is asked for no longer memory that would not help.
+#[test]
+fn a_block_that_is_too_long_for_any_pool_of_its_kind_is_told() {
+    let geometry = Some(Geometry { logs: 1, log_bytes: 1024, chunk_bytes: 4096 });
+    let asked = Arc::new(AtomicU64::new(0));
+    let run = sim::run(Image::new(8 << 20), &Schedule::walk(1), |env| {
+        let options = Options { geometry, bytes: Some(64 << 10) };
+        let pool = Pool::<_, Untyped, Redo>::create_named(env, &options, "blocks", 8).expect("it fits");
+        let count = Arc::clone(&asked);
+        let pool = pool.growing(move |_, _| {
+            count.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        });
+        let (most, chunk) = (511 * 4096, 4096);
+        let mut tx = pool.begin().expect("it is open to write");
+        assert_eq!(tx.alloc_bytes(most + 1), Err(Error::TooLarge { wanted: most + 1, most, chunk }));
+        assert_eq!(asked.load(Ordering::Relaxed), 0);
+        tx.alloc_bytes(most).expect("the longest one, once the pool has grown");
+        tx.commit().expect("it is durable");
+        assert!(asked.load(Ordering::Relaxed) > 0);
+    });
+    run.result.unwrap_or_else(|failure| panic!("{failure}"));
+}

@@ -1,6 +1,7 @@
 //! Files as pools.
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 
 use pmem::{MapError, Os, Synced};
@@ -13,6 +14,9 @@ use crate::told::Told;
 
 /// Bytes at the beginning of a new pool that are made present at once: the first sync of blocks that were only reserved costs a journal's commit.
 const PREPARED: u64 = 4 << 20;
+
+/// Bytes of a file with both copies of a pool's header.
+const BEGINNING: u64 = 8192;
 
 /// How to open a pool, of `struct sl_pool_options`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,22 +80,29 @@ pub(crate) fn open(
     let options = pmem::Options::new().force(how.force);
     let opened = if how.read_only { options.open_private(path) } else { options.open(path) };
     let memory = opened.map_err(|error| match error {
-        MapError::Length { .. } => Failure { code: Code::NoPool, ..Failure::from(error) },
+        MapError::Length { bytes, .. } => match cut(path, bytes) {
+            Some(cut) => of_file(cut),
+            None => Failure { code: Code::NoPool, ..Failure::from(error) },
+        },
         other => Failure::from(other),
     })?;
     let header = Header::read(&memory).map_err(of_file)?;
     let engine = ENGINES.iter().find(|engine| engine.number == header.engine);
-    let engine = wanted.or(engine).ok_or_else(|| {
-        let message =
-            format!("its engine has the number {}, which this version does not know", header.engine);
-        Failure::new(Code::Foreign, message).of_file(path)
-    })?;
+    let unknown = || of_file(region::Error::UnknownEngine { offset: 12, number: header.engine });
+    let engine = wanted.or(engine).ok_or_else(unknown)?;
     let memory = Synced::new(memory);
     if how.read_only {
-        // What recovery writes there is no change of the file, so nobody is told.
-        return (engine.open_read_only)(Box::new(Os::new(Told::by_nobody(memory))), layout).map_err(of_file);
+        let memory = Told::to_read(memory, path, site);
+        return (engine.open_read_only)(Box::new(Os::new(memory)), layout).map_err(of_file);
     }
     memory.confirm()?;
     let memory = Told::new(memory, path, false, site);
     (engine.open)(Box::new(Os::new(memory)), layout, how.grows).map_err(of_file)
+}
+
+/// That a pool's file of so many bytes was cut, if so.
+fn cut(path: &Path, bytes: u64) -> Option<region::Error> {
+    let mut beginning = Vec::new();
+    fs::File::open(path).ok()?.take(BEGINNING).read_to_end(&mut beginning).ok()?;
+    Header::cut(&beginning, bytes)
 }

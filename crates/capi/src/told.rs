@@ -4,6 +4,9 @@
 //! whether the capture runtime is in the process and somebody records; if so, each access, flush, fence, lock, region and
 //! allocation is told to it (`crates/capture-runtime/src/told.rs`), as done by the code that called the library: a finding
 //! then names the program's line. If not, that is one comparison.
+//!
+//! Of a pool that is opened to look only, loads are told, which put this process behind those who stored what it finds, and locks. What recovery stores
+//! there is no change of the file.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CString, c_void};
@@ -72,6 +75,8 @@ pub(crate) struct Told {
 /// Who tells of it.
 pub(crate) struct Teller {
     table: Option<&'static Table>,
+    /// The same, if what is stored is stored to the file.
+    changes: Option<&'static Table>,
     /// Where the pool is mapped.
     base: u64,
     /// Whether the recording is of calls on files, so that what is durable is what was synced.
@@ -81,8 +86,20 @@ pub(crate) struct Teller {
 impl Told {
     /// The memory of the file of that path, just mapped, and made before if so: nobody has written to it. `site` is the program's code that asks for it.
     pub(crate) fn new(memory: Synced, path: &Path, made: bool, site: u64) -> Told {
+        let mut told = Told::mapped(memory, path, made, site);
+        told.teller.changes = told.teller.table;
+        told
+    }
+
+    /// The same, of memory that is this process's alone.
+    pub(crate) fn to_read(memory: Synced, path: &Path, site: u64) -> Told {
+        Told::mapped(memory, path, false, site)
+    }
+
+    /// Tells that the memory was mapped.
+    fn mapped(memory: Synced, path: &Path, made: bool, site: u64) -> Told {
         let base = memory.memory().address() as u64;
-        let mut teller = Teller { table: None, base, by_sync: false };
+        let mut teller = Teller { table: None, changes: None, base, by_sync: false };
         if let (Some(table), Ok(path)) = (runtime(), CString::new(path.as_os_str().as_bytes())) {
             ANY.store(true, Ordering::Relaxed);
             called_from(site);
@@ -93,12 +110,6 @@ impl Told {
             teller.table = Some(table);
         }
         Told { memory, teller }
-    }
-
-    /// Memory that no recording hears of.
-    pub(crate) fn by_nobody(memory: Synced) -> Told {
-        let base = memory.memory().address() as u64;
-        Told { memory, teller: Teller { table: None, base, by_sync: false } }
     }
 
     /// Makes the memory and its file at least so many bytes long. One thread at a time.
@@ -196,7 +207,7 @@ impl Space for Told {
     #[inline(always)]
     #[track_caller]
     fn store_word<W: Word>(&self, offset: u64, value: W) {
-        match self.teller.table {
+        match self.teller.changes {
             None => self.memory.store_word(offset, value),
             Some(table) => {
                 self.tell_store(table, offset, W::BYTES, false, || self.memory.store_word(offset, value));
@@ -207,7 +218,13 @@ impl Space for Told {
     #[inline(always)]
     #[track_caller]
     fn cas_u64(&self, offset: u64, old: u64, new: u64) -> Result<u64, u64> {
-        let Some(table) = self.teller.table else { return self.memory.cas_u64(offset, old, new) };
+        let Some(table) = self.teller.changes else {
+            let seen = self.memory.cas_u64(offset, old, new);
+            if let Some(table) = self.teller.table {
+                self.tell_load(table, offset, 8);
+            }
+            return seen;
+        };
         check_range(self.len(), offset, 8);
         assert!(offset.is_multiple_of(8), "the word at {offset:#x} is not aligned");
         let addr = self.teller.base + offset;
@@ -230,7 +247,7 @@ impl Space for Told {
     #[inline]
     #[track_caller]
     fn store(&self, offset: u64, bytes: &[u8]) {
-        match self.teller.table {
+        match self.teller.changes {
             None => self.memory.store(offset, bytes),
             Some(table) => {
                 let len = bytes.len() as u64;
@@ -242,10 +259,12 @@ impl Space for Told {
     #[inline]
     #[track_caller]
     fn copy(&self, src: u64, dst: u64, len: u64) {
-        match self.teller.table {
+        if let Some(table) = self.teller.table {
+            self.tell_load(table, src, len);
+        }
+        match self.teller.changes {
             None => self.memory.copy(src, dst, len),
             Some(table) => {
-                self.tell_load(table, src, len);
                 self.tell_store(table, dst, len, false, || self.memory.copy(src, dst, len));
             }
         }
@@ -254,14 +273,14 @@ impl Space for Told {
     #[inline]
     #[track_caller]
     fn store_nt(&self, offset: u64, bytes: &[u8]) {
-        match self.teller.table {
+        match self.teller.changes {
             None => self.memory.store_nt(offset, bytes),
             Some(table) => {
                 let len = bytes.len() as u64;
                 self.tell_store(table, offset, len, true, || self.memory.store_nt(offset, bytes));
             }
         }
-        if let Some(table) = self.teller.table
+        if let Some(table) = self.teller.changes
             && self.teller.by_sync
         {
             // It needs no flush, and a sync all the same.
@@ -273,7 +292,7 @@ impl Space for Told {
     #[track_caller]
     fn flush(&self, offset: u64, len: u64) {
         self.memory.flush(offset, len);
-        if let Some(table) = self.teller.table {
+        if let Some(table) = self.teller.changes {
             self.tell_flush(table, offset, len, self.flush_kind());
         }
     }
@@ -297,7 +316,7 @@ impl Space for Told {
             // No panic, which would write to the program's standard error: `entry` tells it.
             resume_unwind(Box::new(SyncFailed(error)));
         }
-        if let Some(table) = self.teller.table {
+        if let Some(table) = self.teller.changes {
             self.tell_fence(table);
         }
     }

@@ -368,6 +368,28 @@ fn a_pool_that_grows_and_is_tidied_up_survives_every_crash() {
     assert!(all.contains("chest.c") && all.contains("move"), "{all}");
 }
 
+/// A process that has read a pool, which it opened to look only, comes behind the one that wrote to it.
+#[test]
+fn who_reads_a_pool_comes_behind_who_wrote_it() {
+    if !has("gcc") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let source = scratch.file("watch.c", include_str!("programs/pool_watch.c"));
+    let arguments = format!("-D_GNU_SOURCE -O1 -g -o watch {} {}", source.display(), link().join(" "));
+    compile(scratch.dir(), "cc", &arguments);
+    for engine in ["redo", "ssp"] {
+        ["first", "second"].iter().for_each(|pool| _ = std::fs::remove_file(scratch.path(pool)));
+        let program = ["./watch", "work", "first", "second"];
+        let few = ["--images", "16"];
+        let (output, answer) = check_with(&scratch, &few, engine, "./watch --recover POOL", &program);
+        let (messages, all) = findings(&answer);
+        assert!(messages.is_empty(), "{engine}: {all}");
+        assert_eq!(output.status.code(), Some(0), "{engine}: {}", stderr(&output));
+        assert!(answer["images"].as_u64() > Some(100), "{answer:#}");
+    }
+}
+
 /// What is leaked shows in the pool, whatever program made it.
 #[test]
 fn leaks_of_a_program_in_c_are_told() {

@@ -95,6 +95,10 @@ static void files(void)
     WANT(!truncate(other_path, POOL));
     NOTHING(sl_pool_open(other_path, "calls", NULL), SL_E_NO_POOL, other_path);
     WANT(!unlink(other_path));
+    file = fopen(first_path, "r+");
+    WANT(file && !ftruncate(fileno(file), POOL - 3));
+    NOTHING(sl_pool_open(first_path, "calls", NULL), SL_E_DAMAGED, "1048573; it was cut");
+    WANT(!ftruncate(fileno(file), POOL) && !fclose(file));
     first = sl_pool_open(first_path, "calls", &by);
     WANT(first);
     second = make(second_path);

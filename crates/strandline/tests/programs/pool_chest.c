@@ -3,7 +3,7 @@
  *
  *   chest try POOL [MISTAKE]     for `strandline check`: fills a pool until it has grown, empties most drawers, and moves the rest together
  *   chest --recover POOL         status 0 if what is there is right, else 1 and a line that says why
- *   chest calls FOLDER           growing, moving and reading only, and what is an error there
+ *   chest calls FOLDER           growing, moving small and large blocks, and reading only, and what is an error there
  *
  * MISTAKE is `two-regions`: a sheet is moved in one region, and its drawer told in another; or `leak`: a drawer is emptied and its sheet kept.
  * STRANDLINE_ENGINE chooses how a new pool keeps its regions.
@@ -228,6 +228,73 @@ static void calls(const char *folder)
     WANT(pool && sl_pool_bytes(pool) == 4 * POOL && !sl_pool_close(pool));
 }
 
+/* A block of several chunks, each of whose bytes says where it is and whose it is. */
+enum { LARGE = 5 * 4096 + 100 };
+
+static void put_large(int number)
+{
+    unsigned char bytes[LARGE];
+    sl_ref large;
+    for (int at = 0; at < LARGE; at++)
+        bytes[at] = (unsigned char)(at * 7 + number);
+    WANT(!sl_begin(pool));
+    large = sl_alloc(pool, LARGE);
+    WANT(large && !sl_write(pool, large, bytes, LARGE));
+    WANT(!SL_PUT(pool, drawer(number), sl_ref, large) && !sl_commit(pool));
+}
+
+static int is_large(int number)
+{
+    unsigned char bytes[LARGE];
+    WANT(!sl_read(pool, sheet_in(number), bytes, LARGE));
+    for (int at = 0; at < LARGE; at++)
+        if (bytes[at] != (unsigned char)(at * 7 + number))
+            return 0;
+    return 1;
+}
+
+/* Large blocks with gaps between them are moved to the beginning, and the longest free piece grows. */
+static void large(const char *folder)
+{
+    char path[4096];
+    struct sl_usage before, after;
+    int64_t bytes;
+    sl_ref old;
+    snprintf(path, sizeof path, "%s/large", folder);
+    make(path, 0);
+    WANT(!sl_pool_grow(pool, 16 * POOL));
+    WANT(!sl_begin(pool));
+    FAILS(sl_alloc(pool, UINT64_C(512) * 4096), 0, SL_E_FULL, "at most 2093056");
+    WANT(!sl_commit(pool));
+    for (int number = 0; number < 24; number++)
+        put_large(number);
+    for (int number = 0; number < 24; number += 2)
+        empty(number, 0);
+    WANT(!sl_pool_usage(pool, &before));
+    old = sheet_in(23);
+
+    /* What is given up stays where it was. */
+    WANT(sl_moving_begin(pool) > 0 && sl_moving_wants(pool, old));
+    WANT(!sl_begin(pool) && sl_move(pool, drawer(23)) != old && sheet_in(23) != old && is_large(23) && !sl_abort(pool));
+    WANT(sheet_in(23) == old && is_large(23) && sl_moving_end(pool) >= 0);
+
+    WANT(sl_moving_begin(pool) > 0);
+    for (int number = 23; number > 0; number -= 2)
+        if (sl_moving_wants(pool, sheet_in(number))) {
+            WANT(!sl_begin(pool) && sl_move(pool, drawer(number)) && !sl_commit(pool));
+        }
+    bytes = sl_moving_end(pool);
+    WANT(bytes >= 0 && sheet_in(23) < old && !sl_block_bytes(pool, old));
+    WANT(!sl_pool_usage(pool, &after) && after.blocks == before.blocks && after.taken == before.taken);
+    WANT(after.longest_free > before.longest_free);
+    WANT(!sl_pool_close(pool));
+    pool = sl_pool_open(path, LAYOUT, NULL);
+    WANT(pool);
+    for (int number = 1; number < 24; number += 2)
+        WANT(is_large(number) && sl_block_bytes(pool, sheet_in(number)) >= LARGE);
+    WANT(sl_pool_blocks(pool, NULL, 0) == 13 && !sl_pool_close(pool));
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3)
@@ -235,7 +302,7 @@ int main(int argc, char **argv)
     if (!strcmp(argv[1], "try"))
         try(argv[2], argc > 3 ? argv[3] : "none");
     else if (!strcmp(argv[1], "calls"))
-        calls(argv[2]);
+        calls(argv[2]), large(argv[2]);
     else
         return recover(argv[2]);
     return 0;

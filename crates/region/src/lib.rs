@@ -42,9 +42,8 @@
 //!
 //! # Damage
 //! The header has two copies and checksums. Logs, the table of chunks, the maps of slabs and the place of the root object are guarded so that
-//! a changed byte is an [`Error`] and never another answer, with one exception: in the first or the last record of a log, a changed lowest byte of a word can
-//! look like a crash that tore the record, which then counts as never committed. [`Pool::settle`] leaves no such record behind with [`Redo`].
-//! [`MicroBuffer`] and [`Shadow`] know better as long as one thread works: what such a record wanted is in its place already, and stays.
+//! a changed byte is an [`Error`] or does no harm. Where more of them are changed in one line of a log, in the lowest bytes of its words, the line can look like one that a crash
+//! tore: if it is of the first or the last record of its log, that counts as never committed. [`Pool::settle`] leaves no such record behind with [`Redo`].
 //! What objects hold is the program's: a byte that changed there is not found.
 #![forbid(unsafe_code)]
 

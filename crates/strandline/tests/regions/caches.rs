@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use region::{
-    Atomicity, Error, Geometry, Layout, MicroBuffer, Options, Pool, Ptr, Redo, Shadow, Undo, Untyped, flaw,
+    Atomicity, Error, Geometry, Layout, MicroBuffer, Options, Pool, Ptr, Redo, Shadow, Ssp, Undo, Untyped,
+    flaw,
 };
 use space::sim::Schedule;
 use space::{Env, Image, Scratch};
@@ -167,6 +168,7 @@ fn blocks_that_threads_exchange_are_accounted_for() {
     are_accounted_for::<Undo>();
     are_accounted_for::<MicroBuffer>();
     are_accounted_for::<Shadow>();
+    are_accounted_for::<Ssp>();
 }
 
 fn caught<S: Atomicity>(name: &str, slabs: u64) {

@@ -2,6 +2,7 @@
 //! mistake is caught.
 
 mod caches;
+mod damage;
 mod desk;
 mod failing;
 mod flaws;

@@ -1,8 +1,9 @@
 //! What recovery does with such logs: finds the whole records, carries those out of which it is not known that they have ended, and empties the
 //! logs.
 //!
-//! What has ended is known from marks, and from a line that was torn: somebody had begun to write the log's next record.
-//! Such records are left alone as long as none with a lower number is carried out, which could be on the same words.
+//! What has ended is known from marks, and from a torn line behind the last record of a log: somebody had begun to write the next one.
+//! Such records are left alone as long as none with a lower number is carried out, which could be on the same words. A crash would not need that, as carrying out
+//! once more what has ended changes nothing; but if the torn line was a record that is damaged, what it wrote stays.
 
 use space::{LINE, Space};
 
@@ -103,13 +104,16 @@ impl Plan {
         lines: u64,
         found: &mut Vec<InLog>,
     ) -> Result<(), Error> {
-        let (first, torn_before) = (found.len(), self.torn_lines);
+        let (first, mut torn) = (found.len(), Vec::new());
         for at in 0..lines {
             match record::read(space, base, lines, at) {
                 Found::Nothing => self.used |= space.load_u64(base + at * LINE) != 0,
                 Found::Torn => {
                     self.used = true;
                     self.torn_lines += 1;
+                    if !has_one_byte(space, base + at * LINE) {
+                        torn.push(at);
+                    }
                 }
                 Found::Damaged(offset) => return Err(Error::Damaged { what: "a line of a log", offset }),
                 Found::Record(Record { number, here: mut writes, there, lines }) => {
@@ -122,8 +126,11 @@ impl Plan {
                 }
             }
         }
-        let torn = self.torn_lines > torn_before;
-        found[first..].iter_mut().for_each(|record| record.followed = torn);
+        let found = &mut found[first..];
+        let last = found.iter().max_by_key(|record| record.number);
+        let behind = last.map(|last| (last.at + last.lines) % lines);
+        let followed = behind.is_some_and(|behind| torn.contains(&behind));
+        found.iter_mut().for_each(|record| record.followed = followed);
         Ok(())
     }
 
@@ -154,6 +161,13 @@ impl Plan {
         space.fence();
         empty_logs(space, logs, self.next());
     }
+}
+
+/// Whether all but a byte of a line is zero: so little is not known from a damaged line that was never written to.
+fn has_one_byte<S: Space>(space: &S, place: u64) -> bool {
+    let mut bytes = [0; LINE as usize];
+    space.load(place, &mut bytes);
+    bytes.iter().filter(|byte| **byte != 0).count() == 1
 }
 
 /// Whether no record is missing between two of one log, in the order of their numbers. Each is durable before the next one of its log is begun, and
@@ -227,7 +241,7 @@ mod tests {
         for (line, expected) in [(0, true), (1, false), (2, true)] {
             let space = under_way();
             let word = LOGS.base + line * LINE;
-            space.store_u64(word, space.load_u64(word) ^ 1);
+            space.store_u64(word, space.load_u64(word) ^ 0x101);
             let told = recover(&space);
             assert_eq!(told.is_ok(), expected, "line {line}: {told:?}");
         }

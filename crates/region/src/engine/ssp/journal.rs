@@ -254,7 +254,7 @@ mod tests {
         for (line, expected) in [(0, None), (1, None), (2, None), (3, None), (4, Some(2)), (5, Some(2))] {
             let space = journal();
             let word = LINE + line * LINE;
-            space.store_u64(word, space.load_u64(word) ^ 1);
+            space.store_u64(word, space.load_u64(word) ^ 0x101);
             let found = read(&space, LINE, COUNT, 7);
             assert_eq!(found.as_ref().ok().map(|found| found.records.len()), expected, "line {line}");
             if let Ok(found) = found {

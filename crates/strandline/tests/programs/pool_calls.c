@@ -235,7 +235,7 @@ static void wrong_calls(void)
     /* A full pool leaves the region as it was. */
     WANT(!sl_begin(first) && !SL_SET(first, root, struct root, number, 6));
     NOTHING(sl_alloc(first, POOL), SL_E_FULL, "full");
-    NOTHING(sl_alloc(first, UINT64_MAX), SL_E_FULL, "full");
+    NOTHING(sl_alloc(first, UINT64_MAX), SL_E_FULL, "at most");
     WANT(!SL_SET(first, root, struct root, number, 5) && !sl_commit(first) && number() == 5);
 }
 
@@ -298,15 +298,15 @@ static void growing(void)
     }
     WANT(!sl_begin(pool));
     /* No pool of these chunks can ever have that: it does not try. */
-    NOTHING(sl_alloc(pool, 8 * POOL), SL_E_FULL, "full");
-    NOTHING(sl_alloc(pool, UINT64_MAX), SL_E_FULL, "full");
+    NOTHING(sl_alloc(pool, 8 * POOL), SL_E_FULL, "at most");
+    NOTHING(sl_alloc(pool, UINT64_MAX), SL_E_FULL, "at most");
     WANT(!sl_abort(pool));
     WANT(!sl_pool_usage(pool, &after) && after.heap > 3 * before.heap && after.heap < 8 * POOL);
     WANT(!sl_pool_close(pool));
     pool = sl_pool_open(other_path, "grows", NULL);
     WANT(pool && SL_PEEK(pool, SL_PEEK(pool, sl_root(pool), sl_ref) + 99, char) == 29);
     WANT(sl_pool_blocks(pool, NULL, 0) == 31 && !sl_begin(pool));
-    NOTHING(sl_alloc(pool, 100 * POOL), SL_E_FULL, "full");
+    NOTHING(sl_alloc(pool, 100 * POOL), SL_E_FULL, "at most");
     WANT(!sl_abort(pool) && !sl_pool_close(pool) && !unlink(other_path));
 }
 

@@ -479,6 +479,21 @@ fn what_another_thread_has_not_stored_yet_is_named() {
 }
 
 #[test]
+fn what_came_behind_the_crash_is_not_missing() {
+    let mut run = Run::new(Platform::Adr);
+    let value = run.store(0, VALUE, 7);
+    run.store(0, TOKEN, 1);
+    // Lost with the value, since it is in its line.
+    run.store(0, VALUE + 8, 9);
+    run.clwb(0, TOKEN);
+    run.fence(0);
+    let history = run.history();
+    let outcome = check(&history);
+    let missing: Vec<SiteId> = one(&outcome).missing.iter().map(|missing| missing.site).collect();
+    assert_eq!(missing, [value], "{outcome:#?}");
+}
+
+#[test]
 fn under_eadr_nothing_is_flushed() {
     let mut run = Run::new(Platform::Eadr);
     run.store(0, TOKEN, 1);

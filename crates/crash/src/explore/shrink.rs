@@ -194,10 +194,19 @@ impl Search<'_, '_, '_> {
         judged
     }
 
-    /// What the lost atoms have in common, by code, and why nothing kept them; `made` is what happened before the crash.
+    /// What the lost atoms have in common, by code, and why nothing kept them; `made` is what happened before the crash. What came behind
+    /// that in the same cells, and is lost with it, is not needed for the failure.
     fn missing(&self, lost: &HashSet<u32>, made: &[(usize, Item)]) -> Vec<Missing> {
         let history = self.checker.history;
-        let mut lost: Vec<u32> = lost.iter().copied().collect();
+        let made_and_lost = made.iter().filter_map(|&(_, item)| match item {
+            Item::Atom(at) if lost.contains(&at) => Some(at),
+            _ => None,
+        });
+        let mut made_and_lost: Vec<u32> = made_and_lost.collect();
+        if made_and_lost.is_empty() {
+            made_and_lost.extend(lost);
+        }
+        let mut lost = made_and_lost;
         lost.sort_unstable();
         let mut missing: Vec<Missing> = Vec::new();
         for at in lost {

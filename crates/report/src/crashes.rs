@@ -9,6 +9,8 @@ use crate::page::Article;
 pub struct CrashFindings {
     /// What was examined, in a line.
     pub examined: String,
+    /// The folder in which `strandline check --replay` finds the run.
+    pub folder: String,
     /// What is wrong, each once.
     pub findings: Vec<CrashFinding>,
 }

@@ -303,11 +303,18 @@ fn crash_lints(page: &mut Page, report: &Report) {
             for line in finding.story.iter().take(finding.story.len().saturating_sub(1)) {
                 page.paragraph(None, "    ", "    ", &plain(line));
             }
-            let again = format!("again: strandline check --recover … --replay {}", finding.token);
+            let again = format!(
+                "again: strandline check --out {} --recover … --replay {}",
+                crashes.folder, finding.token
+            );
             page.paragraph(Some(Style::Remedy), "    ", "    ", &plain(&again));
         }
     }
-    page.paragraph(None, "  ", "  ", &lints.headline());
+    // That nothing looks wrong is no news behind what recovery found.
+    let found = report.crash_findings.as_ref().is_some_and(|crashes| !crashes.findings.is_empty());
+    if !(found && lints.lints.is_empty()) {
+        page.paragraph(None, "  ", "  ", &lints.headline());
+    }
     for lint in &lints.lints {
         let style = lint.kind.is_danger().then_some(Style::Wrong);
         page.paragraph(style, "  - ", "    ", &plain(&lint.tell(&lints.files, &report.sites)));

@@ -176,7 +176,10 @@ fn the_profile_tries_recovery_on_its_run() {
     let output = profile(recover);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let printed = stdout(&output);
-    for part in ["A crash can leave what recovery does not mend", "it points to nothing", "was not durable"] {
+    let again = "check --out strandline-report --recover";
+    for part in
+        ["A crash can leave what recovery does not mend", "it points to nothing", "was not durable", again]
+    {
         assert!(printed.contains(part), "no `{part}` in {printed}");
     }
     let folder = scratch.path("strandline-report");
@@ -208,9 +211,10 @@ fn an_interrupted_check_leaves_nothing_behind() {
     let Some(scratch) = program() else { return };
     let pool = scratch.path("pool").display().to_string();
     let recover = "sh -c 'echo $$ $0 > at.new; mv at.new at; sleep 600' POOL";
-    let mut checking = strandline()
+    let checking = strandline()
         .current_dir(scratch.dir())
         .args(["check", "--pmem", &pool, "--timeout", "500s", "--recover", recover, "--", "./app", &pool])
+        .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
         .spawn()
         .expect("strandline starts");
@@ -224,8 +228,9 @@ fn an_interrupted_check_leaves_nothing_behind() {
         std::process::Command::new("kill").args(arguments).stderr(std::process::Stdio::null()).status()
     };
     kill(&["-INT", &checking.id().to_string()]).expect("kill runs");
-    let ended = checking.wait().expect("it ends");
-    assert_eq!(ended.code(), Some(2), "to have found nothing so far is no success");
+    let ended = checking.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.code(), Some(2), "to have found nothing so far is no success");
+    assert!(stdout(&ended).contains("interrupted: "), "{}", stdout(&ended));
     let (pid, image) = said.trim().split_once(' ').expect("two words");
     assert!(!std::path::Path::new(image).exists(), "{image}");
     // Whoever inherited it may take a moment to bury it.

@@ -303,7 +303,11 @@ pub fn everything() -> Report {
             ..Article::default()
         },
     };
-    report.crash_findings = Some(CrashFindings { examined: "adr: 9 images".into(), findings: vec![finding] });
+    report.crash_findings = Some(CrashFindings {
+        examined: "adr: 9 images".into(),
+        folder: "strandline-report".into(),
+        findings: vec![finding],
+    });
     report
 }
 

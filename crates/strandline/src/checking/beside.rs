@@ -94,6 +94,7 @@ impl Beside {
         };
         Ok(CrashFindings {
             examined: output::examined(&checked),
+            folder: self.args.out.display().to_string(),
             findings: findings.iter().zip(articles).map(one).collect(),
         })
     }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::Checked;
 use super::args::CheckArgs;
+use super::interrupt;
 use super::page::page;
 use super::run::Run;
 use crate::progress::{QUIET, spinner};
@@ -159,9 +160,12 @@ pub fn examined(Checked { run, outcome, elapsed }: &Checked) -> String {
 pub fn partly(args: &CheckArgs, outcome: &Outcome) -> Vec<String> {
     let mut told = Vec::new();
     if outcome.points_done < outcome.points && outcome.findings.len() < args.findings as usize {
+        let why = match args.time.filter(|_| !interrupt::stopped()) {
+            Some(time) => format!("stopped after --time {}", humantime::format_duration(time)),
+            None => "interrupted".to_owned(),
+        };
         told.push(format!(
-            "stopped after --time {}: {} of {}, evenly over the run",
-            args.time.map(humantime::format_duration).map_or_else(String::new, |time| time.to_string()),
+            "{why}: {} of {}, evenly over the run",
             grouped(outcome.points_done),
             plural(outcome.points as usize, "crash point"),
         ));

@@ -4,6 +4,7 @@
 //! none, from the symbol table; where there is none either, a site is its module and address.
 
 mod elf;
+mod names;
 mod resolver;
 
 pub use elf::{HOW_TO_BUILD, Image, RUNTIME, instrumented};

@@ -1,11 +1,12 @@
 //! The resolver: one loaded file per module, parsed when its first address is asked for.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use addr2line::{Loader, demangle_auto};
+use addr2line::Loader;
 use event::{Frame, Site};
+
+use super::names::readable;
 
 /// Finds names for addresses in ELF files.
 #[derive(Default)]
@@ -38,8 +39,8 @@ fn frames(loader: &Loader, address: u64) -> Vec<Frame> {
     let mut found = Vec::new();
     if let Ok(mut frames) = loader.find_frames(address) {
         while let Ok(Some(frame)) = frames.next() {
-            let name =
-                frame.function.as_ref().and_then(|function| function.demangle().ok().map(Cow::into_owned));
+            let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
+            let name = name.map(|name| readable(&name));
             let location = frame.location;
             found.push(Frame {
                 function: name.unwrap_or_default(),
@@ -50,7 +51,7 @@ fn frames(loader: &Loader, address: u64) -> Vec<Frame> {
     }
     let intrinsics = found.iter().take_while(|frame| stands_for_caller(&frame.file)).count();
     found.drain(..intrinsics.min(found.len().saturating_sub(1)));
-    let symbol = || loader.find_symbol(address).map(|name| demangle_auto(name.into(), None).into_owned());
+    let symbol = || loader.find_symbol(address).map(readable);
     match found.last_mut() {
         // The outermost frame is the function that was compiled, which has a symbol even where DWARF has no name.
         Some(outermost) if outermost.function.is_empty() => {

@@ -135,3 +135,46 @@ fn code_of_the_standard_library_is_told_with_its_caller_though_nothing_is_inline
         assert_eq!(finding["survived"]["store"]["line"], line("/* survives */"), "{answer:#}");
     }
 }
+
+const BRANCHES: &str = include_str!("programs/branches.c");
+
+/// Compilers make one of code that stands in several places, and give it the line of any of them.
+#[test]
+fn code_that_stands_in_several_places_is_told_by_its_own_line() {
+    if !has("gcc") || !has_flushes() {
+        return;
+    }
+    let line = |mark: &str| {
+        let mark = format!("/* {mark} */");
+        BRANCHES.lines().position(|line| line.contains(&mark)).expect("a mark") as u64 + 1
+    };
+    for (compiler, level) in [("gcc", "-O2"), ("gcc", "-O3 -save-temps"), ("clang", "-O1"), ("clang", "-O2")]
+    {
+        if !has(compiler) {
+            println!("skipped: there is no {compiler}");
+            continue;
+        }
+        let scratch = Scratch::new();
+        scratch.file("branches.c", BRANCHES);
+        compile(scratch.dir(), "cc", &format!("--compiler={compiler} -g {level} -o branches branches.c"));
+        let pool = scratch.path("pool").display().to_string();
+        let output = strandline()
+            .current_dir(scratch.dir())
+            .args(["check", "--json", "--pmem", &pool, "--recover", "./branches --recover POOL"])
+            .args(["--", "./branches", &pool])
+            .output()
+            .expect("strandline starts");
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let found = |message: &str| {
+            let findings = answer["findings"].as_array().expect("findings");
+            let finding = findings.iter().find(|finding| finding["message"] == message);
+            finding.unwrap_or_else(|| panic!("{compiler} {level}: no {message}: {answer:#}"))
+        };
+        let lost = |message: &str| &found(message)["missing"][0]["store"]["line"];
+        assert_eq!(*lost("no such node"), line("node is lost"), "{compiler} {level}: {answer:#}");
+        assert_eq!(*lost("no such leaf"), line("leaf is lost"), "{compiler} {level}: {answer:#}");
+        assert_eq!(*lost("the state is ahead"), line("lost"), "{compiler} {level}: {answer:#}");
+        let survived = &found("the state is ahead")["survived"]["store"]["line"];
+        assert_eq!(*survived, line("survives"), "{compiler} {level}: {answer:#}");
+    }
+}

@@ -97,7 +97,8 @@ impl Arguments {
     /// Understands `args`.
     pub fn parse(args: &[OsString]) -> Result<Self, CcError> {
         let mut found = Arguments::default();
-        let (mut inputs, mut no_link) = (0, false);
+        // A run whose inputs are headers precompiles them.
+        let (mut inputs, mut headers, mut no_link) = (0, 0, false);
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             let text = String::from_utf8_lossy(arg.as_bytes());
@@ -124,14 +125,16 @@ impl Arguments {
                     }
                     // A library is something to link.
                     inputs += usize::from(text == "-l");
+                    no_link |= text == "-x" && value.as_bytes().ends_with(b"-header");
                     found.rest.push(value.clone());
                 }
             } else if !text.starts_with('-') || text == "-" || (text.starts_with("-l") && text.len() > 2) {
                 inputs += 1;
+                headers += usize::from(is_header(&text));
             }
         }
         found.inquiry |= inputs == 0;
-        found.links = !no_link && !found.inquiry;
+        found.links = !no_link && !found.inquiry && headers < inputs;
         Ok(found)
     }
 
@@ -172,6 +175,11 @@ impl Arguments {
     }
 }
 
+fn is_header(name: &str) -> bool {
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+    matches!(extension, Some("h" | "hh" | "hp" | "hpp" | "hxx" | "h++" | "H"))
+}
+
 fn sanitizer_clashes(name: &str) -> bool {
     matches!(
         name,
@@ -199,6 +207,9 @@ mod tests {
             ("-fsyntax-only a.c", false),
             ("@files", true),
             ("-x c - -o a", true),
+            ("-x c++-header all.hpp -o all.hpp.gch", false),
+            ("all.h", false),
+            ("all.h a.c -o a", true),
         ] {
             let found = parse(text).unwrap();
             assert_eq!((found.links, found.inquiry), (links, false), "{text}");

@@ -85,9 +85,13 @@ fn functions(family: Family, told: bool) -> [&'static str; 2] {
     }
 }
 
-const GCC: [&str; 5] = [
+const GCC: [&str; 8] = [
     // The assembler wrapper keeps the position in the thread's buffer there.
     "-ffixed-r11",
+    // Code that stands in several places stays there several times: it is told by its line.
+    "-fno-crossjumping",
+    "-fno-tree-tail-merge",
+    "-fno-ipa-icf",
     // Threads wait for each other by such accesses; each is told by a call.
     "--param=tsan-distinguish-volatile=1",
     // `__builtin_memcpy`, which C++'s library uses, goes on being a builtin: expand it to a call.
@@ -96,7 +100,7 @@ const GCC: [&str; 5] = [
     "--param=builtin-string-cmp-inline-length=0",
 ];
 
-const CLANG: [&str; 10] = [
+const CLANG: [&str; 14] = [
     "-Qunused-arguments",
     "-Xclang",
     "-fsanitize=thread",
@@ -108,6 +112,11 @@ const CLANG: [&str; 10] = [
     // The pass knows accesses of up to 16 bytes only.
     "-mprefer-vector-width=128",
     "-fno-lto",
+    // As for gcc: nothing is merged that has lines of its own.
+    "-mllvm",
+    "-simplifycfg-sink-common=false",
+    "-mllvm",
+    "-enable-tail-merge=false",
 ];
 
 fn joined(flag: &str, path: impl AsRef<std::ffi::OsStr>) -> OsString {

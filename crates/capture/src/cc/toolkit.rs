@@ -15,7 +15,8 @@ use super::CcError;
 pub const RUNTIME: &str = "libstrandline_rt.so";
 const SPECS: &str = "gcc.specs";
 /// Switches gcc's pass on in the compiler proper only, so that the driver does not link libtsan.
-const SPECS_TEXT: &str = "*cc1_options:\n+ -fsanitize=thread\n\n";
+/// The blank at the end keeps it apart from what gcc puts behind it, with `-save-temps`.
+const SPECS_TEXT: &str = "*cc1_options:\n+ -fsanitize=thread \n\n";
 /// What programs include.
 const HEADERS: [(&str, &str); 3] = [
     ("include/strandline.h", include_str!("../../include/strandline.h")),

@@ -47,7 +47,7 @@ where
                 measured = Some(crossing(self.env(), at, bytes));
                 Err(Error::Aborted("measured".to_owned()))
             });
-            if !matches!(given_up, Err(Error::Full { .. })) {
+            if !matches!(given_up, Err(Error::Full { .. } | Error::TooLarge { .. })) {
                 break;
             }
         }

@@ -96,7 +96,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Flushes the lines from number `from` on.
+    /// Flushes the lines from number `from` on, and starts to fetch the next one, which was flushed a pass ago and left the cache with that.
     #[inline]
     pub(crate) fn flush<S: Space>(&self, space: &S, from: u64) {
         let count = (self.head - from).min(self.lines);

@@ -1,6 +1,8 @@
 //! Processes that are killed while they write to a pool, or while they recover it: what they told is there, nothing else is, and nothing leaks.
 
+#[path = "../common/mod.rs"]
 mod common;
+mod recovering;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

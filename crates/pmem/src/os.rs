@@ -3,7 +3,6 @@
 use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{self, PoisonError};
 use std::thread;
 use std::time::Instant;
@@ -11,7 +10,7 @@ use std::time::Instant;
 use rustix::rand::{GetRandomFlags, getrandom};
 use space::{Env, Observer, Space};
 
-use crate::latch::Raw;
+use crate::latch::{Raw, thread_number};
 
 /// The operating system's locks, threads, clock and randomness around a space.
 #[derive(Debug)]
@@ -225,12 +224,8 @@ impl<S: Space> Env for Os<S> {
 
     #[inline]
     fn thread_number(&self) -> u32 {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        thread_local! {
-            static NUMBER: u32 = NEXT.fetch_add(1, Ordering::Relaxed);
-        }
-        // A thread whose values are gone already ends, and has nothing to share.
-        NUMBER.try_with(|number| *number).unwrap_or_default()
+        // From 0, and at last around.
+        (thread_number() - 1) as u32
     }
 
     fn now_ns(&self) -> u64 {

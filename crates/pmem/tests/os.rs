@@ -1,5 +1,9 @@
 //! The real environment: its locks exclude, its threads borrow, and all of it is told.
 
+use std::hint::spin_loop;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use event::{Collected, Discard, Op, ThreadId};
 use pmem::Os;
 use space::{Env, Image, Recorded, Recording, Space, conformance};
@@ -97,4 +101,41 @@ fn locks_and_threads_become_events() {
             _ => {}
         }
     }
+}
+
+/// One thread takes a latch so often in a row that it is its own, and others come while it goes on.
+#[test]
+fn a_latch_has_one_holder_whoever_has_it_mostly() {
+    const LATCHES: u64 = 5000;
+    const THREADS: u32 = 3;
+    let env = Os::new(Image::new(64));
+    let shared = AtomicBool::new(false);
+    let (begin, end) = (Barrier::new(THREADS as usize), Barrier::new(THREADS as usize));
+    let latches: Vec<_> = (0..LATCHES).map(|_| (env.latch((0u64, 0u64)), AtomicBool::new(false))).collect();
+    env.threads(THREADS, |thread| {
+        for (latch, is_owned) in &latches {
+            begin.wait();
+            let times = if thread == 0 { 600 } else { 20 };
+            while thread > 0 && !is_owned.load(Ordering::Relaxed) {
+                spin_loop();
+            }
+            for time in 0..times {
+                let mut both = env.hold(latch);
+                both.0 += 1;
+                // Another holder would see them differ, or lose a count.
+                if both.0 != both.1 + 1 {
+                    shared.store(true, Ordering::Relaxed);
+                }
+                both.1 += 1;
+                drop(both);
+                if thread == 0 && time == 100 {
+                    is_owned.store(true, Ordering::Relaxed);
+                }
+            }
+            end.wait();
+        }
+    });
+    let all = 600 + 20 * u64::from(THREADS - 1);
+    assert!(!shared.load(Ordering::Relaxed), "two held a latch");
+    assert!(latches.iter().all(|(latch, _)| *env.hold(latch) == (all, all)), "two held a latch");
 }

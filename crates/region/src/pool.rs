@@ -360,6 +360,7 @@ where
     /// # Panics
     /// What `work` panics with.
     #[track_caller]
+    #[inline(always)]
     pub fn region<R>(&self, work: impl FnOnce(&mut Tx<'_, H, L, A>) -> Result<R, Error>) -> Result<R, Error> {
         self.check_writable()?;
         let number = self.next_region();
@@ -369,6 +370,8 @@ where
         let result = work(&mut tx)?;
         tx.commit()?;
         space::Observer::region_end(observer, number);
+        // Nothing is left in it.
+        std::mem::forget(tx);
         Ok(result)
     }
 

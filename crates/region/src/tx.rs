@@ -20,6 +20,8 @@ struct Blocks {
     taken: Vec<Block>,
     /// Free again if it is.
     freed: Vec<Block>,
+    /// Whether those that were taken were written to, past the engine.
+    wrote_fresh: bool,
 }
 
 /// Blocks that a list may have room for and still be kept for the next region of its thread.
@@ -47,6 +49,7 @@ impl Blocks {
         if self.taken.capacity() + self.freed.capacity() <= KEPT {
             self.taken.clear();
             self.freed.clear();
+            self.wrote_fresh = false;
             _ = SPARE.try_with(|spare| spare.set(Some(self)));
         }
     }
@@ -64,8 +67,6 @@ where
     region: Option<Under<H::Target, A>>,
     /// What it took and freed; `None` if it did neither.
     blocks: Option<Box<Blocks>>,
-    /// Whether it wrote to blocks of its own, past the engine.
-    wrote_fresh: bool,
     /// Why the region can't be committed, if a part of it failed.
     failed: Option<Error>,
 }
@@ -76,27 +77,29 @@ where
     L: Layout,
     A: Atomicity,
 {
+    #[inline(always)]
     pub(crate) fn begin(pool: &'p Pool<H, L, A>) -> Self {
         let region = Some(pool.engine.begin(pool.env()));
-        Tx { pool, region, blocks: None, wrote_fresh: false, failed: None }
+        Tx { pool, region, blocks: None, failed: None }
     }
 
     /// Ends the region. Not by value: what is moved is read in wide pieces soon after it was written in narrow ones, which waits for the last
     /// region's fence.
     #[track_caller]
     pub(crate) fn commit(&mut self) -> Result<(), Error> {
-        if let Some(error) = self.failed.take() {
-            return Err(error);
+        if self.failed.is_some() {
+            return self.failed.take().map_or(Ok(()), Err);
         }
         let heap_flaw = <A::Engine<H::Target> as Engine<_>>::HEAP;
         let is_logged = !<A::Engine<H::Target> as Engine<_>>::IN_PLACE;
-        if self.wrote_fresh && is_logged && heap_flaw != HeapFlaw::FreshNotFenced {
+        let wrote_fresh = self.blocks.as_ref().is_some_and(|blocks| blocks.wrote_fresh);
+        if wrote_fresh && is_logged && heap_flaw != HeapFlaw::FreshNotFenced {
             // What a log says may survive before anybody waits for it, and must not lead to anything that does not.
             self.pool.env().space().fence();
         }
-        let Some(mut region) = self.region.take() else { return Ok(()) };
         let (env, pool) = (self.pool.env(), self.pool);
-        let lent = pool.engine.lent(&mut region);
+        let lent = self.region.as_mut().and_then(|region| pool.engine.lent(region));
+        let Some(region) = self.region.take() else { return Ok(()) };
         let surplus = pool.engine.surplus(&region);
         let done =
             if surplus == 0 { pool.engine.commit(env, region) } else { self.commit_long(region, surplus) };
@@ -223,7 +226,7 @@ where
     ///
     /// # Panics
     /// If the pointer is null, or of another pool.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub fn set<T: Persistent<L>>(&mut self, at: Ptr<T, L>, value: T) -> Result<(), Error> {
         let offset = self.pool.check(at);
@@ -342,7 +345,7 @@ where
         }
     }
 
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub(crate) fn set_word(&mut self, offset: u64, value: u64) -> Result<(), Error> {
         self.remember(
@@ -373,7 +376,9 @@ where
             let space = self.pool.env().space();
             space.store(offset, bytes);
             space.flush(offset, bytes.len() as u64);
-            self.wrote_fresh = true;
+            if let Some(blocks) = &mut self.blocks {
+                blocks.wrote_fresh = true;
+            }
             return Ok(());
         }
         let (mut at, mut rest) = (offset, bytes);

@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+/// So few words are found without a table.
+const FEW: usize = 16;
 /// Places of the smallest table: a power of two.
 const PLACES_MIN: usize = 64;
 /// Words that a set may have room for and still be kept for the next region of its thread.
@@ -32,7 +34,7 @@ pub enum Change {
 #[derive(Debug)]
 pub struct Writes {
     entries: Vec<Write>,
-    /// By hash of the offset: the round in which it was noted, and behind it an index into `entries`. What was noted in an earlier round is
+    /// Of more than few words, by hash of the offset: the round in which it was noted, and behind it an index into `entries`. What was noted in an earlier round is
     /// not there: nobody has to empty the table. At least half of it is free.
     table: Vec<(u32, u32)>,
     /// Counted for each region; never 0.
@@ -53,14 +55,14 @@ thread_local! {
 
 impl Writes {
     /// An empty set.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take() -> Box<Writes> {
         // A thread that is ending may abort a region when its variables are gone.
         SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default()
     }
 
     /// Empties a set and keeps its memory for this thread.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put_back(mut self: Box<Self>) {
         if self.table.len() <= KEPT {
             self.clear();
@@ -70,7 +72,11 @@ impl Writes {
 
     #[inline]
     fn clear(&mut self) {
+        let had_table = self.entries.len() > FEW;
         self.entries.clear();
+        if !had_table {
+            return;
+        }
         self.round = self.round.checked_add(1).unwrap_or_else(|| {
             self.table.fill((0, 0));
             1
@@ -97,17 +103,19 @@ impl Writes {
     }
 
     /// Sets the word at `offset`. Whether it was not in the set before.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set(&mut self, offset: u64, value: u64) -> bool {
-        let change = Change::Set(value);
+        let write = Write { offset, change: Change::Set(value) };
         match self.find(offset) {
             Ok(at) => {
-                self.entries[at].change = change;
+                self.entries[at] = write;
                 false
             }
             Err(place) => {
-                self.table[place] = (self.round, self.entries.len() as u32);
-                self.push(Write { offset, change });
+                if self.entries.len() > FEW {
+                    self.table[place] = (self.round, self.entries.len() as u32);
+                }
+                self.push(write);
                 true
             }
         }
@@ -120,17 +128,26 @@ impl Writes {
         self.push(Write { offset, change });
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, write: Write) {
         self.entries.push(write);
-        if self.entries.len() * 2 > self.table.len() {
-            self.grow();
+        let count = self.entries.len();
+        if count == FEW + 1 || count * 2 > self.table.len() {
+            self.index();
         }
     }
 
-    /// The index of the word's entry, or the free place of the table where it would be noted.
-    #[inline]
+    /// The index of the word's entry, or the free place of the table where it would be noted, if there are more than few.
+    #[inline(always)]
     fn find(&self, offset: u64) -> Result<usize, usize> {
+        if self.entries.len() > FEW {
+            return self.find_in_table(offset);
+        }
+        let is_it = |write: &Write| write.offset == offset && matches!(write.change, Change::Set(_));
+        self.entries.iter().position(is_it).ok_or(0)
+    }
+
+    fn find_in_table(&self, offset: u64) -> Result<usize, usize> {
         let last = self.table.len() - 1;
         let mut place = ((offset >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & last;
         loop {
@@ -145,13 +162,16 @@ impl Writes {
         }
     }
 
+    /// Notes all words in the table, in a longer one if they fill half of it.
     #[cold]
-    fn grow(&mut self) {
-        let size = (self.entries.len() * 4).next_power_of_two();
-        (self.table, self.round) = (vec![(0, 0); size], 1);
+    fn index(&mut self) {
+        if self.entries.len() * 2 > self.table.len() {
+            let size = (self.entries.len() * 4).next_power_of_two();
+            (self.table, self.round) = (vec![(0, 0); size], 1);
+        }
         for at in 0..self.entries.len() {
             if let Write { offset, change: Change::Set(_) } = self.entries[at]
-                && let Err(place) = self.find(offset)
+                && let Err(place) = self.find_in_table(offset)
             {
                 self.table[place] = (self.round, at as u32);
             }

@@ -94,6 +94,18 @@ pub fn prefetch(address: *const u8) {
     unsafe { asm!("prfm pstl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) }
 }
 
+/// Stores two words that follow each other with one instruction. Each of them is there wholly or not at all.
+///
+/// # Safety
+/// `to` is 16-aligned and 16 bytes from it are writable, and no reference to them exists.
+#[inline(always)]
+pub unsafe fn store_pair(to: *mut u8, first: u64, second: u64) {
+    // SAFETY: the target is the caller's.
+    unsafe {
+        asm!("stp {}, {}, [{}]", in(reg) first, in(reg) second, in(reg) to, options(nostack, preserves_flags))
+    }
+}
+
 /// Copies `words` to `to` and writes their lines back. Non-temporal pairs (`stnp`) exist here, but are a hint
 /// that promises nothing about the cache, so the lines must be flushed anyway.
 ///

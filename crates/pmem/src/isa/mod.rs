@@ -4,6 +4,7 @@
 //! - `Flush`: which write-back instruction to use; `kind()` says which one of the vocabulary it is, `line()` executes it.
 //! - `demote()`: the hint to move a line one step outwards.
 //! - `fence()`: waits until earlier write-backs and non-temporal stores are done, before later stores.
+//! - `store_pair()`: stores two words at once: a core has room for so many stores, not for so many bytes, that wait for a fence.
 //! - `store_nt()`: copies words past the cache.
 //!
 //! None of these is in the standard library as a function that compiles for a baseline processor and runs
@@ -20,11 +21,11 @@ use std::sync::OnceLock;
 #[cfg(target_arch = "aarch64")]
 use aarch64::offer_of_this_cpu;
 #[cfg(target_arch = "aarch64")]
-pub use aarch64::{Flush, demote, fence, prefetch, store_nt};
+pub use aarch64::{Flush, demote, fence, prefetch, store_nt, store_pair};
 #[cfg(target_arch = "x86_64")]
 use x86_64::offer_of_this_cpu;
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{Flush, demote, fence, prefetch, store_nt};
+pub use x86_64::{Flush, demote, fence, prefetch, store_nt, store_pair};
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!(

@@ -1,7 +1,7 @@
 //! x86-64.
 
 use std::arch::asm;
-use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si64, _mm_stream_si128};
+use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_set_epi64x, _mm_stream_si64, _mm_stream_si128};
 
 use event::FlushKind;
 use raw_cpuid::CpuIdReader;
@@ -108,6 +108,19 @@ pub fn fence() {
 pub fn prefetch(address: *const u8) {
     // SAFETY: a hint that no address makes fault; processors without it execute a no-op of the same encoding.
     unsafe { asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) }
+}
+
+/// Stores two words that follow each other with one instruction. Each of them is there wholly or not at all.
+///
+/// # Safety
+/// `to` is 16-aligned and 16 bytes from it are writable, and no reference to them exists.
+#[inline(always)]
+pub unsafe fn store_pair(to: *mut u8, first: u64, second: u64) {
+    // SAFETY: every x86-64 has SSE2; the target is the caller's.
+    unsafe {
+        let pair = _mm_set_epi64x(second.cast_signed(), first.cast_signed());
+        asm!("movdqa [{}], {}", in(reg) to, in(xmm_reg) pair, options(nostack, preserves_flags));
+    }
 }
 
 /// Copies `words` past the cache to `to`.

@@ -402,12 +402,13 @@ impl Space for Mapped {
     fn store_words(&self, offset: u64, words: &[u64]) {
         // One check for all of them.
         self.check_storable(offset, 8 * words.len() as u64);
-        let Some(&first) = words.first() else { return };
-        self.store_word(offset, first);
-        for (at, &word) in words.iter().enumerate().skip(1) {
-            // SAFETY: the range is inside the mapping and begins with an aligned word; and as in `load_word`.
-            let to = unsafe { &*self.at(offset).cast::<AtomicU64>().add(at) };
-            u64::store(to, word);
+        let (pairs, rest) = if offset.is_multiple_of(16) { words.as_chunks() } else { (&[][..], words) };
+        for (at, &[first, second]) in (offset..).step_by(16).zip(pairs) {
+            // SAFETY: the pair is inside the range that was checked, and aligned, as the mapping is.
+            unsafe { isa::store_pair(self.at(at), first.to_le(), second.to_le()) };
+        }
+        for (at, &word) in (offset + 16 * pairs.len() as u64..).step_by(8).zip(rest) {
+            self.store_word(at, word);
         }
     }
 

@@ -54,6 +54,12 @@ fn value(change: Change) -> u64 {
     }
 }
 
+/// What stands before the values of a run.
+#[inline]
+fn header(first: &Write, count: usize) -> u64 {
+    kind(first.change) << 61 | (count as u64 - 1) << 45 | first.offset >> 3
+}
+
 /// Whether a word can be one of a pair.
 #[inline]
 fn pairs(write: &Write) -> bool {
@@ -86,7 +92,7 @@ fn each_word(writes: &[Write], mut push: impl FnMut(u64)) {
             push(PAIR << 61 | first.offset << 27 | next.offset >> 3);
             count = 2;
         } else {
-            push(kind(first.change) << 61 | (count as u64 - 1) << 45 | first.offset >> 3);
+            push(header(first, count));
         }
         rest[..count].iter().for_each(|write| push(value(write.change)));
         rest = &rest[count..];
@@ -166,7 +172,6 @@ impl Draft {
     }
 
     /// Stores the record of region `number` in a log that has room for it, so that the next fence makes it durable. It is not `flushed` by mistake.
-    #[inline]
     pub(super) fn write<S: Space>(&mut self, space: &S, ring: &mut Ring, number: u64, flushed: bool) {
         debug_assert!(self.words <= WORDS_MAX);
         self.padded[0] = number << 16 | self.words;
@@ -188,6 +193,58 @@ impl Draft {
     pub(super) fn shrink(&mut self) {
         if self.padded.capacity() > KEPT {
             *self = Draft::default();
+        }
+    }
+}
+
+/// What becomes a record.
+pub(super) trait Entry {
+    /// Gets ready, in the log's draft if it needs that; the lines that it takes.
+    fn prepare(&self, draft: &mut Draft) -> u64;
+
+    /// Stores the record of region `number` in a log that has room for it, so that the next fence makes it durable. It is not `flushed` by mistake.
+    fn write<S: Space>(&self, draft: &mut Draft, space: &S, ring: &mut Ring, number: u64, flushed: bool);
+}
+
+/// Writes, and perhaps others elsewhere.
+#[derive(Debug)]
+pub(super) struct Drafted<'w> {
+    pub(super) here: &'w [Write],
+    pub(super) there: Option<&'w Elsewhere>,
+}
+
+impl Entry for Drafted<'_> {
+    #[inline]
+    fn prepare(&self, draft: &mut Draft) -> u64 {
+        draft.fill(self.here, self.there);
+        draft.lines()
+    }
+
+    #[inline]
+    fn write<S: Space>(&self, draft: &mut Draft, space: &S, ring: &mut Ring, number: u64, flushed: bool) {
+        draft.write(space, ring, number, flushed);
+    }
+}
+
+/// The only write of a region: its record is a line that is made in registers. A core begins the next region while it waits for a fence, as long as
+/// it has room for the stores of that region.
+#[derive(Debug)]
+pub(super) struct One<'w>(pub(super) &'w Write);
+
+impl Entry for One<'_> {
+    #[inline(always)]
+    fn prepare(&self, _: &mut Draft) -> u64 {
+        1
+    }
+
+    #[inline(always)]
+    fn write<S: Space>(&self, _: &mut Draft, space: &S, ring: &mut Ring, number: u64, flushed: bool) {
+        let One(write) = self;
+        let from = ring.head();
+        let line = [number << 16 | 3, header(write, 1), value(write.change), 0, 0, 0, 0];
+        ring.push(space, &line, Role::First).expect("the caller saw to it that there is room");
+        if flushed {
+            ring.flush(space, from);
         }
     }
 }

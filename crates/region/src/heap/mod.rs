@@ -73,7 +73,7 @@ const CACHES: usize = 16;
 
 /// Something on lines of its own, so that threads do not wait for each other's.
 #[repr(align(128))]
-struct Apart<T>(T);
+pub(crate) struct Apart<T>(pub(crate) T);
 
 /// The heap of an open pool. Whoever holds the chunks' lock may take a cache's latch, and not the other way round; who has a slab changes
 /// only under both.

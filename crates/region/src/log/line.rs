@@ -79,7 +79,7 @@ const MULTIPLIERS: [u64; WORDS] = [
 ];
 
 /// A payload in 64 bits. A change of one word always changes them.
-#[inline]
+#[inline(always)]
 fn fold(payload: &[u64; WORDS]) -> u64 {
     let words = payload.iter().zip((0u32..).zip(MULTIPLIERS));
     words.fold(0, |sum, (word, (rotation, multiplier))| {
@@ -88,7 +88,7 @@ fn fold(payload: &[u64; WORDS]) -> u64 {
 }
 
 /// 56 bits that stand for a folded payload and what it is; never 0.
-#[inline]
+#[inline(always)]
 fn check(what: u64, folded: u64) -> u64 {
     let mut sum = what.wrapping_mul(0xff51_afd7_ed55_8ccd) ^ folded;
     sum ^= sum >> 32;
@@ -97,7 +97,7 @@ fn check(what: u64, folded: u64) -> u64 {
 }
 
 /// The eight words of a line at `place`.
-#[inline]
+#[inline(always)]
 fn encode(place: u64, payload: &[u64; WORDS], role: Role, parity: bool) -> [u64; WORDS + 1] {
     let parity = u64::from(parity);
     let mut words = [0; WORDS + 1];
@@ -149,7 +149,7 @@ fn whole(place: u64, words: &[u64; WORDS + 1]) -> Option<Content> {
 }
 
 /// Stores a line at `place`; neither flushes nor fences.
-#[inline]
+#[inline(always)]
 pub(crate) fn write_line<S: Space>(space: &S, place: u64, payload: &[u64; WORDS], role: Role, parity: bool) {
     space.store_words(place, &encode(place, payload, role, parity));
 }

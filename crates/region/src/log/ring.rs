@@ -17,8 +17,8 @@ pub(crate) struct Ring {
     lines: u64,
     /// Lines written since it was empty, over all passes.
     head: u64,
-    /// Where the next one comes, in lines from the first: what `head` leaves over, without a division for each line.
-    at: u64,
+    /// How many of these were written in earlier passes.
+    passed: u64,
     /// The parity of this pass.
     parity: bool,
     /// The first of these that is still needed.
@@ -30,7 +30,7 @@ impl Ring {
     pub(crate) fn new(base: u64, len: u64) -> Self {
         debug_assert!(base.is_multiple_of(LINE) && len.is_multiple_of(LINE) && len > 0);
         // The empty ring reads as parity 0, so the first pass has 1.
-        Ring { base, lines: len / LINE, head: 0, at: 0, parity: true, tail: 0 }
+        Ring { base, lines: len / LINE, head: 0, passed: 0, parity: true, tail: 0 }
     }
 
     /// Lines written so far.
@@ -53,7 +53,7 @@ impl Ring {
     ///
     /// # Errors
     /// As [`Ring::push`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push_nt<S: Space>(
         &mut self,
         space: &S,
@@ -65,26 +65,37 @@ impl Ring {
         Ok(())
     }
 
-    /// Where the next line comes, and its parity.
-    #[inline]
+    /// Where the next line comes, in lines from the first: without a division.
+    #[inline(always)]
+    fn at(&self) -> u64 {
+        self.head - self.passed
+    }
+
+    /// The place of the next line, and its parity.
+    #[inline(always)]
     fn next(&mut self) -> Result<(u64, bool), Full> {
         if !self.has_room(1) {
             return Err(Full);
         }
-        let next = (self.base + self.at * LINE, self.parity);
+        let next = (self.base + self.at() * LINE, self.parity);
         self.head += 1;
-        self.at += 1;
-        if self.at == self.lines {
-            (self.at, self.parity) = (0, !self.parity);
+        if self.at() == self.lines {
+            self.turn();
         }
         Ok(next)
+    }
+
+    /// The next pass begins.
+    #[cold]
+    fn turn(&mut self) {
+        (self.passed, self.parity) = (self.head, !self.parity);
     }
 
     /// Stores one line behind the last one.
     ///
     /// # Errors
     /// If that would be over one that is needed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push<S: Space>(
         &mut self,
         space: &S,
@@ -97,18 +108,18 @@ impl Ring {
     }
 
     /// Flushes the lines from number `from` on, and starts to fetch the next one, which was flushed a pass ago and left the cache with that.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn flush<S: Space>(&self, space: &S, from: u64) {
         let count = (self.head - from).min(self.lines);
         // Behind the start of the ring, and before its end.
-        let (low, high) = if count <= self.at { (count, 0) } else { (self.at, count - self.at) };
+        let (low, high) = if count <= self.at() { (count, 0) } else { (self.at(), count - self.at()) };
         if high > 0 {
             space.flush(self.base + (self.lines - high) * LINE, high * LINE);
         }
         if low > 0 {
-            space.flush(self.base + (self.at - low) * LINE, low * LINE);
+            space.flush(self.base + (self.at() - low) * LINE, low * LINE);
         }
-        space.prefetch(self.base + self.at * LINE);
+        space.prefetch(self.base + self.at() * LINE);
     }
 }
 

@@ -20,6 +20,7 @@
 //! still be found in another log; that is why what is noted is one number for all logs, and the records below it are given up
 //! only when it is durable.
 
+mod bits;
 mod places;
 mod recovery;
 
@@ -30,13 +31,13 @@ use space::{Env, LINE, Space};
 use super::flaw::{self, Flaw};
 use super::health::Health;
 use super::long::Elsewhere;
-use super::place::apply;
-use super::record::{self, Draft, WORDS_MAX};
+use super::record::{self, Draft, Drafted, Entry, One, WORDS_MAX};
 use super::state::{NUMBERS, State};
 use super::{Atomicity, Engine, Lent, Logs, Recovered};
 use crate::log::Ring;
 use crate::writes::Writes;
 use crate::{Change, Error, Write};
+use bits::Bits;
 use places::Places;
 
 /// Regions by redo. `F` is [`Sound`](flaw::Sound), but in tests of the crash checker.
@@ -65,6 +66,7 @@ pub struct RedoEngine<E: Env, F: Flaw> {
     /// The next region's number. Behind a latch, because the order of numbers is one that recovery builds on (`check_gaps`), and an observer knows
     /// nothing of the order of atomics.
     next: E::Latch<u64>,
+    bits: Bits<E>,
     /// Words of a record that a log holds.
     holds: u64,
     /// Held by who settles.
@@ -74,24 +76,17 @@ pub struct RedoEngine<E: Env, F: Flaw> {
 }
 
 impl<E: Env, F: Flaw> RedoEngine<E, F> {
-    /// Makes the record of what is `here` and `there` durable in a log, and then the writes.
+    /// Makes a record durable in a log, and then the writes.
     #[inline(always)]
     #[track_caller]
-    fn log_and_apply(
-        &self,
-        env: &E,
-        here: &[Write],
-        there: Option<&Elsewhere>,
-        writes: &[Write],
-    ) -> Result<(), Error> {
+    fn log_and_apply(&self, env: &E, record: &impl Entry, writes: &[Write]) -> Result<(), Error> {
         let (space, thread) = (env.space(), env.thread_number());
         let latch = &self.logs[thread as usize % self.logs.len()];
         loop {
             let mut log = env.hold(latch);
             self.health.check();
             let Log { ring, draft, places } = &mut *log;
-            draft.fill(here, there);
-            if !ring.has_room(draft.lines()) {
+            if !ring.has_room(record.prepare(draft)) {
                 drop(log);
                 self.give_up_records(env)?;
                 continue;
@@ -99,14 +94,14 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
             let number = self.draw(env)?;
             self.health.guard(|| {
                 places.begin(space);
-                draft.write(space, ring, number, !F::LOG_NOT_FLUSHED);
+                record.write(draft, space, ring, number, !F::LOG_NOT_FLUSHED);
                 if F::APPLIED_EARLY {
-                    writes.iter().for_each(|write| apply(space, write));
+                    writes.iter().for_each(|write| self.bits.apply(env, write));
                 }
                 if !F::LOG_NOT_FENCED {
                     space.fence();
                 }
-                places.write(writes, |write| apply(space, write));
+                places.write(writes, |write| self.bits.apply(env, write));
             });
             return Ok(());
         }
@@ -182,13 +177,14 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
             place: logs,
             logs: logs.starts().map(|base| env.latch(log(base))).collect(),
             next: env.latch(recovered.next),
+            bits: Bits::new(env),
             holds: WORDS_MAX.min(logs.bytes / LINE * crate::log::WORDS as u64),
             settling: env.mutex(()),
             health: Health::new(),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn begin(&self, _: &E) -> Box<Writes> {
         Writes::take()
     }
@@ -198,7 +194,7 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
         region.get(offset).unwrap_or_else(|| env.space().load_u64(offset))
     }
 
-    #[inline]
+    #[inline(always)]
     fn store(&self, env: &E, region: &mut Box<Writes>, offset: u64, value: u64) -> Result<(), Error> {
         if region.set(offset, value) {
             // It is stored to right behind the fence: waiting for its line can overlap with writing the log.
@@ -215,9 +211,10 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
 
     #[inline]
     fn commit(&self, env: &E, region: Box<Writes>) -> Result<(), Error> {
-        let writes = region.entries();
-        if !writes.is_empty() {
-            self.log_and_apply(env, writes, None, writes)?;
+        match region.entries() {
+            [] => {}
+            [write] => self.log_and_apply(env, &One(write), std::slice::from_ref(write))?,
+            writes => self.log_and_apply(env, &Drafted { here: writes, there: None }, writes)?,
         }
         region.put_back();
         Ok(())
@@ -243,7 +240,7 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
             }
             there
         });
-        self.log_and_apply(env, &[], Some(&there), writes)?;
+        self.log_and_apply(env, &Drafted { here: &[], there: Some(&there) }, writes)?;
         region.put_back();
         Ok(())
     }

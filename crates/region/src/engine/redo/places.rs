@@ -52,16 +52,19 @@ impl<F: Flaw> Places<F> {
     pub(super) fn begin<S: Space>(&mut self, space: &S) {
         if self.soon {
             self.open.iter().for_each(|&line| space.flush(line, LINE));
+        }
+    }
+
+    /// What was begun is durable. These writes are made, one after the other, by `make`.
+    #[inline]
+    pub(super) fn write(&mut self, writes: &[Write], make: impl Fn(&Write)) {
+        if self.soon {
+            // They were flushed as the record was begun, which the fence has waited for.
             self.open.clear();
             if self.open.capacity() > KEPT {
                 self.open = Vec::new();
             }
         }
-    }
-
-    /// These writes are made, one after the other, by `make`.
-    #[inline]
-    pub(super) fn write(&mut self, writes: &[Write], make: impl Fn(&Write)) {
         // The line of the last write: words that follow each other have one flush.
         let mut last = NONE;
         for write in writes {

@@ -7,17 +7,21 @@
 //! itself; whoever waits looks again and again, at last with pauses.
 //!
 //! # How
-//! A thread that took the latch many times in a row becomes its **owner**: it says that it is `inside` with a plain store, and looks
+//! A thread that took the latch many times in a row becomes its **owner**: it says in a mark, with a plain store, that it is inside, and looks
 //! whether it is still the owner. Another thread takes the latch by swapping `held`; if there is an owner it says that there is none any more, has the
 //! kernel make every thread of the process pass a full barrier (membarrier), and waits until the owner is not inside. After the barrier,
 //! either the owner's store is seen, or the owner's second look will see that it is none: so the owner needs the barrier between its store and its look only when somebody
 //! asks for it. The next thread to become the owner has to take it more times in a row, so that threads which take turns rarely pay for
 //! barriers. Where the kernel has none, nobody becomes an owner.
+//!
+//! A thread may be stopped between its first look and its store, and go on when another is the owner. So each has a mark of its own, which nobody else
+//! sets, as long as there is the latch.
 
 use std::cell::Cell;
 use std::hint::spin_loop;
+use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence};
 use std::thread;
 use std::time::Duration;
 
@@ -89,16 +93,25 @@ fn wait_until(is_done: impl Fn() -> bool) {
     }
 }
 
+/// A thread that is a latch's owner, or was.
+struct Owner {
+    thread: u64,
+    /// It has the latch as its owner, or looks whether it can. Set by this thread alone.
+    inside: AtomicBool,
+    /// The one who became an owner before.
+    before: *mut Owner,
+}
+
 /// The lock without what it guards.
 pub struct Raw {
     /// Who is not the owner takes the latch by this.
     held: AtomicBool,
-    /// Changed by the holder of `held` alone.
-    owner: AtomicU64,
-    /// The owner has the latch, or looks whether it can.
-    inside: AtomicBool,
-    /// It is the owner who has the latch, or had it last. From here on: of the latch's holder alone.
-    by_owner: AtomicBool,
+    /// Null if there is none. Changed by the holder of `held` alone.
+    owner: AtomicPtr<Owner>,
+    /// As whom the latch's holder has it; null if by `held`. From here on: of the latch's holder alone.
+    holder: AtomicPtr<Owner>,
+    /// All threads that ever were owners, the newest first.
+    owners: AtomicPtr<Owner>,
     /// Who took it by `held` last, how many times in a row, and how many times make an owner.
     last: AtomicU64,
     row: AtomicU32,
@@ -106,20 +119,30 @@ pub struct Raw {
 }
 
 impl Raw {
+    /// What stands behind a pointer of this latch, if anything does.
+    #[inline(always)]
+    fn at(&self, owner: *mut Owner) -> Option<&Owner> {
+        // SAFETY: pointers of the latch are null or lead to an owner, which is freed with the latch.
+        unsafe { owner.as_ref() }
+    }
+
     /// Whether the calling thread has the latch as its owner.
     #[inline(always)]
     fn enter(&self, me: u64) -> bool {
-        if self.owner.load(Ordering::Relaxed) != me {
+        let found = self.owner.load(Ordering::Acquire);
+        let Some(owner) = self.at(found).filter(|owner| owner.thread == me) else { return false };
+        if owner.inside.load(Ordering::Acquire) {
+            // It has the latch already, or gave its guard to another thread.
             return false;
         }
-        self.inside.store(true, Ordering::Relaxed);
+        owner.inside.store(true, Ordering::Relaxed);
         // The processor may still look first, unless `barrier_everywhere` comes in between.
         compiler_fence(Ordering::SeqCst);
-        // What was written under the latch is this thread's own: nobody else had it since it became the owner.
-        if self.owner.load(Ordering::Relaxed) == me {
+        // What was written under the latch is this thread's own, or came with the mark: nobody else took it since it became the owner.
+        if self.owner.load(Ordering::Relaxed) == found {
             return true;
         }
-        self.inside.store(false, Ordering::Release);
+        owner.inside.store(false, Ordering::Release);
         false
     }
 
@@ -134,8 +157,8 @@ impl Raw {
     /// `held` is the calling thread's: so is the latch, once the owner has left.
     #[inline]
     fn taken(&self, me: u64) {
-        if self.owner.load(Ordering::Relaxed) != NOBODY {
-            self.disown();
+        if let Some(owner) = self.at(self.owner.load(Ordering::Relaxed)) {
+            self.disown(owner);
         }
         if self.last.load(Ordering::Relaxed) != me {
             self.last.store(me, Ordering::Relaxed);
@@ -150,11 +173,11 @@ impl Raw {
     }
 
     #[cold]
-    fn disown(&self) {
-        self.owner.store(NOBODY, Ordering::Relaxed);
+    fn disown(&self, owner: &Owner) {
+        self.owner.store(ptr::null_mut(), Ordering::Relaxed);
         barrier_everywhere();
-        wait_until(|| !self.inside.load(Ordering::Acquire));
-        self.by_owner.store(false, Ordering::Relaxed);
+        wait_until(|| !owner.inside.load(Ordering::Acquire));
+        self.holder.store(ptr::null_mut(), Ordering::Relaxed);
         self.last.store(NOBODY, Ordering::Relaxed);
         self.asked.store(ROW_MAX.min(2 * self.asked.load(Ordering::Relaxed)), Ordering::Relaxed);
     }
@@ -163,27 +186,54 @@ impl Raw {
     #[cold]
     fn own(&self, me: u64) {
         self.row.store(0, Ordering::Relaxed);
-        if has_barriers() {
-            self.by_owner.store(true, Ordering::Relaxed);
-            self.inside.store(true, Ordering::Relaxed);
-            self.owner.store(me, Ordering::Relaxed);
-            self.held.store(false, Ordering::Release);
+        if !has_barriers() {
+            return;
+        }
+        let newest = self.owners.load(Ordering::Relaxed);
+        let mut known = newest;
+        while let Some(owner) = self.at(known).filter(|owner| owner.thread != me) {
+            known = owner.before;
+        }
+        if known.is_null() {
+            known =
+                Box::into_raw(Box::new(Owner { thread: me, inside: AtomicBool::new(true), before: newest }));
+            self.owners.store(known, Ordering::Relaxed);
+        } else if let Some(owner) = self.at(known) {
+            owner.inside.store(true, Ordering::Relaxed);
+        }
+        self.holder.store(known, Ordering::Relaxed);
+        self.owner.store(known, Ordering::Release);
+        self.held.store(false, Ordering::Release);
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        let mut newest = *self.owners.get_mut();
+        while !newest.is_null() {
+            // SAFETY: it comes from a box, is in the list once, and nobody has the latch any more.
+            newest = unsafe { Box::from_raw(newest) }.before;
         }
     }
 }
 
+// SAFETY: the pointers lead to owners that the latch alone has; of these, threads change atomics only.
+unsafe impl Send for Raw {}
+// SAFETY: as above.
+unsafe impl Sync for Raw {}
+
 // SAFETY: who is not the owner has the latch from a swap of `held` that only one thread can see succeed, behind which there is no owner and the last
-// one is not inside, until `unlock`. The owner has it from `enter` on: whoever swaps `held` meanwhile waits in `disown` for `inside`, which it sees because its barrier came
-// after the owner's store; had it come before, the owner would have seen in its second look that it is none. `owner` is only set by a holder that has itself inside, and no thread
-// number comes twice. `by_owner` is written by holders alone, so `unlock` gives up what was taken. The pairs of release and acquire on `held` and `inside` make what was written under the latch visible
-// to the next holder; an owner follows itself.
+// one is not inside, until `unlock`. The owner has it from `enter` on: whoever swaps `held` meanwhile waits in `disown` for its mark, which it sees because its barrier came
+// after the owner's store; had it come before, the owner would have seen in its second look that it is none. A thread becomes the owner as the holder, with its mark set, and no two
+// threads have the same number. `holder` is written by holders alone, so `unlock` gives up what was taken. The pairs of release and acquire on `held` and the marks make what was written
+// under the latch visible to the next holder; an owner follows itself.
 unsafe impl lock_api::RawMutex for Raw {
     #[allow(clippy::declare_interior_mutable_const, reason = "how the trait asks for the free lock")]
     const INIT: Raw = Raw {
         held: AtomicBool::new(false),
-        owner: AtomicU64::new(NOBODY),
-        inside: AtomicBool::new(false),
-        by_owner: AtomicBool::new(false),
+        owner: AtomicPtr::new(ptr::null_mut()),
+        holder: AtomicPtr::new(ptr::null_mut()),
+        owners: AtomicPtr::new(ptr::null_mut()),
         last: AtomicU64::new(NOBODY),
         row: AtomicU32::new(0),
         asked: AtomicU32::new(ROW_MIN),
@@ -214,7 +264,9 @@ unsafe impl lock_api::RawMutex for Raw {
 
     #[inline]
     unsafe fn unlock(&self) {
-        let mark = if self.by_owner.load(Ordering::Relaxed) { &self.inside } else { &self.held };
-        mark.store(false, Ordering::Release);
+        match self.at(self.holder.load(Ordering::Relaxed)) {
+            Some(owner) => owner.inside.store(false, Ordering::Release),
+            None => self.held.store(false, Ordering::Release),
+        }
     }
 }

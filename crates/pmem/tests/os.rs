@@ -139,3 +139,23 @@ fn a_latch_has_one_holder_whoever_has_it_mostly() {
     assert!(!shared.load(Ordering::Relaxed), "two held a latch");
     assert!(latches.iter().all(|(latch, _)| *env.hold(latch) == (all, all)), "two held a latch");
 }
+
+#[test]
+fn a_latch_that_is_a_threads_own_keeps_it_out_as_well() {
+    let env = Os::new(Image::new(64));
+    let latch = env.latch(0);
+    (0..1000).for_each(|_| *env.hold(&latch) += 1);
+    let held = env.hold(&latch);
+    let (told, hears) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let (env, latch) = (&env, &latch);
+        scope.spawn(move || {
+            *env.hold(latch) += 1;
+            told.send(()).expect("the test hears it");
+        });
+        assert!(hears.recv_timeout(std::time::Duration::from_millis(50)).is_err(), "another thread got it");
+        drop(held);
+        hears.recv().expect("it gets it now");
+    });
+    assert_eq!(*env.hold(&latch), 1001);
+}

@@ -24,7 +24,7 @@ pub trait Env: Sync {
     where
         Self: 'a;
     /// A mutual exclusion lock for a moment: held over a few instructions and at most a fence, never while its holder waits for another
-    /// thread (but a fence that is a sync may be another thread's). Giving it up is one plain store, so the processor need not wait until earlier stores are done.
+    /// thread (but a fence that is a sync may be another thread's). A thread that uses it alone takes it and gives it up with plain stores, so that the processor need not wait until earlier stores are done.
     type Latch<T: Send>: Send + Sync;
     /// Proof of holding a [`Env::Latch`]; gives it up when dropped.
     type LatchGuard<'a, T: Send + 'a>: DerefMut<Target = T>

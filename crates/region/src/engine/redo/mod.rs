@@ -142,6 +142,7 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
     }
 
     /// The number of a region whose log is locked.
+    #[inline(always)]
     #[track_caller]
     fn draw(&self, env: &E) -> Result<u64, Error> {
         let mut next = env.hold(&self.next);

@@ -62,15 +62,25 @@ impl Frame {
     pub fn is_library(&self) -> bool {
         self.file.contains("/include/c++/")
     }
+
+    /// `file.c:12`, or `file.c:?` where the compiler gave the code no line; `None` without a file.
+    #[must_use]
+    pub fn place(&self) -> Option<String> {
+        let name = self.file.rsplit('/').next().filter(|name| !name.is_empty())?;
+        Some(match self.line {
+            0 => format!("{name}:?"),
+            line => format!("{name}:{line}"),
+        })
+    }
 }
 
 impl fmt::Display for Frame {
-    /// `function (file.c:12)`, as reports print it.
+    /// `function (file.c:12)`, as reports print it; of what is unknown, nothing.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Frame { function, file, line } = self;
-        match file.rsplit('/').next() {
-            None | Some("") => f.write_str(function),
-            Some(name) => write!(f, "{function} ({name}:{line})"),
+        match self.place() {
+            None => f.write_str(&self.function),
+            Some(place) if self.function.is_empty() => f.write_str(&place),
+            Some(place) => write!(f, "{} ({place})", self.function),
         }
     }
 }
@@ -141,5 +151,21 @@ impl SiteTable {
     #[must_use]
     pub fn label(&self, id: SiteId) -> String {
         self.site(id).map_or_else(|| "unknown site".to_owned(), Site::to_string)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_is_unknown_nothing_is_said() {
+        let name = |function: &str, file: &str, line| {
+            Frame { function: function.into(), file: file.into(), line }.to_string()
+        };
+        assert_eq!(name("put", "/src/map.c", 7), "put (map.c:7)");
+        assert_eq!(name("put", "/src/map.c", 0), "put (map.c:?)");
+        assert_eq!(name("put", "", 7), "put");
+        assert_eq!(name("", "src/log.rs", 36), "log.rs:36");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use event::{Site, SiteId};
+use event::{Frame, Site, SiteId};
 use machine::{MemoryFigures, SiteFigures, SiteMemory, Traffic};
 
 use crate::human::{self, bytes, elide, percent, plain, plural, ratio};
@@ -50,9 +50,7 @@ impl Row {
     fn new(site: Option<&Site>, label: String, all: SiteFigures, memory: SiteMemory) -> Row {
         let frame = site.and_then(Site::frame);
         let function = frame.map_or_else(|| label.clone(), |frame| plain(&frame.function));
-        let place = frame.filter(|frame| !frame.file.is_empty()).map_or_else(String::new, |frame| {
-            format!("{}:{}", plain(frame.file.rsplit('/').next().unwrap_or(&frame.file)), frame.line)
-        });
+        let place = frame.and_then(Frame::place).map_or_else(String::new, |place| plain(&place));
         Row { label, function, place, sites: 1, all, memory }
     }
 

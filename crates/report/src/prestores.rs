@@ -59,7 +59,8 @@ impl Listed<'_> {
         let function = plain(&self.place.function);
         let file = self.place.file.rsplit('/').next().filter(|file| !file.is_empty());
         let Some(file) = file else { return function };
-        let lines: Vec<String> = self.lines.iter().take(LINES_MAX).map(u32::to_string).collect();
+        let name = |line: &u32| if *line == 0 { "?".to_owned() } else { line.to_string() };
+        let lines: Vec<String> = self.lines.iter().take(LINES_MAX).map(name).collect();
         let more = if self.lines.len() > LINES_MAX { " and more" } else { "" };
         format!("{function} ({}:{}{more})", plain(file), lines.join(", "))
     }

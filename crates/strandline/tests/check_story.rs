@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Scratch, compile, has, has_flushes, stderr, strandline};
+use std::collections::BTreeSet;
+
+use common::{Scratch, compile, has, has_flushes, ok, stderr, stdout, strandline};
 use serde_json::{Value, json};
 
 /// Two functions that leave it to one helper, which the compiler puts into both, to store a value and what points to it.
@@ -176,5 +178,63 @@ fn code_that_stands_in_several_places_is_told_by_its_own_line() {
         assert_eq!(*lost("the state is ahead"), line("lost"), "{compiler} {level}: {answer:#}");
         let survived = &found("the state is ahead")["survived"]["store"]["line"];
         assert_eq!(*survived, line("survives"), "{compiler} {level}: {answer:#}");
+    }
+}
+
+const LINES: &str = include_str!("programs/lines.c");
+
+/// The stores into the arena of `lines.c`, by compiler and flags: the lines in which they stand, and those that were told.
+fn told_lines(compiler: &str, flags: &str) -> BTreeSet<(u64, String)> {
+    let scratch = Scratch::new();
+    scratch.file("lines.c", LINES);
+    compile(scratch.dir(), "cc", &format!("--compiler={compiler} -g {flags} -o lines lines.c"));
+    let trace = scratch.path("lines.slt");
+    let mut record = strandline();
+    record.args(["record", "--values", "-o"]).arg(&trace).arg("--").arg(scratch.path("lines"));
+    let arena = stdout(&ok(&mut record));
+    let (start, bytes) = arena.trim().split_once(' ').expect("the arena");
+    let start = u64::from_str_radix(start.trim_start_matches("0x"), 16).expect("its address");
+    let end = start + bytes.parse::<u64>().expect("its length");
+    let events = stdout(&ok(strandline().args(["trace", "dump", "--json"]).arg(&trace)));
+    let mut told = BTreeSet::new();
+    for event in events.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")) {
+        if event["op"] != "store" || !event["addr"].as_u64().is_some_and(|at| (start..end).contains(&at)) {
+            continue;
+        }
+        // Each word has its own line in its upper half, of which the bytes come from the lowest on.
+        let value = event["value"].as_str().expect("a value");
+        for word in value.as_bytes().chunks_exact(16) {
+            let digits = |at: usize| std::str::from_utf8(&word[at..at + 2]).expect("text");
+            let line = u64::from_str_radix(&format!("{}{}", digits(10), digits(8)), 16).expect("a line");
+            let label = event["label"].as_str().expect("a label");
+            let (_, place) = label.rsplit_once(':').expect("a line");
+            told.insert((line, place.trim_end_matches(')').to_owned()));
+        }
+    }
+    told
+}
+
+/// Stores that a compiler makes one of, or moves, are told by their own lines, or by none.
+#[test]
+fn no_store_is_told_by_another_ones_line() {
+    let all = [("gcc", "-O0"), ("gcc", "-O1"), ("gcc", "-O2"), ("gcc", "-O3"), ("gcc", "-Os")];
+    for (compiler, level) in all.into_iter().chain([("clang", "-O0")]) {
+        if !has(compiler) {
+            continue;
+        }
+        let told = told_lines(compiler, &format!("{level} -DENDS"));
+        let wrong: Vec<_> = told.iter().filter(|(line, told)| *told != line.to_string()).collect();
+        assert!(wrong.is_empty() && told.len() > 20, "{compiler} {level}: {wrong:?}");
+    }
+    for flags in ["-O1 -DENDS", "-O2", "-O3", "-Os"] {
+        if !has("clang") {
+            continue;
+        }
+        let told = told_lines("clang", flags);
+        let (unknown, known): (Vec<_>, Vec<_>) = told.iter().partition(|(_, told)| told == "?");
+        let wrong: Vec<_> = known.iter().filter(|(line, told)| *told != line.to_string()).collect();
+        assert!(wrong.is_empty() && known.len() > 15, "clang {flags}: {wrong:?}");
+        // `overwritten` makes one store of two, and the second loop's stores become one before it.
+        assert!((1..8).contains(&unknown.len()), "clang {flags}: {unknown:?}");
     }
 }

@@ -26,6 +26,7 @@ mod syntax;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod unlined;
 mod untold;
 mod volatile;
 mod wrapper;
@@ -34,6 +35,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 pub use tail::Exports;
+pub use unlined::NO_LINE;
 pub use wrapper::{AssemblerError, run};
 
 use by_hand::Repeated;
@@ -48,6 +50,7 @@ use runs::{Access, Runs};
 use scan::{Item, Scanner};
 use syntax::Syntax;
 use tail::Frame;
+use unlined::Unlined;
 use untold::Untold;
 use volatile::Volatiles;
 
@@ -81,6 +84,7 @@ struct Walk<'a> {
     syntax: Syntax<'a>,
     kept: Kept,
     library: Library<'a>,
+    unlined: Unlined<'a>,
     /// The function's labels up to here.
     labels: HashSet<&'a [u8]>,
     /// No compiler wrote the file.
@@ -152,6 +156,7 @@ impl<'a> Walk<'a> {
             syntax: Syntax::default(),
             kept: own_symbols(source),
             library: Library::default(),
+            unlined: Unlined::default(),
             labels: HashSet::new(),
             by_hand,
             inline_assembly: by_hand,
@@ -167,6 +172,7 @@ impl<'a> Walk<'a> {
 
     fn label(&mut self, place: Range<usize>) {
         let name = &self.source[place.clone()];
+        self.unlined.label(name);
         if is_mark(name, &self.source[place.end..]) {
             // clang marks a landing pad like any other place; no run goes on there.
             if self.held.is_entered(name) && self.runs.is_empty() {
@@ -218,6 +224,9 @@ impl<'a> Walk<'a> {
         let compiled = self.macros == 0 && !self.subsection && !self.inline_assembly;
         if transfers && called(instruction).is_some_and(|target| self.library.drops(target)) {
             return self.edits.replace(place, format_args!(""));
+        }
+        if called(instruction).is_some() && compiled && !self.runs.is_of_frame() {
+            self.unlined.told(place.start, &mut self.edits);
         }
         if transfers && compiled && self.takes_hook(instruction, place.clone()) {
             return;
@@ -347,6 +356,7 @@ impl<'a> Walk<'a> {
     }
 
     fn put_before(&mut self, at: usize, hook: &Hook<'_>) {
+        self.unlined.told(at, &mut self.edits);
         let mut text = Vec::new();
         persist::write(hook, self.syntax.is_intel(), &mut text);
         self.edits.insert(at, &text);
@@ -473,6 +483,7 @@ impl<'a> Walk<'a> {
             }
             Directive::Byte | Directive::Other => {
                 self.library.directive(directive);
+                self.unlined.directive(directive, place.end, &mut self.edits);
                 if matches!(directive.name, b".intel_syntax" | b".att_syntax") {
                     self.runs.end_block(&self.syntax, &mut self.edits);
                     self.syntax.follow(directive, text);

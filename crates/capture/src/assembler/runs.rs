@@ -249,6 +249,11 @@ impl Runs {
         true
     }
 
+    /// Whether the last address taken since the last access is in the stack frame.
+    pub fn is_of_frame(&self) -> bool {
+        !self.frame_address.is_empty()
+    }
+
     /// Whether no run is being gathered.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()

@@ -20,6 +20,8 @@ pub struct Arguments {
     pub debug: bool,
     /// The last `-O` asks for more than code that is easy to follow.
     pub optimises: bool,
+    /// It asks for more than the first level, too.
+    pub optimises_further: bool,
     /// Link-time optimisation was asked for and taken out.
     pub lto_removed: bool,
     /// Why the code can't be instrumented: another target.
@@ -160,6 +162,7 @@ impl Arguments {
         }
         if text.starts_with("-O") {
             self.optimises = !matches!(text, "-O0" | "-Og");
+            self.optimises_further = self.optimises && !matches!(text, "-O" | "-O1");
         }
         if text.starts_with("-g") && !matches!(text, "-gcc-toolchain") {
             self.debug = text != "-g0";
@@ -231,6 +234,9 @@ mod tests {
         assert!(lto.lto_removed && lto.rest.len() == 2);
         assert!(parse("-g -c a.c").unwrap().debug && !parse("-g -g0 -c a.c").unwrap().debug);
         assert!(!parse("-c a.c").unwrap().debug);
+        let levels = |text| parse(text).map(|it| (it.optimises, it.optimises_further)).unwrap();
+        assert_eq!(levels("-O2 -Og -c a.c"), (false, false));
+        assert_eq!((levels("-O -c a.c"), levels("-O1 -Os -c a.c")), ((true, false), (true, true)));
         assert!(parse("-m32 -c a.c").unwrap().foreign.is_some());
         assert!(parse("-target arm-none-eabi -c a.c").unwrap().foreign.is_some());
         assert!(parse("--target=x86_64-linux-gnu -c a.c").unwrap().foreign.is_none());

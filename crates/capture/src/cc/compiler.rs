@@ -42,6 +42,18 @@ impl Compiler {
         };
         Ok(Compiler { command, family })
     }
+
+    /// The first number of its version, if it says one.
+    pub fn version(&self) -> Option<u32> {
+        let (program, first) = self.command.split_first()?;
+        let output =
+            Command::new(program).args(first).arg("-dumpversion").stderr(Stdio::null()).output().ok()?;
+        leading_number(&String::from_utf8_lossy(&output.stdout))
+    }
+}
+
+fn leading_number(text: &str) -> Option<u32> {
+    text.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// The driver for C++ of the compiler whose driver for C this is: they differ in the libraries that they link.
@@ -131,6 +143,12 @@ mod tests {
         assert_eq!((found.command, found.family), (vec!["ccache".into(), "clang++".into()], Family::Clang));
         let found = Compiler::find(Language::C, Some("clang".into())).unwrap();
         assert_eq!(found.command, ["clang"]);
+    }
+
+    #[test]
+    fn versions_are_read() {
+        assert_eq!((leading_number("12\n"), leading_number("9.4.0\n")), (Some(12), Some(9)));
+        assert_eq!(leading_number("gcc: error"), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use super::arguments::Arguments;
-use super::compiler::Family;
+use super::compiler::{Compiler, Family};
 use super::toolkit::{RUNTIME, Toolkit};
 
 /// Functions that must stay calls, so that the runtime sees them. `strlen` and the searches may be folded: where the
@@ -34,7 +34,7 @@ const NO_BUILTIN: [&str; 22] = [
 ];
 
 /// What goes behind the user's own arguments.
-pub fn instrumentation(arguments: &Arguments, family: Family, toolkit: &Toolkit) -> Vec<OsString> {
+pub fn instrumentation(arguments: &Arguments, compiler: &Compiler, toolkit: &Toolkit) -> Vec<OsString> {
     let directory = toolkit.directory();
     let mut flags: Vec<OsString> =
         vec![joined("-B", directory), joined("-idirafter", directory.join("include"))];
@@ -43,14 +43,21 @@ pub fn instrumentation(arguments: &Arguments, family: Family, toolkit: &Toolkit)
     }
     // The checking variants are inline functions around the compiler's builtins, which get expanded in line.
     flags.extend(["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=0", "-U__SANITIZE_THREAD__"].map(OsString::from));
-    match family {
+    match compiler.family {
         Family::Gcc => {
             flags.push(joined("-specs=", toolkit.specs()));
             flags.extend(GCC.map(OsString::from));
+            // Older ones do not know it.
+            if arguments.optimises && compiler.version().is_some_and(|version| version >= 12) {
+                flags.push("-fno-move-loop-stores".into());
+            }
         }
-        Family::Clang => flags.extend(CLANG.map(OsString::from)),
+        Family::Clang => {
+            flags.extend(CLANG.map(OsString::from));
+            flags.extend(["-mllvm", hoisting(arguments.optimises_further)].map(OsString::from));
+        }
     }
-    flags.extend(functions(family, !arguments.optimises).map(OsString::from));
+    flags.extend(functions(compiler.family, !arguments.optimises).map(OsString::from));
     if !arguments.debug {
         // Line numbers for the report; the code is the same.
         flags.push("-g1".into());
@@ -85,13 +92,23 @@ fn functions(family: Family, told: bool) -> [&'static str; 2] {
     }
 }
 
-const GCC: [&str; 8] = [
+/// What clang does with code that two branches begin with. From the second level on, a pass makes one of the stores with which two branches end and
+/// gives it the line of either. Where the addresses stand before the branches already, another pass has done that before, and said that
+/// the line is unknown.
+fn hoisting(further: bool) -> &'static str {
+    if further { "-hoist-common-insts=true" } else { "-simplifycfg-hoist-common=false" }
+}
+
+const GCC: [&str; 10] = [
     // The assembler wrapper keeps the position in the thread's buffer there.
     "-ffixed-r11",
     // Code that stands in several places stays there several times: it is told by its line.
     "-fno-crossjumping",
     "-fno-tree-tail-merge",
     "-fno-ipa-icf",
+    // So do stores of two branches to one place.
+    "-fno-tree-sink",
+    "-fno-tree-cselim",
     // Threads wait for each other by such accesses; each is told by a call.
     "--param=tsan-distinguish-volatile=1",
     // `__builtin_memcpy`, which C++'s library uses, goes on being a builtin: expand it to a call.
@@ -100,7 +117,7 @@ const GCC: [&str; 8] = [
     "--param=builtin-string-cmp-inline-length=0",
 ];
 
-const CLANG: [&str; 14] = [
+const CLANG: [&str; 25] = [
     "-Qunused-arguments",
     "-Xclang",
     "-fsanitize=thread",
@@ -117,6 +134,19 @@ const CLANG: [&str; 14] = [
     "-simplifycfg-sink-common=false",
     "-mllvm",
     "-enable-tail-merge=false",
+    "-mllvm",
+    "-simplifycfg-merge-cond-stores=false",
+    "-mllvm",
+    "-simplifycfg-hoist-cond-stores=false",
+    "-fno-slp-vectorize",
+    // Nor moved out of a loop, where it has no line.
+    "-mllvm",
+    "-disable-licm-promotion",
+    "-mllvm",
+    "-licm-mssa-max-acc-promotion=0",
+    // What has no line is not to have that of the code before it.
+    "-mllvm",
+    "-use-unknown-locations=Enable",
 ];
 
 fn joined(flag: &str, path: impl AsRef<std::ffi::OsStr>) -> OsString {

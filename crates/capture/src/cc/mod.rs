@@ -118,7 +118,7 @@ pub fn run(language: Language, args: &[OsString], runtime: &[u8]) -> Result<Exit
         }
         let toolkit = Toolkit::prepare(runtime)?;
         command.args(flags::linking(&arguments, &toolkit)).args(&arguments.rest);
-        command.args(flags::instrumentation(&arguments, compiler.family, &toolkit));
+        command.args(flags::instrumentation(&arguments, &compiler, &toolkit));
     } else {
         command.args(&arguments.rest);
     }

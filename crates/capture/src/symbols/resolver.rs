@@ -7,6 +7,7 @@ use addr2line::Loader;
 use event::{Frame, Site};
 
 use super::names::readable;
+use crate::assembler::NO_LINE;
 
 /// Finds names for addresses in ELF files.
 #[derive(Default)]
@@ -45,7 +46,7 @@ fn frames(loader: &Loader, address: u64) -> Vec<Frame> {
             found.push(Frame {
                 function: name.unwrap_or_default(),
                 file: location.as_ref().and_then(|at| at.file).unwrap_or_default().to_owned(),
-                line: location.as_ref().and_then(|at| at.line).unwrap_or(0),
+                line: location.as_ref().and_then(|at| at.line).filter(|line| *line != NO_LINE).unwrap_or(0),
             });
         }
     }

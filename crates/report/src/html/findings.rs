@@ -1,7 +1,6 @@
 //! What the advisors said, each with the code that it is about.
 
 use advise::Finding;
-use event::Frame;
 use maud::{Markup, html};
 
 use crate::digest::Digest;
@@ -64,7 +63,7 @@ fn places(digest: &Digest<'_>, finding: &Finding) -> Markup {
                     code { (digest.label(part.site)) }
                     @let outer = digest.report.sites.site(part.site).map_or(&[][..], |site| site.frames.as_slice());
                     @for frame in outer.iter().skip(1) {
-                        span class="inlined" { " in " code { (place(frame)) } }
+                        span class="inlined" { " in " code { (plain(&frame.to_string())) } }
                     }
                 }
             }
@@ -73,12 +72,4 @@ fn places(digest: &Digest<'_>, finding: &Finding) -> Markup {
             }
         }
     }
-}
-
-fn place(frame: &Frame) -> String {
-    let file = frame.file.rsplit('/').next().unwrap_or(&frame.file);
-    if file.is_empty() {
-        return plain(&frame.function);
-    }
-    plain(&format!("{} ({file}:{})", frame.function, frame.line))
 }

@@ -2,6 +2,8 @@
 //!
 //! `strandline_refill` is called where a compiler put a call, so it may clobber what a C function may, but for `rdi`.
 //!
+//! `strandline_begin` and `strandline_end` stand where a function of C++'s library begins and ends.
+//!
 //! The others stand before an instruction that the compiler or a person wrote: anything may be alive, the
 //! flags and vector registers too, and the stack may be aligned to nothing. Their fast path saves the few
 //! registers that it uses; the slow one saves everything, the vector registers by `xsave`, because Rust and the
@@ -12,7 +14,8 @@ use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::local::local;
-use crate::stream::Stream;
+use crate::session::{Attached, session};
+use crate::stream::{self, Stream};
 use crate::wire::atomic::IN_TURN;
 use crate::wire::{BYTES_PER_INSTRUCTION, access, flush, header, kind};
 
@@ -276,4 +279,52 @@ atomic_hooks! {
     strandline_hook_rmw4: 4;
     strandline_hook_rmw8: 8;
     strandline_hook_rmw16: 16;
+}
+
+/// Defines hooks where a function begins or ends: the flags and `r11` are free.
+macro_rules! function_hooks {
+    ($($(#[$about:meta])* $name:ident: $record:ident;)*) => { $(
+        $(#[$about])*
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name() {
+            naked_asm!(
+                "push rax",
+                "push rcx",
+                "push rdx",
+                "lea rax, [rsp + 24]",
+                "lea rcx, [rip + {record}]",
+                "call {save}",
+                "pop rdx",
+                "pop rcx",
+                "pop rax",
+                "ret",
+                record = sym $record,
+                save = sym slow,
+            );
+        }
+    )* };
+}
+
+function_hooks! {
+    /// Called before a function of C++'s library does anything.
+    strandline_begin: record_begin;
+    /// Called before such a function returns, or hands on to another.
+    strandline_end: record_end;
+}
+
+extern "C" fn record_begin(top: *const [u64; 2], _: u64, _: u64) {
+    if session().is_some_and(Attached::values) {
+        // SAFETY: the hook's own return address, and that of the function which has just begun.
+        let [pc, back] = unsafe { top.read() };
+        stream::record(kind::CALL, 0, pc, [back, top as u64]);
+    }
+}
+
+extern "C" fn record_end(top: *const u64, _: u64, _: u64) {
+    if session().is_some_and(Attached::values) {
+        // SAFETY: the hook's own return address.
+        let pc = unsafe { top.read() };
+        stream::record(kind::RETURN, 0, pc, []);
+    }
 }

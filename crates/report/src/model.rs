@@ -42,6 +42,15 @@ pub struct Report {
     pub crash_findings: Option<CrashFindings>,
 }
 
+impl Report {
+    /// Whether it is worth a sentence what the order of stores, flushes and fences says: that nothing looks wrong is no news behind what recovery
+    /// found.
+    pub(crate) fn lints_are_news(&self, lints: &CrashLints) -> bool {
+        let found = self.crash_findings.as_ref().is_some_and(|crashes| !crashes.findings.is_empty());
+        !(found && lints.lints.is_empty())
+    }
+}
+
 /// The run's header.
 #[derive(Clone, Debug)]
 pub struct Run {

@@ -310,9 +310,7 @@ fn crash_lints(page: &mut Page, report: &Report) {
             page.paragraph(Some(Style::Remedy), "    ", "    ", &plain(&again));
         }
     }
-    // That nothing looks wrong is no news behind what recovery found.
-    let found = report.crash_findings.as_ref().is_some_and(|crashes| !crashes.findings.is_empty());
-    if !(found && lints.lints.is_empty()) {
+    if report.lints_are_news(lints) {
         page.paragraph(None, "  ", "  ", &lints.headline());
     }
     for lint in &lints.lints {

@@ -151,3 +151,16 @@ fn the_same_report_gives_the_same_page() {
     let once = report::html(&common::everything(), &common::sources);
     assert_eq!(once, report::html(&common::everything(), &common::sources));
 }
+
+#[test]
+fn that_nothing_looks_wrong_is_not_said_behind_what_recovery_found() {
+    let mut report = common::everything();
+    report.crash_lints.as_mut().expect("lints").lints.clear();
+    let says = |report: &report::Report| {
+        [report::html(report, &common::sources), report::terminal(report, 100, false)]
+            .map(|text| text.contains("No place in the code looks wrong"))
+    };
+    assert_eq!(says(&report), [false, false]);
+    report.crash_findings.as_mut().expect("findings").findings.clear();
+    assert_eq!(says(&report), [true, true]);
+}

@@ -1,28 +1,47 @@
-//! Functions of C++'s library that were compiled as functions of their own, because nothing is inlined.
+//! Functions of C++'s library that were compiled as functions of their own.
 //!
-//! Whoever reads where a store was made wants their caller. So the calls that tell of their beginning and end stay, and those of all other
-//! functions, which the compiler cannot be told apart from them, go.
+//! Whoever reads where a store was made wants their caller. So it is told where such a function begins and where it ends, if stored bytes
+//! are recorded; if not, that is three instructions. What an exception or a jump through a register leaves ends untold: whoever reads knows by
+//! the stack.
 
 use std::collections::HashSet;
 
 use super::instruction::Instruction;
+use super::syntax::Syntax;
 
 /// A part of the paths of its headers.
 const HEADERS: &[u8] = b"/include/c++/";
+
+/// What is known of the function that is being read.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Function {
+    /// Nothing: it has no line yet.
+    #[default]
+    New,
+    /// It is in no file of the library.
+    Other,
+    /// It is in one, and none of its instructions was read.
+    Begins,
+    /// It is in one.
+    Begun,
+}
 
 /// Whose function is being read.
 #[derive(Default)]
 pub struct Library<'a> {
     /// Numbers of the library's files.
     files: HashSet<&'a [u8]>,
-    /// Whether this function is in one; unknown before its first line.
-    within: Option<bool>,
+    function: Function,
+    /// Calls so far, for label names.
+    calls: usize,
 }
 
 impl<'a> Library<'a> {
-    /// A function begins.
-    pub fn function(&mut self) {
-        self.within = None;
+    /// A function begins, or the part of one that is seldom executed.
+    pub fn function(&mut self, name: &[u8]) {
+        if !name.windows(5).any(|part| part == b".cold") {
+            self.function = Function::New;
+        }
     }
 
     /// A directive has come.
@@ -33,14 +52,37 @@ impl<'a> Library<'a> {
             b".file" if directive.operands.windows(HEADERS.len()).any(|part| part == HEADERS) => {
                 self.files.insert(number);
             }
-            b".loc" if self.within.is_none() => self.within = Some(self.files.contains(number)),
+            b".loc" if self.function == Function::New => {
+                let within = self.files.contains(number);
+                self.function = if within { Function::Begins } else { Function::Other };
+            }
             _ => {}
         }
     }
 
-    /// Whether a call of this function is to go.
-    pub fn drops(&self, function: &[u8]) -> bool {
-        matches!(function, b"__tsan_func_entry" | b"__tsan_func_exit") && self.within != Some(true)
+    /// The code before the first instruction of a function of the library, or before a label there; nothing elsewhere.
+    pub fn begin(&mut self, syntax: &Syntax<'_>) -> Option<String> {
+        if self.function != Function::Begins {
+            return None;
+        }
+        self.function = Function::Begun;
+        Some(self.call("strandline_begin", syntax))
+    }
+
+    /// The code before the instruction with which a function of the library ends; nothing elsewhere.
+    pub fn end(&mut self, syntax: &Syntax<'_>) -> Option<String> {
+        (self.function == Function::Begun).then(|| self.call("strandline_end", syntax))
+    }
+
+    /// Nothing of the function's own lies below the stack pointer there, and neither flags nor `%r11` are alive.
+    fn call(&mut self, name: &str, syntax: &Syntax<'_>) -> String {
+        let number = self.calls;
+        self.calls += 1;
+        let (enter, leave) = syntax.att();
+        format!(
+            "{enter}movq strandline_tls@gottpoff(%rip), %r11; cmpq $0, %fs:8(%r11); jne .Lslf{number}; \
+             call *{name}@GOTPCREL(%rip); .Lslf{number}: {leave}"
+        )
     }
 }
 
@@ -48,22 +90,64 @@ impl<'a> Library<'a> {
 mod tests {
     use crate::assembler::{Exports, rewrite};
 
+    const FILES: &str =
+        "\t.file 1 \"app.cc\"\n\t.file 5 \"/usr/include/c++/12/bits\" \"stl_algo.h\"\n\t.ident \"GCC\"\n";
+
+    fn rewritten(code: &str) -> String {
+        let runtime: Exports = [b"strandline_memmove".to_vec()].into_iter().collect();
+        let source = format!("{FILES}{code}");
+        let text = rewrite(source.as_bytes(), &runtime).unwrap_or(source.into_bytes());
+        String::from_utf8(text).expect("text")
+    }
+
     #[test]
-    fn only_functions_of_the_library_tell_that_they_begin() {
-        let function = |file: &str| {
+    fn functions_of_the_library_tell_where_they_begin_and_end() {
+        let function = |file| {
             format!(
-                "f{file}:\n.LFB{file}:\n\t.loc {file} 7 1\n\tpushq %rbp\n\tcall __tsan_func_entry\n\t.loc 5 8 1\n\tcall g\n\tcall __tsan_func_exit\n\tret\n"
+                "f{file}:\n.LFB{file}:\n\t.loc {file} 7 1\n\t.cfi_startproc\n\tendbr64\n\tpushq %rbp\n\tje .L2\n\tret\n.L2:\n\tjmp g\n"
             )
         };
-        let files = "\t.file 1 \"app.cc\"\n\t.file 5 \"/usr/include/c++/12/bits/stl_algo.h\"\n";
-        let source = format!("{files}{}{}", function("5"), function("1"));
-        let rewritten = String::from_utf8(rewrite(source.as_bytes(), &Exports::default()).expect("changed"))
-            .expect("text");
-        let (library, own) = rewritten.split_once("f1:").expect("both");
+        let text = rewritten(&format!("{}{}", function(5), function(1)));
+        let (library, own) = text.split_once("f1:").expect("both");
+        let begin = library.find("strandline_begin").expect("a beginning");
         assert!(
-            library.contains("call __tsan_func_entry") && library.contains("call __tsan_func_exit"),
-            "{library}"
+            library.find("endbr64").expect("it") < begin && begin < library.find("pushq").expect("it"),
+            "{text}"
         );
-        assert!(!own.contains("__tsan_func") && own.contains("call g"), "{own}");
+        assert_eq!(library.matches("strandline_begin").count(), 1, "{text}");
+        assert!(library.contains("call *strandline_end@GOTPCREL(%rip); .Lslf1: ret\n"), "{text}");
+        assert!(library.contains("call *strandline_end@GOTPCREL(%rip); .Lslf2: jmp g"), "{text}");
+        assert!(!own.contains("strandline_begin") && !own.contains("strandline_end"), "{text}");
+    }
+
+    #[test]
+    fn what_jumps_back_to_its_beginning_tells_it_once() {
+        let text =
+            rewritten("f:\n.LFB0:\n\t.loc 5 7 1\n\t.cfi_startproc\n.L2:\n\tdecq %rdi\n\tjne .L2\n\tret\n");
+        let begin = text.find("strandline_begin").expect("a beginning");
+        assert!(begin < text.find(".L2:").expect("a label"), "{text}");
+    }
+
+    #[test]
+    fn the_seldom_part_of_a_function_does_not_begin_one() {
+        let text = rewritten(
+            "f:\n\t.loc 5 7 1\n\tjne .L2\n\tret\n\t.section .text.unlikely\nf.cold:\n\t.loc 1 9 1\n.L2:\n\tret\n",
+        );
+        assert_eq!(
+            (text.matches("strandline_begin").count(), text.matches("strandline_end").count()),
+            (1, 2),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_last_call_is_told_before_the_end() {
+        let text = rewritten("f:\n\t.loc 5 7 1\n\tmovq %rsi, %rdi\n\tjmp memmove\n");
+        let end = text.find("strandline_end").expect("an end");
+        assert!(
+            text.find("call strandline_memmove").expect("a call") < end
+                && end < text.rfind("ret").expect("it"),
+            "{text}"
+        );
     }
 }

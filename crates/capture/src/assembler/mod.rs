@@ -173,7 +173,11 @@ impl<'a> Walk<'a> {
     fn label(&mut self, place: Range<usize>) {
         let name = &self.source[place.clone()];
         self.unlined.label(name);
-        if is_mark(name, &self.source[place.end..]) {
+        let is_mark = is_mark(name, &self.source[place.end..]);
+        if !is_mark {
+            self.begin_library(place.start);
+        }
+        if is_mark {
             // clang marks a landing pad like any other place; no run goes on there.
             if self.held.is_entered(name) && self.runs.is_empty() {
                 self.held.forget();
@@ -186,7 +190,7 @@ impl<'a> Walk<'a> {
                 self.labels.insert(name);
             } else {
                 self.labels.clear();
-                self.library.function();
+                self.library.function(name);
             }
             if name.starts_with(b".L") || name.first().is_some_and(u8::is_ascii_digit) {
                 if self.awaited.contains(name) {
@@ -222,11 +226,8 @@ impl<'a> Walk<'a> {
         let operands = place.end - instruction.operands.len()..place.end;
         let transfers = transfers_control(instruction.name);
         let compiled = self.macros == 0 && !self.subsection && !self.inline_assembly;
-        if transfers && called(instruction).is_some_and(|target| self.library.drops(target)) {
-            return self.edits.replace(place, format_args!(""));
-        }
-        if called(instruction).is_some() && compiled && !self.runs.is_of_frame() {
-            self.unlined.told(place.start, &mut self.edits);
+        if compiled {
+            self.precede(instruction, place.start);
         }
         if transfers && compiled && self.takes_hook(instruction, place.clone()) {
             return;
@@ -277,6 +278,9 @@ impl<'a> Walk<'a> {
             rename::rename(self.source, operands, self.kept, &mut self.edits);
             leaves =
                 transfers && compiled && pending.is_none() && self.calls_at_end(instruction, place.clone());
+            if compiled && !leaves && ends_function(instruction) {
+                self.end_library(place.start);
+            }
         }
         self.runs.instruction(instruction, &self.syntax);
         if transfers && self.macros == 0 {
@@ -284,6 +288,32 @@ impl<'a> Walk<'a> {
         }
         if (transfers && !self.stays_in_run(instruction)) || self.inline_assembly {
             self.runs.end_block(&self.syntax, &mut self.edits);
+        }
+    }
+
+    /// Tells what is to be known before a compiler's `instruction`, which stands at `at`.
+    fn precede(&mut self, instruction: &Instruction<'a>, at: usize) {
+        if instruction.name != b"endbr64" {
+            self.begin_library(at);
+        }
+        // An argument that is put on the stack belongs to the function's line.
+        if called(instruction).is_some() && !self.runs.is_of_frame() {
+            self.unlined.told(at, &mut self.edits);
+        }
+    }
+
+    /// Tells at `at` that a function of C++'s library begins, if one does.
+    fn begin_library(&mut self, at: usize) {
+        if let Some(code) = self.library.begin(&self.syntax) {
+            self.edits.insert(at, code.as_bytes());
+            self.held.forget();
+        }
+    }
+
+    /// Tells at `at` that one ends, if one is being read.
+    fn end_library(&mut self, at: usize) {
+        if let Some(code) = self.library.end(&self.syntax) {
+            self.edits.insert(at, code.as_bytes());
         }
     }
 
@@ -392,18 +422,16 @@ impl<'a> Walk<'a> {
         }
         let Some(symbol) = target(jump).filter(|symbol| !symbol.starts_with(b".L")) else { return false };
         let name = self.kept.called(symbol);
-        let made = self.runtime.contains(&name)
-            && tail::call(
-                jump,
-                place,
-                &name,
-                self.frame,
-                self.syntax.is_intel(),
-                self.tails,
-                &mut self.edits,
-            );
-        self.tails += usize::from(made);
-        made
+        if !self.runtime.contains(&name) {
+            return false;
+        }
+        let end = self.library.end(&self.syntax).unwrap_or_default();
+        let call = tail::call(jump, &name, self.frame, self.syntax.is_intel(), self.tails, &end);
+        let Some([before, after]) = call else { return false };
+        self.tails += 1;
+        self.edits.replace(place.start..place.start + jump.name.len(), format_args!("{before}call"));
+        self.edits.insert(place.end, after.as_bytes());
+        true
     }
 
     /// What the transfer of control at `at` means for the register that holds the position. `leaves`: it leaves the function.
@@ -529,6 +557,15 @@ fn transfers_control(name: &[u8]) -> bool {
         Some(b'u') => matches!(name, b"ud0" | b"ud1" | b"ud2"),
         Some(b'h') => name == b"hlt",
         Some(b'x') => matches!(name, b"xbegin" | b"xabort"),
+        _ => false,
+    }
+}
+
+/// Whether it returns, or hands on to another function for good.
+fn ends_function(transfer: &Instruction<'_>) -> bool {
+    match transfer.name {
+        b"ret" | b"retq" => true,
+        b"jmp" | b"jmpq" => target(transfer).is_some_and(|symbol| !symbol.starts_with(b".L")),
         _ => false,
     }
 }

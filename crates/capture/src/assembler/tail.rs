@@ -5,11 +5,9 @@
 //! are: a program may go as deep as it likes by them.
 
 use std::collections::HashSet;
-use std::ops::Range;
 
 use object::read::{Object as _, ObjectSymbol as _};
 
-use super::edits::Edits;
 use super::instruction::Instruction;
 
 /// The functions that the runtime has.
@@ -62,24 +60,23 @@ impl Frame {
 /// can hand on by a jump no more than it got itself.
 const WORDS: u32 = 16;
 
-/// Makes a call of the jump at `place` to the runtime's function `name`; whether that can be done. `number` is
-/// one that no other in the file has.
+/// What stands before and behind `call` where a jump to the runtime's function `name` becomes one; `None` if that can't be done.
+/// `number` is one that no other in the file has, `end` what the function does before it returns.
 pub fn call(
     jump: &Instruction<'_>,
-    place: Range<usize>,
     name: &[u8],
     frame: Frame,
     intel: bool,
     number: usize,
-    edits: &mut Edits,
-) -> bool {
+    end: &str,
+) -> Option<[String; 2]> {
     if returns_twice(name) || frame.catches && !is_silent(name) {
-        return false;
+        return None;
     }
     let around = match (jump.name, inverse(jump.name)) {
         (b"jmp" | b"jmpq", _) => None,
         (_, Some(inverse)) => Some(inverse),
-        (_, None) => return false,
+        (_, None) => return None,
     };
     let (mut before, mut after) = (String::new(), String::new());
     if let Some(inverse) = &around {
@@ -101,16 +98,14 @@ pub fn call(
         for saved in [3, 6, 12, 13, 14, 15] {
             before += &format!(".cfi_restore {saved}; ");
         }
-        after += ".cfi_def_cfa_offset 8; ret; .cfi_restore_state";
+        after += &format!(".cfi_def_cfa_offset 8; {end}ret; .cfi_restore_state");
     } else {
-        after += "ret";
+        after += &format!("{end}ret");
     }
     if around.is_some() {
         after += &format!("; .Lslt{number}:");
     }
-    edits.replace(place.start..place.start + jump.name.len(), format_args!("{before}call"));
-    edits.insert(place.end, after.as_bytes());
-    true
+    Some([before, after])
 }
 
 /// The jump that is taken where this one is not.

@@ -57,7 +57,8 @@ pub fn instrumentation(arguments: &Arguments, compiler: &Compiler, toolkit: &Too
             flags.extend(["-mllvm", hoisting(arguments.optimises_further)].map(OsString::from));
         }
     }
-    flags.extend(functions(compiler.family, !arguments.optimises).map(OsString::from));
+    let told = cfg!(not(target_arch = "x86_64")) && !arguments.optimises;
+    flags.extend(functions(compiler.family, told).map(OsString::from));
     if !arguments.debug {
         // Line numbers for the report; the code is the same.
         flags.push("-g1".into());
@@ -81,8 +82,8 @@ pub fn linking(arguments: &Arguments, toolkit: &Toolkit) -> Vec<OsString> {
     ]
 }
 
-/// Whether it is told where functions begin and end. Without optimisation those of C++'s library are not inlined, and their callers
-/// are to be known.
+/// Whether the pass tells where functions begin and end. The assembler wrapper has those tell it themselves of which it is wanted
+/// (`assembler::library`); where there is none, all do, without optimisation.
 fn functions(family: Family, told: bool) -> [&'static str; 2] {
     match (family, told) {
         (Family::Gcc, false) => ["--param", "tsan-instrument-func-entry-exit=0"],

@@ -61,7 +61,7 @@ pub struct Vocabulary {
     /// By all that a report shows of a site, so that the instructions of one source line are one site.
     by_frames: HashMap<Site, SiteId>,
     names: HashMap<String, NameId>,
-    /// Those whose code is in the headers of C++'s library.
+    /// Those whose code is in the headers of C++'s library, and in no function of the program's own that it was compiled into.
     library: HashMap<SiteId, Site>,
     new_sites: Vec<(SiteId, Site)>,
     new_names: Vec<(NameId, String)>,
@@ -74,14 +74,15 @@ impl Vocabulary {
             return id;
         }
         let site = code.site(place);
-        let library = site.frame().is_some_and(Frame::is_library).then(|| site.clone());
+        let library =
+            (!site.frames.is_empty() && site.frames.iter().all(Frame::is_library)).then(|| site.clone());
         let id = self.enter(site);
         self.library.extend(library.map(|site| (id, site)));
         self.by_place.insert(place, id);
         id
     }
 
-    /// Whether a site's code is in the headers of C++'s library.
+    /// Whether a site's code is in the headers of C++'s library, and in no function of the program's own that it was compiled into.
     pub fn is_library(&self, id: SiteId) -> bool {
         self.library.contains_key(&id)
     }
@@ -90,7 +91,7 @@ impl Vocabulary {
     pub fn called(&mut self, id: SiteId, callers: impl Iterator<Item = Site>) -> SiteId {
         let Some(mut site) = self.library.get(&id).cloned() else { return id };
         for caller in callers {
-            let own = !caller.frame().is_some_and(Frame::is_library);
+            let own = !caller.frames.iter().all(Frame::is_library);
             site.frames.extend(caller.frames);
             if own {
                 break;

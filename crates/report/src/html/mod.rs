@@ -73,7 +73,9 @@ fn crash_lints(lints: &CrashLints, report: &Report, source: &dyn Fn(&str) -> Opt
                 p { (crashes.headline()) " (" (crashes.examined) ")." }
                 (crate::page::blocks(&crashes.findings.iter().map(|finding| Block::Article(finding.article.clone())).collect::<Vec<_>>()))
             }
-            p { (lints.headline()) ". This comes from the order of stores, flushes and fences alone; " code { "strandline check --recover" } " tries what a crash could leave." }
+            @if report.lints_are_news(lints) {
+                p { (lints.headline()) ". This comes from the order of stores, flushes and fences alone; " code { "strandline check --recover" } " tries what a crash could leave." }
+            }
             (crate::page::blocks(&blocks))
         }
     }

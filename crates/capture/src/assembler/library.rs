@@ -108,7 +108,7 @@ mod tests {
             )
         };
         let text = rewritten(&format!("{}{}", function(5), function(1)));
-        let (library, own) = text.split_once("f1:").expect("both");
+        let (library, own) = text.split_once("\nf1:").expect("both");
         let begin = library.find("strandline_begin").expect("a beginning");
         assert!(
             library.find("endbr64").expect("it") < begin && begin < library.find("pushq").expect("it"),

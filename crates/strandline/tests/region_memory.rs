@@ -1,10 +1,14 @@
 //! Memory of a pool that is used again, under the crash checker: whatever logs still say of it must not come back.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use region::{
-    Atomicity, Error, Geometry, Layout, MicroBuffer, Options, Pool, Ptr, Redo, Shadow, Ssp, Undo, flaw,
+    Atomicity, Error, Geometry, Header, Layout, MicroBuffer, Options, Pool, Ptr, Redo, Shadow, Ssp, Undo,
+    flaw,
 };
-use space::Env;
 use space::sim::Schedule;
+use space::{Env, Image};
 use strandline::check::{self, Check, Run, Scene};
 use strandline::crash::{Outcome, Platform};
 
@@ -115,6 +119,23 @@ fn long_regions<S: Atomicity, A: Atomicity>() -> (Run, Outcome) {
     })
 }
 
+/// A chunk of small blocks that is empty, and serves for a long record or a book then, and the other way round.
+fn emptied<S: Atomicity, A: Atomicity>() -> (Run, Outcome) {
+    searched::<S, A>(|pool| {
+        let small = |version: u64| {
+            pool.region(|tx| tx.alloc([version; 4])).and_then(|leaf| pool.region(|tx| tx.free(leaf)))
+        };
+        // An engine with a mistake may notice it.
+        _ = (1..5).try_for_each(|version| {
+            small(version)?;
+            widen(pool, version)?;
+            small(version)?;
+            publish(pool, version)?;
+            annotate(pool, version)
+        });
+    })
+}
+
 fn clean((run, outcome): &(Run, Outcome)) {
     assert!(outcome.findings.is_empty(), "{}", Check::new(run).story(outcome));
     assert!(outcome.images > 100, "{outcome:?}");
@@ -148,6 +169,16 @@ fn regions_that_are_longer_than_a_log_are_whole() {
     caught("a piece of a log that is not empty", &long_regions::<Undo<flaw::LentNotFenced>, Undo>());
     caught("a line that is not durable", &long_regions::<Undo<flaw::LogNotFenced>, Undo>());
     caught("a record that is written over", &long_regions::<Redo<flaw::NotSettled>, Redo>());
+}
+
+#[test]
+fn chunks_that_are_emptied_serve_for_something_else() {
+    clean(&emptied::<Redo, Redo>());
+    clean(&emptied::<Undo, Undo>());
+    clean(&emptied::<MicroBuffer, MicroBuffer>());
+    clean(&emptied::<Shadow, Shadow>());
+    clean(&emptied::<Ssp, Ssp>());
+    caught("a chunk that logs name", &emptied::<Redo<flaw::NotSettled>, Redo>());
 }
 
 #[test]
@@ -197,6 +228,73 @@ fn a_pool_that_grows_loses_nothing() {
         Ok(())
     });
     clean(&(run, outcome));
+}
+
+/// A crash while it grows, and one while it grows again: the header of the first growth is there to the end, since what is behind the first end is in use.
+#[test]
+fn a_pool_that_grows_after_a_crash_loses_nothing() {
+    let space = BYTES + 8 * 4096;
+    let run = check::record(space, Platform::Adr, &Schedule::walk(1), |env| {
+        let options = Options { bytes: Some(BYTES), ..OPTIONS };
+        let pool = Shelves::<Scene, Redo>::create(env, &options).expect("a pool can be made");
+        publish(&pool, 1).expect("there is room");
+        pool.region(|tx| tx.alloc(Book { pages: [1; PAGES] })).expect("there is room for two");
+        pool.settle().expect("the memory works");
+        pool.grow(BYTES + 4096).expect("the space is longer");
+    });
+    let run = run.unwrap_or_else(|error| panic!("{error}"));
+    // What a crash leaves in which the header's copies are not the same.
+    let differing: RefCell<BTreeSet<Vec<u8>>> = RefCell::default();
+    Check::new(&run).run(|image, crash| {
+        let bytes = image.to_bytes();
+        // The search varies what is read.
+        Header::read(image)
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+            .or_else(|error| if crash.begun() == 0 { Ok(()) } else { Err(error) })?;
+        if crash.ended_regions().count() == 2 && bytes[..128] != bytes[4096..4096 + 128] {
+            differing.borrow_mut().insert(bytes);
+        }
+        Ok(())
+    });
+    let differing = differing.into_inner();
+    assert!(differing.len() > 1, "{}", differing.len());
+    for bytes in differing {
+        let run = check::record_on(Image::from_bytes(&bytes), Platform::Adr, &Schedule::walk(1), |env| {
+            let (pool, _) = Shelves::<Scene, Redo>::open(env).expect("it is whole");
+            let grown = pool.header().bytes > BYTES;
+            assert_eq!(publish(&pool, 2).is_ok(), grown);
+            pool.grow(BYTES + 2 * 4096).expect("the space is longer");
+            publish(&pool, 3).expect("there is room");
+        });
+        let run = run.unwrap_or_else(|error| panic!("{error}"));
+        let outcome = Check::new(&run).run(|image, crash| {
+            let env = pmem::Os::new(image);
+            let (pool, _) = Shelves::<_, Redo>::open(&env).map_err(|error| error.to_string())?;
+            let (root, ended) = (pool.get(pool.root()), crash.ended_regions().count() as u64);
+            let whole = pool.get(root.book).pages == [root.version; PAGES];
+            let text = || format!("book {}, {ended} regions had ended", root.version);
+            (whole && root.version > ended).then_some(()).ok_or_else(text)
+        });
+        assert!(outcome.findings.is_empty(), "{}", Check::new(&run).story(&outcome));
+    }
+}
+
+/// A device or a file has anything behind the pool's end, where tables come to be when the pool grows.
+#[test]
+fn what_lay_behind_a_pool_is_not_taken_for_a_table() {
+    let longer = BYTES + (5 << 20);
+    let mut bytes = vec![0xAB; longer as usize];
+    bytes[..BYTES as usize].fill(0);
+    let env = pmem::Os::new(Image::from_bytes(&bytes));
+    let options = Options { bytes: Some(BYTES), ..OPTIONS };
+    let pool = Shelves::<_, Redo>::create(&env, &options).expect("a pool can be made");
+    publish(&pool, 1).expect("there is room");
+    pool.grow(longer).expect("the space is longer");
+    let free = pool.usage().free_chunks;
+    drop(pool);
+    let (pool, _) = Shelves::<_, Redo>::open(&env).expect("it is whole");
+    assert_eq!((pool.usage().free_chunks, pool.blocks().len()), (free, 2));
 }
 
 /// As long as there is room in the pool, and otherwise nothing of the region is there.

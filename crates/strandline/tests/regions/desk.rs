@@ -187,12 +187,12 @@ pub(crate) fn record<A: Atomicity>(
 }
 
 /// Notes by one thread: each crash point allows one or two states.
-pub(crate) fn check_notes<S, A>() -> (Run, Outcome)
+pub(crate) fn check_notes<S, A>(options: &Options) -> (Run, Outcome)
 where
     S: Atomicity,
     A: Atomicity,
 {
-    let run = record::<S>(&SMALL, &Schedule::walk(1), |pool| {
+    let run = record::<S>(options, &Schedule::walk(1), |pool| {
         for one in STEPS {
             assert_eq!(step(pool, 0, one).is_err(), matches!(one, Step::GiveUp(_)));
         }

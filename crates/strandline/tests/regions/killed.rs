@@ -1,5 +1,6 @@
 //! A process is killed, and later the power fails: the next process finds all that the first one stored, and goes by it, but not all of that is durable.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use region::{Atomicity, Error, Layout, MicroBuffer, Options, Pool, Ptr, Redo, Shadow, Ssp, Undo, flaw};
@@ -12,19 +13,19 @@ use crate::desk::{BYTES, SMALL, with_logs};
 use crate::frail::Frail;
 
 /// A number, in several places.
-struct Tally;
+pub(crate) struct Tally;
 region::persistent! { Tally:
-    struct Root { values: [u64; 9], leaf: Ptr<u64, Tally> }
+    pub(crate) struct Root { values: [u64; 9], leaf: Ptr<u64, Tally> }
 }
 impl Layout for Tally {
     const NAME: &'static str = "tally";
     type Root = Root;
 }
 
-type Tallies<'e, E, A> = Pool<&'e E, Tally, A>;
+pub(crate) type Tallies<'e, E, A> = Pool<&'e E, Tally, A>;
 
 /// Writes the next number everywhere: to two lines of the root, and to a new leaf.
-fn count<E: Env, A: Atomicity>(pool: &Tallies<'_, E, A>, next: u64) -> Result<(), Error> {
+pub(crate) fn count<E: Env, A: Atomicity>(pool: &Tallies<'_, E, A>, next: u64) -> Result<(), Error> {
     pool.region(|tx| {
         let values = tx.root().part(std::mem::offset_of!(Root, values), |root: &Root| &root.values);
         let leaf = tx.root().part(std::mem::offset_of!(Root, leaf), |root: &Root| &root.leaf);
@@ -37,7 +38,7 @@ fn count<E: Env, A: Atomicity>(pool: &Tallies<'_, E, A>, next: u64) -> Result<()
 }
 
 /// The number.
-fn number<E: Env, A: Atomicity>(pool: &Tallies<'_, E, A>) -> Result<u64, String> {
+pub(crate) fn number<E: Env, A: Atomicity>(pool: &Tallies<'_, E, A>) -> Result<u64, String> {
     let Root { values, leaf } = pool.get(pool.root());
     let value = values[0];
     let noted = leaf.get().map_or(0, |leaf| pool.get(leaf));
@@ -159,15 +160,19 @@ fn open_or_create<E: Env, A: Atomicity>(env: &E) -> Result<Tallies<'_, E, A>, Er
     }
 }
 
-/// Processes that make a pool: the first is killed after so many changes, the next makes or opens it. Whatever a crash leaves can be opened, or be made
-/// a pool.
-fn made<A: Atomicity>(kill: u64) -> (Run, Outcome) {
+/// Processes that make a pool: the first, which makes one of another kind, is killed after so many changes, the next makes its own. Whatever a crash leaves
+/// can be opened, or be made a pool. Nothing if the first one is there already.
+fn made<S: Atomicity, A: Atomicity>(options: &Options, kill: u64) -> Option<(Run, Outcome)> {
+    let is_there = Cell::new(false);
     let scenario = |env: &space::Sim<Frail<_>>| {
         let memory = env.space().inner();
         memory.kill_after(kill);
-        _ = catch_unwind(AssertUnwindSafe(|| Tallies::<_, A>::create(env, &SMALL).map(drop)));
+        _ = catch_unwind(AssertUnwindSafe(|| Tallies::<_, S>::create(env, options).map(drop)));
         memory.revive();
-        let pool: Tallies<'_, _, A> = open_or_create(env).expect("it can be made, or opened");
+        let pool: Tallies<'_, _, A> = match open_or_create(env) {
+            Err(Error::Engine { .. }) => return is_there.set(true),
+            made => made.expect("it can be made, or opened"),
+        };
         (1..4).for_each(|next| count(&pool, next).expect("there is room"));
     };
     let run = check::record_through(
@@ -179,6 +184,9 @@ fn made<A: Atomicity>(kill: u64) -> (Run, Outcome) {
         scenario,
     );
     let run = run.unwrap_or_else(|error| panic!("killed at {kill}: {error}"));
+    if is_there.get() {
+        return None;
+    }
     let mut check = Check::new(&run);
     check.checker.bounds.per_cut = 24;
     let outcome = check.run(|image, crash| {
@@ -189,21 +197,29 @@ fn made<A: Atomicity>(kill: u64) -> (Run, Outcome) {
         let text = || format!("{ended} regions had ended, and {number} is there");
         (ended..=ended + 1).contains(&number).then_some(()).ok_or_else(text)
     });
-    (run, outcome)
+    Some((run, outcome))
 }
 
 #[test]
 fn a_pool_that_was_not_finished_is_made_again() {
-    fn is_made<A: Atomicity>(kills: impl Iterator<Item = u64>) {
+    fn is_made<S: Atomicity, A: Atomicity>(options: &Options, kills: impl Iterator<Item = u64>) {
+        let mut made_again = 0;
         for kill in kills {
-            let (run, outcome) = made::<A>(kill);
+            let Some((run, outcome)) = made::<S, A>(options, kill) else { continue };
             let story = || Check::new(&run).story(&outcome);
             assert!(outcome.findings.is_empty(), "{}, killed at {kill}: {}", A::NAME, story());
+            made_again += 1;
         }
+        assert!(made_again > 10, "{}: {made_again}", A::NAME);
     }
-    is_made::<Redo>((0..200).step_by(3));
-    is_made::<Undo>((0..200).step_by(7));
-    is_made::<Ssp>((0..200).step_by(7));
+    is_made::<Redo, Redo>(&SMALL, (0..200).step_by(3));
+    is_made::<Undo, Undo>(&SMALL, (0..200).step_by(7));
+    is_made::<Ssp, Ssp>(&SMALL, (0..200).step_by(7));
+    // What the other one has written to its logs stands where those of this one are.
+    is_made::<Undo, Redo>(&with_logs(1, 1024), (0..200).step_by(3));
+    is_made::<Redo, Undo>(&with_logs(1, 1024), (0..200).step_by(5));
+    is_made::<Redo, Ssp>(&with_logs(1, 1024), (0..200).step_by(5));
+    is_made::<Ssp, Shadow>(&with_logs(2, 640), (0..200).step_by(5));
 }
 
 /// Recovery that goes by what is not durable is found.

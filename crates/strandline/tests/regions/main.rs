@@ -1,6 +1,7 @@
 //! Pools under the crash checker: whatever a crash leaves, recovery finds all of a region or nothing, nothing leaks, and an engine with a
 //! mistake is caught.
 
+mod again;
 mod caches;
 mod damage;
 mod desk;
@@ -25,8 +26,11 @@ use strandline::crash::Platform;
 use desk::*;
 
 fn keeps_regions_whole<A: Atomicity>() {
-    let (run, outcome) = check_notes::<A, A>();
-    clean(&run, &outcome);
+    // Logs that are full every few regions, and such as hold all of them.
+    for options in [&SMALL, &with_logs(1, 4096)] {
+        let (run, outcome) = check_notes::<A, A>(options);
+        clean(&run, &outcome);
+    }
     let (run, outcome) = check_transfers::<A, A>(20);
     clean(&run, &outcome);
 }

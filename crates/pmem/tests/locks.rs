@@ -89,3 +89,23 @@ fn hold_until_killed() {
     // Until we are killed, or the test that started us ends.
     let _ = std::io::stdin().read_line(&mut String::new());
 }
+
+#[test]
+fn a_child_that_closes_its_copy_leaves_the_lock_to_its_parent() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("space");
+    let space = Mapped::create(&path, 4096).expect("a small file");
+    // SAFETY: the child drops what it has, which waits for nobody, and ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        drop(space);
+        // SAFETY: ends the child without what tests do at their end.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = 0;
+    // SAFETY: the status is ours.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    refused(Mapped::open(&path), &path);
+    drop(space);
+    drop(Mapped::open(&path).expect("nobody has it"));
+}

@@ -8,28 +8,34 @@ use std::io;
 use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process;
 
 use rustix::fs::{FlockOperation, flock, major, minor};
 use rustix::io::Errno;
 
 use super::MapError;
 
-/// A file that is locked until this value goes.
+/// A file that is locked until this value goes in the process that locked it.
 #[derive(Debug)]
-pub(super) struct Locked(File);
+pub(super) struct Locked {
+    file: File,
+    process: u32,
+}
 
 impl Deref for Locked {
     type Target = File;
     fn deref(&self) -> &File {
-        &self.0
+        &self.file
     }
 }
 
 impl Drop for Locked {
     fn drop(&mut self) {
         // Closing is not enough: a child that is about to be another program holds a copy of every open file for a moment.
-        // Nothing is lost if it fails, then the lock goes with the last copy.
-        let _ = flock(&self.0, FlockOperation::Unlock);
+        // Nothing is lost if it fails, then the lock goes with the last copy. A child that drops its copy has no lock to give up: it is its parent's.
+        if process::id() == self.process {
+            let _ = flock(&self.file, FlockOperation::Unlock);
+        }
     }
 }
 
@@ -45,7 +51,7 @@ pub(super) fn lock(file: File, path: &Path, shared: bool) -> Result<Locked, MapE
         let remedy = "; put it on a file system that has locks";
         MapError::File { action: "lock", path, remedy, source: io::Error::from(errno) }
     })?;
-    Ok(Locked(file))
+    Ok(Locked { file, process: process::id() })
 }
 
 /// The process that holds a lock on `file`, if the kernel tells: not across containers, nor on file systems whose numbers

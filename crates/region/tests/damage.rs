@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use region::{Atomicity, Error, Geometry, Layout, MicroBuffer, Options, Pool, Ptr, Redo, Shadow, Ssp, Undo};
-use space::Image;
 use space::sim::Schedule;
+use space::{Env, Image};
 
 struct Chain;
 region::persistent! { Chain:
@@ -179,4 +179,26 @@ fn a_record_that_looks_torn_is_missed() {
     }
     // The last record may be torn, and the first one may be of a region that has not ended, in the other log.
     assert!(told >= 20 && untold <= 8, "{told} lines were missed, {untold} were not");
+}
+
+/// The regions of two threads have numbers in turn, so those of a log that is gone leave gaps among the other's.
+#[test]
+fn a_log_that_was_emptied_is_missed() {
+    let geometry = Geometry { logs: 2, log_bytes: 4096, chunk_bytes: 4096 };
+    let run = space::sim::run(Image::new(BYTES), &Schedule::walk(1), |env| {
+        let pool = Pool::<_, Chain, Redo>::create(env, &Options { geometry: Some(geometry), bytes: None })
+            .expect("it fits");
+        env.threads(2, |_| {
+            (0..10u64).for_each(|n| _ = pool.region(|tx| tx.alloc([n; 2])).expect("there is room"));
+        });
+        pool.header().logs()
+    });
+    let (logs, whole) = (run.result.unwrap_or_else(|failure| panic!("{failure}")), run.space.to_bytes());
+    contents::<Redo>(&whole).expect("it is whole");
+    for base in logs.starts() {
+        let mut bytes = whole.clone();
+        bytes[base as usize..(base + logs.bytes) as usize].fill(0);
+        let found = contents::<Redo>(&bytes);
+        assert!(matches!(found, Err(Error::Damaged { .. })), "{found:?}");
+    }
 }

@@ -121,6 +121,14 @@ mod tests {
     }
 
     #[test]
+    fn what_jumps_by_a_thunk_keeps_the_register_with_its_target() {
+        for thunk in ["__llvm_retpoline_r11", "__x86_indirect_thunk_r11"] {
+            let text = rewritten(&format!("f:\n\t.loc 5 7 1\n\tmovq (%rdi), %r11\n\tjmp {thunk}\n"));
+            assert!(text.contains("strandline_begin") && !text.contains("strandline_end"), "{text}");
+        }
+    }
+
+    #[test]
     fn what_jumps_back_to_its_beginning_tells_it_once() {
         let text =
             rewritten("f:\n.LFB0:\n\t.loc 5 7 1\n\t.cfi_startproc\n.L2:\n\tdecq %rdi\n\tjne .L2\n\tret\n");

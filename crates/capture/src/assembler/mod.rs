@@ -561,11 +561,14 @@ fn transfers_control(name: &[u8]) -> bool {
     }
 }
 
-/// Whether it returns, or hands on to another function for good.
+/// Whether it returns, or hands on to another function for good. What jumps by a thunk (`-mretpoline`) has its target in a register, which may be any.
 fn ends_function(transfer: &Instruction<'_>) -> bool {
+    let is_function = |symbol: &[u8]| {
+        !symbol.starts_with(b".L") && !symbol.starts_with(b"__llvm_") && !symbol.starts_with(b"__x86_")
+    };
     match transfer.name {
         b"ret" | b"retq" => true,
-        b"jmp" | b"jmpq" => target(transfer).is_some_and(|symbol| !symbol.starts_with(b".L")),
+        b"jmp" | b"jmpq" => target(transfer).is_some_and(is_function),
         _ => false,
     }
 }

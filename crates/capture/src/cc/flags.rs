@@ -47,8 +47,8 @@ pub fn instrumentation(arguments: &Arguments, compiler: &Compiler, toolkit: &Too
         Family::Gcc => {
             flags.push(joined("-specs=", toolkit.specs()));
             flags.extend(GCC.map(OsString::from));
-            // Older ones do not know it.
-            if arguments.optimises && compiler.version().is_some_and(|version| version >= 12) {
+            // Older ones do not know it. The level of optimisation may stand in a file of arguments, or in the source.
+            if compiler.version().is_some_and(|version| version >= 12) {
                 flags.push("-fno-move-loop-stores".into());
             }
         }
@@ -118,7 +118,7 @@ const GCC: [&str; 10] = [
     "--param=builtin-string-cmp-inline-length=0",
 ];
 
-const CLANG: [&str; 25] = [
+const CLANG: [&str; 26] = [
     "-Qunused-arguments",
     "-Xclang",
     "-fsanitize=thread",
@@ -140,6 +140,8 @@ const CLANG: [&str; 25] = [
     "-mllvm",
     "-simplifycfg-hoist-cond-stores=false",
     "-fno-slp-vectorize",
+    // Else a store has the line of its loop.
+    "-fno-vectorize",
     // Nor moved out of a loop, where it has no line.
     "-mllvm",
     "-disable-licm-promotion",

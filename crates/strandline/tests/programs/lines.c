@@ -17,6 +17,7 @@ struct arena {
     u64 value, state, count, other;
     struct pair pair;
     u64 items[16];
+    u64 sum;
 };
 
 static struct arena arena;
@@ -114,6 +115,15 @@ __attribute__((noinline)) static void in_a_loop(struct arena *a, u64 n) {
     }
 }
 
+/* Made of vectors, it would be one store behind the loop, with the loop's line. */
+__attribute__((noinline)) static void sums(struct arena *a, u64 n) {
+    for (u64 i = 0; i < n; i++)
+        a->sum += n;
+}
+
+enum { SUM_LINE = __LINE__ - 3 };
+static struct arena arena = {.sum = (u64)SUM_LINE << 32};
+
 static inline void put(u64 *place, u64 value) { *place = value; }
 
 __attribute__((noinline)) static void helpers(struct arena *a, u64 x) {
@@ -134,6 +144,7 @@ int main(void) {
         neighbours(a);
         loops(a, y);
         in_a_loop(a, y);
+        sums(a, y);
         helpers(a, y);
 #ifdef ENDS
         computed(a, y, y + 1);

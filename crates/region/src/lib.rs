@@ -44,7 +44,8 @@
 //! The header has two copies and checksums. Logs, the table of chunks, the maps of slabs and the place of the root object are guarded so that
 //! a changed byte is an [`Error`] or does no harm. Where more of them are changed in one line of a log, in the lowest bytes of its words, the line can look like one that a crash
 //! tore: if it is of the first or the last record of its log, that counts as never committed. [`Pool::settle`] leaves no such record behind with [`Redo`].
-//! A log of which nothing is left at all is missed if another one has a later region of [`Redo`]; else it looks like an empty one.
+//! A log of which nothing is left at all looks like an empty one. With [`Redo`] it is missed if another one has later regions and at least as many are gone as there are
+//! logs: a crash may hide one in each.
 //! What objects hold is the program's: a byte that changed there is not found.
 #![forbid(unsafe_code)]
 

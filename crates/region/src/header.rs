@@ -33,7 +33,7 @@ use crate::Error;
 use crate::engine::Logs;
 
 /// Version of the format that this library writes and reads.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Bytes of a layout's name, at most.
 pub const NAME_MAX: usize = 64;
 
@@ -275,8 +275,7 @@ pub(crate) mod guarded {
     /// The word for `number` at `offset`.
     pub(crate) fn seal(offset: u64, number: u64) -> u64 {
         debug_assert!(number < END);
-        // All zeros stand for 0, so that new memory needs no writing.
-        number | if number == 0 { 0 } else { guard(offset, number) } << 48
+        number | guard(offset, number) << 48
     }
 
     /// 16 bits. A byte lies in one of three pieces of the number, so whoever changes it changes them.
@@ -284,7 +283,7 @@ pub(crate) mod guarded {
         let place = (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u16;
         let [first, second, third] = [number as u16, (number >> 16) as u16, (number >> 32) as u16];
         let sum = place ^ first ^ second.rotate_left(5) ^ third.rotate_left(11);
-        // Not 0: no number but 0 is one byte away from all zeros.
+        // Not 0: memory that was lost reads as zeros as a rule, and that is no number.
         u64::from(if sum == 0 { u16::MAX } else { sum })
     }
 

@@ -42,10 +42,14 @@
 //!
 //! # Damage
 //! The header has two copies and checksums. Logs, the table of chunks, the maps of slabs and the place of the root object are guarded so that
-//! a changed byte is an [`Error`] or does no harm. Where more of them are changed in one line of a log, in the lowest bytes of its words, the line can look like one that a crash
-//! tore: if it is of the first or the last record of its log, that counts as never committed. [`Pool::settle`] leaves no such record behind with [`Redo`].
+//! a changed byte is an [`Error`] or does no harm; outside of the logs so is a line that has become zeros, as what was lost reads as a rule. Where more of a line of a log is changed, in the lowest bytes
+//! of its words, or it is zeros, the line can look like one that a crash
+//! tore: if it is of the first or the last record of its log, that counts as never committed, whatever of it is in its places already. [`Pool::settle`] leaves no such record behind with [`Redo`].
 //! A log of which nothing is left at all looks like an empty one. With [`Redo`] it is missed if another one has later regions and at least as many are gone as there are
 //! logs: a crash may hide one in each.
+//!
+//! Lines and pages do not say of which moment they are. A pool in which some were exchanged for others of it, or for what they were at another time, as in half of a backup, can be whole to all
+//! appearances and hold what it never held.
 //! What objects hold is the program's: a byte that changed there is not found.
 #![forbid(unsafe_code)]
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use space::{Env, Space};
 
 use crate::engine::{Atomicity, Engine, Recovered};
-use crate::header::{Geometry, Header, ROOT, STATE};
-use crate::heap::{Heap, Usage};
+use crate::header::{Geometry, Header, ROOT, STATE, guarded};
+use crate::heap::{Heap, Usage, free_all};
 use crate::{Error, Layout, Persistent, Ptr, Tx};
 
 /// What a new pool is like. Everything has a default.
@@ -80,7 +80,10 @@ where
         header.check()?;
         // What an earlier attempt left half done, a crash within it.
         clear(space, STATE..header.heap());
-        clear_tables(space, &header, 0);
+        // What every engine begins with.
+        space.store_u64(STATE, guarded::seal(STATE, 0));
+        space.flush(STATE, 8);
+        free_all(space, &header, 0);
         space.fence();
         let pool = Self::assemble(env, header, &Recovered::default())?;
         let root = {
@@ -212,7 +215,7 @@ where
             return Err(Error::Options("its size is not a multiple of 8, or more than there is"));
         }
         let longer = Header { bytes, generation: header.generation + 1, ..header.clone() };
-        clear_tables(space, &longer, header.bytes);
+        free_all(space, &longer, header.bytes);
         space.fence();
         // Durable before anybody can have a place behind the old end: recovery believes no log that names one behind the header's.
         longer.write(space);
@@ -400,21 +403,16 @@ where
 /// and no more.
 pub(crate) fn confirm<S: Space>(space: &S, header: &Header) {
     space.flush(STATE, header.heap() - STATE);
-    tables(header, 0).for_each(|table| space.flush(table.start, table.end - table.start));
+    tables(header).for_each(|table| space.flush(table.start, table.end - table.start));
     space.fence();
 }
 
-/// Where the tables of zones are, but for what lies before `from`.
-fn tables(header: &Header, from: u64) -> impl Iterator<Item = Range<u64>> {
+/// Where the tables of zones are.
+fn tables(header: &Header) -> impl Iterator<Item = Range<u64>> {
     let chunk = u64::from(header.geometry.chunk_bytes);
     let end = header.bytes & !7;
     let tables = (header.heap()..end).step_by((chunk * chunk / 8) as usize);
-    tables.map(move |table| table.max(from)..end.min(table + chunk)).filter(|table| !table.is_empty())
-}
-
-/// Makes the tables of those zones zeros that reach behind `from`. Flushes, does not fence.
-fn clear_tables<S: Space>(space: &S, header: &Header, from: u64) {
-    tables(header, from).for_each(|table| clear(space, table));
+    tables.map(move |table| table..end.min(table + chunk))
 }
 
 /// Makes bytes zeros. Flushes, does not fence; words that are zero, too: a process that was killed may have made them so and no more.

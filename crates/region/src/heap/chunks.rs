@@ -13,6 +13,32 @@ use crate::header::{Header, guarded};
 /// A word of a zone's table: kinds stand in the two lowest bits.
 const SLAB: u64 = 1;
 const LARGE: u64 = 2;
+const FREE: u64 = 0;
+
+/// The table's word at `word` for a free chunk, or one that is not the first of its block.
+pub(super) fn free_word(word: u64) -> u64 {
+    guarded::seal(word, FREE)
+}
+
+/// Says of all chunks of a pool that they are free, but for those that it had when it was `before` bytes long. Flushes, does not fence; words that say so,
+/// too: a process that was killed may have written them and no more.
+pub(crate) fn free_all<S: Space>(space: &S, header: &Header, before: u64) {
+    let (chunk, heap) = (u64::from(header.geometry.chunk_bytes), header.heap());
+    let zone = chunk / 8;
+    let count = |bytes: u64| bytes.saturating_sub(heap) / chunk;
+    let (mut at, end) = (count(before), count(header.bytes));
+    while at < end {
+        let (table, next) = (at / zone * zone, end.min((at / zone + 1) * zone));
+        let word = |at: u64| heap + table * chunk + (at - table) * 8;
+        for word in (word(at)..word(next)).step_by(8) {
+            if space.load_u64(word) != free_word(word) {
+                space.store_u64(word, free_word(word));
+            }
+        }
+        space.flush(word(at), word(next) - word(at));
+        at = next;
+    }
+}
 
 /// The table's word at `word` for the first of so many chunks.
 pub(super) fn large_word(word: u64, chunks: u64) -> u64 {
@@ -110,7 +136,7 @@ impl Chunks {
         let Some(number) = guarded::open(word, space.load_u64(word)) else { return Err(damaged) };
         let value = number >> 2;
         match number & 3 {
-            0 if value == 0 => {
+            FREE if value == 0 => {
                 self.put_back(at, 1);
                 Ok(1)
             }

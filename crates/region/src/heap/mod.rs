@@ -2,7 +2,7 @@
 //!
 //! # On the medium
 //! The heap is cut into zones, a zone into chunks. A zone begins with its table: a word for each chunk, which says that it
-//! is free, a slab of blocks of one size, or the first of so many chunks that somebody has. A slab begins with pairs of words,
+//! is free, a slab of blocks of one size, or the first of so many chunks that somebody has. None of these is zeros, which is what lost memory reads as. A slab begins with pairs of words,
 //! in which a bit is a block: set in the first word and clear in the second, it is taken; the other way round, free. Whoever changes one
 //! changes both, so bytes that were damaged are found when the pool is opened.
 //!
@@ -40,6 +40,7 @@ use crate::header::Header;
 use crate::{Change, Error};
 
 use chunks::Chunks;
+pub(crate) use chunks::free_all;
 pub use usage::Usage;
 
 /// A piece of the heap that somebody has, or is about to have.
@@ -243,7 +244,8 @@ impl<E: Env> Heap<E> {
         }
         let empty = chunks.empty_slabs();
         for &chunk in &empty {
-            engine.set_alone(env, chunks.word(chunk), 0)?;
+            let word = chunks.word(chunk);
+            engine.set_alone(env, word, chunks::free_word(word))?;
             chunks.remove_slab(chunk);
         }
         Ok(empty.len() as u64)
@@ -275,7 +277,7 @@ impl<E: Env> Heap<E> {
     ) -> Result<(), Error> {
         match block.mark {
             Mark::Bit { word, mask } => engine.change(env, region, word, Change::Give(mask)),
-            Mark::Chunk { word, .. } => engine.store(env, region, word, 0),
+            Mark::Chunk { word, .. } => engine.store(env, region, word, chunks::free_word(word)),
         }
     }
 

@@ -211,6 +211,7 @@ mod tests {
     /// Region 2 is under way in the second log, while regions 3 to 5 end in the first one: two set a word, the last one another.
     fn under_way() -> Image {
         let space = Image::new(2048);
+        State { below: 0, void: false }.write(&space, LOGS.state);
         let mark = State { below: 2, void: false }.word(LOGS.state);
         let mut logs: Vec<Log> = LOGS.starts().map(|base| Log::new(base, SHAPE)).collect();
         let regions = [(1, 2, OTHER + 8, 2), (0, 3, PLACE, 1), (0, 4, PLACE, 2), (0, 5, OTHER, 5)];

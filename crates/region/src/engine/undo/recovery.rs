@@ -197,6 +197,7 @@ mod tests {
     /// A first log in which a region has ended and another one, round the end of the ring, has not.
     fn under_way() -> Image {
         let space = Image::new(2048);
+        State { below: 0, void: false }.write(&space, LOGS.state);
         let mut ring = Ring::new(LOGS.base, LOGS.bytes);
         region(&space, &mut ring, 3, &[set(0, 1)], true);
         region(&space, &mut ring, 5, &[set(1, 11), set(2, 12), set(1, 99)], false);
@@ -258,6 +259,7 @@ mod tests {
     /// A region that goes on in two pieces.
     fn gone_on() -> Image {
         let space = Image::new(2048);
+        State { below: 0, void: false }.write(&space, LOGS.state);
         let mut ring = Ring::new(LOGS.base, LOGS.bytes);
         region(&space, &mut ring, 3, &[set(1, 11), set(2, 12)], false);
         let mut rings = [ring, Ring::new(PIECE.at, 4 * LINE), Ring::new(NEXT.at, 4 * LINE)];

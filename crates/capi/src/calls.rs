@@ -151,7 +151,7 @@ entries! {
         call(site, ptr::null(), || {
             let layout = name(layout, "the layout's name")?;
             let pool = files::create(path(file)?, layout, bytes, root_bytes, how(options)?, site)?;
-            Ok(Handle::new(pool, Recovered::default()))
+            Handle::new(pool, Recovered::default())
         })
     }
 
@@ -160,7 +160,7 @@ entries! {
         call(site, ptr::null(), || {
             let layout = name(layout, "the layout's name")?;
             let (pool, recovered) = files::open(path(file)?, layout, how(options)?, site)?;
-            Ok(Handle::new(pool, recovered))
+            Handle::new(pool, recovered)
         })
     }
 

@@ -1,6 +1,7 @@
 //! What a `sl_pool *` points to.
 
 use std::ffi::CString;
+use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,10 +15,11 @@ use crate::error::{Code, Failure};
 const MARK: u64 = u64::from_le_bytes(*b"sl_pool\x01");
 
 /// A pool that was opened. It is never given back, so that a program that goes on using a pool that it closed is told so: a few words
-/// for each opening.
+/// for each opening. It lies in words that a child of `fork` finds zero, so that a child that goes on using its parent's pool is told so, too.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Handle {
-    mark: u64,
+    mark: AtomicU64,
     /// The pool; null once it is closed.
     open: AtomicPtr<Opened>,
     /// Regions under way, of all threads.
@@ -41,16 +43,45 @@ impl Opened {
     }
 }
 
+/// Words of a handle, with what keeps it on a line of its own.
+const WORDS: usize = 8;
+
+/// Words for handles that none has yet.
+static FREE: Mutex<&[AtomicU64]> = Mutex::new(&[]);
+
+/// Words for a handle, all zero.
+fn take_words() -> io::Result<&'static [AtomicU64]> {
+    let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+    if free.len() < WORDS {
+        *free = pmem::own_words()?;
+    }
+    let (words, rest) = free.split_at(WORDS);
+    *free = rest;
+    Ok(words)
+}
+
 impl Handle {
     /// Opens: what the program gets.
-    pub(crate) fn new(pool: Box<dyn OpenPool>, recovered: Recovered) -> *const Handle {
+    pub(crate) fn new(pool: Box<dyn OpenPool>, recovered: Recovered) -> Result<*const Handle, Failure> {
+        const { assert!(size_of::<Handle>() <= 8 * WORDS && align_of::<Handle>() <= 8) };
+        let no_memory = |error| Failure::new(Code::File, format!("no memory for one more pool: {error}"));
+        let words = take_words().map_err(no_memory)?;
         let number = pool.header().engine;
         let name = ENGINES.iter().find(|engine| engine.number == number).map_or("", |engine| engine.name);
         let engine = CString::new(name).unwrap_or_default();
         let layout = CString::new(pool.header().layout.as_str()).unwrap_or_default();
         let opened =
             Box::into_raw(Box::new(Opened { pool, recovered, engine, layout, moving: Mutex::default() }));
-        Box::leak(Box::new(Handle { mark: MARK, open: AtomicPtr::new(opened), regions: AtomicU64::new(0) }))
+        // SAFETY: a handle consists of atomic words and has room there; zeros are one; nobody else has these words, and they are never given back.
+        let handle = unsafe { &*words.as_ptr().cast::<Handle>() };
+        handle.open.store(opened, Ordering::SeqCst);
+        handle.mark.store(MARK, Ordering::SeqCst);
+        Ok(handle)
+    }
+
+    /// Whether the pool was opened by this process.
+    pub(crate) fn is_own(&self) -> bool {
+        self.mark.load(Ordering::Relaxed) == MARK
     }
 
     /// What the program gave.
@@ -60,11 +91,16 @@ impl Handle {
         }
         // SAFETY: the program says that it is a pool, and those are never given back. Alignment, and the mark where memory is readable,
         // are all that can be looked at before it is believed.
-        if pool.is_aligned() && unsafe { (&raw const (*pool).mark).read() } == MARK {
+        let mark =
+            if pool.is_aligned() { unsafe { (&raw const (*pool).mark).cast::<u64>().read() } } else { !0 };
+        match mark {
             // SAFETY: as above.
-            Ok(unsafe { &*pool })
-        } else {
-            Err(Failure::new(Code::Argument, "the pointer is to no pool"))
+            MARK => Ok(unsafe { &*pool }),
+            0 => Err(Failure::new(
+                Code::State,
+                "the pool was opened by the process that forked this one, and is that one's; open it here",
+            )),
+            _ => Err(Failure::new(Code::Argument, "the pointer is to no pool")),
         }
     }
 

@@ -20,6 +20,11 @@ struct Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
+        if !self.handle.is_own() {
+            // This is a child that ends, and the region is its parent's, which goes on.
+            std::mem::forget(self.tx.take());
+            return;
+        }
         // Aborted first: the pool stays open as long as the region counts.
         self.tx = None;
         self.handle.leave();

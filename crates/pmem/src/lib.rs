@@ -31,6 +31,6 @@ pub mod prestore;
 pub mod probe;
 mod synced;
 
-pub use mapped::{Durability, MapError, Mapped, Options};
+pub use mapped::{Durability, MapError, Mapped, Options, own_words};
 pub use os::{Guard, Os, OsMutex, OsRwLock};
 pub use synced::Synced;

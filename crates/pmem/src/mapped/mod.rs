@@ -5,6 +5,7 @@ pub(crate) mod backing;
 mod error;
 mod lock;
 mod options;
+mod own;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ pub use error::MapError;
 use lock::Locked;
 pub use options::Options;
 use options::fits;
+pub use own::own_words;
 
 /// What becomes of data that was flushed and fenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -283,6 +283,31 @@ static void ended(int with_open_region)
         WANT(number() == 5);
 }
 
+/* A child goes on with a pool of its parent's, and ends in the middle of a region of its parent's. */
+static void forked(void)
+{
+    const sl_ref root = sl_root(first);
+    uint64_t value = 0;
+    pid_t child;
+    int status;
+    WANT(!sl_begin(first) && !SL_SET(first, root, struct root, number, 6));
+    child = fork();
+    if (child == 0) {
+        FAILS(sl_write(first, root, &value, 8), SL_E_STATE, "forked");
+        FAILS(sl_commit(first), SL_E_STATE, "forked");
+        FAILS(sl_begin(first), SL_E_STATE, "forked");
+        FAILS(sl_read(first, root, &value, 8), SL_E_STATE, "forked");
+        FAILS(sl_pool_close(first), SL_E_STATE, "forked");
+        NOTHING(sl_pool_open(first_path, "calls", NULL), SL_E_LOCKED, first_path);
+        second = make(other_path);
+        WANT(!sl_begin(second) && !SL_SET(second, sl_root(second), struct root, number, 1) && !sl_commit(second));
+        WANT(!sl_pool_close(second) && !unlink(other_path));
+        exit(0);
+    }
+    WANT(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    WANT(number() == 6 && !SL_SET(first, root, struct root, number, 5) && !sl_commit(first) && number() == 5);
+}
+
 /* A pool that finds no room, and one that makes some. */
 static void growing(void)
 {
@@ -354,6 +379,7 @@ int main(int argc, char **argv)
     as_a_function();
     wrong_calls();
     threads();
+    forked();
     growing();
     closing();
     return 0;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::ptr;
 use std::slice;
 
+use pmem::Durability;
 use region::Recovered;
 
 use crate::engines::OpenTx;
@@ -241,6 +242,19 @@ entries! {
     /// The layout's name.
     fn sl_pool_layout(pool: *const Handle; site) -> *const c_char {
         call(site, ptr::null(), || Ok(Handle::of(pool)?.opened()?.layout.as_ptr()))
+    }
+
+    /// What becomes of what is committed.
+    fn sl_pool_durability(pool: *const Handle; site) -> *const c_char {
+        call(site, ptr::null(), || {
+            let durability = match Handle::of(pool)?.opened()?.pool.durability() {
+                Durability::Dax => c"dax",
+                Durability::Forced => c"forced",
+                Durability::PageCache => c"synced",
+                Durability::Volatile => c"volatile",
+            };
+            Ok(durability.as_ptr())
+        })
     }
 
     /// What of the heap is taken and free.

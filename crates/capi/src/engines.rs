@@ -1,6 +1,6 @@
 //! The engines by name: where the type of an engine ends and a pool becomes one of any.
 
-use pmem::Os;
+use pmem::{Durability, Os};
 use region::{Atomicity, Error, Header, Options, Pool, Recovered, Sparse, Untyped, UntypedTx, Usage};
 use region::{MicroBuffer, Redo, Shadow, Ssp, Undo, Unprotected};
 
@@ -26,6 +26,7 @@ pub(crate) trait OpenPool: Send + Sync {
     fn wants(&self, sparse: &Sparse, reference: u64) -> bool;
     fn end_moving(&self, sparse: Sparse) -> Result<u64, Error>;
     fn header(&self) -> Header;
+    fn durability(&self) -> Durability;
 }
 
 /// A region of any engine. Dropped, it is aborted.
@@ -135,6 +136,9 @@ impl<A: Atomicity> OpenPool for Pool<Place, Untyped, A> {
     }
     fn header(&self) -> Header {
         Pool::header(self)
+    }
+    fn durability(&self) -> Durability {
+        self.env().space().durability()
     }
 }
 

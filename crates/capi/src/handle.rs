@@ -89,10 +89,12 @@ impl Handle {
         if pool.is_null() {
             return Err(Failure::new(Code::Argument, "the pool is null"));
         }
+        if !pool.is_aligned() {
+            return Err(Failure::new(Code::Argument, "the pointer is to no pool"));
+        }
         // SAFETY: the program says that it is a pool, and those are never given back. Alignment, and the mark where memory is readable,
         // are all that can be looked at before it is believed.
-        let mark =
-            if pool.is_aligned() { unsafe { (&raw const (*pool).mark).cast::<u64>().read() } } else { !0 };
+        let mark = unsafe { (&raw const (*pool).mark).cast::<u64>().read() };
         match mark {
             // SAFETY: as above.
             MARK => Ok(unsafe { &*pool }),

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use event::FlushKind;
-use pmem::Synced;
+use pmem::{Durability, Synced};
 use space::{Observer, Prestore, Space, Word, check_range};
 
 #[path = "../../capture-runtime/src/told.rs"]
@@ -110,6 +110,11 @@ impl Told {
             teller.table = Some(table);
         }
         Told { memory, teller }
+    }
+
+    /// What becomes of what is written there.
+    pub(crate) fn durability(&self) -> Durability {
+        self.memory.memory().durability()
     }
 
     /// Makes the memory and its file at least so many bytes long. One thread at a time.

@@ -5,7 +5,7 @@
  * nothing, and all once sl_commit has returned. Memory that a region allocates or frees goes with it, so nothing leaks.
  *
  * Regions do NOT isolate: what one writes, no other thread may read or write at the same time. Take your lock before sl_begin and give it
- * up after sl_commit.
+ * up after sl_commit. A child of fork opens its pools itself: calls with those of its parent are errors.
  *
  *     struct root { sl_ref first; uint64_t count; };
  *     struct node { uint64_t value; sl_ref next; };
@@ -119,6 +119,10 @@ int sl_pool_recovered(sl_pool *pool, struct sl_recovered *result);
 const char *sl_pool_engine(sl_pool *pool);
 const char *sl_pool_layout(sl_pool *pool);
 
+/* What becomes of what was committed: "dax" if flushes bring it to a persistent device, "synced" if each commit waits for the disk, "volatile" if it
+ * survives the process and not the power (/dev/shm), which is also said of a pool that is open to read only; "forced" with SL_FORCE, unless it is "dax". */
+const char *sl_pool_durability(sl_pool *pool);
+
 /* What of the heap is taken and free, in bytes. */
 struct sl_usage {
     uint64_t heap;         /* all of it */
@@ -178,7 +182,7 @@ int sl_fill(sl_pool *pool, sl_ref to, int byte, uint64_t bytes);
 /* Copies `bytes` within the pool. They may overlap. */
 int sl_copy(sl_pool *pool, sl_ref to, sl_ref from, uint64_t bytes);
 
-/* A new block, with anything in it, or with zeros. 0 if there is no room. It is nobody's if the region is not committed. */
+/* A new block, with anything in it, or with zeros, at a multiple of 16. 0 if there is no room. It is nobody's if the region is not committed. */
 sl_ref sl_alloc(sl_pool *pool, uint64_t bytes);
 sl_ref sl_zalloc(sl_pool *pool, uint64_t bytes);
 

@@ -29,6 +29,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+pub use pmem::Durability;
 use pmem::{MapError, Mapped, Os, Synced};
 use region::{Atomicity, Layout, Options, Recovered, Redo};
 use space::Env;
@@ -117,6 +118,12 @@ pub fn growing<L: Layout, A: Atomicity>(pool: Pool<L, A>) -> Pool<L, A> {
     pool.growing(|env, bytes| {
         env.space().grow(bytes).map_err(|error| region::Error::NoGrowth(error.to_string()))
     })
+}
+
+/// What becomes of what was committed: whether flushes bring it to a persistent device, or each region waits for a sync of the file, or it survives the process
+/// only. A pool that is open to read only is volatile.
+pub fn durability<L: Layout, A: Atomicity>(pool: &Pool<L, A>) -> Durability {
+    pool.env().space().memory().durability()
 }
 
 /// How often the pool has waited for the disk; 0 where flushes suffice.

@@ -100,6 +100,10 @@ fn check(file: &Path, json: bool) -> anyhow::Result<bool> {
                 if json { json_text(file, Err(&error)) } else { format!("{}: {error}\n", file.display()) },
             )
         }
+        Err(error) if matches!(error.downcast_ref(), Some(MapError::Length { .. })) => {
+            let error = error.to_string();
+            (false, if json { json_text(file, Err(&error)) } else { format!("{error}\n") })
+        }
         Err(error) => return Err(error),
     };
     say(&text)?;
@@ -131,15 +135,17 @@ fn open(file: &Path) -> anyhow::Result<Found> {
 
 /// Looks at the file in a mapping of our own, in which recovery is tried: only what it writes is copied, and the file is only read.
 fn look(file: &Path) -> anyhow::Result<Found> {
-    match Mapped::open_private(file) {
+    let length = match Mapped::open_private(file) {
         Ok(memory) => return Ok(found(&Os::new(memory))?),
-        // No pool has such a length; what it is instead is told by what is in it.
-        Err(MapError::Length { .. }) => {}
+        Err(error @ MapError::Length { .. }) => error,
         Err(error) => return Err(error.into()),
-    }
+    };
+    // No pool has such a length; what it is instead is told by what is in it.
     let mut bytes = std::fs::read(file).with_context(|| format!("can't read {}", file.display()))?;
     bytes.truncate(bytes.len() / 8 * 8);
-    Ok(found(&Os::new(Image::from_bytes(&bytes)))?)
+    found(&Os::new(Image::from_bytes(&bytes)))?;
+    // There is something behind a pool.
+    Err(length.into())
 }
 
 fn found(env: &impl Env) -> Result<Found, region::Error> {

@@ -227,6 +227,9 @@ fn check_finds_damage_and_writes_nothing() {
     assert!(status(1).contains("0x0"));
     damage(8193);
     assert!(status(1).contains("0x2000"));
+    // Something behind it, with which it can't be opened.
+    std::fs::write(&path, [&whole[..], b"more"].concat()).expect("room");
+    assert!(status(1).contains("1048580 bytes"));
     ok(strandline().args(["pool", "check", "--help"]));
     std::fs::write(&path, &whole).expect("room");
     ok(strandline().args(["pool", "recover", "--dry-run"]).arg(&path));
@@ -339,5 +342,6 @@ fn a_region_waits_for_the_disk_once() {
     (0..2000).for_each(|value| push(&pool, value));
     let syncs = pool::syncs(&pool) - before;
     // None where the temporary folder is in memory.
+    assert_eq!(syncs > 0, pool::durability(&pool) == pool::Durability::PageCache);
     assert!(syncs == 0 || (2000..=2100).contains(&syncs), "{syncs}");
 }

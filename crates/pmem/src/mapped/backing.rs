@@ -9,6 +9,7 @@ use rustix::fs::{
     AtFlags, FallocateFlags, StatxAttributes, StatxFlags, fallocate, fstatfs, major, minor, statx,
 };
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
 use super::Durability;
 
@@ -80,6 +81,10 @@ pub(super) fn extend(file: &File, old: u64, len: u64) -> io::Result<()> {
 
 /// Reserves every block from `old` to `len`.
 fn reserve(file: &File, old: u64, len: u64) -> io::Result<()> {
+    // Behind the process's limit the kernel sends a signal that ends it, and no error.
+    if getrlimit(Resource::Fsize).current.is_some_and(|most| len > most) {
+        return Err(Errno::FBIG.into());
+    }
     match rustix::io::retry_on_intr(|| fallocate(file, FallocateFlags::empty(), old, len - old)) {
         Ok(()) => Ok(()),
         // A file system that can't reserve gets its blocks by being written.

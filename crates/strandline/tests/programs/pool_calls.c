@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -83,6 +84,7 @@ static void files(void)
 
     first = make(first_path);
     WANT(!strcmp(sl_pool_engine(first), engine) && !strcmp(sl_pool_layout(first), "calls"));
+    WANT(strstr("dax synced volatile", sl_pool_durability(first)));
     NOTHING(sl_pool_create(first_path, "calls", POOL, 8, &by), SL_E_FILE, first_path);
     WANT(errno == EEXIST);
     NOTHING(sl_pool_open(first_path, "calls", NULL), SL_E_LOCKED, first_path);
@@ -308,6 +310,28 @@ static void forked(void)
     WANT(number() == 6 && !SL_SET(first, root, struct root, number, 5) && !sl_commit(first) && number() == 5);
 }
 
+/* Files may have a limit, which no signal tells. */
+static void limited(void)
+{
+    const struct rlimit most = {POOL, POOL};
+    const struct sl_pool_options grows = {engine, SL_GROW};
+    const pid_t child = fork();
+    int status;
+    if (child == 0) {
+        sl_pool *pool;
+        WANT(!setrlimit(RLIMIT_FSIZE, &most));
+        NOTHING(sl_pool_create(other_path, "limited", 2 * POOL, 8, &grows), SL_E_FILE, other_path);
+        WANT(errno == EFBIG && access(other_path, F_OK));
+        WANT((pool = sl_pool_create(other_path, "limited", POOL, 8, &grows)));
+        FAILS(sl_pool_grow(pool, 2 * POOL), SL_E_FILE, other_path);
+        WANT(!sl_begin(pool) && sl_alloc(pool, POOL / 2));
+        NOTHING(sl_alloc(pool, POOL), SL_E_FULL, "grow");
+        WANT(!sl_commit(pool) && !sl_pool_close(pool) && !unlink(other_path));
+        exit(0);
+    }
+    WANT(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+}
+
 /* A pool that finds no room, and one that makes some. */
 static void growing(void)
 {
@@ -355,7 +379,8 @@ static void closing(void)
     ended(1);
     WANT(!sl_pool_close(first));
     first = sl_pool_open(first_path, "calls", &force);
-    WANT(first && !sl_pool_recovered(first, &found) && !(found.redone | found.undone | found.torn_lines | found.moved_lines));
+    WANT(first && strstr("forced dax", sl_pool_durability(first)));
+    WANT(!sl_pool_recovered(first, &found) && !(found.redone | found.undone | found.torn_lines | found.moved_lines));
     WANT(!sl_pool_close(first));
     /* Both copies of the header. */
     file = fopen(first_path, "r+");
@@ -380,6 +405,7 @@ int main(int argc, char **argv)
     wrong_calls();
     threads();
     forked();
+    limited();
     growing();
     closing();
     return 0;

@@ -461,8 +461,14 @@ mod tests {
                 ring.release(ring.head());
                 let at = ring.head();
                 let mut draft = Draft::default();
-                draft.fill(&here, there.as_ref());
-                draft.write(&space, &mut ring, number, true);
+                match &here[..] {
+                    [write] if !is_long => One(write).write(&mut draft, &space, &mut ring, number, true),
+                    here => {
+                        let entry = Drafted { here, there: there.as_ref() };
+                        entry.prepare(&mut draft);
+                        entry.write(&mut draft, &space, &mut ring, number, true);
+                    }
+                }
                 prop_assert_eq!(ring.head() - at, lines(words));
                 let logs = Logs { base, count: 1, bytes: count * LINE, state: 0, end: 4096 };
                 let all = if is_long { [here.clone(), here.clone()].concat() } else { here.clone() };

@@ -237,7 +237,7 @@ static void initialize(size_t cells, uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    struct options options = {1, 48, 1, 1, 0, 0};
+    struct options options = {1, 80, 1, 1, 0, 0};
     double **fields[] = {&sp.us, &sp.vs, &sp.ws, &sp.qs, &sp.square, &sp.rho_i, &sp.speed};
     size_t i;
     parse_options(argc, argv, &options, "time steps", "cells per edge, from 6 to 162");

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::advise::AdviseCommand;
 use crate::simulate::Machines;
 
 /// Memory that is not plain DRAM: see what a program does to it, and what to change.
@@ -306,43 +307,4 @@ mod tests {
             assert!(sampling(bad).is_err(), "{bad}");
         }
     }
-}
-
-/// The advisors that can be asked alone.
-#[derive(Debug, Subcommand)]
-pub enum AdviseCommand {
-    /// Where to write back, move down or write around the caches early, and what that would gain
-    Prestores(PrestoresArgs),
-}
-
-/// Arguments of `strandline advise prestores`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  strandline advise prestores -- ./app arguments\n  strandline advise prestores t.slt --machine \
-                  xpoint\n  strandline advise prestores t.slt --machine enzian-fast --phase run\n\nWithout a machine the advice is \
-                  for any that could gain. With one, advice that can't pay there is withheld, and the rest is tried on its \
-                  model: what gains nothing is withdrawn."
-)]
-pub struct PrestoresArgs {
-    /// A recorded trace
-    #[arg(value_name = "FILE.slt", conflicts_with = "program")]
-    pub trace: Option<PathBuf>,
-    /// The machine to advise for: a preset (`list` shows them) or a TOML file
-    #[arg(long, value_name = "PRESET|FILE.toml")]
-    pub machine: Option<String>,
-    /// Judge this phase only (as the program marks them); else all but load, setup, warmup and check
-    #[arg(long, value_name = "NAME")]
-    pub phase: Option<String>,
-    /// Don't try the advice on the machine's model
-    #[arg(long)]
-    pub no_trial: bool,
-    /// Print the advice as JSON
-    #[arg(long)]
-    pub json: bool,
-    /// How to observe the program
-    #[command(flatten)]
-    pub observe: ObserveArgs,
-    /// The program, built with `strandline cc`, and its arguments
-    #[arg(last = true, value_name = "PROG ARGS")]
-    pub program: Vec<std::ffi::OsString>,
 }

@@ -5,6 +5,7 @@ mod common;
 use std::path::Path;
 use std::process::Command;
 
+use common::fields::compare;
 use common::{Scratch, cc, has, ok, stdout, strandline};
 use serde_json::Value;
 
@@ -126,11 +127,24 @@ fn another_compiler_and_level_change_nothing() {
 }
 
 #[test]
-fn a_transform_between_cached_buffers_is_left_alone() {
+fn code_that_is_not_optimised_gets_the_same_advice() {
     let scratch = Scratch::new();
-    build(&scratch, "gcc", "-O2", &["ft"]);
-    assert_eq!(advised(&scratch, "ft", &[]), []);
-    assert_eq!(advised(&scratch, "ft", &["-s", "32"]), []);
+    build(&scratch, "gcc", "-O0", &["mg"]);
+    assert_eq!(advised(&scratch, "mg", &[]), pairs(&[("some_psinv", "skip"), ("some_resid", "clean")]));
+}
+
+#[test]
+fn a_transform_between_cached_buffers_is_left_alone() {
+    for (compiler, level) in [("gcc", "-O2"), ("clang", "-O3")] {
+        if !has(compiler) {
+            println!("skipped: no {compiler}");
+            continue;
+        }
+        let scratch = Scratch::new();
+        build(&scratch, compiler, level, &["ft"]);
+        assert_eq!(advised(&scratch, "ft", &[]), [], "{compiler} {level}");
+        assert_eq!(advised(&scratch, "ft", &["-s", "32"]), [], "{compiler} {level}");
+    }
 }
 
 #[test]
@@ -162,4 +176,59 @@ fn a_profile_names_the_places_and_how_to_try_them() {
     // Sequential writes can't gain where the memory takes single lines.
     let (said, _, page) = profile("dram");
     assert!(!said.contains("Pre-stores") && !page.contains("id=\"pre-stores\""), "{said}");
+}
+
+#[test]
+fn the_advice_as_data_says_what_to_insert_where() {
+    let scratch = Scratch::new();
+    build(&scratch, "gcc", "-O2", &["eigen"]);
+    let trace = scratch.path("eigen.slt");
+    ok(strandline().arg("record").arg("-o").arg(&trace).arg("--").arg(scratch.path("build/eigen-plain")));
+    let answer = |options: &[&str]| -> Value {
+        let said =
+            stdout(&ok(strandline().args(["advise", "prestores", "--json"]).arg(&trace).args(options)));
+        serde_json::from_str(&said).expect("it is JSON")
+    };
+    let advised = |answer: &Value| -> Vec<Value> {
+        let phases = answer["advice"]["phases"].as_array().cloned().unwrap_or_default();
+        let places = phases.iter().flat_map(|phase| phase["places"].as_array().cloned().unwrap_or_default());
+        places.filter(|place| !place["patch"].is_null()).collect()
+    };
+    let tried = answer(&["--machine", "xpoint"]);
+    let places = advised(&tried);
+    assert_eq!(places.len(), 1, "{tried:#}");
+    let patch = &places[0]["patch"];
+    assert_eq!(patch["insert"], "sl_prestore(FIRST_BYTE_WRITTEN, BYTES_WRITTEN, SL_CLEAN);");
+    // Behind the loop whose turns write a packet each.
+    let source = std::fs::read_to_string(scratch.path("eigen.cc")).expect("it is there");
+    let line = |number: &Value| {
+        let number = usize::try_from(number.as_u64().unwrap_or_default()).unwrap_or_default();
+        source.lines().nth(number - 1).unwrap_or_default().trim().to_owned()
+    };
+    assert_eq!(patch["excerpt"], line(&places[0]["line"]));
+    assert!(line(&patch["behind"]["loop_begins"]).starts_with("for"), "{patch:#}");
+    assert_eq!(line(&patch["behind"]["line"]), "}", "{patch:#}");
+    compare(
+        include_str!("../../../docs/advise-json.md"),
+        &[tried],
+        &[(".cost", "cost"), (".without", "cost"), (".together", "cost")],
+        &[],
+    );
+
+    let withheld = answer(&["--target", "xpoint"]);
+    assert_eq!((advised(&withheld).len(), &withheld["trials"]), (1, &Value::Null));
+    // Where lines are written one by one, and stores are visible at once.
+    assert_eq!(advised(&answer(&["--target", "dram"])).len(), 0);
+    // Every threshold counts.
+    for threshold in
+        [["--min-intensity", "0.99"], ["--min-function", "1"], ["--min-bytes", "1GiB"], ["--cache", "1TiB"]]
+    {
+        let strict = answer(&threshold);
+        let same = advised(&strict).first().is_some_and(|place| place["choice"] == "clean");
+        assert!(!same, "{threshold:?}: {strict:#}");
+    }
+    let refused = strandline().args(["advise", "prestores", "--min-fenced", "2"]).arg(&trace).output();
+    let refused = refused.expect("it runs");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("from 0 to 1"));
 }

@@ -133,6 +133,13 @@ impl Contexts {
         })
     }
 
+    /// Whether `id` is still followed, and wrote on both sides of `addr`, or there.
+    pub(super) fn covers(&self, id: ContextId, addr: u64) -> bool {
+        self.slots.get(id.index as usize).is_some_and(|context| {
+            context.generation == id.generation && (context.low..context.high).contains(&addr)
+        })
+    }
+
     /// A new context for a write within `object`.
     pub(super) fn open(
         &mut self,

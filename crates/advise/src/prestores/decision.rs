@@ -134,7 +134,7 @@ pub struct SizeRow {
 struct Pattern {
     sequential: bool,
     fenced: bool,
-    /// Whether those who write most soon read some of the matrix that the place writes.
+    /// Whether those who write most soon read some of the matrix that the place writes, or anybody reads most of what it wrote.
     reread: bool,
 }
 
@@ -275,7 +275,7 @@ impl Watcher {
         target: Option<Target>,
     ) -> PlaceAdvice {
         let bytes = place.bytes.max(1) as f64;
-        let reread = writers.reread.contains(&writers.matrices[at]);
+        let reread = writers.reread.contains(&writers.matrices[at]) || self.mostly_read(place);
         let (source, site) = &self.sources[at];
         let mut report = PlaceAdvice {
             function: source.function.clone(),
@@ -308,9 +308,7 @@ impl Watcher {
             .map(|(_, class)| SizeRow {
                 bytes: class.size,
                 share: class.bytes as f64 / place.bytes.max(1) as f64,
-                reread: Some(class.reread)
-                    .filter(|reuse| reread || self.counted(*reuse, class).is_some())
-                    .and_then(|reuse| reuse.mean()),
+                reread: Some(class.reread).filter(|_| reread).and_then(|reuse| reuse.mean()),
                 rewrite: self.counted(class.rewritten, class).and_then(|reuse| reuse.mean()),
                 allocated: class.allocated,
             })
@@ -318,6 +316,15 @@ impl Watcher {
             .collect();
         rows.sort_by(|a, b| b.share.total_cmp(&a.share).then(b.bytes.cmp(&a.bytes)));
         rows
+    }
+
+    /// Whether enough of all lines that a place wrote are soon read.
+    #[allow(clippy::cast_precision_loss)]
+    fn mostly_read(&self, place: &Place) -> bool {
+        let classes = || place.classes.iter().map(|(_, class)| class);
+        let lines: u64 = classes().map(|class| class.lines).sum();
+        let read: u64 = classes().map(|class| class.reread.lines).sum();
+        read as f64 >= self.options.reused_min * lines.max(1) as f64
     }
 
     /// The reuse of a class's lines, if it is of enough of them.
@@ -379,6 +386,6 @@ impl Watcher {
         if self.counted(class.rewritten, class).is_some() {
             return if fenced { Choice::Demote } else { Choice::Nothing };
         }
-        if reread || self.counted(class.reread, class).is_some() { Choice::Clean } else { Choice::Skip }
+        if reread { Choice::Clean } else { Choice::Skip }
     }
 }

@@ -11,7 +11,7 @@ const WAYS: usize = 16;
 const SETS: usize = 1 << 16;
 const EMPTY: u64 = u64::MAX;
 
-/// When something happened, on two clocks that count instructions.
+/// When something happened, on two clocks that count instructions and one that counts lines.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Moment {
     /// Of the thread.
@@ -19,6 +19,8 @@ pub(super) struct Moment {
     /// Of all threads together.
     pub(super) global: u64,
     pub(super) thread: u32,
+    /// Lines that all threads [touched](super::touched::Touched), modulo 2^32.
+    pub(super) touched: u32,
 }
 
 impl Moment {
@@ -29,6 +31,11 @@ impl Moment {
         } else {
             self.global.saturating_sub(earlier.global) / threads.max(1)
         }
+    }
+
+    /// Lines touched between an `earlier` moment and this one.
+    pub(super) fn lines_since(self, earlier: Moment) -> u64 {
+        self.touched.wrapping_sub(earlier.touched).into()
     }
 }
 
@@ -121,7 +128,7 @@ mod tests {
     use super::*;
 
     fn moment(global: u64) -> Moment {
-        Moment { own: global, global, thread: 0 }
+        Moment { own: global, global, ..Moment::default() }
     }
 
     #[test]
@@ -144,8 +151,10 @@ mod tests {
 
     #[test]
     fn distances_between_threads_are_on_the_common_clock() {
-        let earlier = Moment { own: 10, global: 100, thread: 1 };
-        assert_eq!(Moment { own: 40, global: 500, thread: 1 }.since(earlier, 4), 30);
-        assert_eq!(Moment { own: 3, global: 500, thread: 2 }.since(earlier, 4), 100);
+        let earlier = Moment { own: 10, global: 100, thread: 1, touched: u32::MAX };
+        let later = |own, thread| Moment { own, global: 500, thread, touched: 9 };
+        assert_eq!(later(40, 1).since(earlier, 4), 30);
+        assert_eq!(later(3, 2).since(earlier, 4), 100);
+        assert_eq!(later(3, 2).lines_since(earlier), 10);
     }
 }

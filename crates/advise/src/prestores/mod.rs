@@ -32,9 +32,10 @@
 //! - A fence counts as near if most of a place's bytes are stored shortly before one; the bare minimum distance is
 //!   reported, but it would be short for every loop that ends in a barrier.
 //! - A line counts as used again when its *bytes* are. The published mean is over whichever lines are read again by the functions that
-//!   were chosen in the first step; here that decides between clean and skip, too, but a class counts as written again,
-//!   or as read by just anybody, only when half of its lines are.
-//! - Data are gone from the caches after `reuse_distance` instructions; later uses count as none.
+//!   were chosen in the first step; here that decides between clean and skip, too, but a class counts as written again only when half of its
+//!   lines are, and what just anybody reads counts only when it is half of the lines of a place.
+//! - Data are gone from the caches after the program touched `cache_bytes` of lines (`touched.rs`); later uses count as none. Instructions, in
+//!   which distances are told, would make that depend on how well the code was optimised.
 //! - All functions are watched, so a use in another function is seen.
 //! - A streak must advance, and go on in time (`contexts.rs`).
 //! - Passes of one function over the same data are judged together: where one of them reads soon what another wrote, none skips.
@@ -47,12 +48,12 @@
 //! `resid`: names and lines do not belong together, and one pair may have been exchanged. Nor do the two differ where the grid is
 //! fine: each one's matrix is read by the other a sweep later, when no cache holds it. They differ on the coarse grids, where
 //! `psinv` reads at once what `resid` wrote, while what `psinv` wrote is read only by the interpolation, which does less than a tenth
-//! of the program's accesses and so is none of the functions that the method looks at. That is what gives the published answer here, and
+//! of the program's accesses and so is none of the functions that the method looks at (nor are these lines half of what `psinv` writes). That is what gives the published answer here, and
 //! why a grid that fits into the cache as a whole gets *clean* for both.
 //!
 //! # Memory and speed
 //!
-//! One pass, or for a profile a small part of it (`bursts.rs`). 64 MiB for lines, 50 MiB for contexts, at most 50 MiB for allocations, 14 KiB for each of up to
+//! One pass, or for a profile a small part of it (`bursts.rs`). 64 MiB for lines, half a MiB for the clock of lines, 50 MiB for contexts, at most 50 MiB for allocations, 14 KiB for each of up to
 //! 4,096 threads that store without fences, 450 B and the size classes for each of up to 65,536 places.
 
 mod allocations;
@@ -66,6 +67,7 @@ mod lines;
 mod options;
 mod places;
 mod text;
+mod touched;
 mod trial;
 mod watcher;
 

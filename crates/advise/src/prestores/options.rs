@@ -24,9 +24,9 @@ pub struct Options {
     pub fenced_min: f64,
     /// Instructions between a store and a fence that can still hide the store's way to memory.
     pub fence_distance: u64,
-    /// Data used again after more instructions than this has left the caches, so it counts as not used again.
-    /// The default stands for a cache of 33 MiB and a loop that needs 16 instructions for each line.
-    pub reuse_distance: u64,
+    /// Bytes of the caches: data used again after the program touched more than that has left them, so it counts as not used
+    /// again. The default is the last-level cache of the `xpoint` presets.
+    pub cache_bytes: u64,
     /// Data count as read (or written) again if at least this part of their lines is: what is right for most lines is
     /// done to all.
     pub reused_min: f64,
@@ -49,7 +49,7 @@ impl Default for Options {
             sequential_min: 0.5,
             fenced_min: 0.5,
             fence_distance: 2_000,
-            reuse_distance: (33 << 20) / 4,
+            cache_bytes: 33 << 20,
             reused_min: 0.5,
             writers_reread_min: 0.001,
             class_min: 0.05,

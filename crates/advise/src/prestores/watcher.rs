@@ -14,6 +14,7 @@ use super::functions::{Functions, base};
 use super::lines::{LINE, Lines, Moment, split};
 use super::options::Options;
 use super::places::{Places, Reuse};
+use super::touched::Touched;
 
 /// Bytes that one store instruction of a copy loop moves: events of whole copies count as so many stores.
 const VECTOR: u64 = 16;
@@ -84,6 +85,7 @@ pub struct Watcher {
     pub(super) places: Places,
     contexts: Contexts,
     lines: Lines,
+    touched: Touched,
     allocations: Allocations,
     threads: Vec<Thread>,
     /// Threads that started and did not end.
@@ -169,7 +171,15 @@ impl Watcher {
         let slot = number as usize % THREADS_MAX;
         self.instructions += u64::from(event.instructions);
         self.threads[slot].instructions += u64::from(event.instructions);
-        let now = Moment { own: self.threads[slot].instructions, global: self.instructions, thread: number };
+        if let Op::Load { addr, len } | Op::Store { addr, len } | Op::StoreNt { addr, len } = event.op {
+            self.touched.access(addr, len);
+        }
+        let now = Moment {
+            own: self.threads[slot].instructions,
+            global: self.instructions,
+            thread: number,
+            touched: self.touched.count(),
+        };
         match event.op {
             Op::Load { addr, len } => self.load(slot, addr, len, event.site, now),
             Op::Store { addr, len } | Op::StoreNt { addr, len } => {
@@ -272,25 +282,25 @@ impl Watcher {
                 continue;
             }
             written.read = true;
-            let distance = now.since(written.at, self.running);
-            let (context, place) = (written.context, written.place);
-            if self.used(context, place, distance, |part| &mut part.reread) {
+            let (context, place, at) = (written.context, written.place, written.at);
+            if self.used(context, place, at, now, |part| &mut part.reread) {
                 self.places.get(place).read_by(reader);
             }
         }
     }
 
-    /// A line that `place` wrote in `context` is used again; whether soon.
+    /// A line that `place` wrote in `context` is used again; whether soon enough that the caches still have it.
     fn used(
         &mut self,
         context: ContextId,
         place: u32,
-        distance: u64,
+        written: Moment,
+        now: Moment,
         of: impl FnOnce(&mut super::places::Part) -> &mut Reuse,
     ) -> bool {
-        let soon = distance <= self.options.reuse_distance;
+        let soon = now.lines_since(written) <= self.options.cache_bytes / LINE;
         if soon && let Some(part) = self.contexts.part(context, place) {
-            of(part).add(distance);
+            of(part).add(now.since(written, self.running));
         }
         soon
     }
@@ -329,10 +339,9 @@ impl Watcher {
             if written.bytes & bytes == 0 || written.at.global < self.since {
                 continue;
             }
-            let (context, place) = (written.context, written.place);
-            let distance = now.since(written.at, self.running);
+            let (context, place, at) = (written.context, written.place, written.at);
             (written.bytes, written.read) = (0, true);
-            self.used(context, place, distance, |part| &mut part.rewritten);
+            self.used(context, place, at, now, |part| &mut part.rewritten);
         }
     }
 
@@ -364,6 +373,11 @@ impl Watcher {
                 let before = written.place;
                 let patience = if before == place { SLOW_FILL } else { LOOP_BODY };
                 let filling = written.context == context && now.since(written.at, self.running) <= patience;
+                // Other bytes of a line that somebody else fills from there on are no use of what was written; of one that was filled, they are.
+                let first = line * LINE + u64::from(bytes.trailing_zeros());
+                if !filling && self.contexts.covers(written.context, first) {
+                    overwritten = Some((written.context, before, written.at));
+                }
                 // What is left of an older pass over the line must not be taken for a part of this one.
                 written.bytes = if filling { written.bytes | bytes } else { bytes };
                 written.read &= filling;
@@ -376,14 +390,14 @@ impl Watcher {
                 }
             }
             Some(written) => {
-                overwritten = Some((written.context, written.place, now.since(written.at, self.running)));
+                overwritten = Some((written.context, written.place, written.at));
                 (written.bytes, written.at, written.read) = (bytes, now, false);
                 (written.context, written.place) = (context, place);
             }
             None => self.lines.insert(line, bytes, now, context, place),
         }
-        if let Some((context, before, distance)) = overwritten {
-            self.used(context, before, distance, |part| &mut part.rewritten);
+        if let Some((context, before, at)) = overwritten {
+            self.used(context, before, at, now, |part| &mut part.rewritten);
             if before != place && self.functions.of_place(before) == self.functions.of_place(place) {
                 self.places.goes_on(place, before);
             }

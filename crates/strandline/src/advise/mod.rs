@@ -1,20 +1,23 @@
 //! `strandline advise prestores`: where a program should clean, demote or skip, and what that would gain.
 
+mod args;
 mod loops;
 mod output;
+mod patch;
 mod trials;
 
 use std::path::{Path, PathBuf};
 
-use ::advise::prestores::{Options, Target, Watcher};
+use ::advise::prestores::{Target, Watcher};
 use anyhow::bail;
 use event::Sink;
 use event::trace::{Reader, Writer};
 use machine::Config;
+use output::Answer;
 
-use crate::cli::{AdviseCommand, PrestoresArgs};
 use crate::progress::Progress;
 use crate::{profile, record, samples, say};
+pub use args::{AdviseCommand, PrestoresArgs};
 
 /// Runs the verb.
 pub fn run(command: &AdviseCommand) -> anyhow::Result<()> {
@@ -24,27 +27,26 @@ pub fn run(command: &AdviseCommand) -> anyhow::Result<()> {
 }
 
 fn prestores(args: &PrestoresArgs) -> anyhow::Result<()> {
-    if args.machine.as_deref() == Some("list") {
+    let named = args.machine.as_deref().or(args.target.as_deref());
+    if named == Some("list") {
         return profile::list_machines();
     }
-    let machine = args.machine.as_deref().map(Config::load).transpose()?;
+    let machine = named.map(Config::load).transpose()?;
     let folder = tempfile::tempdir()?;
     let trace = match &args.trace {
         Some(trace) => trace.clone(),
         None => recorded(args, &folder.path().join("program.slt"))?,
     };
-    let options = Options { phase: args.phase.clone(), ..Options::default() };
-    let mut watcher = Watcher::with_options(options);
+    let mut watcher = Watcher::with_options(args.options());
     Reader::open(&trace)?.replay(&mut Progress::new("looking for patterns", &mut watcher))?;
     let advice = watcher.advice(machine.as_ref().map(Target::of));
     let trials = match &machine {
-        Some(machine) if !args.no_trial => Some(trials::run(&trace, machine, &watcher, &advice)?),
+        Some(machine) if args.machine.is_some() => Some(trials::run(&trace, machine, &watcher, &advice)?),
         _ => None,
     };
-    if args.json {
-        return say(&output::json(&advice, trials.as_ref())?);
-    }
-    say(&output::text(&watcher, &advice, trials.as_ref()))
+    let answer =
+        Answer { watcher: &watcher, advice: &advice, trials: trials.as_ref(), machine: machine.as_ref() };
+    say(&if args.json { output::json(&answer)? } else { output::text(&answer) })
 }
 
 /// A trace of the program: it is needed several times.

@@ -3,37 +3,56 @@
 use std::fmt::Write;
 
 use ::advise::prestores::{Advice, Choice, Cost, PlaceAdvice, Trial, Watcher};
-use event::Frame;
-use serde_json::json;
+use machine::Config;
+use serde_json::{Value, json};
 
-use super::loops::{self, Loop};
+use super::patch::{Patch, short};
 use super::trials::Trials;
 use crate::sources::Sources;
 
-/// Calls that store all at once.
-const COPIES: [&str; 6] = ["memcpy(", "memmove(", "memset(", "mempcpy(", "strcpy(", "strncpy("];
-/// Bytes after which a pre-store inside a loop is worth it: a unit of 3D XPoint.
-const ACCUMULATED: u32 = 256;
+/// What the JSON calls itself.
+const SCHEMA: &str = "strandline-advise-1";
+
+/// The advice and all that belongs to it.
+pub struct Answer<'a> {
+    /// Who gave it.
+    pub watcher: &'a Watcher,
+    /// The advice.
+    pub advice: &'a Advice,
+    /// The machine that it is for, if it is for one.
+    pub machine: Option<&'a Config>,
+    /// What trying it there gave.
+    pub trials: Option<&'a Trials>,
+}
+
+impl Answer<'_> {
+    /// What is left to do at the place of that number, after the trial.
+    fn choice(&self, at: usize, place: &PlaceAdvice) -> Choice {
+        self.trials.map_or(place.choice, |trials| trials.best(at).map_or(Choice::Nothing, |best| best.choice))
+    }
+
+    fn patch(&self, sources: &Sources, at: usize, place: &PlaceAdvice) -> Option<Patch> {
+        Patch::new(sources, self.watcher.frames(place), place, self.choice(at, place))
+    }
+}
 
 /// For people.
-pub fn text(watcher: &Watcher, advice: &Advice, trials: Option<&Trials>) -> String {
+pub fn text(answer: &Answer<'_>) -> String {
+    let &Answer { advice, trials, .. } = answer;
     let mut text = advice.to_string();
     let sources = Sources::default();
-    let frames_of = |place: &PlaceAdvice| watcher.frames(place);
     for (at, place) in advice.places().enumerate().filter(|(_, place)| place.choice != Choice::Nothing) {
-        let verdict = match trials {
-            Some(trials) => match trials.best(at) {
-                Some(best) => change(&sources, frames_of(place), place, best.choice),
-                None => "Withdrawn: it gains nothing on this machine.\n".to_owned(),
-            },
-            None => change(&sources, frames_of(place), place, place.choice),
-        };
         let _ = write!(text, "\n{} ({}:{})\n", place.function, short(&place.file), place.line);
         if let Some(trials) = trials {
             for trial in &trials.places[at] {
                 let _ = writeln!(text, "  Tried on {}: {}", trials.machine, tried(trial, &trials.without));
             }
         }
+        let patch = answer.patch(&sources, at, place);
+        let verdict = patch.map_or_else(
+            || "Withdrawn: it gains nothing on this machine.".to_owned(),
+            |patch| patch.to_string(),
+        );
         verdict.lines().for_each(|line| {
             let _ = writeln!(text, "  {line}");
         });
@@ -42,10 +61,6 @@ pub fn text(watcher: &Watcher, advice: &Advice, trials: Option<&Trials>) -> Stri
         let _ = writeln!(text, "\nAll that gain, together: {}", compared(&together, &trials.without));
     }
     text
-}
-
-fn short(file: &str) -> &str {
-    file.rsplit('/').next().unwrap_or(file)
 }
 
 fn tried(trial: &Trial, without: &Cost) -> String {
@@ -64,59 +79,27 @@ fn compared(cost: &Cost, without: &Cost) -> String {
     text
 }
 
-/// What to change in the source.
-fn change(sources: &Sources, frames: &[Frame], place: &PlaceAdvice, choice: Choice) -> String {
-    let text = sources.text(&place.file);
-    let line = text.as_deref().and_then(|text| text.lines().nth((place.line as usize).checked_sub(1)?));
-    let excerpt = line.map(|line| format!("{:>6} | {}\n", place.line, line.trim())).unwrap_or_default();
-    let advice = match choice {
-        Choice::Skip => {
-            "Write these bytes with non-temporal stores, or build them in a small buffer and sl_copy_skip() it out."
-                .to_owned()
+/// For programs: `docs/advise-json.md`.
+pub fn json(answer: &Answer<'_>) -> anyhow::Result<String> {
+    let &Answer { advice, trials, .. } = answer;
+    let sources = Sources::default();
+    let mut all = json!(advice);
+    let places = places_of(&mut all);
+    for ((at, place), entry) in advice.places().enumerate().zip(places) {
+        entry["patch"] = json!(answer.patch(&sources, at, place));
+        if let Some(trials) = trials {
+            entry["tried"] = json!(trials.places[at]);
+            entry["best"] = json!(trials.best(at));
         }
-        Choice::Clean => insertion(sources, frames, "SL_CLEAN"),
-        Choice::Demote => insertion(sources, frames, "SL_DEMOTE"),
-        Choice::Nothing => String::new(),
-    };
-    format!("{excerpt}{advice}\n")
+    }
+    let trials = trials.map(|trials| json!({ "without": trials.without, "together": trials.together }));
+    let machine = answer.machine.map(|machine| &machine.name);
+    let all = json!({ "schema": SCHEMA, "machine": machine, "advice": all, "trials": trials });
+    Ok(format!("{}\n", serde_json::to_string_pretty(&all)?))
 }
 
-/// Where the call goes: behind the innermost loop around the stores, which may be in a caller that they were inlined into.
-fn insertion(sources: &Sources, frames: &[Frame], op: &str) -> String {
-    let call = format!("sl_prestore(FIRST_BYTE_WRITTEN, BYTES_WRITTEN, {op});");
-    let around = |frame: &Frame| {
-        let found = loops::innermost(&sources.text(&frame.file)?, frame.line)?;
-        Some((short(&frame.file).to_owned(), found))
-    };
-    let copies = |frame: &Frame| {
-        let text = sources.text(&frame.file)?;
-        let line = text.lines().nth((frame.line as usize).checked_sub(1)?)?;
-        COPIES.iter().any(|name| line.contains(name)).then(|| (short(&frame.file).to_owned(), frame.line))
-    };
-    if let Some((file, line)) = frames.first().and_then(copies) {
-        return format!("Insert after line {line} of {file}, the call that copies:\n  {call}");
-    }
-    match frames.iter().find_map(around) {
-        Some((file, Loop { first, last })) => format!(
-            "Insert after line {last} of {file}, where the loop of line {first} ends:\n  {call}\nWhere one run of that loop \
-             writes more than some KiB: inside it, each time that {ACCUMULATED} bytes have come together, never after each store."
-        ),
-        None => format!(
-            "Insert behind the stores, or the call that copies, once a whole cache line is written:\n  {call}"
-        ),
-    }
-}
-
-/// For programs.
-pub fn json(advice: &Advice, trials: Option<&Trials>) -> anyhow::Result<String> {
-    let mut answer = json!({ "advice": advice });
-    if let Some(trials) = trials {
-        let places: Vec<_> = (0..trials.places.len())
-            .map(|at| json!({ "tried": trials.places[at], "best": trials.best(at) }))
-            .collect();
-        answer["trials"] = json!({
-            "machine": trials.machine, "without": trials.without, "places": places, "together": trials.together,
-        });
-    }
-    Ok(format!("{}\n", serde_json::to_string_pretty(&answer)?))
+/// The places in the JSON, in the order of [`Advice::places`].
+fn places_of(advice: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let phases = advice["phases"].as_array_mut().into_iter().flatten();
+    phases.flat_map(|phase| phase["places"].as_array_mut().into_iter().flatten())
 }

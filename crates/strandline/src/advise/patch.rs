@@ -1,0 +1,112 @@
+//! What to change in the source: which call, behind which line.
+
+use std::fmt;
+
+use ::advise::prestores::{Choice, PlaceAdvice};
+use event::Frame;
+use serde::Serialize;
+
+use super::loops::{self, Loop};
+use crate::sources::Sources;
+
+/// Calls that store all at once.
+const COPIES: [&str; 6] = ["memcpy(", "memmove(", "memset(", "mempcpy(", "strcpy(", "strncpy("];
+/// Bytes after which a pre-store inside a loop is worth it: a unit of 3D XPoint.
+const ACCUMULATED: u32 = 256;
+
+/// A change of the source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Patch {
+    /// The line that stores, as it stands there; `None` where the source can't be read.
+    pub excerpt: Option<String>,
+    /// The line that comes in; `None` if the stores themselves have to become others.
+    pub insert: Option<String>,
+    /// Where it comes in; `None` where nothing in the source says it.
+    pub behind: Option<Behind>,
+    /// Its number is the excerpt's.
+    #[serde(skip)]
+    line: u32,
+}
+
+/// A line of a source file behind which another one comes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Behind {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// The first line of the loop that ends there; `None` if it is a call that copies.
+    pub loop_begins: Option<u32>,
+}
+
+impl Patch {
+    /// What to do for `choice` at a place, which stands in these frames, the innermost first; `None` if nothing.
+    pub fn new(sources: &Sources, frames: &[Frame], place: &PlaceAdvice, choice: Choice) -> Option<Patch> {
+        let op = match choice {
+            Choice::Skip => None,
+            Choice::Clean => Some("SL_CLEAN"),
+            Choice::Demote => Some("SL_DEMOTE"),
+            Choice::Nothing => return None,
+        };
+        let excerpt = line_of(sources, &place.file, place.line).map(|line| line.trim().to_owned());
+        let insert = op.map(|op| format!("sl_prestore(FIRST_BYTE_WRITTEN, BYTES_WRITTEN, {op});"));
+        let behind = op.and_then(|_| Behind::new(sources, frames));
+        Some(Patch { excerpt, insert, behind, line: place.line })
+    }
+}
+
+impl Behind {
+    /// Behind the call that copies, or the innermost loop around the stores, which may be in a caller that they were inlined into.
+    fn new(sources: &Sources, frames: &[Frame]) -> Option<Behind> {
+        let copies = |frame: &&Frame| {
+            let line = line_of(sources, &frame.file, frame.line);
+            line.is_some_and(|line| COPIES.iter().any(|name| line.contains(name)))
+        };
+        if let Some(Frame { file, line, .. }) = frames.first().filter(copies) {
+            return Some(Behind { file: file.to_string(), line: *line, loop_begins: None });
+        }
+        frames.iter().find_map(|frame| {
+            let Loop { first, last } = loops::innermost(&sources.text(&frame.file)?, frame.line)?;
+            Some(Behind { file: frame.file.to_string(), line: last, loop_begins: Some(first) })
+        })
+    }
+}
+
+fn line_of(sources: &Sources, file: &str, line: u32) -> Option<String> {
+    let text = sources.text(file)?;
+    text.lines().nth((line as usize).checked_sub(1)?).map(str::to_owned)
+}
+
+/// A path's last part.
+pub fn short(file: &str) -> &str {
+    file.rsplit('/').next().unwrap_or(file)
+}
+
+impl fmt::Display for Patch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(excerpt) = &self.excerpt {
+            writeln!(f, "{:>6} | {excerpt}", self.line)?;
+        }
+        let Some(insert) = &self.insert else {
+            return writeln!(
+                f,
+                "Write these bytes with non-temporal stores, or build them in a small buffer and sl_copy_skip() it out."
+            );
+        };
+        match &self.behind {
+            Some(Behind { file, line, loop_begins: None }) => {
+                writeln!(f, "Insert after line {line} of {}, the call that copies:\n  {insert}", short(file))
+            }
+            Some(Behind { file, line, loop_begins: Some(first) }) => writeln!(
+                f,
+                "Insert after line {line} of {}, where the loop of line {first} ends:\n  {insert}\nWhere one run of that loop \
+                 writes more than some KiB: inside it, each time that {ACCUMULATED} bytes have come together, never after each store.",
+                short(file)
+            ),
+            None => writeln!(
+                f,
+                "Insert behind the stores, or the call that copies, once a whole cache line is written:\n  {insert}"
+            ),
+        }
+    }
+}

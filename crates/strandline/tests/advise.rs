@@ -220,9 +220,13 @@ fn the_advice_as_data_says_what_to_insert_where() {
     // Where lines are written one by one, and stores are visible at once.
     assert_eq!(advised(&answer(&["--target", "dram"])).len(), 0);
     // Every threshold counts.
-    for threshold in
-        [["--min-intensity", "0.99"], ["--min-function", "1"], ["--min-bytes", "1GiB"], ["--cache", "1TiB"]]
-    {
+    for threshold in [
+        ["--min-intensity", "0.99"],
+        ["--min-function", "1"],
+        ["--min-bytes", "1GiB"],
+        ["--cache", "0B"],
+        ["--min-class", "1"],
+    ] {
         let strict = answer(&threshold);
         let same = advised(&strict).first().is_some_and(|place| place["choice"] == "clean");
         assert!(!same, "{threshold:?}: {strict:#}");

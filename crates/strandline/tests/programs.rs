@@ -40,6 +40,13 @@ fn lmdb_builds_with_its_makefile_and_is_recorded() {
         lines.iter().any(|l| l.contains(" map ") && l.contains("l.mdb")),
         "the map file is not persistent"
     );
+    // Its pages are written over and over while the caches have them: nothing to send away early.
+    let said = stdout(&ok(strandline()
+        .args(["advise", "prestores", "--json", "--target", "xpoint"])
+        .arg(scratch.path("t.slt"))));
+    let advice: serde_json::Value = serde_json::from_str(&said).expect("it is JSON");
+    let places = advice["advice"]["phases"][0]["places"].as_array().expect("the phase is judged");
+    assert!(!places.is_empty() && places.iter().all(|place| place["choice"] == "nothing"), "{places:#?}");
 }
 
 #[test]

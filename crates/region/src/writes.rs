@@ -218,4 +218,18 @@ mod tests {
         let set = Writes::take();
         assert_eq!((set.entries().len(), set.get(8)), (0, None));
     }
+
+    #[test]
+    fn what_was_noted_in_the_first_round_is_not_there_when_rounds_begin_anew() {
+        let mut set = Writes::default();
+        (0..30).for_each(|word| _ = set.set(word * 8, word));
+        set.clear();
+        set.round = u32::MAX;
+        (0..20).for_each(|word| _ = set.set(word * 8, word));
+        set.clear();
+        assert_eq!(set.round, 1);
+        (100..120).for_each(|word| _ = set.set(word * 8, word));
+        assert!((0..30).all(|word| set.get(word * 8).is_none()));
+        assert!((100..120).all(|word| set.get(word * 8) == Some(word)));
+    }
 }

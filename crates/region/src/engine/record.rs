@@ -480,4 +480,22 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn more_words_than_a_run_has_are_two_runs() {
+        let set = |at: u64| Write { offset: 8 * at, change: Change::Set(at) };
+        let writes: Vec<Write> = (0..RUN_MAX as u64 + 3).map(set).collect();
+        let words = words(&writes);
+        assert_eq!(words.len(), writes.len() + 2);
+        assert_eq!(decode(&words), Some((writes, None)));
+    }
+
+    #[test]
+    fn a_record_without_words_is_damage() {
+        let space = Image::new(4096);
+        Ring::new(LINE, 4 * LINE)
+            .push(&space, &[7 << 16, 0, 0, 0, 0, 0, 0], Role::First)
+            .expect("there is room");
+        assert_eq!(read(&space, LINE, 4, 0), Found::Damaged(LINE));
+    }
 }

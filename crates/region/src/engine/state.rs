@@ -51,3 +51,44 @@ pub(super) fn empty_logs<S: Space>(space: &S, logs: &Logs, below: u64) {
     space.fence();
     State { below, void: false }.write(space, logs.state);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::header::STATE;
+    use crate::{Atomicity, MicroBuffer, Options, Pool, Redo, Shadow, Untyped};
+    use space::sim::{self, Schedule};
+    use space::{Env, Image, Sim};
+
+    type Numbered<'e, A> = Pool<&'e Sim<Image>, Untyped, A>;
+
+    fn set<A: Atomicity>(pool: &Numbered<'_, A>, value: u64) -> Result<(), Error> {
+        let mut tx = pool.begin()?;
+        tx.store_bytes(pool.root_reference().0, &value.to_le_bytes())?;
+        tx.commit()
+    }
+
+    fn last_numbers<A: Atomicity>() {
+        let run = sim::run(Image::new(1 << 17), &Schedule::walk(1), |env| {
+            drop(Numbered::<A>::create_named(env, &Options::default(), "numbers", 8).expect("it fits"));
+            // As if there had been so many regions.
+            drop(Numbered::<A>::open_named(env, "numbers").expect("it is whole"));
+            State { below: NUMBERS - 2, void: false }.write(env.space(), STATE);
+            let (pool, _) = Numbered::<A>::open_named(env, "numbers").expect("it is whole");
+            assert_eq!([1, 2, 3].map(|value| set(&pool, value)), [Ok(()), Ok(()), Err(Error::Exhausted)]);
+            drop(pool);
+            let (pool, _) = Numbered::<A>::open_named(env, "numbers").expect("it is whole");
+            let mut found = [0; 8];
+            pool.load_bytes(pool.root_reference().0, &mut found).expect("it is there");
+            assert_eq!(u64::from_le_bytes(found), 2, "{}", A::NAME);
+        });
+        run.result.unwrap_or_else(|failure| panic!("{}: {failure}", A::NAME));
+    }
+
+    #[test]
+    fn regions_have_numbers_up_to_the_last_one() {
+        last_numbers::<Redo>();
+        last_numbers::<MicroBuffer>();
+        last_numbers::<Shadow>();
+    }
+}

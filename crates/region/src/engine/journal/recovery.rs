@@ -247,4 +247,26 @@ mod tests {
             assert_eq!(told.is_ok(), expected, "line {line}: {told:?}");
         }
     }
+
+    /// What a crash left must not stand beside what the next process writes: together they could be a line, or a record.
+    #[test]
+    fn whatever_stands_in_a_log_is_emptied() {
+        let bytes = SHAPE.lines * LINE;
+        for (what, number, lost) in
+            [("an old record", 1, 0..0), ("half of a line", 2, 24..bytes), ("a later line alone", 2, 0..LINE)]
+        {
+            let space = Image::new(2048);
+            State { below: 2, void: false }.write(&space, LOGS.state);
+            let mark = State { below: 1, void: false }.word(LOGS.state);
+            let set = |offset, value| Write { offset, change: Change::Set(value) };
+            let words = (0..4).map(|at| set(PLACE + 24 * at, !0));
+            let writes: Vec<Write> = std::iter::once(set(LOGS.state, mark)).chain(words).collect();
+            Log::new(LOGS.base, SHAPE).write(&space, number, &writes, None, true);
+            lost.step_by(8).for_each(|at| space.store_u64(LOGS.base + at, 0));
+            recover(&space).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let logs = (LOGS.base..LOGS.base + 2 * LOGS.bytes).step_by(8);
+            assert!(logs.map(|at| space.load_u64(at)).all(|word| word == 0), "{what}");
+            assert!((0..12).all(|word| space.load_u64(PLACE + 8 * word) == 0), "{what}");
+        }
+    }
 }

@@ -93,7 +93,7 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
             }
             let number = self.draw(env)?;
             self.health.guard(|| {
-                places.begin(space);
+                places.begin(|line| space.flush(line, LINE));
                 record.write(draft, space, ring, number, !F::LOG_NOT_FLUSHED);
                 if F::APPLIED_EARLY {
                     writes.iter().for_each(|write| self.bits.apply(env, write));
@@ -127,7 +127,7 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
             // Whoever has a lower number holds the latch of a log, or is done.
             let mut log = env.hold(log);
             self.health.check();
-            log.places.settle(space);
+            log.places.settle(|line| space.flush(line, LINE));
             log.draft.shrink();
         }
         if !F::NOTED_EARLY {

@@ -15,7 +15,7 @@
 
 use std::marker::PhantomData;
 
-use space::{LINE, Space};
+use space::LINE;
 
 use crate::Write;
 use crate::engine::flaw::Flaw;
@@ -29,6 +29,13 @@ const NONE: u64 = !1;
 const AGAIN: u64 = 1;
 /// Lines that the list may have room for and still be kept.
 const KEPT: usize = 1 << 16;
+
+/// Where a line stands among those that are known.
+#[inline(always)]
+fn slot(line: u64) -> usize {
+    // The beginnings of chunks are far apart, by powers of two.
+    ((line / LINE).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - KNOWN.ilog2())) as usize
+}
 
 /// The places that the records of a log name.
 #[derive(Debug)]
@@ -49,9 +56,9 @@ impl<F: Flaw> Places<F> {
 
     /// Flushes what the records before this one wrote, for which the fence of this one waits.
     #[inline]
-    pub(super) fn begin<S: Space>(&mut self, space: &S) {
+    pub(super) fn begin(&self, flush: impl FnMut(u64)) {
         if self.soon {
-            self.open.iter().for_each(|&line| space.flush(line, LINE));
+            self.open.iter().copied().for_each(flush);
         }
     }
 
@@ -89,11 +96,10 @@ impl<F: Flaw> Places<F> {
         if F::PLACES_NOT_FLUSHED || line == NONE {
             return;
         }
-        // The beginnings of chunks are far apart, by powers of two.
-        let slot = (line / LINE).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - KNOWN.ilog2());
-        let known = std::mem::replace(&mut self.lately[slot as usize], line);
+        let slot = slot(line);
+        let known = std::mem::replace(&mut self.lately[slot], line);
         if known & !AGAIN == line {
-            self.lately[slot as usize] = line | AGAIN;
+            self.lately[slot] = line | AGAIN;
             return;
         }
         if self.soon && known & AGAIN != 0 && !F::WRITTEN_AGAIN_FORGOTTEN {
@@ -103,9 +109,9 @@ impl<F: Flaw> Places<F> {
     }
 
     /// Flushes all that is not durable yet.
-    pub(super) fn settle<S: Space>(&mut self, space: &S) {
+    pub(super) fn settle(&mut self, mut flush: impl FnMut(u64)) {
         if !F::OPEN_FORGOTTEN {
-            self.open.iter().for_each(|&line| space.flush(line, LINE));
+            self.open.iter().copied().for_each(&mut flush);
         }
         self.open.clear();
         for known in &mut *self.lately {
@@ -114,7 +120,51 @@ impl<F: Flaw> Places<F> {
             } else if *known & AGAIN != 0 {
                 *known &= !AGAIN;
                 if !F::WRITTEN_AGAIN_FORGOTTEN {
-                    space.flush(*known, LINE);
+                    flush(*known);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::Change;
+    use crate::engine::flaw::Sound;
+    use proptest::prelude::*;
+
+    /// Lines that drive each other out of three places among those that are known.
+    fn rivals() -> Vec<u64> {
+        let of = |place| (0..).map(|line| line * LINE).filter(move |&line| slot(line) == place).take(3);
+        [0, KNOWN / 3, KNOWN - 1].into_iter().flat_map(of).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_settled_was_flushed_behind_its_last_write(
+            soon: bool,
+            records in prop::collection::vec((prop::collection::vec((0usize..9, 0u64..8, any::<bool>()), 1..6), 0u8..4), 1..60),
+        ) {
+            let (mut places, rivals) = (Places::<Sound>::new(soon), rivals());
+            // Lines that were written to and not flushed since.
+            let open = RefCell::new(BTreeSet::new());
+            let flush = |line| _ = open.borrow_mut().remove(&line);
+            for (writes, then) in records {
+                let write = |(line, word, is_bits): (usize, u64, bool)| match is_bits {
+                    // Words of a map are pairs.
+                    true => Write { offset: rivals[line] + word / 2 * 16, change: Change::Take(1) },
+                    false => Write { offset: rivals[line] + word * 8, change: Change::Set(1) },
+                };
+                let writes: Vec<Write> = writes.into_iter().map(write).collect();
+                places.begin(flush);
+                places.write(&writes, |write| _ = open.borrow_mut().insert(write.offset & !(LINE - 1)));
+                if then == 0 {
+                    places.settle(flush);
+                    prop_assert_eq!(&*open.borrow(), &BTreeSet::new(), "soon: {}", soon);
                 }
             }
         }

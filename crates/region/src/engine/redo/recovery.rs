@@ -111,3 +111,103 @@ impl Plan {
         empty_logs(space, logs, self.told().next);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Change;
+    use crate::engine::record::{Draft, Drafted, Entry};
+    use crate::log::Ring;
+    use space::Image;
+
+    const LOGS: Logs = Logs { base: 128, count: 2, bytes: 8 * LINE, state: 64, end: 2048 };
+    /// A word of the pool.
+    const PLACE: u64 = 1536;
+
+    /// Regions that set a word: in which log, their number, which word.
+    fn written(regions: &[(usize, u64, u64)]) -> Image {
+        let space = Image::new(4096);
+        State { below: 2, void: false }.write(&space, LOGS.state);
+        let mut rings: Vec<Ring> = LOGS.starts().map(|base| Ring::new(base, LOGS.bytes)).collect();
+        for &(log, number, offset) in regions {
+            let here = &[Write { offset, change: Change::Set(number) }];
+            let (mut draft, entry) = (Draft::default(), Drafted { here, there: None });
+            entry.prepare(&mut draft);
+            entry.write(&mut draft, &space, &mut rings[log], number, true);
+        }
+        space
+    }
+
+    /// What recovery replays, and the next number; an error by what it says.
+    fn plan(regions: &[(usize, u64, u64)]) -> Result<(u64, u64), &'static str> {
+        match Plan::read(&written(regions), &LOGS) {
+            Ok(plan) => Ok((plan.told().replayed, plan.told().next)),
+            Err(Error::Damaged { what, .. }) => Err(what),
+            Err(_) => Err("something else"),
+        }
+    }
+
+    #[test]
+    fn a_crash_hides_as_many_records_as_there_are_logs_and_no_more() {
+        assert_eq!(plan(&[]), Ok((0, 2)));
+        assert_eq!(plan(&[(0, 2, PLACE), (1, 3, PLACE), (0, 4, PLACE)]), Ok((3, 5)));
+        // The one that is not there is under way in the other log, and so is the next one in this.
+        assert_eq!(plan(&[(0, 3, PLACE)]), Ok((1, 4)));
+        let missed = Err("a record of a finished region, in the logs from here on,");
+        assert_eq!(plan(&[(0, 4, PLACE)]), missed, "two are missing, and the log of one of them is known");
+        assert_eq!(plan(&[(0, 2, PLACE), (1, 5, PLACE)]), missed);
+        assert_eq!(plan(&[(0, 1, PLACE), (1, 2, PLACE)]), Ok((1, 3)), "the first one does not count");
+    }
+
+    #[test]
+    fn two_records_of_a_number_are_damage() {
+        assert_eq!(
+            plan(&[(0, 2, PLACE), (1, 2, PLACE + 8)]),
+            Err("what two records of one number name, the first")
+        );
+    }
+
+    #[test]
+    fn no_record_writes_where_no_region_does() {
+        let told = Err("a place that a log names");
+        let past = LOGS.base + 2 * LOGS.bytes;
+        for (offset, expected) in [
+            (LOGS.state - 8, told),
+            (LOGS.state, told),
+            (LOGS.state + 8, Ok((1, 3))),
+            (LOGS.base - 8, Ok((1, 3))),
+            (LOGS.base, told),
+            (past - 8, told),
+            (past, Ok((1, 3))),
+            (LOGS.end - 8, Ok((1, 3))),
+            (LOGS.end, told),
+        ] {
+            assert_eq!(plan(&[(0, 2, offset)]), expected, "{offset}");
+        }
+    }
+
+    /// What a crash left must not stand beside what the next process writes: together they could be a line, or a record.
+    #[test]
+    fn whatever_stands_in_a_log_is_emptied() {
+        for (what, number, lost) in [
+            ("an old record", 1, 0..0),
+            ("half of a line", 2, 24..LOGS.bytes),
+            ("a later line alone", 2, 0..LINE),
+        ] {
+            let space = Image::new(4096);
+            State { below: 2, void: false }.write(&space, LOGS.state);
+            let here: Vec<Write> =
+                (0..5).map(|at| Write { offset: PLACE + 24 * at, change: Change::Set(!0) }).collect();
+            let (mut draft, entry) = (Draft::default(), Drafted { here: &here, there: None });
+            let mut ring = Ring::new(LOGS.base, LOGS.bytes);
+            assert_eq!(entry.prepare(&mut draft), 2);
+            entry.write(&mut draft, &space, &mut ring, number, true);
+            lost.step_by(8).for_each(|at| space.store_u64(LOGS.base + at, 0));
+            let plan = Plan::read(&space, &LOGS).unwrap_or_else(|error| panic!("{what}: {error}"));
+            plan.carry_out(&space, &LOGS);
+            let logs = (LOGS.base..LOGS.base + 2 * LOGS.bytes).step_by(8);
+            assert!(logs.map(|at| space.load_u64(at)).all(|word| word == 0), "{what}");
+            assert!((0..12).all(|word| space.load_u64(PLACE + 8 * word) == 0), "{what}");
+        }
+    }
+}

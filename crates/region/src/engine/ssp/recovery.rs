@@ -155,3 +155,35 @@ impl Plan {
         Mark { void: false, ..mark }.write(space, logs.state);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Ring;
+    use space::Image;
+
+    const LOGS: Logs = Logs { base: 128, count: 1, bytes: 32 * LINE, state: 64, end: 1 << 14 };
+
+    /// What a crash left must not stand beside what the next process writes: together they could be a line, or a record.
+    #[test]
+    fn whatever_stands_in_a_journal_is_emptied() {
+        let parts = Parts::of(&LOGS);
+        for (what, number, lost) in [
+            ("an old record", 1, 0..0),
+            ("half of a line", 2, 24..parts.journal_bytes),
+            ("a later line alone", 2, 0..LINE),
+        ] {
+            let space = Image::new(LOGS.end);
+            Mark { below: 2, table: 0, void: false }.write(&space, LOGS.state);
+            let mut ring = Ring::new(parts.journal, parts.journal_bytes);
+            let word = |at: u64| Entry::Word(Write { offset: 8192 + 8 * at, change: Change::Set(!0) });
+            journal::write(&space, &mut ring, number, (0..4).map(word).collect::<Vec<_>>().into_iter());
+            lost.step_by(8).for_each(|at| space.store_u64(parts.journal + at, 0));
+            let plan = Plan::read(&space, &LOGS).unwrap_or_else(|error| panic!("{what}: {error}"));
+            plan.carry_out(&space, &LOGS);
+            let journal = (parts.journal..parts.journal + parts.journal_bytes).step_by(8);
+            assert!(journal.map(|at| space.load_u64(at)).all(|word| word == 0), "{what}");
+            assert!((0..4).all(|word| space.load_u64(8192 + 8 * word) == 0), "{what}");
+        }
+    }
+}

@@ -258,6 +258,11 @@ unsafe impl lock_api::RawMutex for Raw {
         if self.held.swap(true, Ordering::Acquire) {
             return false;
         }
+        if !self.owner.load(Ordering::Relaxed).is_null() {
+            // Its owner may be inside, and would have to be waited for.
+            self.held.store(false, Ordering::Release);
+            return false;
+        }
         self.taken(me);
         true
     }
@@ -268,5 +273,28 @@ unsafe impl lock_api::RawMutex for Raw {
             Some(owner) => owner.inside.store(false, Ordering::Release),
             None => self.held.store(false, Ordering::Release),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_only_tries_does_not_wait_for_an_owner() {
+        let latch: lock_api::Mutex<Raw, u64> = lock_api::Mutex::new(0);
+        let tries = || thread::scope(|scope| scope.spawn(|| latch.try_lock().is_some()).join().ok());
+        assert_eq!(tries(), Some(true), "nobody has it");
+        (0..2 * u64::from(ROW_MIN)).for_each(|_| *latch.lock() += 1);
+        // SAFETY: nothing is done to the lock.
+        let is_owned = unsafe { !latch.raw().owner.load(Ordering::Relaxed).is_null() };
+        assert_eq!(is_owned, has_barriers());
+        let held = latch.lock();
+        assert!(latch.try_lock().is_none(), "the owner has it already");
+        assert_eq!(tries(), Some(false), "the owner has it");
+        drop(held);
+        assert!(latch.try_lock().is_some(), "the owner can have it again");
+        thread::scope(|scope| _ = scope.spawn(|| *latch.lock() += 1));
+        assert_eq!(*latch.lock(), 2 * u64::from(ROW_MIN) + 1);
     }
 }

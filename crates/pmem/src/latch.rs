@@ -280,15 +280,57 @@ unsafe impl lock_api::RawMutex for Raw {
 mod tests {
     use super::*;
 
+    type Latch = lock_api::Mutex<Raw, u64>;
+
+    /// Whose the latch is, and whether that thread is inside.
+    fn owner(latch: &Latch) -> Option<(u64, bool)> {
+        // SAFETY: nothing is done to the lock.
+        let raw = unsafe { latch.raw() };
+        let owner = raw.at(raw.owner.load(Ordering::Relaxed));
+        owner.map(|owner| (owner.thread, owner.inside.load(Ordering::Relaxed)))
+    }
+
+    /// Takes the latch so often that it is the calling thread's, and each time is inside as its owner.
+    fn own(latch: &Latch) {
+        let me = thread_number();
+        for _ in 0..16 * ROW_MIN {
+            let held = latch.lock();
+            assert!(owner(latch).is_none_or(|owner| owner == (me, true)), "{:?}, not {me}", owner(latch));
+            drop(held);
+        }
+        assert_eq!(owner(latch), has_barriers().then_some((me, false)));
+    }
+
+    #[test]
+    fn who_becomes_the_owner_is_inside() {
+        let latch = Latch::new(0);
+        own(&latch);
+        // Another one in between, and the first one again, with the mark that it had.
+        thread::scope(|scope| _ = scope.spawn(|| own(&latch)));
+        own(&latch);
+    }
+
+    #[test]
+    fn threads_in_turn_own_nothing() {
+        let latch = Latch::new(0);
+        for _ in 0..2 * ROW_MIN {
+            *latch.lock() += 1;
+            thread::scope(|scope| _ = scope.spawn(|| *latch.lock() += 1));
+            assert_eq!(owner(&latch), None);
+        }
+        assert_eq!(*latch.lock(), 4 * u64::from(ROW_MIN));
+    }
+
     #[test]
     fn who_only_tries_does_not_wait_for_an_owner() {
-        let latch: lock_api::Mutex<Raw, u64> = lock_api::Mutex::new(0);
+        let latch = Latch::new(0);
         let tries = || thread::scope(|scope| scope.spawn(|| latch.try_lock().is_some()).join().ok());
         assert_eq!(tries(), Some(true), "nobody has it");
+        let held = latch.lock();
+        assert_eq!(tries(), Some(false), "somebody has it, who is no owner");
+        drop(held);
         (0..2 * u64::from(ROW_MIN)).for_each(|_| *latch.lock() += 1);
-        // SAFETY: nothing is done to the lock.
-        let is_owned = unsafe { !latch.raw().owner.load(Ordering::Relaxed).is_null() };
-        assert_eq!(is_owned, has_barriers());
+        assert_eq!(owner(&latch).is_some(), has_barriers());
         let held = latch.lock();
         assert!(latch.try_lock().is_none(), "the owner has it already");
         assert_eq!(tries(), Some(false), "the owner has it");

@@ -31,7 +31,7 @@ pub struct PrestoresArgs {
     /// The machine to advise for and to try the advice on: a preset (`list` shows them) or a TOML file
     #[arg(long, value_name = "PRESET|FILE.toml")]
     pub machine: Option<String>,
-    /// The machine to advise for, by its line size, unit and ordering, without a trial
+    /// The machine to advise for, by its memory's unit and the order of its stores, without a trial
     #[arg(long, value_name = "PRESET|FILE.toml", conflicts_with = "machine")]
     pub target: Option<String>,
     /// Judge this phase only (as the program marks them); else all but load, setup, warmup and check

@@ -227,26 +227,33 @@ where
     }
 
     /// Runs what needs memory of the heap, again after the pool has grown if there was too little.
+    #[inline(always)]
     #[track_caller]
     pub(crate) fn with_room<R>(&self, mut work: impl FnMut() -> Result<R, Error>) -> Result<R, Error> {
         loop {
             let end = self.end.load(Ordering::Acquire);
-            let (wanted, growth) = match (work(), &self.growth) {
-                (Err(Error::Full { wanted }), Some(growth)) => (wanted, growth),
-                (result, _) => return result,
-            };
-            let mut header = self.env.lock(&self.header);
-            if header.heap_end() > end {
-                // Another thread made room meanwhile.
-                continue;
+            match work() {
+                Err(Error::Full { wanted }) => self.make_room(end, wanted)?,
+                result => return result,
             }
-            let chunk = u64::from(header.geometry.chunk_bytes);
-            // It needs whole chunks. If that is too little, as a zone's table lies before them, it is asked for more the next time.
-            let least = wanted.max(1).checked_next_multiple_of(chunk);
-            let least = least.filter(|least| header.bytes.checked_add(*least).is_some());
-            let bytes = self.lengthened(growth, header.bytes, least.ok_or(Error::Full { wanted })?, chunk)?;
-            self.grow_locked(&mut header, bytes)?;
         }
+    }
+
+    /// Has the pool grow, as a heap that ended there lacked `wanted` bytes, if no other thread has made room since.
+    #[cold]
+    #[track_caller]
+    fn make_room(&self, end: u64, wanted: u64) -> Result<(), Error> {
+        let Some(growth) = &self.growth else { return Err(Error::Full { wanted }) };
+        let mut header = self.env.lock(&self.header);
+        if header.heap_end() > end {
+            return Ok(());
+        }
+        let chunk = u64::from(header.geometry.chunk_bytes);
+        // It needs whole chunks. If that is too little, as a zone's table lies before them, it is asked for more the next time.
+        let least = wanted.max(1).checked_next_multiple_of(chunk);
+        let least = least.filter(|least| header.bytes.checked_add(*least).is_some());
+        let bytes = self.lengthened(growth, header.bytes, least.ok_or(Error::Full { wanted })?, chunk)?;
+        self.grow_locked(&mut header, bytes)
     }
 
     /// Has the space made longer than `bytes` by half, or by as much as can be had down to `least`, in whole chunks.

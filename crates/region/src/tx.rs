@@ -37,14 +37,14 @@ thread_local! {
 
 impl Blocks {
     /// Empty lists.
-    #[inline]
+    #[inline(always)]
     fn take() -> Box<Blocks> {
         // A thread that is ending may abort a region when its variables are gone.
         SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default()
     }
 
     /// Empties the lists and keeps their memory for this thread.
-    #[inline]
+    #[inline(always)]
     fn put_back(mut self: Box<Self>) {
         if self.taken.capacity() + self.freed.capacity() <= KEPT {
             self.taken.clear();
@@ -116,7 +116,7 @@ where
     }
 
     /// The region has ended, and those blocks are free.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     fn end(&mut self, free: impl Fn(&Blocks) -> &[Block]) {
         if let Some(blocks) = self.blocks.take() {
@@ -276,6 +276,7 @@ where
         Ok(offset)
     }
 
+    #[inline]
     #[track_caller]
     pub(crate) fn take(&mut self, bytes: u64) -> Result<u64, Error> {
         let (env, pool) = (self.pool.env(), self.pool);
@@ -285,6 +286,7 @@ where
     }
 
     /// The block that was reserved is this region's.
+    #[inline]
     #[track_caller]
     fn taken(&mut self, block: Block) -> Result<(), Error> {
         let env = self.pool.env();
@@ -294,6 +296,7 @@ where
         Ok(())
     }
 
+    #[inline]
     #[track_caller]
     pub(crate) fn free_at(&mut self, offset: u64) -> Result<(), Error> {
         let (env, pool) = (self.pool.env(), self.pool);
@@ -354,6 +357,18 @@ where
         )
     }
 
+    /// The same, of words that follow each other.
+    #[track_caller]
+    fn set_words(&mut self, offset: u64, words: &[[u8; 8]]) -> Result<(), Error> {
+        if <A::Engine<H::Target> as Engine<_>>::IN_PLACE {
+            // Each may need more room than there is.
+            let mut words = (offset..).step_by(8).zip(words);
+            return words.try_for_each(|(at, word)| self.set_word(at, u64::from_le_bytes(*word)));
+        }
+        let Some(region) = &mut self.region else { return Ok(()) };
+        self.pool.engine.store_run(self.pool.env(), region, offset, words)
+    }
+
     /// Reads the bytes at `offset`.
     #[track_caller]
     pub(crate) fn read(&self, offset: u64, bytes: &mut [u8]) {
@@ -384,11 +399,8 @@ where
         let (mut at, mut rest) = (offset, bytes);
         if offset.is_multiple_of(8) {
             let (words, bytes) = bytes.as_chunks();
-            for word in words {
-                self.set_word(at, u64::from_le_bytes(*word))?;
-                at += 8;
-            }
-            rest = bytes;
+            self.set_words(at, words)?;
+            (at, rest) = (at + 8 * words.len() as u64, bytes);
         }
         while !rest.is_empty() {
             let skip = (at % 8) as usize;

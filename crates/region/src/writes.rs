@@ -1,6 +1,7 @@
 //! What a region under way wants to write: words by offset, kept in ordinary memory.
 
 use std::cell::Cell;
+use std::fmt;
 
 /// So few words are found without a table.
 const FEW: usize = 16;
@@ -9,13 +10,83 @@ const PLACES_MIN: usize = 64;
 /// Words that a set may have room for and still be kept for the next region of its thread.
 const KEPT: usize = 1 << 16;
 
-/// One change of a word of the pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One change of a word of the pool. In two words, because a region has many of them, and stores wait behind a fence.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Write {
-    /// Offset of the word, a multiple of 8.
-    pub offset: u64,
+    /// Offset of the word, a multiple of 8, and the kind of change in its lowest bits.
+    place: u64,
+    value: u64,
+}
+
+/// Kinds of changes.
+const SET: u64 = 0;
+const TAKE: u64 = 1;
+const GIVE: u64 = 2;
+const KINDS: u64 = 7;
+
+impl Write {
+    /// A change of the word at `offset`, a multiple of 8.
+    #[inline(always)]
+    #[must_use]
+    pub fn new(offset: u64, change: Change) -> Write {
+        debug_assert!(offset.is_multiple_of(8));
+        let (kind, value) = match change {
+            Change::Set(value) => (SET, value),
+            Change::Take(mask) => (TAKE, mask),
+            Change::Give(mask) => (GIVE, mask),
+        };
+        Write { place: offset | kind, value }
+    }
+
+    /// The word at `offset`, a multiple of 8, gets a value.
+    #[inline(always)]
+    #[must_use]
+    pub const fn set(offset: u64, value: u64) -> Write {
+        debug_assert!(offset.is_multiple_of(8));
+        Write { place: offset, value }
+    }
+
+    /// Offset of the word.
+    #[inline(always)]
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.place & !KINDS
+    }
+
     /// What becomes of it.
-    pub change: Change,
+    #[inline(always)]
+    #[must_use]
+    pub fn change(&self) -> Change {
+        match self.kind() {
+            SET => Change::Set(self.value),
+            TAKE => Change::Take(self.value),
+            _ => Change::Give(self.value),
+        }
+    }
+
+    /// Whether it gets a value, and not single bits.
+    #[inline(always)]
+    pub(crate) fn is_set(&self) -> bool {
+        self.kind() == SET
+    }
+
+    /// The kind of change, as a number.
+    #[inline(always)]
+    pub(crate) fn kind(&self) -> u64 {
+        self.place & KINDS
+    }
+
+    /// The value or the bits.
+    #[inline(always)]
+    pub(crate) fn value(&self) -> u64 {
+        self.value
+    }
+}
+
+impl fmt::Debug for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Write").field("offset", &self.offset()).field("change", &self.change()).finish()
+    }
 }
 
 /// What becomes of a word.
@@ -39,11 +110,25 @@ pub struct Writes {
     table: Vec<(u32, u32)>,
     /// Counted for each region; never 0.
     round: u32,
+    /// By hash of the offset: whether any such word is set. Of few words, most that are not there are known by this alone.
+    seen: u64,
+}
+
+/// Of a word's offset; its upper half can be used.
+#[inline(always)]
+fn hash(offset: u64) -> u64 {
+    (offset >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// The bit of `seen` that stands for a word.
+#[inline(always)]
+fn bit(offset: u64) -> u64 {
+    1 << (hash(offset) >> 58)
 }
 
 impl Default for Writes {
     fn default() -> Self {
-        Writes { entries: Vec::new(), table: vec![(0, 0); PLACES_MIN], round: 1 }
+        Writes { entries: Vec::new(), table: vec![(0, 0); PLACES_MIN], round: 1, seen: 0 }
     }
 }
 
@@ -74,6 +159,7 @@ impl Writes {
     fn clear(&mut self) {
         let had_table = self.entries.len() > FEW;
         self.entries.clear();
+        self.seen = 0;
         if !had_table {
             return;
         }
@@ -93,19 +179,16 @@ impl Writes {
     #[inline]
     #[must_use]
     pub fn get(&self, offset: u64) -> Option<u64> {
-        if self.entries.is_empty() {
+        if self.seen & bit(offset) == 0 {
             return None;
         }
-        match self.entries[self.find(offset).ok()?].change {
-            Change::Set(value) => Some(value),
-            Change::Take(_) | Change::Give(_) => None,
-        }
+        Some(self.entries[self.find(offset).ok()?].value)
     }
 
     /// Sets the word at `offset`. Whether it was not in the set before.
     #[inline(always)]
     pub(crate) fn set(&mut self, offset: u64, value: u64) -> bool {
-        let write = Write { offset, change: Change::Set(value) };
+        let write = Write::set(offset, value);
         match self.find(offset) {
             Ok(at) => {
                 self.entries[at] = write;
@@ -115,9 +198,26 @@ impl Writes {
                 if self.entries.len() > FEW {
                     self.table[place] = (self.round, self.entries.len() as u32);
                 }
+                self.seen |= bit(offset);
                 self.push(write);
                 true
             }
+        }
+    }
+
+    /// Sets words that follow each other, the first at `offset`.
+    #[inline]
+    pub(crate) fn set_run(&mut self, offset: u64, words: &[[u8; 8]]) {
+        let count = words.len();
+        let words = words.iter().enumerate();
+        let words = words.map(|(at, word)| Write::set(offset + 8 * at as u64, u64::from_le_bytes(*word)));
+        let seen = words.clone().fold(0, |seen, write| seen | bit(write.place));
+        if self.seen & seen == 0 && self.entries.len() + count <= FEW {
+            // None is there yet.
+            self.seen |= seen;
+            self.entries.extend(words);
+        } else {
+            words.for_each(|write| _ = self.set(write.place, write.value));
         }
     }
 
@@ -125,7 +225,7 @@ impl Writes {
     pub(crate) fn push_bits(&mut self, offset: u64, change: Change) {
         debug_assert!(!matches!(change, Change::Set(_)));
         // Not in the table: several changes may concern one word.
-        self.push(Write { offset, change });
+        self.push(Write::new(offset, change));
     }
 
     #[inline(always)]
@@ -143,19 +243,22 @@ impl Writes {
         if self.entries.len() > FEW {
             return self.find_in_table(offset);
         }
-        let is_it = |write: &Write| write.offset == offset && matches!(write.change, Change::Set(_));
-        self.entries.iter().position(is_it).ok_or(0)
+        if self.seen & bit(offset) == 0 {
+            return Err(0);
+        }
+        // One that sets the word: its kind is 0.
+        self.entries.iter().position(|write| write.place == offset).ok_or(0)
     }
 
     fn find_in_table(&self, offset: u64) -> Result<usize, usize> {
         let last = self.table.len() - 1;
-        let mut place = ((offset >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & last;
+        let mut place = (hash(offset) >> 32) as usize & last;
         loop {
             let (round, at) = self.table[place];
             if round != self.round {
                 return Err(place);
             }
-            if self.entries[at as usize].offset == offset {
+            if self.entries[at as usize].place == offset {
                 return Ok(at as usize);
             }
             place = (place + 1) & last;
@@ -170,8 +273,9 @@ impl Writes {
             (self.table, self.round) = (vec![(0, 0); size], 1);
         }
         for at in 0..self.entries.len() {
-            if let Write { offset, change: Change::Set(_) } = self.entries[at]
-                && let Err(place) = self.find_in_table(offset)
+            let write = self.entries[at];
+            if write.is_set()
+                && let Err(place) = self.find_in_table(write.offset())
             {
                 self.table[place] = (self.round, at as u32);
             }
@@ -201,8 +305,8 @@ mod tests {
             let held: BTreeMap<u64, u64> = set
                 .entries()
                 .iter()
-                .filter_map(|write| match write.change {
-                    Change::Set(value) => Some((write.offset, value)),
+                .filter_map(|write| match write.change() {
+                    Change::Set(value) => Some((write.offset(), value)),
                     _ => None,
                 })
                 .collect();

@@ -216,6 +216,7 @@ impl Mapped {
 
     /// Whether it was opened to read only.
     #[must_use]
+    #[inline(always)]
     pub fn is_read_only(&self) -> bool {
         self.storable.load(Ordering::Relaxed) == 0
     }

@@ -150,6 +150,23 @@ pub trait Engine<E: Env>: Sized + Send + Sync {
     #[track_caller]
     fn store(&self, env: &E, region: &mut Self::Region, offset: u64, value: u64) -> Result<(), Error>;
 
+    /// Writes words that follow each other, the first at `offset`. Only if nothing is written in place.
+    ///
+    /// # Errors
+    /// As [`Engine::store`].
+    #[track_caller]
+    #[inline]
+    fn store_run(
+        &self,
+        env: &E,
+        region: &mut Self::Region,
+        offset: u64,
+        words: &[[u8; 8]],
+    ) -> Result<(), Error> {
+        let mut words = (offset..).step_by(8).zip(words);
+        words.try_for_each(|(at, word)| self.store(env, region, at, u64::from_le_bytes(*word)))
+    }
+
     /// Takes or gives bits of the word at `offset` and its complement behind it. Each bit is changed by one region at a time, at most once in it; a
     /// word can be changed by several. The region does not see the change.
     ///

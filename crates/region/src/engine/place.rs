@@ -8,15 +8,15 @@ use crate::{Change, Write};
 /// Gives a word its new value.
 #[inline]
 pub(super) fn apply<S: Space>(space: &S, write: &Write) {
-    match write.change {
-        Change::Set(value) => space.store_u64(write.offset, value),
+    match write.change() {
+        Change::Set(value) => space.store_u64(write.offset(), value),
         Change::Take(mask) => {
-            change_bits(space, write.offset, |bits| bits | mask);
-            change_bits(space, write.offset + 8, |bits| bits & !mask);
+            change_bits(space, write.offset(), |bits| bits | mask);
+            change_bits(space, write.offset() + 8, |bits| bits & !mask);
         }
         Change::Give(mask) => {
-            change_bits(space, write.offset, |bits| bits & !mask);
-            change_bits(space, write.offset + 8, |bits| bits | mask);
+            change_bits(space, write.offset(), |bits| bits & !mask);
+            change_bits(space, write.offset() + 8, |bits| bits | mask);
         }
     }
 }
@@ -46,17 +46,15 @@ pub(super) fn take_back<S: Space>(space: &S, inverses: &[Write]) {
 }
 
 /// Words that a write goes to.
+#[inline(always)]
 pub(super) fn words(write: &Write) -> u64 {
-    match write.change {
-        Change::Set(_) => 1,
-        Change::Take(_) | Change::Give(_) => 2,
-    }
+    if write.is_set() { 1 } else { 2 }
 }
 
 /// Flushes the places of a write.
 #[inline]
 pub(super) fn flush<S: Space>(space: &S, write: &Write) {
-    space.flush(write.offset, 8 * words(write));
+    space.flush(write.offset(), 8 * words(write));
 }
 
 /// Flushes the places of many writes, most lines once. For places that nobody else writes to meanwhile: what is written after a line was flushed
@@ -73,8 +71,8 @@ impl<const LINES: usize> Flusher<LINES> {
 
     #[inline]
     pub(super) fn flush<S: Space>(&mut self, space: &S, write: &Write) {
-        let last = (write.offset + 8 * words(write) - 1) / LINE;
-        for line in write.offset / LINE..=last {
+        let last = (write.offset() + 8 * words(write) - 1) / LINE;
+        for line in write.offset() / LINE..=last {
             let known = &mut self.lines[line as usize % LINES];
             if *known != line {
                 *known = line;
@@ -94,7 +92,7 @@ pub(super) fn flush_all<S: Space>(space: &S, writes: &[Write]) {
 /// Whether a write goes to where regions may write: behind the state, and not into logs.
 pub(super) fn fits(write: &Write, logs: &Logs) -> bool {
     let past = logs.base + u64::from(logs.count) * logs.bytes;
-    write.offset > logs.state
-        && !(logs.base..past).contains(&write.offset)
-        && write.offset.checked_add(8 * words(write)).is_some_and(|end| end <= logs.end)
+    write.offset() > logs.state
+        && !(logs.base..past).contains(&write.offset())
+        && write.offset().checked_add(8 * words(write)).is_some_and(|end| end <= logs.end)
 }

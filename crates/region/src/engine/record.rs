@@ -39,63 +39,48 @@ const PAIR: u64 = 5;
 /// Words that a draft may have room for and still be kept.
 const KEPT: usize = 1 << 16;
 
-/// Runs of one kind: what the header of a run says.
-fn kind(change: Change) -> u64 {
-    match change {
-        Change::Set(_) => 1,
-        Change::Take(_) => 2,
-        Change::Give(_) => 3,
-    }
-}
-
-fn value(change: Change) -> u64 {
-    match change {
-        Change::Set(value) | Change::Take(value) | Change::Give(value) => value,
-    }
-}
-
-/// What stands before the values of a run.
-#[inline]
+/// What stands before the values of a run of one kind of change.
+#[inline(always)]
 fn header(first: &Write, count: usize) -> u64 {
-    kind(first.change) << 61 | (count as u64 - 1) << 45 | first.offset >> 3
+    (first.kind() + 1) << 61 | (count as u64 - 1) << 45 | first.offset() >> 3
 }
 
 /// Whether a word can be one of a pair.
-#[inline]
+#[inline(always)]
 fn pairs(write: &Write) -> bool {
-    matches!(write.change, Change::Set(_)) && write.offset < OFFSETS_PAIRED
+    write.is_set() && write.offset() < OFFSETS_PAIRED
 }
 
 /// Whether `next` is set in the same run.
-#[inline]
+#[inline(always)]
 fn follows(write: &Write, next: &Write) -> bool {
-    write.offset + 8 == next.offset && matches!((write.change, next.change), (Change::Set(_), Change::Set(_)))
+    write.is_set() && next.is_set() && write.offset() + 8 == next.offset()
 }
 
 /// Hands the words of these writes' runs on.
 #[inline]
 fn each_word(writes: &[Write], mut push: impl FnMut(u64)) {
     let mut rest = writes;
-    while let Some(first) = rest.first() {
-        debug_assert!(first.offset < OFFSETS);
-        let is_run = |at: usize| rest.get(at).is_some_and(|next| follows(&rest[at - 1], next));
-        let mut count = 1;
-        while count < RUN_MAX && is_run(count) {
-            count += 1;
-        }
-        if count == 1
-            && let Some(next) = rest.get(1)
+    while let [first, behind @ ..] = rest {
+        debug_assert!(first.offset() < OFFSETS);
+        if let [next, then @ ..] = behind
             && pairs(first)
             && pairs(next)
-            && !is_run(2)
+            && !follows(first, next)
+            && !then.first().is_some_and(|then| follows(next, then))
         {
-            push(PAIR << 61 | first.offset << 27 | next.offset >> 3);
-            count = 2;
-        } else {
-            push(header(first, count));
+            push(PAIR << 61 | first.offset() << 27 | next.offset() >> 3);
+            push(first.value());
+            push(next.value());
+            rest = then;
+            continue;
         }
-        rest[..count].iter().for_each(|write| push(value(write.change)));
-        rest = &rest[count..];
+        let following = rest.iter().zip(behind).take(RUN_MAX - 1);
+        let run = following.take_while(|(write, next)| follows(write, next)).count();
+        let (run, then) = rest.split_at(run + 1);
+        push(header(first, run.len()));
+        run.iter().for_each(|write| push(write.value()));
+        rest = then;
     }
 }
 
@@ -177,13 +162,8 @@ impl Draft {
         self.padded[0] = number << 16 | self.words;
         let from = ring.head();
         let past_cache = flushed && self.lines() >= PAST_CACHE;
-        let mut role = Role::First;
-        for line in self.padded.as_chunks().0.iter().take(self.lines as usize) {
-            let done =
-                if past_cache { ring.push_nt(space, line, role) } else { ring.push(space, line, role) };
-            done.expect("the caller saw to it that there is room");
-            role = Role::Later;
-        }
+        let lines = &self.padded.as_chunks().0[..self.lines as usize];
+        ring.push_record(space, lines, past_cache).expect("the caller saw to it that there is room");
         if flushed && !past_cache {
             ring.flush(space, from);
         }
@@ -241,7 +221,7 @@ impl Entry for One<'_> {
     fn write<S: Space>(&self, _: &mut Draft, space: &S, ring: &mut Ring, number: u64, flushed: bool) {
         let One(write) = self;
         let from = ring.head();
-        let line = [number << 16 | 3, header(write, 1), value(write.change), 0, 0, 0, 0];
+        let line = [number << 16 | 3, header(write, 1), write.value(), 0, 0, 0, 0];
         ring.push(space, &line, Role::First).expect("the caller saw to it that there is room");
         if flushed {
             ring.flush(space, from);
@@ -406,7 +386,7 @@ fn decode(mut words: &[u64]) -> Option<(Vec<Write>, Option<Elsewhere>)> {
             let (values, rest) = rest.split_first_chunk::<2>()?;
             for (shift, &value) in [30, 0].into_iter().zip(values) {
                 let offset = (header >> shift & ((1 << 30) - 1)) << 3;
-                writes.push(Write { offset, change: Change::Set(value) });
+                writes.push(Write::set(offset, value));
             }
             words = rest;
             continue;
@@ -414,7 +394,7 @@ fn decode(mut words: &[u64]) -> Option<(Vec<Write>, Option<Elsewhere>)> {
         let (count, offset) = run(header);
         let values = rest.get(..count)?;
         for (offset, &value) in (offset..).step_by(8).zip(values) {
-            writes.push(Write { offset, change: change(header, value)? });
+            writes.push(Write::new(offset, change(header, value)?));
         }
         words = &rest[count..];
     }
@@ -452,7 +432,7 @@ mod tests {
             let mut ring = Ring::new(base, count * LINE);
             for (number, (region, is_long)) in (0u64..).zip(regions) {
                 let here: Vec<Write> =
-                    region.into_iter().map(|(word, change)| Write { offset: word * 8, change }).collect();
+                    region.into_iter().map(|(word, change)| Write::new(word * 8, change)).collect();
                 let there = is_long.then(|| {
                     let lent = Lent { chunks: vec![2048], chunk_bytes: 1024 };
                     Elsewhere::write(&space, &lent, &words(&here))
@@ -483,7 +463,7 @@ mod tests {
 
     #[test]
     fn more_words_than_a_run_has_are_two_runs() {
-        let set = |at: u64| Write { offset: 8 * at, change: Change::Set(at) };
+        let set = |at: u64| Write::set(8 * at, at);
         let writes: Vec<Write> = (0..RUN_MAX as u64 + 3).map(set).collect();
         let words = words(&writes);
         assert_eq!(words.len(), writes.len() + 2);

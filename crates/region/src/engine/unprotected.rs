@@ -68,7 +68,7 @@ impl<E: Env> Engine<E> for UnprotectedEngine {
         if let Some(inverse) = inverse(change) {
             region.push_bits(offset, inverse);
         }
-        apply(env.space(), &Write { offset, change });
+        apply(env.space(), &Write::new(offset, change));
         Ok(())
     }
 

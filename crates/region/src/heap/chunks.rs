@@ -315,7 +315,7 @@ impl Chunks {
         Block {
             offset: self.offset(first),
             bytes: count * self.chunk_bytes,
-            mark: Mark::Chunk { word: self.word(first), chunks: count },
+            mark: Mark::chunks(self.word(first), count),
         }
     }
 

@@ -55,17 +55,43 @@ pub(crate) struct Block {
 
 /// Where the medium says whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mark {
+struct Mark {
+    /// Where the word of a slab's map is; 1 is added to it if it is the table's word for the first of whole chunks.
+    word: u64,
+    /// The bit in the slab's map, or how many chunks.
+    bits: u64,
+}
+
+impl Mark {
     /// A bit of a slab.
-    Bit { word: u64, mask: u64 },
-    /// The table's words of its chunks.
-    Chunk { word: u64, chunks: u64 },
+    #[inline(always)]
+    fn bit(word: u64, mask: u64) -> Mark {
+        Mark { word, bits: mask }
+    }
+
+    /// The table's words of chunks.
+    fn chunks(word: u64, count: u64) -> Mark {
+        Mark { word: word | 1, bits: count }
+    }
+
+    /// Whether it is of chunks.
+    #[inline(always)]
+    fn is_of_chunks(&self) -> bool {
+        self.word & 1 == 1
+    }
+
+    /// Offset of the word.
+    #[inline(always)]
+    fn at(&self) -> u64 {
+        self.word & !1
+    }
 }
 
 impl Block {
     /// Whether it consists of whole chunks, which no log names: what is written there before it is given to anybody stays.
+    #[inline(always)]
     pub(crate) fn is_large(&self) -> bool {
-        matches!(self.mark, Mark::Chunk { .. })
+        self.mark.is_of_chunks()
     }
 }
 
@@ -87,7 +113,8 @@ impl<E: Env> Heap<E> {
     /// The heap as the medium has it, after recovery.
     pub(crate) fn open(env: &E, header: &Header) -> Result<Self, Error> {
         let chunks = env.mutex(Chunks::read(env.space(), header)?);
-        let caches = (0..CACHES).map(|_| Apart(env.latch(Cache::new()))).collect();
+        let chunk_bytes = u64::from(header.geometry.chunk_bytes);
+        let caches = (0..CACHES).map(|_| Apart(env.latch(Cache::new(chunk_bytes)))).collect();
         Ok(Heap { chunks, caches })
     }
 
@@ -104,7 +131,7 @@ impl<E: Env> Heap<E> {
     }
 
     /// Reserves a block of at least so many bytes: nobody else will get it.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub(crate) fn reserve<A: Engine<E>>(&self, env: &E, engine: &A, bytes: u64) -> Result<Block, Error> {
         let class = slab::class(bytes);
@@ -252,6 +279,7 @@ impl<E: Env> Heap<E> {
     }
 
     /// Lets a region say on the medium that the block is taken.
+    #[inline(always)]
     #[track_caller]
     pub(crate) fn mark_taken<A: Engine<E>>(
         &self,
@@ -260,13 +288,15 @@ impl<E: Env> Heap<E> {
         region: &mut A::Region,
         block: &Block,
     ) -> Result<(), Error> {
-        match block.mark {
-            Mark::Bit { word, mask } => engine.change(env, region, word, Change::Take(mask)),
-            Mark::Chunk { word, chunks } => engine.store(env, region, word, chunks::large_word(word, chunks)),
+        let Mark { bits, .. } = block.mark;
+        match (block.mark.at(), block.is_large()) {
+            (word, false) => engine.change(env, region, word, Change::Take(bits)),
+            (word, true) => engine.store(env, region, word, chunks::large_word(word, bits)),
         }
     }
 
     /// Lets a region say on the medium that the block is free.
+    #[inline(always)]
     #[track_caller]
     pub(crate) fn mark_free<A: Engine<E>>(
         &self,
@@ -275,14 +305,14 @@ impl<E: Env> Heap<E> {
         region: &mut A::Region,
         block: &Block,
     ) -> Result<(), Error> {
-        match block.mark {
-            Mark::Bit { word, mask } => engine.change(env, region, word, Change::Give(mask)),
-            Mark::Chunk { word, .. } => engine.store(env, region, word, chunks::free_word(word)),
+        match (block.mark.at(), block.is_large()) {
+            (word, false) => engine.change(env, region, word, Change::Give(block.mark.bits)),
+            (word, true) => engine.store(env, region, word, chunks::free_word(word)),
         }
     }
 
     /// The block that begins at `offset`, if somebody has it.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub(crate) fn find(&self, env: &E, offset: u64) -> Option<Block> {
         let found = self.hold(env, Self::own(env)).find(offset);
@@ -301,12 +331,16 @@ impl<E: Env> Heap<E> {
     }
 
     /// Nobody has the blocks any more.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub(crate) fn release(&self, env: &E, blocks: &[Block]) {
-        if blocks.is_empty() {
-            return;
+        if !blocks.is_empty() {
+            self.release_some(env, blocks);
         }
+    }
+
+    #[track_caller]
+    fn release_some(&self, env: &E, blocks: &[Block]) {
         let mut cache = self.hold(env, Self::own(env));
         let own = blocks.iter().take_while(|block| cache.release(block)).count();
         drop(cache);

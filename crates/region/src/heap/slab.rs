@@ -11,6 +11,7 @@ pub(super) const SIZES: [u64; 20] = [
 ];
 
 /// The class of blocks for so many bytes, if there is one.
+#[inline(always)]
 pub(super) fn class(bytes: u64) -> Option<usize> {
     let class = SIZES.partition_point(|size| *size < bytes);
     (class < SIZES.len()).then_some(class)
@@ -106,8 +107,12 @@ impl Slab {
     }
 
     /// Takes a free block.
+    #[inline(always)]
     pub(super) fn take(&mut self) -> Option<Block> {
-        let at = self.hint + self.free[self.hint..].iter().position(|bits| *bits != 0)?;
+        let mut at = self.hint;
+        while *self.free.get(at)? == 0 {
+            at += 1;
+        }
         self.hint = at;
         let bit = self.free[at].trailing_zeros();
         self.free[at] &= !(1 << bit);
@@ -116,12 +121,14 @@ impl Slab {
     }
 
     /// The block that begins at `offset`, if somebody has it.
+    #[inline(always)]
     pub(super) fn find(&self, offset: u64) -> Option<Block> {
         self.number(offset).filter(|&number| !self.is_free(number)).map(|number| self.block(number))
     }
 
     /// Gives the block at `offset` back; whether it is the only free one now. One that is free stays so: two regions freed it, which their program should
     /// not have let them.
+    #[inline(always)]
     pub(super) fn release(&mut self, offset: u64) -> bool {
         let Some(number) = self.number(offset).filter(|&number| !self.is_free(number)) else { return false };
         let at = (number / 64) as usize;
@@ -140,11 +147,6 @@ impl Slab {
         self.free_count == self.shape.count
     }
 
-    /// Whether `offset`, which is not before the slab, lies in its blocks or before them.
-    pub(super) fn covers(&self, offset: u64) -> bool {
-        offset < self.end()
-    }
-
     /// Where its last block ends.
     pub(super) fn end(&self) -> u64 {
         self.base + self.shape.first + self.shape.count * self.shape.size
@@ -156,17 +158,19 @@ impl Slab {
     }
 
     /// The number of the block that begins at `offset`.
+    #[inline(always)]
     fn number(&self, offset: u64) -> Option<u64> {
         let behind = offset.checked_sub(self.base + self.shape.first)?;
         (behind.is_multiple_of(self.shape.size) && behind / self.shape.size < self.shape.count)
             .then_some(behind / self.shape.size)
     }
 
+    #[inline(always)]
     fn block(&self, number: u64) -> Block {
         Block {
             offset: self.base + self.shape.first + number * self.shape.size,
             bytes: self.shape.size,
-            mark: Mark::Bit { word: self.base + number / 64 * 16, mask: 1 << (number % 64) },
+            mark: Mark::bit(self.base + number / 64 * 16, 1 << (number % 64)),
         }
     }
 

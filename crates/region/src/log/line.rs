@@ -155,7 +155,7 @@ pub(crate) fn write_line<S: Space>(space: &S, place: u64, payload: &[u64; WORDS]
 }
 
 /// The same past the cache: it needs no flush.
-#[inline]
+#[inline(always)]
 pub(crate) fn write_line_nt<S: Space>(
     space: &S,
     place: u64,

@@ -49,19 +49,39 @@ impl Ring {
         self.tail = tail;
     }
 
-    /// Stores one line behind the last one, past the cache: without a flush.
+    /// Stores the lines of a record behind the last one; `past_cache`, they need no flush.
     ///
     /// # Errors
     /// As [`Ring::push`].
     #[inline(always)]
-    pub(crate) fn push_nt<S: Space>(
+    pub(crate) fn push_record<S: Space>(
         &mut self,
         space: &S,
-        payload: &[u64; WORDS],
-        role: Role,
+        lines: &[[u64; WORDS]],
+        past_cache: bool,
     ) -> Result<(), Full> {
-        let (place, parity) = self.next()?;
-        write_line_nt(space, place, payload, role, parity);
+        if !self.has_room(lines.len() as u64) {
+            return Err(Full);
+        }
+        let (mut rest, mut role) = (lines, Role::First);
+        while !rest.is_empty() {
+            // Up to where the next pass begins.
+            let (now, later) = rest.split_at(rest.len().min((self.lines - self.at()) as usize));
+            let first = self.base + self.at() * LINE;
+            for (place, line) in (first..).step_by(LINE as usize).zip(now) {
+                if past_cache {
+                    write_line_nt(space, place, line, role, self.parity);
+                } else {
+                    write_line(space, place, line, role, self.parity);
+                }
+                role = Role::Later;
+            }
+            self.head += now.len() as u64;
+            if self.at() == self.lines {
+                self.turn();
+            }
+            rest = later;
+        }
         Ok(())
     }
 

@@ -34,7 +34,7 @@ use super::record::{self, WORDS_MAX};
 use super::state::{NUMBERS, State};
 use super::{Lent, Logs, set_in_place};
 use crate::log::WORDS;
-use crate::{Change, Error, Write};
+use crate::{Error, Write};
 
 pub(super) use log::{Log, Shape};
 pub(super) use recovery::Plan;
@@ -72,7 +72,7 @@ impl Turns {
 }
 
 /// The first write of each record: room for its mark.
-const MARK: Write = Write { offset: 0, change: Change::Set(0) };
+const MARK: Write = Write::set(0, 0);
 
 /// A number that was drawn, and the mark at that moment.
 struct Drawn {
@@ -269,7 +269,7 @@ impl<E: Env, F: Flaw> Journal<E, F> {
         };
         let below = if F::NOTED_EARLY { number + 1 } else { mark };
         let word = State { below, void: false }.word(self.state);
-        writes[0] = Write { offset: self.state, change: Change::Set(word) };
+        writes[0] = Write::set(self.state, word);
         let space = env.space();
         self.guard(env, || {
             log.write(space, number, &writes, there, !F::LOG_NOT_FLUSHED);

@@ -75,7 +75,7 @@ impl Plan {
                 })?);
             }
             if let Some(write) = writes.iter().find(|write| !fits(write, logs)) {
-                return Err(Error::Damaged { what: "a place that a log names", offset: write.offset });
+                return Err(Error::Damaged { what: "a place that a log names", offset: write.offset() });
             }
             if plan.regions.last().is_some_and(|(last, _)| *last == number) {
                 return Err(Error::Damaged {
@@ -188,10 +188,9 @@ fn check_logs(logs: &Logs, lines: u64, found: &[InLog]) -> Result<(), Error> {
 
 /// The mark that a record begins with.
 fn mark(writes: &[Write], state: u64) -> Option<u64> {
-    match writes.first()? {
-        &Write { offset, change: Change::Set(word) } if offset == state => {
-            State::of(state, word).map(|state| state.below)
-        }
+    let mark = writes.first().filter(|write| write.offset() == state)?;
+    match mark.change() {
+        Change::Set(word) => State::of(state, word).map(|state| state.below),
         _ => None,
     }
 }
@@ -216,7 +215,7 @@ mod tests {
         let mut logs: Vec<Log> = LOGS.starts().map(|base| Log::new(base, SHAPE)).collect();
         let regions = [(1, 2, OTHER + 8, 2), (0, 3, PLACE, 1), (0, 4, PLACE, 2), (0, 5, OTHER, 5)];
         for (log, number, offset, value) in regions {
-            let set = |offset, value| Write { offset, change: Change::Set(value) };
+            let set = |offset, value| Write::set(offset, value);
             let writes = [set(LOGS.state, mark), set(offset, value)];
             logs[log].write(&space, number, &writes, None, true);
         }
@@ -258,7 +257,7 @@ mod tests {
             let space = Image::new(2048);
             State { below: 2, void: false }.write(&space, LOGS.state);
             let mark = State { below: 1, void: false }.word(LOGS.state);
-            let set = |offset, value| Write { offset, change: Change::Set(value) };
+            let set = |offset, value| Write::set(offset, value);
             let words = (0..4).map(|at| set(PLACE + 24 * at, !0));
             let writes: Vec<Write> = std::iter::once(set(LOGS.state, mark)).chain(words).collect();
             Log::new(LOGS.base, SHAPE).write(&space, number, &writes, None, true);

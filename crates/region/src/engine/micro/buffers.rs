@@ -114,7 +114,7 @@ impl Buffers {
 
     /// Remembers a change of bits.
     pub(super) fn push_bits(&mut self, offset: u64, change: Change) {
-        self.bits.push(Write { offset, change });
+        self.bits.push(Write::new(offset, change));
     }
 
     /// Puts the lines into the order of their places. Nothing may be written any more.
@@ -142,9 +142,7 @@ impl Buffers {
     /// All that the region wants.
     pub(super) fn writes(&self) -> impl Iterator<Item = Write> {
         let words = self.lines.iter().flat_map(Buffer::written);
-        words
-            .map(|(offset, value)| Write { offset, change: Change::Set(value) })
-            .chain(self.bits.iter().copied())
+        words.map(|(offset, value)| Write::set(offset, value)).chain(self.bits.iter().copied())
     }
 }
 
@@ -175,7 +173,7 @@ mod tests {
             }
             buffers.sort();
             let held: Vec<Write> = buffers.writes().collect();
-            let expected = map.iter().map(|(&offset, &value)| Write { offset, change: Change::Set(value) });
+            let expected = map.iter().map(|(&offset, &value)| Write::set(offset, value));
             prop_assert_eq!(held, expected.collect::<Vec<_>>());
             buffers.put_back();
             prop_assert!(Buffers::take().is_empty() && Buffers::take().get(0).is_none());

@@ -23,10 +23,10 @@ impl<E: Env> Bits<E> {
     #[inline(always)]
     #[track_caller]
     pub(super) fn apply(&self, env: &E, write: &Write) {
-        match write.change {
-            Change::Set(value) => env.space().store_u64(write.offset, value),
-            Change::Take(mask) => self.change(env, write.offset, mask, 0),
-            Change::Give(mask) => self.change(env, write.offset, 0, mask),
+        match write.change() {
+            Change::Set(value) => env.space().store_u64(write.offset(), value),
+            Change::Take(mask) => self.change(env, write.offset(), mask, 0),
+            Change::Give(mask) => self.change(env, write.offset(), 0, mask),
         }
     }
 

@@ -205,6 +205,19 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
     }
 
     #[inline]
+    fn store_run(
+        &self,
+        env: &E,
+        region: &mut Box<Writes>,
+        offset: u64,
+        words: &[[u8; 8]],
+    ) -> Result<(), Error> {
+        space::lines(offset, 8 * words.len() as u64).for_each(|line| env.space().prefetch(line));
+        region.set_run(offset, words);
+        Ok(())
+    }
+
+    #[inline]
     fn change(&self, _: &E, region: &mut Box<Writes>, offset: u64, change: Change) -> Result<(), Error> {
         region.push_bits(offset, change);
         Ok(())

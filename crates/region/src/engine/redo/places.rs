@@ -19,7 +19,6 @@ use space::LINE;
 
 use crate::Write;
 use crate::engine::flaw::Flaw;
-use crate::engine::place::words;
 
 /// Lines that are known: a power of two.
 const KNOWN: usize = 256;
@@ -76,15 +75,18 @@ impl<F: Flaw> Places<F> {
         let mut last = NONE;
         for write in writes {
             make(write);
-            let line = write.offset & !(LINE - 1);
+            let line = write.offset() & !(LINE - 1);
             if line != last {
                 self.written(last);
                 last = line;
             }
-            let end = (write.offset + 8 * words(write) - 1) & !(LINE - 1);
-            if end != last {
-                self.written(last);
-                last = end;
+            if !write.is_set() {
+                // The complement may lie in the next line.
+                let line = (write.offset() + 8) & !(LINE - 1);
+                if line != last {
+                    self.written(last);
+                    last = line;
+                }
             }
         }
         self.written(last);
@@ -156,12 +158,12 @@ mod tests {
             for (writes, then) in records {
                 let write = |(line, word, is_bits): (usize, u64, bool)| match is_bits {
                     // Words of a map are pairs.
-                    true => Write { offset: rivals[line] + word / 2 * 16, change: Change::Take(1) },
-                    false => Write { offset: rivals[line] + word * 8, change: Change::Set(1) },
+                    true => Write::new(rivals[line] + word / 2 * 16, Change::Take(1)),
+                    false => Write::set(rivals[line] + word * 8, 1),
                 };
                 let writes: Vec<Write> = writes.into_iter().map(write).collect();
                 places.begin(flush);
-                places.write(&writes, |write| _ = open.borrow_mut().insert(write.offset & !(LINE - 1)));
+                places.write(&writes, |write| _ = open.borrow_mut().insert(write.offset() & !(LINE - 1)));
                 if then == 0 {
                     places.settle(flush);
                     prop_assert_eq!(&*open.borrow(), &BTreeSet::new(), "soon: {}", soon);

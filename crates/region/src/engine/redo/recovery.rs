@@ -46,7 +46,7 @@ impl Plan {
                                 damaged("what the line of a log leads to, which", base + at * LINE)
                             })?;
                             if let Some(write) = writes.iter().find(|write| !fits(write, logs)) {
-                                return Err(damaged("a place that a log names", write.offset));
+                                return Err(damaged("a place that a log names", write.offset()));
                             }
                             plan.regions.push((number, writes));
                         }
@@ -65,7 +65,7 @@ impl Plan {
         plan.used |= plan.torn_lines > 0;
         plan.regions.sort_by_key(|(number, _)| *number);
         if let Some(pair) = plan.regions.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            let offset = pair[0].1.first().map_or(logs.base, |write| write.offset);
+            let offset = pair[0].1.first().map_or(logs.base, |write| write.offset());
             return Err(Error::Damaged { what: "what two records of one number name, the first", offset });
         }
         plan.check_gaps(logs)?;
@@ -115,7 +115,6 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Change;
     use crate::engine::record::{Draft, Drafted, Entry};
     use crate::log::Ring;
     use space::Image;
@@ -130,7 +129,7 @@ mod tests {
         State { below: 2, void: false }.write(&space, LOGS.state);
         let mut rings: Vec<Ring> = LOGS.starts().map(|base| Ring::new(base, LOGS.bytes)).collect();
         for &(log, number, offset) in regions {
-            let here = &[Write { offset, change: Change::Set(number) }];
+            let here = &[Write::set(offset, number)];
             let (mut draft, entry) = (Draft::default(), Drafted { here, there: None });
             entry.prepare(&mut draft);
             entry.write(&mut draft, &space, &mut rings[log], number, true);
@@ -196,8 +195,7 @@ mod tests {
         ] {
             let space = Image::new(4096);
             State { below: 2, void: false }.write(&space, LOGS.state);
-            let here: Vec<Write> =
-                (0..5).map(|at| Write { offset: PLACE + 24 * at, change: Change::Set(!0) }).collect();
+            let here: Vec<Write> = (0..5).map(|at| Write::set(PLACE + 24 * at, !0)).collect();
             let (mut draft, entry) = (Draft::default(), Drafted { here: &here, there: None });
             let mut ring = Ring::new(LOGS.base, LOGS.bytes);
             assert_eq!(entry.prepare(&mut draft), 2);

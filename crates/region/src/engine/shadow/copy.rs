@@ -6,7 +6,7 @@
 
 use space::{LINE, Space};
 
-use crate::{Change, Write};
+use crate::Write;
 
 /// Words of a line.
 const WORDS: u64 = 8;
@@ -33,17 +33,14 @@ impl Copy {
 
     /// What the copy at `place` says: which words get which values.
     pub(super) fn writes<S: Space>(&self, space: &S, place: u64) -> impl Iterator<Item = Write> {
-        self.words().map(move |word| Write {
-            offset: self.line + 8 * word,
-            change: Change::Set(space.load_u64(place + 8 * word)),
-        })
+        self.words().map(move |word| Write::set(self.line + 8 * word, space.load_u64(place + 8 * word)))
     }
 
     /// Writes it down: the copy lies at `place`.
     pub(super) fn describe<S: Space>(&self, space: &S, place: u64) -> Write {
         let check = u64::from(self.check(space, place));
         let value = check << 32 | self.slot << 8 | u64::from(self.written);
-        Write { offset: self.line, change: Change::Set(value) }
+        Write::set(self.line, value)
     }
 
     /// Reads what was written down; `None` if it is no copy, or not what was copied. `place` says where a slot lies, if there
@@ -85,7 +82,8 @@ mod tests {
             let space = Image::new(256);
             space.store(128, &bytes);
             let (copy, place) = (Copy { line: line * LINE, slot, written }, |_| Some(128));
-            let Write { offset, change: Change::Set(value) } = copy.describe(&space, 128) else { unreachable!() };
+            let described = copy.describe(&space, 128);
+            let (offset, value) = (described.offset(), described.value());
             prop_assert_eq!(Copy::of(&space, offset, value, place), Some(copy));
             prop_assert_eq!(Copy::of(&space, offset, value, |_| None), None, "there is no such slot");
             prop_assert_eq!(Copy::of(&space, offset + 64, value, place), None, "of another line");
@@ -99,7 +97,7 @@ mod tests {
         let space = Image::new(256);
         (0..8).for_each(|word| space.store_u64(128 + 8 * word, 100 + word));
         let copy = Copy { line: 64, slot: 0, written: 0b1000_0010 };
-        let set = |offset, value| Write { offset, change: Change::Set(value) };
+        let set = |offset, value| Write::set(offset, value);
         assert_eq!(copy.writes(&space, 128).collect::<Vec<_>>(), [set(72, 101), set(120, 107)]);
     }
 }

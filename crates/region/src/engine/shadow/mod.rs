@@ -86,7 +86,7 @@ impl Region {
         let copies = self.copies.iter().filter_map(|copy| Some((copy, place(copy)?)));
         let mut words: Vec<Write> = copies.flat_map(|(copy, place)| copy.writes(space, place)).collect();
         words.extend(self.more.iter().flat_map(|more| more.entries()));
-        words.sort_unstable_by_key(|write| write.offset);
+        words.sort_unstable_by_key(|write| write.offset());
         words.extend(&self.bits);
         words
     }
@@ -162,13 +162,13 @@ impl<E: Env, F: Flaw> Engine<E> for ShadowEngine<E, F> {
             let place = |slot| (slot < shape.copies).then(|| shape.copy(base, slot));
             let mut writes = Vec::new();
             for write in described {
-                let Change::Set(value) = write.change else {
+                let Change::Set(value) = write.change() else {
                     writes.push(write);
                     continue;
                 };
-                let copy = Copy::of(space, write.offset, value, place);
+                let copy = Copy::of(space, write.offset(), value, place);
                 let copy =
-                    copy.ok_or(Error::Damaged { what: "the copy of the line", offset: write.offset })?;
+                    copy.ok_or(Error::Damaged { what: "the copy of the line", offset: write.offset() })?;
                 writes.extend(copy.writes(space, shape.copy(base, copy.slot)));
             }
             Ok(writes)
@@ -215,7 +215,7 @@ impl<E: Env, F: Flaw> Engine<E> for ShadowEngine<E, F> {
         match change {
             Change::Set(value) => self.store(env, region, offset, value),
             Change::Take(_) | Change::Give(_) => {
-                region.bits.push(Write { offset, change });
+                region.bits.push(Write::new(offset, change));
                 Ok(())
             }
         }

@@ -32,7 +32,7 @@ impl Shared {
         if writes.len() <= slots || writes.len() as u64 <= journal::holds(self.parts.journal_bytes / LINE) {
             return true;
         }
-        let mut pages: Vec<u64> = writes.iter().map(|write| self.parts.page(write.offset).0).collect();
+        let mut pages: Vec<u64> = writes.iter().map(|write| self.parts.page(write.offset()).0).collect();
         pages.sort_unstable();
         pages.dedup();
         pages.len() <= slots
@@ -120,11 +120,11 @@ impl<F: Flaw> Journal<F> {
         sorted.clear();
         sorted.extend_from_slice(writes);
         // Changes of one word keep their order.
-        sorted.sort_by_key(|write| write.offset);
+        sorted.sort_by_key(|write| write.offset());
         let mut pages = std::mem::take(&mut self.pages);
         pages.clear();
         for write in &sorted {
-            let (page, line) = shared.parts.page(write.offset);
+            let (page, line) = shared.parts.page(write.offset());
             match pages.last_mut() {
                 Some(last) if last.page == page => last.updated |= 1 << line,
                 _ => pages.push(Touched { page, updated: 1 << line, slot: 0, lines: 0, is_new: true }),
@@ -172,12 +172,12 @@ impl<F: Flaw> Journal<F> {
             self.record(space, entries(pages));
         }
         let mut page = 0;
-        for line in writes.chunk_by(|a, b| a.offset / LINE == b.offset / LINE) {
-            let (number, bit) = shared.parts.page(line[0].offset);
+        for line in writes.chunk_by(|a, b| a.offset() / LINE == b.offset() / LINE) {
+            let (number, bit) = shared.parts.page(line[0].offset());
             while pages[page].page != number {
                 page += 1;
             }
-            let home = line[0].offset & !(LINE - 1);
+            let home = line[0].offset() & !(LINE - 1);
             let spare = shared.parts.spare(pages[page].slot) + home - shared.parts.home(number);
             let (from, to) = if pages[page].lines >> bit & 1 == 0 { (home, spare) } else { (spare, home) };
             space.store(to, &changed(space, from, line));
@@ -367,8 +367,8 @@ fn changed<S: Space>(space: &S, from: u64, writes: &[Write]) -> [u8; LINE as usi
         words[at] = change(u64::from_le_bytes(words[at])).to_le_bytes();
     };
     for write in writes {
-        let at = (write.offset % LINE / 8) as usize;
-        match write.change {
+        let at = (write.offset() % LINE / 8) as usize;
+        match write.change() {
             Change::Set(value) => change(at, &|_| value),
             Change::Take(mask) => {
                 change(at, &|bits| bits | mask);

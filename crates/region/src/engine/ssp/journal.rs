@@ -45,13 +45,13 @@ impl Entry {
         match self {
             Entry::Page { slot, page: number, lines } => [page(1, slot, number), lines],
             Entry::Home { slot, page: number } => [page(2, slot, number), 0],
-            Entry::Word(Write { offset, change }) => {
-                let (kind, value) = match change {
+            Entry::Word(write) => {
+                let (kind, value) = match write.change() {
                     Change::Set(value) => (3, value),
                     Change::Take(mask) => (4, mask),
                     Change::Give(mask) => (5, mask),
                 };
-                [kind << KIND | offset >> 3, value]
+                [kind << KIND | write.offset() >> 3, value]
             }
             Entry::There([head, value]) => [6 << KIND | head, value],
             Entry::ThereToo([head, value]) => [7 << KIND | head, value],
@@ -61,7 +61,7 @@ impl Entry {
     fn decode([head, value]: [u64; 2]) -> Option<Entry> {
         let below = |bits: u32| head & ((1 << bits) - 1);
         let (slot, page) = ((below(KIND) >> SLOT) as u32, below(SLOT));
-        let word = |change| (slot == 0).then_some(Entry::Word(Write { offset: page << 3, change }));
+        let word = |change| (slot == 0).then_some(Entry::Word(Write::new(page << 3, change)));
         match head >> KIND {
             1 => Some(Entry::Page { slot, page, lines: value }),
             2 if value == 0 => Some(Entry::Home { slot, page }),
@@ -206,7 +206,7 @@ mod tests {
     fn entry() -> impl Strategy<Value = Entry> {
         (0u8..7, 0u64..1 << 16, 0u64..1 << 44, any::<u64>()).prop_map(|(kind, slot, page, value)| {
             let slot = slot as u32;
-            let word = |change| Entry::Word(Write { offset: page * 8, change });
+            let word = |change| Entry::Word(Write::new(page * 8, change));
             match kind {
                 0 => Entry::Page { slot, page, lines: value },
                 1 => Entry::Home { slot, page },

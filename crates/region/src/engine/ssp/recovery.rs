@@ -12,7 +12,7 @@ use crate::engine::place::{apply, fits, flush};
 use crate::engine::record::writes_there;
 use crate::engine::{Logs, Recovered};
 use crate::log::clear;
-use crate::{Change, Error, Write};
+use crate::{Error, Write};
 
 /// What is to be done.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Plan {
                 if !fits(&write, logs) {
                     return Err(Error::Damaged {
                         what: "a place that a journal names",
-                        offset: write.offset,
+                        offset: write.offset(),
                     });
                 }
                 self.words.push(write);
@@ -98,7 +98,7 @@ impl Plan {
     fn check(&mut self, logs: &Logs) -> Result<(), Error> {
         let active = || self.slots.iter().filter(|slot| slot.lines != 0);
         let fits = |offset: u64| {
-            let word = |at: u64| Write { offset: offset + at, change: Change::Set(0) };
+            let word = |at: u64| Write::set(offset + at, 0);
             fits(&word(0), logs) && fits(&word(LINE - 8), logs)
         };
         for slot in active() {
@@ -176,7 +176,7 @@ mod tests {
             let space = Image::new(LOGS.end);
             Mark { below: 2, table: 0, void: false }.write(&space, LOGS.state);
             let mut ring = Ring::new(parts.journal, parts.journal_bytes);
-            let word = |at: u64| Entry::Word(Write { offset: 8192 + 8 * at, change: Change::Set(!0) });
+            let word = |at: u64| Entry::Word(Write::set(8192 + 8 * at, !0));
             journal::write(&space, &mut ring, number, (0..4).map(word).collect::<Vec<_>>().into_iter());
             lost.step_by(8).for_each(|at| space.store_u64(parts.journal + at, 0));
             let plan = Plan::read(&space, &LOGS).unwrap_or_else(|error| panic!("{what}: {error}"));

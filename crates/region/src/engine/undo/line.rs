@@ -16,12 +16,12 @@ use crate::{Change, Write};
 /// The payload of a line that takes a write of region `number` back.
 #[inline]
 pub(super) fn inverse(number: u64, write: Write) -> [u64; WORDS] {
-    let (kind, value) = match write.change {
+    let (kind, value) = match write.change() {
         Change::Set(value) => (1, value),
         Change::Take(mask) => (2, mask),
         Change::Give(mask) => (3, mask),
     };
-    [number << 2 | kind, write.offset, value, 0, 0, 0, 0]
+    [number << 2 | kind, write.offset(), value, 0, 0, 0, 0]
 }
 
 /// The payload of the end of region `number`.
@@ -94,7 +94,7 @@ fn decode(payload: &[u64; WORDS], role: Role) -> Option<Line> {
     if number >= NUMBERS || rest != [0; WORDS - 3] || !offset.is_multiple_of(8) {
         return None;
     }
-    let inverse = |change| Says::Inverse(Write { offset, change });
+    let inverse = |change| Says::Inverse(Write::new(offset, change));
     let says = match (head & 3, role) {
         (0, Role::End) => Says::End,
         (0, Role::Later) => Says::GoesOn(Piece { at: offset, lines: value }),
@@ -121,7 +121,7 @@ mod tests {
                 1 => Change::Take(value),
                 _ => Change::Give(value),
             };
-            let write = Write { offset: word * 8, change };
+            let write = Write::new(word * 8, change);
             let role = if first { Role::First } else { Role::Later };
             let expected = Line { number, first, says: Says::Inverse(write) };
             prop_assert_eq!(decode(&inverse(number, write), role), Some(expected));

@@ -243,7 +243,7 @@ impl<E: Env, F: Flaw> Engine<E> for UndoEngine<E, F> {
         let space = env.space();
         if region.inverses.get(offset).is_none() {
             let was = space.load_u64(offset);
-            self.remember(env, region, Write { offset, change: Change::Set(was) })?;
+            self.remember(env, region, Write::set(offset, was))?;
             region.inverses.set(offset, was);
         }
         space.store_u64(offset, value);
@@ -256,9 +256,9 @@ impl<E: Env, F: Flaw> Engine<E> for UndoEngine<E, F> {
             return self.store(env, region, offset, value);
         }
         let Some(inverse) = inverse(change) else { return Ok(()) };
-        self.remember(env, region, Write { offset, change: inverse })?;
+        self.remember(env, region, Write::new(offset, inverse))?;
         region.inverses.push_bits(offset, inverse);
-        apply(env.space(), &Write { offset, change });
+        apply(env.space(), &Write::new(offset, change));
         Ok(())
     }
 

@@ -91,7 +91,7 @@ impl Plan {
                     more = self.read_piece(space, logs, lines[0].1.number, piece, &mut inverses)?;
                 }
                 if let Some(write) = inverses.iter().find(|write| !fits(write, logs)) {
-                    return Err(Error::Damaged { what: "a place that a log names", offset: write.offset });
+                    return Err(Error::Damaged { what: "a place that a log names", offset: write.offset() });
                 }
                 self.under_way.push(inverses);
                 from + lines.len() as u64
@@ -170,7 +170,6 @@ impl Plan {
 mod tests {
     use super::super::line;
     use super::*;
-    use crate::Change;
     use crate::log::{Ring, Role};
     use space::Image;
 
@@ -179,7 +178,7 @@ mod tests {
     const PLACE: u64 = 1024;
 
     fn set(word: u64, value: u64) -> Write {
-        Write { offset: PLACE + 8 * word, change: Change::Set(value) }
+        Write::set(PLACE + 8 * word, value)
     }
 
     /// Writes lines of region `number`.

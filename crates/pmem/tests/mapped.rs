@@ -47,6 +47,24 @@ fn durability_is_told_as_it_is() {
     assert_eq!(file.durability(), Durability::Volatile);
 }
 
+#[test]
+fn a_look_at_a_file_tells_what_becomes_of_stores_to_it() {
+    for folder in [tempfile::tempdir(), tempfile::tempdir_in("/dev/shm")] {
+        let Ok(folder) = folder else {
+            eprintln!("skipped: no /dev/shm to make a file on tmpfs");
+            continue;
+        };
+        let path = folder.path().join("space");
+        let durability = Mapped::create(&path, 4096).expect("a page").durability();
+        assert!(matches!(durability, Durability::Dax | Durability::PageCache | Durability::Volatile));
+        let private = Mapped::open_private(&path).expect("the file is there");
+        assert_eq!((private.durability(), private.durability_of_file()), (Durability::Volatile, durability));
+        drop(private);
+        let forced = Options::new().force(true).open(&path).expect("the file is there");
+        assert_eq!(forced.durability_of_file(), durability);
+    }
+}
+
 fn message(result: Result<Mapped, MapError>) -> String {
     result.expect_err("this can't be mapped").to_string()
 }

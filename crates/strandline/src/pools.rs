@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::Subcommand;
-use pmem::{MapError, Mapped, Os};
+use pmem::{Durability, MapError, Mapped, Os};
 use region::{Atomicity, Inspection, Unprotected, inspect, unreached};
 use report::human;
 use serde_json::{Value, json};
@@ -62,18 +62,18 @@ pub fn run(command: &PoolCommand) -> anyhow::Result<bool> {
     match command {
         PoolCommand::Info { file, json } => {
             let found = open(file)?;
-            let text = if *json { json_text(file, Ok(&found)) } else { info(file, &found.0, &found.1) };
+            let text = if *json { json_text(file, Ok(&found)) } else { info(file, &found) };
             say(&text)?;
         }
         PoolCommand::Check { file, json } => return check(file, *json),
         PoolCommand::Dump { file } => {
-            let (found, _) = open(file)?;
-            let lines = found.blocks.iter().map(|(offset, bytes)| format!("{offset:#x} {bytes}\n"));
+            let lines = open(file)?.inspection.blocks;
+            let lines = lines.iter().map(|(offset, bytes)| format!("{offset:#x} {bytes}\n"));
             say(&lines.collect::<String>())?;
         }
         PoolCommand::Recover { file, dry_run } => {
-            let (found, _) = open(file)?;
-            say(&format!("{}: {}\n", file.display(), pending(&found)))?;
+            let found = open(file)?;
+            say(&format!("{}: {}\n", file.display(), pending(&found.inspection)))?;
             if !dry_run {
                 let memory = pmem::Synced::new(Mapped::open(file)?);
                 memory.confirm()?;
@@ -90,8 +90,12 @@ pub fn run(command: &PoolCommand) -> anyhow::Result<bool> {
 fn check(file: &Path, json: bool) -> anyhow::Result<bool> {
     let (whole, text) = match look(file) {
         Ok(found) => {
-            let text = if json { json_text(file, Ok(&found)) } else { checked(file, &found.0, &found.1) };
-            (found.0.damaged_copies.is_empty(), text)
+            let text = if json {
+                json_text(file, Ok(&found))
+            } else {
+                checked(file, &found.inspection, &found.lost)
+            };
+            (found.inspection.damaged_copies.is_empty(), text)
         }
         Err(error) if error.is::<region::Error>() => {
             let error = error.to_string();
@@ -122,8 +126,14 @@ fn checked(file: &Path, found: &Inspection, lost: &[(u64, u64)]) -> String {
     )
 }
 
-/// What there is to know of a pool, and the blocks that nothing in it seems to lead to.
-type Found = (Inspection, Vec<(u64, u64)>);
+/// What there is to know of a pool.
+struct Found {
+    inspection: Inspection,
+    /// The blocks that nothing in it seems to lead to.
+    lost: Vec<(u64, u64)>,
+    /// What becomes of what is flushed in the file by whoever opens it to write.
+    durability: Durability,
+}
 
 /// As `look`, with the file in each error.
 fn open(file: &Path) -> anyhow::Result<Found> {
@@ -136,22 +146,39 @@ fn open(file: &Path) -> anyhow::Result<Found> {
 /// Looks at the file in a mapping of our own, in which recovery is tried: only what it writes is copied, and the file is only read.
 fn look(file: &Path) -> anyhow::Result<Found> {
     let length = match Mapped::open_private(file) {
-        Ok(memory) => return Ok(found(&Os::new(memory))?),
+        Ok(memory) => {
+            let durability = memory.durability_of_file();
+            return Ok(found(&Os::new(memory), durability)?);
+        }
         Err(error @ MapError::Length { .. }) => error,
         Err(error) => return Err(error.into()),
     };
     // No pool has such a length; what it is instead is told by what is in it.
     let mut bytes = std::fs::read(file).with_context(|| format!("can't read {}", file.display()))?;
     bytes.truncate(bytes.len() / 8 * 8);
-    found(&Os::new(Image::from_bytes(&bytes)))?;
+    found(&Os::new(Image::from_bytes(&bytes)), Durability::Volatile)?;
     // There is something behind a pool.
     Err(length.into())
 }
 
-fn found(env: &impl Env) -> Result<Found, region::Error> {
-    let found = inspect(env)?;
-    let lost = unreached(env, &found);
-    Ok((found, lost))
+fn found(env: &impl Env, durability: Durability) -> Result<Found, region::Error> {
+    let inspection = inspect(env)?;
+    let lost = unreached(env, &inspection);
+    Ok(Found { inspection, lost, durability })
+}
+
+/// What becomes of what regions write to this file.
+fn survives(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Dax => "flushes reach the persistent device: a region that ended survives power loss",
+        Durability::PageCache => {
+            "an ordinary file: each region waits for a sync, and survives power loss from then on"
+        }
+        Durability::Volatile => {
+            "the file is in memory: a region that ended survives the process, but not power loss or a restart"
+        }
+        Durability::Forced => "taken for persistent because somebody said so",
+    }
 }
 
 /// Leaks that are told by their places.
@@ -209,7 +236,8 @@ fn pending(found: &Inspection) -> String {
     parts.join(", ")
 }
 
-fn info(file: &Path, found: &Inspection, lost: &[(u64, u64)]) -> String {
+fn info(file: &Path, found: &Found) -> String {
+    let Found { inspection: found, lost, durability } = found;
     let (header, usage) = (&found.header, &found.usage);
     let mut text = format!(
         "{}: a pool of layout {:?}, {}, engine {}, format {}\n",
@@ -226,6 +254,7 @@ fn info(file: &Path, found: &Inspection, lost: &[(u64, u64)]) -> String {
         human::bytes(u64::from(header.geometry.log_bytes)),
         pending(found)
     );
+    text += &format!("  durability  {}: {}\n", durability.name(), survives(*durability));
     text += &format!("  root        at {:#x}\n", found.root);
     text += &format!(
         "  heap        {} in {} blocks of {}; free chunks {}, the longest piece {}\n",
@@ -251,22 +280,23 @@ fn info(file: &Path, found: &Inspection, lost: &[(u64, u64)]) -> String {
 
 /// What `docs/pool-json.md` describes: of a pool that can't be opened, why.
 fn json_text(file: &Path, found: Result<&Found, &str>) -> String {
-    let whole = found.is_ok_and(|(found, _)| found.damaged_copies.is_empty());
+    let whole = found.is_ok_and(|found| found.inspection.damaged_copies.is_empty());
     let error = found.err();
     let mut value = json!({"schema": "strandline-pool-1", "file": file.display().to_string(), "whole": whole, "error": error});
-    if let (Ok((found, lost)), Value::Object(fields)) = (found, &mut value)
-        && let Value::Object(more) = to_json(found, lost)
+    if let (Ok(found), Value::Object(fields)) = (found, &mut value)
+        && let Value::Object(more) = to_json(found)
     {
         fields.extend(more);
     }
     format!("{value:#}\n")
 }
 
-fn to_json(found: &Inspection, lost: &[(u64, u64)]) -> Value {
+fn to_json(found: &Found) -> Value {
+    let Found { inspection: found, lost, durability } = found;
     let (header, usage, recovered) = (&found.header, &found.usage, &found.recovered);
     json!({
         "layout": header.layout, "bytes": header.bytes, "engine": found.engine, "format": region::VERSION,
-        "pool": header.pool, "generation": header.generation, "root": found.root,
+        "durability": durability.name(), "pool": header.pool, "generation": header.generation, "root": found.root,
         "logs": header.geometry.logs, "log_bytes": header.geometry.log_bytes, "chunk_bytes": header.geometry.chunk_bytes,
         "recovery": {
             "regions_done_again": recovered.replayed, "regions_taken_back": recovered.undone,

@@ -5,7 +5,7 @@ mod common;
 use common::fields::compare;
 use common::{Scratch, ok, stdout, strandline};
 use region::{Atomicity, Layout, MicroBuffer, Ptr, Redo, Shadow, Ssp, Unprotected};
-use strandline::pool::{self, Pool};
+use strandline::pool::{self, Durability, Pool};
 
 struct Chain;
 region::persistent! { Chain:
@@ -296,6 +296,32 @@ fn leaks_are_told_as_far_as_they_show() {
     }
 }
 
+/// What is said of a file is what becomes of it when it is open to write, wherever it lies.
+#[test]
+fn what_becomes_of_flushed_data_is_told() {
+    for folder in [env!("CARGO_TARGET_TMPDIR"), "/dev/shm"].map(tempfile::tempdir_in) {
+        let Ok(folder) = folder else {
+            eprintln!("skipped: no /dev/shm to make a file in memory");
+            continue;
+        };
+        let path = folder.path().join("pool");
+        let pool = pool::create::<Chain, Redo>(&path, 1 << 20).expect("there is room");
+        let durability = pool::durability(&pool);
+        drop(pool);
+        let name = durability.name();
+        assert_eq!(json("info", &path).0["durability"], name);
+        assert_eq!(json("check", &path).0["durability"], name);
+        let words = match durability {
+            Durability::Dax => "reach the persistent device",
+            Durability::PageCache => "each region waits for a sync",
+            Durability::Volatile => "survives the process, but not power loss",
+            Durability::Forced => panic!("nobody said so"),
+        };
+        let said = stdout(&ok(strandline().args(["pool", "info"]).arg(&path)));
+        assert!(said.contains(&format!("durability  {name}: ")) && said.contains(words), "{said}");
+    }
+}
+
 /// What `pool VERB --json` prints, and its exit status.
 fn json(verb: &str, path: &std::path::Path) -> (serde_json::Value, Option<i32>) {
     let output = strandline().args(["pool", verb, "--json"]).arg(path).output().expect("it runs");
@@ -342,6 +368,6 @@ fn a_region_waits_for_the_disk_once() {
     (0..2000).for_each(|value| push(&pool, value));
     let syncs = pool::syncs(&pool) - before;
     // None where the temporary folder is in memory.
-    assert_eq!(syncs > 0, pool::durability(&pool) == pool::Durability::PageCache);
+    assert_eq!(syncs > 0, pool::durability(&pool) == Durability::PageCache);
     assert!(syncs == 0 || (2000..=2100).contains(&syncs), "{syncs}");
 }

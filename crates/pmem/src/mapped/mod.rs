@@ -40,6 +40,19 @@ pub enum Durability {
     Volatile,
 }
 
+impl Durability {
+    /// One word for it, as C and JSON have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Durability::Dax => "dax",
+            Durability::Forced => "forced",
+            Durability::PageCache => "synced",
+            Durability::Volatile => "volatile",
+        }
+    }
+}
+
 /// Memory that was mapped into this process: anonymous, a file, or a DAX device. Accesses are the bare instructions.
 ///
 /// A file is locked as long as it is mapped, so that two spaces never write one file. The lock is `flock`'s: it keeps out
@@ -56,6 +69,8 @@ pub struct Mapped {
     storable: AtomicU64,
     flush: Flush,
     durability: Durability,
+    /// As `durability`, of the file and whoever opens it to write.
+    beneath: Durability,
     /// Where the file is; empty for anonymous memory.
     path: PathBuf,
     backing: Backing,
@@ -147,6 +162,7 @@ impl Mapped {
             storable: AtomicU64::new(storable),
             flush: Offer::of_this_cpu().flush,
             durability,
+            beneath: durability,
             path,
             backing,
             growing: Mutex::new(()),
@@ -231,6 +247,13 @@ impl Mapped {
     #[must_use]
     pub fn durability(&self) -> Durability {
         self.durability
+    }
+
+    /// As [`Mapped::durability`], for whoever opens the file to write and forces nothing. It differs for a space of this process alone
+    /// ([`Mapped::open_private`]), and for one that was forced.
+    #[must_use]
+    pub fn durability_of_file(&self) -> Durability {
+        self.beneath
     }
 
     /// Where it is mapped.

@@ -218,17 +218,19 @@ impl Options {
         let grows = write && device.is_none();
         let area = if grows { self.area(path, len, align)? } else { Area::reserve(len as usize, align) };
         let area = area.map_err(error)?;
-        let sync = access != Access::Private && takes_sync(&file, len, device.as_ref(), protection);
-        let durability = match device {
-            _ if access == Access::Private => Durability::Volatile,
+        // A file that was opened to read takes no shared mapping for stores, but one for loads, of which the same holds.
+        let shared = if access == Access::Private { ProtFlags::READ } else { protection };
+        let sync = takes_sync(&file, len, device.as_ref(), shared);
+        let beneath = match device {
             Some(device) => device.durability,
             None if sync => Durability::Dax,
             None if backing::in_memory(&file) => Durability::Volatile,
             None => Durability::PageCache,
         };
-        let durability = match durability {
+        let durability = match beneath {
+            _ if access == Access::Private => Durability::Volatile,
             Durability::Dax => Durability::Dax,
-            _ if self.force && access != Access::Private => Durability::Forced,
+            _ if self.force => Durability::Forced,
             other => other,
         };
         let flags = match access {
@@ -250,7 +252,8 @@ impl Options {
             },
         };
         let storable = if access == Access::Read { 0 } else { len };
-        Ok(Mapped::assemble(area, len, storable, durability, path.to_owned(), backing))
+        let space = Mapped::assemble(area, len, storable, durability, path.to_owned(), backing);
+        Ok(Mapped { beneath, ..space })
     }
 
     /// Address space for a space of `len` bytes that may grow: as much as was asked for, or else as can be had.

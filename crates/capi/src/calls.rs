@@ -394,3 +394,9 @@ pub extern "C" fn sl_error_code() -> c_int {
 pub extern "C" fn sl_error() -> *const c_char {
     error::last_text()
 }
+
+/// The library's version.
+#[unsafe(no_mangle)]
+pub extern "C" fn sl_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}

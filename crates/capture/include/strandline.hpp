@@ -97,9 +97,9 @@ class pool {
     template <typename T> SL_INLINE T get(ref<T> from) const
     {
         static_assert(std::is_trivially_copyable<T>::value, "what lies in a pool is plain bytes");
-        T value;
-        check(sl_read(pool_, from.at, &value, sizeof(T)));
-        return value;
+        room<T> found;
+        check(sl_read(pool_, from.at, &found.value, sizeof(T)));
+        return std::move(found.value);
     }
 
     template <typename T> SL_INLINE void set(ref<T> to, const T &value)
@@ -191,6 +191,13 @@ class pool {
             throw error();
         return count;
     }
+
+    /* Room for a T that nobody constructs: its bytes are read. */
+    template <typename T> union room {
+        room() : none() {}
+        char none;
+        typename std::remove_const<T>::type value;
+    };
 
     /* Where a field lies. */
     template <typename T, typename F> static ref<F> part(ref<T> of, F T::*field)

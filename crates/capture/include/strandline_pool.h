@@ -40,6 +40,13 @@
 extern "C" {
 #endif
 
+/* The version of this header, and that of the library that the program runs with, as "1.2.3". Libraries of another major version have another name
+ * (libstrandline.so.1), so a program never gets one by mistake. */
+#define SL_VERSION_MAJOR 0
+#define SL_VERSION_MINOR 1
+#define SL_VERSION_PATCH 0
+const char *sl_version(void);
+
 /* An open pool. */
 typedef struct sl_pool sl_pool;
 

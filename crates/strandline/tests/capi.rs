@@ -86,6 +86,21 @@ fn the_header_declares_what_the_library_has() {
     assert_eq!(declared, exported);
 }
 
+/// What programs go by when they choose a library: its name, which has the major version, and its number, which is the header's.
+#[test]
+fn header_and_library_are_of_one_version() {
+    if !has("gcc") || !has("readelf") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let source = scratch.file("version.c", include_str!("programs/pool_version.c"));
+    let program = build(&scratch, "gcc", "version", &source, "-std=c99");
+    assert_eq!(stdout(&ok(&mut Command::new(&program))), concat!(env!("CARGO_PKG_VERSION"), "\n"));
+    let major = env!("CARGO_PKG_VERSION_MAJOR");
+    let needed = stdout(&ok(Command::new("readelf").arg("-d").arg(&program)));
+    assert!(needed.contains(&format!("Shared library: [libstrandline.so.{major}]")), "{needed}");
+}
+
 #[test]
 fn wrong_calls_are_errors_with_every_engine() {
     if !has("gcc") {
@@ -419,8 +434,24 @@ fn what_is_installed_is_found_and_works() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../capi/install");
     let prefix = scratch.path("a prefix");
     ok(Command::new("sh").arg(script).arg(&prefix).env("LIBRARY", library()));
-    for file in ["include/strandline_pool.h", "include/strandline.hpp", "lib/libstrandline.a"] {
+    let version = env!("CARGO_PKG_VERSION");
+    let named = [
+        format!("lib/libstrandline.so.{version}"),
+        format!("lib/libstrandline.so.{}", env!("CARGO_PKG_VERSION_MAJOR")),
+    ];
+    let files = [
+        "include/strandline_pool.h",
+        "include/strandline.hpp",
+        "lib/libstrandline.a",
+        "lib/libstrandline.so",
+    ];
+    for file in files.into_iter().chain(named.iter().map(String::as_str)) {
         assert!(prefix.join(file).is_file(), "{file}");
+    }
+    if has("pkg-config") {
+        let mut command = Command::new("pkg-config");
+        command.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")).args(["--modversion", "strandline"]);
+        assert_eq!(stdout(&ok(&mut command)).trim(), version);
     }
     let source = scratch.file("calls.c", CALLS);
     for kind in [&["--cflags", "--libs"][..], &["--static", "--cflags", "--libs"]] {

@@ -73,6 +73,7 @@ const CLOCK_OWNERS: &[&str] = &[
     "crates/capture-runtime/",
     "crates/strandline/src/",
     "crates/strandline/build.rs",
+    "crates/capi/build.rs",
 ];
 
 /// The same, and the simulated environment: OS threads carry its simulated ones, one running at a time.

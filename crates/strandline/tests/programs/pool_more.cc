@@ -22,6 +22,16 @@ struct Drawer {
 struct Chest {
     strandline::ref<Drawer> first;
 };
+/* Plain bytes that nobody makes without saying which. */
+struct Label {
+    explicit Label(std::uint32_t number) : number(number), check(~number) {}
+    const std::uint32_t number;
+    std::uint32_t check;
+};
+struct Labels {
+    strandline::ref<Label> at;
+    Label own;
+};
 
 int main(int argc, char **argv)
 {
@@ -61,6 +71,15 @@ int main(int argc, char **argv)
         } catch (const strandline::error &error) {
             WANT(error.status() == SL_E_STATE);
         }
+    }
+    {
+        auto pool = strandline::pool::create<Labels>(std::string(argv[1]) + "/labels.pool", "labels", 1 << 17);
+        const auto labels = pool.root<Labels>();
+        pool.region([&] { pool.set(labels, Labels{pool.alloc(Label(7)), Label(8)}); });
+        const Labels found = pool.get(labels);
+        WANT(found.own.number == 8 && pool.get(labels, &Labels::own).check == ~8u);
+        const Label label = pool.get(found.at);
+        WANT(label.number == 7 && label.check == ~7u && pool.get(found.at, &Label::number) == 7);
     }
     const sl_pool_options read_only = {nullptr, SL_READ_ONLY};
     auto pool = strandline::pool::open(path, "chest", &read_only);

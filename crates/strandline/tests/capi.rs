@@ -6,48 +6,16 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
 
+use common::capi::{INCLUDE, library, link};
 use common::{Scratch, compile, has, number, ok, record, stderr, stdout, strandline};
 use serde_json::Value;
 
 const ENGINES: [&str; 6] = ["redo", "undo", "micro-buffer", "shadow", "ssp", "none"];
 /// Those that protect.
 const SOUND: [&str; 5] = ["redo", "undo", "micro-buffer", "shadow", "ssp"];
-const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../capture/include");
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/c/pools");
 const CALLS: &str = include_str!("programs/pool_calls.c");
-
-/// The folder of libstrandline.so and libstrandline.a, which cargo does not build for tests of another package.
-fn library() -> &'static Path {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| {
-        let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../capi/Cargo.toml");
-        let mut command = Command::new(env!("CARGO"));
-        command.args(["build", "--locked", "--quiet", "--message-format=json", "--manifest-path", manifest]);
-        let text = stdout(&ok(&mut command));
-        let built = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let files = built.filter(|message| message["target"]["kind"][0] == "cdylib").flat_map(|message| {
-            let files = message["filenames"].as_array().cloned().unwrap_or_default();
-            files.into_iter().filter_map(|file| Some(PathBuf::from(file.as_str()?)))
-        });
-        let so = files.into_iter().find(|file| file.extension().is_some_and(|end| end == "so"));
-        so.expect("cargo says where the library is").parent().expect("a folder").to_owned()
-    })
-}
-
-/// What a compiler is told to link the shared library.
-fn link() -> Vec<String> {
-    let folder = library().display().to_string();
-    [
-        format!("-I{INCLUDE}"),
-        format!("-L{folder}"),
-        "-lstrandline".into(),
-        format!("-Wl,-rpath,{folder}"),
-        "-pthread".into(),
-    ]
-    .into()
-}
 
 /// Compiles `source` to `name` with a plain compiler, without a warning.
 fn build(scratch: &Scratch, compiler: &str, name: &str, source: &Path, options: &str) -> PathBuf {

@@ -1,5 +1,6 @@
-//! The emulated machine: Debian's kernel, a shell, and this test binary.
+//! The emulated machine: Debian's kernel, a shell, and what a test wants to run there.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -23,9 +24,31 @@ pub enum Memory {
     VirtioPmem,
 }
 
+/// One life of a machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Boot<'b> {
+    pub memory: Memory,
+    /// What it runs.
+    pub script: &'b str,
+    /// Programs by their places in the machine; the libraries that they need come with them.
+    pub programs: &'b [(&'b str, &'b Path)],
+    /// The power fails as soon as the console has said this.
+    pub power_until: Option<&'b str>,
+    /// Whether the persistent memory is as the life before has left it.
+    pub goes_on: bool,
+}
+
+impl<'b> Boot<'b> {
+    /// A machine whose memory is new and whose power does not fail.
+    pub fn new(memory: Memory, script: &'b str, programs: &'b [(&'b str, &'b Path)]) -> Self {
+        Boot { memory, script, programs, power_until: None, goes_on: false }
+    }
+}
+
 /// What every machine is made of.
 pub struct Machine {
-    folder: PathBuf,
+    /// What is of this test alone, and goes away with it.
+    own: tempfile::TempDir,
     kernel: PathBuf,
     modules: PathBuf,
     release: String,
@@ -59,62 +82,64 @@ impl Machine {
         let release = kernel.trim_start_matches("vmlinuz-").to_owned();
         let modules = ["lib/modules", "usr/lib/modules"].map(|under| tree.join(under).join(&release));
         let modules = modules.into_iter().find(|path| path.exists()).ok_or("the kernel has no modules")?;
-        Ok(Machine { kernel: tree.join("boot").join(kernel), folder, modules, release })
+        let own = tempfile::tempdir_in(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        Ok(Machine { kernel: tree.join("boot").join(kernel), own, modules, release })
     }
 
-    /// Boots a machine that runs `script` and gives what it wrote to its console.
-    pub fn run(&self, memory: Memory, script: &str) -> String {
-        let archive = self.folder.join("initrd");
-        fs::write(&archive, self.archive(script).expect("the parts can be read"))
+    /// Boots a machine and gives what it wrote to its console.
+    pub fn run(&self, boot: &Boot<'_>) -> String {
+        let archive = self.own.path().join("initrd");
+        fs::write(&archive, self.archive(boot).expect("the parts can be read"))
             .expect("room for the archive");
         let mut command = Command::new("qemu-system-x86_64");
-        command.args(["-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"]);
+        command.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"]);
         command.args(["-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot"]);
         command.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(&archive);
         let mut kernel = "console=ttyS0 quiet panic=-1".to_owned();
-        match memory {
+        let backing = |name: &str, bytes: u64| {
+            let path = self.own.path().join(name);
+            if !boot.goes_on {
+                File::create(&path).and_then(|file| file.set_len(bytes)).expect("a file with a hole");
+            }
+            format!("memory-backend-file,id={name},share=on,mem-path={},size={bytes}", path.display())
+        };
+        match boot.memory {
             Memory::Reserved => {
-                command.args(["-m", "2G"]);
+                // All of the memory is a file, and the kernel leaves that part of it as it is.
+                command.args(["-machine", "q35,memory-backend=ram", "-m", "2G"]);
+                command.arg("-object").arg(backing("ram", 2 << 30));
                 kernel.push_str(" memmap=512M!1G");
             }
             Memory::VirtioPmem => {
-                let backing = self.folder.join("virtio-pmem");
-                File::create(&backing).and_then(|f| f.set_len(256 << 20)).expect("a file with a hole");
-                let backing = backing.display();
-                command.args([
-                    "-m",
-                    "1G,slots=2,maxmem=4G",
-                    "-device",
-                    "virtio-pmem-pci,memdev=p",
-                    "-object",
-                ]);
-                command.arg(format!("memory-backend-file,id=p,share=on,mem-path={backing},size=256M"));
+                command.args(["-machine", "q35", "-m", "1G,slots=2,maxmem=4G"]);
+                command.args(["-device", "virtio-pmem-pci,memdev=pmem"]);
+                command.arg("-object").arg(backing("pmem", 256 << 20));
             }
         }
         command.args(["-append", &kernel]);
-        console(command)
+        console(command, boot.power_until)
     }
 
-    /// The guest's files: a shell, what makes file systems, modules, this binary, and the script.
-    fn archive(&self, script: &str) -> io::Result<Vec<u8>> {
+    /// The guest's files: a shell, what makes file systems, modules, programs, and the script.
+    fn archive(&self, boot: &Boot<'_>) -> io::Result<Vec<u8>> {
         let mut archive = Archive::default();
-        let this = env::current_exe()?;
-        for (name, from) in [
-            ("/bin/busybox", find("busybox").expect("it was there")),
-            ("/bin/sh", find("busybox").expect("it was there")),
-            ("/sbin/mke2fs", find("mke2fs").expect("it was there")),
-            ("/opt/test", this),
-        ] {
-            archive.add_file(name, &from)?;
-            for library in libraries(&from) {
-                archive.add_file(&library, Path::new(&library))?;
+        let mut libraries_added = BTreeSet::new();
+        let busybox = find("busybox").expect("it was there");
+        let mke2fs = find("mke2fs").expect("it was there");
+        let own = [("/bin/busybox", &*busybox), ("/bin/sh", &*busybox), ("/sbin/mke2fs", &*mke2fs)];
+        for (name, from) in own.iter().chain(boot.programs) {
+            archive.add_file(name, from)?;
+            for library in libraries(from) {
+                if libraries_added.insert(library.clone()) {
+                    archive.add_file(&library, Path::new(&library))?;
+                }
             }
         }
         for part in ["drivers/nvdimm", "drivers/dax", "drivers/virtio", "lib", "fs/ext4", "fs/jbd2", "crypto"]
         {
             self.add_modules(&mut archive, &self.modules.join("kernel").join(part))?;
         }
-        archive.add("/init", format!("{}\n{script}", include_str!("init.sh")).as_bytes());
+        archive.add("/init", format!("{}\n{}", include_str!("init.sh"), boot.script).as_bytes());
         Ok(archive.finish())
     }
 
@@ -175,20 +200,25 @@ fn libraries(program: &Path) -> Vec<String> {
     text.split_whitespace().filter(|word| word.starts_with('/')).map(str::to_owned).collect()
 }
 
-/// Runs a machine to its end and gives what it said.
-fn console(mut command: Command) -> String {
+/// Runs a machine to its end, or until it has said that, and gives what it said.
+fn console(mut command: Command, until: Option<&str>) -> String {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("qemu was there");
     let mut output = child.stdout.take().expect("a pipe");
     let (tell, told) = mpsc::channel();
+    let until = until.map(str::to_owned);
     let reader = thread::spawn(move || {
-        let mut said = Vec::new();
-        // What was said until then is what there is.
-        let _ = output.read_to_end(&mut said);
-        // Whoever waited may have lost patience; the text is returned all the same.
-        let _ = tell.send(());
-        String::from_utf8_lossy(&said).into_owned()
+        let (mut said, mut more) = (String::new(), [0; 4096]);
+        // What was said until it ended is what there is.
+        while let Ok(count @ 1..) = output.read(&mut more) {
+            said.push_str(&String::from_utf8_lossy(&more[..count]));
+            if until.as_ref().is_some_and(|until| said.contains(until)) {
+                // Whoever waited may have lost patience; the text is returned all the same.
+                let _ = tell.send(());
+            }
+        }
+        said
     });
-    // Its end, or that of our patience: what it said tells which.
+    // Its end, that moment, or the end of our patience: what it said tells which.
     let _ = told.recv_timeout(PATIENCE);
     let _ = child.kill();
     let _ = child.wait();

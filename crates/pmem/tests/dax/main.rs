@@ -14,7 +14,7 @@ mod machine;
 use std::env;
 use std::path::{Path, PathBuf};
 
-use machine::{Machine, Memory};
+use machine::{Boot, Machine, Memory};
 use pmem::{Durability, Mapped, Options, Synced};
 use space::{Space, conformance};
 
@@ -28,10 +28,11 @@ fn durability_is_told_as_it_is_on_persistent_memory() {
             return;
         }
     };
+    let this = env::current_exe().expect("it runs");
     for (memory, script, passes) in
         [(Memory::Reserved, include_str!("memmap.sh"), 3), (Memory::VirtioPmem, include_str!("virtio.sh"), 1)]
     {
-        let told = machine.run(memory, script);
+        let told = machine.run(&Boot::new(memory, script, &[("/opt/test", &this)]));
         let passed = told.lines().filter(|line| line.trim() == "GUEST: passed").count();
         assert!(passed == passes && !told.contains("GUEST: failed"), "{passed} of {passes} passed:\n{told}");
     }

@@ -1,6 +1,7 @@
 //! What the end-to-end tests share: the real binary, real compilers, and programs that we did not write.
 #![allow(dead_code)] // every test file uses its part
 
+pub mod capi;
 pub mod fields;
 
 use std::path::{Path, PathBuf};

@@ -54,9 +54,11 @@ impl Source<'_> {
 /// One block's words.
 #[derive(Default)]
 pub(in crate::trace) struct WordWriter {
-    /// The block's words, and room for a step; empty until it is needed.
+    /// The block's words, and room for two steps; empty until it is needed.
     words: Vec<u64>,
     len: usize,
+    /// Words behind them that are the next ones of what is being pushed.
+    copied: usize,
     /// From each word back to the one that it is compared with; 0: there is none.
     distance: usize,
     /// Which words are heads,
@@ -101,7 +103,7 @@ impl WordWriter {
     fn reserve(&mut self) {
         if self.words.is_empty() {
             // Pages that are not touched cost nothing.
-            self.words = vec![0; BLOCK_WORDS + STEP];
+            self.words = vec![0; BLOCK_WORDS + 2 * STEP];
             for bits in [&mut self.heads, &mut self.others, &mut self.empty] {
                 bits.reserve();
             }
@@ -132,6 +134,7 @@ impl WordWriter {
         mut shape_of: impl FnMut(u64) -> Option<u32>,
     ) -> Pushed {
         self.reserve();
+        self.copied = 0;
         let mut pushed = Pushed { words: 0, events: 0, end: Until::Words };
         let words = Source { words, from, count: words.count().saturating_sub(from) };
         loop {
@@ -178,6 +181,7 @@ impl WordWriter {
         shapes: &[Arc<RunShape>],
     ) {
         self.name(head, u64::from(shape) + 1);
+        self.copied = self.copied.saturating_sub(1);
         if self.distance > 0 {
             return;
         }
@@ -201,6 +205,7 @@ impl WordWriter {
             pushed.events += (lower(count) & !lengths & !empty).count_ones() as usize;
             pushed.words += there;
             self.len += count;
+            self.copied = self.copied.saturating_sub(there);
             left -= count;
         }
     }
@@ -226,7 +231,11 @@ impl WordWriter {
                 known *= 2;
             }
         }
-        let there = words.copy(pushed.words, &mut self.words[at..at + STEP]);
+        if self.copied < STEP {
+            let from = at + self.copied;
+            self.copied += words.copy(pushed.words + self.copied, &mut self.words[from..from + STEP]);
+        }
+        let there = self.copied.min(STEP);
         let mut count = there;
         if there < STEP {
             count = if there == 0 { heads.trailing_zeros() as usize } else { there };
@@ -235,7 +244,7 @@ impl WordWriter {
         if crowded && heads & 1 == 0 {
             count = count.min(heads.trailing_zeros() as usize);
         }
-        let differ = self.compare(before);
+        let differ = self.compare(before, heads);
         // Events have been told apart: where one was, there is something else now.
         let other_heads = heads & (differ | empty) & lower(count);
         let count = if other_heads == 0 { count } else { other_heads.trailing_zeros() as usize };
@@ -249,21 +258,26 @@ impl WordWriter {
         self.others.put(at, others & lower(count));
         self.empty.put(at, empty);
         self.len += count;
+        self.copied -= count.min(there);
         pushed.words += count.min(there);
         pushed.events += (lower(count) & !others & !empty).count_ones() as usize;
         other_heads != 0
     }
 
-    /// Which of the next 64 words differ from those `before`.
+    /// Which of the next 64 words differ from those `before`, up to a group of them in which one of the `heads` does.
     #[inline(always)]
-    fn compare(&self, before: usize) -> u64 {
+    fn compare(&self, before: usize, heads: u64) -> u64 {
         let (new, old) = (&self.words[self.len..][..STEP], &self.words[before..][..STEP]);
         let (new, _) = new.as_chunks::<GROUP>();
         let (old, _) = old.as_chunks::<GROUP>();
-        new.iter()
-            .zip(old)
-            .enumerate()
-            .fold(0, |differ, (at, (new, old))| differ | compare(new, old) << (at * GROUP))
+        let mut differ = 0;
+        for (at, (new, old)) in new.iter().zip(old).enumerate() {
+            differ |= compare(new, old) << (at * GROUP);
+            if differ & heads != 0 {
+                break;
+            }
+        }
+        differ
     }
 
     /// Adds the differences of the changed ones among the words from `len` on. Those of them that are empty now.

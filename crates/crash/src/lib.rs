@@ -52,7 +52,6 @@ mod finding;
 mod history;
 pub mod lint;
 pub mod litmus;
-mod map;
 mod oracle;
 mod picture;
 mod platform;

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::Change;
-use crate::map::Map;
+use event::map::Map;
 
 /// A byte of persistent memory, independent of where it was mapped: which file, and the offset in it.
 ///

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod lackey;
+pub mod map;
 mod op;
 mod run;
 mod sink;

@@ -5,9 +5,9 @@
 //! ones, as the trace writer does, looks up heads that it did not expect and no others. For all other consumers
 //! [`Told::translate`] makes of them the words of a [`RunBatch`].
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::map::Map;
 use crate::upper::{self, GROUP};
 use crate::{HEAD, RunBatch, RunShape, Sink, SinkError, ThreadId};
 
@@ -81,7 +81,7 @@ impl Known {
 /// The heads that one process's words may have, and the shapes that they stand for.
 #[derive(Debug)]
 pub struct Heads {
-    known: HashMap<u64, Known>,
+    known: Map<u64, Known>,
     /// Of the heads that share a place, the one that was looked up last. Heads that are near each other have places near
     /// each other.
     near: Box<[Known]>,
@@ -90,7 +90,7 @@ pub struct Heads {
 impl Default for Heads {
     fn default() -> Self {
         let nobody = Known { head: NOBODY, tells: 0 };
-        Heads { known: HashMap::new(), near: vec![nobody; NEAR].into() }
+        Heads { known: Map::default(), near: vec![nobody; NEAR].into() }
     }
 }
 

@@ -74,11 +74,11 @@ impl Output {
 
     /// The trace, begun now at the latest.
     fn writer(&mut self) -> Result<&mut Writer<Behind>, SinkError> {
-        let writer = match self.writer.take() {
-            Some(writer) => writer,
-            None => self.start()?,
-        };
-        Ok(self.writer.insert(writer))
+        // It is large, and stays where it is.
+        if self.writer.is_none() {
+            self.writer = Some(self.start()?);
+        }
+        self.writer.as_mut().ok_or_else(|| SinkError::Other("there is no trace".to_owned()))
     }
 
     fn start(&self) -> Result<Writer<Behind>, SinkError> {

@@ -10,8 +10,8 @@ use super::walker::Walker;
 use super::window::Window;
 use super::{Checker, Outcome, Strategy};
 use crate::finding::Finding;
-use crate::map::Map;
 use crate::{Image, Oracle, Read, Token, TokenError};
+use event::map::Map;
 
 /// What became of an image.
 #[derive(Clone, Debug)]

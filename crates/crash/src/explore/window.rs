@@ -7,8 +7,8 @@ use std::rc::Rc;
 use super::cut::Cut;
 use super::walker::Walker;
 use crate::history::Item;
-use crate::map::Map;
 use event::SiteId;
+use event::map::Map;
 
 use crate::{History, MarkKind, Place, Platform, Read, Token, TokenError};
 

@@ -11,8 +11,8 @@ use super::clocks::Clocks;
 use super::numbers::Numbers;
 use super::ranges::Ranges;
 use super::{Atom, Barrier, Flushed, History, Item, Mark, MarkKind, Stamp};
-use crate::map::Map;
 use crate::{Place, Platform};
+use event::map::Map;
 
 /// Cells of non-temporal stores and of single words end in this bit, cells of lines do not.
 const WORD_CELL: u64 = 1;

@@ -1,15 +1,15 @@
-//! Maps from numbers that the run itself gave: words, lines and pages are looked up for every store of every image, and the standard library's
+//! Maps from numbers that the run itself gave: heads of runs, words, lines and pages are looked up so often that the standard library's
 //! hash, which resists chosen keys, takes longer than all else that is done with them.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map whose keys are numbers.
-pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<Mixer>>;
+pub type Map<K, V> = HashMap<K, V, BuildHasherDefault<Mixer>>;
 
 /// A multiplication and a rotation per number.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Mixer(u64);
+pub struct Mixer(u64);
 
 impl Hasher for Mixer {
     fn write(&mut self, bytes: &[u8]) {

@@ -41,6 +41,8 @@ where
     begin: u64,
     /// Where the heap's last whole chunk ends. Only grows.
     end: AtomicU64,
+    /// The same, once the heap gives out blocks up to there.
+    room: AtomicU64,
     growth: Option<Growth<H::Target>>,
     read_only: bool,
     layout: PhantomData<fn() -> L>,
@@ -155,6 +157,7 @@ where
             tag: header.pool as u16,
             begin: header.heap(),
             end: AtomicU64::new(header.heap_end()),
+            room: AtomicU64::new(header.heap_end()),
             header: env.mutex(header),
             env,
             engine,
@@ -222,6 +225,7 @@ where
         // And the end before anybody has one.
         self.end.store(longer.heap_end(), Ordering::Release);
         self.heap.grow(&self.env, &longer);
+        self.room.store(longer.heap_end(), Ordering::Release);
         *header = longer;
         Ok(())
     }
@@ -231,21 +235,21 @@ where
     #[track_caller]
     pub(crate) fn with_room<R>(&self, mut work: impl FnMut() -> Result<R, Error>) -> Result<R, Error> {
         loop {
-            let end = self.end.load(Ordering::Acquire);
+            let room = self.room.load(Ordering::Acquire);
             match work() {
-                Err(Error::Full { wanted }) => self.make_room(end, wanted)?,
+                Err(Error::Full { wanted }) => self.make_room(room, wanted)?,
                 result => return result,
             }
         }
     }
 
-    /// Has the pool grow, as a heap that ended there lacked `wanted` bytes, if no other thread has made room since.
+    /// Has the pool grow, as a heap that had `room` to there lacked `wanted` bytes, if no other thread has made room since.
     #[cold]
     #[track_caller]
-    fn make_room(&self, end: u64, wanted: u64) -> Result<(), Error> {
+    fn make_room(&self, room: u64, wanted: u64) -> Result<(), Error> {
         let Some(growth) = &self.growth else { return Err(Error::Full { wanted }) };
         let mut header = self.env.lock(&self.header);
-        if header.heap_end() > end {
+        if header.heap_end() > room {
             return Ok(());
         }
         let chunk = u64::from(header.geometry.chunk_bytes);

@@ -110,7 +110,7 @@ pub struct Writes {
     table: Vec<(u32, u32)>,
     /// Counted for each region; never 0.
     round: u32,
-    /// By hash of the offset: whether any such word is set. Of few words, most that are not there are known by this alone.
+    /// By hash of the offset: whether any such word is set, by [`Change::Set`]. Of few words, most that are not there are known by this alone.
     seen: u64,
 }
 
@@ -208,11 +208,12 @@ impl Writes {
     /// Sets words that follow each other, the first at `offset`.
     #[inline]
     pub(crate) fn set_run(&mut self, offset: u64, words: &[[u8; 8]]) {
-        let count = words.len();
+        let is_few = self.entries.len() + words.len() <= FEW;
         let words = words.iter().enumerate();
         let words = words.map(|(at, word)| Write::set(offset + 8 * at as u64, u64::from_le_bytes(*word)));
-        let seen = words.clone().fold(0, |seen, write| seen | bit(write.place));
-        if self.seen & seen == 0 && self.entries.len() + count <= FEW {
+        let seen = || words.clone().fold(0, |seen, write| seen | bit(write.place));
+        let seen = if is_few { seen() } else { 0 };
+        if is_few && self.seen & seen == 0 {
             // None is there yet.
             self.seen |= seen;
             self.entries.extend(words);
@@ -292,25 +293,50 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_holds_what_a_map_holds(writes in prop::collection::vec((0u64..200, any::<u64>(), 0u8..8), 0..300)) {
-            let (mut set, mut map) = (Writes::default(), BTreeMap::new());
-            for (word, value, kind) in writes {
-                if kind == 0 {
-                    set.push_bits(word * 8, Change::Take(value));
-                } else {
-                    prop_assert_eq!(set.set(word * 8, value), map.insert(word * 8, value).is_none());
+        fn it_holds_what_a_map_holds(
+            rounds in prop::collection::vec(
+                prop::collection::vec((0u64..200, any::<u64>(), 0u8..8, 0usize..20), 0..100), 1..4
+            )
+        ) {
+            let mut set = Writes::default();
+            for writes in rounds {
+                let mut map = BTreeMap::new();
+                // In the order in which they came, each word once.
+                let mut order = Vec::new();
+                for (word, value, kind, count) in writes {
+                    match kind {
+                        0 => {
+                            set.push_bits(word * 8, Change::Take(value));
+                            order.push((word * 8, false));
+                        }
+                        1 => {
+                            let run: Vec<u64> = (0..count as u64).map(|at| value ^ at).collect();
+                            let bytes: Vec<[u8; 8]> = run.iter().map(|word| word.to_le_bytes()).collect();
+                            set.set_run(word * 8, &bytes);
+                            for (offset, value) in (word * 8..).step_by(8).zip(run) {
+                                if map.insert(offset, value).is_none() {
+                                    order.push((offset, true));
+                                }
+                            }
+                        }
+                        _ => {
+                            let is_new = map.insert(word * 8, value).is_none();
+                            prop_assert_eq!(set.set(word * 8, value), is_new);
+                            if is_new {
+                                order.push((word * 8, true));
+                            }
+                        }
+                    }
+                    prop_assert_eq!(set.get(word * 8), map.get(&(word * 8)).copied());
                 }
-                prop_assert_eq!(set.get(word * 8), map.get(&(word * 8)).copied());
+                for word in 0..220 {
+                    prop_assert_eq!(set.get(word * 8), map.get(&(word * 8)).copied());
+                }
+                let held: Vec<(u64, bool)> =
+                    set.entries().iter().map(|write| (write.offset(), write.is_set())).collect();
+                prop_assert_eq!(held, order);
+                set.clear();
             }
-            let held: BTreeMap<u64, u64> = set
-                .entries()
-                .iter()
-                .filter_map(|write| match write.change() {
-                    Change::Set(value) => Some((write.offset(), value)),
-                    _ => None,
-                })
-                .collect();
-            prop_assert_eq!(held, map);
         }
     }
 

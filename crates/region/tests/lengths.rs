@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use region::{
     Atomicity, Error, Geometry, Layout, MicroBuffer, Options, Pool, Ptr, Redo, Shadow, Ssp, Undo, Untyped,
 };
-use space::Image;
-use space::sim::{self, Schedule};
+use space::{Env, Image};
+use space::sim::{self, Accesses, Schedule};
 
 struct Field;
 region::persistent! { Field:
@@ -99,4 +99,37 @@ fn a_block_that_is_too_long_for_any_pool_of_its_kind_is_told() {
         assert!(asked.load(Ordering::Relaxed) > 0);
     });
     run.result.unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+/// Three threads want a block where two have room, and then the pool grows by five: nobody is told that there is none, and it grows once.
+#[test]
+fn room_that_another_thread_makes_is_seen() {
+    let geometry = Some(Geometry { logs: 2, log_bytes: 1024, chunk_bytes: 4096 });
+    for seed in 0..400 {
+        let asked = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&asked);
+        let schedule = Schedule::walk(seed).at_accesses(Accesses::Every);
+        let run = sim::run(Image::new(16384 + 40 * 4096), &schedule, |env| {
+            let options = Options { geometry, bytes: Some(16384 + 10 * 4096) };
+            let pool = Pool::<_, Untyped, Redo>::create_named(env, &options, "blocks", 8).expect("it fits");
+            let pool = pool.growing(move |_, _| match count.fetch_add(1, Ordering::Relaxed) {
+                0 => Ok(()),
+                _ => Err(Error::NoGrowth("it grows once".to_owned())),
+            });
+            let mut tx = pool.begin().expect("it is open to write");
+            (0..8).for_each(|_| _ = tx.alloc_bytes(4096).expect("there is room"));
+            tx.commit().expect("it is durable");
+            env.threads(3, |thread| {
+                for number in 0..3 * u64::from(thread) {
+                    let mut tx = pool.begin().expect("it is open to write");
+                    tx.store_bytes(pool.root_reference().0, &number.to_le_bytes()).expect("it is there");
+                }
+                let mut tx = pool.begin().expect("it is open to write");
+                tx.alloc_bytes(4096).expect("there is room, or will be");
+                tx.commit().expect("it is durable");
+            });
+        });
+        run.result.unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+        assert_eq!(asked.load(Ordering::Relaxed), 1, "seed {seed}");
+    }
 }

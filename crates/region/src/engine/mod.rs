@@ -150,10 +150,10 @@ pub trait Engine<E: Env>: Sized + Send + Sync {
     #[track_caller]
     fn store(&self, env: &E, region: &mut Self::Region, offset: u64, value: u64) -> Result<(), Error>;
 
-    /// Writes words that follow each other, the first at `offset`. Only if nothing is written in place.
+    /// Writes words that follow each other, the first at `offset`. For engines that do not write [in place](Engine::IN_PLACE).
     ///
     /// # Errors
-    /// As [`Engine::store`].
+    /// If there is no room to remember them all; the region must be aborted then.
     #[track_caller]
     #[inline]
     fn store_run(

@@ -14,7 +14,7 @@ const NEAR: usize = 16;
 /// Slabs, and which of them have a free block.
 #[derive(Debug)]
 pub(super) struct Cache {
-    /// Bytes of a chunk. One begins at each multiple of it.
+    /// Bytes of a chunk. In the heap, which begins at a multiple of it (`Header::heap`), one begins at each.
     chunk_bytes: u64,
     /// In places that stay theirs.
     slabs: Vec<Option<Slab>>,
@@ -124,6 +124,7 @@ impl Cache {
     pub(super) fn close(&mut self, base: u64) -> Option<(u64, u64, Vec<Block>)> {
         let place = *self.by_base.get(&base)?;
         let slab = self.slabs[place].as_ref().filter(|slab| slab.free_count > 0)?;
+        debug_assert!(!self.closed.contains(&base));
         self.open[slab.class].retain(|open| *open != place);
         self.closed.push(base);
         Some((base, slab.end(), slab.taken().collect()))

@@ -58,7 +58,7 @@ pub(crate) struct Block {
 struct Mark {
     /// Where the word of a slab's map is; 1 is added to it if it is the table's word for the first of whole chunks.
     word: u64,
-    /// The bit in the slab's map, or how many chunks.
+    /// The bit in the slab's map; of chunks, how many.
     bits: u64,
 }
 

@@ -52,7 +52,7 @@ impl Ring {
     /// Stores the lines of a record behind the last one; `past_cache`, they need no flush.
     ///
     /// # Errors
-    /// As [`Ring::push`].
+    /// If that would be over one that is needed; nothing is stored then.
     #[inline(always)]
     pub(crate) fn push_record<S: Space>(
         &mut self,

@@ -218,9 +218,14 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
     }
 
     #[inline]
-    fn change(&self, _: &E, region: &mut Box<Writes>, offset: u64, change: Change) -> Result<(), Error> {
-        region.push_bits(offset, change);
-        Ok(())
+    fn change(&self, env: &E, region: &mut Box<Writes>, offset: u64, change: Change) -> Result<(), Error> {
+        match change {
+            Change::Set(value) => self.store(env, region, offset, value),
+            bits => {
+                region.push_bits(offset, bits);
+                Ok(())
+            }
+        }
     }
 
     #[inline]

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use region::{
     Atomicity, Error, Geometry, Layout, MicroBuffer, Options, Pool, Ptr, Redo, Shadow, Ssp, Undo, Untyped,
 };
-use space::{Env, Image};
 use space::sim::{self, Accesses, Schedule};
+use space::{Env, Image};
 
 struct Field;
 region::persistent! { Field:

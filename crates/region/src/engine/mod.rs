@@ -4,6 +4,8 @@
 //! way to do that. What its [`Engine`] is asked is always the same: to begin a region, to read and write words in it, to commit or abort it, and to
 //! bring a pool into order after a crash. Allocator and types stand on top of these words and know nothing else.
 
+#[cfg(test)]
+mod contract;
 pub mod flaw;
 mod health;
 mod journal;

@@ -470,6 +470,33 @@ mod tests {
         assert_eq!(decode(&words), Some((writes, None)));
     }
 
+    /// A record of two lines, the second of which is damaged, or is another one's.
+    #[test]
+    fn a_record_goes_on_with_later_lines_that_are_whole() {
+        let written = || {
+            let space = Image::new(4096);
+            let here: Vec<Write> = (0..5).map(|at| Write::set(1024 + 24 * at, at)).collect();
+            let (mut draft, entry) = (Draft::default(), Drafted { here: &here, there: None });
+            assert_eq!(entry.prepare(&mut draft), 2);
+            entry.write(&mut draft, &space, &mut Ring::new(LINE, 4 * LINE), 7, true);
+            space
+        };
+        let later = 2 * LINE;
+        let Content::Whole { payload, .. } = read_line(&written(), later) else { panic!("it is whole") };
+        for (role, is_read) in [(Role::First, false), (Role::Later, true), (Role::End, false)] {
+            let space = written();
+            Ring::new(later, 3 * LINE).push(&space, &payload, role).expect("there is room");
+            let found = read(&space, LINE, 4, 0);
+            assert_eq!(matches!(found, Found::Record(_)), is_read, "{role:?}: {found:?}");
+        }
+        // No crash leaves such a line: its words are of one pass.
+        for line in [LINE, later] {
+            let space = written();
+            space.store_u64(line + 16, space.load_u64(line + 16) ^ 0x40);
+            assert_eq!(read(&space, LINE, 4, line / LINE - 1), Found::Damaged(line));
+        }
+    }
+
     #[test]
     fn a_record_without_words_is_damage() {
         let space = Image::new(4096);

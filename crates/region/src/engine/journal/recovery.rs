@@ -247,6 +247,36 @@ mod tests {
         }
     }
 
+    /// Each log may hide one, and not one of them two.
+    #[test]
+    fn more_records_that_look_torn_than_a_crash_hides_are_missed() {
+        let space = under_way();
+        for log in LOGS.starts() {
+            space.store_u64(log, space.load_u64(log) ^ 0x101);
+        }
+        let told = recover(&space);
+        assert!(matches!(told, Err(Error::Damaged { .. })), "{told:?}");
+    }
+
+    /// Somebody had begun to write it, so the one before it had ended: what that one wrote is not written again, where the damaged one wrote behind it.
+    #[test]
+    fn what_a_region_wrote_whose_record_looks_torn_stays() {
+        let space = Image::new(2048);
+        State { below: 0, void: false }.write(&space, LOGS.state);
+        let mut log = Log::new(LOGS.base, SHAPE);
+        for number in [2, 3] {
+            let mark = State { below: number, void: false }.word(LOGS.state);
+            let writes = [Write::set(LOGS.state, mark), Write::set(PLACE, number)];
+            log.write(&space, number, &writes, None, true);
+            space.store_u64(PLACE, number);
+        }
+        let last = LOGS.base + LINE;
+        space.store_u64(last, space.load_u64(last) ^ 0x101);
+        let told = recover(&space);
+        assert_eq!(told.map(|told| (told.replayed, told.torn_lines)), Ok((0, 1)));
+        assert_eq!(space.load_u64(PLACE), 3);
+    }
+
     /// What a crash left must not stand beside what the next process writes: together they could be a line, or a record.
     #[test]
     fn whatever_stands_in_a_log_is_emptied() {

@@ -1,0 +1,59 @@
+//! Blocks that are moved and are longer than what is copied at a time: each is whole in its new place, now and when the pool is opened again.
+
+use region::{Atomicity, Geometry, Layout, MicroBuffer, Options, Pool, Ptr, Redo, Shadow, Ssp, Undo};
+use space::sim::{self, Schedule};
+use space::{Image, Sim};
+
+struct Album;
+impl Layout for Album {
+    const NAME: &'static str = "album";
+    type Root = [Ptr<Picture, Album>; 2];
+}
+
+/// Longer than 64 KiB, and by no round number.
+type Picture = [u64; WORDS];
+const WORDS: usize = 20_003;
+const CHUNK: u64 = 4096;
+const BYTES: u64 = 32768 + 140 * CHUNK;
+
+fn picture(seed: u64) -> Picture {
+    std::array::from_fn(|at| seed << 32 | at as u64)
+}
+
+fn is_moved<A: Atomicity>() {
+    let geometry = Some(Geometry { logs: 2, log_bytes: 8192, chunk_bytes: CHUNK as u32 });
+    let moved = sim::run(Image::new(BYTES), &Schedule::walk(1), |env: &Sim<Image>| {
+        let pool = Pool::<_, Album, A>::create(env, &Options { geometry, bytes: None }).expect("it fits");
+        let cell = |at| pool.root().element(at);
+        for at in 0..2 {
+            let done = pool.region(|tx| {
+                let place = tx.alloc(picture(1 + at as u64))?;
+                tx.set(cell(at), place)
+            });
+            done.expect("there is room for two");
+        }
+        pool.region(|tx| tx.free(tx.get(cell(0)))).expect("it is there");
+        pool.region(|tx| tx.set(cell(0), Ptr::NULL)).expect("it is there");
+        let (old, moving) = (pool.get(cell(1)), pool.moving());
+        assert!(moving.wants(old), "{}", A::NAME);
+        let new = pool.region(|tx| tx.relocate(cell(1))).expect("there is room");
+        assert!(new.offset() < old.offset(), "{}", A::NAME);
+        assert!(pool.get(new) == picture(2), "{}: while it is open", A::NAME);
+    });
+    moved.result.unwrap_or_else(|failure| panic!("{}: {failure}", A::NAME));
+    let found = sim::run(moved.space, &Schedule::walk(1), |env: &Sim<Image>| {
+        let (pool, _) = Pool::<_, Album, A>::open(env).expect("it is whole");
+        (pool.get(pool.get(pool.root().element(1))) == picture(2), pool.blocks().len())
+    });
+    let found = found.result.unwrap_or_else(|failure| panic!("{}: {failure}", A::NAME));
+    assert_eq!(found, (true, 2), "{}", A::NAME);
+}
+
+#[test]
+fn blocks_of_many_pieces_are_moved_whole() {
+    is_moved::<Redo>();
+    is_moved::<Undo>();
+    is_moved::<MicroBuffer>();
+    is_moved::<Shadow>();
+    is_moved::<Ssp>();
+}

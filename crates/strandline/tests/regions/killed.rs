@@ -152,6 +152,25 @@ fn what_a_killed_process_left_survives_a_power_cut_by_ssp() {
     survives::<Ssp>();
 }
 
+/// The second process is killed wherever its recovery is: what it stored last stands there for the third one, durable or not.
+fn survives_recovery<A: Atomicity>(first: u64, most: u64) {
+    let options = with_logs(1, 640);
+    for second in 0..most {
+        let (run, outcome) = lives::<A, A>(&options, &[first, second]);
+        let story = || Check::new(&run).story(&outcome);
+        assert!(outcome.findings.is_empty(), "{}, killed at {first}, {second}: {}", A::NAME, story());
+    }
+}
+
+#[test]
+fn what_a_killed_recovery_left_survives_a_power_cut() {
+    survives_recovery::<Redo>(70, 200);
+    survives_recovery::<Undo>(70, 200);
+    survives_recovery::<MicroBuffer>(70, 200);
+    survives_recovery::<Shadow>(70, 200);
+    survives_recovery::<Ssp>(70, 200);
+}
+
 /// The pool in a space, or a new one if there is none.
 fn open_or_create<E: Env, A: Atomicity>(env: &E) -> Result<Tallies<'_, E, A>, Error> {
     match Tallies::open(env) {

@@ -128,7 +128,13 @@ impl Vocabulary {
     ///
     /// # Errors
     /// The sink's.
+    #[inline]
     pub fn define(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
+        // Asked for each batch.
+        if self.new_sites.is_empty() && self.new_names.is_empty() { Ok(()) } else { self.define_new(sink) }
+    }
+
+    fn define_new(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
         for (id, site) in self.new_sites.drain(..) {
             sink.define(Definition::Site(id, &site))?;
         }

@@ -3,7 +3,7 @@
 //! Words are copied from memory that the observed program has too, a few at a time: nothing refers to them there.
 //! Most of them come from another core's caches, so they are asked for some time before.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use event::Words;
 
@@ -72,8 +72,10 @@ impl Words for Rest<'_> {
 impl Rest<'_> {
     /// The first of them.
     pub(super) fn first(&self) -> Option<u64> {
-        let mut word = [0];
-        (self.copy(0, &mut word) == 1).then_some(word[0])
+        match self {
+            Rest::Shared(words) => words.first().map(|word| word.load(Ordering::Relaxed)),
+            Rest::Own(words) => words.first().copied(),
+        }
     }
 
     /// Copies as many as the record has that begins with them, if they are there.

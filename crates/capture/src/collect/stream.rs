@@ -134,12 +134,14 @@ impl Stream {
 
     /// Time of the next event, as well as it can be told.
     #[must_use]
+    #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss)]
     pub fn time_ns(&self) -> u64 {
         let Some(piece) = self.pieces.front() else { return self.time_ns };
-        let words = piece.ready.unwrap_or(piece.size).max(1) as u64;
+        let words = piece.ready.unwrap_or(piece.size).max(1);
         let spent = piece.end_ns.saturating_sub(piece.start_ns);
-        let within = spent.saturating_mul((self.at as u64).min(words)) / words;
-        self.time_ns.max(piece.start_ns + within)
+        // Asked twice for each batch, and processors differ much in how long they divide whole numbers.
+        let within = spent as f64 * (self.at.min(words) as f64 / words as f64);
+        self.time_ns.max(piece.start_ns + within as u64)
     }
 
     /// Looks through an unfinished first piece for records that are complete; whether there are new ones.

@@ -17,7 +17,7 @@ use crate::session::{Attached, session};
 use crate::stream::record;
 use crate::turn::Turn;
 use crate::wire::atomic::{IN_TURN, LOAD, MEETING, READ_MODIFY_WRITE, STORE};
-use crate::wire::{header, kind};
+use crate::wire::{access, header, kind};
 
 const RELAXED: u8 = 0;
 /// C11's number.
@@ -50,6 +50,14 @@ fn in_turn() -> bool {
 /// Does `operation` on `len` bytes at `addr` and tells it, where no stored bytes are recorded.
 #[inline(always)]
 fn tell<T>(pc: u64, access: u8, order: u8, (addr, len): (u64, usize), operation: impl FnOnce() -> T) -> T {
+    if order == RELAXED && access != READ_MODIFY_WRITE {
+        // It orders nothing, and no instruction does what others would not.
+        let room = local().stream.room(3);
+        let result = operation();
+        let access = if access == LOAD { access::LOAD } else { access::STORE };
+        room.write_access(header(kind::ACCESS, access, pc), addr, len as u64);
+        return result;
+    }
     let room = local().stream.room(5);
     let released = if access != LOAD && releases(order) { room.position() } else { 0 };
     let result = operation();

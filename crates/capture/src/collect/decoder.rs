@@ -9,7 +9,7 @@ use super::address_map::AddressMap;
 use super::calls::Calls;
 use super::code::{Code, Vocabulary};
 use super::files;
-use super::records::{Expansion, Header, RECORD_INSTRUCTIONS, bytes};
+use super::records::{Expansion, Header, RECORD_INSTRUCTIONS, bytes, common};
 use super::runs::{DESCRIPTOR_MAX, Descriptor};
 use crate::wire::{access, descriptor_of, kind, kind_of};
 
@@ -138,7 +138,7 @@ impl<C: Code> Decoder<C> {
     }
 
     /// The site of a record: its code address is a return address, so the call is what lies before it.
-    fn site(&mut self, process: usize, pc: u64) -> SiteId {
+    pub fn site(&mut self, process: usize, pc: u64) -> SiteId {
         if pc == 0 {
             return SiteId::UNKNOWN;
         }
@@ -188,6 +188,9 @@ impl<C: Code> Decoder<C> {
             return Some(Expansion::several(events, SiteId::UNKNOWN, carry + RECORD_INSTRUCTIONS));
         }
         let site = self.site(process, header.pc);
+        if let Some((op, _)) = common(header, [word(0), word(1)]) {
+            return Some(Expansion::one(op, site, carry + RECORD_INSTRUCTIONS));
+        }
         let argument = header.argument;
         let op = match header.kind {
             kind::ODD_ACCESS => return Expansion::access(argument, word(0), word(1), site, carry),
@@ -208,13 +211,9 @@ impl<C: Code> Decoder<C> {
                 2 => FenceKind::Locked,
                 _ => return None,
             }),
-            kind::LOCK => Op::Lock { lock: word(0), shared: argument == 1, seq: word(1) },
-            kind::UNLOCK => Op::Unlock { lock: word(0), seq: word(1) },
             kind::SPAWN => Op::Spawn { child: self.thread(word(0) as u32), seq: word(1) },
             kind::THREAD_END => Op::ThreadEnd { seq: word(0) },
             kind::JOIN => Op::Join { thread: self.thread(word(0) as u32), seq: word(1) },
-            kind::ALLOC => Op::Alloc { addr: word(0), len: word(1) },
-            kind::FREE => Op::Free { addr: word(0) },
             kind::MAP => {
                 let name = self.name(payload.get(3..)?, word(2));
                 Op::Map { addr: word(0), len: word(1), name }

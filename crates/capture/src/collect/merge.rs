@@ -182,30 +182,39 @@ impl<C: Code> Merger<C> {
     /// The sink's.
     pub fn deliver(&mut self, session: &SessionFile, sink: &mut dyn Sink) -> Result<bool, SinkError> {
         let mut delivered = false;
-        for _ in 0..BATCHES_PER_ROUND {
+        let mut left = BATCHES_PER_ROUND;
+        while left > 0 {
             let Some(Reverse((_, stream))) = self.ready.pop() else { break };
             self.states[stream] = State::Idle;
-            delivered |= self.deliver_batch(session, sink, stream)?;
+            // Nobody comes between the batches of a thread that has nobody beside it.
+            let alone = self.ready.is_empty() && self.waiting.is_empty();
+            let most = if alone { left } else { 1 };
+            left -= most;
+            delivered |= self.deliver_batches(session, sink, stream, most)?;
         }
         Ok(delivered)
     }
 
-    fn deliver_batch(
+    /// Delivers so many batches of a stream, if there are as many.
+    fn deliver_batches(
         &mut self,
         session: &SessionFile,
         sink: &mut dyn Sink,
         at: usize,
+        most: usize,
     ) -> Result<bool, SinkError> {
-        let stream = &mut self.streams[at];
         let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.clear();
-        let stop = stream.fill(session, &mut self.decoder, self.turn, sink, &mut buffer)?;
-        let events = if buffer.words.is_empty() { buffer.events.len() } else { buffer.count };
-        stream.events += (events + buffer.told) as u64;
-        for chunk in self.decoder.released.drain(..) {
-            self.held[chunk] = None;
-            session.release(chunk);
+        let mut delivered = false;
+        let mut stop = Stop::Batch;
+        for _ in 0..most {
+            buffer.clear();
+            stop = self.streams[at].fill(session, &mut self.decoder, self.turn, sink, &mut buffer)?;
+            delivered |= self.hand_over(session, sink, at, &mut buffer)?;
+            if stop != Stop::Batch {
+                break;
+            }
         }
+        self.buffer = buffer;
         match stop {
             Stop::Batch => self.enqueue(at),
             Stop::Blocked(seq) => {
@@ -214,6 +223,28 @@ impl<C: Code> Merger<C> {
             }
             Stop::Dry => {}
         }
+        self.wake_waiting();
+        Ok(delivered)
+    }
+
+    /// Gives a batch of a stream to the sink; whether there is anything in it.
+    fn hand_over(
+        &mut self,
+        session: &SessionFile,
+        sink: &mut dyn Sink,
+        at: usize,
+        buffer: &mut Buffer,
+    ) -> Result<bool, SinkError> {
+        let stream = &mut self.streams[at];
+        let events = if buffer.words.is_empty() { buffer.events.len() } else { buffer.count };
+        stream.events += (events + buffer.told) as u64;
+        for chunk in self.decoder.released.drain(..) {
+            self.held[chunk] = None;
+            session.release(chunk);
+        }
+        if events == 0 {
+            return Ok(buffer.told > 0);
+        }
         if let Some(last) = buffer.events.last_mut()
             && let Some(seq) = last.op.seq()
         {
@@ -221,25 +252,19 @@ impl<C: Code> Merger<C> {
             self.given += 1;
             last.op = at_position(last.op, self.given);
             self.turn = self.turn.max(seq + 1);
-            self.wake_waiting();
         }
-        if events > 0 {
-            let stream = &mut self.streams[at];
-            // Threads are numbered as they appear to the sink, not as their chunks fill.
-            let thread = *stream.thread.get_or_insert_with(|| self.decoder.thread(stream.wire));
-            self.decoder.vocabulary.define(sink)?;
-            let Buffer { words, count, carry, events, values, time_ns, .. } = &buffer;
-            let (count, carry, time_ns) = (*count, *carry, *time_ns);
-            if words.is_empty() {
-                sink.push(Batch { thread, time_ns, events, values })?;
-            } else {
-                let shapes = &self.decoder.shapes;
-                sink.push_runs(RunBatch { thread, time_ns, shapes, words, events, count, carry })?;
-            }
+        // Threads are numbered as they appear to the sink, not as their chunks fill.
+        let thread = *stream.thread.get_or_insert_with(|| self.decoder.thread(stream.wire));
+        self.decoder.vocabulary.define(sink)?;
+        let Buffer { words, count, carry, events, values, time_ns, .. } = &*buffer;
+        let (count, carry, time_ns) = (*count, *carry, *time_ns);
+        if words.is_empty() {
+            sink.push(Batch { thread, time_ns, events, values })?;
+        } else {
+            let shapes = &self.decoder.shapes;
+            sink.push_runs(RunBatch { thread, time_ns, shapes, words, events, count, carry })?;
         }
-        let delivered = events + buffer.told > 0;
-        self.buffer = buffer;
-        Ok(delivered)
+        Ok(true)
     }
 
     fn wake_waiting(&mut self) {

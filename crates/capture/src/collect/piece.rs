@@ -78,6 +78,17 @@ impl Rest<'_> {
         }
     }
 
+    /// The first three of them, if there are as many.
+    #[inline]
+    pub(super) fn start(&self) -> Option<[u64; 3]> {
+        match self {
+            Rest::Shared(words) => {
+                Some(words.first_chunk()?.each_ref().map(|word: &AtomicU64| word.load(Ordering::Relaxed)))
+            }
+            Rest::Own(words) => words.first_chunk().copied(),
+        }
+    }
+
     /// Copies as many as the record has that begins with them, if they are there.
     pub(super) fn record(&self, into: &mut Vec<u64>) -> Option<()> {
         let mut start = [0; 4];

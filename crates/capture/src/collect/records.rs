@@ -53,6 +53,20 @@ pub fn length(words: &[u64]) -> Option<usize> {
     Some(1 + payload)
 }
 
+/// The operation of a record that is most common among those that are one event each, with the record's words. `payload` is what
+/// follows its header.
+#[inline]
+pub fn common(header: Header, payload: [u64; 2]) -> Option<(Op, usize)> {
+    let [first, second] = payload;
+    Some(match header.kind {
+        kind::LOCK => (Op::Lock { lock: first, shared: header.argument == 1, seq: second }, 3),
+        kind::UNLOCK => (Op::Unlock { lock: first, seq: second }, 3),
+        kind::ALLOC => (Op::Alloc { addr: first, len: second }, 3),
+        kind::FREE => (Op::Free { addr: first }, 2),
+        _ => return None,
+    })
+}
+
 fn bytes_to_words(bytes: u64) -> Option<usize> {
     usize::try_from(bytes).ok().filter(|&bytes| bytes < 1 << 20).map(|bytes| bytes.div_ceil(8))
 }

@@ -9,7 +9,7 @@ use super::calls::Calls;
 use super::code::Code;
 use super::decoder::Decoder;
 use super::piece::{Piece, Rest};
-use super::records::{Expansion, Header, bytes, length};
+use super::records::{Expansion, Header, RECORD_INSTRUCTIONS, bytes, common, length};
 use super::runs::BATCH;
 use crate::session::SessionFile;
 use crate::wire::{descriptor_of, kind, kind_of};
@@ -201,7 +201,11 @@ impl Stream {
             }
             let Some(head) = self.next_head(session, decoder) else { return Ok(Stop::Dry) };
             if !is_run(head) {
-                self.take_record(session, decoder);
+                match self.take_common(session, decoder, turn, batch) {
+                    Some(None) => {}
+                    Some(Some(stop)) => return Ok(stop),
+                    None => self.take_record(session, decoder),
+                }
             } else if decoder.run_words(self.process, head).is_none() {
                 self.give_up(session, decoder);
             } else if decoder.values {
@@ -288,6 +292,32 @@ impl Stream {
                 self.todo.advance();
             }
         }
+    }
+
+    /// Adds the record that comes next to the batch, if it is a [`common`] one without values: why the batch ends then, if it does.
+    #[inline]
+    fn take_common<C: Code>(
+        &mut self,
+        session: &SessionFile,
+        decoder: &mut Decoder<C>,
+        turn: u64,
+        batch: &mut Buffer,
+    ) -> Option<Option<Stop>> {
+        if decoder.values {
+            return None;
+        }
+        let [head, payload @ ..] = self.rest(session).start()?;
+        let header = Header::new(head);
+        let (op, words) = common(header, payload)?;
+        let position = op.seq();
+        if let Some(seq) = position.filter(|&seq| seq > turn) {
+            return Some(Some(Stop::Blocked(seq)));
+        }
+        let site = decoder.site(self.process, header.pc);
+        let instructions = std::mem::take(&mut self.carry) + RECORD_INSTRUCTIONS;
+        batch.events.push(Event { op, site, instructions });
+        self.at += words;
+        Some(position.map(|_| Stop::Batch))
     }
 
     /// Takes up the record that comes next.

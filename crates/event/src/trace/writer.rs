@@ -439,7 +439,9 @@ impl<O: Outlet> Sink for Writer<O> {
 
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
         self.open()?;
-        self.check_values(&batch)?;
+        if self.values || !batch.values.is_empty() {
+            self.check_values(&batch)?;
+        }
         self.keep_up(batch.time_ns)?;
         self.add(batch.thread, batch.time_ns, batch.events, batch.values)
     }

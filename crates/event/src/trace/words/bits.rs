@@ -2,39 +2,49 @@
 
 use super::BLOCK_WORDS;
 
-/// A bit for each word of a block.
-#[derive(Default)]
-pub(super) struct Bits(Vec<u64>);
+/// So many bits for each word of a block: what is asked for together lies together.
+pub(super) struct Bits<const KINDS: usize>(Vec<[u64; KINDS]>);
 
-impl Bits {
+impl<const KINDS: usize> Default for Bits<KINDS> {
+    fn default() -> Self {
+        Bits(Vec::new())
+    }
+}
+
+impl<const KINDS: usize> Bits<KINDS> {
     /// Makes room for a block, and for 64 more.
     pub(super) fn reserve(&mut self) {
-        self.0 = vec![0; BLOCK_WORDS / 64 + 2];
+        self.0 = vec![[0; KINDS]; BLOCK_WORDS / 64 + 2];
     }
 
-    /// The 64 bits from word `at` on.
+    /// The 64 bits of each kind from word `at` on.
     #[inline(always)]
-    pub(super) fn get(&self, at: usize) -> u64 {
-        let (element, shift) = (at / 64, at % 64);
-        self.0[element] >> shift | self.0[element + 1] << 1 << (63 - shift)
+    pub(super) fn get(&self, at: usize) -> [u64; KINDS] {
+        let shift = at % 64;
+        let Some([low, high]) = self.0[at / 64..].first_chunk() else { return [0; KINDS] };
+        std::array::from_fn(|kind| low[kind] >> shift | high[kind] << 1 << (63 - shift))
     }
 
-    /// Sets the 64 bits from word `at` on; whatever was behind them may be lost.
+    /// Sets the 64 bits of each kind from word `at` on; whatever was behind them may be lost.
     #[inline(always)]
-    pub(super) fn put(&mut self, at: usize, bits: u64) {
-        let (element, shift) = (at / 64, at % 64);
-        self.0[element] = self.0[element] & !(u64::MAX << shift) | bits << shift;
-        self.0[element + 1] = bits >> 1 >> (63 - shift);
+    pub(super) fn put(&mut self, at: usize, bits: [u64; KINDS]) {
+        let shift = at % 64;
+        let Some([low, high]) = self.0[at / 64..].first_chunk_mut() else { return };
+        let before = !(u64::MAX << shift);
+        for kind in 0..KINDS {
+            low[kind] = low[kind] & before | bits[kind] << shift;
+            high[kind] = bits[kind] >> 1 >> (63 - shift);
+        }
     }
 
-    /// The last word before `end` whose bit is set.
+    /// The last word before `end` whose bit of the first kind is set.
     pub(super) fn last_before(&self, end: usize) -> Option<usize> {
         let within = (1u64 << (end % 64)) - 1;
         let mut element = end / 64;
-        let mut bits = self.0.get(element)? & within;
+        let mut bits = self.0.get(element)?[0] & within;
         while bits == 0 {
             element = element.checked_sub(1)?;
-            bits = self.0[element];
+            bits = self.0[element][0];
         }
         Some(element * 64 + 63 - bits.leading_zeros() as usize)
     }
@@ -85,19 +95,20 @@ mod tests {
     proptest! {
         #[test]
         fn bits_come_back_from_anywhere(pieces in prop::collection::vec((any::<u64>(), 1u32..=64), 1..50)) {
-            let (mut bits, mut column) = (Bits::default(), BitColumn::default());
+            let (mut bits, mut column) = (Bits::<2>::default(), BitColumn::default());
             bits.reserve();
             let mut expected = Vec::new();
             for (piece, count) in pieces {
                 let piece = piece & u64::MAX >> (64 - count);
-                bits.put(expected.len(), piece);
+                bits.put(expected.len(), [piece, !piece]);
                 column.put(piece, count);
                 expected.extend((0..count).map(|bit| piece >> bit & 1 != 0));
             }
             let column = column.finish();
             prop_assert_eq!(column.len(), expected.len().div_ceil(8));
             for (at, &bit) in expected.iter().enumerate() {
-                prop_assert_eq!(bits.get(at) & 1 != 0, bit);
+                let [is, is_not] = bits.get(at).map(|bits| bits & 1 != 0);
+                prop_assert_eq!((is, is_not), (bit, !bit));
                 prop_assert_eq!(column[at / 8] >> (at % 8) & 1 != 0, bit);
                 let last = expected[..at].iter().rposition(|bit| *bit);
                 prop_assert_eq!(bits.last_before(at), last);

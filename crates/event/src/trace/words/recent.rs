@@ -26,6 +26,22 @@ impl Recent {
         code
     }
 
+    /// The codes of four differences. Those that are none of the latest are put into `others`, from `len` on.
+    #[inline(always)]
+    fn put(&mut self, four: &[u64; 4], others: &mut [u8], len: &mut usize) -> u8 {
+        let Some(out) = others[*len..].first_chunk_mut::<FOUR>() else { return 0 };
+        let (mut codes, mut end) = (0, 0);
+        for (at, &difference) in four.iter().enumerate() {
+            let code = self.code(difference);
+            codes |= code << (2 * at);
+            // Written in any case, as that is cheaper than to ask.
+            let bytes = put_difference(out, end, difference);
+            end += if code == OTHER { bytes } else { 0 };
+        }
+        *len += end;
+        codes
+    }
+
     /// The difference that has this code; `other` gives one that is none of the latest.
     #[inline]
     pub(super) fn take<E>(&mut self, code: u8, other: impl FnOnce() -> Result<u64, E>) -> Result<u64, E> {
@@ -78,6 +94,8 @@ impl Differences {
 
 /// Bytes of a difference at most.
 const MOST: usize = 9;
+/// Room for four of them, wherever the last one begins.
+const FOUR: usize = 64;
 
 /// Makes columns of differences; reuses their memory.
 #[derive(Default)]
@@ -90,40 +108,43 @@ impl DifferenceWriter {
     /// A block's columns of codes and of the other differences.
     pub(in crate::trace) fn columns(&mut self, differences: &[u64]) -> [&[u8]; 2] {
         let mut recent = Recent::default();
-        self.codes.clear();
-        if self.others.len() < differences.len() * MOST {
-            self.others.resize(differences.len() * MOST, 0);
+        let most = differences.len() * MOST + FOUR;
+        if self.others.len() < most {
+            self.others.resize(most, 0);
         }
+        self.codes.resize(differences.len().div_ceil(4), 0);
         let mut len = 0;
-        for four in differences.chunks(4) {
-            let mut codes = 0;
-            for (at, &difference) in four.iter().enumerate() {
-                let code = recent.code(difference);
-                codes |= code << (2 * at);
-                // Written in any case, as that is cheaper than to ask.
-                let bytes = put_difference(&mut self.others[len..], difference);
-                len += if code == OTHER { bytes } else { 0 };
-            }
-            self.codes.push(codes);
+        let (fours, rest) = differences.as_chunks();
+        for (codes, four) in self.codes.iter_mut().zip(fours) {
+            *codes = recent.put(four, &mut self.others, &mut len);
+        }
+        if let Some(codes) = self.codes.last_mut().filter(|_| !rest.is_empty()) {
+            let mut four = [recent.0[0]; 4];
+            four[..rest.len()].copy_from_slice(rest);
+            // What is filled up with is the latest one, which costs nothing but a code 0.
+            four[rest.len()..].fill(rest[rest.len() - 1]);
+            *codes = recent.put(&four, &mut self.others, &mut len);
         }
         [&self.codes, &self.others[..len]]
     }
 }
 
-/// Puts a difference where there is room for nine bytes; the number of bytes.
+/// Puts a difference at byte `at`, which is less than 32; the number of bytes.
 ///
 /// Its zigzag number has seven bits in each of `n` bytes. The first byte ends with as many zeros as there are more bytes, and a
 /// one. For more than 56 bits it is 0, and eight bytes follow.
 #[inline(always)]
-fn put_difference(out: &mut [u8], difference: u64) -> usize {
+fn put_difference(out: &mut [u8; FOUR], at: usize, difference: u64) -> usize {
+    // The remainder changes nothing but that the compiler sees that the bytes fit.
+    let at = at % 32;
     let number = zigzag(difference);
     let bytes = (70 - (number | 1).leading_zeros()) / 7;
     if bytes > 8 {
-        out[0] = 0;
-        out[1..9].copy_from_slice(&number.to_le_bytes());
+        out[at] = 0;
+        out[at + 1..at + 9].copy_from_slice(&number.to_le_bytes());
         return 9;
     }
-    out[..8].copy_from_slice(&(number << bytes | 1 << (bytes - 1)).to_le_bytes());
+    out[at..at + 8].copy_from_slice(&((number << 1 | 1) << (bytes - 1)).to_le_bytes());
     bytes as usize
 }
 

@@ -61,12 +61,8 @@ pub(in crate::trace) struct WordWriter {
     copied: usize,
     /// From each word back to the one that it is compared with; 0: there is none.
     distance: usize,
-    /// Which words are heads,
-    heads: Bits,
-    /// which are heads or lengths,
-    others: Bits,
-    /// and which are accesses that were not executed, or heads of events.
-    empty: Bits,
+    /// Which words are heads, which are heads or lengths, and which are accesses that were not executed, or heads of events.
+    kinds: Bits<3>,
     named: Named,
     /// Words of a run, per shape.
     sizes: Vec<u32>,
@@ -104,9 +100,7 @@ impl WordWriter {
         if self.words.is_empty() {
             // Pages that are not touched cost nothing.
             self.words = vec![0; BLOCK_WORDS + 2 * STEP];
-            for bits in [&mut self.heads, &mut self.others, &mut self.empty] {
-                bits.reserve();
-            }
+            self.kinds.reserve();
         }
     }
 
@@ -168,7 +162,7 @@ impl WordWriter {
     /// Whether a head comes next.
     #[inline]
     fn at_head(&self) -> bool {
-        self.distance == 0 || self.heads.get(self.len - self.distance) & 1 != 0
+        self.distance == 0 || self.kinds.get(self.len - self.distance)[0] & 1 != 0
     }
 
     /// Adds a head that is not as it was, and the rest of its run if this is the first one with its name.
@@ -185,23 +179,29 @@ impl WordWriter {
         if self.distance > 0 {
             return;
         }
+        let size = self.sizes[shape as usize] as usize;
         let accesses = shapes.get(shape as usize).map_or(&[][..], |shape| &shape.accesses);
         let mut is_length = accesses.iter().flat_map(|access| [false, true].into_iter().take(access.words()));
-        let mut left = self.sizes[shape as usize] as usize - 1;
+        let has_lengths = size - 1 > accesses.len();
+        let mut left = size - 1;
         while left > 0 {
             let count = left.min(STEP);
             let at = self.len;
-            let there = words.copy(pushed.words, &mut self.words[at..at + count]);
-            self.words[at + there..at + count].fill(0);
-            let lengths =
-                is_length.by_ref().take(count).zip(0..).fold(0, |bits, (is, at)| bits | u64::from(is) << at);
-            let changed =
-                (0..count).fold(0, |bits, slot| bits | u64::from(self.words[at + slot] != 0) << slot);
-            self.heads.put(at, 0);
-            self.others.put(at, lengths);
+            let mut there = self.copied.min(count);
+            if there < count {
+                there = words.copy(pushed.words, &mut self.words[at..at + count]);
+                self.words[at + there..at + count].fill(0);
+            }
+            let mut lengths = 0;
+            if has_lengths {
+                let known = is_length.by_ref().take(count);
+                lengths = known.zip(0..).fold(0, |bits, (is, at)| bits | u64::from(is) << at);
+            }
+            let new = self.words[at..at + count].iter().zip(0..);
+            let changed = new.fold(0, |bits, (word, slot)| bits | u64::from(*word != 0) << slot);
             self.changes.put(changed, count as u32);
             let empty = self.put_differences(changed) | !changed;
-            self.empty.put(at, empty);
+            self.kinds.put(at, [0, lengths, empty]);
             pushed.events += (lower(count) & !lengths & !empty).count_ones() as usize;
             pushed.words += there;
             self.len += count;
@@ -210,27 +210,28 @@ impl WordWriter {
         }
     }
 
+    /// What is known of the next 64 words from those at the distance before.
+    #[inline(always)]
+    fn known(&self) -> [u64; 3] {
+        let mut known = self.kinds.get(self.len - self.distance);
+        let mut count = self.distance;
+        if count < STEP {
+            // What is known ends here, and repeats itself.
+            known = known.map(|bits| bits & lower(count));
+            while count < STEP {
+                known = known.map(|bits| bits | bits << count);
+                count *= 2;
+            }
+        }
+        known
+    }
+
     /// Adds words that are known from those at the distance before, 64 at most, or up to a head that is another one: then the
     /// result is true. If it is `crowded`, no further than to the next head.
     #[inline]
     fn step(&mut self, words: &Source<'_>, pushed: &mut Pushed, crowded: bool) -> bool {
-        let (at, before) = (self.len, self.len - self.distance);
-        let mut heads = self.heads.get(before);
-        let mut others = self.others.get(before);
-        let mut empty = self.empty.get(before);
-        // What is known ends at `at`, and repeats itself.
-        let mut known = self.distance;
-        if known < STEP {
-            for bits in [&mut heads, &mut others, &mut empty] {
-                *bits &= lower(known);
-            }
-            while known < STEP {
-                heads |= heads << known;
-                others |= others << known;
-                empty |= empty << known;
-                known *= 2;
-            }
-        }
+        let at = self.len;
+        let [heads, others, mut empty] = self.known();
         if self.copied < STEP {
             let from = at + self.copied;
             self.copied += words.copy(pushed.words + self.copied, &mut self.words[from..from + STEP]);
@@ -244,23 +245,27 @@ impl WordWriter {
         if crowded && heads & 1 == 0 {
             count = count.min(heads.trailing_zeros() as usize);
         }
-        let differ = self.compare(before, heads);
+        let differ = self.compare(at - self.distance, heads);
+        let mut taken = lower(count);
         // Events have been told apart: where one was, there is something else now.
-        let other_heads = heads & (differ | empty) & lower(count);
-        let count = if other_heads == 0 { count } else { other_heads.trailing_zeros() as usize };
-        let changed = differ & lower(count);
+        let other_heads = heads & (differ | empty) & taken;
+        if other_heads != 0 {
+            count = other_heads.trailing_zeros() as usize;
+            taken = lower(count);
+        }
+        let changed = differ & taken;
         self.changes.put(changed, count as u32);
         empty = (empty & !changed) | self.put_differences(changed);
         if self.distance < STEP {
-            empty = (0..count).fold(0, |bits, slot| bits | u64::from(self.words[at + slot] == 0) << slot);
+            let new = self.words[at..at + count].iter().zip(0..);
+            empty = new.fold(0, |bits, (word, slot)| bits | u64::from(*word == 0) << slot);
         }
-        self.heads.put(at, heads & lower(count));
-        self.others.put(at, others & lower(count));
-        self.empty.put(at, empty);
+        self.kinds.put(at, [heads & taken, others & taken, empty]);
         self.len += count;
-        self.copied -= count.min(there);
-        pushed.words += count.min(there);
-        pushed.events += (lower(count) & !others & !empty).count_ones() as usize;
+        let read = count.min(there);
+        self.copied -= read;
+        pushed.words += read;
+        pushed.events += (taken & !others & !empty).count_ones() as usize;
         other_heads != 0
     }
 
@@ -282,24 +287,23 @@ impl WordWriter {
 
     /// Adds the differences of the changed ones among the words from `len` on. Those of them that are empty now.
     #[inline]
-    fn put_differences(&mut self, mut changed: u64) -> u64 {
-        let mut empty = 0;
-        let (words, at, distance) = (&mut self.words[..self.len + STEP], self.len, self.distance);
+    fn put_differences(&mut self, changed: u64) -> u64 {
+        let (at, distance) = (self.len, self.distance);
         let out = self.differences.room();
-        let mut count = 0;
-        while changed != 0 {
-            let slot = changed.trailing_zeros();
-            changed &= changed - 1;
-            let at = at + slot as usize;
-            let old = if distance == 0 { 0 } else { told_address(words[at - distance]) };
-            let new = told_address(words[at]);
-            // A store to address 0 looks like one that was not executed.
-            let is_empty = u64::from(new == 0);
-            words[at] &= is_empty.wrapping_sub(1);
-            empty |= is_empty << slot;
-            out[count % STEP] = new.wrapping_sub(old);
-            count += 1;
-        }
+        let (before, words) = self.words.split_at_mut(at);
+        let Some(words) = words.first_chunk_mut::<STEP>() else { return 0 };
+        let (count, empty) = if distance == 0 {
+            put_differences(changed, words, out, |_, _| 0)
+        } else if let Some(old) = before[at - distance..].first_chunk::<STEP>() {
+            put_differences(changed, words, out, |_, slot| old[slot])
+        } else {
+            // Those before end here, and go on with these.
+            let old = &before[at - distance..];
+            put_differences(changed, words, out, |words, slot| match slot.checked_sub(distance) {
+                Some(slot) => words[slot % STEP],
+                None => old[slot % distance],
+            })
+        };
         self.differences.add(count);
         empty
     }
@@ -315,9 +319,7 @@ impl WordWriter {
 
     fn put_head(&mut self, head: u64) {
         self.words[self.len] = head;
-        self.heads.put(self.len, 1);
-        self.others.put(self.len, 1);
-        self.empty.put(self.len, u64::from(head == EVENT));
+        self.kinds.put(self.len, [1, 1, u64::from(head == EVENT)]);
         self.len += 1;
     }
 
@@ -330,11 +332,11 @@ impl WordWriter {
         mut shape_of: impl FnMut(u64) -> Option<u32>,
     ) -> u32 {
         let mut end = self.len;
-        while let Some(head) = self.heads.last_before(end).filter(|head| *head >= from) {
+        while let Some(head) = self.kinds.last_before(end).filter(|head| *head >= from) {
             let shape = shape_of(self.words[head]).and_then(|shape| shapes.get(shape as usize));
             let Some(shape) = shape else { return 0 };
             // Most often the last access was executed.
-            if self.others.get(end - 1) & 1 == 0 && self.words[end - 1] != 0 {
+            if self.kinds.get(end - 1)[1] & 1 == 0 && self.words[end - 1] != 0 {
                 return shape.after;
             }
             let words: Vec<u64> = self.words[head + 1..end].iter().map(|word| told_address(*word)).collect();
@@ -367,6 +369,31 @@ impl WordWriter {
         self.names.clear();
         self.carries.clear();
     }
+}
+
+/// Puts the differences of the changed ones among `words` from what `old` says was there. How many these are, and which of the words
+/// are empty now.
+#[inline(always)]
+fn put_differences(
+    mut changed: u64,
+    words: &mut [u64; STEP],
+    out: &mut [u64; STEP],
+    old: impl Fn(&[u64; STEP], usize) -> u64,
+) -> (usize, u64) {
+    let (mut count, mut empty) = (0, 0);
+    while changed != 0 {
+        let slot = changed.trailing_zeros() as usize % STEP;
+        let new = told_address(words[slot]);
+        if new == 0 {
+            // A store to address 0 looks like one that was not executed.
+            words[slot] = 0;
+            empty |= changed & changed.wrapping_neg();
+        }
+        changed &= changed - 1;
+        out[count % STEP] = new.wrapping_sub(told_address(old(words, slot)));
+        count += 1;
+    }
+    (count, empty)
 }
 
 /// The lower `count` bits.

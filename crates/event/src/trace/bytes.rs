@@ -3,6 +3,7 @@
 use super::error::Malformed;
 
 /// Appends `value` in groups of seven bits, the lowest first.
+#[inline]
 pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

@@ -21,7 +21,7 @@ pub enum Compression {
 const FAST_LEVEL: i32 = -1;
 /// Columns below this are not worth a frame.
 const PACK_MIN: usize = 64;
-/// A column of events of which less than a third was saved is not compressed in so many blocks that follow.
+/// A column of events of which less than half was saved is not compressed in so many blocks that follow.
 const RESTS: u8 = 7;
 /// Bytes of a column's entry in the directory: its length unpacked and as stored.
 const ENTRY: usize = 8;
@@ -69,7 +69,7 @@ impl Packer {
                     self.packed.clear();
                     self.packed.reserve(zstd::zstd_safe::compress_bound(column.len()));
                     compressor.compress_to_buffer(column, &mut self.packed)?;
-                    if header.kind == BlockKind::Events && self.packed.len() > column.len() / 3 * 2 {
+                    if header.kind == BlockKind::Events && self.packed.len() > column.len() / 2 {
                         *rest = RESTS;
                     }
                     // A thirtieth saved does not pay for the reader's time.

@@ -69,11 +69,13 @@ impl Encoder {
     }
 
     /// Events in the block.
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.events
     }
 
     /// Events that still fit.
+    #[inline]
     pub(super) fn room(&self) -> usize {
         let events = BLOCK_EVENTS - self.events;
         if self.words.len() == 0 { events } else { events.min(BLOCK_WORDS - self.words.len()) }
@@ -85,6 +87,7 @@ impl Encoder {
     }
 
     /// Stored bytes in the block.
+    #[inline]
     pub(super) fn values_len(&self) -> usize {
         self.values.len()
     }

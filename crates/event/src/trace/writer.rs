@@ -311,15 +311,16 @@ impl<O: Outlet> Writer<O> {
         let number = self.thread(id);
         while !events.is_empty() {
             let (count, bytes) = self.fitting(number, events);
+            let thread = &mut self.threads[number];
             if count > 0 {
-                let thread = &mut self.threads[number];
                 thread.mark(thread.encoder.len(), time_ns);
                 thread.encoder.push(&events[..count]);
-                thread.encoder.push_values(&values[..bytes]);
+                if bytes > 0 {
+                    thread.encoder.push_values(&values[..bytes]);
+                }
                 (events, values) = (&events[count..], &values[bytes..]);
             }
-            let encoder = &self.threads[number].encoder;
-            if encoder.room() == 0 || encoder.values_len() >= BLOCK_VALUES {
+            if thread.encoder.room() == 0 || thread.encoder.values_len() >= BLOCK_VALUES {
                 self.close_block(number)?;
                 self.write_out()?;
             }

@@ -83,7 +83,7 @@ impl WordReader {
 }
 
 /// Inverse of the writer's `put_difference`.
-fn difference(bytes: &mut Bytes<'_>) -> Result<u64, Malformed> {
+pub(super) fn difference(bytes: &mut Bytes<'_>) -> Result<u64, Malformed> {
     let first = bytes.u8()?;
     if first == 0 {
         return bytes.u64().map(unzigzag);

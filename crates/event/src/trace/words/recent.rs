@@ -26,22 +26,6 @@ impl Recent {
         code
     }
 
-    /// The codes of four differences. Those that are none of the latest are put into `others`, from `len` on.
-    #[inline(always)]
-    fn put(&mut self, four: &[u64; 4], others: &mut [u8], len: &mut usize) -> u8 {
-        let Some(out) = others[*len..].first_chunk_mut::<FOUR>() else { return 0 };
-        let (mut codes, mut end) = (0, 0);
-        for (at, &difference) in four.iter().enumerate() {
-            let code = self.code(difference);
-            codes |= code << (2 * at);
-            // Written in any case, as that is cheaper than to ask.
-            let bytes = put_difference(out, end, difference);
-            end += if code == OTHER { bytes } else { 0 };
-        }
-        *len += end;
-        codes
-    }
-
     /// The difference that has this code; `other` gives one that is none of the latest.
     #[inline]
     pub(super) fn take<E>(&mut self, code: u8, other: impl FnOnce() -> Result<u64, E>) -> Result<u64, E> {
@@ -94,8 +78,8 @@ impl Differences {
 
 /// Bytes of a difference at most.
 const MOST: usize = 9;
-/// Room for four of them, wherever the last one begins.
-const FOUR: usize = 64;
+/// Differences that get their codes together, before those that need more than a code are put.
+const TOGETHER: usize = 1024;
 
 /// Makes columns of differences; reuses their memory.
 #[derive(Default)]
@@ -108,53 +92,119 @@ impl DifferenceWriter {
     /// A block's columns of codes and of the other differences.
     pub(in crate::trace) fn columns(&mut self, differences: &[u64]) -> [&[u8]; 2] {
         let mut recent = Recent::default();
-        let most = differences.len() * MOST + FOUR;
+        self.codes.resize(differences.len().div_ceil(4), 0);
+        let most = differences.len() * MOST;
         if self.others.len() < most {
             self.others.resize(most, 0);
         }
-        self.codes.resize(differences.len().div_ceil(4), 0);
         let mut len = 0;
-        let (fours, rest) = differences.as_chunks();
-        for (codes, four) in self.codes.iter_mut().zip(fours) {
-            *codes = recent.put(four, &mut self.others, &mut len);
-        }
-        if let Some(codes) = self.codes.last_mut().filter(|_| !rest.is_empty()) {
-            let mut four = [recent.0[0]; 4];
-            four[..rest.len()].copy_from_slice(rest);
-            // What is filled up with is the latest one, which costs nothing but a code 0.
-            four[rest.len()..].fill(rest[rest.len() - 1]);
-            *codes = recent.put(&four, &mut self.others, &mut len);
+        let mut others = Others { differences: [0; TOGETHER], count: 0 };
+        for (codes, together) in self.codes.chunks_mut(TOGETHER / 4).zip(differences.chunks(TOGETHER)) {
+            let (fours, rest) = together.as_chunks();
+            for (codes, four) in codes.iter_mut().zip(fours) {
+                *codes = others.codes(&mut recent, four);
+            }
+            if let (Some(codes), Some(&latest)) = (codes.last_mut(), rest.last()) {
+                // The latest one has code 0, which is what the column is filled up with.
+                let mut four = [latest; 4];
+                four[..rest.len()].copy_from_slice(rest);
+                *codes = others.codes(&mut recent, &four);
+            }
+            for &difference in &others.differences[..others.count] {
+                let Some(out) = self.others[len..].first_chunk_mut() else { break };
+                len += put_difference(out, difference);
+            }
+            others.count = 0;
         }
         [&self.codes, &self.others[..len]]
     }
 }
 
-/// Puts a difference at byte `at`, which is less than 32; the number of bytes.
+/// Differences that were none of the latest.
+struct Others {
+    differences: [u64; TOGETHER],
+    count: usize,
+}
+
+impl Others {
+    /// The codes of four differences.
+    #[inline(always)]
+    fn codes(&mut self, recent: &mut Recent, four: &[u64; 4]) -> u8 {
+        let mut codes = 0;
+        for (at, &difference) in four.iter().enumerate() {
+            let code = recent.code(difference);
+            codes |= code << (2 * at);
+            // Written in any case, and kept if both bits of its code are set: a branch on it could not be predicted.
+            self.differences[self.count % TOGETHER] = difference;
+            self.count += usize::from(code & code >> 1);
+        }
+        codes
+    }
+}
+
+/// How many more bytes than one a difference has, by the highest bit of its zigzag number.
+const MORE: [u8; 56] = {
+    let mut more = [0; 56];
+    let mut bit = 0;
+    while bit < more.len() {
+        more[bit] = (bit / 7) as u8;
+        bit += 1;
+    }
+    more
+};
+
+/// Puts a difference; the number of bytes.
 ///
 /// Its zigzag number has seven bits in each of `n` bytes. The first byte ends with as many zeros as there are more bytes, and a
 /// one. For more than 56 bits it is 0, and eight bytes follow.
 #[inline(always)]
-fn put_difference(out: &mut [u8; FOUR], at: usize, difference: u64) -> usize {
-    // The remainder changes nothing but that the compiler sees that the bytes fit.
-    let at = at % 32;
+fn put_difference(out: &mut [u8; MOST], difference: u64) -> usize {
     let number = zigzag(difference);
-    let bytes = (70 - (number | 1).leading_zeros()) / 7;
-    if bytes > 8 {
-        out[at] = 0;
-        out[at + 1..at + 9].copy_from_slice(&number.to_le_bytes());
-        return 9;
-    }
-    out[at..at + 8].copy_from_slice(&((number << 1 | 1) << (bytes - 1)).to_le_bytes());
-    bytes as usize
+    let highest = 63 - (number | 1).leading_zeros() as usize;
+    let Some(&more) = MORE.get(highest) else {
+        out[0] = 0;
+        out[1..].copy_from_slice(&number.to_le_bytes());
+        return MOST;
+    };
+    out[..8].copy_from_slice(&((number << 1 | 1) << more).to_le_bytes());
+    usize::from(more) + 1
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::super::bytes::Bytes;
+    use super::super::read::difference;
     use super::*;
 
+    fn any_difference() -> impl Strategy<Value = u64> {
+        let of_width =
+            (any::<u64>(), 0u32..64).prop_map(|(bits, width)| (bits.cast_signed() >> width).cast_unsigned());
+        prop_oneof![0u64..5, of_width]
+    }
+
     proptest! {
+        #[test]
+        fn columns_of_any_length_come_back(
+            differences in prop::collection::vec(any_difference(), 0..3 * TOGETHER), shorter in 0usize..9,
+        ) {
+            let mut writer = DifferenceWriter::default();
+            // The second time in memory that was used already.
+            for differences in [&differences[..], &differences[shorter.min(differences.len())..]] {
+                let [codes, others] = writer.columns(differences);
+                prop_assert_eq!(codes.len(), differences.len().div_ceil(4));
+                let (mut recent, mut others) = (Recent::default(), Bytes::new(others));
+                for (at, &expected) in differences.iter().enumerate() {
+                    let code = codes[at / 4] >> (at % 4 * 2) & 3;
+                    prop_assert_eq!(recent.take(code, || difference(&mut others)).ok(), Some(expected));
+                }
+                prop_assert!(others.is_empty());
+                let filled_up = codes.last().filter(|_| differences.len() % 4 != 0);
+                prop_assert_eq!(filled_up.map_or(0, |codes| codes >> (differences.len() % 4 * 2)), 0);
+            }
+        }
+
         #[test]
         fn differences_come_back(differences in prop::collection::vec(0u64..6, 0..100)) {
             let (mut writer, mut reader) = (Recent::default(), Recent::default());

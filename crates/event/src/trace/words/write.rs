@@ -15,6 +15,8 @@ use crate::{EVENT, RunShape, TOLD_WORDS, Words, told_address};
 
 /// Room that a step and the rest of its run may need.
 const MARGIN: usize = STEP + TOLD_WORDS;
+/// Set beside a shape's words if some of them are lengths.
+const LENGTHS: u32 = 1 << 31;
 
 /// Why [`WordWriter::push`] came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +66,7 @@ pub(in crate::trace) struct WordWriter {
     /// Which words are heads, which are heads or lengths, and which are accesses that were not executed, or heads of events.
     kinds: Bits<3>,
     named: Named,
-    /// Words of a run, per shape.
+    /// Words of a run, per shape, and [`LENGTHS`].
     sizes: Vec<u32>,
     changes: BitColumn,
     /// Of the words that changed and are no heads.
@@ -90,18 +92,35 @@ impl WordWriter {
     }
 
     /// The words that come are runs of these shapes.
+    #[inline]
     pub(in crate::trace) fn know(&mut self, shapes: &[Arc<RunShape>]) {
+        // Asked for each batch.
+        if shapes.len() > self.sizes.len() || self.sizes.is_empty() {
+            self.know_new(shapes);
+        }
+    }
+
+    fn know_new(&mut self, shapes: &[Arc<RunShape>]) {
         let new = shapes.get(self.sizes.len()..).unwrap_or_default();
-        self.sizes.extend(new.iter().map(|shape| shape.words() as u32));
+        self.sizes.extend(new.iter().map(|shape| {
+            let words = shape.words() as u32;
+            if words as usize == 1 + shape.accesses.len() { words } else { words | LENGTHS }
+        }));
         self.named.know(self.sizes.len());
     }
 
+    #[inline]
     fn reserve(&mut self) {
         if self.words.is_empty() {
-            // Pages that are not touched cost nothing.
-            self.words = vec![0; BLOCK_WORDS + 2 * STEP];
-            self.kinds.reserve();
+            self.reserve_now();
         }
+    }
+
+    #[cold]
+    fn reserve_now(&mut self) {
+        // Pages that are not touched cost nothing.
+        self.words = vec![0; BLOCK_WORDS + 2 * STEP];
+        self.kinds.reserve();
     }
 
     /// Adds so many events that belong to no run. There must be room.
@@ -133,7 +152,9 @@ impl WordWriter {
         let words = Source { words, from, count: words.count().saturating_sub(from) };
         loop {
             let crowded = pushed.events + MARGIN > room || self.len + MARGIN > BLOCK_WORDS;
-            if self.at_head() {
+            // Whether a head comes next, and what else is known.
+            let known = if self.distance == 0 { [1; 3] } else { self.known() };
+            if known[0] & 1 != 0 {
                 if pushed.words >= words.count {
                     return pushed;
                 }
@@ -150,19 +171,13 @@ impl WordWriter {
                     continue;
                 }
             }
-            if self.step(&words, &mut pushed, crowded) {
+            if self.step(known, &words, &mut pushed, crowded) {
                 let head = self.words[self.len];
                 let Some(shape) = shape_of(head) else { return Pushed { end: Until::Unknown, ..pushed } };
                 pushed.words += 1;
                 self.named_run(&words, &mut pushed, head, shape, shapes);
             }
         }
-    }
-
-    /// Whether a head comes next.
-    #[inline]
-    fn at_head(&self) -> bool {
-        self.distance == 0 || self.kinds.get(self.len - self.distance)[0] & 1 != 0
     }
 
     /// Adds a head that is not as it was, and the rest of its run if this is the first one with its name.
@@ -179,11 +194,12 @@ impl WordWriter {
         if self.distance > 0 {
             return;
         }
-        let size = self.sizes[shape as usize] as usize;
-        let accesses = shapes.get(shape as usize).map_or(&[][..], |shape| &shape.accesses);
+        let size = self.sizes[shape as usize];
+        // The shape is looked at only if it must be: it may be far from all that is at hand.
+        let with_lengths = shapes.get(shape as usize).filter(|_| size & LENGTHS != 0);
+        let accesses = with_lengths.map_or(&[][..], |shape| &shape.accesses);
         let mut is_length = accesses.iter().flat_map(|access| [false, true].into_iter().take(access.words()));
-        let has_lengths = size - 1 > accesses.len();
-        let mut left = size - 1;
+        let mut left = (size & !LENGTHS) as usize - 1;
         while left > 0 {
             let count = left.min(STEP);
             let at = self.len;
@@ -193,7 +209,7 @@ impl WordWriter {
                 self.words[at + there..at + count].fill(0);
             }
             let mut lengths = 0;
-            if has_lengths {
+            if size & LENGTHS != 0 {
                 let known = is_length.by_ref().take(count);
                 lengths = known.zip(0..).fold(0, |bits, (is, at)| bits | u64::from(is) << at);
             }
@@ -226,12 +242,17 @@ impl WordWriter {
         known
     }
 
-    /// Adds words that are known from those at the distance before, 64 at most, or up to a head that is another one: then the
+    /// Adds words of which this is known from those at the distance before, 64 at most, or up to a head that is another one: then the
     /// result is true. If it is `crowded`, no further than to the next head.
     #[inline]
-    fn step(&mut self, words: &Source<'_>, pushed: &mut Pushed, crowded: bool) -> bool {
+    fn step(
+        &mut self,
+        [heads, others, mut empty]: [u64; 3],
+        words: &Source<'_>,
+        pushed: &mut Pushed,
+        crowded: bool,
+    ) -> bool {
         let at = self.len;
-        let [heads, others, mut empty] = self.known();
         if self.copied < STEP {
             let from = at + self.copied;
             self.copied += words.copy(pushed.words + self.copied, &mut self.words[from..from + STEP]);

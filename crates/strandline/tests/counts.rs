@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Scratch, compile, has, number, ok, record, strandline};
+use common::{Scratch, compile, dump, has, number, ok, record, strandline};
 
 const ARRAY: &str = r"
 #include <stdlib.h>
@@ -142,6 +142,52 @@ fn counting_agrees_with_recording() {
     for key in ["loads", "stores"] {
         assert_eq!(number(&counted, key), number(&recorded, key), "{key}");
     }
+}
+
+/// Relaxed accesses are told as those of runs are, others as records of their own.
+const ATOMICS: &str = r"
+static int a;
+static long b;
+int main(void) {
+    for (int i = 0; i < 100; i++) {
+        __atomic_store_n(&a, i, __ATOMIC_RELAXED);
+        __atomic_load_n(&a, __ATOMIC_RELAXED);
+        __atomic_store_n(&b, i, __ATOMIC_RELEASE);
+        __atomic_load_n(&b, __ATOMIC_ACQUIRE);
+        __atomic_fetch_add(&b, 1, __ATOMIC_RELAXED);
+    }
+    return 0;
+}
+";
+
+#[test]
+fn atomic_accesses_come_in_program_order_whatever_their_order_is() {
+    let scratch = Scratch::new();
+    scratch.file("a.c", ATOMICS);
+    compile(scratch.dir(), "cc", "-O2 -o a a.c");
+    let recorded = record(&scratch, &[], &["./a"]);
+    assert_eq!((number(&recorded, "loads"), number(&recorded, "stores")), (300, 300), "{recorded:#}");
+    // Without the thread, and what comes behind an address or its length.
+    let lines = dump(&scratch.path("t.slt"));
+    let lines =
+        lines.iter().map(|line| line.split_whitespace().skip(1).take(3).collect::<Vec<_>>().join(" "));
+    let told: Vec<String> = lines.skip_while(|line| !line.starts_with("store")).take(900).collect();
+    let [a, b] = [0, 2].map(|line: usize| told[line].split(' ').nth(1).expect("an address"));
+    let expected = [
+        format!("store {a} 4"),
+        format!("load {a} 4"),
+        format!("release {b} release"),
+        format!("store {b} 8"),
+        format!("load {b} 8"),
+        format!("acquire {b} acquire"),
+        format!("load {b} 8"),
+        format!("store {b} 8"),
+    ];
+    assert!(told.len() == 900 && told.chunks(9).all(|turn| turn.starts_with(&expected)), "{told:#?}");
+    let output =
+        ok(strandline().current_dir(scratch.dir()).args(["record", "--count", "--json", "--", "./a"]));
+    let counted: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((number(&counted, "loads"), number(&counted, "stores")), (300, 300), "{counted:#}");
 }
 
 #[test]

@@ -104,7 +104,9 @@ impl<C: Code> Merger<C> {
 
     fn gather_once(&mut self, session: &SessionFile) {
         for at in 0..session.chunks() {
-            if session.chunk(at).state.load(Ordering::Acquire) == CHUNK_FULL {
+            // Most of them are known to be full already.
+            let known = self.held[at].is_some_and(|held| held.complete);
+            if !known && session.chunk(at).state.load(Ordering::Acquire) == CHUNK_FULL {
                 self.complete(session, at, session.chunk(at).end_ns.load(Ordering::Relaxed));
             }
         }

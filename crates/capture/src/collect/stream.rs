@@ -282,16 +282,19 @@ impl Stream {
         self.carry = taken.carry;
         batch.count = taken.events;
         let next = self.rest(session).first();
-        if next.is_some_and(|head| head != 0 && !is_run(head)) {
+        if next.is_none_or(|head| head == 0 || is_run(head)) {
+            return;
+        }
+        if self.take_common(session, decoder, turn, batch).is_none() {
             self.take_record(session, decoder);
             let single = self.todo.single().filter(|event| event.op.seq().is_none_or(|seq| seq <= turn));
             if let Some(event) = single {
-                batch.words.push(EVENT);
-                batch.count += 1;
                 batch.events.push(event);
                 self.todo.advance();
             }
         }
+        batch.words.extend(batch.events.iter().map(|_| EVENT));
+        batch.count += batch.events.len();
     }
 
     /// Adds the record that comes next to the batch, if it is a [`common`] one without values: why the batch ends then, if it does.

@@ -25,14 +25,20 @@ impl<const KINDS: usize> Bits<KINDS> {
         std::array::from_fn(|kind| low[kind] >> shift | high[kind] << 1 << (63 - shift))
     }
 
-    /// Sets the 64 bits of each kind from word `at` on; whatever was behind them may be lost.
+    /// Starts with a first word. Words are put one behind the other from there.
+    pub(super) fn begin(&mut self) {
+        if let Some(first) = self.0.first_mut() {
+            *first = [0; KINDS];
+        }
+    }
+
+    /// Puts the bits of each kind from word `at` on. Those of words that are put later are 0.
     #[inline(always)]
     pub(super) fn put(&mut self, at: usize, bits: [u64; KINDS]) {
         let shift = at % 64;
         let Some([low, high]) = self.0[at / 64..].first_chunk_mut() else { return };
-        let before = !(u64::MAX << shift);
         for kind in 0..KINDS {
-            low[kind] = low[kind] & before | bits[kind] << shift;
+            low[kind] |= bits[kind] << shift;
             high[kind] = bits[kind] >> 1 >> (63 - shift);
         }
     }
@@ -97,10 +103,14 @@ mod tests {
         fn bits_come_back_from_anywhere(pieces in prop::collection::vec((any::<u64>(), 1u32..=64), 1..50)) {
             let (mut bits, mut column) = (Bits::<2>::default(), BitColumn::default());
             bits.reserve();
+            // As if another block had been there.
+            bits.put(0, [u64::MAX; 2]);
+            bits.begin();
             let mut expected = Vec::new();
             for (piece, count) in pieces {
-                let piece = piece & u64::MAX >> (64 - count);
-                bits.put(expected.len(), [piece, !piece]);
+                let all = u64::MAX >> (64 - count);
+                let piece = piece & all;
+                bits.put(expected.len(), [piece, piece ^ all]);
                 column.put(piece, count);
                 expected.extend((0..count).map(|bit| piece >> bit & 1 != 0));
             }

@@ -97,10 +97,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_come_back(words in words(), piece in 1usize..200) {
+        fn words_come_back(before in words(), words in words(), piece in 1usize..200) {
             let shapes = shapes();
             let mut writer = WordWriter::default();
-            for _ in 0..2 {
+            // Nothing of a block is left when the next one starts.
+            for words in [before, words] {
                 writer.clear();
                 writer.know(&shapes);
                 let mut at = 0;

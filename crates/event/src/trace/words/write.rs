@@ -66,8 +66,8 @@ pub(in crate::trace) struct WordWriter {
     /// Which words are heads, which are heads or lengths, and which are accesses that were not executed, or heads of events.
     kinds: Bits<3>,
     named: Named,
-    /// Words of a run, per shape, and [`LENGTHS`].
-    sizes: Vec<u32>,
+    /// Per shape: words of a run, and [`LENGTHS`]; instructions after its last access.
+    sizes: Vec<[u32; 2]>,
     changes: BitColumn,
     /// Of the words that changed and are no heads.
     differences: Differences,
@@ -104,7 +104,8 @@ impl WordWriter {
         let new = shapes.get(self.sizes.len()..).unwrap_or_default();
         self.sizes.extend(new.iter().map(|shape| {
             let words = shape.words() as u32;
-            if words as usize == 1 + shape.accesses.len() { words } else { words | LENGTHS }
+            let lengths = if words as usize == 1 + shape.accesses.len() { 0 } else { LENGTHS };
+            [words | lengths, shape.after]
         }));
         self.named.know(self.sizes.len());
     }
@@ -194,7 +195,7 @@ impl WordWriter {
         if self.distance > 0 {
             return;
         }
-        let size = self.sizes[shape as usize];
+        let [size, _] = self.sizes[shape as usize];
         // The shape is looked at only if it must be: it may be far from all that is at hand.
         let with_lengths = shapes.get(shape as usize).filter(|_| size & LENGTHS != 0);
         let accesses = with_lengths.map_or(&[][..], |shape| &shape.accesses);
@@ -216,9 +217,10 @@ impl WordWriter {
             let new = self.words[at..at + count].iter().zip(0..);
             let changed = new.fold(0, |bits, (word, slot)| bits | u64::from(*word != 0) << slot);
             self.changes.put(changed, count as u32);
-            let empty = self.put_differences(changed) | !changed;
+            let taken = lower(count);
+            let empty = self.put_differences(changed) | taken & !changed;
             self.kinds.put(at, [0, lengths, empty]);
-            pushed.events += (lower(count) & !lengths & !empty).count_ones() as usize;
+            pushed.events += (taken & !lengths & !empty).count_ones() as usize;
             pushed.words += there;
             self.len += count;
             self.copied = self.copied.saturating_sub(there);
@@ -276,7 +278,7 @@ impl WordWriter {
         }
         let changed = differ & taken;
         self.changes.put(changed, count as u32);
-        empty = (empty & !changed) | self.put_differences(changed);
+        empty = (empty & taken & !changed) | self.put_differences(changed);
         if self.distance < STEP {
             let new = self.words[at..at + count].iter().zip(0..);
             empty = new.fold(0, |bits, (word, slot)| bits | u64::from(*word == 0) << slot);
@@ -354,12 +356,12 @@ impl WordWriter {
     ) -> u32 {
         let mut end = self.len;
         while let Some(head) = self.kinds.last_before(end).filter(|head| *head >= from) {
-            let shape = shape_of(self.words[head]).and_then(|shape| shapes.get(shape as usize));
-            let Some(shape) = shape else { return 0 };
+            let Some(shape) = shape_of(self.words[head]).map(|shape| shape as usize) else { return 0 };
             // Most often the last access was executed.
             if self.kinds.get(end - 1)[1] & 1 == 0 && self.words[end - 1] != 0 {
-                return shape.after;
+                return self.sizes.get(shape).map_or(0, |[_, after]| *after);
             }
+            let Some(shape) = shapes.get(shape) else { return 0 };
             let words: Vec<u64> = self.words[head + 1..end].iter().map(|word| told_address(*word)).collect();
             let (mut executed, mut carry) = (false, 0);
             shape.accesses(&words, &mut carry, |_, _, _, _| executed = true);
@@ -384,6 +386,7 @@ impl WordWriter {
     /// Starts the next block.
     pub(in crate::trace) fn clear(&mut self) {
         (self.len, self.distance, self.carried) = (0, 0, 0);
+        self.kinds.begin();
         self.named.forget();
         self.changes.clear();
         self.differences.clear();

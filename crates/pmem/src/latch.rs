@@ -135,6 +135,8 @@ impl Raw {
             // It has the latch already, or gave its guard to another thread.
             return false;
         }
+        #[cfg(test)]
+        tests::between_looks();
         owner.inside.store(true, Ordering::Relaxed);
         // The processor may still look first, unless `barrier_everywhere` comes in between.
         compiler_fence(Ordering::SeqCst);
@@ -278,9 +280,23 @@ unsafe impl lock_api::RawMutex for Raw {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+    use std::time::Instant;
+
     use super::*;
 
     type Latch = lock_api::Mutex<Raw, u64>;
+
+    thread_local! {
+        /// What happens next while this thread, an owner, is between its first look and its store.
+        static BETWEEN: Cell<Option<Box<dyn FnOnce()>>> = const { Cell::new(None) };
+    }
+
+    pub(super) fn between_looks() {
+        if let Ok(Some(happens)) = BETWEEN.try_with(Cell::take) {
+            happens();
+        }
+    }
 
     /// Whose the latch is, and whether that thread is inside.
     fn owner(latch: &Latch) -> Option<(u64, bool)> {
@@ -319,6 +335,39 @@ mod tests {
             assert_eq!(owner(&latch), None);
         }
         assert_eq!(*latch.lock(), 4 * u64::from(ROW_MIN));
+    }
+
+    /// Another thread takes the latch while its owner is between its looks, and has seen that it is the owner.
+    #[test]
+    fn an_owner_that_was_on_its_way_in_waits_for_the_next_one() {
+        if !has_barriers() {
+            return;
+        }
+        let latch: &Latch = Box::leak(Box::new(Latch::new(0)));
+        let taken: &Barrier = Box::leak(Box::new(Barrier::new(2)));
+        own(latch);
+        let other = thread::spawn(move || {
+            taken.wait();
+            let mut held = latch.lock();
+            taken.wait();
+            // As long as the other one may take to go on.
+            let (began, found) = (Instant::now(), owner(latch));
+            while began.elapsed() < Duration::from_millis(50) {
+                thread::yield_now();
+            }
+            *held += 1;
+            found
+        });
+        BETWEEN.set(Some(Box::new(|| {
+            taken.wait();
+            taken.wait();
+        })));
+        let mut held = latch.lock();
+        let found = *held;
+        *held = found + 1;
+        drop(held);
+        assert_eq!(other.join().expect("it did not panic"), None, "it is nobody's");
+        assert_eq!((found, *latch.lock()), (1, 2), "both had it at once");
     }
 
     #[test]

@@ -40,11 +40,21 @@
 //! # Ok::<(), region::Error>(()) }).result.expect("it ran").expect("it worked");
 //! ```
 //!
+//! # Processes
+//! A child of `fork` has its parent's memory and a copy of what the parent knew of the pool: where logs go on, which blocks are free. Neither hears of
+//! what the other does from then on, so a child that used the pool would destroy it, and nothing looks for that here: it would cost each region
+//! something. A child has to leave its parent's pools and [`Tx`]s alone and end without dropping those, as by `_exit` or by executing a program: a [`Tx`] that is
+//! dropped is aborted, in the memory that both have. Dropping a [`Pool`] changes nothing in it. The C interface tells a child that what it has is its parent's.
+//!
 //! # Damage
 //! The header has two copies and checksums. Logs, the table of chunks, the maps of slabs and the place of the root object are guarded so that
 //! a changed byte is an [`Error`] or does no harm; outside of the logs so is a line that has become zeros, as what was lost reads as a rule. Where more of a line of a log is changed, in the lowest bytes
 //! of its words, or it is zeros, the line can look like one that a crash
 //! tore: if it is of the first or the last record of its log, that counts as never committed, whatever of it is in its places already. [`Pool::settle`] leaves no such record behind with [`Redo`].
+//! Of small pools that a crash had left, in which up to eight bytes of one line of a log were then changed by chance (8,000 for each engine, logs of eight
+//! lines), 1.0 % held something else than the crash could have left with [`Redo`], 0.1 % with [`Undo`], 0.3 % with [`MicroBuffer`], none with [`Shadow`], 4.0 % with
+//! [`Ssp`], whose journal had four lines; 3.0, 0.5, 1.1, 0 and 13 % if all changed bytes were the lowest of words; none if one byte was changed or no lowest one. In longer
+//! logs the first and the last record are a smaller part.
 //! A log of which nothing is left at all looks like an empty one. With [`Redo`] it is missed if another one has later regions and at least as many are gone as there are
 //! logs: a crash may hide one in each.
 //!

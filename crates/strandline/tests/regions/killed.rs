@@ -131,6 +131,23 @@ fn survives<A: Atomicity>() {
     }
 }
 
+/// A log that goes on in a chunk: what an earlier region left there may be zeros in memory and not on the medium.
+#[test]
+fn what_a_region_that_was_longer_than_its_log_left_survives_a_power_cut() {
+    fn survives_long<A: Atomicity>(kills: impl Iterator<Item = u64>) {
+        for kill in kills {
+            let (run, outcome) = lives::<A, A>(&with_logs(1, 256), &[kill]);
+            let story = || Check::new(&run).story(&outcome);
+            assert!(outcome.findings.is_empty(), "{}, killed at {kill}: {}", A::NAME, story());
+        }
+    }
+    survives_long::<Undo>(20..320);
+    survives_long::<Redo>((20..320).step_by(9));
+    survives_long::<MicroBuffer>((20..320).step_by(9));
+    survives_long::<Shadow>((20..320).step_by(9));
+    survives_long::<Ssp>((20..320).step_by(9));
+}
+
 #[test]
 fn what_a_killed_process_left_survives_a_power_cut_by_redo() {
     survives::<Redo>();

@@ -8,7 +8,7 @@ use space::{Env, Space};
 
 use crate::engine::{Atomicity, Engine, Recovered};
 use crate::header::{Geometry, Header, ROOT, STATE, guarded};
-use crate::heap::{Heap, Usage, free_all};
+use crate::heap::{Heap, Usage, beside_others, free_all, free_word};
 use crate::{Error, Layout, Persistent, Ptr, Tx};
 
 /// What a new pool is like. Everything has a default.
@@ -220,6 +220,9 @@ where
         let longer = Header { bytes, generation: header.generation + 1, ..header.clone() };
         free_all(space, &longer, header.bytes);
         space.fence();
+        for word in beside_others(&longer, header.bytes) {
+            self.engine.set_alone(&self.env, word, free_word(word))?;
+        }
         // Durable before anybody can have a place behind the old end: recovery believes no log that names one behind the header's.
         longer.write(space);
         // And the end before anybody has one.

@@ -349,6 +349,26 @@ proptest! {
     }
 }
 
+/// What is on the table is all that there is, and once it is given back as much is free as before.
+fn comes_back<A: Atomicity>(pool: &Heap<'_, A>, table: &[Held], free: u64, seed: u64) {
+    let blocks: Vec<u64> = pool.block_references().iter().map(|block| block.0).collect();
+    let root = pool.root_reference().0;
+    let mut expected: Vec<u64> = table.iter().map(|held| held.reference).chain([root]).collect();
+    expected.sort_unstable();
+    assert_eq!(blocks, expected, "{}, seed {seed}", A::NAME);
+    assert_eq!(pool.usage().blocks, blocks.len() as u64, "{}, seed {seed}", A::NAME);
+    let mut tx = pool.begin().expect("it is open to write");
+    for held in table {
+        assert!(holds(pool, held), "{}, seed {seed}: somebody else wrote to {held:x?}", A::NAME);
+        tx.free_block(held.reference).expect("it is there");
+    }
+    tx.commit().expect("there is room");
+    let sparse = pool.begin_moving();
+    pool.end_moving(sparse).expect("the memory works");
+    let usage = pool.usage();
+    assert_eq!((usage.free_chunks, usage.longest_free), (free, free), "{}, seed {seed}: {usage:?}", A::NAME);
+}
+
 /// Threads that take blocks and free each other's, in a pool in which there is hardly room.
 fn are_exchanged<A: Atomicity>(seed: u64) {
     const THREADS: u32 = 3;
@@ -397,27 +417,7 @@ fn are_exchanged<A: Atomicity>(seed: u64) {
             }
         });
         let table = std::mem::take(&mut *table());
-        let blocks: Vec<u64> = pool.block_references().iter().map(|block| block.0).collect();
-        let root = pool.root_reference().0;
-        let mut expected: Vec<u64> = table.iter().map(|held| held.reference).chain([root]).collect();
-        expected.sort_unstable();
-        assert_eq!(blocks, expected, "{}, seed {seed}", A::NAME);
-        assert_eq!(pool.usage().blocks, blocks.len() as u64, "{}, seed {seed}", A::NAME);
-        let mut tx = pool.begin().expect("it is open to write");
-        for held in &table {
-            assert!(holds(&pool, held), "{}, seed {seed}: somebody else wrote to {held:x?}", A::NAME);
-            tx.free_block(held.reference).expect("it is there");
-        }
-        tx.commit().expect("there is room");
-        let sparse = pool.begin_moving();
-        pool.end_moving(sparse).expect("the memory works");
-        let usage = pool.usage();
-        assert_eq!(
-            (usage.free_chunks, usage.longest_free),
-            (free, free),
-            "{}, seed {seed}: {usage:?}",
-            A::NAME
-        );
+        comes_back(&pool, &table, free, seed);
     });
     run.result.unwrap_or_else(|failure| panic!("{failure}"));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use space::Space;
+use space::{LINE, Space};
 
 use super::slab::{self, SIZES, Shape, Slab};
 use super::usage::Usage;
@@ -16,7 +16,7 @@ const LARGE: u64 = 2;
 const FREE: u64 = 0;
 
 /// The table's word at `word` for a free chunk, or one that is not the first of its block.
-pub(super) fn free_word(word: u64) -> u64 {
+pub(crate) fn free_word(word: u64) -> u64 {
     guarded::seal(word, FREE)
 }
 
@@ -38,6 +38,17 @@ pub(crate) fn free_all<S: Space>(space: &S, header: &Header, before: u64) {
         space.flush(word(at), word(next) - word(at));
         at = next;
     }
+}
+
+/// Where the words of chunks are that a pool has more than when it was `before` bytes long, as far as they are in a line with others: where that line
+/// is, only the engine knows.
+pub(crate) fn beside_others(header: &Header, before: u64) -> impl Iterator<Item = u64> {
+    let (chunk, heap) = (u64::from(header.geometry.chunk_bytes), header.heap());
+    let count = |bytes: u64| bytes.saturating_sub(heap) / chunk;
+    let (first, end) = (count(before), count(header.bytes));
+    let table = first / (chunk / 8) * (chunk / 8);
+    let word = move |at: u64| heap + table * chunk + (at - table) * 8;
+    (first..end.min(first.next_multiple_of(LINE / 8))).map(word)
 }
 
 /// The table's word at `word` for the first of so many chunks.

@@ -40,7 +40,7 @@ use crate::header::Header;
 use crate::{Change, Error};
 
 use chunks::Chunks;
-pub(crate) use chunks::free_all;
+pub(crate) use chunks::{beside_others, free_all, free_word};
 pub use usage::Usage;
 
 /// A piece of the heap that somebody has, or is about to have.

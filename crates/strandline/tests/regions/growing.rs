@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use region::{Atomicity, Error, Layout, Pool, Ptr, Redo, Undo};
+use region::{Atomicity, Error, Layout, MicroBuffer, Pool, Ptr, Redo, Shadow, Ssp, Undo};
 use space::sim::Schedule;
 use space::{Env, Scratch};
 use strandline::check::{self, Check, Run, Scene};
@@ -96,6 +96,12 @@ fn what_is_put_where_a_pool_has_just_grown_is_there() {
         let (run, outcome) = grown::<Redo>(seed);
         clean(&run, &outcome);
         let (run, outcome) = grown::<Undo>(seed);
+        clean(&run, &outcome);
+        let (run, outcome) = grown::<MicroBuffer>(seed);
+        clean(&run, &outcome);
+        let (run, outcome) = grown::<Shadow>(seed);
+        clean(&run, &outcome);
+        let (run, outcome) = grown::<Ssp>(seed);
         clean(&run, &outcome);
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use proptest::prelude::*;
 use region::{
     Atomicity, Error, Geometry, MicroBuffer, Options, Pool, Redo, Shadow, Ssp, Undo, Untyped, UntypedTx,
+    Usage,
 };
 use space::sim::{self, Schedule};
 use space::{Env, Image, Sim, Space};
@@ -55,7 +56,12 @@ enum Step {
 }
 
 fn any_bytes() -> impl Strategy<Value = u64> {
-    prop_oneof![4 => 1u64..1100, 1 => 1100..3 * CHUNK, 1 => Just(CHUNK), 1 => (30..200u64).prop_map(|chunks| chunks * CHUNK)]
+    prop_oneof![
+        6 => 1u64..1100,
+        2 => 1100..3 * CHUNK,
+        2 => Just(CHUNK),
+        1 => (30..200u64).prop_map(|chunks| chunks * CHUNK),
+    ]
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -79,9 +85,10 @@ struct Held {
     value: u64,
 }
 
-/// Where a block holds its value: at its ends and in each chunk.
+/// Where a block holds its value: everywhere, or if it is very long at its ends and in each chunk.
 fn places(bytes: u64) -> impl Iterator<Item = u64> {
-    (0..bytes / 8 * 8).step_by(CHUNK as usize / 2).chain((bytes >= 16).then(|| bytes / 8 * 8 - 8))
+    let step = if bytes <= 3 * CHUNK { 8 } else { CHUNK / 2 };
+    (0..bytes / 8 * 8).step_by(step as usize).chain((bytes >= 16).then(|| bytes / 8 * 8 - 8))
 }
 
 /// Takes a block; none if there is no room.
@@ -112,15 +119,31 @@ fn holds<A: Atomicity>(pool: &Heap<'_, A>, held: &Held) -> bool {
     })
 }
 
+/// Of slabs with blocks for so many bytes: blocks taken, and blocks in all.
+fn slabs(usage: &Usage, bytes: u64) -> (u64, u64) {
+    let sizes = iter::once(16).chain((0..5).flat_map(|power| [32 << power, 48 << power])).chain([1024]);
+    let slabs = sizes.into_iter().find(|size| *size >= bytes).and_then(|size| usage.slabs.get(&size));
+    slabs.map_or((0, 0), |&(_, taken, blocks)| (taken, blocks))
+}
+
 /// No block of so many bytes can be had: there are no such chunks, and slabs of its size are full.
 fn is_full<A: Atomicity>(pool: &Heap<'_, A>, bytes: u64) {
     let usage = pool.usage();
     let chunks = bytes.div_ceil(CHUNK) * CHUNK;
     assert!(usage.longest_free < chunks, "{}: no room for {bytes} B in {usage:?}", A::NAME);
-    let sizes = iter::once(16).chain((0..5).flat_map(|power| [32 << power, 48 << power])).chain([1024]);
-    let slabs = sizes.into_iter().find(|size| *size >= bytes).and_then(|size| usage.slabs.get(&size));
-    if let Some((_, taken, blocks)) = slabs {
-        assert_eq!(taken, blocks, "{}: no room for {bytes} B in slabs that have some", A::NAME);
+    let (taken, blocks) = slabs(&usage, bytes);
+    assert_eq!(taken, blocks, "{}: no room for {bytes} B in slabs that have some", A::NAME);
+}
+
+/// What is free in slabs is taken before a chunk is.
+fn is_thrifty<A: Atomicity>(pool: &Heap<'_, A>, bytes: u64) {
+    let before = pool.usage();
+    let (taken, blocks) = slabs(&before, bytes);
+    if taken < blocks {
+        let mut tx = pool.begin().expect("it is open to write");
+        take(&mut tx, bytes, 0).expect("there is room");
+        let free = pool.usage().free_chunks;
+        assert_eq!(free, before.free_chunks, "{}: a chunk for {bytes} B, and {before:?}", A::NAME);
     }
 }
 
@@ -179,6 +202,7 @@ impl<'e, A: Atomicity> Life<'e, A> {
         let value = self.value;
         match *step {
             Step::Fill { from, count, bytes } => {
+                is_thrifty(&self.pool, bytes);
                 let mut full = false;
                 self.region(|tx, cells| {
                     (from..CELLS).take(count).all(|at| {
@@ -206,27 +230,7 @@ impl<'e, A: Atomicity> Life<'e, A> {
                     true
                 });
             }
-            Step::GiveUp { from, count, bytes } => {
-                self.region(|tx, cells| {
-                    for at in (from..CELLS).take(count) {
-                        // An engine may find no room for so many words; what it has of them is given up.
-                        let Ok(reference) = tx.alloc_bytes(bytes) else { break };
-                        if places(bytes).any(|at| tx.store_bytes(reference + at, &[0xEE; 8]).is_err()) {
-                            break;
-                        }
-                        if let Some(held) = cells.get(&at)
-                            && (tx
-                                .store_bytes(held.reference, &[0xEE; 8][..held.bytes.min(8) as usize])
-                                .is_err()
-                                || at % 3 == 0 && tx.free_block(held.reference).is_err())
-                        {
-                            break;
-                        }
-                    }
-                    false
-                });
-                self.all_hold();
-            }
+            Step::GiveUp { from, count, bytes } => self.give_up(from, count, bytes),
             Step::Tidy { bytes } => self.tidy(bytes),
             Step::Settle => self.pool.settle().expect("the memory works"),
             Step::Open => {
@@ -244,6 +248,30 @@ impl<'e, A: Atomicity> Life<'e, A> {
         self.is_counted();
     }
 
+    /// Takes blocks, writes to all there are and frees some, for nothing.
+    fn give_up(&mut self, from: usize, count: usize, bytes: u64) {
+        self.region(|tx, cells| {
+            for at in (from..CELLS).take(count) {
+                // An engine may find no room for so many words; what it has of them is given up.
+                let Ok(reference) = tx.alloc_bytes(bytes) else { break };
+                if places(bytes).any(|at| tx.store_bytes(reference + at, &[0xEE; 8]).is_err()) {
+                    break;
+                }
+                if let Some(held) = cells.get(&at)
+                    && (tx.store_bytes(held.reference, &[0xEE; 8][..held.bytes.min(8) as usize]).is_err()
+                        || at % 3 == 0 && tx.free_block(held.reference).is_err())
+                {
+                    break;
+                }
+            }
+            // What lies behind a new block is not new.
+            let mut firsts = cells.values().map(|held| (held.reference, held.bytes.min(8) as usize));
+            _ = firsts.all(|(at, count)| tx.store_bytes(at, &[0xEE; 8][..count]).is_ok());
+            false
+        });
+        self.all_hold();
+    }
+
     /// Moves what is worth it, and takes a block meanwhile.
     fn tidy(&mut self, bytes: u64) {
         let (root, sparse) = (self.pool.root_reference().0, self.pool.begin_moving());
@@ -251,7 +279,8 @@ impl<'e, A: Atomicity> Life<'e, A> {
         let has_room = self.pool.usage().free_chunks > 8 * CHUNK;
         let before = self.cells.clone();
         for (&at, &held) in &before {
-            if self.pool.wants(&sparse, held.reference) {
+            // Some stay, and what was closed for them is open again then.
+            if self.pool.wants(&sparse, held.reference) && at % 4 != 3 {
                 let cell = self.cell(at);
                 let mut tx = self.pool.begin().expect("it is open to write");
                 let reference = tx.relocate(cell).expect("it is there");
@@ -277,6 +306,8 @@ impl<'e, A: Atomicity> Life<'e, A> {
             self.cells.insert(at, held);
         }
         self.pool.end_moving(sparse).expect("the memory works");
+        let small = self.cells.values().filter(|held| held.bytes <= CHUNK / 4);
+        small.for_each(|held| is_thrifty(&self.pool, held.bytes));
     }
 
     fn all_hold(&self) {
@@ -357,12 +388,15 @@ fn comes_back<A: Atomicity>(pool: &Heap<'_, A>, table: &[Held], free: u64, seed:
     expected.sort_unstable();
     assert_eq!(blocks, expected, "{}, seed {seed}", A::NAME);
     assert_eq!(pool.usage().blocks, blocks.len() as u64, "{}, seed {seed}", A::NAME);
-    let mut tx = pool.begin().expect("it is open to write");
-    for held in table {
-        assert!(holds(pool, held), "{}, seed {seed}: somebody else wrote to {held:x?}", A::NAME);
-        tx.free_block(held.reference).expect("it is there");
+    // A few at a time: by undo, longer regions need more room.
+    for some in table.chunks(10) {
+        let mut tx = pool.begin().expect("it is open to write");
+        for held in some {
+            assert!(holds(pool, held), "{}, seed {seed}: somebody else wrote to {held:x?}", A::NAME);
+            tx.free_block(held.reference).expect("it is there");
+        }
+        tx.commit().expect("there is room");
     }
-    tx.commit().expect("there is room");
     let sparse = pool.begin_moving();
     pool.end_moving(sparse).expect("the memory works");
     let usage = pool.usage();
@@ -431,4 +465,24 @@ fn threads_exchange_blocks_where_there_is_hardly_room() {
         are_exchanged::<Shadow>(seed);
         are_exchanged::<Ssp>(seed);
     }
+}
+
+/// More blocks than a word of the slab's map has bits, and the first one is free again.
+#[test]
+fn what_was_full_has_room_again() {
+    let run = sim::run(Image::new(BEFORE + 8 * CHUNK), &Schedule::walk(1), |env| {
+        let pool = Life::<Redo>::new(env, 8).pool;
+        let mut blocks = Vec::new();
+        while blocks.is_empty() || slabs(&pool.usage(), 16).0 < slabs(&pool.usage(), 16).1 {
+            let mut tx = pool.begin().expect("it is open to write");
+            blocks.push(tx.alloc_bytes(16).expect("there is room"));
+            tx.commit().expect("there is room");
+        }
+        assert!(blocks.len() > 128, "{}", blocks.len());
+        let mut tx = pool.begin().expect("it is open to write");
+        tx.free_block(blocks[0]).expect("it is there");
+        tx.commit().expect("there is room");
+        is_thrifty(&pool, 16);
+    });
+    run.result.unwrap_or_else(|failure| panic!("{failure}"));
 }

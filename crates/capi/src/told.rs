@@ -308,6 +308,11 @@ impl Space for Told {
     }
 
     #[inline(always)]
+    fn nt_is_sooner(&self) -> bool {
+        self.memory.nt_is_sooner()
+    }
+
+    #[inline(always)]
     fn has_failed(&self) -> bool {
         self.memory.has_failed()
     }

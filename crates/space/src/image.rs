@@ -11,6 +11,7 @@ use crate::{Prestore, Space, Word, check_range, check_whole_words, word_index};
 #[derive(Debug)]
 pub struct Image {
     words: Box<[AtomicU64]>,
+    nt_is_sooner: bool,
 }
 
 impl Image {
@@ -22,7 +23,7 @@ impl Image {
     pub fn new(len: u64) -> Self {
         assert!(len.is_multiple_of(8), "an image of {len} bytes does not consist of 8-byte words");
         let words = usize::try_from(len / 8).expect("an image fits into the address space");
-        Image { words: (0..words).map(|_| AtomicU64::new(0)).collect() }
+        Image { words: (0..words).map(|_| AtomicU64::new(0)).collect(), nt_is_sooner: false }
     }
 
     /// A copy of `bytes`.
@@ -33,7 +34,14 @@ impl Image {
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let (words, rest) = bytes.as_chunks::<8>();
         assert!(rest.is_empty(), "an image of {} bytes does not consist of 8-byte words", bytes.len());
-        Image { words: words.iter().map(|&word| AtomicU64::new(u64::from_le_bytes(word))).collect() }
+        let words = words.iter().map(|&word| AtomicU64::new(u64::from_le_bytes(word))).collect();
+        Image { words, nt_is_sooner: false }
+    }
+
+    /// The same, and it says of itself what processors say for which [`Space::nt_is_sooner`].
+    #[must_use]
+    pub fn where_nt_is_sooner(self) -> Self {
+        Image { nt_is_sooner: true, ..self }
     }
 
     /// The contents. While other threads write, each word is one that was there at some moment.
@@ -59,6 +67,11 @@ impl Space for Image {
     #[inline(always)]
     fn flush_kind(&self) -> FlushKind {
         FlushKind::Clwb
+    }
+
+    #[inline(always)]
+    fn nt_is_sooner(&self) -> bool {
+        self.nt_is_sooner
     }
 
     #[inline(always)]

@@ -358,6 +358,11 @@ impl<S: Space, K: Sink + Send> Space for Recorded<S, K> {
     }
 
     #[inline(always)]
+    fn nt_is_sooner(&self) -> bool {
+        self.space.nt_is_sooner()
+    }
+
+    #[inline(always)]
     fn has_failed(&self) -> bool {
         self.space.has_failed()
     }

@@ -196,6 +196,12 @@ pub trait Space: Sync {
         false
     }
 
+    /// Whether a whole line is durable sooner if it is stored by [`Space::store_nt`] than if it is stored and flushed. Of several lines it always is.
+    #[inline(always)]
+    fn nt_is_sooner(&self) -> bool {
+        false
+    }
+
     /// Whether a fence of this space has failed, so that none succeeds any more. A fence that fails panics, but in a thread that is
     /// panicking already: who relies on one that may be called there asks.
     #[inline(always)]
@@ -305,6 +311,11 @@ impl<S: Space> Space for &S {
     #[inline(always)]
     fn fence_writes(&self) -> bool {
         (**self).fence_writes()
+    }
+
+    #[inline(always)]
+    fn nt_is_sooner(&self) -> bool {
+        (**self).nt_is_sooner()
     }
 
     #[inline(always)]

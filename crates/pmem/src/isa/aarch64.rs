@@ -60,7 +60,7 @@ pub(super) fn offer_of_this_cpu() -> Offer {
     // SAFETY: Linux lets programs read the cache type register; reading changes nothing.
     unsafe { asm!("mrs {}, ctr_el0", out(reg) types, options(nomem, nostack, preserves_flags)) };
     // Cleaning is meant to reach memory, not what survives power loss, which may be further away.
-    Offer { flush, clean: Some(Flush::Cvac), demote: true, line: line(types) }
+    Offer { flush, clean: Some(Flush::Cvac), demote: true, nt_is_sooner: false, line: line(types) }
 }
 
 /// Bytes of the smallest data cache line, from the cache type register's `DminLine`, the logarithm of words of 4.

@@ -42,6 +42,9 @@ pub struct Offer {
     pub clean: Option<Flush>,
     /// Whether the demotion hint has an effect.
     pub demote: bool,
+    /// Whether a line that is stored past the cache is durable sooner than one that is stored and flushed. By maker, as measured: a
+    /// Zen 4 takes 126 ns for a region whose log is written past the cache, and 186 ns with a flush of it; on Cascade Lake a flush was sooner.
+    pub nt_is_sooner: bool,
     /// Bytes from one line to the next, a power of two.
     pub line: usize,
 }

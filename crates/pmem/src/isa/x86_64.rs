@@ -62,10 +62,16 @@ impl Flush {
     }
 }
 
+/// The maker's name in leaf 0, as `ebx`, `edx` and `ecx` have it: `AuthenticAMD`, `HygonGenuine`.
+const PAST_CACHE_SOONER: [[u32; 3]; 2] =
+    [[0x6874_7541, 0x6974_6e65, 0x444d_4163], [0x6f67_7948, 0x6e65_476e, 0x656e_6975]];
+
 /// What the processor that answers `cpuid` offers.
 pub(super) fn offer(cpuid: impl CpuIdReader) -> Offer {
+    let first = cpuid.cpuid1(0);
+    let nt_is_sooner = PAST_CACHE_SOONER.contains(&[first.ebx, first.edx, first.ecx]);
     // Leaf 7, sub-leaf 0, where there is one.
-    let (ebx, ecx) = if cpuid.cpuid1(0).eax >= 7 {
+    let (ebx, ecx) = if first.eax >= 7 {
         let features = cpuid.cpuid2(7, 0);
         (features.ebx, features.ecx)
     } else {
@@ -78,7 +84,7 @@ pub(super) fn offer(cpuid: impl CpuIdReader) -> Offer {
         false => Flush::Clflush,
     };
     // Only `clwb` keeps the line, so only it can clean.
-    Offer { flush, clean: clwb.then_some(Flush::Clwb), demote: ecx & 1 << 25 != 0, line: 64 }
+    Offer { flush, clean: clwb.then_some(Flush::Clwb), demote: ecx & 1 << 25 != 0, nt_is_sooner, line: 64 }
 }
 
 /// What this processor offers.
@@ -163,10 +169,12 @@ mod tests {
 
     use super::*;
 
-    /// A processor whose highest leaf is `leaves`, with these feature words in leaf 7.
-    fn processor(leaves: u32, ebx: u32, ecx: u32) -> Offer {
+    /// A processor whose highest leaf is `leaves`, with these feature words in leaf 7 and this maker's name.
+    fn processor(leaves: u32, ebx: u32, ecx: u32, maker: &[u8; 12]) -> Offer {
+        let [name_b, name_d, name_c] =
+            [0, 4, 8].map(|at| u32::from_le_bytes([maker[at], maker[at + 1], maker[at + 2], maker[at + 3]]));
         offer(move |leaf, _| match leaf {
-            0 => CpuIdResult { eax: leaves, ebx: 0, ecx: 0, edx: 0 },
+            0 => CpuIdResult { eax: leaves, ebx: name_b, ecx: name_c, edx: name_d },
             7 => CpuIdResult { eax: 0, ebx, ecx, edx: 0 },
             _ => CpuIdResult { eax: 0, ebx: 0, ecx: 0, edx: 0 },
         })
@@ -190,7 +198,15 @@ mod tests {
             // Words of a leaf that does not exist mean nothing.
             (4, CLFLUSHOPT | CLWB, CLDEMOTE, Flush::Clflush, None, false),
         ] {
-            assert_eq!(processor(leaves, ebx, ecx), Offer { flush, clean, demote, line: 64 });
+            for (maker, nt_is_sooner) in [
+                (b"GenuineIntel", false),
+                (b"AuthenticAMD", true),
+                (b"HygonGenuine", true),
+                (b"\0\0\0\0\0\0\0\0\0\0\0\0", false),
+            ] {
+                let expected = Offer { flush, clean, demote, nt_is_sooner, line: 64 };
+                assert_eq!(processor(leaves, ebx, ecx, maker), expected);
+            }
         }
     }
 }

@@ -68,6 +68,7 @@ pub struct Mapped {
     /// stores nothing.
     storable: AtomicU64,
     flush: Flush,
+    nt_is_sooner: bool,
     durability: Durability,
     /// As `durability`, of the file and whoever opens it to write.
     beneath: Durability,
@@ -161,6 +162,7 @@ impl Mapped {
             len: AtomicU64::new(len),
             storable: AtomicU64::new(storable),
             flush: Offer::of_this_cpu().flush,
+            nt_is_sooner: Offer::of_this_cpu().nt_is_sooner,
             durability,
             beneath: durability,
             path,
@@ -402,6 +404,11 @@ impl Space for Mapped {
     #[inline(always)]
     fn flush_kind(&self) -> FlushKind {
         self.flush.kind()
+    }
+
+    #[inline(always)]
+    fn nt_is_sooner(&self) -> bool {
+        self.nt_is_sooner
     }
 
     #[inline(always)]

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Records begin at a line and are padded with zeros to whole lines. Those of several lines are written past the cache: a line that was flushed long ago has to be
-//! fetched before it can be stored to, and flushed again, and a record is read by recovery alone. A single line is soonest durable by a store and a flush.
+//! fetched before it can be stored to, and flushed again, and a record is read by recovery alone. A single line is soonest durable by a store and a flush, but where
+//! the space says otherwise ([`Space::nt_is_sooner`]).
 //! Runs of a record that is longer than a log stand
 //! [elsewhere](super::long); behind the others it says where.
 
@@ -28,7 +29,7 @@ const OFFSETS: u64 = 1 << 48;
 /// Offsets of pairs are below this.
 const OFFSETS_PAIRED: u64 = 1 << 33;
 
-/// Records of so many lines are written past the cache.
+/// Records of so many lines are written past the cache, on any processor.
 const PAST_CACHE: u64 = 2;
 
 /// The kind of what is not a run: these stand elsewhere.
@@ -161,7 +162,7 @@ impl Draft {
         debug_assert!(self.words <= WORDS_MAX);
         self.padded[0] = number << 16 | self.words;
         let from = ring.head();
-        let past_cache = flushed && self.lines() >= PAST_CACHE;
+        let past_cache = flushed && (self.lines() >= PAST_CACHE || space.nt_is_sooner());
         let lines = &self.padded.as_chunks().0[..self.lines as usize];
         ring.push_record(space, lines, past_cache).expect("the caller saw to it that there is room");
         if flushed && !past_cache {
@@ -220,12 +221,8 @@ impl Entry for One<'_> {
     #[inline(always)]
     fn write<S: Space>(&self, _: &mut Draft, space: &S, ring: &mut Ring, number: u64, flushed: bool) {
         let One(write) = self;
-        let from = ring.head();
         let line = [number << 16 | 3, header(write, 1), write.value(), 0, 0, 0, 0];
-        ring.push(space, &line, Role::First).expect("the caller saw to it that there is room");
-        if flushed {
-            ring.flush(space, from);
-        }
+        ring.push_alone(space, &line, Role::First, flushed).expect("the caller saw to it that there is room");
     }
 }
 

@@ -127,6 +127,31 @@ impl Ring {
         Ok(())
     }
 
+    /// Stores one line behind the last one in the way that is soonest durable, which it is from the next fence on; not so if it is not `flushed`, by mistake.
+    ///
+    /// # Errors
+    /// If that would be over one that is needed.
+    #[inline(always)]
+    pub(crate) fn push_alone<S: Space>(
+        &mut self,
+        space: &S,
+        payload: &[u64; WORDS],
+        role: Role,
+        flushed: bool,
+    ) -> Result<(), Full> {
+        let (from, past_cache) = (self.head, flushed && space.nt_is_sooner());
+        let (place, parity) = self.next()?;
+        if past_cache {
+            write_line_nt(space, place, payload, role, parity);
+            return Ok(());
+        }
+        write_line(space, place, payload, role, parity);
+        if flushed {
+            self.flush(space, from);
+        }
+        Ok(())
+    }
+
     /// Flushes the lines from number `from` on, and starts to fetch the next one, which was flushed a pass ago and left the cache with that.
     #[inline(always)]
     pub(crate) fn flush<S: Space>(&self, space: &S, from: u64) {

@@ -125,6 +125,11 @@ impl<S: Space> Space for Stepped<S> {
     }
 
     #[inline(always)]
+    fn nt_is_sooner(&self) -> bool {
+        self.space.nt_is_sooner()
+    }
+
+    #[inline(always)]
     fn has_failed(&self) -> bool {
         self.space.has_failed()
     }

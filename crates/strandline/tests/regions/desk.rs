@@ -1,8 +1,10 @@
 //! What the crash suite does to a pool, and what recovery must find of it.
 
+use std::cell::Cell;
+
 use region::{Atomicity, Error, Geometry, Layout, Options, Pool, Ptr};
 use space::sim::Schedule;
-use space::{Env, Scratch};
+use space::{Env, Image, Scratch, Space};
 use strandline::check::{self, Check, Crash, Run, Scene};
 use strandline::crash::{Outcome, Platform};
 
@@ -174,12 +176,33 @@ where
     Ok(Some((transfers, threads)))
 }
 
+thread_local! {
+    static NT_IS_SOONER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does the work on a processor where a line is durable sooner if it is flushed, and on one where past the cache.
+pub(crate) fn on_both_processors(work: impl Fn()) {
+    [false, true].into_iter().for_each(|sooner| on_processor(sooner, &work));
+}
+
+/// Does the work on a processor of which [`space::Space::nt_is_sooner`] is this.
+pub(crate) fn on_processor<T>(nt_is_sooner: bool, work: impl FnOnce() -> T) -> T {
+    NT_IS_SOONER.set(nt_is_sooner);
+    let done = work();
+    NT_IS_SOONER.set(false);
+    done
+}
+
+/// Records what is done to a new pool.
 pub(crate) fn record<A: Atomicity>(
     options: &Options,
     schedule: &Schedule,
     work: impl Fn(&Desks<'_, Scene, A>),
 ) -> Run {
-    let run = check::record(BYTES, Platform::Adr, schedule, |env| {
+    let image = Image::new(BYTES);
+    let image = if NT_IS_SOONER.get() { image.where_nt_is_sooner() } else { image };
+    let run = check::record_on(image, Platform::Adr, schedule, |env| {
+        assert_eq!(env.space().nt_is_sooner(), NT_IS_SOONER.get());
         let pool = Desks::<Scene, A>::create(env, options).expect("a pool can be made");
         work(&pool);
     });

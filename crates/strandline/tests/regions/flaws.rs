@@ -12,10 +12,12 @@ where
     S: Atomicity,
     A: Atomicity,
 {
-    let (run, outcome) = check_transfers::<S, A>(20);
-    assert!(!outcome.findings.is_empty(), "{name} was not found in {} images", outcome.images);
-    let story = Check::new(&run).story(&outcome);
-    assert!(story.contains("was not durable"), "{name}: {story}");
+    on_both_processors(|| {
+        let (run, outcome) = check_transfers::<S, A>(20);
+        assert!(!outcome.findings.is_empty(), "{name} was not found in {} images", outcome.images);
+        let story = Check::new(&run).story(&outcome);
+        assert!(story.contains("was not durable"), "{name}: {story}");
+    });
 }
 
 #[test]

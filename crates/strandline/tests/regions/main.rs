@@ -38,12 +38,12 @@ fn keeps_regions_whole<A: Atomicity>() {
 
 #[test]
 fn redo_keeps_regions_whole_and_blocks_accounted_for() {
-    keeps_regions_whole::<Redo>();
+    on_both_processors(keeps_regions_whole::<Redo>);
 }
 
 #[test]
 fn undo_keeps_regions_whole_and_blocks_accounted_for() {
-    keeps_regions_whole::<Undo>();
+    on_both_processors(keeps_regions_whole::<Undo>);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn without_protection_regions_are_torn() {
 
 fn threads_are_kept_apart<A: Atomicity>(options: &Options, seeds: u64) {
     for seed in 0..seeds {
-        let (run, outcome) = check_threads::<A, A>(options, seed);
+        let (run, outcome) = on_processor(seed % 2 == 1, || check_threads::<A, A>(options, seed));
         clean(&run, &outcome);
     }
 }

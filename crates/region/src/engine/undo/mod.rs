@@ -176,11 +176,8 @@ impl<E: Env, F: Flaw> UndoEngine<E, F> {
         let space = env.space();
         let role = if known == 0 { Role::First } else { Role::Later };
         self.guard(env, || {
-            let from = ring.head();
-            ring.push(space, &line::inverse(number, write), role).expect("there is room");
-            if !F::LOG_NOT_FLUSHED {
-                ring.flush(space, from);
-            }
+            let line = line::inverse(number, write);
+            ring.push_alone(space, &line, role, !F::LOG_NOT_FLUSHED).expect("there is room");
             if !F::LOG_NOT_FENCED {
                 space.fence();
             }
@@ -191,9 +188,7 @@ impl<E: Env, F: Flaw> UndoEngine<E, F> {
     /// Says in the log that the region has ended, durably.
     #[track_caller]
     fn write_end(space: &E::Space, Lease { number, ring, .. }: &mut Lease) {
-        let from = ring.head();
-        ring.push(space, &line::end(*number), Role::End).expect("a line is kept for it");
-        ring.flush(space, from);
+        ring.push_alone(space, &line::end(*number), Role::End, true).expect("a line is kept for it");
         space.fence();
     }
 
@@ -272,9 +267,7 @@ impl<E: Env, F: Flaw> Engine<E> for UndoEngine<E, F> {
                 space.fence();
             }
             let ring = lease.room(1).expect("a line is kept for this");
-            let from = ring.head();
-            ring.push(space, &line::goes_on(number, piece), Role::Later).expect("there is room");
-            ring.flush(space, from);
+            ring.push_alone(space, &line::goes_on(number, piece), Role::Later, true).expect("there is room");
             space.fence();
         });
         lease.piece = Some(Ring::new(chunk, bytes));

@@ -265,6 +265,27 @@ fn messages_that_are_filled_again_are_demoted() {
     }
 }
 
+/// A fence waits for the last of the writes alone, and each demotion before it would be paid for.
+#[test]
+fn what_is_written_again_before_its_fence_is_left_alone() {
+    for (times, expected) in [(1, Choice::Demote), (30, Choice::Nothing)] {
+        let mut run = Run::new();
+        for _ in 0..20_000u64 {
+            for _ in 0..times {
+                for at in (0..128).step_by(8) {
+                    run.store(10, (1 << 32) + at, 8);
+                }
+            }
+            run.compute(20);
+            run.fence();
+        }
+        let advice = run.advice(None);
+        let row = place(&advice, 10);
+        assert_eq!(row.choice, expected, "{times}: {advice}");
+        assert!(row.fenced > 0.9, "{advice}");
+    }
+}
+
 #[test]
 fn one_line_rewritten_for_ever_is_left_alone() {
     let mut run = Run::new();

@@ -129,8 +129,11 @@ fn another_compiler_and_level_change_nothing() {
 #[test]
 fn code_that_is_not_optimised_gets_the_same_advice() {
     let scratch = Scratch::new();
-    build(&scratch, "gcc", "-O0", &["mg"]);
+    build(&scratch, "gcc", "-O0", &["mg", "clht"]);
     assert_eq!(advised(&scratch, "mg", &[]), pairs(&[("some_psinv", "skip"), ("some_resid", "clean")]));
+    // What a generator of random numbers has on the stack is written many times before each fence.
+    let small = advised(&scratch, "clht", &["-s", "256", "-k", "200000"]);
+    assert_eq!(small, pairs(&[("some_craftValue", "skip")]));
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //!
 //! | the data are | advice |
 //! |---|---|
-//! | written again | demote: visible before the fence, still cached; nothing if no fence follows |
+//! | written again | demote: visible before the fence, still cached; nothing if no fence comes first |
 //! | only read again | clean after the write |
 //! | neither | skip the cache with non-temporal stores; clean where these are hard to use |
 //!
@@ -362,7 +362,7 @@ impl Watcher {
             Choice::Nothing if place.classes.iter().all(|(_, class)| class.size < LINE) => {
                 "writes less than a line at a place"
             }
-            Choice::Nothing => "written again while in the cache, and no fence waits for it",
+            Choice::Nothing => "written again while in the cache, and no fence waits for it by then",
         };
         (choice, reason.to_owned())
     }
@@ -378,13 +378,16 @@ impl Watcher {
         voters.filter(move |class| class.size >= least && class.bytes as f64 >= enough)
     }
 
+    #[allow(clippy::cast_precision_loss)]
     fn choose_for(&self, class: &Class, fenced: bool, reread: bool) -> Choice {
         if class.size < LINE {
             // A variable, a counter, a lock: nothing to gain but the cost of the instruction.
             return Choice::Nothing;
         }
         if self.counted(class.rewritten, class).is_some() {
-            return if fenced { Choice::Demote } else { Choice::Nothing };
+            // What is written again before the fence is visible in time without it, and each demotion would be paid for.
+            let behind = class.rewritten_behind as f64 >= self.options.reused_min * class.lines.max(1) as f64;
+            return if fenced && behind { Choice::Demote } else { Choice::Nothing };
         }
         if reread { Choice::Clean } else { Choice::Skip }
     }

@@ -20,6 +20,8 @@ struct Pending {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unfenced {
     pending: Vec<Pending>,
+    /// The instruction of the last fence.
+    last: u64,
 }
 
 impl Unfenced {
@@ -44,8 +46,15 @@ impl Unfenced {
         pending.last = now;
     }
 
+    /// The instruction of the last fence; 0 if there was none.
+    #[inline]
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
     /// A fence at instruction `now`.
     pub(super) fn fence(&mut self, now: u64, distance: u64, places: &mut Places) {
+        self.last = now;
         for pending in self.pending.drain(..) {
             let place = places.get(pending.place);
             let away = now - pending.last;
@@ -68,7 +77,9 @@ mod tests {
         for now in 0..10_000 {
             unfenced.store(1, 8, now, 100);
         }
+        assert_eq!(unfenced.last(), 0);
         unfenced.fence(10_010, 100, &mut places);
+        assert_eq!(unfenced.last(), 10_010);
         let place = places.get(1);
         assert_eq!(place.fence_distance, Some(11));
         assert!(place.fenced_bytes <= 8 * 202, "{}", place.fenced_bytes);

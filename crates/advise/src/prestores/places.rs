@@ -47,6 +47,8 @@ pub(super) struct Part {
     pub(super) lines: u64,
     pub(super) reread: Reuse,
     pub(super) rewritten: Reuse,
+    /// Of these, the lines that were written again behind a fence of the thread that had written them.
+    pub(super) rewritten_behind: u64,
 }
 
 /// A place's contexts of one size.
@@ -56,6 +58,8 @@ pub(super) struct Class {
     pub(super) lines: u64,
     pub(super) reread: Reuse,
     pub(super) rewritten: Reuse,
+    /// Of these, the lines that were written again behind a fence of the thread that had written them.
+    pub(super) rewritten_behind: u64,
     /// Largest context.
     pub(super) size: u64,
     /// Where one of its objects was allocated.
@@ -149,6 +153,7 @@ impl Places {
             lines: part.lines,
             reread: part.reread,
             rewritten: part.rewritten,
+            rewritten_behind: part.rewritten_behind,
             size,
             allocated,
         };
@@ -182,6 +187,7 @@ impl Place {
         class.lines += other.lines;
         class.reread.merge(other.reread);
         class.rewritten.merge(other.rewritten);
+        class.rewritten_behind += other.rewritten_behind;
         class.size = class.size.max(other.size);
         class.allocated = class.allocated.or(other.allocated);
     }

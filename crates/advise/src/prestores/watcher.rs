@@ -305,6 +305,18 @@ impl Watcher {
         soon
     }
 
+    /// A line that `place` wrote in `context` is written again.
+    fn rewritten(&mut self, context: ContextId, place: u32, written: Moment, now: Moment) {
+        let writer = &self.threads[written.thread as usize % THREADS_MAX];
+        let is_behind = writer.unfenced.last() >= written.own;
+        if self.used(context, place, written, now, |part| &mut part.rewritten)
+            && is_behind
+            && let Some(part) = self.contexts.part(context, place)
+        {
+            part.rewritten_behind += 1;
+        }
+    }
+
     fn store(&mut self, slot: usize, addr: u64, len: u32, site: SiteId, now: Moment) {
         if len == 0 {
             return;
@@ -341,7 +353,7 @@ impl Watcher {
             }
             let (context, place, at) = (written.context, written.place, written.at);
             (written.bytes, written.read) = (0, true);
-            self.used(context, place, at, now, |part| &mut part.rewritten);
+            self.rewritten(context, place, at, now);
         }
     }
 
@@ -397,7 +409,7 @@ impl Watcher {
             None => self.lines.insert(line, bytes, now, context, place),
         }
         if let Some((context, before, at)) = overwritten {
-            self.used(context, before, at, now, |part| &mut part.rewritten);
+            self.rewritten(context, before, at, now);
             if before != place && self.functions.of_place(before) == self.functions.of_place(place) {
                 self.places.goes_on(place, before);
             }

@@ -220,6 +220,16 @@ impl Space for Told {
         }
     }
 
+    #[inline]
+    #[track_caller]
+    fn store_words(&self, offset: u64, words: &[u64]) {
+        if self.teller.changes.is_none() {
+            return self.memory.store_words(offset, words);
+        }
+        check_range(self.len(), offset, 8 * words.len() as u64);
+        (offset..).step_by(8).zip(words).for_each(|(at, &word)| self.store_word(at, word));
+    }
+
     #[inline(always)]
     #[track_caller]
     fn cas_u64(&self, offset: u64, old: u64, new: u64) -> Result<u64, u64> {

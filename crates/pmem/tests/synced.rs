@@ -37,6 +37,18 @@ fn it_is_a_space() {
     });
 }
 
+/// Pools lie on this space: what is true of the memory has to be true of it.
+#[test]
+fn lines_go_past_the_cache_where_that_is_sooner_and_no_sync_is_waited_for() {
+    let memory = || Options::new().force(true).anonymous(4096).expect("a page");
+    let sooner = memory().nt_is_sooner();
+    assert_eq!(sooner, pmem::isa::Offer::of_this_cpu().nt_is_sooner);
+    assert_eq!(Synced::new(memory()).nt_is_sooner(), sooner);
+    let Some(folder) = on_disk() else { return };
+    let synced = Synced::new(create(&folder.path().join("space"), 4096));
+    assert!(synced.fence_writes() && !synced.nt_is_sooner());
+}
+
 #[test]
 fn a_fence_is_one_sync_however_much_was_flushed() {
     let Some(folder) = on_disk() else { return };

@@ -52,7 +52,7 @@
 //! of its words, or it is zeros, the line can look like one that a crash
 //! tore: if it is of the first or the last record of its log, that counts as never committed, whatever of it is in its places already. [`Pool::settle`] leaves no such record behind with [`Redo`].
 //! Of small pools that a crash had left, in which up to eight bytes of one line of a log were then changed by chance (8,000 for each engine, logs of eight
-//! lines), 1.0 % held something else than the crash could have left with [`Redo`], 0.1 % with [`Undo`], 0.3 % with [`MicroBuffer`], none with [`Shadow`], 4.0 % with
+//! lines; the tests of regions do 1,500 and print what they find), 1.0 % held something else than the crash could have left with [`Redo`], 0.1 % with [`Undo`], 0.3 % with [`MicroBuffer`], none with [`Shadow`], 4.0 % with
 //! [`Ssp`], whose journal had four lines; 3.0, 0.5, 1.1, 0 and 13 % if all changed bytes were the lowest of words; none if one byte was changed or no lowest one. In longer
 //! logs the first and the last record are a smaller part.
 //! A log of which nothing is left at all looks like an empty one. With [`Redo`] it is missed if another one has later regions and at least as many are gone as there are

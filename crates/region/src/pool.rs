@@ -182,7 +182,7 @@ where
     /// after. A pool that is as long stays as it is.
     ///
     /// # Errors
-    /// If the space is shorter, or the pool is open to read only.
+    /// If the space is shorter, the pool is open to read only, or there are no more numbers of regions ([`Error::Exhausted`]).
     #[track_caller]
     pub fn grow(&self, bytes: u64) -> Result<(), Error> {
         self.grow_locked(&mut self.env.lock(&self.header), bytes)

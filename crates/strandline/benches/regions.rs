@@ -206,11 +206,21 @@ fn bare_redo(space: &Mapped, log: u64, head: &mut u64, places: &[u64], value: u6
         *head = 0;
     }
     let from = log + *head;
-    for (at, &place) in (from..).step_by(16).zip(places) {
-        space.store_u64(at, place);
-        space.store_u64(at + 8, value);
+    if space.nt_is_sooner() {
+        for (at, places) in (from..).step_by(LINE as usize).zip(places.chunks(4)) {
+            let mut line = [[0; 8]; 8];
+            for (entry, place) in line.as_chunks_mut().0.iter_mut().zip(places) {
+                *entry = [place.to_le_bytes(), value.to_le_bytes()];
+            }
+            space.store_nt(at, line.as_flattened());
+        }
+    } else {
+        for (at, &place) in (from..).step_by(16).zip(places) {
+            space.store_u64(at, place);
+            space.store_u64(at + 8, value);
+        }
+        space.flush(from, bytes);
     }
-    space.flush(from, bytes);
     *head += bytes;
     space.fence();
     for &place in places {

@@ -36,6 +36,8 @@
 //!   lines are, and what just anybody reads counts only when it is half of the lines of a place.
 //! - Data are gone from the caches after the program touched `cache_bytes` of lines (`touched.rs`); later uses count as none. Instructions, in
 //!   which distances are told, would make that depend on how well the code was optimised.
+//! - What is written again *before* the fence that follows is not to be demoted: the fence waits for the last of the writes alone. Lines count here that were
+//!   written again behind a fence of the thread that had written them.
 //! - All functions are watched, so a use in another function is seen.
 //! - A streak must advance, and go on in time (`contexts.rs`).
 //! - Passes of one function over the same data are judged together: where one of them reads soon what another wrote, none skips.

@@ -28,7 +28,7 @@ pub struct Options {
     /// again. The default is the last-level cache of the `xpoint` presets.
     pub cache_bytes: u64,
     /// Data count as read (or written) again if at least this part of their lines is: what is right for most lines is
-    /// done to all.
+    /// done to all. Written again behind a fence, which is what can be demoted, counts likewise.
     pub reused_min: f64,
     /// Data that the functions which store most soon read themselves are never advised to skip the cache, if it is at least
     /// this part of the lines: such a function would wait for memory in its own inner loop, and cleaning does no harm where it is

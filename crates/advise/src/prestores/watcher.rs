@@ -92,6 +92,8 @@ pub struct Watcher {
     running: u64,
     /// Instructions of all threads.
     instructions: u64,
+    /// Whether the source does not tell them.
+    uncounted: bool,
     /// What they were when watching began or began anew; lines written before are none.
     since: u64,
     /// Whether new writes are of no interest.
@@ -169,8 +171,10 @@ impl Watcher {
 
     fn event(&mut self, number: u32, event: &Event) {
         let slot = number as usize % THREADS_MAX;
-        self.instructions += u64::from(event.instructions);
-        self.threads[slot].instructions += u64::from(event.instructions);
+        // Where instructions are not known, events stand for them.
+        let instructions = u64::from(event.instructions.max(u32::from(self.uncounted)));
+        self.instructions += instructions;
+        self.threads[slot].instructions += instructions;
         if let Op::Load { addr, len } | Op::Store { addr, len } | Op::StoreNt { addr, len } = event.op {
             self.touched.access(addr, len);
         }
@@ -427,6 +431,11 @@ impl Sink for Watcher {
 
     fn needs(&self) -> Capabilities {
         Capabilities::LOADS
+    }
+
+    fn begin(&mut self, source: &event::Source) -> Result<(), SinkError> {
+        self.uncounted = source.instructions == event::InstructionCounts::Unknown;
+        Ok(())
     }
 
     fn define(&mut self, definition: Definition<'_>) -> Result<(), SinkError> {

@@ -164,6 +164,12 @@ impl Space for Synced {
 
     #[inline(always)]
     #[track_caller]
+    fn store_words(&self, offset: u64, words: &[u64]) {
+        self.memory.store_words(offset, words);
+    }
+
+    #[inline(always)]
+    #[track_caller]
     fn cas_u64(&self, offset: u64, old: u64, new: u64) -> Result<u64, u64> {
         self.memory.cas_u64(offset, old, new)
     }
@@ -201,6 +207,12 @@ impl Space for Synced {
     #[inline(always)]
     fn fence_writes(&self) -> bool {
         self.group.is_some()
+    }
+
+    #[inline(always)]
+    fn nt_is_sooner(&self) -> bool {
+        // What a sync waits for is the disk.
+        self.group.is_none() && self.memory.nt_is_sooner()
     }
 
     #[inline(always)]

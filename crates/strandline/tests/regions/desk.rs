@@ -193,15 +193,18 @@ pub(crate) fn on_processor<T>(nt_is_sooner: bool, work: impl FnOnce() -> T) -> T
     done
 }
 
+/// The image as that processor has it.
+pub(crate) fn of_processor(image: Image) -> Image {
+    if NT_IS_SOONER.get() { image.where_nt_is_sooner() } else { image }
+}
+
 /// Records what is done to a new pool.
 pub(crate) fn record<A: Atomicity>(
     options: &Options,
     schedule: &Schedule,
     work: impl Fn(&Desks<'_, Scene, A>),
 ) -> Run {
-    let image = Image::new(BYTES);
-    let image = if NT_IS_SOONER.get() { image.where_nt_is_sooner() } else { image };
-    let run = check::record_on(image, Platform::Adr, schedule, |env| {
+    let run = check::record_on(of_processor(Image::new(BYTES)), Platform::Adr, schedule, |env| {
         assert_eq!(env.space().nt_is_sooner(), NT_IS_SOONER.get());
         let pool = Desks::<Scene, A>::create(env, options).expect("a pool can be made");
         work(&pool);

@@ -81,6 +81,10 @@ impl<S> Frail<S> {
 impl<S: Space> Space for Frail<S> {
     type Observer = S::Observer;
 
+    fn nt_is_sooner(&self) -> bool {
+        self.space.nt_is_sooner()
+    }
+
     fn observer(&self) -> &S::Observer {
         self.space.observer()
     }

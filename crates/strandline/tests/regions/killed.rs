@@ -10,6 +10,7 @@ use strandline::check::{self, Check, Run};
 use strandline::crash::{Outcome, Platform};
 
 use crate::desk::{BYTES, SMALL, with_logs};
+use crate::desk::{of_processor, on_processor};
 use crate::frail::Frail;
 
 /// A number, in several places.
@@ -88,7 +89,7 @@ where
     };
     let schedule = Schedule::walk(1);
     let run = check::record_through(
-        Image::new(BYTES),
+        of_processor(Image::new(BYTES)),
         Platform::Adr,
         &schedule,
         Frail::new,
@@ -124,7 +125,8 @@ fn survives<A: Atomicity>() {
         // The second one is killed while it recovers, or soon after.
         let twice = (10..300).step_by(29).map(|kill| vec![200 + kill % 90, kill]);
         for kills in first.chain(twice).step_by(step) {
-            let (run, outcome) = lives::<A, A>(&options, &kills);
+            // Both kinds of processors in turn.
+            let (run, outcome) = on_processor(kills[0] / 2 % 2 == 1, || lives::<A, A>(&options, &kills));
             let story = || Check::new(&run).story(&outcome);
             assert!(outcome.findings.is_empty(), "{}, killed at {kills:?}: {}", A::NAME, story());
         }
@@ -136,16 +138,15 @@ fn survives<A: Atomicity>() {
 fn what_a_region_that_was_longer_than_its_log_left_survives_a_power_cut() {
     fn survives_long<A: Atomicity>(kills: impl Iterator<Item = u64>) {
         for kill in kills {
-            let (run, outcome) = lives::<A, A>(&with_logs(1, 256), &[kill]);
+            let past_cache = kill / 2 % 2 == 1;
+            let (run, outcome) = on_processor(past_cache, || lives::<A, A>(&with_logs(1, 256), &[kill]));
             let story = || Check::new(&run).story(&outcome);
             assert!(outcome.findings.is_empty(), "{}, killed at {kill}: {}", A::NAME, story());
         }
     }
+    // By the others, so few writes fit into the log.
     survives_long::<Undo>(20..320);
-    survives_long::<Redo>((20..320).step_by(9));
-    survives_long::<MicroBuffer>((20..320).step_by(9));
     survives_long::<Shadow>((20..320).step_by(9));
-    survives_long::<Ssp>((20..320).step_by(9));
 }
 
 #[test]

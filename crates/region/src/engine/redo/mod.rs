@@ -2,7 +2,7 @@
 //!
 //! # A commit
 //! A region's writes stay in ordinary memory until it ends. Then they go into one of the pool's logs as a record of whole
-//! lines, which is flushed and fenced: as a rule that is the only fence. No mark follows, because lines know
+//! lines, which is flushed, or goes past the cache, and is fenced: as a rule that is the only fence. No mark follows, because lines know
 //! whether they are whole, and a record knows how many it has. Then the words get their values, in place, without a flush.
 //!
 //! A record that is longer than a log goes to chunks of the heap that nobody has and no log names; the log has where. That takes a second fence, between the

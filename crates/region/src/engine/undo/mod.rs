@@ -2,8 +2,8 @@
 //!
 //! # A region
 //! has one of the pool's logs for itself, from its first write to its end. Before a word is written for the first time, a line with what it was
-//! goes into the log, is flushed and fenced; then the word is written in place, and further writes of it need nothing. A commit
-//! flushes the words and fences, then writes a line that says that the region has ended, flushes and fences it. That makes `k + 2` fences for
+//! goes into the log and is made durable, by a flush or past the cache, and a fence; then the word is written in place, and further writes of it need nothing. A commit
+//! flushes the words and fences, then writes a line that says that the region has ended, and makes it durable. That makes `k + 2` fences for
 //! a region of `k` words, where [`Redo`](super::Redo) has one.
 //!
 //! In return nothing is left to do behind it: the words are where they belong, reads need no search, and a log is free again as soon as

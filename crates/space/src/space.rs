@@ -196,7 +196,8 @@ pub trait Space: Sync {
         false
     }
 
-    /// Whether a whole line is durable sooner if it is stored by [`Space::store_nt`] than if it is stored and flushed. Of several lines it always is.
+    /// Whether a whole line is durable sooner if it is stored by [`Space::store_nt`] than if it is stored and flushed. (Several lines are, wherever
+    /// that was measured.)
     #[inline(always)]
     fn nt_is_sooner(&self) -> bool {
         false

@@ -328,9 +328,14 @@ impl Watcher {
     }
 
     /// The reuse of a class's lines, if it is of enough of them.
-    #[allow(clippy::cast_precision_loss)]
     fn counted(&self, reuse: Reuse, class: &Class) -> Option<Reuse> {
-        (reuse.lines as f64 >= self.options.reused_min * class.lines.max(1) as f64).then_some(reuse)
+        self.are_enough(reuse.lines, class).then_some(reuse)
+    }
+
+    /// Whether these are enough of a class's lines.
+    #[allow(clippy::cast_precision_loss)]
+    fn are_enough(&self, lines: u64, class: &Class) -> bool {
+        lines as f64 >= self.options.reused_min * class.lines.max(1) as f64
     }
 
     fn choose(&self, place: &Place, pattern: &Pattern, target: Option<Target>) -> (Choice, String) {
@@ -378,15 +383,14 @@ impl Watcher {
         voters.filter(move |class| class.size >= least && class.bytes as f64 >= enough)
     }
 
-    #[allow(clippy::cast_precision_loss)]
     fn choose_for(&self, class: &Class, fenced: bool, reread: bool) -> Choice {
         if class.size < LINE {
             // A variable, a counter, a lock: nothing to gain but the cost of the instruction.
             return Choice::Nothing;
         }
         if self.counted(class.rewritten, class).is_some() {
-            // What is written again before the fence is visible in time without it, and each demotion would be paid for.
-            let behind = class.rewritten_behind as f64 >= self.options.reused_min * class.lines.max(1) as f64;
+            // Where it is written again before the fence, that waits for the last of the writes alone, and each demotion would be paid for.
+            let behind = self.are_enough(class.rewritten_behind, class);
             return if fenced && behind { Choice::Demote } else { Choice::Nothing };
         }
         if reread { Choice::Clean } else { Choice::Skip }

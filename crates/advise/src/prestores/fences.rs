@@ -21,7 +21,7 @@ struct Pending {
 pub(super) struct Unfenced {
     pending: Vec<Pending>,
     /// The instruction of the last fence.
-    last: u64,
+    last: Option<u64>,
 }
 
 impl Unfenced {
@@ -46,15 +46,15 @@ impl Unfenced {
         pending.last = now;
     }
 
-    /// The instruction of the last fence; 0 if there was none.
+    /// Whether there was a fence behind what was stored at instruction `then`.
     #[inline]
-    pub(super) fn last(&self) -> u64 {
-        self.last
+    pub(super) fn fenced_since(&self, then: u64) -> bool {
+        self.last.is_some_and(|last| last >= then)
     }
 
     /// A fence at instruction `now`.
     pub(super) fn fence(&mut self, now: u64, distance: u64, places: &mut Places) {
-        self.last = now;
+        self.last = Some(now);
         for pending in self.pending.drain(..) {
             let place = places.get(pending.place);
             let away = now - pending.last;
@@ -77,9 +77,9 @@ mod tests {
         for now in 0..10_000 {
             unfenced.store(1, 8, now, 100);
         }
-        assert_eq!(unfenced.last(), 0);
+        assert!(!unfenced.fenced_since(0));
         unfenced.fence(10_010, 100, &mut places);
-        assert_eq!(unfenced.last(), 10_010);
+        assert!(unfenced.fenced_since(10_010) && !unfenced.fenced_since(10_011));
         let place = places.get(1);
         assert_eq!(place.fence_distance, Some(11));
         assert!(place.fenced_bytes <= 8 * 202, "{}", place.fenced_bytes);

@@ -312,7 +312,7 @@ impl Watcher {
     /// A line that `place` wrote in `context` is written again.
     fn rewritten(&mut self, context: ContextId, place: u32, written: Moment, now: Moment) {
         let writer = &self.threads[written.thread as usize % THREADS_MAX];
-        let is_behind = writer.unfenced.last() >= written.own;
+        let is_behind = writer.unfenced.fenced_since(written.own);
         if self.used(context, place, written, now, |part| &mut part.rewritten)
             && is_behind
             && let Some(part) = self.contexts.part(context, place)

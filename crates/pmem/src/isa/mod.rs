@@ -43,7 +43,8 @@ pub struct Offer {
     /// Whether the demotion hint has an effect.
     pub demote: bool,
     /// Whether a line that is stored past the cache is durable sooner than one that is stored and flushed. By maker, as measured: a
-    /// Zen 4 takes 126 ns for a region whose log is written past the cache, and 186 ns with a flush of it; on Cascade Lake a flush was sooner.
+    /// Zen 4 takes 126 ns for a region by redo that has nothing to flush but its log's line if that goes past the cache, and 186 ns with a flush of it; on Cascade Lake a flush was sooner (the figure was
+    /// not kept), and other Intel processors were not tried.
     pub nt_is_sooner: bool,
     /// Bytes from one line to the next, a power of two.
     pub line: usize,

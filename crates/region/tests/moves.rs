@@ -1,6 +1,9 @@
-//! Blocks that are moved and are longer than what is copied at a time: each is whole in its new place, now and when the pool is opened again.
+//! Blocks that are moved: such as are longer than what is copied at a time are whole in their new places, now and when the pool is opened again; and what
+//! becomes empty meanwhile serves for something else.
 
-use region::{Atomicity, Geometry, Layout, MicroBuffer, Options, Pool, Ptr, Redo, Shadow, Ssp, Undo};
+use region::{
+    Atomicity, Geometry, Layout, MicroBuffer, Options, Pool, Ptr, Redo, Shadow, Ssp, Undo, Untyped,
+};
 use space::sim::{self, Schedule};
 use space::{Image, Sim};
 
@@ -56,4 +59,50 @@ fn blocks_of_many_pieces_are_moved_whole() {
     is_moved::<MicroBuffer>();
     is_moved::<Shadow>();
     is_moved::<Ssp>();
+}
+
+/// Chunks that became empty while blocks are moved are slabs again before that has ended, and slabs like any others from then on.
+fn is_taken_again<A: Atomicity>() {
+    let geometry = Some(Geometry { logs: 2, log_bytes: 1024, chunk_bytes: CHUNK as u32 });
+    let run = sim::run(Image::new(16384 + 6 * CHUNK), &Schedule::walk(1), |env: &Sim<Image>| {
+        let options = Options { geometry, bytes: None };
+        let pool = Pool::<_, Untyped, A>::create_named(env, &options, "sheets", 8).expect("it fits");
+        // Three sheets are a slab, and all of them have room for twelve.
+        let fill = || {
+            let mut tx = pool.begin().expect("it is open to write");
+            while tx.alloc_bytes(1000).is_ok() {}
+            tx.commit().expect("it is durable");
+        };
+        let free = |goes: &dyn Fn(usize, u64) -> bool| {
+            let mut tx = pool.begin().expect("it is open to write");
+            let sheets = pool.block_references().into_iter().map(|block| block.0).skip(1).enumerate();
+            sheets
+                .filter(|&(at, sheet)| goes(at, sheet))
+                .for_each(|(_, sheet)| tx.free_block(sheet).expect("it is there"));
+            tx.commit().expect("it is durable");
+        };
+        fill();
+        free(&|at, _| at % 3 > 0);
+        let sparse = pool.begin_moving();
+        assert_eq!(sparse.blocks().len(), 2, "{}", A::NAME);
+        // As if they had been moved.
+        free(&|_, sheet| pool.wants(&sparse, sheet));
+        fill();
+        pool.end_moving(sparse).expect("the memory works");
+        free(&|at, _| at % 3 > 0);
+        let sparse = pool.begin_moving();
+        let (first, second) = (sparse.blocks()[0], sparse.blocks()[1]);
+        assert!(first.0 < second.0 && sparse.blocks().len() == 2, "{}: {sparse:?}", A::NAME);
+        pool.end_moving(sparse).expect("the memory works");
+    });
+    run.result.unwrap_or_else(|failure| panic!("{}: {failure}", A::NAME));
+}
+
+#[test]
+fn what_becomes_empty_while_blocks_are_moved_is_taken_again() {
+    is_taken_again::<Redo>();
+    is_taken_again::<Undo>();
+    is_taken_again::<MicroBuffer>();
+    is_taken_again::<Shadow>();
+    is_taken_again::<Ssp>();
 }

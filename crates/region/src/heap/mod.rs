@@ -26,6 +26,8 @@
 mod cache;
 mod chunks;
 mod moving;
+#[cfg(test)]
+mod refusals;
 mod slab;
 mod usage;
 

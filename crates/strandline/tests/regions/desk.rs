@@ -29,6 +29,12 @@ pub(crate) const fn with_logs(logs: u32, log_bytes: u32) -> Options {
     Options { geometry: Some(Geometry { logs, log_bytes, chunk_bytes: 4096 }), bytes: None }
 }
 
+/// Chunks in which the map of small blocks has more than one line.
+pub(crate) const LONG_MAPS: Options = Options {
+    geometry: Some(Geometry { logs: 2, log_bytes: 512, chunk_bytes: 8192 }),
+    bytes: Some(16384 + 4 * 8192),
+};
+
 pub(crate) type Desks<'e, E, A> = Pool<&'e E, Desk, A>;
 
 /// What a thread's part of the desk holds.
@@ -204,7 +210,8 @@ pub(crate) fn record<A: Atomicity>(
     schedule: &Schedule,
     work: impl Fn(&Desks<'_, Scene, A>),
 ) -> Run {
-    let run = check::record_on(of_processor(Image::new(BYTES)), Platform::Adr, schedule, |env| {
+    let image = of_processor(Image::new(options.bytes.unwrap_or(BYTES)));
+    let run = check::record_on(image, Platform::Adr, schedule, |env| {
         assert_eq!(env.space().nt_is_sooner(), NT_IS_SOONER.get());
         let pool = Desks::<Scene, A>::create(env, options).expect("a pool can be made");
         work(&pool);

@@ -8,6 +8,8 @@ use space::{Env, Image};
 use strandline::check::{self, Check, Run, Scene};
 use strandline::crash::{Outcome, Platform};
 
+use crate::desk::{of_processor, on_processor};
+
 /// Words by thread, and blocks that a region takes and gives back.
 struct Wide;
 region::persistent! { Wide:
@@ -87,7 +89,8 @@ fn found<A: Atomicity>(image: &space::Scratch) -> Result<Option<[u64; THREADS]>,
 
 /// Long regions of so many threads at once.
 fn checked<S: Atomicity, A: Atomicity>(threads: usize, seed: u64) -> (Run, Outcome) {
-    let run = check::record(BYTES, Platform::Adr, &Schedule::walk(seed), |env| {
+    let image = of_processor(Image::new(BYTES));
+    let run = check::record_on(image, Platform::Adr, &Schedule::walk(seed), |env| {
         let pool = Wides::<Scene, S>::create(env, &OPTIONS).expect("a pool can be made");
         env.threads(threads as u32, |thread| {
             for value in 1..4 {
@@ -117,8 +120,8 @@ fn checked<S: Atomicity, A: Atomicity>(threads: usize, seed: u64) -> (Run, Outco
 }
 
 fn stays_whole<A: Atomicity>() {
-    for (threads, seed) in [(1, 1), (2, 2), (2, 3)] {
-        let (run, outcome) = checked::<A, A>(threads, seed);
+    for (threads, seed, past_cache) in [(1, 1, false), (1, 1, true), (2, 2, true), (2, 3, false)] {
+        let (run, outcome) = on_processor(past_cache, || checked::<A, A>(threads, seed));
         assert!(outcome.findings.is_empty(), "{}: {}", A::NAME, Check::new(&run).story(&outcome));
         assert!(outcome.images > 100, "{outcome:?}");
     }

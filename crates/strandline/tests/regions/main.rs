@@ -27,8 +27,8 @@ use strandline::crash::Platform;
 use desk::*;
 
 fn keeps_regions_whole<A: Atomicity>() {
-    // Logs that are full every few regions, and such as hold all of them.
-    for options in [&SMALL, &with_logs(1, 4096)] {
+    // Logs that are full every few regions, such as hold all of them, and longer chunks.
+    for options in [&SMALL, &with_logs(1, 4096), &LONG_MAPS] {
         let (run, outcome) = check_notes::<A, A>(options);
         clean(&run, &outcome);
     }

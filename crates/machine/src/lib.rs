@@ -183,7 +183,9 @@ pub use figures::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory,
 pub use link::LinkTiming;
 pub use machine::Machine;
 pub use memory::PERSISTENT;
-pub use memory_side::{AdrEstimate, Histogram, MemorySide, MemoryTiming, Occupancy, Request, Stall};
+pub use memory_side::{
+    AdrEstimate, Histogram, MemorySide, MemoryTiming, NO_THREAD, Occupancy, Request, Stall,
+};
 pub use program::{Next, Program};
 pub use simulation::{Phase, Simulation, Span, Stalls, ThreadTiming, TimedFigures, TimedSlice};
 pub use size::{Size, SizeError};

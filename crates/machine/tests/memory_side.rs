@@ -1,6 +1,6 @@
 //! Queues, credit and interleaving of the memory side, over a device whose answers are a closed formula.
 
-use machine::{Config, MemorySide, PERSISTENT, Request, Time};
+use machine::{Config, MemorySide, NO_THREAD, PERSISTENT, Request, Time};
 use proptest::prelude::*;
 
 /// One DIMM with 2 read and 3 write entries, 2 lines of credit; 10 ns there, 5 ns back, 20 ns to accept a write. The
@@ -119,6 +119,17 @@ fn a_line_that_waits_holds_up_its_threads_lines_for_other_dimms() {
     assert_eq!(side.write(ns(0), request(64, 0), true), ns(120));
     assert_eq!(side.write(ns(0), request(65, 1), true), ns(20), "another thread does not care");
     assert_eq!(side.figures()[1].behind_own.time, ns(100));
+}
+
+#[test]
+fn evicted_lines_need_no_credit_and_stand_in_no_line() {
+    let mut side = side(|config| config.memory.dimms = 2);
+    let evicted = |line| Request { thread: NO_THREAD, ..request(line, 0) };
+    let accepted = [0, 1, 2, 3].map(|line| side.write(ns(0), evicted(line), true));
+    assert_eq!(accepted, [20, 20, 20, 120].map(ns), "as many as the queue holds");
+    assert_eq!(side.write(ns(0), evicted(64), true), ns(20), "the other DIMM is idle");
+    let [_, figures] = side.figures();
+    assert_eq!((figures.credit_used_up.count, figures.behind_own.count), (0, 0));
 }
 
 #[test]

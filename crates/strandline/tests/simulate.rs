@@ -186,14 +186,14 @@ fn a_setting_changes_the_machine_before_it() {
         "--machine",
         "near.toml",
         "--set",
-        "device.buffer.lines=1",
+        "device.timing.line_transfer=40ns",
         "--set",
         "llc.size=64KiB",
     ];
     let answer = json(&scratch, &[&SCATTER[..], &small].concat());
     let machines = answer["machines"].as_array().expect("machines");
-    assert_eq!(machines[1]["machine"], "near.toml device.buffer.lines=1 llc.size=64KiB");
-    assert_eq!(machines[1]["description"]["device"]["buffer"]["lines"], 1);
+    assert_eq!(machines[1]["machine"], "near.toml device.timing.line_transfer=40ns llc.size=64KiB");
+    assert_eq!(machines[1]["description"]["device"]["timing"]["line_transfer"], "40ns");
     assert_eq!(machines[0]["description"]["device"]["buffer"]["lines"], 64);
 }
 

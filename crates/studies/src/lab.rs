@@ -218,7 +218,7 @@ impl Lab {
     }
 
     pub(crate) fn config(&self, machine: &str, set: Option<(&str, &str)>) -> Result<Config, StudyError> {
-        let mut config = Config::preset(machine)?.with_overrides(set.as_slice())?;
+        let mut config = Config::preset(machine)?.with_timed_overrides(set.as_slice())?;
         config.seed = self.seed.unwrap_or(config.seed);
         Ok(config)
     }

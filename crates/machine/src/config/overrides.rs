@@ -5,7 +5,7 @@
 
 use toml::{Table, Value};
 
-use crate::{Config, ConfigError};
+use crate::{Config, ConfigError, DeviceTiming};
 
 /// Keys that a refusal offers.
 const NEAR_MAX: usize = 4;
@@ -35,6 +35,50 @@ impl Config {
         changed.read_files()?;
         changed.validate()?;
         Ok(changed)
+    }
+
+    /// As [`Config::with_overrides`], for a run with time: refuses keys that only the counting of bytes goes by, which would have no
+    /// effect.
+    ///
+    /// # Errors
+    /// Also [`ConfigError::Override`] for such a key, with the one that counts instead.
+    pub fn with_timed_overrides<K: AsRef<str>, V: AsRef<str>>(
+        &self,
+        overrides: &[(K, V)],
+    ) -> Result<Config, ConfigError> {
+        let changed = self.with_overrides(overrides)?;
+        for (key, value) in overrides {
+            if let Some(reason) = changed.ignored_with_time(key.as_ref()) {
+                let setting = format!("{}={}", key.as_ref(), value.as_ref());
+                return Err(ConfigError::Override { file: self.origin.clone(), setting, reason });
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Why `key` has no effect with time, if it has none.
+    fn ignored_with_time(&self, key: &str) -> Option<String> {
+        let other = self.other_memory.as_ref().map(|other| ("other_memory.device", &other.device));
+        let (table, device) = std::iter::once(("device", &self.device))
+            .chain(other)
+            .find(|(table, _)| key.strip_prefix(table).is_some_and(|rest| rest.starts_with('.')))?;
+        let part = &key[table.len() + 1..];
+        let inside =
+            |name: &str| part == name || part.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        // What a machine sends on by itself, it sends by units.
+        let unit = part == "unit" && self.prestores.is_none();
+        if device.timing.as_ref().is_some_and(DeviceTiming::has_units) {
+            return inside("buffer.replacement").then(|| {
+                format!(
+                    "is for counting bytes only; with time, buffers go by {table}.timing.buffer_replacement"
+                )
+            });
+        }
+        (unit || inside("buffer")).then(|| {
+            format!(
+                "is for counting bytes only; with time, this kind of device has its sizes in {table}.timing"
+            )
+        })
     }
 
     fn document(&self) -> Result<Table, ConfigError> {
@@ -218,6 +262,31 @@ mod tests {
         assert!(matches!(changed.device.timing, Some(crate::DeviceTiming::Delay(_))), "{changed:?}");
         let half = xpoint(&[("device.timing", r#"{ kind = "delay" }"#)]).expect_err("incomplete").to_string();
         assert!(half.contains("read_latency"), "{half}");
+    }
+
+    #[test]
+    fn what_has_no_effect_with_time_is_refused_with_the_key_that_has() {
+        let refused = |machine: &str, key: &str, value: &str, instead: &str| {
+            let config = Config::preset(machine).unwrap();
+            assert!(config.with_overrides(&[(key, value)]).is_ok(), "{machine} {key}");
+            let text = config.with_timed_overrides(&[(key, value)]).expect_err(key).to_string();
+            assert!(text.contains(key) && text.contains(instead), "{text}");
+        };
+        refused("dram", "device.unit", "256B", "device.timing");
+        refused("cxl-ssd", "device.buffer.lines", "64", "device.timing");
+        refused("cascade-lake", "other_memory.device.unit", "128B", "other_memory.device.timing");
+        refused("xpoint", "device.buffer.replacement", "lru", "device.timing.buffer_replacement");
+        for (key, value) in [
+            ("device.unit", "512B"),
+            ("device.buffer.lines", "128"),
+            ("device.timing.buffer_replacement", "lru"),
+            ("device.timing.line_transfer", "4ns"),
+        ] {
+            let config = Config::preset("xpoint").unwrap();
+            assert!(config.with_timed_overrides(&[(key, value)]).is_ok(), "{key}");
+        }
+        let dram = Config::preset("dram").unwrap();
+        assert!(dram.with_timed_overrides(&[("device.timing.t_cl", "15ns")]).is_ok());
     }
 
     #[test]

@@ -199,6 +199,14 @@ impl DeviceTiming {
         first.into_iter().chain(second).map(Box::as_mut)
     }
 
+    /// Whether it, or a part of it, has the unit and buffer of `[device]`; the others have their sizes in their own tables.
+    pub(crate) fn has_units(&self) -> bool {
+        match self {
+            DeviceTiming::Xpoint(_) => true,
+            _ => self.clone().parts_mut().any(|part| part.has_units()),
+        }
+    }
+
     /// As [`DeviceTiming::check`], for a device that another one has in its table `table`.
     fn check_within(&self, table: &str) -> Result<(), Fault> {
         self.check().map_err(|fault| Fault { key: format!("{table}.{}", fault.key), ..fault })

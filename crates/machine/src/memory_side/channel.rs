@@ -190,7 +190,7 @@ impl Channel {
     /// A line whose turn in its thread comes at `arrived`. Returns when it is in the write queue.
     pub(super) fn write(&mut self, arrived: Time, line: u64, thread: u32, whole: bool) -> Time {
         self.hand_over(arrived);
-        let with_credit = match self.credit {
+        let with_credit = match self.credit.filter(|_| thread != super::NO_THREAD) {
             Some(credit) => self.below(credit, Some(thread), arrived),
             None => arrived,
         };

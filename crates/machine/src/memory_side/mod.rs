@@ -6,6 +6,7 @@
 //! ```text
 //!   read   way to the channel ─ crowd ─ entry of the DIMM's read queue ─ device ─ way back
 //!   write  thread's place in line ─ credit ─ entry of the DIMM's write queue ┄ device, when its turn comes
+//!          (a line that the last-level cache evicts has neither: only the entry)
 //! ```
 //!
 //! A write is done when the write queue has accepted it: from there it reaches the device even if power fails (ADR). The
@@ -35,11 +36,15 @@ use channel::Channel;
 pub struct Request {
     /// Number of the line (address / 64), with [`PERSISTENT`](crate::PERSISTENT) if it is of persistent memory.
     pub line: u64,
-    /// The simulated thread.
+    /// The simulated thread, or [`NO_THREAD`].
     pub thread: u32,
     /// The core that it runs on.
     pub core: u32,
 }
+
+/// As a [`Request`]'s thread: a line that the last-level cache evicts. No thread sends it, so it stands in no thread's line and
+/// takes nobody's credit.
+pub const NO_THREAD: u32 = u32::MAX;
 
 /// Controllers and DIMMs of both memories.
 #[derive(Debug)]
@@ -116,16 +121,21 @@ impl MemorySide {
         let at = self.sockets.request(request.core, at, Direction::Write);
         let memory = self.memory(request.line);
         let (dimm, local) = memory.interleave.place(request.line & !PERSISTENT);
-        let thread = request.thread as usize;
-        if memory.accepted.len() <= thread {
-            memory.accepted.resize(thread + 1, Time::ZERO);
-        }
         let ready = at + memory.channels[dimm].write_accept();
-        let in_line = ready.max(memory.accepted[thread]);
-        memory.behind_own.waited(ready, in_line);
+        let thread = (request.thread != NO_THREAD).then_some(request.thread as usize);
+        let mut in_line = ready;
+        if let Some(thread) = thread {
+            if memory.accepted.len() <= thread {
+                memory.accepted.resize(thread + 1, Time::ZERO);
+            }
+            in_line = ready.max(memory.accepted[thread]);
+            memory.behind_own.waited(ready, in_line);
+        }
         let done = memory.channels[dimm].write(in_line, local, request.thread, whole);
         memory.channels[dimm].write_latency.record(done - at);
-        memory.accepted[thread] = done;
+        if let Some(thread) = thread {
+            memory.accepted[thread] = done;
+        }
         memory.horizon = memory.horizon.max(done);
         self.sockets.response(request.core, done, Direction::Write)
     }

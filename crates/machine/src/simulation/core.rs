@@ -70,6 +70,9 @@ pub(crate) struct TimedCore {
     /// No request is made before this: the time of the last one.
     floor: Time,
     pub(crate) fills: LineSlots,
+    /// When a store behind the flushes so far can be in the cache, if stores wait for them.
+    pub(crate) behind_flush: Time,
+    pub(crate) stores_wait: bool,
     pub(crate) l2_misses: Slots,
     prefetcher: Prefetcher,
     /// When the last load miss has its data.
@@ -100,6 +103,8 @@ impl TimedCore {
             full_fence: config.cores.pipeline.full_fence,
             eager: EagerStores::new(config),
             floor: Time::ZERO,
+            behind_flush: Time::ZERO,
+            stores_wait: config.cores.pipeline.stores_behind_flushes,
             fills: LineSlots::new(config.l1.miss_registers.unwrap_or(12)),
             l2_misses: Slots::new(config.l2.miss_registers.unwrap_or(48)),
             prefetcher: Prefetcher::new(config),
@@ -185,7 +190,9 @@ impl TimedCore {
             out = shared.memory.ask(out + latencies.llc, self.number as u32);
         }
         let accepted = shared.write(out, leaving.write);
-        self.outgoing.sent(accepted);
+        // Its buffer is free when it was handed over; on the rest of the way it is the uncore's.
+        let free = if leaving.non_temporal() { out } else { accepted };
+        self.outgoing.sent(free, accepted);
         Ok(at)
     }
 

@@ -172,8 +172,9 @@ impl TimedCore {
         }
         self.order_flush(shared)?;
         self.stores.make_room(&mut self.window, &mut shared.sites);
-        let arrival = self.access(line, true, site, shared)?;
+        let mut arrival = self.access(line, true, site, shared)?;
         let retired = self.window.retired;
+        arrival.done = arrival.done.max(self.behind_flush);
         let commit = self.stores.push(retired, arrival, site);
         self.window.account.stores += 1;
         self.window.account.store_delay += commit - retired;
@@ -260,6 +261,8 @@ impl TimedCore {
         if shared.hierarchy.below.writes.is_empty() {
             let looked_up = commit + shared.latencies.way();
             self.outgoing.flush_done = self.outgoing.flush_done.max(looked_up);
+        } else if self.stores_wait {
+            self.behind_flush = commit + self.outgoing.way(line);
         }
         self.outgoing.push(commit, shared.hierarchy.below.writes.drain(..));
         self.ordered_flush |= kind == FlushKind::Clflush;

@@ -67,6 +67,11 @@ impl Outgoing {
         }
     }
 
+    /// How long a flush of `line` takes to the write queue and back if nothing is in its way.
+    pub(crate) fn way(&self, line: u64) -> Time {
+        self.ways[usize::from(line & PERSISTENT != 0)][0]
+    }
+
     /// Whether the next must be sent before another can wait.
     pub(crate) fn is_full(&self) -> bool {
         self.waiting.len() >= self.capacity
@@ -87,15 +92,15 @@ impl Outgoing {
         Some(next.at.max(slots.free_at()).max(in_line))
     }
 
-    /// The next has left and is accepted at `accepted`.
-    pub(crate) fn sent(&mut self, accepted: Time) {
+    /// The next has left, is accepted at `accepted`, and has its slot until `free`.
+    pub(crate) fn sent(&mut self, free: Time, accepted: Time) {
         let Some(gone) = self.waiting.pop_front() else { return };
         let (slots, done) = if gone.non_temporal() {
             (&mut self.combined, &mut self.nt_done)
         } else {
             (&mut self.flushed, &mut self.flush_done)
         };
-        slots.take(gone.write.line, accepted);
+        slots.take(gone.write.line, free);
         *done = accepted.max(*done);
         // A line to the other memory may have overtaken this one.
         self.accepted = accepted.max(self.accepted);

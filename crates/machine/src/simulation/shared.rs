@@ -7,7 +7,7 @@ use super::slots::Slots;
 use super::window::SiteStalls;
 use crate::hierarchy::{Answer, Hierarchy};
 use crate::memory::{Cause as WriteCause, Write};
-use crate::memory_side::{MemorySide, Request};
+use crate::memory_side::{MemorySide, NO_THREAD, Request};
 use crate::ranges::Ranges;
 use crate::{Config, ConfigError, Persistence, Time};
 
@@ -148,8 +148,10 @@ impl Shared {
     /// The memory side is offered a line. Returns when it has accepted it.
     pub(crate) fn write(&mut self, at: Time, write: Write) -> Time {
         self.asked[1] += 1;
-        let request =
-            Request { line: write.line, thread: write.thread, core: write.thread % self.core_count };
+        // The slices of the LLC send what they evict, whoever stored it.
+        let evicted = write.cause == WriteCause::Eviction;
+        let thread = if evicted { NO_THREAD } else { write.thread };
+        let request = Request { line: write.line, thread, core: write.thread % self.core_count };
         self.memory.write(at, request, write.cause != WriteCause::NonTemporal { whole: false })
     }
 }

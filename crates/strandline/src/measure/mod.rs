@@ -201,7 +201,7 @@ fn config(args: &MeasureArgs) -> anyhow::Result<Config> {
         None => bail!("--set {text}: write KEY=VALUE, as in device.buffer.lines=128"),
     };
     let changes = given.set.iter().map(pair).collect::<anyhow::Result<Vec<_>>>()?;
-    let mut config = Config::load(&args.on)?.with_overrides(&changes)?;
+    let mut config = Config::load(&args.on)?.with_timed_overrides(&changes)?;
     config.seed = given.seed.unwrap_or(config.seed);
     Ok(config)
 }

@@ -31,7 +31,7 @@ impl Chosen {
 
     /// The machine's description; `seed` replaces the one of its file.
     pub fn config(&self, seed: Option<u64>) -> Result<Config, ConfigError> {
-        let mut config = Config::load(&self.machine)?.with_overrides(&self.settings)?;
+        let mut config = Config::load(&self.machine)?.with_timed_overrides(&self.settings)?;
         config.seed = seed.unwrap_or(config.seed);
         Ok(config)
     }

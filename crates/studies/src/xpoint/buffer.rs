@@ -54,7 +54,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(linear),
-        lacks: "Small EWRs cost more than in proportion: each unit that is completed by reading takes a media read besides its write",
+        lacks: "",
     },
     Row {
         source: Source::Xpoint,

@@ -18,7 +18,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(under_load),
-        lacks: "The thread whose writes are timed has places of its own in the write queues: four threads with a credit of four lines each never fill one",
+        lacks: "",
     },
     Row {
         source: Source::Xpoint,

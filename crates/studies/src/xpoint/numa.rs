@@ -40,7 +40,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(bandwidth),
-        lacks: "Five ntstores of one thread are under way, and each crosses the link twice: four threads' writes are bound by that alone",
+        lacks: "",
     },
     Row {
         source: Source::Xpoint,
@@ -53,7 +53,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(worst_gap),
-        lacks: "The link of xpoint-remote passes reads and writes in turns at no cost (sockets.link.mix is 0 ns), so mixed traffic does not collapse",
+        lacks: "The link passes reads and writes in turns at no cost (sockets.link.mix is 0 ns), and the memory keeps no directory: on the real platform a read from the other socket may have to write the line's directory state back to the DIMM, as the vendor's optimization manual warns. So mixed traffic does not collapse",
     },
     Row {
         source: Source::Xpoint,
@@ -66,7 +66,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(mixes),
-        lacks: "The link of xpoint-remote passes reads and writes in turns at no cost (sockets.link.mix is 0 ns), so mixed traffic does not collapse",
+        lacks: "The link passes reads and writes in turns at no cost (sockets.link.mix is 0 ns), and the memory keeps no directory: on the real platform a read from the other socket may have to write the line's directory state back to the DIMM, as the vendor's optimization manual warns. So mixed traffic does not collapse",
     },
 ];
 

@@ -87,7 +87,7 @@ pub struct Power {
     pub idle: f64,
     /// Energy to read a unit, nJ.
     pub read: f64,
-    /// Energy to write a unit, nJ.
+    /// Energy to write a unit, nJ, the read of its old contents included.
     pub write: f64,
     /// Unused power may be saved up for so long.
     pub window: Time,

@@ -78,10 +78,12 @@ impl Media {
         (mixed % self.partitions.len() as u64) as usize
     }
 
-    /// Reads a unit of `lines` lines.
-    pub(super) fn read(&mut self, at: Time, unit: u64, lines: u64) -> Arrival {
+    /// Reads a unit of `lines` lines, to be sent on or, `to_write`, to complete what is written to it. A write's energy has a
+    /// read of the old contents in it anyway: phase-change memory writes the cells alone that change (data comparison
+    /// write; Yang et al., ISCAS '07; Flip-N-Write, MICRO '09). So the latter takes the time of a read and no energy of its own.
+    pub(super) fn read(&mut self, at: Time, unit: u64, lines: u64, to_write: bool) -> Arrival {
         let mut start = at;
-        if let Some(power) = &mut self.power {
+        if let Some(power) = self.power.as_mut().filter(|_| !to_write) {
             start = start.max(power.ready());
             power.spend(start, power.read);
         }
@@ -131,7 +133,7 @@ impl Media {
         let partitions = u64::from(config.partitions);
         let writing = partitions.min(u64::from(config.write_queue));
         let cells = config.write * writes.div_ceil(writing) + config.read * reads.div_ceil(partitions);
-        let power = self.power.as_ref().map_or(Time::ZERO, |power| power.write * writes + power.read * reads);
+        let power = self.power.as_ref().map_or(Time::ZERO, |power| power.write * writes);
         cells.max(power).max(config.transfer * (writes + reads))
     }
 }

@@ -164,11 +164,11 @@ impl XpointDevice {
         }
     }
 
-    /// Fetches the rest of the unit in `slot`; its line `within` first.
-    fn fetch(&mut self, at: Time, slot: usize, within: u64) {
+    /// Fetches the rest of the unit in `slot`; its line `within` first. `to_write` says that it is then written.
+    fn fetch(&mut self, at: Time, slot: usize, within: u64, to_write: bool) {
         let unit = self.buffer.slot(slot).unit;
         let told = self.translate(at, unit);
-        let arrival = self.media.read(told, unit, self.unit_mask() + 1);
+        let arrival = self.media.read(told, unit, self.unit_mask() + 1, to_write);
         self.traffic.media_read_bytes += self.unit_bytes();
         let held = self.buffer.slot(slot);
         (held.present, held.partial) = (true, 0);
@@ -183,7 +183,7 @@ impl XpointDevice {
         let begun = self.media.writable(at);
         if !self.complete(slot) {
             self.traffic.read_modify_writes += 1;
-            self.fetch(begun, slot, 0);
+            self.fetch(begun, slot, 0, true);
         }
         let held = *self.buffer.slot(slot);
         // A unit is not written twice at the same time.
@@ -287,7 +287,7 @@ impl Device for XpointDevice {
             if held.present || held.new & !held.partial & bit != 0 {
                 self.traffic.buffer_hits += 1;
             } else {
-                self.fetch(free, slot, within);
+                self.fetch(free, slot, within, false);
             }
             let held = self.buffer.slot(slot);
             if held.first.0 == within { open.max(held.first.1.min(held.here)) } else { open.max(held.here) }

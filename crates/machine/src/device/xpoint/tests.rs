@@ -62,6 +62,19 @@ fn reads_are_bound_by_the_way_from_the_media_and_writes_by_power() {
 }
 
 #[test]
+fn completing_a_unit_takes_a_read_and_the_energy_of_its_write_alone() {
+    let (device_config, mut timing) = preset();
+    (timing.wear, timing.thermal) = (None, None);
+    let mut device = XpointDevice::new(&device_config, &timing, 1);
+    let (units, mut now) = (1_000, Time::ZERO);
+    (0..units).for_each(|unit| now = device.write(now, unit * 4, true));
+    let per_unit = device.drain(now).ns() / units as f64;
+    assert_eq!((device.traffic.read_modify_writes, device.traffic.media_read_bytes), (units, units * 256));
+    assert!((111.0..116.0).contains(&per_unit), "1100 nJ at 9.8 W are 112 ns, here {per_unit}");
+    balanced(&device);
+}
+
+#[test]
 fn lines_that_come_in_time_are_one_media_write() {
     let mut device = plain(|_, _| {});
     for line in 0..4 {

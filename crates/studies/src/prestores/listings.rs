@@ -19,7 +19,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(cleaning),
-        lacks: "The last-level cache of the model replaces lines at random, which takes the lines of a unit apart already with one thread (B-R2): more than twice as many units are written as on the device, and reads wait for the partitions that write them, so that cleaning gains with one thread, too",
+        lacks: "Cleaning costs the modelled core one flush after the other (B-R3), which hides a part of what it gains with two threads",
     },
     Row {
         source: Source::Prestores,
@@ -44,7 +44,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(skipping),
-        lacks: "",
+        lacks: "Cleaning a line that was just stored to costs the modelled core as much as on DRAM, one line after the other, which leaves skipping little to lose; that flushes of cached lines cost less is what other rows suggest, too (xpoint-16)",
     },
     Row {
         source: Source::Prestores,

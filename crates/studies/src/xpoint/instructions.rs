@@ -29,7 +29,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(nt_against_clwb),
-        lacks: "In the modelled core a store waits for the flush before it, at the pace that one thread has on DRAM, even where the lines are in its cache; the published crossing wants a shorter wait there",
+        lacks: "The modelled core sends one flush after the other, at the pace that one thread has on DRAM, even where the lines are in its cache; the released latencies want about half of that time for each further line",
     },
     Row {
         source: Source::Xpoint,
@@ -43,7 +43,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(fence_interval),
-        lacks: "Flushes that follow each other overlap in the model and stores between them wait, so that flushing at the end is up to 15 % off flushing at once; on the device the two are equal",
+        lacks: "Flushing at the end takes as long for a line as flushing at once, and comes on top of the fills, which flushing at once overlaps; on the device the two are equal",
     },
 ];
 

@@ -83,7 +83,8 @@ pub use engine::flaw;
 pub use zerocopy;
 
 pub use engine::{
-    Atomicity, Engine, Logs, MicroBuffer, MicroBufferEngine, Recovered, Redo, Shadow, Ssp, Undo, Unprotected,
+    Atomicity, Engine, Lent, Logs, MicroBuffer, MicroBufferEngine, Recovered, Redo, Shadow, Ssp, Undo,
+    Unprotected,
 };
 pub use error::Error;
 pub use header::{Geometry, Header, NAME_MAX, VERSION};

@@ -184,6 +184,13 @@ pub trait Space: Sync {
     #[track_caller]
     fn flush(&self, offset: u64, len: u64);
 
+    /// Starts to write back the line at `line`, a multiple of [`LINE`].
+    #[inline(always)]
+    #[track_caller]
+    fn flush_line(&self, line: u64) {
+        self.flush(line, LINE);
+    }
+
     /// Waits until this thread's flushes and non-temporal stores have reached what survives, before any later
     /// store does.
     #[track_caller]
@@ -301,6 +308,12 @@ impl<S: Space> Space for &S {
     #[track_caller]
     fn flush(&self, offset: u64, len: u64) {
         (**self).flush(offset, len);
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn flush_line(&self, line: u64) {
+        (**self).flush_line(line);
     }
 
     #[inline(always)]

@@ -6,6 +6,7 @@ mod error;
 mod lock;
 mod options;
 mod own;
+mod prefault;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -13,8 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use event::FlushKind;
-use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, msync};
+use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, msync};
 use space::{LINE, Prestore, Space, Word, check_range, check_whole_words, find_word, word_index};
 
 use crate::isa::{self, Flush, Offer};
@@ -284,46 +284,6 @@ impl Mapped {
         unsafe { msync(from.cast(), len, MsyncFlags::SYNC) }
     }
 
-    /// Makes every page that holds a byte of the range present, and its blocks on the disk written: from then on a store
-    /// meets no page that is not there, and a sync no block that was only reserved. Contents stay.
-    ///
-    /// # Errors
-    /// If the system lacks memory, or the disk fails.
-    ///
-    /// # Panics
-    /// If the range is not inside the space, or the space was opened to read only.
-    pub fn prefault(&self, offset: u64, len: u64) -> Result<(), MapError> {
-        self.check_storable(offset, len);
-        if len == 0 {
-            return Ok(());
-        }
-        let range = offset..offset + len;
-        let (from, bytes) = self.pages_of(range.clone());
-        // SAFETY: the pages are mapped, and touching them changes no contents.
-        match unsafe { madvise(from.cast(), bytes, Advice::LinuxPopulateWrite) } {
-            Ok(()) => {}
-            // Linux before 5.14.
-            Err(Errno::INVAL) => self.touch(range.clone()),
-            Err(errno) => {
-                let remedy = "; the system lacks memory, or the file was cut off";
-                let (path, source) = (self.path.clone(), errno.into());
-                return Err(MapError::File { action: "touch every page of", path, remedy, source });
-            }
-        }
-        self.sync_range(range)
-            .map_err(|errno| MapError::Sync { path: self.path.clone(), source: errno.into() })
-    }
-
-    /// Writes to every page that holds a byte of the range, without changing it.
-    fn touch(&self, range: Range<u64>) {
-        let page = page() as u64;
-        for at in (range.start - range.start % page..range.end).step_by(page as usize) {
-            let found = self.load_u64(at);
-            // If it fails, somebody else has written.
-            let _ = self.cas_u64(at, found, found);
-        }
-    }
-
     /// Start and length of the pages that hold a byte of the range, which is inside the space.
     fn pages_of(&self, range: Range<u64>) -> (*mut u8, usize) {
         let page = page() as u64;
@@ -355,7 +315,7 @@ impl Mapped {
     #[track_caller]
     fn refuse_word<W: Word>(&self, offset: u64) -> usize {
         let index = word_index::<W>(self.len(), offset);
-        self.check_storable(offset, W::BYTES);
+        self.refuse(offset, W::BYTES);
         index
     }
 
@@ -366,6 +326,17 @@ impl Mapped {
     #[inline(always)]
     #[track_caller]
     pub(crate) fn check_storable(&self, offset: u64, count: u64) {
+        let end = self.storable.load(Ordering::Relaxed);
+        if offset > end || count > end - offset {
+            self.refuse(offset, count);
+        }
+    }
+
+    /// Panics, saying why the bytes can't be stored to. If the space has grown this moment, they can.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn refuse(&self, offset: u64, count: u64) {
         check_range(self.len(), offset, count);
         assert!(
             count == 0 || !self.is_read_only(),
@@ -475,6 +446,14 @@ impl Space for Mapped {
     }
 
     #[inline(always)]
+    #[track_caller]
+    fn flush_line(&self, line: u64) {
+        check_range(self.len(), line, 1);
+        // SAFETY: the address lies inside the mapping; the instruction is one that this processor has.
+        unsafe { self.flush.line(self.at(line)) }
+    }
+
+    #[inline(always)]
     fn fence(&self) {
         isa::fence();
     }
@@ -489,8 +468,7 @@ impl Space for Mapped {
 
     #[inline(always)]
     fn prefetch(&self, offset: u64) {
-        if offset < self.len() {
-            isa::prefetch(self.at(offset));
-        }
+        // A hint, wherever that is.
+        isa::prefetch(self.area.base().wrapping_add(offset as usize));
     }
 }

@@ -349,17 +349,25 @@ where
     #[track_caller]
     #[inline]
     pub(crate) fn check<T>(&self, at: Ptr<T, L>) -> u64 {
+        let (offset, end) = (at.offset(), self.end());
+        if at.tag() != self.tag() || offset <= ROOT || offset + size_of::<T>() as u64 > end {
+            self.refuse(at);
+        }
+        offset
+    }
+
+    /// # Panics
+    /// Saying why the pointer can't be followed.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn refuse<T>(&self, at: Ptr<T, L>) -> ! {
         assert!(
             at.tag() == self.tag(),
             "the pointer {at:?} does not lead into this pool ({:#x})",
             self.tag()
         );
-        let offset = at.offset();
-        assert!(
-            offset > ROOT && offset + size_of::<T>() as u64 <= self.end(),
-            "{at:?} leads out of the pool"
-        );
-        offset
+        panic!("{at:?} leads out of the pool");
     }
 
     /// Runs `work` as a failure-atomic region: a crash at any moment leaves all that it wrote, or nothing, and all once this has returned.

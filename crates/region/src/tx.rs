@@ -235,8 +235,15 @@ where
             Some(word) if offset.is_multiple_of(8) && self.blocks.is_none() => {
                 self.set_word(offset, u64::from_le_bytes(*word))
             }
-            _ => self.write(offset, value.as_bytes()),
+            _ => self.set_bytes(offset, value),
         }
+    }
+
+    /// [`Tx::set`] of what is not a word. By itself, so that a word needs no place in memory.
+    #[inline(never)]
+    #[track_caller]
+    fn set_bytes<T: Persistent<L>>(&mut self, offset: u64, value: T) -> Result<(), Error> {
+        self.write(offset, value.as_bytes())
     }
 
     /// A new place for `value`. It is nobody's if the region is not committed.

@@ -2,9 +2,13 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// So few words are found without a table.
 const FEW: usize = 16;
+/// From so many words on, each appears once: a region is not to become long by writing few words again and again.
+const BLIND: usize = 256;
 /// Places of the smallest table: a power of two.
 const PLACES_MIN: usize = 64;
 /// Words that a set may have room for and still be kept for the next region of its thread.
@@ -64,6 +68,12 @@ impl Write {
         }
     }
 
+    /// Offset and kind of change in one; the offset alone if the word gets a value.
+    #[inline(always)]
+    pub(crate) fn place(&self) -> u64 {
+        self.place
+    }
+
     /// Whether it gets a value, and not single bits.
     #[inline(always)]
     pub(crate) fn is_set(&self) -> bool {
@@ -101,16 +111,19 @@ pub enum Change {
     Give(u64),
 }
 
-/// The writes of a region in the order in which their words were first written. A word appears once; what was written last counts.
+/// The writes of a region in the order in which they were made; what was written last to a word counts. A word appears once, but where [`Writes::append`] says
+/// otherwise.
 #[derive(Debug)]
 pub struct Writes {
     entries: Vec<Write>,
-    /// Of more than few words, by hash of the offset: the round in which it was noted, and behind it an index into `entries`. What was noted in an earlier round is
+    /// By hash of the offset: the round in which a word was noted, and in the lower half an index into `entries`. What was noted in an earlier round is
     /// not there: nobody has to empty the table. At least half of it is free.
-    table: Vec<(u32, u32)>,
-    /// Counted for each region; never 0.
+    table: Vec<AtomicU64>,
+    /// Whether all words that are set stand in the table. They do from the first moment on at which somebody looks for one among more than few.
+    noted: OnceLock<()>,
+    /// Counted for each region that noted words; never 0.
     round: u32,
-    /// By hash of the offset: whether any such word is set, by [`Change::Set`]. Of few words, most that are not there are known by this alone.
+    /// By hash of the offset: whether any such word is set, by [`Change::Set`], among the first few. Most that are not there are known by this alone.
     seen: u64,
 }
 
@@ -126,9 +139,14 @@ fn bit(offset: u64) -> u64 {
     1 << (hash(offset) >> 58)
 }
 
+/// A table without words.
+fn places(count: usize) -> Vec<AtomicU64> {
+    (0..count).map(|_| AtomicU64::new(0)).collect()
+}
+
 impl Default for Writes {
     fn default() -> Self {
-        Writes { entries: Vec::new(), table: vec![(0, 0); PLACES_MIN], round: 1, seen: 0 }
+        Writes { entries: Vec::new(), table: places(PLACES_MIN), noted: OnceLock::new(), round: 1, seen: 0 }
     }
 }
 
@@ -157,14 +175,13 @@ impl Writes {
 
     #[inline]
     fn clear(&mut self) {
-        let had_table = self.entries.len() > FEW;
         self.entries.clear();
         self.seen = 0;
-        if !had_table {
+        if self.noted.take().is_none() {
             return;
         }
         self.round = self.round.checked_add(1).unwrap_or_else(|| {
-            self.table.fill((0, 0));
+            self.table = places(self.table.len());
             1
         });
     }
@@ -179,47 +196,59 @@ impl Writes {
     #[inline]
     #[must_use]
     pub fn get(&self, offset: u64) -> Option<u64> {
-        if self.seen & bit(offset) == 0 {
-            return None;
-        }
-        Some(self.entries[self.find(offset).ok()?].value)
+        let at = if self.entries.len() <= FEW { self.find_in_few(offset) } else { self.find_in_many(offset) };
+        Some(self.entries[at?].value)
     }
 
     /// Sets the word at `offset`. Whether it was not in the set before.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn set(&mut self, offset: u64, value: u64) -> bool {
-        let write = Write::set(offset, value);
-        match self.find(offset) {
-            Ok(at) => {
-                self.entries[at] = write;
-                false
-            }
-            Err(place) => {
-                if self.entries.len() > FEW {
-                    self.table[place] = (self.round, self.entries.len() as u32);
-                }
-                self.seen |= bit(offset);
-                self.push(write);
-                true
-            }
+        let at = if self.entries.len() <= FEW { self.find_in_few(offset) } else { self.find_in_many(offset) };
+        match at {
+            Some(at) => self.entries[at].value = value,
+            None => self.push_set(offset, value),
         }
+        at.is_none()
     }
 
-    /// Sets words that follow each other, the first at `offset`.
+    /// Sets the word at `offset`, which may appear again for that. Nobody looks for it in a region that writes many words and reads none: that costs more than to
+    /// write one down twice. Few words, and very many, appear once.
+    #[inline(always)]
+    pub(crate) fn append(&mut self, offset: u64, value: u64) {
+        let count = self.entries.len();
+        if count <= FEW {
+            let bit = bit(offset);
+            if self.seen & bit != 0
+                && let Some(at) = self.find_in_few(offset)
+            {
+                self.entries[at].value = value;
+                return;
+            }
+            self.seen |= bit;
+        } else if count >= BLIND || self.noted.get().is_some() {
+            self.set(offset, value);
+            return;
+        }
+        self.push(Write::set(offset, value));
+    }
+
+    /// [`Writes::append`] of words that follow each other, the first at `offset`.
     #[inline]
-    pub(crate) fn set_run(&mut self, offset: u64, words: &[[u8; 8]]) {
-        let is_few = self.entries.len() + words.len() <= FEW;
+    pub(crate) fn append_run(&mut self, offset: u64, words: &[[u8; 8]]) {
+        let count = self.entries.len();
         let words = words.iter().enumerate();
         let words = words.map(|(at, word)| Write::set(offset + 8 * at as u64, u64::from_le_bytes(*word)));
-        let seen = || words.clone().fold(0, |seen, write| seen | bit(write.place));
-        let seen = if is_few { seen() } else { 0 };
-        if is_few && self.seen & seen == 0 {
-            // None is there yet.
-            self.seen |= seen;
-            self.entries.extend(words);
-        } else {
-            words.for_each(|write| _ = self.set(write.place, write.value));
+        if count + words.len() <= FEW {
+            let seen = words.clone().fold(0, |seen, write| seen | bit(write.place));
+            if self.seen & seen == 0 {
+                // None is there yet.
+                self.seen |= seen;
+                self.make_room(words.len());
+                self.entries.extend(words);
+                return;
+            }
         }
+        words.for_each(|write| self.append(write.place, write.value));
     }
 
     /// Appends a change of bits, which no other write of this region may concern.
@@ -229,57 +258,96 @@ impl Writes {
         self.push(Write::new(offset, change));
     }
 
+    /// Appends a word that is not there.
+    #[inline(always)]
+    fn push_set(&mut self, offset: u64, value: u64) {
+        if self.noted.get().is_some() {
+            // Before the entry: it makes room in the table.
+            self.make_room(1);
+            self.note(self.entries.len(), offset);
+        } else {
+            self.seen |= bit(offset);
+        }
+        self.push(Write::set(offset, value));
+    }
+
     #[inline(always)]
     fn push(&mut self, write: Write) {
+        self.make_room(1);
         self.entries.push(write);
-        let count = self.entries.len();
-        if count == FEW + 1 || count * 2 > self.table.len() {
-            self.index();
+    }
+
+    /// Makes room for so many entries more.
+    #[inline(always)]
+    fn make_room(&mut self, count: usize) {
+        if self.entries.capacity() - self.entries.len() < count {
+            self.grow(count);
         }
     }
 
-    /// The index of the word's entry, or the free place of the table where it would be noted, if there are more than few.
-    #[inline(always)]
-    fn find(&self, offset: u64) -> Result<usize, usize> {
-        if self.entries.len() > FEW {
-            return self.find_in_table(offset);
+    /// The table has room for all entries that there is room for.
+    #[cold]
+    fn grow(&mut self, count: usize) {
+        self.entries.reserve(count.max(FEW));
+        let size = (self.entries.capacity() * 2).next_power_of_two();
+        if size > self.table.len() {
+            (self.table, self.round) = (places(size), 1);
+            if self.noted.get().is_some() {
+                self.note_all();
+            }
         }
+    }
+
+    /// The index of the word's entry, of few.
+    #[inline(always)]
+    fn find_in_few(&self, offset: u64) -> Option<usize> {
         if self.seen & bit(offset) == 0 {
-            return Err(0);
+            return None;
         }
         // One that sets the word: its kind is 0.
-        self.entries.iter().position(|write| write.place == offset).ok_or(0)
+        self.entries.iter().position(|write| write.place == offset)
     }
 
-    fn find_in_table(&self, offset: u64) -> Result<usize, usize> {
+    /// The index of the word's last entry, of many.
+    fn find_in_many(&self, offset: u64) -> Option<usize> {
+        self.noted.get_or_init(|| self.note_all());
+        self.place(offset).ok()
+    }
+
+    /// The index of the word's last entry that is noted, or the free place of the table where it would be.
+    #[inline(always)]
+    fn place(&self, offset: u64) -> Result<usize, usize> {
         let last = self.table.len() - 1;
         let mut place = (hash(offset) >> 32) as usize & last;
         loop {
-            let (round, at) = self.table[place];
-            if round != self.round {
+            let noted = self.table[place].load(Relaxed);
+            if noted >> 32 != u64::from(self.round) {
                 return Err(place);
             }
-            if self.entries[at as usize].place == offset {
-                return Ok(at as usize);
+            let at = noted as u32 as usize;
+            if self.entries[at].place == offset {
+                return Ok(at);
             }
             place = (place + 1) & last;
         }
     }
 
-    /// Notes all words in the table, in a longer one if they fill half of it.
+    /// Notes all words. By the first of those that look for one, for all of them.
     #[cold]
-    fn index(&mut self) {
-        if self.entries.len() * 2 > self.table.len() {
-            let size = (self.entries.len() * 4).next_power_of_two();
-            (self.table, self.round) = (vec![(0, 0); size], 1);
-        }
-        for at in 0..self.entries.len() {
-            let write = self.entries[at];
-            if write.is_set()
-                && let Err(place) = self.find_in_table(write.offset())
-            {
-                self.table[place] = (self.round, at as u32);
+    fn note_all(&self) {
+        for (at, write) in self.entries.iter().enumerate().rev() {
+            // From the last one on, which counts.
+            if write.is_set() {
+                self.note(at, write.offset());
             }
+        }
+    }
+
+    /// Notes where the entry of a word is that is not noted yet.
+    #[inline]
+    fn note(&self, at: usize, offset: u64) {
+        if let Err(place) = self.place(offset) {
+            self.table[place].store(u64::from(self.round) << 32 | at as u64, Relaxed);
         }
     }
 }
@@ -291,52 +359,139 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// What becomes of a word of a set.
+    #[derive(Clone, Debug)]
+    enum Step {
+        Bits,
+        Set,
+        Append,
+        Run(usize),
+        Get,
+    }
+
+    fn any_step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            1 => Just(Step::Bits),
+            2 => Just(Step::Set),
+            8 => Just(Step::Append),
+            2 => (0usize..20).prop_map(Step::Run),
+            1 => Just(Step::Get),
+        ]
+    }
+
+    /// Goes those steps with a set and a map, which hold the same afterwards.
+    fn hold_the_same(set: &mut Writes, steps: Vec<(u64, u64, Step)>) -> Result<(), TestCaseError> {
+        let (mut map, mut bits) = (BTreeMap::new(), Vec::new());
+        for (word, value, step) in steps {
+            match step {
+                Step::Bits => {
+                    set.push_bits(word * 8, Change::Take(value));
+                    bits.push((word * 8, value));
+                }
+                Step::Set => {
+                    let is_new = map.insert(word * 8, value).is_none();
+                    prop_assert_eq!(set.set(word * 8, value), is_new);
+                }
+                Step::Append => {
+                    map.insert(word * 8, value);
+                    set.append(word * 8, value);
+                }
+                Step::Run(count) => {
+                    let run: Vec<u64> = (0..count as u64).map(|at| value ^ at).collect();
+                    let bytes: Vec<[u8; 8]> = run.iter().map(|word| word.to_le_bytes()).collect();
+                    set.append_run(word * 8, &bytes);
+                    map.extend((word * 8..).step_by(8).zip(run));
+                }
+                Step::Get => prop_assert_eq!(set.get(word * 8), map.get(&(word * 8)).copied()),
+            }
+        }
+        let (sets, others): (Vec<&Write>, Vec<&Write>) =
+            set.entries().iter().partition(|write| write.is_set());
+        let others: Vec<(u64, u64)> = others.iter().map(|write| (write.offset(), write.value())).collect();
+        prop_assert_eq!(others, bits);
+        // One after the other, as they are done.
+        let done: BTreeMap<u64, u64> = sets.iter().map(|write| (write.offset(), write.value())).collect();
+        prop_assert_eq!(&done, &map);
+        for word in 0..420 {
+            prop_assert_eq!(set.get(word * 8), map.get(&(word * 8)).copied());
+        }
+        Ok(())
+    }
+
     proptest! {
         #[test]
         fn it_holds_what_a_map_holds(
             rounds in prop::collection::vec(
-                prop::collection::vec((0u64..200, any::<u64>(), 0u8..8, 0usize..20), 0..100), 1..4
+                prop::collection::vec((0u64..400, any::<u64>(), any_step()), 0..600), 1..4
             )
         ) {
             let mut set = Writes::default();
-            for writes in rounds {
-                let mut map = BTreeMap::new();
-                // In the order in which they came, each word once.
-                let mut order = Vec::new();
-                for (word, value, kind, count) in writes {
-                    match kind {
-                        0 => {
-                            set.push_bits(word * 8, Change::Take(value));
-                            order.push((word * 8, false));
-                        }
-                        1 => {
-                            let run: Vec<u64> = (0..count as u64).map(|at| value ^ at).collect();
-                            let bytes: Vec<[u8; 8]> = run.iter().map(|word| word.to_le_bytes()).collect();
-                            set.set_run(word * 8, &bytes);
-                            for (offset, value) in (word * 8..).step_by(8).zip(run) {
-                                if map.insert(offset, value).is_none() {
-                                    order.push((offset, true));
-                                }
-                            }
-                        }
-                        _ => {
-                            let is_new = map.insert(word * 8, value).is_none();
-                            prop_assert_eq!(set.set(word * 8, value), is_new);
-                            if is_new {
-                                order.push((word * 8, true));
-                            }
-                        }
-                    }
-                    prop_assert_eq!(set.get(word * 8), map.get(&(word * 8)).copied());
-                }
-                for word in 0..220 {
-                    prop_assert_eq!(set.get(word * 8), map.get(&(word * 8)).copied());
-                }
-                let held: Vec<(u64, bool)> =
-                    set.entries().iter().map(|write| (write.offset(), write.is_set())).collect();
-                prop_assert_eq!(held, order);
+            for steps in rounds {
+                hold_the_same(&mut set, steps)?;
                 set.clear();
             }
+        }
+
+        #[test]
+        fn words_are_in_the_order_in_which_they_came(words in prop::collection::vec(0u64..100, 0..200)) {
+            let (mut set, mut order) = (Writes::default(), Vec::new());
+            for word in words {
+                if set.set(word * 8, word) {
+                    order.push(word * 8);
+                }
+            }
+            let held: Vec<u64> = set.entries().iter().map(Write::offset).collect();
+            prop_assert_eq!(held, order);
+        }
+    }
+
+    #[test]
+    fn few_words_and_very_many_appear_once() {
+        let mut set = Writes::default();
+        let mut write = |words: std::ops::Range<u64>, times| {
+            (0..times).for_each(|_| words.clone().for_each(|word| set.append(word * 8, word)));
+            set.entries().len()
+        };
+        assert_eq!(write(0..FEW as u64, 10), FEW);
+        let many = 2 * BLIND as u64;
+        let before = write(0..many, 1);
+        assert!(before < 2 * BLIND + FEW, "{before}");
+        assert_eq!(write(0..many, 3), before);
+    }
+
+    /// A region that reads has its words noted, and from then on none appears twice.
+    #[test]
+    fn words_that_are_looked_for_appear_once() {
+        let mut set = Writes::default();
+        for round in 0..10 {
+            for word in 0..40 {
+                let found = set.get(word * 8);
+                assert_eq!(found, (round > 0).then(|| word + round - 1));
+                set.append(word * 8, word + round);
+            }
+        }
+        assert_eq!(set.entries().len(), 40);
+    }
+
+    /// By several threads at once: a region may be looked at by all that have a reference to it.
+    #[test]
+    fn many_words_are_found_by_all_threads() {
+        for _ in 0..300 {
+            let mut set = Writes::default();
+            (0..BLIND as u64 - 1).for_each(|word| set.append(word % 200 * 8, word));
+            let ready = std::sync::Barrier::new(3);
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| {
+                        ready.wait();
+                        // The one that is noted last comes first.
+                        for word in (50..200).chain(0..50) {
+                            let last = if word < 55 { word + 200 } else { word };
+                            assert_eq!(set.get(word * 8), Some(last));
+                        }
+                    });
+                }
+            });
         }
     }
 

@@ -46,41 +46,67 @@ fn header(first: &Write, count: usize) -> u64 {
     (first.kind() + 1) << 61 | (count as u64 - 1) << 45 | first.offset() >> 3
 }
 
-/// Whether a word can be one of a pair.
-#[inline(always)]
-fn pairs(write: &Write) -> bool {
-    write.is_set() && write.offset() < OFFSETS_PAIRED
-}
-
 /// Whether `next` is set in the same run.
 #[inline(always)]
 fn follows(write: &Write, next: &Write) -> bool {
     write.is_set() && next.is_set() && write.offset() + 8 == next.offset()
 }
 
+/// Whether two writes are a pair, before another one: both set a word, and neither begins or ends a run.
+#[inline(always)]
+fn is_pair(first: &Write, next: &Write, then: Option<&Write>) -> bool {
+    let both_set = (first.place() | next.place()) & !(OFFSETS_PAIRED - 8) == 0;
+    both_set && !follows(first, next) && then.is_none_or(|then| next.offset() + 8 != then.place())
+}
+
+/// What takes the words of runs.
+trait Take {
+    fn take<const N: usize>(&mut self, words: [u64; N]);
+}
+
+/// Counts them.
+impl Take for u64 {
+    #[inline(always)]
+    fn take<const N: usize>(&mut self, _: [u64; N]) {
+        *self += N as u64;
+    }
+}
+
+impl Take for Vec<u64> {
+    #[inline(always)]
+    fn take<const N: usize>(&mut self, words: [u64; N]) {
+        self.extend(words);
+    }
+}
+
+/// A place with room for them.
+impl Take for &mut [u64] {
+    #[inline(always)]
+    fn take<const N: usize>(&mut self, words: [u64; N]) {
+        if let Some((now, later)) = std::mem::take(self).split_first_chunk_mut() {
+            (*now, *self) = (words, later);
+        }
+    }
+}
+
 /// Hands the words of these writes' runs on.
 #[inline]
-fn each_word(writes: &[Write], mut push: impl FnMut(u64)) {
+fn each_word(writes: &[Write], to: &mut impl Take) {
     let mut rest = writes;
     while let [first, behind @ ..] = rest {
         debug_assert!(first.offset() < OFFSETS);
         if let [next, then @ ..] = behind
-            && pairs(first)
-            && pairs(next)
-            && !follows(first, next)
-            && !then.first().is_some_and(|then| follows(next, then))
+            && is_pair(first, next, then.first())
         {
-            push(PAIR << 61 | first.offset() << 27 | next.offset() >> 3);
-            push(first.value());
-            push(next.value());
+            to.take([PAIR << 61 | first.offset() << 27 | next.offset() >> 3, first.value(), next.value()]);
             rest = then;
             continue;
         }
         let following = rest.iter().zip(behind).take(RUN_MAX - 1);
         let run = following.take_while(|(write, next)| follows(write, next)).count();
         let (run, then) = rest.split_at(run + 1);
-        push(header(first, run.len()));
-        run.iter().for_each(|write| push(write.value()));
+        to.take([header(first, run.len())]);
+        run.iter().for_each(|write| to.take([write.value()]));
         rest = then;
     }
 }
@@ -88,14 +114,14 @@ fn each_word(writes: &[Write], mut push: impl FnMut(u64)) {
 /// The words of these writes' runs.
 pub(super) fn words(writes: &[Write]) -> Vec<u64> {
     let mut words = Vec::with_capacity(2 * writes.len());
-    each_word(writes, |word| words.push(word));
+    each_word(writes, &mut words);
     words
 }
 
 /// Words of the record of these writes.
 pub(super) fn length(writes: &[Write]) -> u64 {
     let mut words = 1;
-    each_word(writes, |_| words += 1);
+    each_word(writes, &mut words);
     words
 }
 
@@ -136,12 +162,11 @@ impl Draft {
         if self.padded.len() < most {
             self.padded.resize(most, 0);
         }
-        let mut places = self.padded[1..].iter_mut();
-        let mut push = |word| places.next().into_iter().for_each(|place| *place = word);
-        each_word(writes, &mut push);
+        let mut places = &mut self.padded[1..];
+        each_word(writes, &mut places);
         if let Some(there) = there {
-            push(ELSEWHERE << 61);
-            there.encode().into_iter().for_each(&mut push);
+            places.take([ELSEWHERE << 61]);
+            places.take(there.encode());
         }
         let free = places.len();
         self.words = (self.padded.len() - free) as u64;

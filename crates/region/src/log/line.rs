@@ -100,13 +100,12 @@ fn check(what: u64, folded: u64) -> u64 {
 #[inline(always)]
 fn encode(place: u64, payload: &[u64; WORDS], role: Role, parity: bool) -> [u64; WORDS + 1] {
     let parity = u64::from(parity);
+    let replaced = payload.iter().rev().fold(0, |replaced, word| replaced << 1 | word & 1);
     let mut words = [0; WORDS + 1];
-    let mut replaced = 0;
-    for (at, word) in payload.iter().enumerate() {
-        words[at] = word & !1 | parity;
-        replaced |= (word & 1) << (at + 1);
+    for (into, word) in words.iter_mut().zip(payload) {
+        *into = word & !1 | parity;
     }
-    words[WORDS] = check(role.at(place), fold(payload)) << 8 | replaced | parity;
+    words[WORDS] = check(role.at(place), fold(payload)) << 8 | replaced << 1 | parity;
     words
 }
 

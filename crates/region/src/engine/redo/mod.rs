@@ -86,6 +86,8 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
             let mut log = env.hold(latch);
             self.health.check();
             let Log { ring, draft, places } = &mut *log;
+            // Flushes first: all that is done between them and the fence is done while they go on.
+            places.begin(|line| space.flush_line(line));
             if !ring.has_room(record.prepare(draft)) {
                 drop(log);
                 self.give_up_records(env)?;
@@ -93,15 +95,16 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
             }
             let number = self.draw(env)?;
             self.health.guard(|| {
-                places.begin(|line| space.flush(line, LINE));
                 record.write(draft, space, ring, number, !F::LOG_NOT_FLUSHED);
+                let make = || writes.iter().for_each(|write| self.bits.apply(env, write));
                 if F::APPLIED_EARLY {
-                    writes.iter().for_each(|write| self.bits.apply(env, write));
+                    make();
                 }
+                places.note(writes);
                 if !F::LOG_NOT_FENCED {
                     space.fence();
                 }
-                places.write(writes, |write| self.bits.apply(env, write));
+                make();
             });
             return Ok(());
         }
@@ -127,7 +130,7 @@ impl<E: Env, F: Flaw> RedoEngine<E, F> {
             // Whoever has a lower number holds the latch of a log, or is done.
             let mut log = env.hold(log);
             self.health.check();
-            log.places.settle(|line| space.flush(line, LINE));
+            log.places.settle(|line| space.flush_line(line));
             log.draft.shrink();
         }
         if !F::NOTED_EARLY {
@@ -197,10 +200,9 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
 
     #[inline(always)]
     fn store(&self, env: &E, region: &mut Box<Writes>, offset: u64, value: u64) -> Result<(), Error> {
-        if region.set(offset, value) {
-            // It is stored to right behind the fence: waiting for its line can overlap with writing the log.
-            env.space().prefetch(offset);
-        }
+        region.append(offset, value);
+        // It is stored to right behind the fence: waiting for its line can overlap with writing the log.
+        env.space().prefetch(offset);
         Ok(())
     }
 
@@ -213,7 +215,7 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
         words: &[[u8; 8]],
     ) -> Result<(), Error> {
         space::lines(offset, 8 * words.len() as u64).for_each(|line| env.space().prefetch(line));
-        region.set_run(offset, words);
+        region.append_run(offset, words);
         Ok(())
     }
 

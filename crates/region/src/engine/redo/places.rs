@@ -26,6 +26,8 @@ const KNOWN: usize = 256;
 const NONE: u64 = !1;
 /// Beside a line's offset: it was written to again.
 const AGAIN: u64 = 1;
+/// So many writes have their lines noted at once.
+const NOTED_AT_ONCE: usize = 1024;
 /// Lines that the list may have room for and still be kept.
 const KEPT: usize = 1 << 16;
 
@@ -42,80 +44,103 @@ pub(super) struct Places<F: Flaw> {
     flaw: PhantomData<F>,
     /// Lines that were written to lately, each where its number leads.
     lately: Box<[u64; KNOWN]>,
-    /// Lines that are to be flushed.
+    /// Room for lines that are to be flushed, and how many there are.
     open: Vec<u64>,
+    opened: usize,
     /// Whether that is done with the next record.
     soon: bool,
 }
 
+/// The line of a word.
+#[inline(always)]
+fn line_of(offset: u64) -> u64 {
+    offset & !(LINE - 1)
+}
+
 impl<F: Flaw> Places<F> {
     pub(super) fn new(soon: bool) -> Self {
-        Places { flaw: PhantomData, lately: Box::new([NONE; KNOWN]), open: Vec::new(), soon }
+        let lately = Box::new([NONE; KNOWN]);
+        Places { flaw: PhantomData, lately, open: Vec::new(), opened: 0, soon }
     }
 
     /// Flushes what the records before this one wrote, for which the fence of this one waits.
     #[inline]
     pub(super) fn begin(&self, flush: impl FnMut(u64)) {
         if self.soon {
-            self.open.iter().copied().for_each(flush);
+            self.open[..self.opened].iter().copied().for_each(flush);
         }
     }
 
-    /// What was begun is durable. These writes are made, one after the other, by `make`.
-    #[inline]
-    pub(super) fn write(&mut self, writes: &[Write], make: impl Fn(&Write)) {
+    /// What was begun is durable once this record is, and these writes are made then. The lines that they go to are known from here on.
+    #[inline(always)]
+    pub(super) fn note(&mut self, writes: &[Write]) {
         if self.soon {
-            // They were flushed as the record was begun, which the fence has waited for.
-            self.open.clear();
-            if self.open.capacity() > KEPT {
-                self.open = Vec::new();
-            }
+            self.opened = 0;
         }
+        if let [write] = writes {
+            self.note_some(std::slice::from_ref(write));
+            return;
+        }
+        writes.chunks(NOTED_AT_ONCE).for_each(|writes| self.note_some(writes));
+    }
+
+    /// Notes the lines of not too many writes.
+    #[inline(always)]
+    fn note_some(&mut self, writes: &[Write]) {
+        if F::PLACES_NOT_FLUSHED {
+            return;
+        }
+        // As many as there can be: the lines of a write, and with each another one that is not known any more.
+        let most = 4 * writes.len();
+        if self.open.len() - self.opened < most {
+            self.make_room(most);
+        }
+        let (lately, soon) = (&mut self.lately, self.soon);
+        let mut free = self.open[self.opened..].iter_mut();
+        let room = free.len();
+        let mut open = |line| *free.next().expect("there is room for all") = line;
         // The line of the last write: words that follow each other have one flush.
         let mut last = NONE;
-        for write in writes {
-            make(write);
-            let line = write.offset() & !(LINE - 1);
-            if line != last {
-                self.written(last);
-                last = line;
+        let mut written = |line| {
+            if line == last {
+                return;
             }
+            last = line;
+            let place = &mut lately[slot(line)];
+            let known = std::mem::replace(place, line);
+            if known & !AGAIN == line {
+                *place = line | AGAIN;
+                return;
+            }
+            if soon && known & AGAIN != 0 && !F::WRITTEN_AGAIN_FORGOTTEN {
+                open(known & !AGAIN);
+            }
+            open(line);
+        };
+        for write in writes {
+            written(line_of(write.offset()));
             if !write.is_set() {
                 // The complement may lie in the next line.
-                let line = (write.offset() + 8) & !(LINE - 1);
-                if line != last {
-                    self.written(last);
-                    last = line;
-                }
+                written(line_of(write.offset() + 8));
             }
         }
-        self.written(last);
+        self.opened += room - free.len();
     }
 
-    /// A line was written to.
-    #[inline]
-    fn written(&mut self, line: u64) {
-        if F::PLACES_NOT_FLUSHED || line == NONE {
-            return;
-        }
-        let slot = slot(line);
-        let known = std::mem::replace(&mut self.lately[slot], line);
-        if known & !AGAIN == line {
-            self.lately[slot] = line | AGAIN;
-            return;
-        }
-        if self.soon && known & AGAIN != 0 && !F::WRITTEN_AGAIN_FORGOTTEN {
-            self.open.push(known & !AGAIN);
-        }
-        self.open.push(line);
+    #[cold]
+    fn make_room(&mut self, count: usize) {
+        self.open.resize(self.opened + count, NONE);
     }
 
     /// Flushes all that is not durable yet.
     pub(super) fn settle(&mut self, mut flush: impl FnMut(u64)) {
         if !F::OPEN_FORGOTTEN {
-            self.open.iter().copied().for_each(&mut flush);
+            self.open[..self.opened].iter().copied().for_each(&mut flush);
         }
-        self.open.clear();
+        self.opened = 0;
+        if self.open.len() > KEPT {
+            self.open = Vec::new();
+        }
         for known in &mut *self.lately {
             if !self.soon {
                 *known = NONE;
@@ -163,7 +188,8 @@ mod tests {
                 };
                 let writes: Vec<Write> = writes.into_iter().map(write).collect();
                 places.begin(flush);
-                places.write(&writes, |write| _ = open.borrow_mut().insert(write.offset() & !(LINE - 1)));
+                places.note(&writes);
+                open.borrow_mut().extend(writes.iter().map(|write| line_of(write.offset())));
                 if then == 0 {
                     places.settle(flush);
                     prop_assert_eq!(&*open.borrow(), &BTreeSet::new(), "soon: {}", soon);

@@ -124,15 +124,23 @@ fn main() {
 fn thresholds() -> Vec<Result<u64, region::Error>> {
     let file = Gone(PathBuf::from(format!("/dev/shm/strandline-threshold-{}", std::process::id())));
     _ = std::fs::remove_file(&file.0);
-    let env = &Os::new(Mapped::create(&file.0, 64 << 20).expect("there is room in /dev/shm"));
+    let env = &Os::new(memory(&file.0, 64 << 20));
     let pool = BenchPool::<MicroBuffer>::create(env, &Options::default()).expect("the file is new");
     (0..5).map(|_| pool.measure_threshold()).collect()
+}
+
+/// A new file in memory, in huge pages where the kernel makes them: with small ones the figures go by where these happen to lie, as the processor waits to
+/// find them.
+fn memory(path: &Path, bytes: u64) -> Mapped {
+    let memory = Mapped::create(path, bytes).expect("there is room in /dev/shm");
+    memory.prefault(0, bytes).expect("there is room in /dev/shm");
+    memory
 }
 
 fn measure<A: Atomicity>(turns: u64, regions: u64, figures: &mut Figures) {
     let file = Gone(PathBuf::from(format!("/dev/shm/strandline-regions-{}-{}", A::NAME, std::process::id())));
     _ = std::fs::remove_file(&file.0);
-    let env = &Os::new(Mapped::create(&file.0, 256 << 20).expect("there is room in /dev/shm"));
+    let env = &Os::new(memory(&file.0, 256 << 20));
     let pool = BenchPool::<A>::create(env, &Options::default()).expect("the file is new");
     let pieces: Vec<Ptr<Piece, Bench>> =
         (0..PIECES).map(|_| pool.region(|tx| tx.alloc([0; PIECE])).expect("there is room")).collect();

@@ -5,18 +5,20 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
 use event::SinkError;
 use event::trace::{Outlet, Sheet};
+
+use crate::lane::{Giver, lane};
 
 /// Sheets under way.
 const SHEETS: usize = 16;
 
 /// An outlet that hands sheets to another one, on a thread of its own.
 pub struct Behind {
-    out: Option<SyncSender<Sheet>>,
+    out: Option<Giver<Sheet>>,
     used: Receiver<Sheet>,
     bytes: Arc<AtomicU64>,
     thread: Option<JoinHandle<Result<(), SinkError>>>,
@@ -28,12 +30,12 @@ impl Behind {
     /// # Errors
     /// When the system has no thread for it.
     pub fn new(mut outlet: impl Outlet + Send + 'static) -> Result<Self, SinkError> {
-        let (out, sheets) = sync_channel(SHEETS);
+        let (out, sheets) = lane(SHEETS);
         let (back, used) = channel();
         let bytes = Arc::new(AtomicU64::new(0));
         let written = Arc::clone(&bytes);
         let work = move || {
-            for sheet in sheets {
+            while let Some(sheet) = sheets.take() {
                 let used = outlet.put(sheet);
                 written.store(outlet.bytes(), Ordering::Relaxed);
                 // If the producer is done, nobody needs it.
@@ -62,7 +64,8 @@ impl Behind {
 impl Outlet for Behind {
     fn put(&mut self, sheet: Sheet) -> Result<Sheet, SinkError> {
         let last = sheet.is_end();
-        let gone = self.out.as_ref().is_none_or(|out| out.send(sheet).is_err());
+        let urgent = sheet.is_urgent();
+        let gone = self.out.as_ref().is_none_or(|out| out.give(sheet, urgent).is_err());
         if gone || last {
             self.wait()?;
         }

@@ -19,6 +19,7 @@ mod behind;
 pub mod cc;
 mod collect;
 mod error;
+mod lane;
 mod relay;
 mod sampling;
 mod session;

@@ -6,12 +6,14 @@
 //! them. Few are under way: a producer that is faster than its slowest consumer waits.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use event::{
     Batch, Capabilities, Definition, Event, NameId, RunBatch, RunShape, Sink, SinkError, Site, SiteId,
     Source, ThreadId,
 };
+
+use crate::lane::{Giver, Taker, lane};
 
 /// Events at which a parcel is handed over: large enough that handing over costs nothing per event, small enough to
 /// stay in a second-level cache on its way.
@@ -54,11 +56,18 @@ enum Message {
     Finish,
 }
 
+impl Message {
+    /// Whether somebody waits for what the sink makes of it.
+    fn is_urgent(&self) -> bool {
+        matches!(self, Message::Begin(_) | Message::Pause | Message::Finish)
+    }
+}
+
 /// A sink as the producer knows it.
 struct Consumer {
     name: &'static str,
     needs: Capabilities,
-    out: SyncSender<Message>,
+    out: Giver<Message>,
 }
 
 /// The producer's end: a sink that hands everything on.
@@ -72,7 +81,7 @@ pub struct Relay {
 
 /// One consumer's end.
 struct Delivery {
-    messages: Receiver<Message>,
+    messages: Taker<Message>,
     empty: Sender<Parcel>,
 }
 
@@ -89,7 +98,7 @@ pub fn broadcast<T, E: From<SinkError>>(
     std::thread::scope(|scope| {
         let mut consumers = Vec::new();
         for sink in sinks {
-            let (out, messages) = sync_channel(PARCELS);
+            let (out, messages) = lane(PARCELS);
             relay.consumers.push(Consumer { name: sink.name(), needs: sink.needs(), out });
             let delivery = Delivery { messages, empty: back.clone() };
             consumers.push(scope.spawn(move || delivery.run(*sink)));
@@ -145,7 +154,7 @@ impl Relay {
     fn send_at_once(&mut self, message: Message) -> Result<(), SinkError> {
         for consumer in &self.consumers {
             let gone = |_| SinkError::Other("a consumer of the events stopped".to_owned());
-            consumer.out.send(message.clone()).map_err(gone)?;
+            consumer.out.give(message.clone(), message.is_urgent()).map_err(gone)?;
         }
         Ok(())
     }
@@ -208,7 +217,7 @@ impl Delivery {
     /// Gives everything to `sink`, until the producer is done or gone.
     fn run(self, sink: &mut dyn Sink) -> Result<(), SinkError> {
         let mut shapes = Vec::new();
-        while let Ok(message) = self.messages.recv() {
+        while let Some(message) = self.messages.take() {
             match message {
                 Message::Begin(source) => sink.begin(&source)?,
                 Message::Site(id, site) => sink.define(Definition::Site(id, &site))?,

@@ -2,7 +2,7 @@
 //! to write, so that a run that yields nothing costs no older trace.
 
 use std::fs::{File, OpenOptions};
-use std::io::{IsTerminal, stderr, stdout};
+use std::io::{IsTerminal, Write, stderr, stdout};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -84,15 +84,46 @@ impl Output {
     fn start(&self) -> Result<Writer<Behind>, SinkError> {
         let name = self.path.display().to_string();
         let failed = |source| SinkError::Io { context: format!("can't create trace {name}"), source };
-        if self.file.metadata().map_err(failed)?.is_file() {
-            self.file.set_len(0).map_err(failed)?;
-        }
-        let binder = Binder::new(self.file.try_clone().map_err(failed)?, name.clone())?;
+        let out = Replacing { file: self.file.try_clone().map_err(failed)?, begun: false };
+        let binder = Binder::new(out, name.clone())?;
         let mut writer = Writer::with(Behind::new(binder)?, name.clone());
         if let Some(source) = &self.source {
             writer.begin(source)?;
         }
         Ok(writer)
+    }
+}
+
+/// A file whose old content goes when the new one's first bytes come: on the thread that writes them, as it takes tens of
+/// milliseconds for a large trace.
+struct Replacing {
+    file: File,
+    begun: bool,
+}
+
+impl Replacing {
+    /// Takes away all but the first byte, which is written over at once. When a file is closed that was emptied to its last
+    /// byte, ext4 hands all of it to the disk first, and the process waits.
+    fn begin(&mut self) -> std::io::Result<()> {
+        let old = self.file.metadata()?;
+        if old.is_file() && old.len() > 1 {
+            self.file.set_len(1)?;
+        }
+        self.begun = true;
+        Ok(())
+    }
+}
+
+impl Write for Replacing {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if !self.begun && !bytes.is_empty() {
+            self.begin()?;
+        }
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
     }
 }
 
@@ -124,5 +155,43 @@ impl Sink for Output {
     }
     fn finish(&mut self) -> Result<(), SinkError> {
         self.writer.as_mut().map_or(Ok(()), Sink::finish)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use event::trace::Reader;
+    use event::{Collected, Event, Op, SiteId, ThreadId};
+
+    use super::*;
+
+    fn write(path: &Path, events: u64) -> Vec<u8> {
+        let mut output = Output::open(path).unwrap();
+        output.begin(&Source::synthetic("test")).unwrap();
+        for addr in 0..events {
+            let event =
+                Event { op: Op::Load { addr: addr * 4099, len: 8 }, site: SiteId(1), instructions: 1 };
+            output.push(Batch { thread: ThreadId(0), time_ns: addr, events: &[event], values: &[] }).unwrap();
+        }
+        output.finish().unwrap();
+        output.complete().unwrap();
+        assert_eq!(output.bytes(), std::fs::metadata(path).unwrap().len());
+        std::fs::read(path).unwrap()
+    }
+
+    #[test]
+    fn nothing_is_left_of_an_older_trace() {
+        let path = std::env::temp_dir().join(format!("strandline-output-{}.slt", std::process::id()));
+        let first = write(&path, 10);
+        let long = write(&path, 10_000);
+        assert!(long.len() > first.len());
+        assert_eq!(write(&path, 10), first);
+        let mut read = Collected::default();
+        Reader::new(std::io::Cursor::new(&first), "t.slt").unwrap().replay(&mut read).unwrap();
+        assert_eq!(read.events.len(), 10);
+        // Where nothing came, it stays.
+        Output::open(&path).unwrap().abandon();
+        assert_eq!(std::fs::read(&path).unwrap(), first);
+        std::fs::remove_file(&path).unwrap();
     }
 }

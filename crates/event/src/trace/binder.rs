@@ -27,9 +27,11 @@ pub struct Sheet {
 
 #[derive(Default)]
 enum What {
-    /// Nothing, but what there is goes out now.
+    /// Nothing, but what there is goes out with one write; somebody waits for that.
     #[default]
     Out,
+    /// The same, and nobody waits.
+    OutSometime,
     Header,
     Block(BlockHeader),
     /// The end, after so many events.
@@ -60,14 +62,20 @@ impl Sheet {
         &mut self.differences
     }
 
-    pub(super) fn out(mut self) -> Self {
-        self.what = What::Out;
+    pub(super) fn out(mut self, urgent: bool) -> Self {
+        self.what = if urgent { What::Out } else { What::OutSometime };
         self
     }
 
     pub(super) fn end(mut self, events: u64) -> Self {
         self.what = What::End(events);
         self
+    }
+
+    /// Whether all that there is shall be in the file soon, and not only when more has come.
+    #[must_use]
+    pub fn is_urgent(&self) -> bool {
+        !matches!(self.what, What::Block(_) | What::OutSometime)
     }
 
     /// Whether it is a trace's last.
@@ -167,7 +175,7 @@ impl<W: Write> Binder<W> {
 impl<W: Write> Outlet for Binder<W> {
     fn put(&mut self, sheet: Sheet) -> Result<Sheet, SinkError> {
         match sheet.what {
-            What::Out => self.write_out()?,
+            What::Out | What::OutSometime => self.write_out()?,
             What::Header => self.buffer.extend_from_slice(&sheet.data),
             What::Block(header) => {
                 self.index.push(Entry::of(&header, self.written + self.buffer.len() as u64));

@@ -181,7 +181,7 @@ impl<O: Outlet> Writer<O> {
             self.close_block(number)?;
         }
         self.close_definitions()?;
-        self.write_out()
+        self.write_out(true)
     }
 
     fn open(&self) -> Result<(), SinkError> {
@@ -206,8 +206,8 @@ impl<O: Outlet> Writer<O> {
         Ok(())
     }
 
-    fn write_out(&mut self) -> Result<(), SinkError> {
-        self.put(Sheet::out)
+    fn write_out(&mut self, urgent: bool) -> Result<(), SinkError> {
+        self.put(|used| used.out(urgent))
     }
 
     /// A definition was added to those that wait.
@@ -215,7 +215,7 @@ impl<O: Outlet> Writer<O> {
         self.definition_count += 1;
         if self.definitions.len() > DEFINITIONS_BYTES {
             self.close_definitions()?;
-            self.write_out()?;
+            self.write_out(false)?;
         }
         Ok(())
     }
@@ -322,7 +322,7 @@ impl<O: Outlet> Writer<O> {
             }
             if thread.encoder.room() == 0 || thread.encoder.values_len() >= BLOCK_VALUES {
                 self.close_block(number)?;
-                self.write_out()?;
+                self.write_out(false)?;
             }
         }
         Ok(())
@@ -364,7 +364,7 @@ impl<O: Outlet> Writer<O> {
                 thread.encoder.clear();
             }
             self.close_block(number)?;
-            self.write_out()?;
+            self.write_out(false)?;
         }
     }
 
@@ -426,7 +426,7 @@ impl<O: Outlet> Sink for Writer<O> {
         self.values = source.capabilities.contains(Capabilities::VALUES);
         self.state = State::Open;
         self.put(|used| used.header(&header))?;
-        self.write_out()
+        self.write_out(true)
     }
 
     fn define(&mut self, definition: Definition<'_>) -> Result<(), SinkError> {

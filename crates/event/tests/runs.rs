@@ -112,6 +112,27 @@ fn runs_without_events_or_shapes_do_no_harm() {
     assert_eq!(events, [Op::Load { addr: 64, len: 8 }; 2]);
 }
 
+/// What the reader took for damage once: several times as many instructions as the shapes say, before runs of which nothing was executed, at a block's end.
+#[test]
+fn carries_behind_the_last_event_are_passed_over() {
+    let part = |words: &[u64], carry| Part {
+        thread: 0,
+        time_ns: 0,
+        words: Some((words.to_vec(), carry)),
+        events: Vec::new(),
+    };
+    let (one, nothing) = ([RunShape::head(0), 64], [RunShape::head(0), 0].repeat(10));
+    let parts = [part(&one, 0), part(&nothing, 7), part(&nothing, 70), part(&nothing, 700)];
+    for (flush_every, more) in [(0, &parts[..0]), (4, &parts[..]), (0, &parts[..1])] {
+        let parts = [&parts[..], more].concat();
+        for (bytes, expected) in
+            [write(&parts, Compression::None, flush_every), write_told(&parts, 0, flush_every)]
+        {
+            assert_eq!(per_thread(&read(&bytes).unwrap()), per_thread(&expected));
+        }
+    }
+}
+
 #[test]
 fn every_flipped_bit_shows_or_does_no_harm_and_a_cut_trace_opens() {
     let parts: Vec<Part> = array_loop().into_iter().take(3).collect();

@@ -1,6 +1,8 @@
 //! What a region under way wants to write: words by offset, kept in ordinary memory.
 
+use std::borrow::Cow;
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -190,6 +192,21 @@ impl Writes {
     #[must_use]
     pub fn entries(&self) -> &[Write] {
         &self.entries
+    }
+
+    /// All writes, each word that is set once. Among the first ones [`Writes::append`] may have put one twice.
+    #[cold]
+    pub(crate) fn once(&self) -> Cow<'_, [Write]> {
+        let (first, rest) = self.entries.split_at(self.entries.len().min(BLIND));
+        let mut seen = HashSet::with_capacity(BLIND);
+        let last = |write: &&Write| !write.is_set() || seen.insert(write.offset());
+        let mut kept: Vec<Write> = first.iter().rev().filter(last).copied().collect();
+        if kept.len() == first.len() {
+            return Cow::Borrowed(&self.entries);
+        }
+        kept.reverse();
+        kept.extend_from_slice(rest);
+        Cow::Owned(kept)
     }
 
     /// What the word at `offset` will be, if this region sets it.
@@ -457,6 +474,25 @@ mod tests {
         let before = write(0..many, 1);
         assert!(before < 2 * BLIND + FEW, "{before}");
         assert_eq!(write(0..many, 3), before);
+    }
+
+    #[test]
+    fn what_was_put_twice_can_be_had_once() {
+        for (words, times) in [(10, 40), (20, 12), (300, 1), (100, 4), (400, 2)] {
+            let mut set = Writes::default();
+            for time in 0..times {
+                (0..words).for_each(|word| set.append(word * 8, word + time));
+            }
+            set.push_bits(8 * words, Change::Take(1));
+            let once = set.once();
+            assert_eq!(once.len() as u64, words + 1, "{words} {times}");
+            let expected: BTreeMap<u64, u64> =
+                (0..words).map(|word| (word * 8, word + times - 1)).chain([(8 * words, 1)]).collect();
+            assert_eq!(
+                once.iter().map(|write| (write.offset(), write.value())).collect::<BTreeMap<_, _>>(),
+                expected
+            );
+        }
     }
 
     /// A region that reads has its words noted, and from then on none appears twice.

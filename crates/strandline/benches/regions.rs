@@ -6,7 +6,7 @@
 //! behind the fence): the floor. And libpmemobj where it is installed, in a process of its
 //! own. What is measured in one pool runs in turns, which are shorter than a scheduler's time slice, and the fastest turn of
 //! each counts. Behind what a block costs stands by how much two threads get more blocks than one does, by the clock. A row's unit was measured in its own pool, in the same turns: on a virtual machine it can differ twofold between two pools, by where
-//! their pages happen to be. At the end stands from how many bytes on micro-buffering writes back past the cache, measured five times. `none` only flushes and fences what it wrote: no crash may come.
+//! their pages happen to be. All pools, the peer's too, are in huge pages where the kernel makes them, or in small ones with `-- --small-pages`. At the end stands from how many bytes on micro-buffering writes back past the cache, measured five times. `none` only flushes and fences what it wrote: no crash may come.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -129,11 +129,18 @@ fn thresholds() -> Vec<Result<u64, region::Error>> {
     (0..5).map(|_| pool.measure_threshold()).collect()
 }
 
+/// Whether pages are to stay small.
+fn small_pages() -> bool {
+    std::env::args().any(|argument| argument == "--small-pages")
+}
+
 /// A new file in memory, in huge pages where the kernel makes them: with small ones the figures go by where these happen to lie, as the processor waits to
 /// find them.
 fn memory(path: &Path, bytes: u64) -> Mapped {
     let memory = Mapped::create(path, bytes).expect("there is room in /dev/shm");
-    memory.prefault(0, bytes).expect("there is room in /dev/shm");
+    if !small_pages() {
+        memory.prefault(0, bytes).expect("there is room in /dev/shm");
+    }
     memory
 }
 
@@ -283,8 +290,10 @@ fn libpmemobj() -> Result<BTreeMap<String, f64>, String> {
         Err(error) => return Err(format!("cc: {error}")),
     }
     let pool = Gone(PathBuf::from(format!("/dev/shm/strandline-pmemobj-{}", std::process::id())));
-    let run = Command::new(&program.0).arg(&pool.0).env("PMEM_IS_PMEM_FORCE", "1").output();
-    let output = run.map_err(|error| error.to_string())?;
+    let mut run = Command::new(&program.0);
+    run.arg(&pool.0).args(small_pages().then_some("small")).env("PMEM_IS_PMEM_FORCE", "1");
+    let output = run.output().map_err(|error| error.to_string())?;
+    eprint!("{}", String::from_utf8_lossy(&output.stderr));
     if !output.status.success() {
         return Err(format!("{}", output.status));
     }

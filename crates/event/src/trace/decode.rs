@@ -131,6 +131,17 @@ impl Decoder {
         Ok(())
     }
 
+    /// Behind the last event there may be runs of which nothing was executed, with carries before them.
+    fn pass_carries(&mut self) -> Result<(), Malformed> {
+        while let Some((word, _)) = self.next_carry {
+            if word >= self.words.words().len() {
+                return Err(Malformed("a carry behind a block's words"));
+            }
+            self.peek_carry(word)?;
+        }
+        Ok(())
+    }
+
     /// Events that were not given yet.
     pub(super) fn left(&self) -> usize {
         self.events - self.done
@@ -205,6 +216,7 @@ impl Decoder {
             return Err(Malformed("a column is shorter than its block needs"));
         }
         if self.left() == 0 {
+            self.pass_carries()?;
             self.check_end()?;
         }
         self.peek_seq()

@@ -13,8 +13,8 @@ impl Mapped {
     /// Makes every page that holds a byte of the range present, and its blocks on the disk written: from then on a store
     /// meets no page that is not there, and a sync no block that was only reserved. Contents stay.
     ///
-    /// Of memory that is none of a disk's or a device's, pages are put together to huge ones where the kernel does that (Linux 6.1), about half a
-    /// millisecond for 2 MiB: small ones lie wherever there was room, and a program that goes to many of them waits for the processor to find them.
+    /// Of memory that is none of a disk's or a device's, pages are put together to huge ones where the kernel does that (Linux 6.1), one to seven
+    /// milliseconds for 2 MiB: small ones lie wherever there was room, and a program that goes to many of them waits for the processor to find them.
     ///
     /// # Errors
     /// If the system lacks memory, or the disk fails.
@@ -27,24 +27,32 @@ impl Mapped {
             return Ok(());
         }
         let range = offset..offset + len;
-        if self.beneath == Durability::Volatile {
-            // If not, they stay small.
-            _ = self.join_pages(range.clone());
-        }
-        let (from, bytes) = self.pages_of(range.clone());
-        // SAFETY: the pages are mapped, and touching them changes no contents.
-        match unsafe { madvise(from.cast(), bytes, Advice::LinuxPopulateWrite) } {
-            Ok(()) => {}
-            // Linux before 5.14.
-            Err(Errno::INVAL) => self.touch(range.clone()),
-            Err(errno) => {
-                let remedy = "; the system lacks memory, or the file was cut off";
-                let (path, source) = (self.path.clone(), errno.into());
-                return Err(MapError::File { action: "touch every page of", path, remedy, source });
-            }
+        self.make_present(range.clone())?;
+        if self.beneath == Durability::Volatile && self.join_pages(range.clone()).is_ok() {
+            // Those that were put together have to be found anew. If they were not, they stay small.
+            self.make_present(range.clone())?;
         }
         self.sync_range(range)
             .map_err(|errno| MapError::Sync { path: self.path.clone(), source: errno.into() })
+    }
+
+    /// Has every page of the range there.
+    fn make_present(&self, range: Range<u64>) -> Result<(), MapError> {
+        let (from, bytes) = self.pages_of(range.clone());
+        // SAFETY: the pages are mapped, and touching them changes no contents.
+        match unsafe { madvise(from.cast(), bytes, Advice::LinuxPopulateWrite) } {
+            Ok(()) => Ok(()),
+            // Linux before 5.14.
+            Err(Errno::INVAL) => {
+                self.touch(range);
+                Ok(())
+            }
+            Err(errno) => {
+                let remedy = "; the system lacks memory, or the file was cut off";
+                let (path, source) = (self.path.clone(), errno.into());
+                Err(MapError::File { action: "touch every page of", path, remedy, source })
+            }
+        }
     }
 
     /// Has the kernel put the pages of the range together to huge ones, as far as these lie in it.
@@ -90,16 +98,18 @@ mod tests {
     fn pages_in_memory_are_huge_and_have_what_they_had() {
         const LEN: u64 = 8 << 20;
         let path = std::path::PathBuf::from(format!("/dev/shm/strandline-prefault-{}", std::process::id()));
-        for in_file in [true, false] {
+        for (in_file, touched) in [(true, true), (false, true), (true, false), (false, false)] {
             let made = if in_file { Mapped::create(&path, LEN) } else { Mapped::anonymous(LEN) };
             let memory = made.expect("there is room");
             _ = std::fs::remove_file(&path);
-            (0..LEN).step_by(4096 - 8).for_each(|at| memory.store_u64(at, at ^ 7));
+            let value = |at: u64| if touched { at ^ 7 } else { 0 };
+            let places = || (0..LEN).step_by(4096 - 8);
+            places().filter(|_| touched).for_each(|at| memory.store_u64(at, value(at)));
             memory.prefault(0, LEN).expect("there is room");
-            assert!((0..LEN).step_by(4096 - 8).all(|at| memory.load_u64(at) == at ^ 7));
+            assert!(places().all(|at| memory.load_u64(at) == value(at)));
             let found = huge_bytes(memory.address());
             match memory.join_pages(0..LEN) {
-                Ok(()) => assert_eq!(found, LEN, "in a file: {in_file}"),
+                Ok(()) => assert_eq!(found, LEN, "in a file: {in_file}, touched: {touched}"),
                 Err(why) => println!("skipped: the kernel has no huge pages for it: {why}"),
             }
         }

@@ -235,7 +235,13 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
         match region.entries() {
             [] => {}
             [write] => self.log_and_apply(env, &One(write), std::slice::from_ref(write))?,
-            writes => self.log_and_apply(env, &Drafted { here: writes, there: None }, writes)?,
+            writes if record::length_max(writes.len()) <= self.holds => {
+                self.log_and_apply(env, &Drafted { here: writes, there: None }, writes)?;
+            }
+            _ => {
+                let writes = &*region.once();
+                self.log_and_apply(env, &Drafted { here: writes, there: None }, writes)?;
+            }
         }
         region.put_back();
         Ok(())
@@ -247,12 +253,12 @@ impl<E: Env, F: Flaw> Engine<E> for RedoEngine<E, F> {
         if record::length_max(writes.len()) <= self.holds {
             return 0;
         }
-        let words = record::length(writes);
+        let words = record::length(&region.once());
         if words <= self.holds { 0 } else { words - 1 }
     }
 
     fn commit_with(&self, env: &E, region: Box<Writes>, lent: &Lent) -> Result<(), Error> {
-        let (space, writes) = (env.space(), region.entries());
+        let (space, writes) = (env.space(), &*region.once());
         let there = self.health.guard(|| {
             let there = Elsewhere::write(space, lent, &record::words(writes));
             if !F::LENT_NOT_FENCED {

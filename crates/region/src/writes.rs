@@ -113,7 +113,7 @@ pub enum Change {
     Give(u64),
 }
 
-/// The writes of a region in the order in which they were made; what was written last to a word counts. A word appears once, but where [`Writes::append`] says
+/// The writes of a region in the order in which they were made; what was written last to a word counts. A word appears once, but where `append` says
 /// otherwise.
 #[derive(Debug)]
 pub struct Writes {

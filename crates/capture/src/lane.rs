@@ -163,7 +163,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_urgent_comes_at_once_with_all_before_it() {
+    fn a_sleeper_is_woken_for_half_of_what_has_room_or_for_what_is_urgent() {
+        let (giver, _taker) = lane(16);
+        let sleeps_on = |urgent| {
+            giver.give((), urgent).unwrap();
+            giver.0.lock().taker_sleeps
+        };
+        // As if it slept.
+        giver.0.lock().taker_sleeps = true;
+        assert!((0..7).all(|_| sleeps_on(false)));
+        assert!(!sleeps_on(false));
+        let (giver, _taker) = lane(16);
+        giver.0.lock().taker_sleeps = true;
+        giver.give((), true).unwrap();
+        assert!(!giver.0.lock().taker_sleeps);
+    }
+
+    #[test]
+    fn nothing_is_left_there() {
         let (giver, taker) = lane(16);
         let (tell, told) = channel();
         let takes = thread::spawn(move || {
@@ -171,22 +188,12 @@ mod tests {
                 tell.send(thing).unwrap();
             }
         });
-        let asleep = || {
-            while !giver.0.lock().taker_sleeps {
-                thread::yield_now();
-            }
-        };
-        asleep();
         giver.give(1, false).unwrap();
-        // One thing alone wakes nobody.
-        assert!(giver.0.lock().taker_sleeps);
         giver.give(2, true).unwrap();
         assert_eq!([told.recv().unwrap(), told.recv().unwrap()], [1, 2]);
-        asleep();
         giver.give(3, false).unwrap();
-        // Nor is it left there.
+        // By the clock.
         assert_eq!(told.recv().unwrap(), 3);
-        asleep();
         giver.give(4, false).unwrap();
         drop(giver);
         assert_eq!(told.recv().unwrap(), 4);

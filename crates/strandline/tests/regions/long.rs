@@ -127,6 +127,74 @@ fn stays_whole<A: Atomicity>() {
     }
 }
 
+/// Words that a region sets over and over without reading any: a log of 512 bytes holds each of them once, and not as often as they are set.
+const AGAIN: usize = 20;
+
+/// Sets each so many times; what is set last is the value.
+fn set_over_and_over<E: Env>(pool: &Wides<'_, E, Redo>, times: usize, value: u64) -> Result<(), Error> {
+    pool.region(|tx| {
+        let words = tx.root().part(std::mem::offset_of!(Root, words), |root: &Root| &root.words);
+        (0..times * AGAIN).rev().try_for_each(|at| {
+            let round = (at / AGAIN) as u64;
+            tx.set(words.element(0).element(7 * (at % AGAIN)), value + 100 * round)
+        })
+    })
+}
+
+fn with_logs_of(log_bytes: u32) -> Options {
+    Options { geometry: Some(Geometry { logs: 2, log_bytes, chunk_bytes: 4096 }), bytes: None }
+}
+
+const ROOMY: u64 = BYTES + 4 * 4096;
+
+#[test]
+fn words_that_are_set_over_and_over_make_no_region_long() {
+    let fences = |log_bytes, times| {
+        let counts = event::Counts::default();
+        let space =
+            space::Recorded::new(Image::new(ROOMY), counts, &space::Recording::persistent("regions", "pool"));
+        let env = pmem::Os::new(space.expect("counts take it"));
+        {
+            let pool = Wides::<_, Redo>::create(&env, &with_logs_of(log_bytes)).expect("a pool can be made");
+            (1..10).for_each(|value| set_over_and_over(&pool, times, value).expect("there is room"));
+        }
+        env.into_space().finish().expect("counts do not fail").1.fences
+    };
+    // A log that the record would not fit into gets each word once.
+    assert_eq!(fences(512, 3), fences(512, 1));
+    // One that it fits into is full sooner; a long region has a fence more each time.
+    let (thrice, once) = (fences(4096, 3), fences(4096, 1));
+    assert!(thrice < once + 9, "{thrice}, {once}");
+}
+
+#[test]
+fn words_that_are_set_over_and_over_have_what_was_set_last() {
+    for log_bytes in [512, 4096] {
+        let image = of_processor(Image::new(ROOMY));
+        let run = check::record_on(image, Platform::Adr, &Schedule::walk(1), |env| {
+            let pool =
+                Wides::<Scene, Redo>::create(env, &with_logs_of(log_bytes)).expect("a pool can be made");
+            (1..4).for_each(|value| set_over_and_over(&pool, 3, value).expect("there is room"));
+        });
+        let run = run.expect("it is recorded");
+        let check = Check::new(&run);
+        let outcome = check.run(|image, crash| {
+            let env = pmem::Os::new(image);
+            let pool = match Pool::<_, Wide, Redo>::open(&env) {
+                Ok((pool, _)) => pool,
+                Err(Error::NotAPool { .. }) if crash.begun() == 0 => return Ok(()),
+                Err(error) => return Err(error.to_string()),
+            };
+            let words = pool.get(pool.root()).words[0];
+            let (value, ended) = (words[0], crash.ended_regions().count() as u64);
+            let whole = (0..AGAIN).all(|at| words[7 * at] == value) && (ended..=ended + 1).contains(&value);
+            whole.then_some(()).ok_or_else(|| format!("{ended} had ended, found {words:?}"))
+        });
+        assert!(outcome.findings.is_empty(), "{log_bytes}: {}", Check::new(&run).story(&outcome));
+        assert!(outcome.images > 100, "{outcome:?}");
+    }
+}
+
 #[test]
 fn long_regions_by_redo_are_whole() {
     stays_whole::<Redo>();

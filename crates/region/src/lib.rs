@@ -80,6 +80,8 @@ mod writes;
 #[doc(hidden)]
 pub use engine::flaw;
 #[doc(hidden)]
+pub use pointer::EachFieldMay;
+#[doc(hidden)]
 pub use zerocopy;
 
 pub use engine::{

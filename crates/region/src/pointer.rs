@@ -30,22 +30,64 @@ pub trait Layout: Sized + 'static {
 /// struct Books;
 /// impl region::Layout for Books { const NAME: &'static str = "books"; type Root = &'static u64; }
 /// ```
-pub trait Persistent<L>: FromBytes + IntoBytes + Immutable + Copy {}
+///
+/// An `impl` by hand, in which nobody would look at the fields, does not compile.
+///
+/// ```compile_fail,E0046
+/// struct Books;
+/// struct Tapes;
+/// impl region::Layout for Tapes { const NAME: &'static str = "tapes"; type Root = u64; }
+/// #[derive(Clone, Copy, region::zerocopy::FromBytes, region::zerocopy::IntoBytes, region::zerocopy::Immutable)]
+/// #[zerocopy(crate = "region::zerocopy")]
+/// #[repr(C)]
+/// struct Stray { tape: region::Ptr<u64, Tapes> }
+/// impl region::Persistent<Books> for Stray {}
+/// ```
+pub trait Persistent<L>: FromBytes + IntoBytes + Immutable + Copy {
+    /// Says that each field may lie there, which [`persistent!`](crate::persistent) looks at.
+    #[doc(hidden)]
+    const EACH_FIELD_MAY: EachFieldMay;
+}
+
+/// See [`Persistent`].
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct EachFieldMay;
 
 macro_rules! plain {
-    ($($plain:ty)*) => { $(impl<L> Persistent<L> for $plain {})* };
+    ($($plain:ty)*) => { $(impl<L> Persistent<L> for $plain { const EACH_FIELD_MAY: EachFieldMay = EachFieldMay; })* };
 }
 plain!(u8 u16 u32 u64 u128 i8 i16 i32 i64 i128 f32 f64);
-impl<L, T: Persistent<L>, const N: usize> Persistent<L> for [T; N] {}
-impl<L: 'static, T: 'static> Persistent<L> for Ptr<T, L> {}
+impl<L, T: Persistent<L>, const N: usize> Persistent<L> for [T; N] {
+    const EACH_FIELD_MAY: EachFieldMay = EachFieldMay;
+}
+impl<L: 'static, T: 'static> Persistent<L> for Ptr<T, L> {
+    const EACH_FIELD_MAY: EachFieldMay = EachFieldMay;
+}
+
+/// Is there for `T` and for no type that can stand for it.
+type Exactly<T> = fn(T) -> T;
 
 /// Where a `T` lies in a pool of layout `L`: an offset, and a mark of the pool that it belongs to. All zeros are no place
 /// ([`Ptr::NULL`]).
+///
+/// What types do not tell, the mark does when the pointer is followed: two pools of one layout that are open at the same time, and a pointer whose bytes
+/// were read as another one's. A copy of a pool's file has the mark of the pool.
+///
+/// Two types of which one can stand for the other are two layouts, too.
+///
+/// ```compile_fail,E0308
+/// use std::marker::PhantomData;
+/// struct Shelf<T>(PhantomData<T>);
+/// type Any = Shelf<for<'a> fn(&'a u8)>;
+/// type Lasting = Shelf<fn(&'static u8)>;
+/// fn moved(at: region::Ptr<u64, Any>) -> region::Ptr<u64, Lasting> { at }
+/// ```
 #[derive(FromBytes, IntoBytes, Immutable)]
 #[repr(transparent)]
 pub struct Ptr<T: 'static, L: 'static> {
     word: u64,
-    of: PhantomData<fn() -> (T, L)>,
+    of: PhantomData<Exactly<(T, L)>>,
 }
 
 /// Bits of an offset.
@@ -173,7 +215,9 @@ macro_rules! persistent {
                 fn lies<T: $crate::Persistent<$layout>>() {}
                 $(lies::<$type>();)*
             };
-            impl $crate::Persistent<$layout> for $name {}
+            impl $crate::Persistent<$layout> for $name {
+                const EACH_FIELD_MAY: $crate::EachFieldMay = $crate::EachFieldMay;
+            }
         )*
     };
 }

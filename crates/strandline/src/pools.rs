@@ -1,11 +1,13 @@
 //! `strandline pool`: look into pools, check them, bring them into order.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::Subcommand;
 use pmem::{Durability, MapError, Mapped, Os};
-use region::{Atomicity, Inspection, Unprotected, inspect, unreached};
+use region::{Atomicity, Header, Inspection, Unprotected, inspect, unreached};
 use report::human;
 use serde_json::{Value, json};
 use space::{Env, Image};
@@ -143,6 +145,9 @@ fn open(file: &Path) -> anyhow::Result<Found> {
     })
 }
 
+/// Bytes of a file with both copies of a pool's header.
+const BEGINNING: u64 = 8192;
+
 /// Looks at the file in a mapping of our own, in which recovery is tried: only what it writes is copied, and the file is only read.
 fn look(file: &Path) -> anyhow::Result<Found> {
     let length = match Mapped::open_private(file) {
@@ -153,12 +158,21 @@ fn look(file: &Path) -> anyhow::Result<Found> {
         Err(error @ MapError::Length { .. }) => error,
         Err(error) => return Err(error.into()),
     };
-    // No pool has such a length; what it is instead is told by what is in it.
-    let mut bytes = std::fs::read(file).with_context(|| format!("can't read {}", file.display()))?;
-    bytes.truncate(bytes.len() / 8 * 8);
-    found(&Os::new(Image::from_bytes(&bytes)), Durability::Volatile)?;
-    // There is something behind a pool.
-    Err(length.into())
+    // No pool has such a length; what it is instead is told by how it begins. The rest may be more than memory holds.
+    let mut beginning = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(BEGINNING).read_to_end(&mut beginning));
+    read.with_context(|| format!("can't read {}", file.display()))?;
+    if let MapError::Length { bytes, .. } = length
+        && let Some(cut) = Header::cut(&beginning, bytes)
+    {
+        return Err(cut.into());
+    }
+    beginning.truncate(beginning.len() / 8 * 8);
+    match Header::read(&Image::from_bytes(&beginning)) {
+        // There is something behind a pool.
+        Ok(_) | Err(region::Error::Short { .. }) => Err(length.into()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn found(env: &impl Env, durability: Durability) -> Result<Found, region::Error> {

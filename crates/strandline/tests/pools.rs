@@ -189,6 +189,24 @@ fn mistakes_are_told_with_their_file() {
     }
 }
 
+/// What is no pool is known by how it begins, however long it is.
+#[test]
+fn a_file_that_memory_does_not_hold_is_looked_at() {
+    let scratch = Scratch::new();
+    let path = scratch.path("long");
+    let file = std::fs::File::create_new(&path).expect("a new file");
+    for len in [0, 5, (1 << 40) + 1] {
+        if file.set_len(len).is_err() {
+            eprintln!("skipped: no file of {len} bytes here");
+            continue;
+        }
+        let output = strandline().args(["pool", "check"]).arg(&path).output().expect("it runs");
+        let found = stdout(&output);
+        assert_eq!(output.status.code(), Some(1), "{len}: {}", common::stderr(&output));
+        assert!(found.contains("no pool") && found.contains("long"), "{len}: {found}");
+    }
+}
+
 /// Whatever verb finds that a file is no pool that it knows says which file it is.
 #[test]
 fn every_verb_names_the_file() {

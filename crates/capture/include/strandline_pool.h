@@ -97,7 +97,8 @@ struct sl_pool_options {
 sl_pool *sl_pool_create(const char *path, const char *layout, uint64_t bytes, uint64_t root_bytes,
                         const struct sl_pool_options *options);
 
-/* Opens the pool in a file, after recovery if that is needed. NULL if that fails; nothing was changed then. */
+/* Opens the pool in a file, after recovery if that is needed. NULL if that fails; nothing was changed then, but where damage of the heap is found
+ * behind whole logs: these were carried out. */
 sl_pool *sl_pool_open(const char *path, const char *layout, const struct sl_pool_options *options);
 
 /* Closes a pool and leaves nothing for recovery to do. Not while a region is under way, which is an error, or another thread is in a call with

@@ -78,7 +78,8 @@ fn prepared(memory: &Synced) -> Result<(), MapError> {
 /// Opens the pool in a file, after recovery if that is needed: what it found and did is told beside it.
 ///
 /// # Errors
-/// If there is no such file, another process has it open, or it holds no pool of layout `L` and engine `A`, or a damaged one. Nothing was changed then.
+/// If there is no such file, another process has it open, or it holds no pool of layout `L` and engine `A`, or a damaged one. Nothing was changed then, but
+/// where damage of the heap or of the root object's place is found behind whole logs: then these were carried out.
 pub fn open<L: Layout, A: Atomicity>(path: &Path) -> Result<(Pool<L, A>, Recovered), Error> {
     let memory = Synced::new(Mapped::open(path).map_err(|error| or_cut(path, error))?);
     memory.confirm()?;

@@ -21,8 +21,9 @@ impl Layout for Yard {
 const THREADS: usize = 2;
 /// Bales of a thread.
 const EACH: usize = 2;
-/// A zone's table and the root's slab: there is no room for a bale.
-const BYTES: u64 = 16384 + 2 * 4096;
+/// Chunks of a pool that grows: a zone's table and the root's slab, so that there is no room for a bale; and as many as a line of the table has words, so that
+/// what the pool grows by stands in a line of its own.
+const BEFORE: [u64; 2] = [2, 8];
 /// What does not fit is tried again so often.
 const TRIES: usize = 500;
 /// Schedules that are tried.
@@ -69,19 +70,19 @@ fn bales<A: Atomicity>(image: &Scratch) -> Result<Option<usize>, String> {
     (allocated == blocks).then_some(Some(count)).ok_or_else(|| format!("{allocated:x?}, {blocks:x?}"))
 }
 
-fn grown<A: Atomicity>(seed: u64) -> (Run, Outcome) {
-    let chunks = (EACH * THREADS) as u64;
-    let run = check::record(BYTES + chunks * 4096, Platform::Adr, &Schedule::walk(seed), |env: &Scene| {
-        let options = region::Options { bytes: Some(BYTES), ..with_logs(2, 512) };
+fn grown<A: Atomicity>(before: u64, seed: u64) -> (Run, Outcome) {
+    let (bytes, chunks) = (16384 + before * 4096, (EACH * THREADS) as u64);
+    let run = check::record(bytes + chunks * 4096, Platform::Adr, &Schedule::walk(seed), |env: &Scene| {
+        let options = region::Options { bytes: Some(bytes), ..with_logs(2, 512) };
         let pool = Pool::<_, Yard, A>::create(env, &options).expect("it fits");
         env.threads(THREADS as u32 + 1, |thread| match (thread as usize).checked_sub(1) {
             Some(thread) => stack(&pool, thread),
             None => {
-                (1..=chunks).for_each(|more| pool.grow(BYTES + more * 4096).expect("the space is longer"))
+                (1..=chunks).for_each(|more| pool.grow(bytes + more * 4096).expect("the space is longer"))
             }
         });
     });
-    let run = run.unwrap_or_else(|error| panic!("{}, seed {seed}: {error}", A::NAME));
+    let run = run.unwrap_or_else(|error| panic!("{}, {before} chunks, seed {seed}: {error}", A::NAME));
     let outcome = Check::new(&run).run(|image, crash| {
         let (found, ended) = (bales::<A>(image)?, crash.ended_regions().count());
         let fits = found.map_or(crash.begun() == 0, |found| (ended..=ended + THREADS).contains(&found));
@@ -90,18 +91,18 @@ fn grown<A: Atomicity>(seed: u64) -> (Run, Outcome) {
     (run, outcome)
 }
 
-#[test]
-fn what_is_put_where_a_pool_has_just_grown_is_there() {
-    for seed in 0..SEEDS {
-        let (run, outcome) = grown::<Redo>(seed);
-        clean(&run, &outcome);
-        let (run, outcome) = grown::<Undo>(seed);
-        clean(&run, &outcome);
-        let (run, outcome) = grown::<MicroBuffer>(seed);
-        clean(&run, &outcome);
-        let (run, outcome) = grown::<Shadow>(seed);
-        clean(&run, &outcome);
-        let (run, outcome) = grown::<Ssp>(seed);
+fn is_there<A: Atomicity>() {
+    for (before, seed) in BEFORE.into_iter().flat_map(|before| (0..SEEDS).map(move |seed| (before, seed))) {
+        let (run, outcome) = grown::<A>(before, seed);
         clean(&run, &outcome);
     }
+}
+
+#[test]
+fn what_is_put_where_a_pool_has_just_grown_is_there() {
+    is_there::<Redo>();
+    is_there::<Undo>();
+    is_there::<MicroBuffer>();
+    is_there::<Shadow>();
+    is_there::<Ssp>();
 }

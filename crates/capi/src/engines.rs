@@ -49,8 +49,8 @@ pub(crate) struct Engine {
     pub(crate) name: &'static str,
     /// Its number in a pool's header.
     pub(crate) number: u32,
-    /// Makes a pool of that layout, with a root object of so many bytes.
-    pub(crate) create: fn(place: Place, layout: &str, root_bytes: u64, grows: bool) -> Created,
+    /// Makes a pool of that layout and so many bytes, with a root object of so many.
+    pub(crate) create: fn(place: Place, layout: &str, bytes: u64, root_bytes: u64, grows: bool) -> Created,
     /// Opens a pool of that layout.
     pub(crate) open: fn(place: Place, layout: &str, grows: bool) -> Opened,
     /// Opens it to look only, in memory that is this process's alone.
@@ -77,8 +77,9 @@ const fn engine<A: Atomicity>() -> Engine {
     }
 }
 
-fn create<A: Atomicity>(place: Place, layout: &str, root_bytes: u64, grows: bool) -> Created {
-    let pool = Pool::<_, Untyped, A>::create_named(place, &Options::default(), layout, root_bytes)?;
+fn create<A: Atomicity>(place: Place, layout: &str, bytes: u64, root_bytes: u64, grows: bool) -> Created {
+    let options = Options { bytes: Some(bytes), ..Options::default() };
+    let pool = Pool::<_, Untyped, A>::create_named(place, &options, layout, root_bytes)?;
     Ok(Box::new(growing(pool, grows)))
 }
 

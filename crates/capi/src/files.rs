@@ -38,7 +38,7 @@ fn named(name: &str) -> Result<&'static Engine, Failure> {
     })
 }
 
-/// Makes a file with a pool of so many bytes. If that fails, no file is left.
+/// Makes a file with a pool of so many bytes, or a pool at the beginning of a whole DAX device. If that fails, no file is left.
 pub(crate) fn create(
     path: &Path,
     layout: &str,
@@ -51,12 +51,12 @@ pub(crate) fn create(
         return Err(Failure::new(Code::Argument, "a new pool can't be made to read only").of_file(path));
     }
     let engine = named(how.engine.unwrap_or(ENGINES[0].name))?;
-    let memory = Synced::new(pmem::Options::new().force(how.force).create(path, bytes)?);
+    let memory = Synced::new(pmem::Options::new().force(how.force).create_or_take(path, bytes)?);
     let made = prepared(memory, path, site).and_then(|memory| {
-        let made = (engine.create)(Box::new(Os::new(memory)), layout, root_bytes, how.grows);
+        let made = (engine.create)(Box::new(Os::new(memory)), layout, bytes, root_bytes, how.grows);
         made.map_err(|error| Failure::from(error).of_file(path))
     });
-    if made.is_err() {
+    if made.is_err() && path.is_file() {
         // The first error is the one to tell; what can't be removed is a file of zeros.
         _ = fs::remove_file(path);
     }

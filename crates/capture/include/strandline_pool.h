@@ -88,10 +88,11 @@ struct sl_pool_options {
 /* As long as the pool is open, it and its file grow when a block or a long region finds no room, by half or by what the disk has. */
 #define SL_GROW 2u
 /* To look only: the file stays as it is, and others may look at the same time. What a crash left is brought into order for this process alone.
- * It is enough that the file can be read. sl_begin is an error then. */
+ * It is enough that the file can be read. sl_begin is an error then. A whole DAX device can't be opened so. */
 #define SL_READ_ONLY 4u
 
-/* Makes a file with a pool of `bytes`, a multiple of 8 from about 64 KiB on, and a root object of `root_bytes` zeros. `layout` is a name of
+/* Makes a file with a pool of `bytes`, a multiple of 8 from about 64 KiB on, and a root object of `root_bytes` zeros; or such a pool at the beginning
+ * of a whole DAX device (/dev/dax0.0), where zeros have to be. `layout` is a name of
  * at most 64 bytes for what lies in it: change it when your structures change. Who may read and write the file is as of any new one: 0666, less
  * what umask takes away. NULL if that fails; no file is left then. */
 sl_pool *sl_pool_create(const char *path, const char *layout, uint64_t bytes, uint64_t root_bytes,

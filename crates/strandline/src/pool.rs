@@ -53,16 +53,17 @@ pub enum Error {
     },
 }
 
-/// Makes a new file with a pool of so many bytes.
+/// Makes a new file with a pool of so many bytes, or a pool at the beginning of a whole DAX device (`/dev/dax0.0`), where zeros have to be.
 ///
 /// # Errors
 /// If there is such a file, no room, or the size is none for a pool. No file is left then.
 pub fn create<L: Layout, A: Atomicity>(path: &Path, bytes: u64) -> Result<Pool<L, A>, Error> {
-    let memory = Synced::new(Mapped::create(path, bytes)?);
+    let memory = Synced::new(pmem::Options::new().create_or_take(path, bytes)?);
+    let options = Options { bytes: Some(bytes), ..Options::default() };
     let made = prepared(&memory)
         .map_err(Error::from)
-        .and_then(|()| in_file(path, region::Pool::create(Box::new(Os::new(memory)), &Options::default())));
-    if made.is_err() {
+        .and_then(|()| in_file(path, region::Pool::create(Box::new(Os::new(memory)), &options)));
+    if made.is_err() && path.is_file() {
         // The first error is the one to tell; what can't be removed is a file of zeros.
         _ = std::fs::remove_file(path);
     }
@@ -90,7 +91,7 @@ pub fn open<L: Layout, A: Atomicity>(path: &Path) -> Result<(Pool<L, A>, Recover
 /// [`region::Error::ReadOnly`]. A pool that a crash left in disorder is brought into order for this process alone.
 ///
 /// # Errors
-/// As [`open`], but it is enough that the file can be read.
+/// As [`open`], but it is enough that the file can be read; and for a whole DAX device, of which no process has a mapping of its own.
 pub fn open_read_only<L: Layout, A: Atomicity>(path: &Path) -> Result<(Pool<L, A>, Recovered), Error> {
     let memory = Synced::new(Mapped::open_private(path).map_err(|error| or_cut(path, error))?);
     in_file(path, region::Pool::open_read_only(Box::new(Os::new(memory))))

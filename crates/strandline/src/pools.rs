@@ -1,7 +1,8 @@
 //! `strandline pool`: look into pools, check them, bring them into order.
 
-use std::fs::File;
+use std::fs::{File, metadata};
 use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -10,7 +11,7 @@ use pmem::{Durability, MapError, Mapped, Os};
 use region::{Atomicity, Header, Inspection, Unprotected, inspect, unreached};
 use report::human;
 use serde_json::{Value, json};
-use space::{Env, Image};
+use space::{Env, Image, Space};
 
 use crate::say;
 
@@ -150,6 +151,9 @@ const BEGINNING: u64 = 8192;
 
 /// Looks at the file in a mapping of our own, in which recovery is tried: only what it writes is copied, and the file is only read.
 fn look(file: &Path) -> anyhow::Result<Found> {
+    if metadata(file).is_ok_and(|found| found.file_type().is_char_device()) {
+        return look_at_device(file);
+    }
     let length = match Mapped::open_private(file) {
         Ok(memory) => {
             let durability = memory.durability_of_file();
@@ -173,6 +177,20 @@ fn look(file: &Path) -> anyhow::Result<Found> {
         Ok(_) | Err(region::Error::Short { .. }) => Err(length.into()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Looks at a whole DAX device, of which no process has a mapping of its own: at a copy of as much as the pool has.
+fn look_at_device(device: &Path) -> anyhow::Result<Found> {
+    let memory = Mapped::open_read_only(device)?;
+    let bytes = Header::read(&memory)?.bytes;
+    let copy = Mapped::anonymous(bytes)?;
+    let mut piece = vec![0; 1 << 20];
+    for at in (0..bytes).step_by(piece.len()) {
+        let count = (bytes - at).min(piece.len() as u64) as usize;
+        memory.load(at, &mut piece[..count]);
+        copy.store(at, &piece[..count]);
+    }
+    Ok(found(&Os::new(copy), memory.durability_of_file())?)
 }
 
 fn found(env: &impl Env, durability: Durability) -> Result<Found, region::Error> {

@@ -128,6 +128,16 @@ impl Options {
         made
     }
 
+    /// A place for something new: a new file as [`Options::create`] makes it, or a whole DAX device (`/dev/dax0.0`), which is there already. That one is
+    /// opened as by [`Options::open`], at its length and with what it holds.
+    ///
+    /// # Errors
+    /// As [`Options::create`], of a device as [`Options::open`].
+    pub fn create_or_take(&self, path: &Path, len: u64) -> Result<Mapped, MapError> {
+        let is_device = fs::metadata(path).is_ok_and(|found| found.file_type().is_char_device());
+        if is_device { self.open(path) } else { self.create(path, len) }
+    }
+
     /// An existing file at its length, or a whole DAX device (`/dev/dax0.0`), locked against other spaces. Blocks that a
     /// file lacks (a copy may have holes) are reserved.
     ///
@@ -179,6 +189,10 @@ impl Options {
         let device = backing::device(&file);
         if device.is_none() && !metadata.is_file() {
             return Err(error("map", no_space(&metadata), io::ErrorKind::InvalidInput.into()));
+        }
+        if device.is_some() && access == Access::Private {
+            let remedy = "; a whole DAX device has no mapping for one process alone, open it for writing";
+            return Err(error("map", remedy, io::ErrorKind::Unsupported.into()));
         }
         let file = lock(file, path, !write)?;
         // The length under the lock: who held it before may have made the file longer.

@@ -1,6 +1,6 @@
 //! Pools on a real DAX file system, in an emulated machine whose power fails: a program in C commits regions and says so, and what it said is there when the pool
 //! is opened again, after `kill -9` and after the machine's end. That it is told what it lies on is tested on ext4 with DAX, on the same memory without, in
-//! memory, and on virtio-pmem, which mounts with DAX and makes nothing durable by flushes.
+//! memory, on the memory as a DAX device, and on virtio-pmem, which mounts with DAX and makes nothing durable by flushes.
 //!
 //! `./test --long` runs it, with what `crates/pmem/tests/dax` needs. Emulation has no caches: that a flush is missing it can't show.
 #![cfg(target_arch = "x86_64")]
@@ -30,9 +30,9 @@ fn last_told(said: &str) -> u64 {
 
 /// Two lives of a machine.
 fn keeps_what_was_told(machine: &Machine, programs: &[(&str, &Path)], memory: Memory, passes: usize) {
-    let (found, durability) = match memory {
-        Memory::Reserved => (include_str!("memmap.sh"), "dax"),
-        Memory::VirtioPmem => (include_str!("virtio.sh"), "synced"),
+    let (found, durability, again) = match memory {
+        Memory::Reserved => (include_str!("memmap.sh"), "dax", 4),
+        Memory::VirtioPmem => (include_str!("virtio.sh"), "synced", 2),
     };
     let passed = |said: &str, passes: usize| {
         let passed = said.lines().filter(|line| line.trim() == "GUEST: passed").count();
@@ -50,7 +50,7 @@ fn keeps_what_was_told(machine: &Machine, programs: &[(&str, &Path)], memory: Me
     assert!((300..2000).contains(&told), "{memory:?}: {told}:\n{said}");
     let second = script(&format!("told={told}\n{}", include_str!("second.sh")));
     let said = machine.run(&Boot { goes_on: true, ..Boot::new(memory, &second, programs) });
-    passed(&said, 2);
+    passed(&said, again);
 }
 
 #[test]

@@ -265,6 +265,20 @@ fn messages_that_are_filled_again_are_demoted() {
     }
 }
 
+/// A slot of a ring that a copy fills just before the atomic operation that publishes it: nothing can go on meanwhile.
+#[test]
+fn what_a_fence_follows_at_once_is_not_demoted() {
+    for (room, expected) in [(0, Choice::Nothing), (20, Choice::Demote)] {
+        let mut run = Run::new();
+        for message in 0..20_000u64 {
+            run.store(10, (1 << 32) + message % 64 * 256, 192);
+            run.compute(room);
+            run.fence();
+        }
+        assert_eq!(run.choice(10), expected, "{room}");
+    }
+}
+
 /// A fence waits for the last of the writes alone, and each demotion before it would be paid for.
 #[test]
 fn what_is_written_again_before_its_fence_is_left_alone() {
@@ -278,6 +292,7 @@ fn what_is_written_again_before_its_fence_is_left_alone() {
                     run.on(0, 10, instructions, Op::Store { addr, len: 8 });
                 }
             }
+            (0..20).for_each(|_| run.on(0, 98, instructions, Op::Load { addr: 8, len: 8 }));
             run.on(0, 99, instructions, Op::Fence(FenceKind::Full));
         }
         let advice = run.advice(None);
@@ -345,19 +360,38 @@ fn a_value_that_is_copied_out_and_then_fenced_skips_the_cache() {
     assert!(advice.places().all(|place| place.line != 20), "too few stores to matter: {advice}");
 }
 
-#[test]
-fn memory_that_was_freed_is_not_written_again() {
+/// Allocates, fills and frees, again and again, `bytes` at places that come round after `places`.
+fn temporaries(places: u64, bytes: u64, instructions: u32) -> Advice {
     let mut run = Run::new();
-    for _ in 0..2000 {
-        run.on(0, 50, 1, Op::Alloc { addr: 1 << 32, len: 4096 });
-        for at in (0..4096).step_by(16) {
-            run.store(10, (1 << 32) + at, 16);
+    for n in 0..(128 << 20) / bytes {
+        let addr = (1 << 32) + n % places * bytes;
+        run.on(0, 50, 1, Op::Alloc { addr, len: bytes });
+        for at in (0..bytes).step_by(64) {
+            run.on(0, 10, instructions, Op::Store { addr: addr + at, len: 64 });
         }
-        run.on(0, 51, 1, Op::Free { addr: 1 << 32 });
+        run.on(0, 51, 1, Op::Free { addr });
     }
-    let advice = run.advice(None);
-    let row = place(&advice, 10);
-    assert_eq!((row.sizes[0].rewrite, row.sizes[0].allocated), (None, Some(SiteId(50))), "{advice}");
+    run.advice(None)
+}
+
+/// The next object in the same lines is what keeps the one before from memory.
+#[test]
+fn memory_that_is_freed_and_soon_allocated_again_is_left_alone() {
+    for (places, bytes) in [(1, 4096), (16, 4096), (1, 16 << 20), (1000, 256)] {
+        let advice = temporaries(places, bytes, 2);
+        let row = place(&advice, 10);
+        assert_eq!(row.choice, Choice::Nothing, "{places} of {bytes}: {advice}");
+        assert!(row.sizes[0].rewrite.is_some() && row.sizes[0].allocated == Some(SiteId(50)), "{advice}");
+        assert_eq!(row.sizes[0].bytes, bytes, "they are objects of their own: {advice}");
+    }
+}
+
+#[test]
+fn memory_that_comes_back_when_no_cache_has_it_skips_the_cache() {
+    for (places, bytes) in [(1, 64 << 20), (16, 4 << 20)] {
+        let advice = temporaries(places, bytes, 2);
+        assert_eq!(place(&advice, 10).choice, Choice::Skip, "{places} of {bytes}: {advice}");
+    }
 }
 
 #[test]
@@ -402,6 +436,7 @@ fn a_machine_that_can_gain_nothing_gets_no_advice() {
         let mut run = Run::new();
         for n in 0..10_000u64 {
             run.store(10, (1 << 32) + n % 16 * 64, 64);
+            run.compute(20);
             run.fence();
         }
         run

@@ -50,6 +50,8 @@ pub(super) struct Written {
     pub(super) place: u32,
     /// Whether one of these bytes was read since.
     pub(super) read: bool,
+    /// Whether what was written is nobody's any more: its memory was freed. The line may still be in a cache.
+    pub(super) freed: bool,
 }
 
 /// The table. What it holds takes 64 bytes a line, 64 MiB at most.
@@ -77,6 +79,7 @@ impl Lines {
                 context: ContextId::NONE,
                 place: 0,
                 read: false,
+                freed: false,
             };
             self.sets = vec![[empty; WAYS]; SETS];
         }
@@ -85,24 +88,33 @@ impl Lines {
             .iter_mut()
             .min_by_key(|written| if written.line == EMPTY { 0 } else { written.at.global + 1 })
         {
-            *oldest = Written { line, bytes, at, context, place, read: false };
+            *oldest = Written { line, bytes, at, context, place, read: false, freed: false };
         }
     }
 
-    /// Forgets the lines from `first` to `last`: their bytes are no longer anybody's.
-    pub(super) fn forget(&mut self, first: u64, last: u64) {
+    /// The bytes of the lines from `first` to `last` are no longer anybody's: nobody reads them, and whatever is written there next
+    /// takes the place of all of them.
+    pub(super) fn free(&mut self, first: u64, last: u64) {
         if self.sets.is_empty() {
             return;
         }
         if last - first >= (SETS * WAYS) as u64 {
             let within = |written: &&mut Written| (first..=last).contains(&written.line);
-            self.sets.iter_mut().flatten().filter(within).for_each(|written| written.line = EMPTY);
+            self.sets.iter_mut().flatten().filter(within).for_each(Written::free);
             return;
         }
         for line in first..=last {
             if let Some(written) = self.find(line) {
-                written.line = EMPTY;
+                written.free();
             }
+        }
+    }
+}
+
+impl Written {
+    fn free(&mut self) {
+        if self.line != EMPTY {
+            (self.bytes, self.read, self.freed) = (u64::MAX, true, true);
         }
     }
 }
@@ -143,10 +155,12 @@ mod tests {
         }
         assert!(lines.find(same_set[0]).is_none());
         assert!(same_set[1..].iter().all(|&line| lines.find(line).is_some()));
-        lines.forget(same_set[1], same_set[1]);
-        assert!(lines.find(same_set[1]).is_none() && lines.find(same_set[2]).is_some());
-        lines.forget(0, u64::MAX / LINE);
-        assert!(same_set.iter().all(|&line| lines.find(line).is_none()));
+        lines.free(same_set[1], same_set[1]);
+        let mut is_freed = |line| lines.find(line).is_some_and(|written| written.freed);
+        assert!(is_freed(same_set[1]) && !is_freed(same_set[2]));
+        lines.free(0, u64::MAX / LINE);
+        let mut is_freed = |line| lines.find(line).is_some_and(|written| written.freed);
+        assert!(same_set[1..].iter().all(|&line| is_freed(line)));
     }
 
     #[test]

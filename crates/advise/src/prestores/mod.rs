@@ -30,7 +30,10 @@
 //! # Where this differs from the method as published
 //!
 //! - A fence counts as near if most of a place's bytes are stored shortly before one; the bare minimum distance is
-//!   reported, but it would be short for every loop that ends in a barrier.
+//!   reported, but it would be short for every loop that ends in a barrier. What the fence follows at once does not count: the published
+//!   measurements gain nothing there, as nothing goes on meanwhile.
+//! - Memory that is freed and allocated again lies in the same lines. Whoever writes there while a cache has them writes them again, whatever
+//!   objects they belong to: a buffer that each call allocates is no stream to memory.
 //! - A line counts as used again when its *bytes* are. The published mean is over whichever lines are read again by the functions that
 //!   were chosen in the first step; here that decides between clean and skip, too, but a class counts as written again only when half of its
 //!   lines are, and what just anybody reads counts only when it is half of the lines of a place.

@@ -20,8 +20,11 @@ pub struct Options {
     /// one after the other.
     pub sequential_min: f64,
     /// A place writes before fences if at least this part of its bytes is stored within `fence_distance` of the
-    /// next fence. The mere minimum distance would do for any loop that ends in a barrier.
+    /// next fence, and not within `fence_room`. The mere minimum distance would do for any loop that ends in a barrier.
     pub fenced_min: f64,
+    /// Instructions between a store and a fence below which there is nothing to gain: what a call of `sl_prestore` on two lines takes. The
+    /// fence then waits for the pre-store as it would have for the store.
+    pub fence_room: u64,
     /// Instructions between a store and a fence that can still hide the store's way to memory.
     pub fence_distance: u64,
     /// Bytes of the caches: data used again after the program touched more than that has left them, so it counts as not used
@@ -48,6 +51,7 @@ impl Default for Options {
             bytes_min: 64 << 10,
             sequential_min: 0.5,
             fenced_min: 0.5,
+            fence_room: 16,
             fence_distance: 2_000,
             cache_bytes: 33 << 20,
             reused_min: 0.5,

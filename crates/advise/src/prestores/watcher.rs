@@ -9,7 +9,7 @@ use event::{
 use super::allocations::Allocations;
 use super::contexts::{ContextId, Contexts, Write, Writer};
 use super::decision::PlaceAdvice;
-use super::fences::Unfenced;
+use super::fences::{Reach, Unfenced};
 use super::functions::{Functions, base};
 use super::lines::{LINE, Lines, Moment, split};
 use super::options::Options;
@@ -190,15 +190,16 @@ impl Watcher {
                 self.store(slot, addr, len, event.site, now);
             }
             Op::Fence(_) | Op::Lock { .. } | Op::Unlock { .. } | Op::Release { .. } => {
-                self.threads[slot].unfenced.fence(now.own, self.options.fence_distance, &mut self.places);
+                let reach = Reach { least: self.options.fence_room, most: self.options.fence_distance };
+                self.threads[slot].unfenced.fence(now.own, reach, &mut self.places);
             }
             Op::Alloc { addr, len } => {
                 self.allocations.add(addr, len, event.site);
-                self.forget(addr, len);
+                self.free(addr, len);
             }
             Op::Free { addr } => {
                 if let Some(end) = self.allocations.remove(addr) {
-                    self.forget(addr, end - addr);
+                    self.free(addr, end - addr);
                 }
             }
             Op::Phase { name } => self.enter(name),
@@ -220,6 +221,21 @@ impl Watcher {
     #[must_use]
     pub fn frames(&self, place: &PlaceAdvice) -> &[Frame] {
         self.definitions.site(place.site).map_or(&[], |site| site.frames.as_slice())
+    }
+
+    /// The code of all places that fill the same lines as this one, its own included: each like [`frames`](Self::frames).
+    #[must_use]
+    pub fn body(&self, place: &PlaceAdvice) -> Vec<&[Frame]> {
+        let bodies = self.places.bodies();
+        let body_of = |at: usize| bodies.get(at).copied().unwrap_or(at);
+        let Some(own) = self.sources.iter().position(|(_, site)| *site == place.site).map(body_of) else {
+            return Vec::new();
+        };
+        let sites = self.sources.iter().enumerate().filter(|(at, _)| body_of(*at) == own);
+        sites
+            .filter_map(|(_, (_, site))| self.definitions.site(*site))
+            .map(|site| site.frames.as_slice())
+            .collect()
     }
 
     /// From now on only what becomes of the data that were written before is of interest.
@@ -263,12 +279,13 @@ impl Watcher {
         self.functions.forget_sites();
     }
 
-    /// What lay in these bytes is nobody's: whoever writes there next does not overwrite it.
-    fn forget(&mut self, addr: u64, len: u64) {
+    /// What lay in these bytes is nobody's. Whoever gets the memory next has another object in it, but the lines are the same: what is
+    /// written there while a cache still has them spares the memory the old object, and must not be sent there early.
+    fn free(&mut self, addr: u64, len: u64) {
         // Lines that are only partly in the range are shared with a neighbour, who still has them.
         let (first, past) = (addr.div_ceil(LINE), addr.saturating_add(len) / LINE);
         if first < past {
-            self.lines.forget(first, past - 1);
+            self.lines.free(first, past - 1);
         }
     }
 
@@ -356,7 +373,7 @@ impl Watcher {
                 continue;
             }
             let (context, place, at) = (written.context, written.place, written.at);
-            (written.bytes, written.read) = (0, true);
+            (written.bytes, written.read, written.freed) = (0, true, false);
             self.rewritten(context, place, at, now);
         }
     }
@@ -367,7 +384,8 @@ impl Watcher {
             return continued;
         }
         let since = self.since;
-        let before = self.lines.find(addr / LINE).filter(|written| written.at.global >= since);
+        let before =
+            self.lines.find(addr / LINE).filter(|written| written.at.global >= since && !written.freed);
         let before = before.map(|written| written.context);
         match before {
             Some(context) if self.contexts.contains(context, writer, addr) => (context, false),
@@ -382,7 +400,7 @@ impl Watcher {
         let mut overwritten = None;
         match self.lines.find(line) {
             Some(written) if written.at.global < self.since => {
-                (written.bytes, written.at, written.read) = (bytes, now, false);
+                (written.bytes, written.at, written.read, written.freed) = (bytes, now, false, false);
                 (written.context, written.place) = (context, place);
             }
             Some(written) if written.bytes & bytes == 0 => {
@@ -392,7 +410,7 @@ impl Watcher {
                 // Other bytes of a line that somebody else fills from there on are no use of what was written; of one that was filled, they are.
                 let first = line * LINE + u64::from(bytes.trailing_zeros());
                 if !filling && self.contexts.covers(written.context, first) {
-                    overwritten = Some((written.context, before, written.at));
+                    overwritten = Some((written.context, before, written.at, false));
                 }
                 // What is left of an older pass over the line must not be taken for a part of this one.
                 written.bytes = if filling { written.bytes | bytes } else { bytes };
@@ -406,15 +424,16 @@ impl Watcher {
                 }
             }
             Some(written) => {
-                overwritten = Some((written.context, written.place, written.at));
-                (written.bytes, written.at, written.read) = (bytes, now, false);
+                overwritten = Some((written.context, written.place, written.at, written.freed));
+                (written.bytes, written.at, written.read, written.freed) = (bytes, now, false, false);
                 (written.context, written.place) = (context, place);
             }
             None => self.lines.insert(line, bytes, now, context, place),
         }
-        if let Some((context, before, at)) = overwritten {
+        if let Some((context, before, at, freed)) = overwritten {
             self.rewritten(context, before, at, now);
-            if before != place && self.functions.of_place(before) == self.functions.of_place(place) {
+            if !freed && before != place && self.functions.of_place(before) == self.functions.of_place(place)
+            {
                 self.places.goes_on(place, before);
             }
         }

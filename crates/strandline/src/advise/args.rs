@@ -73,6 +73,9 @@ pub struct Thresholds {
     /// A line writes before fences from this part of its bytes on
     #[arg(long, value_name = "SHARE", value_parser = share, default_value_t = Options::default().fenced_min)]
     pub min_fenced: f64,
+    /// A fence that comes sooner than this leaves nothing to gain
+    #[arg(long, value_name = "DISTANCE", default_value_t = Options::default().fence_room)]
+    pub min_fence_distance: u64,
     /// A fence that comes later than this waits for nothing
     #[arg(long, value_name = "DISTANCE", default_value_t = Options::default().fence_distance)]
     pub max_fence_distance: u64,
@@ -102,6 +105,7 @@ impl PrestoresArgs {
             bytes_min: thresholds.min_bytes.0,
             sequential_min: thresholds.min_sequential,
             fenced_min: thresholds.min_fenced,
+            fence_room: thresholds.min_fence_distance,
             fence_distance: thresholds.max_fence_distance,
             cache_bytes: thresholds.cache.0,
             reused_min: thresholds.min_reused,

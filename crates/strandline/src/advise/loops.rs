@@ -18,10 +18,11 @@ pub struct Loop {
     pub last: u32,
 }
 
-/// The innermost loop around `line` that has more than a few turns.
-pub fn innermost(text: &str, line: u32) -> Option<Loop> {
-    let (text, before) = around(text, line);
-    let line = line.checked_sub(before)?;
+/// The innermost loop around all of these lines of one function that has more than a few turns.
+pub fn innermost(text: &str, lines: &[u32]) -> Option<Loop> {
+    let (first_line, last_line) = (*lines.iter().min()?, *lines.iter().max()?);
+    let (text, before) = around(text, first_line);
+    let (line, last_line) = (first_line.checked_sub(before)?, last_line.checked_sub(before)?);
     let text = blanked(&text);
     let mut found: Option<Loop> = None;
     for (at, word) in words(&text) {
@@ -34,7 +35,7 @@ pub fn innermost(text: &str, line: u32) -> Option<Loop> {
         if first > line {
             break;
         }
-        if last >= line && !few && inner {
+        if last >= last_line && !few && inner {
             found = Some(Loop { first, last });
         }
     }
@@ -228,8 +229,14 @@ void f(double *u, int n)
             (18, Some((17, 19))),
             (3, Some((3, 15))),
         ] {
-            let found = innermost(CODE, line).map(|found| (found.first, found.last));
+            let found = innermost(CODE, &[line]).map(|found| (found.first, found.last));
             assert_eq!(found, expected, "line {line}");
+        }
+        for (lines, expected) in
+            [(&[5, 8][..], Some((3, 15))), (&[14, 12], Some((9, 14))), (&[18, 12], None), (&[], None)]
+        {
+            let found = innermost(CODE, lines).map(|found| (found.first, found.last));
+            assert_eq!(found, expected, "lines {lines:?}");
         }
     }
 
@@ -238,11 +245,11 @@ void f(double *u, int n)
         for text in
             ["for (", "for (;;) {", "while", "do", "for (;;) x", "\"", "/*", "#define x for (;;) {\n", "}{)("]
         {
-            assert_eq!(innermost(text, 1), None, "{text}");
+            assert_eq!(innermost(text, &[1]), None, "{text}");
         }
         let some: String = CODE.chars().rev().collect();
         for line in 0..30 {
-            let _ = innermost(&some, line);
+            let _ = innermost(&some, &[line]);
         }
     }
 }

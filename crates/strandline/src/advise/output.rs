@@ -32,7 +32,8 @@ impl Answer<'_> {
     }
 
     fn patch(&self, sources: &Sources, at: usize, place: &PlaceAdvice) -> Option<Patch> {
-        Patch::new(sources, self.watcher.frames(place), place, self.choice(at, place))
+        let (frames, body) = (self.watcher.frames(place), self.watcher.body(place));
+        Patch::new(sources, frames, &body, place, self.choice(at, place))
     }
 }
 
@@ -71,8 +72,13 @@ fn tried(trial: &Trial, without: &Cost) -> String {
 #[allow(clippy::cast_precision_loss)]
 fn compared(cost: &Cost, without: &Cost) -> String {
     let time = 100.0 * (cost.time_ns / without.time_ns.max(1.0) - 1.0);
-    let media = 100.0 * (cost.media_write_bytes as f64 / without.media_write_bytes.max(1) as f64 - 1.0);
-    let mut text = format!("time {time:+.1}%, media writes {media:+.1}%");
+    let mut text = format!("time {time:+.1}%");
+    let (with, before) = (cost.media_write_bytes, without.media_write_bytes);
+    let _ = match before {
+        // What a cache still has at the end was not written to memory.
+        0 => write!(text, ", media writes {with} B instead of none"),
+        _ => write!(text, ", media writes {:+.1}%", 100.0 * (with as f64 / before as f64 - 1.0)),
+    };
     if let (Some(with), Some(before)) = (cost.write_amplification(), without.write_amplification()) {
         let _ = write!(text, ", write amplification {before:.2} -> {with:.2}");
     }

@@ -26,6 +26,9 @@ pub struct Patch {
     /// Its number is the excerpt's.
     #[serde(skip)]
     line: u32,
+    /// What it does.
+    #[serde(skip)]
+    choice: Choice,
 }
 
 /// A line of a source file behind which another one comes.
@@ -40,8 +43,15 @@ pub struct Behind {
 }
 
 impl Patch {
-    /// What to do for `choice` at a place, which stands in these frames, the innermost first; `None` if nothing.
-    pub fn new(sources: &Sources, frames: &[Frame], place: &PlaceAdvice, choice: Choice) -> Option<Patch> {
+    /// What to do for `choice` at a place, which stands in these frames, the innermost first; `None` if nothing. `body` has the frames
+    /// of all places that fill the same lines.
+    pub fn new(
+        sources: &Sources,
+        frames: &[Frame],
+        body: &[&[Frame]],
+        place: &PlaceAdvice,
+        choice: Choice,
+    ) -> Option<Patch> {
         let op = match choice {
             Choice::Skip => None,
             Choice::Clean => Some("SL_CLEAN"),
@@ -50,23 +60,28 @@ impl Patch {
         };
         let excerpt = line_of(sources, &place.file, place.line).map(|line| line.trim().to_owned());
         let insert = op.map(|op| format!("sl_prestore(FIRST_BYTE_WRITTEN, BYTES_WRITTEN, {op});"));
-        let behind = op.and_then(|_| Behind::new(sources, frames));
-        Some(Patch { excerpt, insert, behind, line: place.line })
+        let behind = op.and_then(|_| Behind::new(sources, frames, body));
+        Some(Patch { excerpt, insert, behind, line: place.line, choice })
     }
 }
 
 impl Behind {
-    /// Behind the call that copies, or the innermost loop around the stores, which may be in a caller that they were inlined into.
-    fn new(sources: &Sources, frames: &[Frame]) -> Option<Behind> {
+    /// Behind the call that copies, or the innermost loop around all stores that fill these lines, which may be in a caller that they
+    /// were inlined into. A line that several statements fill, each with a loop of its own, is done with behind none of these loops.
+    fn new(sources: &Sources, frames: &[Frame], body: &[&[Frame]]) -> Option<Behind> {
         let copies = |frame: &&Frame| {
             let line = line_of(sources, &frame.file, frame.line);
             line.is_some_and(|line| COPIES.iter().any(|name| line.contains(name)))
         };
-        if let Some(Frame { file, line, .. }) = frames.first().filter(copies) {
+        if let Some(Frame { file, line, .. }) = frames.first().filter(copies).filter(|_| body.len() <= 1) {
             return Some(Behind { file: file.to_string(), line: *line, loop_begins: None });
         }
         frames.iter().find_map(|frame| {
-            let Loop { first, last } = loops::innermost(&sources.text(&frame.file)?, frame.line)?;
+            let beside = body.iter().flat_map(|frames| frames.iter());
+            let here =
+                beside.filter(|other| (&other.function, &other.file) == (&frame.function, &frame.file));
+            let lines: Vec<u32> = here.map(|other| other.line).chain([frame.line]).collect();
+            let Loop { first, last } = loops::innermost(&sources.text(&frame.file)?, &lines)?;
             Some(Behind { file: frame.file.to_string(), line: last, loop_begins: Some(first) })
         })
     }
@@ -93,14 +108,27 @@ impl fmt::Display for Patch {
                 "Write these bytes with non-temporal stores, or build them in a small buffer and sl_copy_skip() it out."
             );
         };
+        let few = match self.choice {
+            Choice::Clean => {
+                format!(
+                    "\nWhere that writes less than {ACCUMULATED} bytes: only when as many have come together."
+                )
+            }
+            _ => String::new(),
+        };
         match &self.behind {
             Some(Behind { file, line, loop_begins: None }) => {
-                writeln!(f, "Insert after line {line} of {}, the call that copies:\n  {insert}", short(file))
+                writeln!(
+                    f,
+                    "Insert after line {line} of {}, the call that copies:\n  {insert}{few}",
+                    short(file)
+                )
             }
             Some(Behind { file, line, loop_begins: Some(first) }) => writeln!(
                 f,
                 "Insert after line {line} of {}, where the loop of line {first} ends:\n  {insert}\nWhere one run of that loop \
-                 writes more than some KiB: inside it, each time that {ACCUMULATED} bytes have come together, never after each store.",
+                 writes more than some KiB: inside it, each time that {ACCUMULATED} bytes have come together, never after each \
+                 store.{few}",
                 short(file)
             ),
             None => writeln!(

@@ -191,6 +191,42 @@ fn what_several_loops_fill_is_cleaned_behind_the_loop_around_them() {
     assert_eq!((&behind["loop_begins"], &behind["line"]), (&4.into(), &11.into()), "{answer:#}");
 }
 
+/// A message has a head, and a body with a loop: whoever fills it in a loop over all messages has to send it on before its fence.
+const SENDER: &str = "\
+#include <stdatomic.h>
+#include <stdlib.h>
+static atomic_int sent;
+static volatile long weights[20];
+int main(void)
+{
+    long *messages = calloc(16, 256), sum = 0;
+    for (long number = 0; number < 40000; number++) {
+        long *message = messages + number % 16 * 32;
+        message[0] = number;
+        for (long at = 1; at < 32; at++)
+            message[at] = number ^ at;
+        for (long turn = 0; turn < 20; turn++)
+            sum += weights[turn];
+        atomic_fetch_add(&sent, 1);
+    }
+    return sum == 1;
+}
+";
+
+#[test]
+fn what_a_fence_waits_for_is_demoted_before_it() {
+    let scratch = Scratch::new();
+    scratch.file("sender.c", SENDER);
+    compile(scratch.dir(), "cc", "-O1 -g -o sender sender.c");
+    let said =
+        stdout(&ok(strandline().args(["advise", "prestores", "--json", "--"]).arg(scratch.path("sender"))));
+    let answer: Value = serde_json::from_str(&said).expect("it is JSON");
+    let place = &answer["advice"]["phases"][0]["places"][0];
+    let behind = &place["patch"]["behind"];
+    assert_eq!(place["choice"], "demote", "{answer:#}");
+    assert_eq!((&behind["loop_begins"], &behind["line"]), (&11.into(), &12.into()), "{answer:#}");
+}
+
 #[test]
 fn a_profile_names_the_places_and_how_to_try_them() {
     let scratch = Scratch::new();

@@ -14,6 +14,9 @@ const COPIES: [&str; 6] = ["memcpy(", "memmove(", "memset(", "mempcpy(", "strcpy
 /// Bytes after which a pre-store inside a loop is worth it: a unit of 3D XPoint.
 const ACCUMULATED: u32 = 256;
 
+/// Part of a place's bytes before fences from which on these count.
+const FENCED: f64 = 0.5;
+
 /// A change of the source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Patch {
@@ -60,7 +63,11 @@ impl Patch {
         };
         let excerpt = line_of(sources, &place.file, place.line).map(|line| line.trim().to_owned());
         let insert = op.map(|op| format!("sl_prestore(FIRST_BYTE_WRITTEN, BYTES_WRITTEN, {op});"));
-        let behind = op.and_then(|_| Behind::new(sources, frames, body));
+        let behind = op.and_then(|_| {
+            // What a fence waits for goes before the fence, so behind the stores themselves.
+            let body = if choice == Choice::Demote || place.fenced >= FENCED { &[] } else { body };
+            Behind::new(sources, frames, body).or_else(|| Behind::new(sources, frames, &[]))
+        });
         Some(Patch { excerpt, insert, behind, line: place.line, choice })
     }
 }

@@ -48,7 +48,7 @@ fn any_config() -> impl Strategy<Value = Config> {
                 (pipeline.ordering, pipeline.rob, pipeline.load_queue) = (ordering, rob, queue);
                 (pipeline.store_queue, pipeline.flush_slots, pipeline.private_lines) = (queue, misses, queue);
                 (pipeline.nt_slots, pipeline.full_fence) = (misses, Time::from_ns(queue.into()));
-                pipeline.dependent_loads = share;
+                (pipeline.dependent_loads, pipeline.stores_behind_flushes) = (share, rob == 3);
                 if let Some(timing) = &mut config.memory.timing {
                     (timing.read_queue, timing.read_crowd) = (misses, queue);
                 }

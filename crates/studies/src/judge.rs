@@ -2,7 +2,7 @@
 
 use machine::ConfigError;
 
-use crate::{Evidence, Lab, Means, Row, Source, Verdict, prestores, ssp, vnvm, xpoint};
+use crate::{Evidence, Lab, Means, Row, Source, Verdict, kv, prestores, ssp, vnvm, xpoint};
 
 /// All groups of rows, in the order in which they are told.
 const GROUPS: &[&[Row]] = &[
@@ -20,6 +20,7 @@ const GROUPS: &[&[Row]] = &[
     prestores::applications::ROWS,
     prestores::ordering::ROWS,
     prestores::applications::LAST_ROWS,
+    kv::ROWS,
     ssp::ROWS,
     vnvm::ROWS,
 ];

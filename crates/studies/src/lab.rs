@@ -217,8 +217,12 @@ impl Lab {
         Lab { seed, ..Lab::default() }
     }
 
+    /// `machine` is a preset, and behind it, separated by spaces, what is different: `key=value`.
     pub(crate) fn config(&self, machine: &str, set: Option<(&str, &str)>) -> Result<Config, StudyError> {
-        let mut config = Config::preset(machine)?.with_timed_overrides(set.as_slice())?;
+        let mut words = machine.split_whitespace();
+        let preset = words.next().unwrap_or_default();
+        let changes: Vec<_> = words.filter_map(|word| word.split_once('=')).chain(set).collect();
+        let mut config = Config::preset(preset)?.with_timed_overrides(&changes)?;
         config.seed = self.seed.unwrap_or(config.seed);
         Ok(config)
     }

@@ -25,6 +25,7 @@ pub mod bugs;
 mod check;
 mod data;
 mod judge;
+mod kv;
 mod lab;
 mod page;
 pub mod pattern;

@@ -15,6 +15,8 @@ pub enum Source {
     Xpoint,
     /// X. Wu, "Optimizing the Use of Heterogeneous Memory", Sydney 2026, chapter 3.
     Prestores,
+    /// The same, chapter 2.
+    Kv,
     /// Y. Ni, "Enabling Efficient Persistent Memory Systems", Santa Cruz 2022, chapter 3.
     Ssp,
     /// C.-C. Chou, "Optimizing Emerging Memory Systems for Performance", Texas A&M 2020, section 3.3.3.2.
@@ -121,7 +123,7 @@ impl fmt::Display for Verdict {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Source; 4] = [Source::Xpoint, Source::Prestores, Source::Ssp, Source::Vnvm];
+    pub const ALL: [Source; 5] = [Source::Xpoint, Source::Prestores, Source::Kv, Source::Ssp, Source::Vnvm];
 
     /// Its name on the command line.
     #[must_use]
@@ -129,6 +131,7 @@ impl Source {
         match self {
             Source::Xpoint => "xpoint",
             Source::Prestores => "prestores",
+            Source::Kv => "kv",
             Source::Ssp => "ssp",
             Source::Vnvm => "vnvm",
         }
@@ -143,6 +146,9 @@ impl Source {
             }
             Source::Prestores => {
                 "Wu, Optimizing the Use of Heterogeneous Memory (2026), chapter 3: pre-stores"
+            }
+            Source::Kv => {
+                "Wu, Optimizing the Use of Heterogeneous Memory (2026), chapter 2: persistent key-value stores"
             }
             Source::Ssp => {
                 "Ni, Enabling Efficient Persistent Memory Systems (2022), chapter 3: shadow sub-paging"

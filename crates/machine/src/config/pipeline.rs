@@ -21,12 +21,11 @@ pub struct Pipeline {
     pub load_queue: u32,
     /// Stores and flushes, from their entry into the window until the cache has them, 1 to 65536. Default 56.
     pub store_queue: u32,
-    /// Lines on their way from this core to memory because of flushes, 1 to 1024. Default 1: one core's flushes follow
-    /// each other at the same pace to any memory, that of the way to the write queue and back.
+    /// Lines on their way from this core to memory because of flushes, 1 to 1024: a fill buffer each. Default 12.
     pub flush_slots: u32,
     /// Whether a store stays in the store queue for as long as the flush of a dirty line before it takes to the write queue
-    /// and back. With several flush slots, a core that stores to and flushes line after line then has the same pace on
-    /// any memory, while flushes without stores between them overlap. Default false.
+    /// and back, so that a core which stores to and flushes line after line has the same pace on any memory, while flushes without
+    /// stores between them overlap. Default true: a thread's bandwidth is that, and manuals say that flushes overlap.
     pub stores_behind_flushes: bool,
     /// Non-temporal lines that have not left the core, 1 to 1024: each until the caches are known not to have it and the LLC's
     /// directory takes it over, not until the write queue has it. Default 4, as many as one core's bandwidth on DRAM needs. (They are
@@ -63,8 +62,8 @@ impl Default for Pipeline {
             rob: 224,
             load_queue: 72,
             store_queue: 56,
-            flush_slots: 1,
-            stores_behind_flushes: false,
+            flush_slots: 12,
+            stores_behind_flushes: true,
             nt_slots: 4,
             full_fence: Time::from_ns(15),
             ordering: Ordering::Tso,

@@ -3,6 +3,10 @@
 //! Caches and combining buffers change when the instruction is carried out, in program order. Its line leaves when
 //! the stores before it are in the cache, which may be much later; until then it waits here, and the memory side hears of
 //! it at its time and not before.
+//!
+//! The memory side takes a core's lines in their order. Lines that are flushed to one DIMM come there one behind the other and wait
+//! for its queue together, so that a core which flushes has its share of a DIMM that others write to as well; a
+//! line to another DIMM leaves when the one before has been accepted.
 
 use std::collections::VecDeque;
 
@@ -11,7 +15,7 @@ use super::slots::LineSlots;
 use crate::config::Pipeline;
 use crate::link::Interconnect;
 use crate::memory::{Cause, PERSISTENT, Write};
-use crate::{Config, Time};
+use crate::{Config, LINE_BYTES, Time};
 
 /// A line that is to leave.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +46,17 @@ pub(crate) struct Outgoing {
     accepted: Time,
     /// From here to the queues of other and of persistent memory; for each, of a flush and of a non-temporal line.
     ways: [[Time; 2]; 2],
+    /// Consecutive lines on one DIMM of other and of persistent memory, and where the last line so far went.
+    blocks: [u64; 2],
+    last: Option<Block>,
     capacity: usize,
+}
+
+/// Lines that lie on one DIMM without a break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Block {
+    persistent: bool,
+    number: u64,
 }
 
 impl Outgoing {
@@ -63,6 +77,12 @@ impl Outgoing {
                 let way = latencies.way() + queue + write;
                 [way, way + latencies.llc + question]
             }),
+            blocks: [false, true].map(|persistent| {
+                let controller = config.side(persistent).0;
+                let lines = (controller.interleave.0 / LINE_BYTES).max(1);
+                if controller.dimms == 1 { u64::MAX } else { lines }
+            }),
+            last: None,
             capacity: flush_slots.max(config.cores.combining_buffers) as usize,
         }
     }
@@ -82,12 +102,19 @@ impl Outgoing {
         self.waiting.extend(writes.map(|write| Leaving { at, write }));
     }
 
-    /// When the next can leave. The memory side takes a core's lines one after the other, so the next leaves in time to come
-    /// there when the one before has been accepted; sooner, it would get ahead of other cores' lines that come in between.
+    fn block(&self, line: u64) -> Block {
+        let persistent = line & PERSISTENT != 0;
+        Block { persistent, number: (line & !PERSISTENT) / self.blocks[usize::from(persistent)] }
+    }
+
+    /// When the next can leave. What is flushed to where the line before went waits behind it there. Any other leaves in time to come
+    /// when the one before has been accepted; sooner, it would get ahead of other cores' lines that come in between.
     pub(crate) fn next_at(&self) -> Option<Time> {
         let next = self.waiting.front()?;
         let ways = self.ways[usize::from(next.write.line & PERSISTENT != 0)];
-        let in_line = self.accepted.since(ways[usize::from(next.non_temporal())]);
+        let follows = !next.non_temporal() && self.last == Some(self.block(next.write.line));
+        let way = ways[usize::from(next.non_temporal())];
+        let in_line = if follows { Time::ZERO } else { self.accepted.since(way) };
         let slots = if next.non_temporal() { &self.combined } else { &self.flushed };
         Some(next.at.max(slots.free_at()).max(in_line))
     }
@@ -95,6 +122,7 @@ impl Outgoing {
     /// The next has left, is accepted at `accepted`, and has its slot until `free`.
     pub(crate) fn sent(&mut self, free: Time, accepted: Time) {
         let Some(gone) = self.waiting.pop_front() else { return };
+        self.last = Some(self.block(gone.write.line));
         let (slots, done) = if gone.non_temporal() {
             (&mut self.combined, &mut self.nt_done)
         } else {
@@ -120,5 +148,28 @@ impl Outgoing {
     /// Until when `line`, which does not wait, is under way.
     pub(crate) fn until(&self, line: u64) -> Time {
         self.flushed.until(line).max(self.combined.until(line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When the second of two lines can leave, of which the first was accepted 10 us after it left.
+    fn second_leaves(cause: Cause, lines: [u64; 2]) -> Time {
+        let mut outgoing = Outgoing::new(&Config::preset("cascade-lake").unwrap(), 0);
+        let write = |line| Write { line: line | PERSISTENT, cause, thread: 0, site: 0 };
+        outgoing.push(Time::from_ns(1), lines.map(write).into_iter());
+        outgoing.sent(Time::from_ns(10_001), Time::from_ns(10_001));
+        outgoing.next_at().unwrap()
+    }
+
+    #[test]
+    fn flushed_lines_wait_for_one_dimm_together_and_for_another_in_turn() {
+        let flush = Cause::Request;
+        assert_eq!(second_leaves(flush, [0, 1]), Time::from_ns(1));
+        assert_eq!(second_leaves(flush, [0, 63]), Time::from_ns(1), "the last of 4 KiB");
+        assert!(second_leaves(flush, [0, 64]) > Time::from_ns(9000));
+        assert!(second_leaves(Cause::NonTemporal { whole: true }, [0, 1]) > Time::from_ns(9000));
     }
 }

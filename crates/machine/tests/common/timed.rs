@@ -22,6 +22,7 @@ rob = 64
 load_queue = 48
 store_queue = 16
 flush_slots = 4
+stores_behind_flushes = false
 nt_slots = 4
 full_fence = "0ns"
 [l1]

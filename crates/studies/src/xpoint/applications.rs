@@ -74,7 +74,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(micro_buffering),
-        lacks: "The modelled core sends one flush after the other, at the pace that one thread has on DRAM, so that ntstore is ahead from 512 B on already",
+        lacks: "In the model a store waits for the flush before it, at the pace that one thread has on DRAM, so that ntstore is ahead from 512 B on already",
     },
     Row {
         source: Source::Xpoint,

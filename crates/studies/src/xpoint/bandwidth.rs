@@ -69,7 +69,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "memory.timing.read_queue was looked at again after this row's reads had fallen at 24 threads (docs/calibration.md)",
         means: Means::Model(six_dimms),
-        lacks: "The peak of store+clwb lies where the threads' own pace, one flush after the other, meets what the DIMMs take",
+        lacks: "The peak of store+clwb lies where the threads' own pace, a flush and then the next store, meets what the DIMMs take",
     },
 ];
 

@@ -29,7 +29,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(nt_against_clwb),
-        lacks: "The modelled core sends one flush after the other, at the pace that one thread has on DRAM, even where the lines are in its cache; the released latencies want about half of that time for each further line",
+        lacks: "In the model a store waits for the flush before it, at the pace that one thread has on DRAM, even where the lines are in its cache; the released latencies want about half of that time for each further line",
     },
     Row {
         source: Source::Xpoint,
@@ -43,7 +43,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(fence_interval),
-        lacks: "Flushing at the end takes as long for a line as flushing at once, and comes on top of the fills, which flushing at once overlaps; on the device the two are equal",
+        lacks: "Flushes overlap where they come at the end, and flushing each line at once has one store wait for the flush before, so that in the middle of the range the first is ahead; on the device the two are equal",
     },
 ];
 

@@ -21,7 +21,7 @@ pub const ROWS: &[Row] = &[Row {
     note: "Unlike the source's, which leaves it open, the library's commit is atomic: before it writes back it makes a record of the object durable, which \
            takes as long either way. Buffers in ordinary memory, and instructions, are not in the recording",
     means: Means::Model(crossover),
-    lacks: "As xpoint-16 and xpoint-18: the modelled core sends one flush after the other, so that each further line takes some 30 ns longer than by ntstore; one \
+    lacks: "As xpoint-16 and xpoint-18: in the model a store waits for the flush before it, so that each further line takes some 30 ns longer than by ntstore; one \
             line takes as long either way",
 }];
 

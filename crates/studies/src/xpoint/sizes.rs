@@ -31,7 +31,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "In the model the dip of ntstores hardly depends on the credit or the write queue: most of it is that threads meet by chance on one DIMM while others idle",
         means: Means::Model(dip),
-        lacks: "Each thread sends one flush after the other, so that it is at one DIMM at a time however large its access; the peaks of store+clwb do not show. Reads recover by 8 % where 10 % were asked for",
+        lacks: "In the model a store waits for the flush before it, so that a thread is at one DIMM at a time however large its access; the peaks of store+clwb do not show. Reads recover by 8 % where 10 % were asked for",
     },
 ];
 

@@ -11,8 +11,8 @@ pub(super) struct Reach {
     pub(super) most: u64,
 }
 
-/// Bytes that a loop gathers before a pre-store inside it is worth it, so its last ones wait for the loop's end.
-const GATHERED: u64 = 256;
+/// Bytes that a loop gathers before a pre-store inside it is worth it, a unit of 3D XPoint; so its last ones wait for the loop's end.
+pub const GATHERED: u64 = 256;
 /// Places that a thread can have stored from since its last fence; more than a function or two has.
 const PENDING_MAX: usize = 256;
 
@@ -112,6 +112,7 @@ mod tests {
         assert_eq!(places.get(1).fence_distance, Some(11));
         assert!(places.get(1).fenced_bytes <= 8 * 202, "too far");
     }
+
     #[test]
     fn a_fence_that_comes_at_once_leaves_nothing_to_gain() {
         let reach = Reach { least: 8, most: 100 };

@@ -79,6 +79,7 @@ mod watcher;
 pub use apply::Apply;
 pub use bursts::Bursts;
 pub use decision::{Advice, Choice, PhaseAdvice, PlaceAdvice, SizeRow, Target};
+pub use fences::GATHERED;
 pub use options::Options;
 pub use trial::{Cost, Trial, alternatives};
 pub use watcher::Watcher;

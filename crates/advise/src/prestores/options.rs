@@ -22,7 +22,7 @@ pub struct Options {
     /// A place writes before fences if at least this part of its bytes is stored within `fence_distance` of the
     /// next fence, and not within `fence_room`. The mere minimum distance would do for any loop that ends in a barrier.
     pub fenced_min: f64,
-    /// Instructions between a store and a fence below which there is nothing to gain: what a call of `sl_prestore` on two lines takes. The
+    /// Instructions between a store and a fence below which there is nothing to gain: a call of `sl_prestore` on two lines takes 11 (gcc -O2) to 45 (-O0). The
     /// fence then waits for the pre-store as it would have for the store.
     pub fence_room: u64,
     /// Instructions between a store and a fence that can still hide the store's way to memory.

@@ -223,9 +223,13 @@ impl Watcher {
         self.definitions.site(place.site).map_or(&[], |site| site.frames.as_slice())
     }
 
-    /// The code of all places that fill the same lines as this one, its own included: each like [`frames`](Self::frames).
+    /// The code of all places that fill the same lines as this one, its own included: each like [`frames`](Self::frames). Of a place that writes
+    /// before fences none: what a fence waits for is to be sent on at once, and not when the lines are done with.
     #[must_use]
     pub fn body(&self, place: &PlaceAdvice) -> Vec<&[Frame]> {
+        if place.fenced >= self.options.fenced_min {
+            return Vec::new();
+        }
         let bodies = self.places.bodies();
         let body_of = |at: usize| bodies.get(at).copied().unwrap_or(at);
         let Some(own) = self.sources.iter().position(|(_, site)| *site == place.site).map(body_of) else {

@@ -16,5 +16,18 @@ wait_for() {
 }
 make_file_system() { /sbin/mke2fs -q -F -t ext4 -b 4096 $1 || { echo 'GUEST: failed to make a file system'; exit; }; }
 run() { if /opt/test $1 --exact --ignored --nocapture; then echo 'GUEST: passed'; else echo "GUEST: failed in $1"; fi; }
+# The memory of pmem0 as a whole DAX device, without a file system.
+as_device() {
+  load device_dax dax_pmem
+  bus=/sys/bus/nd
+  echo namespace0.0 >$bus/drivers/nd_pmem/unbind
+  dax=$(cat $bus/devices/region0/dax_seed)
+  echo 2097152 >$bus/devices/$dax/align
+  echo ram >$bus/devices/$dax/mode
+  cat /proc/sys/kernel/random/uuid >$bus/devices/$dax/uuid
+  echo namespace0.0 >$bus/devices/$dax/namespace
+  echo $dax >$bus/drivers/dax_pmem/bind
+  wait_for /dev/dax0.0
+}
 
 depmod

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ::advise::prestores::{Choice, PlaceAdvice};
+use ::advise::prestores::{Choice, GATHERED, PlaceAdvice};
 use event::Frame;
 use serde::Serialize;
 
@@ -11,11 +11,6 @@ use crate::sources::Sources;
 
 /// Calls that store all at once.
 const COPIES: [&str; 6] = ["memcpy(", "memmove(", "memset(", "mempcpy(", "strcpy(", "strncpy("];
-/// Bytes after which a pre-store inside a loop is worth it: a unit of 3D XPoint.
-const ACCUMULATED: u32 = 256;
-
-/// Part of a place's bytes before fences from which on these count.
-const FENCED: f64 = 0.5;
 
 /// A change of the source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -63,11 +58,8 @@ impl Patch {
         };
         let excerpt = line_of(sources, &place.file, place.line).map(|line| line.trim().to_owned());
         let insert = op.map(|op| format!("sl_prestore(FIRST_BYTE_WRITTEN, BYTES_WRITTEN, {op});"));
-        let behind = op.and_then(|_| {
-            // What a fence waits for goes before the fence, so behind the stores themselves.
-            let body = if choice == Choice::Demote || place.fenced >= FENCED { &[] } else { body };
-            Behind::new(sources, frames, body).or_else(|| Behind::new(sources, frames, &[]))
-        });
+        let behind =
+            op.and_then(|_| Behind::new(sources, frames, body).or_else(|| Behind::new(sources, frames, &[])));
         Some(Patch { excerpt, insert, behind, line: place.line, choice })
     }
 }
@@ -118,7 +110,7 @@ impl fmt::Display for Patch {
         let few = match self.choice {
             Choice::Clean => {
                 format!(
-                    "\nWhere that writes less than {ACCUMULATED} bytes: only when as many have come together."
+                    "\nWhere that writes less than {GATHERED} bytes: only when as many have come together."
                 )
             }
             _ => String::new(),
@@ -134,7 +126,7 @@ impl fmt::Display for Patch {
             Some(Behind { file, line, loop_begins: Some(first) }) => writeln!(
                 f,
                 "Insert after line {line} of {}, where the loop of line {first} ends:\n  {insert}\nWhere one run of that loop \
-                 writes more than some KiB: inside it, each time that {ACCUMULATED} bytes have come together, never after each \
+                 writes more than some KiB: inside it, each time that {GATHERED} bytes have come together, never after each \
                  store.{few}",
                 short(file)
             ),

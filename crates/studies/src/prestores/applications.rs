@@ -73,7 +73,7 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "",
         means: Means::Model(values),
-        lacks: "",
+        lacks: "As B-R8",
     },
 ];
 

@@ -2,7 +2,7 @@
 
 use event::{Event, FlushKind};
 
-use super::programs::{self, ROW, Sweep};
+use super::programs::{self, MATRIX, PART, ROW, Sweep};
 use super::{After, afterwards, volume, write};
 use crate::pattern::{self, Draw, LINE, Pattern, after, flush, load, store, store_nt};
 use crate::{Lab, StudyError};
@@ -35,11 +35,6 @@ impl Kernel {
 
 /// Threads of a run.
 const THREADS: u32 = 10;
-/// Bytes of a thread's part of a matrix or of the tensors. An odd number of pages, so that threads which go on side by side are not
-/// on one DIMM.
-const PART: u64 = (64 << 20) + 4096;
-/// Where the matrices begin, one after the other.
-const MATRIX: u64 = (4 << 30) + 3 * 4096;
 /// Instructions of simple arithmetic on a line.
 const SIMPLE: u32 = 24;
 /// Bytes of a packet, and of a small tensor with what the allocator (glibc, aligned to 64 bytes) needs to the next one.

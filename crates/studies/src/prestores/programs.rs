@@ -13,11 +13,11 @@ use crate::pattern::{self, LINE, after, load, store};
 pub(super) const ROW: u64 = 4096;
 /// Lines of it.
 const LINES: u64 = ROW / LINE;
-/// Bytes of a thread's part of such a matrix. An odd number of pages, so that threads which go on side by side are not on
+/// Bytes of a thread's part of such a matrix, or of the tensors. An odd number of pages, so that threads which go on side by side are not on
 /// one DIMM.
-const PART: u64 = (64 << 20) + 4096;
+pub(super) const PART: u64 = (64 << 20) + 4096;
 /// Where the matrices begin, one after the other: room for ten parts of five fields, and an odd number of pages as well.
-const MATRIX: u64 = (4 << 30) + 3 * 4096;
+pub(super) const MATRIX: u64 = (4 << 30) + 3 * 4096;
 
 /// A matrix that a pass goes over.
 #[derive(Clone, Copy, Debug)]

@@ -36,6 +36,8 @@ pub struct Run {
     pub ns_per_iteration: f64,
     /// Of it, what the first thread stood still at fences.
     pub fence_ns: f64,
+    /// Share of the threads' time until each was done that they waited for locks.
+    pub sync_share: f64,
     /// What the persistent memory moved.
     pub traffic: Traffic,
 }
@@ -61,28 +63,35 @@ pub fn run(config: &Config, threads: Vec<Pattern>) -> Result<Run, StudyError> {
     let mut simulation = Simulation::new(config)?;
     let iterations = threads.first().map_or(1, |thread| thread.iterations);
     let threads: Vec<_> = threads.into_iter().map(|thread| Arc::new(Mutex::new(thread))).collect();
-    let part = |warm: bool| {
+    let part = |warm: bool, start: Time| {
         let programs = (0u32..).zip(&threads).map(|(number, thread)| {
             let pattern = thread.lock().unwrap_or_else(PoisonError::into_inner);
             let left = if warm { pattern.warm } else { pattern.iterations };
-            let part = Part { pattern: Arc::clone(thread), left, maps: warm && number == 0 };
+            let part = Part { pattern: Arc::clone(thread), left, start, maps: warm && number == 0 };
             (ThreadId(number), Box::new(part) as Box<dyn Program>)
         });
         programs.collect()
     };
-    simulation.run(part(true))?;
+    simulation.run(part(true, Time::ZERO))?;
     let (warm, start) = (simulation.figures(), simulation.now());
-    simulation.run(part(false))?;
+    simulation.run(part(false, start))?;
     let (figures, end) = (simulation.figures(), simulation.now());
-    let fences = |figures: &machine::TimedFigures| {
-        let stalls = figures.threads.first().map(|thread| thread.stalls).unwrap_or_default();
-        stalls.fence_store.ns() + stalls.fence_flush.ns() + stalls.fence_nt.ns()
+    let stalls = |figures: &machine::TimedFigures| {
+        figures.threads.first().map(|thread| thread.stalls).unwrap_or_default()
+    };
+    let (before, after) = (stalls(&warm), stalls(&figures));
+    let fences =
+        |stalls: &machine::Stalls| stalls.fence_store.ns() + stalls.fence_flush.ns() + stalls.fence_nt.ns();
+    let sync = |figures: &machine::TimedFigures| {
+        figures.threads.iter().map(|thread| thread.stalls.sync.ns()).sum::<f64>()
     };
     // Counts of iterations are far below 2^52.
     #[allow(clippy::cast_precision_loss)]
     Ok(Run {
         ns_per_iteration: end.since(start).ns() / iterations as f64,
-        fence_ns: (fences(&figures) - fences(&warm)) / iterations as f64,
+        fence_ns: (fences(&after) - fences(&before)) / iterations as f64,
+        sync_share: (sync(&figures) - sync(&warm))
+            / figures.threads.iter().map(|thread| thread.finished.since(start).ns()).sum::<f64>(),
         traffic: figures.memories[1].total.since(&warm.memories[1].total),
     })
 }
@@ -91,11 +100,16 @@ pub fn run(config: &Config, threads: Vec<Pattern>) -> Result<Run, StudyError> {
 struct Part {
     pattern: Arc<Mutex<Pattern>>,
     left: u64,
+    /// When all threads begin; their parts before did not end together.
+    start: Time,
     maps: bool,
 }
 
 impl Program for Part {
-    fn next(&mut self, _: Time, events: &mut Vec<Event>) -> Next {
+    fn next(&mut self, now: Time, events: &mut Vec<Event>) -> Next {
+        if now < self.start {
+            return Next::Idle(self.start);
+        }
         if std::mem::take(&mut self.maps) {
             events.push(event(Op::Map { addr: PERSISTENT, len: PERSISTENT_BYTES, name: NameId(0) }, 1));
         }
@@ -159,6 +173,18 @@ pub fn fence(kind: FenceKind) -> Event {
     event(Op::Fence(kind), 1)
 }
 
+/// Waits until nobody has the lock, and takes it.
+#[must_use]
+pub fn lock(lock: u64) -> Event {
+    event(Op::Lock { lock, shared: false, seq: 0 }, 1)
+}
+
+/// Gives the lock up.
+#[must_use]
+pub fn unlock(lock: u64) -> Event {
+    event(Op::Unlock { lock, seq: 0 }, 1)
+}
+
 /// Draws numbers: the same for the same seed.
 #[derive(Clone, Debug)]
 pub struct Draw(u64);
@@ -178,5 +204,37 @@ impl Draw {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed ^ (mixed >> 31)) % bound
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Lab;
+
+    const LOCK: u64 = VOLATILE;
+
+    /// Two threads that do nothing but load from memory, under a lock or not; the second one warms up for longer.
+    fn two(locked: bool) -> Run {
+        let thread = |number: u64| {
+            let mut draw = Draw::new(number);
+            let step = move |events: &mut Vec<Event>| {
+                let at = PERSISTENT + draw.below(1 << 24) * LINE;
+                events.extend(locked.then(|| lock(LOCK)));
+                events.extend([load(at, 8), fence(FenceKind::Full)]);
+                events.extend(locked.then(|| unlock(LOCK)));
+            };
+            Pattern::new(1_000, step).warm(100 + 2_000 * number)
+        };
+        let config = Lab::default().config("cascade-lake", None).unwrap();
+        run(&config, vec![thread(0), thread(1)]).unwrap()
+    }
+
+    #[test]
+    fn who_holds_a_lock_keeps_the_other_waiting() {
+        let (free, held) = (two(false), two(true));
+        assert!(free.sync_share < 1e-9, "{free:?}");
+        assert!((0.4..0.6).contains(&held.sync_share), "{held:?}");
+        assert!((1.8..2.4).contains(&(held.ns_per_iteration / free.ns_per_iteration)), "{free:?} {held:?}");
     }
 }

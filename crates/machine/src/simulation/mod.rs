@@ -312,6 +312,10 @@ impl Simulation {
                     }
                     self.cores[number].progress = None;
                     self.carried_out(number, 1);
+                    // Who has waited for a lock is before who gives it up and wants it again.
+                    if self.shared.published && self.cores.iter().any(|core| core.blocked.is_some()) {
+                        break;
+                    }
                 }
                 Flow::Later(time) => {
                     self.cores[number].key = time;

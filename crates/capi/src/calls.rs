@@ -10,7 +10,7 @@ use pmem::Durability;
 use region::Recovered;
 
 use crate::engines::OpenTx;
-use crate::entry::{call, call_status, entries};
+use crate::entry::{call, call_status, entries, run};
 use crate::error::{self, Code, Failure};
 use crate::files::{self, How};
 use crate::handle::Handle;
@@ -146,6 +146,14 @@ fn fill(tx: &mut dyn OpenTx, at: u64, byte: u8, bytes: u64) -> Result<(), Failur
     Ok(())
 }
 
+/// Settling and measuring are for threads without a region.
+fn no_region(pool: &Handle) -> Result<(), Failure> {
+    if regions::is_open(pool) {
+        return Err(Failure::new(Code::State, "this thread has a region under way; end it first"));
+    }
+    Ok(())
+}
+
 entries! {
     /// A new pool in a new file.
     fn sl_pool_create(file: *const c_char, layout: *const c_char, bytes: u64, root_bytes: u64, options: *const PoolOptions; site) -> *const Handle {
@@ -174,10 +182,22 @@ entries! {
     fn sl_pool_settle(pool: *const Handle; site) -> c_int {
         call_status(site, || {
             let handle = Handle::of(pool)?;
-            if regions::is_open(handle) {
-                return Err(Failure::new(Code::State, "this thread has a region under way; end it first"));
-            }
+            no_region(handle)?;
             Ok(handle.opened()?.pool.settle()?)
+        })
+    }
+
+    /// Does ahead some of what commits would stop for. 1 if there is more to do, 0 if not.
+    fn sl_pool_consolidate(pool: *const Handle; site) -> c_int {
+        run(site, || Ok(Handle::of(pool)?.opened()?.pool.consolidate()?)).map_or_else(|code| code as c_int, c_int::from)
+    }
+
+    /// Measures from how many bytes on writing back past the cache is cheaper.
+    fn sl_pool_measure_threshold(pool: *const Handle, result: *mut u64; site) -> c_int {
+        call_status(site, || {
+            let handle = Handle::of(pool)?;
+            no_region(handle)?;
+            put(result, handle.opened()?.pool.measure_threshold()?)
         })
     }
 

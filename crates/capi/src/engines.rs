@@ -21,6 +21,8 @@ pub(crate) trait OpenPool: Send + Sync {
     fn blocks(&self) -> Vec<(u64, u64)>;
     fn usage(&self) -> Usage;
     fn settle(&self) -> Result<(), Error>;
+    fn consolidate(&self) -> Result<bool, Error>;
+    fn measure_threshold(&self) -> Result<u64, Error>;
     fn grow(&self, bytes: u64) -> Result<(), Failure>;
     fn begin_moving(&self) -> Sparse;
     fn wants(&self, sparse: &Sparse, reference: u64) -> bool;
@@ -122,6 +124,12 @@ impl<A: Atomicity> OpenPool for Pool<Place, Untyped, A> {
     }
     fn settle(&self) -> Result<(), Error> {
         Pool::settle(self)
+    }
+    fn consolidate(&self) -> Result<bool, Error> {
+        Pool::consolidate(self)
+    }
+    fn measure_threshold(&self) -> Result<u64, Error> {
+        Pool::measure_threshold(self)
     }
     fn grow(&self, bytes: u64) -> Result<(), Failure> {
         self.grow_with(bytes, |env, bytes| env.space().grow(bytes).map_err(Failure::from))

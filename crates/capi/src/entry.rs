@@ -22,8 +22,9 @@ pub(crate) fn call_status(site: u64, work: impl FnOnce() -> Result<(), Failure>)
     }
 }
 
+/// Runs it as well, for results that an error's number can't be taken for.
 #[inline]
-fn run<R>(site: u64, work: impl FnOnce() -> Result<R, Failure>) -> Result<R, Code> {
+pub(crate) fn run<R>(site: u64, work: impl FnOnce() -> Result<R, Failure>) -> Result<R, Code> {
     told::called_from(site);
     let failure = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(result)) => return Ok(result),

@@ -67,7 +67,7 @@ impl From<region::Error> for Failure {
             | Error::UnknownEngine { .. } => Code::Foreign,
             Error::Options(_) => Code::Argument,
             Error::Full { .. } | Error::TooLarge { .. } | Error::NoGrowth(_) => Code::Full,
-            Error::ReadOnly => Code::State,
+            Error::ReadOnly | Error::NoThreshold { .. } => Code::State,
             Error::NotAllocated { .. } | Error::Reference { .. } => Code::Reference,
             Error::Aborted(_) => Code::Failed,
             _ => Code::Internal,

@@ -109,6 +109,16 @@ int sl_pool_close(sl_pool *pool);
 /* Leaves nothing for recovery to do, as before a backup. */
 int sl_pool_settle(sl_pool *pool);
 
+/* Does a little of what regions would have to stop for when they end: with the engine ssp, brings pages home until a quarter of the spare ones is free;
+ * the other engines have nothing to do. 1 if there is more to do at once, 0 if not. For a thread that calls it now and then:
+ *     while (running) if (sl_pool_consolidate(pool) != 1) usleep(1000); */
+int sl_pool_consolidate(sl_pool *pool);
+
+/* Measures from how many bytes on it is cheaper to write back past the cache than through it, on this machine and this memory, and goes by it from now
+ * on; UINT64_MAX if it never is. For the moment after opening, takes some milliseconds and 256 KiB of free memory at least. Of the engine micro-buffer
+ * alone. */
+int sl_pool_measure_threshold(sl_pool *pool, uint64_t *bytes);
+
 /* Makes the pool and its file so many bytes long, a multiple of 8; other threads go on using it meanwhile. One that is as long stays as it is. */
 int sl_pool_grow(sl_pool *pool, uint64_t bytes);
 

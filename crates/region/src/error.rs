@@ -139,6 +139,12 @@ pub enum Error {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// There is no size from which on it writes back in another way.
+    #[error("a pool with the engine {engine} has no threshold to measure; micro-buffer has one")]
+    NoThreshold {
+        /// Its engine.
+        engine: &'static str,
+    },
     /// The closure of a region gave up.
     #[error("the region was given up: {0}")]
     Aborted(String),

@@ -419,6 +419,18 @@ where
     pub fn settle(&self) -> Result<(), Error> {
         self.engine.settle(&self.env)
     }
+
+    /// Does a little of what commits would have to stop for sooner or later, and says whether there is more to do at once: with
+    /// [`Ssp`](crate::Ssp), brings pages home until a quarter of the spare ones is free; other engines have nothing to do. For a thread
+    /// of the program's that calls it now and then, while others go on with their regions.
+    ///
+    /// # Errors
+    /// If the pool was opened to look only, or the memory fails.
+    #[track_caller]
+    pub fn consolidate(&self) -> Result<bool, Error> {
+        self.check_writable()?;
+        self.engine.consolidate(&self.env)
+    }
 }
 
 /// Makes durable what recovery and allocator go by: logs, which of them count, and the tables of chunks. A process that was killed may have stored all of it

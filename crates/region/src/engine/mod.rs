@@ -232,6 +232,24 @@ pub trait Engine<E: Env>: Sized + Send + Sync {
     /// If the memory fails.
     #[track_caller]
     fn settle(&self, env: &E) -> Result<(), Error>;
+
+    /// Does ahead some of what commits would have to stop for sooner or later. Whether there is more to do at once; engines
+    /// whose commits stop for nothing have nothing.
+    ///
+    /// # Errors
+    /// If the memory fails.
+    #[track_caller]
+    fn consolidate(&self, _env: &E) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    /// Whether the engine writes long stretches back past the cache and others through it.
+    fn has_threshold(&self) -> bool {
+        false
+    }
+
+    /// Sets what is long, if so.
+    fn set_threshold(&self, _bytes: u64) {}
 }
 
 /// [`Engine::set_alone`] where no log names any word that is not in a region under way: one word is all there or not at all.

@@ -57,6 +57,7 @@ pub enum Step {
         count: usize,
     },
     Settle,
+    Consolidate,
     /// Ends, and another one opens the pool.
     Open,
 }
@@ -71,6 +72,7 @@ pub fn any_step() -> impl Strategy<Value = Step> {
         2 => (0..LEAVES, 1..=LEAVES).prop_map(|(from, count)| Step::Plant { from, count }),
         2 => (0..LEAVES, 1..=LEAVES).prop_map(|(from, count)| Step::Pluck { from, count }),
         2 => Just(Step::Settle),
+        2 => Just(Step::Consolidate),
         1 => Just(Step::Open),
     ]
 }
@@ -198,6 +200,7 @@ pub fn take<E: Env, A: Atomicity>(pool: &Fields<'_, E, A>, step: &Step, value: u
             })
         }
         Step::Settle => pool.settle(),
+        Step::Consolidate => pool.consolidate().map(drop),
         Step::Open => Ok(()),
     };
     done.unwrap_or_else(|error| panic!("{}: {step:?}: {error}", A::NAME));

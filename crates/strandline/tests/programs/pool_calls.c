@@ -114,6 +114,7 @@ static void right_calls(void)
     struct inner inner = {3, "words"};
     unsigned char bytes[64];
     sl_ref block, zeros;
+    uint64_t threshold;
     int i;
     WANT(root && sl_block_bytes(first, root) >= sizeof(struct root) && number() == 0);
     WANT(!sl_in_region(first) && !sl_begin(first) && sl_in_region(first) && !sl_in_region(second));
@@ -140,7 +141,11 @@ static void right_calls(void)
     WANT(sl_pool_blocks(first, NULL, 0) == 3 && sl_pool_blocks(first, blocks, 2) == 3 && blocks[0].at == root);
     WANT(sl_pool_blocks(first, blocks, 3) == 3 && blocks[1].bytes == sl_block_bytes(first, blocks[1].at));
     WANT(!sl_begin(first) && !sl_free(first, zeros) && !sl_free(first, block) && !sl_commit(first));
-    WANT(sl_pool_blocks(first, NULL, 0) == 1 && !sl_pool_settle(first));
+    WANT(sl_pool_blocks(first, NULL, 0) == 1 && !sl_pool_settle(first) && sl_pool_consolidate(first) == 0);
+    if (strcmp(engine, "micro-buffer"))
+        FAILS(sl_pool_measure_threshold(first, &threshold), SL_E_STATE, "no threshold");
+    else
+        WANT(!sl_pool_measure_threshold(first, &threshold) && threshold >= 64);
 }
 
 static void nested(void)
@@ -212,6 +217,7 @@ static void wrong_calls(void)
     NOTHING(sl_block_bytes(first, root + 8), SL_E_REFERENCE, "allocated");
     NOTHING(sl_root(NULL), SL_E_ARGUMENT, "null");
     NOTHING(sl_pool_engine(NULL), SL_E_ARGUMENT, "null");
+    FAILS(sl_pool_consolidate(NULL), SL_E_ARGUMENT, "null");
 
     WANT(!sl_begin(first) && (block = sl_alloc(first, 64)) && !sl_commit(first));
     DOOMS(sl_write(first, 0, bytes, 8), SL_E_REFERENCE, "nowhere");
@@ -362,11 +368,13 @@ static void growing(void)
 static void closing(void)
 {
     struct sl_recovered found;
+    uint64_t threshold;
     struct sl_pool_options force = {NULL, SL_FORCE};
     FILE *file;
     WANT(!sl_begin(first));
     FAILS(sl_pool_close(first), SL_E_STATE, "1 regions");
     FAILS(sl_pool_settle(first), SL_E_STATE, "under way");
+    FAILS(sl_pool_measure_threshold(first, &threshold), SL_E_STATE, "under way");
     WANT(!sl_abort(first) && !sl_pool_close(first));
     FAILS(sl_pool_close(first), SL_E_STATE, "closed");
     FAILS(sl_begin(first), SL_E_STATE, "closed");

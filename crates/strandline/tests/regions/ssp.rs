@@ -19,8 +19,9 @@ fn ssp_keeps_regions_whole_and_blocks_accounted_for() {
     keeps_regions_whole::<Ssp>();
 }
 
-/// Notes and transfers in turn, in a pool with logs of so many bytes: they touch more lines than a few spare pages hold.
-fn check_in_turn<S, A>(log_bytes: u32) -> (Run, Outcome)
+/// Notes and transfers in turn, in a pool with logs of so many bytes: they touch more lines than a few spare pages hold. Pages are brought home
+/// between them, if so.
+fn check_in_turn<S, A>(log_bytes: u32, ahead: bool) -> (Run, Outcome)
 where
     S: Atomicity,
     A: Atomicity,
@@ -29,6 +30,7 @@ where
         for (number, one) in STEPS.into_iter().enumerate() {
             _ = step(pool, 0, one);
             transfer(pool, number).expect("there is room");
+            while ahead && pool.consolidate().expect("memory does not fail") {}
         }
     });
     // By regions that ended: notes and transfers.
@@ -61,7 +63,7 @@ where
 #[test]
 fn ssp_keeps_regions_whole_with_few_and_with_many_spare_pages() {
     for log_bytes in [NONE, 512, THREE, 768, 1024, 2048, 4096] {
-        let (run, outcome) = check_in_turn::<Ssp, Ssp>(log_bytes);
+        let (run, outcome) = check_in_turn::<Ssp, Ssp>(log_bytes, false);
         assert!(outcome.findings.is_empty(), "{log_bytes}: {}", Check::new(&run).story(&outcome));
         assert!(outcome.images > 100, "{outcome:?}");
     }
@@ -70,7 +72,7 @@ fn ssp_keeps_regions_whole_with_few_and_with_many_spare_pages() {
 #[test]
 fn flaws_of_ssp_are_caught() {
     fn caught<F: flaw::Flaw>(log_bytes: u32, name: &str) {
-        let (run, outcome) = check_in_turn::<Ssp<F>, Ssp>(log_bytes);
+        let (run, outcome) = check_in_turn::<Ssp<F>, Ssp>(log_bytes, false);
         assert!(!outcome.findings.is_empty(), "{name} was not found in {} images", outcome.images);
         let story = Check::new(&run).story(&outcome);
         assert!(story.contains("was not durable"), "{name}: {story}");
@@ -85,6 +87,34 @@ fn flaws_of_ssp_are_caught() {
     caught::<flaw::ReusedEarly>(THREE, "a spare page that is reused too soon");
     caught::<flaw::LogNotFenced>(NONE, "words that are not durable before they are stored");
     caught::<flaw::PlacesNotFlushed>(NONE, "words that are not flushed");
+}
+
+/// Pages are brought home before a commit needs their slots, of which there are so many here that some are taken and a quarter is one.
+#[test]
+fn consolidation_ahead_keeps_regions_whole() {
+    let [(_, without), (run, ahead)] = [false, true].map(|ahead| check_in_turn::<Ssp, Ssp>(768, ahead));
+    assert!(ahead.findings.is_empty(), "{}", Check::new(&run).story(&ahead));
+    assert_ne!(ahead.images, without.images, "it brought nothing home");
+}
+
+/// A few pages at a time, until a quarter of the spare ones is free.
+#[test]
+fn consolidation_ahead_leaves_what_was_used_last() {
+    let env = pmem::Os::new(Image::new(1 << 20));
+    let pool = Pool::<_, Field, Ssp>::create(&env, &Options::default()).expect("a pool can be made");
+    assert_eq!(pool.consolidate(), Ok(false), "all are free");
+    for value in 1..200u64 {
+        for page in 0..PAGES {
+            pool.region(|tx| tx.set(word(&pool, page, 0), value)).expect("there is room");
+        }
+        while pool.consolidate().expect("memory does not fail") {}
+        assert_eq!(pool.consolidate(), Ok(false), "enough are free");
+        assert!((0..PAGES).all(|page| pool.get(word(&pool, page, 0)) == value), "{value}");
+    }
+    drop(pool);
+    let (pool, recovered) = Pool::<_, Field, Ssp>::open_read_only(&env).expect("it is whole");
+    assert!(recovered.moved_lines > 0, "{recovered:?}");
+    assert_eq!(pool.consolidate(), Err(Error::ReadOnly));
 }
 
 /// Words of one line, and bits of one map, by two threads.
@@ -163,7 +193,10 @@ fn who_reads_finds_what_it_wrote_while_others_move_its_lines() {
         bytes: None,
     };
     let pool = Pool::<_, Field, Ssp>::create(&env, &options).expect("a pool can be made");
-    env.threads(4, |thread| {
+    env.threads(5, |thread| {
+        if thread == 4 {
+            return (0..3000).for_each(|_| _ = pool.consolidate().expect("memory does not fail"));
+        }
         let mut random = u64::from(thread) + 1;
         let mut expected = [0; PAGES];
         for value in 1..3000 {

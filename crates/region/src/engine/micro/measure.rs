@@ -6,7 +6,7 @@ use space::{Env, LINE, Space};
 
 use super::buffers::Buffers;
 use super::write_back::write_back;
-use super::{Flaw, MicroBuffer};
+use super::{Atomicity, Engine, Flaw, MicroBuffer};
 use crate::{Error, Layout, Pool};
 
 /// Objects of these sizes are tried, in bytes.
@@ -28,7 +28,14 @@ where
     pub fn engine(&self) -> &super::MicroBufferEngine<H::Target, F> {
         &self.engine
     }
+}
 
+impl<H, L, A> Pool<H, L, A>
+where
+    H: Deref<Target: Env + Sized>,
+    L: Layout,
+    A: Atomicity,
+{
     /// Measures on the environment's clock from how many bytes on it is cheaper to write back past the cache, and sets that
     /// ([`MicroBufferEngine::set_threshold`](super::MicroBufferEngine::set_threshold)). Returns what it set: a
     /// power of two, or `u64::MAX` if it never was cheaper. Takes some milliseconds, and free memory of the pool for as long. What is
@@ -36,9 +43,12 @@ where
     /// leave it.
     ///
     /// # Errors
-    /// If the pool has no 256 KiB free in one piece; the threshold is what it was then.
+    /// If the pool's engine has no threshold, as all but [`MicroBuffer`], or the pool has no 256 KiB free in one piece. The threshold is what it was then.
     #[track_caller]
     pub fn measure_threshold(&self) -> Result<u64, Error> {
+        if !self.engine.has_threshold() {
+            return Err(Error::NoThreshold { engine: A::NAME });
+        }
         let mut measured = None;
         for bytes in ROOM {
             // The region is given up, so that the memory is free again and nothing of it was ever anybody's.

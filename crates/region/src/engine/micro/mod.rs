@@ -133,6 +133,14 @@ impl<E: Env, F: Flaw> Engine<E> for MicroBufferEngine<E, F> {
         Ok(())
     }
 
+    fn has_threshold(&self) -> bool {
+        true
+    }
+
+    fn set_threshold(&self, bytes: u64) {
+        MicroBufferEngine::set_threshold(self, bytes);
+    }
+
     fn commit(&self, env: &E, mut region: Buffers) -> Result<(), Error> {
         if !region.is_empty() {
             region.sort();

@@ -269,6 +269,14 @@ impl<F: Flaw> Journal<F> {
         self.free.extend_from_slice(slots);
     }
 
+    /// Brings a few pages home that were not used for longest, if less than a quarter of the slots is free. Whether it still is less.
+    pub(super) fn keep_free<S: Space>(&mut self, shared: &Shared, space: &S) -> bool {
+        let missing = (self.uses.len() / 4).saturating_sub(self.free.len());
+        let victims = self.least_used(missing.min(super::AT_ONCE as usize));
+        self.bring_home(shared, space, &victims);
+        victims.len() < missing && !victims.is_empty()
+    }
+
     /// The slots of `range` that have pages.
     pub(super) fn taken(&self, range: std::ops::Range<u32>) -> Vec<u32> {
         range.filter(|&slot| self.uses[slot as usize].taken).collect()

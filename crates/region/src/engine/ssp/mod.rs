@@ -29,8 +29,9 @@
 //! odd number of times, not the fewer ones of the two pages. Home copies of these lines do not count, so they can be written at any time; then a fence, a
 //! record that says so, another one, and the spare page is free. This is done
 //! - by a commit that finds no free slot: for an eighth of all slots at once, those that were not used for longest;
-//! - by [`Engine::settle`], for all of them, some at a time. The engine has no thread of its own; a program that has time in one of its own can call
-//!   it there, and commits of the others go on in between.
+//! - by [`Engine::consolidate`], for a few of them, until a quarter of all slots is free. The engine has no thread of its own; a program calls it in one
+//!   of its own now and then, and commits of the others go on in between and find free slots;
+//! - by [`Engine::settle`], for all of them, some at a time.
 //!
 //! # The journal
 //! begins anew when it is full: what slots have is written to a table, those lines of it that changed; then one word, made durable, says that
@@ -211,5 +212,9 @@ impl<E: Env, F: Flaw> Engine<E> for SspEngine<E, F> {
         }
         self.change_places(env, |journal| journal.begin_anew(&self.shared, env.space()));
         Ok(())
+    }
+
+    fn consolidate(&self, env: &E) -> Result<bool, Error> {
+        Ok(self.change_places(env, |journal| journal.keep_free(&self.shared, env.space())))
     }
 }

@@ -153,6 +153,23 @@ fn what_the_busiest_writers_soon_read_some_of_is_not_skipped() {
 }
 
 #[test]
+fn the_border_that_another_thread_reads_says_nothing_of_the_matrix() {
+    let choice = |reader| {
+        let mut run = Run::new();
+        for thread in [0, 1] {
+            run.on(thread, 97, 1, Op::ThreadStart { seq: u64::from(thread) + 1 });
+        }
+        sweep(&mut run, 10, 1 << 32, 2 << 32);
+        for at in (MATRIX - (64 << 10)..MATRIX).step_by(8) {
+            run.on(reader, 11, 2, Op::Load { addr: (1 << 32) + at, len: 8 });
+        }
+        run.choice(10)
+    };
+    assert_eq!(choice(1), Choice::Skip);
+    assert_eq!(choice(0), Choice::Clean, "the thread that wrote it waits for memory");
+}
+
+#[test]
 fn passes_of_a_function_over_one_matrix_have_one_fate() {
     let mut run = Run::new();
     for row in (0..MATRIX).step_by(4096) {

@@ -33,8 +33,8 @@ pub struct Options {
     /// Data count as read (or written) again if at least this part of their lines is: what is right for most lines is
     /// done to all. Written again behind a fence, which is what can be demoted, counts likewise.
     pub reused_min: f64,
-    /// Data that the functions which store most soon read themselves are never advised to skip the cache, if it is at least
-    /// this part of the lines: such a function would wait for memory in its own inner loop, and cleaning does no harm where it is
+    /// Data that the functions which store most soon read again, in the thread that stored them, are never advised to skip the cache, if it
+    /// is at least this part of the lines: such a function would wait for memory in its own inner loop, and cleaning does no harm where it is
     /// not needed.
     pub writers_reread_min: f64,
     /// A size class with a smaller part of a place's sequential bytes has no say in the place's advice.

@@ -80,7 +80,7 @@ pub(super) struct Place {
     pub(super) fence_distance: Option<u64>,
     /// Places that had begun the lines that this one went on with, in the same loop body, and how many lines.
     beside: Vec<(u32, u64)>,
-    /// Functions that soon read what was written here, and how many lines.
+    /// Functions in which the thread that wrote lines here soon reads them, and how many.
     pub(super) readers: Vec<(u32, u64)>,
     /// Places of the same function that had written these bytes before, and how many lines.
     before: Vec<(u32, u64)>,
@@ -172,7 +172,7 @@ fn count(counts: &mut Vec<(u32, u64)>, who: u32) {
 }
 
 impl Place {
-    /// `function` soon reads a line that was written here.
+    /// The thread that wrote a line here soon reads it in `function`.
     pub(super) fn read_by(&mut self, function: u32) {
         count(&mut self.readers, function);
     }

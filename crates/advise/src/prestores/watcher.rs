@@ -308,7 +308,8 @@ impl Watcher {
             }
             written.read = true;
             let (context, place, at) = (written.context, written.place, written.at);
-            if self.used(context, place, at, now, |part| &mut part.reread) {
+            // What another thread reads at the border of its part comes from this thread's cache, or from further away, anyhow.
+            if self.used(context, place, at, now, |part| &mut part.reread) && at.thread == now.thread {
                 self.places.get(place).read_by(reader);
             }
         }

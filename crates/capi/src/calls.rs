@@ -197,6 +197,8 @@ entries! {
         call_status(site, || {
             let handle = Handle::of(pool)?;
             no_region(handle)?;
+            // Nothing is measured, and set, that there is no place for.
+            put(result, 0)?;
             put(result, handle.opened()?.pool.measure_threshold()?)
         })
     }

@@ -146,6 +146,7 @@ static void right_calls(void)
         FAILS(sl_pool_measure_threshold(first, &threshold), SL_E_STATE, "no threshold");
     else
         WANT(!sl_pool_measure_threshold(first, &threshold) && threshold >= 64);
+    FAILS(sl_pool_measure_threshold(first, NULL), SL_E_ARGUMENT, "null");
 }
 
 static void nested(void)

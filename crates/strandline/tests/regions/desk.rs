@@ -280,9 +280,25 @@ where
     S: Atomicity,
     A: Atomicity,
 {
+    check_threads_beside::<S, A>(options, seed, None)
+}
+
+/// The same beside a thread that does this.
+pub(crate) fn check_threads_beside<S, A>(
+    options: &Options,
+    seed: u64,
+    beside: Option<fn(&Desks<'_, Scene, S>)>,
+) -> (Run, Outcome)
+where
+    S: Atomicity,
+    A: Atomicity,
+{
     let run = record::<S>(options, &Schedule::walk(seed), |pool| {
         let transfers = pool.env().mutex(0);
-        pool.env().threads(THREADS as u32, |thread| {
+        pool.env().threads(THREADS as u32 + u32::from(beside.is_some()), |thread| {
+            if thread == THREADS as u32 {
+                return beside.into_iter().for_each(|work| work(pool));
+            }
             for one in STEPS {
                 _ = step(pool, thread as usize, one);
                 let mut transfers = pool.env().lock(&transfers);

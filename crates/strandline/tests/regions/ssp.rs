@@ -117,6 +117,34 @@ fn consolidation_ahead_leaves_what_was_used_last() {
     assert_eq!(pool.consolidate(), Err(Error::ReadOnly));
 }
 
+/// All pages of the last commit, too.
+#[test]
+fn consolidation_ahead_frees_a_quarter_after_a_region_over_all_pages() {
+    let env = pmem::Os::new(Image::new(1 << 20));
+    // 18 slots, of which four are a quarter.
+    let pool = Pool::<_, Field, Ssp>::create(&env, &with_logs(1, 4096)).expect("a pool can be made");
+    pool.region(|tx| (0..18).try_for_each(|page| tx.set(word(&pool, page, 0), 7))).expect("there is room");
+    while pool.consolidate().expect("memory does not fail") {}
+    drop(pool);
+    let (_, recovered) = Pool::<_, Field, Ssp>::open(&env).expect("it is whole");
+    assert_eq!(recovered.moved_lines, 14);
+}
+
+/// While two others have regions.
+#[test]
+fn consolidation_by_a_thread_keeps_regions_whole() {
+    for log_bytes in [THREE, 768, 1024, 2048] {
+        for seed in 0..6 {
+            let (run, outcome) = check_threads_beside::<Ssp, Ssp>(
+                &with_logs(1, log_bytes),
+                seed,
+                Some(|pool| (0..20).for_each(|_| _ = pool.consolidate().expect("memory does not fail"))),
+            );
+            clean(&run, &outcome);
+        }
+    }
+}
+
 /// Words of one line, and bits of one map, by two threads.
 #[test]
 fn threads_share_lines() {

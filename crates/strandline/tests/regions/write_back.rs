@@ -134,6 +134,9 @@ fn a_threshold_can_be_measured() {
         let before = pool.engine().threshold();
         assert_eq!(pool.measure_threshold(), Err(Error::Full { wanted: 256 << 10 }));
         assert_eq!(pool.engine().threshold(), before);
+        drop(pool);
+        let (pool, _) = Sheets::<_>::open_read_only(env).expect("it is whole");
+        assert_eq!(pool.measure_threshold(), Err(Error::ReadOnly));
     });
     small.result.unwrap_or_else(|failure| panic!("{failure}"));
 }

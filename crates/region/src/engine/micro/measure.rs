@@ -43,12 +43,14 @@ where
     /// leave it.
     ///
     /// # Errors
-    /// If the pool's engine has no threshold, as all but [`MicroBuffer`], or the pool has no 256 KiB free in one piece. The threshold is what it was then.
+    /// If the pool's engine has no threshold, as all but [`MicroBuffer`], it was opened to look only, or has no 256 KiB free in one piece. The threshold is
+    /// what it was then.
     #[track_caller]
     pub fn measure_threshold(&self) -> Result<u64, Error> {
         if !self.engine.has_threshold() {
             return Err(Error::NoThreshold { engine: A::NAME });
         }
+        self.check_writable()?;
         let mut measured = None;
         for bytes in ROOM {
             // The region is given up, so that the memory is free again and nothing of it was ever anybody's.

@@ -55,7 +55,7 @@ pub(super) struct Journal<F: Flaw> {
     uses: Vec<Use>,
     /// The next slot to be looked at for a page that can go home.
     hand: u32,
-    /// How many commits there were.
+    /// How many commits there were, and times that pages were brought home ahead of one.
     commits: u64,
     /// What the commit that is under way writes, by place, and the pages of it: memory that is used again.
     writes: Vec<Write>,
@@ -271,10 +271,12 @@ impl<F: Flaw> Journal<F> {
 
     /// Brings a few pages home that were not used for longest, if less than a quarter of the slots is free. Whether it still is less.
     pub(super) fn keep_free<S: Space>(&mut self, shared: &Shared, space: &S) -> bool {
+        // No commit is under way, so what the last one used may go, too.
+        self.commits += 1;
         let missing = (self.uses.len() / 4).saturating_sub(self.free.len());
         let victims = self.least_used(missing.min(super::AT_ONCE as usize));
         self.bring_home(shared, space, &victims);
-        victims.len() < missing && !victims.is_empty()
+        victims.len() < missing
     }
 
     /// The slots of `range` that have pages.

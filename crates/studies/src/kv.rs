@@ -7,7 +7,8 @@
 //!   record's checksum is cleared, which is how recovery tells that it is free. Threads share nothing that is locked.
 //! - *full*: index and allocator are persistent, and an update is a transaction: what it changes of both is written into the
 //!   thread's log, which is persisted, then to its place, which is persisted, then the log is marked as done. Nobody may get the
-//!   freed slot before that, so the lock of the size class is held for so long. All records are of one class.
+//!   freed slot before that, so the lock of the size class is held for so long. All records are of one class. What is free is written in the allocator's
+//!   bits, so no checksum is cleared.
 
 use event::{Event, FenceKind, FlushKind};
 use report::Axis;
@@ -24,10 +25,10 @@ pub const ROWS: &[Row] = &[Row {
     expected: "9; 0.7",
     tolerance: "30 %",
     method: "updates of 10 million records of 280 B, 28 threads (a socket; the source does not name their number) on cascade-lake with \
-             four DIMMs: index and allocator in DRAM, against both in transactions with a redo log, the size class locked from the \
-             writing of the log until it is done",
+             four DIMMs: index and allocator in DRAM, against both in transactions with a redo log, the size class locked for a moment to \
+             allocate and from the writing of the log until it is done",
     calibration: "",
-    note: "The source's transactions are described in two sentences and are as fast as libpmemobj's, whose commit locks what it \
+    note: "The source's transactions are sketched and are as fast as libpmemobj's, whose commit locks what it \
            allocates and frees for that long. The library here takes no such lock (a freed slot is nobody's until the region has \
            ended), which is the curve with nothing locked. When the row was first looked at (11.2 and 0.69) a lock went to whoever asked \
            next, mostly the thread that had just given it up, a record was awaited with the log, the lock had no line of its own, \

@@ -82,7 +82,7 @@ impl TimedCore {
     /// Carries out any event, or goes on with it.
     pub(crate) fn execute(&mut self, thread: ThreadId, event: &Event, shared: &mut Shared) -> Flow {
         if let Some((place, step)) = order::step(&event.op, thread) {
-            return self.synchronise(place, step, event, shared);
+            return self.synchronise(place, step, thread, event, shared);
         }
         if self.progress.is_none() {
             self.window.enter(u64::from(event.instructions.max(1)), &mut shared.sites);
@@ -333,6 +333,7 @@ impl TimedCore {
         &mut self,
         place: order::Place,
         step: order::Step,
+        thread: ThreadId,
         event: &Event,
         shared: &mut Shared,
     ) -> Flow {
@@ -349,7 +350,7 @@ impl TimedCore {
         self.tickets.pop_front();
         self.window.enter(u64::from(event.instructions.max(1)), &mut shared.sites);
         let visible = self.window.retired.max(self.stores.committed);
-        let after = shared.order.serve(place, step, visible);
+        let after = shared.order.serve(place, step, visible, thread);
         shared.published = true;
         if matches!(event.op, Op::ThreadStart { .. }) {
             self.window.idle(after);

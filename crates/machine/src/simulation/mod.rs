@@ -313,7 +313,10 @@ impl Simulation {
                     self.cores[number].progress = None;
                     self.carried_out(number, 1);
                     // Who has waited for a lock is before who gives it up and wants it again.
-                    if self.shared.published && self.cores.iter().any(|core| core.blocked.is_some()) {
+                    if std::mem::take(&mut self.shared.published)
+                        && self.cores.iter().any(|core| core.blocked.is_some())
+                    {
+                        self.shared.published = true;
                         break;
                     }
                 }

@@ -66,6 +66,8 @@ struct Meeting {
     holders: u32,
     /// Whether they are one that tolerates no others.
     exclusive: bool,
+    /// Who gave it up last, if that was so.
+    last: Option<ThreadId>,
 }
 
 /// All places where threads met.
@@ -95,7 +97,7 @@ impl Order {
 
     /// The event is carried out; what it publishes can be seen from `visible` on. Returns when it can be over,
     /// for what it follows.
-    pub(crate) fn serve(&mut self, place: Place, step: Step, visible: Time) -> Time {
+    pub(crate) fn serve(&mut self, place: Place, step: Step, visible: Time, thread: ThreadId) -> Time {
         let meeting = self.meetings.entry(place).or_default();
         meeting.served += 1;
         match step {
@@ -104,9 +106,11 @@ impl Order {
             Step::Lock { shared } => {
                 meeting.holders += 1;
                 meeting.exclusive = !shared;
-                return meeting.published;
+                // What a thread has stored itself it need not wait to see.
+                return if meeting.last == Some(thread) { Time::ZERO } else { meeting.published };
             }
             Step::Unlock => {
+                meeting.last = meeting.exclusive.then_some(thread);
                 meeting.holders = meeting.holders.saturating_sub(1);
                 meeting.published = meeting.published.max(visible);
             }
@@ -138,9 +142,9 @@ mod tests {
         assert!(!order.may_go(here, Step::Follow, Some(acquire)));
         assert!(order.may_go(there, Step::Follow, Some(elsewhere)));
         assert!(order.may_go(here, Step::Publish, Some(release)));
-        order.serve(here, Step::Publish, Time(70));
+        order.serve(here, Step::Publish, Time(70), ThreadId(1));
         assert!(order.may_go(here, Step::Follow, Some(acquire)));
-        assert_eq!(order.serve(here, Step::Follow, Time(10)), Time(70));
+        assert_eq!(order.serve(here, Step::Follow, Time(10), ThreadId(2)), Time(70));
     }
 
     #[test]
@@ -148,19 +152,21 @@ mod tests {
         let mut order = Order::default();
         let lock = Place::Lock(1);
         let (read, write) = (Step::Lock { shared: true }, Step::Lock { shared: false });
-        order.serve(lock, read, Time(1));
+        order.serve(lock, read, Time(1), ThreadId(1));
         assert!(order.may_go(lock, read, None) && !order.may_go(lock, write, None));
-        order.serve(lock, Step::Unlock, Time(5));
+        order.serve(lock, Step::Unlock, Time(5), ThreadId(1));
         assert!(order.may_go(lock, write, None));
-        assert_eq!(order.serve(lock, write, Time(6)), Time(5));
+        assert_eq!(order.serve(lock, write, Time(6), ThreadId(2)), Time(5));
         assert!(!order.may_go(lock, read, None));
+        order.serve(lock, Step::Unlock, Time(9), ThreadId(2));
+        assert_eq!(order.serve(lock, write, Time(9), ThreadId(2)), Time::ZERO, "its own");
     }
 
     #[test]
     fn what_is_long_past_is_forgotten() {
         let mut order = Order::default();
         for var in 0..=REMEMBERED as u64 {
-            order.serve(Place::Variable(var), Step::Publish, Time(var));
+            order.serve(Place::Variable(var), Step::Publish, Time(var), ThreadId(1));
         }
         order.forget_before(Time(REMEMBERED as u64 - 10));
         assert_eq!(order.meetings.len(), 10);

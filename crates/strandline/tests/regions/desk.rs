@@ -269,6 +269,34 @@ where
     (run, outcome)
 }
 
+/// Regions of one word each.
+pub(crate) fn check_words<S, A>(regions: u64) -> (Run, Outcome)
+where
+    S: Atomicity,
+    A: Atomicity,
+{
+    let run = record::<S>(&SMALL, &Schedule::walk(1), |pool| {
+        let accounts = pool.root().part(std::mem::offset_of!(Root, accounts), |root: &Root| &root.accounts);
+        for value in 1..=regions {
+            pool.region(|tx| tx.set(accounts.element(0), value)).expect("there is room");
+        }
+    });
+    let outcome = Check::new(&run).run(|image, crash| {
+        let env = pmem::Os::new(image);
+        let ended = count_ended(&crash) as u64;
+        match Pool::<_, Desk, A>::open(&env) {
+            Ok((pool, _)) => {
+                let found = pool.get(pool.root()).accounts[0];
+                let text = || format!("{ended} regions had ended, found is {found}");
+                (ended..=ended + 1).contains(&found).then_some(()).ok_or_else(text)
+            }
+            Err(Error::NotAPool { .. }) if crash.begun() == 0 => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    });
+    (run, outcome)
+}
+
 pub(crate) fn clean(run: &Run, outcome: &Outcome) {
     assert!(outcome.findings.is_empty(), "{}", Check::new(run).story(outcome));
     assert!(outcome.images > 100, "{outcome:?}");

@@ -32,8 +32,9 @@ fn keeps_regions_whole<A: Atomicity>() {
         let (run, outcome) = check_notes::<A, A>(options);
         clean(&run, &outcome);
     }
-    let (run, outcome) = check_transfers::<A, A>(20);
-    clean(&run, &outcome);
+    for (run, outcome) in [check_transfers::<A, A>(20), check_words::<A, A>(20)] {
+        clean(&run, &outcome);
+    }
 }
 
 #[test]
@@ -54,6 +55,13 @@ fn micro_buffers_keep_regions_whole_and_blocks_accounted_for() {
 #[test]
 fn shadow_copies_keep_regions_whole_and_blocks_accounted_for() {
     keeps_regions_whole::<Shadow>();
+}
+
+/// A record of one word is code of its own.
+#[test]
+fn a_word_that_is_not_durable_when_its_region_ends_is_caught() {
+    let (_, outcome) = check_words::<Redo<region::flaw::LogNotFenced>, Redo>(4);
+    assert!(!outcome.findings.is_empty(), "{} images", outcome.images);
 }
 
 /// What is not protected is not kept whole, and that is found.

@@ -3,7 +3,7 @@
 //! Collecting events, encoding them, modelling a machine and advising cost about the same each, and none needs another's
 //! result, so they run side by side: a [`Relay`] copies batches into parcels, and every sink gets each parcel, in the
 //! same order, on a thread of its own. Parcels are shared, not copied again, and used again when all have seen
-//! them. Few are under way: a producer that is faster than its slowest consumer waits.
+//! them. Some milliseconds' worth is under way: a producer that is faster than its slowest consumer waits.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -21,9 +21,10 @@ const EVENTS_PER_PARCEL: usize = 8 << 10;
 /// Words of runs at which it is handed over, too.
 const WORDS_PER_PARCEL: usize = 32 << 10;
 /// Bytes of stored values at which it is handed over, too.
-const VALUE_BYTES_PER_PARCEL: usize = 1 << 20;
-/// Parcels under way to a sink.
-const PARCELS: usize = 8;
+const VALUE_BYTES_PER_PARCEL: usize = 256 << 10;
+/// Parcels under way to a sink. Who finds no room, or nothing, sleeps for half of them: some milliseconds. The kernel
+/// moves no thread to a processor that idles for less than about half of one.
+const PARCELS: usize = 64;
 
 /// Batches one after the other.
 #[derive(Default)]

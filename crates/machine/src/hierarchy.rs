@@ -12,6 +12,7 @@
 use crate::cache::{Cache, Counts, DIRTY, EXCLUSIVE, Line};
 use crate::combining::Pending;
 use crate::core::{Core, Lookup};
+use crate::lookahead;
 use crate::memory::{Cause, Write};
 use crate::replacement::Rng;
 use crate::{CacheFigures, Config};
@@ -137,6 +138,7 @@ impl<B: Backend> Hierarchy<B> {
 
     /// Brings a line that the core does not have into its L2. Returns its slot there and where it came from.
     fn fetch(&mut self, core: usize, line: u64, store: bool, site: u32) -> (usize, Answer) {
+        lookahead::read_miss(self, core, line);
         let in_llc = self.llc.find(line);
         self.llc_counts.hits += u64::from(in_llc.is_some());
         self.llc_counts.misses += u64::from(in_llc.is_none());

@@ -22,8 +22,8 @@ const EVENTS_PER_PARCEL: usize = 8 << 10;
 const WORDS_PER_PARCEL: usize = 32 << 10;
 /// Bytes of stored values at which it is handed over, too.
 const VALUE_BYTES_PER_PARCEL: usize = 256 << 10;
-/// Parcels under way to a sink. Who finds no room, or nothing, sleeps for half of them: some milliseconds. The kernel
-/// moves no thread to a processor that idles for less than about half of one.
+/// Parcels under way to a sink. Who finds no room, or nothing, sleeps for half of them: some milliseconds. Perhaps because the kernel
+/// moves no thread to a processor that idles for less than about half of one, that takes less time than 8 (docs/performance.md).
 const PARCELS: usize = 64;
 
 /// Batches one after the other.

@@ -22,7 +22,7 @@ pub(crate) fn call_status(site: u64, work: impl FnOnce() -> Result<(), Failure>)
     }
 }
 
-/// Runs it as well, for results that an error's number can't be taken for.
+/// As [`call`], for numbers none of which is an error's: the caller makes one of both.
 #[inline]
 pub(crate) fn run<R>(site: u64, work: impl FnOnce() -> Result<R, Failure>) -> Result<R, Code> {
     told::called_from(site);

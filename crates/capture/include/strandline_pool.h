@@ -110,7 +110,7 @@ int sl_pool_close(sl_pool *pool);
 int sl_pool_settle(sl_pool *pool);
 
 /* Does a little of what regions would have to stop for when they end: with the engine ssp, brings pages home until a quarter of the spare ones is free;
- * the other engines have nothing to do. 1 if there is more to do at once, 0 if not. For a thread that calls it now and then:
+ * with the other engines it does nothing. 1 if there is more to do at once, 0 if not. For a thread that calls it now and then:
  *     while (running) if (sl_pool_consolidate(pool) != 1) usleep(1000); */
 int sl_pool_consolidate(sl_pool *pool);
 

@@ -421,7 +421,7 @@ where
     }
 
     /// Does a little of what commits would have to stop for sooner or later, and says whether there is more to do at once: with
-    /// [`Ssp`](crate::Ssp), brings pages home until a quarter of the spare ones is free; other engines have nothing to do. For a thread
+    /// [`Ssp`](crate::Ssp), brings pages home until a quarter of the spare ones is free; with other engines it does nothing. For a thread
     /// of the program's that calls it now and then, while others go on with their regions.
     ///
     /// # Errors

@@ -35,8 +35,8 @@
 //! - Memory that is freed and allocated again lies in the same lines. Whoever writes there while a cache has them writes them again, whatever
 //!   objects they belong to: a buffer that each call allocates is no stream to memory.
 //! - A line counts as used again when its *bytes* are. The published mean is over whichever lines are read again by the functions that
-//!   were chosen in the first step; here that decides between clean and skip, too (if the thread that wrote them reads them; what another one reads at the
-//!   border of its part does not), but a class counts as written again only when half of its
+//!   were chosen in the first step; here that decides between clean and skip, too (if it is the thread that wrote them that
+//!   reads them: others read the borders of its part), but a class counts as written again only when half of its
 //!   lines are, and what just anybody reads counts only when it is half of the lines of a place.
 //! - Data are gone from the caches after the program touched `cache_bytes` of lines (`touched.rs`); later uses count as none. Instructions, in
 //!   which distances are told, would make that depend on how well the code was optimised.

@@ -308,7 +308,7 @@ impl Watcher {
             }
             written.read = true;
             let (context, place, at) = (written.context, written.place, written.at);
-            // What another thread reads at the border of its part comes from this thread's cache, or from further away, anyhow.
+            // That another thread reads it, as at the border of its part of a matrix, says nothing of this thread's inner loop.
             if self.used(context, place, at, now, |part| &mut part.reread) && at.thread == now.thread {
                 self.places.get(place).read_by(reader);
             }

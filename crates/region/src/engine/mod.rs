@@ -233,8 +233,8 @@ pub trait Engine<E: Env>: Sized + Send + Sync {
     #[track_caller]
     fn settle(&self, env: &E) -> Result<(), Error>;
 
-    /// Does ahead some of what commits would have to stop for sooner or later. Whether there is more to do at once; engines
-    /// whose commits stop for nothing have nothing.
+    /// Does ahead some of what commits would have to stop for sooner or later. Whether there is more to do at once. An engine that leaves
+    /// all of it to its commits does nothing.
     ///
     /// # Errors
     /// If the memory fails.
@@ -248,7 +248,7 @@ pub trait Engine<E: Env>: Sized + Send + Sync {
         false
     }
 
-    /// Sets what is long, if so.
+    /// Sets from how many bytes on a stretch is long, if so.
     fn set_threshold(&self, _bytes: u64) {}
 }
 

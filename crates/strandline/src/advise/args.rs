@@ -85,7 +85,7 @@ pub struct Thresholds {
     /// Data are used again if this part of their lines is
     #[arg(long, value_name = "SHARE", value_parser = share, default_value_t = Options::default().reused_min)]
     pub min_reused: f64,
-    /// Never advise to skip the cache if the functions that store most read this part of the lines again
+    /// Never advise to skip the cache if the functions that store most read this part of the lines again, in the thread that stored them
     #[arg(long, value_name = "SHARE", value_parser = share, default_value_t = Options::default().writers_reread_min)]
     pub min_reread_by_writers: f64,
     /// Regions of a size with a smaller part of a line's bytes have no say

@@ -236,7 +236,8 @@ impl Attached {
 
     /// Looks for a free chunk, from a different place for each chunk of each thread.
     fn find_free(&self, from: u32) -> Option<u32> {
-        (0..self.chunk_count).map(|step| from.wrapping_add(step) % self.chunk_count).find(|&at| {
+        let open = self.head.open_chunks.load(Ordering::Relaxed).clamp(1, self.chunk_count);
+        (0..open).map(|step| from.wrapping_add(step) % open).find(|&at| {
             let state = &self.chunk(at).state;
             state.load(Ordering::Relaxed) == CHUNK_FREE
                 && state

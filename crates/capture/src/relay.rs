@@ -19,7 +19,7 @@ use crate::lane::{Giver, Taker, lane};
 /// stay in a second-level cache on its way.
 const EVENTS_PER_PARCEL: usize = 8 << 10;
 /// Words of runs at which it is handed over, too.
-const WORDS_PER_PARCEL: usize = 32 << 10;
+const WORDS_PER_PARCEL: usize = 8 << 10;
 /// Bytes of stored values at which it is handed over, too.
 const VALUE_BYTES_PER_PARCEL: usize = 256 << 10;
 /// Parcels under way to a sink. Who finds no room, or nothing, sleeps for half of them: some milliseconds. Perhaps because the kernel
@@ -74,7 +74,9 @@ struct Consumer {
 /// The producer's end: a sink that hands everything on.
 pub struct Relay {
     consumers: Vec<Consumer>,
-    empty: Receiver<Parcel>,
+    emptied: Receiver<Parcel>,
+    /// Those that came back. The last one is the nearest in the caches.
+    empty: Vec<Parcel>,
     parcel: Parcel,
     /// Shapes of runs that the consumers know.
     shapes: usize,
@@ -94,8 +96,9 @@ pub fn broadcast<T, E: From<SinkError>>(
     sinks: &mut [&mut (dyn Sink + Send)],
     produce: impl FnOnce(&mut Relay) -> Result<T, E>,
 ) -> Result<T, E> {
-    let (back, empty) = channel();
-    let mut relay = Relay { consumers: Vec::new(), empty, parcel: Parcel::default(), shapes: 0 };
+    let (back, emptied) = channel();
+    let mut relay =
+        Relay { consumers: Vec::new(), emptied, empty: Vec::new(), parcel: Parcel::default(), shapes: 0 };
     std::thread::scope(|scope| {
         let mut consumers = Vec::new();
         for sink in sinks {
@@ -128,7 +131,8 @@ impl Relay {
         if self.parcel.batches.is_empty() {
             return Ok(());
         }
-        let next = self.empty.try_recv().unwrap_or_default();
+        self.empty.extend(self.emptied.try_iter());
+        let next = self.empty.pop().unwrap_or_default();
         let full = std::mem::replace(&mut self.parcel, next);
         self.send_at_once(Message::Events(Arc::new(full)))
     }
@@ -150,6 +154,16 @@ impl Relay {
             return self.send_parcel();
         }
         Ok(())
+    }
+
+    /// As [`Relay::close_batch`], where words were added.
+    fn close_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        if let Some(new) = batch.shapes.get(self.shapes..).filter(|new| !new.is_empty()) {
+            self.send_at_once(Message::Shapes(new.into()))?;
+            self.shapes = batch.shapes.len();
+        }
+        self.parcel.events.extend_from_slice(batch.events);
+        self.close_batch(batch.thread, batch.time_ns, Some((batch.count, batch.carry)))
     }
 
     fn send_at_once(&mut self, message: Message) -> Result<(), SinkError> {
@@ -178,7 +192,8 @@ impl Sink for Relay {
     }
 
     fn define(&mut self, definition: Definition<'_>) -> Result<(), SinkError> {
-        self.send(match definition {
+        // It may come before batches that do not use it, whose parcel may not be whole.
+        self.send_at_once(match definition {
             Definition::Site(id, site) => Message::Site(id, Arc::new(site.clone())),
             Definition::Name(id, name) => Message::Name(id, name.into()),
         })
@@ -196,13 +211,28 @@ impl Sink for Relay {
             batch.expand(&mut self.parcel.events);
             return self.close_batch(batch.thread, batch.time_ns, None);
         }
-        if let Some(new) = batch.shapes.get(self.shapes..).filter(|new| !new.is_empty()) {
-            self.send_at_once(Message::Shapes(new.into()))?;
-            self.shapes = batch.shapes.len();
-        }
         self.parcel.words.extend_from_slice(batch.words);
-        self.parcel.events.extend_from_slice(batch.events);
-        self.close_batch(batch.thread, batch.time_ns, Some((batch.count, batch.carry)))
+        self.close_runs(batch)
+    }
+
+    fn lend(&mut self, words: &mut Vec<u64>) {
+        if self.consumers.len() > 1 {
+            return words.clear();
+        }
+        std::mem::swap(&mut self.parcel.words, words);
+    }
+
+    fn push_lent(&mut self, words: &mut Vec<u64>, from: usize, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        if self.consumers.len() > 1 {
+            let batch = RunBatch { words: &words[from..], ..batch };
+            return if batch.count == 0 { Ok(()) } else { self.push_runs(batch) };
+        }
+        std::mem::swap(&mut self.parcel.words, words);
+        if batch.count == 0 {
+            self.parcel.words.truncate(from);
+            return Ok(());
+        }
+        self.close_runs(batch)
     }
 
     fn pause(&mut self) -> Result<(), SinkError> {

@@ -23,6 +23,9 @@ use crate::wire::{
 
 /// Fewest chunks that a session is worth having with.
 const CHUNKS_MIN: u32 = 16;
+/// Chunks that writers take at first: few enough that their words stay in the processor's caches from one thread to the other. There are more for
+/// many threads, and for threads that wait for others' turns.
+const CHUNKS_OPEN: u32 = 64;
 /// What the files are called, before the collector's process number.
 const PREFIX: &str = "strandline-session-";
 
@@ -140,6 +143,7 @@ impl SessionFile {
             free: AtomicU32::new(0),
             collector_waits: AtomicU32::new(0),
             writers_wait: AtomicU32::new(0),
+            open_chunks: AtomicU32::new(chunk_count.min(CHUNKS_OPEN)),
             next_module: AtomicU32::new(0),
             files_patterns_len: files.len() as u32,
             sync_seq: AtomicU64::new(0),
@@ -173,6 +177,25 @@ impl SessionFile {
     #[must_use]
     pub fn chunks(&self) -> usize {
         self.chunk_count
+    }
+
+    /// How many of them, the first ones, writers take.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.head().open_chunks.load(Ordering::Relaxed) as usize
+    }
+
+    /// Writers wait for chunks, and none that they may take is free: lets them have twice as many. False if they have all.
+    pub fn open_more(&self) -> bool {
+        let more = (2 * self.open()).min(self.chunk_count);
+        if more == self.open() {
+            return false;
+        }
+        let head = self.head();
+        head.open_chunks.store(more as u32, Ordering::Relaxed);
+        head.free.fetch_add(1, Ordering::SeqCst);
+        wake(&head.free);
+        true
     }
 
     /// A chunk's head.
@@ -231,7 +254,7 @@ impl SessionFile {
         let head = self.head();
         head.free.fetch_add(1, Ordering::SeqCst);
         // A writer that is woken for each chunk sleeps again after each chunk.
-        if self.untold.fetch_add(1, Ordering::Relaxed) as usize >= self.chunk_count / 8 {
+        if self.untold.fetch_add(1, Ordering::Relaxed) as usize >= self.open() / 8 {
             self.tell_released();
         }
     }

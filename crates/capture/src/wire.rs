@@ -32,7 +32,7 @@ pub const SESSION_ENV: &str = "STRANDLINE_SESSION";
 /// First word of a session.
 pub const SESSION_MAGIC: u64 = u64::from_le_bytes(*b"SLSESS01");
 /// Layout version; both sides must be of the same build.
-pub const SESSION_VERSION: u32 = 4;
+pub const SESSION_VERSION: u32 = 5;
 /// Entries of the module table: half a dozen per process that executes a program, one per fork.
 pub const MODULES: usize = 8192;
 /// Longest path in a [`Module`].
@@ -85,6 +85,8 @@ pub struct Session {
     pub collector_waits: AtomicU32,
     /// Number of writers that sleep on `free`.
     pub writers_wait: AtomicU32,
+    /// Writers take the chunks with lower numbers than this only. It goes up to `chunk_count`, if need be.
+    pub open_chunks: AtomicU32,
     /// Next module entry to give.
     pub next_module: AtomicU32,
     /// Bytes of [`Session::files_patterns`] in use.

@@ -109,6 +109,22 @@ pub trait Sink {
         batch.expanded(|batch| self.push(batch))
     }
 
+    /// Makes `words` memory into which the words of the next [`RunBatch`] are better put than elsewhere, behind what is there:
+    /// a consumer that keeps words has its own put there, so that nobody need copy them. The next call that hands on events is
+    /// [`Sink::push_lent`]; definitions may come between the two.
+    fn lend(&mut self, words: &mut Vec<u64>) {
+        words.clear();
+    }
+
+    /// As [`Sink::push_runs`], with `words` as [`Sink::lend`] made them and the batch's behind the first `from`; those in `batch` do
+    /// not matter. A batch of no events gives the memory back and is no batch.
+    ///
+    /// # Errors
+    /// When the consumer can't go on.
+    fn push_lent(&mut self, words: &mut Vec<u64>, from: usize, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        if batch.count == 0 { Ok(()) } else { self.push_runs(RunBatch { words: &words[from..], ..batch }) }
+    }
+
     /// Whether [`Sink::push_told`] is better for this consumer than [`Sink::push_runs`].
     fn takes_told(&self) -> bool {
         false
@@ -158,6 +174,12 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
         (**self).push_runs(batch)
     }
+    fn lend(&mut self, words: &mut Vec<u64>) {
+        (**self).lend(words);
+    }
+    fn push_lent(&mut self, words: &mut Vec<u64>, from: usize, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        (**self).push_lent(words, from, batch)
+    }
     fn takes_told(&self) -> bool {
         (**self).takes_told()
     }
@@ -203,6 +225,15 @@ impl<A: Sink, B: Sink> Sink for Tee<A, B> {
     fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
         self.0.push_runs(batch)?;
         self.1.push_runs(batch)
+    }
+    fn lend(&mut self, words: &mut Vec<u64>) {
+        self.1.lend(words);
+    }
+    fn push_lent(&mut self, words: &mut Vec<u64>, from: usize, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        if batch.count > 0 {
+            self.0.push_runs(RunBatch { words: &words[from..], ..batch })?;
+        }
+        self.1.push_lent(words, from, batch)
     }
     fn pause(&mut self) -> Result<(), SinkError> {
         self.0.pause()?;

@@ -142,6 +142,13 @@ impl<S: Sink> Sink for Progress<S> {
         self.count(batch.count);
         self.inner.push_runs(batch)
     }
+    fn lend(&mut self, words: &mut Vec<u64>) {
+        self.inner.lend(words);
+    }
+    fn push_lent(&mut self, words: &mut Vec<u64>, from: usize, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        self.count(batch.count);
+        self.inner.push_lent(words, from, batch)
+    }
     fn takes_told(&self) -> bool {
         self.inner.takes_told()
     }

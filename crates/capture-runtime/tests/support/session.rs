@@ -111,6 +111,7 @@ impl TestSession {
         head.flags = settings.flags;
         head.chunk_bytes = settings.chunk_bytes;
         head.chunk_count = settings.chunk_count;
+        head.open_chunks = AtomicU32::new(settings.chunk_count);
         head.collector_pid = if settings.collector_pid == 0 { own } else { settings.collector_pid };
         (head.sample_recorded, head.sample_period) = settings.sampling;
         head.pmem_patterns_len = settings.pmem.len() as u32;

@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::atomic::Ordering;
 
-use event::{Batch, RunBatch, Sink, SinkError};
+use event::{Batch, RunBatch, Sink, SinkError, ThreadId};
 
 use super::code::Code;
 use super::decoder::Decoder;
@@ -103,7 +103,7 @@ impl<C: Code> Merger<C> {
     }
 
     fn gather_once(&mut self, session: &SessionFile) {
-        for at in 0..session.chunks() {
+        for at in 0..session.open() {
             // Most of them are known to be full already.
             let known = self.held[at].is_some_and(|held| held.complete);
             if !known && session.chunk(at).state.load(Ordering::Acquire) == CHUNK_FULL {
@@ -115,7 +115,7 @@ impl<C: Code> Merger<C> {
     /// Takes in the chunks that process `pid` left behind when it died.
     pub fn salvage(&mut self, session: &SessionFile, pid: u32) {
         self.gather(session);
-        for at in 0..session.chunks() {
+        for at in 0..session.open() {
             let chunk = session.chunk(at);
             let filling = chunk.state.load(Ordering::Acquire) == CHUNK_FILLING;
             if !filling || chunk.pid.load(Ordering::Relaxed) != pid {
@@ -238,13 +238,13 @@ impl<C: Code> Merger<C> {
         buffer: &mut Buffer,
     ) -> Result<bool, SinkError> {
         let stream = &mut self.streams[at];
-        let events = if buffer.words.is_empty() { buffer.events.len() } else { buffer.count };
+        let events = if buffer.runs.is_none() { buffer.events.len() } else { buffer.count };
         stream.events += (events + buffer.told) as u64;
         for chunk in self.decoder.released.drain(..) {
             self.held[chunk] = None;
             session.release(chunk);
         }
-        if events == 0 {
+        if events == 0 && buffer.runs.is_none() {
             return Ok(buffer.told > 0);
         }
         if let Some(last) = buffer.events.last_mut()
@@ -256,17 +256,22 @@ impl<C: Code> Merger<C> {
             self.turn = self.turn.max(seq + 1);
         }
         // Threads are numbered as they appear to the sink, not as their chunks fill.
-        let thread = *stream.thread.get_or_insert_with(|| self.decoder.thread(stream.wire));
-        self.decoder.vocabulary.define(sink)?;
-        let Buffer { words, count, carry, events, values, time_ns, .. } = &*buffer;
-        let (count, carry, time_ns) = (*count, *carry, *time_ns);
-        if words.is_empty() {
-            sink.push(Batch { thread, time_ns, events, values })?;
+        let thread = if events == 0 {
+            ThreadId(0)
         } else {
+            *stream.thread.get_or_insert_with(|| self.decoder.thread(stream.wire))
+        };
+        self.decoder.vocabulary.define(sink)?;
+        let Buffer { runs, words, count, carry, events: single, values, time_ns, .. } = buffer;
+        let (count, carry, time_ns) = (*count, *carry, *time_ns);
+        if let Some(from) = *runs {
             let shapes = &self.decoder.shapes;
-            sink.push_runs(RunBatch { thread, time_ns, shapes, words, events, count, carry })?;
+            let batch = RunBatch { thread, time_ns, shapes, words: &[], events: single, count, carry };
+            sink.push_lent(words, from, batch)?;
+        } else {
+            sink.push(Batch { thread, time_ns, events: single, values })?;
         }
-        Ok(true)
+        Ok(events > 0)
     }
 
     fn wake_waiting(&mut self) {
@@ -279,7 +284,7 @@ impl<C: Code> Merger<C> {
 
     /// Makes what is complete in unfinished chunks available; whether there was anything.
     pub fn look_ahead(&mut self, session: &SessionFile) -> bool {
-        let candidates: Vec<usize> = (0..session.chunks())
+        let candidates: Vec<usize> = (0..session.open())
             .filter(|&at| session.chunk(at).state.load(Ordering::Acquire) == CHUNK_FILLING)
             // With a first record, the chunk's head is complete too.
             .filter(|&at| session.area(at)[0].load(Ordering::Acquire) != 0)

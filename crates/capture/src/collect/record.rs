@@ -15,7 +15,7 @@ use super::processes::Processes;
 use super::programs::Programs;
 use crate::CaptureError;
 use crate::session::{SessionFile, Settings};
-use crate::wire::{CHUNK_FILLING, FLAG_VALUES, MODE_COUNT, MODE_RECORD, MODULES, SESSION_ENV};
+use crate::wire::{CHUNK_FILLING, CHUNK_FREE, FLAG_VALUES, MODE_COUNT, MODE_RECORD, MODULES, SESSION_ENV};
 
 /// How long the collector sleeps when there is nothing to do; also the delay after which it sees a process end.
 const IDLE: Duration = Duration::from_millis(5);
@@ -189,7 +189,7 @@ impl Recording {
                 }
             }
             self.linger();
-            self.unblock();
+            self.unblock(seen);
             self.pause(sink)?;
             self.session.wait(seen, if self.merger.stalled() { STALLED } else { IDLE });
         }
@@ -231,10 +231,18 @@ impl Recording {
     }
 
     /// Nothing could be delivered: sees to it that nobody waits for what never comes.
-    fn unblock(&mut self) {
+    /// `seen` is [`crate::wire::Session::full`] before chunks were looked for.
+    fn unblock(&mut self, seen: u32) {
         let head = self.session.head();
         let quiet = self.moved.elapsed();
         let starving = head.writers_wait.load(Ordering::SeqCst) > 0;
+        if starving
+            && self.all_taken()
+            && head.full.load(Ordering::SeqCst) == seen
+            && self.session.open_more()
+        {
+            return;
+        }
         if starving && quiet > STALLED && self.merger.relieve(&self.session) {
             return;
         }
@@ -243,13 +251,20 @@ impl Recording {
             self.merger.skip();
             return;
         }
-        let chunks = self.session.chunks();
-        let all_filling =
-            || (0..chunks).all(|at| self.session.chunk(at).state.load(Ordering::Acquire) == CHUNK_FILLING);
-        if starving && quiet > PATIENCE && all_filling() {
+        if starving && quiet > PATIENCE && self.all_are(|state| state == CHUNK_FILLING) {
             // The runtime waits no longer either, so that the program does not hang.
             self.too_few_buffers = true;
         }
+    }
+
+    /// Whether writers may take no chunk that is free.
+    fn all_taken(&self) -> bool {
+        self.all_are(|state| state != CHUNK_FREE)
+    }
+
+    /// Whether all chunks that writers may take are in such a state.
+    fn all_are(&self, such: impl Fn(u32) -> bool) -> bool {
+        (0..self.session.open()).all(|at| such(self.session.chunk(at).state.load(Ordering::Acquire)))
     }
 
     fn heed_interrupts(&mut self) {

@@ -19,7 +19,9 @@ use crate::wire::{descriptor_of, kind, kind_of};
 pub struct Buffer {
     /// Events that the sink was told of already.
     pub told: usize,
-    /// Words of runs, if it is a batch of runs; the events are those between them then.
+    /// If it is a batch of runs: how many of `words` are not its. The events are those between the runs then.
+    pub runs: Option<usize>,
+    /// Its words behind them, in memory that the sink lent ([`Sink::lend`]).
     pub words: Vec<u64>,
     /// Events that the words tell, those between them included.
     pub count: usize,
@@ -36,14 +38,13 @@ pub struct Buffer {
 impl Buffer {
     /// Empties it.
     pub fn clear(&mut self) {
-        (self.told, self.count, self.carry) = (0, 0, 0);
-        self.words.clear();
+        (self.told, self.runs, self.count, self.carry) = (0, None, 0, 0);
         self.events.clear();
         self.values.clear();
     }
 
     fn is_empty(&self) -> bool {
-        self.told == 0 && self.words.is_empty() && self.events.is_empty()
+        self.told == 0 && self.runs.is_none() && self.events.is_empty()
     }
 }
 
@@ -215,6 +216,7 @@ impl Stream {
             } else if decoder.told {
                 self.tell_runs(session, decoder, sink, batch)?;
             } else {
+                sink.lend(&mut batch.words);
                 self.hand_on(session, decoder, turn, batch);
                 return Ok(Stop::Batch);
             }
@@ -276,7 +278,7 @@ impl Stream {
         turn: u64,
         batch: &mut Buffer,
     ) {
-        batch.carry = self.carry;
+        (batch.runs, batch.carry) = (Some(batch.words.len()), self.carry);
         let taken = self.told(decoder, &self.rest(session), batch.time_ns).translate(&mut batch.words);
         self.at += taken.words;
         self.carry = taken.carry;
@@ -366,6 +368,7 @@ impl Stream {
         run.clear();
         run.resize(decoder.run_words(self.process, head).unwrap_or(1), 0);
         let words = self.rest(session).copy(0, &mut run);
+        batch.words.clear();
         self.told(decoder, &&run[..words], 0).translate(&mut batch.words);
         self.record = run;
         let shape: &RunShape = &decoder.shapes[batch.words[0] as u32 as usize];
@@ -376,7 +379,6 @@ impl Stream {
         for event in &mut batch.events[before..] {
             event.site = decoder.called(self.process, event.site, &self.calls);
         }
-        batch.words.clear();
         self.at += words;
         if let Some(Event { op, site, instructions }) =
             batch.events[before..].last().copied().filter(|event| event.op.stored().is_some())

@@ -64,6 +64,13 @@ impl Line {
         self.state &= !flag;
     }
 
+    /// The same, after [`Line::store`] if that is the case.
+    #[inline(always)]
+    pub(crate) fn stored_if(self, stored: bool, site: u32) -> Line {
+        let after = site << FLAG_BITS | self.state & EXCLUSIVE | DIRTY;
+        Line { state: std::hint::select_unpredictable(stored, after, self.state), ..self }
+    }
+
     /// `site` stored last, here or in a copy that this one takes over.
     pub(crate) fn store(&mut self, site: u32) {
         self.state = site << FLAG_BITS | self.state & EXCLUSIVE | DIRTY;

@@ -110,10 +110,11 @@ impl Core {
     #[inline]
     pub(crate) fn hit_first(&mut self, raw: u64, line: u64, store: bool, site: u32) -> Lookup {
         let entry = Recent::entry(line);
-        if self.recent.lines[entry + STORED] != EMPTY {
-            let (slot, site) = (self.recent.slots[entry] as usize, self.recent.sites[entry + STORED]);
-            self.l1.slots[slot].item.store(site);
-        }
+        // Without a branch, as nothing foretells it.
+        let stored = self.recent.lines[entry + STORED] != EMPTY;
+        let (slot, last) = (self.recent.slots[entry] as usize, self.recent.sites[entry + STORED]);
+        let item = &mut self.l1.slots[slot].item;
+        *item = item.stored_if(stored, last);
         let slot = match self.look(line, store, site) {
             Ok(slot) => slot,
             Err(lookup) => {

@@ -23,8 +23,29 @@ const MISSES: usize = 16;
 pub(crate) const SPAN: u64 = MISSES as u64;
 /// Fewer than this are not worth looking for,
 const WORTHWHILE: usize = 4;
-/// so that many events are then left alone.
+/// so that many events are then left alone,
 const PAUSE: usize = 512;
+/// and twice as many each time, up to these.
+const PAUSE_MAX: usize = 16 * PAUSE;
+
+/// How many accesses of runs are left alone when the next misses are too few.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pause(usize);
+
+impl Default for Pause {
+    fn default() -> Self {
+        Pause(PAUSE)
+    }
+}
+
+impl Pause {
+    /// After how many accesses to look again, if there were so many and that was `worthwhile` or not.
+    fn after(&mut self, covered: usize, worthwhile: bool) -> usize {
+        let Pause(pause) = *self;
+        self.0 = if worthwhile { PAUSE } else { PAUSE_MAX.min(2 * pause) };
+        if worthwhile { covered } else { pause }
+    }
+}
 
 /// Reads what the misses at the beginning of `events`, which `core` runs next, are going to need. Returns after
 /// how many events to do so again.
@@ -52,6 +73,7 @@ pub(crate) fn read_addresses<B>(
     core: usize,
     line: u64,
     addresses: &[u64],
+    pause: &mut Pause,
 ) -> usize {
     let core = &hierarchy.cores[core];
     let mut misses = Misses::default();
@@ -67,7 +89,7 @@ pub(crate) fn read_addresses<B>(
             break;
         }
     }
-    if misses.read(core, &hierarchy.llc) { covered } else { PAUSE }
+    pause.after(covered, misses.read(core, &hierarchy.llc))
 }
 
 /// As [`read`], for an access of `core` to many lines, of which `line` is the next: reads what it and the

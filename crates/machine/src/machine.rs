@@ -46,6 +46,7 @@ pub struct Machine {
     runs: Runs,
     /// Accesses of runs, behind the current block, for which nobody has to look ahead.
     covered: usize,
+    pause: lookahead::Pause,
     timeline: Timeline,
     events: u64,
     time_ns: u64,
@@ -70,6 +71,7 @@ impl Machine {
             sites: Vec::new(),
             runs: Runs::default(),
             covered: 0,
+            pause: lookahead::Pause::default(),
             timeline: Timeline::default(),
             events: 0,
             time_ns: 0,
@@ -204,7 +206,9 @@ impl Machine {
             };
             let ahead = self.runs.ahead();
             if ahead.len() <= unread {
-                let covered = lookahead::read_addresses(&self.hierarchy, &mut self.ranges, core, line, ahead);
+                let Machine { runs, hierarchy, ranges, pause, .. } = self;
+                let ahead = runs.ahead();
+                let covered = lookahead::read_addresses(hierarchy, ranges, core, line, ahead, pause);
                 unread = ahead.len().saturating_sub(covered);
                 self.covered = covered.saturating_sub(ahead.len());
             }

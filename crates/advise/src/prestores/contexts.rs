@@ -43,6 +43,7 @@ pub(super) struct ContextId {
 }
 
 impl ContextId {
+    #[cfg(test)]
     pub(super) const NONE: ContextId = ContextId { index: u32::MAX, generation: 0 };
 }
 

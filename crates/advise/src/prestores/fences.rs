@@ -14,7 +14,7 @@ pub(super) struct Reach {
 /// Bytes that a loop gathers before a pre-store inside it is worth it, a unit of 3D XPoint; so its last ones wait for the loop's end.
 pub const GATHERED: u64 = 256;
 /// Places that a thread can have stored from since its last fence; more than a function or two has.
-const PENDING_MAX: usize = 256;
+const PENDING_MAX: usize = 1 << u8::BITS;
 
 /// What one place stored since the last fence. Bytes are kept by windows of the distance that counts, so that
 /// what was stored long before the fence can be told from what was stored just before it.
@@ -33,6 +33,8 @@ struct Pending {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unfenced {
     pending: Vec<Pending>,
+    /// By place: where in `pending` it is, if it is there.
+    at: Vec<u8>,
     /// The instruction of the last fence.
     last: Option<u64>,
 }
@@ -41,7 +43,9 @@ impl Unfenced {
     /// `place` stores at instruction `now`; not more than `distance` counts as near.
     #[inline]
     pub(super) fn store(&mut self, place: u32, bytes: u64, now: u64, distance: u64) {
-        let at = match self.pending.iter().rposition(|pending| pending.place == place) {
+        let number = place as usize;
+        let at = self.at.get(number).map(|&at| usize::from(at));
+        let at = match at.filter(|&at| self.pending.get(at).is_some_and(|pending| pending.place == place)) {
             Some(at) => at,
             None if self.pending.len() < PENDING_MAX => {
                 self.pending.push(Pending {
@@ -52,6 +56,10 @@ impl Unfenced {
                     bytes_before: 0,
                     last_bytes: 0,
                 });
+                if self.at.len() <= number {
+                    self.at.resize(number + 1, 0);
+                }
+                self.at[number] = (self.pending.len() - 1) as u8;
                 self.pending.len() - 1
             }
             None => return,

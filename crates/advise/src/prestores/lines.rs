@@ -9,7 +9,6 @@ use super::contexts::ContextId;
 pub(super) const LINE: u64 = 64;
 const WAYS: usize = 16;
 const SETS: usize = 1 << 16;
-const EMPTY: u64 = u64::MAX;
 
 /// When something happened, on two clocks that count instructions and one that counts lines.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,53 +53,53 @@ pub(super) struct Written {
     pub(super) freed: bool,
 }
 
-/// The table. What it holds takes 64 bytes a line, 64 MiB at most.
+/// The table: 8 bytes for each line that it has room for, which the system gives when they are needed, and 64 for each that it holds. 72 MiB at
+/// most.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    sets: Vec<[Written; WAYS]>,
+    /// By set: for each way a part of the line's number, where most searches end, and its place in `written`, plus 1; 0: it is empty.
+    sets: Vec<[[u32; WAYS]; 2]>,
+    written: Vec<Written>,
 }
 
 impl Lines {
     /// The last write of `line`, if it is remembered.
+    #[inline]
     pub(super) fn find(&mut self, line: u64) -> Option<&mut Written> {
-        if self.sets.is_empty() {
-            return None;
-        }
-        self.sets[set(line)].iter_mut().find(|written| written.line == line)
+        let [prints, slots] = self.sets.get(set(line))?;
+        let mut fits = prints.iter().zip(slots).filter(|(print, slot)| **print == line as u32 && **slot > 0);
+        let slot = fits.find(|(_, slot)| self.written[**slot as usize - 1].line == line)?.1;
+        Some(&mut self.written[*slot as usize - 1])
     }
 
     /// Enters a line that is not in the table; the one written longest ago makes room.
     pub(super) fn insert(&mut self, line: u64, bytes: u64, at: Moment, context: ContextId, place: u32) {
         if self.sets.is_empty() {
-            let empty = Written {
-                line: EMPTY,
-                bytes: 0,
-                at: Moment::default(),
-                context: ContextId::NONE,
-                place: 0,
-                read: false,
-                freed: false,
-            };
-            self.sets = vec![[empty; WAYS]; SETS];
+            self.sets = vec![[[0; WAYS]; 2]; SETS];
         }
-        let ways = &mut self.sets[set(line)];
-        if let Some(oldest) = ways
-            .iter_mut()
-            .min_by_key(|written| if written.line == EMPTY { 0 } else { written.at.global + 1 })
-        {
-            *oldest = Written { line, bytes, at, context, place, read: false, freed: false };
+        let new = Written { line, bytes, at, context, place, read: false, freed: false };
+        let [prints, slots] = &mut self.sets[set(line)];
+        let age = |way: &usize| match slots[*way] {
+            0 => 0,
+            slot => self.written[slot as usize - 1].at.global + 1,
+        };
+        let Some(way) = (0..WAYS).min_by_key(age) else { return };
+        match slots[way] {
+            0 => {
+                self.written.push(new);
+                slots[way] = self.written.len() as u32;
+            }
+            slot => self.written[slot as usize - 1] = new,
         }
+        prints[way] = line as u32;
     }
 
     /// The bytes of the lines from `first` to `last` are no longer anybody's: nobody reads them, and whatever is written there next
     /// takes the place of all of them.
     pub(super) fn free(&mut self, first: u64, last: u64) {
-        if self.sets.is_empty() {
-            return;
-        }
-        if last - first >= (SETS * WAYS) as u64 {
+        if last - first >= self.written.len() as u64 {
             let within = |written: &&mut Written| (first..=last).contains(&written.line);
-            self.sets.iter_mut().flatten().filter(within).for_each(Written::free);
+            self.written.iter_mut().filter(within).for_each(Written::free);
             return;
         }
         for line in first..=last {
@@ -113,9 +112,7 @@ impl Lines {
 
 impl Written {
     fn free(&mut self) {
-        if self.line != EMPTY {
-            (self.bytes, self.read, self.freed) = (u64::MAX, true, true);
-        }
+        (self.bytes, self.read, self.freed) = (u64::MAX, true, true);
     }
 }
 

@@ -67,6 +67,10 @@ impl Lines {
     #[inline]
     pub(super) fn find(&mut self, line: u64) -> Option<&mut Written> {
         let [prints, slots] = self.sets.get(set(line))?;
+        // All at once, as for most lines there is none.
+        if !prints.iter().fold(false, |fits, print| fits | (*print == line as u32)) {
+            return None;
+        }
         let mut fits = prints.iter().zip(slots).filter(|(print, slot)| **print == line as u32 && **slot > 0);
         let slot = fits.find(|(_, slot)| self.written[**slot as usize - 1].line == line)?.1;
         Some(&mut self.written[*slot as usize - 1])

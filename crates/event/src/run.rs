@@ -165,6 +165,7 @@ impl<'a> RunBatch<'a> {
     ///
     /// # Panics
     /// The iterator panics at a head whose shape or whose words are not there.
+    #[inline]
     pub fn items(&self) -> impl Iterator<Item = RunItem<'a>> + use<'a> {
         let RunBatch { shapes, mut words, events, .. } = *self;
         let mut events = events.iter();
@@ -176,7 +177,8 @@ impl<'a> RunBatch<'a> {
             }
             let number = head as u32;
             let shape = &*shapes[number as usize];
-            let (run, rest) = rest.split_at(shape.words() - 1);
+            let told = RunShape::behind(head);
+            let (run, rest) = rest.split_at(if told > 0 { told } else { shape.words() - 1 });
             words = rest;
             Some(RunItem::Run(number, shape, run))
         })

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use event::{
-    Batch, Capabilities, Definition, Event, Frame, NameId, Op, Sink, SinkError, Site, SiteId, SiteTable,
+    Batch, Capabilities, Definition, Event, Frame, NameId, Op, RunBatch, RunItem, Sink, SinkError, Site,
+    SiteId, SiteTable,
 };
 
 use super::allocations::Allocations;
@@ -115,6 +116,13 @@ impl Watcher {
     #[must_use]
     pub fn with_options(options: Options) -> Self {
         Watcher { options, ..Watcher::default() }
+    }
+
+    fn admit_thread(&mut self, thread: u32) {
+        let slot = thread as usize % THREADS_MAX;
+        if slot >= self.threads.len() {
+            self.threads.resize_with(slot + 1, Thread::default);
+        }
     }
 
     fn place(&mut self, site: SiteId) -> u32 {
@@ -474,11 +482,30 @@ impl Sink for Watcher {
     }
 
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
-        let slot = batch.thread.0 as usize % THREADS_MAX;
-        if slot >= self.threads.len() {
-            self.threads.resize_with(slot + 1, Thread::default);
-        }
+        self.admit_thread(batch.thread.0);
         batch.events.iter().for_each(|event| self.event(batch.thread.0, event));
+        Ok(())
+    }
+
+    fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        let (thread, mut carry) = (batch.thread.0, batch.carry);
+        self.admit_thread(thread);
+        for item in batch.items() {
+            match item {
+                RunItem::Run(_, shape, words) => {
+                    shape.accesses(words, &mut carry, |access, addr, len, instructions| {
+                        self.event(
+                            thread,
+                            &Event { op: access.op(addr, len), site: access.site, instructions },
+                        );
+                    });
+                }
+                RunItem::Event(event) => {
+                    self.event(thread, event);
+                    carry = 0;
+                }
+            }
+        }
         Ok(())
     }
 

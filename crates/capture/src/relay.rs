@@ -1,8 +1,8 @@
 //! Sinks on other threads than their producer.
 //!
 //! Collecting events, encoding them, modelling a machine and advising cost about the same each, and none needs another's
-//! result, so they run side by side: a [`Relay`] copies batches into parcels, and every sink gets each parcel, in the
-//! same order, on a thread of its own. Parcels are shared, not copied again, and used again when all have seen
+//! result, so they run side by side: a [`Relay`] copies batches into parcels, or lends a parcel's memory to who makes them, and every sink gets
+//! each parcel, in the same order, on a thread of its own. Parcels are shared, not copied again, and used again when all have seen
 //! them. Some milliseconds' worth is under way: a producer that is faster than its slowest consumer waits.
 
 use std::sync::Arc;
@@ -342,7 +342,7 @@ mod tests {
         let mut produce = |relay: &mut Relay| {
             expected.clear();
             relay.begin(&Source::synthetic("test"))?;
-            let mut shapes = Vec::new();
+            let (mut shapes, mut lent) = (Vec::new(), Vec::new());
             for number in 0..20_000 {
                 if number % 1000 == 0 {
                     shapes.push(shape(1 + number / 1000));
@@ -353,7 +353,20 @@ mod tests {
                 let batch =
                     RunBatch { thread, time_ns, shapes: &shapes, words: &words, events, count: 2, carry: 5 };
                 batch.expanded(|batch| expected.extend(batch.events.iter().map(|event| (thread, *event))));
-                relay.push_runs(batch)?;
+                if number % 3 == 0 {
+                    relay.push_runs(batch)?;
+                    continue;
+                }
+                relay.lend(&mut lent);
+                let from = lent.len();
+                lent.extend_from_slice(&words);
+                if number % 3 == 1 {
+                    // It gives the memory back, and words in it, without a batch.
+                    relay.push_lent(&mut lent, from, RunBatch { count: 0, words: &[], ..batch })?;
+                    relay.push_runs(batch)?;
+                } else {
+                    relay.push_lent(&mut lent, from, RunBatch { words: &[], ..batch })?;
+                }
             }
             relay.finish()
         };

@@ -58,6 +58,40 @@ fn many_threads_are_recorded_in_the_order_of_their_locks() {
 }
 
 #[test]
+fn threads_that_are_many_at_a_time_all_get_buffers() {
+    let scratch = Scratch::new();
+    scratch.file(
+        "t.c",
+        r"
+#include <pthread.h>
+#define THREADS 200
+static pthread_barrier_t all;
+static volatile long kept[THREADS][1000];
+static void *work(void *arg) {
+    volatile long *own = kept[(long)arg];
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 1000; i++) own[i] = i;
+        pthread_barrier_wait(&all);
+    }
+    return arg;
+}
+int main(void) {
+    pthread_t t[THREADS];
+    pthread_barrier_init(&all, NULL, THREADS);
+    for (long i = 0; i < THREADS; i++) pthread_create(&t[i], NULL, work, (void *)i);
+    for (int i = 0; i < THREADS; i++) pthread_join(t[i], NULL);
+    return 0;
+}
+",
+    );
+    compile(scratch.dir(), "cc", "-O2 -pthread -o t t.c");
+    let info = record(&scratch, &[], &["./t"]);
+    assert_eq!(number(&info, "threads"), 201, "{info:#}");
+    let stores = number(&info, "stores");
+    assert!((600_000..602_000).contains(&stores), "{info:#}");
+}
+
+#[test]
 fn a_program_that_crashes_loses_nothing() {
     let scratch = Scratch::new();
     scratch.file(

@@ -96,7 +96,7 @@ impl<'a> Writer<'a> {
     }
 
     fn free(&self) -> Option<usize> {
-        (0..self.session.chunks())
+        (0..self.session.open())
             .find(|&at| self.session.chunk(at).state.load(Ordering::Acquire) == CHUNK_FREE)
     }
 

@@ -330,6 +330,33 @@ enum Step {
     Collect,
 }
 
+#[test]
+fn writers_get_more_chunks_when_all_are_taken_and_not_before() {
+    let session = session(4096, 200);
+    let open = session.open();
+    assert!(open < 200);
+    let writers: Vec<Writer> = (0..open as u32)
+        .map(|thread| {
+            let mut writer = Writer::new(&session, 1, thread);
+            writer.record(kind::FENCE, 0, &[]);
+            writer
+        })
+        .collect();
+    let mut late = Writer::new(&session, 1, open as u32);
+    assert!(!late.has_room(1));
+    assert!(session.open_more() && late.has_room(1));
+    late.record(kind::FENCE, 0, &[]);
+    late.hand_over();
+    let mut merger = merger(&session, FakeCode::default(), false);
+    merger.gather(&session);
+    let mut sink = Collected::default();
+    while merger.deliver(&session, &mut sink).unwrap() {}
+    assert!(sink.events.iter().any(|(_, event)| matches!(event.op, Op::Fence(_))));
+    while session.open_more() {}
+    assert_eq!(session.open(), 200);
+    drop(writers);
+}
+
 fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
     let step = prop_oneof![
         6 => Just(Step::Access),

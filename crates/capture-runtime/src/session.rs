@@ -222,7 +222,11 @@ impl Attached {
             }
             waited_ns = if collector_has_work { 0 } else { waited_ns + NAP_NS };
             if waited_ns >= PATIENCE_NS {
-                return None;
+                // The collector may be away, or its threads may be stopped; there may be chunks that were for nobody yet.
+                if self.head.open_chunks.fetch_max(self.chunk_count, Ordering::Relaxed) >= self.chunk_count {
+                    return None;
+                }
+                waited_ns = 0;
             }
         };
         let chunk = self.chunk(at);

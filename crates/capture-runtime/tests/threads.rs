@@ -3,6 +3,7 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 use support::program::Program;
 use support::session::{Settings, TestSession};
@@ -62,7 +63,7 @@ fn locks_threads_and_atomics_take_their_positions_in_order() {
     let threads = collected.threads(no_runs);
     assert_eq!(threads.len(), 10);
     let ordered = in_order(&threads);
-    assert_eq!(session.head().sync_seq.load(std::sync::atomic::Ordering::SeqCst), ordered.len() as u64);
+    assert_eq!(session.head().sync_seq.load(Ordering::SeqCst), ordered.len() as u64);
     check_lives(&threads, &ordered);
     // Per round a mutex and a spin lock; in the end the turns.
     assert!(check_locks(&ordered) >= 8 * (2 * 500 + 1));
@@ -86,4 +87,19 @@ fn many_threads_share_few_chunks() {
     let ordered = in_order(&threads);
     check_lives(&threads, &ordered);
     check_locks(&ordered);
+}
+
+#[test]
+fn a_thread_that_is_given_no_chunk_takes_one_that_was_for_nobody() {
+    let program = Program::build(&["waiting.c"], &["-O2"]);
+    let session = TestSession::new(&Settings { chunk_count: 16, ..Settings::default() });
+    session.head().open_chunks.store(4, Ordering::SeqCst);
+    let collected = session.run(program.command(&["8"]));
+    assert!(collected.output.status.success());
+    let threads = collected.threads(no_runs);
+    let whole = |records: &&Vec<Record>| {
+        [kind::THREAD_START, kind::THREAD_END] == [&records[0], &records[records.len() - 1]].map(|r| r.kind)
+    };
+    assert_eq!(threads.values().filter(whole).count(), 9);
+    assert_eq!(session.head().open_chunks.load(Ordering::SeqCst), 16);
 }

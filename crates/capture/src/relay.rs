@@ -78,6 +78,8 @@ pub struct Relay {
     /// Those that came back. The last one is the nearest in the caches.
     empty: Vec<Parcel>,
     parcel: Parcel,
+    /// Whether the producer has the parcel's memory for words, in which it puts the next batch.
+    lent: bool,
     /// Shapes of runs that the consumers know.
     shapes: usize,
 }
@@ -97,8 +99,14 @@ pub fn broadcast<T, E: From<SinkError>>(
     produce: impl FnOnce(&mut Relay) -> Result<T, E>,
 ) -> Result<T, E> {
     let (back, emptied) = channel();
-    let mut relay =
-        Relay { consumers: Vec::new(), emptied, empty: Vec::new(), parcel: Parcel::default(), shapes: 0 };
+    let mut relay = Relay {
+        consumers: Vec::new(),
+        emptied,
+        empty: Vec::new(),
+        parcel: Parcel::default(),
+        lent: false,
+        shapes: 0,
+    };
     std::thread::scope(|scope| {
         let mut consumers = Vec::new();
         for sink in sinks {
@@ -128,6 +136,7 @@ impl Relay {
     }
 
     fn send_parcel(&mut self) -> Result<(), SinkError> {
+        debug_assert!(!self.lent, "the words come back before anything else");
         if self.parcel.batches.is_empty() {
             return Ok(());
         }
@@ -192,14 +201,16 @@ impl Sink for Relay {
     }
 
     fn define(&mut self, definition: Definition<'_>) -> Result<(), SinkError> {
-        // It may come before batches that do not use it, whose parcel may not be whole.
-        self.send_at_once(match definition {
+        let message = match definition {
             Definition::Site(id, site) => Message::Site(id, Arc::new(site.clone())),
             Definition::Name(id, name) => Message::Name(id, name.into()),
-        })
+        };
+        // While the parcel's words are lent, what is new comes before earlier batches, which do not use it.
+        if self.lent { self.send_at_once(message) } else { self.send(message) }
     }
 
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
+        debug_assert!(!self.lent, "the words come back before anything else");
         self.parcel.events.extend_from_slice(batch.events);
         self.parcel.values.extend_from_slice(batch.values);
         self.close_batch(batch.thread, batch.time_ns, None)
@@ -219,6 +230,8 @@ impl Sink for Relay {
         if self.consumers.len() > 1 {
             return words.clear();
         }
+        debug_assert!(!self.lent, "they are lent once");
+        self.lent = true;
         std::mem::swap(&mut self.parcel.words, words);
     }
 
@@ -227,6 +240,8 @@ impl Sink for Relay {
             let batch = RunBatch { words: &words[from..], ..batch };
             return if batch.count == 0 { Ok(()) } else { self.push_runs(batch) };
         }
+        debug_assert!(self.lent, "they come back as they were lent");
+        self.lent = false;
         std::mem::swap(&mut self.parcel.words, words);
         if batch.count == 0 {
             self.parcel.words.truncate(from);

@@ -59,6 +59,8 @@ pub struct SessionFile {
     areas_at: usize,
     /// Chunks released that no sleeping writer was woken for.
     untold: AtomicU32,
+    /// See [`SessionFile::open`].
+    open: AtomicU32,
 }
 
 impl std::fmt::Debug for SessionFile {
@@ -106,6 +108,7 @@ impl SessionFile {
             chunk_words: chunk_bytes as usize / 8,
             areas_at: areas_at(chunk_count),
             untold: AtomicU32::new(0),
+            open: AtomicU32::new(chunk_count.min(CHUNKS_OPEN)),
         };
         session.write_head(settings, &patterns, chunk_bytes, chunk_count);
         Ok(session)
@@ -179,18 +182,22 @@ impl SessionFile {
         self.chunk_count
     }
 
-    /// How many of them, the first ones, writers take.
+    /// How many of them, the first ones, writers take. It never becomes less, whatever the program does to the memory that it shares.
     #[must_use]
     pub fn open(&self) -> usize {
-        self.head().open_chunks.load(Ordering::Relaxed) as usize
+        let told = self.head().open_chunks.load(Ordering::Relaxed).min(self.chunk_count as u32);
+        self.open.fetch_max(told, Ordering::Relaxed).max(told) as usize
     }
 
-    /// Writers wait for chunks, and none that they may take is free: lets them have twice as many. False if they have all.
+    /// Writers wait for chunks, and threads that write nothing have many of those that they may take: lets them have twice as many. False if they
+    /// have all.
     pub fn open_more(&self) -> bool {
-        let more = (2 * self.open()).min(self.chunk_count);
-        if more == self.open() {
+        let open = self.open();
+        let more = (2 * open).min(self.chunk_count);
+        if more == open {
             return false;
         }
+        self.open.store(more as u32, Ordering::Relaxed);
         let head = self.head();
         head.open_chunks.store(more as u32, Ordering::Relaxed);
         head.free.fetch_add(1, Ordering::SeqCst);

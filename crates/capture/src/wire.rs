@@ -85,7 +85,8 @@ pub struct Session {
     pub collector_waits: AtomicU32,
     /// Number of writers that sleep on `free`.
     pub writers_wait: AtomicU32,
-    /// Writers take the chunks with lower numbers than this only. It goes up to `chunk_count`, if need be.
+    /// Writers take the chunks with lower numbers than this only. The collector raises it up to `chunk_count`, if need be; so does a writer that has waited in
+    /// vain.
     pub open_chunks: AtomicU32,
     /// Next module entry to give.
     pub next_module: AtomicU32,

@@ -178,6 +178,7 @@ impl<'a> RunBatch<'a> {
             let number = head as u32;
             let shape = &*shapes[number as usize];
             let told = RunShape::behind(head);
+            debug_assert!(told == 0 || told == shape.words() - 1, "a head tells its shape's words");
             let (run, rest) = rest.split_at(if told > 0 { told } else { shape.words() - 1 });
             words = rest;
             Some(RunItem::Run(number, shape, run))

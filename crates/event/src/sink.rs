@@ -85,7 +85,7 @@ pub trait Sink {
         Err(SinkError::Lacks { consumer: self.name(), producer: source.producer.clone(), missing })
     }
 
-    /// A site or name that later batches use.
+    /// A site or name that later batches use. A number is defined once: a relay may give a definition to its consumers before batches that came before it.
     ///
     /// # Errors
     /// When the consumer can't go on.

@@ -15,6 +15,8 @@ pub(super) struct Reach {
 pub const GATHERED: u64 = 256;
 /// Places that a thread can have stored from since its last fence; more than a function or two has.
 const PENDING_MAX: usize = 1 << u8::BITS;
+/// Entries of [`Unfenced::at`] at most; of places whose numbers differ by a multiple of them, the one that stored last is found.
+const PLACES: usize = 1 << 14;
 
 /// What one place stored since the last fence. Bytes are kept by windows of the distance that counts, so that
 /// what was stored long before the fence can be told from what was stored just before it.
@@ -33,7 +35,7 @@ struct Pending {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unfenced {
     pending: Vec<Pending>,
-    /// By place: where in `pending` it is, if it is there.
+    /// By place, modulo [`PLACES`]: where in `pending` it is, if it is there.
     at: Vec<u8>,
     /// The instruction of the last fence.
     last: Option<u64>,
@@ -43,7 +45,7 @@ impl Unfenced {
     /// `place` stores at instruction `now`; not more than `distance` counts as near.
     #[inline]
     pub(super) fn store(&mut self, place: u32, bytes: u64, now: u64, distance: u64) {
-        let number = place as usize;
+        let number = place as usize % PLACES;
         let at = self.at.get(number).map(|&at| usize::from(at));
         let at = match at.filter(|&at| self.pending.get(at).is_some_and(|pending| pending.place == place)) {
             Some(at) => at,

@@ -53,7 +53,9 @@ pub(super) struct Written {
     pub(super) freed: bool,
 }
 
-/// The table: 8 bytes for each line that it has room for, which the system gives when they are needed, and 64 for each that it holds. 72 MiB at
+const _: () = assert!(size_of::<Written>() == 56);
+
+/// The table: 8 bytes for each line that it has room for, which the system gives when they are needed, and 56 for each that it holds. 64 MiB at
 /// most.
 #[derive(Debug, Default)]
 pub(super) struct Lines {

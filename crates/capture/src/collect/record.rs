@@ -237,8 +237,8 @@ impl Recording {
         let quiet = self.moved.elapsed();
         let starving = head.writers_wait.load(Ordering::SeqCst) > 0;
         if starving
-            && self.all_taken()
             && head.full.load(Ordering::SeqCst) == seen
+            && self.is_crowded()
             && self.session.open_more()
         {
             return;
@@ -257,9 +257,13 @@ impl Recording {
         }
     }
 
-    /// Whether writers may take no chunk that is free.
-    fn all_taken(&self) -> bool {
-        self.all_are(|state| state != CHUNK_FREE)
+    /// Whether threads have half of the chunks that writers may take though there is nothing to deliver, or are so many that they could: each that
+    /// goes on after it slept takes a chunk, and those of all that sleep are handed over when one is missing.
+    fn is_crowded(&self) -> bool {
+        let open = self.session.open();
+        let states = (0..open).map(|at| self.session.chunk(at).state.load(Ordering::Acquire));
+        let taken = states.filter(|&state| state != CHUNK_FREE).count();
+        2 * taken >= open || 2 * self.merger.streams.len() > open
     }
 
     /// Whether all chunks that writers may take are in such a state.

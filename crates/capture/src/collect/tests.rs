@@ -357,6 +357,17 @@ fn writers_get_more_chunks_when_all_are_taken_and_not_before() {
     drop(writers);
 }
 
+#[test]
+fn what_a_broken_program_writes_over_the_number_of_open_chunks_hides_none() {
+    let session = session(4096, 100);
+    let open = session.open();
+    for wrong in [0, 1, u32::MAX] {
+        session.head().open_chunks.store(wrong, Ordering::Relaxed);
+        assert!((open..=100).contains(&session.open()), "{wrong}");
+        merger(&session, FakeCode::default(), false).gather(&session);
+    }
+}
+
 fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
     let step = prop_oneof![
         6 => Just(Step::Access),

@@ -222,11 +222,9 @@ impl Attached {
             }
             waited_ns = if collector_has_work { 0 } else { waited_ns + NAP_NS };
             if waited_ns >= PATIENCE_NS {
-                // The collector may be away, or its threads may be stopped; there may be chunks that were for nobody yet.
-                if self.head.open_chunks.fetch_max(self.chunk_count, Ordering::Relaxed) >= self.chunk_count {
-                    return None;
-                }
-                waited_ns = 0;
+                // The collector may be away; there may be chunks that were for nobody yet, or that another writer in this place has just opened.
+                self.head.open_chunks.fetch_max(self.chunk_count, Ordering::Relaxed);
+                break self.find_free(thread.wrapping_add(number as u32))?;
             }
         };
         let chunk = self.chunk(at);

@@ -140,6 +140,10 @@ pub(super) fn split(addr: u64, len: u32) -> impl Iterator<Item = (u64, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     fn moment(global: u64) -> Moment {
@@ -164,6 +168,47 @@ mod tests {
         lines.free(0, u64::MAX / LINE);
         let mut is_freed = |line| lines.find(line).is_some_and(|written| written.freed);
         assert!(same_set[1..].iter().all(|&line| is_freed(line)));
+    }
+
+    /// Lines of one set, of which two have the same lower half.
+    static ONE_SET: LazyLock<Vec<u64>> = LazyLock::new(|| {
+        let mut lines: Vec<u64> = (0..1 << 24).filter(|&line| set(line) == 5).take(WAYS + 4).collect();
+        lines.extend((1..1 << 24).map(|upper| upper << 32 | lines[0]).find(|&line| set(line) == 5));
+        lines
+    });
+
+    proptest! {
+        #[test]
+        fn a_set_holds_what_a_plain_list_would(steps in prop::collection::vec((0..WAYS + 5, 0..8), 0..200)) {
+            let pool = &ONE_SET;
+            let mut lines = Lines::default();
+            // Lines, when they were written, whether they were freed; those that are there only.
+            let mut list: Vec<(u64, u64, bool)> = Vec::new();
+            for (now, (which, step)) in (1..).zip(steps) {
+                let line = pool[which];
+                let known = list.iter().position(|known| known.0 == line);
+                match (known, step) {
+                    (Some(at), 0) => {
+                        lines.free(line, line);
+                        list[at].2 = true;
+                    }
+                    (Some(_), _) => {}
+                    (None, _) => {
+                        if list.len() == WAYS {
+                            let oldest = (0..WAYS).min_by_key(|&at| list[at].1).expect("it is full");
+                            list.remove(oldest);
+                        }
+                        list.push((line, now, false));
+                        lines.insert(line, 1, moment(now), ContextId::NONE, 7);
+                    }
+                }
+                for &line in pool.iter() {
+                    let known = list.iter().find(|known| known.0 == line).map(|known| (known.1, known.2));
+                    let found = lines.find(line).map(|written| (written.at.global, written.freed));
+                    prop_assert_eq!(found, known, "{:#x}", line);
+                }
+            }
+        }
     }
 
     #[test]

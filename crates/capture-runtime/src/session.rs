@@ -5,7 +5,7 @@
 //! - all chunks may belong to threads that sleep themselves, perhaps until this very writer does something. A
 //!   thread therefore *parks* its chunk before it waits for another ([`Attached::park`]), and a starving
 //!   writer completes parked chunks in their owners' stead. Waits that we don't see (`read`, `epoll_wait`) don't park;
-//!   if nothing moves for [`PATIENCE_NS`], a chunk's worth of records is lost instead of the program's progress.
+//!   if nothing moves for [`PATIENCE_NS`] and no chunk is left that writers did not take so far ([`Session::open_chunks`]), a chunk's worth of records is lost instead of the program's progress.
 
 use core::cell::UnsafeCell;
 use core::ffi::CStr;

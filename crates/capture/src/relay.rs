@@ -18,12 +18,12 @@ use crate::lane::{Giver, Taker, lane};
 /// Events at which a parcel is handed over: large enough that handing over costs nothing per event, small enough to
 /// stay in a second-level cache on its way.
 const EVENTS_PER_PARCEL: usize = 8 << 10;
-/// Words of runs at which it is handed over, too.
+/// Words of runs at which it is handed over, too: 64 KiB, as of larger ones less is in the caches still when its turn comes again.
 const WORDS_PER_PARCEL: usize = 8 << 10;
 /// Bytes of stored values at which it is handed over, too.
 const VALUE_BYTES_PER_PARCEL: usize = 256 << 10;
-/// Parcels under way to a sink. Who finds no room, or nothing, sleeps for half of them: some milliseconds. Perhaps because the kernel
-/// moves no thread to a processor that idles for less than about half of one, that takes less time than 8 (docs/performance.md).
+/// Parcels under way to a sink. Who finds no room, or nothing, sleeps for half of them: about a millisecond. Perhaps because the kernel
+/// moves no thread to a processor that idles for less than about half of one, fewer take longer, and so do more (docs/performance.md).
 const PARCELS: usize = 64;
 
 /// Batches one after the other.

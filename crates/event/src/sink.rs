@@ -62,7 +62,7 @@ pub enum SinkError {
 
 /// A consumer of events.
 ///
-/// The calls come in this order: `begin` once; any number of `define`, `push` and `push_runs`, each definition
+/// The calls come in this order: `begin` once; any number of `define`, `push`, `push_runs`, and `lend` with `push_lent`, each definition
 /// before the first batch that uses it; `finish` once, unless an earlier call failed.
 pub trait Sink {
     /// The consumer's name, for messages.

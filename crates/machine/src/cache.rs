@@ -73,7 +73,7 @@ impl Line {
 
     /// `site` stored last, here or in a copy that this one takes over.
     pub(crate) fn store(&mut self, site: u32) {
-        self.state = site << FLAG_BITS | self.state & EXCLUSIVE | DIRTY;
+        *self = self.stored_if(true, site);
     }
 }
 

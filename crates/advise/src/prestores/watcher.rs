@@ -514,3 +514,55 @@ impl Sink for Watcher {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use event::{AccessKind, EVENT, FenceKind, RunAccess, RunShape, ThreadId};
+
+    use super::*;
+
+    #[test]
+    fn runs_are_watched_as_their_events_are() {
+        let access =
+            |kind, site, instructions| RunAccess { kind, len: Some(8), site: SiteId(site), instructions };
+        let (load, store) = (AccessKind::Load, AccessKind::Store);
+        let shapes = [
+            RunShape { accesses: vec![access(load, 1, 3), access(store, 2, 2)], after: 5 },
+            RunShape { accesses: vec![access(store, 3, 1)], after: 1 },
+        ]
+        .map(Arc::new);
+        let fence = Event { op: Op::Fence(FenceKind::Store), site: SiteId(4), instructions: 2 };
+        let (mut by_runs, mut by_events) = (Watcher::default(), Watcher::default());
+        for batch in 0..200u64 {
+            let (mut words, mut count) = (Vec::new(), 1);
+            for step in 0..40 {
+                let at = (1 << 20) + (batch * 40 + step) * 8;
+                if step == 20 {
+                    words.push(EVENT);
+                }
+                // Some loads are left out by a jump.
+                let loaded = if step % 3 == 0 { 0 } else { at - 4096 };
+                words.extend([
+                    RunShape::telling_head(0, 2),
+                    loaded,
+                    at,
+                    RunShape::head(1),
+                    (1 + at % 777) * 64,
+                ]);
+                count += 2 + usize::from(loaded != 0);
+            }
+            let (thread, time_ns, events) = (ThreadId(batch as u32 % 3), 0, &[fence]);
+            let batch = RunBatch { thread, time_ns, shapes: &shapes, words: &words, events, count, carry: 7 };
+            by_runs.push_runs(batch).expect("it takes runs");
+            batch.expanded(|batch| by_events.push(batch)).expect("it takes events");
+        }
+        let seen = |watcher: &mut Watcher| {
+            watcher.finish().expect("it ends");
+            let Watcher { instructions, phases, places, functions, threads, touched, .. } = watcher;
+            format!("{instructions} {phases:?} {places:?} {functions:?} {threads:?} {}", touched.count())
+        };
+        assert_eq!(seen(&mut by_runs), seen(&mut by_events));
+    }
+}

@@ -22,7 +22,7 @@ use super::piece::Piece;
 use super::records::at_position;
 use super::stream::{Buffer, Stop, Stream};
 use crate::session::SessionFile;
-use crate::wire::{CHUNK_FILLING, CHUNK_FULL};
+use crate::wire::{CHUNK_FILLING, CHUNK_FREE, CHUNK_FULL};
 
 /// Batches delivered before new chunks are looked for.
 const BATCHES_PER_ROUND: usize = 256;
@@ -90,6 +90,16 @@ impl<C: Code> Merger<C> {
     #[must_use]
     pub fn stalled(&self) -> bool {
         !self.waiting.is_empty() && self.ready.is_empty()
+    }
+
+    /// Whether threads have half of the chunks that writers may take though there is nothing to deliver, or are so many that they could: each that
+    /// goes on after it slept takes a chunk, and those of all that sleep are handed over when one is missing.
+    #[must_use]
+    pub fn is_crowded(&self, session: &SessionFile) -> bool {
+        let open = session.open();
+        let states = (0..open).map(|at| session.chunk(at).state.load(Ordering::Acquire));
+        let taken = states.filter(|&state| state != CHUNK_FREE).count();
+        2 * taken >= open || 2 * self.streams.len() > open
     }
 
     /// Takes in all full chunks.

@@ -15,7 +15,7 @@ use super::processes::Processes;
 use super::programs::Programs;
 use crate::CaptureError;
 use crate::session::{SessionFile, Settings};
-use crate::wire::{CHUNK_FILLING, CHUNK_FREE, FLAG_VALUES, MODE_COUNT, MODE_RECORD, MODULES, SESSION_ENV};
+use crate::wire::{CHUNK_FILLING, FLAG_VALUES, MODE_COUNT, MODE_RECORD, MODULES, SESSION_ENV};
 
 /// How long the collector sleeps when there is nothing to do; also the delay after which it sees a process end.
 const IDLE: Duration = Duration::from_millis(5);
@@ -238,7 +238,7 @@ impl Recording {
         let starving = head.writers_wait.load(Ordering::SeqCst) > 0;
         if starving
             && head.full.load(Ordering::SeqCst) == seen
-            && self.is_crowded()
+            && self.merger.is_crowded(&self.session)
             && self.session.open_more()
         {
             return;
@@ -255,15 +255,6 @@ impl Recording {
             // The runtime waits no longer either, so that the program does not hang.
             self.too_few_buffers = true;
         }
-    }
-
-    /// Whether threads have half of the chunks that writers may take though there is nothing to deliver, or are so many that they could: each that
-    /// goes on after it slept takes a chunk, and those of all that sleep are handed over when one is missing.
-    fn is_crowded(&self) -> bool {
-        let open = self.session.open();
-        let states = (0..open).map(|at| self.session.chunk(at).state.load(Ordering::Acquire));
-        let taken = states.filter(|&state| state != CHUNK_FREE).count();
-        2 * taken >= open || 2 * self.merger.streams.len() > open
     }
 
     /// Whether all chunks that writers may take are in such a state.

@@ -331,7 +331,7 @@ enum Step {
 }
 
 #[test]
-fn writers_get_more_chunks_when_all_are_taken_and_not_before() {
+fn chunks_that_are_opened_are_writers_and_are_read() {
     let session = session(4096, 200);
     let open = session.open();
     assert!(open < 200);
@@ -355,6 +355,34 @@ fn writers_get_more_chunks_when_all_are_taken_and_not_before() {
     while session.open_more() {}
     assert_eq!(session.open(), 200);
     drop(writers);
+}
+
+#[test]
+fn few_idle_threads_are_no_crowd_and_half_of_the_chunks_or_many_threads_are() {
+    let session = session(4096, 200);
+    let mut merger = merger(&session, FakeCode::default(), false);
+    let mut sink = Collected::default();
+    let half = session.open() as u32 / 2;
+    let mut crowded = Vec::new();
+    let mut writers = Vec::new();
+    for thread in 0..half {
+        let mut writer = Writer::new(&session, 1, thread);
+        writer.record(kind::FENCE, 0, &[]);
+        writers.push(writer);
+        crowded.push(merger.is_crowded(&session));
+    }
+    assert!(crowded.pop() == Some(true) && !crowded.contains(&true));
+    let mut deliver = |merger: &mut Merger<FakeCode>| {
+        merger.gather(&session);
+        while merger.deliver(&session, &mut sink).unwrap() {}
+        merger.is_crowded(&session)
+    };
+    writers.iter_mut().for_each(Writer::hand_over);
+    assert!(!deliver(&mut merger), "all chunks are free");
+    let mut one_more = Writer::new(&session, 1, half);
+    one_more.record(kind::FENCE, 0, &[]);
+    one_more.hand_over();
+    assert!(deliver(&mut merger), "so many threads could take half of them");
 }
 
 #[test]

@@ -117,6 +117,17 @@ pub(crate) fn read_miss<B>(hierarchy: &Hierarchy<B>, core: usize, line: u64) {
     std::hint::black_box(seen ^ llc.slots[found].tag ^ llc.slots[victim].tag);
 }
 
+/// Asks for the line of the computer's memory with word `at`, if there is such a word. Nobody waits for it.
+#[inline(always)]
+pub(crate) fn ask_for(words: &[u64], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(word) = words.get(at) {
+        safe_arch::prefetch_t0(word);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (words, at);
+}
+
 /// The lines that are going to miss.
 #[derive(Default)]
 struct Misses {

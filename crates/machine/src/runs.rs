@@ -13,6 +13,7 @@ use event::{AccessKind, EVENT, RunShape};
 use crate::LINE_BYTES;
 use crate::cache::SITES_MAX;
 use crate::core::{Core, Lookup};
+use crate::lookahead;
 use crate::ranges::Ranges;
 use crate::told::Told;
 
@@ -22,6 +23,8 @@ const BLOCK: usize = 512;
 const LONGEST: usize = 64;
 /// Accesses that are copied at once, wanted or not: most runs have no more.
 const STRIDE: usize = 8;
+/// Words that were asked for before they are needed: they are in the caches of the core that wrote them.
+const AHEAD: usize = 512;
 const ROOM: usize = BLOCK + LONGEST + STRIDE;
 
 /// What an access of a plain shape does, in one word: bytes but the first, a flag for stores, the site.
@@ -211,6 +214,7 @@ impl Runs {
                 break Stop::Full;
             }
             let Some(&head) = words.get(word) else { break Stop::End };
+            lookahead::ask_for(words, word + AHEAD);
             let number = head as u32 as usize;
             let Some(shape) = shapes.get_mut(number) else {
                 assert_eq!(head, EVENT, "a run has a shape");

@@ -110,11 +110,11 @@ impl Iterator for Scanner<'_> {
                     if let Some(name) = self.label() {
                         return Some(Item::Label(name));
                     }
+                    // Empty where only a form feed stands. Whatever byte comes here is taken.
                     let range = self.statement();
                     if !range.is_empty() {
                         return Some(Item::Statement(range));
                     }
-                    self.at += 1;
                 }
             }
         }
@@ -176,11 +176,14 @@ mod tests {
             items("#APP\n# 4 \"a.c\" 1\n\tnop\n# 0 \"\" 2\n#NO_APP\n\t#APP\n\t#NO_APP\nret"),
             ["asm true", "nop", "asm false", "asm true", "asm false", "ret"]
         );
+        assert_eq!(items("ret\n\x0c\n#APP\n"), ["ret", "asm true"], "a line may hold a form feed only");
     }
 
     #[test]
     fn nothing_makes_it_fail() {
-        for source in ["\"", "'", "/*", "a", "a:", "\\", "\"\\", "#", ";;", "'\\", "x'", "/", "*", "a \t"] {
+        for source in
+            ["\x0c", "\"", "'", "/*", "a", "a:", "\\", "\"\\", "#", ";;", "'\\", "x'", "/", "*", "a \t"]
+        {
             let _ = items(source);
         }
     }

@@ -54,6 +54,8 @@ pub fn record(options: &Options, sink: &mut dyn Sink) -> Result<Outcome, Capture
 /// # Errors
 /// As [`record`].
 pub fn count(options: &Options, progress: &mut dyn FnMut(&Progress)) -> Result<Outcome, CaptureError> {
+    // What is counted takes no chunks, so that none need be reserved.
+    let options = &Options { chunk_count: 0, ..options.clone() };
     Recording::start(options, MODE_COUNT)?.run(options, &mut Discard, progress)
 }
 

@@ -1,4 +1,5 @@
-//! What `strandline profile` does with events: the modelled machine on one thread, everything else on the one that brings them.
+//! What `strandline profile` does with events: the modelled machine and the bursts of pre-stores on one thread, everything else on the
+//! one that brings them.
 
 use ::advise::guidelines::Linter;
 use ::advise::prestores::{Bursts, Target};
@@ -12,19 +13,25 @@ use crate::progress::Progress;
 
 /// Everything that looks at the events of a profile.
 pub struct Analysis {
-    machine: Machine,
+    model: Model,
     target: Target,
     notes: Notes,
 }
 
-/// What is kept besides the machine.
+/// What looks at events on a thread of its own. The bursts of pre-stores do so here because the thread that brings events is the
+/// busier one while they are watched.
+struct Model {
+    machine: Machine,
+    /// Unless the source leaves out what it needs.
+    prestores: Option<Bursts>,
+}
+
+/// What is kept where events are brought.
 #[derive(Default)]
 struct Notes {
     source: Option<Source>,
     sites: SiteTable,
     linter: Linter,
-    /// Unless the source leaves out what it needs.
-    prestores: Option<Bursts>,
     /// If they were asked for.
     lints: Option<Lints>,
 }
@@ -36,7 +43,8 @@ impl Analysis {
     /// When its description is no machine.
     pub fn new(config: &Config, check: bool) -> Result<Self, ConfigError> {
         let notes = Notes { lints: check.then(Lints::new), ..Notes::default() };
-        Ok(Analysis { machine: Machine::new(config)?, target: Target::of(config), notes })
+        let model = Model { machine: Machine::new(config)?, prestores: None };
+        Ok(Analysis { model, target: Target::of(config), notes })
     }
 
     /// Looks at the events that `produce` makes.
@@ -48,7 +56,7 @@ impl Analysis {
         produce: impl FnOnce(&mut (dyn Sink + Send)) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let notes = Progress::new("profiling", &mut self.notes);
-        broadcast(&mut [&mut self.machine], |relay| produce(&mut Tee(notes, relay)))
+        broadcast(&mut [&mut self.model], |relay| produce(&mut Tee(notes, relay)))
     }
 
     /// The observed program's command line, if the source says.
@@ -58,14 +66,15 @@ impl Analysis {
 
     /// Puts the results together.
     pub fn into_report(self, run: Run, capture: Option<CaptureStats>) -> Report {
-        let Notes { source, sites, linter, prestores, lints } = self.notes;
+        let Notes { source, sites, linter, lints } = self.notes;
+        let Model { machine, prestores } = self.model;
         let prestores = prestores.map(|bursts| Prestores {
             advice: bursts.advice(Some(self.target)),
             watched: bursts.watched(),
             attempt: attempt(&run),
         });
-        let counts = self.machine.counts();
-        let figures = self.machine.into_figures();
+        let counts = machine.counts();
+        let figures = machine.into_figures();
         let findings = linter.findings(&figures, &sites);
         let sizes = linter.write_sizes();
         let sizes = if figures.mapped_persistent { sizes.persistent } else { sizes.all };
@@ -123,9 +132,6 @@ impl Sink for Notes {
 
     fn begin(&mut self, source: &Source) -> Result<(), SinkError> {
         self.source = Some(source.clone());
-        // Of a sample of the events no pattern can be told.
-        let whole = source.capabilities.contains(Capabilities::LOADS) && source.sampling.is_none();
-        self.prestores = whole.then(Bursts::default);
         if let Some(lints) = &mut self.lints {
             lints.begin(source)?;
         }
@@ -137,9 +143,6 @@ impl Sink for Notes {
             Definition::Site(id, site) => self.sites.define_site(id, site.clone()),
             Definition::Name(id, name) => self.sites.define_name(id, name.to_owned()),
         }
-        if let Some(prestores) = &mut self.prestores {
-            prestores.define(definition)?;
-        }
         if let Some(lints) = &mut self.lints {
             lints.define(definition)?;
         }
@@ -147,9 +150,6 @@ impl Sink for Notes {
     }
 
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
-        if let Some(prestores) = &mut self.prestores {
-            prestores.push(batch)?;
-        }
         if let Some(lints) = &mut self.lints {
             lints.push(batch)?;
         }
@@ -157,9 +157,6 @@ impl Sink for Notes {
     }
 
     fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
-        if let Some(prestores) = &mut self.prestores {
-            prestores.push_runs(batch)?;
-        }
         if let Some(lints) = &mut self.lints {
             lints.push_runs(batch)?;
         }
@@ -167,9 +164,52 @@ impl Sink for Notes {
     }
 
     fn finish(&mut self) -> Result<(), SinkError> {
+        self.linter.finish()
+    }
+}
+
+impl Sink for Model {
+    fn name(&self) -> &'static str {
+        self.machine.name()
+    }
+
+    fn needs(&self) -> Capabilities {
+        self.machine.needs()
+    }
+
+    fn begin(&mut self, source: &Source) -> Result<(), SinkError> {
+        // Of a sample of the events no pattern can be told.
+        let whole = source.capabilities.contains(Capabilities::LOADS) && source.sampling.is_none();
+        self.prestores = whole.then(Bursts::default);
+        if let Some(prestores) = &mut self.prestores {
+            prestores.begin(source)?;
+        }
+        self.machine.begin(source)
+    }
+
+    fn define(&mut self, definition: Definition<'_>) -> Result<(), SinkError> {
+        if let Some(prestores) = &mut self.prestores {
+            prestores.define(definition)?;
+        }
+        self.machine.define(definition)
+    }
+
+    fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
+        if let Some(prestores) = &mut self.prestores {
+            prestores.push(batch)?;
+        }
+        self.machine.push(batch)
+    }
+
+    fn push_runs(&mut self, batch: RunBatch<'_>) -> Result<(), SinkError> {
+        self.machine.push_runs(batch)?;
+        self.prestores.as_mut().map_or(Ok(()), |prestores| prestores.push_runs(batch))
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
         if let Some(prestores) = &mut self.prestores {
             prestores.finish()?;
         }
-        self.linter.finish()
+        self.machine.finish()
     }
 }

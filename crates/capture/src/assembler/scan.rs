@@ -65,8 +65,11 @@ impl<'a> Scanner<'a> {
             match byte {
                 b'\n' | b';' | b'#' => break,
                 b'"' => at = string_end(source, at),
-                // A character constant; its closing quote is optional.
-                b'\'' => at += if source.get(at + 1) == Some(&b'\\') { 3 } else { 2 },
+                // A character constant; its closing quote is optional. No statement goes over the end of a line.
+                b'\'' => {
+                    let constant = if source.get(at + 1) == Some(&b'\\') { 3 } else { 2 };
+                    at += source[at..].iter().take(constant).take_while(|byte| **byte != b'\n').count();
+                }
                 b'/' if source.get(at + 1) == Some(&b'*') => break,
                 _ => at += 1,
             }
@@ -168,6 +171,7 @@ mod tests {
             items(".ascii \"a;#\\\"b\"; movb $';', %al\n.ident \"x\"#y\n\"odd name\": nop"),
             [".ascii \"a;#\\\"b\"", "movb $';', %al", ".ident \"x\"", "\"odd name\":", "nop"]
         );
+        assert_eq!(items("neg '\nnop\nneg '\\\nnop"), ["neg '", "nop", "neg '\\", "nop"]);
     }
 
     #[test]

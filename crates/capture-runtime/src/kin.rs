@@ -87,8 +87,16 @@ pub fn leave() {
     ancestors().for_each(|ancestor| released(0, ENDS | u64::from(ancestor)));
 }
 
+/// The process is about to have a child, of which the collector knows nothing before it attaches.
+pub extern "C" fn expecting() {
+    if let Some(session) = session() {
+        session.head().starts_others.store(1, Ordering::SeqCst);
+    }
+}
+
 /// The process is about to start a program.
 pub fn starting(pc: u64) {
+    expecting();
     if let Some(own) = own() {
         released(pc, STARTS | u64::from(own));
     }

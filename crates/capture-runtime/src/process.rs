@@ -67,7 +67,7 @@ extern "C" fn begin() {
     // Registered before anybody else's, hence called before them in the child. After the thread's start: this allocates,
     // and the program's own `malloc` makes records.
     // SAFETY: a function that stays as long as the process.
-    unsafe { __register_atfork(None, None, Some(forked), core::ptr::null()) };
+    unsafe { __register_atfork(Some(kin::expecting), None, Some(forked), core::ptr::null()) };
 }
 
 extern "C" fn end() {

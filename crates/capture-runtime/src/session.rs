@@ -223,7 +223,7 @@ impl Attached {
             waited_ns = if collector_has_work { 0 } else { waited_ns + NAP_NS };
             if waited_ns >= PATIENCE_NS {
                 // The collector may be away; there may be chunks that were for nobody yet, or that another writer in this place has just opened.
-                self.head.open_chunks.fetch_max(self.chunk_count, Ordering::Relaxed);
+                self.open_all();
                 break self.find_free(thread.wrapping_add(number as u32))?;
             }
         };
@@ -234,6 +234,15 @@ impl Attached {
         chunk.number.store(number, Ordering::Relaxed);
         chunk.start_ns.store(self.now_ns(), Ordering::Relaxed);
         Some(at)
+    }
+
+    /// Lets writers have all chunks, if there is memory for them: the collector reserves it only for those that it lets them have.
+    fn open_all(&self) {
+        let open = self.head.open_chunks.load(Ordering::Relaxed).clamp(1, self.chunk_count);
+        let bytes = (self.chunk_count - open) as usize * self.chunk_bytes;
+        if bytes > 0 && sys::populate(self.area(open), bytes) {
+            self.head.open_chunks.fetch_max(self.chunk_count, Ordering::Relaxed);
+        }
     }
 
     /// Looks for a free chunk, from a different place for each chunk of each thread.

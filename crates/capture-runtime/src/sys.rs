@@ -5,8 +5,9 @@ use core::arch::asm;
 use core::sync::atomic::AtomicU32;
 
 use libc::{
-    SYS_clock_gettime, SYS_close, SYS_fstat, SYS_futex, SYS_getcwd, SYS_getpid, SYS_kill, SYS_mmap,
-    SYS_nanosleep, SYS_openat, SYS_read, SYS_readlinkat, SYS_sched_yield, SYS_statx, SYS_write, c_long,
+    SYS_clock_gettime, SYS_close, SYS_fstat, SYS_futex, SYS_getcwd, SYS_getpid, SYS_kill, SYS_madvise,
+    SYS_mmap, SYS_nanosleep, SYS_openat, SYS_read, SYS_readlinkat, SYS_sched_yield, SYS_statx, SYS_write,
+    c_long,
 };
 
 /// A system call with up to six arguments; the result is the kernel's, an error is `-errno`.
@@ -109,6 +110,14 @@ pub fn map(len: usize, protection: i32, flags: i32, fd: i32) -> Option<*mut u8> 
     let result =
         unsafe { call(SYS_mmap, [0, len, protection as usize, flags as usize, fd as isize as usize, 0]) };
     (result > 0).then_some(result as *mut u8)
+}
+
+/// Gives pages of a shared file memory; false if there is none, or the kernel can't be asked (before Linux 5.14).
+pub fn populate(start: *mut u8, len: usize) -> bool {
+    // SAFETY: every caller has the range mapped; what its pages hold stays.
+    let result =
+        unsafe { call(SYS_madvise, [start as usize, len, libc::MADV_POPULATE_WRITE as usize, 0, 0, 0]) };
+    result == 0
 }
 
 /// Opens a file; one that it makes is the user's alone.

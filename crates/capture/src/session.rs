@@ -2,18 +2,21 @@
 //!
 //! A [`SessionFile`] is created under `/dev/shm`, because programs that the observed program executes
 //! find it by its path; dropping it removes the file again, and a later session removes those
-//! whose collector was killed. Its memory is reserved when it is created: a full `/dev/shm` is an error
-//! then (after smaller sessions were tried), not a bus error in the observed program later.
+//! whose collector was killed. The memory of what writers take is reserved before they may take it: a full `/dev/shm` is an error
+//! when the session is created (after smaller ones were tried), or leaves writers with what they have; it is no bus error in the observed program.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use memmap2::{MmapOptions, MmapRaw};
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 use rustix::thread::futex;
 
 use crate::CaptureError;
@@ -52,8 +55,9 @@ pub struct Settings {
 
 /// A session in memory, and its file.
 pub struct SessionFile {
-    map: MmapRaw,
+    map: Arc<MmapRaw>,
     path: PathBuf,
+    file: File,
     chunk_count: usize,
     chunk_words: usize,
     areas_at: usize,
@@ -61,6 +65,20 @@ pub struct SessionFile {
     untold: AtomicU32,
     /// See [`SessionFile::open`].
     open: AtomicU32,
+    /// See [`SessionFile::is_short`].
+    short: AtomicBool,
+}
+
+/// Wakes the collector from another thread ([`SessionFile::bell`]).
+pub struct Bell(Arc<MmapRaw>);
+
+impl Bell {
+    /// Wakes the collector, or keeps it from falling asleep.
+    pub fn ring(&self) {
+        let full = &head(&self.0).full;
+        full.fetch_add(1, Ordering::SeqCst);
+        wake(full);
+    }
 }
 
 impl std::fmt::Debug for SessionFile {
@@ -88,7 +106,7 @@ impl SessionFile {
         let context = |source| CaptureError::Session { path: path.clone(), source };
         let file = file.map_err(context)?;
         let chunk_bytes = settings.chunk_bytes.max(1).next_multiple_of(AREA_ALIGN as u32);
-        let sized = reserve(&file, chunk_bytes, settings.chunk_count.max(CHUNKS_MIN));
+        let sized = size(&file, chunk_bytes, settings.chunk_count.max(CHUNKS_MIN));
         let mapped = sized.and_then(|count| Ok((count, MmapOptions::new().map_raw(&file)?)));
         let (chunk_count, map) = match mapped {
             Ok(mapped) => mapped,
@@ -102,13 +120,15 @@ impl SessionFile {
             }
         };
         let session = SessionFile {
-            map,
+            map: Arc::new(map),
             path,
+            file,
             chunk_count: chunk_count as usize,
             chunk_words: chunk_bytes as usize / 8,
             areas_at: areas_at(chunk_count),
             untold: AtomicU32::new(0),
             open: AtomicU32::new(chunk_count.min(CHUNKS_OPEN)),
+            short: AtomicBool::new(false),
         };
         session.write_head(settings, &patterns, chunk_bytes, chunk_count);
         Ok(session)
@@ -157,6 +177,7 @@ impl SessionFile {
             files_patterns,
             keep_folder,
             next_process: AtomicU32::new(0),
+            starts_others: AtomicU32::new(0),
             turns: [const { AtomicU32::new(0) }; TURNS],
         };
         // SAFETY: the mapping begins with room for a `Session`, is page-aligned, and nobody else knows of it yet.
@@ -172,8 +193,13 @@ impl SessionFile {
     /// The head.
     #[must_use]
     pub fn head(&self) -> &Session {
-        // SAFETY: the mapping begins with a `Session` that `write_head` wrote; only its atomics change afterwards.
-        unsafe { &*self.map.as_ptr().cast::<Session>() }
+        head(&self.map)
+    }
+
+    /// What wakes the collector from another thread.
+    #[must_use]
+    pub fn bell(&self) -> Bell {
+        Bell(Arc::clone(&self.map))
     }
 
     /// Number of chunks.
@@ -189,12 +215,22 @@ impl SessionFile {
         self.open.fetch_max(told, Ordering::Relaxed).max(told) as usize
     }
 
+    /// Whether there was no memory for chunks that writers were to have.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        self.short.load(Ordering::Relaxed)
+    }
+
     /// Writers wait for chunks, and threads that write nothing have many of those that they may take: lets them have twice as many. False if they
-    /// have all.
+    /// have all that there is memory for.
     pub fn open_more(&self) -> bool {
         let open = self.open();
         let more = (2 * open).min(self.chunk_count);
-        if more == open {
+        if more == open || self.is_short() {
+            return false;
+        }
+        if reserve(&self.file, self.areas_at as u64, self.chunk_words as u64 * 8, more as u32).is_err() {
+            self.short.store(true, Ordering::Relaxed);
             return false;
         }
         self.open.store(more as u32, Ordering::Relaxed);
@@ -328,22 +364,37 @@ fn areas_at(chunk_count: u32) -> usize {
     (chunks_at() + chunk_count as usize * size_of::<Chunk>()).next_multiple_of(AREA_ALIGN)
 }
 
-/// Gives the file its size and its memory; halves the number of chunks until there is enough.
-fn reserve(file: &File, chunk_bytes: u32, wanted: u32) -> io::Result<u32> {
+/// Gives the file its size, and the chunks that writers take at first their memory; fewer chunks, if there is not enough for these.
+fn size(file: &File, chunk_bytes: u32, wanted: u32) -> io::Result<u32> {
     let mut count = wanted;
     loop {
-        let bytes = areas_at(count) as u64 + u64::from(count) * u64::from(chunk_bytes);
-        match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
-            Ok(()) => return Ok(count),
-            Err(rustix::io::Errno::NOSPC) if count / 2 >= CHUNKS_MIN => {
+        let (start, chunk_bytes) = (areas_at(count) as u64, u64::from(chunk_bytes));
+        let first = count.min(CHUNKS_OPEN);
+        file.set_len(start + u64::from(count) * chunk_bytes)?;
+        match reserve(file, start, chunk_bytes, first) {
+            Err(Errno::NOSPC) if first / 2 >= CHUNKS_MIN => {
                 file.set_len(0)?;
-                count /= 2;
+                count = first / 2;
             }
-            // The file system can't reserve; the size alone must do.
-            Err(rustix::io::Errno::OPNOTSUPP) => return file.set_len(bytes).map(|()| count),
-            Err(error) => return Err(error.into()),
+            other => return Ok(other.map(|()| count)?),
         }
     }
+}
+
+/// Reserves memory up to the end of so many chunks, whose areas begin at `start`.
+fn reserve(file: &File, start: u64, chunk_bytes: u64, chunks: u32) -> Result<(), Errno> {
+    let bytes = start + u64::from(chunks) * chunk_bytes;
+    match fallocate(file, FallocateFlags::empty(), 0, bytes) {
+        // The file system can't; the size alone must do.
+        Err(Errno::OPNOTSUPP) => Ok(()),
+        other => other,
+    }
+}
+
+/// The head of a mapped session.
+fn head(map: &MmapRaw) -> &Session {
+    // SAFETY: the mapping begins with a `Session` that `write_head` wrote; only its atomics change afterwards.
+    unsafe { &*map.as_ptr().cast::<Session>() }
 }
 
 fn joined_patterns(option: &'static str, patterns: &[String]) -> Result<Vec<u8>, CaptureError> {

@@ -32,7 +32,7 @@ pub const SESSION_ENV: &str = "STRANDLINE_SESSION";
 /// First word of a session.
 pub const SESSION_MAGIC: u64 = u64::from_le_bytes(*b"SLSESS01");
 /// Layout version; both sides must be of the same build.
-pub const SESSION_VERSION: u32 = 5;
+pub const SESSION_VERSION: u32 = 6;
 /// Entries of the module table: half a dozen per process that executes a program, one per fork.
 pub const MODULES: usize = 8192;
 /// Longest path in a [`Module`].
@@ -110,6 +110,8 @@ pub struct Session {
     pub keep_folder: [u8; 1024],
     /// Next process number to give.
     pub next_process: AtomicU32,
+    /// 1 once one of the processes was about to start another, which may not have shown up yet.
+    pub starts_others: AtomicU32,
     /// With values: locks around an atomic operation that stores and its position, by [`turn_of`] of the address.
     pub turns: [AtomicU32; TURNS],
 }

@@ -16,7 +16,7 @@ use proptest::prelude::*;
 const NO_VALUES: Capabilities = Capabilities::all().difference(Capabilities::VALUES);
 
 fn compression() -> impl Strategy<Value = Compression> {
-    prop::sample::select(vec![Compression::None, Compression::Fast])
+    prop::sample::select(vec![Compression::None, Compression::Light, Compression::Fast])
 }
 
 proptest! {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use capture::Behind;
-use event::trace::{Binder, Writer};
+use event::trace::{Binder, Compression, Writer};
 use event::{Batch, Definition, RunBatch, Sink, SinkError, Source, Taken, Told};
 
 /// A trace to be.
@@ -18,13 +18,14 @@ pub struct Output {
     /// Whether there was nothing of that name.
     made: bool,
     file: File,
+    compression: Compression,
     source: Option<Source>,
     writer: Option<Writer<Behind>>,
 }
 
 impl Output {
     /// Opens the file, or waits for the reader of a FIFO.
-    pub fn open(path: &Path) -> anyhow::Result<Self> {
+    pub fn open(path: &Path, compression: Compression) -> anyhow::Result<Self> {
         let made = !path.exists();
         let file = OpenOptions::new()
             .write(true)
@@ -32,7 +33,7 @@ impl Output {
             .truncate(false)
             .open(path)
             .with_context(|| format!("can't create trace {}", path.display()))?;
-        Ok(Output { path: path.to_owned(), made, file, source: None, writer: None })
+        Ok(Output { path: path.to_owned(), made, file, compression, source: None, writer: None })
     }
 
     /// Refuses a file where other text goes, too: the observed program's, or ours.
@@ -85,7 +86,8 @@ impl Output {
         let name = self.path.display().to_string();
         let failed = |source| SinkError::Io { context: format!("can't create trace {name}"), source };
         let out = Replacing { file: self.file.try_clone().map_err(failed)?, begun: false };
-        let binder = Binder::new(out, name.clone())?;
+        let mut binder = Binder::new(out, name.clone())?;
+        binder.compression(self.compression)?;
         let mut writer = Writer::with(Behind::new(binder)?, name.clone());
         if let Some(source) = &self.source {
             writer.begin(source)?;
@@ -166,7 +168,7 @@ mod tests {
     use super::*;
 
     fn write(path: &Path, events: u64) -> Vec<u8> {
-        let mut output = Output::open(path).unwrap();
+        let mut output = Output::open(path, Compression::Light).unwrap();
         output.begin(&Source::synthetic("test")).unwrap();
         for addr in 0..events {
             let event =
@@ -190,7 +192,7 @@ mod tests {
         Reader::new(std::io::Cursor::new(&first), "t.slt").unwrap().replay(&mut read).unwrap();
         assert_eq!(read.events.len(), 10);
         // Where nothing came, it stays.
-        Output::open(&path).unwrap().abandon();
+        Output::open(&path, Compression::Light).unwrap().abandon();
         assert_eq!(std::fs::read(&path).unwrap(), first);
         std::fs::remove_file(&path).unwrap();
     }

@@ -5,6 +5,7 @@ use std::process::ExitStatus;
 
 use anyhow::bail;
 use capture::{Options, Outcome};
+use event::trace::Compression;
 use serde_json::json;
 
 use crate::cli::{ObserveArgs, RecordArgs};
@@ -54,7 +55,8 @@ fn to_file(args: &RecordArgs, options: &Options, output: &Path) -> anyhow::Resul
     if let Some(name) = args.program.first().filter(|name| samples::find(Path::new(name)).is_none()) {
         bail!("can't run {}: no such program", name.to_string_lossy());
     }
-    let mut trace = Output::open(output)?;
+    let compression = if args.small { Compression::Fast } else { Compression::Light };
+    let mut trace = Output::open(output, compression)?;
     trace.refuse_standard_streams()?;
     let mut sink = Progress::new("recording", &mut trace);
     let outcome = capture::record(options, &mut sink)?;

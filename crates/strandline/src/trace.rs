@@ -5,7 +5,7 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use event::trace::{Info, Reader};
+use event::trace::{Compression, Info, Reader};
 use event::{Capabilities, Counts, InstructionCounts, Source, Tee, ThreadId};
 use report::human;
 use serde_json::{Value, json};
@@ -217,7 +217,7 @@ fn import(file: &Path, output: &Path, json: bool) -> anyhow::Result<()> {
         bail!("{name} is both the input and the trace to write; give another name to -o");
     }
     let mut counts = Counts::default();
-    let mut trace = Output::open(output)?;
+    let mut trace = Output::open(output, Compression::Fast)?;
     if json {
         trace.refuse_standard_streams()?;
     }

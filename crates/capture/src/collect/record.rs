@@ -6,6 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use event::{Capabilities, Discard, InstructionCounts, Sampling, Sink, Source};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::decoder::Decoder;
 use super::interrupts::Interrupts;
@@ -14,10 +17,10 @@ use super::outcome::{Counted, Options, Outcome, Progress, ThreadOutcome, Warning
 use super::processes::Processes;
 use super::programs::Programs;
 use crate::CaptureError;
-use crate::session::{SessionFile, Settings};
+use crate::session::{Bell, SessionFile, Settings};
 use crate::wire::{CHUNK_FILLING, FLAG_VALUES, MODE_COUNT, MODE_RECORD, MODULES, SESSION_ENV};
 
-/// How long the collector sleeps when there is nothing to do; also the delay after which it sees a process end.
+/// How long the collector sleeps when there is nothing to do; also the delay after which it sees a process end that is not the program's first.
 const IDLE: Duration = Duration::from_millis(5);
 /// The same while threads wait for another's turn.
 const STALLED: Duration = Duration::from_millis(1);
@@ -77,6 +80,18 @@ fn source(options: &Options) -> Source {
     }
 }
 
+/// Wakes the collector when the process has ended. Where that can't be waited for, it sees it when it looks next.
+fn wake_at_end(pid: u32, bell: Bell) {
+    let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let Some(Ok(process)) = process.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { return };
+    let wait = move || {
+        while poll(&mut [PollFd::new(&process, PollFlags::IN)], None) == Err(Errno::INTR) {}
+        bell.ring();
+    };
+    // It ends with the process, whose end the recording waits for.
+    drop(std::thread::Builder::new().name("end of program".to_owned()).spawn(wait));
+}
+
 /// A program being observed.
 struct Recording {
     session: Rc<SessionFile>,
@@ -122,6 +137,7 @@ impl Recording {
             command.stdout(std::io::stderr());
         }
         let child = command.spawn().map_err(spawn)?;
+        wake_at_end(child.id(), session.bell());
         let decoder = Decoder::new(Programs::new(Rc::clone(&session)), options.values);
         let now = Instant::now();
         Ok(Recording {
@@ -184,9 +200,8 @@ impl Recording {
             if let Some(status) = self.status
                 && (self.processes.alive() == 0 || self.interrupted.is_some())
             {
-                // A process that was forked just before its parent died may be about to show up.
                 quiet_rounds += 1;
-                if quiet_rounds > 2 {
+                if quiet_rounds > 2 || self.is_alone() {
                     return Ok(status);
                 }
             }
@@ -195,6 +210,12 @@ impl Recording {
             self.pause(sink)?;
             self.session.wait(seen, if self.merger.stalled() { STALLED } else { IDLE });
         }
+    }
+
+    /// Whether the program was the only process. Else, one that was started just before its parent died may be about to show up.
+    fn is_alone(&self) -> bool {
+        self.processes.all() == [self.child.id()]
+            && self.session.head().starts_others.load(Ordering::SeqCst) == 0
     }
 
     /// Nothing is to be done for now: lets the sink make safe what it holds, now and then.
@@ -359,7 +380,7 @@ impl Recording {
     fn warnings(&self, options: &Options) -> Vec<Warning> {
         let decoder = &self.merger.decoder;
         let modules = self.session.head().next_module.load(Ordering::Relaxed) as usize;
-        let got = self.session.chunks() as u32;
+        let got = if self.session.is_short() { self.session.open() } else { self.session.chunks() } as u32;
         let undecoded =
             decoder.undecoded.1.map(|header| Warning::Undecoded { words: decoder.undecoded.0, header });
         let warnings = [

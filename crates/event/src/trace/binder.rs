@@ -121,7 +121,11 @@ impl<W: Write> Binder<W> {
         Ok(Binder { out, file, packer, differences, index: Vec::new(), buffer: Vec::new(), written: 0 })
     }
 
-    pub(super) fn compression(&mut self, compression: Compression) -> Result<(), SinkError> {
+    /// Chooses how the blocks are stored.
+    ///
+    /// # Errors
+    /// When there is no memory for the compressor.
+    pub fn compression(&mut self, compression: Compression) -> Result<(), SinkError> {
         self.packer = packer(&self.file, compression)?;
         Ok(())
     }

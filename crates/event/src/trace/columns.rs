@@ -6,12 +6,16 @@
 use super::bytes::Bytes;
 use super::error::Malformed;
 use super::format::{BLOCK_HEADER, BlockHeader, BlockKind, COLUMN_MAX};
+use super::predict::column;
 
 /// How hard a [`super::Writer`] tries to make the file small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Compression {
     /// Columns as they are encoded: fastest to write.
     None,
+    /// As [`Compression::Fast`], but for the columns that tell words of runs, which are small already: for recordings, in which these
+    /// are most of all and which share the processor with the program.
+    Light,
     /// Each column with zstd at the best of its fast levels.
     #[default]
     Fast,
@@ -21,6 +25,8 @@ pub enum Compression {
 const FAST_LEVEL: i32 = -1;
 /// Columns below this are not worth a frame.
 const PACK_MIN: usize = 64;
+/// Columns that tell words of runs.
+const WORDS: [usize; 3] = [column::CHANGES, column::CODES, column::DIFFERENCES];
 /// A column of events of which less than half was saved is not compressed in so many blocks that follow.
 const RESTS: u8 = 7;
 /// Bytes of a column's entry in the directory: its length unpacked and as stored.
@@ -33,6 +39,8 @@ pub(super) const PADDING: usize = 8;
 /// Writes blocks; reuses the compressor's memory.
 pub(super) struct Packer {
     compressor: Option<zstd::bulk::Compressor<'static>>,
+    /// Columns of events that stay as they are.
+    plain: &'static [usize],
     packed: Vec<u8>,
     /// By column of events: how many blocks are still not to be compressed.
     rests: Vec<u8>,
@@ -42,9 +50,10 @@ impl Packer {
     pub(super) fn new(compression: Compression) -> std::io::Result<Self> {
         let compressor = match compression {
             Compression::None => None,
-            Compression::Fast => Some(zstd::bulk::Compressor::new(FAST_LEVEL)?),
+            Compression::Light | Compression::Fast => Some(zstd::bulk::Compressor::new(FAST_LEVEL)?),
         };
-        Ok(Packer { compressor, packed: Vec::new(), rests: Vec::new() })
+        let plain: &[usize] = if compression == Compression::Light { &WORDS } else { &[] };
+        Ok(Packer { compressor, plain, packed: Vec::new(), rests: Vec::new() })
     }
 
     /// Appends the block with this header and these columns to `out`.
@@ -62,14 +71,16 @@ impl Packer {
         for (number, column) in columns.iter().enumerate() {
             debug_assert!(column.len() <= COLUMN_MAX);
             let rest = &mut self.rests[number];
-            let rests = header.kind == BlockKind::Events && *rest > 0;
+            let is_events = header.kind == BlockKind::Events;
+            let rests = is_events && *rest > 0;
             *rest = rest.saturating_sub(u8::from(rests));
+            let rests = rests || is_events && self.plain.contains(&number);
             let stored = match &mut self.compressor {
                 Some(compressor) if column.len() >= PACK_MIN && !rests => {
                     self.packed.clear();
                     self.packed.reserve(zstd::zstd_safe::compress_bound(column.len()));
                     compressor.compress_to_buffer(column, &mut self.packed)?;
-                    if header.kind == BlockKind::Events && self.packed.len() > column.len() / 2 {
+                    if is_events && self.packed.len() > column.len() / 2 {
                         *rest = RESTS;
                     }
                     // A thirtieth saved does not pay for the reader's time.
@@ -193,6 +204,22 @@ mod tests {
             }
             assert_eq!(bytes < 15_000, compression == Compression::Fast);
         }
+    }
+
+    #[test]
+    fn what_tells_words_of_runs_is_compressed_only_if_that_is_asked_for() {
+        let even = vec![7; 10_000];
+        let columns = [&even[..]; column::COUNT];
+        let bytes = |compression, kind| {
+            let mut out = Vec::new();
+            let header = BlockHeader::plain(kind, 1);
+            Packer::new(compression).unwrap().append(&mut out, header, &columns).unwrap();
+            out.len()
+        };
+        let plain = 10_000 * WORDS.len();
+        assert!((plain..plain + 10_000).contains(&bytes(Compression::Light, BlockKind::Events)));
+        assert!(bytes(Compression::Light, BlockKind::Definitions) < 10_000);
+        assert!(bytes(Compression::Fast, BlockKind::Events) < 10_000);
     }
 
     #[test]

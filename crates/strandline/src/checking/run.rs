@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use crash::files::{FilesRecorder, Tree};
 use crash::lint::Lints;
 use crash::{Contents, History, Platform, Recorder};
-use event::trace::Reader;
+use event::trace::{Compression, Reader};
 use event::{Capabilities, Discard, Sink, Tee};
 
 use super::args::CheckArgs;
@@ -217,7 +217,7 @@ pub fn mapped_folder(args: &CheckArgs) -> std::io::Result<tempfile::TempDir> {
 
 /// Where the run goes.
 pub fn trace_of(args: &CheckArgs) -> anyhow::Result<Output> {
-    Output::open(&args.out.join(TRACE))
+    Output::open(&args.out.join(TRACE), Compression::Light)
 }
 
 /// The trace that the command line names, or the one of the run before.

@@ -1,10 +1,11 @@
-//! Maps from numbers that the run itself gave: heads of runs, words, lines and pages are looked up so often that the standard library's
-//! hash, which resists chosen keys, takes longer than all else that is done with them.
+//! Maps from what the run itself gave: heads of runs, words, lines and pages are looked up so often that the standard library's
+//! hash, which resists chosen keys, takes longer than all else that is done with them. (So it does for what a program's code is
+//! called, of which there are thousands before the first event.)
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map whose keys are numbers.
+/// A map whose keys are numbers, or consist of them.
 pub type Map<K, V> = HashMap<K, V, BuildHasherDefault<Mixer>>;
 
 /// A multiplication and a rotation per number.

@@ -46,7 +46,10 @@ pub fn run(args: &ProfileArgs) -> anyhow::Result<()> {
             "the program was not built with `strandline cc`, so its stores and flushes were not seen";
         report.run.skipped.push(Skipped { what: "--check".to_owned(), reason: reason.to_owned() });
     }
-    publish(args, &report)
+    publish(args, &report)?;
+    // The process ends, and takes it along faster than it could be taken apart.
+    std::mem::forget(report);
+    Ok(())
 }
 
 /// Prints the presets.
@@ -209,12 +212,19 @@ pub fn width() -> usize {
 fn publish(args: &ProfileArgs, report: &Report) -> anyhow::Result<()> {
     std::fs::create_dir_all(&args.out).with_context(|| format!("can't make {}", args.out.display()))?;
     let (page, numbers) = (args.out.join("report.html"), args.out.join("report.json"));
-    let json = report::json(report);
-    let sources = Sources::default();
-    let html = report::html(report, &|file| sources.text(file));
-    for (path, text) in [(&page, &html), (&numbers, &json)] {
-        std::fs::write(path, text).with_context(|| format!("can't write {}", path.display()))?;
-    }
+    let write = |path: &Path, text: &str| {
+        std::fs::write(path, text).with_context(|| format!("can't write {}", path.display()))
+    };
+    let json = std::thread::scope(|scope| {
+        let drawn = scope.spawn(|| {
+            let sources = Sources::default();
+            write(&page, &report::html(report, &|file| sources.text(file)))
+        });
+        let json = report::json(report);
+        let written = write(&numbers, &json);
+        drawn.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        written.map(|()| json)
+    })?;
     if args.json {
         return say(&json);
     }

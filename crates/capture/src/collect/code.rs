@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use event::map::Map;
 use event::{Definition, Frame, NameId, Sink, SinkError, Site, SiteId};
 
 use crate::symbols::stands_for_caller;
@@ -57,9 +58,9 @@ pub trait Code {
 /// The numbers given to sites and names, and those that the sink has not been told of yet.
 #[derive(Debug, Default)]
 pub struct Vocabulary {
-    by_place: HashMap<Place, SiteId>,
+    by_place: Map<Place, SiteId>,
     /// By all that a report shows of a site, so that the instructions of one source line are one site.
-    by_frames: HashMap<Site, SiteId>,
+    by_frames: Map<Site, SiteId>,
     names: HashMap<String, NameId>,
     /// Those whose code is in the headers of C++'s library, and in no function of the program's own that it was compiled into.
     library: HashMap<SiteId, Site>,
@@ -102,15 +103,19 @@ impl Vocabulary {
         self.enter(site)
     }
 
-    fn enter(&mut self, site: Site) -> SiteId {
+    fn enter(&mut self, mut site: Site) -> SiteId {
+        let address = site.address;
         // Without a line, the address is all that tells two places of a function apart.
-        let resolved = site.frame().is_some_and(|frame| frame.line > 0);
-        let key = if resolved { Site { address: 0, ..site.clone() } } else { site.clone() };
-        let fresh = SiteId(self.by_frames.len() as u32 + 1);
-        let id = *self.by_frames.entry(key).or_insert(fresh);
-        if id == fresh {
-            self.new_sites.push((id, site));
+        if site.frame().is_some_and(|frame| frame.line > 0) {
+            site.address = 0;
         }
+        // Most instructions' sites are known, and cost no copy.
+        if let Some(&id) = self.by_frames.get(&site) {
+            return id;
+        }
+        let id = SiteId(self.by_frames.len() as u32 + 1);
+        self.new_sites.push((id, Site { address, ..site.clone() }));
+        self.by_frames.insert(site, id);
         id
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use event::map::Map;
 use event::{AccessKind, FenceKind, Heads, Op, RunAccess, RunShape, SiteId, StrandMark, ThreadId};
 
 use super::address_map::AddressMap;
@@ -37,7 +38,7 @@ pub struct Decoder<C> {
     pub processes: Vec<Process>,
     /// By number, as words name them.
     pub shapes: Vec<Arc<RunShape>>,
-    by_shape: HashMap<Arc<RunShape>, u32>,
+    by_shape: Map<Arc<RunShape>, u32>,
     by_pid: HashMap<u32, usize>,
     /// Sites in C++'s library with who called, by process, site, and where the calls return to.
     called: HashMap<(usize, SiteId, Vec<u64>), SiteId>,
@@ -61,7 +62,7 @@ impl<C: Code> Decoder<C> {
             vocabulary: Vocabulary::default(),
             processes: Vec::new(),
             shapes: Vec::new(),
-            by_shape: HashMap::new(),
+            by_shape: Map::default(),
             by_pid: HashMap::new(),
             called: HashMap::new(),
             threads: HashMap::new(),

@@ -1,8 +1,8 @@
 //! Counting instead of recording: adds up a thread's scratch memory when it is full.
 //!
 //! The two upper bits of a word say what it is (see `wire.rs`), so runs are counted without being taken apart, as fast as
-//! memory is read. Records that code of ours makes are counted as they are made and never get there; those that hooks
-//! in assembly write do, and then the memory is gone through record by record.
+//! memory is read and cleared. Records that code of ours makes are counted as they are made and never get there; those that hooks
+//! in assembly write do, and from the first one on the memory is gone through record by record.
 
 use core::sync::atomic::Ordering;
 
@@ -38,14 +38,15 @@ impl Counts {
 
 /// Adds the records in `words`, and those in `counts`, to the session's counts. Leaves zeros in `words`.
 pub fn count(session: &Attached, words: &mut [u64], mut counts: Counts) {
-    let kinds = Kinds::of(words);
-    if !kinds.records {
-        counts.stores += kinds.stores;
-        counts.loads += kinds.used - kinds.stores - kinds.runs;
-    } else {
-        counts = one_by_one(words, counts);
+    let (kinds, end) = Kinds::take(words);
+    counts.stores += kinds.stores;
+    counts.loads += kinds.used - kinds.stores - kinds.runs;
+    // The first record that is no run.
+    let rest = &mut words[end..];
+    if !rest.is_empty() {
+        counts = one_by_one(rest, counts);
+        rest.fill(0);
     }
-    words.fill(0);
     let head = session.head();
     for (counter, number) in [
         (&head.counted_loads, counts.loads),
@@ -58,7 +59,7 @@ pub fn count(session: &Attached, words: &mut [u64], mut counts: Counts) {
     }
 }
 
-/// Adds up `words` with other records than runs among them.
+/// Adds up `words`, which begin with a record and have other records than runs among them.
 #[cold]
 fn one_by_one(words: &[u64], mut counts: Counts) -> Counts {
     let mut at = 0;

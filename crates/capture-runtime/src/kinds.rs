@@ -6,68 +6,60 @@
 pub struct Kinds {
     /// Words that are not zero.
     pub used: u64,
-    /// Headers of runs, if there are no other records.
+    /// Headers of runs.
     pub runs: u64,
-    /// Stores in runs, if there are no other records.
+    /// Stores in runs.
     pub stores: u64,
-    /// Whether there are headers of other records; a payload may look like one.
-    pub records: bool,
 }
 
 impl Kinds {
-    /// Of these words.
-    pub fn of(words: &[u64]) -> Self {
-        Self::by(words, u8::MAX)
+    /// Of these words up to the first header of another record, in whose place it leaves zeros. Returns where that header is, or how many
+    /// words there are.
+    pub fn take(words: &mut [u64]) -> (Self, usize) {
+        Self::take_by(words, u8::MAX)
     }
 
-    /// Of these words, with so many in a register at most.
-    pub fn by(words: &[u64], width: u8) -> Self {
+    /// The same, with so many words in a register at most.
+    pub fn take_by(words: &mut [u64], width: u8) -> (Self, usize) {
         #[cfg(target_arch = "x86_64")]
         match width.min(wide::usable()) {
             0..4 => {}
             // SAFETY: the processor has what the function is compiled for.
-            4..8 => return unsafe { wide::kinds(words) },
+            4..8 => return unsafe { wide::take(words) },
             // SAFETY: likewise.
-            8.. => return unsafe { wide::kinds_wider(words) },
+            8.. => return unsafe { wide::take_wider(words) },
         }
         #[cfg(not(target_arch = "x86_64"))]
         let _ = width;
-        Self::by_words(words)
+        Kinds::default().and_rest(words, 0)
     }
 
-    fn by_words(words: &[u64]) -> Self {
-        let mut kinds = Kinds::default();
-        for &word in words {
-            let (first, second) = (word >> 63, word << 1 >> 63);
-            kinds.used += u64::from(word != 0);
-            kinds.runs += first & !second;
-            kinds.stores += first & second;
-            kinds.records |= first < second;
+    /// These and those of the words from number `from` on, one by one.
+    fn and_rest(mut self, words: &mut [u64], from: usize) -> (Self, usize) {
+        for (at, word) in words.iter_mut().enumerate().skip(from) {
+            let (first, second) = (*word >> 63, *word << 1 >> 63);
+            if first < second {
+                return (self, at);
+            }
+            self.used += u64::from(*word != 0);
+            self.runs += first & !second;
+            self.stores += first & second;
+            *word = 0;
         }
-        kinds
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Kinds {
-            used: self.used + other.used,
-            // With records among the words they are any numbers.
-            runs: self.runs.wrapping_add(other.runs),
-            stores: self.stores.wrapping_add(other.stores),
-            records: self.records | other.records,
-        }
+        (self, words.len())
     }
 }
 
-/// Eight or sixteen words at a time.
+/// Sixteen or 32 words at a time.
 #[cfg(target_arch = "x86_64")]
 mod wide {
     use core::arch::x86_64::{
         __cpuid, __cpuid_count, __m256i, __m512i, _mm256_add_epi32, _mm256_add_epi64, _mm256_andnot_si256,
         _mm256_castps_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi64, _mm256_loadu_si256, _mm256_movemask_ps,
         _mm256_or_si256, _mm256_setzero_si256, _mm256_shuffle_ps, _mm256_srli_epi32, _mm256_storeu_si256,
-        _mm512_add_epi32, _mm512_castps_si512, _mm512_castsi512_ps, _mm512_loadu_si512,
+        _mm512_add_epi32, _mm512_andnot_si512, _mm512_castps_si512, _mm512_castsi512_ps, _mm512_loadu_si512,
         _mm512_mask_add_epi64, _mm512_movepi32_mask, _mm512_reduce_add_epi32, _mm512_reduce_add_epi64,
-        _mm512_set1_epi64, _mm512_setzero_si512, _mm512_shuffle_ps, _mm512_srli_epi32,
+        _mm512_set1_epi64, _mm512_setzero_si512, _mm512_shuffle_ps, _mm512_srli_epi32, _mm512_storeu_si512,
         _mm512_ternarylogic_epi64, _mm512_test_epi64_mask, _xgetbv,
     };
     use core::sync::atomic::{AtomicU8, Ordering};
@@ -101,74 +93,96 @@ mod wide {
         USABLE.store(words, Ordering::Relaxed);
     }
 
-    /// As [`kinds`], sixteen words at a time.
+    /// As [`take`], 32 words at a time.
     ///
     /// # Safety
     /// [`usable`] is 8.
     #[target_feature(enable = "avx512f,avx512dq")]
-    pub unsafe fn kinds_wider(words: &[u64]) -> Kinds {
+    pub unsafe fn take_wider(words: &mut [u64]) -> (Kinds, usize) {
         /// a or (b and not c)
         const OR_AND_NOT: i32 = 0xf4;
         let (zero, one) = (_mm512_setzero_si512(), _mm512_set1_epi64(1));
-        let (mut used, mut upper, mut sum, mut records) = (zero, zero, zero, zero);
-        let (blocks, rest) = words.as_chunks::<16>();
-        for block in blocks {
-            let halves = block.as_ptr().cast::<__m512i>();
-            // SAFETY: a block is two halves of eight words; the loads need no alignment.
-            let (low, high) = unsafe { (_mm512_loadu_si512(halves), _mm512_loadu_si512(halves.add(1))) };
-            used = _mm512_mask_add_epi64(used, _mm512_test_epi64_mask(low, low), used, one);
-            used = _mm512_mask_add_epi64(used, _mm512_test_epi64_mask(high, high), used, one);
-            let (low, high) = (_mm512_castsi512_ps(low), _mm512_castsi512_ps(high));
-            let tops = _mm512_castps_si512(_mm512_shuffle_ps::<0b11_01_11_01>(low, high));
-            upper = _mm512_add_epi32(upper, _mm512_srli_epi32::<31>(tops));
-            sum = _mm512_add_epi32(sum, _mm512_srli_epi32::<30>(tops));
-            let doubled = _mm512_add_epi32(tops, tops);
-            records = _mm512_ternarylogic_epi64::<OR_AND_NOT>(records, doubled, tops);
+        let (mut used, mut upper, mut sum, mut taken) = (zero, zero, zero, 0);
+        for block in words.as_chunks_mut::<32>().0 {
+            let parts = block.as_mut_ptr().cast::<__m512i>();
+            // SAFETY: a block is four parts of eight words; loads and stores need no alignment.
+            let [a, b, c, d] = [0, 1, 2, 3].map(|part| unsafe { _mm512_loadu_si512(parts.add(part)) });
+            let tops = |low, high| {
+                let (low, high) = (_mm512_castsi512_ps(low), _mm512_castsi512_ps(high));
+                _mm512_castps_si512(_mm512_shuffle_ps::<0b11_01_11_01>(low, high))
+            };
+            let (low, high) = (tops(a, b), tops(c, d));
+            // 01 in the upper bits.
+            let records = _mm512_andnot_si512(low, _mm512_add_epi32(low, low));
+            let records =
+                _mm512_ternarylogic_epi64::<OR_AND_NOT>(records, _mm512_add_epi32(high, high), high);
+            if _mm512_movepi32_mask(records) != 0 {
+                break;
+            }
+            for (part, words) in [a, b, c, d].into_iter().enumerate() {
+                // SAFETY: as above.
+                unsafe { _mm512_storeu_si512(parts.add(part), zero) };
+                used = _mm512_mask_add_epi64(used, _mm512_test_epi64_mask(words, words), used, one);
+            }
+            for tops in [low, high] {
+                upper = _mm512_add_epi32(upper, _mm512_srli_epi32::<31>(tops));
+                sum = _mm512_add_epi32(sum, _mm512_srli_epi32::<30>(tops));
+            }
+            taken += 32;
         }
         let upper = u64::from(_mm512_reduce_add_epi32(upper).cast_unsigned());
         let sum = u64::from(_mm512_reduce_add_epi32(sum).cast_unsigned());
-        let stores = sum.wrapping_sub(2 * upper);
-        let blocks = Kinds {
-            used: _mm512_reduce_add_epi64(used).cast_unsigned(),
-            runs: upper.wrapping_sub(stores),
-            stores,
-            records: _mm512_movepi32_mask(records) != 0,
-        };
-        blocks.plus(Kinds::by_words(rest))
+        let used = _mm512_reduce_add_epi64(used).cast_unsigned();
+        Kinds::of_bits(used, upper, sum).and_rest(words, taken)
     }
 
-    /// As [`Kinds::by_words`], eight words at a time, of which what tells the kind are the upper halves.
+    /// As [`Kinds::and_rest`], sixteen words at a time, of which what tells the kind are the upper halves.
     ///
     /// # Safety
     /// [`usable`] is not 0.
     #[target_feature(enable = "avx2")]
-    pub unsafe fn kinds(words: &[u64]) -> Kinds {
+    pub unsafe fn take(words: &mut [u64]) -> (Kinds, usize) {
         let zero = _mm256_setzero_si256();
-        // Words of zero, less than none; words with the upper bit; the sum of the two upper bits; 01 in the upper bits.
-        let (mut empty, mut upper, mut sum, mut records) = (zero, zero, zero, zero);
-        let (blocks, rest) = words.as_chunks::<8>();
-        for block in blocks {
-            let halves = block.as_ptr().cast::<__m256i>();
-            // SAFETY: a block is two halves of four words; the loads need no alignment.
-            let (low, high) = unsafe { (_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))) };
-            empty = _mm256_add_epi64(empty, _mm256_cmpeq_epi64(low, zero));
-            empty = _mm256_add_epi64(empty, _mm256_cmpeq_epi64(high, zero));
-            let (low, high) = (_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
-            let tops = _mm256_castps_si256(_mm256_shuffle_ps::<0b11_01_11_01>(low, high));
-            upper = _mm256_add_epi32(upper, _mm256_srli_epi32::<31>(tops));
-            sum = _mm256_add_epi32(sum, _mm256_srli_epi32::<30>(tops));
-            records = _mm256_or_si256(records, _mm256_andnot_si256(tops, _mm256_add_epi32(tops, tops)));
+        // Words of zero, less than none; words with the upper bit; the sum of the two upper bits.
+        let (mut empty, mut upper, mut sum, mut taken) = (zero, zero, zero, 0);
+        for block in words.as_chunks_mut::<16>().0 {
+            let parts = block.as_mut_ptr().cast::<__m256i>();
+            // SAFETY: a block is four parts of four words; loads and stores need no alignment.
+            let [a, b, c, d] = [0, 1, 2, 3].map(|part| unsafe { _mm256_loadu_si256(parts.add(part)) });
+            let tops = |low, high| {
+                let (low, high) = (_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
+                _mm256_castps_si256(_mm256_shuffle_ps::<0b11_01_11_01>(low, high))
+            };
+            let (low, high) = (tops(a, b), tops(c, d));
+            // 01 in the upper bits.
+            let records = _mm256_or_si256(
+                _mm256_andnot_si256(low, _mm256_add_epi32(low, low)),
+                _mm256_andnot_si256(high, _mm256_add_epi32(high, high)),
+            );
+            if _mm256_movemask_ps(_mm256_castsi256_ps(records)) != 0 {
+                break;
+            }
+            for (part, words) in [a, b, c, d].into_iter().enumerate() {
+                // SAFETY: as above.
+                unsafe { _mm256_storeu_si256(parts.add(part), zero) };
+                empty = _mm256_add_epi64(empty, _mm256_cmpeq_epi64(words, zero));
+            }
+            for tops in [low, high] {
+                upper = _mm256_add_epi32(upper, _mm256_srli_epi32::<31>(tops));
+                sum = _mm256_add_epi32(sum, _mm256_srli_epi32::<30>(tops));
+            }
+            taken += 16;
         }
-        let (upper, sum) = (total(upper), total(sum));
-        // Without records, a header has 2 in its upper bits and a store 3.
-        let stores = sum.wrapping_sub(2 * upper);
-        let blocks = Kinds {
-            used: (words.len() - rest.len()) as u64 - total_negated(empty),
-            runs: upper.wrapping_sub(stores),
-            stores,
-            records: _mm256_movemask_ps(_mm256_castsi256_ps(records)) != 0,
-        };
-        blocks.plus(Kinds::by_words(rest))
+        Kinds::of_bits(taken as u64 - total_negated(empty), total(upper), total(sum)).and_rest(words, taken)
+    }
+
+    impl Kinds {
+        /// Of so many words that are not zero and of which so many have the upper bit, with the sum of the two upper bits: a header has 2
+        /// in these and a store 3.
+        fn of_bits(used: u64, upper: u64, sum: u64) -> Self {
+            let stores = sum - 2 * upper;
+            Kinds { used, runs: upper - stores, stores }
+        }
     }
 
     /// The sum of eight numbers; the scratch memory has too few words for more than 32 bits.
@@ -180,7 +194,7 @@ mod wide {
         parts.iter().map(|&part| u64::from(part)).sum()
     }
 
-    /// Less the sum of four numbers.
+    /// The sum of four numbers, negated.
     #[target_feature(enable = "avx2")]
     fn total_negated(counts: __m256i) -> u64 {
         let mut parts = [0u64; 4];

@@ -18,17 +18,16 @@ fn many_words_at_a_time_are_counted_as_one_by_one() {
                     if random >> 60 == 0 { 0 } else { kind << 62 | random >> 20 }
                 })
                 .collect();
-            let of = |upper| words.iter().filter(|&&word| word >> 62 == upper).count() as u64;
-            let records = of(0b01) > 0;
-            let used = words.iter().filter(|&&word| word != 0).count() as u64;
-            for width in [0, 4, 8] {
-                let found = Kinds::by(&words, width);
-                assert_eq!((found.records, found.used), (records, used), "{width} {words:x?}");
-                if !records {
-                    assert_eq!((found.runs, found.stores), (of(0b10), of(0b11)), "{width} {words:x?}");
-                }
+            let end = words.iter().position(|&word| word >> 62 == 0b01).unwrap_or(length);
+            let of = |upper| words[..end].iter().filter(|&&word| word >> 62 == upper).count() as u64;
+            let used = words[..end].iter().filter(|&&word| word != 0).count() as u64;
+            let expected = Kinds { used, runs: of(0b10), stores: of(0b11) };
+            for width in [0, 4, 8, u8::MAX] {
+                let mut left = words.clone();
+                assert_eq!(Kinds::take_by(&mut left, width), (expected, end), "{width} {words:x?}");
+                assert!(left[..end].iter().all(|word| *word == 0) && left[end..] == words[end..]);
             }
-            assert_eq!(Kinds::of(&words).used, used);
+            assert_eq!(Kinds::take(&mut words.clone()), (expected, end));
         }
     }
 }

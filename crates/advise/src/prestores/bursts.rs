@@ -17,7 +17,7 @@ use super::watcher::Watcher;
 /// Events of a part of a burst.
 const WATCHED: u64 = 1 << 20;
 /// Events for each event of a burst, at least, before another begins.
-const APART: u64 = 32;
+const APART: u64 = 48;
 /// Phases that begin with a burst.
 const PHASES: usize = 16;
 

@@ -297,7 +297,7 @@ impl SessionFile {
         let head = self.head();
         head.free.fetch_add(1, Ordering::SeqCst);
         // A writer that is woken for each chunk sleeps again after each chunk.
-        if self.untold.fetch_add(1, Ordering::Relaxed) as usize >= self.open() / 8 {
+        if self.untold.fetch_add(1, Ordering::Relaxed) as usize >= self.open() / 2 {
             self.tell_released();
         }
     }

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
@@ -29,7 +28,7 @@ struct Segment {
 /// The contents of an ELF file by address.
 #[derive(Debug)]
 pub struct Image {
-    file: File,
+    map: Mmap,
     segments: Vec<Segment>,
 }
 
@@ -50,7 +49,7 @@ impl Image {
             Segment { address: segment.address(), offset, bytes, code }
         });
         let segments = segments.collect();
-        Ok(Image { file, segments })
+        Ok(Image { map, segments })
     }
 
     /// Copies what the file has at `address` (before relocation); the number of bytes there were.
@@ -58,15 +57,12 @@ impl Image {
         let inside = |segment: &&Segment| address.wrapping_sub(segment.address) < segment.bytes;
         let Some(segment) = self.segments.iter().find(inside) else { return 0 };
         let within = address - segment.address;
-        let wanted = into.len().min((segment.bytes - within) as usize);
-        let mut read = 0;
-        while read < wanted {
-            match self.file.read_at(&mut into[read..wanted], segment.offset + within + read as u64) {
-                Ok(0) | Err(_) => break,
-                Ok(more) => read += more,
-            }
-        }
-        read
+        // The table may say more than there is.
+        let from = usize::try_from(segment.offset.saturating_add(within)).unwrap_or(usize::MAX);
+        let bytes = self.map.get(from..).unwrap_or_default();
+        let count = into.len().min((segment.bytes - within) as usize).min(bytes.len());
+        into[..count].copy_from_slice(&bytes[..count]);
+        count
     }
 
     /// Address (before relocation) of the code at `offset` of the file, if it is loaded.

@@ -118,6 +118,11 @@
 //! - *A TLB and page placement*: addresses are used as they are.
 //! - *Bandwidth between cores and LLC*, ports of the L1, banks of the LLC: only latencies and miss registers. Nor does a
 //!   core pay for lines that others take away from it.
+//! - *How a first cache that is written through keeps its lines*: `cores.pipeline.visible_in_llc` says when a store is visible, but what
+//!   was stored still has its place in the L1, which its core's loads find there. Nor does a private buffer empty itself after
+//!   a time, or tell the bytes of a line that were stored from the others.
+//! - *The states that a directory on a device knows*: it is asked by a store that finds its line in no cache, before the line is read,
+//!   and by one to a line that several cores have. A line that was read by a core alone is taken to be that core's.
 //! - *Time that a program spent elsewhere*: a sleep, a system call or a wait for input in a recorded run takes no time.
 //!   The recorded clock is of another machine and is not used.
 //! - *Another outcome of a race*: in a recorded run, threads meet in the recorded order at each lock and variable,

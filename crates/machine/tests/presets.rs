@@ -58,7 +58,7 @@ fn published_latencies_of_simulated_machines_are_those_of_a_closed_row() {
 
 #[test]
 fn a_store_asks_a_directory_on_the_device_before_it_gets_its_line() {
-    for (name, latency) in [("enzian-fast", 30.0), ("enzian-slow", 100.0)] {
+    for (name, latency) in [("enzian-fast", 200.0), ("enzian-slow", 667.0)] {
         let config = preset(name);
         let visible = |ops: Vec<event::Op>| run(&config, vec![ops]).0[0];
         let loaded = visible(vec![load(0), MFENCE]);

@@ -3,7 +3,7 @@
 #[path = "common/timed.rs"]
 mod timed;
 
-use event::{FlushKind, Op};
+use event::{FenceKind, FlushKind, Op};
 use machine::{Config, Ordering, Persistence, Time, TimedFigures};
 use timed::{MFENCE, SFENCE, clwb, load, ns, nt, run, store, timed, with};
 
@@ -233,4 +233,84 @@ fn a_private_buffer_that_is_full_makes_room() {
     assert_eq!(timed_step(&config, vec![], stores(2)).0, 2.0);
     let (_, figures) = timed_step(&config, vec![], stores(100));
     assert!(figures.threads[0].stalls.store_buffer > ns(1000), "{:?}", figures.threads[0].stalls);
+}
+
+const LOCKED: Op = Op::Fence(FenceKind::Locked);
+
+/// A weakly ordered core with one fill buffer, whose private buffer holds all that these tests store.
+fn weak(change: impl FnOnce(&mut Config)) -> Config {
+    with(|config| {
+        config.cores.pipeline.ordering = Ordering::Weak;
+        config.cores.pipeline.private_lines = 32;
+        config.l1.miss_registers = Some(1);
+        config.l2.miss_registers = Some(32);
+        change(config);
+    })
+}
+
+#[test]
+fn lines_of_a_private_buffer_need_no_fill_buffers() {
+    let stores = |count: u64| (0..count).map(|line| store(line * 64)).chain([MFENCE]).collect::<Vec<_>>();
+    // The device sends a line a nanosecond.
+    assert_eq!(timed_step(&weak(|_| ()), vec![], stores(8)).0, 8.0 + 148.0 + 7.0 + 1.0);
+}
+
+#[test]
+fn a_private_buffer_answers_loads_until_its_line_is_visible() {
+    let small = weak(|config| config.cores.pipeline.rob = 2);
+    let step = [store(0), Op::Demote { addr: 0 }, load(0)].into_iter().chain((0..8).map(|_| load(HOT)));
+    let (took, figures) = timed_step(&small, vec![load(HOT)], step.collect());
+    assert!(took < 20.0, "{took}");
+    assert!(figures.threads[0].stalls.load_miss < ns(149), "only the first of all was a miss");
+}
+
+#[test]
+fn through_an_l1_that_is_written_through_a_store_goes_to_the_llc() {
+    let through = weak(|config| config.cores.pipeline.visible_in_llc = true);
+    let took = |config: &Config, step: &[Op]| timed_step(config, vec![store(0), load(HOT)], step.to_vec()).0;
+    let fenced = [store(0), MFENCE];
+    assert_eq!((took(&weak(|_| ()), &fenced), took(&through, &fenced)), (2.0 + 2.0, 2.0 + 27.0));
+    // A demotion sets out before the fence, and one that comes too late takes nothing out of the L1.
+    let reads = [load(HOT); 30];
+    let early: Vec<Op> =
+        [store(0), Op::Demote { addr: 0 }].into_iter().chain(reads).chain([MFENCE]).collect();
+    let late: Vec<Op> = [store(0)].into_iter().chain(reads).chain([MFENCE]).collect();
+    assert_eq!((took(&through, &late), took(&through, &early)), (32.0 + 2.0 + 27.0, 33.0 + 2.0));
+    let (_, figures) = timed_step(&through, vec![store(0)], vec![Op::Demote { addr: 0 }, load(0)]);
+    assert_eq!(figures.caches[0].misses, 1);
+}
+
+#[test]
+fn a_weakly_ordered_atomic_waits_for_stores_and_not_for_cleans() {
+    let took = |config: &Config, fence| timed_step(config, vec![store(0)], vec![clwb(0), fence]).0;
+    assert_eq!(took(&weak(|_| ()), MFENCE), 1.0 + 37.0);
+    assert_eq!(took(&weak(|_| ()), LOCKED), 2.0);
+    assert_eq!(took(&timed(), LOCKED), took(&timed(), MFENCE), "x86's does");
+}
+
+#[test]
+fn a_fence_asks_for_private_lines_when_the_loads_before_it_are_done() {
+    let step = |demotes: bool| {
+        let early = demotes.then_some(Op::Demote { addr: 0 });
+        [store(0)].into_iter().chain(early).chain([load(1 << 20), LOCKED]).collect()
+    };
+    let took = |demotes| timed_step(&weak(|_| ()), vec![], step(demotes)).0;
+    assert!((took(false) - 2.0 * 148.0).abs() < 5.0, "{}", took(false));
+    assert!((took(true) - 148.0).abs() < 5.0, "both lines are fetched together: {}", took(true));
+}
+
+#[test]
+fn a_weakly_ordered_clean_waits_for_its_own_line_only() {
+    let config = weak(|config| {
+        config.cores.pipeline.store_queue = 1;
+        config.cores.pipeline.flush_slots = 16;
+    });
+    let dirty: Vec<Op> = (0..8).map(|line| store(line * 64)).collect();
+    let cleans = (0..8).map(|line| clwb(line * 64));
+    let step = [store(1 << 20), Op::Demote { addr: 1 << 20 }].into_iter().chain(cleans).collect();
+    // Nobody waits for the line that is fetched.
+    assert_eq!(timed_step(&config, dirty, step).0, 10.0);
+    // Its own clean leaves when it is there.
+    let own = vec![store(1 << 20), clwb(1 << 20), MFENCE];
+    assert_eq!(timed_step(&config, vec![], own).0, 1.0 + 148.0 + 37.0 + 1.0);
 }

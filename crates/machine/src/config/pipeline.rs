@@ -38,6 +38,9 @@ pub struct Pipeline {
     /// With weak ordering: lines of stores that a core keeps to itself until room is needed, a fence comes or the
     /// program demotes them, 1 to 1024. Default 16. Of no meaning with `"tso"`.
     pub private_lines: u32,
+    /// With weak ordering: whether a store is visible only when the LLC has it, and not as soon as the L1 has its line to
+    /// itself, because the L1 is written through. Default false. Of no meaning with `"tso"`.
+    pub visible_in_llc: bool,
     /// Share of the loads that miss the L1 whose address depends on the load miss before, 0 to 1. A trace does not say
     /// which loads do; 0, the default, lets all overlap, and 1 is a program that only follows pointers.
     pub dependent_loads: f64,
@@ -68,6 +71,7 @@ impl Default for Pipeline {
             full_fence: Time::from_ns(15),
             ordering: Ordering::Tso,
             private_lines: 16,
+            visible_in_llc: false,
             dependent_loads: 0.0,
         }
     }

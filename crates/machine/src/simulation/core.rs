@@ -65,6 +65,8 @@ pub(crate) struct TimedCore {
     pub(crate) ordered_flush: bool,
     pub(crate) ordering: Ordering,
     pub(crate) full_fence: Time,
+    /// Whether a store of the private buffer is visible only when the LLC has it.
+    pub(crate) visible_in_llc: bool,
     /// What it sends on by itself.
     pub(crate) eager: Option<EagerStores>,
     /// No request is made before this: the time of the last one.
@@ -101,6 +103,7 @@ impl TimedCore {
             ordered_flush: false,
             ordering: config.cores.pipeline.ordering,
             full_fence: config.cores.pipeline.full_fence,
+            visible_in_llc: config.cores.pipeline.visible_in_llc,
             eager: EagerStores::new(config),
             floor: Time::ZERO,
             behind_flush: Time::ZERO,
@@ -254,11 +257,14 @@ impl TimedCore {
         let depends = !store && self.dependence_due + self.dependent >= 1.0;
         let earliest = settled.max(if depends { self.last_load } else { Time::ZERO });
         let wanted = self.window.dispatch;
+        // A line of the private buffer has its place there.
+        let buffered = store && self.ordering == Ordering::Weak;
+        let fill = if buffered { Time::ZERO } else { self.fills.free_at() };
         let (granted, before) = if self.has_privately(line, store, found, shared) {
-            (self.window.dispatch.max(earliest).max(self.fills.free_at()), Cause::FillBuffers)
+            (self.window.dispatch.max(earliest).max(fill), Cause::FillBuffers)
         } else {
             let (ready, cause) = shared.ready_at();
-            let own = self.fills.free_at().max(self.l2_misses.free_at());
+            let own = fill.max(self.l2_misses.free_at());
             let start = self.request_time().max(earliest).max(own).max(ready);
             self.turn_at(start, shared)?;
             (start, if ready > own { cause } else { Cause::FillBuffers })
@@ -267,7 +273,9 @@ impl TimedCore {
         let thread = self.window.account.thread;
         let request = Request { line, thread, core: self.number as u32 };
         let done = shared.fetched(granted, answer, store, request);
-        self.fills.take(line, done);
+        if !buffered {
+            self.fills.take(line, done);
+        }
         if answer != Answer::L2 {
             self.l2_misses.take(done);
             self.prefetch(granted, request, site, shared);

@@ -6,6 +6,7 @@ use super::core::{Later, TimedCore};
 use super::eager::EagerStores;
 use super::figures::Cause;
 use super::order;
+use super::outgoing::Leaving;
 use super::shared::Shared;
 use super::stores::{Arrival, Kept};
 use super::window::Wait;
@@ -222,7 +223,8 @@ impl TimedCore {
         let Kept { site, stores, retired, .. } = self.private.kept[at];
         let arrival = self.access(line, true, site, shared)?;
         self.private.kept.remove(at);
-        let visible = arrival.done.max(self.request_time() + shared.latencies.l1);
+        let way = if self.visible_in_llc { shared.latencies.way() } else { shared.latencies.l1 };
+        let visible = arrival.done.max(self.request_time() + way).max(self.private.leaving.until(line));
         self.private.leaving.take(line, visible);
         self.stores.committed = self.stores.committed.max(visible);
         self.window.account.stores += stores;
@@ -253,6 +255,9 @@ impl TimedCore {
     fn flush(&mut self, line: u64, kind: FlushKind, site: u32, shared: &mut Shared) -> Result<(), Later> {
         self.publish(line, shared)?;
         self.order_flush(shared)?;
+        if self.ordering == Ordering::Weak {
+            return self.flush_when_visible(line, kind, site, shared);
+        }
         self.stores.make_room(&mut self.window, &mut shared.sites);
         self.room_to_wait(shared)?;
         self.turn(shared)?;
@@ -265,6 +270,30 @@ impl TimedCore {
             self.behind_flush = commit + self.outgoing.way(line);
         }
         self.outgoing.push(commit, shared.hierarchy.below.writes.drain(..));
+        self.ordered_flush |= kind == FlushKind::Clflush;
+        Ok(())
+    }
+
+    /// A weakly ordered core's flush waits for what was stored to its own line and for nothing else.
+    fn flush_when_visible(
+        &mut self,
+        line: u64,
+        kind: FlushKind,
+        site: u32,
+        shared: &mut Shared,
+    ) -> Result<(), Later> {
+        while self.outgoing.is_full() {
+            let left = self.send_next(shared)?;
+            self.window.stand_still(&Wait::simple(left, Cause::StoreBuffer, site), &mut shared.sites);
+        }
+        self.turn(shared)?;
+        shared.hierarchy.flush(self.number, line, kind == FlushKind::Clwb);
+        let visible = self.window.retired.max(self.private.leaving.until(line));
+        if shared.hierarchy.below.writes.is_empty() {
+            let looked_up = visible + shared.latencies.way();
+            self.outgoing.flush_done = self.outgoing.flush_done.max(looked_up);
+        }
+        self.outgoing.push(visible, shared.hierarchy.below.writes.drain(..));
         self.ordered_flush |= kind == FlushKind::Clflush;
         Ok(())
     }
@@ -284,6 +313,10 @@ impl TimedCore {
         if self.private.holds(line) {
             return self.publish(line, shared);
         }
+        if self.ordering == Ordering::Weak && self.visible_in_llc {
+            // It has been written through.
+            return Ok(());
+        }
         let start = self.turn(shared)?;
         shared.hierarchy.demote(self.number, line);
         shared.write_back(start + shared.latencies.way());
@@ -295,6 +328,10 @@ impl TimedCore {
             eager.fence();
             self.send_due(shared)?;
         }
+        if self.ordering == Ordering::Weak && kind != FenceKind::Store {
+            // It comes after the loads before it, and nobody knows of it earlier.
+            self.window.empty(&mut shared.sites);
+        }
         self.publish_all(shared)?;
         let start = self.turn(shared)?;
         if kind == FenceKind::Store {
@@ -303,9 +340,14 @@ impl TimedCore {
         shared.hierarchy.drain_combining(self.number);
         let left = self.stores.committed.max(self.window.retired);
         self.outgoing.push(left, shared.hierarchy.below.writes.drain(..));
-        self.send_all(shared)?;
+        // Arm's atomic operations and `dmb` order accesses; that a clean is complete only `dsb` waits for, which is a full fence.
+        let cleans = self.ordering == Ordering::Tso || kind != FenceKind::Locked;
+        if cleans || self.outgoing.waiting.iter().any(Leaving::non_temporal) {
+            self.send_all(shared)?;
+        }
         self.ordered_flush = false;
-        let (stores, flushes, nt) = (self.stores.committed, self.outgoing.flush_done, self.outgoing.nt_done);
+        let flushes = if cleans { self.outgoing.flush_done } else { Time::ZERO };
+        let (stores, nt) = (self.stores.committed, self.outgoing.nt_done);
         let done = stores.max(flushes).max(nt);
         let cause = if done == stores {
             Cause::FenceStore

@@ -4,7 +4,8 @@
 //! and its line is there and owned; the line is asked for as soon as the store enters the window, so the
 //! misses of several stores overlap. A weakly ordered core keeps the lines that it has stored to in a private buffer and
 //! asks for them when room is needed, at a fence, at a release or when the program demotes them; stores to a
-//! line that waits melt into it.
+//! line that waits melt into it. A line that is asked for has its place in the buffer until it comes, and needs no fill buffer
+//! besides: the buffer holds what is to be put into it, and goes on answering loads.
 
 use super::figures::Cause;
 use super::slots::LineSlots;

@@ -3,7 +3,7 @@
 use event::{Event, FlushKind};
 
 use super::programs::{self, MATRIX, PART, ROW, Sweep};
-use super::{After, afterwards, volume, write};
+use super::{After, MACHINE_A, afterwards, volume, write};
 use crate::pattern::{self, Draw, LINE, Pattern, after, flush, load, store, store_nt};
 use crate::{Lab, StudyError};
 
@@ -33,8 +33,12 @@ impl Kernel {
     }
 }
 
-/// Threads of a run.
-const THREADS: u32 = 10;
+/// Threads of a run. On machine B the programs use only a part of the bandwidth, the source says. One thread uses at most half of the
+/// slow FPGA's; ten are held up by it.
+fn threads(machine: &str) -> u32 {
+    if machine == MACHINE_A { 10 } else { 1 }
+}
+
 /// Instructions of simple arithmetic on a line.
 const SIMPLE: u32 = 24;
 /// Bytes of a packet, and of a small tensor with what the allocator (glibc, aligned to 64 bytes) needs to the next one.
@@ -50,19 +54,20 @@ pub(super) fn run(
     done: After,
 ) -> Result<pattern::Run, StudyError> {
     lab.pattern(&format!("{kernel:?}"), &[done as u64], machine, || {
-        let step = u64::from(THREADS) * kernel.dirtied();
+        let threads = threads(machine);
+        let step = u64::from(threads) * kernel.dirtied();
         let (warm, written) = volume(machine);
         let thread = |thread: u32| {
             let steps = |bytes: u64| bytes.div_ceil(step);
             if let Kernel::Program(program) = kernel {
-                let mut sweep = Sweep::new(program, thread, THREADS, done);
+                let mut sweep = Sweep::new(program, thread, threads, done);
                 let written = steps(written).max(program.least());
                 return Pattern::new(written, move |events| sweep.step(events)).warm(steps(warm));
             }
             let mut worker = Worker { thread, at: 0, draw: Draw::new(u64::from(thread)), done };
             Pattern::new(steps(written), move |events| worker.step(kernel, events)).warm(steps(warm))
         };
-        (0..THREADS).map(thread).collect()
+        (0..threads).map(thread).collect()
     })
 }
 

@@ -3,7 +3,8 @@
 //!
 //! The two indexes differ in what they read before and in their fences. The hash table's operation looks at one line, and its
 //! writer takes a lock in it by an atomic operation. The tree's looks at nodes on the way down (two lines each of the three
-//! levels that no cache holds), checks a version before and after each with a fence between, where the machine needs one.
+//! levels that no cache holds), checks a version before and after each with a fence between, where the machine needs one: Arm's
+//! `dmb`, which waits for accesses and not for cleans, as atomic operations do.
 
 use event::{Event, FenceKind};
 
@@ -109,9 +110,9 @@ impl Client {
                 for level in 0..LEVELS {
                     let node = node(key, level);
                     events.push(after(PER_KEY / 2, load(node, 8)));
-                    events.extend(self.fences.then(|| fence(FenceKind::Full)));
+                    events.extend(self.fences.then(|| fence(FenceKind::Locked)));
                     events.push(load(node + LINE, 64));
-                    events.extend(self.fences.then(|| fence(FenceKind::Full)));
+                    events.extend(self.fences.then(|| fence(FenceKind::Locked)));
                     events.push(load(node, 8));
                 }
             }

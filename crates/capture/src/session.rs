@@ -468,6 +468,35 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_reserved_for_the_chunks_that_writers_may_take() {
+        use std::os::unix::fs::MetadataExt;
+        let count = 4 * CHUNKS_OPEN;
+        let session = SessionFile::create(&Settings { chunk_count: count, ..settings() }).unwrap();
+        let reserved = || fs::metadata(session.path()).unwrap().blocks() * 512;
+        let up_to = |chunks: u32| areas_at(count) as u64 + u64::from(chunks) * 8192;
+        assert_eq!(fs::metadata(session.path()).unwrap().len(), up_to(count));
+        for open in [CHUNKS_OPEN, 2 * CHUNKS_OPEN, count] {
+            assert_eq!(session.open(), open as usize);
+            assert!((up_to(open)..up_to(open) + 8192).contains(&reserved()), "{open}: {}", reserved());
+            session.open_more();
+        }
+        assert!(!session.open_more() && !session.is_short());
+    }
+
+    #[test]
+    fn the_bell_wakes_who_waits_and_whoever_would() {
+        let session = SessionFile::create(&settings()).unwrap();
+        let seen = session.head().full.load(Ordering::SeqCst);
+        let bell = session.bell();
+        let ringing = std::thread::spawn(move || bell.ring());
+        // For ever, if nobody rang.
+        session.wait(seen, Duration::from_secs(100_000));
+        ringing.join().unwrap();
+        assert_ne!(session.head().full.load(Ordering::SeqCst), seen);
+        session.wait(seen, Duration::from_secs(100_000));
+    }
+
+    #[test]
     fn a_released_chunk_is_clear_and_the_file_goes_with_the_session() {
         let session = SessionFile::create(&settings()).unwrap();
         session.chunk(3).state.store(CHUNK_FULL, Ordering::Release);

@@ -175,6 +175,22 @@ int main(int argc, char **argv) {
 }
 
 #[test]
+fn a_trace_that_is_asked_to_be_small_tells_the_same() {
+    let scratch = Scratch::new();
+    let source = "volatile long a[1000];\nint main(void) {\n    for (int turn = 0; turn < 500; turn++)\n        \
+                  for (int i = 0; i < 1000; i++) a[i * 7 % 1000] = a[i];\n}\n";
+    scratch.file("l.c", source);
+    compile(scratch.dir(), "cc", "-O2 -o l l.c");
+    let [light, small] = [&[][..], &["--small"]].map(|options| {
+        let info = record(&scratch, options, &["./l"]);
+        let bytes = std::fs::metadata(scratch.path("t.slt")).expect("a trace").len();
+        (["events", "loads", "stores"].map(|what| number(&info, what)), bytes)
+    });
+    assert_eq!(light.0, small.0);
+    assert!(light.0[2] >= 500_000 && small.1 < light.1, "{light:?} {small:?}");
+}
+
+#[test]
 fn a_killed_recorder_leaves_a_trace_that_opens() {
     let scratch = Scratch::new();
     scratch.file(

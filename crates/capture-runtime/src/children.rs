@@ -11,6 +11,7 @@ use libc::{WEXITED, WNOHANG, WNOWAIT, id_t, pid_t, rusage, siginfo_t};
 use crate::files::next::usual;
 use crate::kin;
 use crate::local::{caller, hooks, local};
+use crate::process::forked;
 use crate::real::real;
 use crate::session::session;
 use crate::stream::record_position_kept;
@@ -69,6 +70,20 @@ fn ended(pc: u64, pid: pid_t) {
     kin::waited(pc, pid);
 }
 
+/// Makes a child by `fork`.
+fn forking(pc: u64, fork: impl FnOnce() -> pid_t) -> pid_t {
+    let Some(session) = session() else { return fork() };
+    let number = session.two_threads();
+    record_position_kept(kind::SPAWN, 0, pc, [number.into()]);
+    local().forking.set(number + 1);
+    let pid = fork();
+    local().forking.set(0);
+    if pid > 0 {
+        add(pid, number);
+    }
+    pid
+}
+
 /// Waits by `wait`, which gives a child and writes its status.
 fn waiting(pc: u64, status: *mut c_int, options: c_int, wait: impl FnOnce(*mut c_int) -> pid_t) -> pid_t {
     if session().is_none() {
@@ -86,17 +101,20 @@ fn waiting(pc: u64, status: *mut c_int, options: c_int, wait: impl FnOnce(*mut c
 
 hooks! {
     fn fork() -> pid_t {
-        let pc = caller();
-        let Some(session) = session() else { return usual!(fork()) };
-        let number = session.two_threads();
-        record_position_kept(kind::SPAWN, 0, pc, [number.into()]);
-        local().forking.set(number + 1);
-        let pid = usual!(fork());
-        local().forking.set(0);
-        if pid > 0 {
-            add(pid, number);
-        }
-        pid
+        forking(caller(), || usual!(fork()))
+    }
+    fn _Fork() -> pid_t {
+        let real = real!(c"_Fork" as fn() -> pid_t);
+        forking(caller(), || {
+            kin::expecting();
+            // SAFETY: as the program calls it.
+            let pid = unsafe { real() };
+            if pid == 0 {
+                // It calls nobody's handlers.
+                forked();
+            }
+            pid
+        })
     }
 
     fn wait(status: *mut c_int) -> pid_t {

@@ -1,6 +1,6 @@
 //! The process: its beginning, forks, the next program, its end.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{c_int, c_long, c_void};
 use core::sync::atomic::Ordering;
 
 use libc::{RTLD_DI_LINKMAP, RTLD_LAZY, RTLD_NODELETE, RTLD_NOLOAD};
@@ -79,7 +79,7 @@ extern "C" fn end() {
 }
 
 /// In the child of a fork.
-extern "C" fn forked() {
+pub extern "C" fn forked() {
     thread::after_fork(local());
     children::after_fork();
     kin::after_fork();
@@ -220,25 +220,43 @@ macro_rules! executes {
             );
         }
     )*
-    /// What each of them does before it goes on, and where.
+    /// What each of them does before it goes on, with its first argument, and where.
     mod next {
-        $(pub extern "C" fn $name() -> usize {
+        $(pub extern "C" fn $name(argument: usize) -> usize {
             static CACHE: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
-            super::$first();
+            super::$first(argument);
             crate::real::required(&CACHE, $text)
         })*
     } };
 }
 
 /// The thread may not come to tell anything else.
-fn becoming() {
+fn becoming(_: usize) {
     kin::becoming();
     local().stream.close();
 }
 
 /// The child borrows this process's memory: what it tells, this thread tells.
-fn lending() {
+fn lending(_: usize) {
     kin::starting(0);
+}
+
+/// A child, or a thread of the program's own making.
+fn cloning(_: usize) {
+    kin::expecting();
+}
+
+/// A system call, perhaps one that makes a child, or a program of this process of which we know nothing.
+fn calling(number: usize) {
+    let number = number.cast_signed() as c_long;
+    #[cfg(target_arch = "x86_64")]
+    let forks = matches!(number, libc::SYS_fork | libc::SYS_vfork);
+    #[cfg(not(target_arch = "x86_64"))]
+    let forks = false;
+    let starts = [libc::SYS_clone, libc::SYS_clone3, libc::SYS_execve, libc::SYS_execveat];
+    if forks || starts.contains(&number) {
+        kin::expecting();
+    }
 }
 
 executes! {
@@ -252,4 +270,6 @@ executes! {
     execveat = c"execveat", becoming;
     fexecve = c"fexecve", becoming;
     vfork = c"vfork", lending;
+    clone = c"clone", cloning;
+    syscall = c"syscall", calling;
 }

@@ -191,6 +191,53 @@ fn a_trace_that_is_asked_to_be_small_tells_the_same() {
 }
 
 #[test]
+fn what_shows_up_only_after_the_program_has_ended_is_recorded() {
+    const LATE: &str = r#"
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static volatile long a[1000];
+static char stack[1 << 16];
+static char *own;
+static int again(void *unused) {
+    usleep(3000);
+    execl(own, own, "w", (char *)0);
+    return 1;
+}
+int main(int argc, char **argv) {
+    own = argv[0];
+    switch (argc > 1 ? *argv[1] : ' ') {
+    case 'c': return clone(again, stack + sizeof stack, SIGCHLD, 0) < 0;
+    case 's': return syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) == 0 ? again(0) : 0;
+    case 'f':
+        if (_Fork() != 0) return 0;
+        usleep(3000);
+        // fall through
+    case 'w':
+        for (int i = 0; i < 1000; i++) a[i] = i;
+    }
+    return 0;
+}
+"#;
+    let scratch = Scratch::new();
+    scratch.file("late.c", LATE);
+    compile(scratch.dir(), "cc", "-O1 -o late late.c");
+    let runs: [&[&str]; 4] = [
+        &["./late", "c"],
+        &["./late", "s"],
+        &["./late", "f"],
+        &["sh", "-c", "(sleep 0.003; ./late w) & exec ./late"],
+    ];
+    for run in runs {
+        // It is waited for some milliseconds, which on a busy machine may be too few.
+        let found = (0..10).any(|_| number(&record(&scratch, &[], run), "stores") >= 1000);
+        assert!(found, "{run:?}");
+    }
+}
+
+#[test]
 fn a_killed_recorder_leaves_a_trace_that_opens() {
     let scratch = Scratch::new();
     scratch.file(

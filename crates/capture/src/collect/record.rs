@@ -1,5 +1,9 @@
 //! Running a program and draining its session.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -24,6 +28,8 @@ use crate::wire::{CHUNK_FILLING, FLAG_VALUES, MODE_COUNT, MODE_RECORD, MODULES, 
 const IDLE: Duration = Duration::from_millis(5);
 /// The same while threads wait for another's turn.
 const STALLED: Duration = Duration::from_millis(1);
+/// How often it sleeps so after the program's end, for processes that may be about to show up. The end itself may cut one of these short.
+const QUIET: u32 = 3;
 /// How long a position of the global order may be missing while there is no other progress. A thread that was
 /// merely not scheduled comes up with it sooner. Also how long starving threads have to get a buffer.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -90,6 +96,21 @@ fn wake_at_end(pid: u32, bell: Bell) {
     };
     // It ends with the process, whose end the recording waits for.
     drop(std::thread::Builder::new().name("end of program".to_owned()).spawn(wait));
+}
+
+/// The file that a command names.
+fn executable(name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(name.into());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// Whether these are the same file, by whatever names.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let number = |path: &Path| std::fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
+    number(one).is_some_and(|file| number(other) == Some(file))
 }
 
 /// A program being observed.
@@ -201,7 +222,7 @@ impl Recording {
                 && (self.processes.alive() == 0 || self.interrupted.is_some())
             {
                 quiet_rounds += 1;
-                if quiet_rounds > 2 || self.is_alone() {
+                if quiet_rounds > QUIET || self.is_alone() {
                     return Ok(status);
                 }
             }
@@ -216,6 +237,16 @@ impl Recording {
     fn is_alone(&self) -> bool {
         self.processes.all() == [self.child.id()]
             && self.session.head().starts_others.load(Ordering::SeqCst) == 0
+            && self.attached_first()
+    }
+
+    /// Whether the first program that attached is the one that was started. It may also be what a shell became, which tells nobody whom it
+    /// started before.
+    fn attached_first(&self) -> bool {
+        let Some(module) = self.session.module(0) else { return false };
+        let path = module.path.get(..module.path_len as usize).unwrap_or_default();
+        let started = executable(&self.program);
+        started.is_some_and(|started| is_same(&started, Path::new(OsStr::from_bytes(path))))
     }
 
     /// Nothing is to be done for now: lets the sink make safe what it holds, now and then.

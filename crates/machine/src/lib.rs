@@ -168,6 +168,7 @@ mod replacement;
 mod runs;
 mod simulation;
 mod size;
+mod slices;
 mod time;
 mod timeline;
 mod told;

@@ -285,6 +285,7 @@ impl TimedCore {
             return self.publish(line, shared);
         }
         let start = self.turn(shared)?;
+        shared.evicts_at(start);
         shared.hierarchy.demote(self.number, line);
         shared.write_back(start + shared.latencies.way());
         Ok(())

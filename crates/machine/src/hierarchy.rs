@@ -15,6 +15,7 @@ use crate::core::{Core, Lookup};
 use crate::lookahead;
 use crate::memory::{Cause, Write};
 use crate::replacement::Rng;
+use crate::slices::Slices;
 use crate::{CacheFigures, Config, Replacement, Time};
 
 /// What takes the requests that the caches cannot answer: the memories themselves where only traffic counts, or a
@@ -82,8 +83,9 @@ pub(crate) struct Hierarchy<B> {
 impl<B: Backend> Hierarchy<B> {
     pub(crate) fn new(config: &Config, below: B) -> Self {
         let mut level = config.llc.clone();
-        if !B::TIMED {
-            // All queues are taken for full: what leaves is chance, and neighbours have no history in common to begin with.
+        let fits = level.slices.is_none_or(|count| Slices::new(count, level.sets()).is_some());
+        if !B::TIMED || !fits {
+            // Nobody knows what keeps lines in order and what doesn't: what leaves is chance.
             level.slices = None;
             if level.replacement == Replacement::QueueAware {
                 level.replacement = Replacement::Random;

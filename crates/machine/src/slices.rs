@@ -59,7 +59,7 @@ impl Slices {
     pub(crate) fn new(count: u32, sets: usize) -> Option<Self> {
         let (_, hash) = HASHES.iter().find(|(known, _)| *known == count)?;
         let per_slice = sets as u64 / u64::from(count);
-        if sets as u64 % u64::from(count) != 0 || !per_slice.is_power_of_two() {
+        if !(sets as u64).is_multiple_of(u64::from(count)) || !per_slice.is_power_of_two() {
             return None;
         }
         let mut parities = Box::new([[0; 256]; 4]);

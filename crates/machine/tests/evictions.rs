@@ -25,9 +25,9 @@ fn on(dimm: u64, number: u64) -> u64 {
     (2 * number + dimm) * 4096
 }
 
-/// Lines that each DIMM has got in the end, where these operations were carried out one after the other.
+/// Lines that each DIMM has got in the end, when these operations were carried out.
 fn written(replacement: Replacement, ops: impl Iterator<Item = Op>) -> [u64; 2] {
-    let (_, simulation) = run(&slow(replacement), ops.map(|op| vec![op]).collect());
+    let (_, simulation) = run(&slow(replacement), vec![ops.collect()]);
     let figures = simulation.figures();
     let queued = figures.memories[0].adr.queued_bytes;
     let lines = figures.memories[0].per_dimm.iter().map(|dimm| dimm.controller_write_bytes / 64);
@@ -37,9 +37,10 @@ fn written(replacement: Replacement, ops: impl Iterator<Item = Op>) -> [u64; 2] 
     [lines[0], lines[1]]
 }
 
-/// 24 lines fill the L2's and the LLC's set; twelve more push twelve out. The oldest sixteen are of the first DIMM.
+/// 24 lines fill the L2's and the LLC's set, of which the oldest sixteen are of the first DIMM. Twelve more, of both, push twelve out.
 fn crowded() -> impl Iterator<Item = Op> {
-    (0..16).map(|number| store(on(0, number))).chain((0..20).map(|number| store(on(1, number))))
+    let filling = (0..24).map(|number| on(u64::from(number >= 16), number));
+    filling.chain((24..36).map(|number| on(number % 2, number))).map(store)
 }
 
 #[test]
@@ -84,7 +85,7 @@ fn a_machine_without_time_takes_all_queues_for_full() {
 
 #[test]
 fn slices_move_lines_to_other_sets_and_change_nothing_else() {
-    // 12 ways of 20 sets each with a power of two of lines; a sweep far beyond the caches misses everywhere.
+    // A sweep far beyond the caches misses everywhere.
     let sweep = |slices| {
         let config = with(|config| {
             (config.llc.size.0, config.llc.ways, config.llc.slices) = (20 * 64 * 16 * 4, 4, slices);

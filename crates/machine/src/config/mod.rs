@@ -120,9 +120,9 @@ pub struct CacheLevel {
     /// so many, no miss can begin. Default 64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_backs: Option<u32>,
-    /// LLC only: slices over which lines are spread by the hash of a Xeon Scalable processor, 20 or 24, if that makes a
-    /// power of two of sets in each; else, and by default, sets follow one another. So they do in the counting machine, where the
-    /// order of evictions is no matter of time.
+    /// LLC only: slices over which lines are spread by the hash of a Xeon Scalable processor, 20 or 24, each with a power of two
+    /// of sets. By default sets follow one another. So they do in the counting machine, and where size and ways do not make such
+    /// sets; `queue-aware` then replaces any line, drawn from the seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slices: Option<u32>,
     /// L2 only: the prefetcher. Default `"none"`.

@@ -17,9 +17,9 @@ pub const ROWS: &[Row] = &[
         tolerance: "30 %: the curves by element size are lost and the largest is quoted; 1 thread within 20 % of 1",
         method: "listing 2 on cascade-lake with four DIMMs, elements of 256 B to 4 KiB, time without over time with clwb, the largest",
         calibration: "",
-        note: "that evicted lines need no credit, how flushes of one core follow each other, and the machine's four DIMMs were changed after this row was looked at, which had matched before (docs/calibration.md)",
+        note: "that evicted lines need no credit, how flushes of one core follow each other, and the machine's four DIMMs were changed after this row was looked at, which had matched before, and how the last-level cache spreads and evicts lines was, because it missed (docs/calibration.md)",
         means: Means::Model(cleaning),
-        lacks: "The model amplifies writes as much with one thread as with many (B-R2), so that one thread already is held up by the four DIMMs, and cleaning gains where it should make no difference",
+        lacks: "The model amplifies writes as much with one thread as with many (B-R2), about 2 times, so that many gain too little; and one thread that writes 4 KiB to a DIMM evicts as much to the same one, which holds it up, where the source's is not",
     },
     Row {
         source: Source::Prestores,
@@ -29,9 +29,9 @@ pub const ROWS: &[Row] = &[
         tolerance: "20 %: the order of evictions depends on an unpublished policy; with clean at most 1.1",
         method: "listing 2 on cascade-lake with four DIMMs, elements of 1 KiB, bytes on media over bytes from the controller, 1, 2 and 5 threads",
         calibration: "",
-        note: "",
+        note: "how the last-level cache spreads and evicts lines was changed because this row had missed, with 3.8 throughout; the hash that one thread's result comes from is that of the source's processor, measured by others (docs/calibration.md)",
         means: Means::Model(amplification),
-        lacks: "The last-level cache of the model replaces lines at random, so that hardly two lines of a unit leave it together already with one thread; the published 1.8 wants a policy that lets one thread's lines out more nearly in order",
+        lacks: "Evictions lose their order when the write queues are full, but only where a set of the last-level cache has lines that can leave: with four DIMMs in turns of 4 KiB all lines of a set are of one DIMM, and in this listing all are dirty. With two threads the model's four DIMMs keep up besides",
     },
     Row {
         source: Source::Prestores,

@@ -15,7 +15,7 @@ pub const ROWS: &[Row] = &[
                     0.03",
         method: "sequential stores of six threads with and without clwb, xpoint, well beyond the caches' size",
         calibration: "",
-        note: "",
+        note: "how the last-level cache spreads and evicts lines was changed after this row had matched with 0.264, because others had missed (docs/calibration.md)",
         means: Means::Model(without_flush),
         lacks: "",
     },

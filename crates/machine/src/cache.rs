@@ -3,7 +3,8 @@
 
 use crate::divisor::Divisor;
 use crate::replacement::{Policy, Rng};
-use crate::{CacheFigures, CacheLevel, LINE_BYTES, Replacement};
+use crate::slices::Slices;
+use crate::{CacheFigures, CacheLevel, LINE_BYTES, Replacement, Time};
 
 /// Tag of an empty slot. No line has this number: addresses have 64 bits and lines 64 bytes.
 pub(crate) const EMPTY: u64 = u64::MAX;
@@ -95,6 +96,8 @@ pub(crate) struct Cache<T> {
     /// Per set `words` words of one [`print`] per way.
     prints: Box<[u64]>,
     sets: usize,
+    /// If sets are not simply numbered by the low bits of a tag.
+    slices: Option<Slices>,
     divisor: Divisor,
     ways: usize,
     words: usize,
@@ -133,6 +136,7 @@ impl<T: Copy + Default> Cache<T> {
             slots: vec![Slot { tag: EMPTY, item: T::default() }; sets * ways].into(),
             prints: prints.into(),
             sets,
+            slices: None,
             divisor: Divisor::new(sets as u64),
             ways,
             words,
@@ -167,7 +171,9 @@ impl<T: Copy + Default> Cache<T> {
     /// Number of the set of `tag`.
     #[inline(always)]
     pub(crate) fn set(&self, tag: u64) -> usize {
-        if self.sets.is_power_of_two() {
+        if let Some(slices) = &self.slices {
+            slices.set(tag)
+        } else if self.sets.is_power_of_two() {
             tag as usize & (self.sets - 1)
         } else {
             self.divisor.remainder(tag) as usize
@@ -229,11 +235,32 @@ impl<T: Copy + Default> Cache<T> {
         debug_assert_eq!(self.find(tag), None);
         let set = self.set(tag);
         let way = self.empty_way(set).unwrap_or_else(|| self.policy.victim(set, self.ways));
+        self.put(set, way, tag, item)
+    }
+
+    /// Puts `tag` into `way` of `set`.
+    fn put(&mut self, set: usize, way: usize, tag: u64, item: T) -> (usize, Option<(u64, T)>) {
         let slot = set * self.ways + way;
         let old = std::mem::replace(&mut self.slots[slot], Slot { tag, item });
         set_byte(&mut self.prints[set * self.words + way / 8], way % 8, print(tag));
         self.policy.touch(set, way, slot);
         (slot, (old.tag != EMPTY).then_some((old.tag, old.item)))
+    }
+
+    /// As [`Cache::insert`], with [`Policy::shortest_wait`] for the victim.
+    pub(crate) fn insert_passing_over(
+        &mut self,
+        tag: u64,
+        item: T,
+        mut wait: impl FnMut(u64, T) -> Time,
+    ) -> Option<(u64, T)> {
+        debug_assert_eq!(self.find(tag), None);
+        let set = self.set(tag);
+        let slots = &self.slots[set * self.ways..][..self.ways];
+        let way = self.empty_way(set).unwrap_or_else(|| {
+            self.policy.shortest_wait(set, self.ways, |way| wait(slots[way].tag, slots[way].item))
+        });
+        self.put(set, way, tag, item).1
     }
 
     /// Empties the slot.
@@ -258,7 +285,9 @@ fn set_byte(word: &mut u64, at: usize, byte: u8) {
 
 impl Cache<Line> {
     pub(crate) fn of_level(level: &CacheLevel, rng: Rng) -> Self {
-        Cache::new(level.sets(), level.ways as usize, level.replacement, rng)
+        let mut cache = Cache::new(level.sets(), level.ways as usize, level.replacement, rng);
+        cache.slices = level.slices.and_then(|count| Slices::new(count, level.sets()));
+        cache
     }
 
     pub(crate) fn dirty_lines(&self) -> u64 {

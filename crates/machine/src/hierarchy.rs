@@ -15,11 +15,20 @@ use crate::core::{Core, Lookup};
 use crate::lookahead;
 use crate::memory::{Cause, Write};
 use crate::replacement::Rng;
-use crate::{CacheFigures, Config};
+use crate::slices::Slices;
+use crate::{CacheFigures, Config, Replacement, Time};
 
 /// What takes the requests that the caches cannot answer: the memories themselves where only traffic counts, or a
 /// list of what is to be timed.
 pub(crate) trait Backend {
+    /// Whether it knows how long lines wait, so that the LLC can go by that.
+    const TIMED: bool = false;
+
+    /// How long `line`, evicted now, would wait before it can leave.
+    fn wait(&mut self, _line: u64) -> Time {
+        Time::ZERO
+    }
+
     /// `site` missed on `line`.
     fn read(&mut self, line: u64, site: u32);
 
@@ -64,6 +73,8 @@ pub(crate) struct Hierarchy<B> {
     pub(crate) cores: Vec<Core>,
     pub(crate) llc: Cache<Line>,
     pub(crate) llc_counts: Counts,
+    /// Whether the LLC passes over lines that can't leave at once.
+    passes_over: bool,
     /// What lies below.
     pub(crate) below: B,
     pub(crate) flows: Flows,
@@ -71,9 +82,19 @@ pub(crate) struct Hierarchy<B> {
 
 impl<B: Backend> Hierarchy<B> {
     pub(crate) fn new(config: &Config, below: B) -> Self {
+        let mut level = config.llc.clone();
+        let fits = level.slices.is_none_or(|count| Slices::new(count, level.sets()).is_some());
+        if !B::TIMED || !fits {
+            // Nobody knows what keeps lines in order and what doesn't: what leaves is chance.
+            level.slices = None;
+            if level.replacement == Replacement::QueueAware {
+                level.replacement = Replacement::Random;
+            }
+        }
         Hierarchy {
             cores: Vec::new(),
-            llc: Cache::of_level(&config.llc, Rng::new(config.seed ^ 1 << 60)),
+            llc: Cache::of_level(&level, Rng::new(config.seed ^ 1 << 60)),
+            passes_over: level.replacement == Replacement::QueueAware,
             llc_counts: Counts::default(),
             below,
             flows: Flows::default(),
@@ -224,7 +245,13 @@ impl<B: Backend> Hierarchy<B> {
         }
         let mut kept = arrived;
         kept.clear(EXCLUSIVE);
-        let (_, evicted) = self.llc.insert(line, kept);
+        let evicted = if self.passes_over {
+            let below = &mut self.below;
+            let wait = |tag, held: Line| if held.dirty() { below.wait(tag) } else { Time::ZERO };
+            self.llc.insert_passing_over(line, kept, wait)
+        } else {
+            self.llc.insert(line, kept).1
+        };
         let Some((tag, old)) = evicted else { return };
         self.llc_counts.evictions += 1;
         if old.dirty() {

@@ -104,7 +104,7 @@
 //! # What is not modelled
 //!
 //! By [`Machine`]: time. Batches of different threads run in the order in which they come, and what depends on time
-//! alone is absent: queues at the controller, the device's lazy draining (by which a rewritten unit can absorb several
+//! alone is absent: queues at the controller (an LLC that goes by them, `queue-aware`, replaces at random), the device's lazy draining (by which a rewritten unit can absorb several
 //! rewrites), stalls. A partial line that meets another partial line in the device's buffer still counts as partial,
 //! even if the two make a whole.
 //!
@@ -127,6 +127,9 @@
 //!   The recorded clock is of another machine and is not used.
 //! - *Another outcome of a race*: in a recorded run, threads meet in the recorded order at each lock and variable,
 //!   however fast they come.
+//!
+//! - *Page walks*, and whatever else a real LLC holds besides a program's data: sets are in step more than they would be.
+//! - *The LLC's real policy*, which is unpublished: `queue-aware` is true LRU while write queues have room.
 //!
 //! In both: one LLC for all cores and sockets.
 //!
@@ -173,6 +176,7 @@ mod replacement;
 mod runs;
 mod simulation;
 mod size;
+mod slices;
 mod time;
 mod timeline;
 mod told;

@@ -1,10 +1,10 @@
-//! Which slot of a full set makes room: LRU, tree-PLRU, random, any that was not used recently.
+//! Which slot of a full set makes room: LRU, tree-PLRU, random, any that was not used recently, the oldest that can leave at once.
 //!
 //! A policy is told of every use ([`Policy::touch`]) and asked for a victim ([`Policy::victim`]) only
 //! when a set has no empty slot. Its state is as small as the policy allows, because `touch` runs once
 //! per memory access: LRU stores a time stamp, tree-PLRU changes a few bits of one word, random does nothing.
 
-use crate::Replacement;
+use crate::{Replacement, Time};
 
 /// SplitMix64: every draw of the model comes from one of these, seeded from the description.
 #[derive(Clone, Debug)]
@@ -74,7 +74,9 @@ impl Replacement {
 impl Policy {
     pub(crate) fn new(kind: Replacement, sets: usize, ways: usize, rng: Rng) -> Self {
         match kind {
-            Replacement::Lru => Policy::Lru { stamps: vec![0; sets * ways].into(), clock: 0 },
+            Replacement::Lru | Replacement::QueueAware => {
+                Policy::Lru { stamps: vec![0; sets * ways].into(), clock: 0 }
+            }
             Replacement::TreePlru => {
                 assert!(ways.is_power_of_two() && ways <= 64, "checked with the description");
                 let mut paths = Box::new([Path::default(); 64]);
@@ -112,6 +114,25 @@ impl Policy {
             Policy::NotRecent { stamps, rng, .. } => not_recent(&stamps[set * ways..][..ways], rng),
             _ => self.candidate(set, ways, &mut Rng(0)),
         }
+    }
+
+    /// The way of the full set `set` that would `wait` for the shortest time if it left, and of several the one that was not
+    /// used for the longest. That is the oldest unless it has to wait, so a wait is mostly asked for once.
+    pub(crate) fn shortest_wait(
+        &self,
+        set: usize,
+        ways: usize,
+        mut wait: impl FnMut(usize) -> Time,
+    ) -> usize {
+        let Policy::Lru { stamps, .. } = self else {
+            unreachable!("queue-aware sets are kept as those of LRU")
+        };
+        let stamps = &stamps[set * ways..][..ways];
+        let oldest = (0..ways).min_by_key(|&way| stamps[way]).unwrap_or(0);
+        if wait(oldest) == Time::ZERO {
+            return oldest;
+        }
+        (0..ways).min_by_key(|&way| (wait(way), stamps[way])).unwrap_or(0)
     }
 
     /// A copy of the source of chance, for [`Policy::candidate`].
@@ -223,6 +244,17 @@ mod tests {
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen, [0, 1, 3, 4, 5, 6], "2 and 7 are the last two of eight");
+    }
+
+    #[test]
+    fn who_has_to_wait_is_passed_over_and_the_shortest_wait_is_taken() {
+        let mut policy = Policy::new(Replacement::QueueAware, 1, 4, Rng::new(1));
+        [2, 0, 3, 1].iter().for_each(|&way| policy.touch(0, way, way));
+        let leaves = |waits: [u64; 4]| policy.shortest_wait(0, 4, |way| Time(waits[way]));
+        assert_eq!(leaves([0, 0, 0, 0]), 2, "the oldest");
+        assert_eq!(leaves([0, 0, 9, 0]), 0, "the next");
+        assert_eq!(leaves([7, 7, 9, 7]), 0, "the oldest of those that wait least");
+        assert_eq!(leaves([9, 9, 9, 9]), 2);
     }
 
     #[test]

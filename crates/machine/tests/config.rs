@@ -89,6 +89,17 @@ fn values_that_no_machine_can_have_are_refused_with_a_remedy() {
             "ways = 11\nreplacement = \"tree-plru\"",
             "llc.replacement = \"tree-plru\": a tree needs",
         ),
+        (
+            "replacement = \"tree-plru\"",
+            "replacement = \"queue-aware\"",
+            "l1.replacement = \"queue-aware\": only the LLC",
+        ),
+        (
+            "ways = 11",
+            "ways = 11\nslices = 18",
+            "llc.slices = 18: use 20 or 24, whose hash is known, or leave it out",
+        ),
+        ("miss_registers = 9", "slices = 24\nmiss_registers = 9", "l1.slices = 24: only the LLC"),
         ("dimms = 6", "dimms = 65", "memory.dimms = 65: use 1 to 64"),
         ("\"4KiB\"", "\"128B\"", "memory.interleave = 128B: use a power of two not below device.unit"),
         ("\"4KiB\"", "\"3KiB\"", "memory.interleave = 3KiB: use a power of two"),

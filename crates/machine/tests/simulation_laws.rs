@@ -5,7 +5,7 @@
 mod timed;
 
 use event::{Event, FenceKind, FlushKind, NameId, Op, Order, Sink, SiteId};
-use machine::{Config, Ordering, Prefetch, Simulation, Time};
+use machine::{Config, Ordering, Prefetch, Replacement, Simulation, Time};
 use proptest::prelude::*;
 use timed::{push, with};
 
@@ -41,8 +41,9 @@ fn any_config() -> impl Strategy<Value = Config> {
     let prefetch = prop_oneof![Just(Prefetch::None), Just(Prefetch::NextLine), Just(Prefetch::Stream)];
     let few = || prop_oneof![Just(1u32), Just(3), Just(16)];
     let share = prop_oneof![Just(0.0), Just(0.3), Just(1.0)];
-    (ordering, prefetch, few(), few(), few(), share).prop_map(
-        |(ordering, prefetch, rob, misses, queue, share)| {
+    let llc = prop_oneof![Just(Replacement::Lru), Just(Replacement::QueueAware)];
+    (ordering, prefetch, few(), few(), few(), share, llc).prop_map(
+        |(ordering, prefetch, rob, misses, queue, share, llc)| {
             with(|config| {
                 let pipeline = &mut config.cores.pipeline;
                 (pipeline.ordering, pipeline.rob, pipeline.load_queue) = (ordering, rob, queue);
@@ -51,6 +52,10 @@ fn any_config() -> impl Strategy<Value = Config> {
                 (pipeline.dependent_loads, pipeline.stores_behind_flushes) = (share, rob == 3);
                 if let Some(timing) = &mut config.memory.timing {
                     (timing.read_queue, timing.read_crowd) = (misses, queue);
+                }
+                config.llc.replacement = llc;
+                if let Some(timing) = config.memory.timing.as_mut().filter(|_| rob == 16) {
+                    timing.write_queue = misses;
                 }
                 config.l1.miss_registers = Some(misses);
                 config.l2.prefetch = Some(prefetch);

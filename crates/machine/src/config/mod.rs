@@ -17,6 +17,7 @@ use std::{fs, path::Path};
 use serde::{Deserialize, Serialize};
 
 use crate::device::check_times;
+use crate::slices::Slices;
 use crate::{DeviceTiming, Size, Time};
 
 /// Bytes of a cache line. Everything between cores and controller moves in these.
@@ -119,6 +120,11 @@ pub struct CacheLevel {
     /// so many, no miss can begin. Default 64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_backs: Option<u32>,
+    /// LLC only: slices over which lines are spread by the hash of a Xeon Scalable processor, 20 or 24, each with a power of two
+    /// of sets. By default sets follow one another. So they do in the counting machine, and where size and ways do not make such
+    /// sets; `queue-aware` then replaces any line, drawn from the seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slices: Option<u32>,
     /// L2 only: the prefetcher. Default `"none"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<Prefetch>,
@@ -148,6 +154,10 @@ pub enum Replacement {
     Random,
     /// Any but the quarter that was used last, drawn from the seed.
     NotRecent,
+    /// LLC only: of the lines that can leave at once the one that was not used for the longest time. A dirty line can't while its
+    /// DIMM's write queue is full; if none can, the one that could first leaves. The counting machine has no queues and takes
+    /// them for full: there it is any, drawn from the seed.
+    QueueAware,
 }
 
 /// One DIMM.
@@ -363,6 +373,17 @@ impl Config {
             let remedy = "only the LLC has a write-back queue: use llc.write_backs";
             return Err(self.wrong(&format!("{table}.write_backs"), write_backs, remedy));
         }
+        if let Some(slices) = level.slices {
+            if table != "llc" {
+                let remedy = "only the LLC has slices: use llc.slices";
+                return Err(self.wrong(&format!("{table}.slices"), slices, remedy));
+            }
+            if !Slices::known().any(|known| known == slices) {
+                let known: Vec<_> = Slices::known().map(|known| known.to_string()).collect();
+                let remedy = format!("use {}, whose hash is known, or leave it out", known.join(" or "));
+                return Err(self.wrong("llc.slices", slices, &remedy));
+            }
+        }
         if level.prefetch.is_some() && table != "l2" {
             let remedy = "only the L2 has a prefetcher: use l2.prefetch";
             return Err(self.wrong(&format!("{table}.prefetch"), "set", remedy));
@@ -376,6 +397,13 @@ impl Config {
         replacement: Replacement,
         ways: u32,
     ) -> Result<(), ConfigError> {
+        if replacement == Replacement::QueueAware && key != "llc.replacement" {
+            return Err(self.wrong(
+                key,
+                "\"queue-aware\"",
+                "only the LLC sees the write queues: use \"lru\"",
+            ));
+        }
         let fits = ways.is_power_of_two() && ways <= 64;
         if replacement != Replacement::TreePlru || fits {
             return Ok(());

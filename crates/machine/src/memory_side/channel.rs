@@ -46,6 +46,8 @@ pub(super) struct Channel {
     leaving: VecDeque<Leaving>,
     /// When the device takes the last of those that were offered.
     taken: Time,
+    /// When the last line so far was accepted.
+    accepted: Time,
     read_queue: Use,
     write_queue: Use,
     read_queue_full: Stall,
@@ -74,6 +76,7 @@ impl Channel {
             crowd: (timing.read_crowd > 1).then(|| Crowd::new(timing.read_crowd, Rng::new(seed))),
             writes: VecDeque::new(),
             taken: Time::ZERO,
+            accepted: Time::ZERO,
             leaving: VecDeque::new(),
             read_queue: Use::default(),
             write_queue: Use::default(),
@@ -198,9 +201,23 @@ impl Channel {
         let accepted = self.below(self.timing.write_queue as usize, None, with_credit);
         self.write_queue_full.waited(with_credit, accepted);
         let leaving = self.leaving.iter().filter(|leaving| leaving.taken > accepted).count();
+        self.accepted = self.accepted.max(accepted);
         self.writes.push_back(Waiting { line, thread, whole, accepted });
         self.write_queue.max = self.write_queue.max.max(self.writes.len() + leaving);
         accepted
+    }
+
+    /// How long a line that nobody sent would wait for an entry if it came at `arrived`. While others wait it is as long as the
+    /// last of them; if the queue has only become full, until the device takes the next line.
+    pub(super) fn wait(&mut self, arrived: Time) -> Time {
+        if self.accepted > arrived {
+            return self.accepted.since(arrived);
+        }
+        self.hand_over(arrived);
+        if self.writes.len() + self.leaving.len() < self.timing.write_queue as usize {
+            return Time::ZERO;
+        }
+        self.leaving.front().map_or(Time::ZERO, |first| first.taken.since(arrived))
     }
 
     pub(super) fn settle(&mut self, at: Time) {

@@ -140,6 +140,15 @@ impl MemorySide {
         self.sockets.response(request.core, done, Direction::Write)
     }
 
+    /// How long a line that the last-level cache evicted at `at` would wait for an entry of its DIMM's write queue.
+    pub(crate) fn wait(&mut self, at: Time, line: u64) -> Time {
+        let memory = self.memory(line);
+        let (dimm, _) = memory.interleave.place(line & !PERSISTENT);
+        let channel = &mut memory.channels[dimm];
+        let arrived = at + channel.write_accept();
+        channel.wait(arrived)
+    }
+
     /// Does what is due by `at` without anybody asking.
     pub fn settle(&mut self, at: Time) {
         self.channels().for_each(|channel| channel.settle(at));

@@ -51,6 +51,7 @@ impl TimedCore {
         if busy || self.fills.free_at().max(self.l2_misses.free_at()).max(shared.ready_at().0) > start {
             return;
         }
+        shared.evicts_at(start);
         let Some(answer) = shared.hierarchy.prefetch(self.number, line, site) else { return };
         let request = Request { line, thread: self.window.account.thread, core: self.number as u32 };
         let done = shared.fetched(start, answer, true, request);

@@ -28,12 +28,12 @@ impl Simulation {
             writes + waiting as u64,
             journal.total_writes,
         )?;
-        let traffic = self.shared.memory.traffic();
+        let traffic = self.shared.hierarchy.below.memory.traffic();
         let [read, written]: [u64; 2] = [
             traffic.iter().map(|memory| memory.controller_read_bytes).sum(),
             traffic.iter().map(|memory| memory.controller_write_bytes).sum(),
         ];
-        let sides = self.shared.memory.figures();
+        let sides = self.shared.hierarchy.below.memory.figures();
         let forwarded: u64 = sides.iter().map(|memory| memory.forwarded_reads).sum();
         let unread: u64 = sides.iter().map(|memory| memory.waiting_reads).sum();
         let queued: u64 = sides.iter().map(|memory| memory.adr.queued_bytes).sum();

@@ -190,7 +190,7 @@ impl TimedCore {
         // memory's socket.
         let mut out = at + latencies.way();
         if leaving.non_temporal() {
-            out = shared.memory.ask(out + latencies.llc, self.number as u32);
+            out = shared.hierarchy.below.memory.ask(out + latencies.llc, self.number as u32);
         }
         let accepted = shared.write(out, leaving.write);
         // Its buffer is free when it was handed over; on the rest of the way it is the uncore's.
@@ -269,6 +269,7 @@ impl TimedCore {
             self.turn_at(start, shared)?;
             (start, if ready > own { cause } else { Cause::FillBuffers })
         };
+        shared.evicts_at(granted);
         let answer = shared.hierarchy.miss(self.number, line, store, site, found);
         let thread = self.window.account.thread;
         let request = Request { line, thread, core: self.number as u32 };
@@ -301,6 +302,7 @@ impl TimedCore {
             if self.l2_misses.free_at() > start || shared.ready_at().0 > start {
                 return;
             }
+            shared.evicts_at(start);
             let Some(answer) = shared.hierarchy.prefetch(self.number, line, site) else { continue };
             shared.prefetches += 1;
             let done = shared.fetched(start, answer, false, Request { line, ..missed });

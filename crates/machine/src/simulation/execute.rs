@@ -318,6 +318,7 @@ impl TimedCore {
             return Ok(());
         }
         let start = self.turn(shared)?;
+        shared.evicts_at(start);
         shared.hierarchy.demote(self.number, line);
         shared.write_back(start + shared.latencies.way());
         Ok(())

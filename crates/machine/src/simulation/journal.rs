@@ -1,11 +1,17 @@
 //! What one access asks of memory, written down in order to be timed.
 
+use crate::Time;
 use crate::hierarchy::Backend;
 use crate::memory::Write;
+use crate::memory_side::MemorySide;
 
 /// The requests of the access that is being carried out, and how many there were in all.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Journal {
+    /// Where they are going to go, with queues that may be full already.
+    pub(crate) memory: MemorySide,
+    /// When the lines that the access evicts leave the LLC.
+    pub(crate) now: Time,
     /// Whether the access reads a line. Never more than one: an access is to one line.
     pub(crate) reads: bool,
     /// Lines that leave the caches or the combining buffers because of it, in this order.
@@ -16,7 +22,19 @@ pub(crate) struct Journal {
     pub(crate) total_writes: u64,
 }
 
+impl Journal {
+    pub(crate) fn new(memory: MemorySide) -> Self {
+        Journal { memory, now: Time::ZERO, reads: false, writes: Vec::new(), total_reads: 0, total_writes: 0 }
+    }
+}
+
 impl Backend for Journal {
+    const TIMED: bool = true;
+
+    fn wait(&mut self, line: u64) -> Time {
+        self.memory.wait(self.now, line)
+    }
+
     fn read(&mut self, _line: u64, _site: u32) {
         debug_assert!(!self.reads, "the access before was timed");
         self.reads = true;

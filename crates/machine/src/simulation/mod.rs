@@ -17,9 +17,10 @@
 //!
 //! The two are apart. What happens to a line (who has it, what is evicted for it, what a flush writes back) is
 //! decided by the hierarchy that the traffic machine uses, at once and in program order. It writes the requests to memory
-//! that follow from one access into a [`journal`], and these are then timed. So both machines agree on
-//! where lines are, and a conservation law holds between them: each line in the journal reaches the memory side once
-//! ([`Simulation::audit`]).
+//! that follow from one access into a [`journal`], and these are then timed. A conservation law holds between
+//! the two: each line in the journal reaches the memory side once ([`Simulation::audit`]). In one point time decides where lines
+//! are: with `llc.replacement = "queue-aware"` the hierarchy asks, when it needs room in the LLC, which lines could leave now.
+//! So there, and with `llc.slices`, the traffic machine has other lines in its LLC; else both agree.
 //!
 //! # The order of time
 //!
@@ -151,7 +152,7 @@ impl Simulation {
         let start = self.last_of_all();
         self.shared.hierarchy.drain();
         self.shared.write_back(start);
-        self.shared.memory.drain(start)
+        self.shared.hierarchy.below.memory.drain(start)
     }
 
     /// What was measured so far.
@@ -166,7 +167,7 @@ impl Simulation {
             elapsed,
             threads,
             caches: self.shared.hierarchy.figures(self.shared.accesses),
-            memories: self.shared.memory.figures(),
+            memories: self.shared.hierarchy.below.memory.figures(),
             phases: self.progress.phases(elapsed, totals),
             timeline: self.progress.slices(elapsed, totals),
             site_stalls: self.shared.sites.clone(),
@@ -193,7 +194,7 @@ impl Simulation {
             totals.instructions += account.instructions;
             totals.stalls.add(&account.stalls);
         }
-        totals.traffic = self.shared.memory.traffic();
+        totals.traffic = self.shared.hierarchy.below.memory.traffic();
         totals
     }
 

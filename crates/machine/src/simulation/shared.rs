@@ -39,7 +39,6 @@ impl Latencies {
 pub(crate) struct Shared {
     pub(crate) latencies: Latencies,
     pub(crate) hierarchy: Hierarchy<Journal>,
-    pub(crate) memory: MemorySide,
     pub(crate) ranges: Ranges,
     pub(crate) order: Order,
     pub(crate) sites: SiteStalls,
@@ -65,8 +64,7 @@ impl Shared {
         let misses = config.llc.miss_registers.unwrap_or_else(|| (32 * config.cores.count).min(65_536));
         Ok(Shared {
             latencies: Latencies::new(config),
-            hierarchy: Hierarchy::new(config, Journal::default()),
-            memory: MemorySide::new(config)?,
+            hierarchy: Hierarchy::new(config, Journal::new(MemorySide::new(config)?)),
             ranges: Ranges::default(),
             order: Order::default(),
             sites: SiteStalls::new(),
@@ -109,7 +107,7 @@ impl Shared {
             Answer::L2 => in_l2.max(arrival(self)),
             Answer::Llc => in_llc.max(arrival(self)),
             Answer::Upgrade => {
-                let leave = self.memory.own(in_llc, request).unwrap_or(in_llc);
+                let leave = self.hierarchy.below.memory.own(in_llc, request).unwrap_or(in_llc);
                 leave.max(arrival(self))
             }
             // The LLC's directory knows the core; its L2 is looked up.
@@ -118,8 +116,8 @@ impl Shared {
                 self.hierarchy.below.reads = false;
                 self.asked[0] += 1;
                 // A directory on the device gives leave first, and then the device the data.
-                let leave = if own { self.memory.own(in_llc, request) } else { None };
-                let done = self.memory.read(leave.unwrap_or(in_llc), request);
+                let leave = if own { self.hierarchy.below.memory.own(in_llc, request) } else { None };
+                let done = self.hierarchy.below.memory.read(leave.unwrap_or(in_llc), request);
                 self.llc_misses.take(done);
                 self.arriving.note(request.line, done);
                 done
@@ -127,6 +125,11 @@ impl Shared {
         };
         self.write_back(in_llc);
         done
+    }
+
+    /// What an access that begins at `start` evicts leaves the LLC when the access has come there.
+    pub(crate) fn evicts_at(&mut self, start: Time) {
+        self.hierarchy.below.now = start + self.latencies.way();
     }
 
     /// `line` was fetched ahead and is there at `done`.
@@ -152,7 +155,11 @@ impl Shared {
         let evicted = write.cause == WriteCause::Eviction;
         let thread = if evicted { NO_THREAD } else { write.thread };
         let request = Request { line: write.line, thread, core: write.thread % self.core_count };
-        self.memory.write(at, request, write.cause != WriteCause::NonTemporal { whole: false })
+        self.hierarchy.below.memory.write(
+            at,
+            request,
+            write.cause != WriteCause::NonTemporal { whole: false },
+        )
     }
 }
 

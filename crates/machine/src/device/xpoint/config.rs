@@ -137,11 +137,13 @@ impl Xpoint {
             ("buffer_replacement", self.buffer_replacement),
             ("combining.replacement", self.combining.replacement),
         ] {
-            if value == Replacement::TreePlru {
-                let remedy =
-                    "not every unit can leave at any time; use \"lru\", \"not-recent\" or \"random\"";
-                return Err(Fault::new(key, "\"tree-plru\"", remedy));
-            }
+            let name = match value {
+                Replacement::TreePlru => "\"tree-plru\"",
+                Replacement::QueueAware => "\"queue-aware\"",
+                _ => continue,
+            };
+            let remedy = "not every unit can leave at any time; use \"lru\", \"not-recent\" or \"random\"";
+            return Err(Fault::new(key, name, remedy));
         }
         let Translation { entry, buffer, .. } = self.translation;
         if !entry.0.is_power_of_two() || entry.0 < LINE_BYTES {

@@ -233,9 +233,10 @@ impl SessionFile {
             self.short.store(true, Ordering::Relaxed);
             return false;
         }
-        self.open.store(more as u32, Ordering::Relaxed);
+        // A writer may have opened all of them meanwhile.
+        self.open.fetch_max(more as u32, Ordering::Relaxed);
         let head = self.head();
-        head.open_chunks.store(more as u32, Ordering::Relaxed);
+        head.open_chunks.fetch_max(more as u32, Ordering::Relaxed);
         head.free.fetch_add(1, Ordering::SeqCst);
         wake(&head.free);
         true

@@ -149,7 +149,7 @@ pub struct RecordArgs {
     /// like, and stores to shared mappings (`*` and `?` match; may be given again)
     #[arg(long, value_name = "PATH", conflicts_with_all = ["count", "sample"])]
     pub files: Vec<String>,
-    /// Compress all of the trace, for about a tenth of the recording's time: 0.6 to 0.8 of the size as a rule, a small fraction where loops are
+    /// Compress all of the trace, for about a tenth of the recording's time: 0.6 to 0.9 of the size as a rule, a small fraction where loops are
     /// regular, hardly less with --values
     #[arg(long, conflicts_with = "count")]
     pub small: bool,

@@ -3,16 +3,16 @@
 //! A child's first thread gets its number from the parent, as a thread does from its creator, and tells its end when the process ends in
 //! order. If it was killed, the parent tells the ends of its threads.
 
-use core::ffi::{c_int, c_uint};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::ffi::{c_int, c_uint, c_void};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use libc::{WEXITED, WNOHANG, WNOWAIT, id_t, pid_t, rusage, siginfo_t};
+use libc::{CLONE_SETTLS, CLONE_VM, WEXITED, WNOHANG, WNOWAIT, id_t, pid_t, rusage, siginfo_t};
 
 use crate::files::next::usual;
 use crate::kin;
 use crate::local::{caller, hooks, local};
-use crate::process::forked;
-use crate::real::real;
+use crate::process::{_exit, forked};
+use crate::real::{next, real, required};
 use crate::session::session;
 use crate::stream::record_position_kept;
 use crate::wire::kind;
@@ -70,6 +70,28 @@ fn ended(pc: u64, pid: pid_t) {
     kin::waited(pc, pid);
 }
 
+/// The C library's `clone`, the variable arguments included.
+type Clone = unsafe extern "C" fn(
+    extern "C" fn(*mut c_void) -> c_int,
+    *mut c_void,
+    c_int,
+    *mut c_void,
+    usize,
+    usize,
+    usize,
+) -> c_int;
+
+/// The C library's `_Fork`; 0 before glibc 2.34.
+static BARE_FORK: AtomicUsize = AtomicUsize::new(0);
+/// The C library's `clone`.
+static CLONE: AtomicUsize = AtomicUsize::new(0);
+
+/// Looks for what may be called in a signal handler, where the dynamic linker can't be asked.
+pub fn prepare() {
+    BARE_FORK.store(next(c"_Fork"), Ordering::Relaxed);
+    CLONE.store(next(c"clone"), Ordering::Relaxed);
+}
+
 /// Makes a child by `fork`.
 fn forking(pc: u64, fork: impl FnOnce() -> pid_t) -> pid_t {
     let Some(session) = session() else { return fork() };
@@ -82,6 +104,22 @@ fn forking(pc: u64, fork: impl FnOnce() -> pid_t) -> pid_t {
         add(pid, number);
     }
     pid
+}
+
+/// What a child made by `clone` is to do.
+#[repr(C)]
+struct Start {
+    run: extern "C" fn(*mut c_void) -> c_int,
+    argument: *mut c_void,
+}
+
+/// In the child of a `clone` that has a copy of its parent's memory.
+extern "C" fn begin(start: *mut c_void) -> c_int {
+    // SAFETY: the parent passes one that is on its stack, of which this is a copy.
+    let Start { run, argument } = unsafe { start.cast::<Start>().read() };
+    forked();
+    // The C library would end it without a word.
+    _exit(run(argument))
 }
 
 /// Waits by `wait`, which gives a child and writes its status.
@@ -104,7 +142,9 @@ hooks! {
         forking(caller(), || usual!(fork()))
     }
     fn _Fork() -> pid_t {
-        let real = real!(c"_Fork" as fn() -> pid_t);
+        let found = required(&BARE_FORK, c"_Fork");
+        // SAFETY: the C library's function of that name has that type.
+        let real = unsafe { core::mem::transmute::<usize, unsafe extern "C" fn() -> pid_t>(found) };
         forking(caller(), || {
             kin::expecting();
             // SAFETY: as the program calls it.
@@ -114,6 +154,34 @@ hooks! {
                 forked();
             }
             pid
+        })
+    }
+
+    // The last three are there if the flags say so.
+    fn clone(
+        run: extern "C" fn(*mut c_void) -> c_int,
+        stack: *mut c_void,
+        flags: c_int,
+        argument: *mut c_void,
+        parent: usize,
+        storage: usize,
+        child: usize,
+    ) -> c_int {
+        let pc = caller();
+        let found = required(&CLONE, c"clone");
+        // SAFETY: the C library's function of that name takes these.
+        let real = unsafe { core::mem::transmute::<usize, Clone>(found) };
+        if flags & (CLONE_VM | CLONE_SETTLS) != 0 {
+            local().bare.set(u32::from(flags & CLONE_VM == 0));
+            kin::starting(pc);
+            // SAFETY: the caller's arguments.
+            return unsafe { real(run, stack, flags, argument, parent, storage, child) };
+        }
+        let mut start = Start { run, argument };
+        forking(pc, || {
+            kin::expecting();
+            // SAFETY: the caller's arguments, but for `begin`, which takes what it gets.
+            unsafe { real(begin, stack, flags, (&raw mut start).cast(), parent, storage, child) }
         })
     }
 

@@ -44,6 +44,8 @@ pub struct Local {
     pub handlers: Cell<u32>,
     /// The number, plus 1, of the first thread of the process that the thread is forking; else 0.
     pub forking: Cell<u32>,
+    /// Whether the thread made a child by a call after which nobody tells the child that it is one ([`crate::kin::expecting`]).
+    pub bare: Cell<u32>,
     /// The function to be carried out once, the object that says so, and the code that asked for it.
     pub once: Cell<(usize, u64, u64)>,
     /// Times that the thread's destructor put off the end.

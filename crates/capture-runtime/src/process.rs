@@ -52,6 +52,8 @@ extern "C" fn begin() {
     // What happens before the thread's start is our doing, even if it is the program's `memcpy` that we call.
     local.stage.set(STARTING);
     local.stream.clear();
+    found::prepare();
+    children::prepare();
     attach();
     if let Some(session) = session() {
         session.publish_leftovers();
@@ -223,27 +225,45 @@ macro_rules! executes {
     /// What each of them does before it goes on, with its first argument, and where.
     mod next {
         $(pub extern "C" fn $name(argument: usize) -> usize {
-            static CACHE: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
             super::$first(argument);
-            crate::real::required(&CACHE, $text)
+            crate::real::required(&super::found::$name, $text)
         })*
+    }
+    /// Where each goes on.
+    #[allow(non_upper_case_globals)] // they are called as the functions
+    mod found {
+        use core::sync::atomic::{AtomicUsize, Ordering};
+
+        $(pub static $name: AtomicUsize = AtomicUsize::new(0);)*
+
+        /// Looks for all of them: a program may call them where it can't wait for the dynamic linker, in a signal handler or in a
+        /// fork's child.
+        pub fn prepare() {
+            $($name.store(crate::real::next($text), Ordering::Relaxed);)*
+        }
     } };
 }
 
 /// The thread may not come to tell anything else.
 fn becoming(_: usize) {
+    if is_copy() {
+        return;
+    }
     kin::becoming();
     local().stream.close();
 }
 
-/// The child borrows this process's memory: what it tells, this thread tells.
-fn lending(_: usize) {
-    kin::starting(0);
+/// Whether this is a child that was made behind our back and has a copy of its parent's memory: the chunk that it finds there is the
+/// parent's, who goes on writing.
+fn is_copy() -> bool {
+    local().bare.get() != 0
+        && session().is_some_and(|session| session.pid.load(Ordering::Relaxed) != sys::pid())
 }
 
-/// A child, or a thread of the program's own making.
-fn cloning(_: usize) {
-    kin::expecting();
+/// The child borrows this process's memory: what it tells, this thread tells.
+fn lending(_: usize) {
+    local().bare.set(0);
+    kin::starting(0);
 }
 
 /// A system call, perhaps one that makes a child, or a program of this process of which we know nothing.
@@ -253,8 +273,10 @@ fn calling(number: usize) {
     let forks = matches!(number, libc::SYS_fork | libc::SYS_vfork);
     #[cfg(not(target_arch = "x86_64"))]
     let forks = false;
-    let starts = [libc::SYS_clone, libc::SYS_clone3, libc::SYS_execve, libc::SYS_execveat];
-    if forks || starts.contains(&number) {
+    if forks || [libc::SYS_clone, libc::SYS_clone3].contains(&number) {
+        local().bare.set(1);
+        kin::starting(0);
+    } else if [libc::SYS_execve, libc::SYS_execveat].contains(&number) {
         kin::expecting();
     }
 }
@@ -270,6 +292,5 @@ executes! {
     execveat = c"execveat", becoming;
     fexecve = c"fexecve", becoming;
     vfork = c"vfork", lending;
-    clone = c"clone", cloning;
     syscall = c"syscall", calling;
 }

@@ -385,10 +385,14 @@ fn size(file: &File, chunk_bytes: u32, wanted: u32) -> io::Result<u32> {
 /// Reserves memory up to the end of so many chunks, whose areas begin at `start`.
 fn reserve(file: &File, start: u64, chunk_bytes: u64, chunks: u32) -> Result<(), Errno> {
     let bytes = start + u64::from(chunks) * chunk_bytes;
-    match fallocate(file, FallocateFlags::empty(), 0, bytes) {
-        // The file system can't; the size alone must do.
-        Err(Errno::OPNOTSUPP) => Ok(()),
-        other => other,
+    loop {
+        match fallocate(file, FallocateFlags::empty(), 0, bytes) {
+            // A signal came; what was reserved so far may be taken back.
+            Err(Errno::INTR) => {}
+            // The file system can't; the size alone must do.
+            Err(Errno::OPNOTSUPP) => return Ok(()),
+            other => return other,
+        }
     }
 }
 

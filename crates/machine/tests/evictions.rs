@@ -97,4 +97,13 @@ fn slices_move_lines_to_other_sets_and_change_nothing_else() {
     assert_ne!(plain.elapsed, ns(0));
     let evicted = |figures: &machine::TimedFigures| figures.caches[2].evictions;
     assert!(evicted(&plain).abs_diff(evicted(&sliced)) * 20 < evicted(&plain));
+    // Lines that share a set where sets follow one another, again and again.
+    let again = |slices| {
+        let config = with(|config| {
+            (config.llc.size.0, config.llc.ways, config.llc.slices) = (20 * 64 * 16 * 4, 4, slices);
+        });
+        let lines = (0..10).flat_map(|_| (0..32u64).map(|line| vec![store(line * 320 * 64)]));
+        run(&config, lines.collect()).1.figures().caches[2].misses
+    };
+    assert!(again(Some(20)) < again(None), "{} and {}", again(Some(20)), again(None));
 }

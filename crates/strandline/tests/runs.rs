@@ -238,6 +238,51 @@ int main(int argc, char **argv) {
 }
 
 #[test]
+fn a_child_by_clone_and_its_parent_tell_each_their_own() {
+    const BESIDE: &str = r#"
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile long a[1000];
+static char stack[1 << 16];
+static char *own;
+static int again(void *stays) {
+    for (int i = 0; i < 1000; i++) a[i] = i;
+    if (stays) return 0;
+    execl(own, own, "child", (char *)0);
+    return 1;
+}
+int main(int argc, char **argv) {
+    own = argv[0];
+    int turns = 1, status = 0;
+    if (argc == 1 || *argv[1] != 'c') {
+        if (clone(again, stack + sizeof stack, SIGCHLD, argc > 1 ? own : 0) < 0) return 1;
+        turns = 300;
+    }
+    for (int turn = 0; turn < turns; turn++)
+        for (int i = 0; i < 1000; i++) a[i] = i;
+    if (turns > 1) wait(&status);
+    return status;
+}
+"#;
+    let scratch = Scratch::new();
+    scratch.file("beside.c", BESIDE);
+    compile(scratch.dir(), "cc", "-O1 -o beside beside.c");
+    for (arguments, expected) in [(&["./beside"][..], 302_000), (&["./beside", "stays"], 301_000)] {
+        let stores = number(&record(&scratch, &[], arguments), "stores");
+        assert!((expected..expected + 10).contains(&stores), "{arguments:?}: {stores}");
+        let count = ok(strandline()
+            .current_dir(scratch.dir())
+            .args(["record", "--count", "--json", "--"])
+            .args(arguments));
+        let counted: serde_json::Value = serde_json::from_slice(&count.stdout).expect("JSON");
+        assert_eq!(number(&counted, "stores"), stores, "{arguments:?}");
+    }
+}
+
+#[test]
 fn a_killed_recorder_leaves_a_trace_that_opens() {
     let scratch = Scratch::new();
     scratch.file(

@@ -15,7 +15,6 @@ use crate::core::{Core, Lookup};
 use crate::lookahead;
 use crate::memory::{Cause, Write};
 use crate::replacement::Rng;
-use crate::slices::Slices;
 use crate::{CacheFigures, Config, Replacement, Time};
 
 /// What takes the requests that the caches cannot answer: the memories themselves where only traffic counts, or a
@@ -83,8 +82,7 @@ pub(crate) struct Hierarchy<B> {
 impl<B: Backend> Hierarchy<B> {
     pub(crate) fn new(config: &Config, below: B) -> Self {
         let mut level = config.llc.clone();
-        let fits = level.slices.is_none_or(|count| Slices::new(count, level.sets()).is_some());
-        if !B::TIMED || !fits {
+        if !B::TIMED {
             // Nobody knows what keeps lines in order and what doesn't: what leaves is chance.
             level.slices = None;
             if level.replacement == Replacement::QueueAware {

@@ -99,6 +99,7 @@ fn values_that_no_machine_can_have_are_refused_with_a_remedy() {
             "ways = 11\nslices = 18",
             "llc.slices = 18: use 20 or 24, whose hash is known, or leave it out",
         ),
+        ("ways = 11", "ways = 11\nslices = 20", "llc.slices = 20: each slice needs a power of two of sets"),
         ("miss_registers = 9", "slices = 24\nmiss_registers = 9", "l1.slices = 24: only the LLC"),
         ("dimms = 6", "dimms = 65", "memory.dimms = 65: use 1 to 64"),
         ("\"4KiB\"", "\"128B\"", "memory.interleave = 128B: use a power of two not below device.unit"),

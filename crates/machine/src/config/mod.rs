@@ -121,8 +121,7 @@ pub struct CacheLevel {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_backs: Option<u32>,
     /// LLC only: slices over which lines are spread by the hash of a Xeon Scalable processor, 20 or 24, each with a power of two
-    /// of sets. By default sets follow one another. So they do in the counting machine, and where size and ways do not make such
-    /// sets; `queue-aware` then replaces any line, drawn from the seed.
+    /// of sets. By default sets follow one another, as they always do in the counting machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slices: Option<u32>,
     /// L2 only: the prefetcher. Default `"none"`.
@@ -382,6 +381,10 @@ impl Config {
                 let known: Vec<_> = Slices::known().map(|known| known.to_string()).collect();
                 let remedy = format!("use {}, whose hash is known, or leave it out", known.join(" or "));
                 return Err(self.wrong("llc.slices", slices, &remedy));
+            }
+            if Slices::new(slices, level.sets()).is_none() {
+                let remedy = "each slice needs a power of two of sets: change llc.size or llc.ways";
+                return Err(self.wrong("llc.slices", slices, remedy));
             }
         }
         if level.prefetch.is_some() && table != "l2" {

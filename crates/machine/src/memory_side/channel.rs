@@ -208,7 +208,8 @@ impl Channel {
     }
 
     /// How long a line that nobody sent would wait for an entry if it came at `arrived`. While others wait it is as long as the
-    /// last of them; if the queue has only become full, until the device takes the next line.
+    /// last of them; if the queue has only become full, until the device takes the next line. Lines that the device would have by then it has
+    /// now, whether a line is sent or not.
     pub(super) fn wait(&mut self, arrived: Time) -> Time {
         if self.accepted > arrived {
             return self.accepted.since(arrived);

@@ -16,6 +16,7 @@
 //! importers ([`lackey`]).
 #![forbid(unsafe_code)]
 
+mod compared;
 pub mod lackey;
 pub mod map;
 mod op;
@@ -27,6 +28,7 @@ mod told;
 pub mod trace;
 mod upper;
 
+pub use compared::{COMPARED, Compared, copy_and_compare};
 pub use op::{Event, FenceKind, FlushKind, Op, Order, StrandMark, ThreadId};
 pub use run::{AccessKind, EVENT, HEAD, RunAccess, RunBatch, RunItem, RunShape};
 pub use sink::{Batch, Collected, Counts, Definition, Discard, Sink, SinkError, Tee};

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use crate::compared::{COMPARED, Compared, copy_and_compare};
 use crate::map::Map;
 use crate::upper::{self, GROUP};
 use crate::{HEAD, RunBatch, RunShape, Sink, SinkError, ThreadId};
@@ -37,6 +38,24 @@ pub trait Words {
 
     /// Copies those from number `from` on, as many as there are and as have room.
     fn copy(&self, from: usize, into: &mut [u64]) -> usize;
+
+    /// Copies [`COMPARED`] words from number `from` on to a place of `block`, zeros in place of those that are not there, and compares
+    /// each with the one at a distance before it in the block. `place` is the number of the first one there, and the distance, which is not 0. `heads` are those of them that should be heads: what
+    /// comes behind the first of these that differs does not matter. By how much the [`told_address`]es of those that differ do so is put
+    /// into `differences`, one behind the other.
+    ///
+    /// # Panics
+    /// If the block ends before, or does not reach back so far.
+    fn compare(
+        &self,
+        from: usize,
+        block: &mut [u64],
+        place: [usize; 2],
+        heads: u64,
+        differences: &mut [u64; COMPARED],
+    ) -> Compared {
+        copy_and_compare(self, from, block, place, heads, differences)
+    }
 }
 
 impl Words for &[u64] {

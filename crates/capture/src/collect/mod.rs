@@ -12,6 +12,8 @@
 mod address_map;
 mod calls;
 mod code;
+#[cfg(target_arch = "x86_64")]
+mod compare;
 mod decoder;
 mod files;
 mod interrupts;

@@ -5,8 +5,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use event::Words;
+use event::{COMPARED, Compared, Words, copy_and_compare};
 
+#[cfg(target_arch = "x86_64")]
+use super::compare;
 use super::records::length;
 use crate::session::SessionFile;
 
@@ -66,6 +68,27 @@ impl Words for Rest<'_> {
             }
             Rest::Own(words) => words.copy(from, into),
         }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn compare(
+        &self,
+        from: usize,
+        block: &mut [u64],
+        place: [usize; 2],
+        heads: u64,
+        differences: &mut [u64; COMPARED],
+    ) -> Compared {
+        if let Rest::Shared(words) = self
+            && let Some(words) = words.get(from..)
+            && let Some(these) = words.first_chunk()
+            && compare::available()
+        {
+            read_ahead(words);
+            // SAFETY: the processor has what it takes.
+            return unsafe { compare::compare(these, block, place, differences) };
+        }
+        copy_and_compare(self, from, block, place, heads, differences)
     }
 }
 

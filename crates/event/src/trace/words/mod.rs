@@ -10,7 +10,6 @@
 //! memory, many words at a time.
 
 mod bits;
-mod compare;
 mod read;
 mod recent;
 mod write;
@@ -20,7 +19,7 @@ pub(super) use recent::{DifferenceWriter, Differences};
 pub(super) use write::{Until, WordWriter};
 
 /// Words that are looked at together.
-const STEP: usize = 64;
+const STEP: usize = crate::COMPARED;
 /// Most words of a block.
 pub(in crate::trace) const BLOCK_WORDS: usize = 1 << 18;
 

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use super::super::bytes::put_varint;
 use super::bits::{BitColumn, Bits};
-use super::compare::{GROUP, compare};
 use super::recent::Differences;
 use super::{BLOCK_WORDS, Named, STEP};
 use crate::{EVENT, RunShape, TOLD_WORDS, Words, told_address};
@@ -59,8 +58,6 @@ pub(in crate::trace) struct WordWriter {
     /// The block's words, and room for two steps; empty until it is needed.
     words: Vec<u64>,
     len: usize,
-    /// Words behind them that are the next ones of what is being pushed.
-    copied: usize,
     /// From each word back to the one that it is compared with; 0: there is none.
     distance: usize,
     /// Which words are heads, which are heads or lengths, and which are accesses that were not executed, or heads of events.
@@ -148,7 +145,6 @@ impl WordWriter {
         mut shape_of: impl FnMut(u64) -> Option<u32>,
     ) -> Pushed {
         self.reserve();
-        self.copied = 0;
         let mut pushed = Pushed { words: 0, events: 0, end: Until::Words };
         let words = Source { words, from, count: words.count().saturating_sub(from) };
         loop {
@@ -191,7 +187,6 @@ impl WordWriter {
         shapes: &[Arc<RunShape>],
     ) {
         self.name(head, u64::from(shape) + 1);
-        self.copied = self.copied.saturating_sub(1);
         if self.distance > 0 {
             return;
         }
@@ -203,27 +198,29 @@ impl WordWriter {
         let mut left = (size & !LENGTHS) as usize - 1;
         while left > 0 {
             let count = left.min(STEP);
-            let at = self.len;
-            let mut there = self.copied.min(count);
-            if there < count {
-                there = words.copy(pushed.words, &mut self.words[at..at + count]);
-                self.words[at + there..at + count].fill(0);
-            }
+            let new = &mut self.words[self.len..self.len + count];
+            let there = words.copy(pushed.words, new);
+            new[there..].fill(0);
             let mut lengths = 0;
             if size & LENGTHS != 0 {
                 let known = is_length.by_ref().take(count);
                 lengths = known.zip(0..).fold(0, |bits, (is, at)| bits | u64::from(is) << at);
             }
-            let new = self.words[at..at + count].iter().zip(0..);
-            let changed = new.fold(0, |bits, (word, slot)| bits | u64::from(*word != 0) << slot);
+            let (mut changed, mut empty, mut differing) = (0, 0, 0);
+            let differences = self.differences.room();
+            for (slot, &word) in new.iter().enumerate() {
+                let address = told_address(word);
+                empty |= u64::from(address == 0) << slot;
+                changed |= u64::from(word != 0) << slot;
+                differences[differing % STEP] = address;
+                differing += usize::from(word != 0);
+            }
+            self.differences.add(differing);
             self.changes.put(changed, count as u32);
-            let taken = lower(count);
-            let empty = self.put_differences(changed) | taken & !changed;
-            self.kinds.put(at, [0, lengths, empty]);
-            pushed.events += (taken & !lengths & !empty).count_ones() as usize;
+            self.kinds.put(self.len, [0, lengths, empty]);
+            pushed.events += (lower(count) & !lengths & !empty).count_ones() as usize;
             pushed.words += there;
             self.len += count;
-            self.copied = self.copied.saturating_sub(there);
             left -= count;
         }
     }
@@ -254,81 +251,37 @@ impl WordWriter {
         pushed: &mut Pushed,
         crowded: bool,
     ) -> bool {
-        let at = self.len;
-        if self.copied < STEP {
-            let from = at + self.copied;
-            self.copied += words.copy(pushed.words + self.copied, &mut self.words[from..from + STEP]);
-        }
-        let there = self.copied.min(STEP);
-        let mut count = there;
-        if there < STEP {
-            count = if there == 0 { heads.trailing_zeros() as usize } else { there };
-            self.words[at + there..at + STEP].fill(0);
+        let (at, distance) = (self.len, self.distance);
+        let room = self.differences.room();
+        let found = words.words.compare(words.from + pushed.words, &mut self.words, [at, distance], heads, room);
+        let mut count = found.there;
+        if count == 0 {
+            // The rest of a run that was cut off.
+            count = heads.trailing_zeros() as usize;
         }
         if crowded && heads & 1 == 0 {
             count = count.min(heads.trailing_zeros() as usize);
         }
-        let differ = self.compare(at - self.distance, heads);
         let mut taken = lower(count);
         // Events have been told apart: where one was, there is something else now.
-        let other_heads = heads & (differ | empty) & taken;
+        let other_heads = heads & (found.differ | empty) & taken;
         if other_heads != 0 {
             count = other_heads.trailing_zeros() as usize;
             taken = lower(count);
         }
-        let changed = differ & taken;
+        let changed = found.differ & taken;
         self.changes.put(changed, count as u32);
-        empty = (empty & taken & !changed) | self.put_differences(changed);
-        if self.distance < STEP {
+        self.differences.add(changed.count_ones() as usize);
+        empty = (empty & !changed | found.empty & changed) & taken;
+        if distance < STEP {
             let new = self.words[at..at + count].iter().zip(0..);
-            empty = new.fold(0, |bits, (word, slot)| bits | u64::from(*word == 0) << slot);
+            empty = new.fold(0, |bits, (word, slot)| bits | u64::from(told_address(*word) == 0) << slot);
         }
         self.kinds.put(at, [heads & taken, others & taken, empty]);
         self.len += count;
-        let read = count.min(there);
-        self.copied -= read;
-        pushed.words += read;
+        pushed.words += count.min(found.there);
         pushed.events += (taken & !others & !empty).count_ones() as usize;
         other_heads != 0
-    }
-
-    /// Which of the next 64 words differ from those `before`, up to a group of them in which one of the `heads` does.
-    #[inline(always)]
-    fn compare(&self, before: usize, heads: u64) -> u64 {
-        let (new, old) = (&self.words[self.len..][..STEP], &self.words[before..][..STEP]);
-        let (new, _) = new.as_chunks::<GROUP>();
-        let (old, _) = old.as_chunks::<GROUP>();
-        let mut differ = 0;
-        for (at, (new, old)) in new.iter().zip(old).enumerate() {
-            differ |= compare(new, old) << (at * GROUP);
-            if differ & heads != 0 {
-                break;
-            }
-        }
-        differ
-    }
-
-    /// Adds the differences of the changed ones among the words from `len` on. Those of them that are empty now.
-    #[inline]
-    fn put_differences(&mut self, changed: u64) -> u64 {
-        let (at, distance) = (self.len, self.distance);
-        let out = self.differences.room();
-        let (before, words) = self.words.split_at_mut(at);
-        let Some(words) = words.first_chunk_mut::<STEP>() else { return 0 };
-        let (count, empty) = if distance == 0 {
-            put_differences(changed, words, out, |_, _| 0)
-        } else if let Some(old) = before[at - distance..].first_chunk::<STEP>() {
-            put_differences(changed, words, out, |_, slot| old[slot])
-        } else {
-            // Those before end here, and go on with these.
-            let old = &before[at - distance..];
-            put_differences(changed, words, out, |words, slot| match slot.checked_sub(distance) {
-                Some(slot) => words[slot % STEP],
-                None => old[slot % distance],
-            })
-        };
-        self.differences.add(count);
-        empty
     }
 
     /// Adds a head that is named.
@@ -358,7 +311,8 @@ impl WordWriter {
         while let Some(head) = self.kinds.last_before(end).filter(|head| *head >= from) {
             let Some(shape) = shape_of(self.words[head]).map(|shape| shape as usize) else { return 0 };
             // Most often the last access was executed.
-            if self.kinds.get(end - 1)[1] & 1 == 0 && self.words[end - 1] != 0 {
+            let [_, other, empty] = self.kinds.get(end - 1);
+            if (other | empty) & 1 == 0 {
                 return self.sizes.get(shape).map_or(0, |[_, after]| *after);
             }
             let Some(shape) = shapes.get(shape) else { return 0 };
@@ -393,31 +347,6 @@ impl WordWriter {
         self.names.clear();
         self.carries.clear();
     }
-}
-
-/// Puts the differences of the changed ones among `words` from what `old` says was there. How many these are, and which of the words
-/// are empty now.
-#[inline(always)]
-fn put_differences(
-    mut changed: u64,
-    words: &mut [u64; STEP],
-    out: &mut [u64; STEP],
-    old: impl Fn(&[u64; STEP], usize) -> u64,
-) -> (usize, u64) {
-    let (mut count, mut empty) = (0, 0);
-    while changed != 0 {
-        let slot = changed.trailing_zeros() as usize % STEP;
-        let new = told_address(words[slot]);
-        if new == 0 {
-            // A store to address 0 looks like one that was not executed.
-            words[slot] = 0;
-            empty |= changed & changed.wrapping_neg();
-        }
-        changed &= changed - 1;
-        out[count % STEP] = new.wrapping_sub(told_address(old(words, slot)));
-        count += 1;
-    }
-    (count, empty)
 }
 
 /// The lower `count` bits.

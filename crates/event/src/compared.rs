@@ -4,7 +4,7 @@ use crate::{Words, told_address};
 
 /// Most words that are compared together.
 pub const COMPARED: usize = 64;
-/// Of these, so many at a time.
+/// Of these, so many before it is asked whether a head differs.
 const GROUP: usize = 16;
 
 /// What [`Words::compare`] found of [`COMPARED`] words. Bit i says something of word i; behind the first
@@ -15,7 +15,7 @@ pub struct Compared {
     pub there: usize,
     /// Which differ from the words at the distance before them.
     pub differ: u64,
-    /// Which of these tell address 0.
+    /// Which tell address 0.
     pub empty: u64,
 }
 
@@ -34,81 +34,23 @@ pub fn copy_and_compare(
     let there = words.copy(from, &mut block[at..at + COMPARED]);
     block[at + there..at + COMPARED].fill(0);
     let (new, old) = (&block[at..][..COMPARED], &block[at - distance..][..COMPARED]);
-    let mut differ = 0;
-    let groups = new.as_chunks().0.iter().zip(old.as_chunks().0);
+    let (mut differ, mut empty) = (0, 0);
+    let groups = new.chunks(GROUP).zip(old.chunks(GROUP));
     for ((new, old), shift) in groups.zip((0..).step_by(GROUP)) {
-        differ |= differing(new, old) << shift;
+        for ((&new, &old), slot) in new.iter().zip(old).zip(shift..) {
+            differ |= u64::from(new != old) << slot;
+            empty |= u64::from(told_address(new) == 0) << slot;
+        }
         if differ & heads != 0 {
             break;
         }
     }
-    let (mut left, mut count, mut empty) = (differ, 0, 0);
+    let (mut left, mut count) = (differ, 0);
     while left != 0 {
         let slot = left.trailing_zeros() as usize % COMPARED;
-        let address = told_address(new[slot]);
-        empty |= u64::from(address == 0) << slot;
-        differences[count % COMPARED] = address.wrapping_sub(told_address(old[slot]));
+        differences[count % COMPARED] = told_address(new[slot]).wrapping_sub(told_address(old[slot]));
         count += 1;
         left &= left - 1;
     }
     Compared { there, differ, empty }
-}
-
-/// Bit i: words i differ.
-///
-/// Each word's result is that of its halves, which is then narrowed to a byte.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn differing(new: &[u64; GROUP], old: &[u64; GROUP]) -> u64 {
-    use safe_arch::{
-        bitand_m128i, cast_to_m128_from_m128i, cast_to_m128i_from_m128, cmp_eq_mask_i32_m128i, m128i,
-        move_mask_i8_m128i, pack_i16_to_i8_m128i, pack_i32_to_i16_m128i, shuffle_abi_f32_all_m128,
-    };
-    let (new, old) = (new.as_chunks::<2>().0, old.as_chunks::<2>().0);
-    let equal = |at: usize| {
-        let (new, old) = (m128i::from(new[at / 2]), m128i::from(old[at / 2]));
-        cast_to_m128_from_m128i(cmp_eq_mask_i32_m128i(new, old))
-    };
-    let four = |at: usize| {
-        let (a, b) = (equal(at), equal(at + 2));
-        let low = cast_to_m128i_from_m128(shuffle_abi_f32_all_m128::<0b10_00_10_00>(a, b));
-        let high = cast_to_m128i_from_m128(shuffle_abi_f32_all_m128::<0b11_01_11_01>(a, b));
-        bitand_m128i(low, high)
-    };
-    let words = pack_i16_to_i8_m128i(
-        pack_i32_to_i16_m128i(four(0), four(4)),
-        pack_i32_to_i16_m128i(four(8), four(12)),
-    );
-    u64::from(!move_mask_i8_m128i(words) as u16)
-}
-
-/// Bit i: words i differ.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-fn differing(new: &[u64; GROUP], old: &[u64; GROUP]) -> u64 {
-    (0..GROUP).fold(0, |differ, at| differ | u64::from(new[at] != old[at]) << at)
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn word() -> impl Strategy<Value = u64> {
-        prop_oneof![Just(0), Just(1 << 63), Just(1), Just(1 << 32), Just(0x8000_8000_8000_8000), any::<u64>()]
-    }
-
-    proptest! {
-        #[test]
-        fn bits_are_those_of_each_word(words in prop::array::uniform16((word(), word(), any::<bool>()))) {
-            let new = words.map(|(new, _, _)| new);
-            let old = words.map(|(new, old, same)| if same { new } else { old });
-            let differ = differing(&new, &old);
-            prop_assert!(differ >> GROUP == 0);
-            for at in 0..GROUP {
-                prop_assert_eq!(differ >> at & 1 == 1, new[at] != old[at]);
-            }
-        }
-    }
 }

@@ -82,11 +82,11 @@ impl Words for Rest<'_> {
         if let Rest::Shared(words) = self
             && let Some(words) = words.get(from..)
             && let Some(these) = words.first_chunk()
-            && compare::available()
+            && let Some(width) = compare::Width::available()
         {
             read_ahead(words);
             // SAFETY: the processor has what it takes.
-            return unsafe { compare::compare(these, block, place, differences) };
+            return unsafe { compare::compare(width, these, block, place, differences) };
         }
         copy_and_compare(self, from, block, place, heads, differences)
     }

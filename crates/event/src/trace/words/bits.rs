@@ -59,36 +59,44 @@ impl<const KINDS: usize> Bits<KINDS> {
 /// Bits one after the other, as a column.
 #[derive(Default)]
 pub(super) struct BitColumn {
+    /// Of these, the first `len` are complete; there is room for eight more.
     bytes: Vec<u8>,
+    len: usize,
     /// Those that are less than a word of them, and how many.
-    waiting: (u64, u32),
+    waiting: u64,
+    count: u32,
 }
 
 impl BitColumn {
     /// Adds the lower `count` of `bits`, whose others are 0.
+    ///
+    /// What waits is written each time, and no branch depends on whether it is a whole word: that can't be predicted.
     #[inline(always)]
     pub(super) fn put(&mut self, bits: u64, count: u32) {
-        let (mut waiting, before) = self.waiting;
-        waiting |= bits << before;
-        let sum = before + count;
-        if sum < u64::BITS {
-            self.waiting = (waiting, sum);
-            return;
-        }
-        self.bytes.extend_from_slice(&waiting.to_le_bytes());
-        self.waiting = (bits.checked_shr(u64::BITS - before).unwrap_or(0), sum - u64::BITS);
+        let waiting = self.waiting | bits << self.count;
+        self.write(waiting);
+        let whole = self.count + count >= u64::BITS;
+        self.len += if whole { 8 } else { 0 };
+        self.waiting = if whole { bits >> 1 >> (u64::BITS - 1 - self.count) } else { waiting };
+        self.count = (self.count + count) % u64::BITS;
     }
 
-    /// The column, to which nothing can be added any more.
+    #[inline(always)]
+    fn write(&mut self, waiting: u64) {
+        if self.bytes.len() < self.len + 8 {
+            self.bytes.resize(2 * self.len + 8, 0);
+        }
+        self.bytes[self.len..self.len + 8].copy_from_slice(&waiting.to_le_bytes());
+    }
+
+    /// The column.
     pub(super) fn finish(&mut self) -> &[u8] {
-        let (waiting, count) = std::mem::take(&mut self.waiting);
-        self.bytes.extend_from_slice(&waiting.to_le_bytes()[..count.div_ceil(8) as usize]);
-        &self.bytes
+        self.write(self.waiting);
+        &self.bytes[..self.len + self.count.div_ceil(8) as usize]
     }
 
     pub(super) fn clear(&mut self) {
-        self.bytes.clear();
-        self.waiting = (0, 0);
+        (self.len, self.waiting, self.count) = (0, 0, 0);
     }
 }
 

@@ -60,8 +60,8 @@ pub(in crate::trace) struct WordWriter {
     len: usize,
     /// From each word back to the one that it is compared with; 0: there is none.
     distance: usize,
-    /// Which words are heads, which are heads or lengths, and which are accesses that were not executed, or heads of events.
-    kinds: Bits<3>,
+    /// Which words are heads, and which are heads of runs, or lengths.
+    kinds: Bits<2>,
     named: Named,
     /// Per shape: words of a run, and [`LENGTHS`]; instructions after its last access.
     sizes: Vec<[u32; 2]>,
@@ -150,7 +150,7 @@ impl WordWriter {
         loop {
             let crowded = pushed.events + MARGIN > room || self.len + MARGIN > BLOCK_WORDS;
             // Whether a head comes next, and what else is known.
-            let known = if self.distance == 0 { [1; 3] } else { self.known() };
+            let known = if self.distance == 0 { [1; 2] } else { self.known() };
             if known[0] & 1 != 0 {
                 if pushed.words >= words.count {
                     return pushed;
@@ -217,7 +217,7 @@ impl WordWriter {
             }
             self.differences.add(differing);
             self.changes.put(changed, count as u32);
-            self.kinds.put(self.len, [0, lengths, empty]);
+            self.kinds.put(self.len, [0, lengths]);
             pushed.events += (lower(count) & !lengths & !empty).count_ones() as usize;
             pushed.words += there;
             self.len += count;
@@ -227,7 +227,7 @@ impl WordWriter {
 
     /// What is known of the next 64 words from those at the distance before.
     #[inline(always)]
-    fn known(&self) -> [u64; 3] {
+    fn known(&self) -> [u64; 2] {
         let mut known = self.kinds.get(self.len - self.distance);
         let mut count = self.distance;
         if count < STEP {
@@ -246,14 +246,14 @@ impl WordWriter {
     #[inline]
     fn step(
         &mut self,
-        [heads, others, mut empty]: [u64; 3],
+        [heads, others]: [u64; 2],
         words: &Source<'_>,
         pushed: &mut Pushed,
         crowded: bool,
     ) -> bool {
-        let (at, distance) = (self.len, self.distance);
+        let at = self.len;
         let room = self.differences.room();
-        let found = words.words.compare(words.from + pushed.words, &mut self.words, [at, distance], heads, room);
+        let found = words.words.compare(words.from + pushed.words, &mut self.words, [at, self.distance], heads, room);
         let mut count = found.there;
         if count == 0 {
             // The rest of a run that was cut off.
@@ -264,7 +264,7 @@ impl WordWriter {
         }
         let mut taken = lower(count);
         // Events have been told apart: where one was, there is something else now.
-        let other_heads = heads & (found.differ | empty) & taken;
+        let other_heads = heads & (found.differ | !others) & taken;
         if other_heads != 0 {
             count = other_heads.trailing_zeros() as usize;
             taken = lower(count);
@@ -272,15 +272,10 @@ impl WordWriter {
         let changed = found.differ & taken;
         self.changes.put(changed, count as u32);
         self.differences.add(changed.count_ones() as usize);
-        empty = (empty & !changed | found.empty & changed) & taken;
-        if distance < STEP {
-            let new = self.words[at..at + count].iter().zip(0..);
-            empty = new.fold(0, |bits, (word, slot)| bits | u64::from(told_address(*word) == 0) << slot);
-        }
-        self.kinds.put(at, [heads & taken, others & taken, empty]);
+        self.kinds.put(at, [heads & taken, others & taken]);
         self.len += count;
         pushed.words += count.min(found.there);
-        pushed.events += (taken & !others & !empty).count_ones() as usize;
+        pushed.events += (taken & !others & !found.empty).count_ones() as usize;
         other_heads != 0
     }
 
@@ -295,7 +290,7 @@ impl WordWriter {
 
     fn put_head(&mut self, head: u64) {
         self.words[self.len] = head;
-        self.kinds.put(self.len, [1, 1, u64::from(head == EVENT)]);
+        self.kinds.put(self.len, [1, u64::from(head != EVENT)]);
         self.len += 1;
     }
 
@@ -311,8 +306,7 @@ impl WordWriter {
         while let Some(head) = self.kinds.last_before(end).filter(|head| *head >= from) {
             let Some(shape) = shape_of(self.words[head]).map(|shape| shape as usize) else { return 0 };
             // Most often the last access was executed.
-            let [_, other, empty] = self.kinds.get(end - 1);
-            if (other | empty) & 1 == 0 {
+            if self.kinds.get(end - 1)[1] & 1 == 0 && told_address(self.words[end - 1]) != 0 {
                 return self.sizes.get(shape).map_or(0, |[_, after]| *after);
             }
             let Some(shape) = shapes.get(shape) else { return 0 };

@@ -24,7 +24,8 @@ impl Width {
     pub(super) fn available() -> Option<Width> {
         if std::arch::is_x86_feature_detected!("avx512f") && std::arch::is_x86_feature_detected!("popcnt") {
             Some(Width::Eight)
-        } else if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("popcnt") {
+        } else if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("popcnt")
+        {
             Some(Width::Four)
         } else {
             None

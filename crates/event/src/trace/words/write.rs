@@ -253,7 +253,8 @@ impl WordWriter {
     ) -> bool {
         let at = self.len;
         let room = self.differences.room();
-        let found = words.words.compare(words.from + pushed.words, &mut self.words, [at, self.distance], heads, room);
+        let found =
+            words.words.compare(words.from + pushed.words, &mut self.words, [at, self.distance], heads, room);
         let mut count = found.there;
         if count == 0 {
             // The rest of a run that was cut off.

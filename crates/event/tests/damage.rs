@@ -227,3 +227,11 @@ fn files_are_made_read_and_refused_by_path() {
     let error = Reader::open(dir.path()).unwrap_err();
     assert!(error.to_string().contains("can't read"), "{error}");
 }
+
+#[test]
+fn a_pipe_is_refused_with_the_remedy() {
+    let (pipe, _writer) = std::io::pipe().expect("a pipe");
+    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&pipe));
+    let error = Reader::open(&path).expect_err("a pipe can't be sought in").to_string();
+    assert!(error.starts_with(&path) && error.contains("write it to a file first"), "{error}");
+}

@@ -1,5 +1,6 @@
-//! Files that the user names on the command line, as the observed program's kernel will name them.
+//! Files that the user names on the command line: as the observed program's kernel will name them, and what is written to them.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -32,9 +33,50 @@ fn resolved(path: &Path) -> PathBuf {
     }
 }
 
+/// Writes a whole file, or leaves what was there: what is written has another name until it is complete. What is no ordinary file,
+/// `/dev/stdout` for instance, is written to as it is.
+///
+/// # Errors
+/// The file that can't be written, and why.
+pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    let cannot = || format!("can't write {}", path.display());
+    let ordinary = fs::symlink_metadata(path).map_or(true, |found| found.is_file());
+    if !ordinary {
+        return fs::write(path, text).with_context(cannot);
+    }
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let new = path.with_file_name(name);
+    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
+    if written.is_err() {
+        // It is of no use; what went wrong is told either way.
+        drop(fs::remove_file(&new));
+    }
+    written.with_context(cannot)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_written_whole_or_stays_as_it_was() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, new) = (folder.path().join("a"), folder.path().join("a.new"));
+        write(&file, "first").expect("it can be written");
+        write(&file, "second").expect("it can be replaced");
+        assert_eq!(
+            (fs::read_to_string(&file).expect("it is there").as_str(), new.exists()),
+            ("second", false)
+        );
+        // Nothing can be written where a folder has the name.
+        fs::create_dir(&new).expect("a folder");
+        let error = write(&file, "third").expect_err("there is a folder");
+        assert!(format!("{error:#}").starts_with(&format!("can't write {}", file.display())), "{error:#}");
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), "second");
+        write(Path::new("/dev/null"), "gone").expect("it is written to");
+        assert!(!Path::new("/dev/null.new").exists());
+    }
 
     #[test]
     fn paths_become_what_the_kernel_calls_them() {

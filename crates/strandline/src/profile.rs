@@ -15,7 +15,7 @@ use crate::analysis::Analysis;
 use crate::checking::Beside;
 use crate::cli::ProfileArgs;
 use crate::sources::Sources;
-use crate::{quiet_if_closed, record, samples, say};
+use crate::{files, quiet_if_closed, record, samples, say};
 
 /// Widest summary that is printed; wider lines are hard to read.
 const WIDTH_MAX: usize = 100;
@@ -212,16 +212,13 @@ pub fn width() -> usize {
 fn publish(args: &ProfileArgs, report: &Report) -> anyhow::Result<()> {
     std::fs::create_dir_all(&args.out).with_context(|| format!("can't make {}", args.out.display()))?;
     let (page, numbers) = (args.out.join("report.html"), args.out.join("report.json"));
-    let write = |path: &Path, text: &str| {
-        std::fs::write(path, text).with_context(|| format!("can't write {}", path.display()))
-    };
     let json = std::thread::scope(|scope| {
         let drawn = scope.spawn(|| {
             let sources = Sources::default();
-            write(&page, &report::html(report, &|file| sources.text(file)))
+            files::write(&page, &report::html(report, &|file| sources.text(file)))
         });
         let json = report::json(report);
-        let written = write(&numbers, &json);
+        let written = files::write(&numbers, &json);
         drawn.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         written.map(|()| json)
     })?;

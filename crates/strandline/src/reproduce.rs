@@ -1,7 +1,6 @@
 //! `strandline reproduce`: every published result beside ours.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
@@ -10,7 +9,7 @@ use studies::{Hardware, Lab, Outcome, Row, StudyError, Verdict};
 
 use crate::cli::ReproduceArgs;
 use crate::progress::Steps;
-use crate::{profile, say};
+use crate::{files, profile, say};
 
 /// Runs the verb. Returns whether no row missed.
 pub fn run(args: &ReproduceArgs) -> anyhow::Result<bool> {
@@ -28,9 +27,9 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<bool> {
     let page = || studies::page(&outcomes, command(args));
     if let Some(folder) = &args.out {
         std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
-        write(&folder.join("reproduce.html"), &page())?;
-        write(&folder.join("reproduce.json"), &studies::json(&outcomes))?;
-        write(&folder.join("reproduce.md"), &studies::markdown(&outcomes))?;
+        files::write(&folder.join("reproduce.html"), &page())?;
+        files::write(&folder.join("reproduce.json"), &studies::json(&outcomes))?;
+        files::write(&folder.join("reproduce.md"), &studies::markdown(&outcomes))?;
     }
     if args.json {
         say(&studies::json(&outcomes))?;
@@ -40,10 +39,6 @@ pub fn run(args: &ReproduceArgs) -> anyhow::Result<bool> {
         say(&format!("{}\n", studies::summary(&outcomes)))?;
     }
     Ok(outcomes.iter().all(|outcome| outcome.verdict != Verdict::Missed))
-}
-
-fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    std::fs::write(path, text).with_context(|| format!("can't write {}", path.display()))
 }
 
 /// The command that makes the same page.

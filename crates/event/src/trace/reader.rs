@@ -69,10 +69,21 @@ impl Reader<File> {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, TraceError> {
         let path = path.as_ref();
         let name = path.display().to_string();
-        match File::open(path) {
+        match File::open(path).and_then(seekable) {
             Ok(file) => Reader::new(file, name),
             Err(source) => Err(TraceError::Io { file: name, offset: 0, source }),
         }
+    }
+}
+
+/// The file, unless it can only be read forward: a trace's index is at its end.
+fn seekable(mut file: File) -> std::io::Result<File> {
+    match file.rewind() {
+        Err(error) if error.kind() == ErrorKind::NotSeekable => {
+            let remedy = "a trace can't be read from a pipe; write it to a file first";
+            Err(std::io::Error::new(ErrorKind::NotSeekable, remedy))
+        }
+        _ => Ok(file),
     }
 }
 

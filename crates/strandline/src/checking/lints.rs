@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use crash::Platform;
 use crash::lint::Lints;
 use event::trace::Reader;
@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::args::CheckArgs;
 use super::{page, run, warnings};
 use crate::progress::Progress;
-use crate::say;
 use crate::sources::Sources;
+use crate::{files, say};
 
 /// Lints with the names of their code.
 pub struct Noted {
@@ -103,11 +103,10 @@ fn tell(args: &CheckArgs, noted: &Noted, warnings: &[String]) -> anyhow::Result<
     std::fs::create_dir_all(&args.out)?;
     let answer = answer(noted, warnings);
     let file = args.out.join("check.json");
-    std::fs::write(&file, format!("{answer:#}\n")).with_context(|| file.display().to_string())?;
+    files::write(&file, &format!("{answer:#}\n"))?;
     let html = args.html.then(|| args.out.join("check.html"));
     if let Some(file) = &html {
-        std::fs::write(file, report::page(&page_of(args, noted, warnings)))
-            .with_context(|| file.display().to_string())?;
+        files::write(file, &report::page(&page_of(args, noted, warnings)))?;
     }
     if args.json {
         return say(&format!("{answer:#}\n"));

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use anyhow::Context;
 use crash::files::is_contents;
 use crash::{Finding, History, Outcome, Reason, Witness};
 use event::SiteId;
@@ -17,8 +16,8 @@ use super::interrupt;
 use super::page::page;
 use super::run::Run;
 use crate::progress::{QUIET, spinner};
-use crate::say;
 use crate::sources::Sources;
+use crate::{files, say};
 
 /// Progress over all workers; silent in the first seconds.
 pub struct Meter {
@@ -75,7 +74,7 @@ pub fn write(args: &CheckArgs, checked: &Checked) -> anyhow::Result<Value> {
     let answer = answer(args, checked);
     std::fs::create_dir_all(&args.out)?;
     let file = args.out.join("check.json");
-    std::fs::write(&file, format!("{answer:#}\n")).with_context(|| file.display().to_string())?;
+    files::write(&file, &format!("{answer:#}\n"))?;
     Ok(answer)
 }
 
@@ -86,7 +85,7 @@ pub fn tell(args: &CheckArgs, checked: &Checked) -> anyhow::Result<bool> {
     let html = args.html.then(|| args.out.join("check.html"));
     if let Some(file) = &html {
         let page = report::page(&page(args, checked)?);
-        std::fs::write(file, page).with_context(|| file.display().to_string())?;
+        files::write(file, &page)?;
     }
     if args.json {
         say(&format!("{answer:#}\n"))?;

@@ -18,7 +18,7 @@ use pmem::probe::Placement;
 use serde_json::json;
 
 use self::args::MeasureArgs;
-use crate::say;
+use crate::{files, say};
 
 /// What is measured.
 pub enum Target {
@@ -303,7 +303,7 @@ fn publish(args: &MeasureArgs, told: &Told) -> anyhow::Result<()> {
             [("measure.html", page), ("measure.csv", views::csv(&told.measured)), ("measure.json", json()?)]
         {
             let path = folder.join(name);
-            std::fs::write(&path, text).with_context(|| format!("can't write {}", path.display()))?;
+            files::write(&path, &text)?;
         }
     }
     if args.json {

@@ -17,7 +17,7 @@ pub use machines::Machines;
 
 use crate::cli::SimulateArgs;
 use crate::progress::Progress;
-use crate::{profile, record, samples, say};
+use crate::{files, profile, record, samples, say};
 use compare::{Comparison, Contender};
 use notes::Notes;
 
@@ -135,7 +135,7 @@ fn publish(args: &SimulateArgs, comparison: &Comparison) -> anyhow::Result<()> {
     let (page, numbers) = (args.out.join("simulate.html"), args.out.join("simulate.json"));
     let json = output::json(comparison)?;
     for (path, text) in [(&page, &output::page(comparison)), (&numbers, &json)] {
-        std::fs::write(path, text).with_context(|| format!("can't write {}", path.display()))?;
+        files::write(path, text)?;
     }
     if args.json {
         return say(&json);

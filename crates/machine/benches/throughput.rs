@@ -1,7 +1,7 @@
 //! Events per second through the machine, without time and with it, on streams of different cache behaviour.
 //!
-//! `cargo bench -p machine` measures, with `-- timed xpoint tree` only the lines that have these words; under `cargo test` each stream runs once and small, so that the
-//! bench stays alive. Each line ends with a checksum of the figures: the same numbers, the same model.
+//! `cargo bench -p machine` measures, with `-- timed xpoint tree` only the lines that have these words, with `llc.replacement=lru` machines with
+//! that value; under `cargo test` each stream runs once and small, so that the bench stays alive. Each line ends with a checksum of the figures: the same numbers, the same model.
 
 use event::{Batch, Event, FenceKind, FlushKind, Op, Sink, SiteId, ThreadId};
 use machine::{CacheFigures, Config, ConfigError, Machine, Simulation, Traffic};
@@ -133,10 +133,13 @@ impl Subject for Simulation {
 
 fn run<S: Subject>(label: &str, preset: &str, stream: &Stream, total: u64) {
     let line = format!("{label} {preset} {}", stream.name);
-    if !std::env::args().skip(1).filter(|word| !word.starts_with('-')).all(|word| line.contains(&word)) {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    if !words.iter().all(|word| word.contains('=') || line.contains(word)) {
         return;
     }
-    let config = Config::preset(preset).expect("the preset is valid");
+    let changes: Vec<(&str, &str)> = words.iter().filter_map(|word| word.split_once('=')).collect();
+    let config = Config::preset(preset).and_then(|config| config.with_overrides(&changes));
+    let config = config.expect("a preset, and values that it takes");
     let mut machine = match S::machine(&config) {
         Ok(machine) => machine,
         Err(error) => {

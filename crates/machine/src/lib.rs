@@ -170,6 +170,7 @@ mod lookahead;
 mod machine;
 mod memory;
 mod memory_side;
+mod order;
 mod program;
 mod ranges;
 mod replacement;

@@ -2,8 +2,10 @@
 //!
 //! A policy is told of every use ([`Policy::touch`]) and asked for a victim ([`Policy::victim`]) only
 //! when a set has no empty slot. Its state is as small as the policy allows, because `touch` runs once
-//! per memory access: LRU stores a time stamp, tree-PLRU changes a few bits of one word, random does nothing.
+//! per memory access: LRU moves a way to the front of a list that is one word (with more ways than fit it stores a time stamp), tree-PLRU
+//! changes a few bits of one word, random does nothing.
 
+use crate::order::Order;
 use crate::{Replacement, Time};
 
 /// SplitMix64: every draw of the model comes from one of these, seeded from the description.
@@ -43,6 +45,9 @@ pub(crate) struct Path {
 /// The replacement state of all sets of one cache.
 #[derive(Clone, Debug)]
 pub(crate) enum Policy {
+    /// LRU of at most [`Order::WAYS`] ways: an order per set.
+    Order(Box<[Order]>),
+    /// LRU of more.
     Lru {
         /// Time of the last use, per slot.
         stamps: Box<[u64]>,
@@ -74,6 +79,9 @@ impl Replacement {
 impl Policy {
     pub(crate) fn new(kind: Replacement, sets: usize, ways: usize, rng: Rng) -> Self {
         match kind {
+            Replacement::Lru | Replacement::QueueAware if ways <= Order::WAYS => {
+                Policy::Order(vec![Order::unused(ways); sets].into())
+            }
             Replacement::Lru | Replacement::QueueAware => {
                 Policy::Lru { stamps: vec![0; sets * ways].into(), clock: 0 }
             }
@@ -94,6 +102,7 @@ impl Policy {
     #[inline(always)]
     pub(crate) fn touch(&mut self, set: usize, way: usize, slot: usize) {
         match self {
+            Policy::Order(orders) => orders[set].touch(way),
             Policy::Lru { stamps, clock } | Policy::NotRecent { stamps, clock, .. } => {
                 *clock += 1;
                 stamps[slot] = *clock;
@@ -124,15 +133,31 @@ impl Policy {
         ways: usize,
         mut wait: impl FnMut(usize) -> Time,
     ) -> usize {
-        let Policy::Lru { stamps, .. } = self else {
-            unreachable!("queue-aware sets are kept as those of LRU")
-        };
-        let stamps = &stamps[set * ways..][..ways];
-        let oldest = (0..ways).min_by_key(|&way| stamps[way]).unwrap_or(0);
-        if wait(oldest) == Time::ZERO {
-            return oldest;
+        match self {
+            Policy::Order(orders) => {
+                let mut best = None;
+                for way in orders[set].oldest_first(ways) {
+                    let wait = wait(way);
+                    if wait == Time::ZERO {
+                        return way;
+                    }
+                    // Of those that wait as long, the oldest came first.
+                    if best.is_none_or(|(shortest, _)| wait < shortest) {
+                        best = Some((wait, way));
+                    }
+                }
+                best.map_or(0, |(_, way)| way)
+            }
+            Policy::Lru { stamps, .. } => {
+                let stamps = &stamps[set * ways..][..ways];
+                let oldest = (0..ways).min_by_key(|&way| stamps[way]).unwrap_or(0);
+                if wait(oldest) == Time::ZERO {
+                    return oldest;
+                }
+                (0..ways).min_by_key(|&way| (wait(way), stamps[way])).unwrap_or(0)
+            }
+            _ => unreachable!("queue-aware sets are kept as those of LRU"),
         }
-        (0..ways).min_by_key(|&way| (wait(way), stamps[way])).unwrap_or(0)
     }
 
     /// A copy of the source of chance, for [`Policy::candidate`].
@@ -147,6 +172,7 @@ impl Policy {
     #[inline(always)]
     pub(crate) fn candidate(&self, set: usize, ways: usize, chance: &mut Rng) -> usize {
         match self {
+            Policy::Order(orders) => orders[set].oldest(ways),
             Policy::Lru { stamps, .. } => {
                 let stamps = &stamps[set * ways..][..ways];
                 (0..ways).min_by_key(|&way| stamps[way]).unwrap_or(0)

@@ -32,17 +32,17 @@ pub const ROWS: &[Row] = &[Row {
            allocates and frees for that long. The library here takes no such lock (a freed slot is nobody's until the region has \
            ended), which is the curve with nothing locked. When the row was first looked at (11.2 and 0.69) a lock went to whoever asked \
            next, mostly the thread that had just given it up, a record was awaited with the log, the lock had no line of its own, \
-           and threads did not begin together",
+           and threads did not begin together. That the machine prefetches was added later (3.50 before; docs/calibration.md)",
     means: Means::Model(transactions),
     lacks: "The lock is handed over as soon as it is free; a mutex that puts threads to sleep takes microseconds for it. If the class is locked from the \
             allocation on, which the source may mean as well, it is 7 times slower. Either way 28 threads that want one lock do little else than wait, \
             and the source does not say how many it ran",
 }];
 
-/// The source's machine has 28 cores to a socket, so that much LLC, and four DIMMs on one socket. One of two lines of an index
-/// node is known only when the line before has come.
-const MACHINE: &str =
-    "cascade-lake cores.count=56 llc.size=39424KiB memory.dimms=4 cores.pipeline.dependent_loads=0.5";
+/// The source's machine has 28 cores to a socket, so that much LLC, four DIMMs on one socket, and a prefetcher as that of the pre-stores,
+/// which has the same source. One of two lines of an index node is known only when the line before has come.
+const MACHINE: &str = "cascade-lake cores.count=56 llc.size=39424KiB memory.dimms=4 l2.prefetch=stream \
+                       cores.pipeline.dependent_loads=0.5";
 /// Cores of a socket.
 const THREADS: u32 = 28;
 /// Records.

@@ -261,7 +261,13 @@ impl TimedCore {
         let buffered = store && self.ordering == Ordering::Weak;
         let fill = if buffered { Time::ZERO } else { self.fills.free_at() };
         let (granted, before) = if self.has_privately(line, store, found, shared) {
-            (self.window.dispatch.max(earliest).max(fill), Cause::FillBuffers)
+            let mut start = self.window.dispatch.max(earliest).max(fill);
+            if self.prefetcher.hears_hits() {
+                // What it asks for then is seen by others.
+                start = start.max(self.request_time());
+                self.turn_at(start, shared)?;
+            }
+            (start, Cause::FillBuffers)
         } else {
             let (ready, cause) = shared.ready_at();
             let own = fill.max(self.l2_misses.free_at());
@@ -277,8 +283,11 @@ impl TimedCore {
         if !buffered {
             self.fills.take(line, done);
         }
-        if answer != Answer::L2 {
+        let missed = answer != Answer::L2;
+        if missed {
             self.l2_misses.take(done);
+        }
+        if missed || self.prefetcher.hears_hits() {
             self.prefetch(granted, request, site, shared);
         }
         if !store {
@@ -296,16 +305,18 @@ impl TimedCore {
             && core.l2.find(line).is_some_and(|slot| !store || core.l2.slots[slot].item.exclusive())
     }
 
-    /// Fetches into the L2 what the prefetcher expects to be needed after `missed`, as far as there are miss registers.
-    fn prefetch(&mut self, start: Time, missed: Request, site: u32, shared: &mut Shared) {
-        for line in self.prefetcher.after(missed.line) {
+    /// Fetches into the L2 what the prefetcher expects to be needed after `asked`, as far as there are miss registers.
+    fn prefetch(&mut self, start: Time, asked: Request, site: u32, shared: &mut Shared) {
+        let mut lines = self.prefetcher.after(asked.line);
+        while let Some(line) = lines.next() {
             if self.l2_misses.free_at() > start || shared.ready_at().0 > start {
+                self.prefetcher.put_off(lines.left + 1);
                 return;
             }
             shared.evicts_at(start);
             let Some(answer) = shared.hierarchy.prefetch(self.number, line, site) else { continue };
             shared.prefetches += 1;
-            let done = shared.fetched(start, answer, false, Request { line, ..missed });
+            let done = shared.fetched(start, answer, false, Request { line, ..asked });
             shared.arrives(line, done);
             self.l2_misses.take(done);
         }

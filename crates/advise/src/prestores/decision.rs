@@ -327,6 +327,15 @@ impl Watcher {
         read as f64 >= self.options.reused_min * lines.max(1) as f64
     }
 
+    /// Whether the program itself flushes or demotes most of what it writes here.
+    #[allow(clippy::cast_precision_loss)]
+    fn is_sent(&self, place: &Place) -> bool {
+        let classes = || place.classes.iter().map(|(_, class)| class);
+        let lines: u64 = classes().map(|class| class.lines).sum();
+        let sent: u64 = classes().map(|class| class.sent).sum();
+        sent > 0 && sent as f64 >= self.options.reused_min * lines as f64
+    }
+
     /// The reuse of a class's lines, if it is of enough of them.
     fn counted(&self, reuse: Reuse, class: &Class) -> Option<Reuse> {
         self.are_enough(reuse.lines, class).then_some(reuse)
@@ -345,6 +354,9 @@ impl Watcher {
         if place.bytes < self.options.bytes_min {
             return nothing("stores too little to matter");
         }
+        if place.around_bytes * 2 >= place.bytes {
+            return nothing("its stores go around the caches already");
+        }
         if !pattern.sequential && !pattern.fenced {
             return nothing("writes neither sequentially nor shortly before fences");
         }
@@ -358,6 +370,10 @@ impl Watcher {
         let fenced = pattern.fenced && weak;
         let choices = self.voters(place).map(|class| self.choose_for(class, fenced, pattern.reread));
         let choice = choices.max().unwrap_or(Choice::Nothing);
+        // A skip is better than the cleaning that is there.
+        if matches!(choice, Choice::Clean | Choice::Demote) && self.is_sent(place) {
+            return nothing("the program itself sends these lines on their way already");
+        }
         let reason = match choice {
             Choice::Skip => "not used again while it could still be in a cache",
             Choice::Clean => {

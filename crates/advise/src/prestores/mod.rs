@@ -72,6 +72,7 @@ mod functions;
 mod lines;
 mod options;
 mod places;
+mod reuse;
 mod text;
 mod touched;
 mod trial;

@@ -458,7 +458,8 @@ fn a_machine_that_can_gain_nothing_gets_no_advice() {
         }
         run
     };
-    let target = |unit_bytes, weakly_ordered| Some(Target { unit_bytes, weakly_ordered });
+    let target =
+        |unit_bytes, weakly_ordered| Some(Target { unit_bytes, weakly_ordered, cache_bytes: 1 << 20 });
     let of = |run: Run, target| place(&run.advice(target), 10).choice;
     assert_eq!(of(matrix(), target(64, false)), Choice::Nothing);
     assert_eq!(of(matrix(), target(256, false)), Choice::Skip);
@@ -546,4 +547,29 @@ fn what_skips_the_caches_is_not_told_to() {
         run.on(0, 10, 2, Op::StoreNt { addr: (1 << 32) + at, len: 8 });
     }
     assert_eq!(run.choice(10), Choice::Nothing);
+}
+
+#[test]
+fn what_all_fits_into_a_machines_cache_has_no_evictions_to_forestall() {
+    let advised = |cache_bytes, weakly_ordered| {
+        let mut run = Run::new();
+        sweep(&mut run, 10, 1 << 32, 2 << 32);
+        place(&run.advice(Some(Target { unit_bytes: 256, weakly_ordered, cache_bytes })), 10).choice
+    };
+    // Two matrices are touched.
+    assert_eq!(advised(MATRIX, false), Choice::Skip);
+    assert_eq!(advised(3 * MATRIX, false), Choice::Nothing);
+    assert_eq!(advised(3 * MATRIX, true), Choice::Nothing);
+    let fenced = || {
+        let mut run = Run::new();
+        for n in 0..10_000u64 {
+            run.store(10, (1 << 32) + n * 64, 64);
+            run.compute(20);
+            run.fence();
+        }
+        run
+    };
+    let target = |weakly_ordered| Some(Target { unit_bytes: 256, weakly_ordered, cache_bytes: MATRIX });
+    assert_eq!(place(&fenced().advice(target(true)), 10).choice, Choice::Skip, "a fence waits for it");
+    assert_eq!(place(&fenced().advice(target(false)), 10).choice, Choice::Nothing);
 }

@@ -17,6 +17,7 @@ impl Target {
         Target {
             unit_bytes: machine.device.unit.0,
             weakly_ordered: machine.cores.pipeline.ordering == Ordering::Weak,
+            cache_bytes: machine.llc.size.0,
         }
     }
 }

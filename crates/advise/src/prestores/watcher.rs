@@ -82,7 +82,7 @@ pub struct Watcher {
     pub(super) places: Places,
     pub(super) contexts: Contexts,
     pub(super) lines: Lines,
-    touched: Touched,
+    pub(super) touched: Touched,
     allocations: Allocations,
     pub(super) threads: Vec<Thread>,
     /// Threads that started and did not end.

@@ -458,7 +458,8 @@ fn a_machine_that_can_gain_nothing_gets_no_advice() {
         }
         run
     };
-    let target = |unit_bytes, weakly_ordered| Some(Target { unit_bytes, weakly_ordered });
+    let target =
+        |unit_bytes, weakly_ordered| Some(Target { unit_bytes, weakly_ordered, cache_bytes: 1 << 20 });
     let of = |run: Run, target| place(&run.advice(target), 10).choice;
     assert_eq!(of(matrix(), target(64, false)), Choice::Nothing);
     assert_eq!(of(matrix(), target(256, false)), Choice::Skip);
@@ -503,4 +504,72 @@ fn who_loads_a_table_is_not_judged_by_it() {
     // The patched code is the same in every phase.
     let plan = watcher.plan(advice.places());
     assert_eq!(plan, [(SiteId(10), Choice::Skip)]);
+}
+
+/// Who followed the advice must not get it again.
+#[test]
+fn what_the_program_sends_on_its_way_itself_needs_no_advice() {
+    let swept = |send: &dyn Fn(&mut Run, u64)| {
+        let mut run = Run::new();
+        for at in (0..MATRIX).step_by(8) {
+            run.load(10, (2 << 32) + at, 8);
+            run.store(10, (1 << 32) + at, 8);
+            if at % 512 == 504 {
+                (0..8).for_each(|line| send(&mut run, (1 << 32) + at - 504 + line * 64));
+            }
+        }
+        // Somebody reads it soon, so that it is to be cleaned.
+        sweep(&mut run, 20, 3 << 32, 1 << 32);
+        run.choice(10)
+    };
+    assert_eq!(swept(&|_, _| {}), Choice::Clean);
+    let flush = |addr| Op::Flush { addr, kind: event::FlushKind::Clwb };
+    assert_eq!(swept(&|run, addr| run.on(0, 11, 1, flush(addr))), Choice::Nothing);
+    let other = |run: &mut Run, addr: u64| run.on(0, 11, 1, flush(addr + (4 << 32)));
+    assert_eq!(swept(&other), Choice::Clean, "other lines are flushed");
+
+    let mut messages = Run::new();
+    for n in 0..10_000u64 {
+        let addr = (1 << 32) + n % 16 * 64;
+        messages.store(10, addr, 64);
+        messages.on(0, 11, 1, Op::Demote { addr });
+        messages.compute(20);
+        messages.fence();
+    }
+    assert_eq!(messages.choice(10), Choice::Nothing);
+}
+
+#[test]
+fn what_skips_the_caches_is_not_told_to() {
+    let mut run = Run::new();
+    for at in (0..MATRIX).step_by(8) {
+        run.load(10, (2 << 32) + at, 8);
+        run.on(0, 10, 2, Op::StoreNt { addr: (1 << 32) + at, len: 8 });
+    }
+    assert_eq!(run.choice(10), Choice::Nothing);
+}
+
+#[test]
+fn what_all_fits_into_a_machines_cache_has_no_evictions_to_forestall() {
+    let advised = |cache_bytes, weakly_ordered| {
+        let mut run = Run::new();
+        sweep(&mut run, 10, 1 << 32, 2 << 32);
+        place(&run.advice(Some(Target { unit_bytes: 256, weakly_ordered, cache_bytes })), 10).choice
+    };
+    // Two matrices are touched.
+    assert_eq!(advised(MATRIX, false), Choice::Skip);
+    assert_eq!(advised(3 * MATRIX, false), Choice::Nothing);
+    assert_eq!(advised(3 * MATRIX, true), Choice::Nothing);
+    let fenced = || {
+        let mut run = Run::new();
+        for n in 0..10_000u64 {
+            run.store(10, (1 << 32) + n * 64, 64);
+            run.compute(20);
+            run.fence();
+        }
+        run
+    };
+    let target = |weakly_ordered| Some(Target { unit_bytes: 256, weakly_ordered, cache_bytes: MATRIX });
+    assert_eq!(place(&fenced().advice(target(true)), 10).choice, Choice::Skip, "a fence waits for it");
+    assert_eq!(place(&fenced().advice(target(false)), 10).choice, Choice::Nothing);
 }

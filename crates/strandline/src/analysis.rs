@@ -68,13 +68,16 @@ impl Analysis {
     pub fn into_report(self, run: Run, capture: Option<CaptureStats>) -> Report {
         let Notes { source, sites, linter, lints } = self.notes;
         let Model { machine, prestores } = self.model;
+        let counts = machine.counts();
+        let figures = machine.into_figures();
+        // Bursts don't see all that is touched, but the model saw what left its caches.
+        let stays = figures.caches.last().is_some_and(|cache| cache.evictions == 0);
+        let target = Target { cache_bytes: if stays { u64::MAX } else { 0 }, ..self.target };
         let prestores = prestores.map(|bursts| Prestores {
-            advice: bursts.advice(Some(self.target)),
+            advice: bursts.advice(Some(target)),
             watched: bursts.watched(),
             attempt: attempt(&run),
         });
-        let counts = machine.counts();
-        let figures = machine.into_figures();
         let findings = linter.findings(&figures, &sites);
         let sizes = linter.write_sizes();
         let sizes = if figures.mapped_persistent { sizes.persistent } else { sizes.all };

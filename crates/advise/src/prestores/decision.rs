@@ -57,6 +57,9 @@ pub struct Target {
     pub unit_bytes: u64,
     /// Whether stores may stay private to a core until a fence. Early visibility can help only there.
     pub weakly_ordered: bool,
+    /// Bytes of its last cache: a program that touches no more has nothing evicted, and what writes sequentially has no eviction to
+    /// forestall. 0 if something is known to be evicted, `u64::MAX` if nothing is.
+    pub cache_bytes: u64,
 }
 
 /// The advice for a program.
@@ -327,6 +330,27 @@ impl Watcher {
         read as f64 >= self.options.reused_min * lines.max(1) as f64
     }
 
+    /// Bytes of all different lines that the program touched, as far as they were watched.
+    #[must_use]
+    pub fn touched_bytes(&self) -> u64 {
+        self.touched.different() * LINE
+    }
+
+    /// Bytes of caches that the reuse of data is judged by.
+    #[must_use]
+    pub fn cache_bytes(&self) -> u64 {
+        self.options.cache_bytes
+    }
+
+    /// Whether the program itself flushes or demotes most of what it writes here.
+    #[allow(clippy::cast_precision_loss)]
+    fn is_sent(&self, place: &Place) -> bool {
+        let classes = || place.classes.iter().map(|(_, class)| class);
+        let lines: u64 = classes().map(|class| class.lines).sum();
+        let sent: u64 = classes().map(|class| class.sent).sum();
+        sent > 0 && sent as f64 >= self.options.reused_min * lines as f64
+    }
+
     /// The reuse of a class's lines, if it is of enough of them.
     fn counted(&self, reuse: Reuse, class: &Class) -> Option<Reuse> {
         self.are_enough(reuse.lines, class).then_some(reuse)
@@ -345,6 +369,9 @@ impl Watcher {
         if place.bytes < self.options.bytes_min {
             return nothing("stores too little to matter");
         }
+        if place.around_bytes * 2 >= place.bytes {
+            return nothing("its stores go around the caches already");
+        }
         if !pattern.sequential && !pattern.fenced {
             return nothing("writes neither sequentially nor shortly before fences");
         }
@@ -356,8 +383,18 @@ impl Watcher {
             });
         }
         let fenced = pattern.fenced && weak;
+        let stays = target.is_some_and(|target| self.touched_bytes() <= target.cache_bytes);
+        if stays && !fenced && !self.is_sent(place) {
+            return nothing(
+                "writes sequentially, but all that the program touches fits into this machine's last cache: nothing is evicted",
+            );
+        }
         let choices = self.voters(place).map(|class| self.choose_for(class, fenced, pattern.reread));
         let choice = choices.max().unwrap_or(Choice::Nothing);
+        // A skip is better than the cleaning that is there.
+        if matches!(choice, Choice::Clean | Choice::Demote) && self.is_sent(place) {
+            return nothing("the program itself sends these lines on their way already");
+        }
         let reason = match choice {
             Choice::Skip => "not used again while it could still be in a cache",
             Choice::Clean => {

@@ -51,6 +51,8 @@ pub(super) struct Written {
     pub(super) read: bool,
     /// Whether what was written is nobody's any more: its memory was freed. The line may still be in a cache.
     pub(super) freed: bool,
+    /// Whether the program itself flushed or demoted it since.
+    pub(super) sent: bool,
 }
 
 const _: () = assert!(size_of::<Written>() == 56);
@@ -83,7 +85,7 @@ impl Lines {
         if self.sets.is_empty() {
             self.sets = vec![[[0; WAYS]; 2]; SETS];
         }
-        let new = Written { line, bytes, at, context, place, read: false, freed: false };
+        let new = Written { line, bytes, at, context, place, read: false, freed: false, sent: false };
         let [prints, slots] = &mut self.sets[set(line)];
         let age = |way: &usize| match slots[*way] {
             0 => 0,

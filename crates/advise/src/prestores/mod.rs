@@ -42,6 +42,9 @@
 //!   which distances are told, would make that depend on how well the code was optimised.
 //! - What is written again *before* the fence that follows is not to be demoted: the fence waits for the last of the writes alone. Lines count here that were
 //!   written again behind a fence of the thread that had written them.
+//! - Lines that the program flushes or demotes itself, and stores around the caches, need no advice (`reuse.rs`): who followed it must not get it again.
+//!   A skip is still advised where there is a clean.
+//! - For a machine whose last cache holds all that the program touches there is no order of evictions to mend, only fences.
 //! - All functions are watched, so a use in another function is seen.
 //! - A streak must advance, and go on in time (`contexts.rs`).
 //! - Passes of one function over the same data are judged together: where one of them reads soon what another wrote, none skips.
@@ -59,7 +62,7 @@
 //!
 //! # Memory and speed
 //!
-//! One pass, or for a profile a small part of it (`bursts.rs`). 64 MiB for lines, half a MiB for the clock of lines, 50 MiB for contexts, at most 50 MiB for allocations, 14 KiB for each of up to
+//! One pass, or for a profile a small part of it (`bursts.rs`). 64 MiB for lines, a MiB for the clock of lines and their number, 50 MiB for contexts, at most 50 MiB for allocations, 14 KiB for each of up to
 //! 4,096 threads that store without fences, 450 B and the size classes for each of up to 65,536 places.
 
 mod allocations;
@@ -72,6 +75,7 @@ mod functions;
 mod lines;
 mod options;
 mod places;
+mod reuse;
 mod text;
 mod touched;
 mod trial;

@@ -49,6 +49,8 @@ pub(super) struct Part {
     pub(super) rewritten: Reuse,
     /// Of these, the lines that were written again behind a fence of the thread that had written them.
     pub(super) rewritten_behind: u64,
+    /// Lines that the program itself flushed or demoted after they were written.
+    pub(super) sent: u64,
 }
 
 /// A place's contexts of one size.
@@ -60,6 +62,8 @@ pub(super) struct Class {
     pub(super) rewritten: Reuse,
     /// Of these, the lines that were written again behind a fence of the thread that had written them.
     pub(super) rewritten_behind: u64,
+    /// Lines that the program itself flushed or demoted after they were written.
+    pub(super) sent: u64,
     /// Largest context.
     pub(super) size: u64,
     /// Where one of its objects was allocated.
@@ -72,6 +76,8 @@ pub(super) struct Place {
     /// Store instructions, or what would take as many.
     pub(super) work: u64,
     pub(super) bytes: u64,
+    /// Of these, with stores that go around the caches.
+    pub(super) around_bytes: u64,
     /// In contexts of at least a line, one after the other.
     pub(super) sequential_bytes: u64,
     /// Stored shortly before a fence.
@@ -154,6 +160,7 @@ impl Places {
             reread: part.reread,
             rewritten: part.rewritten,
             rewritten_behind: part.rewritten_behind,
+            sent: part.sent,
             size,
             allocated,
         };
@@ -188,6 +195,7 @@ impl Place {
         class.reread.merge(other.reread);
         class.rewritten.merge(other.rewritten);
         class.rewritten_behind += other.rewritten_behind;
+        class.sent += other.sent;
         class.size = class.size.max(other.size);
         class.allocated = class.allocated.or(other.allocated);
     }
@@ -196,6 +204,7 @@ impl Place {
     pub(super) fn merge(&mut self, other: &Place) {
         self.work += other.work;
         self.bytes += other.bytes;
+        self.around_bytes += other.around_bytes;
         self.sequential_bytes += other.sequential_bytes;
         self.fenced_bytes += other.fenced_bytes;
         let nearest = self.fence_distance.into_iter().chain(other.fence_distance).min();

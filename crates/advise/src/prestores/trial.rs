@@ -17,6 +17,7 @@ impl Target {
         Target {
             unit_bytes: machine.device.unit.0,
             weakly_ordered: machine.cores.pipeline.ordering == Ordering::Weak,
+            cache_bytes: machine.llc.size.0,
         }
     }
 }
@@ -67,8 +68,10 @@ impl Cost {
     #[allow(clippy::cast_precision_loss)]
     pub fn gains_over(&self, without: &Cost) -> bool {
         let time = self.time_ns / without.time_ns.max(1.0);
-        let media = self.media_write_bytes as f64 / without.media_write_bytes.max(1) as f64;
-        time <= 1.0 - GAIN_MIN || time <= 1.0 && media <= 1.0 - SAVED_MIN
+        // Where nothing was written to begin with, nothing can be saved.
+        let kept = (1.0 - SAVED_MIN) * without.media_write_bytes as f64;
+        let saves = without.media_write_bytes > 0 && self.media_write_bytes as f64 <= kept;
+        time <= 1.0 - GAIN_MIN || time <= 1.0 && saves
     }
 }
 
@@ -106,6 +109,7 @@ mod tests {
         assert!(cost(1000.0, 100).gains_over(&without));
         assert!(!cost(1000.0, 399).gains_over(&without));
         assert!(!cost(1001.0, 100).gains_over(&without), "it must cost no time");
+        assert!(!cost(1000.0, 0).gains_over(&cost(1000.0, 0)), "nothing was written, so nothing is saved");
         assert_eq!(without.write_amplification(), Some(4.0));
     }
 }

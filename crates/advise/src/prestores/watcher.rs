@@ -14,15 +14,11 @@ use super::fences::{Reach, Unfenced};
 use super::functions::{Functions, base};
 use super::lines::{LINE, Lines, Moment, split};
 use super::options::Options;
-use super::places::{Places, Reuse};
+use super::places::Places;
 use super::touched::Touched;
 
 /// Bytes that one store instruction of a copy loop moves: events of whole copies count as so many stores.
 const VECTOR: u64 = 16;
-/// Instructions between two stores of one loop body, at most.
-const LOOP_BODY: u64 = 256;
-/// Instructions between two stores of one place that fill the same line, at most.
-const SLOW_FILL: u64 = 10_000;
 /// A load that repeats one of the thread's last ones is not work but waiting, or would be a register in other code.
 const RECENT: usize = 8;
 /// Phases told apart; later ones count as the last.
@@ -51,12 +47,12 @@ pub(super) struct Phase {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Thread {
+pub(super) struct Thread {
     instructions: u64,
     /// Where it loaded last.
     recent: [u64; RECENT],
     next_recent: usize,
-    unfenced: Unfenced,
+    pub(super) unfenced: Unfenced,
 }
 
 impl Thread {
@@ -84,21 +80,21 @@ pub struct Watcher {
     index: BTreeMap<Source, u32>,
     pub(super) functions: Functions,
     pub(super) places: Places,
-    contexts: Contexts,
-    lines: Lines,
-    touched: Touched,
+    pub(super) contexts: Contexts,
+    pub(super) lines: Lines,
+    pub(super) touched: Touched,
     allocations: Allocations,
-    threads: Vec<Thread>,
+    pub(super) threads: Vec<Thread>,
     /// Threads that started and did not end.
-    running: u64,
+    pub(super) running: u64,
     /// Instructions of all threads.
     instructions: u64,
     /// Whether the source does not tell them.
     uncounted: bool,
     /// What they were when watching began or began anew; lines written before are none.
-    since: u64,
+    pub(super) since: u64,
     /// Whether new writes are of no interest.
-    following: bool,
+    pub(super) following: bool,
     /// Whether the program mapped persistent memory.
     mapped: bool,
     /// Whether there are names, of phases perhaps.
@@ -125,7 +121,7 @@ impl Watcher {
         }
     }
 
-    fn place(&mut self, site: SiteId) -> u32 {
+    pub(super) fn place(&mut self, site: SiteId) -> u32 {
         match self.sites.get(site.0 as usize) {
             Some(&place) if place > 0 => place - 1,
             _ => self.admit(site),
@@ -194,9 +190,12 @@ impl Watcher {
         };
         match event.op {
             Op::Load { addr, len } => self.load(slot, addr, len, event.site, now),
-            Op::Store { addr, len } | Op::StoreNt { addr, len } => {
+            Op::Store { addr, len } => self.store(slot, addr, len, event.site, now),
+            Op::StoreNt { addr, len } => {
                 self.store(slot, addr, len, event.site, now);
+                self.stored_around(event.site, len);
             }
+            Op::Flush { addr, .. } | Op::Demote { addr } => self.sent(addr),
             Op::Fence(_) | Op::Lock { .. } | Op::Unlock { .. } | Op::Release { .. } => {
                 let reach = Reach { least: self.options.fence_room, most: self.options.fence_distance };
                 self.threads[slot].unfenced.fence(now.own, reach, &mut self.places);
@@ -323,34 +322,6 @@ impl Watcher {
         }
     }
 
-    /// A line that `place` wrote in `context` is used again; whether soon enough that the caches still have it.
-    fn used(
-        &mut self,
-        context: ContextId,
-        place: u32,
-        written: Moment,
-        now: Moment,
-        of: impl FnOnce(&mut super::places::Part) -> &mut Reuse,
-    ) -> bool {
-        let soon = now.lines_since(written) <= self.options.cache_bytes / LINE;
-        if soon && let Some(part) = self.contexts.part(context, place) {
-            of(part).add(now.since(written, self.running));
-        }
-        soon
-    }
-
-    /// A line that `place` wrote in `context` is written again.
-    fn rewritten(&mut self, context: ContextId, place: u32, written: Moment, now: Moment) {
-        let writer = &self.threads[written.thread as usize % THREADS_MAX];
-        let is_behind = writer.unfenced.fenced_since(written.own);
-        if self.used(context, place, written, now, |part| &mut part.rewritten)
-            && is_behind
-            && let Some(part) = self.contexts.part(context, place)
-        {
-            part.rewritten_behind += 1;
-        }
-    }
-
     fn store(&mut self, slot: usize, addr: u64, len: u32, site: SiteId, now: Moment) {
         if len == 0 {
             return;
@@ -378,19 +349,6 @@ impl Watcher {
         }
     }
 
-    /// A write of which only matters what it overwrites.
-    fn overwrite(&mut self, addr: u64, len: u32, now: Moment) {
-        for (line, bytes) in split(addr, len) {
-            let Some(written) = self.lines.find(line) else { continue };
-            if written.bytes & bytes == 0 || written.at.global < self.since {
-                continue;
-            }
-            let (context, place, at) = (written.context, written.place, written.at);
-            (written.bytes, written.read, written.freed) = (0, true, false);
-            self.rewritten(context, place, at, now);
-        }
-    }
-
     /// The context of a write, and whether the write continues it.
     fn context(&mut self, Write { addr, len, at }: Write, writer: Writer) -> (ContextId, bool) {
         if let Some(continued) = self.contexts.continued(writer.thread, addr, len, at) {
@@ -406,52 +364,6 @@ impl Watcher {
                 let object = self.allocations.object(addr);
                 (self.contexts.open(writer, addr, object, &mut self.places), false)
             }
-        }
-    }
-
-    fn write_line(&mut self, line: u64, bytes: u64, context: ContextId, place: u32, now: Moment) {
-        let mut overwritten = None;
-        match self.lines.find(line) {
-            Some(written) if written.at.global < self.since => {
-                (written.bytes, written.at, written.read, written.freed) = (bytes, now, false, false);
-                (written.context, written.place) = (context, place);
-            }
-            Some(written) if written.bytes & bytes == 0 => {
-                let before = written.place;
-                let patience = if before == place { SLOW_FILL } else { LOOP_BODY };
-                let filling = written.context == context && now.since(written.at, self.running) <= patience;
-                // Other bytes of a line that somebody else fills from there on are no use of what was written; of one that was filled, they are.
-                let first = line * LINE + u64::from(bytes.trailing_zeros());
-                if !filling && self.contexts.covers(written.context, first) {
-                    overwritten = Some((written.context, before, written.at, false));
-                }
-                // What is left of an older pass over the line must not be taken for a part of this one.
-                written.bytes = if filling { written.bytes | bytes } else { bytes };
-                written.read &= filling;
-                (written.at, written.context, written.place) = (now, context, place);
-                if filling {
-                    if before != place {
-                        self.places.shares_line(place, before);
-                    }
-                    return;
-                }
-            }
-            Some(written) => {
-                overwritten = Some((written.context, written.place, written.at, written.freed));
-                (written.bytes, written.at, written.read, written.freed) = (bytes, now, false, false);
-                (written.context, written.place) = (context, place);
-            }
-            None => self.lines.insert(line, bytes, now, context, place),
-        }
-        if let Some((context, before, at, freed)) = overwritten {
-            self.rewritten(context, before, at, now);
-            if !freed && before != place && self.functions.of_place(before) == self.functions.of_place(place)
-            {
-                self.places.goes_on(place, before);
-            }
-        }
-        if let Some(part) = self.contexts.part(context, place) {
-            part.lines += 1;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which loop a source line stands in: where a pre-store belongs.
+//! Which loop a source line stands in, and where a call ends: where a pre-store belongs.
 //!
 //! No parser of C: braces, parentheses and semicolons are enough to find where a loop begins and ends, in C and what looks like it.
 //! Comments and literals are blanked first. A loop that a small constant bounds (the five numbers of a cell, unrolled packets)
@@ -9,37 +9,120 @@ const FEW: u64 = 16;
 /// Lines behind the one that is asked for in which its loop must end.
 const AHEAD: usize = 2_000;
 
-/// A loop by its first and last line, from 1.
+/// A loop or a call, by its first and last line, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Loop {
-    /// The line of its `for`, `while` or `do`.
+pub struct Span {
+    /// The line of its `for`, `while` or `do`, or of the function's name.
     pub first: u32,
     /// The line in which it ends.
     pub last: u32,
+    /// The column in which it ends, from 1, if more code follows in that line.
+    pub column: Option<u32>,
+    /// Whether it is all that a loop or a condition around it has as its body, without braces: what follows it is outside of that.
+    pub bare: bool,
+}
+
+impl Span {
+    fn new(text: &[u8], begin: usize, end: usize, bare: bool) -> Span {
+        let line_begins = text[..end].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let rest = text[end + 1..].iter().take_while(|byte| **byte != b'\n');
+        let more = rest.into_iter().any(|byte| !byte.is_ascii_whitespace());
+        Span {
+            first: line_of(text, begin),
+            last: line_of(text, end),
+            column: more.then(|| u32::try_from(end + 1 - line_begins).unwrap_or(u32::MAX)),
+            bare,
+        }
+    }
+
+    /// The same, `lines` further down.
+    fn down(self, lines: u32) -> Span {
+        Span { first: self.first + lines, last: self.last + lines, ..self }
+    }
 }
 
 /// The innermost loop around all of these lines of one function that has more than a few turns.
-pub fn innermost(text: &str, lines: &[u32]) -> Option<Loop> {
+pub fn innermost(text: &str, lines: &[u32]) -> Option<Span> {
     let (first_line, last_line) = (*lines.iter().min()?, *lines.iter().max()?);
     let (text, before) = around(text, first_line);
     let (line, last_line) = (first_line.checked_sub(before)?, last_line.checked_sub(before)?);
     let text = blanked(&text);
-    let mut found: Option<Loop> = None;
+    let mut found: Option<Span> = None;
     for (at, word) in words(&text) {
         if !matches!(word, "for" | "while" | "do") {
             continue;
         }
         let Some((end, few)) = extent(&text, at, word) else { continue };
-        let (first, last) = (line_of(&text, at), line_of(&text, end));
-        let inner = found.is_none_or(|found| first >= found.first && last <= found.last);
-        if first > line {
+        let span = Span::new(&text, at, end, is_bare(&text, at));
+        let inner = found.is_none_or(|found| span.first >= found.first && span.last <= found.last);
+        if span.first > line {
             break;
         }
-        if last >= last_line && !few && inner {
-            found = Some(Loop { first, last });
+        if span.last >= last_line && !few && inner {
+            found = Some(span);
         }
     }
-    found.map(|found| Loop { first: found.first + before, last: found.last + before })
+    found.map(|found| found.down(before))
+}
+
+/// The statement in this line that calls one of `names`; `None` if there is none, or nothing can come behind it as it stands.
+pub fn call(text: &str, line: u32, names: &[&str]) -> Option<Span> {
+    let (text, before) = around(text, line);
+    let line = line.checked_sub(before)?;
+    let text = blanked(&text);
+    let begins = line_start(&text, line)?;
+    let (at, name) = words(&text[begins..])
+        .map(|(at, word)| (begins + at, word))
+        .find(|(_, word)| names.contains(word))?;
+    if line_of(&text, at) != line {
+        return None;
+    }
+    let mut end = closing(&text, skip_space(&text, at + name.len()))? + 1;
+    // The rest of an expression, but not of a condition around it.
+    while *text.get(end)? != b';' {
+        end = match text[end] {
+            b'(' | b'[' => closing(&text, end)? + 1,
+            b')' | b'{' | b'}' | b']' => return None,
+            _ => end + 1,
+        };
+    }
+    let ends_before = |byte: &u8| matches!(byte, b';' | b'{' | b'}');
+    let start = text[..at].iter().rposition(ends_before).map_or(0, |before| before + 1);
+    let mut first = words(&text[start..at]).map(|(_, word)| word);
+    let depth = text[start..at].iter().fold(0i32, |depth, byte| match byte {
+        b'(' => depth + 1,
+        b')' => depth - 1,
+        _ => depth,
+    });
+    let (bare, returns) = match first.next() {
+        Some("return") => (false, true),
+        Some("if" | "else" | "while" | "do") => {
+            (true, words(&text[start..at]).any(|(_, word)| word == "return"))
+        }
+        // The end of a `for`'s head.
+        _ => (depth < 0, false),
+    };
+    (!returns).then(|| Span::new(&text, at, end, bare).down(before))
+}
+
+/// Whether the statement that begins at `at` is the body of a loop or a condition.
+fn is_bare(text: &[u8], at: usize) -> bool {
+    let before = text[..at].trim_ascii_end();
+    before.ends_with(b")")
+        || [&b"else"[..], b"do"].iter().any(|word| {
+            before.ends_with(word)
+                && !is_name(before.len().checked_sub(word.len() + 1).and_then(|at| before.get(at)))
+        })
+}
+
+/// The byte with which a line begins.
+fn line_start(text: &[u8], line: u32) -> Option<usize> {
+    let mut ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    match line {
+        0 => None,
+        1 => Some(0),
+        _ => ends.nth(line as usize - 2).map(|(at, _)| at + 1),
+    }
 }
 
 /// The lines from the end of the function before on, and how many lines are before them.
@@ -241,6 +324,43 @@ void f(double *u, int n)
     }
 
     #[test]
+    fn where_a_line_can_come_in_is_told_exactly() {
+        // A nest without braces, and a loop with the function's end in its line.
+        let text = "void f(void)\n{\n    for (j = 0; j < n; j++)\n        for (i = 0; i < n; i++)\n            u[i] = 0;\n}\n\
+                    void g(void) { for (i = 0; i < n; i++) u[i] = 0; }\n\
+                    void h(void)\n{\n    if (x) {\n        for (i = 0; i < n; i++)\n            u[i] = 0; // }\n    }\n    do\n        \
+                    while (x) u[i++] = 0;\n    while (y);\n}\n";
+        let told =
+            |line| innermost(text, &[line]).map(|span| (span.first, span.last, span.column, span.bare));
+        assert_eq!(told(5), Some((4, 5, None, true)));
+        assert_eq!(told(7), Some((7, 7, Some(48), false)));
+        assert_eq!(told(12), Some((11, 12, None, false)));
+        assert_eq!(told(15), Some((15, 15, None, true)));
+    }
+
+    #[test]
+    fn a_call_ends_with_its_statement() {
+        let text = "void f(void)\n{\n    memcpy(a,\n           b, g(c));\n    if (x)\n        memcpy(a, b, c);\n    return memcpy(a, b, c);\n    \
+                    p = (char *)memcpy(a, b, c) + c; q++;\n    if (memcpy(a, b, c)) x();\n    for (i = 0; i < n; i++) memcpy(a, b, c);\n    \
+                    if (x) return memcpy(a, b, c);\n    (void)memcpy(a, b, c); /* memcpy( */\n}\n";
+        let told =
+            |line| call(text, line, &["memset", "memcpy"]).map(|span| (span.last, span.column, span.bare));
+        for (line, expected) in [
+            (3, Some((4, None, false))),
+            (4, None),
+            (6, Some((6, None, true))),
+            (7, None),
+            (8, Some((8, Some(36), false))),
+            (9, None),
+            (10, Some((10, None, true))),
+            (11, None),
+            (12, Some((12, None, false))),
+        ] {
+            assert_eq!(told(line), expected, "line {line}");
+        }
+    }
+
+    #[test]
     fn broken_text_has_no_loops_and_no_panics() {
         for text in
             ["for (", "for (;;) {", "while", "do", "for (;;) x", "\"", "/*", "#define x for (;;) {\n", "}{)("]
@@ -250,6 +370,7 @@ void f(double *u, int n)
         let some: String = CODE.chars().rev().collect();
         for line in 0..30 {
             let _ = innermost(&some, &[line]);
+            let _ = call(&some, line, &["g", "f"]);
         }
     }
 }

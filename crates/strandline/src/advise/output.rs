@@ -39,7 +39,7 @@ impl Answer<'_> {
 
 /// For people.
 pub fn text(answer: &Answer<'_>) -> String {
-    let &Answer { advice, trials, .. } = answer;
+    let &Answer { advice, trials, watcher, .. } = answer;
     let mut text = advice.to_string();
     let sources = Sources::default();
     for (at, place) in advice.places().enumerate().filter(|(_, place)| place.choice != Choice::Nothing) {
@@ -61,7 +61,23 @@ pub fn text(answer: &Answer<'_>) -> String {
     if let Some((trials, together)) = trials.and_then(|trials| trials.together.map(|cost| (trials, cost))) {
         let _ = writeln!(text, "\nAll that gain, together: {}", compared(&together, &trials.without));
     }
+    if answer.machine.is_none() && advice.places().any(|place| place.choice != Choice::Nothing) {
+        text += &cached(watcher.touched_bytes(), watcher.cache_bytes());
+    }
     text
+}
+
+/// What to know of a program whose data are small.
+fn cached(touched: u64, cache: u64) -> String {
+    if touched > cache {
+        return String::new();
+    }
+    format!(
+        "\nAll that the program touched, {} KiB, fits into {} KiB of caches. Where they are that big nothing is evicted, and only what a fence \
+         waits for can gain; the rest does with more data.\n",
+        touched >> 10,
+        cache >> 10
+    )
 }
 
 fn tried(trial: &Trial, without: &Cost) -> String {
@@ -100,7 +116,8 @@ pub fn json(answer: &Answer<'_>) -> anyhow::Result<String> {
     }
     let trials = trials.map(|trials| json!({ "without": trials.without, "together": trials.together }));
     let machine = answer.machine.map(|machine| &machine.name);
-    let all = json!({ "schema": SCHEMA, "machine": machine, "advice": all, "trials": trials });
+    let touched = answer.watcher.touched_bytes();
+    let all = json!({ "schema": SCHEMA, "machine": machine, "touched_bytes": touched, "advice": all, "trials": trials });
     Ok(format!("{}\n", serde_json::to_string_pretty(&all)?))
 }
 

@@ -6,11 +6,11 @@ use ::advise::prestores::{Choice, GATHERED, PlaceAdvice};
 use event::Frame;
 use serde::Serialize;
 
-use super::loops::{self, Loop};
+use super::loops::{self, Span};
 use crate::sources::Sources;
 
 /// Calls that store all at once.
-const COPIES: [&str; 6] = ["memcpy(", "memmove(", "memset(", "mempcpy(", "strcpy(", "strncpy("];
+const COPIES: [&str; 6] = ["memcpy", "memmove", "memset", "mempcpy", "strcpy", "strncpy"];
 
 /// A change of the source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -36,8 +36,12 @@ pub struct Behind {
     pub file: String,
     /// The line, from 1.
     pub line: u32,
+    /// The column behind which it comes, from 1; `None`: the line's end.
+    pub column: Option<u32>,
     /// The first line of the loop that ends there; `None` if it is a call that copies.
     pub loop_begins: Option<u32>,
+    /// Whether the loop or call and the line need braces around them, to stay within what they are the body of.
+    pub braces: bool,
 }
 
 impl Patch {
@@ -68,21 +72,47 @@ impl Behind {
     /// Behind the call that copies, or the innermost loop around all stores that fill these lines, which may be in a caller that they
     /// were inlined into. A line that several statements fill, each with a loop of its own, is done with behind none of these loops.
     fn new(sources: &Sources, frames: &[Frame], body: &[&[Frame]]) -> Option<Behind> {
+        let behind = |frame: &Frame, span: Span, loop_begins| Behind {
+            file: frame.file.to_string(),
+            line: span.last,
+            column: span.column,
+            loop_begins,
+            braces: span.bare,
+        };
         let copies = |frame: &&Frame| {
             let line = line_of(sources, &frame.file, frame.line);
-            line.is_some_and(|line| COPIES.iter().any(|name| line.contains(name)))
+            line.is_some_and(|line| COPIES.iter().any(|name| line.contains(&format!("{name}("))))
         };
-        if let Some(Frame { file, line, .. }) = frames.first().filter(copies).filter(|_| body.len() <= 1) {
-            return Some(Behind { file: file.to_string(), line: *line, loop_begins: None });
+        if let Some(frame) = frames.first().filter(copies).filter(|_| body.len() <= 1) {
+            let call = loops::call(&sources.text(&frame.file)?, frame.line, &COPIES)?;
+            return Some(behind(frame, call, None));
         }
         frames.iter().find_map(|frame| {
             let beside = body.iter().flat_map(|frames| frames.iter());
             let here =
                 beside.filter(|other| (&other.function, &other.file) == (&frame.function, &frame.file));
             let lines: Vec<u32> = here.map(|other| other.line).chain([frame.line]).collect();
-            let Loop { first, last } = loops::innermost(&sources.text(&frame.file)?, &lines)?;
-            Some(Behind { file: frame.file.to_string(), line: last, loop_begins: Some(first) })
+            let around = loops::innermost(&sources.text(&frame.file)?, &lines)?;
+            Some(behind(frame, around, Some(around.first)))
         })
+    }
+
+    /// `after line 98 of sp.c`.
+    fn place(&self) -> String {
+        let Behind { file, line, column, .. } = self;
+        match column {
+            None => format!("after line {line} of {}", short(file)),
+            Some(column) => format!("in line {line} of {}, behind column {column}", short(file)),
+        }
+    }
+
+    /// What else is to be done there.
+    fn braced(&self) -> &'static str {
+        match (self.braces, self.loop_begins) {
+            (false, _) => "",
+            (true, Some(_)) => "\nwith braces around it and that loop, which is a body without them.",
+            (true, None) => "\nwith braces around it and that call, which is a body without them.",
+        }
     }
 }
 
@@ -116,19 +146,18 @@ impl fmt::Display for Patch {
             _ => String::new(),
         };
         match &self.behind {
-            Some(Behind { file, line, loop_begins: None }) => {
-                writeln!(
-                    f,
-                    "Insert after line {line} of {}, the call that copies:\n  {insert}{few}",
-                    short(file)
-                )
-            }
-            Some(Behind { file, line, loop_begins: Some(first) }) => writeln!(
+            Some(behind @ Behind { loop_begins: None, .. }) => writeln!(
                 f,
-                "Insert after line {line} of {}, where the loop of line {first} ends:\n  {insert}\nWhere one run of that loop \
-                 writes more than some KiB: inside it, each time that {GATHERED} bytes have come together, never after each \
-                 store.{few}",
-                short(file)
+                "Insert {}, the call that copies:\n  {insert}{}{few}",
+                behind.place(),
+                behind.braced()
+            ),
+            Some(behind @ Behind { loop_begins: Some(first), .. }) => writeln!(
+                f,
+                "Insert {}, where the loop of line {first} ends:\n  {insert}{}\nWhere one run of that loop writes more than some \
+                 KiB: inside it, each time that {GATHERED} bytes have come together, never after each store.{few}",
+                behind.place(),
+                behind.braced()
             ),
             None => writeln!(
                 f,

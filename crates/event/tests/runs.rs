@@ -8,9 +8,11 @@ mod made;
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
-use common::{Push, per_thread, read};
+use common::{Push, Pushes, per_thread, read};
 use event::trace::{Compression, Reader, Writer};
-use event::{EVENT, Op, RunBatch, RunShape, Sink, ThreadId};
+use event::{
+    Batch, EVENT, Event, FenceKind, HEAD, Heads, Op, RunBatch, RunShape, Sink, SiteId, Taken, ThreadId, Told,
+};
 use made::{Part, array_loop, parts, write, write_told};
 use proptest::prelude::*;
 
@@ -131,6 +133,42 @@ fn carries_behind_the_last_event_are_passed_over() {
             assert_eq!(per_thread(&read(&bytes).unwrap()), per_thread(&expected));
         }
     }
+}
+
+/// A store to address 0 is told as the word that also stands for an event between runs, and words of a program that is killed end anywhere.
+#[test]
+fn told_words_without_sense_are_taken_as_they_are_translated() {
+    let shapes = made::shapes();
+    let name = HEAD | 0x4000;
+    let mut heads = Heads::default();
+    assert!(heads.learn(name, 1, &shapes[1]));
+    let whole = [name, 64, !128, 8].repeat(40);
+    let (nowhere, cut) = ([name, EVENT, !128, EVENT], [name, 64, !128, 8, name, 72]);
+    let no_head = [EVENT, 64, 128];
+    let fence = Event { op: Op::Fence(FenceKind::Store), site: SiteId(3), instructions: 2 };
+    let mut writer = Writer::new(Vec::new(), "memory").unwrap();
+    writer.begin(&common::source(made::NO_VALUES)).unwrap();
+    let mut expected = Pushes::default();
+    let thread = ThreadId(0);
+    let between = Batch { thread, time_ns: 0, events: &[fence; 3], values: &[] };
+    for turn in 0..3 {
+        let first = &whole[..8 * turn as usize];
+        for words in [first, &nowhere, &whole, &nowhere.repeat(3), &cut, &no_head, &whole] {
+            let words = &words;
+            let mut told = |sink: &mut dyn FnMut(Told<'_>) -> Taken| {
+                sink(Told { thread, time_ns: 0, shapes: &shapes, heads: &mut heads, words, carry: turn })
+            };
+            let translated = told(&mut |told| told.push_to(&mut expected).unwrap());
+            assert_eq!(told(&mut |told| writer.push_told(told).unwrap()), translated, "{words:x?}");
+            for sink in [&mut expected as &mut dyn Sink, &mut writer] {
+                sink.push(between).unwrap();
+            }
+        }
+        // The next block has the same memory, with other words where these were.
+        writer.flush().unwrap();
+    }
+    writer.finish().unwrap();
+    assert_eq!(per_thread(&read(&writer.into_inner()).unwrap()), per_thread(&expected.0));
 }
 
 #[test]

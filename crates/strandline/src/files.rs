@@ -1,6 +1,8 @@
 //! Files that the user names on the command line: as the observed program's kernel will name them, and what is written to them.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -34,25 +36,34 @@ fn resolved(path: &Path) -> PathBuf {
 }
 
 /// Writes a whole file, or leaves what was there: what is written has another name until it is complete. What is no ordinary file,
-/// `/dev/stdout` for instance, is written to as it is.
+/// `/dev/stdout` or a symbolic link for instance, is written to as it is.
 ///
 /// # Errors
 /// The file that can't be written, and why.
 pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    let cannot = || format!("can't write {}", path.display());
-    let ordinary = fs::symlink_metadata(path).map_or(true, |found| found.is_file());
-    if !ordinary {
-        return fs::write(path, text).with_context(cannot);
-    }
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let new = path.with_file_name(name);
-    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
-    if written.is_err() {
-        // It is of no use; what went wrong is told either way.
-        drop(fs::remove_file(&new));
-    }
-    written.with_context(cannot)
+    let written = match fs::symlink_metadata(path) {
+        Ok(old) if !old.is_file() => fs::write(path, text),
+        old => {
+            let permissions = old.map_or_else(|_| Permissions::from_mode(0o666), |old| old.permissions());
+            replace(path, permissions, |file| file.write_all(text.as_bytes()))
+        }
+    };
+    written.with_context(|| format!("can't write {}", path.display()))
+}
+
+/// Makes a file that has the name only when all is written.
+fn replace(
+    path: &Path,
+    permissions: Permissions,
+    fill: impl FnOnce(&mut fs::File) -> io::Result<()>,
+) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut new = tempfile::Builder::new().permissions(permissions).tempfile_in(folder)?;
+    fill(new.as_file_mut())?;
+    // Some file systems tell only now that there is no room.
+    new.as_file().sync_all()?;
+    new.persist(path)?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -62,20 +73,36 @@ mod tests {
     #[test]
     fn a_file_is_written_whole_or_stays_as_it_was() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (file, new) = (folder.path().join("a"), folder.path().join("a.new"));
+        let file = folder.path().join("a");
+        let text = || fs::read_to_string(&file).expect("it is there");
         write(&file, "first").expect("it can be written");
+        let private = Permissions::from_mode(0o600);
+        fs::set_permissions(&file, private.clone()).expect("it is ours");
         write(&file, "second").expect("it can be replaced");
-        assert_eq!(
-            (fs::read_to_string(&file).expect("it is there").as_str(), new.exists()),
-            ("second", false)
-        );
-        // Nothing can be written where a folder has the name.
-        fs::create_dir(&new).expect("a folder");
-        let error = write(&file, "third").expect_err("there is a folder");
-        assert!(format!("{error:#}").starts_with(&format!("can't write {}", file.display())), "{error:#}");
-        assert_eq!(fs::read_to_string(&file).expect("it is there"), "second");
+        assert_eq!(text(), "second");
+        let mode = fs::metadata(&file).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "nobody else may read it now");
+        let full = replace(&file, private, |new| {
+            new.write_all(b"thi")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert!(full.is_err());
+        assert_eq!(text(), "second");
+        assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 1, "nothing is left behind");
+        let nowhere = folder.path().join("b/c");
+        let error = write(&nowhere, "gone").expect_err("there is no such folder");
+        assert!(format!("{error:#}").starts_with(&format!("can't write {}", nowhere.display())), "{error:#}");
+    }
+
+    #[test]
+    fn what_is_no_ordinary_file_stays_what_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("file", &link).expect("a link");
+        write(&link, "text").expect("it is written to");
+        assert!(fs::symlink_metadata(&link).expect("it is there").is_symlink());
+        assert_eq!(fs::read_to_string(folder.path().join("file")).expect("it is there"), "text");
         write(Path::new("/dev/null"), "gone").expect("it is written to");
-        assert!(!Path::new("/dev/null.new").exists());
     }
 
     #[test]

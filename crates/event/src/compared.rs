@@ -31,6 +31,7 @@ pub fn copy_and_compare(
     heads: u64,
     differences: &mut [u64; COMPARED],
 ) -> Compared {
+    assert!(distance > 0, "words are compared with earlier ones");
     let there = words.copy(from, &mut block[at..at + COMPARED]);
     block[at + there..at + COMPARED].fill(0);
     let (new, old) = (&block[at..][..COMPARED], &block[at - distance..][..COMPARED]);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::compared::{COMPARED, Compared, copy_and_compare};
 use crate::map::Map;
 use crate::upper::{self, GROUP};
-use crate::{HEAD, RunBatch, RunShape, Sink, SinkError, ThreadId};
+use crate::{EVENT, HEAD, RunBatch, RunShape, Sink, SinkError, ThreadId};
 
 /// Most words of a run that is told.
 pub const TOLD_WORDS: usize = 1024;
@@ -114,11 +114,11 @@ impl Default for Heads {
 }
 
 impl Heads {
-    /// Enters `head`: from now on it stands for an execution of the shape with this number. False if the head is 0, or the shape
-    /// has more words than [`TOLD_WORDS`].
+    /// Enters `head`: from now on it stands for an execution of the shape with this number. False if the head is 0 or [`EVENT`], which stand for nothing and for
+    /// something else, or the shape has more words than [`TOLD_WORDS`].
     pub fn learn(&mut self, head: u64, number: u32, shape: &RunShape) -> bool {
         let words = shape.words();
-        let fits = head != NOBODY && words <= TOLD_WORDS;
+        let fits = head != NOBODY && head != EVENT && words <= TOLD_WORDS;
         if fits {
             let lengths = if words - 1 == shape.accesses.len() { 0 } else { LENGTHS };
             self.known
@@ -388,6 +388,8 @@ mod tests {
         assert_eq!((heads.words(HEADS[2]), heads.shape(HEADS[2])), (Some(3), Some(2)));
         assert_eq!((heads.words(0), heads.shape(HEAD)), (None, None));
         let long = RunShape { accesses: vec![shapes[0].accesses[0]; TOLD_WORDS], after: 0 };
-        assert!(!heads.learn(0, 0, &shapes[0]) && !heads.learn(9, 0, &long));
+        assert!(
+            ![0, EVENT].iter().any(|head| heads.learn(*head, 0, &shapes[0])) && !heads.learn(9, 0, &long)
+        );
     }
 }

@@ -183,6 +183,35 @@ fn a_prefetcher_that_guesses_right_hides_latency() {
 }
 
 #[test]
+fn what_a_prefetcher_has_no_register_for_it_fetches_later() {
+    let config = with(|config| {
+        config.l2.prefetch = Some(Prefetch::Stream);
+        config.l2.miss_registers = Some(2);
+    });
+    let steps = (0..512).map(|line| vec![load(line * 64), MFENCE]).collect();
+    let (_, simulation) = run(&config, steps);
+    assert!(simulation.figures().prefetches >= 390);
+}
+
+#[test]
+fn what_is_prefetched_after_a_hit_comes_in_its_turn() {
+    let config = with(|config| config.l2.prefetch = Some(Prefetch::Stream));
+    // The third line was fetched with the second one, so the L2 answers, and two more are fetched, long after what the other thread loads.
+    let later = |instructions, addr| Event { instructions, ..event(load(addr)) };
+    let first = [event(load(0)), event(load(64)), event(MFENCE), later(9000, 128), event(MFENCE)];
+    let second = [later(3000, 1 << 20), event(MFENCE)];
+    let finished = |beside: &[Event]| {
+        let mut simulation = Simulation::new(&config).unwrap();
+        push(&mut simulation, 0, beside);
+        push(&mut simulation, 1, &second);
+        let figures = finish(simulation);
+        (figures.threads[1].finished, figures.prefetches)
+    };
+    let ((alone, _), (beside, prefetches)) = (finished(&first[..3]), finished(&first));
+    assert_eq!((beside, prefetches), (alone, 4));
+}
+
+#[test]
 fn phases_and_sites_are_told_apart() {
     let mut simulation = Simulation::new(&timed()).unwrap();
     for (id, name) in [(0, "load"), (1, "run")] {

@@ -83,7 +83,8 @@ fn seekable(mut file: File) -> std::io::Result<File> {
             let remedy = "a trace can't be read from a pipe; write it to a file first";
             Err(std::io::Error::new(ErrorKind::NotSeekable, remedy))
         }
-        _ => Ok(file),
+        Err(error) => Err(error),
+        Ok(()) => Ok(file),
     }
 }
 

@@ -241,13 +241,14 @@ fn derive_curve(args: &MeasureArgs, file: &Path) -> anyhow::Result<()> {
     let cannot = || format!("can't write {}", file.display());
     let new = !file.exists();
     std::fs::OpenOptions::new().append(true).create(true).open(file).with_context(cannot)?;
-    let curves = derive(&config, &how).inspect_err(|_| {
+    let curves = derive(&config, &how).map_err(anyhow::Error::from);
+    let written = curves.and_then(|curves| files::write(file, &curves.text()).map(|()| curves));
+    let curves = written.inspect_err(|_| {
         if new {
             // It is empty; what went wrong is told either way.
             let _ = std::fs::remove_file(file);
         }
     })?;
-    std::fs::write(file, curves.text()).with_context(cannot)?;
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     say(&format!(
         "Curves of one DIMM of {} are in {}. A machine file beside it uses them with:\n\n\

@@ -243,7 +243,7 @@ fn derive_curve(args: &MeasureArgs, file: &Path) -> anyhow::Result<()> {
     std::fs::OpenOptions::new().append(true).create(true).open(file).with_context(cannot)?;
     let curves = derive(&config, &how).map_err(anyhow::Error::from);
     let written = curves.and_then(|curves| files::write(file, &curves.text()).map(|()| curves));
-    let curves = written.inspect_err(|_| {
+    written.inspect_err(|_| {
         if new {
             // It is empty; what went wrong is told either way.
             let _ = std::fs::remove_file(file);

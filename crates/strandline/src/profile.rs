@@ -113,7 +113,7 @@ fn of_trace(args: &ProfileArgs, trace: &Path, mut analysis: Analysis) -> anyhow:
 pub fn cut_short(trace: &event::trace::Info) -> Option<String> {
     let cut = trace.truncated?;
     Some(format!(
-        "the trace was cut short at offset {}: its writer was killed; {} after it were lost",
+        "the trace was cut short at offset {}: its writer was killed or its disk was full; {} after it were lost",
         cut.offset,
         report::human::bytes(cut.lost_bytes)
     ))

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::cli::TraceCommand;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::{events_json, events_text, quiet_if_closed, say};
+use crate::{events_json, events_text, profile, quiet_if_closed, say};
 
 /// Threads that `info` lists as text.
 const THREADS_LISTED: usize = 16;
@@ -116,7 +116,7 @@ fn info_text(
     }
     if let Some(cut) = info.truncated {
         let text = format!(
-            "the writer was killed: the trace ends at offset {}, {} after it were lost",
+            "the writer was killed or its disk was full: the trace ends at offset {}, {} after it were lost",
             cut.offset,
             human::bytes(cut.lost_bytes)
         );
@@ -163,7 +163,14 @@ fn dump(file: &Path, thread: Option<u32>, from: u64, limit: u64, json: bool) -> 
             }
         }
     }
-    quiet_if_closed(printer.out.flush())
+    quiet_if_closed(printer.out.flush())?;
+    // Whoever asked for fewer events has got what is there.
+    if printer.left > 0
+        && let Some(warning) = profile::cut_short(&reader.info())
+    {
+        crate::warn(&warning);
+    }
+    Ok(())
 }
 
 /// Prints the events of a window.

@@ -341,6 +341,14 @@ fn damaged_traces_are_told_with_the_offset() {
     std::fs::write(&cut, &whole[..whole.len() * 2 / 3]).expect("cut trace is written");
     let answer = info(&cut);
     assert!(answer["truncated"].is_object(), "{answer:#}");
+    // Whoever reads the events is told, and on standard error; not who asks for no more than are there.
+    let told = |arguments: &[&str]| {
+        let output = strandline().args(arguments).arg(&cut).output().expect("strandline starts");
+        assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+        stderr(&output).contains("cut short at offset")
+    };
+    assert!(told(&["trace", "dump"]) && told(&["trace", "dump", "--json"]) && told(&["advise", "prestores"]));
+    assert!(!told(&["trace", "dump", "--limit", "1"]));
 
     let mut flipped = whole.clone();
     let middle = whole.len() / 2;

@@ -112,6 +112,9 @@ struct Pending {
     repeats: bool,
 }
 
+/// The type of a section that clang writes for C++20, and that the GNU assembler warns of.
+const LINKER_OPTIONS: &[u8] = b"@llvm_linker_options";
+
 /// What a directive means here.
 enum Directive {
     SectionSwitch,
@@ -494,6 +497,11 @@ impl<'a> Walk<'a> {
             Directive::SectionSwitch => {
                 self.end_section(place.start);
                 self.held.section(directive);
+                if directive.operands.ends_with(LINKER_OPTIONS) {
+                    // No linker of ELF files keeps this section: it is one to exclude.
+                    let kind = place.end - LINKER_OPTIONS.len()..place.end;
+                    self.edits.replace(kind, format_args!("@progbits"));
+                }
                 self.subsection = directive.name == b".text" && !matches!(directive.operands, b"" | b"0");
             }
             Directive::Subsection => {

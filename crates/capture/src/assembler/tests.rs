@@ -23,6 +23,12 @@ fn descriptor(statements: &[String], label: &str) -> Vec<String> {
 }
 
 #[test]
+fn the_assembler_knows_all_types_of_sections() {
+    let found = statements("f:\n\tret\n\t.section\t\".linker-options\",\"e\",@llvm_linker_options\n");
+    assert_eq!(found, ["f:", "ret", ".section\t\".linker-options\",\"e\",@progbits"]);
+}
+
+#[test]
 fn two_loads_and_a_store_become_a_run() {
     let found = statements(
         "\t.text\nf:\n\tpushq %rbx\n\tmovq %rdi, %rbx\n\tcall\t__tsan_read4@PLT\n\tmovl (%rbx), %eax\n\

@@ -1,11 +1,17 @@
-//! Names of C++ functions that the demangler refuses.
+//! Names of functions: those of C, which are not mangled, and those of C++ that the demangler refuses.
 
 use std::borrow::Cow;
 
 use addr2line::demangle_auto;
 
+/// What the names begin with that C++ and Rust mangle. The demangler takes others for types: a C function `f` for `float`.
+const MANGLED: [&str; 3] = ["_Z", "_R", "_GLOBAL_"];
+
 /// The name of a function as its source has it. Where the demangler fails: the names around it, without arguments.
 pub fn readable(name: &str) -> String {
+    if !MANGLED.iter().any(|prefix| name.starts_with(prefix)) {
+        return name.to_owned();
+    }
     let found = demangle_auto(Cow::Borrowed(name), None);
     match found.strip_prefix("_Z").and_then(path) {
         Some(path) => path,
@@ -73,6 +79,13 @@ fn behind_arguments(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_c_are_no_types() {
+        for name in ["f", "d", "i", "h", "t", "St", "Ss", "Dn", "Pc", "Kc", "_R", "ZN1aE"] {
+            assert_eq!(readable(name), name);
+        }
+    }
 
     #[test]
     fn what_the_demangler_refuses_has_a_name_nevertheless() {

@@ -38,7 +38,9 @@ fn prestores(args: &PrestoresArgs) -> anyhow::Result<()> {
         None => recorded(args, &folder.path().join("program.slt"))?,
     };
     let mut watcher = Watcher::with_options(args.options());
-    Reader::open(&trace)?.replay(&mut Progress::new("looking for patterns", &mut watcher))?;
+    let mut reader = Reader::open(&trace)?;
+    reader.replay(&mut Progress::new("looking for patterns", &mut watcher))?;
+    profile::cut_short(&reader.info()).iter().for_each(|warning| crate::warn(warning));
     let advice = watcher.advice(machine.as_ref().map(Target::of));
     let trials = match &machine {
         Some(machine) if args.machine.is_some() => Some(trials::run(&trace, machine, &watcher, &advice)?),

@@ -17,7 +17,7 @@ use super::lints::Noted;
 use super::{pools, warnings};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::{files, record, samples};
+use crate::{files, profile, record, samples};
 
 /// A run's history, and what its files held before.
 pub struct Run {
@@ -109,7 +109,8 @@ impl Run {
         }
         let kept_tree = folders::kept(before).with_context(|| before.display().to_string())?;
         let platform = platform(args, kept_tree.is_some() || !args.files.is_empty())?;
-        let warnings = warnings::kept(trace);
+        let mut warnings = warnings::kept(trace);
+        warnings.extend(profile::cut_short(&reader.info()));
         if platform.is_files() {
             let (roots, tree) = match kept_tree {
                 Some(kept) => kept,

@@ -137,7 +137,8 @@ pub struct ProfileArgs {
 #[command(after_help = "Examples:\n  strandline record -o t.slt -- ./app arguments\n  \
                         strandline record -o t.slt --sample 1/100 -- ./app\n  \
                         strandline record -o t.slt --values --files /tmp/db -- ./app /tmp/db\n  \
-                        strandline record --count -- ./app")]
+                        strandline record --count -- ./app\n\n\
+                        The exit status says whether the program was recorded, not how it ended: that is told, also by --json.")]
 pub struct RecordArgs {
     /// The trace file to write; a FIFO passes it on
     #[arg(short, long, value_name = "FILE.slt", required_unless_present = "count")]

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::ExitStatus;
 
-use anyhow::bail;
-use capture::{Options, Outcome};
+use anyhow::{anyhow, bail};
+use capture::{CaptureError, Options, Outcome};
 use event::trace::Compression;
 use serde_json::json;
 
@@ -59,7 +59,7 @@ fn to_file(args: &RecordArgs, options: &Options, output: &Path) -> anyhow::Resul
     let mut trace = Output::open(output, compression)?;
     trace.refuse_standard_streams()?;
     let mut sink = Progress::new("recording", &mut trace);
-    let outcome = capture::record(options, &mut sink)?;
+    let outcome = capture::record(options, &mut sink).map_err(|error| stopped(error, output))?;
     drop(sink);
     if !outcome.attached {
         trace.abandon();
@@ -109,6 +109,17 @@ fn count(args: &RecordArgs, options: &Options) -> anyhow::Result<()> {
         ))?;
     }
     Ok(())
+}
+
+/// What became of the program and the trace where the trace can't be written.
+fn stopped(error: CaptureError, output: &Path) -> anyhow::Error {
+    let CaptureError::Sink(error) = error else { return error.into() };
+    let kept = if output.is_file() {
+        format!("; what was written until then can be read: strandline trace info {}", output.display())
+    } else {
+        String::new()
+    };
+    anyhow!("{error}; the program was stopped, if it had not ended{kept}")
 }
 
 /// How the program ended, in words: `exit status: 1`, `SIGKILL`.

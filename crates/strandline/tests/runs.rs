@@ -327,6 +327,7 @@ fn a_full_disk_is_told() {
     assert!(!output.status.success());
     let message = stderr(&output);
     assert!(message.contains("/dev/full") && message.contains("No space left"), "{message}");
+    assert!(message.trim_end().ends_with("the program was stopped, if it had not ended"), "{message}");
 }
 
 #[test]

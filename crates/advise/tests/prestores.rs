@@ -2,7 +2,8 @@
 
 use advise::prestores::{Advice, Choice, PlaceAdvice, Target, Watcher};
 use event::{
-    Batch, Definition, Event, FenceKind, Frame, NameId, Op, Order, Sink, Site, SiteId, Source, ThreadId,
+    Batch, Definition, Event, FenceKind, Frame, NameId, Op, Order, Sampling, Sink, Site, SiteId, Source,
+    ThreadId,
 };
 
 /// A program of one thread; site `n` is line `n` of a function that `function_of` names.
@@ -551,15 +552,21 @@ fn what_skips_the_caches_is_not_told_to() {
 
 #[test]
 fn what_all_fits_into_a_machines_cache_has_no_evictions_to_forestall() {
-    let advised = |cache_bytes, weakly_ordered| {
+    let advised_of = |source: &Source, cache_bytes, weakly_ordered| {
         let mut run = Run::new();
+        run.watcher.begin(source).expect("the watcher takes every event");
         sweep(&mut run, 10, 1 << 32, 2 << 32);
         place(&run.advice(Some(Target { unit_bytes: 256, weakly_ordered, cache_bytes })), 10).choice
     };
+    let advised =
+        |cache_bytes, weakly_ordered| advised_of(&Source::synthetic("test"), cache_bytes, weakly_ordered);
     // Two matrices are touched.
     assert_eq!(advised(MATRIX, false), Choice::Skip);
     assert_eq!(advised(3 * MATRIX, false), Choice::Nothing);
     assert_eq!(advised(3 * MATRIX, true), Choice::Nothing);
+    // Of what was seen only in bursts nobody knows how much it is.
+    let bursts = Source { sampling: Some(Sampling { recorded: 1, period: 9 }), ..Source::synthetic("test") };
+    assert_eq!(advised_of(&bursts, 3 * MATRIX, false), Choice::Skip);
     let fenced = || {
         let mut run = Run::new();
         for n in 0..10_000u64 {

@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 
 use anyhow::{anyhow, bail};
 use capture::{CaptureError, Options, Outcome};
-use event::trace::Compression;
+use event::trace::{Compression, Reader};
 use serde_json::json;
 
 use crate::cli::{ObserveArgs, RecordArgs};
@@ -114,7 +114,7 @@ fn count(args: &RecordArgs, options: &Options) -> anyhow::Result<()> {
 /// What became of the program and the trace where the trace can't be written.
 fn stopped(error: CaptureError, output: &Path) -> anyhow::Error {
     let CaptureError::Sink(error) = error else { return error.into() };
-    let kept = if output.is_file() {
+    let kept = if output.is_file() && Reader::open(output).is_ok() {
         format!("; what was written until then can be read: strandline trace info {}", output.display())
     } else {
         String::new()
@@ -171,4 +171,32 @@ pub fn tell(outcome: &Outcome) {
 pub fn not_observed(outcome: &Outcome) -> String {
     let words: Vec<String> = outcome.warnings.iter().map(ToString::to_string).collect();
     format!("{} (it ended with {})", words.join("; "), ending(outcome))
+}
+
+#[cfg(test)]
+mod tests {
+    use event::trace::Writer;
+    use event::{Sink, SinkError, Source};
+
+    use super::*;
+
+    #[test]
+    fn a_trace_that_ends_with_the_disk_is_named_if_it_can_be_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [readable, nothing] = ["a.slt", "b.slt"].map(|name| folder.path().join(name));
+        let file = std::fs::File::create(&readable).expect("a file");
+        let mut writer = Writer::new(file, "a.slt").expect("room for a header");
+        writer.begin(&Source::synthetic("test")).expect("it takes all sources");
+        writer.flush().expect("it is written");
+        std::fs::write(&nothing, "").expect("a file");
+        let told = |output| {
+            let full =
+                SinkError::Io { context: "full".into(), source: std::io::ErrorKind::StorageFull.into() };
+            stopped(CaptureError::Sink(full), output).to_string()
+        };
+        assert!(told(&readable).ends_with(&format!("strandline trace info {}", readable.display())));
+        for unreadable in [nothing.as_path(), Path::new("/dev/full")] {
+            assert!(told(unreadable).ends_with("if it had not ended"), "{}", told(unreadable));
+        }
+    }
 }

@@ -330,10 +330,10 @@ impl Watcher {
         read as f64 >= self.options.reused_min * lines.max(1) as f64
     }
 
-    /// Bytes of all different lines that the program touched, as far as they were watched.
+    /// Bytes of all different lines that the program touched, as far as they were watched; `None` if the source saw only some of them.
     #[must_use]
-    pub fn touched_bytes(&self) -> u64 {
-        self.touched.different() * LINE
+    pub fn touched_bytes(&self) -> Option<u64> {
+        (!self.sampled).then(|| self.touched.different() * LINE)
     }
 
     /// Bytes of caches that the reuse of data is judged by.
@@ -383,7 +383,9 @@ impl Watcher {
             });
         }
         let fenced = pattern.fenced && weak;
-        let stays = target.is_some_and(|target| self.touched_bytes() <= target.cache_bytes);
+        let stays =
+            |target: Target| self.touched_bytes().is_some_and(|touched| touched <= target.cache_bytes);
+        let stays = target.is_some_and(stays);
         if stays && !fenced && !self.is_sent(place) {
             return nothing(
                 "writes sequentially, but all that the program touches fits into this machine's last cache: nothing is evicted",

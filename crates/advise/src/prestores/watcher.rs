@@ -91,6 +91,8 @@ pub struct Watcher {
     instructions: u64,
     /// Whether the source does not tell them.
     uncounted: bool,
+    /// Whether the source saw only some of what was touched.
+    pub(super) sampled: bool,
     /// What they were when watching began or began anew; lines written before are none.
     pub(super) since: u64,
     /// Whether new writes are of no interest.
@@ -379,6 +381,7 @@ impl Sink for Watcher {
 
     fn begin(&mut self, source: &event::Source) -> Result<(), SinkError> {
         self.uncounted = source.instructions == event::InstructionCounts::Unknown;
+        self.sampled = source.sampling.is_some();
         Ok(())
     }
 

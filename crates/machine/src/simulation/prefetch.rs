@@ -5,7 +5,7 @@ use crate::config::Prefetch;
 
 /// Lines of a 4 KiB page, beyond which addresses mean nothing to each other.
 const PAGE_LINES: u64 = 64;
-// What Intel's optimization manual tells of the streamer of its cores' L2: it follows up to 32 streams, asks for up to two lines at
+// What Intel's optimization manual tells of the streamer of its cores' L2 (where it describes Sandy Bridge): it follows up to 32 streams, asks for up to two lines at
 // each look into the L2, and runs up to 20 lines ahead. The manual has one stream forwards and one backwards in a page; here a
 // page has one, in the direction of its last two accesses. That it asks for less when much is under way is not told in numbers; here it does when
 // there is no miss register. That lines far ahead go to the LLC only is left out.

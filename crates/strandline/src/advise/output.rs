@@ -68,10 +68,8 @@ pub fn text(answer: &Answer<'_>) -> String {
 }
 
 /// What to know of a program whose data are small.
-fn cached(touched: u64, cache: u64) -> String {
-    if touched > cache {
-        return String::new();
-    }
+fn cached(touched: Option<u64>, cache: u64) -> String {
+    let Some(touched) = touched.filter(|touched| *touched <= cache) else { return String::new() };
     format!(
         "\nAll that the program touched, {} KiB, fits into {} KiB of caches. Where they are that big nothing is evicted, and only what a fence \
          waits for can gain; the rest does with more data.\n",

@@ -135,10 +135,10 @@
 //!
 //! # Another machine, another device
 //!
-//! A machine is a TOML file; start from a copy of one of the presets ([`Config::preset_text`]). A device is
-//! its unit and its buffer: one without combining has no `[device.buffer]`, one with larger units or another
+//! A machine is a TOML file; start from a copy of one of the presets ([`Config::preset_text`]). Where only bytes are
+//! counted, a device is its unit and its buffer: one without combining has no `[device.buffer]`, one with larger units or another
 //! buffer has other numbers there. A device with a *mechanism* of its own and with time is an implementation of
-//! [`Device`](device::Device); the head of [`device`] says in four steps how to add one. A replacement policy goes into `replacement.rs`, behind
+//! [`Device`](device::Device); ARCHITECTURE.md, "Adding a device", says step by step how to add one. A replacement policy goes into `replacement.rs`, behind
 //! `touch` and `victim`, and serves caches and buffers alike.
 //!
 //! # Speed

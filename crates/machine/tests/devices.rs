@@ -1,5 +1,7 @@
 //! What every device promises, held against each of them under random traffic.
 
+use std::collections::BTreeSet;
+
 use machine::device::{self, Curves, Device, DeviceTiming};
 use machine::{LINE_BYTES, Size, Time};
 use proptest::prelude::*;
@@ -227,6 +229,7 @@ struct Answers {
     held: u64,
     reads: u64,
     writes: u64,
+    lines_written: u64,
     end: Time,
 }
 
@@ -235,6 +238,7 @@ fn drive(subject: &Subject, steps: &[Step]) -> Answers {
     let mut now = Time(1_000_000);
     let mut latest = now;
     let (mut times, mut reads, mut writes) = (Vec::new(), 0, 0);
+    let mut written = BTreeSet::new();
     for step in steps {
         now = Time(now.0.saturating_add_signed(step.gap));
         latest = latest.max(now);
@@ -245,6 +249,7 @@ fn drive(subject: &Subject, steps: &[Step]) -> Answers {
             }
             Call::Write { line, whole } => {
                 writes += 1;
+                written.insert(line);
                 device.write(now, line, whole)
             }
             Call::Own(line) => device.own(now, line).unwrap_or(now),
@@ -259,7 +264,8 @@ fn drive(subject: &Subject, steps: &[Step]) -> Answers {
     }
     let end = times.iter().map(|(_, answer)| *answer).max().unwrap_or(now).max(latest);
     let drained = device.drain(latest);
-    Answers { times, drained, traffic: device.traffic(), held: device.held_bytes(), reads, writes, end }
+    let (traffic, held) = (device.traffic(), device.held_bytes());
+    Answers { times, drained, traffic, held, reads, writes, lines_written: written.len() as u64, end }
 }
 
 #[allow(clippy::cast_precision_loss)]
@@ -274,6 +280,8 @@ fn honours_the_contract(subject: &Subject, steps: &[Step]) -> Result<(), TestCas
     prop_assert_eq!(traffic.controller_read_bytes, answers.reads * LINE_BYTES, "{}", name);
     if subject.combines {
         prop_assert!((traffic.media_write_bytes > 0) == (answers.writes > 0), "{}: {:?}", name, traffic);
+        let least = answers.lines_written * LINE_BYTES;
+        prop_assert!(traffic.media_write_bytes >= least, "{}: a line was lost, {:?}", name, traffic);
     } else {
         prop_assert_eq!(traffic.media_write_bytes, traffic.controller_write_bytes, "{}", name);
     }

@@ -207,7 +207,7 @@ fn buffer_probe() -> Study {
     regions.dedup();
     Study {
         name: "buffer-probe",
-        summary: "capacity of the device's write buffer: halves of units written in two passes, by region",
+        summary: "capacity of all DIMMs' write buffers together: halves of units written in two passes, by region",
         base: Task { kind: Kind::BufferProbe, op: Op::StoreClwb, access_size: 256, ..Task::default() },
         series: one_each(&[Op::StoreClwb]),
         axis: regions.into_iter().map(Region).collect(),

@@ -234,7 +234,7 @@ pub enum ConfigError {
         remedy: String,
     },
     /// A key to be replaced that descriptions do not have.
-    #[error("{file} has no `{key}`; did you mean one of {near}?")]
+    #[error("{file} has no `{key}`; did you mean {near}?")]
     Key {
         /// Which description.
         file: String,

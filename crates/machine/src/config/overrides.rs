@@ -46,14 +46,16 @@ impl Config {
         &self,
         overrides: &[(K, V)],
     ) -> Result<Config, ConfigError> {
-        let changed = self.with_overrides(overrides)?;
+        let changed = self.with_overrides(overrides);
+        // A part of a table that the description lacks can't be, but the reason that helps is that none of it counts.
+        let described = changed.as_ref().unwrap_or(self);
         for (key, value) in overrides {
-            if let Some(reason) = changed.ignored_with_time(key.as_ref()) {
+            if let Some(reason) = described.ignored_with_time(key.as_ref()) {
                 let setting = format!("{}={}", key.as_ref(), value.as_ref());
                 return Err(ConfigError::Override { file: self.origin.clone(), setting, reason });
             }
         }
-        Ok(changed)
+        changed
     }
 
     /// Why `key` has no effect with time, if it has none.
@@ -123,7 +125,7 @@ impl Config {
             .take(NEAR_MAX)
             .map(|(_, k)| k.as_str())
             .collect();
-        ConfigError::Key { file: self.origin.clone(), key: key.to_owned(), near: near.join(", ") }
+        ConfigError::Key { file: self.origin.clone(), key: key.to_owned(), near: near.join(" or ") }
     }
 
     fn refuse<K: AsRef<str>, V: AsRef<str>>(
@@ -276,6 +278,10 @@ mod tests {
         refused("cxl-ssd", "device.buffer.lines", "64", "device.timing");
         refused("cascade-lake", "other_memory.device.unit", "128B", "other_memory.device.timing");
         refused("xpoint", "device.buffer.replacement", "lru", "device.timing.buffer_replacement");
+        let dram = Config::preset("dram").unwrap();
+        let text =
+            dram.with_timed_overrides(&[("device.buffer.lines", "64")]).expect_err("no buffer").to_string();
+        assert!(text.contains("device.buffer.lines=64") && text.contains("device.timing"), "{text}");
         for (key, value) in [
             ("device.unit", "512B"),
             ("device.buffer.lines", "128"),
@@ -285,7 +291,6 @@ mod tests {
             let config = Config::preset("xpoint").unwrap();
             assert!(config.with_timed_overrides(&[(key, value)]).is_ok(), "{key}");
         }
-        let dram = Config::preset("dram").unwrap();
         assert!(dram.with_timed_overrides(&[("device.timing.t_cl", "15ns")]).is_ok());
     }
 

@@ -430,6 +430,8 @@ impl Sink for Simulation {
 
     fn finish(&mut self) -> Result<(), SinkError> {
         self.run_out()?;
+        let end = self.last_of_all();
+        self.shared.hierarchy.below.memory.settle(end);
         if cfg!(debug_assertions) {
             self.audit().map_err(|error| SinkError::Other(error.to_string()))?;
         }

@@ -86,7 +86,7 @@ impl Study {
     }
 
     /// This study with other values: the axis takes those of its own parameter; each curve is taken once per value of
-    /// any other. A curve that has the value already stands for it.
+    /// any other. An operation picks the curves that have it, with all that goes with it there.
     #[must_use]
     pub fn with(&self, chosen: &BTreeMap<Parameter, Vec<Setting>>) -> Study {
         let mut study = self.clone();
@@ -100,10 +100,10 @@ impl Study {
         study
     }
 
-    /// The curves that have `value`, or all with it.
+    /// All curves with `value`, each once; of an operation, those that have it if any has.
     fn curves_with(&self, value: Setting) -> Vec<Vec<Setting>> {
-        let has: Vec<Vec<Setting>> =
-            self.series.iter().filter(|curve| curve.contains(&value)).cloned().collect();
+        let has = |curve: &&Vec<Setting>| value.parameter() == Parameter::Op && curve.contains(&value);
+        let has: Vec<Vec<Setting>> = self.series.iter().filter(has).cloned().collect();
         if !has.is_empty() {
             return has;
         }
@@ -234,13 +234,15 @@ mod tests {
     }
 
     #[test]
-    fn a_chosen_value_picks_curves_or_changes_them() {
+    fn a_chosen_operation_picks_curves_and_other_values_change_all() {
         let picked = study().with(&chosen(&[Setting::Op(Op::Load), Setting::AccessSize(4096)]));
         assert_eq!(told(&picked), [("load, 16 threads, random".to_owned(), 4096, 16)]);
         let more =
             study().with(&chosen(&[Setting::Threads(1), Setting::Threads(2), Setting::AccessSize(64)]));
         let names: Vec<String> = told(&more).into_iter().map(|point| point.0).collect();
         assert_eq!(names, ["load, 1 thread", "ntstore, 1 thread", "load, 2 threads", "ntstore, 2 threads"]);
+        let one_has_it = study().with(&chosen(&[Setting::Threads(4), Setting::AccessSize(64)]));
+        assert_eq!(told(&one_has_it), [("load".to_owned(), 64, 4), ("ntstore".to_owned(), 64, 4)]);
         let new_op = study().with(&chosen(&[Setting::Op(Op::Store), Setting::AccessSize(64)]));
         let names: Vec<String> = told(&new_op).into_iter().map(|point| point.0).collect();
         assert_eq!(names, ["16 threads", "4 threads"]);

@@ -47,7 +47,9 @@ pub struct CheckArgs {
     /// Stop after so many findings
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
     pub findings: u32,
-    /// Recovery commands at the same time (as many as there are cores if not given)
+    /// Recovery commands at the same time (as many as there are cores if not given). Each has a part of the crash points and skips what
+    /// is like its own findings, so the number of images, and of findings beside the first of one cause, depends on it: give it
+    /// where reports of different machines are compared
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub jobs: Option<u32>,
     /// How long a recovery may take

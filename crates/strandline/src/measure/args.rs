@@ -21,7 +21,7 @@ use measure::{Interleave, Parameter, Setting};
     strandline measure --sweep sweep.jsonl --on xpoint      the systematic grid; run again to go on\n  \
     strandline measure --derive-curve x.csv --on xpoint     curves of one DIMM, for `kind = \"curve\"` in a machine file\n\n\
     Parameters take one value or several with commas. On the parameter that a study varies they are its axis; on \
-    another one each value is a curve for each of the study's, or picks those that have it already. Sizes are 64B, 4KiB, 2MiB; times 300ns, 2us.")]
+    another one each value is a curve for each of the study's; `--op` picks those that have it, if any has. Sizes are 64B, 4KiB, 2MiB; times 300ns, 2us.")]
 pub struct MeasureArgs {
     /// Studies to run (`list` shows them, `all` is every one); idle-latency and threads if none is named
     #[arg(value_name = "STUDY")]

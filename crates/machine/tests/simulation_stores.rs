@@ -5,7 +5,7 @@ mod timed;
 
 use event::{FenceKind, FlushKind, Op};
 use machine::{Config, Ordering, Persistence, Time, TimedFigures};
-use timed::{MFENCE, SFENCE, clwb, load, ns, nt, run, store, timed, with};
+use timed::{MFENCE, SFENCE, clwb, event, load, ns, nt, run, store, stream, timed, with};
 
 /// Elapsed time and figures of one step, after a fence that ends everything before.
 fn timed_step(config: &Config, before: Vec<Op>, step: Vec<Op>) -> (f64, TimedFigures) {
@@ -313,4 +313,24 @@ fn a_weakly_ordered_clean_waits_for_its_own_line_only() {
     // Its own clean leaves when it is there.
     let own = vec![store(1 << 20), clwb(1 << 20), MFENCE];
     assert_eq!(timed_step(&config, vec![], own).0, 1.0 + 148.0 + 37.0 + 1.0);
+}
+
+/// Nobody asks memory for anything while a program computes; what its queues hold at the end is still only what could not leave by then.
+#[test]
+fn queues_empty_while_a_program_computes() {
+    let config = with(|config| {
+        let Some(machine::DeviceTiming::Delay(delay)) = &mut config.device.timing else {
+            panic!("a device that is a delay")
+        };
+        delay.line_transfer = Time::from_ns(1000);
+    });
+    let queued = |nanoseconds: u32| {
+        let mut events: Vec<_> = (0..8).map(|line| (0, event(nt(line * 64)))).collect();
+        events.push((0, event(MFENCE)));
+        // An instruction takes a nanosecond.
+        events.push((0, event::Event { instructions: nanoseconds, ..event(Op::Free { addr: 0 }) }));
+        stream(&config, &events).memories[0].adr.queued_bytes
+    };
+    assert!(queued(1) > 0, "eight lines take eight microseconds");
+    assert_eq!(queued(20_000), 0);
 }

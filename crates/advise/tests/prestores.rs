@@ -523,7 +523,7 @@ fn cleaning_for_others_is_tried_against_skipping() {
         run.advice(None)
     };
     for (part, choice, reason) in
-        [(40, Choice::Skip, "most of it is not used again"), (60, Choice::Clean, "but read again, 60% of it")]
+        [(40, Choice::Skip, "only 40% of it is read again"), (60, Choice::Clean, "but read again, 60% of it")]
     {
         let advice = advice(part);
         let place = place(&advice, 10);

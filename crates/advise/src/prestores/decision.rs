@@ -451,7 +451,7 @@ fn why(choice: Choice, place: &Place, pattern: &Pattern) -> String {
     let percent = format!("{:.0}%", 100.0 * pattern.reread);
     match choice {
         Choice::Skip if percent == "0%" => "not used again while it could still be in a cache".to_owned(),
-        Choice::Skip => format!("most of it is not used again while it could still be in a cache, {percent} is read"),
+        Choice::Skip => format!("only {percent} of it is read again while it could still be in a cache, and most not written again"),
         Choice::Clean if pattern.by_writers => {
             "not written again while it could still be in a cache, but read again, some or all of it, by code that stores much itself"
                 .to_owned()

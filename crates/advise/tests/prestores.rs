@@ -1,6 +1,6 @@
 //! Pre-stores: the patterns of the method's examples, and the advice that each must get.
 
-use advise::prestores::{Advice, Choice, PlaceAdvice, Target, Watcher};
+use advise::prestores::{Advice, Choice, Options, PlaceAdvice, Target, Watcher, alternatives};
 use event::{
     Batch, Definition, Event, FenceKind, Frame, NameId, Op, Order, Sampling, Sink, Site, SiteId, Source,
     ThreadId,
@@ -19,7 +19,11 @@ fn function_of(site: u32) -> String {
 
 impl Run {
     fn new() -> Self {
-        let mut watcher = Watcher::default();
+        Run::with_options(Options::default())
+    }
+
+    fn with_options(options: Options) -> Self {
+        let mut watcher = Watcher::with_options(options);
         watcher.begin(&Source::synthetic("test")).expect("the watcher takes every event");
         for site in 1..100 {
             let frame = Frame { function: function_of(site), file: "code.c".to_owned(), line: site };
@@ -109,6 +113,8 @@ fn a_matrix_that_is_read_next_is_cleaned() {
     let advice = run.advice(None);
     assert_eq!(place(&advice, 10).choice, Choice::Clean, "{advice}");
     assert_eq!(place(&advice, 20).choice, Choice::Skip, "{advice}");
+    // Who reads it writes as much, and would wait in its own inner loop.
+    assert_eq!(alternatives(place(&advice, 10)), [Choice::Clean], "{advice}");
     // From the last element of a line to the first read of it.
     assert_eq!(place(&advice, 10).sizes[0].reread, Some(4 * MATRIX / 8 - 30));
 }
@@ -505,6 +511,52 @@ fn who_loads_a_table_is_not_judged_by_it() {
     // The patched code is the same in every phase.
     let plan = watcher.plan(advice.places());
     assert_eq!(plan, [(SiteId(10), Choice::Skip)]);
+}
+
+/// Where some of it is read again, by others, what is right depends on the machine as well.
+#[test]
+fn cleaning_for_others_is_tried_against_skipping() {
+    let advice = |part: u64| {
+        let mut run = Run::new();
+        sweep(&mut run, 10, 1 << 32, 2 << 32);
+        (0..MATRIX / 100 * part).step_by(8).for_each(|at| run.load(20, (1 << 32) + at, 8));
+        run.advice(None)
+    };
+    for (part, choice, reason) in
+        [(40, Choice::Skip, "only 40% of it is read again"), (60, Choice::Clean, "but read again, 60% of it")]
+    {
+        let advice = advice(part);
+        let place = place(&advice, 10);
+        let tried = alternatives(place);
+        assert_eq!((place.choice, tried.first()), (choice, Some(&choice)), "{advice}");
+        assert!(tried.contains(&Choice::Skip) && tried.contains(&Choice::Clean), "{advice}");
+        assert!(place.reason.contains(reason) && place.reason.contains(&format!("{part}%")), "{advice}");
+    }
+}
+
+/// A program that checks what it computed reads all of it, which is no use.
+#[test]
+fn what_only_a_check_reads_skips_the_cache() {
+    let choice = |reader: &str, phase: Option<&str>| {
+        let options = Options { phase: phase.map(str::to_owned), ..Options::default() };
+        let mut run = Run::with_options(options);
+        for (name, text) in [(1, "run"), (2, reader)] {
+            run.watcher.define(Definition::Name(NameId(name), text)).unwrap();
+        }
+        run.on(0, 97, 1, Op::Phase { name: NameId(1) });
+        sweep(&mut run, 10, 1 << 32, 2 << 32);
+        run.on(0, 97, 1, Op::Phase { name: NameId(2) });
+        (0..MATRIX).step_by(8).for_each(|at| run.load(20, (1 << 32) + at, 8));
+        run.choice(10)
+    };
+    assert_eq!(choice("check", None), Choice::Skip);
+    assert_eq!(choice("check", Some("run")), Choice::Skip);
+    assert_eq!(choice("use", None), Choice::Clean);
+    assert_eq!(
+        choice("use", Some("run")),
+        Choice::Clean,
+        "a phase that is not judged is still one of the program's"
+    );
 }
 
 /// Who followed the advice must not get it again.

@@ -77,7 +77,7 @@ impl Bursts {
         let places = advice.phases.iter_mut().flat_map(|phase| &mut phase.places);
         for place in places.filter(|place| self.gaps && place.choice == Choice::Skip) {
             place.choice = Choice::Clean;
-            "not used again as far as was watched".clone_into(&mut place.reason);
+            "most of it is not used again, as far as was watched".clone_into(&mut place.reason);
         }
         advice
     }

@@ -110,6 +110,11 @@ pub struct PlaceAdvice {
     pub fenced: f64,
     /// Fewest instructions from a store here to the thread's next fence; `None` if none followed.
     pub fence_distance: Option<u64>,
+    /// Part of its lines that is read again while a cache could still have them, 0 to 1.
+    pub reread: f64,
+    /// Whether skipping the cache can be right, too, where the pattern calls for cleaning: of what is read again the functions that store
+    /// most read (next to) nothing themselves, so that only a trial tells who loses more, the readers or the writers.
+    pub may_skip: bool,
     /// What it writes, by size of the region, the largest part first.
     pub sizes: Vec<SizeRow>,
     /// What to do.
@@ -137,8 +142,12 @@ pub struct SizeRow {
 struct Pattern {
     sequential: bool,
     fenced: bool,
-    /// Whether those who write most soon read some of the matrix that the place writes, or anybody reads most of what it wrote.
-    reread: bool,
+    /// Whether those who write most soon read some of the matrix that the place writes.
+    by_writers: bool,
+    /// Part of its lines that anybody soon reads.
+    reread: f64,
+    /// Whether one or the other is enough to count.
+    kept: bool,
 }
 
 /// The functions of a phase that store most.
@@ -278,7 +287,9 @@ impl Watcher {
         target: Option<Target>,
     ) -> PlaceAdvice {
         let bytes = place.bytes.max(1) as f64;
-        let reread = writers.reread.contains(&writers.matrices[at]) || self.mostly_read(place);
+        let by_writers = writers.reread.contains(&writers.matrices[at]);
+        let reread = reread(place);
+        let kept = by_writers || reread >= self.options.reused_min;
         let (source, site) = &self.sources[at];
         let mut report = PlaceAdvice {
             function: source.function.clone(),
@@ -290,16 +301,25 @@ impl Watcher {
             sequential: place.sequential_bytes.min(place.bytes) as f64 / bytes,
             fenced: place.fenced_bytes.min(place.bytes) as f64 / bytes,
             fence_distance: place.fence_distance,
-            sizes: self.sizes(place, reread),
+            reread,
+            may_skip: false,
+            sizes: self.sizes(place, kept),
             choice: Choice::Nothing,
             reason: String::new(),
         };
         let pattern = Pattern {
             sequential: report.sequential >= self.options.sequential_min,
             fenced: report.fenced >= self.options.fenced_min,
+            by_writers,
             reread,
+            kept,
         };
         (report.choice, report.reason) = self.choose(place, &pattern, target);
+        report.may_skip = match report.choice {
+            Choice::Skip => true,
+            Choice::Clean => !by_writers,
+            Choice::Demote | Choice::Nothing => false,
+        };
         report
     }
 
@@ -319,15 +339,6 @@ impl Watcher {
             .collect();
         rows.sort_by(|a, b| b.share.total_cmp(&a.share).then(b.bytes.cmp(&a.bytes)));
         rows
-    }
-
-    /// Whether enough of all lines that a place wrote are soon read.
-    #[allow(clippy::cast_precision_loss)]
-    fn mostly_read(&self, place: &Place) -> bool {
-        let classes = || place.classes.iter().map(|(_, class)| class);
-        let lines: u64 = classes().map(|class| class.lines).sum();
-        let read: u64 = classes().map(|class| class.reread.lines).sum();
-        read as f64 >= self.options.reused_min * lines.max(1) as f64
     }
 
     /// Bytes of all different lines that the program touched, as far as they were watched; `None` if the source saw only some of them.
@@ -391,24 +402,13 @@ impl Watcher {
                 "writes sequentially, but all that the program touches fits into this machine's last cache: nothing is evicted",
             );
         }
-        let choices = self.voters(place).map(|class| self.choose_for(class, fenced, pattern.reread));
+        let choices = self.voters(place).map(|class| self.choose_for(class, fenced, pattern.kept));
         let choice = choices.max().unwrap_or(Choice::Nothing);
         // A skip is better than the cleaning that is there.
         if matches!(choice, Choice::Clean | Choice::Demote) && self.is_sent(place) {
             return nothing("the program itself sends these lines on their way already");
         }
-        let reason = match choice {
-            Choice::Skip => "not used again while it could still be in a cache",
-            Choice::Clean => {
-                "not written again while it could still be in a cache, but read again, some or all of it"
-            }
-            Choice::Demote => "written again, and a fence waits for it to be visible",
-            Choice::Nothing if place.classes.iter().all(|(_, class)| class.size < LINE) => {
-                "writes less than a line at a place"
-            }
-            Choice::Nothing => "written again while in the cache, and no fence waits for it by then",
-        };
-        (choice, reason.to_owned())
+        (choice, why(choice, place, pattern))
     }
 
     /// The size classes that have a say.
@@ -422,7 +422,7 @@ impl Watcher {
         voters.filter(move |class| class.size >= least && class.bytes as f64 >= enough)
     }
 
-    fn choose_for(&self, class: &Class, fenced: bool, reread: bool) -> Choice {
+    fn choose_for(&self, class: &Class, fenced: bool, kept: bool) -> Choice {
         if class.size < LINE {
             // A variable, a counter, a lock: nothing to gain but the cost of the instruction.
             return Choice::Nothing;
@@ -432,6 +432,37 @@ impl Watcher {
             let behind = self.are_enough(class.rewritten_behind, class);
             return if fenced && behind { Choice::Demote } else { Choice::Nothing };
         }
-        if reread { Choice::Clean } else { Choice::Skip }
+        if kept { Choice::Clean } else { Choice::Skip }
+    }
+}
+
+/// Part of a place's lines that are soon read, 0 to 1.
+#[allow(clippy::cast_precision_loss)]
+fn reread(place: &Place) -> f64 {
+    let classes = || place.classes.iter().map(|(_, class)| class);
+    let lines: u64 = classes().map(|class| class.lines).sum();
+    let read: u64 = classes().map(|class| class.reread.lines).sum();
+    // A line that is filled in two goes may be read after each.
+    (read as f64 / lines.max(1) as f64).min(1.0)
+}
+
+/// The reason of a choice that the pattern led to.
+fn why(choice: Choice, place: &Place, pattern: &Pattern) -> String {
+    let percent = format!("{:.0}%", 100.0 * pattern.reread);
+    match choice {
+        Choice::Skip if percent == "0%" => "not used again while it could still be in a cache".to_owned(),
+        Choice::Skip => format!("only {percent} of it is read again while it could still be in a cache, and most not written again"),
+        Choice::Clean if pattern.by_writers => {
+            "not written again while it could still be in a cache, but read again, some or all of it, by code that stores much itself"
+                .to_owned()
+        }
+        Choice::Clean => {
+            format!("not written again while it could still be in a cache, but read again, {percent} of it")
+        }
+        Choice::Demote => "written again, and a fence waits for it to be visible".to_owned(),
+        Choice::Nothing if place.classes.iter().all(|(_, class)| class.size < LINE) => {
+            "writes less than a line at a place".to_owned()
+        }
+        Choice::Nothing => "written again while in the cache, and no fence waits for it by then".to_owned(),
     }
 }

@@ -21,7 +21,8 @@
 //!    again, and until they are written again (`lines.rs`). Bytes, not lines: `u(i) = u(i) + …` reads the next element from the
 //!    line it has just written to, and that is no use of what it wrote. Who reads counts as well: what the functions of the
 //!    first step soon read themselves never skips the cache, however little it is, for they would wait for it in their inner
-//!    loops. What only others read must be half of the lines to count.
+//!    loops. What only others read must be half of the lines to count. What phases that prepare or examine read does not count at all:
+//!    a check at the end reads each result that the caches still have, and the program as it is used would not.
 //!
 //! `decision.rs` has the table that turns this into advice, and what the target machine has to do with it. Advice can
 //! then be tried: `apply.rs` changes the events as the programmer would change the code, and `trial.rs` compares what a model

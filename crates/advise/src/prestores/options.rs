@@ -4,7 +4,8 @@
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// The phase to judge. `None`: all that a program marks but those named `load`, `setup`, `warmup` or `check`,
-    /// and what comes before the first mark: who prepares an experiment is not its subject.
+    /// and what comes before the first mark: who prepares an experiment is not its subject. Nor is what these phases read a use of what
+    /// others wrote, whichever phase is judged (unless it is that one).
     pub phase: Option<String>,
     /// A program whose stores are a smaller part of what it does is left alone: 10 %, the cut-off of the method's
     /// authors.
@@ -70,8 +71,13 @@ impl Options {
     pub(super) fn judges(&self, phase: Option<&str>, marked: bool) -> bool {
         match (&self.phase, phase) {
             (Some(wanted), _) => phase == Some(wanted.as_str()),
-            (None, Some(name)) => !ASIDE.contains(&name),
+            (None, Some(name)) => !self.is_aside(name),
             (None, None) => !marked,
         }
+    }
+
+    /// Whether a phase of this name prepares or examines, and nobody asks about it. What it reads is no use of what others wrote.
+    pub(super) fn is_aside(&self, phase: &str) -> bool {
+        ASIDE.contains(&phase) && self.phase.as_deref() != Some(phase)
     }
 }

@@ -3,7 +3,7 @@
 use machine::{Config, Ordering, TimedFigures};
 use serde::{Deserialize, Serialize};
 
-use super::decision::{Choice, PhaseAdvice, Target};
+use super::decision::{Choice, PhaseAdvice, PlaceAdvice, Target};
 
 /// Time that must be gained for advice to stand; less is within what a model can be wrong.
 const GAIN_MIN: f64 = 0.01;
@@ -84,12 +84,14 @@ pub struct Trial {
     pub cost: Cost,
 }
 
-/// What can be tried at a place whose pattern calls for `choice`. Where the cache may be skipped it may also be cleaned, which needs
-/// no rewriting of the code.
+/// What can be tried at a place, what its pattern calls for first. Where the cache may be skipped it may also be cleaned, which needs
+/// no rewriting of the code. Where cleaning is called for because of what others read, skipping is tried as well: it spares a fetch for each line
+/// that is written and costs one for each that is read again, and which of them somebody waits for depends on the machine.
 #[must_use]
-pub fn alternatives(choice: Choice) -> &'static [Choice] {
-    match choice {
+pub fn alternatives(place: &PlaceAdvice) -> &'static [Choice] {
+    match place.choice {
         Choice::Skip => &[Choice::Skip, Choice::Clean],
+        Choice::Clean if place.may_skip => &[Choice::Clean, Choice::Skip],
         Choice::Clean => &[Choice::Clean],
         Choice::Demote => &[Choice::Demote],
         Choice::Nothing => &[],

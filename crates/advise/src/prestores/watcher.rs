@@ -105,6 +105,8 @@ pub struct Watcher {
     pub(super) phases: Vec<Phase>,
     /// The phase that lasts.
     phase: u32,
+    /// Whether it prepares or examines.
+    aside: bool,
     /// Names of sites and phases.
     pub(super) definitions: SiteTable,
 }
@@ -286,6 +288,7 @@ impl Watcher {
         let known = self.phases.iter().position(|phase| phase.name.as_ref() == Some(&name));
         let next = self.phases.len().max(1);
         self.phase = known.unwrap_or(next.min(PHASES_MAX)) as u32;
+        self.aside = self.options.is_aside(&name);
         self.work().name = Some(name);
         // A site's place is another one in each phase.
         self.sites.fill(0);
@@ -309,6 +312,10 @@ impl Watcher {
             let work = u64::from(len).div_ceil(VECTOR);
             self.work().load_work += work;
             self.functions.add_work(reader, work);
+        }
+        if self.aside {
+            // Whoever checks the results of an experiment reads all of them, which the program as it is used would not do.
+            return;
         }
         for (line, bytes) in split(addr, len) {
             let Some(written) = self.lines.find(line) else { continue };

@@ -344,6 +344,8 @@ fn prestores() -> Prestores {
         sequential: 0.99,
         fenced: 0.0,
         fence_distance: Some(45),
+        reread: 0.97,
+        may_skip: true,
         sizes: vec![SizeRow {
             bytes: 2_100_000,
             share: 1.0,

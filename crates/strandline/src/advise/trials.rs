@@ -42,7 +42,7 @@ pub fn run(trace: &Path, machine: &Config, watcher: &Watcher, advice: &Advice) -
     let machine = &machine;
     let places: Vec<&PlaceAdvice> = advice.places().collect();
     let candidates: Vec<(usize, Choice)> = (0..places.len())
-        .flat_map(|at| alternatives(places[at].choice).iter().map(move |&choice| (at, choice)))
+        .flat_map(|at| alternatives(places[at]).iter().map(move |&choice| (at, choice)))
         .collect();
     let with = |place: &PlaceAdvice, choice| PlaceAdvice { choice, ..place.clone() };
     let mut plans = vec![Vec::new()];

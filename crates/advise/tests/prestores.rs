@@ -534,29 +534,30 @@ fn cleaning_for_others_is_tried_against_skipping() {
     }
 }
 
-/// A program that checks what it computed reads all of it, which is no use.
+/// A program that checks what it computed reads all of it, which is no use; one that does so in each of its rounds needs it.
 #[test]
 fn what_only_a_check_reads_skips_the_cache() {
-    let choice = |reader: &str, phase: Option<&str>| {
+    let tried = |reader: &str, rounds: u64, phase: Option<&str>| {
         let options = Options { phase: phase.map(str::to_owned), ..Options::default() };
         let mut run = Run::with_options(options);
         for (name, text) in [(1, "run"), (2, reader)] {
             run.watcher.define(Definition::Name(NameId(name), text)).unwrap();
         }
-        run.on(0, 97, 1, Op::Phase { name: NameId(1) });
-        sweep(&mut run, 10, 1 << 32, 2 << 32);
-        run.on(0, 97, 1, Op::Phase { name: NameId(2) });
-        (0..MATRIX).step_by(8).for_each(|at| run.load(20, (1 << 32) + at, 8));
-        run.choice(10)
+        for matrix in (1..=rounds).map(|round| round << 40) {
+            run.on(0, 97, 1, Op::Phase { name: NameId(1) });
+            sweep(&mut run, 10, matrix, matrix + (1 << 32));
+            run.on(0, 97, 1, Op::Phase { name: NameId(2) });
+            (0..MATRIX).step_by(8).for_each(|at| run.load(20, matrix + at, 8));
+        }
+        alternatives(place(&run.advice(None), 10))
     };
-    assert_eq!(choice("check", None), Choice::Skip);
-    assert_eq!(choice("check", Some("run")), Choice::Skip);
-    assert_eq!(choice("use", None), Choice::Clean);
-    assert_eq!(
-        choice("use", Some("run")),
-        Choice::Clean,
-        "a phase that is not judged is still one of the program's"
-    );
+    let skip = [Choice::Skip, Choice::Clean];
+    assert_eq!(tried("check", 1, None), skip);
+    assert_eq!(tried("check", 1, Some("run")), skip);
+    // A phase that is not judged is still one of the program's, and no trial counts what it loses by a skip.
+    assert_eq!(tried("use", 1, None), [Choice::Clean]);
+    assert_eq!(tried("use", 1, Some("run")), [Choice::Clean]);
+    assert_eq!(tried("check", 8, None), [Choice::Clean]);
 }
 
 /// Who followed the advice must not get it again.

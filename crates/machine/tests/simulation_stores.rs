@@ -329,7 +329,10 @@ fn queues_empty_while_a_program_computes() {
         events.push((0, event(MFENCE)));
         // An instruction takes a nanosecond.
         events.push((0, event::Event { instructions: nanoseconds, ..event(Op::Free { addr: 0 }) }));
-        stream(&config, &events).memories[0].adr.queued_bytes
+        let memory = &stream(&config, &events).memories[0];
+        let queue = &memory.write_queue;
+        assert!(nanoseconds == 1 || queue.mean <= f64::from(queue.max), "{queue:?}");
+        memory.adr.queued_bytes
     };
     assert!(queued(1) > 0, "eight lines take eight microseconds");
     assert_eq!(queued(20_000), 0);

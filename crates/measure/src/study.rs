@@ -109,9 +109,11 @@ impl Study {
         }
         let mut curves: Vec<Vec<Setting>> = Vec::new();
         for curve in &self.series {
-            let mut changed: Vec<Setting> =
-                curve.iter().copied().filter(|old| old.parameter() != value.parameter()).collect();
-            changed.push(value);
+            let mut changed = curve.clone();
+            match changed.iter_mut().find(|old| old.parameter() == value.parameter()) {
+                Some(old) => *old = value,
+                None => changed.push(value),
+            }
             if !curves.contains(&changed) {
                 curves.push(changed);
             }

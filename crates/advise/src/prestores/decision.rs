@@ -111,8 +111,9 @@ pub struct PlaceAdvice {
     /// Fewest instructions from a store here to the thread's next fence; `None` if none followed.
     pub fence_distance: Option<u64>,
     /// Part of its lines that is read again while a cache could still have them, 0 to 1.
-    pub reread: f64,
-    /// Whether skipping the cache can be right, too, where the pattern calls for cleaning: of what is read again the functions that store
+    pub reread_share: f64,
+    /// Whether skipping the cache can be right, too, where the pattern calls for cleaning: of what is read again, no phase that is not judged (of
+    /// which a trial tells nothing) may be the reader, and the functions that store
     /// most read (next to) nothing themselves, so that only a trial tells who loses more, the readers or the writers.
     pub may_skip: bool,
     /// What it writes, by size of the region, the largest part first.
@@ -178,7 +179,19 @@ impl Watcher {
             bodies.into_values().map(|(most, _, whole)| (most, whole)).collect();
         let ran = |(_, phase): &(u32, &Phase)| phase.load_work + phase.store_work > 0;
         let phases = (0u32..).zip(&self.phases).filter(ran);
-        Advice { phases: phases.map(|(number, phase)| self.phase(number, phase, &bodies, target)).collect() }
+        let mut others_read = false;
+        let mut advice = |(number, phase): (u32, &Phase)| {
+            let advice = self.phase(number, phase, &bodies, target);
+            others_read |= !advice.judged && phase.name.is_some() && !self.is_aside(phase);
+            advice
+        };
+        let mut phases: Vec<PhaseAdvice> = phases.map(&mut advice).collect();
+        // A trial counts the phases that are judged: where another one of the program's may be the reader, a skip would look free.
+        if others_read {
+            let places = phases.iter_mut().flat_map(|phase| &mut phase.places);
+            places.for_each(|place| place.may_skip &= place.choice == Choice::Skip);
+        }
+        Advice { phases }
     }
 
     #[allow(clippy::cast_precision_loss)]
@@ -301,7 +314,7 @@ impl Watcher {
             sequential: place.sequential_bytes.min(place.bytes) as f64 / bytes,
             fenced: place.fenced_bytes.min(place.bytes) as f64 / bytes,
             fence_distance: place.fence_distance,
-            reread,
+            reread_share: reread,
             may_skip: false,
             sizes: self.sizes(place, kept),
             choice: Choice::Nothing,

@@ -4,8 +4,8 @@
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// The phase to judge. `None`: all that a program marks but those named `load`, `setup`, `warmup` or `check`,
-    /// and what comes before the first mark: who prepares an experiment is not its subject. Nor is what these phases read a use of what
-    /// others wrote, whichever phase is judged (unless it is that one).
+    /// and what comes before the first mark: who prepares an experiment is not its subject. Nor is what these phases read when they
+    /// come first a use of what others wrote, whichever phase is judged (unless it is that one); what they write over is still written again.
     pub phase: Option<String>,
     /// A program whose stores are a smaller part of what it does is left alone: 10 %, the cut-off of the method's
     /// authors.

@@ -63,15 +63,20 @@ impl Cost {
             .then(|| self.media_write_bytes as f64 / self.controller_write_bytes as f64)
     }
 
+    /// Whether this is faster by more than a model can be wrong.
+    #[must_use]
+    pub fn is_faster_than(&self, other: &Cost) -> bool {
+        self.time_ns <= (1.0 - GAIN_MIN) * other.time_ns
+    }
+
     /// Whether this is worth the change, against the run without it.
     #[must_use]
     #[allow(clippy::cast_precision_loss)]
     pub fn gains_over(&self, without: &Cost) -> bool {
-        let time = self.time_ns / without.time_ns.max(1.0);
         // Where nothing was written to begin with, nothing can be saved.
         let kept = (1.0 - SAVED_MIN) * without.media_write_bytes as f64;
         let saves = without.media_write_bytes > 0 && self.media_write_bytes as f64 <= kept;
-        time <= 1.0 - GAIN_MIN || time <= 1.0 && saves
+        self.is_faster_than(without) || self.time_ns <= without.time_ns && saves
     }
 }
 
@@ -110,6 +115,7 @@ mod tests {
         assert!(cost(900.0, 400).gains_over(&without));
         assert!(cost(1000.0, 100).gains_over(&without));
         assert!(!cost(1000.0, 399).gains_over(&without));
+        assert!(!cost(995.0, 400).is_faster_than(&without) && cost(990.0, 400).is_faster_than(&without));
         assert!(!cost(1001.0, 100).gains_over(&without), "it must cost no time");
         assert!(!cost(1000.0, 0).gains_over(&cost(1000.0, 0)), "nothing was written, so nothing is saved");
         assert_eq!(without.write_amplification(), Some(4.0));

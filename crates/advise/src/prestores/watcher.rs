@@ -44,6 +44,8 @@ pub(super) struct Phase {
     /// Load and store instructions, where a copy counts as its vectors.
     pub(super) load_work: u64,
     pub(super) store_work: u64,
+    /// Whether the program came back to it.
+    pub(super) returned: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -288,11 +290,18 @@ impl Watcher {
         let known = self.phases.iter().position(|phase| phase.name.as_ref() == Some(&name));
         let next = self.phases.len().max(1);
         self.phase = known.unwrap_or(next.min(PHASES_MAX)) as u32;
-        self.aside = self.options.is_aside(&name);
-        self.work().name = Some(name);
+        let phase = self.work();
+        (phase.name, phase.returned) = (Some(name), known.is_some());
+        self.aside = self.is_aside(&self.phases[self.phase as usize]);
         // A site's place is another one in each phase.
         self.sites.fill(0);
         self.functions.forget_sites();
+    }
+
+    /// Whether what a phase reads is no use of what others wrote. Who comes back to it prepares or examines in every round, which is part of what the
+    /// program does.
+    pub(super) fn is_aside(&self, phase: &Phase) -> bool {
+        !phase.returned && phase.name.as_deref().is_some_and(|name| self.options.is_aside(name))
     }
 
     /// What lay in these bytes is nobody's. Whoever gets the memory next has another object in it, but the lines are the same: what is

@@ -47,11 +47,16 @@ impl Config {
         overrides: &[(K, V)],
     ) -> Result<Config, ConfigError> {
         let changed = self.with_overrides(overrides);
-        // A part of a table that the description lacks can't be, but the reason that helps is that none of it counts.
         let described = changed.as_ref().unwrap_or(self);
         for (key, value) in overrides {
-            if let Some(reason) = described.ignored_with_time(key.as_ref()) {
-                let setting = format!("{}={}", key.as_ref(), value.as_ref());
+            let setting = format!("{}={}", key.as_ref(), value.as_ref());
+            // A part of a table that the description lacks can't be, but the reason that helps is that none of it counts.
+            let may_be_why = match &changed {
+                Ok(_) => true,
+                Err(ConfigError::Override { setting: refused, .. }) => *refused == setting,
+                Err(_) => false,
+            };
+            if let Some(reason) = described.ignored_with_time(key.as_ref()).filter(|_| may_be_why) {
                 return Err(ConfigError::Override { file: self.origin.clone(), setting, reason });
             }
         }
@@ -282,6 +287,11 @@ mod tests {
         let text =
             dram.with_timed_overrides(&[("device.buffer.lines", "64")]).expect_err("no buffer").to_string();
         assert!(text.contains("device.buffer.lines=64") && text.contains("device.timing"), "{text}");
+        let text = dram
+            .with_timed_overrides(&[("device.timing.kind", "xpoint"), ("device.buffer.lines", "64")])
+            .expect_err("another device's table")
+            .to_string();
+        assert!(text.contains("device.timing.kind=xpoint"), "who is at fault is told: {text}");
         for (key, value) in [
             ("device.unit", "512B"),
             ("device.buffer.lines", "128"),

@@ -152,6 +152,7 @@ impl MemorySide {
     /// Does what is due by `at` without anybody asking.
     pub fn settle(&mut self, at: Time) {
         self.channels().for_each(|channel| channel.settle(at));
+        self.memories.iter_mut().for_each(|memory| memory.horizon = memory.horizon.max(at));
     }
 
     /// Writes everything to the media that waits in queues and in the devices. Returns when that is done.

@@ -344,7 +344,7 @@ fn prestores() -> Prestores {
         sequential: 0.99,
         fenced: 0.0,
         fence_distance: Some(45),
-        reread: 0.97,
+        reread_share: 0.97,
         may_skip: true,
         sizes: vec![SizeRow {
             bytes: 2_100_000,

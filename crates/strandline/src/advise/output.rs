@@ -49,6 +49,11 @@ pub fn text(answer: &Answer<'_>) -> String {
                 let _ = writeln!(text, "  Tried on {}: {}", trials.machine, tried(trial, &trials.without));
             }
         }
+        if let Some(best) =
+            trials.and_then(|trials| trials.best(at)).filter(|best| best.choice != place.choice)
+        {
+            let _ = writeln!(text, "  So here: {}", best.choice.name());
+        }
         let patch = answer.patch(&sources, at, place);
         let verdict = patch.map_or_else(
             || "Withdrawn: it gains nothing on this machine.".to_owned(),

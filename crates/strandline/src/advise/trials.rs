@@ -25,10 +25,10 @@ pub struct Trials {
 }
 
 impl Trials {
-    /// The best that was tried at a place, if it gains anything.
+    /// The best that was tried at a place, if it gains anything: what its pattern calls for, unless another is faster by more than a model can be wrong.
     pub fn best(&self, place: usize) -> Option<&Trial> {
         let gains = self.places[place].iter().filter(|trial| trial.cost.gains_over(&self.without));
-        gains.min_by(|a, b| a.cost.time_ns.total_cmp(&b.cost.time_ns))
+        gains.reduce(|best, other| if other.cost.is_faster_than(&best.cost) { other } else { best })
     }
 }
 

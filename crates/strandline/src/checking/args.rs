@@ -44,7 +44,7 @@ pub struct CheckArgs {
     /// Images per crash point at most
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..))]
     pub images: u64,
-    /// Stop after so many findings
+    /// Stop after so many findings; each job counts its own
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
     pub findings: u32,
     /// Recovery commands at the same time (as many as there are cores if not given). Each has a part of the crash points and skips what

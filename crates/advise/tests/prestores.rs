@@ -537,7 +537,7 @@ fn cleaning_for_others_is_tried_against_skipping() {
 /// A program that checks what it computed reads all of it, which is no use; one that does so in each of its rounds needs it.
 #[test]
 fn what_only_a_check_reads_skips_the_cache() {
-    let tried = |reader: &str, rounds: u64, phase: Option<&str>| {
+    let tried_of = |reader: &str, part: u64, rounds: u64, phase: Option<&str>| {
         let options = Options { phase: phase.map(str::to_owned), ..Options::default() };
         let mut run = Run::with_options(options);
         for (name, text) in [(1, "run"), (2, reader)] {
@@ -546,17 +546,21 @@ fn what_only_a_check_reads_skips_the_cache() {
         for matrix in (1..=rounds).map(|round| round << 40) {
             run.on(0, 97, 1, Op::Phase { name: NameId(1) });
             sweep(&mut run, 10, matrix, matrix + (1 << 32));
-            run.on(0, 97, 1, Op::Phase { name: NameId(2) });
-            (0..MATRIX).step_by(8).for_each(|at| run.load(20, matrix + at, 8));
+            // By two threads.
+            (0..2).for_each(|_| run.on(0, 97, 1, Op::Phase { name: NameId(2) }));
+            (0..MATRIX / 100 * part).step_by(8).for_each(|at| run.load(20, matrix + at, 8));
         }
         alternatives(place(&run.advice(None), 10))
     };
+    let tried = |reader: &str, rounds: u64, phase| tried_of(reader, 100, rounds, phase);
     let skip = [Choice::Skip, Choice::Clean];
     assert_eq!(tried("check", 1, None), skip);
     assert_eq!(tried("check", 1, Some("run")), skip);
     // A phase that is not judged is still one of the program's, and no trial counts what it loses by a skip.
     assert_eq!(tried("use", 1, None), [Choice::Clean]);
     assert_eq!(tried("use", 1, Some("run")), [Choice::Clean]);
+    assert_eq!(tried_of("use", 40, 1, None), [Choice::Clean]);
+    assert_eq!(tried_of("use", 0, 1, None), skip);
     assert_eq!(tried("check", 8, None), [Choice::Clean]);
 }
 

@@ -22,6 +22,9 @@ use super::lines::LINE;
 use super::places::{Class, Place, Reuse};
 use super::watcher::{Phase, Source, Watcher};
 
+/// Less of a place's lines than this is read by nobody: borders of a matrix, the last lines before an end.
+const READ_MIN: f64 = 0.01;
+
 /// What to do with data after (or while) writing them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -112,8 +115,8 @@ pub struct PlaceAdvice {
     pub fence_distance: Option<u64>,
     /// Part of its lines that is read again while a cache could still have them, 0 to 1.
     pub reread_share: f64,
-    /// Whether skipping the cache can be right, too, where the pattern calls for cleaning: of what is read again, no phase that is not judged (of
-    /// which a trial tells nothing) may be the reader, and the functions that store
+    /// Whether a trial may skip the cache here, which can be right where the pattern calls for cleaning as well: of what is read again,
+    /// no phase that is not judged (of which a trial tells nothing) may be the reader, and the functions that store
     /// most read (next to) nothing themselves, so that only a trial tells who loses more, the readers or the writers.
     pub may_skip: bool,
     /// What it writes, by size of the region, the largest part first.
@@ -189,7 +192,7 @@ impl Watcher {
         // A trial counts the phases that are judged: where another one of the program's may be the reader, a skip would look free.
         if others_read {
             let places = phases.iter_mut().flat_map(|phase| &mut phase.places);
-            places.for_each(|place| place.may_skip &= place.choice == Choice::Skip);
+            places.for_each(|place| place.may_skip &= place.reread_share < READ_MIN);
         }
         Advice { phases }
     }

@@ -91,13 +91,14 @@ pub struct Trial {
 
 /// What can be tried at a place, what its pattern calls for first. Where the cache may be skipped it may also be cleaned, which needs
 /// no rewriting of the code. Where cleaning is called for because of what others read, skipping is tried as well: it spares a fetch for each line
-/// that is written and costs one for each that is read again, and which of them somebody waits for depends on the machine.
+/// that is written and costs one for each that is read again, and which of them somebody waits for depends on the machine. Where a phase that no trial
+/// counts may be the reader, nothing is skipped.
 #[must_use]
 pub fn alternatives(place: &PlaceAdvice) -> &'static [Choice] {
     match place.choice {
-        Choice::Skip => &[Choice::Skip, Choice::Clean],
+        Choice::Skip if place.may_skip => &[Choice::Skip, Choice::Clean],
         Choice::Clean if place.may_skip => &[Choice::Clean, Choice::Skip],
-        Choice::Clean => &[Choice::Clean],
+        Choice::Skip | Choice::Clean => &[Choice::Clean],
         Choice::Demote => &[Choice::Demote],
         Choice::Nothing => &[],
     }

@@ -289,9 +289,12 @@ impl Watcher {
         let name = self.definitions.name(name).unwrap_or_default().to_owned();
         let known = self.phases.iter().position(|phase| phase.name.as_ref() == Some(&name));
         let next = self.phases.len().max(1);
+        // Several threads may mark the same one.
+        let returns = known.is_some_and(|known| known as u32 != self.phase);
         self.phase = known.unwrap_or(next.min(PHASES_MAX)) as u32;
         let phase = self.work();
-        (phase.name, phase.returned) = (Some(name), known.is_some());
+        phase.name = Some(name);
+        phase.returned |= returns;
         self.aside = self.is_aside(&self.phases[self.phase as usize]);
         // A site's place is another one in each phase.
         self.sites.fill(0);

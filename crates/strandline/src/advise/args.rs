@@ -34,7 +34,7 @@ pub struct PrestoresArgs {
     /// The machine to advise for, by its memory's unit and the order of its stores, without a trial
     #[arg(long, value_name = "PRESET|FILE.toml", conflicts_with = "machine")]
     pub target: Option<String>,
-    /// Judge this phase only (as the program marks them); else all but load, setup, warmup and check, whose reading is no use of what others wrote
+    /// Judge this phase only (as the program marks them); else all but load, setup, warmup and check, whose reading is no use of what others wrote unless the program comes back to them
     #[arg(long, value_name = "NAME")]
     pub phase: Option<String>,
     /// Print the advice as JSON

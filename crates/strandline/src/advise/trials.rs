@@ -90,3 +90,24 @@ fn simulate(
     }
     Ok(costs)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_patterns_choice_stands_unless_another_is_clearly_faster() {
+        let cost = |time_ns| Cost { time_ns, ..Cost::default() };
+        let best = |tried: &[(Choice, f64)]| {
+            let trial = |&(choice, time_ns)| Trial { choice, cost: cost(time_ns) };
+            let places = vec![tried.iter().map(trial).collect()];
+            let trials = Trials { machine: String::new(), without: cost(1000.0), places, together: None };
+            trials.best(0).map(|trial| trial.choice)
+        };
+        use Choice::{Clean, Skip};
+        assert_eq!(best(&[(Clean, 900.0), (Skip, 895.0)]), Some(Clean));
+        assert_eq!(best(&[(Clean, 900.0), (Skip, 890.0)]), Some(Skip));
+        assert_eq!(best(&[(Clean, 999.0), (Skip, 980.0)]), Some(Skip), "the first gains nothing");
+        assert_eq!(best(&[(Clean, 999.0), (Skip, 1001.0)]), None);
+    }
+}

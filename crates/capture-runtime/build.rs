@@ -8,8 +8,8 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=exports.map");
     let target = std::env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
-    let here = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
     if target == "x86_64" {
-        println!("cargo:rustc-cdylib-link-arg=-Wl,--version-script={here}/exports.map");
+        // Relative to this folder, where the linker runs: cargo keeps this line when the checkout, or what was built, moves.
+        println!("cargo:rustc-cdylib-link-arg=-Wl,--version-script=exports.map");
     }
 }

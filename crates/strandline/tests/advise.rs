@@ -152,6 +152,60 @@ fn a_transform_between_cached_buffers_is_left_alone() {
     }
 }
 
+/// A phase that fills, and one that hardly stores (and so gets no advice) and reads it all while a cache still has it.
+const READ_ELSEWHERE: &str = "\
+#include <stdint.h>
+#include <stdlib.h>
+#include \"strandline.h\"
+enum { SLICE = 2 << 20, SLICES = 24 };
+__attribute__((noinline)) static void fill(uint64_t *slice, uint64_t seed)
+{
+    for (unsigned n = 0; n < SLICE / 8; n++)
+        slice[n] = seed = seed * 6364136223846793005u + 1;
+}
+__attribute__((noinline)) static uint64_t use(const uint64_t *slice)
+{
+    uint64_t sum = 0;
+    for (unsigned n = 0; n < SLICE / 8; n++)
+        sum ^= slice[n] >> (sum & 7);
+    return sum;
+}
+int main(void)
+{
+    char *all = aligned_alloc(4096, (size_t)SLICE * SLICES);
+    uint64_t sum = 0;
+    for (int slice = 0; slice < SLICES; slice++) {
+        sl_phase(\"fill\");
+        fill((uint64_t *)(all + (size_t)slice * SLICE), slice);
+        sl_phase(\"use\");
+        sum += use((uint64_t *)(all + (size_t)slice * SLICE));
+    }
+    return sum == 1;
+}
+";
+
+/// The filling phase alone is faster for it, and the program is not.
+#[test]
+fn what_a_skip_costs_another_phase_counts() {
+    let scratch = Scratch::new();
+    scratch.file("program.c", READ_ELSEWHERE);
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../capture/include");
+    compile(scratch.dir(), "cc", &format!("-O2 -g -I{} -o program program.c", include.display()));
+    let said = stdout(&ok(strandline()
+        .args(["advise", "prestores", "--json", "--machine", "cascade-lake", "--"])
+        .arg(scratch.path("program"))));
+    let answer: Value = serde_json::from_str(&said).expect("it is JSON");
+    let place = &answer["advice"]["phases"][0]["places"][0];
+    let tried = place["tried"].as_array().expect("it was tried");
+    let skip = tried.iter().find(|trial| trial["choice"] == "skip").expect("skipping is tried, too");
+    let cost = |cost: &Value, key: &str| cost[key].as_f64().expect("it is a cost");
+    let without = &answer["trials"]["without"];
+    assert!(cost(&skip["cost"], "time_ns") < 0.9 * cost(without, "time_ns"), "{said}");
+    assert!(cost(&skip["cost"], "elsewhere_ns") > 2.0 * cost(without, "elsewhere_ns"), "{said}");
+    assert_ne!(place["best"]["choice"], "skip", "{said}");
+    assert_eq!(answer["advice"]["phases"][1]["judged"], false, "{said}");
+}
+
 /// A decoder: literals and matches, each with a loop of its own, fill the same lines one after the other.
 const DECODER: &str = "\
 #include <stdlib.h>

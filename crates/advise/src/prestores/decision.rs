@@ -22,9 +22,6 @@ use super::lines::LINE;
 use super::places::{Class, Place, Reuse};
 use super::watcher::{Phase, Source, Watcher};
 
-/// Less of a place's lines than this is read by nobody: borders of a matrix, the last lines before an end.
-const READ_MIN: f64 = 0.01;
-
 /// What to do with data after (or while) writing them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -81,6 +78,8 @@ pub struct PhaseAdvice {
     pub store_intensity: f64,
     /// Whether it was judged: it is no preparation, and stores enough. If not, `places` is empty.
     pub judged: bool,
+    /// Whether it prepares or examines, so that what it takes counts in no trial. What another phase takes does, judged or not.
+    pub aside: bool,
     /// The places that store most, by function, the function with the most stores first.
     pub places: Vec<PlaceAdvice>,
 }
@@ -115,8 +114,7 @@ pub struct PlaceAdvice {
     pub fence_distance: Option<u64>,
     /// Part of its lines that is read again while a cache could still have them, 0 to 1.
     pub reread_share: f64,
-    /// Whether a trial may skip the cache here, which can be right where the pattern calls for cleaning as well: of what is read again,
-    /// no phase that is not judged (of which a trial tells nothing) may be the reader, and the functions that store
+    /// Whether a trial may skip the cache here, which can be right where the pattern calls for cleaning as well: the functions that store
     /// most read (next to) nothing themselves, so that only a trial tells who loses more, the readers or the writers.
     pub may_skip: bool,
     /// What it writes, by size of the region, the largest part first.
@@ -182,19 +180,8 @@ impl Watcher {
             bodies.into_values().map(|(most, _, whole)| (most, whole)).collect();
         let ran = |(_, phase): &(u32, &Phase)| phase.load_work + phase.store_work > 0;
         let phases = (0u32..).zip(&self.phases).filter(ran);
-        let mut others_read = false;
-        let mut advice = |(number, phase): (u32, &Phase)| {
-            let advice = self.phase(number, phase, &bodies, target);
-            others_read |= !advice.judged && phase.name.is_some() && !self.is_aside(phase);
-            advice
-        };
-        let mut phases: Vec<PhaseAdvice> = phases.map(&mut advice).collect();
-        // A trial counts the phases that are judged: where another one of the program's may be the reader, a skip would look free.
-        if others_read {
-            let places = phases.iter_mut().flat_map(|phase| &mut phase.places);
-            places.for_each(|place| place.may_skip &= place.reread_share < READ_MIN);
-        }
-        Advice { phases }
+        let advice = |(number, phase): (u32, &Phase)| self.phase(number, phase, &bodies, target);
+        Advice { phases: phases.map(advice).collect() }
     }
 
     #[allow(clippy::cast_precision_loss)]
@@ -209,8 +196,9 @@ impl Watcher {
         let marked = self.phases.iter().any(|phase| phase.name.is_some());
         let judged = self.options.judges(phase.name.as_deref(), marked)
             && store_intensity >= self.options.intensity_min;
-        let mut advice =
-            PhaseAdvice { phase: phase.name.clone(), store_intensity, judged, places: Vec::new() };
+        let aside = !judged && (phase.name.is_none() || self.is_aside(phase));
+        let name = phase.name.clone();
+        let mut advice = PhaseAdvice { phase: name, store_intensity, judged, aside, places: Vec::new() };
         if !judged {
             return advice;
         }

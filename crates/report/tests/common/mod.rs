@@ -366,6 +366,7 @@ fn prestores() -> Prestores {
         phase: Some("run".into()),
         store_intensity: 0.21,
         judged: true,
+        aside: false,
         places: vec![clean, counter],
     };
     Prestores {

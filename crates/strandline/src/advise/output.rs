@@ -87,11 +87,14 @@ fn tried(trial: &Trial, without: &Cost) -> String {
     format!("{}: {}", trial.choice.name(), compared(&trial.cost, without))
 }
 
-/// `time -32.1%, write amplification 3.71 -> 1.02`.
+/// `time -32.1%, write amplification 3.71 -> 1.02`, and of the other phases if they feel it.
 #[allow(clippy::cast_precision_loss)]
 fn compared(cost: &Cost, without: &Cost) -> String {
     let time = 100.0 * (cost.time_ns / without.time_ns.max(1.0) - 1.0);
     let mut text = format!("time {time:+.1}%");
+    if let Some(longer) = cost.longer_elsewhere_than(without) {
+        let _ = write!(text, " (other phases {:+.1}%)", 100.0 * longer / without.elsewhere_ns);
+    }
     let (with, before) = (cost.media_write_bytes, without.media_write_bytes);
     let _ = match before {
         // What a cache still has at the end was not written to memory.

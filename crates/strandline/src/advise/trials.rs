@@ -68,7 +68,7 @@ pub fn run(trace: &Path, machine: &Config, watcher: &Watcher, advice: &Advice) -
     Ok(trials)
 }
 
-/// What the judged phases take under each plan.
+/// What the program takes under each plan.
 fn simulate(
     trace: &Path,
     machine: &Config,

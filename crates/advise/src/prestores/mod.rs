@@ -26,7 +26,7 @@
 //!
 //! `decision.rs` has the table that turns this into advice, and what the target machine has to do with it. Advice can
 //! then be tried: `apply.rs` changes the events as the programmer would change the code, and `trial.rs` compares what a model
-//! says of both. What gains nothing there is withdrawn.
+//! says of both, in the phases that are judged and in the program's others, which may wait for what a judged one skipped. What gains nothing there is withdrawn.
 //!
 //! # Where this differs from the method as published
 //!

@@ -105,18 +105,37 @@ impl Config {
             return Err(self.unknown(key, &known));
         };
         let mut table = &mut *document;
-        for part in tables {
-            let inside = table.entry(*part).or_insert_with(|| Value::Table(Table::new()));
+        let mut lacks = None;
+        for (depth, part) in tables.iter().enumerate() {
+            let inside = table.entry(*part).or_insert_with(|| {
+                lacks.get_or_insert(depth);
+                Value::Table(Table::new())
+            });
             table = inside.as_table_mut().ok_or_else(|| self.unknown(key, &known))?;
         }
         let value = value_like(table.get(*last), text);
-        table.insert((*last).to_owned(), value);
+        let now = table.insert((*last).to_owned(), value);
         match document.clone().try_into::<Config>() {
             Ok(_) => Ok(()),
             Err(error) if error.message().contains("unknown field") && !known.iter().any(|k| k == key) => {
                 Err(self.unknown(key, &known))
             }
-            Err(error) => Err(self.refuse(&[(key, text)], &error)),
+            Err(error) => {
+                let mut reason = in_words(error.message());
+                if let Some(depth) = lacks.filter(|_| reason.contains("missing field")) {
+                    reason += &format!(
+                        "; there is no `{0}` here to change: set {0} as a whole, {{ key = value, … }}",
+                        tables[..=depth].join(".")
+                    );
+                } else if let Some(now) = now.filter(|now| !matches!(now, Value::Table(_))) {
+                    reason += &format!("; it is {now} now");
+                }
+                Err(ConfigError::Override {
+                    file: self.origin.clone(),
+                    setting: format!("{key}={text}"),
+                    reason,
+                })
+            }
         }
     }
 
@@ -143,9 +162,19 @@ impl Config {
         ConfigError::Override {
             file: self.origin.clone(),
             setting: settings.join(" "),
-            reason: error.message().to_owned(),
+            reason: in_words(error.message()),
         }
     }
+}
+
+/// The parser's message without Rust's names for kinds of numbers.
+fn in_words(message: &str) -> String {
+    let kinds = [
+        ("expected u32", "expected a whole number from 0 to 4294967295"),
+        ("expected u64", "expected a whole number from 0"),
+        ("expected f64", "expected a number"),
+    ];
+    kinds.iter().fold(message.to_owned(), |text, (kind, words)| text.replace(kind, words))
 }
 
 /// `text` as a value of the kind that stands there now. Where none stands, or the text is none of that kind, it is what
@@ -251,7 +280,9 @@ mod tests {
     fn a_value_that_cannot_be_is_refused_with_its_key() {
         for (key, value, part) in [
             ("llc.size", "16 parsecs", "is not a size"),
-            ("device.buffer.lines", "many", "many"),
+            ("device.buffer.lines", "many", "a whole number from 0 to 4294967295; it is 64 now"),
+            ("cores.count", "-3", "a whole number from 0 to 4294967295; it is 24 now"),
+            ("other_memory.device.unit", "128B", "no `other_memory` here to change"),
             ("l1.ways", "3", "l1.size"),
             ("device.unit", "32B", "device.unit"),
             ("device.buffer.write_out", "at-noon", "at-noon"),

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use event::{Frame, Site, SiteId};
+use event::{Frame, Sampling, Site, SiteId};
 use machine::{MemoryFigures, SiteFigures, SiteMemory, Traffic};
 
+use crate::crashes::CrashFindings;
 use crate::human::{self, bytes, elide, percent, plain, plural, ratio};
+use crate::lints::CrashLints;
 use crate::model::{Exit, Report, Subject};
 
 /// C++ has names of kilobytes; `report.json` has them whole.
@@ -75,6 +77,16 @@ impl Row {
 /// Bytes written elsewhere from which a reader is told that they are left out.
 const LEFT_OUT_MIN: u64 = 1 << 20;
 
+/// What to know of figures that are about a part of the events.
+#[must_use]
+pub fn of_sampling(sampling: Sampling) -> String {
+    format!(
+        "Events were sampled in bursts, {} of every {}: figures are about what was kept, and caches start cold at each burst.",
+        human::count(sampling.recorded),
+        human::count(sampling.period)
+    )
+}
+
 impl<'a> Digest<'a> {
     /// Derives what the forms share.
     pub fn new(report: &'a Report) -> Digest<'a> {
@@ -135,8 +147,18 @@ impl<'a> Digest<'a> {
         label(self.report, id)
     }
 
-    /// The one line that a reader in a hurry takes away.
+    /// The one line that a reader in a hurry takes away: what can lose data comes first.
     pub fn headline(&self) -> String {
+        let crashes = self.report.crash_findings.as_ref().filter(|crashes| !crashes.findings.is_empty());
+        let dangers = self.report.crash_lints.as_ref().filter(|lints| lints.are_dangers());
+        match crashes.map(CrashFindings::headline).or_else(|| dangers.map(CrashLints::headline)) {
+            Some(alarm) => format!("{alarm}. {}", self.of_traffic()),
+            None => self.of_traffic(),
+        }
+    }
+
+    /// What the rules say.
+    fn of_traffic(&self) -> String {
         let findings = &self.report.findings;
         if self.report.counts.events == 0 {
             return match &self.report.samples {
@@ -150,7 +172,7 @@ impl<'a> Digest<'a> {
                 return format!("Nothing reached {}: the caches answered every access.", self.memory_name());
             }
             let applied = if self.report.withheld.is_empty() { "" } else { " that could be applied" };
-            return format!("No finding: none of the rules{applied} is broken.");
+            return format!("None of the rules on traffic{applied} is broken.");
         }
         let number = plural(findings.len(), "finding");
         let measured = findings.iter().filter(|finding| finding.share.is_finite());
@@ -231,13 +253,7 @@ impl<'a> Digest<'a> {
 
     /// A sentence if only part of the events was kept.
     pub fn sampling(&self) -> Option<String> {
-        let sampling = self.report.source.sampling?;
-        Some(format!(
-            "Events were sampled in bursts, {} of every {}: figures are about what was kept, and caches start cold at \
-             each burst.",
-            human::count(sampling.recorded),
-            human::count(sampling.period)
-        ))
+        self.report.source.sampling.map(of_sampling)
     }
 
     /// All that qualifies the figures, most important first.

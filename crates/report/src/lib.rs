@@ -37,6 +37,7 @@ mod terminal;
 
 pub use chart::{Axis, Curve, Curves, Order, OrderStep, StepKind, Unit};
 pub use crashes::{CrashFinding, CrashFindings};
+pub use digest::of_sampling;
 pub use html::{Excerpt, html};
 pub use json::{SCHEMA, json};
 pub use lints::{CrashLints, LintJson};

@@ -45,6 +45,11 @@ struct PlaceJson {
 }
 
 impl CrashLints {
+    /// Whether one of them can lose data in a crash.
+    pub(crate) fn are_dangers(&self) -> bool {
+        self.lints.iter().any(|lint| lint.kind.is_danger())
+    }
+
     /// How many there are, and how many of them matter in a crash.
     #[must_use]
     pub fn headline(&self) -> String {

@@ -161,6 +161,10 @@ fn that_nothing_looks_wrong_is_not_said_behind_what_recovery_found() {
             .map(|text| text.contains("No place in the code looks wrong"))
     };
     assert_eq!(says(&report), [false, false]);
+    // What can lose data is what a reader in a hurry has to see.
+    let found = report.crash_findings.as_ref().expect("findings").headline();
+    let page = report::html(&report, &common::sources);
+    assert!(page.contains(&format!("class=\"headline\">{found}. ")), "{page}");
     report.crash_findings.as_mut().expect("findings").findings.clear();
     assert_eq!(says(&report), [true, true]);
 }

@@ -204,6 +204,14 @@ fn what_a_skip_costs_another_phase_counts() {
     assert!(cost(&skip["cost"], "elsewhere_ns") > 2.0 * cost(without, "elsewhere_ns"), "{said}");
     assert_ne!(place["best"]["choice"], "skip", "{said}");
     assert_eq!(answer["advice"]["phases"][1]["judged"], false, "{said}");
+
+    let unknown = strandline()
+        .args(["advise", "prestores", "--phase", "fil", "--"])
+        .arg(scratch.path("program"))
+        .output()
+        .expect("strandline starts");
+    let said = String::from_utf8_lossy(&unknown.stderr);
+    assert!(!unknown.status.success() && said.contains("no phase `fil`; it has fill, use"), "{said}");
 }
 
 /// A decoder: literals and matches, each with a loop of its own, fill the same lines one after the other.

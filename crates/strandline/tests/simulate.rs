@@ -135,6 +135,13 @@ fn a_trace_that_was_cut_short_is_told() {
 
     let answer = |trace: &str| json(&scratch, &["--trace", trace, "--machine", "near.toml"]);
     assert_eq!(answer("t.slt")["warnings"], serde_json::json!([]));
+    let page = std::fs::read_to_string(scratch.path("strandline-report/simulate.html")).expect("a page");
+    assert!(page.contains("mapped no persistent memory"), "the page does not say whose memory it is about");
+    ok(strandline()
+        .current_dir(scratch.dir())
+        .args(["record", "--sample", "1/10", "-o", "part.slt", "--", "./walk"]));
+    let warning = answer("part.slt")["warnings"][0].to_string();
+    assert!(warning.contains("sampled in bursts"), "{warning}");
     let warning = answer("cut.slt")["warnings"][0].to_string();
     assert!(warning.contains("cut short at offset"), "{warning}");
     let page = std::fs::read_to_string(scratch.path("strandline-report/simulate.html")).expect("a page");

@@ -94,7 +94,9 @@ impl Unfenced {
             if away <= reach.most {
                 let before = if now - pending.window <= reach.most { pending.bytes_before } else { 0 };
                 let late = if away < reach.least { pending.last_bytes.max(GATHERED) } else { 0 };
-                place.fenced_bytes += (pending.bytes + before).saturating_sub(late);
+                let all = pending.bytes + before;
+                place.fenced_bytes += all.saturating_sub(late);
+                place.hurried_bytes += late.min(all);
             }
         }
     }

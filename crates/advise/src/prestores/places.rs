@@ -82,6 +82,8 @@ pub(super) struct Place {
     pub(super) sequential_bytes: u64,
     /// Stored shortly before a fence.
     pub(super) fenced_bytes: u64,
+    /// Stored so shortly before a fence that nothing can be ahead of it.
+    pub(super) hurried_bytes: u64,
     /// Fewest instructions from a store to the next fence.
     pub(super) fence_distance: Option<u64>,
     /// Places that had begun the lines that this one went on with, in the same loop body, and how many lines.
@@ -207,6 +209,7 @@ impl Place {
         self.around_bytes += other.around_bytes;
         self.sequential_bytes += other.sequential_bytes;
         self.fenced_bytes += other.fenced_bytes;
+        self.hurried_bytes += other.hurried_bytes;
         let nearest = self.fence_distance.into_iter().chain(other.fence_distance).min();
         self.fence_distance = nearest;
         for &(reader, lines) in &other.readers {

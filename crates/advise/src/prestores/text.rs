@@ -32,7 +32,7 @@ impl fmt::Display for PhaseAdvice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.judged {
             let percent = 100.0 * self.store_intensity;
-            return writeln!(f, "Not write-intensive: {percent:.1}% of its accesses are stores.");
+            return writeln!(f, "Not write-intensive: {percent:.1}% of what it does in memory is storing.");
         }
         for (at, place) in self.places.iter().enumerate() {
             write!(f, "{}{place}", if at > 0 { "\n" } else { "" })?;

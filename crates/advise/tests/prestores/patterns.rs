@@ -222,6 +222,15 @@ fn what_a_fence_follows_at_once_is_not_demoted() {
         }
         assert_eq!(run.choice(10), expected, "{room}");
     }
+    // Places of their own, which nothing else speaks for: the reason is the true one.
+    let mut run = Run::new();
+    for put in 0..20_000u64 {
+        run.store(10, (1 << 32) + put * 7919 % 20_000 * 4096, 8);
+        run.fence();
+    }
+    let advice = run.advice(None);
+    let place = place(&advice, 10);
+    assert!(place.choice == Choice::Nothing && place.reason.contains("come so soon"), "{}", place.reason);
 }
 
 /// A fence waits for the last of the writes alone, and each demotion before it would be paid for.

@@ -42,6 +42,17 @@ fn prestores(args: &PrestoresArgs) -> anyhow::Result<()> {
     reader.replay(&mut Progress::new("looking for patterns", &mut watcher))?;
     profile::cut_short(&reader.info()).iter().for_each(|warning| crate::warn(warning));
     let advice = watcher.advice(machine.as_ref().map(Target::of));
+    if let Some(wanted) = &args.phase {
+        let phases: Vec<&str> = advice.phases.iter().filter_map(|phase| phase.phase.as_deref()).collect();
+        if !phases.contains(&wanted.as_str()) {
+            let has = if phases.is_empty() {
+                "it marks none (sl_phase)".to_owned()
+            } else {
+                format!("it has {}", phases.join(", "))
+            };
+            bail!("the program has no phase `{wanted}`; {has}");
+        }
+    }
     let trials = match &machine {
         Some(machine) if args.machine.is_some() => Some(trials::run(&trace, machine, &watcher, &advice)?),
         _ => None,

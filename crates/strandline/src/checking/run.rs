@@ -230,6 +230,14 @@ pub fn trace(args: &CheckArgs) -> anyhow::Result<PathBuf> {
             args.out.display()
         );
     }
+    if args.trace.is_none() && args.replay.is_none() {
+        let command = Reader::open(&trace)?.header().source.command.clone();
+        crate::warn(&format!(
+            "no program was given: this is about the run of before, {}, of `{}`",
+            trace.display(),
+            report::human::plain(&report::human::shell(&command))
+        ));
+    }
     Ok(trace)
 }
 

@@ -68,7 +68,7 @@ fn watch(
         (None, true) => of_workload(args, relay),
     })?;
     drop(progress);
-    notes.warnings = warnings;
+    notes.warnings = notes.sampling().into_iter().chain(warnings).collect();
     Ok(watched)
 }
 

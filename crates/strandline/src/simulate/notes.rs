@@ -1,6 +1,6 @@
 //! What a comparison keeps of the events besides the machines.
 
-use event::{Batch, Counts, Definition, Sink, SinkError, SiteTable, Source};
+use event::{Batch, Counts, Definition, Event, Op, Sink, SinkError, SiteTable, Source};
 
 /// The source's header, its names, and how many events there were.
 #[derive(Default)]
@@ -11,8 +11,25 @@ pub struct Notes {
     pub sites: SiteTable,
     /// Events by kind.
     pub counts: Counts,
+    /// Whether the program mapped persistent memory.
+    pub mapped_persistent: bool,
     /// What a reader has to know before believing the figures: a trace that was cut short, what a recording lost.
     pub warnings: Vec<String>,
+}
+
+impl Notes {
+    /// Which memory figures are about, if it is not what the program mapped as persistent.
+    pub fn scope(&self) -> Option<&'static str> {
+        (!self.mapped_persistent && self.counts.events > 0).then_some(
+            "The program mapped no persistent memory: all of its memory is in a machine's `other_memory`, or, where there is none, \
+             as if it were on the machine's device.",
+        )
+    }
+
+    /// A sentence if only a part of the events was kept.
+    pub fn sampling(&self) -> Option<String> {
+        self.source.as_ref()?.sampling.map(report::of_sampling)
+    }
 }
 
 impl Sink for Notes {
@@ -34,6 +51,8 @@ impl Sink for Notes {
     }
 
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
+        let maps = |event: &Event| matches!(event.op, Op::Map { len, .. } if len > 0);
+        self.mapped_persistent = self.mapped_persistent || batch.events.iter().any(maps);
         self.counts.push(batch)
     }
 }

@@ -21,6 +21,9 @@ pub fn text(comparison: &Comparison) -> String {
         human::grouped(counts.events),
         comparison.headline()
     );
+    if let Some(scope) = comparison.notes.scope() {
+        text.push_str(&format!("{scope}\n"));
+    }
     for warning in &comparison.notes.warnings {
         text.push_str(&format!("warning: {}\n", human::plain(warning)));
     }
@@ -71,14 +74,16 @@ pub fn page(comparison: &Comparison) -> String {
         title: comparison.subject.clone(),
         meta: vec![labels.join(", "), format!("strandline {}", env!("CARGO_PKG_VERSION"))],
         headline: comparison.headline(),
-        story: vec![format!(
+        story: std::iter::once(format!(
             "The same {} events of {} ran on each machine; times are simulated.",
             human::grouped(comparison.notes.counts.events),
             human::plural(
                 comparison.machines.first().map_or(0, |machine| machine.figures.threads.len()),
                 "thread"
             )
-        )],
+        ))
+        .chain(comparison.notes.scope().map(str::to_owned))
+        .collect(),
         cautions: comparison.notes.warnings.clone(),
         sections: vec![
             Section { id: "compared".to_owned(), title: "Side by side".to_owned(), blocks: tables },

@@ -387,15 +387,13 @@ impl Watcher {
         if place.around_bytes * 2 >= place.bytes {
             return nothing("its stores go around the caches already");
         }
-        let hurried =
-            (place.fenced_bytes + place.hurried_bytes) as f64 >= self.options.fenced_min * place.bytes as f64;
-        if !pattern.sequential && !pattern.fenced && hurried {
-            return nothing(
-                "its fences come so soon behind what it writes that a pre-store could not be ahead of them",
-            );
-        }
         if !pattern.sequential && !pattern.fenced {
-            return nothing("writes neither sequentially nor shortly before fences");
+            let hurried = place.hurried_bytes as f64 >= self.options.fenced_min * place.bytes as f64;
+            return nothing(if hurried {
+                "its fences come so soon behind what it writes that a pre-store could not be ahead of them"
+            } else {
+                "writes neither sequentially nor shortly before fences"
+            });
         }
         if !(pattern.sequential && unit > LINE || pattern.fenced && weak) {
             return nothing(if pattern.sequential {

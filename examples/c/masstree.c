@@ -36,7 +36,7 @@ static struct {
 #define LOAD(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
 #define STORE(place, value) __atomic_store_n(&(place), value, __ATOMIC_RELAXED)
 
-/* Loads before it come before what follows it. On x86-64 that only the compiler has to be told. */
+/* Loads before it come before what follows it. On x86-64 that only concerns the compiler. */
 static void fence(void)
 {
 #if defined(__x86_64__)

@@ -1,9 +1,10 @@
-//! Any text, taken for assembler source: it is rewritten or left, and what is in it goes through, each line on its own.
+//! Any text, taken for assembler source, with the compiler's pass and without, and for clang's intermediate code: it is
+//! rewritten or left, and what is in it goes through, each line on its own.
 #![no_main]
 
 use std::sync::LazyLock;
 
-use capture::assembler::{Exports, rewrite};
+use instrument::{Atomics, Exports, rewrite, rewrite_shipped};
 use libfuzzer_sys::fuzz_target;
 
 static RUNTIME: LazyLock<Exports> = LazyLock::new(|| {
@@ -17,7 +18,16 @@ fn is_known(line: &[u8]) -> bool {
 }
 
 fuzz_target!(|source: &[u8]| {
-    let Some(text) = rewrite(source, &RUNTIME) else { return };
+    let mut atomics = Atomics::default();
+    atomics.add_module(&String::from_utf8_lossy(source));
+    assert_eq!(Atomics::of_text(&atomics.to_text()), atomics);
+    for text in [rewrite(source, &RUNTIME), rewrite_shipped(source, &RUNTIME, &atomics)] {
+        hold(source, text);
+    }
+});
+
+fn hold(source: &[u8], text: Option<Vec<u8>>) {
+    let Some(text) = text else { return };
     let lines = |text: &[u8]| text.split(|&b| b == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>();
     let (before, after) = (lines(source), lines(&text));
     assert!(after.len() >= before.len(), "lines keep their numbers");
@@ -27,4 +37,4 @@ fuzz_target!(|source: &[u8]| {
             assert!(after.ends_with(before), "a line that means nothing is kept");
         }
     }
-});
+}

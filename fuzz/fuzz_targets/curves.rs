@@ -1,8 +1,8 @@
 //! Any text, taken for the curves of a device: an error, or curves that read back as they are written.
 #![no_main]
 
+use device::Curves;
 use libfuzzer_sys::fuzz_target;
-use machine::device::Curves;
 
 fuzz_target!(|text: &str| {
     if let Ok(curves) = Curves::parse(text) {

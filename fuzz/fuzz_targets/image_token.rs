@@ -6,7 +6,7 @@ use crash::{Checker, Contents, History, Image, Oracle, Platform, Recorder, Token
 use event::{Batch, Definition, Event, FenceKind, FlushKind, NameId, Op, Sink, SiteId, ThreadId};
 use libfuzzer_sys::fuzz_target;
 
-/// Finds something wrong with every image, so that each is told.
+/// Finds something wrong with every image, so that each is reported.
 struct Never;
 
 impl Oracle for Never {
@@ -17,7 +17,7 @@ impl Oracle for Never {
 
 /// Two threads that each store to three lines, flush and fence.
 fn history() -> History {
-    let mut recorder = Recorder::new(Platform::Adr);
+    let mut recorder = Recorder::new(Platform::ADR);
     let mut push = |thread, op, values: &[u8]| {
         let events = [Event { op, site: SiteId::UNKNOWN, instructions: 0 }];
         let batch = Batch { thread: ThreadId(thread), time_ns: 0, events: &events, values };

@@ -1,8 +1,9 @@
 //! Any bytes, taken for Valgrind lackey's output.
 #![no_main]
 
-use event::{Counts, lackey};
+use event::Counts;
 use libfuzzer_sys::fuzz_target;
+use trace::lackey;
 
 fuzz_target!(|data: &[u8]| {
     let mut counts = Counts::default();

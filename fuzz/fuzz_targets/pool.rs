@@ -2,7 +2,7 @@
 //! a byte that chooses the pool, then places and a byte for each.
 #![no_main]
 
-#[path = "../../crates/region/tests/common/pools.rs"]
+#[path = "../../crates/library/conformance/tests/common/pools.rs"]
 mod pools;
 
 use std::sync::OnceLock;

@@ -1,7 +1,7 @@
 //! Any text, taken for the name of a function in a program's file: a name, and the same each time.
 #![no_main]
 
-#[path = "../../crates/capture/src/symbols/names.rs"]
+#[path = "../../crates/observe/capture/src/symbols/names.rs"]
 mod names;
 
 use libfuzzer_sys::fuzz_target;

@@ -5,8 +5,8 @@
 use std::io::Cursor;
 
 use event::Counts;
-use event::trace::Reader;
 use libfuzzer_sys::fuzz_target;
+use trace::Reader;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(mut reader) = Reader::new(Cursor::new(data), "fuzz") else { return };

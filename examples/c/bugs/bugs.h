@@ -65,7 +65,7 @@
 /* Stores one word, at this place in the program and in one piece, whatever the compiler would like. */
 #define SET(place, value) (*(volatile __typeof__(place) *)&(place) = (value))
 
-/* What the checker is told. */
+/* What the checker gets. */
 
 /* The program's own mistake, or the user's. */
 __attribute__((noreturn, unused, format(printf, 1, 2))) static void fatal(const char *format, ...)

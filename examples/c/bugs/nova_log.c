@@ -55,7 +55,7 @@ static void persist_inode(const struct inode *inode)
     persist(inode, sizeof *inode);
 }
 
-/* Writes an entry behind the log's end, past the caches. The caller moves the tail. */
+/* Writes an entry behind the log's end, by non-temporal stores. The caller moves the tail. */
 static uint64_t append(uint64_t tail, struct entry entry)
 {
     long long *to = (long long *)at(tail, sizeof entry);

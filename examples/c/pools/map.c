@@ -6,6 +6,8 @@
  *   map remove POOL KEY
  *   map list POOL
  *   map fill POOL FROM TO        puts these keys, one region each, by four threads, and prints each one that is there for good
+ *   map load POOL FROM TO        puts these keys by four threads, which wait only every 16 keys, and prints what is there for good: with
+ *                                STRANDLINE_ENGINE=group, all of them share syncs
  *   map try POOL [MISTAKE]       a few operations on a new pool, for `strandline check`
  *   map --recover POOL [try]     recovers it and looks whether it is whole: status 0, or 1 and a line that says why. After `try`, what its
  *                                operations left must be there, too
@@ -70,9 +72,10 @@ static void add_to_count(uint64_t difference)
     SL_SET(pool, sl_root(pool), struct map, count, SL_GET(pool, sl_root(pool), struct map, count) + difference);
 }
 
-/* What is written in the region counts when it is committed, so a mistake in the middle is told there. */
-static void put(uint64_t key, uint64_t value)
+/* The ticket to wait for. What is written in the region counts when it is committed, so a mistake in the middle shows there. */
+static uint64_t put_async(uint64_t key, uint64_t value)
 {
+    uint64_t ticket;
     sl_ref node, link;
     pthread_mutex_lock(&lock);
     check(sl_begin(pool));
@@ -97,8 +100,15 @@ static void put(uint64_t key, uint64_t value)
         }
         add_to_count(1);
     }
-    check(sl_commit(pool));
+    check(sl_commit_async(pool, &ticket));
     pthread_mutex_unlock(&lock);
+    return ticket;
+}
+
+/* Waits without the lock, so that the regions of other threads become durable by the same sync. */
+static void put(uint64_t key, uint64_t value)
+{
+    check(sl_wait(pool, put_async(key, value)));
 }
 
 static int get(uint64_t key, uint64_t *value)
@@ -185,12 +195,29 @@ static void *fill(void *number)
     return NULL;
 }
 
-static void fill_by_threads(void)
+/* Waits for a few keys at once; the last of them may be fewer. */
+static void *load(void *number)
+{
+    enum { AT_ONCE = 16 };
+    uint64_t key = fill_from + (uint64_t)(uintptr_t)number, first = key, ticket;
+    while (key < fill_to) {
+        ticket = put_async(key, key * 7);
+        key += THREADS;
+        if (key < fill_to && key - first < AT_ONCE * THREADS)
+            continue;
+        check(sl_wait(pool, ticket));
+        for (; first < key; first += THREADS)
+            fprintf(stderr, "%" PRIu64 "\n", first);
+    }
+    return NULL;
+}
+
+static void by_threads(void *(*work)(void *number))
 {
     pthread_t threads[THREADS];
     uintptr_t i;
     for (i = 0; i < THREADS; i++)
-        if (pthread_create(&threads[i], NULL, fill, (void *)i))
+        if (pthread_create(&threads[i], NULL, work, (void *)i))
             errx(2, "no thread");
     for (i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
@@ -267,7 +294,10 @@ int main(int argc, char **argv)
         whole(1);
     } else if (!strcmp(verb, "fill") && argc == 5) {
         fill_from = number(argv[3]), fill_to = number(argv[4]);
-        fill_by_threads();
+        by_threads(fill);
+    } else if (!strcmp(verb, "load") && argc == 5) {
+        fill_from = number(argv[3]), fill_to = number(argv[4]);
+        by_threads(load);
     } else if (!strcmp(verb, "try")) {
         if (argc > 3)
             while (strcmp(MISTAKES[mistake], argv[3]))
@@ -275,7 +305,7 @@ int main(int argc, char **argv)
                     errx(2, "no mistake %s", argv[3]);
         try_out();
     } else {
-        errx(2, "usage: map put|get|remove|list|fill|try POOL ... (see the head of map.c)");
+        errx(2, "usage: map put|get|remove|list|fill|load|try POOL ... (see the head of map.c)");
     }
     check(sl_pool_close(pool));
     return 0;

@@ -1,0 +1,37 @@
+//! Maps and key-value stores under the same load: ours, plain memory as a baseline, and others' where they
+//! are installed, at equal durability and saying which.
+//!
+//! A [`Contest`] says what is compared and under which load; [`Contest::run`] gives [`Results`], plain data
+//! that renders as text and as a page. Each contender gets the same operations in the same order, made before
+//! they are timed (`workload::load`).
+//!
+//! # The unit
+//! Time on a shared machine says little, so every figure is also a ratio to a *unit*: one 8-byte store to a
+//! random line of a 64 MiB shared mapping, flushed and fenced. A phase runs in slices, and between two slices
+//! the unit is measured again, so that both see the same machine ([`unit`]).
+//!
+//! # Others
+//! Stores with a C interface run in a small program each, compiled when it is needed with the machine's
+//! compiler and headers ([`peers`]). It takes the operations of a slice from a file and reports its own CPU
+//! time. redb and fjall are compiled in with the feature `peers`.
+#![forbid(unsafe_code)]
+
+mod clock;
+mod contenders;
+mod contest;
+mod error;
+mod page;
+mod peers;
+mod record;
+mod results;
+mod runner;
+mod terms;
+mod text;
+mod unit;
+
+pub use contenders::Known;
+pub use contest::{Contest, Watch};
+pub use error::Error;
+pub use record::KeyKind;
+pub use results::{Latency, PhaseFigures, Results, Row};
+pub use terms::{Durability, Role, Skipped, Subject};

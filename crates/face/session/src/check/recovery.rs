@@ -1,0 +1,215 @@
+//! The oracle that is somebody's program: recover the image in this file and say whether it is right.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek};
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+use std::time::Instant;
+
+use crash::{Ending, Image, Oracle};
+use reboot::{Attempt, Reboots, Recipe, System};
+
+use super::CheckError;
+use super::command::RecoveryCommand;
+use super::images::Images;
+use super::pace::Pace;
+use super::placeholder::Placeholder;
+use super::run::Run;
+use crate::ending::signal;
+use crate::error::Error;
+use crate::observer::Observer;
+
+/// Bytes of recovery's output that are read.
+const OUTPUT_MAX: u64 = 64 << 10;
+/// What is wrong if it does not end.
+const HANGS: &str = "recovery hangs";
+/// Lines of it that are repeated when the command itself looks wrong.
+const REPEATED_MAX: usize = 5;
+
+/// Runs a recovery command on one image after the other.
+pub struct Recovery<'o> {
+    observer: &'o dyn Observer,
+    images: Images,
+    recipe: Recipe,
+    /// Where recoveries run, if that is not here.
+    system: Option<System>,
+    shell: bool,
+    pace: &'o Pace,
+    /// Whether findings hang on what it says, so that it takes more time.
+    sure: bool,
+    ending: Ending,
+    /// Its path is not quoted.
+    placeholder: Placeholder,
+    /// What recovery prints; one file for all images.
+    output: File,
+    /// How the first recovery ended that did not succeed, and the end of what it printed.
+    pub failure: Option<(String, Vec<String>)>,
+    /// The first failure that was ours and not recovery's.
+    pub error: Option<io::Error>,
+}
+
+impl<'o> Recovery<'o> {
+    /// Prepares images of a run's files, and the system in which the command finds them.
+    pub fn new(
+        command: &RecoveryCommand,
+        pace: &'o Pace,
+        reboots: &Reboots,
+        run: &Run,
+        observer: &'o dyn Observer,
+    ) -> Result<Self, Error> {
+        let images = Images::new(run)?;
+        let recipe = Recipe { words: command.words(&images)?, pool: images.pool() };
+        let placeholder = Placeholder::new(&images.pool());
+        let file = images.beside("printed");
+        let output = OpenOptions::new().read(true).write(true).create_new(true).open(&file);
+        let output = output.map_err(Error::file("create", &file))?;
+        let system = reboots.system(&recipe, images.folder(), &output).map_err(CheckError::Recovery)?;
+        let shell = command.takes_shell();
+        Ok(Recovery {
+            observer,
+            images,
+            recipe,
+            system,
+            shell,
+            pace,
+            sure: false,
+            ending: Ending::Failed,
+            placeholder,
+            output,
+            failure: None,
+            error: None,
+        })
+    }
+
+    /// Takes time to be sure.
+    pub fn sure(mut self) -> Self {
+        self.sure = true;
+        self
+    }
+
+    fn attempt(&mut self, image: &Image<'_>) -> io::Result<Result<(), String>> {
+        self.images.apply(image.changes);
+        self.images.lay_out()?;
+        self.output.set_len(0)?;
+        self.output.rewind()?;
+        let limit = self.pace.limit(image.patience, self.sure);
+        let started = Instant::now();
+        let status = self.run(&Attempt { begun: image.begun, ended: image.ended, limit })?;
+        if status.is_some_and(|status| status.success()) {
+            self.pace.succeeded(started.elapsed());
+            return Ok(Ok(()));
+        }
+        let printed = self.printed()?;
+        let line = printed.last().cloned();
+        let (ending, message) = match status {
+            None => {
+                self.pace.was_late();
+                self.ending = Ending::Hung;
+                let ending = format!("no end within {}", humantime::format_duration(limit));
+                (
+                    ending,
+                    line.map_or_else(|| HANGS.to_owned(), |line| format!("{HANGS}; it printed last: {line}")),
+                )
+            }
+            Some(status) => {
+                let ending = ending(status, self.shell);
+                self.ending = if ending.starts_with("SIG") { Ending::Crashed } else { Ending::Failed };
+                let message = match line {
+                    Some(line) if self.ending == Ending::Failed => line,
+                    Some(line) => format!("{line} ({ending})"),
+                    None => ending.clone(),
+                };
+                if self.shell && matches!(status.code(), Some(126 | 127)) {
+                    return Err(io::Error::other(format!("the shell could not run the command: {message}")));
+                }
+                (ending, message)
+            }
+        };
+        let from = printed.len().saturating_sub(REPEATED_MAX);
+        self.failure.get_or_insert((ending, printed[from..].to_vec()));
+        Ok(Err(message))
+    }
+
+    fn run(&mut self, attempt: &Attempt) -> io::Result<Option<ExitStatus>> {
+        let Recovery { observer, system, recipe, output, .. } = self;
+        match system {
+            Some(system) => system.run(attempt, &|| observer.stopped()),
+            None => {
+                let printed = [Stdio::from(output.try_clone()?), Stdio::from(output.try_clone()?)];
+                reboot::run(recipe, attempt, printed, &mut || observer.stopped())
+            }
+        }
+    }
+
+    /// What recovery printed, without empty lines.
+    fn printed(&self) -> io::Result<Vec<String>> {
+        let length = self.output.metadata()?.len();
+        let count = length.min(OUTPUT_MAX);
+        let mut text = vec![0; count as usize];
+        // Its end: the last line counts.
+        self.output.read_exact_at(&mut text, length - count)?;
+        let text = String::from_utf8_lossy(&text);
+        let lines = text.lines().map(|line| self.placeholder.put_into(&plain(line)));
+        Ok(lines.filter(|line| !line.is_empty()).collect())
+    }
+}
+
+/// A line without what would have a terminal do something.
+fn plain(line: &str) -> String {
+    let mut text = String::new();
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter == '\u{1b}' && letters.next_if_eq(&'[').is_some() {
+            // A sequence ends with the first letter or its like.
+            while letters.next().is_some_and(|letter| !('@'..='~').contains(&letter)) {}
+        } else if !letter.is_control() || letter == '\t' {
+            text.push(letter);
+        }
+    }
+    text.trim().to_owned()
+}
+
+impl Oracle for Recovery<'_> {
+    fn examine(&mut self, image: &Image<'_>) -> Result<(), String> {
+        if self.error.is_some() || self.observer.stopped() {
+            return Ok(());
+        }
+        match self.attempt(image) {
+            // It was killed, so its end says nothing.
+            Ok(_) if self.observer.stopped() => Ok(()),
+            Ok(result) => result,
+            Err(error) => {
+                self.error = Some(error);
+                Ok(())
+            }
+        }
+    }
+
+    fn ending(&self) -> Ending {
+        self.ending
+    }
+}
+
+/// How a process ended: `exit status 1`, `SIGSEGV`. A shell ends with 128 and the number of the signal that
+/// ended its command.
+fn ending(status: ExitStatus, shell: bool) -> String {
+    let of_command = status.code().filter(|code| shell && (129..=159).contains(code));
+    let killed = of_command.map_or(status, |code| ExitStatus::from_raw(code - 128));
+    match (signal(killed), status.code()) {
+        (Some((_, name)), None) => name,
+        (Some((_, name)), Some(_)) if name.starts_with("SIG") => name,
+        (_, code) => format!("exit status {}", code.unwrap_or(-1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn nothing_of_a_line_moves_the_terminal() {
+        assert_eq!(plain("  \u{1b}[1;31mtorn\u{1b}[0m\u{7} at\t7\r"), "torn at\t7");
+        assert_eq!(plain("\u{1b}[31"), "");
+    }
+}

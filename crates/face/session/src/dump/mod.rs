@@ -1,0 +1,7 @@
+//! The events of a trace as lines of text and of JSON.
+
+mod json;
+mod text;
+
+pub use json::line as json_line;
+pub use text::line as text_line;

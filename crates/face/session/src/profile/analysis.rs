@@ -1,0 +1,223 @@
+//! The sinks of a profile. The modelled machine and the bursts of pre-stores have a thread of their own,
+//! everything else runs on the one that brings the events.
+
+use ::advise::guidelines::Linter;
+use ::advise::prestores::{Bursts, Target};
+use crash::lint::Lints;
+use event::{
+    AnySink, Batch, BlockBatch, Capabilities, Definition, RunSink, Sink, SinkError, SiteTable, Source,
+};
+use machine::{Config, ConfigError, Machine};
+use report::{CaptureStats, CrashLints, Prestores, Report, Run, Subject, Withheld, WriteSizes};
+
+/// Everything that looks at the events of a profile.
+pub struct Analysis {
+    model: Model,
+    target: Target,
+    notes: Notes,
+}
+
+/// What looks at events on a thread of its own. The bursts of pre-stores do so here because the thread that
+/// brings events is the busier one while they are watched.
+struct Model {
+    machine: Machine,
+    /// Unless the source leaves out what it needs.
+    prestores: Option<Bursts>,
+}
+
+/// What is kept where events are brought.
+#[derive(Default)]
+struct Notes {
+    source: Option<Source>,
+    sites: SiteTable,
+    linter: Linter,
+    /// If they were asked for.
+    lints: Option<Lints>,
+}
+
+impl Analysis {
+    /// On the given machine; with the lints of crash consistency if `check`.
+    ///
+    /// # Errors
+    /// When its description is no machine.
+    pub fn new(config: &Config, check: bool) -> Result<Self, ConfigError> {
+        let notes = Notes { lints: check.then(Lints::new), ..Notes::default() };
+        let model = Model { machine: Machine::new(config)?, prestores: None };
+        Ok(Analysis { model, target: Target::of(config), notes })
+    }
+
+    /// The sink for the thread that brings the events, and the one for another thread.
+    pub fn sinks(&mut self) -> (&mut (dyn Sink + Send), [&mut (dyn Sink + Send); 1]) {
+        (&mut self.notes, [&mut self.model])
+    }
+
+    /// The observed program's command line, if the source says.
+    pub fn command(&self) -> Vec<String> {
+        self.notes.source.as_ref().map(|source| source.command.clone()).unwrap_or_default()
+    }
+
+    /// Puts the results together.
+    pub fn into_report(self, run: Run, capture: Option<CaptureStats>) -> Report {
+        let Notes { source, sites, linter, lints } = self.notes;
+        let Model { machine, prestores } = self.model;
+        let counts = machine.counts();
+        let figures = machine.into_figures();
+        // Bursts don't see all that is touched, but the model saw what left its caches.
+        let stays = figures.caches.last().is_some_and(|cache| cache.evictions == 0);
+        let target = Target { cache_bytes: if stays { u64::MAX } else { 0 }, ..self.target };
+        let prestores = prestores.map(|bursts| Prestores {
+            advice: bursts.advice(Some(target)),
+            watched: bursts.watched(),
+            attempt: attempt(&run),
+        });
+        let findings = linter.findings(&figures, &sites);
+        let sizes = linter.write_sizes();
+        let sizes = if figures.mapped_persistent { sizes.persistent } else { sizes.all };
+        let withheld = linter.withheld().into_iter();
+        Report {
+            run,
+            source: source.unwrap_or_else(|| Source::synthetic("nothing")),
+            counts,
+            figures,
+            sites,
+            findings,
+            prestores,
+            withheld: withheld
+                .map(|(rule, reason)| Withheld { rule: rule.name().to_owned(), reason })
+                .collect(),
+            write_sizes: Some(WriteSizes {
+                temporal: sizes.temporal.writes.to_vec(),
+                nt: sizes.non_temporal.writes.to_vec(),
+                watched: linter.watched(),
+            }),
+            capture,
+            samples: None,
+            crash_findings: None,
+            crash_lints: lints
+                .map(|lints| CrashLints { lints: lints.findings(), files: lints.files().to_vec() }),
+        }
+    }
+}
+
+/// The command that tries advice on pre-stores, made of the one that repeats the profile; empty if it can't
+/// be tried.
+fn attempt(run: &Run) -> Vec<String> {
+    let mut words: Vec<String> = ["strandline", "advise", "prestores"].map(str::to_owned).into();
+    let machine = run.reproduce.iter().position(|word| word == "--machine");
+    words.extend(machine.into_iter().flat_map(|at| run.reproduce.iter().skip(at).take(2).cloned()));
+    match &run.subject {
+        Subject::Program { command } => {
+            words.push("--".to_owned());
+            words.extend(command.iter().cloned());
+        }
+        Subject::Trace { path, .. } => words.push(path.clone()),
+        // There is no trace of a built-in workload.
+        Subject::Workload { .. } => words.clear(),
+    }
+    words
+}
+
+impl Sink for Notes {
+    fn name(&self) -> &'static str {
+        "profile"
+    }
+
+    fn needs(&self) -> Capabilities {
+        self.linter.needs()
+    }
+
+    fn begin(&mut self, source: &Source) -> Result<(), SinkError> {
+        self.source = Some(source.clone());
+        if let Some(lints) = &mut self.lints {
+            lints.begin(source)?;
+        }
+        self.linter.begin(source)
+    }
+
+    fn define(&mut self, definition: Definition<'_>) -> Result<(), SinkError> {
+        match definition {
+            Definition::Site(id, site) => self.sites.define_site(id, site.clone()),
+            Definition::Name(id, name) => self.sites.define_name(id, name.to_owned()),
+        }
+        if let Some(lints) = &mut self.lints {
+            lints.define(definition)?;
+        }
+        self.linter.define(definition)
+    }
+
+    fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
+        if let Some(lints) = &mut self.lints {
+            lints.push(batch)?;
+        }
+        self.linter.push(batch)
+    }
+
+    fn as_runs(&mut self) -> Option<&mut dyn RunSink> {
+        Some(self)
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        self.linter.finish()
+    }
+}
+
+impl RunSink for Notes {
+    fn push_blocks(&mut self, batch: BlockBatch<'_>) -> Result<(), SinkError> {
+        if let Some(lints) = &mut self.lints {
+            AnySink(lints).push_blocks(batch)?;
+        }
+        self.linter.push_blocks(batch)
+    }
+}
+
+impl RunSink for Model {
+    fn push_blocks(&mut self, batch: BlockBatch<'_>) -> Result<(), SinkError> {
+        self.machine.push_blocks(batch)?;
+        self.prestores.as_mut().map_or(Ok(()), |prestores| prestores.push_blocks(batch))
+    }
+}
+
+impl Sink for Model {
+    fn name(&self) -> &'static str {
+        self.machine.name()
+    }
+
+    fn needs(&self) -> Capabilities {
+        self.machine.needs()
+    }
+
+    fn begin(&mut self, source: &Source) -> Result<(), SinkError> {
+        // A sample of the events shows no pattern.
+        let whole = source.capabilities.contains(Capabilities::LOADS) && source.sampling.is_none();
+        self.prestores = whole.then(Bursts::default);
+        if let Some(prestores) = &mut self.prestores {
+            prestores.begin(source)?;
+        }
+        self.machine.begin(source)
+    }
+
+    fn define(&mut self, definition: Definition<'_>) -> Result<(), SinkError> {
+        if let Some(prestores) = &mut self.prestores {
+            prestores.define(definition)?;
+        }
+        self.machine.define(definition)
+    }
+
+    fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
+        if let Some(prestores) = &mut self.prestores {
+            prestores.push(batch)?;
+        }
+        self.machine.push(batch)
+    }
+
+    fn as_runs(&mut self) -> Option<&mut dyn RunSink> {
+        Some(self)
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        if let Some(prestores) = &mut self.prestores {
+            prestores.finish()?;
+        }
+        self.machine.finish()
+    }
+}

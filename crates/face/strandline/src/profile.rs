@@ -1,0 +1,92 @@
+//! `strandline profile`: a program, a trace or a built-in workload in, a report out.
+
+use std::io::{IsTerminal, Write};
+
+use anyhow::bail;
+use machine::Config;
+use report::Report;
+use session::{Profile, Sources};
+use workload::Workload;
+
+use crate::cli::ProfileArgs;
+use crate::progress::terminal;
+use crate::{quiet_if_closed, say};
+
+/// Widest summary that is printed; wider lines are hard to read.
+const WIDTH_MAX: usize = 100;
+
+/// Runs the verb.
+pub fn run(args: &ProfileArgs) -> anyhow::Result<()> {
+    if args.machine == "list" {
+        return list_machines();
+    }
+    if args.input.lists_workloads() {
+        return list_workloads();
+    }
+    let profile = Profile {
+        machine: args.machine.clone(),
+        seed: args.seed,
+        check: args.check,
+        recover: args.recover.clone(),
+        out: args.out.clone(),
+        ..Profile::new(args.input.input(&args.observe, args.seed, 1, args.json)?)
+    };
+    let report = profile.run(terminal())?;
+    publish(args, &report)?;
+    if report.samples.is_some() {
+        let program = args.input.program.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+        bail!(
+            "{program} was not built with strandline cc: the report has its functions by sampling, \
+             and nothing of its memory"
+        );
+    }
+    // The process ends, which frees it faster than its destructors do.
+    std::mem::forget(report);
+    Ok(())
+}
+
+/// Prints the presets.
+pub fn list_machines() -> anyhow::Result<()> {
+    list(Config::presets().map(|name| (name, Config::preset_summary(name).unwrap_or_default())))
+}
+
+/// Prints the built-in workloads.
+pub fn list_workloads() -> anyhow::Result<()> {
+    list(Workload::ALL.iter().map(|w| (w.name, w.summary)))
+}
+
+fn list<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> anyhow::Result<()> {
+    let text: String =
+        rows.map(|(name, summary)| format!("{name:<16}{summary}").trim_end().to_owned() + "\n").collect();
+    say(&text)
+}
+
+/// Columns for a summary on standard output.
+pub fn width() -> usize {
+    console::Term::stdout().size_checked().map_or(80, |(_, columns)| usize::from(columns)).min(WIDTH_MAX)
+}
+
+/// Writes the page and the numbers, and prints the summary.
+fn publish(args: &ProfileArgs, report: &Report) -> anyhow::Result<()> {
+    session::make_folder(&args.out)?;
+    let (page, numbers) = (args.out.join("report.html"), args.out.join("report.json"));
+    let json = std::thread::scope(|scope| {
+        let drawn = scope.spawn(|| {
+            let sources = Sources::default();
+            session::write(&page, &report::html(report, &|file| sources.text(file)))
+        });
+        let json = report::json(report);
+        let written = session::write(&numbers, &json);
+        drawn.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        written.map(|()| json)
+    })?;
+    if args.json {
+        return say(&json);
+    }
+    let stdout = std::io::stdout();
+    let width = width();
+    let color = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let mut text = report::terminal(report, width, color);
+    text.push_str(&format!("\nThe page: {}   the numbers: {}\n", page.display(), numbers.display()));
+    quiet_if_closed(stdout.lock().write_all(text.as_bytes()))
+}

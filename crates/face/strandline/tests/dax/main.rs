@@ -1,0 +1,79 @@
+//! Pools on a real DAX file system, in an emulated machine whose power fails: a program in C commits regions and says so, and what it said is there when the pool
+//! is opened again, after `kill -9` and after the machine's end. That it learns what it lies on is tested on ext4 with DAX, on the same memory without, in
+//! memory, on the memory as a DAX device, and on virtio-pmem, which mounts with DAX and makes nothing durable by flushes.
+//!
+//! `./test --long` runs it, with what `crates/library/pmem/tests/dax` needs. Emulation has no caches: that a flush is missing it can't show.
+#![cfg(target_arch = "x86_64")]
+
+#[path = "../../../../library/pmem/tests/dax/archive.rs"]
+mod archive;
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../../../../library/pmem/tests/dax/machine.rs"]
+mod machine;
+
+use std::path::Path;
+use std::process::Command;
+
+use common::{Scratch, capi, has, ok};
+use machine::{Boot, Machine, Memory};
+
+/// A region has ended so often before the power fails.
+const POWER_UNTIL: &str = "reported 300\r\n";
+
+/// The last region that the machine said had ended.
+fn last_reported(said: &str) -> u64 {
+    let numbers = said.lines().filter_map(|line| line.trim().strip_prefix("reported ")?.parse().ok());
+    // The last line may be half of a number, which is a lower one.
+    numbers.max().unwrap_or(0)
+}
+
+/// Two lives of a machine.
+fn keeps_what_was_reported(machine: &Machine, programs: &[(&str, &Path)], memory: Memory, passes: usize) {
+    let (found, durability, again) = match memory {
+        Memory::Reserved => (include_str!("memmap.sh"), "dax", 4),
+        Memory::VirtioPmem => (include_str!("virtio.sh"), "synced", 2),
+    };
+    let passed = |said: &str, passes: usize| {
+        let passed = said.lines().filter(|line| line.trim() == "GUEST: passed").count();
+        assert!(
+            passed == passes && !said.contains("GUEST: failed"),
+            "{memory:?}: {passed} of {passes} passed:\n{said}"
+        );
+    };
+    let script =
+        |rest: &str| format!("durability={durability}\n{found}\n{}\n{rest}", include_str!("want.sh"));
+    let first = script(include_str!("first.sh"));
+    let said = machine.run(&Boot { power_until: Some(POWER_UNTIL), ..Boot::new(memory, &first, programs) });
+    passed(&said, passes);
+    let reported = last_reported(&said);
+    assert!((300..2000).contains(&reported), "{memory:?}: {reported}:\n{said}");
+    let second = script(&format!("reported={reported}\n{}", include_str!("second.sh")));
+    let said = machine.run(&Boot { goes_on: true, ..Boot::new(memory, &second, programs) });
+    passed(&said, again);
+}
+
+#[test]
+#[ignore = "boots emulated machines, which takes minutes"]
+fn what_was_reported_is_there_after_the_power_failed() {
+    let machine = match Machine::prepare() {
+        Ok(machine) => machine,
+        Err(missing) => {
+            eprintln!("skipped: {missing}");
+            return;
+        }
+    };
+    if !has("gcc") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let power = scratch.path("power");
+    let source = scratch.file("power.c", include_str!("../programs/pool_power.c"));
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-std=c11", "-o"]).arg(&power);
+    ok(gcc.arg(&source).args(capi::link()));
+    let programs =
+        [("/opt/power", power.as_path()), ("/opt/strandline", Path::new(env!("CARGO_BIN_EXE_strandline")))];
+    keeps_what_was_reported(&machine, &programs, Memory::Reserved, 6);
+    keeps_what_was_reported(&machine, &programs, Memory::VirtioPmem, 2);
+}

@@ -1,0 +1,103 @@
+//! `docs/engines.md`: what the checks of engines are held against.
+//!
+//! A row says what is checked and what must be found. Its last columns are written with
+//! `STRANDLINE_UPDATE_DOCS` in the environment.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use serde_json::Value;
+
+use crate::build::Engine;
+use crate::common::{ok, stdout};
+
+/// The tests of engines write into one page.
+static PAGE: Mutex<()> = Mutex::new(());
+
+/// What is checked, and what must be found.
+#[derive(Debug)]
+pub struct Row {
+    pub engine: Engine,
+    /// Words that the program takes as its mode.
+    pub settings: String,
+    /// Whether the compiler's order of stores is checked, or the source's.
+    pub is_as_shipped: bool,
+    pub platform: String,
+    /// How many acknowledged transactions may be lost.
+    pub lost: String,
+    verdict: String,
+    /// The row's line.
+    line: String,
+}
+
+/// What a check gave beside the verdict.
+pub struct Measured {
+    pub images: u64,
+    pub seconds: f64,
+    /// The first finding's.
+    pub token: Option<String>,
+}
+
+fn path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/engines.md")
+}
+
+fn read() -> String {
+    std::fs::read_to_string(path()).expect("docs/engines.md is read")
+}
+
+/// The page's rows of an engine.
+pub fn rows(engine: Engine) -> Vec<Row> {
+    let page = read();
+    let rows = page.lines().filter_map(|line| {
+        let cells: Vec<&str> =
+            line.strip_prefix("| ")?.trim_end_matches('|').split('|').map(str::trim).collect();
+        let [name, settings, built, platform, lost, verdict, ..] = cells[..] else { return None };
+        (name == engine.name()).then(|| Row {
+            engine,
+            settings: if settings == "default" { String::new() } else { settings.to_owned() },
+            is_as_shipped: built == "as shipped",
+            platform: platform.to_owned(),
+            lost: if lost == "any" { "1000".to_owned() } else { lost.to_owned() },
+            verdict: verdict.to_owned(),
+            line: line.to_owned(),
+        })
+    });
+    let rows: Vec<Row> = rows.collect();
+    assert!(!rows.is_empty(), "docs/engines.md has no rows of {engine:?}");
+    rows
+}
+
+impl Row {
+    /// Holds what was found against the row, and writes what was measured if that is asked for. What the
+    /// compiler reorders is found where the compiler is the page's.
+    pub fn hold(&self, answer: &Value, measured: &Measured) {
+        let compiler = stdout(&ok(Command::new("gcc").arg("-dumpfullversion")));
+        let known = read().contains(&format!("gcc {}", compiler.trim()));
+        let findings = answer["findings"].to_string();
+        if self.verdict == "nothing found" {
+            assert!(findings == "[]", "{self:?}: {answer:#}");
+        } else if known || !self.verdict.contains("compiler") {
+            // Names of functions and messages that the findings have.
+            let names: Vec<&str> = self.verdict.split('`').skip(1).step_by(2).collect();
+            assert!(
+                !names.is_empty() && names.iter().all(|name| findings.contains(name)),
+                "{self:?}: {answer:#}"
+            );
+        }
+        if std::env::var_os("STRANDLINE_UPDATE_DOCS").is_some() {
+            self.write(measured);
+        }
+    }
+
+    fn write(&self, measured: &Measured) {
+        let _page = PAGE.lock().expect("no test panics while it writes");
+        let token = measured.token.as_deref().map_or("-".to_owned(), |token| format!("`{token}`"));
+        let kept: Vec<&str> = self.line.split('|').take(7).collect();
+        let line =
+            format!("{}| {} | {:.0} s | {token} |", kept.join("|"), measured.images, measured.seconds.ceil());
+        let page = read().replacen(&self.line, &line, 1);
+        std::fs::write(path(), page).expect("docs/engines.md is written");
+    }
+}

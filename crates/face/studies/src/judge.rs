@@ -1,0 +1,203 @@
+//! Which rows there are, and what comes of one.
+
+use machine::ConfigError;
+
+use crate::{Evidence, Lab, Means, Row, Source, Verdict, kv, prestores, ssp, vnvm, xpoint};
+
+/// All groups of rows, in the order in which they are printed.
+const GROUPS: &[&[Row]] = &[
+    xpoint::latency::ROWS,
+    xpoint::bandwidth::ROWS,
+    xpoint::sizes::ROWS,
+    xpoint::load::ROWS,
+    xpoint::buffer::ROWS,
+    xpoint::instructions::ROWS,
+    xpoint::contention::ROWS,
+    xpoint::numa::ROWS,
+    xpoint::applications::ROWS,
+    xpoint::placement::ROWS,
+    xpoint::micro_buffer::ROWS,
+    prestores::listings::ROWS,
+    prestores::applications::ROWS,
+    prestores::ordering::ROWS,
+    prestores::applications::LAST_ROWS,
+    kv::UPDATES,
+    kv::TRANSACTIONS,
+    kv::RECOVERY,
+    kv::MIXES,
+    ssp::ROWS,
+    vnvm::ROWS,
+];
+
+/// Why a row could not be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum StudyError {
+    /// A machine's description.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The simulation stopped.
+    #[error(transparent)]
+    Sink(#[from] event::SinkError),
+    /// A measurement stopped.
+    #[error(transparent)]
+    Measure(#[from] measure::MeasureError),
+    /// A key-value store on which something is measured.
+    #[error(transparent)]
+    Store(#[from] ::kv::Error),
+    /// A map on which something is measured.
+    #[error(transparent)]
+    Index(#[from] index::Error),
+    /// A pool on which something is measured.
+    #[error(transparent)]
+    Region(#[from] region::Error),
+    /// The machine can't do what a row asks of it.
+    #[error("{machine}: {reason}")]
+    Skipped {
+        /// The machine.
+        machine: String,
+        /// Why not.
+        reason: String,
+    },
+    /// No row and no source of that name.
+    #[error("no result `{asked}`: give an id (`strandline reproduce --list` shows them) or one of {sources}")]
+    Unknown {
+        /// What was asked for.
+        asked: String,
+        /// The sources.
+        sources: String,
+    },
+}
+
+/// What the computer has, for rows that take hardware.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hardware {
+    /// Persistent DIMMs.
+    pub dimms: bool,
+}
+
+/// What came of a row.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The row.
+    pub row: &'static Row,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What was measured; empty if nothing could be.
+    pub evidence: Evidence,
+    /// What the model lacks, which hardware it takes, or what is missing; empty if all is well.
+    pub reason: String,
+}
+
+/// All rows.
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    GROUPS.iter().copied().flatten()
+}
+
+/// The rows with the ids and of the sources that are named, in the order of [`rows`]; all if none is.
+/// Capitals do not matter.
+///
+/// # Errors
+/// [`StudyError::Unknown`] for the first name that is neither.
+pub fn select<S: AsRef<str>>(names: &[S]) -> Result<Vec<&'static Row>, StudyError> {
+    let is = |row: &Row, name: &str| {
+        row.id.eq_ignore_ascii_case(name) || row.source.name().eq_ignore_ascii_case(name)
+    };
+    if let Some(name) = names.iter().map(AsRef::as_ref).find(|name| !rows().any(|row| is(row, name))) {
+        let sources = Source::ALL.map(Source::name).join(", ");
+        return Err(StudyError::Unknown { asked: name.to_owned(), sources });
+    }
+    let wanted = |row: &&Row| names.is_empty() || names.iter().any(|name| is(row, name.as_ref()));
+    Ok(rows().filter(wanted).collect())
+}
+
+/// Measures a row and judges it.
+///
+/// # Errors
+/// If the measurement stops.
+pub fn judge(row: &'static Row, lab: &Lab, hardware: Hardware) -> Result<Outcome, StudyError> {
+    let without = |verdict, reason: String| Outcome { row, verdict, evidence: Evidence::default(), reason };
+    Ok(match row.means {
+        Means::Later(what) => without(Verdict::NotYet, format!("missing: {what}")),
+        Means::Hardware(what) if hardware.dimms => without(
+            Verdict::NotYet,
+            format!("the DIMMs are here, a measurement with them is not written: {what}"),
+        ),
+        Means::Hardware(what) => without(Verdict::NeedsHardware, what.to_owned()),
+        Means::Model(measure) => {
+            let evidence = match measure(lab) {
+                Err(StudyError::Config(ConfigError::Unknown { asked })) => {
+                    return Ok(without(Verdict::NotYet, format!("missing: the machine {asked}")));
+                }
+                other => other?,
+            };
+            let verdict = Verdict::of(&evidence.checks);
+            let reason = if verdict == Verdict::Matched { String::new() } else { row.lacks.to_owned() };
+            Outcome { row, verdict, evidence, reason }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_result_of_the_sources_has_a_row() {
+        let ids: Vec<&str> = rows().map(|row| row.id).collect();
+        for number in 1..=26 {
+            assert!(ids.contains(&format!("xpoint-{number}").as_str()), "xpoint-{number}");
+        }
+        for number in 1..=15 {
+            assert!(ids.contains(&format!("B-R{number}").as_str()), "B-R{number}");
+        }
+        let mut once = ids.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), ids.len(), "an id stands for one row");
+    }
+
+    #[test]
+    fn rows_say_what_they_claim_and_why_they_tolerate() {
+        for row in rows() {
+            for text in [row.claim, row.expected, row.tolerance, row.method] {
+                assert!(!text.is_empty() && !text.contains("  "), "{}: `{text}`", row.id);
+            }
+        }
+    }
+
+    #[test]
+    fn results_that_constants_were_chosen_on_say_so() {
+        for id in ["xpoint-1", "xpoint-5", "xpoint-10", "xpoint-s-threads-one", "xpoint-s-power"] {
+            let row = select(&[id]).unwrap()[0];
+            assert!(row.is_input(), "{id}");
+            let outcome = Outcome {
+                row,
+                verdict: Verdict::Matched,
+                evidence: Evidence::default(),
+                reason: String::new(),
+            };
+            let outcomes = [outcome];
+            for text in
+                [crate::markdown(&outcomes), crate::entry(&outcomes[0], 80), crate::summary(&outcomes)]
+            {
+                assert!(text.contains("calibration input"), "{text}");
+            }
+            assert!(crate::json(&outcomes).contains("\"calibration_input\": \""), "{id}");
+        }
+        assert!(select(&["xpoint-19"]).unwrap().iter().all(|row| !row.is_input()));
+    }
+
+    #[test]
+    fn rows_are_chosen_by_id_and_source() {
+        let ids =
+            |names: &[&str]| select(names).map(|rows| rows.iter().map(|row| row.id).collect::<Vec<_>>());
+        assert_eq!(ids(&["b-r2", "xpoint-9"]).unwrap(), ["xpoint-9", "B-R2"]);
+        assert_eq!(ids(&["prestores"]).unwrap().len(), 15);
+        assert_eq!(ids(&[]).unwrap().len(), rows().count());
+        let refused = ids(&["xpoint-99"]).unwrap_err().to_string();
+        assert!(
+            refused.contains("xpoint-99") && refused.contains("--list") && refused.contains("prestores"),
+            "{refused}"
+        );
+    }
+}

@@ -1,0 +1,32 @@
+//! Persistent ordered maps and hash tables: the one home of structures that survive a crash.
+//!
+//! # For a newcomer
+//! A structure lives in *extents*, pieces of a [`space::Space`] that were handed to it for good
+//! ([`Extents`]). What it writes there survives; everything else that it knows (inner nodes, mapping tables,
+//! free lists) is in ordinary memory and made again when the structure is opened. A node is in use if it can
+//! be reached from a root word, and free otherwise, so no allocator has to survive a crash and nothing leaks.
+//!
+//! Every operation that changes something is durable when it returns: a crash at any moment leaves the state
+//! before it or after it.
+#![forbid(unsafe_code)]
+
+mod arena;
+pub mod btree;
+mod error;
+mod extents;
+pub mod hash;
+mod inner;
+pub mod log_structured;
+mod map;
+pub mod memtable;
+mod nodes;
+pub mod paged;
+pub mod sealed;
+pub mod tree;
+mod version;
+mod wish;
+
+pub use btree::BTree;
+pub use error::Error;
+pub use extents::{Extent, Extents, Whole};
+pub use map::{Fixed, Map, OrderedMap};

@@ -1,0 +1,142 @@
+//! Stores in files, and every store as [`KeyValue`].
+
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+use pmem::{Os, Synced};
+use region::Ticket;
+use space::Env;
+
+use crate::handle::Handle;
+use crate::layout::Layout;
+use crate::store::Store;
+use crate::{Batch, Error, KeyValue, Options, Snapshot, Stats};
+
+fn grow(env: &Os<Synced>, bytes: u64) -> Result<(), Error> {
+    Ok(env.space().grow(bytes)?)
+}
+
+impl Store {
+    /// Makes a store in a new file, which grows as it is needed.
+    ///
+    /// # Errors
+    /// If there is such a file, no room for it, or the options make no store. No file is left then.
+    pub fn create(path: &Path, options: &Options) -> Result<Store, Error> {
+        let memory = Synced::new(mapped(options).create_or_take(path, options.bytes.next_multiple_of(4096))?);
+        let env = Arc::new(Os::new(memory));
+        let made = Layout::new(options, env.random() >> 16)
+            .and_then(|layout| Store::create_growing(env, options, layout, Some(grow)));
+        if made.is_err() && path.is_file() {
+            // The first error is the one to report; what can't be removed is a file of zeros.
+            _ = std::fs::remove_file(path);
+        }
+        made.map_err(|error| error.of_file(path))
+    }
+
+    /// Opens the store in a file, after recovery if it was not closed in order.
+    ///
+    /// # Errors
+    /// If there is no such file, another process has it open, or there is no store in it, or a damaged one.
+    pub fn open(path: &Path, options: &Options) -> Result<Store, Error> {
+        let memory = Synced::new(mapped(options).open(path)?);
+        // What a killed process wrote reads as if it were there to stay.
+        memory.confirm()?;
+        Store::open_growing(Arc::new(Os::new(memory)), options, Some(grow))
+            .map_err(|error| error.of_file(path))
+    }
+}
+
+fn mapped(options: &Options) -> pmem::Options {
+    match options.max_bytes {
+        Some(bytes) => pmem::Options::new().max_len(bytes.max(options.bytes).next_multiple_of(4096)),
+        None => pmem::Options::new(),
+    }
+}
+
+impl<E: Env, H: Handle<E>> Store<E, H> {
+    /// See [`KeyValue::close`].
+    ///
+    /// # Errors
+    /// If the disk failed.
+    pub fn close(mut self) -> Result<(), Error> {
+        self.sync()?;
+        if let Some(tree) = self.tree.take() {
+            tree.close()?;
+        }
+        for lane in &self.lanes {
+            let mut lane = self.env.hold(lane);
+            if let Some(log) = lane.log.take() {
+                self.end_log(&mut lane, log);
+            }
+        }
+        self.sync()?;
+        self.fence();
+        Ok(())
+    }
+}
+
+impl<E: Env, H: Handle<E>> KeyValue for Store<E, H>
+where
+    Store<E, H>: Send + Sync,
+{
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.get(key)
+    }
+
+    fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+        Ok(self.get_with(key, read)?.is_some())
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<Ticket, Error> {
+        self.put(key, value)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<Option<Ticket>, Error> {
+        self.delete(key)
+    }
+
+    fn write(&self, batch: &Batch) -> Result<Ticket, Error> {
+        self.write(batch)
+    }
+
+    fn scan(
+        &self,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Error> {
+        self.scan(range, visit)
+    }
+
+    fn scan_back(
+        &self,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Error> {
+        self.scan_back(range, visit)
+    }
+
+    fn snapshot(&self) -> Box<dyn Snapshot + '_> {
+        Box::new(self.moment())
+    }
+
+    fn wait(&self, ticket: Ticket) -> Result<(), Error> {
+        self.wait(ticket)
+    }
+
+    fn sync(&self) -> Result<(), Error> {
+        self.sync()
+    }
+
+    fn collect(&self) -> Result<bool, Error> {
+        self.collect()
+    }
+
+    fn stats(&self) -> Stats {
+        self.stats()
+    }
+
+    fn close(self: Box<Self>) -> Result<(), Error> {
+        Store::close(*self)
+    }
+}

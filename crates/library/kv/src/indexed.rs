@@ -1,0 +1,92 @@
+//! Opening a store whose index is in the file: what the index leads to is in use.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering::Relaxed;
+
+use space::{Env, Space};
+
+use crate::Error;
+use crate::handle::Handle;
+use crate::layout::{CHUNK_HEAD, CHUNKS, Head, Use};
+use crate::record::Record;
+use crate::store::Store;
+
+/// What the index leads to in one chunk.
+#[derive(Debug, Default)]
+struct Reached {
+    places: HashSet<u64>,
+    bytes: u64,
+    end: u64,
+}
+
+impl<E: Env, H: Handle<E>> Store<E, H> {
+    pub(crate) fn recover_indexed(&mut self, used: &[(u32, Head)]) -> Result<(), Error> {
+        self.tree = Some(self.open_tree()?);
+        let reached = self.reached()?;
+        self.take_over(used, &reached)?;
+        // What a journal has may have been made in part: it is made again.
+        self.finish_batches()?;
+        self.fence();
+        for (chunk, _) in self.chunks.logs(&self.env) {
+            self.weigh(chunk);
+        }
+        Ok(())
+    }
+
+    /// The records that the index leads to, by their chunks.
+    fn reached(&self) -> Result<HashMap<u32, Reached>, Error> {
+        let space = self.env.space();
+        let mut reached: HashMap<u32, Reached> = HashMap::new();
+        let mut wrong = None;
+        let (chunks, _) = self.chunks.usage(&self.env);
+        let high = self.layout().chunk_at(chunks);
+        self.each_location(|location| {
+            let inside = location >= CHUNKS && location.is_multiple_of(8) && location < high;
+            let record = inside.then(|| Record::at(space, location, space.len())).flatten();
+            let Some(record) = record else {
+                wrong.get_or_insert(location);
+                return;
+            };
+            let place = reached.entry(self.layout().chunk_of(location)).or_default();
+            place.places.insert(location);
+            place.bytes += record.bytes();
+            place.end = place.end.max(location + record.bytes());
+            let hash = self.hash(&self.key_at(location));
+            self.shard(hash).changed_elsewhere(1, 0);
+        });
+        match wrong {
+            Some(location) => Err(Error::damaged(location, "a record that the index leads to", 0)),
+            None => Ok(reached),
+        }
+    }
+
+    /// Takes over what is free and what is outdated.
+    fn take_over(&self, used: &[(u32, Head)], reached: &HashMap<u32, Reached>) -> Result<(), Error> {
+        let nothing = Reached::default();
+        for &(chunk, head) in used {
+            let here = reached.get(&chunk).unwrap_or(&nothing);
+            let begin = self.layout().chunk_at(chunk) + CHUNK_HEAD;
+            match head.used {
+                Use::Slab => {
+                    self.check_slots(chunk, head)?;
+                    let free = self.slots_of(chunk, head.detail).filter(|slot| !here.places.contains(slot));
+                    free.for_each(|slot| self.free_slot(slot));
+                }
+                Use::Large if here.places.is_empty() => self.chunks.release(&self.env, chunk),
+                Use::Log => {
+                    // What lies behind the last record in use was never acknowledged, or nobody needs it.
+                    let end = if head.detail == 0 { here.end.max(begin) } else { head.detail };
+                    let info = self.chunks.info(chunk);
+                    info.detail.store(end, Relaxed);
+                    info.outdated.store((end - begin).saturating_sub(here.bytes), Relaxed);
+                    self.log_bytes.fetch_add(self.layout().chunk, Relaxed);
+                    if head.detail == 0 {
+                        self.layout().set_detail(self.env.space(), chunk, head.generation, end);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

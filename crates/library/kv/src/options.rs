@@ -1,0 +1,110 @@
+//! How a store is made and opened.
+
+/// Where values are stored. Fixed when the store is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// Each thread appends to a log. Fast in bursts: what an update leaves behind is collected later.
+    Log,
+    /// Slots of fixed sizes in superblocks, reused in place. The same speed at any time.
+    #[default]
+    Slab,
+}
+
+/// Where the index is kept. Fixed when the store is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// In ordinary memory; made again from the records when a store was not closed in order.
+    #[default]
+    Volatile,
+    /// In the file. Every change waits for the index, too, and is durable when it returns; opening after a
+    /// crash reads the index and none of the records.
+    Persistent,
+}
+
+/// Whether values are written back as they are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Values {
+    /// Yes: right everywhere.
+    #[default]
+    Flush,
+    /// No: they stay in the cache. Right only where the caches themselves survive a power failure (eADR), and
+    /// faster there for small values that are soon read or written again. Elsewhere acknowledged changes are
+    /// lost.
+    Keep,
+}
+
+/// When a change is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Durable {
+    /// When it returns. Its ticket is due.
+    AtOnce,
+    /// When somebody waited for its ticket: one sync for all who wait.
+    WhenWaited,
+}
+
+/// How a store is made and opened. What is fixed when a store is made is ignored when it is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where values are stored.
+    pub engine: Engine,
+    /// Where the index is kept.
+    pub index: Placement,
+    /// Whether values are written back.
+    pub values: Values,
+    /// When a change is durable. `None`: at once on persistent memory, when waited for where that takes a
+    /// sync.
+    pub durable: Option<Durable>,
+    /// Bytes of a log or superblock: a power of two from 1 KiB to 1 GiB. Fixed when the store is made.
+    pub chunk: u64,
+    /// Bytes that a new file begins with.
+    pub bytes: u64,
+    /// Bytes that the file may grow to. `None`: as far as the file system and address space allow.
+    pub max_bytes: Option<u64>,
+    /// Threads that can append at the same time without waiting for each other.
+    pub lanes: u32,
+    /// Parts of the index, each with a latch of its own: a power of two up to 65,536.
+    pub shards: u32,
+    /// Logs that may wait for garbage collection before a thread that needs a new log has to collect one
+    /// itself.
+    pub queue: u32,
+    /// A mistake that the store is to make. For tests, which have to catch it.
+    #[doc(hidden)]
+    pub flaw: Option<Flaw>,
+}
+
+/// Mistakes that tests of crashes have to catch.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Flaw {
+    /// A change returns, and readers see it, before its record is durable.
+    NotFenced,
+    /// Checksums cover the head of a record only.
+    ShortChecksum,
+    /// The index in the file leads to a record before that is durable.
+    IndexFirst,
+    /// A collected log is free before the copies are durable.
+    FreedBeforeCopied,
+    /// What is replaced is cleared before the new record is durable.
+    ClearedTooEarly,
+    /// A slot is used again before its zero is durable.
+    SlotReusedEarly,
+}
+
+impl Default for Options {
+    /// What holds up under load of any kind: slabs, index in ordinary memory, values written back.
+    fn default() -> Options {
+        Options {
+            engine: Engine::default(),
+            index: Placement::default(),
+            values: Values::default(),
+            durable: None,
+            chunk: 4 << 20,
+            bytes: 64 << 20,
+            max_bytes: None,
+            lanes: 16,
+            shards: 1024,
+            queue: 4,
+            flaw: None,
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Opening: what is in use, from what is durable.
+//!
+//! Index in ordinary memory, slabs: every slot of every superblock is looked at; what is whole is in use,
+//! unless a newer record has its key. Index in ordinary memory, logs: every log is read from its beginning to
+//! its end, or to the first record that is not whole; the newest record of a key counts, and the outdated
+//! bytes of each log are counted by the way.
+//!
+//! Index in the file: it is read, and what it leads to is in use. Free slots and outdated bytes are what is
+//! left.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use space::{Env, Space};
+
+use crate::handle::Handle;
+use crate::layout::{CHUNK_HEAD, Head, Use};
+use crate::record::{self, Kind, Record};
+use crate::store::Store;
+use crate::{Engine, Error};
+
+impl<E: Env, H: Handle<E>> Store<E, H> {
+    pub(crate) fn recover(&mut self) -> Result<(), Error> {
+        let used = self.chunks.open(&self.env)?;
+        if self.is_indexed() {
+            return self.recover_indexed(&used);
+        }
+        let mut buffer = Vec::new();
+        for (chunk, head) in used {
+            match head.used {
+                Use::Log => self.read_log(chunk, head, &mut buffer)?,
+                Use::Slab => self.read_slab(chunk, head, &mut buffer)?,
+                Use::Large => self.read_large(chunk, head, &mut buffer),
+                Use::Index | Use::Journal | Use::Free => {}
+            }
+        }
+        self.finish_batches()?;
+        self.forget_tombstones();
+        // What was cleared and where logs end has to be durable before anything builds on it.
+        self.fence();
+        for (chunk, _) in self.chunks.logs(&self.env) {
+            self.weigh(chunk);
+        }
+        Ok(())
+    }
+
+    /// Reads a log to its end, and writes down where that is.
+    fn read_log(&self, chunk: u32, head: Head, buffer: &mut Vec<u8>) -> Result<(), Error> {
+        let begin = self.layout().chunk_at(chunk);
+        let full = head.detail != 0;
+        let end = if full { head.detail } else { begin + self.layout().chunk };
+        if end < begin + CHUNK_HEAD || end > begin + self.layout().chunk {
+            return Err(Error::damaged(begin + 8, "where a log ends", end));
+        }
+        self.log_bytes.fetch_add(self.layout().chunk, Relaxed);
+        let mut at = begin + CHUNK_HEAD;
+        while at < end {
+            let seed = record::seed(self.layout().id, head.generation, at);
+            let found = Record::whole_at(self.env.space(), at, end, seed, self.covers(), buffer);
+            let Some(record) = found else {
+                if full {
+                    let found = self.env.space().load_u64(at);
+                    return Err(Error::damaged(at, "a record that its checksum confirms", found));
+                }
+                break;
+            };
+            if record.kind == Kind::Batch {
+                self.read_batch(chunk, &record, buffer)?;
+            } else {
+                self.found(&record, buffer);
+            }
+            at += record.bytes();
+        }
+        self.chunks.info(chunk).detail.store(at, Relaxed);
+        if !full {
+            self.layout().set_detail(self.env.space(), chunk, head.generation, at);
+        }
+        Ok(())
+    }
+
+    /// The records of a batch that is whole.
+    fn read_batch(&self, chunk: u32, batch: &Record, buffer: &[u8]) -> Result<(), Error> {
+        self.chunks.info(chunk).outdated.fetch_add(record::HEAD, Relaxed);
+        let mut at = batch.offset + record::HEAD;
+        let end = batch.offset + batch.bytes();
+        while at < end {
+            let space = self.env.space();
+            let record = Record::at(space, at, end).filter(|record| record.kind != Kind::Batch);
+            let record =
+                record.ok_or_else(|| Error::damaged(at, "a record of a batch", space.load_u64(at)))?;
+            self.found(&record, &buffer[(at - batch.offset) as usize..]);
+            at += record.bytes();
+        }
+        Ok(())
+    }
+
+    fn read_slab(&self, chunk: u32, head: Head, buffer: &mut Vec<u8>) -> Result<(), Error> {
+        self.check_slots(chunk, head)?;
+        for slot in self.slots_of(chunk, head.detail) {
+            let seed = record::seed(self.layout().id, head.generation, slot);
+            let end = slot + head.detail;
+            match Record::whole_at(self.env.space(), slot, end, seed, self.covers(), buffer) {
+                Some(record) => self.found(&record, buffer),
+                None => self.free_slot(slot),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_slots(&self, chunk: u32, head: Head) -> Result<(), Error> {
+        let most = self.layout().chunk - CHUNK_HEAD;
+        if head.detail < record::HEAD || head.detail > most || !head.detail.is_multiple_of(8) {
+            let offset = self.layout().chunk_at(chunk) + 8;
+            return Err(Error::damaged(offset, "the bytes of a slot", head.detail));
+        }
+        Ok(())
+    }
+
+    fn read_large(&self, chunk: u32, head: Head, buffer: &mut Vec<u8>) {
+        let begin = self.layout().chunk_at(chunk);
+        let (at, end) = (begin + CHUNK_HEAD, begin + head.detail * self.layout().chunk);
+        let seed = record::seed(self.layout().id, head.generation, at);
+        match Record::whole_at(self.env.space(), at, end, seed, self.covers(), buffer) {
+            Some(record) => self.found(&record, buffer),
+            None => self.chunks.release(&self.env, chunk),
+        }
+    }
+
+    /// A whole record with its bytes: it counts if none of its key is newer.
+    fn found(&self, record: &Record, bytes: &[u8]) {
+        let key = record.key_in(bytes);
+        let hash = self.hash(key);
+        let shard = self.shard(hash);
+        let mut keys = shard.hold(&self.env);
+        keys.seen(record.timestamp);
+        if record.kind == Kind::Tombstone {
+            let chunk = self.layout().chunk_of(record.offset);
+            self.note_tombstone(chunk, record.bytes(), record.value_in(bytes));
+        }
+        let space = self.env.space();
+        let Some(other) = self.find(shard, hash, key) else {
+            return shard.change(|table| table.insert(hash, record.offset));
+        };
+        if space.load_u64(other + 8) < record.timestamp {
+            shard.change(|table| table.replace(hash, other, record.offset));
+            self.drop_found(other);
+        } else {
+            self.drop_found(record.offset);
+        }
+    }
+
+    /// A record that a newer one replaces.
+    fn drop_found(&self, offset: u64) {
+        let space = self.env.space();
+        let (_, info) = self.chunks.of(offset);
+        if info.head().used != Use::Log {
+            space.store_u64(offset, 0);
+            space.persist(offset, 8);
+            self.free_slot(offset);
+            return;
+        }
+        let Some(record) = Record::at(space, offset, space.len()) else { return };
+        if record.kind == Kind::Value {
+            info.outdated.fetch_add(record.bytes(), Relaxed);
+        }
+    }
+
+    /// Keys whose newest record is a tombstone are not there.
+    fn forget_tombstones(&self) {
+        if self.layout().engine == Engine::Slab {
+            return;
+        }
+        for shard in &self.shards {
+            let _keys = shard.hold(&self.env);
+            let mut deleted = Vec::new();
+            shard.table.each(|hash, location| {
+                if self.env.space().load_u64(location) & 0xFFFF == Kind::Tombstone as u64 {
+                    deleted.push((hash, location));
+                }
+            });
+            for (hash, location) in deleted {
+                shard.change(|table| table.remove(hash, location));
+            }
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Stores through their public face.
+
+mod model;

@@ -1,0 +1,523 @@
+//! From steps to atoms, cells and barriers: the promises of the two models of files.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+
+use event::{SiteId, SiteTable, ThreadId};
+use persistency::FileModel;
+
+use super::names::{Change, Entry, Names, entry_place, length_place};
+use super::naming::{self, Changed};
+use super::steps::{About, Step, What};
+use crate::history::{Atom, Barrier, Clocks, Item, Mark, Operation, Stamp};
+use crate::words::merge;
+use crate::{History, Place};
+
+/// What a disk writes whole.
+const SECTOR: u64 = 512;
+/// What a file system writes back, and extends a file by.
+const PAGE: u64 = 4096;
+/// Behind the last byte that a file can have.
+const END: u64 = (1 << 48) - 1;
+/// The journal's cell under [`FileModel::Ext4`]: no other has this bit.
+const JOURNAL: u64 = 1;
+
+/// What the builder knows of a file.
+#[derive(Clone, Debug, Default)]
+struct File {
+    len: u64,
+    /// Words that were stored since the run began.
+    words: BTreeMap<u64, u64>,
+    /// Cells with atoms of it: sectors and its length.
+    cells: HashSet<u64>,
+    /// The atom that made its first name.
+    made: Option<u32>,
+    /// The atom of the last change of its names.
+    named: Option<u32>,
+}
+
+pub(super) struct Builder<'r> {
+    model: FileModel,
+    names: &'r Names,
+    before: &'r HashMap<u16, Vec<u8>>,
+    bytes: &'r [u8],
+    /// The cell of each entry.
+    entry_cells: Vec<u64>,
+    history: History,
+    clocks: Clocks,
+    files: Vec<File>,
+    /// Atoms of each cell, in order.
+    cells: HashMap<u64, Vec<u32>>,
+    /// The first barrier that demanded an atom.
+    demanded: Vec<Option<Stamp>>,
+    /// The last atom of each cell that changed an entry of the folder.
+    folders: HashMap<u16, Vec<u32>>,
+    /// Renamings: the first atom of each, and the file.
+    renamed: Vec<(u32, u16)>,
+    /// The last store of a mapping to each word.
+    stored: HashMap<Place, Stamp>,
+    stores: u32,
+    /// The words of entries that changed.
+    entries: HashMap<u32, u64>,
+    /// What the step at hand syncs, if it is one file or folder.
+    synced: Option<u16>,
+    /// Who does the step at hand, and where in the code.
+    thread: ThreadId,
+    site: SiteId,
+}
+
+impl<'r> Builder<'r> {
+    pub fn new(
+        model: FileModel,
+        names: &'r Names,
+        before: &'r HashMap<u16, Vec<u8>>,
+        steps: &[Step],
+        bytes: &'r [u8],
+    ) -> Self {
+        let mut files = vec![File::default(); names.titles.len()];
+        for (&file, bytes) in before {
+            files[usize::from(file)].len = bytes.len() as u64;
+        }
+        Builder {
+            model,
+            names,
+            before,
+            bytes,
+            entry_cells: entry_cells(model, names.entries.len(), steps),
+            history: History { platform: model.into(), ..History::default() },
+            clocks: Clocks::new(false),
+            files,
+            cells: HashMap::new(),
+            demanded: Vec::new(),
+            folders: HashMap::new(),
+            renamed: Vec::new(),
+            stored: HashMap::new(),
+            stores: 0,
+            entries: HashMap::new(),
+            synced: None,
+            thread: ThreadId(0),
+            site: SiteId::UNKNOWN,
+        }
+    }
+
+    pub fn into_history(self, titles: Vec<String>, table: SiteTable) -> History {
+        let lengths = self.files.iter().map(|file| file.len).collect();
+        let (segments, agents) = (self.clocks.segments.clone(), self.clocks.agents());
+        let entries = (0..self.names.entries.len() as u32).map(|entry| self.path(entry)).collect();
+        History { files: titles, lengths, segments, agents, table, entries, ..self.history }
+    }
+
+    pub fn step(&mut self, step: &Step) {
+        let what = &step.what;
+        (self.thread, self.site) = (step.thread, step.site);
+        self.stores += 1;
+        self.synced = match *what {
+            What::Sync { file, .. } | What::SyncRange { file, .. } => Some(file),
+            What::SyncFolder { folder } => Some(folder),
+            _ => None,
+        };
+        if let Some(operation) = self.operation(what) {
+            self.history.calls.push((self.history.atoms.len() as u32, operation));
+        }
+        match *what {
+            What::Names { ref changes, about, ref files } => self.names(changes, about, files),
+            What::Write { file, offset, ref bytes } => {
+                let bytes = &self.bytes[bytes.clone()];
+                if !bytes.is_empty() {
+                    self.write(file, offset, bytes);
+                }
+            }
+            What::Store { file, offset, ref bytes } => {
+                let bytes = &self.bytes[bytes.clone()];
+                self.data(file, offset, bytes, None, false);
+                let stamp = self.history.atoms.last().map(|atom| atom.stamp);
+                let (from, end) = (Place::new(file, offset), Place::new(file, offset).0 + bytes.len() as u64);
+                let words = (from.word().0..end).step_by(8);
+                self.stored.extend(
+                    stamp.into_iter().flat_map(|stamp| words.clone().map(move |word| (Place(word), stamp))),
+                );
+            }
+            What::Read { place } => {
+                if let Some(&stored) = self.stored.get(&place) {
+                    self.clocks.read_from(self.thread, stored);
+                }
+            }
+            What::Truncate { file, len } => self.truncate(file, len),
+            What::Shift { file, offset, len, insert } => self.shift(file, offset, len, insert),
+            What::SyncAll => self.sync_all(),
+            What::Sync { file, data_only } => self.sync(file, 0..END, data_only),
+            What::SyncFolder { folder } => self.sync_folder(folder),
+            What::SyncRange { file, from, len, data_only } => {
+                self.sync(file, from..from.saturating_add(len).min(END), data_only);
+            }
+            What::Mark(kind) => {
+                let stamp = self.clocks.tick(self.thread);
+                self.history.items.push(Item::Mark(self.history.marks.len() as u32));
+                self.history.marks.push(Mark { kind, thread: self.thread, stamp });
+            }
+            What::Synchronise(ref op) => self.clocks.synchronise(self.thread, op),
+        }
+    }
+
+    /// What a step does, if it changes something.
+    fn operation(&mut self, what: &What) -> Option<Operation> {
+        let bytes = |file, offset, bytes: &Range<usize>| Operation::Bytes {
+            place: Place::new(file, offset),
+            bytes: bytes.len() as u64,
+        };
+        Some(match *what {
+            What::Names { ref changes, about, .. } => Operation::Names(self.change_of_names(changes, about)),
+            What::Write { file, offset, bytes: ref range }
+            | What::Store { file, offset, bytes: ref range } => bytes(file, offset, range),
+            What::Truncate { file, len } => {
+                Operation::Length { file, from: self.files[usize::from(file)].len, to: len }
+            }
+            What::Shift { file, len, insert, .. } => {
+                let from = self.files[usize::from(file)].len;
+                let to = if insert { from.saturating_add(len) } else { from.saturating_sub(len) };
+                Operation::Length { file, from, to }
+            }
+            _ => return None,
+        })
+    }
+
+    /// The path of an entry.
+    fn path(&self, entry: u32) -> String {
+        let Entry { folder, name, .. } = &self.names.entries[entry as usize];
+        format!("{}/{name}", self.names.titles[usize::from(*folder)].trim_end_matches('/'))
+    }
+
+    /// Changes of names in words.
+    fn change_of_names(&mut self, changes: &[Change], about: About) -> String {
+        let names = self.names;
+        let changed: Vec<Changed> = changes
+            .iter()
+            .map(|change| {
+                let before = names.entries[change.entry as usize].before;
+                let before = self.entries.insert(change.entry, change.word).unwrap_or(before);
+                Changed { path: self.path(change.entry), before, after: change.word }
+            })
+            .collect();
+        naming::describe(&changed, about == About::Made)
+    }
+
+    /// An atom of one word. All atoms of a step that are in one cell and `whole` survive together.
+    fn atom(&mut self, place: Place, (value, mask): (u64, u8), cell: u64, whole: bool) -> u32 {
+        let at = self.history.atoms.len() as u32;
+        let stamp = self.clocks.tick(self.thread);
+        let store = self.stores;
+        let non_temporal = false;
+        self.history.items.push(Item::Atom(at));
+        self.history.atoms.push(Atom {
+            place,
+            value,
+            mask,
+            non_temporal,
+            whole,
+            site: self.site,
+            thread: self.thread,
+            store,
+            cell,
+            stamp,
+        });
+        self.demanded.push(None);
+        self.cells.entry(cell).or_default().push(at);
+        if let Some(file) = self.files.get_mut(usize::from(place.file())) {
+            file.cells.insert(cell);
+        }
+        at
+    }
+
+    /// The word of a file as it is now.
+    fn word(&self, file: u16, offset: u64) -> u64 {
+        if let Some(&word) = self.files[usize::from(file)].words.get(&offset) {
+            return word;
+        }
+        let bytes = self.before.get(&file).map_or(&[][..], Vec::as_slice);
+        let mut word = [0; 8];
+        let rest = bytes.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or(&[]);
+        word.iter_mut().zip(rest).for_each(|(to, byte)| *to = *byte);
+        u64::from_le_bytes(word)
+    }
+
+    /// Bytes of a file, each in the cell of its sector if not in `cell`.
+    fn data(&mut self, file: u16, offset: u64, bytes: &[u8], cell: Option<u64>, whole: bool) {
+        let (mut offset, mut bytes) = (offset, bytes);
+        while !bytes.is_empty() {
+            let (piece, rest) = bytes.split_at(bytes.len().min((8 - offset % 8) as usize));
+            let shift = (offset % 8) as usize;
+            let mut value = [0; 8];
+            value[shift..shift + piece.len()].copy_from_slice(piece);
+            let value = u64::from_le_bytes(value);
+            let mask = (((1u32 << piece.len()) - 1) << shift) as u8;
+            let place = Place::new(file, offset).word();
+            let sector = Place::new(file, offset / SECTOR * SECTOR).0;
+            self.atom(place, (value, mask), cell.unwrap_or(sector), whole);
+            let word = merge(self.word(file, place.offset()), value, mask);
+            self.files[usize::from(file)].words.insert(place.offset(), word);
+            offset += piece.len() as u64;
+            bytes = rest;
+        }
+    }
+
+    fn length(&mut self, file: u16, len: u64) {
+        let place = length_place(file);
+        self.atom(place, (len, 0xFF), place.0, true);
+        let known = &mut self.files[usize::from(file)];
+        known.cells.insert(place.0);
+        known.len = len;
+    }
+
+    fn write(&mut self, file: u16, offset: u64, bytes: &[u8]) {
+        let (len, end) = (self.files[usize::from(file)].len, offset + bytes.len() as u64);
+        if self.model == FileModel::Posix {
+            self.data(file, offset, bytes, None, true);
+            if end > len {
+                self.length(file, end);
+            }
+            return;
+        }
+        // What lies behind the end is written back before the length says that it is there, page by page.
+        let inside = len.clamp(offset, end);
+        self.data(file, offset, &bytes[..(inside - offset) as usize], None, true);
+        let mut at = inside;
+        while at < end {
+            let until = (at / PAGE * PAGE + PAGE).min(end);
+            self.stores += 1;
+            let piece = &bytes[(at - offset) as usize..(until - offset) as usize];
+            self.data(file, at, piece, Some(length_place(file).0), true);
+            self.length(file, until);
+            at = until;
+        }
+    }
+
+    /// Sets the length; what is cut off is zero should the file ever be so long again.
+    fn truncate(&mut self, file: u16, len: u64) {
+        self.cut(file, len, len.next_multiple_of(PAGE));
+    }
+
+    /// As [`Self::truncate`]; under `Ext4` what is cut off up to `written` is written as zeros, too.
+    fn cut(&mut self, file: u16, len: u64, written: u64) {
+        let before = self.files[usize::from(file)].len;
+        let first = len / 8 * 8;
+        let mut cut: Vec<u64> = Vec::new();
+        if len < before {
+            let initial = self.before.get(&file).map_or(0, |bytes| bytes.len() as u64).min(before);
+            cut.extend((first..initial).step_by(8));
+            cut.extend(self.files[usize::from(file)].words.range(first..before).map(|(&offset, _)| offset));
+            cut.sort_unstable();
+            cut.dedup();
+        }
+        for offset in cut {
+            let mask = if offset < len { 0xFFu8 << (len - offset) } else { 0xFF };
+            let word = merge(self.word(file, offset), 0, mask);
+            if word != self.word(file, offset) {
+                let place = Place::new(file, offset);
+                let sector = Place::new(file, offset / SECTOR * SECTOR).0;
+                self.atom(place, (0, mask), length_place(file).0, true);
+                // In its sector, too: what was written there before comes before this. Blocks that are given up whole are not written.
+                if self.model == FileModel::Posix || offset < written {
+                    self.atom(place, (0, mask), sector, true);
+                }
+                self.files[usize::from(file)].words.insert(offset, word);
+            }
+        }
+        self.length(file, len);
+    }
+
+    /// Moves what is behind `offset` by `len` bytes: down, over what is taken out, or up, to let zeros in.
+    fn shift(&mut self, file: u16, offset: u64, len: u64, insert: bool) {
+        let before = self.files[usize::from(file)].len;
+        let after = if insert { before.saturating_add(len) } else { before.saturating_sub(len) }.min(END);
+        let moved = |at: u64| match insert {
+            true if at < offset.saturating_add(len) => 0,
+            true => self.word(file, at - len),
+            false => self.word(file, at.saturating_add(len)),
+        };
+        let stored = &self.files[usize::from(file)].words;
+        let words: Vec<(u64, u64)> = (offset / 8 * 8..after).step_by(8).map(|at| (at, moved(at))).collect();
+        let differs = |at: u64, word: u64| word != self.word(file, at) || stored.contains_key(&at);
+        let words: Vec<(u64, u64)> = words.into_iter().filter(|&(at, word)| differs(at, word)).collect();
+        for (at, word) in words {
+            let place = Place::new(file, at);
+            // The file system writes back what it moves, and moves it with the length.
+            let cell = match self.model {
+                FileModel::Ext4 => length_place(file).0,
+                FileModel::Posix => Place::new(file, at / SECTOR * SECTOR).0,
+            };
+            self.atom(place, (word, 0xFF), cell, true);
+            self.files[usize::from(file)].words.insert(at, word);
+        }
+        self.cut(file, after, 0);
+    }
+
+    fn names(&mut self, changes: &[Change], about: About, files: &[u16]) {
+        let first = self.history.atoms.len() as u32;
+        let Some(cell) = changes.first().map(|change| self.entry_cells[change.entry as usize]) else {
+            return;
+        };
+        for change in changes {
+            let at = self.atom(entry_place(change.entry), (change.word, 0xFF), cell, true);
+            let folder = self.names.entries[change.entry as usize].folder;
+            let known = self.folders.entry(folder).or_default();
+            known.retain(|&other| self.history.atoms[other as usize].cell != cell);
+            known.push(at);
+        }
+        for &file in files {
+            self.files[usize::from(file)].named = Some(first);
+        }
+        match (about, files.first()) {
+            (About::Made, Some(&file)) => self.files[usize::from(file)].made = Some(first),
+            (About::Replaces, Some(&file)) if self.model == FileModel::Ext4 => {
+                self.with_contents(file, cell);
+                self.renamed.push((first, file));
+            }
+            _ => {}
+        }
+    }
+
+    /// Puts what of a file a crash could still lose into the step at hand, too: a renaming that survives brings it along.
+    fn with_contents(&mut self, file: u16, cell: u64) {
+        let mut places: Vec<Place> = self.files[usize::from(file)]
+            .cells
+            .iter()
+            .filter_map(|cell| self.cells.get(cell))
+            .flat_map(|atoms| atoms.iter().rev().take_while(|&&at| self.demanded[at as usize].is_none()))
+            .map(|&at| self.history.atoms[at as usize].place)
+            .filter(|place| place.file() == file)
+            .collect();
+        places.sort_unstable();
+        places.dedup();
+        for place in places {
+            let word = self.word(file, place.offset());
+            self.atom(place, (word, 0xFF), cell, true);
+        }
+        let len = self.files[usize::from(file)].len;
+        self.atom(length_place(file), (len, 0xFF), cell, true);
+        // It is a copy: the file's own cells have it as well.
+        self.files[usize::from(file)].cells.remove(&cell);
+    }
+
+    /// Demands the sectors of a file that `within` says, and its length.
+    fn sync(&mut self, file: u16, within: Range<u64>, data_only: bool) {
+        let known = &self.files[usize::from(file)];
+        let length = length_place(file).0;
+        let sectors = Place::new(file, within.start / SECTOR * SECTOR).0..Place::new(file, within.end).0;
+        let mut cells: Vec<u64> =
+            known.cells.iter().copied().filter(|cell| *cell == length || sectors.contains(cell)).collect();
+        cells.sort_unstable();
+        let mut demands: Vec<u32> = cells.iter().filter_map(|&cell| self.last(cell, None)).collect();
+        let lost = |at: &u32| self.demanded[*at as usize].is_none();
+        let grown = self.cells.get(&length).and_then(|atoms| atoms.last()).is_some_and(lost);
+        let changed = || known.named.as_ref().is_some_and(lost) || demands.iter().any(lost);
+        let in_journal = grown || known.made.as_ref().is_some_and(lost) || !data_only && changed();
+        if self.model == FileModel::Ext4 && in_journal {
+            demands.extend(self.journal());
+        }
+        self.barrier(demands);
+    }
+
+    /// Demands all that any file or folder has by now.
+    fn sync_all(&mut self) {
+        let demands = self.cells.keys().filter_map(|&cell| self.last(cell, None)).collect();
+        self.barrier(demands);
+    }
+
+    fn sync_folder(&mut self, folder: u16) {
+        let demands = match self.model {
+            FileModel::Ext4 => self.journal(),
+            FileModel::Posix => {
+                let last = self.folders.get(&folder).cloned().unwrap_or_default();
+                let known = |at: u32| {
+                    let cell = self.history.atoms[at as usize].cell;
+                    self.last(cell, Some(at))
+                };
+                last.into_iter().filter_map(known).collect()
+            }
+        };
+        self.barrier(demands);
+    }
+
+    /// What a commit of the journal demands: all names up to now, and what renamings bring along.
+    fn journal(&mut self) -> Vec<u32> {
+        let Some(last) = self.last(JOURNAL, None) else { return Vec::new() };
+        let mut demands = vec![last];
+        for &(first, file) in self.renamed.iter().filter(|&&(first, _)| first <= last) {
+            if self.demanded[first as usize].is_none() {
+                let cells = &self.files[usize::from(file)].cells;
+                demands.extend(cells.iter().filter_map(|&cell| self.last(cell, Some(first))));
+            }
+        }
+        demands
+    }
+
+    /// The last atom of a cell, up to `until` if that is given, that the thread knows of.
+    fn last(&self, cell: u64, until: Option<u32>) -> Option<u32> {
+        let atoms = self.cells.get(&cell)?;
+        let before = until.map_or(atoms.len(), |until| atoms.partition_point(|&at| at <= until));
+        atoms[..before]
+            .iter()
+            .rev()
+            .copied()
+            .find(|&at| self.clocks.known(self.thread, self.history.atoms[at as usize].stamp))
+    }
+
+    fn barrier(&mut self, mut demands: Vec<u32>) {
+        let atoms = &self.history.atoms;
+        demands.retain(|&at| {
+            self.demanded[at as usize].is_none_or(|barrier| !self.clocks.known(self.thread, barrier))
+        });
+        // The last one of each cell.
+        demands.sort_unstable_by_key(|&at| (atoms[at as usize].cell, std::cmp::Reverse(at)));
+        demands.dedup_by_key(|at| atoms[*at as usize].cell);
+        if demands.is_empty() {
+            return;
+        }
+        let stamp = self.clocks.tick(self.thread);
+        let mut fresh = false;
+        for &at in &demands {
+            let cell = &self.cells[&atoms[at as usize].cell];
+            let until = cell.partition_point(|&other| other <= at);
+            for &before in cell[..until].iter().rev() {
+                let demanded = &mut self.demanded[before as usize];
+                if demanded.is_some() {
+                    break;
+                }
+                *demanded = Some(stamp);
+                fresh = true;
+            }
+        }
+        self.history.items.push(Item::Barrier(self.history.barriers.len() as u32));
+        self.history.synced.push(self.synced);
+        self.history.barriers.push(Barrier {
+            site: self.site,
+            thread: self.thread,
+            demands: demands.into(),
+            fresh,
+            stamp,
+        });
+    }
+}
+
+/// The cell of each entry: the journal, or one for all entries that some change joins.
+fn entry_cells(model: FileModel, entries: usize, steps: &[Step]) -> Vec<u64> {
+    if model == FileModel::Ext4 {
+        return vec![JOURNAL; entries];
+    }
+    let mut leader: Vec<u32> = (0..entries as u32).collect();
+    let find = |leader: &mut Vec<u32>, mut at: u32| {
+        while leader[at as usize] != at {
+            leader[at as usize] = leader[leader[at as usize] as usize];
+            at = leader[at as usize];
+        }
+        at
+    };
+    for step in steps {
+        let What::Names { changes, .. } = &step.what else { continue };
+        for pair in changes.windows(2) {
+            let (a, b) = (find(&mut leader, pair[0].entry), find(&mut leader, pair[1].entry));
+            leader[a.max(b) as usize] = a.min(b);
+        }
+    }
+    (0..entries as u32).map(|entry| entry_place(find(&mut leader, entry)).0).collect()
+}

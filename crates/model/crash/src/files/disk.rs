@@ -1,0 +1,187 @@
+//! Files and folders from the words of an image.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use super::names::{self, Kind, LENGTHS, NAMES};
+use crate::{Change, Contents, Place};
+
+/// What is at a path.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// A folder.
+    Folder,
+    /// A file with these bytes.
+    File(Vec<u8>),
+    /// A symbolic link with this text.
+    Link(String),
+    /// The file that is at this path, too: a hard link. A [`Disk`] gives each of its paths as
+    /// [`Entry::File`].
+    Again(String),
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Entry::Folder => f.write_str("a folder"),
+            Entry::Link(to) => write!(f, "a link to {to}"),
+            Entry::Again(path) => write!(f, "{path}, too"),
+            Entry::File(bytes) => write!(f, "{:?}", String::from_utf8_lossy(bytes)),
+        }
+    }
+}
+
+/// Files and folders by their absolute paths.
+pub type Tree = BTreeMap<String, Entry>;
+
+/// The disk of a run, as it was when the run began or as an image's changes made it.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    /// Folder and name of each entry.
+    entries: Vec<(u16, String)>,
+    contents: Contents,
+    /// What contents has, by number of file.
+    titles: Vec<String>,
+    /// What symbolic links lead to.
+    targets: HashMap<u16, String>,
+    /// Words that were changed, by file and offset.
+    changed: Vec<BTreeMap<u64, u64>>,
+}
+
+/// A file, folder or symbolic link of a disk, without its contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    file: u16,
+    /// Whether it is a folder.
+    pub folder: bool,
+    /// Bytes of the file.
+    pub len: u64,
+}
+
+impl Node {
+    /// The number of the file, as in [`Place::file`]: all paths of one file have the same.
+    #[must_use]
+    pub fn file(&self) -> u16 {
+        self.file
+    }
+}
+
+impl Disk {
+    pub(super) fn new(
+        entries: Vec<(u16, String)>,
+        titles: Vec<String>,
+        targets: HashMap<u16, String>,
+        contents: Contents,
+    ) -> Self {
+        let changed = vec![BTreeMap::new(); titles.len()];
+        Disk { entries, contents, titles, targets, changed }
+    }
+
+    /// What a node leads to, if it is a symbolic link.
+    #[must_use]
+    pub fn target(&self, node: Node) -> Option<&str> {
+        self.targets.get(&node.file).map(String::as_str)
+    }
+
+    /// Takes over the changes of an image.
+    pub fn apply(&mut self, changes: &[Change]) {
+        for &Change { place, word } in changes {
+            if let Some(words) = self.changed.get_mut(usize::from(place.file())) {
+                words.insert(place.offset(), word);
+            }
+        }
+    }
+
+    fn word(&self, place: Place) -> u64 {
+        let file = usize::from(place.file());
+        if let Some(&word) = self.changed[file].get(&place.offset()) {
+            return word;
+        }
+        let bytes = self.contents.file(&self.titles[file]).unwrap_or(&[]);
+        let bytes = bytes.get(place.offset() as usize..).and_then(|rest| rest.first_chunk());
+        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
+    /// All files and folders by path.
+    #[must_use]
+    pub fn nodes(&self) -> BTreeMap<String, Node> {
+        let mut inside: BTreeMap<u16, Vec<(&str, u16, Kind)>> = BTreeMap::new();
+        for (entry, (folder, name)) in self.entries.iter().enumerate() {
+            let word = self.word(names::entry_place(entry as u32));
+            if let Some((file, kind)) = names::target(word) {
+                inside.entry(*folder).or_default().push((name, file, kind));
+            }
+        }
+        let mut nodes = BTreeMap::new();
+        let mut open = vec![(String::new(), LENGTHS + 1)];
+        while let Some((path, folder)) = open.pop() {
+            // A folder is in one place; taking it out ends every walk.
+            for (name, file, kind) in inside.remove(&folder).unwrap_or_default() {
+                let (path, folder) = (format!("{path}/{name}"), kind == Kind::Folder);
+                let len = if folder { 0 } else { self.word(names::length_place(file)) };
+                nodes.insert(path.clone(), Node { file, folder, len });
+                if folder {
+                    open.push((path, file));
+                }
+            }
+        }
+        nodes
+    }
+
+    /// Calls `write` with offsets and bytes that make a file of its length, zero at first, what it is; later ones replace earlier
+    /// ones.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub fn read<E>(&self, node: Node, mut write: impl FnMut(u64, &[u8]) -> Result<(), E>) -> Result<(), E> {
+        let file = usize::from(node.file);
+        let before = self.contents.file(&self.titles[file]).unwrap_or(&[]);
+        let before = &before[..before.len().min(usize::try_from(node.len).unwrap_or(usize::MAX))];
+        if !before.is_empty() {
+            write(0, before)?;
+        }
+        let mut piece: (u64, Vec<u8>) = (0, Vec::new());
+        for (&offset, word) in self.changed[file].range(..node.len) {
+            let bytes = word.to_le_bytes();
+            let inside = ((node.len - offset) as usize).min(8);
+            if piece.0 + piece.1.len() as u64 != offset {
+                if !piece.1.is_empty() {
+                    write(piece.0, &piece.1)?;
+                }
+                piece = (offset, Vec::new());
+            }
+            piece.1.extend_from_slice(&bytes[..inside]);
+        }
+        if piece.1.is_empty() { Ok(()) } else { write(piece.0, &piece.1) }
+    }
+
+    /// Everything that is there, with contents.
+    #[must_use]
+    pub fn tree(&self) -> Tree {
+        let entry = |node: Node| {
+            if node.folder {
+                return Entry::Folder;
+            }
+            if let Some(to) = self.target(node) {
+                return Entry::Link(to.to_owned());
+            }
+            let mut bytes = vec![0; usize::try_from(node.len).unwrap_or(usize::MAX)];
+            let Ok(()) = self.read(node, |offset, part| {
+                bytes[offset as usize..offset as usize + part.len()].copy_from_slice(part);
+                Ok::<(), std::convert::Infallible>(())
+            });
+            Entry::File(bytes)
+        };
+        self.nodes().into_iter().map(|(path, node)| (path, entry(node))).collect()
+    }
+}
+
+/// The words that `Names` and lengths are before the run, for [`Contents`].
+pub(super) fn words(words: impl Iterator<Item = u64>) -> Vec<u8> {
+    words.flat_map(u64::to_le_bytes).collect()
+}
+
+/// Titles of the files whose words are no file's contents.
+pub(super) fn special(titles: &[String]) -> [&str; 2] {
+    [&titles[usize::from(NAMES)], &titles[usize::from(LENGTHS)]]
+}

@@ -1,0 +1,4 @@
+//! What devices do, through their public face.
+
+mod contract;
+mod curves;

@@ -1,0 +1,59 @@
+//! Stores behind a store fence.
+//!
+//! A store fence keeps later stores out of the cache until earlier ones are where they must be. It does not keep the core from
+//! asking for their lines: a store that is in the window wants its line at once, so that it is there when the fence is over. In
+//! this machine a fence is carried out before the events behind it, and carrying it out takes the core's clock past
+//! the time at which it would have asked; so the stores that are in the window ask just before.
+
+use event::{FenceKind, Op};
+
+use super::core::TimedCore;
+use super::shared::Shared;
+use crate::Time;
+use crate::core::lines;
+use crate::memory_side::Request;
+
+impl TimedCore {
+    /// The stores that are in the window behind the event under way ask for their lines at `start`.
+    pub(crate) fn ask_ahead(&mut self, start: Time, shared: &mut Shared) {
+        let queue = std::mem::take(&mut self.queue);
+        let (mut instructions, mut stores) = (0, 0);
+        for event in queue.front().iter().skip(1) {
+            instructions += u64::from(event.instructions.max(1));
+            let (addr, len) = match event.op {
+                Op::Store { addr, len } => (addr, len),
+                Op::Load { .. } | Op::StoreNt { .. } | Op::Flush { .. } | Op::Fence(FenceKind::Store) => {
+                    continue;
+                }
+                _ => break,
+            };
+            for (line, _) in lines(addr, len) {
+                stores += 1;
+                if instructions > self.window.rob() || stores > self.stores.capacity() {
+                    break;
+                }
+                self.ask_for(shared.ranges.place(line), start, event.site.0, shared);
+            }
+            if self.fills.free_at() > start || instructions > self.window.rob() {
+                break;
+            }
+        }
+        self.queue = queue;
+    }
+
+    /// Brings `line` into the L2, for a store to come, if there is a fill buffer and nothing in the way.
+    fn ask_for(&mut self, line: u64, start: Time, site: u32, shared: &mut Shared) {
+        let busy = self.outgoing.waits(line) || self.outgoing.until(line) > start;
+        if busy || self.fills.free_at().max(self.l2_misses.free_at()).max(shared.ready_at().0) > start {
+            return;
+        }
+        shared.evicts_at(start);
+        let Some(answer) = shared.hierarchy.prefetch(self.number, line, site) else { return };
+        shared.snooped(line, self.number, false);
+        let request = Request { line, thread: self.window.account.thread, core: self.number as u32 };
+        let done = shared.fetched(start, answer, true, request);
+        shared.arrives(line, done);
+        self.fills.take(line, done);
+        self.l2_misses.take(done);
+    }
+}

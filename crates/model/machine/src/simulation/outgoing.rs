@@ -1,0 +1,241 @@
+//! Lines that a core sends to memory itself: flushes and non-temporal stores.
+//!
+//! Caches and combining buffers change when the instruction is carried out, in program order. Its line leaves when
+//! the stores before it are in the cache, which may be much later; until then it waits here, and the memory side hears of
+//! it at its time and not before.
+//!
+//! The memory side takes a core's lines in their order. Lines that are flushed to one DIMM come there one behind the other and wait
+//! for its queue together, so that a core which flushes has its share of a DIMM that others write to as well; a
+//! line to another DIMM leaves when the one before has been accepted.
+
+use std::collections::VecDeque;
+
+use super::persists::{Persists, Promise};
+use super::shared::Latencies;
+use super::slots::LineSlots;
+use crate::below::{Cause, Write};
+use crate::config::Pipeline;
+use crate::interleave::PERSISTENT;
+use crate::link::Interconnect;
+use crate::{Config, LINE_BYTES, Time};
+
+/// A line that is to leave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leaving {
+    /// Not before this.
+    pub(crate) at: Time,
+    pub(crate) write: Write,
+}
+
+impl Leaving {
+    pub(crate) fn non_temporal(&self) -> bool {
+        matches!(self.write.cause, Cause::NonTemporal { .. })
+    }
+}
+
+/// The line of that number must not leave before something.
+#[derive(Clone, Copy, Debug)]
+struct Gate {
+    number: u64,
+    /// Another core's lines; `None`: all lines before it are accepted.
+    promise: Option<Promise>,
+}
+
+/// A core's outgoing lines.
+#[derive(Clone, Debug)]
+pub(crate) struct Outgoing {
+    /// Not yet sent.
+    pub(crate) waiting: VecDeque<Leaving>,
+    /// Lines sent, from the beginning.
+    sent: u64,
+    /// What lines wait for beside their time, in the order of their numbers.
+    gates: VecDeque<Gate>,
+    flushed: LineSlots,
+    combined: LineSlots,
+    /// When the last flush so far is done.
+    pub(crate) flush_done: Time,
+    /// When the last non-temporal line so far has been accepted.
+    pub(crate) nt_done: Time,
+    /// When the last line so far was accepted.
+    accepted: Time,
+    /// From here to the queues of other and of persistent memory; for each, of a flush and of a non-temporal line.
+    ways: [[Time; 2]; 2],
+    /// Consecutive lines on one DIMM of other and of persistent memory, and where the last line so far went.
+    blocks: [u64; 2],
+    last: Option<Block>,
+    capacity: usize,
+}
+
+/// Lines that lie on one DIMM without a break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Block {
+    persistent: bool,
+    number: u64,
+}
+
+impl Outgoing {
+    pub(crate) fn new(config: &Config, core: u32, write_slots: u32) -> Self {
+        let Pipeline { nt_slots, .. } = config.cores.pipeline;
+        Outgoing {
+            waiting: VecDeque::new(),
+            sent: 0,
+            gates: VecDeque::new(),
+            flushed: LineSlots::new(write_slots),
+            combined: LineSlots::new(nt_slots),
+            flush_done: Time::ZERO,
+            nt_done: Time::ZERO,
+            accepted: Time::ZERO,
+            ways: [false, true].map(|persistent| {
+                let latencies = Latencies::new(config);
+                let timing = config.side(persistent).0.timing.as_ref();
+                let queue = timing.map_or(Time::ZERO, |timing| timing.write_accept);
+                let [question, write] = Interconnect::new(config).idle(core);
+                let way = latencies.way() + queue + write;
+                [way, way + latencies.llc + question]
+            }),
+            blocks: [false, true].map(|persistent| {
+                let controller = config.side(persistent).0;
+                let lines = (controller.interleave.0 / LINE_BYTES).max(1);
+                if controller.dimms == 1 { u64::MAX } else { lines }
+            }),
+            last: None,
+            capacity: write_slots.max(config.cores.combining_buffers) as usize,
+        }
+    }
+
+    /// How long a flush of `line` takes to the write queue and back if nothing is in its way.
+    pub(crate) fn way(&self, line: u64) -> Time {
+        self.ways[usize::from(line & PERSISTENT != 0)][0]
+    }
+
+    /// Whether the next must be sent before another can wait.
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.len() >= self.capacity
+    }
+
+    /// Lines that leave at `at`, or when those before them have left.
+    pub(crate) fn push(&mut self, at: Time, writes: impl Iterator<Item = Write>) {
+        self.waiting.extend(writes.map(|write| Leaving { at, write }));
+    }
+
+    /// The next line that is pushed leaves when all before it are accepted.
+    pub(crate) fn order_next(&mut self) {
+        self.gates.push_back(Gate { number: self.pushed_count(), promise: None });
+    }
+
+    /// The next line that is pushed leaves when another core's lines are accepted.
+    pub(crate) fn order_next_behind(&mut self, promise: Promise) {
+        self.gates.push_back(Gate { number: self.pushed_count(), promise: Some(promise) });
+    }
+
+    /// Lines pushed so far, which is the number of the next.
+    pub(crate) fn pushed_count(&self) -> u64 {
+        self.sent + self.waiting.len() as u64
+    }
+
+    /// Lines sent so far.
+    pub(crate) fn sent_count(&self) -> u64 {
+        self.sent
+    }
+
+    /// Whether fewer lines wait or are under way at `now` than there are slots.
+    pub(crate) fn has_room(&self, now: Time) -> bool {
+        self.waiting.len() + self.flushed.taken(now) < self.flushed.capacity()
+    }
+
+    /// When the first of the lines that are under way at `now` is accepted.
+    pub(crate) fn frees_at(&self, now: Time) -> Option<Time> {
+        let taken = self.flushed.taken(now);
+        (taken > 0).then(|| self.flushed.when_at_most(taken - 1, now))
+    }
+
+    /// Whether a non-temporal line waits.
+    pub(crate) fn holds_non_temporal(&self) -> bool {
+        self.waiting.iter().any(Leaving::non_temporal)
+    }
+
+    fn block(&self, line: u64) -> Block {
+        let persistent = line & PERSISTENT != 0;
+        Block { persistent, number: (line & !PERSISTENT) / self.blocks[usize::from(persistent)] }
+    }
+
+    /// When the next can leave. What is flushed to where the line before went waits behind it there. Any other leaves in time to come
+    /// when the one before has been accepted; sooner, it would get ahead of other cores' lines that come in between. `None` if nothing
+    /// waits, or the next is behind another core's lines that have not left.
+    pub(crate) fn next_at(&self, persists: &Persists) -> Option<Time> {
+        let next = self.waiting.front()?;
+        let ways = self.ways[usize::from(next.write.line & PERSISTENT != 0)];
+        let follows = !next.non_temporal() && self.last == Some(self.block(next.write.line));
+        let way = ways[usize::from(next.non_temporal())];
+        let in_line = if follows { Time::ZERO } else { self.accepted.since(way) };
+        let slots = if next.non_temporal() { &self.combined } else { &self.flushed };
+        let mut gate = Time::ZERO;
+        for next in self.gates.iter().take_while(|gate| gate.number == self.sent) {
+            let open = match next.promise {
+                None => self.accepted,
+                Some(promise) => persists.kept(promise)?,
+            };
+            gate = gate.max(open);
+        }
+        Some(next.at.max(slots.free_at()).max(in_line).max(gate))
+    }
+
+    /// The next has left, is accepted at `accepted`, and has its slot until `free`.
+    pub(crate) fn sent(&mut self, free: Time, accepted: Time, persists: &mut Persists) {
+        let Some(gone) = self.waiting.pop_front() else { return };
+        while self.gates.front().is_some_and(|gate| gate.number == self.sent) {
+            persists.forget(self.gates.pop_front().and_then(|gate| gate.promise));
+        }
+        self.sent += 1;
+        self.last = Some(self.block(gone.write.line));
+        let (slots, done) = if gone.non_temporal() {
+            (&mut self.combined, &mut self.nt_done)
+        } else {
+            (&mut self.flushed, &mut self.flush_done)
+        };
+        slots.take(gone.write.line, free);
+        *done = accepted.max(*done);
+        // A line to the other memory may have overtaken this one.
+        self.accepted = accepted.max(self.accepted);
+    }
+
+    /// Whether lines may be under way at `now`.
+    #[inline(always)]
+    pub(crate) fn is_busy(&self, now: Time) -> bool {
+        !self.waiting.is_empty() || self.flushed.last() > now || self.combined.last() > now
+    }
+
+    /// Whether `line` waits to be sent.
+    pub(crate) fn waits(&self, line: u64) -> bool {
+        self.waiting.iter().any(|leaving| leaving.write.line == line)
+    }
+
+    /// Until when `line`, which does not wait, is under way.
+    pub(crate) fn until(&self, line: u64) -> Time {
+        self.flushed.until(line).max(self.combined.until(line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When the second of two lines can leave, of which the first was accepted 10 us after it left.
+    fn second_leaves(cause: Cause, lines: [u64; 2]) -> Time {
+        let mut outgoing = Outgoing::new(&Config::preset("cascade-lake").unwrap(), 0, 12);
+        let write = |line| Write { line: line | PERSISTENT, cause, thread: 0, site: 0 };
+        outgoing.push(Time::from_ns(1), lines.map(write).into_iter());
+        let mut persists = Persists::new(1);
+        outgoing.sent(Time::from_ns(10_001), Time::from_ns(10_001), &mut persists);
+        outgoing.next_at(&persists).unwrap()
+    }
+
+    #[test]
+    fn flushed_lines_wait_for_one_dimm_together_and_for_another_in_turn() {
+        let flush = Cause::Request;
+        assert_eq!(second_leaves(flush, [0, 1]), Time::from_ns(1));
+        assert_eq!(second_leaves(flush, [0, 63]), Time::from_ns(1), "the last of 4 KiB");
+        assert!(second_leaves(flush, [0, 64]) > Time::from_ns(9000));
+        assert!(second_leaves(Cause::NonTemporal { whole: true }, [0, 1]) > Time::from_ns(9000));
+    }
+}

@@ -1,0 +1,91 @@
+//! What memory has accepted of each core's lines, for cores whose lines must come behind them.
+
+use std::collections::BTreeMap;
+
+use crate::Time;
+
+/// That so many lines of a core are accepted; known once they are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Promise(u64);
+
+#[derive(Clone, Copy, Debug)]
+struct Awaited {
+    core: usize,
+    count: u64,
+    kept: Option<Time>,
+}
+
+/// All cores' sent lines, and the promises that somebody waits for.
+#[derive(Clone, Debug)]
+pub(crate) struct Persists {
+    /// By core: lines sent, and when all of them are accepted.
+    sent: Vec<(u64, Time)>,
+    awaited: BTreeMap<Promise, Awaited>,
+    next: u64,
+    /// A promise was kept since the scheduler looked.
+    pub(crate) news: bool,
+}
+
+impl Persists {
+    pub(crate) fn new(cores: usize) -> Self {
+        Persists { sent: vec![(0, Time::ZERO); cores], awaited: BTreeMap::new(), next: 0, news: false }
+    }
+
+    /// Lines that `core` has sent, and when all of them are accepted.
+    pub(crate) fn of(&self, core: usize) -> (u64, Time) {
+        self.sent[core]
+    }
+
+    /// `core` has sent one more line, which is accepted at `accepted`.
+    pub(crate) fn sent(&mut self, core: usize, accepted: Time) {
+        let (count, last) = &mut self.sent[core];
+        *count += 1;
+        *last = accepted.max(*last);
+        for awaited in self.awaited.values_mut() {
+            if awaited.core == core && awaited.count == *count {
+                awaited.kept = Some(*last);
+                self.news = true;
+            }
+        }
+    }
+
+    /// That the first `count` lines of `core` are accepted.
+    pub(crate) fn promise(&mut self, core: usize, count: u64) -> Promise {
+        let (sent, accepted) = self.sent[core];
+        let promise = Promise(self.next);
+        self.next += 1;
+        self.awaited.insert(promise, Awaited { core, count, kept: (count <= sent).then_some(accepted) });
+        promise
+    }
+
+    /// When it is kept, if that is known. One that was forgotten was kept long ago.
+    pub(crate) fn kept(&self, promise: Promise) -> Option<Time> {
+        self.awaited.get(&promise).map_or(Some(Time::ZERO), |awaited| awaited.kept)
+    }
+
+    /// Nobody waits for it any longer.
+    pub(crate) fn forget(&mut self, promise: Option<Promise>) {
+        if let Some(promise) = promise {
+            self.awaited.remove(&promise);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_is_kept_when_the_last_of_its_lines_is_accepted() {
+        let mut persists = Persists::new(2);
+        let promise = persists.promise(1, 2);
+        persists.sent(1, Time(50));
+        persists.sent(0, Time(60));
+        assert_eq!((persists.kept(promise), persists.news), (None, false));
+        persists.sent(1, Time(40));
+        persists.sent(1, Time(90));
+        assert_eq!((persists.kept(promise), persists.news), (Some(Time(50)), true));
+        let late = persists.promise(1, 2);
+        assert_eq!(persists.kept(late), Some(Time(90)), "all that was sent, once it is past");
+    }
+}

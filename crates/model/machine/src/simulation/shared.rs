@@ -1,0 +1,231 @@
+//! What all cores share: caches with their contents, the LLC's queues, the memory side, the order between threads.
+
+use std::collections::VecDeque;
+
+use persistency::Domain;
+
+use super::figures::Cause;
+use super::journal::Journal;
+use super::order::Order;
+use super::persists::Persists;
+use super::slots::Slots;
+use super::window::SiteStalls;
+use crate::below::{Cause as WriteCause, Write};
+use crate::designs::Notice;
+use crate::hierarchy::{Answer, Hierarchy};
+use crate::memory_side::{MemorySide, NO_THREAD, Request};
+use crate::ranges::Ranges;
+use crate::{Config, ConfigError, Time};
+
+/// What each level adds to the latency of an access that reaches it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Latencies {
+    pub(crate) l1: Time,
+    pub(crate) l2: Time,
+    pub(crate) llc: Time,
+}
+
+impl Latencies {
+    pub(crate) fn new(config: &Config) -> Self {
+        Latencies {
+            l1: config.l1.latency.unwrap_or(Time(2_275)),
+            l2: config.l2.latency.unwrap_or(Time(4_095)),
+            llc: config.llc.latency.unwrap_or(Time::from_ns(25)),
+        }
+    }
+
+    /// From a core to the memory side and back, without the time there.
+    pub(crate) fn way(self) -> Time {
+        self.l1 + self.l2 + self.llc
+    }
+}
+
+/// Everything but the cores' own time.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) latencies: Latencies,
+    pub(crate) hierarchy: Hierarchy<Journal>,
+    pub(crate) ranges: Ranges,
+    pub(crate) order: Order,
+    pub(crate) sites: SiteStalls,
+    /// Up to this time the running core may ask for what all share.
+    pub(crate) horizon: Time,
+    /// Line accesses by ordinary loads and stores.
+    pub(crate) accesses: u64,
+    pub(crate) prefetches: u64,
+    /// Requests that the memory side has had: reads, writes.
+    pub(crate) asked: [u64; 2],
+    /// Flushes do nothing: what is in the caches survives a power failure.
+    pub(crate) caches_persist: bool,
+    /// What memory has accepted of each core's lines.
+    pub(crate) persists: Persists,
+    /// Lines that left the caches and coalesced with copies that waited.
+    pub(crate) coalesced: u64,
+    /// What the design is to hear, oldest first, if it wants to.
+    notices: VecDeque<Notice>,
+    wants_notices: bool,
+    /// Something was published since the scheduler looked.
+    pub(crate) published: bool,
+    llc_misses: Slots,
+    write_backs: Slots,
+    arriving: Arriving,
+    core_count: u32,
+}
+
+impl Shared {
+    pub(crate) fn new(config: &Config, wants_notices: bool) -> Result<Self, ConfigError> {
+        let misses = config.llc.miss_registers.unwrap_or_else(|| (32 * config.cores.count).min(65_536));
+        Ok(Shared {
+            latencies: Latencies::new(config),
+            hierarchy: Hierarchy::new(config, Journal::new(MemorySide::new(config)?, wants_notices)),
+            ranges: Ranges::default(),
+            order: Order::default(),
+            sites: SiteStalls::new(),
+            horizon: Time::NEVER,
+            accesses: 0,
+            prefetches: 0,
+            asked: [0; 2],
+            caches_persist: config.memory.persistence == Domain::Eadr,
+            persists: Persists::new(config.cores.count as usize),
+            coalesced: 0,
+            notices: VecDeque::new(),
+            wants_notices,
+            published: false,
+            llc_misses: Slots::new(misses),
+            write_backs: Slots::new(config.llc.write_backs.unwrap_or(64)),
+            arriving: Arriving::new(),
+            core_count: config.cores.count,
+        })
+    }
+
+    /// Up to when the running core may go on without asking for anything: what other cores do up to the horizon can't be
+    /// seen in its caches sooner than the LLC answers.
+    pub(crate) fn hits_until(&self) -> Time {
+        Time(self.horizon.0.saturating_add(self.latencies.llc.0))
+    }
+
+    /// When a miss could begin as far as the LLC's queues go, and what it waits for until then.
+    pub(crate) fn ready_at(&self) -> (Time, Cause) {
+        let (registers, write_backs) = (self.llc_misses.free_at(), self.write_backs.free_at());
+        if write_backs > registers {
+            (write_backs, Cause::WriteBack)
+        } else {
+            (registers, Cause::FillBuffers)
+        }
+    }
+
+    /// A miss of the L1 that began at `start` and was answered from `answer`. Returns when its line is there, and may be
+    /// written to if `own`.
+    pub(crate) fn fetched(&mut self, start: Time, answer: Answer, own: bool, request: Request) -> Time {
+        let Latencies { l1, l2, llc } = self.latencies;
+        let (in_l2, in_llc) = (start + l1 + l2, start + l1 + l2 + llc);
+        let arrival = |shared: &Self| shared.arriving.until(request.line);
+        let done = match answer {
+            Answer::L2 => in_l2.max(arrival(self)),
+            Answer::Llc => in_llc.max(arrival(self)),
+            Answer::Upgrade => {
+                let leave = self.hierarchy.below.memory.own(in_llc, request).unwrap_or(in_llc);
+                leave.max(arrival(self))
+            }
+            // The LLC's directory knows the core; its L2 is looked up.
+            Answer::Core(_) => (in_llc + l2).max(arrival(self)),
+            Answer::Memory => {
+                self.hierarchy.below.reads = false;
+                self.asked[0] += 1;
+                // A directory on the device gives leave first, and then the device the data.
+                let leave = if own { self.hierarchy.below.memory.own(in_llc, request) } else { None };
+                let done = self.hierarchy.below.memory.read(leave.unwrap_or(in_llc), request);
+                self.llc_misses.take(done);
+                self.arriving.note(request.line, done);
+                done
+            }
+        };
+        self.write_back(in_llc);
+        done
+    }
+
+    /// What an access that begins at `start` evicts leaves the LLC when the access has come there.
+    pub(crate) fn evicts_at(&mut self, start: Time) {
+        self.hierarchy.below.now = start + self.latencies.way();
+    }
+
+    /// `line` was fetched ahead and is there at `done`.
+    pub(crate) fn arrives(&mut self, line: u64, done: Time) {
+        self.arriving.note(line, done);
+    }
+
+    /// What the journal has to write back leaves the LLC at `at`, each as soon as there is room in its queue.
+    pub(crate) fn write_back(&mut self, at: Time) {
+        let mut writes = std::mem::take(&mut self.hierarchy.below.writes);
+        for write in writes.drain(..) {
+            let start = at.max(self.write_backs.free_at());
+            if self.wants_notices && write.cause == WriteCause::Eviction {
+                self.notices.push_back(Notice::LeftCaches {
+                    line: write.line,
+                    thread: write.thread,
+                    at: start,
+                });
+            }
+            let accepted = self.write(start, write);
+            self.write_backs.take(accepted);
+        }
+        self.hierarchy.below.writes = writes;
+    }
+
+    /// The core of number `by` asked for `line` beyond its own caches, for itself alone if `own`.
+    pub(crate) fn snooped(&mut self, line: u64, by: usize, own: bool) {
+        if self.wants_notices {
+            self.notices.push_back(Notice::Snooped { line, by, own });
+        }
+    }
+
+    /// The next of the notices for the design.
+    pub(crate) fn next_notice(&mut self) -> Option<Notice> {
+        let left = self.hierarchy.below.left.drain(..);
+        self.notices.extend(left.map(|(line, thread, dirty)| Notice::LeftCore { line, thread, dirty }));
+        self.notices.pop_front()
+    }
+
+    /// What the journal has to write changes copies that wait already.
+    pub(crate) fn coalesce(&mut self) {
+        self.coalesced += self.hierarchy.below.writes.len() as u64;
+        self.hierarchy.below.writes.clear();
+    }
+
+    /// The memory side is offered a line. Returns when it has accepted it.
+    pub(crate) fn write(&mut self, at: Time, write: Write) -> Time {
+        self.asked[1] += 1;
+        // The slices of the LLC send what they evict, whoever stored it.
+        let evicted = write.cause == WriteCause::Eviction;
+        let thread = if evicted { NO_THREAD } else { write.thread };
+        let request = Request { line: write.line, thread, core: write.thread % self.core_count };
+        self.hierarchy.below.memory.write(
+            at,
+            request,
+            write.cause != WriteCause::NonTemporal { whole: false },
+        )
+    }
+}
+
+/// Lines read from memory not long ago, with the time of their arrival: whoever meets such a line in a cache before it
+/// has arrived must wait for it. A table with a place per line's low bits, so that two lines can
+/// collide; then the earlier is taken for arrived.
+#[derive(Clone, Debug)]
+struct Arriving(Box<[(u64, Time)]>);
+
+impl Arriving {
+    const PLACES: usize = 4096;
+
+    fn new() -> Self {
+        Arriving(vec![(u64::MAX, Time::ZERO); Self::PLACES].into())
+    }
+
+    fn note(&mut self, line: u64, done: Time) {
+        self.0[line as usize % Self::PLACES] = (line, done);
+    }
+
+    fn until(&self, line: u64) -> Time {
+        let (held, done) = self.0[line as usize % Self::PLACES];
+        if held == line { done } else { Time::ZERO }
+    }
+}

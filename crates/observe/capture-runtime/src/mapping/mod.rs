@@ -1,0 +1,4 @@
+//! Mappings of persistent memory.
+
+pub mod kept;
+pub mod map;

@@ -1,0 +1,5 @@
+//! The functions that ours stand in front of.
+
+pub mod calls;
+pub mod heap;
+pub mod next;

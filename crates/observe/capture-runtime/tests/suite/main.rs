@@ -1,0 +1,8 @@
+//! The runtime in programs of its own, and the order of its files.
+
+mod counting;
+mod library;
+mod order;
+mod runs;
+mod support;
+mod threads;

@@ -1,0 +1,231 @@
+//! Where a program that was not built with `strandline cc` spends its time.
+//!
+//! No events can be had from such a program, but its instruction pointer can be sampled by the kernel: by the
+//! processor's own unit where there is one (its precise mode, PEBS or IBS, names the very instruction), else
+//! by a clock. Children are sampled too. It works for one's own programs where `kernel.perf_event_paranoid`
+//! is at most 2; where it does not, [`CaptureError::NotPermitted`] says so.
+
+mod perf;
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use event::{Frame, Site};
+
+use crate::CaptureError;
+use crate::symbols::{Image, Resolver};
+use perf::{Event, Record, Ring};
+
+/// Samples per second and processor: a prime, so as not to beat with the program's own rhythm.
+const HERTZ: u64 = 1999;
+
+/// The source of the samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleKind {
+    /// The processor's performance monitoring unit, every so many cycles.
+    Cycles,
+    /// The kernel's clock.
+    CpuClock,
+}
+
+/// Where a program spent its time.
+#[derive(Clone, Debug)]
+pub struct SampleProfile {
+    /// The source of the samples.
+    pub kind: SampleKind,
+    /// Sites with their samples, the most frequent first. Lines of a function are sites of their own.
+    pub samples: Vec<(Site, u64)>,
+    /// Samples that the kernel could not deliver.
+    pub lost: u64,
+    /// How the program ended; None if it was stopped because its time was over.
+    pub status: Option<ExitStatus>,
+    /// How long it was sampled.
+    pub elapsed: Duration,
+}
+
+impl SampleProfile {
+    /// All samples.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.samples.iter().map(|(_, count)| count).sum()
+    }
+}
+
+/// Runs a program and samples it and its children, until it ends or for `limit`, when it is stopped with
+/// SIGTERM.
+///
+/// # Errors
+/// [`CaptureError::NotPermitted`] or [`CaptureError::NoSampling`] if the kernel does not let us; the program
+/// has not run then. Others if the program can't be run.
+pub fn sample(command: &[OsString], limit: Option<Duration>) -> Result<SampleProfile, CaptureError> {
+    let (program, arguments) = command.split_first().ok_or(CaptureError::NoCommand)?;
+    let name = program.to_string_lossy().into_owned();
+    let (kind, mut rings) = open_rings().map_err(refusal)?;
+    let spawned = Command::new(program).args(arguments).spawn();
+    let mut child = spawned.map_err(|source| CaptureError::Spawn { program: name.clone(), source })?;
+    let started = Instant::now();
+    let mut tally = Tally::default();
+    let mut ended = None;
+    let status = loop {
+        rings.iter_mut().for_each(|ring| ring.drain(|record| tally.add(record)));
+        if ended.is_some() {
+            break ended;
+        }
+        ended = child.try_wait().map_err(|source| CaptureError::Wait { program: name.clone(), source })?;
+        if ended.is_none() && limit.is_some_and(|limit| started.elapsed() > limit) {
+            // SAFETY: `kill` touches no memory; the child has not been waited for, so the number is its own.
+            unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
+            let waited = child.wait();
+            waited.map_err(|source| CaptureError::Wait { program: name.clone(), source })?;
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    Ok(SampleProfile { kind, samples: tally.resolve(), lost: tally.lost, status, elapsed: started.elapsed() })
+}
+
+/// A ring per processor, of the best event there is. It belongs to this thread, samples nothing as long as
+/// that executes no program, and is inherited by the children, which do.
+fn open_rings() -> io::Result<(SampleKind, Vec<Ring>)> {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let processors = processors(&online).unwrap_or_else(|| vec![0]);
+    let open = |event| -> io::Result<Vec<Ring>> {
+        processors.iter().map(|&cpu| Ring::open(event, cpu, HERTZ)).collect()
+    };
+    if let Ok(rings) = open(Event::Cycles) {
+        return Ok((SampleKind::Cycles, rings));
+    }
+    Ok((SampleKind::CpuClock, open(Event::CpuClock)?))
+}
+
+/// The numbers in a list like `0-2,5`.
+fn processors(list: &str) -> Option<Vec<i32>> {
+    let mut all = Vec::new();
+    for range in list.trim().split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        all.extend(first.parse::<i32>().ok()?..=last.parse::<i32>().ok()?);
+    }
+    Some(all)
+}
+
+fn refusal(error: io::Error) -> CaptureError {
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => {
+            let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+            CaptureError::NotPermitted {
+                level: level.map_or("unknown".into(), |level| level.trim().to_owned()),
+            }
+        }
+        _ => CaptureError::NoSampling(error),
+    }
+}
+
+/// A mapped file of a process.
+#[derive(Clone)]
+struct Mapped {
+    start: u64,
+    len: u64,
+    offset: u64,
+    file: usize,
+}
+
+/// Samples by process and address, and what it takes to name them.
+#[derive(Default)]
+struct Tally {
+    maps: HashMap<u32, Vec<Mapped>>,
+    files: Vec<PathBuf>,
+    /// By file and offset.
+    by_place: HashMap<(usize, u64), u64>,
+    elsewhere: u64,
+    lost: u64,
+}
+
+impl Tally {
+    fn add(&mut self, record: Record) {
+        match record {
+            Record::Sample { pid, address } => {
+                let inside = |map: &&Mapped| address.wrapping_sub(map.start) < map.len;
+                match self.maps.get(&pid).and_then(|maps| maps.iter().rev().find(inside)) {
+                    Some(map) => {
+                        *self.by_place.entry((map.file, address - map.start + map.offset)).or_default() += 1;
+                    }
+                    None => self.elsewhere += 1,
+                }
+            }
+            Record::Map { pid, start, len, offset, path } => {
+                let path = PathBuf::from(OsStr::from_bytes(&path));
+                let known = self.files.iter().position(|file| *file == path);
+                let file = known.unwrap_or_else(|| {
+                    self.files.push(path);
+                    self.files.len() - 1
+                });
+                self.maps.entry(pid).or_default().push(Mapped { start, len, offset, file });
+            }
+            Record::Fork { pid, parent } if pid != parent => {
+                let inherited = self.maps.get(&parent).cloned().unwrap_or_default();
+                self.maps.insert(pid, inherited);
+            }
+            Record::Fork { .. } => {}
+            Record::Lost(count) => self.lost += count,
+        }
+    }
+
+    /// Names for the places; places of the same line together.
+    fn resolve(&self) -> Vec<(Site, u64)> {
+        let images: Vec<Option<Image>> = self.files.iter().map(|path| Image::open(path).ok()).collect();
+        let mut resolver = Resolver::default();
+        let mut by_frames: HashMap<(Vec<Frame>, String), (Site, u64)> = HashMap::new();
+        let mut places: Vec<_> = self.by_place.iter().collect();
+        places.sort_unstable();
+        for (&(file, offset), &count) in places {
+            let address = images[file].as_ref().and_then(|image| image.address_of(offset)).unwrap_or(offset);
+            let site = resolver.site(&self.files[file], address);
+            let key = (site.frames.clone(), site.module.clone());
+            by_frames.entry(key).or_insert((site, 0)).1 += count;
+        }
+        let mut samples: Vec<(Site, u64)> = by_frames.into_values().collect();
+        if self.elsewhere > 0 {
+            samples.push((Site::default(), self.elsewhere));
+        }
+        samples.sort_by(|(a, m), (b, n)| {
+            n.cmp(m).then_with(|| (&a.module, a.address).cmp(&(&b.module, b.address)))
+        });
+        samples
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_processors_is_read() {
+        assert_eq!(processors("0-2,5,8-9\n"), Some(vec![0, 1, 2, 5, 8, 9]));
+        assert_eq!(processors(""), None);
+    }
+
+    #[test]
+    fn samples_go_to_the_file_that_was_mapped_last_and_children_inherit() {
+        let mut tally = Tally::default();
+        let map =
+            |path: &str, start| Record::Map { pid: 1, start, len: 0x1000, offset: 0x4000, path: path.into() };
+        tally.add(map("/a", 0x1000));
+        tally.add(map("/b", 0x8000));
+        tally.add(map("/a", 0x8000));
+        tally.add(Record::Fork { pid: 2, parent: 1 });
+        tally.add(Record::Sample { pid: 2, address: 0x8010 });
+        tally.add(Record::Sample { pid: 1, address: 0x1010 });
+        tally.add(Record::Sample { pid: 3, address: 0x1010 });
+        tally.add(Record::Lost(5));
+        assert_eq!(tally.by_place, HashMap::from([((0, 0x4010), 2)]));
+        assert_eq!((tally.elsewhere, tally.lost), (1, 5));
+        let samples = tally.resolve();
+        assert_eq!(samples[0].0.module, "a");
+        assert_eq!(samples.iter().map(|(_, count)| count).sum::<u64>(), 3);
+    }
+}

@@ -1,0 +1,231 @@
+//! The kernel's sampling: `perf_event_open` and its ring buffer, no more of it than is needed.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::FromRawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memmap2::{MmapOptions, MmapRaw};
+
+/// Data pages of a ring; a power of two. With the page of the head it stays within what `perf_event_mlock_kb`
+/// allows.
+const PAGES: usize = 64;
+const PAGE: usize = 4096;
+
+const PERF_TYPE_HARDWARE: u32 = 0;
+const PERF_TYPE_SOFTWARE: u32 = 1;
+const PERF_COUNT_HW_CPU_CYCLES: u64 = 0;
+const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
+const SAMPLE_IP_TID: u64 = 1 | 2;
+const FLAG_INHERIT: u64 = 1 << 1;
+const FLAG_EXCLUDE_KERNEL: u64 = 1 << 5;
+const FLAG_EXCLUDE_HV: u64 = 1 << 6;
+const FLAG_MMAP: u64 = 1 << 8;
+const FLAG_FREQUENCY: u64 = 1 << 10;
+const FLAG_ENABLE_ON_EXEC: u64 = 1 << 12;
+const FLAG_TASK: u64 = 1 << 13;
+const FLAG_DISABLED: u64 = 1;
+/// Of the system call, not of the attributes.
+const FLAG_FD_CLOEXEC: libc::c_ulong = 8;
+const RECORD_MMAP: u32 = 1;
+const RECORD_LOST: u32 = 2;
+const RECORD_FORK: u32 = 7;
+const RECORD_SAMPLE: u32 = 9;
+
+/// `struct perf_event_attr` up to what version 1 of it has, which every kernel accepts.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    frequency: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup: u32,
+    breakpoint_type: u32,
+    config1: u64,
+    config2: u64,
+}
+
+/// What is sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Cycles of the processor's performance monitoring unit, with precise instruction addresses (PEBS, IBS)
+    /// where there are such.
+    Cycles,
+    /// Time that the kernel's clock sees the program run.
+    CpuClock,
+}
+
+/// What a ring reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// The process was at this address.
+    Sample {
+        /// Process.
+        pid: u32,
+        /// Instruction.
+        address: u64,
+    },
+    /// Code was mapped.
+    Map {
+        /// Process.
+        pid: u32,
+        /// First address.
+        start: u64,
+        /// Bytes.
+        len: u64,
+        /// Offset in the file.
+        offset: u64,
+        /// File.
+        path: Vec<u8>,
+    },
+    /// `pid` began with what `parent` has mapped.
+    Fork {
+        /// New process.
+        pid: u32,
+        /// Its origin.
+        parent: u32,
+    },
+    /// So many records were lost because the ring was full.
+    Lost(u64),
+}
+
+/// One processor's ring.
+pub struct Ring {
+    map: MmapRaw,
+    _file: File,
+}
+
+impl Ring {
+    /// Samples what this thread will fork, on processor `cpu`, `hertz` times a second, from when that
+    /// executes a program.
+    ///
+    /// # Errors
+    /// The system's; `EACCES` or `EPERM` if it is not permitted.
+    pub fn open(event: Event, cpu: i32, hertz: u64) -> io::Result<Ring> {
+        // The most precise address that the processor offers: the two bits hold 3, 2, 1, 0.
+        let precisions = if event == Event::Cycles { 0..=2 } else { 0..=0 };
+        let mut result = Err(io::Error::from_raw_os_error(libc::ENOENT));
+        for precision in precisions.rev() {
+            result = open_event(event, cpu, hertz, precision);
+            if result.is_ok() {
+                break;
+            }
+        }
+        let file = result?;
+        let map = MmapOptions::new().len(PAGE * (1 + PAGES)).map_raw(&file)?;
+        Ok(Ring { map, _file: file })
+    }
+
+    /// Takes out all records that are there.
+    pub fn drain(&mut self, mut take: impl FnMut(Record)) {
+        // SAFETY: offsets of `data_head` and `data_tail` in `struct perf_event_mmap_page`, in the first page.
+        let (head, tail) = unsafe {
+            let page = self.map.as_ptr();
+            (&*page.add(1024).cast::<AtomicU64>(), &*page.add(1032).cast::<AtomicU64>())
+        };
+        let end = head.load(Ordering::Acquire);
+        let mut at = tail.load(Ordering::Relaxed);
+        while at < end {
+            let start = self.copy(at, 8);
+            let kind = u32_at(&start, 0);
+            let size = u64::from(start[6]) | u64::from(start[7]) << 8;
+            if size < 8 {
+                break;
+            }
+            if let Some(record) = parse(kind, &self.copy(at + 8, size as usize - 8)) {
+                take(record);
+            }
+            at += size;
+        }
+        tail.store(end, Ordering::Release);
+    }
+
+    /// Bytes of the ring from position `at` on, which may wrap around its end.
+    fn copy(&self, at: u64, count: usize) -> Vec<u8> {
+        let byte = |position: u64| {
+            let offset = PAGE + (position as usize & (PAGES * PAGE - 1));
+            // SAFETY: inside the mapping; the kernel does not touch what lies between tail and head.
+            unsafe { self.map.as_ptr().add(offset).read() }
+        };
+        (at..at + count as u64).map(byte).collect()
+    }
+}
+
+fn open_event(event: Event, cpu: i32, hertz: u64, precision: u64) -> io::Result<File> {
+    let (kind, config) = match event {
+        Event::Cycles => (PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES),
+        Event::CpuClock => (PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK),
+    };
+    let flags = FLAG_DISABLED
+        | FLAG_INHERIT
+        | FLAG_EXCLUDE_KERNEL
+        | FLAG_EXCLUDE_HV
+        | FLAG_MMAP
+        | FLAG_FREQUENCY
+        | FLAG_ENABLE_ON_EXEC
+        | FLAG_TASK
+        | precision << 15;
+    let attributes = Attributes {
+        kind,
+        size: size_of::<Attributes>() as u32,
+        config,
+        frequency: hertz,
+        sample_type: SAMPLE_IP_TID,
+        flags,
+        ..Attributes::default()
+    };
+    // SAFETY: the attributes are valid and say their size; the result is a new descriptor or -1.
+    let descriptor =
+        unsafe { libc::syscall(libc::SYS_perf_event_open, &attributes, 0, cpu, -1, FLAG_FD_CLOEXEC) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { File::from_raw_fd(descriptor as i32) })
+}
+
+fn parse(kind: u32, body: &[u8]) -> Option<Record> {
+    let long = |at: usize| Some(u64::from_le_bytes(body.get(at..at + 8)?.try_into().ok()?));
+    let short = |at: usize| Some(u32::from_le_bytes(body.get(at..at + 4)?.try_into().ok()?));
+    match kind {
+        RECORD_SAMPLE => Some(Record::Sample { address: long(0)?, pid: short(8)? }),
+        RECORD_MMAP => {
+            let path = body.get(32..)?.split(|&byte| byte == 0).next()?.to_vec();
+            Some(Record::Map { pid: short(0)?, start: long(8)?, len: long(16)?, offset: long(24)?, path })
+        }
+        RECORD_FORK => Some(Record::Fork { pid: short(0)?, parent: short(4)? }),
+        RECORD_LOST => Some(Record::Lost(long(8)?)),
+        _ => None,
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_taken_apart() {
+        let mut body = 0x1234_u64.to_le_bytes().to_vec();
+        body.extend([7, 0, 0, 0, 8, 0, 0, 0]);
+        assert_eq!(parse(RECORD_SAMPLE, &body), Some(Record::Sample { pid: 7, address: 0x1234 }));
+        assert_eq!(parse(RECORD_FORK, &body[8..]), Some(Record::Fork { pid: 7, parent: 8 }));
+        assert_eq!(parse(RECORD_LOST, &body), Some(Record::Lost(0x0008_0000_0007)));
+        assert_eq!(parse(RECORD_SAMPLE, &body[..10]), None);
+        let mut body = vec![7, 0, 0, 0, 7, 0, 0, 0];
+        for word in [0x1000_u64, 0x2000, 0x3000] {
+            body.extend(word.to_le_bytes());
+        }
+        body.extend(b"/bin/x\0\0");
+        let path = b"/bin/x".to_vec();
+        let expected = Record::Map { pid: 7, start: 0x1000, len: 0x2000, offset: 0x3000, path };
+        assert_eq!(parse(RECORD_MMAP, &body), Some(expected));
+    }
+}

@@ -1,0 +1,5 @@
+//! The crate through its public face.
+
+mod collect;
+mod live;
+mod symbols;

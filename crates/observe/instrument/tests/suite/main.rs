@@ -1,0 +1,4 @@
+//! The crate through its public face.
+
+mod compilers;
+mod mutations;

@@ -46,6 +46,9 @@ impl Fixed for [u64; 2] {
 /// structure says that it is a volatile one.
 pub trait Map<K: Fixed, V: Fixed>: Send + Sync {
     /// The value of `key`.
+    ///
+    /// # Panics
+    /// If the memory of the map was overwritten by others, so that this can't be said.
     fn get(&self, key: K) -> Option<V>;
 
     /// Sets the value of `key`; the one before.
@@ -92,6 +95,9 @@ pub trait Map<K: Fixed, V: Fixed>: Send + Sync {
 /// A map whose keys have an order.
 pub trait OrderedMap<K: Fixed, V: Fixed>: Map<K, V> {
     /// Hands out the pairs from `from` on in the order of keys, until `visit` returns false.
+    ///
+    /// # Panics
+    /// As [`Map::get`].
     fn range(&self, from: K, visit: &mut dyn FnMut(K, V) -> bool);
 
     /// Fills an empty map with pairs in ascending order of keys, durable once this returns. After a crash

@@ -241,6 +241,11 @@ impl<E: Env> Chunks<E> {
         (has - first >= count).then_some(first)
     }
 
+    /// Whether [`Chunks::take`] would find `count` chunks, without making the space longer.
+    pub(crate) fn has_room(&self, env: &E, count: u32, reserve: Reserve) -> bool {
+        self.find(env, &env.lock(&self.pool), count, reserve).is_some()
+    }
+
     /// Makes the space longer: by an eighth if there is room, or by as much as is needed.
     fn make_longer(&self, env: &E, pool: &Pool, count: u32) -> Result<(), Error> {
         let needed = u64::from(count) + RESERVED as u64;

@@ -9,6 +9,8 @@
 //! were when it was written have been collected. Only then it counts as outdated. So that logs which nobody
 //! changes do not keep tombstones for ever, the oldest log is collected, too, while tombstones are more than
 //! a quarter of all.
+//!
+//! `room.rs` is what happens when no log waits and there is no room all the same.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -56,7 +58,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
     }
 
     /// Bytes of a log's records, if it is full, and how many of them nobody needs.
-    fn garbage(&self, chunk: u32) -> Option<(u64, u64)> {
+    pub(crate) fn garbage(&self, chunk: u32) -> Option<(u64, u64)> {
         let info = self.chunks.info(chunk);
         let head = info.head();
         if head.used != Use::Log || head.detail == 0 {
@@ -111,7 +113,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
     }
 
     /// Collects the oldest log that is full, if there is one.
-    fn collect_oldest(&self, lane: &mut Lane) -> Result<bool, Error> {
+    pub(crate) fn collect_oldest(&self, lane: &mut Lane) -> Result<bool, Error> {
         let logs = self.chunks.logs(&self.env).into_iter().filter(|(_, head)| head.detail != 0);
         let Some((chunk, _)) = logs.min_by_key(|(_, head)| head.generation) else { return Ok(false) };
         self.take_from_queue(chunk);
@@ -119,49 +121,14 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         Ok(true)
     }
 
-    fn take_from_queue(&self, chunk: u32) {
+    pub(crate) fn take_from_queue(&self, chunk: u32) {
         let mut queue = self.env.lock(&self.queue);
         queue.retain(|queued| *queued != chunk);
         self.waiting.store(queue.len() as u64, Relaxed);
     }
 
-    /// Makes room where there is none; whether there is some now.
-    pub(crate) fn make_room(&self) -> Result<bool, Error> {
-        if self.layout().engine == Engine::Slab {
-            self.finish_all_replaced()?;
-            return Ok(self.release_empty_slabs());
-        }
-        let mut lane = self.env.lock(&self.collector);
-        let room = |store: &Self| {
-            let (high, free) = store.chunks.usage(&store.env);
-            i64::from(free) - i64::from(high)
-        };
-        let before = room(self);
-        // Twice all logs: the oldest may have to go before the tombstones of others can.
-        for _ in 0..2 * self.chunks.logs(&self.env).len() {
-            let logs = self.chunks.logs(&self.env);
-            let garbage = logs.iter().filter_map(|&(chunk, _)| Some((self.garbage(chunk)?.1, chunk)));
-            match garbage.max().filter(|(outdated, _)| *outdated > 0) {
-                Some((_, chunk)) => {
-                    self.take_from_queue(chunk);
-                    self.collect_log(&mut lane, chunk)?;
-                }
-                None if self.tombstones.load(Relaxed) >= self.layout().chunk => {
-                    if !self.collect_oldest(&mut lane)? {
-                        break;
-                    }
-                }
-                None => break,
-            }
-            if room(self) > before {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
     /// Copies what is in use of a log and gives its chunk back.
-    fn collect_log(&self, lane: &mut Lane, chunk: u32) -> Result<(), Error> {
+    pub(crate) fn collect_log(&self, lane: &mut Lane, chunk: u32) -> Result<(), Error> {
         let info = self.chunks.info(chunk);
         let head = info.head();
         if head.used != Use::Log || head.detail == 0 {
@@ -234,7 +201,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         // Room first: nothing else is waited for while the shard is held.
         let open = self.open_log(lane, record.bytes(), Reserve::Use)?;
         let keys = shard.hold(&self.env);
-        let found = self.find(shard, hash, &key);
+        let found = self.find(shard, hash, &key)?;
         let needed = match record.kind {
             Kind::Tombstone => {
                 let speaks_of = record.value_in(&bytes).try_into().map_or(u64::MAX, u64::from_le_bytes);

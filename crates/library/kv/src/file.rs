@@ -116,8 +116,8 @@ where
         self.scan_back(range, visit)
     }
 
-    fn snapshot(&self) -> Box<dyn Snapshot + '_> {
-        Box::new(self.moment())
+    fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, Error> {
+        Ok(Box::new(self.moment()?))
     }
 
     fn wait(&self, ticket: Ticket) -> Result<(), Error> {

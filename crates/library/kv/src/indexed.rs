@@ -7,7 +7,7 @@ use space::{Env, Space};
 
 use crate::Error;
 use crate::handle::Handle;
-use crate::layout::{CHUNK_HEAD, CHUNKS, Head, Use};
+use crate::layout::{CHUNK_HEAD, Head, Use};
 use crate::record::Record;
 use crate::store::Store;
 
@@ -40,8 +40,8 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         let mut wrong = None;
         let (chunks, _) = self.chunks.usage(&self.env);
         let high = self.layout().chunk_at(chunks);
-        self.each_location(|location| {
-            let inside = location >= CHUNKS && location.is_multiple_of(8) && location < high;
+        self.each_record(|location, key| {
+            let inside = location < high && self.can_hold_records(location);
             let record = inside.then(|| Record::at(space, location, space.len())).flatten();
             let Some(record) = record else {
                 wrong.get_or_insert(location);
@@ -51,13 +51,17 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
             place.places.insert(location);
             place.bytes += record.bytes();
             place.end = place.end.max(location + record.bytes());
-            let hash = self.hash(&self.key_at(location));
-            self.shard(hash).changed_elsewhere(1, 0);
-        });
+            self.shard(self.hash(&key)).changed_elsewhere(1, 0);
+        })?;
         match wrong {
             Some(location) => Err(Error::damaged(location, "a record that the index leads to", 0)),
             None => Ok(reached),
         }
+    }
+
+    /// Whether the chunk at `location` is one of those that have records.
+    fn can_hold_records(&self, location: u64) -> bool {
+        matches!(self.chunks.of(location).1.head().used, Use::Log | Use::Slab | Use::Large)
     }
 
     /// Takes over what is free and what is outdated.
@@ -78,7 +82,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
                     let end = if head.detail == 0 { here.end.max(begin) } else { head.detail };
                     let info = self.chunks.info(chunk);
                     info.detail.store(end, Relaxed);
-                    info.outdated.store((end - begin).saturating_sub(here.bytes), Relaxed);
+                    info.outdated.store(end.saturating_sub(begin + here.bytes), Relaxed);
                     self.log_bytes.fetch_add(self.layout().chunk, Relaxed);
                     if head.detail == 0 {
                         self.layout().set_detail(self.env.space(), chunk, head.generation, end);

@@ -68,7 +68,10 @@ pub trait KeyValue: Send + Sync {
     ) -> Result<(), Error>;
 
     /// All keys and values of this moment, whatever changes afterwards.
-    fn snapshot(&self) -> Box<dyn Snapshot + '_>;
+    ///
+    /// # Errors
+    /// If the index is damaged.
+    fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, Error>;
 
     /// Waits until the change with that ticket, and all earlier ones, are durable.
     ///

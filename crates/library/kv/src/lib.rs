@@ -52,6 +52,7 @@ mod pieces;
 mod read;
 mod record;
 mod recover;
+mod room;
 mod shard;
 mod slab;
 mod snapshot;

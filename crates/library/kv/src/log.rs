@@ -12,6 +12,29 @@ use crate::store::Store;
 use crate::{Error, Values};
 
 impl<E: Env, H: Handle<E>> Store<E, H> {
+    /// The calling thread's lane, with a log that has room for `bytes`; where there is no room for another
+    /// log, any lane whose log has.
+    pub(crate) fn lane_with_log(
+        &self,
+        bytes: u64,
+        reserve: Reserve,
+    ) -> Result<(E::LatchGuard<'_, Lane>, Open), Error> {
+        let mut lane = self.lane();
+        let full = match self.open_log(&mut lane, bytes, reserve) {
+            Ok(open) => return Ok((lane, open)),
+            Err(full @ Error::Full { .. }) => full,
+            Err(other) => return Err(other),
+        };
+        drop(lane);
+        for lane in &self.lanes {
+            let lane = self.env.hold(lane);
+            if let Some(open) = lane.log.filter(|open| open.at + bytes <= open.end) {
+                return Ok((lane, open));
+            }
+        }
+        Err(full)
+    }
+
     /// Makes sure that the lane's log has room for `bytes`.
     pub(crate) fn open_log(&self, lane: &mut Lane, bytes: u64, reserve: Reserve) -> Result<Open, Error> {
         if let Some(open) = lane.log

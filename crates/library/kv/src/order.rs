@@ -57,7 +57,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
             }
             let next: Vec<Box<[u8]>> = {
                 let mut keys = self.env.lock(&self.order.keys);
-                self.put_in_order(&mut keys);
+                self.put_in_order(&mut keys)?;
                 let rest = keys.range::<[u8], _>(rest);
                 match back {
                     false => rest.take(count).cloned().collect(),
@@ -78,14 +78,15 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         }
     }
 
-    fn put_in_order(&self, keys: &mut BTreeSet<Box<[u8]>>) {
+    fn put_in_order(&self, keys: &mut BTreeSet<Box<[u8]>>) -> Result<(), Error> {
         if !self.order.kept.load(Relaxed) {
             // With all shards held no key comes or goes.
             let mut held: Vec<_> = self.shards.iter().map(|shard| shard.hold(&self.env)).collect();
             held.iter_mut().for_each(|keys| keys.ordered = true);
-            self.each_location(|location| _ = keys.insert(self.key_at(location).into()));
+            self.each_record(|_, key| _ = keys.insert(key.into()))?;
             self.order.kept.store(true, Relaxed);
         }
         self.order.catch_up(&self.env, &self.shards, keys);
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@ use space::{Env, Space};
 
 use crate::Error;
 use crate::handle::Handle;
-use crate::record::{self, VALUE_MAX};
+use crate::record::{self, Record, VALUE_MAX};
 use crate::store::Store;
 
 thread_local! {
@@ -51,20 +51,26 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         let hash = self.hash(key);
         let space = self.env.space();
         let shard = self.shard(hash);
-        let (location, whole) = shard.read(&self.env, || match self.find(shard, hash, key) {
-            Some(location) => (location, self.copy_value(location, value)),
-            None => (0, true),
+        let found = shard.read(&self.env, || {
+            let found = self.find(shard, hash, key);
+            found.map(|found| found.map(|location| (location, self.copy_value(location, value))))
         });
-        if !whole {
-            let found = space.load_u64(location + 16);
-            return Err(Error::damaged(location + 16, "the lengths of a key and its value", found));
+        match found? {
+            Some((location, false)) => {
+                Err(Error::damaged(location, "a record that its checksum confirms", space.load_u64(location)))
+            }
+            Some((_, true)) => Ok(true),
+            None => Ok(false),
         }
-        Ok(location != 0)
     }
 
-    /// Copies the value of the record at `location`, if its length can be one.
+    /// Copies the value of the record at `location`, if it is whole. Where the index is in ordinary memory,
+    /// opening confirmed all records, and only the length has to be one; else the checksum confirms it now.
     #[inline]
     pub(crate) fn copy_value(&self, location: u64, value: &mut Vec<u8>) -> bool {
+        if self.is_indexed() {
+            return self.copy_confirmed(location, value);
+        }
         let space = self.env.space();
         let lengths = space.load_u64(location + 16);
         let (key, len) = (lengths >> 48, lengths & VALUE_MAX);
@@ -78,10 +84,24 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         true
     }
 
-    /// The key of the record at `location`.
+    fn copy_confirmed(&self, location: u64, value: &mut Vec<u8>) -> bool {
+        let space = self.env.space();
+        let generation = self.chunks.of(location).1.head().generation;
+        let seed = record::seed(self.layout().id, generation, location);
+        let Some(record) = Record::whole_at(space, location, space.len(), seed, self.covers(), value) else {
+            return false;
+        };
+        let begin = (record.bytes() - record::bytes_of(0, record.value) + record::HEAD) as usize;
+        value.copy_within(begin.., 0);
+        value.truncate(record.value as usize);
+        true
+    }
+
+    /// The key of the record at `location`; if it is damaged, as much of it as there is.
     pub(crate) fn key_at(&self, location: u64) -> Vec<u8> {
         let space = self.env.space();
-        let mut key = vec![0; (space.load_u64(location + 16) >> 48) as usize];
+        let len = (space.load_u64(location + 16) >> 48).min(space.len() - location - record::HEAD);
+        let mut key = vec![0; len as usize];
         space.load(location + record::HEAD, &mut key);
         key
     }

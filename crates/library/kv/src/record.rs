@@ -132,7 +132,7 @@ impl Record {
 #[inline]
 pub(crate) fn has_key<S: Space>(space: &S, offset: u64, key: &[u8]) -> bool {
     let len = key.len() as u64;
-    if space.load_u64(offset + 16) >> 48 != len || whole(len) > space.len() - (offset + HEAD) {
+    if space.load_u64(offset + 16) >> 48 != len || whole(len) > space.len().saturating_sub(offset + HEAD) {
         return false;
     }
     let (words, rest) = key.as_chunks::<8>();

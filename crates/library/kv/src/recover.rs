@@ -29,7 +29,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
             match head.used {
                 Use::Log => self.read_log(chunk, head, &mut buffer)?,
                 Use::Slab => self.read_slab(chunk, head, &mut buffer)?,
-                Use::Large => self.read_large(chunk, head, &mut buffer),
+                Use::Large => self.read_large(chunk, head, &mut buffer)?,
                 Use::Index | Use::Journal | Use::Free => {}
             }
         }
@@ -66,7 +66,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
             if record.kind == Kind::Batch {
                 self.read_batch(chunk, &record, buffer)?;
             } else {
-                self.found(&record, buffer);
+                self.found(&record, buffer)?;
             }
             at += record.bytes();
         }
@@ -87,7 +87,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
             let record = Record::at(space, at, end).filter(|record| record.kind != Kind::Batch);
             let record =
                 record.ok_or_else(|| Error::damaged(at, "a record of a batch", space.load_u64(at)))?;
-            self.found(&record, &buffer[(at - batch.offset) as usize..]);
+            self.found(&record, &buffer[(at - batch.offset) as usize..])?;
             at += record.bytes();
         }
         Ok(())
@@ -99,7 +99,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
             let seed = record::seed(self.layout().id, head.generation, slot);
             let end = slot + head.detail;
             match Record::whole_at(self.env.space(), slot, end, seed, self.covers(), buffer) {
-                Some(record) => self.found(&record, buffer),
+                Some(record) => self.found(&record, buffer)?,
                 None => self.free_slot(slot),
             }
         }
@@ -115,18 +115,19 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         Ok(())
     }
 
-    fn read_large(&self, chunk: u32, head: Head, buffer: &mut Vec<u8>) {
+    fn read_large(&self, chunk: u32, head: Head, buffer: &mut Vec<u8>) -> Result<(), Error> {
         let begin = self.layout().chunk_at(chunk);
         let (at, end) = (begin + CHUNK_HEAD, begin + head.detail * self.layout().chunk);
         let seed = record::seed(self.layout().id, head.generation, at);
         match Record::whole_at(self.env.space(), at, end, seed, self.covers(), buffer) {
-            Some(record) => self.found(&record, buffer),
+            Some(record) => self.found(&record, buffer)?,
             None => self.chunks.release(&self.env, chunk),
         }
+        Ok(())
     }
 
     /// A whole record with its bytes: it counts if none of its key is newer.
-    fn found(&self, record: &Record, bytes: &[u8]) {
+    fn found(&self, record: &Record, bytes: &[u8]) -> Result<(), Error> {
         let key = record.key_in(bytes);
         let hash = self.hash(key);
         let shard = self.shard(hash);
@@ -137,8 +138,9 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
             self.note_tombstone(chunk, record.bytes(), record.value_in(bytes));
         }
         let space = self.env.space();
-        let Some(other) = self.find(shard, hash, key) else {
-            return shard.change(|table| table.insert(hash, record.offset));
+        let Some(other) = self.find(shard, hash, key)? else {
+            shard.change(|table| table.insert(hash, record.offset));
+            return Ok(());
         };
         if space.load_u64(other + 8) < record.timestamp {
             shard.change(|table| table.replace(hash, other, record.offset));
@@ -146,6 +148,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         } else {
             self.drop_found(record.offset);
         }
+        Ok(())
     }
 
     /// A record that a newer one replaces.

@@ -90,7 +90,7 @@ impl<E: Env> Shard<E> {
     pub(crate) fn changed_elsewhere(&self, came: u64, went: u64) {
         self.change(|_| {
             let count = self.elsewhere.load(Ordering::Relaxed);
-            self.elsewhere.store(count + came - went, Ordering::Relaxed);
+            self.elsewhere.store((count + came).saturating_sub(went), Ordering::Relaxed);
         });
     }
 

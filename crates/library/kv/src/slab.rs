@@ -89,8 +89,12 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         }
         let (chunk, info) = self.chunks.of(offset);
         let head = info.head();
-        if head.used == Use::Large {
-            return self.chunks.release(&self.env, chunk);
+        let at = offset.wrapping_sub(self.layout().chunk_at(chunk) + CHUNK_HEAD);
+        match head.used {
+            Use::Large if at == 0 => return self.chunks.release(&self.env, chunk),
+            Use::Slab if head.detail > 0 && at.is_multiple_of(head.detail) => {}
+            // An index that is damaged led here. What is there may be in use.
+            _ => return,
         }
         let count = {
             let mut free = info.free.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
-use space::Env;
+use space::{Env, Space};
 
 use crate::Error;
 use crate::handle::Handle;
@@ -13,21 +13,25 @@ use crate::store::Store;
 /// See [`crate::Snapshot`].
 pub(crate) struct Moment<'s, E: Env, H: Handle<E>> {
     store: &'s Store<E, H>,
-    /// In the order of keys, once somebody asked for that.
+    /// In the order of keys.
     records: Vec<u64>,
 }
 
 impl<E: Env, H: Handle<E>> Store<E, H> {
     /// See [`crate::KeyValue::snapshot`].
-    pub(crate) fn moment(&self) -> Moment<'_, E, H> {
+    ///
+    /// # Errors
+    /// If the index is damaged.
+    pub(crate) fn moment(&self) -> Result<Moment<'_, E, H>, Error> {
         // With all shards held nothing changes, and nothing is freed that has not been replaced before.
         let held: Vec<_> = self.shards.iter().map(|shard| shard.hold(&self.env)).collect();
         self.pins.count.fetch_add(1, Ordering::AcqRel);
-        let mut records = Vec::new();
-        self.each_location(|location| records.push(location));
+        let mut moment = Moment { store: self, records: Vec::new() };
+        let all = self.each_record(|location, _| moment.records.push(location));
         drop(held);
-        records.sort_by_cached_key(|location| self.key_at(*location));
-        Moment { store: self, records }
+        all?;
+        moment.records.sort_by_cached_key(|location| self.key_at(*location));
+        Ok(moment)
     }
 }
 
@@ -76,7 +80,10 @@ impl<E: Env, H: Handle<E>> crate::Snapshot for Moment<'_, E, H> {
             if !within(&key) {
                 break;
             }
-            self.store.copy_value(location, &mut value);
+            if !self.store.copy_value(location, &mut value) {
+                let found = self.store.env.space().load_u64(location);
+                return Err(Error::damaged(location, "a record that its checksum confirms", found));
+            }
             if !visit(&key, &value) {
                 break;
             }

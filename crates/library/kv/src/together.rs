@@ -55,7 +55,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         numbers.dedup();
         let mut held: Vec<_> = numbers.iter().map(|number| self.shards[*number].hold(&self.env)).collect();
         for change in &mut changes {
-            change.old = self.find(&self.shards[change.shard], change.hash, change.key);
+            change.old = self.find(&self.shards[change.shard], change.hash, change.key)?;
         }
         changes.retain(|change| change.value.is_some() || change.old.is_some());
         if changes.is_empty() {
@@ -149,9 +149,8 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
             record::bytes_of(change.key.len() as u64, change.value.map_or(8, |value| value.len() as u64))
         });
         let bytes = record::HEAD + sizes.sum::<u64>();
-        let mut lane = self.lane();
+        let (mut lane, open) = self.lane_with_log(bytes, Reserve::Keep)?;
         let lane = &mut *lane;
-        let open = self.open_log(lane, bytes, Reserve::Keep)?;
         self.put_together(lane, open, changes);
         self.append(lane, open);
         if self.due.at_once() {
@@ -326,7 +325,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         let shard = self.shard(hash);
         let mut keys = shard.hold(&self.env);
         keys.seen(record.timestamp);
-        let old = self.find(shard, hash, key);
+        let old = self.find(shard, hash, key)?;
         let made = |old: u64| !self.is_indexed() && space.load_u64(old + 8) >= record.timestamp;
         if old.is_some_and(made) {
             return Ok(());

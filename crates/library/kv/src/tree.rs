@@ -5,10 +5,11 @@
 
 use index::btree::{BTree, Options};
 use index::{Extents, Map};
-use space::Env;
+use space::{Env, Space};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::handle::Handle;
+use crate::layout::CHUNKS;
 use crate::pieces::{HEAD, Pieces, Tree};
 use crate::record;
 use crate::shard::Shard;
@@ -63,15 +64,33 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
     }
 
     /// Where the record of a key is.
+    ///
+    /// # Errors
+    /// If the index in the file is damaged, or leads to something else. Also by chance to readers who hold
+    /// nothing, as [`Shard::read`] says.
     #[inline]
-    pub(crate) fn find(&self, shard: &Shard<E>, hash: u64, key: &[u8]) -> Option<u64> {
+    pub(crate) fn find(&self, shard: &Shard<E>, hash: u64, key: &[u8]) -> Result<Option<u64>, Error> {
+        let space = self.env.space();
         match &self.tree {
-            None => {
-                let space = self.env.space();
-                shard.table.find(hash, |location| record::has_key(space, location, key))
-            }
-            Some(tree) => tree.get(self.long_hash(key)),
+            None => Ok(shard.table.find(hash, |location| record::has_key(space, location, key))),
+            Some(tree) => match tree.try_get(self.long_hash(key))? {
+                Some(location) if !self.leads_to(location, key) => Err(misled(location)),
+                found => Ok(found),
+            },
         }
+    }
+
+    /// Whether the record of `key` is at `location`, of which only the index in the file says so.
+    #[inline]
+    fn leads_to(&self, location: u64, key: &[u8]) -> bool {
+        self.may_be_record(location) && record::has_key(self.env.space(), location, key)
+    }
+
+    /// Whether a record's head can be at `location`.
+    #[inline]
+    pub(crate) fn may_be_record(&self, location: u64) -> bool {
+        let len = self.env.space().len();
+        location >= CHUNKS && location.is_multiple_of(8) && location < len && len - location >= record::HEAD
     }
 
     /// Has the index lead to the record at `new`. The shard is held.
@@ -106,14 +125,30 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         Ok(())
     }
 
-    /// Hands out the location of every record that the index leads to. Nothing changes meanwhile.
-    pub(crate) fn each_location(&self, mut visit: impl FnMut(u64)) {
-        match &self.tree {
-            None => self.shards.iter().for_each(|shard| shard.table.each(|_, location| visit(location))),
-            Some(tree) => tree.each(&mut |_, location| {
-                visit(location);
-                true
-            }),
-        }
+    /// Hands out every record that the index leads to: where it is, and its key. Nothing changes meanwhile.
+    ///
+    /// # Errors
+    /// If the index in the file is damaged, or leads to something else.
+    pub(crate) fn each_record(&self, mut visit: impl FnMut(u64, Vec<u8>)) -> Result<(), Error> {
+        let Some(tree) = &self.tree else {
+            let mut each = |location| visit(location, self.key_at(location));
+            self.shards.iter().for_each(|shard| shard.table.each(|_, location| each(location)));
+            return Ok(());
+        };
+        let mut wrong = None;
+        tree.try_range([0; 2], &mut |hash, location| {
+            let key = self.may_be_record(location).then(|| self.key_at(location));
+            match key.filter(|key| self.long_hash(key) == hash) {
+                Some(key) => visit(location, key),
+                None => wrong = Some(location),
+            }
+            wrong.is_none()
+        })?;
+        wrong.map_or(Ok(()), |location| Err(misled(location)))
     }
+}
+
+#[cold]
+fn misled(location: u64) -> Error {
+    Error::damaged(location, "the record that the index leads to", 0)
 }

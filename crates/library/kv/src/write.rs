@@ -41,7 +41,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         let mut tries = 0;
         loop {
             match act() {
-                Err(Error::Full { .. }) if tries < TRIES && self.make_room()? => tries += 1,
+                Err(Error::Full { wanted }) if tries < TRIES && self.make_room(wanted)? => tries += 1,
                 other => return other,
             }
         }
@@ -52,7 +52,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         let number = self.shard_number(hash);
         let shard = &self.shards[number];
         let mut keys = shard.hold(&self.env);
-        let old = self.find(shard, hash, key);
+        let old = self.find(shard, hash, key)?;
         let timestamp = keys.next_timestamp();
         let earlier = self.flush_replaced(&mut keys);
         if self.flawed(Flaw::ClearedTooEarly)
@@ -86,7 +86,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         let number = self.shard_number(hash);
         let shard = &self.shards[number];
         let mut keys = shard.hold(&self.env);
-        let Some(old) = self.find(shard, hash, key) else { return Ok(None) };
+        let Some(old) = self.find(shard, hash, key)? else { return Ok(None) };
         let ticket = match self.layout().engine {
             _ if self.is_indexed() => {
                 self.unpoint(shard, hash, key, old)?;
@@ -123,10 +123,12 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         reserve: Reserve,
     ) -> Result<(u64, Ticket), Error> {
         let bytes = record::bytes_of(key.len() as u64, value.len() as u64);
-        let mut lane = self.lane();
-        let lane = &mut *lane;
         let in_log = self.layout().engine == Engine::Log && bytes <= self.longest_in_chunk();
-        let log = if in_log { Some(self.open_log(lane, bytes, reserve)?) } else { None };
+        let (mut lane, log) = match in_log {
+            true => self.lane_with_log(bytes, reserve).map(|(lane, open)| (lane, Some(open)))?,
+            false => (self.lane(), None),
+        };
+        let lane = &mut *lane;
         let offset = match log {
             Some(open) => open.at,
             None => self.take_place(lane, bytes, reserve)?,

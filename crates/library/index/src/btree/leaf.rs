@@ -286,6 +286,12 @@ impl Leaf<'_> {
         Ok(())
     }
 
+    /// A slot that is in use holds no pair: somebody else wrote to the leaf.
+    #[cold]
+    pub fn unsealed(self) -> Error {
+        Error::Damaged { offset: self.node(), what: "a slot of the leaf lost its seal" }
+    }
+
     /// Finds out all about a leaf from its slots, and erases the older of two pairs of one key, which an
     /// update that was interrupted leaves. Flushes the leaf, because what is here may be stores of a process
     /// that was killed, and does not fence.

@@ -26,6 +26,12 @@
 //! After a crash all leaves are read, by several threads. [`BTree::close`] leaves a list of the leaves with
 //! their lows; a map that was closed so is open at once, and inner nodes and leaves are read when somebody
 //! comes by.
+//!
+//! # Damage
+//! Where memory was overwritten by others, [`BTree::try_get`] and [`BTree::try_range`] return an error, as
+//! whatever changes the map does; [`Map::get`] and [`OrderedMap::range`] panic. What can be recognised is a
+//! link that leads to no leaf or back, a key outside its leaf's bounds, a slot that was in use and has lost
+//! its seal. A slot that had lost its seal when the map was opened holds nothing, as after a crash.
 
 mod leaf;
 mod open;
@@ -170,6 +176,12 @@ where
                     misled += 1;
                     if misled == MISLED {
                         self.find_leaves()?;
+                    } else if misled == 100 * MISLED {
+                        let offset = self.leaf(number).node();
+                        return Err(Error::Damaged {
+                            offset,
+                            what: "a leaf's bounds that no other leaf meets",
+                        });
                     }
                     number = self.locate(key);
                 }
@@ -233,22 +245,54 @@ where
     /// Reads in the leaf that `key` belongs to, with its latch if it must be. `read` fails only if others
     /// write meanwhile.
     #[inline(always)]
-    fn read<R>(&self, key: K, read: impl Fn(Leaf<'_>) -> Result<R, Conflict>) -> R {
+    fn read<R>(&self, key: K, read: impl Fn(Leaf<'_>) -> Result<R, Conflict>) -> Result<R, Error> {
         for _ in 0..ATTEMPTS {
             if let Ok(found) = self.look(self.locate(key), key, &read) {
-                return found;
+                return Ok(found);
             }
         }
         self.read_held(key, read)
     }
 
     #[cold]
-    fn read_held<R>(&self, key: K, read: impl Fn(Leaf<'_>) -> Result<R, Conflict>) -> R {
-        let held = self.hold(key);
-        let (number, _held) = held.unwrap_or_else(|error| panic!("a map that was closed in order: {error}"));
-        match read(self.leaf(number)) {
-            Ok(found) => found,
-            Err(Conflict) => panic!("a slot of leaf {number} lost its seal: memory was written by others"),
+    fn read_held<R>(&self, key: K, read: impl Fn(Leaf<'_>) -> Result<R, Conflict>) -> Result<R, Error> {
+        let (number, _held) = self.hold(key)?;
+        let leaf = self.leaf(number);
+        read(leaf).map_err(|Conflict| leaf.unsealed())
+    }
+
+    /// The value of `key`, as [`Map::get`], for who has to go on where the memory was damaged.
+    ///
+    /// # Errors
+    /// If the map is damaged where the key would be.
+    #[inline]
+    pub fn try_get(&self, key: K) -> Result<Option<V>, Error> {
+        let found = self.read(key, |leaf| leaf.find(self.space(), self.shape, key))?;
+        Ok(found.map(|(_, held)| held.value))
+    }
+
+    /// Hands out pairs as [`OrderedMap::range`], for who has to go on where the memory was damaged.
+    ///
+    /// # Errors
+    /// If the map is damaged; what lies before the damage was handed out.
+    pub fn try_range(&self, mut from: K, visit: &mut dyn FnMut(K, V) -> bool) -> Result<(), Error> {
+        loop {
+            let (mut pairs, high) = self.read(from, |leaf| {
+                let mut pairs = Vec::with_capacity(self.shape.slots as usize);
+                leaf.pairs(self.space(), self.shape, &mut pairs)?;
+                Ok((pairs, leaf.high::<K>()))
+            })?;
+            pairs.retain(|held| held.1.key >= from);
+            pairs.sort_unstable_by_key(|held| held.1.key);
+            for (_, held) in &pairs {
+                if !visit(held.key, held.value) {
+                    return Ok(());
+                }
+            }
+            match high {
+                Some(high) => from = high,
+                None => return Ok(()),
+            }
         }
     }
 
@@ -292,8 +336,7 @@ where
 {
     #[inline]
     fn get(&self, key: K) -> Option<V> {
-        let found = self.read(key, |leaf| leaf.find(self.space(), self.shape, key));
-        found.map(|(_, held)| held.value)
+        self.try_get(key).unwrap_or_else(|error| damaged(&error))
     }
 
     fn insert(&self, key: K, value: V) -> Result<Option<V>, Error> {
@@ -333,28 +376,16 @@ where
     X: Extents<<EnvOf<H> as Env>::Space>,
 {
     fn range(&self, from: K, visit: &mut dyn FnMut(K, V) -> bool) {
-        let mut from = from;
-        loop {
-            let (mut pairs, high) = self.read(from, |leaf| {
-                let mut pairs = Vec::with_capacity(self.shape.slots as usize);
-                leaf.pairs(self.space(), self.shape, &mut pairs)?;
-                Ok((pairs, leaf.high::<K>()))
-            });
-            pairs.retain(|held| held.1.key >= from);
-            pairs.sort_unstable_by_key(|held| held.1.key);
-            for (_, held) in &pairs {
-                if !visit(held.key, held.value) {
-                    return;
-                }
-            }
-            match high {
-                Some(high) => from = high,
-                None => return,
-            }
-        }
+        self.try_range(from, visit).unwrap_or_else(|error| damaged(&error));
     }
 
     fn load_sorted(&self, pairs: &mut dyn Iterator<Item = (K, V)>) -> Result<(), Error> {
         self.fill(pairs)
     }
+}
+
+/// For those whose interface has no error: memory that the map had was written by others.
+#[cold]
+fn damaged<T>(error: &Error) -> T {
+    panic!("{error}")
 }

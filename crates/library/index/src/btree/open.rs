@@ -136,6 +136,13 @@ where
             (_, None) => return Err(Error::Damaged { offset: node, what: "the next leaf's offset" }),
         };
         drop(nodes);
+        // Lows rise along the chain, or readers would go round for ever. Only the head's may be the next
+        // one's.
+        let low = Shape::<K, V>::low_of(space, node);
+        let rises = |(next, high): (u32, K)| next != 0 && (low < high || number == 0 && low == high);
+        if !next.is_none_or(rises) {
+            return Err(Error::Damaged { offset: node, what: "a next leaf that lies before it" });
+        }
         let mut result = Ok(());
         self.leaf(number).change(|leaf| result = leaf.load(space, self.shape, node, next));
         space.fence();

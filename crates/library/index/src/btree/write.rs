@@ -32,7 +32,7 @@ where
         loop {
             let (number, held) = self.hold(key)?;
             let leaf = self.leaf(number);
-            let Ok(found) = leaf.find(space, shape, key) else { return Err(unsealed(leaf)) };
+            let Ok(found) = leaf.find(space, shape, key) else { return Err(leaf.unsealed()) };
             let before = found.map(|(_, held)| held.value);
             if !wanted(before) || before == Some(value) {
                 return Ok(before);
@@ -83,7 +83,7 @@ where
         let (space, shape) = (self.space(), self.shape);
         let (number, held) = self.hold(key)?;
         let leaf = self.leaf(number);
-        let Ok(found) = leaf.find(space, shape, key) else { return Err(unsealed(leaf)) };
+        let Ok(found) = leaf.find(space, shape, key) else { return Err(leaf.unsealed()) };
         let Some((slot, found)) = found else { return Ok(None) };
         if leaf.pending() != 0 && self.options.flaw != Flaw::OlderKept {
             // One of them may be an older pair of this key.
@@ -110,7 +110,7 @@ where
         let (space, shape, leaf) = (self.space(), self.shape, self.leaf(number));
         let mut pairs = Vec::with_capacity(shape.slots as usize);
         if leaf.pairs(space, shape, &mut pairs).is_err() {
-            return Err(unsealed(leaf));
+            return Err(leaf.unsealed());
         }
         pairs.sort_unstable_by_key(|(_, held)| held.key);
         let node = leaf.node();
@@ -321,10 +321,4 @@ where
         made.push((low, new, keys));
         Ok(())
     }
-}
-
-/// A slot that is in use holds no pair: somebody else wrote to the leaf.
-#[cold]
-fn unsealed(leaf: Leaf<'_>) -> Error {
-    Error::Damaged { offset: leaf.node(), what: "a slot of the leaf lost its seal" }
 }

@@ -1,3 +1,5 @@
 //! Stores through their public face.
 
+mod damage;
+mod full;
 mod model;

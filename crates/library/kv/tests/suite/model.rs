@@ -183,7 +183,7 @@ fn a_snapshot_is_one_moment() {
         for at in 0..24 {
             store.put(&key(at), &value(0, 50)).expect("room");
         }
-        let snapshot = store.snapshot();
+        let snapshot = store.snapshot().expect("whole");
         for round in 1..40 {
             for at in 0..24 {
                 store.put(&key(at), &value(round, 50)).expect("room");

@@ -1,6 +1,6 @@
 //! What stores cost: random inserts of 100-byte values, each durable, then lookups, updates and a reopening.
 //!
-//! `cargo bench -p kv` prints ratios to one 8-byte store to a random line of a 64 MiB mapping, flushed and
+//! `cargo bench -p kv`, with `-- --pairs N` for more than a million, prints ratios to one 8-byte store to a random line of a 64 MiB mapping, flushed and
 //! fenced, measured beside each figure, because the machine's speed changes; `cargo test -p kv` runs the same
 //! on small sizes. Time is CPU time for one thread and wall time for several. The file is in memory.
 
@@ -21,11 +21,22 @@ type InMemory = Store<Os<Mapped>, Arc<Os<Mapped>>>;
 
 fn main() {
     let full = std::env::args().any(|argument| argument == "--bench");
-    let pairs = if full { 1 << 20 } else { 1 << 10 };
+    let asked = std::env::args().skip_while(|argument| argument != "--pairs").nth(1);
+    let asked = asked.map(|pairs| pairs.parse().expect("--pairs takes a number"));
+    let pairs = asked.unwrap_or(if full { 1 << 20 } else { 1 << 10 });
     println!("{pairs} pairs of 8-byte keys and 100-byte values; ratios to a random persistent store");
     println!(
-        "{:<10}{:>8}{:>8}{:>8}{:>8}{:>9}{:>12}",
-        "engine", "threads", "insert", "get", "update", "unit/ns", "recovery/ms"
+        "{:<10}{:>8}{:>8}{:>8}{:>8}{:>9}{:>12}{:>6}{:>10}{:>9}",
+        "engine",
+        "threads",
+        "insert",
+        "get",
+        "update",
+        "unit/ns",
+        "recovery/ms",
+        "GB/s",
+        "close/ms",
+        "open/ms"
     );
     for engine in [Engine::Slab, Engine::Log] {
         for threads in [1, 2] {
@@ -86,7 +97,7 @@ fn timed<E: Env>(env: &E, threads: u32, operations: u64, body: impl Fn(u64) + Sy
 
 fn row(engine: Engine, pairs: u64, threads: u32) {
     let probe = space(64 << 20);
-    let mut rows = [const { Vec::new() }; 5];
+    let mut rows = [const { Vec::new() }; 7];
     for _ in 0..3 {
         let env = Arc::new(Os::new(space((pairs * 400).max(64 << 20))));
         let options = Options { engine, ..Options::default() };
@@ -109,14 +120,34 @@ fn row(engine: Engine, pairs: u64, threads: u32) {
         let last = unit(&probe);
         drop(store);
         let start = Instant::now();
-        let store = InMemory::open_on(env, &options).expect("a store");
+        let store = InMemory::open_on(env.clone(), &options).expect("a store");
         let recovery = start.elapsed().as_secs_f64() * 1e3;
         assert_eq!(store.stats().keys, pairs);
-        let units =
-            [2.0 * insert / (before + middle), get / after, 2.0 * update / (after + last), after, recovery];
+        let start = Instant::now();
+        store.close().expect("no disk that could fail");
+        let close = start.elapsed().as_secs_f64() * 1e3;
+        let start = Instant::now();
+        let store = InMemory::open_on(env, &options).expect("a store");
+        let open = start.elapsed().as_secs_f64() * 1e3;
+        assert_eq!((store.stats().keys, store.stats().recovered_records), (pairs, 0));
+        let units = [
+            2.0 * insert / (before + middle),
+            get / after,
+            2.0 * update / (after + last),
+            after,
+            recovery,
+            close,
+            open,
+        ];
         rows.iter_mut().zip(units).for_each(|(row, figure)| row.push(figure));
     }
-    let [insert, get, update, unit, recovery] = rows.map(|row| row.into_iter().fold(f64::MAX, f64::min));
+    let [insert, get, update, unit, recovery, close, open] =
+        rows.map(|row| row.into_iter().fold(f64::MAX, f64::min));
     let name = format!("{engine:?}");
-    println!("{name:<10}{threads:>8}{insert:>8.2}{get:>8.2}{update:>8.2}{unit:>9.0}{recovery:>12.0}");
+    // Keys and values, of each record one or two versions.
+    let rate = 108.0 * pairs as f64 / recovery / 1e6;
+    print!(
+        "{name:<10}{threads:>8}{insert:>8.2}{get:>8.2}{update:>8.2}{unit:>9.0}{recovery:>12.0}{rate:>6.2}"
+    );
+    println!("{close:>10.1}{open:>9.2}");
 }

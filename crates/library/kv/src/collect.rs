@@ -89,6 +89,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
     /// # Errors
     /// If there is no room for what is still in use, or a record is damaged.
     pub fn collect(&self) -> Result<bool, Error> {
+        self.changed.store(true, Relaxed);
         let mut lane = self.env.lock(&self.collector);
         let Some(chunk) = self.env.lock(&self.queue).pop_front() else { return Ok(false) };
         self.waiting.fetch_sub(1, Relaxed);
@@ -166,7 +167,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         Ok(())
     }
 
-    fn confirm_copies(&self, lane: &mut Lane) {
+    pub(crate) fn confirm_copies(&self, lane: &mut Lane) {
         for (begin, end) in lane.ranges.drain(..) {
             self.env.space().flush(begin, end - begin);
         }
@@ -198,6 +199,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         let key = record.key_in(&bytes).to_vec();
         let hash = self.hash(&key);
         let shard = self.shard(hash);
+        self.ready(shard, self.shard_number(hash))?;
         // Room first: nothing else is waited for while the shard is held.
         let open = self.open_log(lane, record.bytes(), Reserve::Use)?;
         let keys = shard.hold(&self.env);

@@ -61,18 +61,12 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
     /// If the disk failed.
     pub fn close(mut self) -> Result<(), Error> {
         self.sync()?;
+        self.finish_all_replaced()?;
+        self.end_lanes()?;
         if let Some(tree) = self.tree.take() {
             tree.close()?;
         }
-        for lane in &self.lanes {
-            let mut lane = self.env.hold(lane);
-            if let Some(log) = lane.log.take() {
-                self.end_log(&mut lane, log);
-            }
-        }
-        self.sync()?;
-        self.fence();
-        Ok(())
+        self.leave()
     }
 }
 

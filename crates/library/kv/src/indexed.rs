@@ -52,6 +52,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
             place.bytes += record.bytes();
             place.end = place.end.max(location + record.bytes());
             self.shard(self.hash(&key)).changed_elsewhere(1, 0);
+            self.recovered.fetch_add(1, Relaxed);
         })?;
         match wrong {
             Some(location) => Err(Error::damaged(location, "a record that the index leads to", 0)),

@@ -13,6 +13,8 @@ pub const VERSION: u64 = 1;
 const SECOND: u64 = 4096;
 /// How many chunks were ever used.
 pub(crate) const HIGH: u64 = 512;
+/// Which chunk has what closing left; 0 if the store is open, or was not closed.
+const CLOSED: u64 = 520;
 /// Where chunks begin.
 pub(crate) const CHUNKS: u64 = 8192;
 /// Bytes at the beginning of a chunk that say what it is.
@@ -43,10 +45,13 @@ pub(crate) enum Use {
     Index,
     /// A batch that is being made.
     Journal,
+    /// What closing left (`closed.rs`). Detail: how many chunks.
+    Left,
 }
 
 impl Use {
-    pub(crate) const ALL: [Use; 6] = [Use::Free, Use::Log, Use::Slab, Use::Large, Use::Index, Use::Journal];
+    pub(crate) const ALL: [Use; 7] =
+        [Use::Free, Use::Log, Use::Slab, Use::Large, Use::Index, Use::Journal, Use::Left];
 
     fn number(self) -> u64 {
         Use::ALL.iter().position(|other| *other == self).unwrap_or(0) as u64
@@ -56,7 +61,7 @@ impl Use {
 impl Use {
     /// Whether it goes on in the chunks that follow, as many as its detail says.
     pub(crate) fn is_long(self) -> bool {
-        matches!(self, Use::Large | Use::Index)
+        matches!(self, Use::Large | Use::Index | Use::Left)
     }
 }
 
@@ -188,6 +193,19 @@ impl Layout {
         let word = space.load_u64(HIGH);
         let count = self.unguarded(HIGH, word, 0).and_then(|count| u32::try_from(count).ok());
         count.ok_or_else(|| Error::damaged(HIGH, "how many chunks were used, and its guard", word))
+    }
+
+    /// Makes durable which chunk has what closing left.
+    pub(crate) fn set_closed<S: Space>(&self, space: &S, chunk: Option<u32>) {
+        let word = chunk.map_or(0, |chunk| self.guarded(CLOSED, u64::from(chunk) + 1, 0));
+        space.store_u64(CLOSED, word);
+        space.persist(CLOSED, 8);
+    }
+
+    /// That chunk. What is damaged leads nowhere: it can be done without.
+    pub(crate) fn closed<S: Space>(&self, space: &S) -> Option<u32> {
+        let chunk = self.unguarded(CLOSED, space.load_u64(CLOSED), 0)?.checked_sub(1)?;
+        u32::try_from(chunk).ok()
     }
 
     /// Makes a chunk's head durable, its detail before its use: whoever reads the use finds the detail.

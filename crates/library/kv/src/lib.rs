@@ -30,11 +30,12 @@
 //! readers hold nothing. Threads write in *lanes* of their own (`lane.rs`).
 //!
 //! `log.rs` and `collect.rs` are the log engine, `slab.rs` the slab engine, `together.rs` batches,
-//! `recover.rs` what opening does.
+//! `recover.rs` what opening does after a crash, and `closed.rs` what it does after an orderly close.
 #![forbid(unsafe_code)]
 
 mod batch;
 mod chunks;
+mod closed;
 mod collect;
 mod due;
 mod error;
@@ -71,7 +72,7 @@ pub use interface::{KeyValue, Snapshot};
 pub use layout::VERSION;
 #[doc(hidden)]
 pub use options::Flaw;
-pub use options::{Durable, Engine, Options, Placement, Values};
+pub use options::{Durable, Engine, Options, Placement, Progress, Values};
 pub use record::{KEY_MAX, VALUE_MAX};
 pub use region::Ticket;
 pub use stats::Stats;

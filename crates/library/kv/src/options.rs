@@ -1,5 +1,7 @@
 //! How a store is made and opened.
 
+use std::sync::Arc;
+
 /// Where values are stored. Fixed when the store is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Engine {
@@ -67,9 +69,35 @@ pub struct Options {
     /// Logs that may wait for garbage collection before a thread that needs a new log has to collect one
     /// itself.
     pub queue: u32,
+    /// Threads that read records when a store is opened that was not closed in order.
+    pub threads: u32,
+    /// Who hears how far that is.
+    pub progress: Option<Progress>,
     /// A mistake that the store is to make. For tests, which have to catch it.
     #[doc(hidden)]
     pub flaw: Option<Flaw>,
+}
+
+/// Hears how far the recovery of a store is: chunks that were read, and chunks that there are. Called by any of
+/// the threads that read.
+#[derive(Clone)]
+pub struct Progress(Arc<dyn Fn(u64, u64) + Send + Sync>);
+
+impl Progress {
+    /// Has `hear` called.
+    pub fn new(hear: impl Fn(u64, u64) + Send + Sync + 'static) -> Self {
+        Progress(Arc::new(hear))
+    }
+
+    pub(crate) fn report(&self, done: u64, all: u64) {
+        (self.0)(done, all);
+    }
+}
+
+impl std::fmt::Debug for Progress {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Progress")
+    }
 }
 
 /// Mistakes that tests of crashes have to catch.
@@ -88,6 +116,10 @@ pub enum Flaw {
     ClearedTooEarly,
     /// A slot is used again before its zero is durable.
     SlotReusedEarly,
+    /// What closing left counts for as long as the store is open.
+    ClosedWhileOpen,
+    /// What closing leaves counts before it is durable.
+    ClosedEarly,
 }
 
 impl Default for Options {
@@ -104,6 +136,8 @@ impl Default for Options {
             lanes: 16,
             shards: 1024,
             queue: 4,
+            threads: 4,
+            progress: None,
             flaw: None,
         }
     }

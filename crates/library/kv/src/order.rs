@@ -80,6 +80,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
 
     fn put_in_order(&self, keys: &mut BTreeSet<Box<[u8]>>) -> Result<(), Error> {
         if !self.order.kept.load(Relaxed) {
+            self.load_all()?;
             // With all shards held no key comes or goes.
             let mut held: Vec<_> = self.shards.iter().map(|shard| shard.hold(&self.env)).collect();
             held.iter_mut().for_each(|keys| keys.ordered = true);

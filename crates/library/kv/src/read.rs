@@ -50,7 +50,9 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
     pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
         let hash = self.hash(key);
         let space = self.env.space();
-        let shard = self.shard(hash);
+        let number = self.shard_number(hash);
+        let shard = &self.shards[number];
+        self.ready(shard, number)?;
         let found = shard.read(&self.env, || {
             let found = self.find(shard, hash, key);
             found.map(|found| found.map(|location| (location, self.copy_value(location, value))))
@@ -64,11 +66,11 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         }
     }
 
-    /// Copies the value of the record at `location`, if it is whole. Where the index is in ordinary memory,
-    /// opening confirmed all records, and only the length has to be one; else the checksum confirms it now.
+    /// Copies the value of the record at `location`, if it is whole. Where opening read and confirmed all
+    /// records, only the length has to be one; else the checksum confirms it now.
     #[inline]
     pub(crate) fn copy_value(&self, location: u64, value: &mut Vec<u8>) -> bool {
-        if self.is_indexed() {
+        if self.confirms() {
             return self.copy_confirmed(location, value);
         }
         let space = self.env.space();
@@ -84,13 +86,22 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         true
     }
 
-    fn copy_confirmed(&self, location: u64, value: &mut Vec<u8>) -> bool {
+    /// Whether nobody has confirmed the records that the index leads to.
+    #[inline]
+    pub(crate) fn confirms(&self) -> bool {
+        self.is_indexed() || self.left.get().is_some()
+    }
+
+    /// The record at `location` if it is whole; its bytes are in `buffer` then.
+    pub(crate) fn confirmed(&self, location: u64, buffer: &mut Vec<u8>) -> Option<Record> {
         let space = self.env.space();
         let generation = self.chunks.of(location).1.head().generation;
         let seed = record::seed(self.layout().id, generation, location);
-        let Some(record) = Record::whole_at(space, location, space.len(), seed, self.covers(), value) else {
-            return false;
-        };
+        Record::whole_at(space, location, space.len(), seed, self.covers(), buffer)
+    }
+
+    fn copy_confirmed(&self, location: u64, value: &mut Vec<u8>) -> bool {
+        let Some(record) = self.confirmed(location, value) else { return false };
         let begin = (record.bytes() - record::bytes_of(0, record.value) + record::HEAD) as usize;
         value.copy_within(begin.., 0);
         value.truncate(record.value as usize);

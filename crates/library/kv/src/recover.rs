@@ -8,7 +8,8 @@
 //! Index in the file: it is read, and what it leads to is in use. Free slots and outdated bytes are what is
 //! left.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 use space::{Env, Space};
 
@@ -18,29 +19,63 @@ use crate::record::{self, Kind, Record};
 use crate::store::Store;
 use crate::{Engine, Error};
 
+/// Chunks for which one thread is enough.
+const FEW: usize = 4;
+
 impl<E: Env, H: Handle<E>> Store<E, H> {
     pub(crate) fn recover(&mut self) -> Result<(), Error> {
         let used = self.chunks.open(&self.env)?;
+        if self.resume(&used)? {
+            return Ok(());
+        }
+        for (chunk, _) in used.iter().filter(|(_, head)| head.used == Use::Left) {
+            self.chunks.release(&self.env, *chunk);
+        }
         if self.is_indexed() {
             return self.recover_indexed(&used);
         }
-        let mut buffer = Vec::new();
-        for (chunk, head) in used {
-            match head.used {
-                Use::Log => self.read_log(chunk, head, &mut buffer)?,
-                Use::Slab => self.read_slab(chunk, head, &mut buffer)?,
-                Use::Large => self.read_large(chunk, head, &mut buffer)?,
-                Use::Index | Use::Journal | Use::Free => {}
-            }
-        }
+        self.read_chunks(&used)?;
+        let read = self.shards.iter().map(|shard| shard.hold(&self.env).recovered).sum();
+        self.recovered.store(read, Relaxed);
         self.finish_batches()?;
         self.forget_tombstones();
-        // What was cleared and where logs end has to be durable before anything builds on it.
         self.fence();
         for (chunk, _) in self.chunks.logs(&self.env) {
             self.weigh(chunk);
         }
         Ok(())
+    }
+
+    /// Reads all records, on several threads if there are many.
+    fn read_chunks(&self, used: &[(u32, Head)]) -> Result<(), Error> {
+        let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
+        let result = Mutex::new(Ok(()));
+        let work = |_: u32| {
+            let mut buffer = Vec::new();
+            while let Some(&(chunk, head)) = used.get(next.fetch_add(1, Relaxed)) {
+                let read = match head.used {
+                    Use::Log => self.read_log(chunk, head, &mut buffer),
+                    Use::Slab => self.read_slab(chunk, head, &mut buffer),
+                    Use::Large => self.read_large(chunk, head, &mut buffer),
+                    Use::Index | Use::Journal | Use::Left | Use::Free => Ok(()),
+                };
+                if read.is_err() {
+                    next.store(used.len(), Relaxed);
+                    *result.lock().unwrap_or_else(PoisonError::into_inner) = read;
+                }
+                let done = 1 + done.fetch_add(1, Relaxed);
+                if let Some(progress) = &self.options.progress {
+                    progress.report(done, used.len() as u64);
+                }
+            }
+            // What was cleared and where logs end has to be durable before anything builds on it.
+            self.fence();
+        };
+        match (used.len() / FEW).min(self.options.threads as usize) {
+            0 | 1 => work(0),
+            threads => self.env.threads(threads as u32, work),
+        }
+        result.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads a log to its end, and writes down where that is.
@@ -132,6 +167,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         let hash = self.hash(key);
         let shard = self.shard(hash);
         let mut keys = shard.hold(&self.env);
+        keys.recovered += 1;
         keys.seen(record.timestamp);
         if record.kind == Kind::Tombstone {
             let chunk = self.layout().chunk_of(record.offset);

@@ -1,6 +1,6 @@
 //! Shards: parts of the index, each with a latch for those who change it and a version for those who read.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 use region::Ticket;
 use space::Env;
@@ -19,6 +19,8 @@ pub(crate) struct Shard<E: Env> {
     /// Keys that are not in the table but in the file's index. Changed with the latch held.
     elsewhere: AtomicU64,
     latch: E::Latch<Keys>,
+    /// Its keys are still where closing left them.
+    pub(crate) is_left: AtomicBool,
 }
 
 /// What only the holder of a shard's latch knows.
@@ -26,6 +28,8 @@ pub(crate) struct Shard<E: Env> {
 pub(crate) struct Keys {
     /// The newest timestamp of a record of these keys.
     timestamp: u64,
+    /// Records of them that opening read.
+    pub(crate) recovered: u64,
     /// Records in slots that were replaced, until their slots may be used again.
     pub(crate) replaced: Vec<Replaced>,
     /// Whether new keys and deleted ones are noted, because somebody keeps keys in order.
@@ -51,6 +55,11 @@ impl Keys {
         self.timestamp
     }
 
+    /// The newest timestamp so far.
+    pub(crate) fn newest(&self) -> u64 {
+        self.timestamp
+    }
+
     /// No timestamp from here on is one of those up to this.
     pub(crate) fn seen(&mut self, timestamp: u64) {
         self.timestamp = self.timestamp.max(timestamp);
@@ -64,6 +73,7 @@ impl<E: Env> Shard<E> {
             table: Table::new(),
             elsewhere: AtomicU64::new(0),
             latch: env.latch(Keys::default()),
+            is_left: AtomicBool::new(false),
         }
     }
 
@@ -84,6 +94,21 @@ impl<E: Env> Shard<E> {
     /// Keys of the shard.
     pub(crate) fn count(&self) -> u64 {
         self.table.count() + self.elsewhere.load(Ordering::Relaxed)
+    }
+
+    /// It has `count` keys, which are where closing left them, or in the file's index. Nobody else is there.
+    pub(crate) fn leave(&self, count: u64, in_file: bool) {
+        self.elsewhere.store(count, Ordering::Relaxed);
+        self.is_left.store(!in_file, Ordering::Relaxed);
+    }
+
+    /// Takes these keys back. The caller holds the latch.
+    pub(crate) fn take_back(&self, fill: impl FnOnce(&Table)) {
+        self.change(|table| {
+            fill(table);
+            self.elsewhere.store(0, Ordering::Relaxed);
+        });
+        self.is_left.store(false, Ordering::Release);
     }
 
     /// The file's index changed: readers look again. `came` and `went`: keys.

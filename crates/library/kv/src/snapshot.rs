@@ -23,6 +23,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
     /// # Errors
     /// If the index is damaged.
     pub(crate) fn moment(&self) -> Result<Moment<'_, E, H>, Error> {
+        self.load_all()?;
         // With all shards held nothing changes, and nothing is freed that has not been replaced before.
         let held: Vec<_> = self.shards.iter().map(|shard| shard.hold(&self.env)).collect();
         self.pins.count.fetch_add(1, Ordering::AcqRel);

@@ -29,6 +29,8 @@ pub struct Stats {
     pub collected_logs: u64,
     /// Bytes that garbage collection has copied since then.
     pub copied_bytes: u64,
+    /// Records that opening read: none if the store was closed in order.
+    pub recovered_records: u64,
     /// Bytes of ordinary memory that the index has.
     pub index_bytes: u64,
 }

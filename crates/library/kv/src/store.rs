@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use pmem::{Os, Synced};
 use region::Ticket;
@@ -11,6 +11,7 @@ use space::{Env, Space};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::chunks::{Chunks, Grow};
+use crate::closed::Left;
 use crate::due::Due;
 use crate::handle::Handle;
 use crate::lane::Lane;
@@ -51,6 +52,10 @@ pub struct Store<E: Env = Os<Synced>, H: Handle<E> = Arc<E>> {
     pub(crate) pins: Pins<E>,
     pub(crate) collected: AtomicU64,
     pub(crate) copied: AtomicU64,
+    pub(crate) recovered: AtomicU64,
+    /// What closing left, if the store was opened by it, and whether anything has changed since.
+    pub(crate) left: OnceLock<Left>,
+    pub(crate) changed: AtomicBool,
     kind: PhantomData<E>,
 }
 
@@ -132,6 +137,9 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
             pins: Pins { count: AtomicUsize::new(0), withheld: env.mutex(Withheld::default()) },
             collected: AtomicU64::new(0),
             copied: AtomicU64::new(0),
+            recovered: AtomicU64::new(0),
+            left: OnceLock::new(),
+            changed: AtomicBool::new(false),
             kind: PhantomData,
             env,
         }
@@ -222,6 +230,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
             queued_logs: self.env.lock(&self.queue).len() as u64,
             collected_logs: self.collected.load(Relaxed),
             copied_bytes: self.copied.load(Relaxed),
+            recovered_records: self.recovered.load(Relaxed),
             index_bytes: self.shards.iter().map(|shard| shard.table.bytes()).sum(),
         }
     }

@@ -53,6 +53,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         let mut numbers: Vec<usize> = changes.iter().map(|change| change.shard).collect();
         numbers.sort_unstable();
         numbers.dedup();
+        numbers.iter().try_for_each(|number| self.ready(&self.shards[*number], *number))?;
         let mut held: Vec<_> = numbers.iter().map(|number| self.shards[*number].hold(&self.env)).collect();
         for change in &mut changes {
             change.old = self.find(&self.shards[change.shard], change.hash, change.key)?;

@@ -35,7 +35,7 @@ impl From<index::Error> for Error {
 impl<E: Env, H: Handle<E>> Store<E, H> {
     fn tree_options(&self) -> Options {
         let node = if self.layout().chunk < FIRST { 512 } else { Options::default().node };
-        Options { node, latches: self.options.shards, ..Options::default() }
+        Options { node, latches: self.options.shards.max(1), ..Options::default() }
     }
 
     fn pieces(&self) -> Pieces<E, H> {
@@ -72,12 +72,22 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
     pub(crate) fn find(&self, shard: &Shard<E>, hash: u64, key: &[u8]) -> Result<Option<u64>, Error> {
         let space = self.env.space();
         match &self.tree {
-            None => Ok(shard.table.find(hash, |location| record::has_key(space, location, key))),
+            None => match shard.table.find(hash, |location| record::has_key(space, location, key)) {
+                None if self.confirms() => self.nothing_damaged(shard, hash).map(|()| None),
+                found => Ok(found),
+            },
             Some(tree) => match tree.try_get(self.long_hash(key))? {
                 Some(location) if !self.leads_to(location, key) => Err(misled(location)),
                 found => Ok(found),
             },
         }
+    }
+
+    /// That no record of a key with that hash is damaged: it may be the one that was not found.
+    fn nothing_damaged(&self, shard: &Shard<E>, hash: u64) -> Result<(), Error> {
+        let mut buffer = Vec::new();
+        let found = shard.table.find(hash, |location| self.confirmed(location, &mut buffer).is_none());
+        found.map_or(Ok(()), |location| Err(misled(location)))
     }
 
     /// Whether the record of `key` is at `location`, of which only the index in the file says so.
@@ -130,12 +140,15 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
     /// # Errors
     /// If the index in the file is damaged, or leads to something else.
     pub(crate) fn each_record(&self, mut visit: impl FnMut(u64, Vec<u8>)) -> Result<(), Error> {
-        let Some(tree) = &self.tree else {
-            let mut each = |location| visit(location, self.key_at(location));
-            self.shards.iter().for_each(|shard| shard.table.each(|_, location| each(location)));
-            return Ok(());
-        };
         let mut wrong = None;
+        let Some(tree) = &self.tree else {
+            let mut each = |hash, location| {
+                let key = self.key_at(location);
+                if self.hash(&key) == hash { visit(location, key) } else { wrong = Some(location) }
+            };
+            self.shards.iter().for_each(|shard| shard.table.each(&mut each));
+            return wrong.map_or(Ok(()), |location| Err(misled(location)));
+        };
         tree.try_range([0; 2], &mut |hash, location| {
             let key = self.may_be_record(location).then(|| self.key_at(location));
             match key.filter(|key| self.long_hash(key) == hash) {

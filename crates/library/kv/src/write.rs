@@ -1,5 +1,7 @@
 //! Changes of one key.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use region::Ticket;
 use space::{Env, Space};
 
@@ -37,6 +39,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
     /// Does what may need room; if there is none, makes some and does it again.
     pub(crate) fn with_room<T>(&self, mut act: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         self.check_health()?;
+        self.changed.store(true, Relaxed);
         self.relieve()?;
         let mut tries = 0;
         loop {
@@ -51,6 +54,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         let hash = self.hash(key);
         let number = self.shard_number(hash);
         let shard = &self.shards[number];
+        self.ready(shard, number)?;
         let mut keys = shard.hold(&self.env);
         let old = self.find(shard, hash, key)?;
         let timestamp = keys.next_timestamp();
@@ -85,6 +89,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         let hash = self.hash(key);
         let number = self.shard_number(hash);
         let shard = &self.shards[number];
+        self.ready(shard, number)?;
         let mut keys = shard.hold(&self.env);
         let Some(old) = self.find(shard, hash, key)? else { return Ok(None) };
         let ticket = match self.layout().engine {

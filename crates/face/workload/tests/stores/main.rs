@@ -64,6 +64,30 @@ fn batches() -> Scenario {
     Scenario { before: Vec::new(), threads: vec![steps] }
 }
 
+/// Closed in order and opened again, with changes before, behind and in between, or none.
+fn closed() -> Scenario {
+    let steps = vec![
+        put("a", 1, 150),
+        put("b", 2, 250),
+        delete("a"),
+        put("c", 3, 1500),
+        put("d", 4, 30),
+        Step::Reopen,
+        put("b", 5, 200),
+        delete("d"),
+        Step::Reopen,
+        Step::Reopen,
+        batch(&[("a", Some((6, 40))), ("c", None)]),
+        put("e", 7, 150),
+        put("e", 8, 140),
+        Step::Collect,
+        Step::Reopen,
+        delete("e"),
+        put("d", 9, 90),
+    ];
+    Scenario { before: Vec::new(), threads: vec![steps] }
+}
+
 #[test]
 fn a_store_keeps_what_it_acknowledged() {
     for engine in ENGINES {
@@ -98,8 +122,19 @@ fn what_was_waited_for_is_there() {
 }
 
 #[test]
+fn what_closing_leaves_holds_for_one_opening() {
+    for engine in ENGINES {
+        closed().holds(&options(engine, Durable::AtOnce), 1);
+        closed().holds(&options(engine, Durable::WhenWaited), 1);
+        closed().holds(&indexed(engine), 1);
+    }
+}
+
+#[test]
 fn mistakes_are_caught() {
     for engine in ENGINES {
+        closed().breaks(&with(engine, Flaw::ClosedWhileOpen), 1);
+        closed().breaks(&with(engine, Flaw::ClosedEarly), 1);
         alone().breaks(&with(engine, Flaw::NotFenced), 1);
         alone().breaks(&with(engine, Flaw::ShortChecksum), 1);
         alone().breaks(&Options { flaw: Some(Flaw::IndexFirst), ..indexed(engine) }, 1);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use crash::{Bounds, Change, Checker, Contents, MarkKind, Oracle, Outcome, Place, Platform, Read, Recorder};
-use kv::{Batch, Options, Store};
+use kv::{Batch, Options, Placement, Store};
 use pmem::Os;
 use space::sim::{Accesses, Schedule, run};
 use space::{Env, Image, Observer, Recorded, Recording, Scratch, Space, Touched};
@@ -25,6 +25,9 @@ pub enum Step {
     Write(Vec<Write>),
     Collect,
     Sync,
+    /// Closes the store and opens it, with as many parts of the index or twice as many. Only where there is one
+    /// thread.
+    Reopen,
 }
 
 fn value(number: u64, len: usize) -> Vec<u8> {
@@ -57,29 +60,54 @@ fn number(thread: usize, step: usize) -> u64 {
     1 + 1000 * thread as u64 + step as u64
 }
 
-fn act<E: Env>(env: &E, store: &Store<E, &E>, thread: usize, steps: &[Step]) {
+/// What one thread does that has the store for itself.
+fn act_alone<'e, E: Env>(
+    env: &'e E,
+    mut store: Store<E, &'e E>,
+    options: &Options,
+    thread: usize,
+    steps: &[Step],
+) -> Store<E, &'e E> {
+    let mut options = options.clone();
     for (at, step) in steps.iter().enumerate() {
-        env.space().observer().region_begin(number(thread, at));
-        match step {
-            Step::Collect => _ = store.collect().expect("room"),
-            Step::Sync => store.sync().expect("it does not fail"),
-            Step::Write(changes) => match &changes[..] {
-                [(key, Some(value))] => _ = store.put(key.as_bytes(), value).expect("room"),
-                [(key, None)] => _ = store.delete(key.as_bytes()).expect("room"),
-                _ => {
-                    let mut batch = Batch::new();
-                    for (key, value) in changes {
-                        match value {
-                            Some(value) => batch.put(key.as_bytes(), value),
-                            None => batch.delete(key.as_bytes()),
-                        };
-                    }
-                    store.write(&batch).expect("room");
-                }
-            },
+        if let Step::Reopen = step {
+            env.space().observer().region_begin(number(thread, at));
+            store.close().expect("no disk that could fail");
+            if options.index == Placement::Volatile {
+                options.shards = 2 + 2 * (at as u32 % 2);
+            }
+            store = Store::open_on(env, &options).expect("it was closed");
+            assert_eq!(store.stats().recovered_records, 0, "nothing is read after an orderly close");
+            env.space().observer().region_end(number(thread, at));
+        } else {
+            act(env, &store, thread, at, step);
         }
-        env.space().observer().region_end(number(thread, at));
     }
+    store
+}
+
+fn act<E: Env>(env: &E, store: &Store<E, &E>, thread: usize, at: usize, step: &Step) {
+    env.space().observer().region_begin(number(thread, at));
+    match step {
+        Step::Reopen => panic!("others have the store, too"),
+        Step::Collect => _ = store.collect().expect("room"),
+        Step::Sync => store.sync().expect("it does not fail"),
+        Step::Write(changes) => match &changes[..] {
+            [(key, Some(value))] => _ = store.put(key.as_bytes(), value).expect("room"),
+            [(key, None)] => _ = store.delete(key.as_bytes()).expect("room"),
+            _ => {
+                let mut batch = Batch::new();
+                for (key, value) in changes {
+                    match value {
+                        Some(value) => batch.put(key.as_bytes(), value),
+                        None => batch.delete(key.as_bytes()),
+                    };
+                }
+                store.write(&batch).expect("room");
+            }
+        },
+    }
+    env.space().observer().region_end(number(thread, at));
 }
 
 /// Opens what a crash left and reads all of it, in the store's order.
@@ -123,11 +151,13 @@ impl Scenario {
         let schedule = Schedule::walk(seed).at_accesses(Accesses::OneIn(4));
         let ran = run(space, &schedule, |env| {
             let store = Store::create_on(env, options).expect("room");
-            act(env, &store, 0, &self.before);
+            let store = act_alone(env, store, options, 0, &self.before);
             match &self.threads[..] {
-                [alone] => act(env, &store, 1, alone),
+                [alone] => _ = act_alone(env, store, options, 1, alone),
                 all => env.threads(all.len() as u32, |thread| {
-                    act(env, &store, 1 + thread as usize, &all[thread as usize]);
+                    for (at, step) in all[thread as usize].iter().enumerate() {
+                        act(env, &store, 1 + thread as usize, at, step);
+                    }
                 }),
             }
         });
@@ -202,9 +232,9 @@ impl<'s> Judge<'s> {
         if self.options.durable == Some(kv::Durable::WhenWaited) {
             durable.clear();
             for (thread, steps) in self.scenario.all() {
-                let last = (0..steps.len())
-                    .rev()
-                    .find(|at| matches!(steps[*at], Step::Sync) && ended.contains(&number(thread, *at)));
+                let last = (0..steps.len()).rev().find(|at| {
+                    matches!(steps[*at], Step::Sync | Step::Reopen) && ended.contains(&number(thread, *at))
+                });
                 durable.extend((0..last.unwrap_or(0)).map(|at| number(thread, at)));
             }
         }

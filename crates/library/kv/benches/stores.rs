@@ -1,8 +1,9 @@
 //! What stores cost: random inserts of 100-byte values, each durable, then lookups, updates and a reopening.
 //!
-//! `cargo bench -p kv`, with `-- --pairs N` for more than a million, prints ratios to one 8-byte store to a random line of a 64 MiB mapping, flushed and
-//! fenced, measured beside each figure, because the machine's speed changes; `cargo test -p kv` runs the same
-//! on small sizes. Time is CPU time for one thread and wall time for several. The file is in memory.
+//! `cargo bench -p kv`, with `-- --pairs N` for more than a million, prints ratios to one 8-byte store to a
+//! random line of a 64 MiB mapping, flushed and fenced, measured beside each figure, because the machine's
+//! speed changes; `cargo test -p kv` runs the same on small sizes. Time is CPU time for one thread and wall
+//! time for several. The file is in memory.
 
 use std::fs::File;
 use std::hint::black_box;

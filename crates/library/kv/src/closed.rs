@@ -6,103 +6,23 @@
 //! store zeroes that word first, durably: what closing left holds for one opening, and a crash later than
 //! that finds none of it. Of a shard's keys nothing is read until somebody asks for one of them.
 //!
-//! | bytes | |
-//! |---|---|
-//! | 0 | eight words: shards, chunks, bytes of tombstones, bytes of logs, where the shards' list ends, 0, 0, a checksum of all up to there |
-//! | 64 | four words a chunk: outdated bytes, bytes of tombstones, the generation that they speak of, where the bits of free slots are (0: no slots) |
-//! | behind | four words a shard: where its keys are, how many, the newest timestamp, a checksum of its keys |
-//! | behind | bits of free slots, a word for each 64 |
-//! | behind | keys: the hash and the record's offset, a word each |
-//!
-//! Places are counted from the first byte of the first word. Without room for all of it nothing is left, and
+//! `left.rs` has its layout. Without room for all of it nothing is left, and
 //! the next opening takes as long as after a crash.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use space::{Env, Space};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::Error;
 use crate::chunks::Reserve;
 use crate::handle::Handle;
 use crate::layout::{CHUNK_HEAD, Head, Use};
+use crate::left::{HEAD, Left, Places, Writer, check_of, word_in};
 use crate::options::Flaw;
 use crate::shard::Shard;
 use crate::store::Store;
-
-/// Bytes before the list of chunks.
-const HEAD: u64 = 64;
-/// Bytes of an entry for a chunk or a shard.
-const ENTRY: u64 = 32;
-
-/// Where parts of it are, from the beginning.
-#[derive(Clone, Copy, Debug)]
-struct Places {
-    chunks: u64,
-    shards: u64,
-}
-
-impl Places {
-    fn chunk(self, at: u64) -> u64 {
-        HEAD + ENTRY * at
-    }
-
-    fn shard(self, at: u64) -> u64 {
-        self.chunk(self.chunks) + ENTRY * at
-    }
-
-    /// Where the bits of free slots begin.
-    fn bits(self) -> u64 {
-        self.shard(self.shards)
-    }
-}
-
-/// What closing left, while shards still have keys in it.
-#[derive(Debug)]
-pub(crate) struct Left {
-    /// Its first chunk.
-    chunk: u32,
-    places: Places,
-}
-
-/// Words that are put together before they are stored.
-struct Writer<'a, S: Space> {
-    space: &'a S,
-    at: u64,
-    words: Vec<u64>,
-    check: Xxh3,
-}
-
-impl<'a, S: Space> Writer<'a, S> {
-    const WORDS: usize = 4096;
-
-    fn new(space: &'a S, at: u64, seed: u64) -> Self {
-        Writer { space, at, words: Vec::with_capacity(Self::WORDS), check: Xxh3::with_seed(seed) }
-    }
-
-    fn word(&mut self, word: u64) {
-        self.words.push(word);
-        if self.words.len() == Self::WORDS {
-            self.store();
-        }
-    }
-
-    fn store(&mut self) {
-        let bytes: Vec<u8> = self.words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        self.check.update(&bytes);
-        self.space.store(self.at, &bytes);
-        self.space.flush(self.at, bytes.len() as u64);
-        self.at += bytes.len() as u64;
-        self.words.clear();
-    }
-
-    /// The checksum of all words, which are stored.
-    fn finish(mut self) -> u64 {
-        self.store();
-        self.check.digest()
-    }
-}
 
 impl<E: Env, H: Handle<E>> Store<E, H> {
     fn left_at(&self, chunk: u32) -> u64 {
@@ -145,8 +65,8 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         Ok(())
     }
 
-    /// Leaves everything, if there is room. Nobody uses the store any more, its logs are ended, and all of it is
-    /// durable.
+    /// Leaves everything, if there is room. Nobody uses the store any more, its logs are ended, and all of it
+    /// is durable.
     pub(crate) fn leave(&self) -> Result<(), Error> {
         if let Some(left) = self.left.get() {
             if !self.changed.load(Relaxed) {
@@ -322,7 +242,8 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         self.shards.iter().enumerate().try_for_each(|(number, shard)| self.ready(shard, number))
     }
 
-    /// Takes over the keys of shard `number` of those that closing left: into `only`, or each where it belongs.
+    /// Takes over the keys of shard `number` of those that closing left: into `only`, or each where it
+    /// belongs.
     #[cold]
     fn load_left(&self, number: u64, only: Option<&Shard<E>>) -> Result<(), Error> {
         let Some(left) = self.left.get() else { return Ok(()) };
@@ -351,14 +272,4 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         pairs().for_each(|(hash, at)| self.shard(hash).change(|table| table.insert(hash, at)));
         Ok(())
     }
-}
-
-fn word_in(bytes: &[u8], at: u64) -> u64 {
-    bytes.get(at as usize..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word))
-}
-
-/// The checksum of the head, which has that of the rest in it.
-fn check_of(head: &[u64; 7], rest: u64, seed: u64) -> u64 {
-    let bytes: Vec<u8> = head.iter().chain([&rest]).flat_map(|word| word.to_le_bytes()).collect();
-    xxh3_64_with_seed(&bytes, seed)
 }

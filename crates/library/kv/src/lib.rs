@@ -46,6 +46,7 @@ mod indexed;
 mod interface;
 mod lane;
 mod layout;
+mod left;
 mod log;
 mod options;
 mod order;

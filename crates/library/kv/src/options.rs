@@ -78,8 +78,8 @@ pub struct Options {
     pub flaw: Option<Flaw>,
 }
 
-/// Hears how far the recovery of a store is: chunks that were read, and chunks that there are. Called by any of
-/// the threads that read.
+/// Hears how far the recovery of a store is: chunks that were read, and chunks that there are. Called by any
+/// of the threads that read.
 #[derive(Clone)]
 pub struct Progress(Arc<dyn Fn(u64, u64) + Send + Sync>);
 

@@ -11,11 +11,11 @@ use space::{Env, Space};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::chunks::{Chunks, Grow};
-use crate::closed::Left;
 use crate::due::Due;
 use crate::handle::Handle;
 use crate::lane::Lane;
 use crate::layout::Layout;
+use crate::left::Left;
 use crate::options::Flaw;
 use crate::pieces::Tree;
 use crate::record;

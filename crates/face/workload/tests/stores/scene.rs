@@ -25,8 +25,7 @@ pub enum Step {
     Write(Vec<Write>),
     Collect,
     Sync,
-    /// Closes the store and opens it, with as many parts of the index or twice as many. Only where there is one
-    /// thread.
+    /// Closes the store and opens it, its index in another number of parts. Only where there is one thread.
     Reopen,
 }
 

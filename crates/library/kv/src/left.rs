@@ -2,8 +2,8 @@
 //!
 //! | bytes | |
 //! |---|---|
-//! | 0 | eight words: shards, chunks, bytes of tombstones, bytes of logs, where the bits end, 0, 0, checksum |
-//! | 64 | four words a chunk: outdated bytes, bytes of tombstones, the generation they speak of, its bits |
+//! | 0 | eight words: shards, chunks, bytes of tombstones, bytes of logs, end of the bits, 0, 0, checksum |
+//! | 64 | four words a chunk: outdated bytes, bytes of tombstones, the generation of which they speak, bits |
 //! | behind | four words a shard: where its keys are, how many, the newest timestamp, their checksum |
 //! | behind | bits of free slots, a word for each 64; a chunk without slots has none, and 0 says so |
 //! | behind | keys: the hash and the record's offset, a word each |

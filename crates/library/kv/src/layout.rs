@@ -10,7 +10,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"SLKVDATA");
 /// The format that this library reads and writes.
 pub const VERSION: u64 = 1;
 /// Where the second copy of the header is.
-const SECOND: u64 = 4096;
+pub(crate) const SECOND: u64 = 4096;
 /// How many chunks were ever used.
 pub(crate) const HIGH: u64 = 512;
 /// Which chunk has what closing left; 0 if the store is open, or was not closed.

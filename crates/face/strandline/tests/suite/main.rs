@@ -29,6 +29,7 @@ mod examples;
 mod faults;
 mod files;
 mod flushes;
+mod kv_capi;
 mod measure;
 mod patched;
 mod pools;

@@ -48,7 +48,6 @@ mod lane;
 mod layout;
 mod left;
 mod log;
-mod newest;
 mod options;
 mod order;
 mod pieces;

@@ -26,6 +26,8 @@ pub(crate) struct Info {
     pub(crate) oldest_needed: AtomicU64,
     /// It waits for garbage collection.
     pub(crate) queued: AtomicBool,
+    /// Where closing left bits of its free slots that are not in `free` yet; 0 if nowhere.
+    pub(crate) bits: AtomicU64,
     /// Slots that are free and in no lane. Held for a moment, never across an access of the space.
     pub(crate) free: Mutex<Vec<u64>>,
 }
@@ -46,6 +48,7 @@ impl Info {
         self.tombstones.store(0, Relaxed);
         self.oldest_needed.store(0, Relaxed);
         self.queued.store(false, Relaxed);
+        self.bits.store(0, Relaxed);
     }
 }
 

@@ -74,6 +74,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
                 return Ok(());
             }
             self.load_all()?;
+            (0..self.chunks.usage(&self.env).0).for_each(|at| self.take_bits(at));
             self.chunks.release(&self.env, left.chunk);
         }
         let (chunks, _) = self.chunks.usage(&self.env);
@@ -219,13 +220,27 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         if head.used != Use::Slab || bits == 0 {
             return;
         }
-        let is_free = |slot: u64| word(bits + slot / 64 * 8) >> (slot % 64) & 1 == 1;
-        let slots = (0..).zip(self.slots_of(chunk, head.detail)).filter(|(at, _)| is_free(*at));
-        let free: Vec<u64> = slots.map(|(_, slot)| slot).collect();
-        if !free.is_empty() {
-            *info.free.lock().unwrap_or_else(PoisonError::into_inner) = free;
+        let any = (0..self.bit_words(head)).any(|at| word(bits + 8 * at) != 0);
+        if any {
+            info.bits.store(bits, Relaxed);
             self.env.lock(&self.partial).entry(head.detail).or_default().push(chunk);
         }
+    }
+
+    /// Adds the free slots of a chunk that closing left to those that are known. One thread at a time: the
+    /// caller has `partial`, or the store.
+    pub(crate) fn take_bits(&self, chunk: u32) {
+        let (info, space) = (self.chunks.info(chunk), self.env.space());
+        let bits = info.bits.swap(0, Relaxed);
+        let Some(left) = self.left.get().filter(|_| bits != 0) else { return };
+        let begin = self.left_at(left.chunk) + bits;
+        let mut free = Vec::new();
+        for (at, slot) in (0u64..).zip(self.slots_of(chunk, info.head().detail)) {
+            if space.load_u64(begin + at / 64 * 8) >> (at % 64) & 1 == 1 {
+                free.push(slot);
+            }
+        }
+        info.free.lock().unwrap_or_else(PoisonError::into_inner).append(&mut free);
     }
 
     /// Makes sure that a shard has its keys.

@@ -48,6 +48,7 @@ mod lane;
 mod layout;
 mod left;
 mod log;
+mod newest;
 mod options;
 mod order;
 mod pieces;

@@ -15,6 +15,7 @@ use space::{Env, Space};
 
 use crate::handle::Handle;
 use crate::layout::{CHUNK_HEAD, Head, Use};
+use crate::newest::Waiting;
 use crate::record::{self, Kind, Record};
 use crate::store::Store;
 use crate::{Engine, Error};
@@ -51,14 +52,15 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
         let result = Mutex::new(Ok(()));
         let work = |_: u32| {
-            let mut buffer = Vec::new();
+            let (mut buffer, mut waiting) = (Vec::new(), Waiting::default());
             while let Some(&(chunk, head)) = used.get(next.fetch_add(1, Relaxed)) {
                 let read = match head.used {
-                    Use::Log => self.read_log(chunk, head, &mut buffer),
-                    Use::Slab => self.read_slab(chunk, head, &mut buffer),
-                    Use::Large => self.read_large(chunk, head, &mut buffer),
+                    Use::Log => self.read_log(chunk, head, &mut buffer, &mut waiting),
+                    Use::Slab => self.read_slab(chunk, head, &mut buffer, &mut waiting),
+                    Use::Large => self.read_large(chunk, head, &mut buffer, &mut waiting),
                     Use::Index | Use::Journal | Use::Left | Use::Free => Ok(()),
                 };
+                let read = read.and_then(|()| self.let_compete(&mut waiting));
                 if read.is_err() {
                     next.store(used.len(), Relaxed);
                     *result.lock().unwrap_or_else(PoisonError::into_inner) = read;
@@ -79,7 +81,13 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
     }
 
     /// Reads a log to its end, and writes down where that is.
-    fn read_log(&self, chunk: u32, head: Head, buffer: &mut Vec<u8>) -> Result<(), Error> {
+    fn read_log(
+        &self,
+        chunk: u32,
+        head: Head,
+        buffer: &mut Vec<u8>,
+        waiting: &mut Waiting,
+    ) -> Result<(), Error> {
         let begin = self.layout().chunk_at(chunk);
         let full = head.detail != 0;
         let end = if full { head.detail } else { begin + self.layout().chunk };
@@ -99,9 +107,9 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
                 break;
             };
             if record.kind == Kind::Batch {
-                self.read_batch(chunk, &record, buffer)?;
+                self.read_batch(chunk, &record, buffer, waiting)?;
             } else {
-                self.found(&record, buffer)?;
+                self.found(waiting, &record, buffer)?;
             }
             at += record.bytes();
         }
@@ -113,7 +121,13 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
     }
 
     /// The records of a batch that is whole.
-    fn read_batch(&self, chunk: u32, batch: &Record, buffer: &[u8]) -> Result<(), Error> {
+    fn read_batch(
+        &self,
+        chunk: u32,
+        batch: &Record,
+        buffer: &[u8],
+        waiting: &mut Waiting,
+    ) -> Result<(), Error> {
         self.chunks.info(chunk).outdated.fetch_add(record::HEAD, Relaxed);
         let mut at = batch.offset + record::HEAD;
         let end = batch.offset + batch.bytes();
@@ -122,19 +136,25 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
             let record = Record::at(space, at, end).filter(|record| record.kind != Kind::Batch);
             let record =
                 record.ok_or_else(|| Error::damaged(at, "a record of a batch", space.load_u64(at)))?;
-            self.found(&record, &buffer[(at - batch.offset) as usize..])?;
+            self.found(waiting, &record, &buffer[(at - batch.offset) as usize..])?;
             at += record.bytes();
         }
         Ok(())
     }
 
-    fn read_slab(&self, chunk: u32, head: Head, buffer: &mut Vec<u8>) -> Result<(), Error> {
+    fn read_slab(
+        &self,
+        chunk: u32,
+        head: Head,
+        buffer: &mut Vec<u8>,
+        waiting: &mut Waiting,
+    ) -> Result<(), Error> {
         self.check_slots(chunk, head)?;
         for slot in self.slots_of(chunk, head.detail) {
             let seed = record::seed(self.layout().id, head.generation, slot);
             let end = slot + head.detail;
             match Record::whole_at(self.env.space(), slot, end, seed, self.covers(), buffer) {
-                Some(record) => self.found(&record, buffer)?,
+                Some(record) => self.found(waiting, &record, buffer)?,
                 None => self.free_slot(slot),
             }
         }
@@ -150,57 +170,21 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         Ok(())
     }
 
-    fn read_large(&self, chunk: u32, head: Head, buffer: &mut Vec<u8>) -> Result<(), Error> {
+    fn read_large(
+        &self,
+        chunk: u32,
+        head: Head,
+        buffer: &mut Vec<u8>,
+        waiting: &mut Waiting,
+    ) -> Result<(), Error> {
         let begin = self.layout().chunk_at(chunk);
         let (at, end) = (begin + CHUNK_HEAD, begin + head.detail * self.layout().chunk);
         let seed = record::seed(self.layout().id, head.generation, at);
         match Record::whole_at(self.env.space(), at, end, seed, self.covers(), buffer) {
-            Some(record) => self.found(&record, buffer)?,
+            Some(record) => self.found(waiting, &record, buffer)?,
             None => self.chunks.release(&self.env, chunk),
         }
         Ok(())
-    }
-
-    /// A whole record with its bytes: it counts if none of its key is newer.
-    fn found(&self, record: &Record, bytes: &[u8]) -> Result<(), Error> {
-        let key = record.key_in(bytes);
-        let hash = self.hash(key);
-        let shard = self.shard(hash);
-        let mut keys = shard.hold(&self.env);
-        keys.recovered += 1;
-        keys.seen(record.timestamp);
-        if record.kind == Kind::Tombstone {
-            let chunk = self.layout().chunk_of(record.offset);
-            self.note_tombstone(chunk, record.bytes(), record.value_in(bytes));
-        }
-        let space = self.env.space();
-        let Some(other) = self.find(shard, hash, key)? else {
-            shard.change(|table| table.insert(hash, record.offset));
-            return Ok(());
-        };
-        if space.load_u64(other + 8) < record.timestamp {
-            shard.change(|table| table.replace(hash, other, record.offset));
-            self.drop_found(other);
-        } else {
-            self.drop_found(record.offset);
-        }
-        Ok(())
-    }
-
-    /// A record that a newer one replaces.
-    fn drop_found(&self, offset: u64) {
-        let space = self.env.space();
-        let (_, info) = self.chunks.of(offset);
-        if info.head().used != Use::Log {
-            space.store_u64(offset, 0);
-            space.persist(offset, 8);
-            self.free_slot(offset);
-            return;
-        }
-        let Some(record) = Record::at(space, offset, space.len()) else { return };
-        if record.kind == Kind::Value {
-            info.outdated.fetch_add(record.bytes(), Relaxed);
-        }
     }
 
     /// Keys whose newest record is a tombstone are not there.

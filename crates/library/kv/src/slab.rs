@@ -72,6 +72,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
             let info = self.chunks.info(chunk);
             let head = info.head();
             if head.used == Use::Slab && head.detail == size {
+                self.take_bits(chunk);
                 let slots = std::mem::take(&mut *info.free.lock().unwrap_or_else(PoisonError::into_inner));
                 if !slots.is_empty() {
                     return Some(slots);
@@ -122,6 +123,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
                 if head.used != Use::Slab || head.detail != *size {
                     return false;
                 }
+                self.take_bits(chunk);
                 let mut free = info.free.lock().unwrap_or_else(PoisonError::into_inner);
                 if free.len() < all {
                     return !free.is_empty();

@@ -70,6 +70,18 @@ impl Table {
         None
     }
 
+    /// The location of the entry with which a search for that hash begins, if it has that hash; else 0. For
+    /// who wants it in the cache before it is looked for.
+    #[inline]
+    pub(crate) fn first(&self, hash: u64) -> u64 {
+        let words = self.words();
+        if words.is_empty() {
+            return 0;
+        }
+        let at = hash as usize & (words.len() / 2 - 1);
+        if words[2 * at].load(Relaxed) == hash { words[2 * at + 1].load(Relaxed) } else { 0 }
+    }
+
     /// Replaces the location `old` of an entry.
     pub(crate) fn replace(&self, hash: u64, old: u64, new: u64) {
         if let Some((at, _)) = self.slot(hash, &mut |location| location == old) {

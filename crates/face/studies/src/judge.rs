@@ -2,7 +2,7 @@
 
 use machine::ConfigError;
 
-use crate::{Evidence, Lab, Means, Row, Source, Verdict, kv, prestores, ssp, vnvm, xpoint};
+use crate::{Evidence, Lab, Means, Row, Source, Verdict, index, kv, prestores, ssp, vnvm, xpoint};
 
 /// All groups of rows, in the order in which they are printed.
 const GROUPS: &[&[Row]] = &[
@@ -14,6 +14,7 @@ const GROUPS: &[&[Row]] = &[
     xpoint::instructions::ROWS,
     xpoint::contention::ROWS,
     xpoint::numa::ROWS,
+    xpoint::structures::ROWS,
     xpoint::applications::ROWS,
     xpoint::placement::ROWS,
     xpoint::micro_buffer::ROWS,
@@ -25,6 +26,12 @@ const GROUPS: &[&[Row]] = &[
     kv::TRANSACTIONS,
     kv::RECOVERY,
     kv::MIXES,
+    index::LOAD,
+    index::NODES,
+    index::LOGS,
+    index::RECOVERY,
+    index::TABLE,
+    index::FINDINGS,
     ssp::ROWS,
     vnvm::ROWS,
 ];
@@ -46,7 +53,7 @@ pub enum StudyError {
     Store(#[from] ::kv::Error),
     /// A map on which something is measured.
     #[error(transparent)]
-    Index(#[from] index::Error),
+    Index(#[from] ::index::Error),
     /// A pool on which something is measured.
     #[error(transparent)]
     Region(#[from] region::Error),

@@ -195,6 +195,7 @@ pub struct Lab {
     tasks: Mutex<BTreeMap<String, Entry<Figures>>>,
     patterns: Mutex<BTreeMap<String, Entry<pattern::Run>>>,
     stores: Mutex<BTreeMap<String, Entry<Arc<Vec<crate::kv::Thread>>>>>,
+    trees: Mutex<BTreeMap<String, Entry<Arc<crate::index::Taken>>>>,
     writes: Mutex<BTreeMap<String, Entry<crate::ssp::Written>>>,
 }
 
@@ -336,6 +337,15 @@ impl Lab {
         record: impl FnOnce() -> Result<Vec<crate::kv::Thread>, StudyError>,
     ) -> Result<Arc<Vec<crate::kv::Thread>>, StudyError> {
         once(&self.stores, name, || record().map(Arc::new))
+    }
+
+    /// What threads do to a tree, recorded by `record` unless that was done before.
+    pub(crate) fn tree(
+        &self,
+        name: String,
+        record: impl FnOnce() -> Result<crate::index::Taken, StudyError>,
+    ) -> Result<Arc<crate::index::Taken>, StudyError> {
+        once(&self.trees, name, || record().map(Arc::new))
     }
 
     /// As [`Lab::pattern`], of threads that are not always to be had.

@@ -22,9 +22,9 @@
 //! `strandline reproduce ID`, and `strandline reproduce --out DIR` for the table in `docs/reproduce.md`.
 #![forbid(unsafe_code)]
 
-pub mod bugs;
 mod check;
 mod data;
+mod index;
 mod judge;
 mod kv;
 mod lab;
@@ -35,6 +35,7 @@ pub mod published;
 mod row;
 mod series;
 mod ssp;
+mod steps;
 mod text;
 mod vnvm;
 mod xpoint;

@@ -40,6 +40,12 @@ pub struct Run {
     pub sync_share: f64,
     /// What the persistent memory moved.
     pub traffic: Traffic,
+    /// Instructions of an iteration of the first thread.
+    pub instructions: f64,
+    /// Nanoseconds that it stood still in an iteration, for whatever reason.
+    pub stall_ns: f64,
+    /// Iterations of all threads.
+    pub iterations: u64,
 }
 
 impl Pattern {
@@ -62,6 +68,7 @@ impl Pattern {
 pub fn run(config: &Config, threads: Vec<Pattern>) -> Result<Run, StudyError> {
     let mut simulation = Simulation::new(config)?;
     let iterations = threads.first().map_or(1, |thread| thread.iterations);
+    let all = threads.iter().map(|thread| thread.iterations).sum();
     let threads: Vec<_> = threads.into_iter().map(|thread| Arc::new(Mutex::new(thread))).collect();
     let part = |warm: bool, start: Time| {
         let programs = (0u32..).zip(&threads).map(|(number, thread)| {
@@ -76,10 +83,9 @@ pub fn run(config: &Config, threads: Vec<Pattern>) -> Result<Run, StudyError> {
     let (warm, start) = (simulation.figures(), simulation.now());
     simulation.run(part(false, start))?;
     let (figures, end) = (simulation.figures(), simulation.now());
-    let stalls = |figures: &machine::TimedFigures| {
-        figures.threads.first().map(|thread| thread.stalls).unwrap_or_default()
-    };
-    let (before, after) = (stalls(&warm), stalls(&figures));
+    let first = |figures: &machine::TimedFigures| figures.threads.first().copied().unwrap_or_default();
+    let (thread_before, thread_after) = (first(&warm), first(&figures));
+    let (before, after) = (thread_before.stalls, thread_after.stalls);
     let fences =
         |stalls: &machine::Stalls| stalls.fence_store.ns() + stalls.fence_flush.ns() + stalls.fence_nt.ns();
     let sync = |figures: &machine::TimedFigures| {
@@ -93,6 +99,9 @@ pub fn run(config: &Config, threads: Vec<Pattern>) -> Result<Run, StudyError> {
         sync_share: (sync(&figures) - sync(&warm))
             / figures.threads.iter().map(|thread| thread.finished.since(start).ns()).sum::<f64>(),
         traffic: figures.memories[1].total.since(&warm.memories[1].total),
+        instructions: (thread_after.instructions - thread_before.instructions) as f64 / iterations as f64,
+        stall_ns: (after.total().ns() - before.total().ns()) / iterations as f64,
+        iterations: all,
     })
 }
 

@@ -19,6 +19,8 @@ pub enum Source {
     Kv,
     /// Y. Ni, "Enabling Efficient Persistent Memory Systems", Santa Cruz 2022, chapter 3.
     Ssp,
+    /// The same, chapter 5.
+    Index,
     /// C.-C. Chou, "Optimizing Emerging Memory Systems for Performance", Texas A&M 2020, section 3.3.3.2.
     Vnvm,
 }
@@ -123,7 +125,8 @@ impl fmt::Display for Verdict {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Source; 5] = [Source::Xpoint, Source::Prestores, Source::Kv, Source::Ssp, Source::Vnvm];
+    pub const ALL: [Source; 6] =
+        [Source::Xpoint, Source::Prestores, Source::Kv, Source::Index, Source::Ssp, Source::Vnvm];
 
     /// Its name on the command line.
     #[must_use]
@@ -132,6 +135,7 @@ impl Source {
             Source::Xpoint => "xpoint",
             Source::Prestores => "prestores",
             Source::Kv => "kv",
+            Source::Index => "index",
             Source::Ssp => "ssp",
             Source::Vnvm => "vnvm",
         }
@@ -150,6 +154,7 @@ impl Source {
             Source::Kv => {
                 "Wu, Optimizing the Use of Heterogeneous Memory (2026), chapter 2: persistent key-value stores"
             }
+            Source::Index => "Ni, Enabling Efficient Persistent Memory Systems (2022), chapter 5: B+-trees",
             Source::Ssp => {
                 "Ni, Enabling Efficient Persistent Memory Systems (2022), chapter 3: shadow sub-paging"
             }

@@ -1,5 +1,5 @@
-//! Applications of the guide. Those whose memory accesses are described well enough are run as patterns of
-//! events; the others wait for the structures themselves.
+//! Applications of the guide that are run as patterns of events; `structures.rs` has those that the library's
+//! structures are run for.
 
 use event::{Event, FenceKind, FlushKind};
 use report::{Axis, Unit};
@@ -7,36 +7,8 @@ use report::{Axis, Unit};
 use crate::pattern::{self, Draw, LINE, Pattern, flush, load, store, store_nt};
 use crate::{Check, Evidence, Lab, Means, Row, Series, Source, StudyError};
 
-/// Rows 11 to 14 and 18.
+/// Rows 13 and 18.
 pub const ROWS: &[Row] = &[
-    Row {
-        source: Source::Xpoint,
-        id: "xpoint-11",
-        claim: "RocksDB on DRAM that stands in for persistent memory: a persistent memtable beats the FLEX log",
-        expected: "+19 % (prior study), +13 % (released replication)",
-        tolerance: "sign, then 5 points around the band",
-        method: "a persistent skip list against a log in front of a volatile one, run on dram",
-        calibration: "",
-        note: "",
-        means: Means::Later(
-            "the key-value engines: a persistent skip list, and a log in front of a volatile one",
-        ),
-        lacks: "",
-    },
-    Row {
-        source: Source::Xpoint,
-        id: "xpoint-12",
-        claim: "RocksDB on 3D XPoint: the FLEX log beats the persistent memtable",
-        expected: "+10 %",
-        tolerance: "sign, then 5 points",
-        method: "as xpoint-11, on xpoint",
-        calibration: "",
-        note: "",
-        means: Means::Later(
-            "the key-value engines: a persistent skip list, and a log in front of a volatile one",
-        ),
-        lacks: "",
-    },
     Row {
         source: Source::Xpoint,
         id: "xpoint-13",
@@ -50,18 +22,6 @@ pub const ROWS: &[Row] = &[
         note: "",
         means: Means::Model(memtable_and_log),
         lacks: "Records are appended back to back, so a line that two records share is sent twice and merged in the DIMM: EWR above 1. How FLEX lays out its records is not published",
-    },
-    Row {
-        source: Source::Xpoint,
-        id: "xpoint-14",
-        claim: "NOVA with data embedded in its log overwrites 7 times (64 B) and 6.5 times (256 B) as fast as NOVA",
-        expected: "7x, 6.5x",
-        tolerance: "15 %",
-        method: "random overwrites through a log-structured file layer, with and without embedded data",
-        calibration: "",
-        note: "",
-        means: Means::Later("a log-structured file layer with 4 KiB copy-on-write pages"),
-        lacks: "",
     },
     Row {
         source: Source::Xpoint,

@@ -20,3 +20,4 @@ pub mod micro_buffer;
 pub mod numa;
 pub mod placement;
 pub mod sizes;
+pub mod structures;

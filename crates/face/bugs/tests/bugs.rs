@@ -1,4 +1,4 @@
-//! The crash checker finds every known bug in `studies::bugs` without a hint where, and says nothing of the
+//! The crash checker finds every known bug in the crate `bugs` without a hint where, and says nothing of the
 //! twins.
 
 #[path = "../../strandline/tests/common/bugs_page.rs"]
@@ -6,13 +6,13 @@ mod bugs_page;
 
 use std::time::Instant;
 
+use bugs::{Bug, bugs};
 use bugs_page::Row;
 use crash::lint::{self, Lints};
 use crash::{Change, Checker, Contents, History, Oracle, Outcome, Place, Platform, Read, Recorder};
 use event::Sink;
 use space::sim::{Run, Schedule};
 use space::{Image, Recorded, Recording, Scratch, Space, Touched};
-use studies::bugs::{Bug, bugs};
 
 /// Schedules of a structure with several threads.
 const SEEDS: u64 = 8;

@@ -5,13 +5,14 @@
 //! memory, recorded, and in the checker. `examples/c/bugs` has their like in C and C++.
 //!
 //! # How one is written
-//! A file per structure. A variant is a value of an enumeration, asked where bug and twin differ and nowhere else. A
-//! run makes the structure on an empty space and works on it; each operation is a region, and once that has ended, its
-//! effect must survive. The check recovers what a crash left and tells what is wrong. It reads through an
-//! `Arena`, which turns pointers that lead nowhere, and circles, into findings.
+//! A file per structure. A variant is a value of an enumeration, asked where bug and twin differ and nowhere
+//! else. A run makes the structure on an empty space and works on it; each operation is a region, and once
+//! that has ended, its effect must survive. The check recovers what a crash left and says what is wrong. It
+//! reads through an `Arena`, which turns pointers that lead nowhere, and circles, into findings.
 //!
 //! The twins rest on the contract of [`Space`] alone: words persist in no order but that of flushes and
 //! fences, not even in one line.
+#![forbid(unsafe_code)]
 
 mod arena;
 mod cceh;

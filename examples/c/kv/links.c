@@ -5,11 +5,11 @@
  *   links get STORE NAME
  *   links remove STORE NAME
  *   links list STORE [FROM]          in the order of names
- *   links load STORE FROM TO         puts links number FROM to TO - 1 by four threads, which wait every 16 links
- *                                    until they are durable, and prints those that are
+ *   links load STORE FROM TO         puts links number FROM to TO - 1 by four threads, which wait every 16
+ *                                    links until they are durable, and prints those that are
  *   links try STORE [MISTAKE]        a few operations, for `strandline check`
- *   links --recover STORE [try]      looks whether the store is whole: status 0, or 1 and a line that says why.
- *                                    After `try`, what its operations left must be there, too
+ *   links --recover STORE [try]      looks whether the store is whole: status 0, or 1 and a line that says
+ *                                    why. After `try`, what its operations left must be there, too
  *
  * Each link has a second entry, from the address to the name, and both are written together. MISTAKE is none
  * or `apart`: they are written one after the other. STRANDLINE_ENGINE is that of a new store, slab or log.

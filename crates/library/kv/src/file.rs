@@ -39,8 +39,8 @@ impl Store {
 }
 
 impl<E: Env + Send> Store<E> {
-    /// As [`Store::create`], in an environment that the caller makes of the file's memory. `grow` makes that so
-    /// many bytes long.
+    /// As [`Store::create`], in an environment that the caller makes of the file's memory. `grow` makes that
+    /// so many bytes long.
     ///
     /// # Errors
     /// As [`Store::create`].

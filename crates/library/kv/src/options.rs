@@ -60,7 +60,8 @@ pub struct Options {
     pub chunk: u64,
     /// Bytes that a new file begins with; four chunks at least.
     pub bytes: u64,
-    /// Bytes that the file may grow to, four chunks at least. `None`: as far as the file system and address space allow.
+    /// Bytes that the file may grow to, four chunks at least. `None`: as far as the file system and address
+    /// space allow.
     pub max_bytes: Option<u64>,
     /// Threads that can append at the same time without waiting for each other.
     pub lanes: u32,

@@ -1,5 +1,5 @@
-//! Key-value stores for C and C++: the program of the manual, and those of `examples/c/kv`, as they are and under
-//! `strandline check`.
+//! Key-value stores for C and C++: the program of the manual, and those of `examples/c/kv`, as they are and
+//! under `strandline check`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -12,6 +12,7 @@
 
 mod arena;
 pub mod btree;
+pub mod bytes;
 mod error;
 mod extents;
 pub mod hash;
@@ -27,6 +28,7 @@ mod version;
 mod wish;
 
 pub use btree::BTree;
+pub use bytes::BytesMap;
 pub use error::Error;
 pub use extents::{Extent, Extents, Whole};
 pub use map::{Fixed, Map, OrderedMap};

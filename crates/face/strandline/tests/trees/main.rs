@@ -2,6 +2,7 @@
 //! had ended, each that was under way done or not done, and nothing else; and a map with a mistake is caught.
 
 mod btree;
+mod bytes;
 mod desk;
 mod hash;
 mod log_structured;

@@ -1,6 +1,7 @@
 //! The maps as their users see them, without crashes.
 
 mod btree;
+mod bytes;
 mod hash;
 mod log_structured;
 mod model;

@@ -8,11 +8,11 @@
 //! # The unit
 //! Time on a shared machine says little, so every figure is also a ratio to a *unit*: one 8-byte store to a
 //! random line of a 64 MiB shared mapping, flushed and fenced. A phase runs in slices, and between two slices
-//! the unit is measured again, so that both see the same machine ([`unit`]).
+//! the unit is measured again, so that both see the same machine (`unit.rs`).
 //!
 //! # Others
 //! Stores with a C interface run in a small program each, compiled when it is needed with the machine's
-//! compiler and headers ([`peers`]). It takes the operations of a slice from a file and reports its own CPU
+//! compiler and headers (`peers`). It takes the operations of a slice from a file and reports its own CPU
 //! time. redb and fjall are compiled in with the feature `peers`.
 #![forbid(unsafe_code)]
 

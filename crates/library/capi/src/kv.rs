@@ -7,12 +7,19 @@ use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use kv::{Batch, Engine, Error, Options, Store, Ticket};
+use kv::{Batch, Engine, Error, Options, Ticket};
+use pmem::Os;
+
+use space::Env;
 
 use crate::calls::{bytes_of, name, path, put};
-use crate::entry::{call, call_status, own_entries, run};
+use crate::entry::{call, call_status, entries, run};
 use crate::error::{Code, Failure};
 use crate::handle::take_words;
+use crate::observed::Observed;
+
+/// A store of which a recording hears.
+type Store = kv::Store<Os<Observed>>;
 
 /// `struct sl_kv_options`.
 #[repr(C)]
@@ -146,9 +153,12 @@ fn options(options: *const KvOptions) -> Result<(Options, bool), Failure> {
     Ok((chosen, given.flags & EXISTING != 0))
 }
 
-fn open(file: &Path, options: &Options, existing: bool) -> Result<Store, Failure> {
-    let is_there = existing || file.exists();
-    Ok(if is_there { Store::open(file, options) } else { Store::create(file, options) }?)
+fn open(file: &Path, options: &Options, existing: bool, site: u64) -> Result<Store, Failure> {
+    let grow = |env: &Os<Observed>, bytes: u64| Ok(env.space().grow(bytes)?);
+    let made = !existing && !file.exists();
+    let env = |memory| Os::new(Observed::new(memory, file, made, site));
+    let open = if made { Store::create_as } else { Store::open_as };
+    Ok(open(file, options, env, grow)?)
 }
 
 /// Remembers the ticket of a change.
@@ -197,12 +207,12 @@ fn at(bytes: &[u8]) -> *const c_void {
 /// What `sl_kv_scan` calls.
 type Visit = unsafe extern "C" fn(*mut c_void, *const c_void, usize, *const c_void, usize) -> c_int;
 
-own_entries! {
+entries! {
     /// Opens or makes a store.
     fn sl_kv_open(file: *const c_char, given: *const KvOptions; site) -> *const KvHandle {
         call(site, ptr::null(), || {
             let (options, existing) = options(given)?;
-            opened_as(open(path(file)?, &options, existing)?)
+            opened_as(open(path(file)?, &options, existing, site)?)
         })
     }
 

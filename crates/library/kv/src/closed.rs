@@ -157,12 +157,13 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
     pub(crate) fn resume(&mut self, used: &[(u32, Head)]) -> Result<bool, Error> {
         let space = self.env.space();
         let Some(chunk) = self.layout().closed(space) else { return Ok(false) };
-        let open = |used: Use| used == Use::Log || used == Use::Journal;
+        let open =
+            |head: &Head| head.used == Use::Journal || head.used == Use::Log && head.log_end().is_none();
         // From here on it holds no more.
         if !self.flawed(Flaw::ClosedWhileOpen) {
             self.layout().set_closed(space, None);
         }
-        if used.iter().any(|(_, head)| open(head.used) && head.detail == 0) {
+        if used.iter().any(|(_, head)| open(head)) {
             return Ok(false);
         }
         let Some(left) = used.iter().find(|(at, head)| *at == chunk && head.used == Use::Left) else {

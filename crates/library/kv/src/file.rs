@@ -4,14 +4,17 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-use pmem::{Os, Synced};
+use pmem::{MapError, Os, Synced};
 use region::Ticket;
 use space::Env;
 
 use crate::handle::Handle;
-use crate::layout::Layout;
+use crate::layout::{CHUNKS, Layout, SECOND};
 use crate::store::Store;
 use crate::{Batch, Error, KeyValue, Options, Snapshot, Stats};
+
+/// Chunks of a new file, at least: a few of them are a reserve.
+const CHUNKS_MIN: u64 = 4;
 
 fn grow(env: &Os<Synced>, bytes: u64) -> Result<(), Error> {
     Ok(env.space().grow(bytes)?)
@@ -23,8 +26,38 @@ impl Store {
     /// # Errors
     /// If there is such a file, no room for it, or the options make no store. No file is left then.
     pub fn create(path: &Path, options: &Options) -> Result<Store, Error> {
-        let memory = Synced::new(mapped(options).create_or_take(path, options.bytes.next_multiple_of(4096))?);
-        let env = Arc::new(Os::new(memory));
+        Store::create_as(path, options, Os::new, grow)
+    }
+
+    /// Opens the store in a file, after recovery if it was not closed in order.
+    ///
+    /// # Errors
+    /// If there is no such file, another process has it open, or there is no store in it, or a damaged one.
+    pub fn open(path: &Path, options: &Options) -> Result<Store, Error> {
+        Store::open_as(path, options, Os::new, grow)
+    }
+}
+
+impl<E: Env + Send> Store<E> {
+    /// As [`Store::create`], in an environment that the caller makes of the file's memory. `grow` makes that
+    /// so many bytes long.
+    ///
+    /// # Errors
+    /// As [`Store::create`].
+    pub fn create_as(
+        path: &Path,
+        options: &Options,
+        env: impl FnOnce(Synced) -> E,
+        grow: fn(&E, u64) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let least = CHUNKS + CHUNKS_MIN * options.chunk;
+        if options.max_bytes.is_some_and(|most| most < least) {
+            return Err(Error::Options("max_bytes has no room for the smallest store, which is four chunks"));
+        }
+        let bytes =
+            options.bytes.min(options.max_bytes.unwrap_or(u64::MAX)).max(least).next_multiple_of(4096);
+        let memory = Synced::new(mapped(options).create_or_take(path, bytes)?);
+        let env = Arc::new(env(memory));
         let made = Layout::new(options, env.random() >> 16)
             .and_then(|layout| Store::create_growing(env, options, layout, Some(grow)));
         if made.is_err() && path.is_file() {
@@ -34,22 +67,34 @@ impl Store {
         made.map_err(|error| error.of_file(path))
     }
 
-    /// Opens the store in a file, after recovery if it was not closed in order.
+    /// As [`Store::open`], in such an environment.
     ///
     /// # Errors
-    /// If there is no such file, another process has it open, or there is no store in it, or a damaged one.
-    pub fn open(path: &Path, options: &Options) -> Result<Store, Error> {
-        let memory = Synced::new(mapped(options).open(path)?);
+    /// As [`Store::open`].
+    pub fn open_as(
+        path: &Path,
+        options: &Options,
+        env: impl FnOnce(Synced) -> E,
+        grow: fn(&E, u64) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let memory = mapped(options).open(path).map_err(|error| match error {
+            // A crash came before there was more.
+            MapError::Length { bytes: 0, .. } => {
+                Error::NotAStore { second: SECOND, empty: true }.of_file(path)
+            }
+            other => other.into(),
+        })?;
+        let memory = Synced::new(memory);
         // What a killed process wrote reads as if it were there to stay.
         memory.confirm()?;
-        Store::open_growing(Arc::new(Os::new(memory)), options, Some(grow))
-            .map_err(|error| error.of_file(path))
+        let store = Store::open_growing(Arc::new(env(memory)), options, Some(grow));
+        store.map_err(|error| error.of_file(path))
     }
 }
 
 fn mapped(options: &Options) -> pmem::Options {
     match options.max_bytes {
-        Some(bytes) => pmem::Options::new().max_len(bytes.max(options.bytes).next_multiple_of(4096)),
+        Some(bytes) => pmem::Options::new().max_len(bytes.next_multiple_of(4096)),
         None => pmem::Options::new(),
     }
 }

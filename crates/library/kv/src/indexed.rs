@@ -80,12 +80,12 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
                 Use::Large if here.places.is_empty() => self.chunks.release(&self.env, chunk),
                 Use::Log => {
                     // What lies behind the last record in use was never acknowledged, or nobody needs it.
-                    let end = if head.detail == 0 { here.end.max(begin) } else { head.detail };
+                    let end = head.log_end().unwrap_or(here.end.max(begin));
                     let info = self.chunks.info(chunk);
                     info.detail.store(end, Relaxed);
                     info.outdated.store(end.saturating_sub(begin + here.bytes), Relaxed);
                     self.log_bytes.fetch_add(self.layout().chunk, Relaxed);
-                    if head.detail == 0 {
+                    if head.log_end().is_none() {
                         self.layout().set_detail(self.env.space(), chunk, head.generation, end);
                     }
                 }

@@ -29,6 +29,10 @@ pub(crate) struct Open {
     /// Where the next record goes.
     pub(crate) at: u64,
     pub(crate) end: u64,
+    /// What is known to be durable, as the chunk's head says.
+    pub(crate) marked: u64,
+    /// How far the log was when a ticket was taken, and that ticket: it is marked when that is due.
+    pub(crate) next_mark: Option<(u64, Ticket)>,
 }
 
 impl Lane {

@@ -10,7 +10,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"SLKVDATA");
 /// The format that this library reads and writes.
 pub const VERSION: u64 = 1;
 /// Where the second copy of the header is.
-const SECOND: u64 = 4096;
+pub(crate) const SECOND: u64 = 4096;
 /// How many chunks were ever used.
 pub(crate) const HIGH: u64 = 512;
 /// Which chunk has what closing left; 0 if the store is open, or was not closed.
@@ -35,7 +35,8 @@ pub(crate) struct Layout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     Free,
-    /// Records one after the other. Detail: where they end, 0 while it is not known.
+    /// Records one after the other. Detail: where they end; while they are appended to, 1 and up to where
+    /// they are durable at least, or 0.
     Log,
     /// Slots. Detail: bytes of one.
     Slab,
@@ -91,6 +92,18 @@ pub(crate) struct Head {
     /// Different each time that the chunk is used; 0 if it never was.
     pub(crate) generation: u64,
     pub(crate) detail: u64,
+}
+
+impl Head {
+    /// Where a log ends, if nothing is appended any more.
+    pub(crate) fn log_end(&self) -> Option<u64> {
+        (self.detail != 0 && self.detail & 1 == 0).then_some(self.detail)
+    }
+
+    /// Up to where a log is durable that is appended to, 0 if nobody said so.
+    pub(crate) fn log_mark(&self) -> u64 {
+        if self.detail & 1 == 1 { self.detail - 1 } else { 0 }
+    }
 }
 
 impl Layout {

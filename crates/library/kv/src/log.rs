@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
+use region::Ticket;
 use space::{Env, Space};
 
 use crate::chunks::Reserve;
@@ -10,6 +11,9 @@ use crate::lane::{Lane, Open};
 use crate::layout::{CHUNK_HEAD, Use};
 use crate::store::Store;
 use crate::{Error, Values};
+
+/// Bytes of a log from one mark to the next, at least; less in chunks that are shorter than 64 times that.
+const MARK_EVERY: u64 = 16 << 10;
 
 impl<E: Env, H: Handle<E>> Store<E, H> {
     /// The calling thread's lane, with a log that has room for `bytes`; where there is no room for another
@@ -54,9 +58,33 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         }
         let begin = self.layout().chunk_at(chunk);
         let end = begin + self.layout().chunk;
-        let open = Open { chunk, generation: head.generation, at: begin + CHUNK_HEAD, end };
+        let at = begin + CHUNK_HEAD;
+        let open = Open { chunk, generation: head.generation, at, end, marked: at, next_mark: None };
         lane.log = Some(open);
         Ok(open)
+    }
+
+    /// Says now and then in the chunk's head up to where the lane's log is durable. What is not whole before
+    /// that is damaged, and no record that a crash tore. The lane's owner calls it when all that it appended
+    /// is durable, or noted.
+    pub(crate) fn mark(&self, lane: &mut Lane) {
+        let every = MARK_EVERY.min(self.layout().chunk / 64);
+        let Some(open) = lane.log.filter(|open| open.at >= open.marked + every) else { return };
+        let (until, ticket) = if self.due.at_once() {
+            (open.at, Ticket::DUE)
+        } else {
+            open.next_mark.unwrap_or((open.at, self.due.latest()))
+        };
+        let due = self.due.at_once() || self.due.is_done(ticket);
+        let next = if due { (until, None) } else { (open.marked, Some((until, ticket))) };
+        lane.log = Some(Open { marked: next.0, next_mark: next.1, ..open });
+        if due {
+            // Durable with whatever is next; until then an older mark is right, too.
+            self.layout().set_detail(self.env.space(), open.chunk, open.generation, until | 1);
+            if !self.due.at_once() {
+                lane.note(self.layout().chunk_at(open.chunk), CHUNK_HEAD);
+            }
+        }
     }
 
     /// Nothing is appended any more.

@@ -58,9 +58,10 @@ pub struct Options {
     pub durable: Option<Durable>,
     /// Bytes of a log or superblock: a power of two from 1 KiB to 1 GiB. Fixed when the store is made.
     pub chunk: u64,
-    /// Bytes that a new file begins with.
+    /// Bytes that a new file begins with; four chunks at least.
     pub bytes: u64,
-    /// Bytes that the file may grow to. `None`: as far as the file system and address space allow.
+    /// Bytes that the file may grow to, four chunks at least. `None`: as far as the file system and address
+    /// space allow.
     pub max_bytes: Option<u64>,
     /// Threads that can append at the same time without waiting for each other.
     pub lanes: u32,

@@ -89,8 +89,8 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         waiting: &mut Waiting,
     ) -> Result<(), Error> {
         let begin = self.layout().chunk_at(chunk);
-        let full = head.detail != 0;
-        let end = if full { head.detail } else { begin + self.layout().chunk };
+        let (full, mark) = (head.log_end().is_some(), head.log_mark());
+        let end = head.log_end().unwrap_or(begin + self.layout().chunk);
         if end < begin + CHUNK_HEAD || end > begin + self.layout().chunk {
             return Err(Error::damaged(begin + 8, "where a log ends", end));
         }
@@ -100,7 +100,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
             let seed = record::seed(self.layout().id, head.generation, at);
             let found = Record::whole_at(self.env.space(), at, end, seed, self.covers(), buffer);
             let Some(record) = found else {
-                if full {
+                if full || at < mark {
                     let found = self.env.space().load_u64(at);
                     return Err(Error::damaged(at, "a record that its checksum confirms", found));
                 }

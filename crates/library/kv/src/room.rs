@@ -24,8 +24,9 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
     /// If a sync failed, or a record is damaged.
     pub(crate) fn make_room(&self, wanted: u64) -> Result<bool, Error> {
         if self.layout().engine == Engine::Slab {
-            self.finish_all_replaced()?;
-            return Ok(self.release_empty_slabs());
+            let freed = self.finish_all_replaced()?;
+            let given_back = self.give_back_slots();
+            return Ok(self.release_empty_slabs() || freed || given_back);
         }
         let mut collector = self.env.lock(&self.collector);
         let chunks = wanted.div_ceil(self.layout().chunk).try_into().unwrap_or(u32::MAX);
@@ -95,6 +96,8 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
             return false;
         }
         let Some(log) = collector.log.take_if(|open| fits(open)) else { return false };
+        // What was copied to it is durable, but where copying was given up.
+        self.fence();
         // Whoever waits for a record in it finds it noted here.
         self.take_over_notes(collector, &mut lane);
         if let Some(full) = lane.log.replace(log) {

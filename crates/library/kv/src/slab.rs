@@ -107,12 +107,21 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         }
     }
 
-    /// Gives chunks back in which all slots are free; whether there was one.
-    pub(crate) fn release_empty_slabs(&self) -> bool {
+    /// Has anybody use the slots that lanes have; whether there were some.
+    pub(crate) fn give_back_slots(&self) -> bool {
+        let mut any = false;
         for lane in &self.lanes {
             let slots = std::mem::take(&mut self.env.hold(lane).slots);
-            slots.into_values().flatten().for_each(|slot| self.free_slot(slot));
+            for slot in slots.into_values().flatten() {
+                self.free_slot(slot);
+                any = true;
+            }
         }
+        any
+    }
+
+    /// Gives chunks back in which all slots are free; whether there was one.
+    pub(crate) fn release_empty_slabs(&self) -> bool {
         let mut partial = self.env.lock(&self.partial);
         let mut released = false;
         for (size, chunks) in partial.iter_mut() {
@@ -220,8 +229,10 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         Ok(())
     }
 
-    /// All slots that wait in shards, as far as a sync or a fence lets them be used again.
-    pub(crate) fn finish_all_replaced(&self) -> Result<(), Error> {
+    /// Frees all slots that wait in shards, as far as a sync or a fence lets them be used again; whether
+    /// there were some.
+    pub(crate) fn finish_all_replaced(&self) -> Result<bool, Error> {
+        let mut any = false;
         // First what was replaced is cleared, then the zeros are durable.
         for _ in 0..2 {
             self.sync()?;
@@ -230,12 +241,17 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
                 if self.due.at_once() && !slots.is_empty() {
                     self.fence();
                 }
+                any |= !slots.is_empty();
                 self.reuse(slots);
             }
         }
         self.sync()?;
-        self.shards.iter().for_each(|shard| self.reuse(self.flush_replaced(&mut shard.hold(&self.env))));
-        Ok(())
+        for shard in &self.shards {
+            let slots = self.flush_replaced(&mut shard.hold(&self.env));
+            any |= !slots.is_empty();
+            self.reuse(slots);
+        }
+        Ok(any)
     }
 }
 

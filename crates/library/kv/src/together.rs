@@ -222,7 +222,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         let (chunk, head) = self.chunks.take(&self.env, Use::Journal, 0, 1, Reserve::Keep)?;
         let begin = self.layout().chunk_at(chunk);
         let (at, end) = (begin + CHUNK_HEAD, begin + self.layout().chunk);
-        let journal = Open { chunk, generation: head.generation, at, end };
+        let journal = Open { chunk, generation: head.generation, at, end, marked: at, next_mark: None };
         lane.journal = Some(journal);
         Ok(journal)
     }

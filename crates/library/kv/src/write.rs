@@ -156,6 +156,9 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
             self.fence();
         }
         let ticket = self.due.ticket();
+        if !skips && self.options.values == Values::Flush {
+            self.mark(lane);
+        }
         if lane.buffer.capacity() > 1 << 20 {
             lane.buffer = Vec::new();
         }

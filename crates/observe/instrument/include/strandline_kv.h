@@ -45,9 +45,9 @@ struct sl_kv_options {
     /* Of a new store: "slab", as fast at any time, or "log", faster in bursts. NULL: "slab". A store that is
      * there has its own. */
     const char *engine;
-    /* Bytes that a new file begins with; 0: 64 MiB. It grows as it is needed. */
+    /* Bytes that a new file begins with, 17 MB at least; 0: 64 MiB. It grows as it is needed. */
     uint64_t bytes;
-    /* Bytes that the file may grow to; 0: as many as there is room for. */
+    /* Bytes that the file may grow to, 17 MB at least; 0: as many as there is room for. */
     uint64_t max_bytes;
     /* SL_KV_EXISTING, or 0. */
     uint64_t flags;

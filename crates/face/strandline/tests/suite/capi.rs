@@ -422,6 +422,7 @@ fn what_is_installed_is_found_and_works() {
     ];
     let files = [
         "include/strandline_kv.h",
+        "include/strandline_kv.hpp",
         "include/strandline_pool.h",
         "include/strandline.hpp",
         "lib/libstrandline.a",

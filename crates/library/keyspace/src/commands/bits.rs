@@ -84,7 +84,14 @@ pub fn bitcount(context: &mut Context, args: &[&[u8]]) -> Outcome {
     let bytes = text.len() as i64;
     let (start, end, bits) = match &args[2..] {
         [] => (0, -1, false),
-        [start, end, unit @ ..] => (integer(start)?, integer(end)?, counts_bits(unit.first())?),
+        [start, end, unit @ ..] => {
+            let (start, end) = (integer(start)?, integer(end)?);
+            if start < 0 && end < 0 && start > end {
+                // Redis looks at the unit only now.
+                return Ok(Reply::Integer(0));
+            }
+            (start, end, counts_bits(unit.first())?)
+        }
         _ => return Err(says::SYNTAX.into()),
     };
     let Some((start, end)) = range(start, end, if bits { 8 * bytes } else { bytes }) else {

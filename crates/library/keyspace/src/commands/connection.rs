@@ -260,7 +260,14 @@ fn kill(context: &mut Context, args: &[&[u8]]) -> Outcome {
                     clients.get(id).is_some_and(|client| client.addresses[which].as_bytes() == *value)
                 });
             }
-            [name, value] if is(name, "TYPE") && is(value, "NORMAL") => {}
+            [name, value] if is(name, "TYPE") => {
+                let others = ["MASTER", "SLAVE", "REPLICA", "PUBSUB"];
+                if others.iter().any(|other| is(value, other)) {
+                    wanted.clear();
+                } else if !is(value, "NORMAL") {
+                    return Err(Fault::repeating("ERR Unknown client type '", value, "'"));
+                }
+            }
             [name, value] if is(name, "USER") => {
                 if *value != b"default" {
                     return Err(Fault::repeating("ERR No such user '", value, "'"));

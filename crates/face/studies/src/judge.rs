@@ -157,6 +157,12 @@ mod tests {
         for number in 1..=15 {
             assert!(ids.contains(&format!("B-R{number}").as_str()), "B-R{number}");
         }
+        for number in 1..=28 {
+            assert!(ids.contains(&format!("I{number}").as_str()), "I{number}");
+        }
+        for number in 1..=7 {
+            assert!(ids.contains(&format!("F{number}").as_str()), "F{number}");
+        }
         let mut once = ids.clone();
         once.sort_unstable();
         once.dedup();

@@ -102,8 +102,11 @@ pub(super) fn measure(lab: &Lab, setup: &Setup, variant: Variant) -> Result<Figu
         let steps = taken.threads.iter().flatten().flatten().filter(|step| step.what == what).count();
         ratio(steps as u64, taken.threads.iter().map(|thread| thread.len() as u64).sum())
     };
-    let Variant { batch, .. } = variant;
-    let dependent = dependent(&taken, setup) / ratio(batch as u64, 1);
+    // Lookups at the same time ask for all lines of all of their nodes before they wait.
+    let dependent = match variant.batch as u64 {
+        1 => dependent(&taken, setup),
+        batch => ratio(LINE, setup.node * batch),
+    };
     let machine = format!("{MACHINE} cores.pipeline.dependent_loads={dependent:.3}");
     let run = lab
         .try_pattern(&format!("{setup:?} {variant:?}"), &machine, || Ok(patterns(setup, variant, &taken)))?;

@@ -14,8 +14,8 @@
 //! by epochs (`crossbeam-epoch`).
 //!
 //! # Why every crash leaves a map
-//! - *Insert*: a record counts when it is whole, which its checksum says; one of another map, another place or
-//!   another time has another checksum.
+//! - *Insert*: a record counts when it is whole, which its checksum says; one of another map, place or time
+//!   has another checksum.
 //! - *Update*: until the old record is durably erased there are two, and the one with the higher sequence
 //!   counts. Its slot is used again only after that.
 //! - *Remove*: what of the key's older records may not be durably erased is so first; then its record is.

@@ -33,7 +33,7 @@ fn checked(value: &[u8]) -> u64 {
     number
 }
 
-impl<'e, E: Env> Map<u64, u64> for Numbers<BytesMap<&'e E, Whole>> {
+impl<E: Env> Map<u64, u64> for Numbers<BytesMap<&E, Whole>> {
     fn get(&self, key: u64) -> Option<u64> {
         self.0.get(&key_of(key)).expect("whole").map(|value| checked(&value))
     }

@@ -22,7 +22,7 @@ fn opened(env: &Os<Image>) -> Result<BytesMap<&Os<Image>, Whole>, Error> {
     BytesMap::open(env, Whole::open(env.space())?, &Options::default())
 }
 
-fn all<'e>(map: &BytesMap<&'e Os<Image>, Whole>, from: &[u8]) -> Result<Model, Error> {
+fn all(map: &BytesMap<&Os<Image>, Whole>, from: &[u8]) -> Result<Model, Error> {
     let (mut pairs, mut last) = (Model::new(), None);
     map.range(from, &mut |key, value| {
         assert!(last.as_deref() < Some(key), "in order");

@@ -5,7 +5,7 @@ use std::ops::Range;
 use event::{Sink, SinkError};
 use space::{Env, Image, Recorded, Recording};
 
-use crate::{TreeError, fill, log, scatter};
+use crate::{TreeError, fill, library, log, scatter};
 
 /// What a run can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,12 @@ pub enum WorkloadError {
     /// The tree could not go on.
     #[error("btree-fill: {0}")]
     Tree(#[from] TreeError),
+    /// The library's ordered map could not go on.
+    #[error("index-fill: {0}")]
+    Index(#[from] index::Error),
+    /// The library's key-value store could not go on.
+    #[error("kv-fill: {0}")]
+    Store(#[from] kv::Error),
     /// The consumer of events could not go on.
     #[error(transparent)]
     Sink(#[from] SinkError),
@@ -72,6 +78,8 @@ enum Program {
     Fill,
     Log,
     Scatter,
+    Index,
+    Store(kv::Engine),
 }
 
 impl Workload {
@@ -95,6 +103,24 @@ impl Workload {
             default_operations: 200_000,
             program: Program::Scatter,
         },
+        Workload {
+            name: "index-fill",
+            summary: "insert random keys into the library's ordered map, each durable, then look them up",
+            default_operations: 200_000,
+            program: Program::Index,
+        },
+        Workload {
+            name: "kv-fill",
+            summary: "put 100-byte values into the library's key-value store, in slots, then get them",
+            default_operations: 200_000,
+            program: Program::Store(kv::Engine::Slab),
+        },
+        Workload {
+            name: "kv-log-fill",
+            summary: "the same in logs",
+            default_operations: 200_000,
+            program: Program::Store(kv::Engine::Log),
+        },
     ];
 
     /// The one of that name.
@@ -116,6 +142,8 @@ impl Workload {
             Program::Fill => fill::bytes(params),
             Program::Log => log::bytes(params),
             Program::Scatter => scatter::bytes(params),
+            Program::Index => library::index_bytes(params),
+            Program::Store(_) => library::store_bytes(params),
         };
         bytes.min(BYTES_MAX).next_multiple_of(4096)
     }
@@ -129,6 +157,8 @@ impl Workload {
             Program::Fill => fill::run(env, params),
             Program::Log => log::run(env, params),
             Program::Scatter => scatter::run(env, params),
+            Program::Index => library::index(env, params),
+            Program::Store(engine) => library::store(env, params, engine),
         }
     }
 

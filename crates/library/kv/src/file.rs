@@ -58,7 +58,7 @@ impl<E: Env + Send> Store<E> {
             options.bytes.min(options.max_bytes.unwrap_or(u64::MAX)).max(least).next_multiple_of(4096);
         let memory = Synced::new(mapped(options).create_or_take(path, bytes)?);
         let env = Arc::new(env(memory));
-        let made = Layout::new(options, env.random() >> 16)
+        let made = Layout::new(options, options.number(&*env))
             .and_then(|layout| Store::create_growing(env, options, layout, Some(grow)));
         if made.is_err() && path.is_file() {
             // The first error is the one to report; what can't be removed is a file of zeros.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use space::Env;
+
 /// Where values are stored. Fixed when the store is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Engine {
@@ -70,6 +72,9 @@ pub struct Options {
     /// Logs that may wait for garbage collection before a thread that needs a new log has to collect one
     /// itself.
     pub queue: u32,
+    /// The number of a new store, which goes into hashes and checksums. `None`: a random one. Given for runs
+    /// that are to be the same; a record of one store is then one of the other, too.
+    pub seed: Option<u64>,
     /// Threads that read records when a store is opened that was not closed in order.
     pub threads: u32,
     /// Who hears how far that is.
@@ -77,6 +82,13 @@ pub struct Options {
     /// A mistake that the store is to make. For tests, which have to catch it.
     #[doc(hidden)]
     pub flaw: Option<Flaw>,
+}
+
+impl Options {
+    /// The number of a new store, of 48 bits.
+    pub(crate) fn number<E: Env>(&self, env: &E) -> u64 {
+        self.seed.unwrap_or_else(|| env.random() >> 16) & (u64::MAX >> 16)
+    }
 }
 
 /// Hears how far the recovery of a store is: chunks that were read, and chunks that there are. Called by any
@@ -137,6 +149,7 @@ impl Default for Options {
             lanes: 16,
             shards: 1024,
             queue: 4,
+            seed: None,
             threads: 4,
             progress: None,
             flaw: None,

@@ -77,7 +77,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
     /// # Errors
     /// If there is something in the space, it is too small, or the options make no store.
     pub fn create_on(env: H, options: &Options) -> Result<Self, Error> {
-        let layout = Layout::new(options, env.random() >> 16)?;
+        let layout = Layout::new(options, options.number(&*env))?;
         Self::create_growing(env, options, layout, None)
     }
 

@@ -5,8 +5,8 @@
 //! line of source that made it. [`Workload::record`] does the latter and is what `strandline profile` uses.
 //!
 //! `btree-fill` is an ordinary persistent structure, [`BTree`], with its ordinary habits, good and bad.
-//! `log-append` does what persistent memory likes best, `hash-scatter` what it likes least, so that each shows
-//! what the reports look like at either end. `index-fill`, `kv-fill` and `kv-log-fill` are the library's own
+//! `log-append` does what persistent memory likes best, `hash-scatter` what it likes least: what the reports
+//! look like at either end. `index-fill`, `kv-fill` and `kv-log-fill` are the library's own
 //! structures, as users have them.
 //!
 //! All randomness comes from the seed; with one thread the same parameters give the same events.

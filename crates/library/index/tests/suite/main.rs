@@ -2,6 +2,7 @@
 
 mod btree;
 mod bytes;
+mod format;
 mod hash;
 mod log_structured;
 mod model;

@@ -1,5 +1,5 @@
-//! Redis's commands on a store: in every legal crash image each command is there as a whole or not at all, and
-//! all that were acknowledged are.
+//! Redis's commands on a store: in every legal crash image each command is there as a whole or not at all,
+//! and all that were acknowledged are.
 
 use std::ops::Bound;
 use std::sync::Arc;

@@ -42,6 +42,9 @@ const COMMANDS: &[&str] = &[
     "SET a 1",
 ];
 
+/// All records, in order.
+type Dump = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// A store as the commands want it.
 struct Kept<E: Env + Send + 'static>(Store<E, Arc<E>>)
 where
@@ -132,7 +135,7 @@ fn execute(records: Arc<dyn Records>, commands: &[&str], mut around: impl FnMut(
 }
 
 /// All records.
-fn dump(records: &dyn Records) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Trouble> {
+fn dump(records: &dyn Records) -> Result<Dump, Trouble> {
     let mut all = Vec::new();
     records.scan(&[], &mut |key, value| {
         all.push((key.to_vec(), value.to_vec()));
@@ -142,7 +145,7 @@ fn dump(records: &dyn Records) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Trouble> {
 }
 
 /// What the records are after each number of commands.
-fn states() -> Vec<Vec<(Vec<u8>, Vec<u8>)>> {
+fn states() -> Vec<Dump> {
     let after = |count: usize| {
         let records: Arc<dyn Records> = Arc::new(InMemory::default());
         execute(records.clone(), &COMMANDS[..count], |_, _| {});
@@ -153,7 +156,7 @@ fn states() -> Vec<Vec<(Vec<u8>, Vec<u8>)>> {
 
 struct Judge<'o> {
     options: &'o Options,
-    states: Vec<Vec<(Vec<u8>, Vec<u8>)>>,
+    states: Vec<Dump>,
     image: Scratch,
 }
 

@@ -1,5 +1,8 @@
 //! A persistent B+-tree from 64-bit keys to 64-bit values: one writer at a time, any number of readers.
 //!
+//! It is there to be profiled: right at every crash, with the habits of the trees that programs have, some of
+//! them expensive. The tree to use is `index::BTree`, which the workload `index-fill` runs.
+//!
 //! # Layout
 //! Offset 0 holds the superblock, and nodes of 512 bytes follow it. All numbers are 8-byte words.
 //!

@@ -1,6 +1,7 @@
 //! Key-value engines keep what they acknowledged in every legal crash image, and the checker finds what their
 //! broken twins lose.
 
+mod commands;
 mod scene;
 
 use kv::{Durable, Engine, Flaw, Options, Placement};

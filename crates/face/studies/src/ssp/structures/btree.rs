@@ -1,4 +1,7 @@
 //! A B+-tree. Nodes of 256 B are split when they are full and stay when they are empty.
+//!
+//! Written as the study's: each operation is one failure-atomic region, whose writes the study counts. The
+//! trees of `index` need no regions, and would leave nothing to count.
 
 use region::{Atomicity, Error, Layout, Ptr, Tx};
 use space::Env;

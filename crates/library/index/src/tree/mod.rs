@@ -3,7 +3,7 @@
 //! Enabling Efficient Persistent Memory Systems, 2022, chapter 5). Take [`crate::BTree`] for a map to use.
 //!
 //! # What they share
-//! Nodes of equal size with a link to the right sibling ([`node`]), linear search, and the way threads meet:
+//! Nodes of equal size with a link to the right sibling (`node.rs`), linear search, and the way threads meet:
 //! a reader holds what it reads in a node against the node's version, and takes latches after some failed
 //! attempts; a writer holds the latch of one node at a time. A split makes a right sibling and links it by
 //! one word; from then on what the old node has from the sibling's low on counts for nothing. The parent
@@ -11,7 +11,7 @@
 //! enters what is missing.
 //!
 //! # What is each variant's own
-//! How pairs are kept in a node, and what is flushed and fenced when: a [`Discipline`], a file each. With
+//! How pairs are kept in a node, and what is flushed and fenced when: a `Discipline`, a file each. With
 //! *selective persistence* the upper levels are in ordinary memory, made again when the tree is opened.
 
 mod logged;

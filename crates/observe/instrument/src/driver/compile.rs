@@ -40,7 +40,7 @@ pub fn as_shipped() -> bool {
 ///
 /// `runtime` are the bytes of the runtime library that programs get linked with. `--compiler=NAME` as the
 /// first argument chooses the compiler, or else [`CC_ENV`] or `CC`, [`CXX_ENV`] or `CXX`; `--as-shipped`
-/// there, or [`AS_SHIPPED_ENV`], leaves its code as it is.
+/// there, or `AS_SHIPPED_ENV`, leaves its code as it is.
 ///
 /// # Errors
 /// If the compiler can't be run or the arguments ask for what can't be instrumented; what the compiler itself

@@ -8,6 +8,32 @@
 //!
 //! Every operation that changes something is durable when it returns: a crash at any moment leaves the state
 //! before it or after it.
+//!
+//! ```
+//! use index::{BTree, BytesMap, Map, OrderedMap, Whole, btree, bytes};
+//! use pmem::Os;
+//! use space::{Env, Image};
+//!
+//! // A file instead: `Os::new(pmem::Options::new().create(path, 1 << 20)?)`.
+//! let env = Os::new(Image::new(1 << 20));
+//! let extents = Whole::create(env.space(), 64 << 10)?;
+//! let ages = BTree::<_, u64, u64, _>::create(&env, extents, &btree::Options::default())?;
+//! ages.insert(7, 70)?;
+//! ages.insert(3, 30)?;
+//! let mut sum = 0;
+//! ages.range(4, &mut |_, age| {
+//!     sum += age;
+//!     true
+//! });
+//! assert_eq!((ages.get(3), sum), (Some(30), 70));
+//!
+//! let env = Os::new(Image::new(1 << 20));
+//! let extents = Whole::create(env.space(), 64 << 10)?;
+//! let names = BytesMap::create(&env, extents, &bytes::Options::default())?;
+//! names.insert(b"seven", b"a prime")?;
+//! assert_eq!(names.get(b"seven")?.as_deref(), Some(&b"a prime"[..]));
+//! # Ok::<(), index::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod arena;

@@ -9,9 +9,6 @@ use crate::ring::Ring;
 use crate::thread::lines;
 use crate::{Design, Flaw, Pool, Steps, Thread, layout};
 
-/// Ends of one log that one pruning looks at.
-const AT_ONCE: usize = 1 << 16;
-
 /// The place of an ended SFR in its log. It is *due* once the SFR is durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ticket {
@@ -34,6 +31,9 @@ impl<E: Env> Pool<'_, E> {
         let (mut seen, mut ends): (Vec<Seen>, Vec<Vec<End>>) = (Vec::new(), Vec::new());
         let mut heads = Vec::new();
         let mut clock = 0;
+        // Sections of ATLAS may have to be committed all together.
+        let at_once =
+            if self.options.design == Design::Atlas { usize::MAX } else { self.options.at_once.max(1) };
         for (log, queue) in self.queues.iter().enumerate() {
             let queue = self.env.hold(queue);
             let Some(ring) = queue.ring else { continue };
@@ -41,7 +41,7 @@ impl<E: Env> Pool<'_, E> {
             heads.push(queue.head);
             if !queue.ends.is_empty() {
                 seen.push(Seen { log, head: queue.head, ring });
-                ends.push(queue.ends.iter().take(AT_ONCE).copied().collect());
+                ends.push(queue.ends.iter().take(at_once).copied().collect());
             }
             clock = clock.max(queue.clock);
         }
@@ -66,10 +66,6 @@ impl<E: Env> Pool<'_, E> {
                 self.env.space().flush_line(line);
             }
             pruning.counters.flushes += changed.len() as u64;
-            if self.options.design == Design::Decoupled && !self.has(Flaw::NoFenceBeforeCommit) {
-                self.env.space().fence();
-                pruning.counters.fences += 1;
-            }
         }
         if moved && self.does(Steps::Commit) {
             self.write_heads(&heads, &mut pruning);

@@ -113,6 +113,9 @@ pub struct Options {
     /// Whether an opening fails if what survived is not closed under happens-before. A program with a race in
     /// the pool can bring that about.
     pub strict: bool,
+    /// Ends of SFRs that one pruning looks at in each log. Few make each pruning short and commits
+    /// many; ATLAS takes all.
+    pub at_once: usize,
     /// The fault of a broken twin.
     #[doc(hidden)]
     pub flaw: Option<Flaw>,
@@ -122,6 +125,6 @@ impl Options {
     /// The defaults for a design.
     #[must_use]
     pub fn new(design: Design) -> Self {
-        Options { design, steps: Steps::Commit, base: 0, strict: false, flaw: None }
+        Options { design, steps: Steps::Commit, base: 0, strict: false, at_once: 1 << 16, flaw: None }
     }
 }

@@ -205,9 +205,10 @@ impl<'e, E: Env> Pool<'e, E> {
         self.options.steps >= steps
     }
 
-    /// Writes the heads of logs into the vector that does not count, and makes it the one that does.
+    /// Writes the heads of logs into the vector that does not count, and makes it the one that does. What was
+    /// flushed before survives before the heads count.
     pub(crate) fn write_heads(&self, heads: &[u64], pruning: &mut Pruning) {
-        let lines = write_heads(self.env, heads, &mut pruning.selector, self.has(Flaw::HeadsOneByOne));
+        let lines = write_heads(self.env, heads, &mut pruning.selector, self.options.flaw);
         pruning.counters.flushes += lines + 1;
         pruning.counters.fences += 2;
         pruning.counters.commits += 1;
@@ -220,8 +221,9 @@ pub(crate) fn seed(layout: &Layout, log: u32) -> u64 {
 }
 
 /// Writes all heads and then the selector; returns the lines of heads.
-pub(crate) fn write_heads<E: Env>(env: &E, heads: &[u64], selector: &mut u64, one_by_one: bool) -> u64 {
+pub(crate) fn write_heads<E: Env>(env: &E, heads: &[u64], selector: &mut u64, flaw: Option<Flaw>) -> u64 {
     let space = env.space();
+    let one_by_one = flaw == Some(Flaw::HeadsOneByOne);
     let next = *selector + 1;
     // The twin writes what counts already.
     let which = if one_by_one { *selector } else { next };
@@ -232,7 +234,10 @@ pub(crate) fn write_heads<E: Env>(env: &E, heads: &[u64], selector: &mut u64, on
         }
     }
     let bytes = heads.len() as u64 * 8;
-    space.persist(layout::vector(which, 0), bytes);
+    space.flush(layout::vector(which, 0), bytes);
+    if flaw != Some(Flaw::NoFenceBeforeCommit) {
+        space.fence();
+    }
     if !one_by_one {
         space.store_u64(SELECTOR, next);
         space.persist(SELECTOR, 8);

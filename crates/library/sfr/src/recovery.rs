@@ -96,11 +96,11 @@ pub fn recover<E: Env>(env: &E, options: &Options) -> Result<State, Error> {
     if !live.is_empty() {
         let heads: Vec<_> = queues.iter().map(|queue| queue.head).collect();
         if options.flaw == Some(Flaw::HeadsBeforeUndo) {
-            write_heads(env, &heads, &mut selector, false);
+            write_heads(env, &heads, &mut selector, None);
         }
         undo(env, &mut live, options.flaw);
         if options.flaw != Some(Flaw::HeadsBeforeUndo) {
-            write_heads(env, &heads, &mut selector, false);
+            write_heads(env, &heads, &mut selector, None);
         }
     }
     Ok(State { layout, queues, selector, clock, recovered })

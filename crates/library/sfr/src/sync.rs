@@ -200,7 +200,7 @@ impl<E: Env> Thread<'_, '_, E> {
     fn join(&mut self) {
         if self.pending.is_some() {
             self.flush_pending();
-            if self.pool.does(Steps::Data) {
+            if self.pool.does(Steps::Data) && !self.pool.has(Flaw::NoFenceBeforeCommit) {
                 self.fence();
             }
         }

@@ -253,7 +253,7 @@ impl<E: Env> Worker<'_, '_, '_, E> {
     fn swap(&mut self, step: u64) {
         let word = self.random(SWAPPED);
         let offset = swapped(self.root, word);
-        let value = (self.me + 1) << 32 | step + 1;
+        let value = ((self.me + 1) << 32) | (step + 1);
         let (journal, me) = (self.journal, self.me);
         self.thread.atomic(offset, 8, Kind::ReadModifyWrite, |space| {
             space.store_u64(offset, value);
@@ -295,7 +295,7 @@ impl<E: Env> Worker<'_, '_, '_, E> {
     }
 
     fn wait(&mut self, step: u64) {
-        let number = self.me << 32 | step + 1;
+        let number = (self.me << 32) | (step + 1);
         self.env.space().observer().region_begin(number);
         let me = self.me;
         with(self.journal, |journal| {

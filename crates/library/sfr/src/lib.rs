@@ -90,7 +90,7 @@ pub use commit::Ticket;
 pub use design::{Design, Flaw, Options, Steps, UnknownDesign};
 pub use error::Error;
 pub use guard::{Lock, Section};
-pub use layout::{HEADER_BYTES, LOGS_MAX, POOL_MIN};
+pub use layout::{HEADER_BYTES, LOGS_MAX, NAME_MAX, POOL_MIN};
 pub use order::BUCKETS;
 pub use pool::{Pool, Stats};
 pub use recovery::{Overlap, Recovered};

@@ -20,6 +20,7 @@ mod driver;
 mod rewrite;
 
 pub use driver::{
-    ASSEMBLER_ENV, AssemblerError, CC_ENV, CXX_ENV, CcError, Language, VERBOSE_ENV, assemble, compile,
+    ASSEMBLER_ENV, AssemblerError, CC_ENV, CXX_ENV, CcError, Language, PERSIST_RUNTIME, Runtimes,
+    VERBOSE_ENV, assemble, compile,
 };
-pub use rewrite::{Atomics, Exports, rewrite, rewrite_shipped};
+pub use rewrite::{Atomics, Exports, rewrite, rewrite_logged, rewrite_shipped};

@@ -12,10 +12,12 @@
 //! commits. Signals that come while a thread is in here wait until it leaves ([`signals`]). A child of `fork` has
 //! no pool ([`process`]).
 
+#[cfg(target_arch = "x86_64")]
 mod assembly;
 mod atomics;
 mod calls;
 mod failure;
+#[cfg(target_arch = "x86_64")]
 mod format;
 mod hooks;
 mod local;

@@ -69,7 +69,8 @@ pub fn with<R>(work: impl FnOnce(&mut Thread, &'static Open) -> R) -> Option<R> 
         if open.recorded {
             local.report(open);
         }
-        let result = work(thread, open);
+        // SAFETY: of this thread alone, and nobody else refers to it: `inside` was not set before.
+        let result = work(unsafe { &mut *thread }, open);
         // SAFETY: as above.
         unsafe { *libc::__errno_location() = errno };
         compiler_fence(Ordering::SeqCst);
@@ -84,12 +85,11 @@ pub fn with<R>(work: impl FnOnce(&mut Thread, &'static Open) -> R) -> Option<R> 
 impl Local {
     /// The thread's log, taken if it has none.
     #[inline(always)]
-    fn thread(&self, open: &'static Open) -> &mut Thread {
+    fn thread(&self, open: &'static Open) -> *mut Thread {
         if self.generation.get() != open.generation || self.thread.get().is_null() {
             self.arrive(open);
         }
-        // SAFETY: made by `arrive`, of this thread alone, and nobody else refers to it: `inside` is set.
-        unsafe { &mut *self.thread.get() }
+        self.thread.get()
     }
 
     #[cold]

@@ -14,7 +14,7 @@ use pmem::{Os, Synced};
 use sfr::{Design, HEADER_BYTES, Options, Pool, Steps};
 use space::Env as _;
 
-use crate::failure::{self, Code, Failure, note, say};
+use crate::failure::{Code, Failure, note, say};
 use crate::local::{self, with};
 use crate::{pruner, window};
 
@@ -258,6 +258,11 @@ fn open(path: &Path, layout: &str, force: bool) -> Result<&'static Open, Failure
     fs::File::open(path)
         .and_then(|file| file.take(HEADER_BYTES as u64).read_to_end(&mut header))
         .map_err(file)?;
+    if header.iter().all(|&byte| byte == 0) {
+        let message =
+            "there is no pool in the file, or its making was interrupted; remove it, and make the pool again";
+        return Err(Failure::new(Code::NoPool, message).of_file(path));
+    }
     if header.starts_with(b"SLPOOL") {
         let message = "a pool of libstrandline, with regions; this program is built with --persist, which has pools of its own";
         return Err(Failure::new(Code::Foreign, message).of_file(path));

@@ -17,6 +17,7 @@ static BEGIN: extern "C" fn() = begin;
 static END: extern "C" fn() = end;
 
 extern "C" fn begin() {
+    #[cfg(target_arch = "x86_64")]
     crate::assembly::prepare();
     // SAFETY: functions that stay as long as the process.
     unsafe { libc::pthread_atfork(None, None, Some(forked)) };

@@ -102,9 +102,9 @@ static void work(long rounds, long me)
         }
         /* Lock-free: thread 0 publishes a slot, thread 1 takes it. */
         if (me == 0) {
-            while (root->taken.load(std::memory_order_acquire) != root->published.load(std::memory_order_relaxed))
+            long last = root->published.load(std::memory_order_relaxed), next = last + 1;
+            while (root->taken.load(std::memory_order_acquire) != last)
                 std::this_thread::yield();
-            long next = root->published.load(std::memory_order_relaxed) + 1;
             root->slots[0].both(next);
             root->published.store(next, std::memory_order_release);
         } else {
@@ -127,10 +127,11 @@ static int check()
             return 1;
         }
     long published = root->published, taken = root->taken;
-    bool right = taken <= published && published <= taken + 1 && root->slots[0].one >= published && root->slots[0].one <= published + 1 &&
-                 root->slots[1].one >= taken && root->slots[1].one <= root->slots[0].one;
+    bool right = taken <= published && published <= taken + 1 && root->slots[0].one >= published &&
+                 root->slots[0].one <= published + 1 && root->slots[1].one >= taken && root->slots[1].one <= root->slots[0].one;
     if (!right || (root->object && root->object->pair.one != root->object->pair.two)) {
-        printf("published %ld, taken %ld, slots %ld %ld\n", published, taken, root->slots[0].one, root->slots[1].one);
+        printf("published %ld, taken %ld, slots %ld %ld\n", published, taken, root->slots[0].one,
+               root->slots[1].one);
         return 1;
     }
     printf("%ld rounds, %ld signals\n", root->mutex.one / 2, root->handler.one);
@@ -143,8 +144,9 @@ int main(int count, char **arguments)
         return 2;
     bool runs = !strcmp(arguments[2], "run");
     long rounds = count > 3 ? atol(arguments[3]) : 100;
-    pool = runs && access(arguments[1], F_OK) ? sl_pool_create(arguments[1], "kinds", 8 << 20, sizeof(Root), nullptr)
-                                              : sl_pool_open(arguments[1], "kinds", nullptr);
+    const char *path = arguments[1];
+    pool = runs && access(path, F_OK) ? sl_pool_create(path, "kinds", 8 << 20, sizeof(Root), nullptr)
+                                      : sl_pool_open(path, "kinds", nullptr);
     if (!pool) {
         fprintf(stderr, "%s\n", sl_error());
         return 2;

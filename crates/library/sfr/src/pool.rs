@@ -88,7 +88,8 @@ impl<'e, E: Env> Pool<'e, E> {
     /// Opens a pool: undoes every SFR that was not committed.
     ///
     /// # Errors
-    /// If there is no pool, it is damaged or cut, or (with [`Options::strict`]) what survived contradicts itself.
+    /// If there is no pool, it is damaged or cut, or (with [`Options::strict`]) what survived contradicts
+    /// itself.
     pub fn open(env: &'e E, options: &Options) -> Result<(Self, Recovered), Error> {
         let state = recovery::recover(env, options)?;
         let rings: Vec<_> =
@@ -120,7 +121,8 @@ impl<'e, E: Env> Pool<'e, E> {
         }
     }
 
-    /// The address at which a pool wants to be mapped, from its first [`crate::HEADER_BYTES`] bytes; 0 for any.
+    /// The address at which a pool wants to be mapped, from its first [`crate::HEADER_BYTES`] bytes; 0 for
+    /// any.
     ///
     /// # Errors
     /// If these are not the first bytes of a pool.

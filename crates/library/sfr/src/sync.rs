@@ -47,8 +47,8 @@ impl<E: Env> Thread<'_, '_, E> {
         self.learn(object, last);
     }
 
-    /// Has to come after an operation by which this thread may have learned of anything that anybody released, as a
-    /// fence that acquires.
+    /// Has to come after an operation by which this thread may have learned of anything that anybody
+    /// released, as a fence that acquires.
     pub fn acquire_all(&mut self) {
         let pool = self.pool;
         if pool.options.design == Design::None {

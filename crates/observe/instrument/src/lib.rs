@@ -8,9 +8,11 @@
 //! library (`capture-runtime`) in place of the sanitizer's.
 //!
 //! ```text
-//!   compile ── runs ──▶ gcc, clang ── run ──▶ assemble ── runs ──▶ as        driver/: starts processes, reads the environment
+//!   compile ── runs ──▶ gcc, clang ── run ──▶ assemble ── runs ──▶ as        driver/: starts processes,
+//!   reads the environment
 //!                                                │
-//!                                             rewrite                        rewrite/: a function of its input alone
+//!                                             rewrite                        rewrite/: a function of its
+//!                                             input alone
 //! ```
 //!
 //! `include/` has the headers that a program built this way may include.

@@ -1,6 +1,6 @@
 //! Hooks before single instructions that the compiler's pass did not see: inline assembly, non-temporal and
-//! masked stores, string instructions. Anything may be alive there, the flags and vector registers too, and the
-//! stack may be aligned to nothing.
+//! masked stores, string instructions. Anything may be alive there, the flags and vector registers too, and
+//! the stack may be aligned to nothing.
 
 use std::arch::naked_asm;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -122,7 +122,7 @@ extern "C" fn system_call(_: usize, _: usize, _: usize) {
     boundary();
 }
 
-/// Before a system call by hand; changes nothing.
+/// Before a system call in inline assembly; changes nothing.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn strandline_persist_system_call() {
@@ -139,8 +139,8 @@ pub unsafe extern "C" fn strandline_persist_system_call() {
     );
 }
 
-/// A masked store of elements of `shape >> 16` bytes, `shape & 0xFFFF` of them, from the first that is stored to
-/// the last: what lies between keeps its bytes, and behind it there may be no memory.
+/// A masked store of elements of `shape >> 16` bytes, `shape & 0xFFFF` of them, from the first that is stored
+/// to the last: what lies between keeps its bytes, and behind it there may be no memory.
 extern "C" fn masked(address: usize, mask: usize, shape: usize) {
     let (bytes, elements) = (shape >> 16, shape & 0xFFFF);
     let mask = if elements < 64 { mask & ((1 << elements) - 1) } else { mask };

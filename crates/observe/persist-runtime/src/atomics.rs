@@ -1,9 +1,9 @@
 //! Atomic operations: carried out here, in place of the compiler's.
 //!
 //! In the pool each is a region of its own (`sfr::Thread::atomic`). Elsewhere one that releases is announced
-//! before it happens, and one that acquires after it. A relaxed one orders nothing, but for what fences say: a
-//! release fence releases an object that stands for all fences, and whoever acquires acquires that, too; an acquire
-//! fence acquires everything, since any relaxed load before it may have seen any release.
+//! before it happens, and one that acquires after it. A relaxed one orders nothing, but for what fences say:
+//! a release fence releases an object that stands for all fences, and whoever acquires acquires that, too; an
+//! acquire fence acquires everything, since any relaxed load before it may have seen any release.
 //!
 //! The operations are sequentially consistent whatever was asked for.
 

@@ -1,7 +1,7 @@
 //! System calls, and functions of the C library that write where the program says.
 //!
-//! A system call ends the region. What will be written into the pool is announced before the call, as far as it may
-//! reach. Of scattered reads each piece is.
+//! A system call ends the region. What will be written into the pool is announced before the call, as far as
+//! it may reach. Of scattered reads each piece is.
 
 use std::ffi::{c_int, c_uint, c_void};
 

@@ -1,7 +1,7 @@
 //! `sprintf` and its relatives, as the program's code calls them.
 //!
-//! How much they write is known once they have done it: first into nothing. Those with any number of arguments
-//! gather them as a `va_list` and call the function that takes one.
+//! How much they write is known once they have done it: first into nothing. Those with any number of
+//! arguments gather them as a `va_list` and call the function that takes one.
 
 use std::arch::naked_asm;
 use std::ffi::{c_char, c_int};

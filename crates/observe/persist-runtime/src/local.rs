@@ -187,7 +187,8 @@ fn key() -> libc::pthread_key_t {
     })
 }
 
-/// A thread ends. Other destructors may store to the pool, so this one asks to be called again as often as it can.
+/// A thread ends. Other destructors may store to the pool, so this one asks to be called again as often as it
+/// can.
 unsafe extern "C" fn leave(value: *mut c_void) {
     /// Rounds of destructors that a C library promises, less the one to leave in.
     const ROUNDS: u32 = 3;

@@ -21,7 +21,8 @@ use crate::{pruner, window};
 /// The memory of a pool, with the operating system around it.
 pub type Env = Os<Observed>;
 
-/// An open pool; it stays as long as the process, so that a thread that looks at it as it is closed finds a mark.
+/// An open pool; it stays as long as the process, so that a thread that looks at it as it is closed finds a
+/// mark.
 pub struct Open {
     mark: u64,
     /// Whether it was closed.
@@ -87,7 +88,8 @@ impl Open {
         if pool.is_null() || !pool.is_aligned() {
             return Err(Failure::new(Code::Argument, "the pool is null, or no pool"));
         }
-        // SAFETY: the program says that it is a pool, and those are never given back; the mark is looked at first.
+        // SAFETY: the program says that it is a pool, and those are never given back; the mark is looked at
+        // first.
         let open = unsafe { &*pool };
         if open.mark != MARK {
             return Err(Failure::new(Code::Argument, "the pointer is to no pool"));
@@ -354,8 +356,8 @@ pub extern "C" fn sl_pool_close(pool: *const Open) -> c_int {
         open.closed.store(true, Ordering::Release);
         let env = ptr::from_ref(open.pool.env()).cast_mut();
         let pool = ptr::from_ref(open.pool).cast_mut();
-        // SAFETY: both were leaked by `install` and its callers. Other threads are in no call with the pool, as
-        // the contract of this function says; what they keep of it they compare with its generation first.
+        // SAFETY: both were leaked by `install` and its callers. Other threads are in no call with the pool,
+        // as the contract of this function says; what they keep of it they compare with its generation first.
         drop(unsafe { Box::from_raw(pool) });
         // SAFETY: as above; the pool that borrowed it is gone.
         drop(unsafe { Box::from_raw(env) });
@@ -466,8 +468,8 @@ pub extern "C" fn sl_ref_of(pool: *const Open, pointer: *const c_void) -> u64 {
     })
 }
 
-/// Ends the calling thread's region, and waits until it is durable, and with it all that it could have seen. The
-/// pool may be given and need not: there is one.
+/// Ends the calling thread's region, and waits until it is durable, and with it all that it could have seen.
+/// The pool may be given and need not: there is one.
 #[unsafe(no_mangle)]
 pub extern "C" fn sl_psync() -> c_int {
     with(|thread, _| thread.sync());

@@ -1,7 +1,8 @@
 //! Signals: a handler is code of its thread, and must not come between the parts of an announcement.
 //!
-//! Ours stands in front of the program's handlers. If the thread is in this library, the signal waits: it is blocked
-//! where it interrupted, and sent again when the thread leaves. A fault is the thread's own doing and does not wait.
+//! Ours stands in front of the program's handlers. If the thread is in this library, the signal waits: it is
+//! blocked where it interrupted, and sent again when the thread leaves. A fault is the thread's own doing and
+//! does not wait.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_int, c_void};

@@ -1,5 +1,5 @@
-//! The C library's memory and string functions that write, as the program's code calls them: what they will write
-//! is announced, then they do it.
+//! The C library's memory and string functions that write, as the program's code calls them: what they will
+//! write is announced, then they do it.
 
 use std::ffi::{c_char, c_int, c_void};
 

@@ -1,7 +1,7 @@
 //! Synchronisation by the threads library: a release before the call, an acquire after it.
 //!
-//! The C library's objects lie in the program's ordinary memory. One that lies in the pool works, too, but what
-//! the C library stores in it is not undone by recovery: a program makes it anew when it opens the pool.
+//! The C library's objects lie in the program's ordinary memory. One that lies in the pool works, too, but
+//! what the C library stores in it is not undone by recovery: a program makes it anew when it opens the pool.
 
 use std::ffi::{c_int, c_void};
 
@@ -38,8 +38,8 @@ macro_rules! call {
 }
 pub(crate) use call;
 
-/// Functions that take their first argument, a lock, if they return 0. Before they may wait, the region ends, so
-/// that what the thread did does not wait with it.
+/// Functions that take their first argument, a lock, if they return 0. Before they may wait, the region ends,
+/// so that what the thread did does not wait with it.
 macro_rules! takers {
     ($($name:ident($lock:ident: $first:ty $(, $arg:ident: $type:ty)*);)*) => { $(
         /// Interposed.

@@ -1,5 +1,5 @@
-//! Threads of the program: what the parent did comes before what the child does, and that before what comes after
-//! a join.
+//! Threads of the program: what the parent did comes before what the child does, and that before what comes
+//! after a join.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,7 @@
 //! The part of the address space in which pools are mapped.
 //!
 //! It is far from where the kernel maps what has no wish of its own, below all 47 bits, and so large that one
-//! shift tells whether an address is in it.
+//! shift says whether an address is in it.
 
 /// Addresses of the window, shifted right by [`SHIFT`], are this.
 pub const NUMBER: usize = 4;

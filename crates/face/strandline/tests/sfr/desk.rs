@@ -104,6 +104,12 @@ fn frontier<E: Env>(
     };
     let there: Vec<bool> = journal.done.iter().map(&mut is_there).collect();
     closed(scene, journal, &there)?;
+    waited_for(journal, &there, ended)?;
+    contents(journal, &there, pool, &records)
+}
+
+/// What was waited for is there.
+fn waited_for(journal: &Journal, there: &[bool], ended: &BTreeSet<u64>) -> Result<(), String> {
     for &(number, me, count) in &journal.waited {
         let done = (0..there.len()).filter(|&place| journal.done[place].thread == me).take(count);
         let lost = done.into_iter().find(|&place| !there[place]);
@@ -111,9 +117,20 @@ fn frontier<E: Env>(
             return Err(format!("wait {number:#x} ended and {:?} is lost", journal.done[lost]));
         }
     }
+    Ok(())
+}
+
+/// The bytes are what those that are there stored, in their order, and the blocks what they allocated and freed.
+fn contents<E: Env>(
+    journal: &Journal,
+    there: &[bool],
+    pool: &Pool<'_, E>,
+    records: &[u64],
+) -> Result<(), String> {
+    let (space, root) = (pool.env().space(), pool.root());
     let mut should: BTreeMap<u64, u8> = BTreeMap::new();
     let mut blocks: BTreeMap<u64, bool> = BTreeMap::new();
-    for (done, _) in journal.done.iter().zip(&there).filter(|(_, there)| **there) {
+    for (done, _) in journal.done.iter().zip(there).filter(|(_, there)| **there) {
         for (offset, bytes) in &done.stores {
             should.extend((*offset..).zip(bytes.iter().copied()));
         }

@@ -64,8 +64,8 @@ enum Input {
     Opaque,
 }
 
-/// Assembles as `as ARGS…` does, instrumentation for one of `runtimes` included; gives the real assembler's exit
-/// status.
+/// Assembles as `as ARGS…` does, instrumentation for one of `runtimes` included; gives the real assembler's
+/// exit status.
 ///
 /// Sources for other targets than x86-64 pass through as they are.
 pub fn assemble(args: &[OsString], runtimes: &Runtimes) -> Result<ExitStatus, AssemblerError> {

@@ -9,8 +9,8 @@
 //! With `--as-shipped` the compiler gets none of our flags that change its code, and the assembler takes the
 //! accesses from its instructions.
 //!
-//! With `--persist=DESIGN` the pass is on, the assembler keeps its calls for stores, and what is linked gets the
-//! persistency runtime, and a few lines of assembly that tell it the design.
+//! With `--persist=DESIGN` the pass is on, the assembler keeps its calls for stores, and what is linked gets
+//! the persistency runtime, and a few lines of assembly that hand it the design.
 //!
 //! Link-time optimisation is taken out of the arguments: its compilations have the linker for a driver.
 
@@ -34,8 +34,8 @@ pub const VERBOSE_ENV: &str = "STRANDLINE_VERBOSE";
 /// Environment variable that, if set and not 0, is `--as-shipped`; the assembler gets it, too.
 pub const AS_SHIPPED_ENV: &str = "STRANDLINE_AS_SHIPPED";
 
-/// Environment variable by which the driver asks its assembler for the dialect of programs that survive by the
-/// persistency runtime.
+/// Environment variable by which the driver asks its assembler for the dialect of programs that survive by
+/// the persistency runtime.
 const PERSIST_ENV: &str = "STRANDLINE_PERSIST_CODE";
 
 /// Whether the driver asks for it.

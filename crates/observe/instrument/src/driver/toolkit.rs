@@ -93,7 +93,7 @@ impl Toolkit {
         &self.directory
     }
 
-    /// The assembly that tells the persistency runtime a program's design.
+    /// The assembly that hands the persistency runtime a program's design.
     pub fn start(&self, design: &str) -> PathBuf {
         self.directory.join(start_file(design))
     }

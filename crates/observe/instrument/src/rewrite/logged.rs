@@ -3,9 +3,9 @@
 //!
 //! Of the sanitizer pass's calls, those for stores stay, behind a check in line whether the address lies in
 //! the window where persistent memory is mapped: elsewhere a store costs four instructions and no call. Calls
-//! for loads go. Atomic operations stay calls, which the runtime carries out. Stores that the pass did not see
-//! get a call that preserves registers; flushes and fences are nobody's business here. The functions of the C
-//! library that write are called under the runtime's names.
+//! for loads go. Atomic operations stay calls, which the runtime carries out. Stores that the pass did not
+//! see get a call that preserves registers; flushes and fences are nobody's business here. The functions of
+//! the C library that write are called under the runtime's names.
 
 use std::collections::HashSet;
 use std::ops::Range;

@@ -1,0 +1,22 @@
+//! HARE: text for many regular expressions at a fixed rate, in hardware and in software.
+//!
+//! An expression goes from text ([`Expression`]) to positions ([`Positions`]), which the software scanner
+//! runs as bits ([`scan`]), and on to components for hardware of a width.
+#![forbid(unsafe_code)]
+
+mod byteset;
+mod error;
+mod expression;
+mod look;
+mod positions;
+pub mod scan;
+mod syntax;
+mod tree;
+
+pub use byteset::ByteSet;
+pub use error::{Refusal, Why};
+pub use expression::Expression;
+pub use look::{LOOKS, Look, LookSet};
+pub use positions::{Conditional, Count, Lowering, Positions};
+pub use syntax::Reading;
+pub use tree::Tree;

@@ -1,0 +1,5 @@
+//! The software scanner.
+
+mod nfa;
+
+pub use nfa::{Nfa, State};

@@ -5,18 +5,24 @@
 #![forbid(unsafe_code)]
 
 mod byteset;
+mod cycle;
+mod design;
 mod error;
 mod expression;
 mod look;
 mod positions;
 pub mod scan;
 mod syntax;
+mod tables;
 mod tree;
 
 pub use byteset::ByteSet;
+pub use cycle::{Counting, Machine};
+pub use design::{Design, Exact, Kind, Limits, Node, Pred, Repeat};
 pub use error::{Refusal, Why};
 pub use expression::Expression;
 pub use look::{LOOKS, Look, LookSet};
 pub use positions::{Conditional, Count, Lowering, Positions};
 pub use syntax::Reading;
+pub use tables::{Bits, Tables, bits};
 pub use tree::Tree;

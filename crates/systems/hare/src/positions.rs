@@ -19,21 +19,42 @@ pub struct Lowering {
     pub positions: usize,
     /// The largest bound of a counter.
     pub bound: u32,
+    /// Counters in a row for larger bounds, up to this one.
+    pub bound_of_rows: u32,
 }
 
 impl Lowering {
     /// For software: short repetitions are positions, which cost one bit each.
-    pub const SOFTWARE: Lowering =
-        Lowering { unroll_exact: 16, unroll_range: 16, trim: true, positions: 4096, bound: 65_535 };
+    pub const SOFTWARE: Lowering = Lowering {
+        unroll_exact: 16,
+        unroll_range: 16,
+        trim: true,
+        positions: 4096,
+        bound: 65_535,
+        bound_of_rows: 65_535,
+    };
 
     /// As published: each quantifier's operand is a component of its own.
-    pub const PUBLISHED: Lowering =
-        Lowering { unroll_exact: 0, unroll_range: 0, trim: false, positions: 4096, bound: 256 };
+    pub const PUBLISHED: Lowering = Lowering {
+        unroll_exact: 0,
+        unroll_range: 0,
+        trim: false,
+        positions: 4096,
+        bound: 256,
+        bound_of_rows: 256,
+    };
 
     /// For hardware of a width: what fits in a component is unrolled.
     pub fn hardware(width: usize) -> Lowering {
         let unroll_exact = u32::try_from(width).unwrap_or(u32::MAX).max(2);
-        Lowering { unroll_exact, unroll_range: 2, trim: true, positions: 4096, bound: 65_535 }
+        Lowering {
+            unroll_exact,
+            unroll_range: 2,
+            trim: true,
+            positions: 4096,
+            bound: 256,
+            bound_of_rows: 4096,
+        }
     }
 }
 
@@ -136,15 +157,7 @@ impl Positions {
             && !set.is_empty()
             && !unrolled(min, max, lowering)
         {
-            let bound = max.unwrap_or(min);
-            if bound > lowering.bound {
-                return Err(Why::Bound { bound, limit: lowering.bound });
-            }
-            let mut part = self.position(*set, Some(Count { min: min.max(1), max }), lowering)?;
-            if min == 0 {
-                add_looks(&mut part.empty, LookSet::NONE);
-            }
-            return Ok(part);
+            return self.counted(*set, min, max, lowering);
         }
         // A last copy that loops stands for all further ones; optional copies are nested, each within the
         // one before, by joining to the right.
@@ -174,6 +187,42 @@ impl Positions {
             }
         }
         Ok(whole)
+    }
+
+    /// Counters in a row whose bounds add up to those of the repetition.
+    fn counted(
+        &mut self,
+        set: ByteSet,
+        min: u32,
+        max: Option<u32>,
+        lowering: &Lowering,
+    ) -> Result<Part, Why> {
+        let bound = max.unwrap_or(min);
+        if bound > lowering.bound_of_rows {
+            return Err(Why::Bound { bound, limit: lowering.bound_of_rows });
+        }
+        let mut whole = Part::of_looks(LookSet::NONE);
+        let (mut left_min, mut left_max) = (min, max);
+        loop {
+            let rest = left_max.unwrap_or(left_min);
+            let last = rest <= lowering.bound;
+            let piece = if last {
+                (left_min, left_max)
+            } else {
+                (left_min.min(lowering.bound), Some(lowering.bound))
+            };
+            let count = Count { min: piece.0.max(1), max: piece.1 };
+            let mut part = self.position(set, Some(count), lowering)?;
+            if piece.0 == 0 {
+                add_looks(&mut part.empty, LookSet::NONE);
+            }
+            whole = self.joined(whole, part);
+            if last {
+                return Ok(whole);
+            }
+            left_min -= piece.0;
+            left_max = left_max.map(|max| max - lowering.bound);
+        }
     }
 
     fn position(&mut self, set: ByteSet, count: Option<Count>, lowering: &Lowering) -> Result<Part, Why> {

@@ -38,14 +38,14 @@ fn every_construct_ends_where_the_reference_ends() {
         let expression = read(pattern);
         let mut found = 0;
         for lowering in &lowerings {
-            let lowering = Lowering { bound: 65_535, ..*lowering };
-            for length in [0, 1, 2, 40, 3000] {
+            let lowering = Lowering { bound_of_rows: 65_535, ..*lowering };
+            for length in [0, 1, 2, 40, 20_000] {
                 found += compare(&expression, &lowering, &text(&mut random, alphabet, length));
             }
         }
-        if !["abcdefghijklmnopqrstuvwxyz", "a{300}b", "(?i)straße", "^$"].contains(pattern) {
-            assert!(found > 0, "`{pattern}` is not exercised");
-        }
+        // Some match at the end of the text only, some hardly ever.
+        let rare = ["abcdefghijklmnopqrstuvwxyz", "a{300}b", "(?i)straße", "ab$", "^$"];
+        assert!(found > 0 || rare.contains(pattern), "`{pattern}` is not exercised");
     }
 }
 

@@ -156,8 +156,9 @@ impl Nfa {
         };
         self.enable(state, before, after, begins);
         let takes = &self.takes[usize::from(self.classes[usize::from(byte)]) * self.words..];
-        for word in 0..self.words {
-            state.active[word] = state.enabled[word] & takes[word] & self.uncounted[word];
+        let free = takes.iter().zip(&self.uncounted).map(|(takes, uncounted)| takes & uncounted);
+        for ((active, enabled), free) in state.active.iter_mut().zip(&state.enabled).zip(free) {
+            *active = enabled & free;
         }
         for ((position, set_of, count), runs) in self.counted.iter().zip(&mut state.runs) {
             if !set_of.has(byte) {
@@ -202,12 +203,12 @@ impl Nfa {
                 enabled[word] |= self.first[word];
             }
         }
-        for word in 0..self.words {
-            for position in ones(active[word] & self.jumps[word]) {
+        for (word, &bits) in active.iter().enumerate() {
+            for position in ones(bits & self.jumps[word]) {
                 let targets = &self.targets[word * 64 + position];
                 enabled.iter_mut().zip(targets).for_each(|(enabled, targets)| *enabled |= targets);
             }
-            for position in ones(active[word] & self.conditional[word]) {
+            for position in ones(bits & self.conditional[word]) {
                 for &(target, looks) in &self.targets_if[word * 64 + position] {
                     if looks.hold(before, after) {
                         set(enabled, target as usize);

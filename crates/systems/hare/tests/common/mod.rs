@@ -31,12 +31,16 @@ pub fn reference(expression: &Expression) -> hybrid::dfa::DFA {
 
 /// The ends of all matches.
 pub fn expected(reference: &hybrid::dfa::DFA, text: &[u8]) -> Vec<u64> {
-    let mut cache = reference.create_cache();
+    expected_with(reference, &mut reference.create_cache(), text)
+}
+
+/// The same, with a cache that is kept.
+pub fn expected_with(reference: &hybrid::dfa::DFA, cache: &mut hybrid::dfa::Cache, text: &[u8]) -> Vec<u64> {
     let input = Input::new(text).anchored(Anchored::No);
     let mut state = hybrid::dfa::OverlappingState::start();
     let mut ends = Vec::new();
     loop {
-        reference.try_search_overlapping_fwd(&mut cache, &input, &mut state).expect("it does not give up");
+        reference.try_search_overlapping_fwd(cache, &input, &mut state).expect("it does not give up");
         match state.get_match() {
             Some(end) => ends.push(end.offset() as u64),
             None => return ends,
@@ -48,12 +52,15 @@ pub fn expected(reference: &hybrid::dfa::DFA, text: &[u8]) -> Vec<u64> {
 pub fn text(random: &mut fastrand::Rng, alphabet: &[u8], length: usize) -> Vec<u8> {
     let mut text: Vec<u8> = Vec::with_capacity(length);
     while text.len() < length {
-        let byte = match (random.u8(0..4), text.last()) {
-            (0, Some(&last)) => last,
-            _ => alphabet[random.usize(0..alphabet.len())],
+        let byte = alphabet[random.usize(0..alphabet.len())];
+        let run = match random.u8(0..64) {
+            0 => random.usize(2..400),
+            1..16 => 2,
+            _ => 1,
         };
-        text.push(byte);
+        text.extend(std::iter::repeat_n(byte, run));
     }
+    text.truncate(length);
     text
 }
 

@@ -36,23 +36,17 @@ pub struct Dfa {
     scratch: Vec<State>,
 }
 
-/// Whether the automaton still pays.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It does.
-    Fine,
-    /// It has too many states for the text.
-    Thrashes,
-}
-
 impl Dfa {
     /// The automaton of `members`, which have no counters. `sets` are all that they tell apart.
     pub fn new<'a>(members: Vec<Member>, looks: bool, sets: impl Iterator<Item = &'a ByteSet>) -> Dfa {
         let mut word = ByteSet::range(b'0', b'9').or(&ByteSet::range(b'a', b'z'));
         word = word.or(&ByteSet::range(b'A', b'Z')).or(&ByteSet::one(b'_'));
         let of_looks = [ByteSet::one(b'\n'), ByteSet::one(b'\r'), word];
-        let of_looks = if looks { &of_looks[..] } else { &[] };
-        let (classes, representatives) = byte_classes(sets.chain(of_looks));
+        let mut all: Vec<ByteSet> = sets.copied().collect();
+        if looks {
+            all.extend(of_looks);
+        }
+        let (classes, representatives) = byte_classes(all.iter());
         let stride = representatives.len() + 1;
         let scratch = members.iter().map(|(_, nfa)| nfa.start()).collect();
         let mut dfa = Dfa {
@@ -94,8 +88,9 @@ impl Dfa {
     }
 
     /// Takes `text`, which begins at `offset`, and reports (expression, end) of matches that end before the
-    /// byte that is taken. Stops where the automaton no longer pays, and says how far it came.
-    pub fn run(&mut self, text: &[u8], offset: u64, mut report: impl FnMut(u32, u64)) -> (usize, Verdict) {
+    /// byte that is taken. Returns how far it came: not to the end where the automaton has too many states
+    /// to pay.
+    pub fn run(&mut self, text: &[u8], offset: u64, mut report: impl FnMut(u32, u64)) -> usize {
         let mut current = self.current as usize;
         let mut at = 0;
         while at < text.len() {
@@ -119,7 +114,7 @@ impl Dfa {
                     self.current = current as u32;
                     if !worth {
                         self.bytes = 0;
-                        return (at, Verdict::Thrashes);
+                        return at;
                     }
                     current = self.begin_anew();
                     // The bytes before count for the states before.
@@ -139,7 +134,7 @@ impl Dfa {
         }
         self.current = current as u32;
         self.bytes = self.bytes.wrapping_add(text.len() as u64);
-        (text.len(), Verdict::Fine)
+        text.len()
     }
 
     /// The end of the text, at `offset`.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::dfa::{Dfa, Member, Verdict};
+use super::dfa::{Dfa, Member};
 use super::factor::Factor;
 use super::filter::Filter;
 use super::nfa::{Nfa, State};
@@ -124,6 +124,22 @@ impl Scanner {
         let looks = numbers.iter().any(|&number| of(number).looks());
         Dfa::new(members, looks, numbers.iter().flat_map(|&number| &of(number).sets))
     }
+
+    /// An automaton with too many states as two, or as bits.
+    fn split(&self, dfa: &Dfa, before: Option<u8>) -> Vec<Engine> {
+        let (members, states) = (dfa.members(), dfa.split_state());
+        if let [(expression, nfa)] = members {
+            let state = states.into_iter().next().unwrap_or_else(|| nfa.start());
+            return vec![Engine::Nfa { expression: *expression, nfa: Arc::clone(nfa), state }];
+        }
+        let half = members.len() / 2;
+        let parts = [0..half, half..members.len()].into_iter().map(|range| {
+            let mut dfa = self.dfa(members[range.clone()].to_vec());
+            dfa.resume(&states[range], before);
+            Engine::Dfa(Box::new(dfa))
+        });
+        parts.collect()
+    }
 }
 
 impl Compiled {
@@ -227,98 +243,40 @@ impl Stream<'_> {
         if limit <= self.done {
             return;
         }
-        let (from, base) = (self.done, self.base);
-        let text = Text { bytes: &self.kept, base };
-        let mut at = 0;
-        while at < self.engines.len() {
-            match &mut self.engines[at] {
-                Engine::Nfa { expression, nfa, state } => {
-                    for boundary in from..limit {
-                        let (before, after) = text.around(boundary);
-                        if nfa.step(state, boundary, before, after, true) {
-                            self.found.push(Match { end: boundary, expression: *expression });
-                        }
-                    }
-                }
-                Engine::Dfa(dfa) => {
-                    let piece = &text.bytes[(from - base) as usize..(limit - base) as usize];
-                    let mut taken = 0;
-                    while taken < piece.len() {
-                        let found = &mut self.found;
-                        let offset = from + taken as u64;
-                        let (more, verdict) = dfa.run(&piece[taken..], offset, |expression, end| {
-                            found.push(Match { end, expression });
-                        });
-                        taken += more;
-                        if verdict == Verdict::Thrashes {
-                            break;
-                        }
-                    }
-                    if taken < piece.len() {
-                        let boundary = from + taken as u64;
-                        let parts = self.split(at, text_before(&self.kept, base, boundary));
-                        let rest = Rest { from: boundary, limit };
-                        self.run_parts(parts, rest);
-                        self.engines.swap_remove(at);
-                        continue;
-                    }
-                }
-            }
-            at += 1;
-        }
+        self.run_engines(limit);
         self.run_waiting(limit);
         self.done = limit;
     }
 
-    /// An automaton with too many states as two, or as bits.
-    fn split(&self, at: usize, before: Option<u8>) -> Vec<Engine> {
-        let Engine::Dfa(dfa) = &self.engines[at] else { return Vec::new() };
-        let (members, states) = (dfa.members(), dfa.split_state());
-        if let [(expression, nfa)] = members {
-            let state = states.into_iter().next().unwrap_or_else(|| nfa.start());
-            return vec![Engine::Nfa { expression: *expression, nfa: Arc::clone(nfa), state }];
-        }
-        let half = members.len() / 2;
-        [0..half, half..members.len()]
-            .into_iter()
-            .map(|range| {
-                let mut dfa = self.scanner.dfa(members[range.clone()].to_vec());
-                dfa.resume(&states[range], before);
-                Engine::Dfa(Box::new(dfa))
-            })
-            .collect()
-    }
-
-    /// Brings new engines to `limit`, splitting further where needed.
-    fn run_parts(&mut self, mut parts: Vec<Engine>, rest: Rest) {
-        let mut froms: Vec<u64> = vec![rest.from; parts.len()];
-        while let (Some(mut engine), Some(from)) = (parts.pop(), froms.pop()) {
-            let text = Text { bytes: &self.kept, base: self.base };
-            let mut at = from;
+    /// Runs what runs over all of the text; an automaton that has too many states goes on as two.
+    fn run_engines(&mut self, limit: u64) {
+        let text = Text { bytes: &self.kept, base: self.base };
+        let mut engines: Vec<(Engine, u64)> =
+            self.engines.drain(..).map(|engine| (engine, self.done)).collect();
+        while let Some((mut engine, mut at)) = engines.pop() {
+            let found = &mut self.found;
             match &mut engine {
                 Engine::Nfa { expression, nfa, state } => {
-                    for boundary in from..rest.limit {
+                    for boundary in at..limit {
                         let (before, after) = text.around(boundary);
                         if nfa.step(state, boundary, before, after, true) {
-                            self.found.push(Match { end: boundary, expression: *expression });
+                            found.push(Match { end: boundary, expression: *expression });
                         }
                     }
-                    at = rest.limit;
+                    at = limit;
                 }
                 Engine::Dfa(dfa) => {
-                    let piece = &text.bytes[(from - self.base) as usize..(rest.limit - self.base) as usize];
-                    let found = &mut self.found;
-                    let (taken, _) =
-                        dfa.run(piece, from, |expression, end| found.push(Match { end, expression }));
-                    at += taken as u64;
+                    let piece = &text.bytes[(at - self.base) as usize..(limit - self.base) as usize];
+                    let report = |expression, end| found.push(Match { end, expression });
+                    at += dfa.run(piece, at, report) as u64;
                 }
             }
-            self.engines.push(engine);
-            if at < rest.limit {
-                let more = self.split(self.engines.len() - 1, text_before(&self.kept, self.base, at));
-                self.engines.pop();
-                froms.extend(more.iter().map(|_| at));
-                parts.extend(more);
+            match engine {
+                Engine::Dfa(dfa) if at < limit => {
+                    let parts = self.scanner.split(&dfa, text.before(at));
+                    engines.extend(parts.into_iter().map(|part| (part, at)));
+                }
+                engine => self.engines.push(engine),
             }
         }
     }
@@ -362,7 +320,7 @@ impl Stream<'_> {
 
     /// The boundary behind the last byte.
     fn run_at_end(&mut self, end: u64) {
-        let before = text_before(&self.kept, self.base, end);
+        let before = Text { bytes: &self.kept, base: self.base }.before(end);
         let found = &mut self.found;
         for engine in &mut self.engines {
             match engine {
@@ -384,27 +342,21 @@ impl Stream<'_> {
     }
 }
 
-/// Boundaries that new engines have to catch up with.
-#[derive(Clone, Copy)]
-struct Rest {
-    from: u64,
-    limit: u64,
-}
-
+/// The text that is kept.
 struct Text<'t> {
     bytes: &'t [u8],
     base: u64,
 }
 
 impl Text<'_> {
+    /// The byte before a boundary.
+    fn before(&self, boundary: u64) -> Option<u8> {
+        let before = boundary.checked_sub(1)?.checked_sub(self.base)?;
+        self.bytes.get(before as usize).copied()
+    }
+
     /// The bytes on both sides of a boundary.
     fn around(&self, boundary: u64) -> (Option<u8>, Option<u8>) {
-        let after = (boundary - self.base) as usize;
-        (text_before(self.bytes, self.base, boundary), self.bytes.get(after).copied())
+        (self.before(boundary), self.bytes.get((boundary - self.base) as usize).copied())
     }
-}
-
-fn text_before(bytes: &[u8], base: u64, boundary: u64) -> Option<u8> {
-    let before = boundary.checked_sub(1)?.checked_sub(base)?;
-    bytes.get(before as usize).copied()
 }

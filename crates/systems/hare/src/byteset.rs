@@ -35,6 +35,13 @@ impl ByteSet {
         ByteSet(std::array::from_fn(|word| self.0[word] | other.0[word]))
     }
 
+    /// The set without `byte`.
+    #[must_use]
+    pub fn without(mut self, byte: u8) -> ByteSet {
+        self.0[usize::from(byte >> 6)] &= !(1 << (byte & 63));
+        self
+    }
+
     /// Whether no byte is in both sets.
     pub fn is_disjoint(&self, other: &ByteSet) -> bool {
         self.0.iter().zip(other.0).all(|(mine, others)| mine & others == 0)

@@ -18,7 +18,10 @@ impl Expression {
     pub fn read(pattern: &str, reading: Reading) -> Result<Expression, Refusal> {
         let parsed = syntax::parse(pattern, reading)?;
         match Tree::of(&parsed.hir) {
-            Ok(tree) => Ok(Expression { pattern: pattern.to_owned(), parsed, tree }),
+            Ok(tree) => {
+                let tree = if reading.lines { tree.without(b'\n') } else { tree };
+                Ok(Expression { pattern: pattern.to_owned(), parsed, tree })
+            }
             Err(why) => {
                 let at = syntax::place_of(&why, &parsed.ast, pattern);
                 Err(Refusal { pattern: pattern.to_owned(), at, why })
@@ -45,11 +48,6 @@ impl Expression {
     /// The expression as bytes.
     pub fn tree(&self) -> &Tree {
         &self.tree
-    }
-
-    /// The parser's view, for what it can say about literals.
-    pub fn hir(&self) -> &regex_syntax::hir::Hir {
-        &self.parsed.hir
     }
 
     /// Whether it matches Unicode characters rather than bytes.

@@ -9,13 +9,15 @@ use regex_syntax::hir::translate::TranslatorBuilder;
 use crate::error::{Refusal, Why};
 
 /// How expressions are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Match Unicode characters as UTF-8, where `.` and negated classes take a whole character. Otherwise an
     /// expression matches bytes, unless it has a character or class beyond ASCII.
     pub unicode: bool,
     /// Ignore case.
     pub ignore_case: bool,
+    /// Match within lines, as grep does: `^` and `$` are the ends of a line, and nothing takes a line feed.
+    pub lines: bool,
 }
 
 /// An expression as the parser reads it.
@@ -43,6 +45,7 @@ pub fn parse(pattern: &str, reading: Reading) -> Result<Parsed, Refusal> {
             .utf8(false)
             .unicode(unicode)
             .case_insensitive(reading.ignore_case)
+            .multi_line(reading.lines)
             .build()
             .translate(pattern, &ast)
     };

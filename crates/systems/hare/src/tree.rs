@@ -55,6 +55,21 @@ impl Tree {
         })
     }
 
+    /// What is left where no part takes `byte`.
+    #[must_use]
+    pub fn without(self, byte: u8) -> Tree {
+        let all = |parts: Vec<Tree>| parts.into_iter().map(|part| part.without(byte)).collect();
+        match self {
+            Tree::Set(set) => Tree::Set(set.without(byte)),
+            Tree::Cat(parts) => Tree::Cat(all(parts)),
+            Tree::Any(parts) => Tree::Any(all(parts)),
+            Tree::Repeat { inner, min, max } => {
+                Tree::Repeat { inner: Box::new(inner.without(byte)), min, max }
+            }
+            other => other,
+        }
+    }
+
     /// The same ends of matches with less at the front. A match may start anywhere, so a leading repetition
     /// need not go beyond its lower bound: whatever it would take further may be left out of the match.
     #[must_use]

@@ -209,6 +209,11 @@ impl Stream<'_> {
         self.report(report);
     }
 
+    /// Up to which offset all matches were reported: those that end before it.
+    pub fn reported(&self) -> u64 {
+        self.done
+    }
+
     /// The end of the text.
     pub fn finish(mut self, report: impl FnMut(Match)) {
         let end = self.base + self.kept.len() as u64;

@@ -7,7 +7,7 @@ use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchKind, hybrid};
 
 /// Bytes, and case matters.
-pub const BYTES: Reading = Reading { unicode: false, ignore_case: false };
+pub const BYTES: Reading = Reading { unicode: false, ignore_case: false, lines: false };
 
 /// The expression, which must be accepted.
 pub fn read(pattern: &str) -> Expression {

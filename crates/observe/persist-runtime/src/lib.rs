@@ -16,15 +16,19 @@
 mod assembly;
 mod atomics;
 mod calls;
+mod containers;
 mod failure;
 #[cfg(target_arch = "x86_64")]
 mod format;
+mod heap;
 mod hooks;
+mod library;
 mod local;
 mod pool;
 mod process;
 mod pruner;
 mod real;
+mod scan;
 mod signals;
 mod strings;
 mod sync;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use libc::{SIG_DFL, SIG_ERR, SIG_IGN, sighandler_t, siginfo_t};
 
-use crate::local::local;
+use crate::local::{announce, local};
 
 /// Signals that there are, plus 1.
 const SIGNALS: usize = 65;
@@ -49,7 +49,7 @@ fn is_fault(signal: c_int, info: &siginfo_t) -> bool {
     ) && info.si_code > 0
 }
 
-extern "C" fn enter(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+extern "C-unwind" fn enter(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let handler = HANDLERS.get(signal as usize).map_or(0, |handler| handler.load(Ordering::Acquire));
     if handler == 0 {
         return;
@@ -71,13 +71,38 @@ extern "C" fn enter(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let handler = unsafe {
         std::mem::transmute::<usize, extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void)>(handler)
     };
+    let (last, touched) = local(|local| (local.last.get(), local.touched.replace(false)));
+    // Whoever sent it did something before.
+    if !local(|local| local.inside.get()) {
+        crate::calls::received();
+    }
     handler(signal, info, context);
+    local(|local| {
+        // What the handler did may have ended the region that a store of the interrupted code was announced in, and
+        // that store may be still to come.
+        if local.touched.get() && last.1 > 0 && !local.inside.get() {
+            announce(last.0, last.1);
+        }
+        local.last.set(last);
+        local.touched.set(local.touched.get() || touched);
+    });
+}
+
+/// Delivers what has come meanwhile, when a thread leaves.
+pub fn left() {
+    local(|local| {
+        if local.deferred.any() && !local.inside.get() {
+            deliver(&local.deferred);
+        }
+    });
 }
 
 /// Sends the signals that waited once more, and lets them come.
 #[cold]
 pub fn deliver(deferred: &Deferred) {
     let numbers = deferred.numbers.replace(0);
+    // The calls here are none of the program's.
+    local(|local| local.inside.set(true));
     // SAFETY: zero bytes are a valid set of signals.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
     for signal in (1..SIGNALS as c_int).filter(|signal| numbers >> (signal - 1) & 1 == 1) {
@@ -89,6 +114,7 @@ pub fn deliver(deferred: &Deferred) {
             libc::sigaddset(&mut set, signal);
         }
     }
+    local(|local| local.inside.set(false));
     // SAFETY: a valid set.
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut()) };
 }

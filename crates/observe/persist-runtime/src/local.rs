@@ -224,4 +224,5 @@ unsafe extern "C" fn leave(value: *mut c_void) {
         local.inside.set(inside);
         local.ending.set(0);
     });
+    signals::left();
 }

@@ -64,6 +64,9 @@ extern "C" fn end() {
         pruner::stop();
         open.pool.sync();
         write_stats(open);
+        // Destructors of other libraries may still store.
+        local(|local| local.inside.set(false));
+        crate::signals::left();
     }
 }
 

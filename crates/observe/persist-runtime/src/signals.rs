@@ -7,7 +7,7 @@
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
 use libc::{SIG_DFL, SIG_ERR, SIG_IGN, sighandler_t, siginfo_t};
 
@@ -17,6 +17,8 @@ use crate::local::{announce, local};
 const SIGNALS: usize = 65;
 static HANDLERS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
 static FLAGS: [AtomicI32; SIGNALS] = [const { AtomicI32::new(0) }; SIGNALS];
+/// Signals that are blocked as a handler runs: the first word of a set, which has them all.
+static MASKS: [AtomicU64; SIGNALS] = [const { AtomicU64::new(0) }; SIGNALS];
 
 unsafe extern "C" {
     /// The C library's own, which nobody interposes.
@@ -65,6 +67,7 @@ extern "C-unwind" fn enter(signal: c_int, info: *mut siginfo_t, context: *mut c_
             // SAFETY: the kernel's context of the code that was interrupted, to which it returns.
             unsafe { libc::sigaddset(&raw mut (*context).uc_sigmask, signal) };
         });
+        again(signal);
         return;
     }
     // SAFETY: the program gave it as a handler; one that takes the signal only ignores the other arguments.
@@ -86,6 +89,22 @@ extern "C-unwind" fn enter(signal: c_int, info: *mut siginfo_t, context: *mut c_
         local.last.set(last);
         local.touched.set(local.touched.get() || touched);
     });
+}
+
+/// Puts a handler for one signal in its place once more: its signal comes again.
+fn again(signal: c_int) {
+    let flags = FLAGS[signal as usize].load(Ordering::Relaxed);
+    if flags & libc::SA_RESETHAND == 0 {
+        return;
+    }
+    // SAFETY: zero bytes are a valid `sigaction`.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = enter as *const () as usize;
+    action.sa_flags = flags | libc::SA_SIGINFO;
+    // SAFETY: a set begins with that word.
+    unsafe { (&raw mut action.sa_mask).cast::<u64>().write(MASKS[signal as usize].load(Ordering::Relaxed)) };
+    // SAFETY: a valid action.
+    unsafe { __sigaction(signal, &action, std::ptr::null_mut()) };
 }
 
 /// Delivers what has come meanwhile, when a thread leaves.
@@ -133,6 +152,9 @@ fn install(signal: c_int, new: Option<&libc::sigaction>, old: Option<&mut libc::
             // First the program's: when ours is called, it must be there.
             slot.store(program, Ordering::Release);
             flags.store(action.sa_flags, Ordering::Relaxed);
+            // SAFETY: a set begins with that word.
+            let mask = unsafe { (&raw const action.sa_mask).cast::<u64>().read() };
+            MASKS[signal as usize].store(mask, Ordering::Relaxed);
             action.sa_sigaction = enter as *const () as usize;
             action.sa_flags |= libc::SA_SIGINFO;
         }

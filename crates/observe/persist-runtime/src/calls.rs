@@ -19,8 +19,8 @@ fn will_write(to: Pointer, bytes: usize) {
     }
 }
 
-/// What stands for all that lies behind system calls: pipes, sockets, files, signals, other processes. What a thread
-/// did before a call that sends anything comes before what follows a call that receives anything.
+/// What stands for all that lies behind system calls: pipes, sockets, files, signals, other processes. What
+/// a thread did before a call that sends anything comes before what follows a call that receives anything.
 const SYSTEM: usize = 1 << 59;
 
 /// Before a call by which others may learn of what this thread did.
@@ -34,8 +34,10 @@ pub fn received() {
 }
 
 macro_rules! calls {
-    ($($before:ident $after:ident: $name:ident($($arg:ident: $type:ty),*) -> $result:ty $(, $to:ident: $bytes:expr)*;)*)
-    => { $(
+    ($(
+        $before:ident $after:ident: $name:ident($($arg:ident: $type:ty),*) -> $result:ty
+        $(, $to:ident: $bytes:expr)*;
+    )*) => { $(
         /// Interposed.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name($($arg: $type),*) -> $result {
@@ -86,7 +88,9 @@ calls! {
         fd: c_int, events: Pointer, count: c_int, time: c_int, mask: Pointer
     ) -> c_int, events: count.max(0) as usize * 12;
     boundary received: nanosleep(time: Pointer, rest: Pointer) -> c_int, rest: 16;
-    boundary received: clock_nanosleep(clock: c_int, flags: c_int, time: Pointer, rest: Pointer) -> c_int, rest: 16;
+    boundary received: clock_nanosleep(
+        clock: c_int, flags: c_int, time: Pointer, rest: Pointer
+    ) -> c_int, rest: 16;
     boundary received: usleep(time: c_uint) -> c_int;
     boundary received: sleep(time: c_uint) -> c_uint;
     boundary nothing: sched_yield() -> c_int;

@@ -1,6 +1,6 @@
-//! Functions of the C++ library that link the nodes of `std::map`, `std::set` and `std::list`, and that a hash table
-//! asks for its size. They are not compiled with the program, and with an allocator of the pool their nodes lie
-//! there.
+//! Functions of the C++ library that link the nodes of `std::map`, `std::set` and `std::list`, and that a
+//! hash table asks for its size. They are not compiled with the program, and with an allocator of the pool
+//! their nodes lie there.
 
 use std::ffi::c_void;
 
@@ -52,8 +52,8 @@ fn change_below(node: *mut Node, levels: u32) {
     }
 }
 
-/// Announces what rebalancing may change on the way from a node to the root: ancestors, their siblings, and the
-/// children of those.
+/// Announces what rebalancing may change on the way from a node to the root: ancestors, their siblings, and
+/// the children of those.
 fn change_above(mut node: *mut Node, header: *mut Node) {
     change(header);
     while !node.is_null() && node != header {
@@ -87,7 +87,8 @@ pub unsafe extern "C" fn _ZSt28_Rb_tree_rebalance_for_erasePSt18_Rb_tree_node_ba
     header: *mut Node,
 ) -> *mut Node {
     if window::contains(node as usize) || window::contains(header as usize) {
-        // The next node takes its place: what lies above that one is changed, this node's surroundings among it.
+        // The next node takes its place: what lies above that one is changed, this node's surroundings
+        // among it.
         let mut lowest = node;
         // SAFETY: nodes of the program's tree.
         unsafe {
@@ -109,7 +110,8 @@ pub unsafe extern "C" fn _ZSt28_Rb_tree_rebalance_for_erasePSt18_Rb_tree_node_ba
 /// Announces a link and its neighbours.
 fn change_around(link: *mut Link) {
     change(link);
-    // SAFETY: a node of the program's list, or one that is about to be: its neighbours are nodes then, or not used.
+    // SAFETY: a node of the program's list, or one that is about to be: its neighbours are nodes then, or
+    // not used.
     let (next, previous) = unsafe { ((*link).next, (*link).previous) };
     change(next);
     change(previous);

@@ -1,8 +1,8 @@
 //! The library's own memory.
 //!
-//! A signal's handler is code of the program and may store to the pool while its thread is in the C library's `malloc`.
-//! So nothing here may call that one. Blocks have sizes of powers of two, and those that were given back are kept for
-//! the next of their size. While a thread is in here its signals wait.
+//! A signal's handler is code of the program and may store to the pool while its thread is in the C
+//! library's `malloc`. So nothing here may call that one. Blocks have sizes of powers of two, and those
+//! that were given back are kept for the next of their size. While a thread is in here its signals wait.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
@@ -87,8 +87,8 @@ impl Heap {
     }
 }
 
-// SAFETY: blocks are of the class's size, which is at least what was asked for, and aligned to it; none is given out
-// twice.
+// SAFETY: blocks are of the class's size, which is at least what was asked for, and aligned to it; none is
+// given out twice.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_large(layout) {

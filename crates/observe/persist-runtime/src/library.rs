@@ -62,7 +62,8 @@ functions! {
     wcstombs(to: Text, from: Memory, room: usize) -> usize, to: room;
     strxfrm(to: Text, from: Text, room: usize) -> usize, to: room;
     inet_ntop(family: c_int, from: Memory, to: Text, room: c_uint) -> Text, to: room as usize;
-    inet_pton(family: c_int, from: Text, to: Memory) -> c_int, to: if family == libc::AF_INET { 4 } else { 16 };
+    inet_pton(family: c_int, from: Text, to: Memory) -> c_int,
+        to: if family == libc::AF_INET { 4 } else { 16 };
     gethostname(to: Text, room: usize) -> c_int, to: room;
     uname(to: Memory) -> c_int, to: size_of::<libc::utsname>();
     times(to: Memory) -> c_long, to: size_of::<libc::tms>();

@@ -24,8 +24,8 @@ pub struct Local {
     generation: Cell<u64>,
     /// What was announced last and is to be reported once it is stored, where somebody records.
     shadow: Cell<(u64, u64)>,
-    /// The store that was announced last, as address and length, if nothing else has come since: it may not have
-    /// happened yet.
+    /// The store that was announced last, as address and length, if nothing else has come since: it may not
+    /// have happened yet.
     pub last: Cell<(usize, usize)>,
     /// Whether the thread has been here since a handler began.
     pub touched: Cell<bool>,

@@ -1,7 +1,7 @@
 //! `sscanf` and its relatives.
 //!
-//! How much they write is known once they have done it. So where a result is to go into the window, they write it
-//! elsewhere first. Then it is announced and copied.
+//! How much they write is known once they have done it. So where a result is to go into the window, they
+//! write it elsewhere first. Then it is announced and copied.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;

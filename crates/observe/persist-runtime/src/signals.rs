@@ -81,8 +81,8 @@ extern "C-unwind" fn enter(signal: c_int, info: *mut siginfo_t, context: *mut c_
     }
     handler(signal, info, context);
     local(|local| {
-        // What the handler did may have ended the region that a store of the interrupted code was announced in, and
-        // that store may be still to come.
+        // What the handler did may have ended the region that a store of the interrupted code was announced
+        // in, and that store may be still to come.
         if local.touched.get() && last.1 > 0 && !local.inside.get() {
             announce(last.0, last.1);
         }

@@ -4,8 +4,8 @@
  *     kinds POOL [KIND]     runs until it is killed: all kinds, or one
  *     kinds --check POOL    says what is wrong with what survived
  *
- * An operation changes both halves of a cell, so at any frontier they are equal. In the cell it also notes how far its
- * thread has seen the other cells, so a frontier that holds the note holds what was seen.
+ * An operation changes both halves of a cell, so at any frontier they are equal. In the cell it also notes
+ * how far its thread has seen the other cells, so a frontier that holds the note holds what was seen.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -28,14 +28,14 @@
 #include <strandline_pool.h>
 
 enum {
-    MUTEX, TRYLOCK, TIMEDLOCK, RECURSIVE, ERRORCHECK, ROBUST, RWLOCK, SPIN, SEMAPHORE, CONDITION, MTX, CND, FLAG, CAS,
-    TICKET, FENCES, BUILTIN, FUTEX, PIPE, SOCKET, EVENTFD, IN_POOL, BARRIER, ONCE, CREATE, KINDS
+    MUTEX, TRYLOCK, TIMEDLOCK, RECURSIVE, ERRORCHECK, ROBUST, RWLOCK, SPIN, SEMAPHORE, CONDITION, MTX, CND,
+    FLAG, CAS, TICKET, FENCES, BUILTIN, FUTEX, PIPE, SOCKET, EVENTFD, IN_POOL, BARRIER, ONCE, CREATE, KINDS
 };
 
 static const char *const names[KINDS] = {
-    "mutex", "trylock", "timedlock", "recursive", "errorcheck", "robust", "rwlock", "spin", "semaphore", "condition",
-    "mtx", "cnd", "flag", "cas", "ticket", "fences", "builtin", "futex", "pipe", "socket", "eventfd", "in-pool",
-    "barrier", "once", "create",
+    "mutex", "trylock", "timedlock", "recursive", "errorcheck", "robust", "rwlock", "spin", "semaphore",
+    "condition", "mtx", "cnd", "flag", "cas", "ticket", "fences", "builtin", "futex", "pipe", "socket",
+    "eventfd", "in-pool", "barrier", "once", "create",
 };
 
 struct cell {
@@ -123,7 +123,8 @@ static int take(int kind)
             sched_yield();
         return 0;
     case CAS:
-        while (!atomic_compare_exchange_weak_explicit(&cas, &free, 1, memory_order_acquire, memory_order_relaxed)) {
+        while (!atomic_compare_exchange_weak_explicit(&cas, &free, 1, memory_order_acquire,
+                                                      memory_order_relaxed)) {
             free = 0;
             sched_yield();
         }

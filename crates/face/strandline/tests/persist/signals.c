@@ -4,8 +4,8 @@
  *     signals POOL [COUNT]    runs until it is killed, or dies after so many signals
  *     signals --check POOL    says what is wrong with what survived
  *
- * A handler ends the region that it comes into. So the program expects pairs to be whole only where a signal can't come
- * between; elsewhere it expects that what a handler posted is there with what it stored.
+ * A handler ends the region that it comes into. So the program expects pairs to be whole only where a
+ * signal can't come between; elsewhere it expects that what a handler posted is there with what it stored.
  */
 #define _GNU_SOURCE
 #include <err.h>

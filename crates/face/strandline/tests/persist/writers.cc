@@ -1,4 +1,5 @@
-// Functions that write into the pool, one after the other, each followed by a crash: nothing of it may be there.
+// Functions that write into the pool, one after the other, each followed by a crash: nothing of it may be
+// there.
 //
 //     writers POOL N           case N, which ends in a trap
 //     writers --check POOL N   says what is wrong with what survived
@@ -51,7 +52,8 @@ template <class T> struct Piece {
 };
 
 using Map = std::map<int, long, std::less<int>, Piece<std::pair<const int, long>>>;
-using Hash = std::unordered_map<int, long, std::hash<int>, std::equal_to<int>, Piece<std::pair<const int, long>>>;
+using Entry = std::pair<const int, long>;
+using Hash = std::unordered_map<int, long, std::hash<int>, std::equal_to<int>, Piece<Entry>>;
 using List = std::list<long, Piece<long>>;
 using Vector = std::vector<long, Piece<long>>;
 
@@ -133,7 +135,10 @@ static const Case cases[] = {
     [](char *at) { snprintf(at, 20, "%d and %s and %g", 5, source, 1.5); },
     [](char *at) { wmemset(reinterpret_cast<wchar_t *>(at), L'x', 20); },
     [](char *at) { wcscpy(reinterpret_cast<wchar_t *>(at), L"wide"); },
-    [](char *at) { sscanf("12 word 1.5", "%ld %s %lf", reinterpret_cast<long *>(at), at + 8, reinterpret_cast<double *>(at + 64)); },
+    [](char *at) {
+        auto *number = reinterpret_cast<double *>(at + 64);
+        sscanf("12 word 1.5", "%ld %s %lf", reinterpret_cast<long *>(at), at + 8, number);
+    },
     [](char *at) { sscanf("ab cd", "%2c %[c-d]%n", at, at + 8, reinterpret_cast<int *>(at + 64)); },
     [](char *at) {
         FILE *file = fdopen(file_with("77 other"), "r");
@@ -153,7 +158,10 @@ static const Case cases[] = {
     [](char *at) { rand_r(reinterpret_cast<unsigned *>(at)); },
     [](char *at) { char *rest; strtok_r(at, " ", &rest); strtok_r(nullptr, " ", &rest); },
     [](char *at) { strtok(at, " "); strtok(nullptr, " "); },
-    [](char *at) { *reinterpret_cast<char **>(at + 64) = at; strsep(reinterpret_cast<char **>(at + 64), " "); },
+    [](char *at) {
+        *reinterpret_cast<char **>(at + 64) = at;
+        strsep(reinterpret_cast<char **>(at + 64), " ");
+    },
     [](char *at) { time_t now = 5; gmtime_r(&now, reinterpret_cast<tm *>(at)); },
     [](char *at) { time_t now = 5; tm parts; gmtime_r(&now, &parts); strftime(at, 40, "%H:%M", &parts); },
     [](char *at) { time(reinterpret_cast<time_t *>(at)); },
@@ -173,15 +181,27 @@ static const Case cases[] = {
     [](char *at) { asm volatile("lock; incq %0" : "+m"(*reinterpret_cast<long *>(at))); },
     [](char *at) { asm volatile("cld; rep stosq" : "+D"(at) : "a"(5L), "c"(20L) : "memory"); },
     [](char *at) { __builtin_ia32_movnti(reinterpret_cast<int *>(at), 5); },
-    [](char *) { auto *map = reinterpret_cast<Map *>(area); for (int i = 0; i < 40; i++) (*map)[i * 37 % 41] = i; },
+    [](char *) {
+        auto *map = reinterpret_cast<Map *>(area);
+        for (int i = 0; i < 40; i++) (*map)[i * 37 % 41] = i;
+    },
     [](char *) { auto *map = reinterpret_cast<Map *>(area); for (int i = 100; i < 120; i++) map->erase(i); },
     [](char *) { auto *map = reinterpret_cast<Map *>(area); map->clear(); },
-    [](char *) { auto *hash = reinterpret_cast<Hash *>(area + 128); for (int i = 0; i < 40; i++) (*hash)[i] = i; },
+    [](char *) {
+        auto *hash = reinterpret_cast<Hash *>(area + 128);
+        for (int i = 0; i < 40; i++) (*hash)[i] = i;
+    },
     [](char *) { auto *hash = reinterpret_cast<Hash *>(area + 128); hash->erase(103); },
-    [](char *) { auto *list = reinterpret_cast<List *>(area + 256); list->push_back(1); list->push_front(2); list->pop_back(); },
+    [](char *) {
+        auto *list = reinterpret_cast<List *>(area + 256);
+        list->push_back(1); list->push_front(2); list->pop_back();
+    },
     [](char *) { auto *list = reinterpret_cast<List *>(area + 256); list->reverse(); list->sort(); },
     [](char *) { auto *list = reinterpret_cast<List *>(area + 256); list->erase(list->begin()); },
-    [](char *) { auto *list = reinterpret_cast<Vector *>(area + 384); for (int i = 0; i < 9; i++) list->push_back(i); },
+    [](char *) {
+        auto *list = reinterpret_cast<Vector *>(area + 384);
+        for (int i = 0; i < 9; i++) list->push_back(i);
+    },
 };
 constexpr int COUNT = sizeof cases / sizeof cases[0];
 
@@ -217,7 +237,8 @@ int main(int count, char **arguments)
     const char *path = arguments[1 + checks];
     int number = atoi(arguments[2 + checks]);
     sl_pool_options options = {nullptr, SL_FORCE};
-    pool = checks ? sl_pool_open(path, "writers", &options) : sl_pool_create(path, "writers", 16 << 20, 2 * BYTES, &options);
+    pool = checks ? sl_pool_open(path, "writers", &options)
+                  : sl_pool_create(path, "writers", 16 << 20, 2 * BYTES, &options);
     if (!pool)
         errx(3, "%s", sl_error());
     char *root = static_cast<char *>(sl_at(pool, sl_root(pool)));

@@ -38,12 +38,7 @@ fn memory() -> tempfile::TempDir {
 
 /// Runs a program on a pool and kills it a while after it has begun.
 fn kill(program: &Path, pool: &Path, kind: Option<&str>, after: u64) {
-    let mut run = Command::new(program)
-        .arg(pool)
-        .args(kind)
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it runs");
+    let mut run = Command::new(program).arg(pool).args(kind).stdout(Stdio::piped()).spawn().expect("it runs");
     let mut line = String::new();
     let output = run.stdout.take().expect("a pipe");
     BufReader::new(output).read_line(&mut line).expect("it says that it begins");
@@ -133,7 +128,8 @@ fn what_functions_write_is_taken_back() {
             let (pool, case) = (memory.path().join(case.to_string()), case.to_string());
             let ended = Command::new(&program).arg(&pool).arg(&case).output().expect("it runs");
             assert_eq!(ended.status.code(), None, "{compiler}, case {case}: {ended:?}");
-            let checked = Command::new(&program).arg("--check").arg(&pool).arg(&case).output().expect("it runs");
+            let mut check = Command::new(&program);
+            let checked = check.arg("--check").arg(&pool).arg(&case).output().expect("it runs");
             assert!(matches!(checked.status.code(), Some(0 | 1)), "{compiler}, case {case}: {checked:?}");
             wrong += &stdout(&checked);
             std::fs::remove_file(&pool).expect("it was there");

@@ -13,6 +13,7 @@
 //! `fork` has no pool ([`process`]).
 
 #[cfg(target_arch = "x86_64")]
+mod arguments;
 mod assembly;
 mod atomics;
 mod calls;

@@ -6,7 +6,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
-use crate::format::List;
+use crate::arguments::List;
 use crate::local::announce;
 use crate::window;
 

@@ -28,7 +28,7 @@ struct root {
     /* The main thread's: signals are blocked meanwhile. */
     long main[16], main_too[16];
     /* Values that only grow, by one: with signals at any time. */
-    _Atomic long counted, told[15];
+    _Atomic long counted, padding[15];
     long grown, last;
     char text[256];
 };

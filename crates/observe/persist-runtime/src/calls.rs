@@ -21,7 +21,7 @@ fn will_write(to: Pointer, bytes: usize) {
 
 /// What stands for all that lies behind system calls: pipes, sockets, files, signals, other processes. What
 /// a thread did before a call that sends anything comes before what follows a call that receives anything.
-const SYSTEM: usize = 1 << 59;
+pub const SYSTEM: usize = 1 << 59;
 
 /// Before a call by which others may learn of what this thread did.
 pub fn sends() {
@@ -128,6 +128,11 @@ calls! {
     sends nothing: pthread_sigqueue(thread: usize, signal: c_int, value: usize) -> c_int;
     sends nothing: tgkill(process: c_int, thread: c_int, signal: c_int) -> c_int;
     sends nothing: pthread_cancel(thread: usize) -> c_int;
+    sends nothing: alarm(time: c_uint) -> c_uint;
+    sends nothing: setitimer(which: c_int, new: Pointer, old: Pointer) -> c_int, old: 32;
+    sends nothing: timer_settime(timer: Pointer, flags: c_int, new: Pointer, old: Pointer) -> c_int, old: 32;
+    sends nothing: timerfd_settime(fd: c_int, flags: c_int, new: Pointer, old: Pointer) -> c_int, old: 32;
+    sends nothing: mq_notify(queue: c_int, event: Pointer) -> c_int;
     sends nothing: rename(from: Pointer, to: Pointer) -> c_int;
     sends nothing: unlink(path: Pointer) -> c_int;
     sends nothing: fwrite(from: Pointer, bytes: usize, count: usize, file: Pointer) -> usize;

@@ -25,6 +25,7 @@ mod heap;
 mod hooks;
 mod library;
 mod local;
+mod omp;
 mod pool;
 mod process;
 mod pruner;

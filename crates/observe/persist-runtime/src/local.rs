@@ -112,7 +112,10 @@ impl Local {
             Ok(thread) => thread,
             Err(error) => failure::end(&error.to_string()),
         };
-        self.thread.set(Box::into_raw(Box::new(thread)));
+        let mut thread = Box::new(thread);
+        // It may be one of the C library's own, started by a timer or a message.
+        thread.acquire(object(crate::calls::SYSTEM));
+        self.thread.set(Box::into_raw(thread));
         self.generation.set(open.generation);
         // SAFETY: a key of ours, and a value that is not null, so that `leave` is called.
         unsafe { libc::pthread_setspecific(key(), ptr::from_ref(self).cast()) };

@@ -96,12 +96,22 @@ givers! {
 /// Waits for a condition: the lock is given up and taken again.
 fn waiting(condition: Object, lock: Object, wait: impl FnOnce() -> c_int) -> c_int {
     unlocking(lock);
+    let retaken = Retaken(lock);
     let result = wait();
-    locked(lock);
+    drop(retaken);
     if result == 0 {
         acquired(condition as usize);
     }
     result
+}
+
+/// A lock that is taken again, too, where the thread is cancelled while it waits.
+struct Retaken(Object);
+
+impl Drop for Retaken {
+    fn drop(&mut self) {
+        locked(self.0);
+    }
 }
 
 macro_rules! waits {

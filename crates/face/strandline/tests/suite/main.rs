@@ -33,6 +33,7 @@ mod kv_capi;
 mod measure;
 mod patched;
 mod persist;
+mod persist_kinds;
 mod pools;
 mod prestore;
 mod profile;

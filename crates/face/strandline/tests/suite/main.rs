@@ -39,6 +39,7 @@ mod programs;
 mod reproduce;
 mod runs;
 mod served;
+mod sfr_programs;
 mod shipped;
 mod simulate;
 mod tails;

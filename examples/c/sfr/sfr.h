@@ -41,7 +41,7 @@ struct options {
     uint64_t ops, size, seed;
     unsigned threads, stores, reads;
     const char *path, *acks;
-    bool check;
+    bool check, setup;
 };
 
 /* A thread of the run. */

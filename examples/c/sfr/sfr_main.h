@@ -19,6 +19,7 @@ static void usage(FILE *out, const char *program)
             "  --reads N           percent of operations that only read, where there are such [0]\n"
             "  --seed N            seed of all choices [1]\n"
             "  --acks FILE         count operations; note in FILE, every %d, how many are durable\n"
+            "  --setup             only make the pool, big enough for --ops\n"
             "  --check             only open the pool and verify it: exit status 0, or 1 with the reason\n"
             "\n"
             "Example: %s --threads 2 --stores-per-sfr 8 /dev/shm/pool && %s --check /dev/shm/pool\n",
@@ -42,6 +43,7 @@ static void parse(int count, char **arguments)
         {"stores-per-sfr", required_argument, NULL, 'n'}, {"size", required_argument, NULL, 's'},
         {"reads", required_argument, NULL, 'r'}, {"seed", required_argument, NULL, 'e'},
         {"acks", required_argument, NULL, 'a'}, {"check", no_argument, NULL, 'c'},
+        {"setup", no_argument, NULL, 'u'},
         {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
     int option;
     options = (struct options){.ops = 100000, .size = benchmark->size, .seed = 1, .threads = 1, .stores = 2};
@@ -55,6 +57,7 @@ static void parse(int count, char **arguments)
         case 'e': options.seed = number(optarg, "seed", 0, UINT64_MAX); break;
         case 'a': options.acks = optarg; break;
         case 'c': options.check = true; break;
+        case 'u': options.setup = true; break;
         case 'h': usage(stdout, arguments[0]); exit(0);
         default: usage(stderr, arguments[0]); exit(2);
         }
@@ -66,7 +69,7 @@ static void parse(int count, char **arguments)
     options.path = arguments[optind];
 }
 
-/* Operations that a thread was told to be durable are in the pool. */
+/* Operations that were acknowledged as durable are in the pool. */
 static const char *verify_acks(void)
 {
     int file = open(options.acks, O_RDONLY);
@@ -76,7 +79,7 @@ static const char *verify_acks(void)
     for (unsigned i = 0; i < THREADS_MAX; i++)
         if (pread(file, &durable, sizeof durable, i * 8) == sizeof durable && durable > root->done[i][0]) {
             close(file);
-            return wrong("thread %u was told that %" PRIu64 " operations are durable, and has %" PRIu64, i,
+            return wrong("thread %u: %" PRIu64 " operations are acknowledged, %" PRIu64 " are there", i,
                          durable,
                          root->done[i][0]);
         }
@@ -199,6 +202,8 @@ static int sfr_main(const struct benchmark *of, int count, char **arguments)
     }
     if (!there)
         create_pool();
+    if (options.setup)
+        return sl_pool_close(pool) ? 1 : 0;
     if (options.acks && (acks = open(options.acks, O_WRONLY | O_CREAT, 0666)) < 0)
         err(1, "%s", options.acks);
     of->start();

@@ -92,13 +92,14 @@ static bool open_pool(void)
 {
     const char *bad;
     struct benchmark const *b = benchmark;
-    if (access(options.path, F_OK)) {
+    struct stat status;
+    if (stat(options.path, &status)) {
         if (options.check)
             err(1, "%s", options.path);
         return false;
     }
     pool = sl_pool_open(options.path, b->name, NULL);
-    if (!pool && sl_error_code() == SL_E_NO_POOL && options.check) {
+    if (!pool && options.check && (sl_error_code() == SL_E_NO_POOL || status.st_size == 0)) {
         printf("%s: the crash came before there was a pool\n", options.path);
         exit(0);
     }

@@ -1,8 +1,9 @@
 /*
- * A thread publishes x by an atomic flag, without leaving its critical section; another one sees the
- * flag, writes y in a section of its own, and waits until that is durable. Then the first dies in its
- * section. What y was computed from must be there: y=1 without x=1 is forbidden. ATLAS takes its order
- * from locks alone: it undoes x with the section that was cut short, and keeps y.
+ * A thread publishes x by an atomic flag, without leaving its critical section; another one sees the flag,
+ * writes y in a section of its own, and time passes in which that can become durable. Then the first dies in its
+ * section. What y was computed from must be there: y=1 without x=1 is forbidden. An ATLAS that takes its order
+ * from locks alone undoes x with the section that was cut short, and keeps y. Ours orders atomics, too, and keeps
+ * neither: y is durable only once the section of x has ended, however long that lasts.
  */
 #include "litmus.h"
 
@@ -11,7 +12,7 @@ struct pair {
 };
 
 static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER, other = PTHREAD_MUTEX_INITIALIZER;
-static atomic_int published, durable;
+static atomic_int published, late;
 
 static void *reader(void *unused)
 {
@@ -21,8 +22,8 @@ static void *reader(void *unused)
     pthread_mutex_lock(&other);
     pair->y = pair->x;
     pthread_mutex_unlock(&other);
-    sl_psync(pool);
-    atomic_store_explicit(&durable, 1, memory_order_release);
+    usleep(200000);
+    atomic_store_explicit(&late, 1, memory_order_release);
     return unused;
 }
 
@@ -36,7 +37,7 @@ int main(int count, char **arguments)
         pthread_mutex_lock(&one);
         pair->x = 1;
         atomic_store_explicit(&published, 1, memory_order_release);
-        while (!atomic_load_explicit(&durable, memory_order_acquire))
+        while (!atomic_load_explicit(&late, memory_order_acquire))
             ;
         die();
     }

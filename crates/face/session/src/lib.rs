@@ -50,7 +50,7 @@ mod temporary;
 pub mod toolchain;
 mod trace_file;
 
-pub use self::bench::Bench;
+pub use self::bench::{Bench, BenchSfr};
 pub use advise::{Advised, Prestores};
 pub use check::{
     Check, CheckError, Checked, Code, CommandFault, Doubt, DoubtKind, Linted, Noted, Rebooted, Replayed, Run,

@@ -42,6 +42,7 @@ mod reproduce;
 mod runs;
 mod scan;
 mod served;
+mod sfr_programs;
 mod shipped;
 mod simulate;
 mod tails;

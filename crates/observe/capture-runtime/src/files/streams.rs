@@ -107,12 +107,15 @@ unsafe extern "C" fn seek(cookie: *mut c_void, offset: *mut off_t, whence: c_int
     // SAFETY: as above.
     let (_, fd) = unsafe { of_cookie(cookie) };
     // SAFETY: the C library's place for it, both ways.
-    let at = unsafe { libc::lseek(fd, *offset, whence) };
+    let at = unsafe { sys::call(libc::SYS_lseek, [fd as usize, *offset as usize, whence as usize, 0, 0, 0]) };
     if at >= 0 {
         // SAFETY: as above.
-        unsafe { *offset = at };
+        unsafe { *offset = at as off_t };
+        return 0;
     }
-    if at < 0 { -1 } else { 0 }
+    // SAFETY: `errno` is the thread's own.
+    unsafe { *libc::__errno_location() = -at as c_int };
+    -1
 }
 
 unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {

@@ -20,7 +20,7 @@ use crate::mapping::kept;
 use crate::real::calls::real_call;
 use crate::state::local::{caller, hooks};
 use crate::stream::record::{record, record_text};
-use abi::{SESSION_ENV, kind};
+use abi::kind;
 
 /// Records that what of a range is persistent goes.
 pub fn record_unmapped(pc: u64, start: u64, len: u64) {
@@ -99,14 +99,7 @@ fn is_persistent(fd: c_int, path: &[u8]) -> bool {
 
 /// Whether it is the file that we record into.
 fn is_session(path: &[u8]) -> bool {
-    let mut name = [0; 32];
-    let mut text = sys::Text::new(&mut name);
-    text.push(SESSION_ENV.as_bytes());
-    // SAFETY: the name is a C string; programs that change their environment while threads run are broken
-    // anyway.
-    let ours = unsafe { libc::getenv(text.c_str().as_ptr()) };
-    // SAFETY: `getenv` gives a C string.
-    !ours.is_null() && unsafe { CStr::from_ptr(ours) }.to_bytes() == path
+    session().is_some_and(|session| session.path() == path)
 }
 
 /// The kernel's result as the C library gives it.

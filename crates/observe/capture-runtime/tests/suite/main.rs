@@ -3,6 +3,7 @@
 mod counting;
 mod library;
 mod order;
+mod own_functions;
 mod runs;
 mod support;
 mod threads;

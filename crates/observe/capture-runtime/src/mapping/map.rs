@@ -13,7 +13,7 @@ use crate::base::persistent::{PERSISTENT, is_in_persistent};
 use crate::base::session::session;
 use crate::base::sys;
 use crate::files::around::{is_ring, ring};
-use crate::files::named::{Path, is_watched, watching};
+use crate::files::named::{Path, complain, is_watched, watching};
 use crate::files::record::made as made_by_library;
 use crate::files::syncs::slow;
 use crate::mapping::kept;
@@ -184,6 +184,14 @@ pub fn remap(pc: u64, [old, old_len, len]: [usize; 3], flags: c_int, new: usize)
     at
 }
 
+/// A piece of a mapping's file is about to become a hole, which is not recorded.
+pub fn advised(start: usize, len: usize, advice: c_int) {
+    finish_record();
+    if advice == libc::MADV_REMOVE && watching() && is_in_persistent(start as u64, len as u64) {
+        complain(b"madvise(MADV_REMOVE)", b"");
+    }
+}
+
 hooks! {
     fn msync(start: *mut c_void, len: size_t, flags: c_int) -> c_int {
         syncing(caller(), start as usize, len, flags);
@@ -202,6 +210,12 @@ hooks! {
         finish_record();
         // SAFETY: the caller's arguments.
         let failed = result(unsafe { sys::call(libc::SYS_mprotect, [start, len, protection as usize, 0, 0, 0]) });
+        if failed == libc::MAP_FAILED { -1 } else { 0 }
+    }
+    fn madvise(start: usize, len: usize, advice: c_int) -> c_int {
+        advised(start, len, advice);
+        // SAFETY: the caller's arguments.
+        let failed = result(unsafe { sys::call(libc::SYS_madvise, [start, len, advice as usize, 0, 0, 0]) });
         if failed == libc::MAP_FAILED { -1 } else { 0 }
     }
     fn shmdt(start: usize) -> c_int {

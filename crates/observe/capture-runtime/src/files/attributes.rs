@@ -73,12 +73,16 @@ pub fn by_number(number: c_long, first: usize) -> Option<(About, &'static [u8])>
 }
 
 hooks! {
-    fn setxattr(path: *const c_char, name: *const c_char, value: *const c_void, len: size_t, flags: c_int) -> c_int {
+    fn setxattr(
+        path: *const c_char, name: *const c_char, value: *const c_void, len: size_t, flags: c_int
+    ) -> c_int {
         let change = || real_call!(setxattr(path, name, value, len, flags));
         // SAFETY: the program's names.
         unsafe { changing(b"setxattr", About::Behind(path), name, change) }
     }
-    fn lsetxattr(path: *const c_char, name: *const c_char, value: *const c_void, len: size_t, flags: c_int) -> c_int {
+    fn lsetxattr(
+        path: *const c_char, name: *const c_char, value: *const c_void, len: size_t, flags: c_int
+    ) -> c_int {
         let change = || real_call!(lsetxattr(path, name, value, len, flags));
         // SAFETY: as above.
         unsafe { changing(b"lsetxattr", About::Named(path), name, change) }

@@ -3,14 +3,13 @@
 
 #[cfg(target_arch = "x86_64")]
 use core::arch::naked_asm;
-#[cfg(target_arch = "x86_64")]
-use core::ffi::CStr;
-use core::ffi::c_int;
+use core::ffi::{CStr, c_int};
 #[cfg(target_arch = "x86_64")]
 use core::sync::atomic::AtomicUsize;
 
 use libc::FILE;
 
+use super::contents::result;
 use super::named::{Path, complain_of};
 use super::streams::descriptor;
 use crate::real::next::real;
@@ -18,10 +17,26 @@ use crate::real::next::real;
 use crate::real::next::required;
 use crate::state::local::{caller, hooks};
 
-/// Says so if it is a stream of ours.
-fn meant_for(pc: u64, call: &[u8], file: *mut FILE) {
-    if let Some(path) = descriptor(file).and_then(Path::of) {
+/// Says so if it is a stream of ours; whether it is.
+fn meant_for(pc: u64, call: &[u8], file: *mut FILE) -> bool {
+    let Some(fd) = descriptor(file) else { return false };
+    if let Some(path) = Path::of(fd) {
         complain_of(pc, call, path.bytes());
+    }
+    true
+}
+
+/// Puts a wide character; in a stream of ours, where the C library has no room for one, an error.
+fn put(
+    call: &'static CStr,
+    letter: c_int,
+    file: *mut FILE,
+    real: impl FnOnce(c_int, *mut FILE) -> c_int,
+) -> c_int {
+    if meant_for(caller(), call.to_bytes(), file) {
+        result(-(libc::EILSEQ as isize)) as c_int
+    } else {
+        real(letter, file)
     }
 }
 
@@ -41,16 +56,14 @@ hooks! {
         unsafe { real(text, file) }
     }
     fn fputwc(letter: c_int, file: *mut FILE) -> c_int {
-        meant_for(caller(), b"fputwc", file);
         let real = real!(c"fputwc" as fn(c_int, *mut FILE) -> c_int);
         // SAFETY: the program's arguments.
-        unsafe { real(letter, file) }
+        put(c"fputwc", letter, file, |letter, file| unsafe { real(letter, file) })
     }
     fn putwc(letter: c_int, file: *mut FILE) -> c_int {
-        meant_for(caller(), b"putwc", file);
         let real = real!(c"putwc" as fn(c_int, *mut FILE) -> c_int);
         // SAFETY: the program's arguments.
-        unsafe { real(letter, file) }
+        put(c"putwc", letter, file, |letter, file| unsafe { real(letter, file) })
     }
 }
 
@@ -64,9 +77,10 @@ struct Passed {
 }
 
 #[cfg(target_arch = "x86_64")]
-extern "C" fn announced(passed: &Passed, file: *mut FILE, _: u64) {
+extern "C" fn announced(passed: &Passed, file: *mut FILE, saved: &[u64; 4]) {
     required(&passed.address, passed.name);
-    meant_for(caller(), passed.name.to_bytes(), file);
+    // Behind what the entry saved is where the call returns to.
+    meant_for(saved[3], passed.name.to_bytes(), file);
 }
 
 /// Entries of functions with any number of arguments, of which the first is the stream.
@@ -83,6 +97,7 @@ macro_rules! printing {
                 "push rax",
                 "push rcx",
                 "push rdx",
+                "mov rdx, rsp",
                 "lea rax, [rip + {passed}]",
                 "lea rcx, [rip + {announced}]",
                 "call {save}",

@@ -263,7 +263,8 @@ hooks! {
         number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize
     ) -> c_long {
         let call = Call { pc: caller(), number, args: [a, b, c, d, e, f] };
-        let recorded = call.contents().or_else(|| call.names()).or_else(|| call.syncs_and_maps()).or_else(|| call.said());
+        let recorded = call.contents().or_else(|| call.names()).or_else(|| call.syncs_and_maps());
+        let recorded = recorded.or_else(|| call.said());
         #[cfg(target_arch = "x86_64")]
         let recorded = recorded.or_else(|| call.of_paths());
         recorded.unwrap_or_else(|| call.made()) as c_long

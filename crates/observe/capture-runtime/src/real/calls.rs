@@ -116,8 +116,12 @@ functions! {
     nanosleep(span: *const timespec, left: *mut timespec) -> c_int;
     clock_nanosleep(clock: clockid_t, flags: c_int, span: *const timespec, left: *mut timespec) -> c_int;
     thrd_sleep(span: *const timespec, left: *mut timespec) -> c_int;
-    setxattr(path: *const c_char, name: *const c_char, value: *const c_void, len: size_t, flags: c_int) -> c_int;
-    lsetxattr(path: *const c_char, name: *const c_char, value: *const c_void, len: size_t, flags: c_int) -> c_int;
+    setxattr(
+        path: *const c_char, name: *const c_char, value: *const c_void, len: size_t, flags: c_int
+    ) -> c_int;
+    lsetxattr(
+        path: *const c_char, name: *const c_char, value: *const c_void, len: size_t, flags: c_int
+    ) -> c_int;
     fsetxattr(fd: c_int, name: *const c_char, value: *const c_void, len: size_t, flags: c_int) -> c_int;
     removexattr(path: *const c_char, name: *const c_char) -> c_int;
     lremovexattr(path: *const c_char, name: *const c_char) -> c_int;

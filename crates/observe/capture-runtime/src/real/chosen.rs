@@ -44,7 +44,8 @@ macro_rules! functions {
                 let found = if known != 0 { known } else { look_up(&known::$name, $text) };
                 // SAFETY: every function of that name has that type; the arguments are the caller's.
                 unsafe {
-                    core::mem::transmute::<usize, unsafe extern "C" fn($($type),*) -> $result>(found)($($arg),*)
+                    let function: unsafe extern "C" fn($($type),*) -> $result = core::mem::transmute(found);
+                    function($($arg),*)
                 }
             }
         )*

@@ -1,4 +1,5 @@
-//! Programs that define functions of the C library themselves: the runtime calls none of them on its own account.
+//! Programs that define functions of the C library themselves: the runtime calls none of them on its own
+//! account.
 
 use std::process::Command;
 
@@ -16,7 +17,8 @@ fn a_program_that_has_its_own_is_recorded_and_never_called_back() {
     let session = TestSession::new(&Settings { pmem, chunk_bytes: 4096, ..Settings::default() });
     let collected = session.run(program.command(&[file]));
     assert!(collected.output.status.success(), "{:?}", collected.output);
-    let wanted = "0 clocks, 0 environments, 0 seeks, 0 masks, 0 lists, 0 copies, 0 fills, 0 compares, 0 lengths\n\
+    let wanted = "0 clocks, 0 environments, 0 seeks, 0 masks, 0 lists, 0 copies, 0 fills, \
+                  0 compares, 0 lengths\n\
                   1 abcdefg\n";
     assert_eq!(collected.text(), wanted);
     // What was recorded can be read from one end to the other, and is all there.
@@ -27,7 +29,8 @@ fn a_program_that_has_its_own_is_recorded_and_never_called_back() {
     assert!(session.modules().len() > 1, "the program's libraries are listed");
 }
 
-/// Imported under its plain name, a function may be the program's. Whoever adds one here says why that is right.
+/// Imported under its plain name, a function may be the program's. Whoever adds one here says why that is
+/// right.
 #[test]
 fn nothing_else_is_imported_under_a_name_that_programs_define() {
     let library = runtime().join("libstrandline_rt.so");

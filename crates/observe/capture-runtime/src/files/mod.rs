@@ -15,8 +15,8 @@
 //!
 //! Calls that are made by their numbers (`syscall`) are recorded as those of the same name (`process/by_number.rs`).
 //!
-//! Complained of and not recorded: asynchronous I/O (`around.rs`), extended attributes (`attributes.rs`), wide
-//! characters (`wide.rs`). Not seen: what other processes do that were not built with our compiler driver.
+//! Complained of and not recorded: asynchronous I/O (`around.rs`), extended attributes (`attributes.rs`),
+//! wide characters (`wide.rs`). Not seen: what other processes do that were not built with our compiler driver.
 
 pub mod around;
 pub mod attributes;

@@ -1,5 +1,5 @@
-// A program that defines functions of the C library itself, as shells, allocators and replays of time do. Prints how often
-// each was called without its asking.
+// A program that defines functions of the C library itself, as shells, allocators and replays of time do.
+// Prints how often each was called without its asking.
 #define _GNU_SOURCE
 #include <link.h>
 #include <signal.h>
@@ -63,7 +63,8 @@ OWN void *memset(void *to, int byte, size_t len) {
 OWN int memcmp(const void *a, const void *b, size_t len) {
     compares++;
     for (size_t at = 0; at < len; at++)
-        if (((const char *)a)[at] != ((const char *)b)[at]) return ((const char *)a)[at] - ((const char *)b)[at];
+        if (((const char *)a)[at] != ((const char *)b)[at])
+            return ((const char *)a)[at] - ((const char *)b)[at];
     return 0;
 }
 OWN size_t strlen(const char *text) {
@@ -97,8 +98,8 @@ int main(int count, char **arguments) {
     if (fclose(file)) return 2;
     snprintf(other, sizeof other, "%s.renamed", arguments[1]);
     if (rename(arguments[1], other) || unlink(other)) return 2;
-    printf("%ld clocks, %ld environments, %ld seeks, %ld masks, %ld lists, %ld copies, %ld fills, %ld compares, "
-           "%ld lengths\n",
+    printf("%ld clocks, %ld environments, %ld seeks, %ld masks, %ld lists, %ld copies, %ld fills, "
+           "%ld compares, %ld lengths\n",
            clocks, environments, seeks, masks, lists, copies, fills, compares, lengths);
     // What the program asks for is done by its own definition.
     char a[8] = "abcdefg", b[8];

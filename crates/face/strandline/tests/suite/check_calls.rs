@@ -127,3 +127,26 @@ fn every_call_of_the_program_is_in_a_list() {
     assert_eq!(listed, made);
     assert!(made.len() > 100);
 }
+
+#[test]
+fn the_first_check_of_the_page_finds_what_the_page_says() {
+    let page = include_str!("../../../../../docs/check.md");
+    let code = page.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a program");
+    for (platform, text, status) in [
+        ("posix", code.to_owned(), 1),
+        ("ext4", code.to_owned(), 0),
+        ("posix", code.replace("|| close(fd)", "|| fsync(fd) || close(fd)"), 0),
+    ] {
+        let scratch = Scratch::new();
+        scratch.file("save.c", &text);
+        compile(scratch.dir(), "cc", "-g -Wall -Wextra -Werror -o save save.c");
+        std::fs::create_dir(scratch.path("data")).expect("the folder is made");
+        std::fs::write(scratch.path("data/file"), [0; 2000]).expect("the file is written");
+        let mut command = strandline();
+        command.current_dir(scratch.dir()).args(["check", "--files", "data", "--platform", platform]);
+        command.args(["--recover", "./save --verify POOL/file", "--", "./save", "data/file"]);
+        let output = command.output().expect("it runs");
+        assert_eq!(output.status.code(), Some(status), "{}", stdout(&output));
+        assert!(status == 0 || stdout(&output).contains("the rename of `file.new` to `file`"));
+    }
+}

@@ -8,6 +8,7 @@ mod allocators;
 mod bench;
 mod bugs;
 mod capi;
+mod check_calls;
 mod check_commands;
 mod check_files;
 mod check_hangs;

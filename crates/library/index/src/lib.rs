@@ -9,24 +9,8 @@
 //! Every operation that changes something is durable when it returns: a crash at any moment leaves the state
 //! before it or after it.
 //!
-//! # What is checked
-//! Under the crash checker, each with twins that make a mistake on purpose and have to be found:
-//!
-//! | structure | scenarios | twins |
-//! |---|---|---|
-//! | [`BTree`] | one thread, 2, 3; second crash; kill | constant tag, linked early, stale kept, older kept, not fenced |
-//! | [`hash::HashTable`] | the same | constant tag, not fenced, erased early, old forgotten, linked early, moved early, extent early |
-//! | [`log_structured::LogTree`] | the same, also while collecting | not fenced, head early, linked early, unchecked |
-//! | [`tree`]: *btree-WAL* | the same; group flushing | log not fenced and linked early, by one thread and several; group trusted |
-//! | [`tree`]: *FAST/FAIR*, also with selective persistence | the same | not in order, linked early, by one thread and several |
-//! | [`tree`]: *persistent unsorted* | the same | bit first, linked early, by one thread and several |
-//! | [`BytesMap`] | the same; a load, also one that fails | not fenced, erased early, older kept, reused early; in opening: recovered early, found free |
-//! | [`memtable::SkipList`] | one thread, 2, 3 | linked early, link not fenced |
-//! | [`memtable::FlexLog`] | one thread, 3 | not fenced, unchecked, head first |
-//! | [`paged`] | one thread, 3, while cleaning | ended early, switched early |
-//!
-//! *Second crash*: another one while recovery runs, or after it. *Kill*: a process ends at any moment, the next one
-//! finds what was in its caches, and then the power fails. *btree* and *unsorted leaf* promise nothing after a crash.
+//! Each runs under the crash checker, as do twins of it that make a mistake on purpose: `docs/index-format.md`
+//! has the list.
 //!
 //! ```
 //! use index::{BTree, BytesMap, Map, OrderedMap, Whole, btree, bytes};

@@ -15,8 +15,8 @@ pub struct Cut {
     pub bytes: Vec<u8>,
     /// Steps of the program that had ended ([`Powered::end_step`]).
     pub steps: u64,
-    /// All that was stored, which a killed process leaves, too: the last one of its fence. The first one is what
-    /// is durable.
+    /// All that was stored, which a killed process leaves, too: the last one of its fence. The first one is
+    /// what is durable.
     pub newest: bool,
 }
 

@@ -1,6 +1,6 @@
-//! A process is killed, the next one opens the map, and then the power fails. What the first one had stored and
-//! not flushed was in the caches until then: the second one reads it, and may not build on it before it is
-//! durable.
+//! A process is killed, the next one opens the map, and then the power fails. What the first one had stored
+//! and not flushed was in the caches until then: the second one reads it, and may not build on it before it
+//! is durable.
 
 use std::collections::BTreeSet;
 

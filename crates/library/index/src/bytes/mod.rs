@@ -22,8 +22,9 @@
 //! - *Opening* first makes durable what it found, then erases what does not count (`open.rs`).
 //!
 //! # Torn or damaged
-//! A checksum can't tell a record that a crash cut short from one that was durable and is damaged. Their number
-//! can: a word of the root says how many records may be torn, and more of them are damage (`writers.rs`).
+//! A checksum can't tell a record that a crash cut short from one that was durable and is damaged. Their
+//! number can: a word of the root says how many records may be torn, and more of them are damage
+//! (`writers.rs`).
 
 mod open;
 mod record;

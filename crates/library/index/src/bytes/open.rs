@@ -20,8 +20,8 @@ use crate::{Error, Extent, Extents};
 
 /// First word of a map.
 const MAGIC: u64 = u64::from_le_bytes(*b"SLBYTES1");
-/// Bytes of the first extent that are not for slots: the magic word, the map's number, a checksum of it, and how
-/// many records may be torn.
+/// Bytes of the first extent that are not for slots: the magic word, the map's number, a checksum of it, and
+/// how many records may be torn.
 const ROOT: u64 = 256;
 /// Where the last of these is.
 const WRITERS: u64 = 24;
@@ -66,9 +66,9 @@ where
     /// Opens a map, by reading all of its records.
     ///
     /// # Errors
-    /// If there is none, or it is damaged. A record that its checksum does not confirm is damage if the map was
-    /// closed, or if there are more of them than were being written at a time; else it is one that a crash cut
-    /// short ([`BytesMap::unfinished`]).
+    /// If there is none, or it is damaged. A record that its checksum does not confirm is damage if the map
+    /// was closed, or if there are more of them than were being written at a time; else it is one that a
+    /// crash cut short ([`BytesMap::unfinished`]).
     pub fn open(env: H, extents: X, options: &Options) -> Result<Self, Error> {
         if options.latches == 0 || options.threads == 0 {
             return Err(Error::Options("at least one latch and one thread"));
@@ -193,8 +193,8 @@ where
         Some(older)
     }
 
-    /// Closes the map: what is torn when it is opened again is damage. A map that is not closed is opened all the
-    /// same.
+    /// Closes the map: what is torn when it is opened again is damage. A map that is not closed is opened all
+    /// the same.
     pub fn close(self) {
         let space = self.env.space();
         for latch in &self.latches {

@@ -1,9 +1,9 @@
 //! How many records a crash may leave torn.
 //!
 //! A word of the root has the greatest number of records that were being written at a time since the map was
-//! opened, and says so durably before so many are written. So a crash leaves at most that many torn, and a map
-//! that was closed, or only read, none. A load, which waits once for all of its records, may leave any number.
-//! The upper half of the word is the complement of the lower one: damage of the word itself shows.
+//! opened, and says so durably before so many are written. So a crash leaves at most that many torn, and a
+//! map that was closed, or only read, none. A load, which waits once for all of its records, may leave any
+//! number. The upper half of the word is the complement of the lower one: damage of the word itself shows.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -48,7 +48,8 @@ impl Writers {
         said == ANY || torn <= said as usize
     }
 
-    /// One record more is being written, until [`Writers::end`]. `alone` keeps others out of the word meanwhile.
+    /// One record more is being written, until [`Writers::end`]. `alone` keeps others out of the word
+    /// meanwhile.
     #[inline]
     pub fn begin<S: Space, G>(&self, space: &S, alone: impl FnOnce() -> G) {
         let active = self.active.fetch_add(1, Ordering::Relaxed) + 1;

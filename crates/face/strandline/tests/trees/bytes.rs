@@ -149,8 +149,8 @@ fn mistakes_of_opening_are_found() {
     }
 }
 
-/// A crash in a load leaves some of the pairs, whole ones, and a map to work with; one in a load that fails, too,
-/// and none afterwards.
+/// A crash in a load leaves some of the pairs, whole ones, and a map to work with; so does one in a load that
+/// fails, and none of them afterwards.
 #[test]
 fn crashes_in_a_load_leave_whole_pairs() {
     const PAIRS: u64 = 9;

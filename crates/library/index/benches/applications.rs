@@ -48,30 +48,30 @@ fn memtables(bench: &Bench) {
         let extents = Whole::create(env.space(), bytes - (1 << 20)).expect("room");
         (env, extents, ListOptions { links, ..ListOptions::default() })
     };
-    let puts = |put: &dyn Fn(u64)| {
+    let puts = |what: &str, put: &dyn Fn(u64)| {
         (0..pairs).for_each(put);
-        move |what: &str| bench.cpu(what, pairs, || (pairs..2 * pairs).for_each(put))
+        bench.cpu(what, pairs, || (pairs..2 * pairs).for_each(put));
     };
 
     let (env, extents, options) = list(Links::All);
     let persistent = SkipList::create(&env, extents, options).expect("room");
-    puts(&|number| persistent.put(&key(number), &[1; 100]).expect("room"))("set, persistent memtable");
+    puts("set, persistent memtable", &|number| persistent.put(&key(number), &[1; 100]).expect("room"));
 
     let (log, (env, extents, _)) = (bench.memory(bytes), list(Links::None));
     let root = Whole::create(log.space(), bytes - (1 << 20)).expect("room");
     let logged = Logged::create(&log, &root, (&env, extents), LogOptions::default()).expect("room");
-    puts(&|number| logged.put(&key(number), &[1; 100]).expect("room"))("set, FLEX log");
+    puts("set, FLEX log", &|number| logged.put(&key(number), &[1; 100]).expect("room"));
 
     let (env, extents, options) = list(Links::None);
     let volatile = SkipList::create(&env, extents, options).expect("room");
     let path = Path::new("/dev/shm").join(format!("strandline-applications-{}", std::process::id()));
     let file = File::create_new(&path).expect("a new file");
     std::fs::remove_file(&path).expect("it is there");
-    puts(&|number| {
+    puts("set, file log", &|number| {
         let record = [&key(number)[..], &[1; 100]].concat();
         (&file).write_all(&record).and_then(|()| file.sync_data()).expect("room");
         volatile.put(&key(number), &[1; 100]).expect("room");
-    })("set, file log");
+    });
 }
 
 /// Overwrites at random places of files of 4 KiB pages.

@@ -46,7 +46,8 @@ fn kills<M: Subject>(map: M, steps: &[Step]) -> Vec<Kill> {
         done.expect("room");
         space.end_step();
     }
-    drop((map, env));
+    drop(map);
+    drop(env);
     let (mut kills, mut durable) = (Vec::new(), None);
     for cut in space.into_cuts().into_iter().skip(first) {
         let oldest = durable.get_or_insert_with(|| cut.bytes.clone());

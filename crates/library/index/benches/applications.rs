@@ -119,11 +119,13 @@ fn table(bench: &Bench) {
     let table = HashTable::<_, _, u64, u64, Sound>::create(&env, extents, &Options::default()).expect("room");
     (0..pairs).for_each(|key| _ = table.insert(key, key).expect("room"));
     let keys = shuffled(pairs, 9);
-    bench.cpu("read-modify-write, hash table", pairs, || {
-        for key in &keys {
-            let value = table.get(*key).expect("it is there");
-            table.insert(*key, value + 1).expect("room");
-        }
+    let change = |key: &u64| {
+        let value = table.get(*key).expect("it is there");
+        table.insert(*key, value + 1).expect("room");
+    };
+    bench.cpu("table, get and put", pairs, || keys.iter().for_each(change));
+    bench.wall(&env, "the same, two threads", pairs, |thread| {
+        keys.iter().filter(|key| **key % 2 == u64::from(thread)).for_each(change);
     });
 }
 

@@ -187,7 +187,7 @@ where
     }
 
     /// Records that were found torn when the map was opened, and erased: inserts that a crash cut short, or
-    /// damage that can't be told from that. 0 after a map was closed.
+    /// damage that can't be distinguished from them. 0 after a map was closed.
     #[must_use]
     pub fn unfinished(&self) -> u64 {
         self.unfinished

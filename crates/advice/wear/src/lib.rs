@@ -1,0 +1,16 @@
+//! When memory wears out, what wears it, and what levelling gives.
+//!
+//! *Estimation*: how often each page is written back, exactly from a modelled hierarchy, or from samples of
+//! stores as a processor's performance unit gives them. *Lifetime* ([`Endurance`]): when 1 % of the pages are
+//! worn out, without levelling, with a number of shuffles, ideally. *Levelling* ([`level`]): policies behind
+//! one trait, on traces and under attack.
+#![forbid(unsafe_code)]
+
+pub mod level;
+mod lifetime;
+mod rates;
+mod spread;
+
+pub use lifetime::{CopyCost, Endurance, Reading, Reserve, Shuffled, WORN_SHARE, YEAR, brute_force};
+pub use rates::Rates;
+pub use spread::Spread;

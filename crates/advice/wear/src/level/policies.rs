@@ -36,9 +36,7 @@ pub enum PolicyError {
         name: String,
     },
     /// Sizes that do not fit each other.
-    #[error(
-        "{units} units in pages of {per_page} can't be levelled; use powers of two, two pages or more, at most 2^31 units"
-    )]
+    #[error("{units} units in pages of {per_page}: use powers of two, from two pages to 2^31 units")]
     Sizes {
         /// Units.
         units: u64,

@@ -1,11 +1,12 @@
 //! When memory wears out, what wears it, and what levelling gives.
 //!
-//! *Estimation*: how often each page is written back, exactly from a modelled hierarchy, or from samples of
-//! stores as a processor's performance unit gives them. *Lifetime* ([`Endurance`]): when 1 % of the pages are
-//! worn out, without levelling, with a number of shuffles, ideally. *Levelling* ([`level`]): policies behind
-//! one trait, on traces and under attack.
+//! *Estimation* ([`estimate`]): how often each page is written back, exactly from a modelled hierarchy, or
+//! from samples of stores as a processor's performance unit gives them. *Lifetime* ([`Endurance`]): when 1 %
+//! of the pages are worn out, without levelling, with a number of shuffles, ideally. *Levelling* ([`level`]):
+//! policies behind one trait, on traces and under attack.
 #![forbid(unsafe_code)]
 
+pub mod estimate;
 pub mod level;
 mod lifetime;
 mod rates;

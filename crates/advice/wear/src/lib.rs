@@ -6,12 +6,14 @@
 //! policies behind one trait, on traces and under attack.
 #![forbid(unsafe_code)]
 
+mod assess;
 pub mod estimate;
 pub mod level;
 mod lifetime;
 mod rates;
 mod spread;
 
+pub use assess::{Assessment, Measure, Question, SiteWear, assess};
 pub use lifetime::{CopyCost, Endurance, Reading, Reserve, Shuffled, WORN_SHARE, YEAR, brute_force};
 pub use rates::Rates;
 pub use spread::Spread;

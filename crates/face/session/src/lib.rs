@@ -48,6 +48,7 @@ mod sources;
 mod temporary;
 pub mod toolchain;
 mod trace_file;
+mod wear;
 
 pub use self::bench::Bench;
 pub use advise::{Advised, Prestores};
@@ -70,3 +71,4 @@ pub use simulate::{Comparison, Measured, Notes, Simulate};
 pub use sources::Sources;
 pub use temporary::abandon;
 pub use trace_file::TraceFile;
+pub use wear::{AccuracyAt, Levelling, Wear, WearFault, WearLevel, Worn};

@@ -1,7 +1,7 @@
 //! Exact counts: every line that the modelled hierarchy writes to memory.
 
 use event::{Batch, BlockBatch, Capabilities, Definition, Event, RunSink, Sink, SinkError, Source};
-use machine::{Config, ConfigError, LINE_BYTES, Machine};
+use machine::{Config, ConfigError, LINE_BYTES, Machine, PERSISTENT};
 
 use super::Tally;
 use super::allocations::Allocations;
@@ -68,6 +68,33 @@ impl Exact {
     #[must_use]
     pub fn machine(&self) -> &Machine {
         &self.machine
+    }
+
+    /// As [`Sink::push`]; the lines that the machine wrote, with their sites, go to `into` as well, in order.
+    ///
+    /// # Errors
+    /// If the machine can't go on.
+    pub fn push_logged(&mut self, batch: Batch<'_>, into: &mut Vec<(u64, u32)>) -> Result<(), SinkError> {
+        self.machine.push(batch)?;
+        self.log_to(into);
+        Ok(())
+    }
+
+    /// As [`Sink::finish`], with the lines that the caches still held.
+    ///
+    /// # Errors
+    /// If the machine's books do not balance.
+    pub fn finish_logged(&mut self, into: &mut Vec<(u64, u32)>) -> Result<(), SinkError> {
+        self.machine.drain();
+        self.log_to(into);
+        self.machine.finish()
+    }
+
+    fn log_to(&mut self, into: &mut Vec<(u64, u32)>) {
+        if let Some(log) = self.machine.writes() {
+            into.extend(log.lines.iter().map(|&(line, site)| (line & !PERSISTENT, site)));
+        }
+        self.watch.collect(&mut self.machine, self.time_ns);
     }
 
     /// What it wrote.

@@ -56,6 +56,9 @@ pub enum Error {
     /// Wear can't be estimated.
     #[error(transparent)]
     Wear(#[from] WearFault),
+    /// An expression is refused.
+    #[error(transparent)]
+    Expression(#[from] hare::Refusal),
     /// No published result has such a name.
     #[error(transparent)]
     Studies(#[from] StudyError),

@@ -12,7 +12,7 @@ use crate::cli::{InputArgs, ObserveArgs};
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Examples:\n  strandline wear\n  strandline wear --goal 4y --endurance 1e7 -- ./app arguments\n  \
+    after_help = "Examples:\n  strandline wear\n  strandline wear --goal 4y --endurance 1e7 -- ./app\n  \
                   strandline wear --trace t.slt --duration 10s --page 2MiB --capacity 1GiB --json\n  \
                   strandline wear level --policy start-gap --policy kevlar --trace t.slt"
 )]
@@ -131,7 +131,7 @@ pub struct LevelArgs {
     #[arg(long, value_name = "SIZE")]
     pub capacity: Option<device::Size>,
     /// Writes to simulate; the input's come again and again
-    #[arg(long, value_name = "N", default_value_t = 50_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value = "50000000", value_parser = clap::value_parser!(u64).range(1..))]
     pub writes: u64,
     /// Writes that a unit survives in the simulation, which ends when 1 % of the units are dead
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

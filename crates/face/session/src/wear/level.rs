@@ -274,7 +274,9 @@ impl Levelling {
                 human::bytes(levelled.cost.table_bytes),
             ));
         }
-        text.push_str("lifetime until 1 % of the units, or the first of them, is dead: by that of a memory whose units wear alike\n");
+        text.push_str(
+            "Until 1 % of the units, or the first one, is dead; 100 %: as if all units wore alike.\n",
+        );
         text
     }
 

@@ -130,8 +130,8 @@ impl Wear {
         };
         if clock == "recorded" && matches!(self.input, Input::Program(_)) {
             notes.warnings.push(
-                "the run was slower than it is without observation, so rates are too low and lifetimes too long; \
-                 --duration says how long it takes"
+                "observed runs are slower, so rates are too low and lifetimes too long; --duration says how \
+                 long it really takes"
                     .to_owned(),
             );
         }

@@ -83,7 +83,7 @@ impl Worn {
         let found = &self.assessment;
         let memory = if found.persistent { "persistent memory" } else { "memory" };
         let mut story = vec![format!(
-            "{} lines of 64 B reached {memory} on {}, {} of its {} pages; the media wrote {} units of {} B for them.",
+            "{} lines of 64 B reached {memory} on {}, {} of its {} pages; its media wrote {} units of {} B.",
             human::grouped(found.writes),
             self.machine,
             human::grouped(found.written_pages),

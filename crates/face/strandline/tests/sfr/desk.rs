@@ -111,9 +111,20 @@ fn frontier<E: Env>(
             return Err(format!("wait {number:#x} ended and {:?} is lost", journal.done[lost]));
         }
     }
+    contents(journal, pool, &there, &records)
+}
+
+/// Memory has what the included SFRs stored, and nothing else.
+fn contents<E: Env>(
+    journal: &Journal,
+    pool: &Pool<'_, E>,
+    there: &[bool],
+    records: &[u64],
+) -> Result<(), String> {
+    let (space, root) = (pool.env().space(), pool.root());
     let mut should: BTreeMap<u64, u8> = BTreeMap::new();
     let mut blocks: BTreeMap<u64, bool> = BTreeMap::new();
-    for (done, _) in journal.done.iter().zip(&there).filter(|(_, there)| **there) {
+    for (done, _) in journal.done.iter().zip(there).filter(|(_, there)| **there) {
         for (offset, bytes) in &done.stores {
             should.extend((*offset..).zip(bytes.iter().copied()));
         }

@@ -1,5 +1,6 @@
-//! What synchronisation-free regions promise, held against every crash image of seeded runs: whatever survives is
-//! a frontier, closed under happens-before, and nothing that was waited for is lost. Broken twins are caught.
+//! What synchronisation-free regions promise, held against every crash image of seeded runs: whatever
+//! survives is a frontier, closed under happens-before, and nothing that was waited for is lost. Broken twins
+//! are caught.
 
 mod again;
 mod desk;

@@ -131,13 +131,13 @@ pub struct LevelArgs {
     #[arg(long, value_name = "SIZE")]
     pub capacity: Option<device::Size>,
     /// Writes to simulate; the input's come again and again
-    #[arg(long, value_name = "N", default_value = "50000000", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value = "50000000", value_parser = from_one())]
     pub writes: u64,
     /// Writes that a unit survives in the simulation, which ends when 1 % of the units are dead
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub endurance: Option<u32>,
     /// Writes per page between two shuffles of it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = from_one())]
     pub shuffle_every: Option<u64>,
     /// Writes per move of Start-Gap and Security Refresh
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -178,4 +178,9 @@ pub enum Temporaries {
     Spare,
     /// In a frame that is always the same.
     Fixed,
+}
+
+/// Whole numbers above 0.
+fn from_one() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(1..)
 }

@@ -88,8 +88,8 @@ impl Machine {
         self.hierarchy.below.drain();
     }
 
-    /// Keeps a log of writes from now on, for somebody who takes it ([`Machine::writes`]) and clears it often: it
-    /// grows with every line written.
+    /// Keeps a log of writes from now on, for somebody who takes it ([`Machine::writes`]) and clears it:
+    /// it grows with every line written.
     pub fn watch_writes(&mut self) {
         self.hierarchy.below.log.get_or_insert_default();
     }

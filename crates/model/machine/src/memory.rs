@@ -1,4 +1,5 @@
-//! The memory controller: two memories, each interleaved over its own DIMMs, and the account of who wrote what.
+//! The memory controller: two memories, each interleaved over its own DIMMs, and the account of who wrote
+//! what.
 
 use device::{Dimm, Rng};
 
@@ -55,7 +56,8 @@ pub(crate) struct Memories {
 /// Writes since the log was emptied last.
 #[derive(Clone, Debug, Default)]
 pub struct WriteLog {
-    /// Lines that the controller wrote, with [`PERSISTENT`] if they are, and the sites that had stored to them.
+    /// Lines that the controller wrote, with [`PERSISTENT`] if they are, and the sites that had stored to
+    /// them.
     pub lines: Vec<(u64, u32)>,
     /// First lines of the units that the media wrote.
     pub units: Vec<u64>,

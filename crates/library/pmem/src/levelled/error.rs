@@ -12,9 +12,7 @@ pub enum LevelError {
     #[error(transparent)]
     Map(#[from] MapError),
     /// Sizes that no levelled space has.
-    #[error(
-        "{pages} pages of {page} bytes: use pages of a power of two from 4096 to 1 GiB, two at least, less than 2^31"
-    )]
+    #[error("{pages} pages of {page} bytes: use a power of two from 4 KiB to 1 GiB, and two pages or more")]
     Shape {
         /// Pages asked for.
         pages: u64,
@@ -23,7 +21,7 @@ pub enum LevelError {
     },
     /// What stands at the start is no header.
     #[error(
-        "no levelled space: at offset {offset} stands {found:#x}, not {expected:#x}; make one with Levelled::create"
+        "no levelled space: at offset {offset} stands {found:#x}, not {expected:#x}, as Levelled::create makes it"
     )]
     Foreign {
         /// Where.
@@ -34,9 +32,7 @@ pub enum LevelError {
         expected: u64,
     },
     /// The table names a frame twice, or one that does not exist.
-    #[error(
-        "the table at offset {offset} is damaged: page {page} lies in frame {frame}; restore the file from a copy"
-    )]
+    #[error("the table at offset {offset} is damaged: page {page} lies in frame {frame}; restore the file")]
     Damaged {
         /// Where the entry is.
         offset: u64,
@@ -47,7 +43,7 @@ pub enum LevelError {
     },
     /// The space is shorter than its header says.
     #[error(
-        "the space has {found} bytes, and its header says {expected}: the file was cut; restore it from a copy"
+        "the space has {found} bytes, and its header says {expected}: the file was cut; restore it; restore it from a copy"
     )]
     Short {
         /// Bytes there are.

@@ -27,6 +27,8 @@ pub struct Levelled {
     /// Lifetime in writes by that of a memory whose units wear alike and for which nothing moves: 1 is ideal.
     /// If the memory did not die, as if its wear went on in the same way.
     pub lifetime: f64,
+    /// The same until the first unit dies, which is what an attack is after.
+    pub first: f64,
     /// Nanoseconds that the policy adds to a write as a mean.
     pub added_ns: f64,
     /// The longest that a write may have to wait for a move, in nanoseconds.

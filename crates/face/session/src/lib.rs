@@ -49,6 +49,7 @@ mod sources;
 mod temporary;
 pub mod toolchain;
 mod trace_file;
+mod wear;
 
 pub use self::bench::{Bench, BenchSfr};
 pub use advise::{Advised, Prestores};
@@ -72,3 +73,4 @@ pub use simulate::{Comparison, Measured, Notes, Simulate};
 pub use sources::Sources;
 pub use temporary::abandon;
 pub use trace_file::TraceFile;
+pub use wear::{AccuracyAt, Levelling, Wear, WearFault, WearLevel, Worn};

@@ -22,6 +22,8 @@ mod serve;
 mod simulate;
 mod toolchain;
 mod trace;
+mod wear;
+mod wear_args;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
             Ok(false) => return ExitCode::from(1),
             other => other.map(drop),
         },
+        Command::Wear(args) => wear::run(&args),
         Command::Trace(command) => trace::run(command),
         Command::Pool(command) => match pools::run(&command) {
             Ok(false) => return ExitCode::from(1),

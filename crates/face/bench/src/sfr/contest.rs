@@ -118,7 +118,7 @@ impl SfrContest {
     }
 
     /// Everything that is run in one round, in order.
-    fn plan(&self, benchmarks: &[&'static str], variants: &[SfrVariant]) -> Vec<Point> {
+    fn plan(&self, benchmarks: &[&'static str], variants: &[SfrVariant]) -> Vec<Point<'_>> {
         let mut plan = Vec::new();
         for benchmark in benchmarks {
             for (threads, stores) in self.threads.iter().flat_map(|t| self.stores.iter().map(|s| (*t, *s))) {

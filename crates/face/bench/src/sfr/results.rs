@@ -138,7 +138,7 @@ impl SfrResults {
         cells.dedup();
         self.summaries = cells
             .into_iter()
-            .flat_map(|cell| PAIRS.into_iter().filter_map(move |pair| Some((cell, pair))))
+            .flat_map(|cell| PAIRS.into_iter().map(move |pair| (cell, pair)))
             .filter_map(|(cell, pair)| self.summary(cell, pair))
             .collect();
     }

@@ -47,7 +47,6 @@ fn kills<M: Subject>(map: M, steps: &[Step]) -> Vec<Kill> {
         space.end_step();
     }
     drop(map);
-    drop(env);
     let (mut kills, mut durable) = (Vec::new(), None);
     for cut in space.into_cuts().into_iter().skip(first) {
         let oldest = durable.get_or_insert_with(|| cut.bytes.clone());

@@ -33,6 +33,7 @@ mod flushes;
 mod kv_capi;
 mod measure;
 mod patched;
+mod persist;
 mod pools;
 mod prestore;
 mod profile;

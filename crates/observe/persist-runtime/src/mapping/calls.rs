@@ -269,39 +269,40 @@ pub unsafe extern "C" fn madvise(address: usize, bytes: usize, advice: c_int) ->
     call!(madvise(address: usize, bytes: usize, advice: c_int) -> c_int)
 }
 
-/// Before the program changes bytes of a file by other means than a mapping.
-pub fn before_write(fd: c_int, offset: Option<u64>, bytes: u64) {
+/// Changes bytes of a file by other means than a mapping, with its image held: no record may undo that, and pages that do
+/// not show it by themselves get it.
+fn changing(fd: c_int, offset: Option<u64>, bytes: u64, change: impl FnOnce() -> isize) -> isize {
     if !any() {
-        return;
+        return change();
     }
-    within(|| {
-        let Some(image) = image_of(fd) else { return };
+    let mut change = Some(change);
+    let done = ours(|| {
+        let image = image_of(fd)?;
         let mut image = alone(&image);
         // Where it will be, if it does not say, is anyone's guess.
-        let result = match offset {
+        let released = match offset {
             Some(offset) => image.release(offset, bytes),
             None => image.release(0, u64::MAX),
         };
-        if let Err(error) = result {
-            say(&format!("{}: {error}", image.path.display()));
+        if let Err(error) = released {
+            fail(&image.path, &error);
+            return Some(-1);
         }
-    });
-}
-
-/// And after it.
-pub fn after_write(fd: c_int, offset: Option<u64>, bytes: isize) {
-    if !any() || bytes <= 0 {
-        return;
-    }
-    within(|| {
-        let Some(image) = image_of(fd) else { return };
+        let done = change.take()?();
+        // SAFETY: `errno` is the calling thread's own.
+        let errno = unsafe { *libc::__errno_location() };
         // SAFETY: of any descriptor it says where it is.
-        let now = || unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) };
-        let offset = offset.or_else(|| u64::try_from(now() as i64 - bytes as i64).ok());
-        if let Some(offset) = offset {
-            alone(&image).refresh(offset, bytes as u64);
+        let behind = || unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) } as i64;
+        if let Ok(done) = u64::try_from(done)
+            && done > 0
+            && let Some(offset) = offset.or_else(|| u64::try_from(behind()).ok()?.checked_sub(done))
+        {
+            image.refresh(offset, done);
         }
+        set_errno(errno);
+        Some(done)
     });
+    done.or_else(|| change.map(|change| change())).unwrap_or(-1)
 }
 
 macro_rules! writes {
@@ -310,13 +311,10 @@ macro_rules! writes {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(fd: c_int, $second: $type, $third: $of $(, $at: i64)?) -> isize {
             boundary();
-            #[allow(unused_mut, unused_assignments)]
-            let mut offset: Option<u64> = None;
-            $(offset = u64::try_from($at).ok();)?
-            before_write(fd, offset, BYTES_OF.$name($third as usize));
-            let done = call!($name(fd: c_int, $second: $type, $third: $of $(, $at: i64)?) -> isize);
-            after_write(fd, offset, done);
-            done
+            let offset: [Option<u64>; _] = [$(u64::try_from($at).ok(),)? None];
+            changing(fd, offset[0], BYTES_OF.$name($third as usize), || {
+                call!($name(fd: c_int, $second: $type, $third: $of $(, $at: i64)?) -> isize)
+            })
         }
     )* };
 }
@@ -362,8 +360,7 @@ macro_rules! changes {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(fd: c_int $(, $arg: $type)*) -> c_int {
             boundary();
-            before_write(fd, None, u64::MAX);
-            call!($name(fd: c_int $(, $arg: $type)*) -> c_int)
+            changing(fd, None, u64::MAX, || call!($name(fd: c_int $(, $arg: $type)*) -> c_int) as isize) as c_int
         }
     )* };
 }

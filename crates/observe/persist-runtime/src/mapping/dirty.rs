@@ -230,6 +230,13 @@ fn collect_group(group: usize, wanted: u64, dirty: &mut Dirty) {
     }
 }
 
+/// Whether nothing was stored to a page since it was last taken. Asked behind a copy of it, this says that the copy has
+/// nothing newer: a bit is set before its store.
+pub fn is_clean(address: usize) -> bool {
+    fence(Ordering::SeqCst);
+    word(OF_LINES, (address - window::BEGIN) / PAGE).load(Ordering::SeqCst) == 0
+}
+
 /// Marks once more what was taken.
 pub fn put_back(dirty: &Dirty) {
     dirty.iter().for_each(|&(page, lines)| set_lines(page, lines));

@@ -137,7 +137,7 @@ impl Image {
         }
         let length = self.file.identity()?.1;
         let dirty = dirty::collect(self.area + range.start, range.len());
-        let (ranges, data) = copy(&dirty, self.area, length);
+        let (ranges, data, pages) = copy(&dirty, self.area, length);
         if ranges.is_empty() {
             return Ok(());
         }
@@ -147,15 +147,7 @@ impl Image {
             }
             journal.append(&ranges, &data, length)
         })();
-        let written = written.and_then(|()| {
-            let mut from = 0;
-            for range in &ranges {
-                let end = from + range.bytes as usize;
-                self.file.write(range.offset, &data[from..end])?;
-                from = end;
-            }
-            Ok(())
-        });
+        let written = written.and_then(|()| write(&self.file, self.area, length, &pages, &data));
         if let Err(error) = written {
             // Whether it is durable is unknown, so nothing may be built on it.
             dirty::put_back(&dirty);
@@ -238,32 +230,90 @@ fn common(one: &Range<usize>, other: &Range<usize>) -> Range<usize> {
     start..one.end.min(other.end).max(start)
 }
 
+/// A page with lines that were stored to, and where these begin in what was copied of them.
+struct Page {
+    offset: u64,
+    lines: u64,
+    from: usize,
+}
+
 /// Copies lines out of an area, as far as the file reaches.
-fn copy(dirty: &Dirty, area: usize, length: u64) -> (Vec<journal::Range>, Vec<u8>) {
+fn copy(dirty: &Dirty, area: usize, length: u64) -> (Vec<journal::Range>, Vec<u8>, Vec<Page>) {
     let mut ranges: Vec<journal::Range> = Vec::new();
     let mut data = Vec::new();
+    let mut pages = Vec::with_capacity(dirty.len());
     for &(page, lines) in dirty {
-        let page = crate::window::BEGIN + page * PAGE;
-        for line in (0..64).filter(|line| lines >> line & 1 == 1) {
-            let at = page + line * LINE;
-            let offset = (at - area) as u64;
-            let bytes = length.saturating_sub(offset).min(LINE as u64);
-            if bytes == 0 {
-                continue;
-            }
-            let mut copy = [0_u64; LINE / 8];
-            for (index, word) in copy.iter_mut().enumerate() {
-                // SAFETY: mapped, in a page that the file reaches into. Other threads may store meanwhile: a word at a time
-                // is whole.
-                *word = unsafe { (at as *const u64).add(index).read_volatile() };
-            }
-            let copy = copy.map(u64::to_ne_bytes);
-            data.extend_from_slice(&copy.as_flattened()[..bytes as usize]);
+        let begin = (crate::window::BEGIN + page * PAGE - area) as u64;
+        pages.push(Page { offset: begin, lines, from: data.len() });
+        for (offset, bytes) in runs(begin, lines, length) {
+            copy_words(area + offset as usize, bytes as usize, &mut data);
             match ranges.last_mut() {
                 Some(last) if last.offset + last.bytes == offset => last.bytes += bytes,
                 _ => ranges.push(journal::Range { offset, bytes }),
             }
         }
     }
-    (ranges, data)
+    (ranges, data, pages)
+}
+
+/// Lines of a page that lie side by side, as far as the file reaches: offsets and lengths.
+fn runs(begin: u64, lines: u64, length: u64) -> impl Iterator<Item = (u64, u64)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = lines.checked_shr(at)?;
+        if rest == 0 {
+            return None;
+        }
+        let first = at + rest.trailing_zeros();
+        let count = (lines >> first).trailing_ones();
+        at = first + count;
+        let offset = begin + u64::from(first) * LINE as u64;
+        let bytes = (u64::from(count) * LINE as u64).min(length.saturating_sub(offset));
+        (bytes > 0).then_some((offset, bytes))
+    })
+}
+
+/// Copies bytes of whole words, or the file's last. Other threads may store meanwhile: a word at a time is whole.
+fn copy_words(at: usize, bytes: usize, to: &mut Vec<u8>) {
+    let words = bytes.div_ceil(8);
+    let end = to.len() + bytes;
+    to.reserve(words * 8);
+    for word in 0..words {
+        // SAFETY: mapped, in a page that the file reaches into.
+        let word = unsafe { (at as *const u64).add(word).read_volatile() };
+        to.extend_from_slice(&word.to_ne_bytes());
+    }
+    to.truncate(end);
+}
+
+/// Bytes that are written at once, at most.
+const PIECE: usize = 1 << 20;
+
+/// Writes what a record has to the file: whole pages, of which nothing else was stored to since the last record.
+fn write(file: &File, area: usize, length: u64, pages: &[Page], data: &[u8]) -> Result<()> {
+    let (mut piece, mut begin) = (Vec::new(), 0);
+    for page in pages {
+        let end = begin + piece.len() as u64;
+        if !piece.is_empty() && (end != page.offset || piece.len() >= PIECE) {
+            file.write(begin, &piece)?;
+            piece.clear();
+        }
+        let bytes = length.saturating_sub(page.offset).min(PAGE as u64) as usize;
+        let before = piece.len();
+        copy_words(area + page.offset as usize, bytes, &mut piece);
+        if dirty::is_clean(area + page.offset as usize) {
+            if before == 0 {
+                begin = page.offset;
+            }
+            continue;
+        }
+        // Another thread may have stored beside our lines, or to them.
+        piece.truncate(before);
+        let mut from = page.from;
+        for (offset, bytes) in runs(page.offset, page.lines, length) {
+            file.write(offset, &data[from..from + bytes as usize])?;
+            from += bytes as usize;
+        }
+    }
+    if piece.is_empty() { Ok(()) } else { file.write(begin, &piece) }
 }

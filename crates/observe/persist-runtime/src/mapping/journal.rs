@@ -5,7 +5,7 @@
 //! synced and before a record is overwritten. All numbers are little-endian.
 
 use std::collections::HashSet;
-use std::ffi::{CString, c_int, c_uint};
+use std::ffi::{CString, c_uint};
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -23,8 +23,8 @@ const BEGIN: u64 = 4096;
 const SECTOR: u64 = 512;
 const RECORD_HEADER: usize = 64;
 /// With so many bytes of records the journal begins anew.
-const LIMIT: u64 = 64 << 20;
-/// Zeros that are written ahead, so that a sync of a record need not make a new length durable.
+const LIMIT: u64 = 16 << 20;
+/// Zeros that are written ahead of short records, so that their syncs need not make a new length durable.
 const AHEAD: u64 = 1 << 20;
 
 /// A journal, locked for this process.
@@ -177,6 +177,7 @@ impl Journal {
         let sum = xxh3_64(&record);
         record[48..56].copy_from_slice(&sum.to_le_bytes());
         let end = self.end + (record.len() as u64).next_multiple_of(SECTOR);
+        record.resize((end - self.end) as usize, 0);
         self.allocate(end)?;
         self.file.write(self.end, &record)?;
         self.file.sync()?;
@@ -189,11 +190,15 @@ impl Journal {
     }
 
     fn allocate(&mut self, end: u64) -> Result<()> {
-        if end > self.allocated {
-            let more = AHEAD.max(self.allocated.min(16 * AHEAD));
-            let zeros = vec![0; (end.next_multiple_of(AHEAD) + more - self.allocated) as usize];
+        if end <= self.allocated {
+            return Ok(());
+        }
+        if end - self.end < AHEAD {
+            let zeros = vec![0; (end + AHEAD - self.allocated) as usize];
             self.file.write(self.allocated, &zeros)?;
             self.allocated += zeros.len() as u64;
+        } else {
+            self.allocated = end;
         }
         Ok(())
     }

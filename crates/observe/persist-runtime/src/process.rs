@@ -32,11 +32,8 @@ extern "C" fn begin() {
 /// In the child: the pool is the parent's. A store to it is a fault, which is better than to change what the
 /// parent's log says nothing of.
 extern "C" fn forked() {
-<<<<<<< HEAD
     heap::after_fork();
-=======
     mapping::forked();
->>>>>>> 24907fc (persist-runtime: failure-atomic msync)
     if let Some(open) = abandon() {
         pruner::forget();
         local(|local| local.forget());

@@ -13,6 +13,7 @@ use super::image::Image;
 use super::journal::{Journal, path_of};
 use super::process::MOVES;
 use super::table::{Shared, alone, any, table, within};
+use crate::calls::sends;
 use crate::failure::say;
 use crate::local::boundary;
 use crate::sync::call;
@@ -156,7 +157,7 @@ macro_rules! maps {
     ($($name:ident)*) => { $(
         /// Interposed.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
+        pub unsafe extern "C-unwind" fn $name(
             address: usize, bytes: usize, protection: c_int, kind: c_int, fd: c_int, offset: i64,
         ) -> usize {
             let request = Request { address, bytes, protection, kind, fd, offset };
@@ -172,7 +173,7 @@ maps! { mmap mmap64 }
 
 /// Interposed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn munmap(address: usize, bytes: usize) -> c_int {
+pub unsafe extern "C-unwind" fn munmap(address: usize, bytes: usize) -> c_int {
     let unmap = || {
         let mut table = table();
         let image = table.at(address)?;
@@ -203,7 +204,7 @@ pub unsafe extern "C" fn munmap(address: usize, bytes: usize) -> c_int {
 
 /// Interposed. What is only to be begun waits for the next call that is to end it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn msync(address: usize, bytes: usize, flags: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn msync(address: usize, bytes: usize, flags: c_int) -> c_int {
     let sync = || {
         let image = table().at(address)?;
         let mut image = alone(&image);
@@ -232,7 +233,13 @@ pub unsafe extern "C" fn msync(address: usize, bytes: usize, flags: c_int) -> c_
 
 /// Interposed: a mapping grows where it is.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn mremap(address: usize, old: usize, new: usize, flags: c_int, to: usize) -> usize {
+pub unsafe extern "C-unwind" fn mremap(
+    address: usize,
+    old: usize,
+    new: usize,
+    flags: c_int,
+    to: usize,
+) -> usize {
     let remap = || {
         let image = table().at(address)?;
         let mut image = alone(&image);
@@ -261,7 +268,7 @@ pub unsafe extern "C" fn mremap(address: usize, old: usize, new: usize, flags: c
 
 /// Interposed: of a shared mapping, giving pages back loses nothing.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn madvise(address: usize, bytes: usize, advice: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn madvise(address: usize, bytes: usize, advice: c_int) -> c_int {
     let loses = matches!(advice, libc::MADV_DONTNEED | libc::MADV_FREE);
     if any() && window::contains(address) && loses {
         return 0;
@@ -309,8 +316,8 @@ macro_rules! writes {
     ($($name:ident($second:ident: $type:ty, $third:ident: $of:ty $(, $at:ident)?);)*) => { $(
         /// Interposed.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(fd: c_int, $second: $type, $third: $of $(, $at: i64)?) -> isize {
-            boundary();
+        pub unsafe extern "C-unwind" fn $name(fd: c_int, $second: $type, $third: $of $(, $at: i64)?) -> isize {
+            sends();
             let offset: [Option<u64>; _] = [$(u64::try_from($at).ok(),)? None];
             changing(fd, offset[0], BYTES_OF.$name($third as usize), || {
                 call!($name(fd: c_int, $second: $type, $third: $of $(, $at: i64)?) -> isize)
@@ -358,8 +365,8 @@ macro_rules! changes {
     ($($name:ident(fd $(, $arg:ident: $type:ty)*);)*) => { $(
         /// Interposed.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(fd: c_int $(, $arg: $type)*) -> c_int {
-            boundary();
+        pub unsafe extern "C-unwind" fn $name(fd: c_int $(, $arg: $type)*) -> c_int {
+            sends();
             changing(fd, None, u64::MAX, || call!($name(fd: c_int $(, $arg: $type)*) -> c_int) as isize) as c_int
         }
     )* };
@@ -376,8 +383,8 @@ macro_rules! syncs {
     ($($name:ident)*) => { $(
         /// Interposed: what the system would do with a shared mapping's pages, atomically.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(fd: c_int) -> c_int {
-            boundary();
+        pub unsafe extern "C-unwind" fn $name(fd: c_int) -> c_int {
+            sends();
             let sync = || {
                 let image = image_of(fd)?;
                 let mut image = alone(&image);
@@ -451,7 +458,7 @@ macro_rules! opens {
     ($($name:ident([$($before:ident: $of:ty)?] path $(, $arg:ident: $type:ty)*; $truncates:expr) -> $result:ty;)*) => { $(
         /// Interposed.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($before: $of,)? path: *const c_char $(, $arg: $type)*) -> $result {
+        pub unsafe extern "C-unwind" fn $name($($before: $of,)? path: *const c_char $(, $arg: $type)*) -> $result {
             boundary();
             recover(path);
             if any() && $truncates {
@@ -477,8 +484,8 @@ opens! {
 
 /// Interposed: the journal has the file's name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
-    boundary();
+pub unsafe extern "C-unwind" fn rename(from: *const c_char, to: *const c_char) -> c_int {
+    sends();
     recover(from);
     recover(to);
     let rename = || call!(rename(from: *const c_char, to: *const c_char) -> c_int);
@@ -515,8 +522,8 @@ pub unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int
 
 /// Interposed: a file without a name needs no journal.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
-    boundary();
+pub unsafe extern "C-unwind" fn unlink(path: *const c_char) -> c_int {
+    sends();
     recover(path);
     within(|| {
         if let Some(image) = leave(path) {
@@ -528,7 +535,7 @@ pub unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
 
 /// Interposed: an object of shared memory is left as it is.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shm_open(name: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+pub unsafe extern "C-unwind" fn shm_open(name: *const c_char, flags: c_int, mode: c_uint) -> c_int {
     boundary();
     let fd = call!(shm_open(name: *const c_char, flags: c_int, mode: c_uint) -> c_int);
     if dirty::is_on()
@@ -544,7 +551,7 @@ pub unsafe extern "C" fn shm_open(name: *const c_char, flags: c_int, mode: c_uin
 
 /// Interposed: the process goes on in its child.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn daemon(stay: c_int, keep: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn daemon(stay: c_int, keep: c_int) -> c_int {
     boundary();
     MOVES.store(true, Ordering::Relaxed);
     let result = call!(daemon(stay: c_int, keep: c_int) -> c_int);

@@ -1,5 +1,6 @@
 //! All images, and where they are in the window.
 
+use std::ffi::c_int;
 use std::io::{Error, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,6 +53,12 @@ pub fn alone(image: &Shared) -> MutexGuard<'_, Image> {
     image.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+const PTHREAD_CANCEL_DISABLE: c_int = 1;
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
+
 /// Works with images: no signal's handler comes between, which might want the same. `None` if the thread does already.
 pub fn within<R>(work: impl FnOnce() -> R) -> Option<R> {
     if local(|local| local.inside.replace(true)) {
@@ -59,7 +66,12 @@ pub fn within<R>(work: impl FnOnce() -> R) -> Option<R> {
     }
     // SAFETY: `errno` is the calling thread's own.
     let before = unsafe { *libc::__errno_location() };
+    let mut cancellation = 0;
+    // SAFETY: a place for the state before. A thread that holds an image is not cancelled.
+    unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut cancellation) };
     let result = work();
+    // SAFETY: the state before.
+    unsafe { pthread_setcancelstate(cancellation, std::ptr::null_mut()) };
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = before };
     local(|local| {

@@ -276,14 +276,17 @@ fn runs(begin: u64, lines: u64, length: u64) -> impl Iterator<Item = (u64, u64)>
 /// Copies bytes of whole words, or the file's last. Other threads may store meanwhile: a word at a time is whole.
 fn copy_words(at: usize, bytes: usize, to: &mut Vec<u8>) {
     let words = bytes.div_ceil(8);
-    let end = to.len() + bytes;
     to.reserve(words * 8);
+    let begin = to.len();
     for word in 0..words {
-        // SAFETY: mapped, in a page that the file reaches into.
-        let word = unsafe { (at as *const u64).add(word).read_volatile() };
-        to.extend_from_slice(&word.to_ne_bytes());
+        // SAFETY: mapped, in a page that the file reaches into; and there is room for it.
+        unsafe {
+            let copied = (at as *const u64).add(word).read_volatile();
+            to.as_mut_ptr().add(begin).cast::<u64>().add(word).write_unaligned(copied);
+        }
     }
-    to.truncate(end);
+    // SAFETY: so many were written.
+    unsafe { to.set_len(begin + bytes) };
 }
 
 /// Bytes that are written at once, at most.

@@ -131,6 +131,13 @@ static int after_written(void) {
     return memcmp(at + 9, "mfilem", 6) == 0 && memcmp(at + 20, "here", 4) == 0 ? 0 : 1;
 }
 
+/* Ends without any order. */
+static void left(void) {
+    memset(map(BYTES), 'm', PAGE);
+    MUST(msync(map(BYTES), PAGE, MS_SYNC) == 0);
+    _exit(0);
+}
+
 /* Stores of every kind are stores. */
 static void stores(void) {
     char *at = map(BYTES);
@@ -285,7 +292,7 @@ int main(int argc, char **argv) {
         void (*act)(void);
     } cases[] = {{"order", order},       {"aliases", aliases}, {"written", written}, {"stores", stores},
                  {"race", race},         {"children", children}, {"renamed", renamed}, {"objects", objects},
-                 {"hold", hold}};
+                 {"hold", hold},         {"left", left}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (strcmp(what, cases[i].name) == 0) {
             cases[i].act();

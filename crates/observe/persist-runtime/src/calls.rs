@@ -62,11 +62,6 @@ calls! {
         fd: c_int, to: Pointer, bytes: usize, flags: c_int, from: Pointer, len: Pointer
     ) -> isize, to: bytes;
     boundary nothing: getrandom(to: Pointer, bytes: usize, flags: c_uint) -> isize, to: bytes;
-    sends nothing: write(fd: c_int, from: Pointer, bytes: usize) -> isize;
-    sends nothing: pwrite(fd: c_int, from: Pointer, bytes: usize, at: i64) -> isize;
-    sends nothing: pwrite64(fd: c_int, from: Pointer, bytes: usize, at: i64) -> isize;
-    sends nothing: writev(fd: c_int, pieces: Pointer, count: c_int) -> isize;
-    sends nothing: pwritev(fd: c_int, pieces: Pointer, count: c_int, at: i64) -> isize;
     sends nothing: send(fd: c_int, from: Pointer, bytes: usize, flags: c_int) -> isize;
     sends nothing: sendto(
         fd: c_int, from: Pointer, bytes: usize, flags: c_int, to: Pointer, len: c_uint
@@ -94,8 +89,6 @@ calls! {
     boundary received: usleep(time: c_uint) -> c_int;
     boundary received: sleep(time: c_uint) -> c_uint;
     boundary nothing: sched_yield() -> c_int;
-    sends nothing: fsync(fd: c_int) -> c_int;
-    sends nothing: fdatasync(fd: c_int) -> c_int;
     sends nothing: close(fd: c_int) -> c_int;
     sends nothing: shutdown(fd: c_int, how: c_int) -> c_int;
     sends received: flock(fd: c_int, operation: c_int) -> c_int;
@@ -133,8 +126,6 @@ calls! {
     sends nothing: timer_settime(timer: Pointer, flags: c_int, new: Pointer, old: Pointer) -> c_int, old: 32;
     sends nothing: timerfd_settime(fd: c_int, flags: c_int, new: Pointer, old: Pointer) -> c_int, old: 32;
     sends nothing: mq_notify(queue: c_int, event: Pointer) -> c_int;
-    sends nothing: rename(from: Pointer, to: Pointer) -> c_int;
-    sends nothing: unlink(path: Pointer) -> c_int;
     sends nothing: fwrite(from: Pointer, bytes: usize, count: usize, file: Pointer) -> usize;
     sends nothing: fputs(text: Pointer, file: Pointer) -> c_int;
     sends nothing: puts(text: Pointer) -> c_int;

@@ -9,7 +9,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 use space::{Env as _, Space as _};
 
 use crate::pool::{Env, Open, opened};
-use crate::{failure, signals, threads};
+use crate::{failure, mapping, signals, threads};
 
 /// A thread of the program, to the engine.
 pub type Thread = sfr::Thread<'static, 'static, Env>;
@@ -67,7 +67,10 @@ pub fn local<R>(look: impl FnOnce(&Local) -> R) -> R {
 /// Does something with the calling thread's log, if there is a pool and the thread is not in here already.
 #[inline(always)]
 pub fn with<R>(work: impl FnOnce(&mut Thread, &'static Open) -> R) -> Option<R> {
-    let open = opened()?;
+    let Some(open) = opened() else {
+        mapping::settle();
+        return None;
+    };
     LOCAL.with(|local| {
         if local.inside.replace(true) {
             return None;
@@ -168,6 +171,9 @@ impl Local {
 /// A store of the program to these bytes comes next.
 #[inline(always)]
 pub fn announce(address: usize, bytes: usize) {
+    if mapping::is_on() {
+        return mapping::mark(address, bytes);
+    }
     if opened().is_none() {
         crate::process::stored_in_child(address);
     }

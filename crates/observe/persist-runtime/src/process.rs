@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::heap;
 use crate::local::{boundary, local};
 use crate::pool::{self, Open, abandon, opened};
-use crate::pruner;
+use crate::{mapping, pruner};
 
 /// With the constructors of all that was linked against this library.
 #[used]
@@ -33,6 +33,7 @@ extern "C" fn begin() {
 /// parent's log says nothing of.
 extern "C" fn forked() {
     heap::after_fork();
+    mapping::forked();
     if let Some(open) = abandon() {
         pruner::forget();
         local(|local| local.forget());
@@ -58,6 +59,10 @@ pub fn stored_in_child(address: usize) {
 
 /// What has ended is committed; threads may still run.
 extern "C" fn end() {
+    if mapping::is_on() {
+        mapping::end();
+        write_text(&mapping::stats());
+    }
     if let Some(open) = opened() {
         boundary();
         local(|local| local.inside.set(true));
@@ -72,9 +77,6 @@ extern "C" fn end() {
 
 /// Writes what was counted, as JSON, to the file that `STRANDLINE_PERSIST_STATS` names.
 pub fn write_stats(open: &Open) {
-    let Some(path) = std::env::var_os("STRANDLINE_PERSIST_STATS").filter(|path| !path.is_empty()) else {
-        return;
-    };
     let stats = open.pool.stats();
     let text = format!(
         "{{\"design\":\"{}\",\"stores\":{},\"entries\":{},\"log_bytes\":{},\"flushes\":{},\"fences\":{},\
@@ -89,6 +91,13 @@ pub fn write_stats(open: &Open) {
         stats.commits,
         stats.live_log_max
     );
+    write_text(&text);
+}
+
+fn write_text(text: &str) {
+    let Some(path) = std::env::var_os("STRANDLINE_PERSIST_STATS").filter(|path| !path.is_empty()) else {
+        return;
+    };
     if let Err(error) = fs::write(&path, text) {
         crate::failure::say(&format!("{}: {error}", path.display()));
     }

@@ -35,6 +35,7 @@ mod measure;
 mod patched;
 mod persist;
 mod persist_kinds;
+mod persist_msync;
 mod pools;
 mod prestore;
 mod profile;

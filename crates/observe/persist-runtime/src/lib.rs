@@ -16,6 +16,7 @@
 
 #[cfg(target_arch = "x86_64")]
 mod arguments;
+#[cfg(target_arch = "x86_64")]
 mod assembly;
 mod atomics;
 mod calls;

@@ -267,7 +267,7 @@ static void objects(void) {
     MUST(msync(private, PAGE, MS_SYNC) == 0 && byte_in_file(0) == 0);
 }
 
-/* Keeps a mapping until it is told to go. */
+/* Keeps a mapping until it is asked to go. */
 static void hold(void) {
     char *at = map(BYTES);
     at[0] = 1;

@@ -68,7 +68,7 @@ pub fn local<R>(look: impl FnOnce(&Local) -> R) -> R {
 #[inline(always)]
 pub fn with<R>(work: impl FnOnce(&mut Thread, &'static Open) -> R) -> Option<R> {
     let Some(open) = opened() else {
-        mapping::settle();
+        mapping::catch_up();
         return None;
     };
     LOCAL.with(|local| {

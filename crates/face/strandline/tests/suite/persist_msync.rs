@@ -22,12 +22,12 @@ fn build(scratch: &Scratch, compiler: &str) -> PathBuf {
 }
 
 /// What the program says of its file.
-fn told(program: &Path, file: &Path, what: &[&str]) -> Output {
+fn asked(program: &Path, file: &Path, what: &[&str]) -> Output {
     Command::new(program).arg(file).args(what).stdin(Stdio::null()).output().expect("it runs")
 }
 
 fn does(program: &Path, file: &Path, what: &str) {
-    let output = told(program, file, &[what]);
+    let output = asked(program, file, &[what]);
     assert!(output.status.success(), "{what}: {}{}", stdout(&output), stderr(&output));
 }
 
@@ -65,7 +65,7 @@ fn mappings_do_what_they_did_as_clang_compiles_them() {
 }
 
 /// Kills a program again and again, in the midst of stores and of `msync`; its counters stay equal, and none is lost that it
-/// has told of.
+/// has reported.
 #[test]
 fn a_killed_program_leaves_the_last_msync() {
     if !has("gcc") {
@@ -86,7 +86,7 @@ fn a_killed_program_leaves_the_last_msync() {
         // The last line may be cut off.
         let whole = said.rsplit_once('\n').map_or("", |(whole, _)| whole);
         least = whole.lines().last().map_or(least, |line| line.parse().expect("a number"));
-        let checked = told(&program, &file, &["check", &least.to_string()]);
+        let checked = asked(&program, &file, &["check", &least.to_string()]);
         assert!(checked.status.success(), "{time}: {}{}", stdout(&checked), stderr(&checked));
     }
     assert!(least > 0, "it was never let come to an msync");
@@ -106,14 +106,14 @@ fn a_journal_that_is_damaged_or_foreign_is_told_from_one_that_a_crash_cut() {
     let cut = kept[..5000].to_vec();
     for (bytes, refused) in [(b"text ".repeat(4096), true), (vec![0; 4096], false), (cut, false)] {
         std::fs::write(journal(&file), bytes).expect("it is written");
-        let output = told(&program, &file, &["check", "0"]);
+        let output = asked(&program, &file, &["check", "0"]);
         assert_eq!(stderr(&output).contains("not a journal of ours"), refused, "{}", stderr(&output));
         assert_eq!(std::fs::read(&file).expect("a file"), whole, "no part of a record is copied");
     }
     // And a whole record is, over whatever the crash left.
     std::fs::write(&file, vec![b'x'; whole.len()]).expect("it is written");
     std::fs::write(journal(&file), kept).expect("it is written");
-    let output = told(&program, &file, &["check", "0"]);
+    let output = asked(&program, &file, &["check", "0"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert_eq!(&std::fs::read(&file).expect("a file")[..4096], vec![b'm'; 4096], "the record's page");
     assert!(!journal(&file).exists());
@@ -133,7 +133,7 @@ fn two_processes_do_not_map_one_file() {
     let mut said = String::new();
     BufReader::new(holds.stdout.take().expect("a pipe")).read_line(&mut said).expect("it speaks");
     assert_eq!(said, "held\n");
-    let refused = told(&program, &file, &["check", "0"]);
+    let refused = asked(&program, &file, &["check", "0"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(stderr(&refused).contains("another process maps it"), "{}", stderr(&refused));
     drop(holds.stdin.take());

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::failure;
 use crate::window;
 
-/// Bytes whose stores are told apart.
+/// Bytes whose stores are distinguished.
 pub const LINE: usize = 64;
 /// Bytes of a page, whose lines are one word of the bitmap.
 pub const PAGE: usize = 4096;
@@ -167,7 +167,7 @@ pub fn mark(address: usize, bytes: usize) {
 
 /// The calling thread's stores are all made.
 #[inline(always)]
-pub fn settle() {
+pub fn catch_up() {
     if is_on()
         && let Some(slot) = OWN.get()
     {
@@ -180,7 +180,7 @@ pub type Dirty = Vec<(usize, u64)>;
 
 /// Takes what was stored to in so many bytes, of whole pages.
 pub fn collect(address: usize, bytes: usize) -> Dirty {
-    settle();
+    catch_up();
     let mut dirty = Vec::new();
     let pages = (address - window::BEGIN) / PAGE..(address + bytes - window::BEGIN).div_ceil(PAGE);
     let mut page = pages.start;

@@ -52,6 +52,9 @@ pub enum Error {
     /// Nothing can be compared.
     #[error(transparent)]
     Bench(#[from] bench::Error),
+    /// An expression is refused.
+    #[error(transparent)]
+    Expression(#[from] hare::Refusal),
     /// No published result has such a name.
     #[error(transparent)]
     Studies(#[from] StudyError),

@@ -46,6 +46,17 @@ pub enum Progress<'a> {
         /// Findings so far; each worker counts its own.
         findings: usize,
     },
+    /// Bytes of a text.
+    Bytes {
+        /// What is done with them: `scanning`.
+        doing: &'static str,
+        /// Bytes so far.
+        done: u64,
+        /// Bytes of the text; 0 if its length is not known.
+        all: u64,
+        /// The text.
+        name: &'a str,
+    },
     /// Pieces of a known number.
     Steps {
         /// What is done: `reproducing`.

@@ -88,6 +88,8 @@ pub enum Command {
     /// Which map or key-value store is how fast: ours and others' under the same load, at equal durability
     #[command(subcommand)]
     Bench(Box<crate::bench::BenchCommand>),
+    /// Text for many regular expressions, and the hardware that would scan it
+    Scan(Box<crate::scan::ScanArgs>),
     /// What would help: advisors that look at a program or a trace
     #[command(subcommand)]
     Advise(AdviseCommand),

@@ -17,6 +17,7 @@ mod profile;
 mod progress;
 mod record;
 mod reproduce;
+mod scan;
 mod serve;
 mod simulate;
 mod toolchain;
@@ -62,6 +63,10 @@ fn main() -> ExitCode {
         Command::Measure(args) => measure::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Bench(command) => bench::run(&command),
+        Command::Scan(args) => match scan::run(&args) {
+            Ok(false) => return ExitCode::from(1),
+            other => other.map(drop),
+        },
         Command::Advise(command) => advise::run(&command),
         Command::Cc(args) => return toolchain::compiler(instrument::Language::C, &args.args),
         Command::Cxx(args) => return toolchain::compiler(instrument::Language::Cxx, &args.args),

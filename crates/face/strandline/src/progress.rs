@@ -151,6 +151,11 @@ fn text(progress: &Progress<'_>, elapsed: Duration) -> String {
             grouped(images),
             plural(findings, "finding")
         ),
+        Progress::Bytes { doing, done, all, name } => {
+            let (done, all) = (done as f64 / 1e6, all as f64 / 1e6);
+            let of = if all > 0.0 { format!(" of {all:.0}") } else { String::new() };
+            format!("{doing}: {done:.0}{of} MB, {:.0} MB/s: {name}", done / seconds)
+        }
         Progress::Steps { doing, done: 0, all, name } => format!("{doing}: 0 of {all}: {name}"),
         Progress::Steps { doing, done, all, name } => {
             let left = seconds / done.max(1) as f64 * (all - done) as f64;

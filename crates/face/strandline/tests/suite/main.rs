@@ -38,6 +38,7 @@ mod profile;
 mod programs;
 mod reproduce;
 mod runs;
+mod scan;
 mod served;
 mod sfr_programs;
 mod shipped;

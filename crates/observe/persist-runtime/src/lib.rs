@@ -13,18 +13,24 @@
 //! `fork` has no pool ([`process`]).
 
 #[cfg(target_arch = "x86_64")]
+mod arguments;
 mod assembly;
 mod atomics;
 mod calls;
+mod containers;
 mod failure;
 #[cfg(target_arch = "x86_64")]
 mod format;
+mod heap;
 mod hooks;
+mod library;
 mod local;
+mod omp;
 mod pool;
 mod process;
 mod pruner;
 mod real;
+mod scan;
 mod signals;
 mod strings;
 mod sync;

@@ -24,8 +24,15 @@ pub struct Local {
     generation: Cell<u64>,
     /// What was announced last and is to be reported once it is stored, where somebody records.
     shadow: Cell<(u64, u64)>,
+    /// The store that was announced last, as address and length, if nothing else has come since: it may not
+    /// have happened yet.
+    pub last: Cell<(usize, usize)>,
+    /// Whether the thread has been here since a handler began.
+    pub touched: Cell<bool>,
     /// Signals that wait.
     pub deferred: signals::Deferred,
+    /// Whether it was inside when it called `fork`.
+    pub before_fork: Cell<bool>,
     /// How often the thread's end was put off.
     pub ending: Cell<u32>,
     /// The routine that a `once` in progress is to call.
@@ -40,7 +47,10 @@ thread_local! {
             thread: Cell::new(ptr::null_mut()),
             generation: Cell::new(0),
             shadow: Cell::new((0, 0)),
+            last: Cell::new((0, 0)),
+            touched: Cell::new(false),
             deferred: signals::Deferred::new(),
+            before_fork: Cell::new(false),
             ending: Cell::new(0),
             routine: Cell::new(0),
             once: Cell::new(0),
@@ -65,6 +75,8 @@ pub fn with<R>(work: impl FnOnce(&mut Thread, &'static Open) -> R) -> Option<R> 
         compiler_fence(Ordering::SeqCst);
         // SAFETY: `errno` is the calling thread's own.
         let errno = unsafe { *libc::__errno_location() };
+        local.touched.set(true);
+        local.last.set((0, 0));
         let thread = local.thread(open);
         if open.recorded {
             local.report(open);
@@ -100,7 +112,10 @@ impl Local {
             Ok(thread) => thread,
             Err(error) => failure::end(&error.to_string()),
         };
-        self.thread.set(Box::into_raw(Box::new(thread)));
+        let mut thread = Box::new(thread);
+        // It may be one of the C library's own, started by a timer or a message.
+        thread.acquire(object(crate::calls::SYSTEM));
+        self.thread.set(Box::into_raw(thread));
         self.generation.set(open.generation);
         // SAFETY: a key of ours, and a value that is not null, so that `leave` is called.
         unsafe { libc::pthread_setspecific(key(), ptr::from_ref(self).cast()) };
@@ -153,12 +168,18 @@ impl Local {
 /// A store of the program to these bytes comes next.
 #[inline(always)]
 pub fn announce(address: usize, bytes: usize) {
+    if opened().is_none() {
+        crate::process::stored_in_child(address);
+    }
     with(|thread, open| {
         if let Some((offset, bytes)) = open.part(address, bytes) {
             thread.will_store(offset, bytes);
-            if open.recorded {
-                LOCAL.with(|local| local.shadow.set((offset, bytes)));
-            }
+            LOCAL.with(|local| {
+                local.last.set((address, bytes as usize));
+                if open.recorded {
+                    local.shadow.set((offset, bytes));
+                }
+            });
         }
     });
 }
@@ -206,4 +227,5 @@ unsafe extern "C" fn leave(value: *mut c_void) {
         local.inside.set(inside);
         local.ending.set(0);
     });
+    signals::left();
 }

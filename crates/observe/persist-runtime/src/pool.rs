@@ -306,6 +306,7 @@ fn outside<R>(work: impl FnOnce() -> R) -> R {
     let before = local::local(|local| local.inside.replace(true));
     let result = work();
     local::local(|local| local.inside.set(before));
+    crate::signals::left();
     result
 }
 

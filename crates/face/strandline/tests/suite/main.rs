@@ -38,7 +38,6 @@ mod profile;
 mod programs;
 mod reproduce;
 mod runs;
-mod scan;
 mod served;
 mod shipped;
 mod simulate;

@@ -19,7 +19,7 @@ use ratchet::Ratchet;
 use tree::{Tree, code_only};
 
 /// Crates that may hold `unsafe`.
-const UNSAFE_CRATES: &[&str] = &["pmem", "capi", "capture", "capture-runtime"];
+const UNSAFE_CRATES: &[&str] = &["pmem", "observed", "capi", "capture", "capture-runtime", "persist-runtime"];
 
 /// What must not be called, and where it may be all the same (path prefixes).
 const BANNED: &[(&str, &[&str])] = &[
@@ -41,6 +41,7 @@ const BANNED: &[(&str, &[&str])] = &[
             "crates/face/session/build.rs",
             "crates/library/capi/build.rs",
             "crates/observe/capture-runtime/build.rs",
+            "crates/observe/persist-runtime/build.rs",
             "crates/observe/instrument/src/driver/",
         ],
     ),
@@ -54,6 +55,7 @@ const CLOCK_OWNERS: &[&str] = &[
     "crates/observe/instrument/src/driver/",
     "crates/observe/reboot/src/",
     "crates/observe/capture-runtime/",
+    "crates/observe/persist-runtime/",
     "crates/face/session/",
     "crates/face/strandline/src/",
     "crates/library/capi/build.rs",
@@ -66,6 +68,7 @@ const THREAD_OWNERS: &[&str] = &[
     "crates/library/pmem/src/",
     "crates/observe/capture/src/",
     "crates/observe/capture-runtime/",
+    "crates/observe/persist-runtime/",
     "crates/face/session/",
     "crates/face/strandline/src/",
 ];

@@ -1,8 +1,8 @@
-//! Builds the runtime that the compiler driver links into observed programs, and hands its path to
+//! Builds the runtimes that the compiler driver links into programs, and hands their paths to
 //! `include_bytes!`.
 //!
-//! The runtime exports `malloc`, `pthread_create` and the like, so it can't be a dependency: it is a package
-//! of its own, built here with its own target directory. Every executable that links this crate carries its
+//! They export `malloc`, `pthread_create` and the like, so they can't be dependencies: each is a package of
+//! its own, built here with its own target directory. Every executable that links this crate carries their
 //! bytes.
 
 use std::path::{Path, PathBuf};
@@ -11,16 +11,25 @@ use std::process::Command;
 fn main() {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
-    let runtime = here.join("../../observe/capture-runtime");
+    let capture = here.join("../../observe/capture-runtime");
     for part in ["src", "build.rs", "exports.map", "Cargo.toml", "Cargo.lock", "../../base/abi"] {
-        println!("cargo:rerun-if-changed={}", runtime.join(part).display());
+        println!("cargo:rerun-if-changed={}", capture.join(part).display());
     }
-    let library = build(&runtime, &out.join("runtime"));
+    let library = build(&capture, &out.join("runtime"), "libstrandline_rt.so");
     println!("cargo:rustc-env=STRANDLINE_RUNTIME={}", library.display());
+    let persist = here.join("../../observe/persist-runtime");
+    let of_library = ["observed/src", "pmem/src", "sfr/src"].map(|part| format!("../../library/{part}"));
+    let parts =
+        ["src", "Cargo.toml", "Cargo.lock", "../../base/abi", "../../base/space/src"].map(str::to_owned);
+    for part in parts.into_iter().chain(of_library) {
+        println!("cargo:rerun-if-changed={}", persist.join(part).display());
+    }
+    let library = build(&persist, &out.join("persist"), "libstrandline_persist.so");
+    println!("cargo:rustc-env=STRANDLINE_PERSIST_RUNTIME={}", library.display());
 }
 
 /// Runs cargo on the runtime and returns the shared library.
-fn build(package: &Path, target: &Path) -> PathBuf {
+fn build(package: &Path, target: &Path, name: &str) -> PathBuf {
     let cargo = std::env::var_os("CARGO").expect("cargo sets it");
     let mut command = Command::new(cargo);
     command
@@ -36,7 +45,7 @@ fn build(package: &Path, target: &Path) -> PathBuf {
         command.env_remove(outer);
     }
     let status = command.status().expect("cargo can be started");
-    assert!(status.success(), "the capture runtime ({}) does not build", package.display());
+    assert!(status.success(), "the runtime {} does not build", package.display());
     let triple = std::env::var("TARGET").unwrap_or_default();
-    target.join(triple).join("release/libstrandline_rt.so")
+    target.join(triple).join("release").join(name)
 }

@@ -1,4 +1,4 @@
-//! The compiler driver with the capture runtime that this crate carries.
+//! The compiler driver with the runtimes that this crate carries.
 //!
 //! A compiler that the driver starts calls the running executable again as its assembler. A program that uses
 //! [`compiler`] begins its `main` with [`answer_as_assembler`].
@@ -7,10 +7,15 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitStatus;
 
+use instrument::Runtimes;
+
 pub use instrument::{AssemblerError, CcError, Language};
 
-/// The library that observed programs load; the crate's build script makes it.
-const RUNTIME: &[u8] = include_bytes!(env!("STRANDLINE_RUNTIME"));
+/// The libraries that programs load; the crate's build script makes them.
+const RUNTIMES: Runtimes = Runtimes {
+    capture: include_bytes!(env!("STRANDLINE_RUNTIME")),
+    persist: include_bytes!(env!("STRANDLINE_PERSIST_RUNTIME")),
+};
 
 /// Runs the compiler with its own arguments, as `strandline cc` and `strandline c++` do, and returns its exit
 /// status.
@@ -18,7 +23,7 @@ const RUNTIME: &[u8] = include_bytes!(env!("STRANDLINE_RUNTIME"));
 /// # Errors
 /// If the compiler can't be run, or its arguments ask for what can't be instrumented.
 pub fn compiler(language: Language, arguments: &[OsString]) -> Result<ExitStatus, CcError> {
-    instrument::compile(language, arguments, RUNTIME)
+    instrument::compile(language, arguments, &RUNTIMES)
 }
 
 /// Assembles if this process was started as the assembler of [`compiler`], by the name `as`, and returns the
@@ -34,5 +39,5 @@ pub fn answer_as_assembler() -> Result<Option<ExitStatus>, AssemblerError> {
         return Ok(None);
     }
     let arguments: Vec<OsString> = arguments.collect();
-    instrument::assemble(&arguments, RUNTIME).map(Some)
+    instrument::assemble(&arguments, &RUNTIMES).map(Some)
 }

@@ -97,10 +97,12 @@ pub enum Command {
     #[command(
         disable_help_flag = true,
         after_help = "Examples:\n  CC=\"strandline cc\" make\n  strandline cc -O2 -o app app.c\n  \
-                      strandline cc --compiler=clang -O2 -c app.c\n  strandline cc --as-shipped -O2 -o app app.c\n\n\
+                      strandline cc --compiler=clang -O2 -c app.c\n  strandline cc --as-shipped -O2 -o app app.c\n  strandline cc --persist=decoupled -O2 -o app app.c -pthread\n\n\
                       The compiler is the one named by --compiler= (first argument), else by STRANDLINE_CC or CC, else gcc. \
                       --as-shipped (first, too; or STRANDLINE_AS_SHIPPED=1) leaves the compiler's code as it is without \
-                      us, so that `check` judges the order of stores that ships. All other arguments are the compiler's."
+                      us, so that `check` judges the order of stores that ships. --persist=DESIGN (first, too; coupled, decoupled, \
+                      atlas, strand, msync or none) builds a program whose pool, or for msync whose mapped files, survive \
+                      a crash: docs/persist.md. All other arguments are the compiler's."
     )]
     Cc(CompilerArgs),
     /// Compile C++ so that the program can be observed: stands in for g++ and clang++
@@ -109,7 +111,7 @@ pub enum Command {
         disable_help_flag = true,
         after_help = "Examples:\n  CXX=\"strandline c++\" make\n  strandline c++ --compiler=clang++ -O2 -c app.cc\n\n\
                       The compiler is the one named by --compiler= (first argument), else by STRANDLINE_CXX or CXX, else g++; \
-                      --as-shipped is as for cc. All other arguments are the compiler's."
+                      --as-shipped and --persist= are as for cc. All other arguments are the compiler's."
     )]
     Cxx(CompilerArgs),
 }

@@ -11,7 +11,7 @@ use region::{
 use space::Env;
 
 use crate::error::Failure;
-use crate::observed::Observed;
+use observed::Observed;
 
 /// Where a pool lives.
 pub(crate) type Place = Box<Os<Observed>>;

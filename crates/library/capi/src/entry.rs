@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::{self, Code, Failure};
-use crate::observed::{self, SyncFailed};
+use observed::SyncFailed;
 
 /// Runs a call of the program that returns to `site`. On an error, or a panic, that is noted, and `failed` is
 /// the result.

@@ -10,7 +10,7 @@ use space::Space;
 
 use crate::engines::{ENGINES, Engine, OpenPool};
 use crate::error::{Code, Failure};
-use crate::observed::Observed;
+use observed::Observed;
 
 /// Bytes at the beginning of a new pool that are made present at once: the first sync of blocks that were
 /// only reserved costs a journal's commit.

@@ -16,7 +16,7 @@ use crate::calls::{bytes_of, name, path, put};
 use crate::entry::{call, call_status, entries, run};
 use crate::error::{Code, Failure};
 use crate::handle::take_words;
-use crate::observed::Observed;
+use observed::Observed;
 
 /// A store of which a recording hears.
 type Store = kv::Store<Os<Observed>>;

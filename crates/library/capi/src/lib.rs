@@ -30,5 +30,4 @@ mod error;
 mod files;
 mod handle;
 mod kv;
-mod observed;
 mod regions;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use crate::order::Order;
 use crate::queue::End;
 
-/// For each log, how many of its ends are crossed, where every end is a place to commit at. `released` says how
-/// many releases of each bucket were crossed before, and is brought up to date.
+/// For each log, how many of its ends are crossed, where every end is a place to commit at. `released` says
+/// how many releases of each bucket were crossed before, and is brought up to date.
 ///
 /// The happens-before order of real runs has no cycle, so crossing whatever can be crossed, again and again,
 /// finds the greatest closed set.
@@ -86,8 +86,8 @@ mod tests {
 
     const FEW: usize = 3;
 
-    /// Ends of threads that took turns as `steps` say, cut off at the end of the list; some ends of the run are
-    /// not queued yet, as `missing` says of each thread.
+    /// Ends of threads that took turns as `steps` say, cut off at the end of the list; some ends of the run
+    /// are not queued yet, as `missing` says of each thread.
     fn run(steps: &[(usize, usize, bool)], missing: &[usize]) -> Vec<Vec<End>> {
         let mut released = [0; FEW];
         let mut logs = vec![Vec::new(); missing.len()];

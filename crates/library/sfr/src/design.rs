@@ -110,6 +110,9 @@ pub struct Options {
     pub steps: Steps,
     /// For a new pool: the address at which it wants to be mapped, 0 for any. A pool keeps it.
     pub base: u64,
+    /// Name of the layout: what the application that made the pool calls its structures, at most 64 bytes. An
+    /// opening with another one fails; an empty one opens any.
+    pub layout: String,
     /// Whether an opening fails if what survived is not closed under happens-before. A program with a race in
     /// the pool can bring that about.
     pub strict: bool,
@@ -125,6 +128,14 @@ impl Options {
     /// The defaults for a design.
     #[must_use]
     pub fn new(design: Design) -> Self {
-        Options { design, steps: Steps::Commit, base: 0, strict: false, at_once: 1 << 16, flaw: None }
+        Options {
+            design,
+            steps: Steps::Commit,
+            base: 0,
+            layout: String::new(),
+            strict: false,
+            at_once: 1 << 16,
+            flaw: None,
+        }
     }
 }

@@ -8,8 +8,8 @@
 //! | 3–6 | the old bytes, padded with zeros |
 //! | 7 | checksum of words 0 to 6, seeded with the pool's and the log's number |
 //!
-//! The line is written by one flush, and any of its words may survive alone. The checksum separates a whole
-//! entry from a torn one, and the position this entry from an earlier one in the same place.
+//! The line is written by one flush, and any of its words may survive alone. The checksum distinguishes a whole entry
+//! from a torn one, and the position distinguishes this entry from an earlier one in the same place.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

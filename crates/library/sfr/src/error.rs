@@ -20,6 +20,20 @@ pub enum Error {
         /// What is known.
         known: u32,
     },
+    /// The layout's name is too long.
+    #[error("the layout's name has {bytes} bytes, at most {} are possible", crate::NAME_MAX)]
+    Name {
+        /// Bytes of the name.
+        bytes: usize,
+    },
+    /// A pool of another application, or another version of it.
+    #[error("the pool's layout is {found:?}, not {wanted:?}")]
+    Layout {
+        /// What the pool says.
+        found: String,
+        /// What was asked for.
+        wanted: String,
+    },
     /// Something in the pool is not as it was written.
     #[error("offset {offset}: {what} is damaged; restore the pool from a copy")]
     Damaged {

@@ -18,8 +18,8 @@ impl<E: Env> Lock<E> {
     }
 }
 
-/// A held [`Lock`], and the thread that holds it: stores go through it. Dropping it ends the SFR and gives the
-/// lock up. Further locks are taken through it, and given up before it.
+/// A held [`Lock`], and the thread that holds it: stores go through it. Dropping it ends the SFR and gives
+/// the lock up. Further locks are taken through it, and given up before it.
 pub struct Section<'t, 'p, 'e, E: Env> {
     thread: &'t mut Thread<'p, 'e, E>,
     object: u64,

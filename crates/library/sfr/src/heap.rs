@@ -1,8 +1,8 @@
 //! Units and the blocks in them.
 //!
-//! A unit's word in the table says what it is: free, full of blocks of one class, the first of a run that is one
-//! large block, or the first of a run that is a log's ring. It is written when the unit changes, durably, and
-//! not logged: until a logged word says that one of its blocks is allocated, a unit is as good as free.
+//! A unit's word in the table says what it is: free, full of blocks of one class, the first of a run that is
+//! one large block, or the first of a run that is a log's ring. It is written when the unit changes, durably,
+//! and not logged: until a logged word says that one of its blocks is allocated, a unit is as good as free.
 //! Which blocks are free is known in ordinary memory alone and read from the blocks' words at an opening.
 
 use std::collections::BTreeMap;

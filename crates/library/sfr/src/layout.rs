@@ -5,9 +5,9 @@
 //! offset 256      selector: its lowest bit says which vector of heads counts
 //! offset 320      root: offset of the root block, 0 for none; a program's word, logged like data
 //! offset 512      first vector of heads: a word for each log
-//! offset 1536     second vector
-//! offset 4096     a line for each log: a head, and where its ring is
-//! offset 12288    table of units: a word each
+//! offset 4608     second vector
+//! offset 12288    a line for each log: a head, and where its ring is
+//! offset 45056    table of units: a word each
 //! behind it       units, at a multiple of their size: rings of logs, and blocks
 //! ```
 //!
@@ -19,7 +19,8 @@
 //! | 24–31 | bytes of the pool |
 //! | 32–39 | address at which it wants to be mapped, 0 for any |
 //! | 40–47, 48–55, 56–63 | bytes of a unit, offset of the first, number of units |
-//! | 64–71 | checksum of the bytes before |
+//! | 64–127 | name of the layout, padded with zeros |
+//! | 128–135 | checksum of the bytes before |
 //!
 //! The head of a log is the higher one of the word in the vector that counts and the word in its own line:
 //! a pruner moves the heads of many logs by writing the other vector and then the selector, a thread
@@ -31,7 +32,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::Error;
 
 /// Logs of a pool: threads that can store to it at the same time.
-pub const LOGS_MAX: u32 = 128;
+pub const LOGS_MAX: u32 = 512;
 /// Bytes of a pool, at least.
 pub const POOL_MIN: u64 = 128 << 10;
 /// Bytes from which [`crate::Pool::base_of`] knows a pool.
@@ -40,12 +41,15 @@ pub const HEADER_BYTES: usize = 256;
 pub const SELECTOR: u64 = 256;
 pub const ROOT: u64 = 320;
 const VECTORS: u64 = 512;
-const LINES: u64 = 4096;
+const LINES: u64 = 12288;
 pub const TABLE: u64 = LINES + LOGS_MAX as u64 * LINE;
 
 const MAGIC: [u8; 8] = *b"SLSFR001";
 const VERSION: u32 = 1;
-const CHECKED: usize = 64;
+const NAME: usize = 64;
+const CHECKED: usize = 128;
+/// Bytes of a layout's name, at most.
+pub const NAME_MAX: usize = CHECKED - NAME;
 
 /// Offset of a log's head in vector 0 or 1.
 pub fn vector(which: u64, log: u32) -> u64 {
@@ -92,7 +96,7 @@ impl Layout {
     }
 
     /// Writes it, after everything else is durable.
-    pub fn write<E: Env>(&self, env: &E) {
+    pub fn write<E: Env>(&self, env: &E, name: &str) {
         let mut header = [0; HEADER_BYTES];
         header[..8].copy_from_slice(&MAGIC);
         header[8..12].copy_from_slice(&VERSION.to_le_bytes());
@@ -100,6 +104,7 @@ impl Layout {
         for (bytes, word) in header[16..].as_chunks_mut::<8>().0.iter_mut().zip(words) {
             *bytes = word.to_le_bytes();
         }
+        header[NAME..NAME + name.len()].copy_from_slice(name.as_bytes());
         let sum = xxh3_64(&header[..CHECKED]);
         header[CHECKED..CHECKED + 8].copy_from_slice(&sum.to_le_bytes());
         env.space().store(0, &header);
@@ -132,5 +137,12 @@ impl Layout {
             return Err(Error::Damaged { offset: 0, what: "the header" });
         }
         Ok(layout)
+    }
+
+    /// The layout's name in a header that has been read.
+    pub fn name(header: &[u8; HEADER_BYTES]) -> String {
+        let name = &header[NAME..CHECKED];
+        let end = name.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        String::from_utf8_lossy(&name[..end]).into_owned()
     }
 }

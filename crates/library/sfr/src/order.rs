@@ -34,6 +34,11 @@ impl<E: Env> Buckets<E> {
         Buckets((0..BUCKETS).map(|_| env.latch(Bucket { clock, released: 0 })).collect())
     }
 
+    /// The latch of a bucket.
+    pub fn latch(&self, bucket: usize) -> &E::Latch<Bucket> {
+        &self.0[bucket]
+    }
+
     /// The bucket of an object, and its latch.
     pub fn of(&self, object: u64) -> (usize, &E::Latch<Bucket>) {
         let bucket = (object.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54) as usize;

@@ -8,7 +8,7 @@ use space::{Env, LINE, Space};
 use crate::entry::ENTRY;
 use crate::guard::Lock;
 use crate::heap::Heap;
-use crate::layout::{self, LOGS_MAX, Layout, ROOT, SELECTOR};
+use crate::layout::{self, LOGS_MAX, Layout, NAME_MAX, ROOT, SELECTOR};
 use crate::order::{BUCKETS, Buckets};
 use crate::queue::{Counters, Queue};
 use crate::recovery::{self, Recovered};
@@ -64,8 +64,11 @@ impl<'e, E: Env> Pool<'e, E> {
     /// Makes a pool of all the memory of `env`; whatever is there is lost.
     ///
     /// # Errors
-    /// If the memory is too short.
+    /// If the memory is too short, or the layout's name too long.
     pub fn create(env: &'e E, options: &Options) -> Result<Self, Error> {
+        if options.layout.len() > NAME_MAX {
+            return Err(Error::Name { bytes: options.layout.len() });
+        }
         let layout = Layout::new(env.random(), env.space().len(), options.base)?;
         let space = env.space();
         space.store(0, &[0; 8]);
@@ -77,7 +80,7 @@ impl<'e, E: Env> Pool<'e, E> {
             }
         }
         space.fence();
-        layout.write(env);
+        layout.write(env, &options.layout);
         let queues = (0..LOGS_MAX).map(|_| Queue::new(1, 1, None)).collect();
         Ok(Self::with(env, layout, options, Heap::new(&layout), queues, 0))
     }
@@ -85,7 +88,8 @@ impl<'e, E: Env> Pool<'e, E> {
     /// Opens a pool: undoes every SFR that was not committed.
     ///
     /// # Errors
-    /// If there is no pool, it is damaged or cut, or (with [`Options::strict`]) what survived contradicts itself.
+    /// If there is no pool, it is damaged or cut, or (with [`Options::strict`]) what survived contradicts
+    /// itself.
     pub fn open(env: &'e E, options: &Options) -> Result<(Self, Recovered), Error> {
         let state = recovery::recover(env, options)?;
         let rings: Vec<_> =
@@ -117,12 +121,18 @@ impl<'e, E: Env> Pool<'e, E> {
         }
     }
 
-    /// The address at which a pool wants to be mapped, from its first [`crate::HEADER_BYTES`] bytes; 0 for any.
+    /// The address at which a pool wants to be mapped, from its first [`crate::HEADER_BYTES`] bytes; 0 for
+    /// any.
     ///
     /// # Errors
     /// If these are not the first bytes of a pool.
     pub fn base_of(header: &[u8]) -> Result<u64, Error> {
         Ok(Layout::read(header)?.base)
+    }
+
+    /// The pool's number, which is random.
+    pub fn number(&self) -> u64 {
+        self.layout.number
     }
 
     /// The environment.

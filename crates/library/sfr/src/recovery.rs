@@ -61,6 +61,10 @@ pub fn recover<E: Env>(env: &E, options: &Options) -> Result<State, Error> {
     if layout.bytes > space.len() {
         return Err(Error::Cut { pool: layout.bytes, there: space.len() });
     }
+    let found = Layout::name(&header);
+    if !options.layout.is_empty() && found != options.layout {
+        return Err(Error::Layout { found, wanted: options.layout.clone() });
+    }
     let mut selector = space.load_u64(SELECTOR);
     let (mut live, mut committed): (Vec<Of>, Vec<Of>) = (Vec::new(), Vec::new());
     let mut queues = Vec::new();

@@ -3,7 +3,7 @@
 use space::{Env, Space};
 
 use crate::entry::Entry;
-use crate::order::Order;
+use crate::order::{BUCKETS, Order};
 use crate::{Design, Flaw, Steps, Thread};
 
 /// What an operation in the pool does.
@@ -45,6 +45,25 @@ impl<E: Env> Thread<'_, '_, E> {
         }
         let last = self.depth == 0;
         self.learn(object, last);
+    }
+
+    /// Has to come after an operation by which this thread may have learned of anything that anybody
+    /// released, as a fence that acquires.
+    pub fn acquire_all(&mut self) {
+        let pool = self.pool;
+        if pool.options.design == Design::None {
+            return;
+        }
+        let last = self.depth == 0;
+        for bucket in 0..BUCKETS {
+            let order = *pool.env.hold(pool.buckets.latch(bucket));
+            self.clock = self.clock.max(order.clock);
+            if order.released > 0 && pool.options.design.is_pruned() {
+                self.end(Order::Acquire { bucket, number: order.released }, last);
+            }
+        }
+        self.clock += 1;
+        self.relieve();
     }
 
     /// Has to come after taking a lock: an acquire, and the begin of a critical section.

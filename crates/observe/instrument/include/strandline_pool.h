@@ -47,6 +47,20 @@ extern "C" {
 #define SL_VERSION_PATCH 0
 const char *sl_version(void);
 
+/*
+ * Programs that are built by `strandline cc --persist=DESIGN` see less of this header, and two functions more: there are pointers into the pool, stores
+ * by them are as they are everywhere, and what a thread stores between two synchronisations survives whole or not at all. docs/persist.md says how.
+ *
+ *     struct root *root = sl_at(pool, sl_root(pool));
+ *     pthread_mutex_lock(&lock);
+ *     struct node *node = sl_at(pool, sl_zalloc(pool, sizeof *node));
+ *     node->value = 7;
+ *     node->next = root->first;
+ *     root->first = node;
+ *     pthread_mutex_unlock(&lock);
+ *     sl_psync();
+ */
+
 /* An open pool. */
 typedef struct sl_pool sl_pool;
 
@@ -106,6 +120,7 @@ sl_pool *sl_pool_open(const char *path, const char *layout, const struct sl_pool
  * the pool, which can't be known. A program may also just end: then recovery does it. */
 int sl_pool_close(sl_pool *pool);
 
+#ifndef __STRANDLINE_PERSIST__
 /* Leaves nothing for recovery to do, as before a backup. */
 int sl_pool_checkpoint(sl_pool *pool);
 
@@ -121,10 +136,12 @@ int sl_pool_measure_threshold(sl_pool *pool, uint64_t *bytes);
 
 /* Makes the pool and its file so many bytes long, a multiple of 8; other threads go on using it meanwhile. One that is as long stays as it is. */
 int sl_pool_grow(sl_pool *pool, uint64_t bytes);
+#endif
 
 /* Bytes of the pool. */
 uint64_t sl_pool_bytes(sl_pool *pool);
 
+#ifndef __STRANDLINE_PERSIST__
 /* What recovery found when the pool was opened; all zeros if it had been left in order. */
 struct sl_recovered {
     uint64_t redone;      /* regions that had ended, and were done again */
@@ -137,11 +154,13 @@ int sl_pool_recovered(sl_pool *pool, struct sl_recovered *result);
 /* Names of the pool's engine and layout, as long as it is open. */
 const char *sl_pool_engine(sl_pool *pool);
 const char *sl_pool_layout(sl_pool *pool);
+#endif
 
 /* What becomes of what was committed: "dax" if flushes bring it to a persistent device, "synced" if each commit waits for the disk, "volatile" if it
  * survives the process and not the power (/dev/shm), which is also said of a pool that is open to read only; "forced" with SL_FORCE, unless it is "dax". */
 const char *sl_pool_durability(sl_pool *pool);
 
+#ifndef __STRANDLINE_PERSIST__
 /* What of the heap is taken and free, in bytes. */
 struct sl_usage {
     uint64_t heap;         /* all of it */
@@ -166,6 +185,7 @@ int64_t sl_pool_blocks(sl_pool *pool, struct sl_block *result, uint64_t room);
 int64_t sl_moving_begin(sl_pool *pool);
 int sl_moving_wants(sl_pool *pool, sl_ref block);
 int64_t sl_moving_end(sl_pool *pool);
+#endif
 
 /* The object from which everything in the pool is reached. */
 sl_ref sl_root(sl_pool *pool);
@@ -173,6 +193,7 @@ sl_ref sl_root(sl_pool *pool);
 /* Bytes of the block that begins at `block`, at least as many as were asked for; 0 if none does. */
 uint64_t sl_block_bytes(sl_pool *pool, sl_ref block);
 
+#ifndef __STRANDLINE_PERSIST__
 /* Begins this thread's region in the pool. Within a region it begins a part of it: that ends with its own sl_commit or sl_abort, and is there
  * when the outermost one is. */
 int sl_begin(sl_pool *pool);
@@ -215,6 +236,7 @@ int sl_fill(sl_pool *pool, sl_ref to, int byte, uint64_t bytes);
 
 /* Copies `bytes` within the pool. They may overlap. */
 int sl_copy(sl_pool *pool, sl_ref to, sl_ref from, uint64_t bytes);
+#endif
 
 /* A new block, with anything in it, or with zeros, at a multiple of 16. 0 if there is no room. It is nobody's if the region is not committed. */
 sl_ref sl_alloc(sl_pool *pool, uint64_t bytes);
@@ -223,6 +245,7 @@ sl_ref sl_zalloc(sl_pool *pool, uint64_t bytes);
 /* Gives a block back when the region is committed. */
 int sl_free(sl_pool *pool, sl_ref block);
 
+#ifndef __STRANDLINE_PERSIST__
 /* Moves the block to which the reference at `cell` leads, with all that is in it, and sets that reference: where the block is then. References
  * to it elsewhere, or into it, are the program's to set in the same region. It stays where it is if there is no better place, as the root
  * object does. 0 if that fails. */
@@ -255,11 +278,30 @@ __attribute__((always_inline)) static inline int sl_region(sl_pool *pool, int (*
     sl_abort(pool);
     return result;
 }
+#endif
+
+#ifdef __STRANDLINE_PERSIST__
+/* An ordinary pointer to a place in the pool, right as long as the pool is open and again when it is opened the next time; NULL for 0. */
+void *sl_at(sl_pool *pool, sl_ref at);
+
+/* The reference of such a pointer; 0 for NULL. */
+sl_ref sl_ref_of(sl_pool *pool, const void *pointer);
+
+/* Ends the calling thread's region and waits until it is durable, and with it all that it could have seen. The pool may be left out. */
+#ifdef __cplusplus
+int sl_psync(sl_pool *pool = 0);
+#elif defined __STDC_VERSION__ && __STDC_VERSION__ > 201710L
+int sl_psync(...);
+#else
+int sl_psync();
+#endif
+#endif
 
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
 
+#ifndef __STRANDLINE_PERSIST__
 /* A value of a type, or a field of a structure, at a reference. SL_SET and SL_PUT give the result of sl_write. What can't be read is zero. */
 #define SL_PEEK(pool, ref, type)                         \
     __extension__({                                      \
@@ -275,5 +317,6 @@ __attribute__((always_inline)) static inline int sl_region(sl_pool *pool, int (*
 #define SL_FIELD(type, field) __typeof__(((type *)0)->field)
 #define SL_GET(pool, ref, type, field) SL_PEEK(pool, (ref) + offsetof(type, field), SL_FIELD(type, field))
 #define SL_SET(pool, ref, type, field, value) SL_PUT(pool, (ref) + offsetof(type, field), SL_FIELD(type, field), value)
+#endif
 
 #endif

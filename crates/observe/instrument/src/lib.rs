@@ -8,9 +8,11 @@
 //! library (`capture-runtime`) in place of the sanitizer's.
 //!
 //! ```text
-//!   compile ── runs ──▶ gcc, clang ── run ──▶ assemble ── runs ──▶ as        driver/: starts processes, reads the environment
+//!   compile ── runs ──▶ gcc, clang ── run ──▶ assemble ── runs ──▶ as        driver/: starts processes,
+//!   reads the environment
 //!                                                │
-//!                                             rewrite                        rewrite/: a function of its input alone
+//!                                             rewrite                        rewrite/: a function of its
+//!                                             input alone
 //! ```
 //!
 //! `include/` has the headers that a program built this way may include.
@@ -20,6 +22,7 @@ mod driver;
 mod rewrite;
 
 pub use driver::{
-    ASSEMBLER_ENV, AssemblerError, CC_ENV, CXX_ENV, CcError, Language, VERBOSE_ENV, assemble, compile,
+    ASSEMBLER_ENV, AssemblerError, CC_ENV, CXX_ENV, CcError, Language, PERSIST_RUNTIME, Runtimes,
+    VERBOSE_ENV, assemble, compile,
 };
-pub use rewrite::{Atomics, Exports, rewrite, rewrite_shipped};
+pub use rewrite::{Atomics, Exports, rewrite, rewrite_logged, rewrite_shipped};

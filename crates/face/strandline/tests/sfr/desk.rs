@@ -104,6 +104,12 @@ fn frontier<E: Env>(
     };
     let there: Vec<bool> = journal.done.iter().map(&mut is_there).collect();
     closed(scene, journal, &there)?;
+    waited_for(journal, &there, ended)?;
+    contents(journal, &there, pool, &records)
+}
+
+/// What was waited for is there.
+fn waited_for(journal: &Journal, there: &[bool], ended: &BTreeSet<u64>) -> Result<(), String> {
     for &(number, me, count) in &journal.waited {
         let done = (0..there.len()).filter(|&place| journal.done[place].thread == me).take(count);
         let lost = done.into_iter().find(|&place| !there[place]);
@@ -111,14 +117,14 @@ fn frontier<E: Env>(
             return Err(format!("wait {number:#x} ended and {:?} is lost", journal.done[lost]));
         }
     }
-    contents(journal, pool, &there, &records)
+    Ok(())
 }
 
-/// Memory has what the included SFRs stored, and nothing else.
+/// The bytes are what those that are there stored, in their order, and the blocks what they allocated and freed.
 fn contents<E: Env>(
     journal: &Journal,
-    pool: &Pool<'_, E>,
     there: &[bool],
+    pool: &Pool<'_, E>,
     records: &[u64],
 ) -> Result<(), String> {
     let (space, root) = (pool.env().space(), pool.root());

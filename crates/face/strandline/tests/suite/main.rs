@@ -32,6 +32,7 @@ mod flushes;
 mod kv_capi;
 mod measure;
 mod patched;
+mod persist;
 mod pools;
 mod prestore;
 mod profile;

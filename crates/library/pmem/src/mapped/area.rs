@@ -48,6 +48,26 @@ impl Area {
         Ok(area)
     }
 
+    /// Sets `bytes` of address space aside at `address`, a multiple of the page's size, where nothing may be yet.
+    ///
+    /// # Errors
+    /// `EXIST` if something is there.
+    pub(super) fn reserve_at(bytes: usize, address: usize) -> Result<Area> {
+        let bytes = bytes.checked_next_multiple_of(page()).ok_or(Errno::NOMEM)?;
+        if !address.is_multiple_of(page()) || address == 0 {
+            return Err(Errno::INVAL);
+        }
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
+        let wanted = ptr::without_provenance_mut(address);
+        // SAFETY: with `FIXED_NOREPLACE` nothing that is mapped is touched.
+        let got = unsafe { mmap_anonymous(wanted, bytes, ProtFlags::empty(), flags) }?.cast::<u8>();
+        SET_ASIDE.fetch_add(bytes, Relaxed);
+        let mut area = Self::of(got, bytes);
+        area.counted = bytes;
+        // A kernel before 4.17 takes the address for a hint.
+        if got.addr() == address { Ok(area) } else { Err(Errno::EXIST) }
+    }
+
     /// Bytes that all areas of this process have set aside.
     pub(super) fn set_aside() -> u64 {
         SET_ASIDE.load(Relaxed) as u64
@@ -146,6 +166,16 @@ mod tests {
             assert!(area.base().addr().is_multiple_of(align.max(page())));
             assert_eq!(area.bytes(), 12345usize.next_multiple_of(page()));
         }
+    }
+
+    #[test]
+    fn an_area_at_an_address_takes_nothing_that_is_there() {
+        let address = 0x1000_2000_0000;
+        let area = Area::reserve_at(3 * page(), address).expect("nothing is there");
+        assert_eq!((area.base().addr(), area.bytes()), (address, 3 * page()));
+        assert_eq!(Area::reserve_at(page(), address + page()).map(drop), Err(Errno::EXIST));
+        drop(area);
+        Area::reserve_at(page(), address + page()).expect("nothing is there any more");
     }
 
     #[test]

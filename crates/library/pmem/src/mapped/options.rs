@@ -40,6 +40,7 @@ const ALIGN: usize = 2 << 20;
 pub struct Options {
     max_len: Option<u64>,
     force: bool,
+    at: Option<usize>,
 }
 
 /// What a file is opened for.
@@ -75,6 +76,14 @@ impl Options {
     #[must_use]
     pub fn force(mut self, force: bool) -> Options {
         self.force = force;
+        self
+    }
+
+    /// Maps at this address, a multiple of the page's size, and nowhere else: for what holds addresses of itself. Such a
+    /// space does not grow.
+    #[must_use]
+    pub fn at(mut self, address: usize) -> Options {
+        self.at = Some(address);
         self
     }
 
@@ -225,7 +234,10 @@ impl Options {
     ) -> Result<Mapped, MapError> {
         let write = access == Access::Write;
         let error = |errno: Errno| {
-            let remedy = "; the system lacks memory or address space for it";
+            let remedy = match (self.at, errno) {
+                (Some(_), Errno::EXIST) => "; something else is mapped at the address that it has to have",
+                _ => "; the system lacks memory or address space for it",
+            };
             MapError::File { action: "map", path: path.to_owned(), remedy, source: errno.into() }
         };
         let align = device.as_ref().map_or(ALIGN, |device| device.align.max(ALIGN as u64) as usize);
@@ -234,7 +246,13 @@ impl Options {
             Access::Write | Access::Private => ProtFlags::READ | ProtFlags::WRITE,
         };
         let grows = write && device.is_none();
-        let area = if grows { self.area(path, len, align)? } else { Area::reserve(len as usize, align) };
+        let area = if let Some(address) = self.at {
+            Ok(Area::reserve_at(len as usize, address))
+        } else if grows {
+            self.area(path, len, align)
+        } else {
+            Ok(Area::reserve(len as usize, align))
+        }?;
         let area = area.map_err(error)?;
         // A file that was opened to read takes no shared mapping for stores, but one for loads, of which the same holds.
         let shared = if access == Access::Private { ProtFlags::READ } else { protection };

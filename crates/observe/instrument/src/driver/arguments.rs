@@ -14,6 +14,8 @@ pub struct Arguments {
     pub compiler: Option<String>,
     /// `--as-shipped`: the compiler gets no flag of ours that changes its code.
     pub as_shipped: bool,
+    /// `--persist=`: the design by which the program is to survive, in place of being observed.
+    pub persist: Option<String>,
     /// Which of [`Arguments::rest`] are names of inputs,
     pub inputs: Vec<usize>,
     /// and which of these are sources that get assembled.
@@ -104,6 +106,9 @@ const INQUIRIES: [&str; 10] = [
     "-print-sysroot",
 ];
 
+/// What `--persist=` takes.
+pub const DESIGNS: [&str; 6] = ["coupled", "decoupled", "atlas", "strand", "msync", "none"];
+
 impl Arguments {
     /// Understands `args`.
     pub fn parse(args: &[OsString]) -> Result<Self, CcError> {
@@ -115,7 +120,7 @@ impl Arguments {
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             let text = String::from_utf8_lossy(arg.as_bytes());
-            if found.rest.is_empty() && found.own(&text) {
+            if found.rest.is_empty() && found.own(&text)? {
                 continue;
             }
             if text.starts_with("-flto") || matches!(&*text, "-ffat-lto-objects" | "-fuse-linker-plugin") {
@@ -159,15 +164,20 @@ impl Arguments {
     }
 
     /// Takes an option of ours; whether it is one.
-    fn own(&mut self, text: &str) -> bool {
+    fn own(&mut self, text: &str) -> Result<bool, CcError> {
         if text == "--as-shipped" {
             self.as_shipped = true;
         } else if let (Some(compiler), None) = (text.strip_prefix("--compiler="), &self.compiler) {
             self.compiler = Some(compiler.to_string());
+        } else if let Some(design) = text.strip_prefix("--persist=") {
+            if !DESIGNS.contains(&design) {
+                return Err(CcError::Design { name: design.to_string() });
+            }
+            self.persist = Some(design.to_string());
         } else {
-            return false;
+            return Ok(false);
         }
-        true
+        Ok(true)
     }
 
     fn look_at(&mut self, text: &str) -> Result<(), CcError> {

@@ -8,10 +8,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-use crate::rewrite::{Exports, rewrite, rewrite_shipped};
+use crate::rewrite::{Exports, rewrite, rewrite_logged, rewrite_shipped};
 
-use super::compile::as_shipped;
+use super::compile::{as_shipped, persists};
 use super::intermediate::listed;
+use super::toolkit::Runtimes;
 
 /// Environment variable that names the real assembler, where it is not the first `as` in `PATH`.
 pub const ASSEMBLER_ENV: &str = "STRANDLINE_AS";
@@ -63,11 +64,11 @@ enum Input {
     Opaque,
 }
 
-/// Assembles as `as ARGS…` does, instrumentation for `runtime` included; gives the real assembler's exit
-/// status.
+/// Assembles as `as ARGS…` does, instrumentation for one of `runtimes` included; gives the real assembler's
+/// exit status.
 ///
 /// Sources for other targets than x86-64 pass through as they are.
-pub fn assemble(args: &[OsString], runtime: &[u8]) -> Result<ExitStatus, AssemblerError> {
+pub fn assemble(args: &[OsString], runtimes: &Runtimes) -> Result<ExitStatus, AssemblerError> {
     let program = real_assembler(
         std::env::var_os(ASSEMBLER_ENV).map(PathBuf::from),
         std::env::var_os("PATH").as_deref(),
@@ -80,9 +81,13 @@ pub fn assemble(args: &[OsString], runtime: &[u8]) -> Result<ExitStatus, Assembl
         return Command::new(&program).args(args).status().map_err(spawn);
     }
     let source = read(&input, args)?;
-    let runtime = Exports::of(runtime);
-    let text =
-        if as_shipped() { rewrite_shipped(&source, &runtime, &listed()) } else { rewrite(&source, &runtime) };
+    let text = if persists() {
+        rewrite_logged(&source, &Exports::of(runtimes.persist))
+    } else if as_shipped() {
+        rewrite_shipped(&source, &Exports::of(runtimes.capture), &listed())
+    } else {
+        rewrite(&source, &Exports::of(runtimes.capture))
+    };
     let (Some(text), Input::File(index)) = (&text, &input) else {
         return match (text, &input) {
             // Nothing to change: the assembler may read the file itself.

@@ -9,6 +9,9 @@
 //! With `--as-shipped` the compiler gets none of our flags that change its code, and the assembler takes the
 //! accesses from its instructions.
 //!
+//! With `--persist=DESIGN` the pass is on, the assembler keeps its calls for stores, and what is linked gets
+//! the persistency runtime, and a few lines of assembly that hand it the design.
+//!
 //! Link-time optimisation is taken out of the arguments: its compilations have the linker for a driver.
 
 use std::ffi::OsString;
@@ -19,7 +22,7 @@ use super::compiler::{Compiler, DRIVEN_ENV, Family};
 use super::flags;
 use super::intermediate::Listing;
 use super::language::{CcError, Language};
-use super::toolkit::Toolkit;
+use super::toolkit::{Runtimes, Toolkit};
 
 /// Environment variable that names the C compiler.
 pub const CC_ENV: &str = "STRANDLINE_CC";
@@ -31,6 +34,15 @@ pub const VERBOSE_ENV: &str = "STRANDLINE_VERBOSE";
 /// Environment variable that, if set and not 0, is `--as-shipped`; the assembler gets it, too.
 pub const AS_SHIPPED_ENV: &str = "STRANDLINE_AS_SHIPPED";
 
+/// Environment variable by which the driver asks its assembler for the dialect of programs that survive by
+/// the persistency runtime.
+const PERSIST_ENV: &str = "STRANDLINE_PERSIST_CODE";
+
+/// Whether the driver asks for it.
+pub fn persists() -> bool {
+    std::env::var_os(PERSIST_ENV).is_some()
+}
+
 /// Whether the environment asks for code as it is shipped.
 pub fn as_shipped() -> bool {
     std::env::var_os(AS_SHIPPED_ENV).is_some_and(|value| !value.is_empty() && value != "0")
@@ -38,14 +50,15 @@ pub fn as_shipped() -> bool {
 
 /// Compiles and links as `cc ARGS…` would, with instrumentation; gives the compiler's exit status.
 ///
-/// `runtime` are the bytes of the runtime library that programs get linked with. `--compiler=NAME` as the
+/// `runtimes` are the bytes of the libraries that programs get linked with. `--compiler=NAME` as the
 /// first argument chooses the compiler, or else [`CC_ENV`] or `CC`, [`CXX_ENV`] or `CXX`; `--as-shipped`
-/// there, or `AS_SHIPPED_ENV`, leaves its code as it is.
+/// there, or `AS_SHIPPED_ENV`, leaves its code as it is; with `--persist=DESIGN` the program is not to be
+/// observed but to survive.
 ///
 /// # Errors
 /// If the compiler can't be run or the arguments ask for what can't be instrumented; what the compiler itself
 /// finds wrong it says itself, and it is in the exit status.
-pub fn compile(language: Language, args: &[OsString], runtime: &[u8]) -> Result<ExitStatus, CcError> {
+pub fn compile(language: Language, args: &[OsString], runtimes: &Runtimes) -> Result<ExitStatus, CcError> {
     let arguments = Arguments::parse(args)?;
     let variables = match language {
         Language::C => [CC_ENV, "CC"],
@@ -65,9 +78,12 @@ pub fn compile(language: Language, args: &[OsString], runtime: &[u8]) -> Result<
         if arguments.lto_removed && std::env::var_os(VERBOSE_ENV).is_some() {
             eprintln!("strandline: link-time optimisation is left out");
         }
-        let toolkit = Toolkit::prepare(runtime)?;
+        let toolkit = Toolkit::prepare(runtimes)?;
         command.args(flags::linking(&arguments, &toolkit)).args(&arguments.rest);
-        if arguments.as_shipped || as_shipped() {
+        if arguments.persist.is_some() {
+            command.env(PERSIST_ENV, "1").env_remove(AS_SHIPPED_ENV);
+            command.args(flags::persistency(&arguments, &compiler, &toolkit));
+        } else if arguments.as_shipped || as_shipped() {
             command.env(AS_SHIPPED_ENV, "1").args(flags::shipped(&arguments, &compiler, &toolkit));
             if compiler.family == Family::Clang {
                 listing.insert(Listing::of(&arguments, &compiler, &toolkit)?).hand_to(&mut command);

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use super::arguments::Arguments;
 use super::compiler::{Compiler, Family};
-use super::toolkit::{RUNTIME, Toolkit};
+use super::toolkit::{PERSIST_RUNTIME, RUNTIME, Toolkit};
 
 /// Functions that must stay calls, so that the runtime sees them. `strlen` and the searches may be folded:
 /// where the compiler knows the answer, the program doesn't access anything.
@@ -80,6 +80,31 @@ pub fn shipped(arguments: &Arguments, compiler: &Compiler, toolkit: &Toolkit) ->
     flags
 }
 
+/// What goes behind the user's own arguments where the program is to survive by the persistency runtime: the
+/// pass is on, and what it would not see stays a call.
+pub fn persistency(arguments: &Arguments, compiler: &Compiler, toolkit: &Toolkit) -> Vec<OsString> {
+    let mut flags = common(toolkit);
+    for name in NO_BUILTIN.iter().filter(|name| !READ_ONLY.contains(name)) {
+        flags.push(format!("-fno-builtin-{name}").into());
+    }
+    let of_all =
+        ["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=0", "-U__SANITIZE_THREAD__", "-D__STRANDLINE_PERSIST__=1"];
+    flags.extend(of_all.map(OsString::from));
+    match compiler.family {
+        Family::Gcc => {
+            flags.push(joined("-specs=", toolkit.specs()));
+            flags.extend(GCC_PERSIST.map(OsString::from));
+            if compiler.version().unwrap_or(0) >= 11 {
+                flags.push("-Wno-tsan".into());
+            }
+        }
+        Family::Clang => flags.extend(CLANG_PERSIST.map(OsString::from)),
+    }
+    flags.extend(functions(compiler.family, false).map(OsString::from));
+    flags.extend(lines(arguments));
+    flags
+}
+
 /// What the compiler finds: our assembler and our headers.
 fn common(toolkit: &Toolkit) -> Vec<OsString> {
     let directory = toolkit.directory();
@@ -98,13 +123,16 @@ pub fn linking(arguments: &Arguments, toolkit: &Toolkit) -> Vec<OsString> {
         return Vec::new();
     }
     let directory = toolkit.directory();
-    vec![
+    let runtime = if arguments.persist.is_some() { PERSIST_RUNTIME } else { RUNTIME };
+    let mut flags = vec![
         joined("-L", directory),
         "-Wl,--push-state,--no-as-needed,-Bdynamic".into(),
-        format!("-l:{RUNTIME}").into(),
+        format!("-l:{runtime}").into(),
         "-Wl,--pop-state".into(),
         joined("-Wl,-rpath,", directory),
-    ]
+    ];
+    flags.extend(arguments.persist.iter().map(|design| toolkit.start(design).into()));
+    flags
 }
 
 /// Whether the pass announces where functions begin and end. The assembler wrapper has the functions announce
@@ -145,6 +173,38 @@ const GCC: [&str; 12] = [
     // instrumentation.
     "-Wno-frame-larger-than",
     "-Wno-stack-usage",
+];
+
+/// Of [`NO_BUILTIN`], those that write nothing.
+const READ_ONLY: [&str; 10] = [
+    "memcmp",
+    "bcmp",
+    "memchr",
+    "strcmp",
+    "strncmp",
+    "strcasecmp",
+    "strncasecmp",
+    "strdup",
+    "strndup",
+    "memrchr",
+];
+
+const GCC_PERSIST: [&str; 4] = [
+    "-mmemcpy-strategy=libcall:-1:noalign",
+    "-mmemset-strategy=libcall:-1:noalign",
+    "-Wno-frame-larger-than",
+    "-Wno-stack-usage",
+];
+
+const CLANG_PERSIST: [&str; 7] = [
+    "-Qunused-arguments",
+    "-Xclang",
+    "-fsanitize=thread",
+    "-fno-integrated-as",
+    // The pass knows accesses of up to 16 bytes only.
+    "-mprefer-vector-width=128",
+    "-fno-lto",
+    "-Wno-frame-larger-than",
 ];
 
 const CLANG_SHIPPED: [&str; 5] = [

@@ -25,6 +25,12 @@ impl fmt::Display for Language {
 /// Why the compiler was not run.
 #[derive(Debug, thiserror::Error)]
 pub enum CcError {
+    /// `--persist=` with a name of no design.
+    #[error("--persist={name}: there is no such design; there are {}", super::arguments::DESIGNS.join(", "))]
+    Design {
+        /// What was given.
+        name: String,
+    },
     /// None is installed, or the named one is empty.
     #[error(
         "no {language} compiler found; install gcc or clang, or name one: --compiler=NAME as the first argument"

@@ -13,3 +13,4 @@ mod toolkit;
 pub use assembler::{ASSEMBLER_ENV, AssemblerError, assemble};
 pub use compile::{CC_ENV, CXX_ENV, VERBOSE_ENV, compile};
 pub use language::{CcError, Language};
+pub use toolkit::{PERSIST_RUNTIME, Runtimes};

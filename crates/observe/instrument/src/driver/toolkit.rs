@@ -9,10 +9,23 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
+use super::arguments::DESIGNS;
 use super::language::CcError;
 
 /// The runtime's file name, and its name for the dynamic linker.
 pub const RUNTIME: &str = "libstrandline_rt.so";
+/// The same of the library by which programs survive.
+pub const PERSIST_RUNTIME: &str = "libstrandline_persist.so";
+
+/// The libraries that programs get linked with, as bytes.
+#[derive(Clone, Copy, Debug, Hash)]
+pub struct Runtimes<'a> {
+    /// The one that observes.
+    pub capture: &'a [u8],
+    /// The one that makes persistent memory survive.
+    pub persist: &'a [u8],
+}
+
 const SPECS: &str = "gcc.specs";
 /// Switches gcc's pass on in the compiler proper only, so that the driver does not link libtsan.
 /// The blank at the end keeps it apart from what gcc puts behind it, with `-save-temps`.
@@ -33,16 +46,16 @@ pub struct Toolkit {
 }
 
 impl Toolkit {
-    /// Makes the toolkit with `runtime`, unless it is there already.
-    pub fn prepare(runtime: &[u8]) -> Result<Self, CcError> {
+    /// Makes the toolkit with `runtimes`, unless it is there already.
+    pub fn prepare(runtimes: &Runtimes) -> Result<Self, CcError> {
         let executable = std::env::current_exe()
             .map_err(|source| CcError::Toolkit { path: "/proc/self/exe".into(), source })?;
-        Self::prepare_in(&cache(), runtime, &executable)
+        Self::prepare_in(&cache(), runtimes, &executable)
     }
 
-    fn prepare_in(cache: &Path, runtime: &[u8], executable: &Path) -> Result<Self, CcError> {
+    fn prepare_in(cache: &Path, runtimes: &Runtimes, executable: &Path) -> Result<Self, CcError> {
         let mut hash = DefaultHasher::new();
-        (runtime, executable, SPECS_TEXT, HEADERS, env!("CARGO_PKG_VERSION")).hash(&mut hash);
+        (runtimes, executable, SPECS_TEXT, HEADERS, env!("CARGO_PKG_VERSION")).hash(&mut hash);
         let directory = cache.join(format!("{:016x}", hash.finish()));
         let failed = |path: &Path| {
             let path = path.to_path_buf();
@@ -54,12 +67,19 @@ impl Toolkit {
             builder.recursive(true).mode(0o700).create(&include).map_err(failed(&include))?;
         }
         let headers = HEADERS.map(|(name, text)| (name, text.as_bytes()));
-        for (name, bytes) in [(RUNTIME, runtime), (SPECS, SPECS_TEXT.as_bytes())].into_iter().chain(headers) {
+        let mut files = vec![
+            (RUNTIME.to_owned(), runtimes.capture.to_vec()),
+            (PERSIST_RUNTIME.to_owned(), runtimes.persist.to_vec()),
+            (SPECS.to_owned(), SPECS_TEXT.into()),
+        ];
+        files.extend(headers.map(|(name, bytes)| (name.to_owned(), bytes.to_vec())));
+        files.extend(DESIGNS.map(|design| (start_file(design), start(design).into())));
+        for (name, bytes) in files {
             let path = directory.join(name);
             if fs::metadata(&path).is_ok_and(|data| data.size() == bytes.len() as u64) {
                 continue;
             }
-            appear(&path, |new| fs::write(new, bytes)).map_err(failed(&path))?;
+            appear(&path, |new| fs::write(new, &bytes)).map_err(failed(&path))?;
         }
         let assembler = directory.join("as");
         if fs::read_link(&assembler).ok().as_deref() != Some(executable) {
@@ -73,10 +93,30 @@ impl Toolkit {
         &self.directory
     }
 
+    /// The assembly that hands the persistency runtime a program's design.
+    pub fn start(&self, design: &str) -> PathBuf {
+        self.directory.join(start_file(design))
+    }
+
     /// gcc's specs file.
     pub fn specs(&self) -> PathBuf {
         self.directory.join(SPECS)
     }
+}
+
+fn start_file(design: &str) -> String {
+    format!("persist_{design}.s")
+}
+
+/// A constructor that hands the runtime the design's name.
+fn start(design: &str) -> String {
+    format!(
+        "\t.text\nstrandline_persist_start:\n\tleaq strandline_persist_name(%rip), %rdi\n\t\
+         jmp strandline_persist_design@PLT\n\
+         \t.section .rodata\nstrandline_persist_name:\n\t.asciz \"{design}\"\n\
+         \t.section .init_array,\"aw\"\n\t.p2align 3\n\t.quad strandline_persist_start\n\
+         \t.section .note.GNU-stack,\"\",@progbits\n"
+    )
 }
 
 /// Makes `path` whole: under another name first.
@@ -112,8 +152,10 @@ mod tests {
     #[test]
     fn it_is_made_once_and_repaired() {
         let cache = tempfile::tempdir().unwrap();
-        let make =
-            |runtime: &[u8]| Toolkit::prepare_in(cache.path(), runtime, Path::new("/bin/true")).unwrap();
+        let make = |capture: &[u8]| {
+            let runtimes = Runtimes { capture, persist: b"other" };
+            Toolkit::prepare_in(cache.path(), &runtimes, Path::new("/bin/true")).unwrap()
+        };
         let first = make(b"runtime");
         assert_eq!(fs::read(first.directory().join(RUNTIME)).unwrap(), b"runtime");
         assert_eq!(fs::read_link(first.directory().join("as")).unwrap(), Path::new("/bin/true"));
@@ -124,6 +166,10 @@ mod tests {
         assert_eq!(fs::read(first.directory().join(RUNTIME)).unwrap(), b"runtime");
         assert_eq!(fs::read_to_string(first.specs()).unwrap(), SPECS_TEXT);
         assert_ne!(make(b"another").directory(), first.directory());
-        assert_eq!(fs::read_dir(first.directory()).unwrap().count(), 4, "nothing is left behind");
+        assert_eq!(
+            fs::read_dir(first.directory()).unwrap().count(),
+            5 + DESIGNS.len(),
+            "nothing is left behind"
+        );
     }
 }

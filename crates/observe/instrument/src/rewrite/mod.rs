@@ -12,6 +12,9 @@
 //! instruction that makes it ([`shipped`], [`loads`]), and [`atomics`] knows which of them synchronise
 //! threads.
 //!
+//! For programs that survive by the persistency runtime there is a dialect of its own ([`rewrite_logged`],
+//! [`logged`]), which keeps the calls for stores and drops the rest.
+//!
 //! What is not understood is left alone. The runtime has the sanitizer's functions for real, too,
 //! so a call that stays is slower and no less true.
 //!
@@ -31,6 +34,7 @@ mod helpers;
 mod instruction;
 mod library;
 mod loads;
+mod logged;
 mod masked;
 mod no_line;
 mod persist;
@@ -49,4 +53,5 @@ mod walk;
 
 pub use atomics::Atomics;
 pub use exports::Exports;
+pub use logged::rewrite_logged;
 pub use walk::{rewrite, rewrite_shipped};

@@ -231,7 +231,8 @@ pub fn done(intel: bool) -> &'static [u8] {
     }
 }
 
-fn lea(operand: &[u8], pushed: u32, intel: bool, out: &mut Vec<u8>) {
+/// Writes a `lea` of the operand into `%rdi`, `pushed` bytes below where it was written for.
+pub fn lea(operand: &[u8], pushed: u32, intel: bool, out: &mut Vec<u8>) {
     use super::edits::put;
     let moved = based_on_stack_pointer(operand);
     if intel {

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::edits::Edits;
+use super::exports::Exports;
 use super::scan::{is_symbol, string_end};
 
 /// The symbols, sorted. The runtime has each of them with `strandline_` before its name.
@@ -113,6 +114,13 @@ impl Kept {
         if let Some(index) = find(name) {
             self.0 |= 1 << index;
         }
+    }
+
+    /// These, and all that the runtime does not have.
+    pub fn and_missing(mut self, runtime: &Exports) -> Self {
+        let has = |name: &[u8]| runtime.contains(&[b"strandline_", name].concat());
+        SYMBOLS.into_iter().filter(|name| !has(name)).for_each(|name| self.keep(name));
+        self
     }
 
     /// The name that a use of `name` has afterwards.

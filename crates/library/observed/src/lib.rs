@@ -1,4 +1,4 @@
-//! The memory of a pool, and what a recording hears of it.
+//! The memory of a pool of a C program, and what a recording hears of it.
 //!
 //! `strandline record`, `check` and `profile` see what was compiled with `strandline cc`, and this library
 //! was not. So when a pool is opened it looks whether the capture runtime is in the process and somebody
@@ -38,7 +38,7 @@ thread_local! {
 
 /// The program's code at `site` has called.
 #[inline(always)]
-pub(crate) fn called_from(site: u64) {
+pub fn called_from(site: u64) {
     if ANY.load(Ordering::Relaxed) {
         _ = SITE.try_with(|current| current.set(site));
     }
@@ -62,16 +62,17 @@ fn runtime() -> Option<&'static Table> {
 }
 
 /// A disk that failed, on its way out of a fence.
-pub(crate) struct SyncFailed(pub(crate) pmem::MapError);
+#[derive(Debug)]
+pub struct SyncFailed(pub pmem::MapError);
 
 /// The memory of a pool.
-pub(crate) struct Observed {
+pub struct Observed {
     memory: Synced,
     reporter: Reporter,
 }
 
 /// Reports what happens to it.
-pub(crate) struct Reporter {
+pub struct Reporter {
     table: Option<&'static Table>,
     /// The same, if what is stored is stored to the file.
     changes: Option<&'static Table>,
@@ -84,14 +85,14 @@ pub(crate) struct Reporter {
 impl Observed {
     /// The memory of the file of that path, just mapped, and made before if so: nobody has written to it.
     /// `site` is the program's code that asks for it.
-    pub(crate) fn new(memory: Synced, path: &Path, made: bool, site: u64) -> Observed {
+    pub fn new(memory: Synced, path: &Path, made: bool, site: u64) -> Observed {
         let mut observed = Observed::mapped(memory, path, made, site);
         observed.reporter.changes = observed.reporter.table;
         observed
     }
 
     /// The same, of memory that is this process's alone.
-    pub(crate) fn to_read(memory: Synced, path: &Path, site: u64) -> Observed {
+    pub fn to_read(memory: Synced, path: &Path, site: u64) -> Observed {
         Observed::mapped(memory, path, false, site)
     }
 
@@ -111,13 +112,26 @@ impl Observed {
         Observed { memory, reporter }
     }
 
+    /// Whether somebody records what happens to it.
+    pub fn is_recorded(&self) -> bool {
+        self.reporter.changes.is_some()
+    }
+
+    /// Where it is mapped.
+    pub fn address(&self) -> usize {
+        self.memory.memory().address()
+    }
+
     /// What becomes of what is written there.
-    pub(crate) fn durability(&self) -> Durability {
+    pub fn durability(&self) -> Durability {
         self.memory.memory().durability()
     }
 
     /// Makes the memory and its file at least so many bytes long. One thread at a time.
-    pub(crate) fn grow(&self, bytes: u64) -> Result<(), pmem::MapError> {
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn grow(&self, bytes: u64) -> Result<(), pmem::MapError> {
         let old = self.memory.len();
         self.memory.grow(bytes)?;
         let new = self.memory.len();

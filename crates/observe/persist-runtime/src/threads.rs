@@ -1,0 +1,110 @@
+//! Threads of the program: what the parent did comes before what the child does, and that before what comes
+//! after a join.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use libc::pthread_t;
+
+use crate::atomics::{acquired, released};
+use crate::local::{boundary, object, with};
+use crate::real::real;
+
+/// What a new thread is to do.
+struct Task {
+    function: usize,
+    argument: usize,
+    /// What the parent released.
+    token: usize,
+}
+
+/// Numbers that stand for starts of threads; no address is as low.
+static TOKENS: AtomicUsize = AtomicUsize::new(8);
+
+/// What stands for a thread's end.
+fn end_of(thread: pthread_t) -> usize {
+    thread as usize ^ 1 << 60
+}
+
+extern "C" fn begin(task: *mut c_void) -> *mut c_void {
+    // SAFETY: made by `spawn` for this thread alone.
+    let task = unsafe { Box::from_raw(task.cast::<Task>()) };
+    let Task { function, argument, token } = *task;
+    acquired(token);
+    // SAFETY: the program's function.
+    let function =
+        unsafe { std::mem::transmute::<usize, extern "C-unwind" fn(usize) -> *mut c_void>(function) };
+    function(argument)
+}
+
+fn spawn(function: usize, argument: usize, create: impl FnOnce(usize, *mut c_void) -> c_int) -> c_int {
+    let token = TOKENS.fetch_add(8, Ordering::Relaxed);
+    released(token);
+    let task = Box::into_raw(Box::new(Task { function, argument, token }));
+    let result = create(begin as *const () as usize, task.cast());
+    if result != 0 {
+        // SAFETY: no thread has got it.
+        drop(unsafe { Box::from_raw(task) });
+    }
+    result
+}
+
+/// The calling thread ends: called with the thread's log at hand.
+pub fn ends() {
+    // SAFETY: takes nothing.
+    let own = end_of(unsafe { libc::pthread_self() });
+    crate::local::local(|local| {
+        local.inside.set(false);
+        with(|thread, _| thread.release(object(own)));
+        local.inside.set(true);
+    });
+}
+
+/// Interposed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_create(
+    thread: *mut pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    function: usize,
+    argument: usize,
+) -> c_int {
+    let real = real!(
+        c"pthread_create",
+        fn(*mut pthread_t, *const libc::pthread_attr_t, usize, *mut c_void) -> c_int
+    );
+    // SAFETY: the caller's arguments, but for the function, which has the same type.
+    spawn(function, argument, |function, argument| unsafe { real(thread, attributes, function, argument) })
+}
+
+/// Interposed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn thrd_create(thread: *mut pthread_t, function: usize, argument: usize) -> c_int {
+    let real = real!(c"thrd_create", fn(*mut pthread_t, usize, *mut c_void) -> c_int);
+    // SAFETY: as above; an integer comes back in the register that a pointer does.
+    spawn(function, argument, |function, argument| unsafe { real(thread, function, argument) })
+}
+
+macro_rules! joins {
+    ($($name:ident: $c:literal ($($arg:ident: $type:ty),*);)*) => { $(
+        /// Interposed.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(thread: pthread_t $(, $arg: $type)*) -> c_int {
+            boundary();
+            let real = real!($c, fn(pthread_t $(, $type)*) -> c_int);
+            // SAFETY: the caller's arguments.
+            let result = unsafe { real(thread $(, $arg)*) };
+            if result == 0 {
+                acquired(end_of(thread));
+            }
+            result
+        }
+    )* };
+}
+
+joins! {
+    pthread_join: c"pthread_join" (result: *mut *mut c_void);
+    pthread_tryjoin_np: c"pthread_tryjoin_np" (result: *mut *mut c_void);
+    pthread_timedjoin_np: c"pthread_timedjoin_np" (result: *mut *mut c_void, time: *const libc::timespec);
+    pthread_clockjoin_np: c"pthread_clockjoin_np" (result: *mut *mut c_void, clock: c_int, time: *const libc::timespec);
+    thrd_join: c"thrd_join" (result: *mut c_int);
+}

@@ -14,6 +14,10 @@
 //! Stores with a C interface run in a small program each, compiled when it is needed with the machine's
 //! compiler and headers (`peers`). It takes the operations of a slice from a file and reports its own CPU
 //! time. redb and fjall are compiled in with the feature `peers`.
+//!
+//! # Language-level persistency
+//! An [`SfrContest`] compares the designs that make C programs crash-consistent by recompiling them (`sfr`):
+//! the programs of `examples/c/sfr`, whose sources this crate carries.
 #![forbid(unsafe_code)]
 
 mod clock;
@@ -25,6 +29,7 @@ mod peers;
 mod record;
 mod results;
 mod runner;
+mod sfr;
 mod terms;
 mod text;
 mod unit;
@@ -34,4 +39,5 @@ pub use contest::{Contest, Watch};
 pub use error::Error;
 pub use record::KeyKind;
 pub use results::{Latency, PhaseFigures, Results, Row};
+pub use sfr::{Counters, SfrContest, SfrResults, SfrRow, SfrVariant, StepRow, Summary};
 pub use terms::{Durability, Role, Skipped, Subject};

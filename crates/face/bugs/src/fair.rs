@@ -2,6 +2,12 @@
 //! of it afterwards. Recovery enters siblings above, with a new root if need be.
 //!
 //! A node's slots are not sorted; a bitmap, one word, says which are in use.
+//!
+//! Not a use of `index::tree`, on purpose: a published bug sits in a particular order of stores and a
+//! particular recovery, which the library's FAST/FAIR does not have (its root is found from the siblings, its
+//! new nodes are made in one place). Here both are short enough to read beside the bug's report, and a change
+//! of the library can't make a bug disappear. The library's trees have twins of their own, which its tests
+//! ask for.
 
 use space::{Env, LINE, Space};
 

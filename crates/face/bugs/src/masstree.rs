@@ -3,6 +3,10 @@
 //!
 //! The new leaf is linked before the old one's permutation forgets what has moved; recovery forgets what is
 //! in both.
+//!
+//! Not a use of `index`, on purpose: no map of the library orders a leaf by a permutation, so that the bugs
+//! of one have no place there. As in `fair.rs`, the structure is as short as the bug allows, and nobody's to
+//! use.
 
 use space::{Env, LINE, Space};
 

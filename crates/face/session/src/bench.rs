@@ -1,6 +1,6 @@
 //! `bench`: maps and key-value stores, ours and others', under the same load.
 
-use ::bench::{Contest, Results, Watch};
+use ::bench::{Contest, Results, SfrContest, SfrResults, Watch};
 
 use crate::error::Error;
 use crate::observer::{Observer, Progress};
@@ -18,6 +18,25 @@ impl Bench {
     /// # Errors
     /// If a name is not known, nothing can be compared, or one of ours fails.
     pub fn run(&self, observer: &dyn Observer) -> Result<Results, Error> {
+        let results = self.contest.run(&Watched(observer));
+        observer.finished();
+        Ok(results?)
+    }
+}
+
+/// A comparison of designs of language-level persistency, to be made.
+#[derive(Clone, Debug)]
+pub struct BenchSfr {
+    /// What is compared, and how.
+    pub contest: SfrContest,
+}
+
+impl BenchSfr {
+    /// Runs all of it; what there is when the observer stops it.
+    ///
+    /// # Errors
+    /// If a name is not known, there is no compiler, or a program fails.
+    pub fn run(&self, observer: &dyn Observer) -> Result<SfrResults, Error> {
         let results = self.contest.run(&Watched(observer));
         observer.finished();
         Ok(results?)

@@ -15,6 +15,7 @@ use workload::{Workload, WorkloadError};
 use crate::check::error::CheckError;
 use crate::hint;
 use crate::measure::error::MeasureFault;
+use crate::wear::fault::WearFault;
 
 /// Why a verb has no result. The message names the file and the remedy where there is one.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +53,9 @@ pub enum Error {
     /// Nothing can be compared.
     #[error(transparent)]
     Bench(#[from] bench::Error),
+    /// Wear can't be estimated.
+    #[error(transparent)]
+    Wear(#[from] WearFault),
     /// An expression is refused.
     #[error(transparent)]
     Expression(#[from] hare::Refusal),

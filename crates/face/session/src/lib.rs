@@ -49,8 +49,9 @@ mod sources;
 mod temporary;
 pub mod toolchain;
 mod trace_file;
+mod wear;
 
-pub use self::bench::Bench;
+pub use self::bench::{Bench, BenchSfr};
 pub use advise::{Advised, Prestores};
 pub use check::{
     Check, CheckError, Checked, Code, CommandFault, Doubt, DoubtKind, Linted, Noted, Rebooted, Replayed, Run,
@@ -72,3 +73,4 @@ pub use simulate::{Comparison, Measured, Notes, Simulate};
 pub use sources::Sources;
 pub use temporary::abandon;
 pub use trace_file::TraceFile;
+pub use wear::{AccuracyAt, Levelling, Wear, WearFault, WearLevel, Worn};

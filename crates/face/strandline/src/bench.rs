@@ -1,4 +1,5 @@
-//! `strandline bench`: maps and key-value stores, ours and others', under the same load.
+//! `strandline bench`: maps and key-value stores, ours and others', under the same load; and designs of
+//! persistency (`bench_sfr.rs`).
 
 use std::path::PathBuf;
 
@@ -27,9 +28,15 @@ pub enum BenchCommand {
                             strandline bench kv --workload b --rate 50000 --json\n  \
                             strandline bench kv --workload list")]
     Kv(BenchArgs),
+    /// Designs of language-level persistency, on C programs with locks, recompiled for each
+    #[command(after_help = "Examples:\n  strandline bench sfr\n  \
+                            strandline bench sfr --threads 1,2 --stores-per-sfr 2,8,64 --html sfr.html\n  \
+                            strandline bench sfr --benchmark sps,ll --design decoupled,atlas --json\n  \
+                            strandline bench sfr --design list")]
+    Sfr(crate::bench_sfr::BenchSfrArgs),
 }
 
-/// Arguments of both.
+/// Arguments of `index` and `kv`.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     /// Operations of each workload [default: 1000000, or 20000 where each write waits for a disk]
@@ -109,6 +116,7 @@ pub fn run(command: &BenchCommand) -> anyhow::Result<()> {
     let (subject, args) = match command {
         BenchCommand::Index(args) => (Subject::Index, args),
         BenchCommand::Kv(args) => (Subject::Kv, args),
+        BenchCommand::Sfr(args) => return crate::bench_sfr::run(args),
     };
     if args.workload == ["list"] {
         let line = |mix: Mix| format!("{:<12}{} ({})\n", mix.name, mix.summary, mix.distribution.name());

@@ -75,6 +75,8 @@ pub enum Command {
     ///
     /// A result that is missed counts as found.
     Reproduce(ReproduceArgs),
+    /// When does memory wear out, what wears it, and what would levelling give?
+    Wear(Box<crate::wear_args::WearArgs>),
     /// Look into trace files, or make one from another tool's
     #[command(subcommand)]
     Trace(TraceCommand),

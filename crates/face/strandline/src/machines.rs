@@ -38,7 +38,7 @@ enum Word {
 }
 
 /// Parses `key=value`.
-fn setting(text: &str) -> Result<(String, String), String> {
+pub fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
         _ => Err("a key and a value, as in llc.size=16MiB".to_owned()),

@@ -4,6 +4,7 @@
 
 mod advise;
 mod bench;
+mod bench_sfr;
 mod check_args;
 mod check_verb;
 mod cli;
@@ -21,6 +22,8 @@ mod serve;
 mod simulate;
 mod toolchain;
 mod trace;
+mod wear;
+mod wear_args;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
             Ok(false) => return ExitCode::from(1),
             other => other.map(drop),
         },
+        Command::Wear(args) => wear::run(&args),
         Command::Trace(command) => trace::run(command),
         Command::Pool(command) => match pools::run(&command) {
             Ok(false) => return ExitCode::from(1),

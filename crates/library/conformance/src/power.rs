@@ -111,7 +111,7 @@ fn power_failures_with<A: Atomicity>(log_bytes: u32) {
         begun
     });
     let begun = run.result.unwrap_or_else(|failure| panic!("{}: {failure}", A::NAME));
-    for (at, Cut { bytes, steps: ended }) in run.space.into_cuts().into_iter().enumerate() {
+    for (at, Cut { bytes, steps: ended, .. }) in run.space.into_cuts().into_iter().enumerate() {
         match held::<A>(Image::from_bytes(&bytes)) {
             Ok(None) if at < begun => {}
             Ok(Some(number)) if (ended..=ended + 1).contains(&number) => {}

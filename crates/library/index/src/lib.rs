@@ -9,6 +9,9 @@
 //! Every operation that changes something is durable when it returns: a crash at any moment leaves the state
 //! before it or after it.
 //!
+//! Each runs under the crash checker, as do twins of it that make a mistake on purpose;
+//! `docs/index-format.md` lists both.
+//!
 //! ```
 //! use index::{BTree, BytesMap, Map, OrderedMap, Whole, btree, bytes};
 //! use pmem::Os;

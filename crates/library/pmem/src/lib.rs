@@ -11,6 +11,8 @@
 //! [`isa`] knows the instructions: how to write back a line, demote it, store around the cache and fence, on
 //! x86-64 and aarch64. Which of them this processor offers is found out once, at run time.
 //!
+//! [`Levelled`] is a space whose pages change their frames while threads use it, so that memory wears evenly.
+//!
 //! [`prestore`] uses them to send written data on its way early.
 //!
 //! [`Os`] is the real [`space::Env`]: locks and threads of the standard library, the monotonic clock, the
@@ -20,17 +22,19 @@
 //! [`probe`] measures memory: accesses in tight loops or timed one by one, pinned threads, a calibrated clock.
 //!
 //! This crate is one of the few with `unsafe`: pointers into mappings and inline assembly. It all stands in
-//! `isa`, whose functions on addresses are `unsafe` to call, in `mapped` and `prestore`, which make them safe, and in
-//! `probe`.
+//! `isa`, whose functions on addresses are `unsafe` to call, in `mapped`, `levelled` and `prestore`, which make them
+//! safe, and in `probe`.
 
 pub mod isa;
 mod latch;
+pub mod levelled;
 mod mapped;
 mod os;
 pub mod prestore;
 pub mod probe;
 mod synced;
 
+pub use levelled::{LevelError, Levelled};
 pub use mapped::{Durability, MapError, Mapped, Options, own_words};
 pub use os::{Guard, Os, OsMutex, OsRwLock};
 pub use synced::Synced;

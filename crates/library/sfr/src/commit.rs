@@ -117,9 +117,17 @@ impl<E: Env> Pool<'_, E> {
         }
     }
 
-    /// Commits all that has ended.
+    /// Commits all that has ended before the call; others may go on.
     pub fn sync(&self) {
-        while self.options.design.is_pruned() && self.prune() {}
+        if !self.options.design.is_pruned() {
+            return;
+        }
+        let ended: Vec<u64> = self.queues.iter().map(|queue| self.env.hold(queue).ended).collect();
+        let is_missing = |(queue, ended): (&E::Latch<_>, &u64)| {
+            let queue: E::LatchGuard<'_, crate::queue::Queue> = self.env.hold(queue);
+            queue.committed() < *ended
+        };
+        while self.queues.iter().zip(&ended).any(is_missing) && self.prune() {}
     }
 
     /// Whether the SFR of a ticket is durable.

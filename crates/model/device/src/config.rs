@@ -13,6 +13,9 @@ pub struct DeviceConfig {
     /// The device's own write-combining buffer; absent on a device that writes each line as it comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,
+    /// Writes that a cell survives; absent if that is not known. Only wear estimates ask for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endurance: Option<u64>,
     /// Which device it is and how long it takes; absent if only traffic is of interest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timing: Option<DeviceTiming>,
@@ -44,6 +47,6 @@ pub enum WriteOut {
 impl DeviceConfig {
     /// A device without a buffer, of lines.
     pub(crate) fn plain() -> Self {
-        DeviceConfig { unit: Size(64), buffer: None, timing: None }
+        DeviceConfig { unit: Size(64), buffer: None, endurance: None, timing: None }
     }
 }

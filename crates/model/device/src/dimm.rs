@@ -40,6 +40,9 @@ struct Media {
 pub trait Shares {
     /// A site's part of a media write, in bytes; `partial` if not all of the unit was new.
     fn media_written(&mut self, site: u32, bytes: u64, partial: bool);
+
+    /// The media writes unit `unit`, numbered within the DIMM.
+    fn unit_written(&mut self, _unit: u64) {}
 }
 
 /// A DIMM without time.
@@ -107,7 +110,7 @@ impl Dimm {
             let mut sites = [0; 64];
             sites[within as usize] = site;
             let mut alone = Unit { new: bit, partial: if whole { 0 } else { bit }, present: false };
-            self.media.write(&mut alone, &sites, shares);
+            self.media.write(line >> self.unit_shift, &mut alone, &sites, shares);
             return;
         };
         let unit = line >> self.unit_shift;
@@ -125,7 +128,7 @@ impl Dimm {
         let first = slot << self.unit_shift;
         buffer.sites[first + within as usize] = site;
         if buffer.write_out == WriteOut::OnCompletion && self.media.complete(held) {
-            self.media.write(held, &buffer.sites[first..], shares);
+            self.media.write(unit, held, &buffer.sites[first..], shares);
         }
     }
 
@@ -133,7 +136,8 @@ impl Dimm {
     pub fn drain(&mut self, shares: &mut impl Shares) {
         let Some(buffer) = &mut self.buffer else { return };
         for (slot, held) in buffer.units.slots.iter_mut().enumerate().filter(|(_, held)| held.item.new != 0) {
-            self.media.write(&mut held.item, &buffer.sites[slot << self.unit_shift..], shares);
+            let sites = &buffer.sites[slot << self.unit_shift..];
+            self.media.write(held.tag, &mut held.item, sites, shares);
         }
     }
 
@@ -182,8 +186,8 @@ impl Buffer {
             return (slot, true);
         }
         let (slot, evicted) = self.units.insert(unit, Unit::default());
-        if let Some((_, mut old)) = evicted.filter(|(_, old)| old.new != 0) {
-            media.write(&mut old, &self.sites[slot * media.fill.len()..], shares);
+        if let Some((tag, mut old)) = evicted.filter(|(_, old)| old.new != 0) {
+            media.write(tag, &mut old, &self.sites[slot * media.fill.len()..], shares);
         }
         (slot, false)
     }
@@ -204,7 +208,8 @@ impl Media {
 
     /// Writes a unit with something new in it; `sites` has the storing site of each line. The sites share the
     /// cost by the lines they contributed.
-    fn write(&mut self, unit: &mut Unit, sites: &[u32], shares: &mut impl Shares) {
+    fn write(&mut self, number: u64, unit: &mut Unit, sites: &[u32], shares: &mut impl Shares) {
+        shares.unit_written(number);
         let complete = self.complete(unit);
         if !complete && !unit.present {
             self.read();

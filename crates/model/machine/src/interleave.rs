@@ -13,6 +13,7 @@ pub const PERSISTENT: u64 = 1 << 58;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interleave {
     dimms: Divisor,
+    count: u64,
     /// Lines of a chunk, as a shift.
     chunk_shift: u32,
 }
@@ -21,6 +22,7 @@ impl Interleave {
     pub(crate) fn new(controller: &Controller) -> Self {
         Interleave {
             dimms: Divisor::new(u64::from(controller.dimms)),
+            count: u64::from(controller.dimms),
             chunk_shift: (controller.interleave.0 / LINE_BYTES).trailing_zeros(),
         }
     }
@@ -32,5 +34,12 @@ impl Interleave {
         let within = line & ((1 << self.chunk_shift) - 1);
         let (row, dimm) = self.dimms.divide(line >> self.chunk_shift);
         (dimm as usize, row << self.chunk_shift | within)
+    }
+
+    /// The line that is at `local` of a DIMM: the inverse of [`Interleave::place`].
+    #[inline]
+    pub(crate) fn line(&self, dimm: usize, local: u64) -> u64 {
+        let within = local & ((1 << self.chunk_shift) - 1);
+        ((local >> self.chunk_shift) * self.count + dimm as u64) << self.chunk_shift | within
     }
 }

@@ -193,6 +193,7 @@ pub use device::{
 pub use figures::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory, Slice};
 pub use interleave::PERSISTENT;
 pub use machine::Machine;
+pub use memory::WriteLog;
 pub use memory_side::{AdrEstimate, Histogram, MemorySide, MemoryTiming, NO_THREAD, Occupancy, Request};
 pub use program::{Next, Program};
 pub use simulation::{Phase, Simulation, Span, Stalls, ThreadTiming, TimedFigures, TimedSlice};

@@ -7,7 +7,7 @@ use crate::cache::SITES_MAX;
 use crate::core::{Core, Lookup, lines};
 use crate::hierarchy::Hierarchy;
 use crate::lookahead;
-use crate::memory::Memories;
+use crate::memory::{Memories, WriteLog};
 use crate::ranges::Ranges;
 use crate::timeline::Timeline;
 use crate::{Config, ConfigError, Figures, LINE_BYTES, SiteFigures, SiteMemory};
@@ -86,6 +86,17 @@ impl Machine {
     pub fn drain(&mut self) {
         self.hierarchy.drain();
         self.hierarchy.below.drain();
+    }
+
+    /// Keeps a log of writes from now on, for somebody who takes it ([`Machine::writes`]) and clears it:
+    /// it grows with every line written.
+    pub fn watch_writes(&mut self) {
+        self.hierarchy.below.log.get_or_insert_default();
+    }
+
+    /// The log of writes, if there is one.
+    pub fn writes(&mut self) -> Option<&mut WriteLog> {
+        self.hierarchy.below.log.as_mut()
     }
 
     /// What was measured so far.

@@ -1,4 +1,5 @@
-//! The memory controller: two memories, each interleaved over its own DIMMs, and the account of who wrote what.
+//! The memory controller: two memories, each interleaved over its own DIMMs, and the account of who wrote
+//! what.
 
 use device::{Dimm, Rng};
 
@@ -14,6 +15,16 @@ const PAGE_SHIFT: u32 = 6;
 struct Shares<'a> {
     sites: &'a mut [[SiteMemory; 2]],
     memory: usize,
+    /// Where media writes are noted, if they are.
+    log: Option<(&'a mut Vec<u64>, Where)>,
+}
+
+/// Which lines a DIMM's are.
+#[derive(Clone, Copy)]
+struct Where {
+    interleave: Interleave,
+    dimm: usize,
+    unit_shift: u32,
 }
 
 impl device::Shares for Shares<'_> {
@@ -21,6 +32,13 @@ impl device::Shares for Shares<'_> {
         let account = &mut self.sites[site as usize][self.memory];
         account.media_write_bytes += bytes;
         account.partial_media_bytes += if partial { bytes } else { 0 };
+    }
+
+    fn unit_written(&mut self, unit: u64) {
+        let memory = if self.memory == 1 { PERSISTENT } else { 0 };
+        if let Some((units, at)) = &mut self.log {
+            units.push(at.interleave.line(at.dimm, unit << at.unit_shift) | memory);
+        }
     }
 }
 
@@ -31,12 +49,33 @@ pub(crate) struct Memories {
     memories: [Memory; 2],
     /// By site: other memory, then persistent memory.
     pub(crate) sites: Vec<[SiteMemory; 2]>,
+    /// What is written, if somebody watches.
+    pub(crate) log: Option<WriteLog>,
+}
+
+/// Writes since the log was emptied last.
+#[derive(Clone, Debug, Default)]
+pub struct WriteLog {
+    /// Lines that the controller wrote, with [`PERSISTENT`] if they are, and the sites that had stored to
+    /// them.
+    pub lines: Vec<(u64, u32)>,
+    /// First lines of the units that the media wrote.
+    pub units: Vec<u64>,
+}
+
+impl WriteLog {
+    /// Forgets them.
+    pub fn clear(&mut self) {
+        self.lines.clear();
+        self.units.clear();
+    }
 }
 
 #[derive(Clone, Debug)]
 struct Memory {
     channels: Vec<Channel>,
     interleave: Interleave,
+    unit_shift: u32,
     partial_line_writes: u64,
     page_collisions: u64,
 }
@@ -64,18 +103,22 @@ impl Memories {
                     })
                     .collect(),
                 interleave: Interleave::new(controller),
+                unit_shift: (device.unit.0 / LINE_BYTES).trailing_zeros(),
                 partial_line_writes: 0,
                 page_collisions: 0,
             }
         };
-        Memories { memories: [memory(0), memory(1)], sites: Vec::new() }
+        Memories { memories: [memory(0), memory(1)], sites: Vec::new(), log: None }
     }
 
     /// Empties the devices' buffers onto the media.
     pub(crate) fn drain(&mut self) {
-        for (memory, Memory { channels, .. }) in self.memories.iter_mut().enumerate() {
-            for channel in channels {
-                channel.dimm.drain(&mut Shares { sites: &mut self.sites, memory });
+        for (memory, Memory { channels, interleave, unit_shift, .. }) in self.memories.iter_mut().enumerate()
+        {
+            for (dimm, channel) in channels.iter_mut().enumerate() {
+                let at = Where { interleave: *interleave, dimm, unit_shift: *unit_shift };
+                let log = self.log.as_mut().map(|log| (&mut log.units, at));
+                channel.dimm.drain(&mut Shares { sites: &mut self.sites, memory, log });
             }
         }
     }
@@ -98,8 +141,9 @@ impl Backend for Memories {
     fn read(&mut self, line: u64, site: u32) {
         let memory = usize::from(line & PERSISTENT != 0);
         self.sites[site as usize][memory].read_bytes += LINE_BYTES;
-        let (channel, local) = self.memories[memory].place(line);
-        channel.dimm.read(local, &mut Shares { sites: &mut self.sites, memory });
+        let (channel, local, at) = self.memories[memory].place(line);
+        let log = self.log.as_mut().map(|log| (&mut log.units, at));
+        channel.dimm.read(local, &mut Shares { sites: &mut self.sites, memory, log });
     }
 
     fn write(&mut self, write: Write) {
@@ -110,18 +154,23 @@ impl Backend for Memories {
         let whole = write.cause != Cause::NonTemporal { whole: false };
         let memory_ref = &mut self.memories[memory];
         memory_ref.partial_line_writes += u64::from(!whole);
-        let (channel, local) = memory_ref.place(write.line);
+        let (channel, local, at) = memory_ref.place(write.line);
         let collided = channel.note_writer(write.thread, write.line >> PAGE_SHIFT);
-        channel.dimm.write(local, whole, write.site, &mut Shares { sites: &mut self.sites, memory });
+        let log = self.log.as_mut().map(|log| {
+            log.lines.push((write.line, write.site));
+            (&mut log.units, at)
+        });
+        channel.dimm.write(local, whole, write.site, &mut Shares { sites: &mut self.sites, memory, log });
         self.memories[memory].page_collisions += u64::from(collided);
     }
 }
 
 impl Memory {
     /// The DIMM of a line, and the line's number there.
-    fn place(&mut self, line: u64) -> (&mut Channel, u64) {
+    fn place(&mut self, line: u64) -> (&mut Channel, u64, Where) {
         let (dimm, local) = self.interleave.place(line & !PERSISTENT);
-        (&mut self.channels[dimm], local)
+        let at = Where { interleave: self.interleave, dimm, unit_shift: self.unit_shift };
+        (&mut self.channels[dimm], local, at)
     }
 
     fn total(&self) -> Traffic {

@@ -17,7 +17,7 @@ use space::Space as _;
 
 use crate::local::{object, with};
 use crate::pool::opened;
-use crate::window;
+use crate::{mapping, window};
 
 const RELEASE: u8 = 3;
 
@@ -52,7 +52,12 @@ pub fn released(address: usize) {
 /// Carries an operation out.
 #[inline(always)]
 fn carry_out<R>(address: usize, bytes: usize, kind: Kind, order: c_int, operation: impl FnOnce() -> R) -> R {
-    let Some(open) = opened() else { return operation() };
+    let Some(open) = opened() else {
+        if window::contains(address) && kind != Kind::Load {
+            mapping::mark(address, bytes);
+        }
+        return operation();
+    };
     if window::contains(address)
         && let Some((offset, _)) = open.part(address, bytes)
     {

@@ -4,25 +4,38 @@
 //! arguments gather them as a `va_list` and call the function that takes one.
 
 use std::arch::naked_asm;
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_void};
 
+use crate::arguments::List;
 use crate::local::announce;
+use crate::scan::{scan_input, scan_stream, scan_text};
 use crate::window;
-
-/// A `va_list`'s element on x86-64.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct List {
-    registers: u32,
-    vectors: u32,
-    stack: usize,
-    saved: usize,
-}
 
 type Arguments = *mut List;
 
 unsafe extern "C" {
+    fn vprintf(format: *const c_char, arguments: Arguments) -> c_int;
+    fn vfprintf(stream: *mut c_void, format: *const c_char, arguments: Arguments) -> c_int;
+    fn vdprintf(fd: c_int, format: *const c_char, arguments: Arguments) -> c_int;
     fn vsnprintf(to: *mut c_char, room: usize, format: *const c_char, arguments: Arguments) -> c_int;
+}
+
+extern "C" fn print_out(format: *const c_char, arguments: Arguments) -> c_int {
+    crate::calls::sends();
+    // SAFETY: the caller's arguments.
+    unsafe { vprintf(format, arguments) }
+}
+
+extern "C" fn print_to(stream: *mut c_void, format: *const c_char, arguments: Arguments) -> c_int {
+    crate::calls::sends();
+    // SAFETY: the caller's arguments.
+    unsafe { vfprintf(stream, format, arguments) }
+}
+
+extern "C" fn print_to_file(fd: c_int, format: *const c_char, arguments: Arguments) -> c_int {
+    crate::calls::sends();
+    // SAFETY: the caller's arguments.
+    unsafe { vdprintf(fd, format, arguments) }
 }
 
 extern "C" fn print_within(
@@ -137,6 +150,18 @@ macro_rules! gathering {
 }
 
 gathering! {
+    sscanf, 2, "rdx", scan_text;
+    __isoc99_sscanf, 2, "rdx", scan_text;
+    __isoc23_sscanf, 2, "rdx", scan_text;
+    fscanf, 2, "rdx", scan_stream;
+    __isoc99_fscanf, 2, "rdx", scan_stream;
+    __isoc23_fscanf, 2, "rdx", scan_stream;
+    scanf, 1, "rsi", scan_input;
+    __isoc99_scanf, 1, "rsi", scan_input;
+    __isoc23_scanf, 1, "rsi", scan_input;
+    printf, 1, "rsi", print_out;
+    fprintf, 2, "rdx", print_to;
+    dprintf, 2, "rdx", print_to_file;
     strandline_sprintf, 2, "rdx", print;
     strandline_snprintf, 3, "rcx", print_within;
     strandline___sprintf_chk, 4, "r8", print_checked;

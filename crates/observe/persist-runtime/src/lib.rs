@@ -8,23 +8,33 @@
 //! announced before the call, an acquire after it. System calls end the thread's region ([`calls`]), and what
 //! the C library writes into the window is announced for it ([`calls`], [`strings`], [`format`]).
 //!
+//! The design `msync` has no pool: it maps the program's files into the window ([`mapping`]).
+//!
 //! [`pool`] has the functions that the program calls, [`local`] what each thread keeps, [`pruner`] the thread
 //! that commits. Signals that come while a thread is in here wait until it leaves ([`signals`]). A child of
 //! `fork` has no pool ([`process`]).
 
 #[cfg(target_arch = "x86_64")]
+mod arguments;
+#[cfg(target_arch = "x86_64")]
 mod assembly;
 mod atomics;
 mod calls;
+mod containers;
 mod failure;
 #[cfg(target_arch = "x86_64")]
 mod format;
+mod heap;
 mod hooks;
+mod library;
 mod local;
+mod mapping;
+mod omp;
 mod pool;
 mod process;
 mod pruner;
 mod real;
+mod scan;
 mod signals;
 mod strings;
 mod sync;

@@ -9,7 +9,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 use space::{Env as _, Space as _};
 
 use crate::pool::{Env, Open, opened};
-use crate::{failure, signals, threads};
+use crate::{failure, mapping, signals, threads};
 
 /// A thread of the program, to the engine.
 pub type Thread = sfr::Thread<'static, 'static, Env>;
@@ -24,8 +24,15 @@ pub struct Local {
     generation: Cell<u64>,
     /// What was announced last and is to be reported once it is stored, where somebody records.
     shadow: Cell<(u64, u64)>,
+    /// The store that was announced last, as address and length, if nothing else has come since: it may not
+    /// have happened yet.
+    pub last: Cell<(usize, usize)>,
+    /// Whether the thread has been here since a handler began.
+    pub touched: Cell<bool>,
     /// Signals that wait.
     pub deferred: signals::Deferred,
+    /// Whether it was inside when it called `fork`.
+    pub before_fork: Cell<bool>,
     /// How often the thread's end was put off.
     pub ending: Cell<u32>,
     /// The routine that a `once` in progress is to call.
@@ -40,7 +47,10 @@ thread_local! {
             thread: Cell::new(ptr::null_mut()),
             generation: Cell::new(0),
             shadow: Cell::new((0, 0)),
+            last: Cell::new((0, 0)),
+            touched: Cell::new(false),
             deferred: signals::Deferred::new(),
+            before_fork: Cell::new(false),
             ending: Cell::new(0),
             routine: Cell::new(0),
             once: Cell::new(0),
@@ -57,7 +67,10 @@ pub fn local<R>(look: impl FnOnce(&Local) -> R) -> R {
 /// Does something with the calling thread's log, if there is a pool and the thread is not in here already.
 #[inline(always)]
 pub fn with<R>(work: impl FnOnce(&mut Thread, &'static Open) -> R) -> Option<R> {
-    let open = opened()?;
+    let Some(open) = opened() else {
+        mapping::catch_up();
+        return None;
+    };
     LOCAL.with(|local| {
         if local.inside.replace(true) {
             return None;
@@ -65,6 +78,8 @@ pub fn with<R>(work: impl FnOnce(&mut Thread, &'static Open) -> R) -> Option<R> 
         compiler_fence(Ordering::SeqCst);
         // SAFETY: `errno` is the calling thread's own.
         let errno = unsafe { *libc::__errno_location() };
+        local.touched.set(true);
+        local.last.set((0, 0));
         let thread = local.thread(open);
         if open.recorded {
             local.report(open);
@@ -100,7 +115,10 @@ impl Local {
             Ok(thread) => thread,
             Err(error) => failure::end(&error.to_string()),
         };
-        self.thread.set(Box::into_raw(Box::new(thread)));
+        let mut thread = Box::new(thread);
+        // It may be one of the C library's own, started by a timer or a message.
+        thread.acquire(object(crate::calls::SYSTEM));
+        self.thread.set(Box::into_raw(thread));
         self.generation.set(open.generation);
         // SAFETY: a key of ours, and a value that is not null, so that `leave` is called.
         unsafe { libc::pthread_setspecific(key(), ptr::from_ref(self).cast()) };
@@ -153,12 +171,21 @@ impl Local {
 /// A store of the program to these bytes comes next.
 #[inline(always)]
 pub fn announce(address: usize, bytes: usize) {
+    if mapping::is_on() {
+        return mapping::mark(address, bytes);
+    }
+    if opened().is_none() {
+        crate::process::stored_in_child(address);
+    }
     with(|thread, open| {
         if let Some((offset, bytes)) = open.part(address, bytes) {
             thread.will_store(offset, bytes);
-            if open.recorded {
-                LOCAL.with(|local| local.shadow.set((offset, bytes)));
-            }
+            LOCAL.with(|local| {
+                local.last.set((address, bytes as usize));
+                if open.recorded {
+                    local.shadow.set((offset, bytes));
+                }
+            });
         }
     });
 }
@@ -206,4 +233,5 @@ unsafe extern "C" fn leave(value: *mut c_void) {
         local.inside.set(inside);
         local.ending.set(0);
     });
+    signals::left();
 }

@@ -107,6 +107,9 @@ pub unsafe extern "C" fn strandline_persist_design(name: *const c_char) {
     // SAFETY: the driver's assembly has a C string there.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
     _ = DESIGN.set(name);
+    if design_name() == "msync" {
+        crate::mapping::enable();
+    }
 }
 
 /// The name of the design that is in force.
@@ -306,6 +309,7 @@ fn outside<R>(work: impl FnOnce() -> R) -> R {
     let before = local::local(|local| local.inside.replace(true));
     let result = work();
     local::local(|local| local.inside.set(before));
+    crate::signals::left();
     result
 }
 

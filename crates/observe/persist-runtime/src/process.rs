@@ -1,10 +1,12 @@
 //! The process begins, forks and ends.
 
 use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::heap;
 use crate::local::{boundary, local};
 use crate::pool::{self, Open, abandon, opened};
-use crate::pruner;
+use crate::{mapping, pruner};
 
 /// With the constructors of all that was linked against this library.
 #[used]
@@ -19,37 +21,62 @@ static END: extern "C" fn() = end;
 extern "C" fn begin() {
     #[cfg(target_arch = "x86_64")]
     crate::assembly::prepare();
+    std::panic::set_hook(Box::new(|panic| {
+        let why = panic.payload_as_str().unwrap_or("an error of the library's own");
+        crate::failure::end(why);
+    }));
     // SAFETY: functions that stay as long as the process.
-    unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+    unsafe { libc::pthread_atfork(Some(heap::before_fork), Some(heap::after_fork), Some(forked)) };
 }
 
 /// In the child: the pool is the parent's. A store to it is a fault, which is better than to change what the
 /// parent's log says nothing of.
 extern "C" fn forked() {
+    heap::after_fork();
+    mapping::forked();
     if let Some(open) = abandon() {
         pruner::forget();
         local(|local| local.forget());
+        PARENTS.store(open.base, Ordering::Relaxed);
+        PARENTS_END.store(open.base + open.bytes as usize, Ordering::Relaxed);
         // SAFETY: the pool's own mapping.
         unsafe { libc::mprotect(open.base as *mut libc::c_void, open.bytes as usize, libc::PROT_READ) };
     }
 }
 
+/// Where the parent's pool lies, in a child.
+static PARENTS: AtomicUsize = AtomicUsize::new(0);
+static PARENTS_END: AtomicUsize = AtomicUsize::new(0);
+
+/// Ends a child that is about to store to its parent's pool, and says so.
+pub fn stored_in_child(address: usize) {
+    if (PARENTS.load(Ordering::Relaxed)..PARENTS_END.load(Ordering::Relaxed)).contains(&address) {
+        crate::failure::end(
+            "a child process stores to the pool of its parent, which may be read there and no more",
+        );
+    }
+}
+
 /// What has ended is committed; threads may still run.
 extern "C" fn end() {
+    if mapping::is_on() {
+        mapping::end();
+        write_text(&mapping::stats());
+    }
     if let Some(open) = opened() {
         boundary();
         local(|local| local.inside.set(true));
         pruner::stop();
         open.pool.sync();
         write_stats(open);
+        // Destructors of other libraries may still store.
+        local(|local| local.inside.set(false));
+        crate::signals::left();
     }
 }
 
 /// Writes what was counted, as JSON, to the file that `STRANDLINE_PERSIST_STATS` names.
 pub fn write_stats(open: &Open) {
-    let Some(path) = std::env::var_os("STRANDLINE_PERSIST_STATS").filter(|path| !path.is_empty()) else {
-        return;
-    };
     let stats = open.pool.stats();
     let text = format!(
         "{{\"design\":\"{}\",\"stores\":{},\"entries\":{},\"log_bytes\":{},\"flushes\":{},\"fences\":{},\
@@ -64,6 +91,13 @@ pub fn write_stats(open: &Open) {
         stats.commits,
         stats.live_log_max
     );
+    write_text(&text);
+}
+
+fn write_text(text: &str) {
+    let Some(path) = std::env::var_os("STRANDLINE_PERSIST_STATS").filter(|path| !path.is_empty()) else {
+        return;
+    };
     if let Err(error) = fs::write(&path, text) {
         crate::failure::say(&format!("{}: {error}", path.display()));
     }

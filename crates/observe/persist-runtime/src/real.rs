@@ -28,7 +28,7 @@ macro_rules! real {
         static CACHE: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let found = $crate::real::required(&CACHE, $name);
         // SAFETY: the C library's function of that name has that type.
-        unsafe { std::mem::transmute::<usize, unsafe extern "C" fn($($arg),*) $(-> $result)?>(found) }
+        unsafe { std::mem::transmute::<usize, unsafe extern "C-unwind" fn($($arg),*) $(-> $result)?>(found) }
     }};
 }
 pub(crate) use real;

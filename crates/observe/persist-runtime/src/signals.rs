@@ -7,16 +7,18 @@
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
 use libc::{SIG_DFL, SIG_ERR, SIG_IGN, sighandler_t, siginfo_t};
 
-use crate::local::local;
+use crate::local::{announce, local};
 
 /// Signals that there are, plus 1.
 const SIGNALS: usize = 65;
 static HANDLERS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
 static FLAGS: [AtomicI32; SIGNALS] = [const { AtomicI32::new(0) }; SIGNALS];
+/// Signals that are blocked as a handler runs: the first word of a set, which has them all.
+static MASKS: [AtomicU64; SIGNALS] = [const { AtomicU64::new(0) }; SIGNALS];
 
 unsafe extern "C" {
     /// The C library's own, which nobody interposes.
@@ -49,7 +51,7 @@ fn is_fault(signal: c_int, info: &siginfo_t) -> bool {
     ) && info.si_code > 0
 }
 
-extern "C" fn enter(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+extern "C-unwind" fn enter(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let handler = HANDLERS.get(signal as usize).map_or(0, |handler| handler.load(Ordering::Acquire));
     if handler == 0 {
         return;
@@ -65,19 +67,61 @@ extern "C" fn enter(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
             // SAFETY: the kernel's context of the code that was interrupted, to which it returns.
             unsafe { libc::sigaddset(&raw mut (*context).uc_sigmask, signal) };
         });
+        again(signal);
         return;
     }
     // SAFETY: the program gave it as a handler; one that takes the signal only ignores the other arguments.
     let handler = unsafe {
         std::mem::transmute::<usize, extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void)>(handler)
     };
+    let (last, touched) = local(|local| (local.last.get(), local.touched.replace(false)));
+    // Whoever sent it did something before.
+    if !local(|local| local.inside.get()) {
+        crate::calls::received();
+    }
     handler(signal, info, context);
+    local(|local| {
+        // What the handler did may have ended the region that a store of the interrupted code was announced
+        // in, and that store may be still to come.
+        if local.touched.get() && last.1 > 0 && !local.inside.get() {
+            announce(last.0, last.1);
+        }
+        local.last.set(last);
+        local.touched.set(local.touched.get() || touched);
+    });
+}
+
+/// Puts a handler for one signal in its place once more: its signal comes again.
+fn again(signal: c_int) {
+    let flags = FLAGS[signal as usize].load(Ordering::Relaxed);
+    if flags & libc::SA_RESETHAND == 0 {
+        return;
+    }
+    // SAFETY: zero bytes are a valid `sigaction`.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = enter as *const () as usize;
+    action.sa_flags = flags | libc::SA_SIGINFO;
+    // SAFETY: a set begins with that word.
+    unsafe { (&raw mut action.sa_mask).cast::<u64>().write(MASKS[signal as usize].load(Ordering::Relaxed)) };
+    // SAFETY: a valid action.
+    unsafe { __sigaction(signal, &action, std::ptr::null_mut()) };
+}
+
+/// Delivers what has come meanwhile, when a thread leaves.
+pub fn left() {
+    local(|local| {
+        if local.deferred.any() && !local.inside.get() {
+            deliver(&local.deferred);
+        }
+    });
 }
 
 /// Sends the signals that waited once more, and lets them come.
 #[cold]
 pub fn deliver(deferred: &Deferred) {
     let numbers = deferred.numbers.replace(0);
+    // The calls here are none of the program's.
+    local(|local| local.inside.set(true));
     // SAFETY: zero bytes are a valid set of signals.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
     for signal in (1..SIGNALS as c_int).filter(|signal| numbers >> (signal - 1) & 1 == 1) {
@@ -89,6 +133,7 @@ pub fn deliver(deferred: &Deferred) {
             libc::sigaddset(&mut set, signal);
         }
     }
+    local(|local| local.inside.set(false));
     // SAFETY: a valid set.
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut()) };
 }
@@ -107,6 +152,9 @@ fn install(signal: c_int, new: Option<&libc::sigaction>, old: Option<&mut libc::
             // First the program's: when ours is called, it must be there.
             slot.store(program, Ordering::Release);
             flags.store(action.sa_flags, Ordering::Relaxed);
+            // SAFETY: a set begins with that word.
+            let mask = unsafe { (&raw const action.sa_mask).cast::<u64>().read() };
+            MASKS[signal as usize].store(mask, Ordering::Relaxed);
             action.sa_sigaction = enter as *const () as usize;
             action.sa_flags |= libc::SA_SIGINFO;
         }

@@ -44,7 +44,7 @@ macro_rules! takers {
     ($($name:ident($lock:ident: $first:ty $(, $arg:ident: $type:ty)*);)*) => { $(
         /// Interposed.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($lock: $first $(, $arg: $type)*) -> c_int {
+        pub unsafe extern "C-unwind" fn $name($lock: $first $(, $arg: $type)*) -> c_int {
             let result = call!($name($lock: $first $(, $arg: $type)*) -> c_int);
             // A robust mutex of a thread that died is taken with an error.
             if result == 0 || result == libc::EOWNERDEAD {
@@ -79,7 +79,7 @@ macro_rules! givers {
     ($($name:ident;)*) => { $(
         /// Interposed.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(lock: Object) -> c_int {
+        pub unsafe extern "C-unwind" fn $name(lock: Object) -> c_int {
             unlocking(lock);
             call!($name(lock: Object) -> c_int)
         }
@@ -96,19 +96,29 @@ givers! {
 /// Waits for a condition: the lock is given up and taken again.
 fn waiting(condition: Object, lock: Object, wait: impl FnOnce() -> c_int) -> c_int {
     unlocking(lock);
+    let retaken = Retaken(lock);
     let result = wait();
-    locked(lock);
+    drop(retaken);
     if result == 0 {
         acquired(condition as usize);
     }
     result
 }
 
+/// A lock that is taken again, too, where the thread is cancelled while it waits.
+struct Retaken(Object);
+
+impl Drop for Retaken {
+    fn drop(&mut self) {
+        locked(self.0);
+    }
+}
+
 macro_rules! waits {
     ($($name:ident($condition:ident, $lock:ident $(, $arg:ident: $type:ty)*);)*) => { $(
         /// Interposed.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($condition: Object, $lock: Object $(, $arg: $type)*) -> c_int {
+        pub unsafe extern "C-unwind" fn $name($condition: Object, $lock: Object $(, $arg: $type)*) -> c_int {
             waiting($condition, $lock, || call!($name($condition: Object, $lock: Object $(, $arg: $type)*) -> c_int))
         }
     )* };
@@ -127,7 +137,7 @@ macro_rules! releasers {
     ($($name:ident;)*) => { $(
         /// Interposed.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(object: Object) -> c_int {
+        pub unsafe extern "C-unwind" fn $name(object: Object) -> c_int {
             released(object as usize);
             call!($name(object: Object) -> c_int)
         }
@@ -147,7 +157,7 @@ macro_rules! acquirers {
     ($($name:ident($object:ident $(, $arg:ident: $type:ty)*);)*) => { $(
         /// Interposed.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($object: Object $(, $arg: $type)*) -> c_int {
+        pub unsafe extern "C-unwind" fn $name($object: Object $(, $arg: $type)*) -> c_int {
             boundary();
             let result = call!($name($object: Object $(, $arg: $type)*) -> c_int);
             if result == 0 {
@@ -167,53 +177,66 @@ acquirers! {
 
 /// Interposed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_barrier_wait(barrier: Object) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_barrier_wait(barrier: Object) -> c_int {
     released(barrier as usize);
     let result = call!(pthread_barrier_wait(barrier: Object) -> c_int);
     acquired(barrier as usize);
     result
 }
 
-/// Calls the routine of the `once` in progress and releases what it did.
-extern "C" fn routine() {
+/// Calls the routine of the `once` in progress and releases what it did. An exception may pass through.
+extern "C-unwind" fn routine() {
     let (routine, once) = local(|local| (local.routine.get(), local.once.get()));
     // SAFETY: the program's routine, which takes nothing.
-    let function = unsafe { std::mem::transmute::<usize, extern "C" fn()>(routine) };
+    let function = unsafe { std::mem::transmute::<usize, extern "C-unwind" fn()>(routine) };
     function();
     released(once);
 }
 
+/// A `once` in progress, until it is done or left by an exception.
+struct InProgress(usize, usize);
+
+impl InProgress {
+    fn new(once: Object, function: usize) -> Self {
+        local(|local| InProgress(local.routine.replace(function), local.once.replace(once as usize)))
+    }
+}
+
+impl Drop for InProgress {
+    fn drop(&mut self) {
+        local(|local| {
+            local.routine.set(self.0);
+            local.once.set(self.1);
+        });
+    }
+}
+
 /// Interposed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_once(once: Object, function: usize) -> c_int {
-    let before = local(|local| (local.routine.replace(function), local.once.replace(once as usize)));
-    let ours = routine as *const () as usize;
-    let result = call_once_by(once, ours);
-    local(|local| (local.routine.set(before.0), local.once.set(before.1)));
+pub unsafe extern "C-unwind" fn pthread_once(once: Object, function: usize) -> c_int {
+    let progress = InProgress::new(once, function);
+    let real = real!(c"pthread_once", fn(Object, usize) -> c_int);
+    // SAFETY: the caller's argument, and a function that takes nothing.
+    let result = unsafe { real(once, routine as *const () as usize) };
+    drop(progress);
     acquired(once as usize);
     result
 }
 
-fn call_once_by(once: Object, ours: usize) -> c_int {
-    let real = real!(c"pthread_once", fn(Object, usize) -> c_int);
-    // SAFETY: the caller's argument, and a function that takes nothing.
-    unsafe { real(once, ours) }
-}
-
 /// Interposed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn call_once(once: Object, function: usize) {
-    let before = local(|local| (local.routine.replace(function), local.once.replace(once as usize)));
+pub unsafe extern "C-unwind" fn call_once(once: Object, function: usize) {
+    let progress = InProgress::new(once, function);
     let real = real!(c"call_once", fn(Object, usize));
     // SAFETY: the caller's argument, and a function that takes nothing.
     unsafe { real(once, routine as *const () as usize) };
-    local(|local| (local.routine.set(before.0), local.once.set(before.1)));
+    drop(progress);
     acquired(once as usize);
 }
 
 /// Interposed: the first use of a variable of a function in C++.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __cxa_guard_acquire(guard: Object) -> c_int {
+pub unsafe extern "C-unwind" fn __cxa_guard_acquire(guard: Object) -> c_int {
     let result = call!(__cxa_guard_acquire(guard: Object) -> c_int);
     acquired(guard as usize);
     result
@@ -221,7 +244,7 @@ pub unsafe extern "C" fn __cxa_guard_acquire(guard: Object) -> c_int {
 
 /// Interposed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __cxa_guard_release(guard: Object) {
+pub unsafe extern "C-unwind" fn __cxa_guard_release(guard: Object) {
     released(guard as usize);
     let real = real!(c"__cxa_guard_release", fn(Object));
     // SAFETY: the caller's argument.

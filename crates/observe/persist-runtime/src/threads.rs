@@ -26,10 +26,12 @@ fn end_of(thread: pthread_t) -> usize {
     thread as usize ^ 1 << 60
 }
 
-extern "C" fn begin(task: *mut c_void) -> *mut c_void {
+extern "C-unwind" fn begin(task: *mut c_void) -> *mut c_void {
     // SAFETY: made by `spawn` for this thread alone.
     let task = unsafe { Box::from_raw(task.cast::<Task>()) };
     let Task { function, argument, token } = *task;
+    // The first touch may take memory, which a handler must not.
+    crate::local::local(|local| local.touched.set(false));
     acquired(token);
     // SAFETY: the program's function.
     let function =
@@ -62,7 +64,7 @@ pub fn ends() {
 
 /// Interposed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_create(
+pub unsafe extern "C-unwind" fn pthread_create(
     thread: *mut pthread_t,
     attributes: *const libc::pthread_attr_t,
     function: usize,
@@ -78,7 +80,11 @@ pub unsafe extern "C" fn pthread_create(
 
 /// Interposed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn thrd_create(thread: *mut pthread_t, function: usize, argument: usize) -> c_int {
+pub unsafe extern "C-unwind" fn thrd_create(
+    thread: *mut pthread_t,
+    function: usize,
+    argument: usize,
+) -> c_int {
     let real = real!(c"thrd_create", fn(*mut pthread_t, usize, *mut c_void) -> c_int);
     // SAFETY: as above; an integer comes back in the register that a pointer does.
     spawn(function, argument, |function, argument| unsafe { real(thread, function, argument) })
@@ -88,7 +94,7 @@ macro_rules! joins {
     ($($name:ident: $c:literal ($($arg:ident: $type:ty),*);)*) => { $(
         /// Interposed.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(thread: pthread_t $(, $arg: $type)*) -> c_int {
+        pub unsafe extern "C-unwind" fn $name(thread: pthread_t $(, $arg: $type)*) -> c_int {
             boundary();
             let real = real!($c, fn(pthread_t $(, $type)*) -> c_int);
             // SAFETY: the caller's arguments.

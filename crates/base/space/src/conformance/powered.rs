@@ -15,6 +15,9 @@ pub struct Cut {
     pub bytes: Vec<u8>,
     /// Steps of the program that had ended ([`Powered::end_step`]).
     pub steps: u64,
+    /// All that was stored, which a killed process leaves, too: the last one of its fence. The first one is
+    /// what is durable.
+    pub newest: bool,
 }
 
 /// What a [`Powered`] space knows beside its newest contents.
@@ -83,10 +86,10 @@ impl Powered {
                 for &at in changed.iter().enumerate().filter(|(rank, _)| newer(*rank)).map(|(_, at)| at) {
                     bytes[line(at)].copy_from_slice(&now[line(at)]);
                 }
-                known.cuts.push(Cut { bytes, steps: known.steps });
+                known.cuts.push(Cut { bytes, steps: known.steps, newest: false });
             }
         }
-        known.cuts.push(Cut { bytes: now, steps: known.steps });
+        known.cuts.push(Cut { bytes: now, steps: known.steps, newest: true });
     }
 }
 

@@ -4,7 +4,8 @@ use index::btree::{Flaw, Options};
 use index::{BTree, Error, Whole};
 use space::Env;
 
-use crate::desk::{Opened, Subject, caught, emptied, holds, mixed};
+use crate::desk::{Opened, Subject, caught, emptied, holds, holds_again, mixed};
+use crate::killed::holds_killed;
 
 #[derive(Clone, Copy)]
 struct Small(Flaw);
@@ -40,6 +41,18 @@ fn so_do_crashes_of_several_threads() {
         holds(Small(Flaw::None), &mixed(2, 36, 14, seed), seed);
         holds(Small(Flaw::None), &mixed(3, 20, 8, seed), seed);
     }
+}
+
+#[test]
+fn a_second_crash_takes_nothing_back() {
+    holds_again(Small(Flaw::None), &mixed(1, 60, 24, 5), 5);
+    holds_again(Small(Flaw::None), &emptied(33), 2);
+}
+
+#[test]
+fn a_killed_process_leaves_nothing_that_is_lost_later() {
+    holds_killed(Small(Flaw::None), &mixed(1, 60, 12, 5));
+    holds_killed(Small(Flaw::None), &emptied(33));
 }
 
 #[test]

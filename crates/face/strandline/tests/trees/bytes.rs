@@ -2,9 +2,14 @@
 
 use index::bytes::{Flaw, Options};
 use index::{BytesMap, Error, Map, Whole};
-use space::{Env, Image, Space};
+use pmem::Os;
+use space::sim::Schedule;
+use space::{Env, Image, Observer, Space};
+use strandline::check::{self, Check};
+use strandline::crash::Platform;
 
-use crate::desk::{Opened, Scenario, Step, Subject, caught, emptied, holds, mixed};
+use crate::desk::{Opened, Scenario, Step, Subject, caught, emptied, holds, holds_again, mixed};
+use crate::killed::{holds_killed, killed};
 
 /// A map of numbers whose keys and values have lengths of all kinds.
 struct Numbers<M>(M);
@@ -120,5 +125,75 @@ fn every_crash_leaves_a_map_of_byte_strings() {
 fn mistakes_of_a_map_of_byte_strings_are_found() {
     for flaw in [Flaw::NotFenced, Flaw::ErasedEarly, Flaw::OlderKept, Flaw::ReusedEarly] {
         caught(&format!("{flaw:?}"), Small(flaw), &scenarios());
+    }
+}
+
+#[test]
+fn a_second_crash_takes_nothing_back() {
+    holds_again(Small(Flaw::None), &mixed(1, 40, 8, 5), 5);
+    holds_again(Small(Flaw::None), &rewritten(4), 2);
+}
+
+#[test]
+fn a_killed_process_leaves_nothing_that_is_lost_later() {
+    holds_killed(Small(Flaw::None), &rewritten(5));
+    holds_killed(Small(Flaw::None), &mixed(1, 60, 8, 3));
+}
+
+#[test]
+fn mistakes_of_opening_are_found() {
+    for flaw in [Flaw::RecoveredEarly, Flaw::FoundFree] {
+        let found =
+            [rewritten(5), mixed(1, 60, 8, 3)].iter().any(|scenario| killed(Small(flaw), scenario).is_some());
+        assert!(found, "{flaw:?} was not found");
+    }
+}
+
+/// A crash in a load leaves some of the pairs, whole ones, and a map to work with; so does one in a load that
+/// fails, and none of them afterwards.
+#[test]
+fn crashes_in_a_load_leave_whole_pairs() {
+    const PAIRS: u64 = 9;
+    for twice in [false, true] {
+        let image = Small(Flaw::None).space();
+        drop(Small(Flaw::None).create(&Os::new(&image)).expect("room"));
+        let run = check::record_on(image, Platform::ADR, &Schedule::walk(1), |env| {
+            let whole = Whole::open(env.space()).expect("extents");
+            let map = BytesMap::open(env, whole, &Small(Flaw::None).options()).expect("a map");
+            let mut pairs: Vec<_> = (0..PAIRS).map(|number| (key_of(number), value_of(number))).collect();
+            if twice {
+                pairs.push((key_of(3), value_of(100)));
+            }
+            env.space().observer().region_begin(1);
+            let loaded = map.load(pairs.iter().map(|(key, value)| (&key[..], &value[..])));
+            env.space().observer().region_end(1);
+            assert_eq!((loaded.is_err(), map.is_empty()), (twice, twice));
+            env.space().observer().region_begin(2);
+            map.insert(&key_of(3), &value_of(200)).expect("room");
+            env.space().observer().region_end(2);
+        });
+        let run = run.unwrap_or_else(|error| panic!("{error}"));
+        let mut check = Check::new(&run);
+        check.checker.bounds.per_cut = 200;
+        let outcome = check.run(|image, crash| {
+            let env = Os::new(image);
+            let map = Small(Flaw::None).open(&env).map_err(|error| error.to_string())?;
+            let found = crate::desk::pairs(&map);
+            let new = |(key, value): (&u64, &u64)| match value {
+                200 => *key == 3 && crash.begun() == 2,
+                100 => *key == 3 && twice && crash.ended() == 0,
+                value => key == value && *key < PAIRS && (!twice || crash.ended() == 0),
+            };
+            let whole = match crash.ended() {
+                0 => true,
+                1 => twice || found.len() as u64 == PAIRS,
+                _ => found.get(&3) == Some(&200) && found.len() as u64 == if twice { 1 } else { PAIRS },
+            };
+            (whole && found.iter().all(new))
+                .then_some(())
+                .ok_or_else(|| format!("{:?} {found:?}", crash.ended()))
+        });
+        assert!(outcome.findings.is_empty(), "{}", check.story(&outcome));
+        assert!(outcome.images > 100, "{outcome:?}");
     }
 }

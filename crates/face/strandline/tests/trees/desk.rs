@@ -192,7 +192,7 @@ pub fn caught<M: Subject>(what: &str, map: M, scenarios: &[Scenario]) {
 }
 
 /// All pairs of a map.
-fn pairs(map: &Opened<'_>) -> BTreeMap<u64, u64> {
+pub fn pairs(map: &Opened<'_>) -> BTreeMap<u64, u64> {
     let mut pairs = BTreeMap::new();
     map.each(&mut |key, value| {
         pairs.insert(key, value);

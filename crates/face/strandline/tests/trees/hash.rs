@@ -10,6 +10,7 @@ use index::{Error, Whole};
 use space::{Env, Image, Space};
 
 use crate::desk::{Opened, Scenario, Step, Subject, caught, holds, holds_again, mixed};
+use crate::killed::holds_killed;
 
 /// Segments of 20 slots.
 struct Small<F = Sound>(PhantomData<fn() -> F>);
@@ -82,6 +83,12 @@ fn so_do_crashes_of_several_threads() {
 fn a_second_crash_takes_nothing_back() {
     holds_again(Small::<Sound>(PhantomData), &mixed(1, 60, 24, 5), 5);
     holds_again(Small::<Sound>(PhantomData), &growing(50), 2);
+}
+
+#[test]
+fn a_killed_process_leaves_nothing_that_is_lost_later() {
+    holds_killed(Small::<Sound>(PhantomData), &mixed(1, 60, 12, 5));
+    holds_killed(Small::<Sound>(PhantomData), &rewritten(8));
 }
 
 #[test]

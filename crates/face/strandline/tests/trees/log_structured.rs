@@ -5,6 +5,7 @@ use index::{Error, Whole};
 use space::Env;
 
 use crate::desk::{Opened, Subject, caught, emptied, holds, holds_again, mixed};
+use crate::killed::holds_killed;
 
 #[derive(Clone, Copy)]
 struct Small {
@@ -65,6 +66,12 @@ fn so_do_crashes_of_several_threads() {
 fn a_second_crash_takes_nothing_back() {
     holds_again(SOUND, &mixed(1, 60, 24, 5), 5);
     holds_again(COLLECTS, &mixed(1, 80, 24, 6), 6);
+}
+
+#[test]
+fn a_killed_process_leaves_nothing_that_is_lost_later() {
+    holds_killed(SOUND, &mixed(1, 60, 12, 5));
+    holds_killed(COLLECTS, &mixed(1, 60, 12, 6));
 }
 
 #[test]

@@ -5,5 +5,6 @@ mod btree;
 mod bytes;
 mod desk;
 mod hash;
+mod killed;
 mod log_structured;
 mod published;

@@ -154,7 +154,7 @@ fn a_log_keeps_what_it_acknowledged() {
 
 #[test]
 fn a_log_that_does_not_wait_or_does_not_check_is_found() {
-    for flaw in [LogFlaw::NotFenced, LogFlaw::Unchecked] {
+    for flaw in [LogFlaw::NotFenced, LogFlaw::Unchecked, LogFlaw::HeadFirst] {
         list_scenario(1).breaks(&InFront::with(8, flaw), 1);
         list_scenario(3).breaks(&InFront::with(64, flaw), 3);
     }

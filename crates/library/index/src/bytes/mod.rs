@@ -19,30 +19,33 @@
 //! - *Update*: until the old record is durably erased there are two, and the one with the higher sequence
 //!   counts. Its slot is used again only after that.
 //! - *Remove*: what of the key's older records may not be durably erased is so first; then its record is.
+//! - *Opening* first makes durable what it found, then erases what does not count (`open.rs`).
+//!
+//! # Torn or damaged
+//! A checksum can't tell a record that a crash cut short from one that was durable and is damaged. Their
+//! number can: a word of the root says how many records may be torn, and more of them are damage
+//! (`writers.rs`).
 
+mod open;
 mod record;
 mod slots;
+mod write;
+mod writers;
 
-use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_skiplist::SkipMap;
 use space::{Env, Space};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::{Error, Extent, Extents};
-use record::{LONGEST, Record, bytes_of};
-use slots::{Free, Region, regions_of, size_of};
+use crate::{Error, Extents};
+use record::Record;
+use slots::Free;
+use writers::Writers;
 
-/// First word of a map.
-const MAGIC: u64 = u64::from_le_bytes(*b"SLBYTES1");
-/// Bytes of the first extent that are not for slots: the magic word, the map's number, a checksum of it.
-const ROOT: u64 = 256;
 /// Times that a reader looks without the latch.
 const ATTEMPTS: u32 = 8;
-/// Regions for which one thread is enough.
-const FEW: usize = 4;
 
 /// How a map is made and opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +78,10 @@ pub enum Flaw {
     OlderKept,
     /// A slot is used again before it is durably erased.
     ReusedEarly,
+    /// Opening erases a record that was replaced before the one that counts is durable.
+    RecoveredEarly,
+    /// Opening takes a slot for free whose erasure may not be durable.
+    FoundFree,
 }
 
 type EnvOf<H> = <H as Deref>::Target;
@@ -99,6 +106,8 @@ pub struct BytesMap<H: Deref<Target: Env>, X> {
     /// Each with what was erased by its holders.
     latches: Box<[LatchOf<H>]>,
     free: <EnvOf<H> as Env>::Mutex<Free>,
+    writers: Writers,
+    unfinished: u64,
 }
 
 impl<H, X> BytesMap<H, X>
@@ -106,163 +115,8 @@ where
     H: Deref<Target: Env> + Send + Sync,
     X: Extents<<EnvOf<H> as Env>::Space>,
 {
-    /// Makes an empty map in extents that hold nothing yet.
-    ///
-    /// # Errors
-    /// If there is something in them, or the options are not possible.
-    pub fn create(env: H, extents: X, options: &Options) -> Result<Self, Error> {
-        let space = env.space();
-        let root = Self::root(&extents, space)?.offset;
-        let found = space.load_u64(root);
-        if found != 0 {
-            return Err(Error::Mismatch { offset: root, found, expected: 0, what: "an empty extent" });
-        }
-        let number = env.random();
-        space.store_u64(root + 8, number);
-        space.store_u64(root + 16, xxh3_64(&number.to_le_bytes()));
-        space.persist(root, 24);
-        space.store_u64(root, MAGIC);
-        space.persist(root, 8);
-        Self::open(env, extents, options)
-    }
-
-    /// Opens a map, by reading all of its records.
-    ///
-    /// # Errors
-    /// If there is none, or it is damaged.
-    pub fn open(env: H, extents: X, options: &Options) -> Result<Self, Error> {
-        if options.latches == 0 || options.threads == 0 {
-            return Err(Error::Options("at least one latch and one thread"));
-        }
-        let space = env.space();
-        let root = Self::root(&extents, space)?.offset;
-        let [found, number, check] = [0, 8, 16].map(|at| space.load_u64(root + at));
-        if found != MAGIC {
-            return Err(Error::Mismatch {
-                offset: root,
-                found,
-                expected: MAGIC,
-                what: "a map of byte strings",
-            });
-        }
-        if check != xxh3_64(&number.to_le_bytes()) {
-            return Err(Error::Damaged { offset: root + 8, what: "the map's number" });
-        }
-        let map = BytesMap {
-            options: *options,
-            number,
-            keys: SkipMap::new(),
-            latches: (0..options.latches).map(|_| env.latch(Vec::new())).collect(),
-            free: env.mutex(Free::default()),
-            extents,
-            env,
-        };
-        map.read_all()?;
-        Ok(map)
-    }
-
-    fn root(extents: &X, space: &<EnvOf<H> as Env>::Space) -> Result<Extent, Error> {
-        let first = extents.all(space).first().copied().ok_or(Error::Options("no extent"))?;
-        if first.bytes < ROOT + slots::HEAD {
-            return Err(Error::Full { wanted: ROOT + slots::HEAD, len: first.bytes });
-        }
-        Ok(first)
-    }
-
-    /// Finds all records, on several threads if there are many.
-    fn read_all(&self) -> Result<(), Error> {
-        let (space, mut regions) = (self.env.space(), Vec::new());
-        for (at, extent) in self.extents.all(space).into_iter().enumerate() {
-            let head = if at == 0 { ROOT } else { 0 };
-            let (some, blank) = regions_of(space, self.number, extent, head)?;
-            regions.extend(some);
-            let mut free = self.env.lock(&self.free);
-            free.total += extent.bytes;
-            free.blank.push(blank);
-        }
-        let next = AtomicUsize::new(0);
-        let work = |_: u32| {
-            while let Some(region) = regions.get(next.fetch_add(1, Ordering::Relaxed)) {
-                self.read_region(*region);
-            }
-            // What was erased is durably so before anybody builds on it.
-            self.env.space().fence();
-        };
-        match (regions.len() / FEW).min(self.options.threads as usize) {
-            0 | 1 => work(0),
-            threads => self.env.threads(threads as u32, work),
-        }
-        Ok(())
-    }
-
-    fn read_region(&self, region: Region) {
-        let size = region.size;
-        let mut free = Vec::new();
-        for slot in region.slots() {
-            match Record::read(self.env.space(), self.number, slot, size) {
-                Some(record) => free.extend(self.compete(record, slot)),
-                None => free.push(Erased { slot, size }),
-            }
-        }
-        let mut all = self.env.lock(&self.free);
-        free.into_iter().rev().for_each(|free| all.give(free.size, free.slot));
-    }
-
-    /// Of two records of a key the one with the higher sequence counts; the other is erased.
-    fn compete(&self, record: Record, slot: u64) -> Option<Erased> {
-        // What it is may be stores of a process that was killed.
-        self.env.space().flush(slot, record.bytes());
-        let _held = self.env.hold(self.latch(record.key()));
-        let Some(entry) = self.keys.get(record.key()) else {
-            self.keys.insert(record.key().into(), AtomicU64::new(slot));
-            return None;
-        };
-        let other_slot = entry.value().load(Ordering::Relaxed);
-        let other = self.record(other_slot)?;
-        let loser = if other.sequence > record.sequence {
-            Erased { slot, size: size_of(record.bytes()) }
-        } else {
-            entry.value().store(slot, Ordering::Relaxed);
-            Erased { slot: other_slot, size: size_of(other.bytes()) }
-        };
-        self.erase(loser.slot);
-        Some(loser)
-    }
-
     fn latch(&self, key: &[u8]) -> &LatchOf<H> {
         &self.latches[(xxh3_64(key) % self.latches.len() as u64) as usize]
-    }
-
-    fn erase(&self, slot: u64) {
-        self.env.space().store_u64(slot, 0);
-        self.env.space().flush(slot, 8);
-    }
-
-    /// Before a fence: what the latch's holders erased becomes durable by it.
-    fn flush_erased(&self, erased: &[Erased]) {
-        erased.iter().for_each(|erased| self.env.space().flush(erased.slot, 8));
-    }
-
-    /// After that fence.
-    fn free_erased(&self, erased: &mut Vec<Erased>) {
-        if !erased.is_empty() {
-            let mut free = self.env.lock(&self.free);
-            erased.drain(..).for_each(|erased| free.give(erased.size, erased.slot));
-        }
-    }
-
-    /// A slot, also one of those that wait to be durably erased.
-    fn slot(&self, size: u64, own: &mut Vec<Erased>) -> Result<u64, Error> {
-        let take = || self.env.lock(&self.free).take(self.env.space(), self.number, &self.extents, size);
-        match take() {
-            Err(Error::Full { .. }) if !own.is_empty() => {
-                self.flush_erased(own);
-                self.env.space().fence();
-                self.free_erased(own);
-                take()
-            }
-            other => other,
-        }
     }
 
     /// The record at `slot`, which `key` leads to.
@@ -310,83 +164,6 @@ where
         keys.iter().map(|key| self.get(key.as_ref())).collect()
     }
 
-    /// Sets the value of `key`; the one before.
-    ///
-    /// # Errors
-    /// If there is no room, or key or value are longer than 4 GiB; the map is as before.
-    pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        self.put(key, value, |_| true)
-    }
-
-    /// Sets the value of `key` if it has one; the one before.
-    ///
-    /// # Errors
-    /// As [`BytesMap::insert`].
-    pub fn update(&self, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        self.put(key, value, |there| there)
-    }
-
-    fn put(&self, key: &[u8], value: &[u8], wanted: impl Fn(bool) -> bool) -> Result<Option<Vec<u8>>, Error> {
-        if key.len() > LONGEST || value.len() > LONGEST {
-            return Err(Error::Options("a key or value is longer than 4 GiB"));
-        }
-        let space = self.env.space();
-        let mut erased = self.env.hold(self.latch(key));
-        let before = self.look(key).map_err(damaged)?;
-        if !wanted(before.is_some()) {
-            return Ok(None);
-        }
-        let size = size_of(bytes_of(key.len(), value.len()));
-        let slot = self.slot(size, &mut erased)?;
-        let old = self.keys.get(key).map(|entry| entry.value().load(Ordering::Acquire));
-        let old = old.zip(before.as_ref());
-        let old = old.map(|(slot, record)| Erased { slot, size: size_of(record.bytes()) });
-        if let (Flaw::ErasedEarly, Some(old)) = (self.options.flaw, old) {
-            self.erase(old.slot);
-        }
-        self.flush_erased(&erased);
-        let sequence = before.as_ref().map_or(0, |record| record.sequence + 1);
-        record::write(space, self.number, slot, sequence, key, value);
-        if self.options.flaw != Flaw::NotFenced {
-            space.fence();
-        }
-        self.free_erased(&mut erased);
-        match (self.keys.get(key), old) {
-            (Some(entry), Some(old)) => {
-                entry.value().store(slot, Ordering::Release);
-                self.erase(old.slot);
-                if self.options.flaw == Flaw::ReusedEarly {
-                    self.env.lock(&self.free).give(old.size, old.slot);
-                } else {
-                    erased.push(old);
-                }
-            }
-            _ => _ = self.keys.insert(key.into(), AtomicU64::new(slot)),
-        }
-        Ok(before.map(Record::into_value))
-    }
-
-    /// Takes `key` out; the value that it had.
-    ///
-    /// # Errors
-    /// If its record is damaged.
-    pub fn remove(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        let mut erased = self.env.hold(self.latch(key));
-        let Some(record) = self.look(key).map_err(damaged)? else { return Ok(None) };
-        if !erased.is_empty() && self.options.flaw != Flaw::OlderKept {
-            // One of them may be an older record of this key.
-            self.flush_erased(&erased);
-            self.env.space().fence();
-            self.free_erased(&mut erased);
-        }
-        let Some(entry) = self.keys.remove(key) else { return Ok(None) };
-        let slot = entry.value().load(Ordering::Acquire);
-        self.erase(slot);
-        self.env.space().fence();
-        self.env.lock(&self.free).give(size_of(record.bytes()), slot);
-        Ok(Some(record.into_value()))
-    }
-
     /// Hands out keys with their values from `from` on, in the order of keys, until `visit` returns false.
     /// Pairs that change meanwhile are seen before or after it; all others are seen once.
     ///
@@ -403,36 +180,17 @@ where
         Ok(())
     }
 
-    /// Fills an empty map, durable once this returns: one fence for all of it. After a crash meanwhile it has
-    /// some of them.
-    ///
-    /// # Errors
-    /// If the map is not empty, or there is no room for all of them.
-    pub fn load<'a>(&self, pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Result<(), Error> {
-        if !self.keys.is_empty() {
-            return Err(Error::Options("pairs are loaded into an empty map"));
-        }
-        let space = self.env.space();
-        let mut made: HashMap<&[u8], u64> = HashMap::new();
-        for (key, value) in pairs {
-            let size = size_of(bytes_of(key.len(), value.len()));
-            let slot = self.slot(size, &mut Vec::new())?;
-            record::write(space, self.number, slot, 0, key, value);
-            if made.insert(key, slot).is_some() {
-                return Err(Error::Options("a key is there twice"));
-            }
-        }
-        space.fence();
-        for (key, slot) in made {
-            self.keys.insert(key.into(), AtomicU64::new(slot));
-        }
-        Ok(())
-    }
-
     /// Pairs that there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
+    }
+
+    /// Records that were found torn when the map was opened, and erased: inserts that a crash cut short, or
+    /// damage that can't be distinguished from them. 0 after a map was closed.
+    #[must_use]
+    pub fn unfinished(&self) -> u64 {
+        self.unfinished
     }
 
     /// Whether there are none.

@@ -56,10 +56,20 @@ impl Region {
         (right && check == region.check(map)).then_some(region)
     }
 
-    /// Makes it one, durably.
+    /// Makes it one, durably, with empty slots: what an earlier owner left would look like torn records.
     fn write<S: Space>(self, space: &S, map: u64) {
+        for slot in self.slots().filter(|slot| space.load_u64(*slot) != 0) {
+            space.store_u64(slot, 0);
+        }
+        self.flush(space);
+        space.fence();
         space.store_words(self.at, &[self.size, self.bytes, self.check(map)]);
         space.persist(self.at, 24);
+    }
+
+    /// Flushes all of it.
+    pub fn flush<S: Space>(self, space: &S) {
+        space.flush(self.at, self.bytes);
     }
 
     /// All slots.

@@ -37,6 +37,8 @@ pub enum LogFlaw {
     NotFenced,
     /// Every record that has a length counts.
     Unchecked,
+    /// As `Unchecked`, and the head, which says that there is a record, is durable before the record.
+    HeadFirst,
 }
 
 /// How a log is used.
@@ -152,6 +154,10 @@ where
         record[..HEAD as usize].copy_from_slice(&head.to_le_bytes());
         // Whole lines, where records have them for themselves.
         record.resize((after - *at) as usize, 0);
+        if self.options.flaw == LogFlaw::HeadFirst {
+            space.store_u64(*at, head);
+            space.persist(*at, 8);
+        }
         space.store_nt(*at, record);
         if self.options.flaw != LogFlaw::NotFenced {
             space.fence();
@@ -191,7 +197,7 @@ where
             content.resize(len as usize, 0);
             space.load(end.at + HEAD, &mut content);
             let counts = match self.options.flaw {
-                LogFlaw::Unchecked => found != 0,
+                LogFlaw::Unchecked | LogFlaw::HeadFirst => found != 0,
                 _ => found == head(end.salt, end.at, &content),
             };
             if !counts {

@@ -38,6 +38,8 @@ pub enum Flaw {
     LogNotFenced,
     /// A new node is linked before it is durable.
     LinkedEarly,
+    /// *Group flushing*: a new node whose slots were flushed as a group is not flushed itself.
+    GroupTrusted,
 }
 
 /// What a discipline works with.

@@ -61,7 +61,7 @@ where
             }
             L::fill(&self.desk(), node, pairs);
         });
-        if D::Leaf::DURABLE {
+        if D::Leaf::DURABLE && self.options.flaw != Flaw::GroupTrusted {
             space.flush(node, self.options.node);
         }
         Ok(node)

@@ -198,3 +198,63 @@ fn threads_change_keys_of_their_own_while_others_read_them() {
     drop(map);
     assert_eq!(all(&opened(&env).expect("a map"), &[]).expect("whole"), last);
 }
+
+/// Where the first word of each record is, by its key.
+fn records(env: &Os<Image>, keys: u64) -> Vec<u64> {
+    let words: Vec<u64> = (0..BYTES / 8).map(|at| env.space().load_u64(8 * at)).collect();
+    let of = |key: u64| words.windows(2).position(|pair| pair == [8 << 32 | 8, key.to_be()]);
+    (0..keys).map(|key| 8 * of(key).expect("a record") as u64 - 16).collect()
+}
+
+/// In a map that was closed no record is torn; in one that was not, as many as there were writers at a time.
+#[test]
+fn damage_shows_when_a_map_is_opened() {
+    for (closed, damaged, opens) in [(true, 0, true), (true, 1, false), (false, 1, true), (false, 2, false)] {
+        let env = Os::new(Image::new(BYTES));
+        let map = created(&env);
+        (0..9u64).for_each(|key| _ = map.insert(&key.to_be_bytes(), &[7; 8]).expect("room"));
+        if closed {
+            map.close();
+        } else {
+            drop(map);
+        }
+        let records = records(&env, 9);
+        for at in &records[..damaged] {
+            env.space().store_u64(at + 32, 8);
+        }
+        let what = (closed, damaged);
+        match opened(&env) {
+            Ok(map) => {
+                assert!(opens, "{what:?}");
+                assert_eq!((map.len(), map.unfinished()), (9 - damaged, damaged as u64), "{what:?}");
+                // It is erased, and no longer counts.
+                drop(map);
+                assert_eq!(opened(&env).expect("a map").unfinished(), 0, "{what:?}");
+            }
+            Err(error) => {
+                assert!(!opens, "{what:?}: {error}");
+                let first = records[..damaged].iter().min().copied().expect("one");
+                assert!(matches!(error, Error::Damaged { offset, .. } if offset == first), "{error}");
+            }
+        }
+    }
+}
+
+/// Nothing of a load that failed is there, now or later.
+#[test]
+fn a_load_that_fails_leaves_an_empty_map() {
+    let env = Os::new(Image::new(64 << 10));
+    let map = created(&env);
+    let key = |number: u64| number.to_be_bytes();
+    let twice = [0, 1, 2, 1].map(key);
+    assert!(map.load(twice.iter().map(|key| (&key[..], &b"loaded"[..]))).is_err());
+    assert!(map.is_empty());
+    let many: Vec<[u8; 8]> = (0..10_000).map(key).collect();
+    let full = map.load(many.iter().map(|key| (&key[..], &[1; 40][..])));
+    assert!(matches!(full, Err(Error::Full { .. })), "{full:?}");
+    assert!(map.is_empty());
+    map.insert(&key(1), b"later").expect("the room of what was loaded");
+    drop(map);
+    let found = all(&opened(&env).expect("a map"), &[]).expect("whole");
+    assert_eq!(found, Model::from([(key(1).to_vec(), b"later".to_vec())]));
+}

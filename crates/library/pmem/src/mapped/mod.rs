@@ -358,6 +358,14 @@ impl Mapped {
     }
 }
 
+/// The file of a mapping with the flags that map it, where there is one that can be mapped piece by piece.
+pub(crate) fn backing_of(mapped: &Mapped) -> Option<(&std::fs::File, MapFlags)> {
+    match &mapped.backing {
+        Backing::File { file, flags } => Some((file, *flags)),
+        _ => None,
+    }
+}
+
 impl Space for Mapped {
     type Observer = ();
 

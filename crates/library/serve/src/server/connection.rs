@@ -9,7 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, watch};
 
 use crate::request::{Limits, Parser};
-use crate::server::hub::{Hub, now};
+use crate::server::hub::{Connected, Hub, now};
 
 /// Bytes that are read at a time, at least.
 const READ: usize = 16 * 1024;
@@ -81,8 +81,9 @@ struct Connection {
     input: BytesMut,
     parser: Parser,
     output: Outgoing,
+    id: u64,
     /// What of the output is counted among the replies of all clients.
-    counted: usize,
+    counted: Arc<AtomicUsize>,
     /// Whether there may be whole requests in the input.
     more: bool,
     /// Whether what the client waits for is tried again.
@@ -112,7 +113,8 @@ where
         version: Version::Two,
     };
     hub.core().shared.clients.insert(id, client);
-    hub.enter(id, Arc::clone(&end));
+    let counted = Arc::new(AtomicUsize::new(0));
+    hub.enter(id, Connected { end: Arc::clone(&end), unread: Arc::clone(&counted) });
     let (durable, news) = (hub.durable(), hub.news.subscribe());
     let mut connection = Connection {
         hub,
@@ -120,7 +122,8 @@ where
         input: BytesMut::with_capacity(READ),
         parser: Parser::default(),
         output: Outgoing::default(),
-        counted: 0,
+        id,
+        counted,
         more: false,
         again: false,
         durable,
@@ -129,8 +132,7 @@ where
     };
     // How a connection ends is the client's business: it is gone in any case.
     _ = connection.run(stream).await;
-    let Connection { hub, mut session, counted, .. } = connection;
-    hub.queued.fetch_sub(counted, Ordering::Relaxed);
+    let Connection { hub, mut session, .. } = connection;
     hub.core().leave(&mut session);
     hub.leave(id);
 }
@@ -141,8 +143,7 @@ impl Connection {
         let mut ends = self.hub.ends.subscribe();
         loop {
             self.perform();
-            if !self.count() {
-                self.hub.core().shared.stats.slow += 1;
+            if !self.hub.count(self.id, &self.counted, self.output.unsent()) {
                 return Ok(());
             }
             let waits = !self.output.marks.is_empty();
@@ -260,18 +261,6 @@ impl Connection {
         if self.input.is_empty() && self.input.capacity() > KEPT {
             self.input = BytesMut::with_capacity(READ);
         }
-    }
-
-    /// Counts what waits for the client; whether all that waits is not too much.
-    fn count(&mut self) -> bool {
-        let unsent = self.output.unsent();
-        if unsent != self.counted {
-            let all = &self.hub.queued;
-            all.fetch_add(unsent, Ordering::Relaxed);
-            all.fetch_sub(self.counted, Ordering::Relaxed);
-            self.counted = unsent;
-        }
-        self.hub.queued.load(Ordering::Relaxed) <= self.hub.options.queued_all
     }
 
     /// Whether so much waits for the client that nothing more is done for it.

@@ -11,6 +11,14 @@ use tokio::sync::{Notify, watch};
 use crate::request::Limits;
 use crate::server::settings::Options;
 
+/// A client's connection.
+pub struct Connected {
+    /// What ends it.
+    pub end: Arc<Notify>,
+    /// Bytes of replies that wait for the client and are counted among those of all.
+    pub unread: Arc<AtomicUsize>,
+}
+
 /// What the tasks of a server share.
 pub struct Hub {
     core: Mutex<Core>,
@@ -20,14 +28,13 @@ pub struct Hub {
     /// How large requests may be.
     pub limits: Limits,
     /// Bytes of replies that wait for all clients.
-    pub queued: AtomicUsize,
+    queued: AtomicUsize,
     /// The newest ticket that is durable.
     durable: watch::Sender<u64>,
     /// The newest ticket that somebody waits for.
     wanted: AtomicU64,
     wake: Notify,
-    /// What ends a client's connection.
-    connections: Mutex<BTreeMap<u64, Arc<Notify>>>,
+    connections: Mutex<BTreeMap<u64, Connected>>,
     /// Changes whenever there is something that clients may wait for.
     pub news: watch::Sender<u64>,
     /// Whether the server ends.
@@ -69,25 +76,59 @@ impl Hub {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn connections(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Notify>>> {
+    fn connections(&self) -> MutexGuard<'_, BTreeMap<u64, Connected>> {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says how a client's connection is ended.
-    pub fn enter(&self, id: u64, end: Arc<Notify>) {
-        self.connections().insert(id, end);
+    /// Knows a client's connection from now on.
+    pub fn enter(&self, id: u64, connected: Connected) {
+        self.connections().insert(id, connected);
     }
 
-    /// Forgets a client that is gone.
+    /// Forgets a client that is gone, and the replies that it left.
     pub fn leave(&self, id: u64) {
-        self.connections().remove(&id);
+        if let Some(connected) = self.connections().remove(&id) {
+            self.queued.fetch_sub(connected.unread.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    /// So many bytes wait for a client. If it is too much for all together, those for whom most waits are
+    /// dropped; whether this client may stay.
+    pub fn count(&self, id: u64, unread: &AtomicUsize, now: usize) -> bool {
+        if now != unread.load(Ordering::Relaxed) {
+            self.queued.fetch_add(now, Ordering::Relaxed);
+            self.queued.fetch_sub(unread.swap(now, Ordering::Relaxed), Ordering::Relaxed);
+        }
+        self.queued.load(Ordering::Relaxed) <= self.options.queued_all || self.drop_slowest(id)
+    }
+
+    /// Drops clients until what waits for the others is not too much; whether `id` is not among them.
+    fn drop_slowest(&self, id: u64) -> bool {
+        let (mut dropped, mut stays) = (0, true);
+        let connections = self.connections();
+        while self.queued.load(Ordering::Relaxed) > self.options.queued_all {
+            let most = connections.iter().max_by_key(|(_, of)| of.unread.load(Ordering::Relaxed));
+            let Some((slowest, of)) = most else { break };
+            // It counts no more, or others would be dropped until it has gone.
+            let bytes = of.unread.swap(0, Ordering::Relaxed);
+            self.queued.fetch_sub(bytes, Ordering::Relaxed);
+            if bytes == 0 {
+                break;
+            }
+            dropped += 1;
+            stays &= *slowest != id;
+            of.end.notify_one();
+        }
+        drop(connections);
+        self.core().shared.stats.slow += dropped;
+        stays
     }
 
     /// Ends clients.
     pub fn end(&self, ids: &[u64]) {
         for id in ids {
-            if let Some(end) = self.connections().get(id) {
-                end.notify_one();
+            if let Some(connected) = self.connections().get(id) {
+                connected.end.notify_one();
             }
         }
     }

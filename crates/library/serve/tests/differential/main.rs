@@ -8,6 +8,7 @@
 
 mod commands;
 mod servers;
+mod unread;
 
 use fastrand::Rng;
 use servers::{Client, Redis, ours, parts};
@@ -136,4 +137,27 @@ fn replies_are_those_of_redis() {
         result.is_err()
     });
     assert_eq!(failed.collect::<Vec<_>>(), [], "seeds whose replies differ");
+}
+
+/// Elements of one weight come in the order of their bytes, backwards with `DESC`, in lists of any length.
+#[test]
+fn elements_of_one_weight_are_sorted_as_redis_does() {
+    let Some(redis) = Redis::start() else {
+        println!("skipped: there is no redis-server (apt-get install redis-server)");
+        return;
+    };
+    let [mut ours, mut theirs] = [ours(), redis.address].map(|address| Client::connect(address, false));
+    let words = |text: &str| text.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
+    let elements: Vec<String> = (0..60).map(|at| (at * 37 % 61).to_string()).collect();
+    let mut requests = vec![words(&format!("RPUSH list {}", elements.join(" ")))];
+    requests.extend(elements.iter().step_by(2).map(|element| words(&format!("SET weight{element} 7"))));
+    for by in ["none*", "weight*"] {
+        for order in ["", " DESC", " LIMIT 3 20", " LIMIT 0 50 DESC", " GET # GET weight*"] {
+            requests.push(words(&format!("SORT list BY {by}{order}")));
+        }
+    }
+    for request in &requests {
+        let (mine, other) = (ours.ask(request), theirs.ask(request));
+        assert_eq!(String::from_utf8_lossy(&mine), String::from_utf8_lossy(&other), "{}", shown(request));
+    }
 }

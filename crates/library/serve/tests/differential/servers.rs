@@ -45,9 +45,14 @@ impl Drop for Redis {
 
 /// Starts a server of ours, in this process and in memory.
 pub fn ours() -> SocketAddr {
+    ours_with(Options::default())
+}
+
+/// The same with options of its own.
+pub fn ours_with(options: Options) -> SocketAddr {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
-        let options = Options { port: 0, ..Options::default() };
+        let options = Options { port: 0, ..options };
         let ready = |address| sender.send(address).expect("somebody waits");
         serve::run(Arc::new(InMemory::default()), options, ready).expect("it runs");
     });
@@ -97,6 +102,19 @@ impl Client {
             let count = self.stream.read(&mut piece).expect("it answers");
             assert!(count > 0, "the connection ended after {:?}", String::from_utf8_lossy(&self.bytes));
             self.bytes.extend(&piece[..count]);
+        }
+    }
+
+    /// Bytes that come until the connection ends.
+    pub fn rest(mut self) -> u64 {
+        let mut count = 0;
+        let mut piece = vec![0; 1 << 16];
+        loop {
+            match self.stream.read(&mut piece) {
+                Ok(read) if read > 0 => count += read as u64,
+                // A reset is an end, too: there were requests or replies on their way.
+                _ => return count,
+            }
         }
     }
 

@@ -190,7 +190,7 @@ impl Subject {
         if let DeviceTiming::Curve(curve) = &mut timing {
             curve.curves = Curves::parse(CURVES).expect("curves");
         }
-        let device = DeviceConfig { unit: Size(64), buffer: None, timing: None };
+        let device = DeviceConfig { unit: Size(64), buffer: None, endurance: None, timing: None };
         device::build(&device, &timing, 1)
     }
 }

@@ -36,7 +36,7 @@ fn derived_curves_stand_in_for_the_device() {
         lines: 10_000,
         ..Derive::default()
     };
-    let plain = DeviceConfig { unit: Size(64), buffer: None, timing: None };
+    let plain = DeviceConfig { unit: Size(64), buffer: None, endurance: None, timing: None };
     let detailed: DeviceTiming = toml::from_str(DRAM).unwrap();
     let measured = derive(&plain, &detailed, 7, &how);
     let curves = Curves::parse(&measured.text()).unwrap();

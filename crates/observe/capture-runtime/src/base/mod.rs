@@ -3,6 +3,7 @@
 pub mod glob;
 pub mod kinds;
 pub mod module;
+mod own_bytes;
 pub mod persistent;
 pub mod session;
 pub mod sys;

@@ -1,9 +1,9 @@
 //! The table of the process's code, so that the collector can name code addresses.
 
 use core::ffi::{CStr, c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use libc::{PT_LOAD, dl_iterate_phdr, dl_phdr_info};
+use libc::{PT_LOAD, dl_phdr_info};
 
 use crate::base::session::{Attached, session};
 use crate::base::sys;
@@ -14,6 +14,19 @@ static LOADED: AtomicU64 = AtomicU64::new(0);
 /// Somebody is at it.
 static BUSY: AtomicBool = AtomicBool::new(false);
 
+/// The C library's `dl_iterate_phdr`: a program that keeps the list of its libraries defines its own.
+static REAL: AtomicUsize = AtomicUsize::new(0);
+
+type Enter = unsafe extern "C" fn(*mut dl_phdr_info, usize, *mut c_void) -> c_int;
+type DlIteratePhdr = unsafe extern "C" fn(Option<Enter>, *mut c_void) -> c_int;
+
+/// Finds it. Called once, from the library's constructor.
+pub fn prepare() {
+    // SAFETY: the name is a C string.
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"dl_iterate_phdr".as_ptr()) as usize };
+    REAL.store(found, Ordering::Relaxed);
+}
+
 /// Enters what is not in the table yet. Called when the process starts and when a part of it that was built
 /// with our hooks is loaded: those begin with a call of `__tsan_init`. We don't stand in front of `dlopen`,
 /// because it finds libraries by who calls it.
@@ -22,8 +35,14 @@ pub fn update() {
         return;
     }
     let mut state = Pass::First;
-    // SAFETY: the callback has the right type, and gets the state's address, which is valid during the call.
-    unsafe { dl_iterate_phdr(Some(enter), (&raw mut state).cast()) };
+    let found = REAL.load(Ordering::Relaxed);
+    if found != 0 {
+        // SAFETY: the C library's function of that name has that type. The callback has the right type, and
+        // gets the state's address, which is valid during the call.
+        unsafe {
+            core::mem::transmute::<usize, DlIteratePhdr>(found)(Some(enter), (&raw mut state).cast());
+        }
+    }
     BUSY.store(false, Ordering::Release);
 }
 

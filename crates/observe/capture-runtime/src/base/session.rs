@@ -9,7 +9,7 @@
 //!   ([`Session::open_chunks`]), a chunk's worth of records is lost instead of the program's progress.
 
 use core::cell::UnsafeCell;
-use core::ffi::CStr;
+use core::ffi::{CStr, c_char};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
@@ -39,6 +39,8 @@ pub struct Attached {
     pub pid: AtomicU32,
     /// Its number in the run.
     pub process: AtomicU32,
+    path: [u8; libc::PATH_MAX as usize],
+    path_len: usize,
 }
 
 struct Place(UnsafeCell<MaybeUninit<Attached>>);
@@ -59,17 +61,12 @@ pub fn session() -> Option<&'static Attached> {
 }
 
 /// Maps the session that the environment names. Called once, from the library's constructor.
-pub fn attach() {
-    let mut name = [0; 32];
-    let mut text = sys::Text::new(&mut name);
-    text.push(SESSION_ENV.as_bytes());
-    // SAFETY: the name is a C string, and no other thread changes the environment yet.
-    let path = unsafe { libc::getenv(text.c_str().as_ptr()) };
-    if path.is_null() {
-        return;
-    }
-    // SAFETY: `getenv` gives a C string that nobody changes now.
-    let path = unsafe { CStr::from_ptr(path) };
+///
+/// # Safety
+/// `environment` is a list of C strings that ends with null, or null itself.
+pub unsafe fn attach(environment: *const *const c_char) {
+    // SAFETY: the caller's.
+    let Some(path) = (unsafe { named_in(environment) }) else { return };
     let Some(attached) = open(path) else {
         let ways: [&[u8]; 3] =
             [b"strandline: cannot join the recording session ", path.to_bytes(), b"; not recorded\n"];
@@ -78,6 +75,32 @@ pub fn attach() {
     // SAFETY: nobody reads it before `READY` is set, and this function runs once.
     unsafe { (*PLACE.0.get()).write(attached) };
     READY.store(true, Ordering::Release);
+}
+
+/// What the variable says in an environment. Not by `getenv`: some programs define their own, which may
+/// know nothing before `main`.
+///
+/// # Safety
+/// As of [`attach`].
+unsafe fn named_in(mut environment: *const *const c_char) -> Option<&'static CStr> {
+    if environment.is_null() {
+        return None;
+    }
+    loop {
+        // SAFETY: the list has not ended yet.
+        let entry = unsafe { *environment };
+        if entry.is_null() {
+            return None;
+        }
+        // SAFETY: the list's entries are C strings.
+        let entry = unsafe { CStr::from_ptr(entry) };
+        let value = entry.to_bytes_with_nul().strip_prefix(SESSION_ENV.as_bytes());
+        if let Some(path) = value.and_then(|value| value.strip_prefix(b"=")) {
+            return CStr::from_bytes_with_nul(path).ok();
+        }
+        // SAFETY: as above.
+        environment = unsafe { environment.add(1) };
+    }
 }
 
 fn open(path: &CStr) -> Option<Attached> {
@@ -96,6 +119,8 @@ fn open(path: &CStr) -> Option<Attached> {
     if head.magic != SESSION_MAGIC || head.version != SESSION_VERSION {
         return None;
     }
+    let mut copy = [0; libc::PATH_MAX as usize];
+    copy.get_mut(..path.count_bytes())?.copy_from_slice(path.to_bytes());
     let (chunk_bytes, count) = (head.chunk_bytes as usize, head.chunk_count as usize);
     let chunks_at = size_of::<Session>() + MODULES * size_of::<Module>();
     let areas_at = (chunks_at + count * size_of::<Chunk>()).next_multiple_of(AREA_ALIGN);
@@ -112,6 +137,8 @@ fn open(path: &CStr) -> Option<Attached> {
         chunk_count: head.chunk_count,
         pid: AtomicU32::new(sys::pid()),
         process: AtomicU32::new(head.next_process.fetch_add(1, Ordering::Relaxed)),
+        path: copy,
+        path_len: path.count_bytes(),
     })
 }
 
@@ -217,6 +244,11 @@ impl Attached {
         assert!(at < self.chunk_count);
         // SAFETY: inside the mapping.
         unsafe { self.areas.add(at as usize * self.chunk_bytes) }
+    }
+
+    /// The file that we record into.
+    pub fn path(&self) -> &[u8] {
+        &self.path[..self.path_len]
     }
 
     fn now_ns(&self) -> u64 {

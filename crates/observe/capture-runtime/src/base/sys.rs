@@ -77,14 +77,8 @@ pub fn doze() {
 /// Nanoseconds of `CLOCK_MONOTONIC`.
 pub fn monotonic_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a valid place; the C library's function is async-signal-safe and, in the vDSO, no
-    // system call.
-    if unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) } != 0 {
-        // SAFETY: as above.
-        unsafe {
-            call(SYS_clock_gettime, [libc::CLOCK_MONOTONIC as usize, &raw mut now as usize, 0, 0, 0, 0])
-        };
-    }
+    // SAFETY: `now` is a valid place.
+    unsafe { call(SYS_clock_gettime, [libc::CLOCK_MONOTONIC as usize, &raw mut now as usize, 0, 0, 0, 0]) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 

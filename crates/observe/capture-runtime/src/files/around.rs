@@ -25,13 +25,17 @@ const CHANGING: [u16; 4] = [1, 2, 3, 8];
 /// `aiocb.aio_lio_opcode` of a write.
 const LIO_WRITE: c_int = 1;
 
-/// Requests that give a file another one's contents: `FICLONE`, `FICLONERANGE`, `FIDEDUPERANGE`, ext4's
-/// exchange of extents.
-const CLONING: [(c_ulong, &[u8]); 4] = [
+/// Requests that change contents: by another file's (`FICLONE`, `FICLONERANGE`, `FIDEDUPERANGE`, ext4's
+/// exchange of extents), by holes and zeros, by writes that only a commit makes durable.
+const CLONING: [(c_ulong, &[u8]); 8] = [
     (0x4004_9409, b"ioctl(FICLONE)"),
     (0x4020_940D, b"ioctl(FICLONERANGE)"),
     (0xC018_9436, b"ioctl(FIDEDUPERANGE)"),
     (0xC028_660F, b"ioctl(EXT4_IOC_MOVE_EXT)"),
+    (0x4030_5829, b"ioctl(FS_IOC_UNRESVSP)"),
+    (0x4030_582B, b"ioctl(FS_IOC_UNRESVSP64)"),
+    (0x4030_5839, b"ioctl(FS_IOC_ZERO_RANGE)"),
+    (0xF501, b"ioctl(F2FS_IOC_START_ATOMIC_WRITE)"),
 ];
 
 /// The beginning of the kernel's `iocb`.
@@ -219,6 +223,13 @@ unsafe fn listed(list: *const *const c_void, count: c_int) {
     }
 }
 
+/// Says what a request did that succeeded.
+pub fn requested(fd: c_int, request: c_ulong) {
+    // The C library's request is as wide as a word, the kernel's is not.
+    let cloning = CLONING.iter().find(|(number, _)| *number == request & 0xFFFF_FFFF);
+    cloning.iter().for_each(|(_, call)| changed(call, fd));
+}
+
 /// Looks for rings and contexts that nobody was seen to make: the process is about to end.
 pub fn look() {
     if !watching() {
@@ -342,9 +353,7 @@ hooks! {
     fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
         let result = real_call!(ioctl(fd, request, argument));
         if result >= 0 {
-            // The C library's request is as wide as a word, the kernel's is not.
-            let cloning = CLONING.iter().find(|(number, _)| *number == request & 0xFFFF_FFFF);
-            cloning.iter().for_each(|(_, call)| changed(call, fd));
+            requested(fd, request);
         }
         result
     }

@@ -15,10 +15,11 @@
 //!
 //! Calls that are made by their numbers (`syscall`) are recorded as those of the same name (`process/by_number.rs`).
 //!
-//! Not seen: asynchronous I/O (complained of, `around.rs`), and what other processes do that were not built
-//! with our compiler driver.
+//! Complained of and not recorded: asynchronous I/O (`around.rs`), extended attributes (`attributes.rs`),
+//! wide characters (`wide.rs`). Not seen: what other processes do that were not built with our compiler driver.
 
 pub mod around;
+pub mod attributes;
 #[cfg(target_arch = "x86_64")]
 pub mod by_instruction;
 pub mod caller;
@@ -33,3 +34,4 @@ pub mod record;
 pub mod reopened;
 pub mod streams;
 pub mod syncs;
+pub mod wide;

@@ -2,10 +2,11 @@
 
 use core::ffi::{CStr, c_char, c_int, c_uint};
 
-use libc::{RENAME_EXCHANGE, RENAME_WHITEOUT, mode_t};
+use libc::{RENAME_EXCHANGE, RENAME_WHITEOUT, dev_t, mode_t};
 
 use super::named::{self, HERE, PATH_BYTES, Path, complain, watching};
 use super::{order_lock, record};
+use crate::base::sys;
 use crate::real::calls::real_call;
 use crate::state::local::{caller, hooks};
 use abi::file;
@@ -104,6 +105,20 @@ pub fn change(
     result
 }
 
+/// Carries out the making of a node, and records it if it is an ordinary file whose name is watched.
+pub fn making(
+    pc: u64,
+    folder: c_int,
+    name: *const c_char,
+    mode: mode_t,
+    make: impl FnOnce() -> c_int,
+) -> c_int {
+    match mode & libc::S_IFMT {
+        0 | libc::S_IFREG => change(pc, folder, name, file::CREATE, make),
+        _ => make(),
+    }
+}
+
 /// Carries out the making of a hard link, and records it if the new name is watched.
 pub fn linking(
     pc: u64,
@@ -175,6 +190,16 @@ fn temporary_folder(pc: u64, template: *mut c_char) -> *mut c_char {
     made
 }
 
+/// The kernel's arguments. By its number: older C libraries have `mknod` under other names only.
+fn node(folder: c_int, name: *const c_char, mode: mode_t, device: dev_t) -> [usize; 6] {
+    [folder as isize as usize, name as usize, mode as usize, device as usize, 0, 0]
+}
+
+/// The kernel's result as the C library gives it.
+fn kernels(result: isize) -> c_int {
+    super::contents::result(result) as c_int
+}
+
 /// Makes a file of a name that is not taken, and records it.
 fn temporary(pc: u64, template: *mut c_char, suffix: c_int, flags: c_int) -> c_int {
     let make = || real_call!(mkostemps(template, suffix, flags));
@@ -218,6 +243,18 @@ hooks! {
     }
     fn mkdirat(folder: c_int, name: *const c_char, mode: mode_t) -> c_int {
         change(caller(), folder, name, file::CREATE_FOLDER, || real_call!(mkdirat(folder, name, mode)))
+    }
+    fn mknod(name: *const c_char, mode: mode_t, device: dev_t) -> c_int {
+        making(caller(), HERE, name, mode, || {
+            // SAFETY: the program's arguments.
+            kernels(unsafe { sys::call(libc::SYS_mknodat, node(HERE, name, mode, device)) })
+        })
+    }
+    fn mknodat(folder: c_int, name: *const c_char, mode: mode_t, device: dev_t) -> c_int {
+        making(caller(), folder, name, mode, || {
+            // SAFETY: the program's arguments.
+            kernels(unsafe { sys::call(libc::SYS_mknodat, node(folder, name, mode, device)) })
+        })
     }
     fn link(from: *const c_char, to: *const c_char) -> c_int {
         linking(caller(), [HERE; 2], [from, to], 0, || real_call!(link(from, to)))

@@ -15,7 +15,7 @@ use super::contents::{opening_by, ordinary};
 use super::copies::read_back;
 use super::named::{self, HERE, complain, watching};
 use super::order_lock::{call_first, hold};
-use super::streams::flags_of;
+use super::streams::{self, flags_of};
 use crate::base::sys;
 use crate::real::calls::real_call;
 use crate::state::local::{caller, hooks, local};
@@ -123,6 +123,10 @@ fn reopen(pc: u64, name: *const c_char, mode: *const c_char, old: *mut FILE) -> 
     local().streaming.set(pc);
     if !watching() {
         return real_call!(freopen(name, mode, old));
+    }
+    // SAFETY: the program's name and mode.
+    if let Some(file) = unsafe { streams::reopen(pc, name, mode, old) } {
+        return file;
     }
     if let Some(stream) = Reopened::find(old) {
         stream.leave();

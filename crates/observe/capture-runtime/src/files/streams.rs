@@ -107,12 +107,15 @@ unsafe extern "C" fn seek(cookie: *mut c_void, offset: *mut off_t, whence: c_int
     // SAFETY: as above.
     let (_, fd) = unsafe { of_cookie(cookie) };
     // SAFETY: the C library's place for it, both ways.
-    let at = unsafe { libc::lseek(fd, *offset, whence) };
+    let at = unsafe { sys::call(libc::SYS_lseek, [fd as usize, *offset as usize, whence as usize, 0, 0, 0]) };
     if at >= 0 {
         // SAFETY: as above.
-        unsafe { *offset = at };
+        unsafe { *offset = at as off_t };
+        return 0;
     }
-    if at < 0 { -1 } else { 0 }
+    // SAFETY: `errno` is the thread's own.
+    unsafe { *libc::__errno_location() = -at as c_int };
+    -1
 }
 
 unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
@@ -170,12 +173,67 @@ fn stream_of(fd: c_int, mode: *const c_char) -> Option<*mut FILE> {
 }
 
 /// The descriptor of a stream of ours.
-fn descriptor(file: *mut FILE) -> Option<c_int> {
+pub fn descriptor(file: *mut FILE) -> Option<c_int> {
     if file.is_null() {
         return None;
     }
     let found = streams().find(|stream| stream.file.load(Ordering::Acquire) == file)?;
     Some(found.fd.load(Ordering::Relaxed))
+}
+
+/// The C library's marks of what a stream is not used for, in the first word of a `FILE`.
+const NO_READS: c_int = 4;
+const NO_WRITES: c_int = 8;
+const APPENDING: c_int = 0x1000;
+
+/// `freopen` of a stream of ours, which the C library can't do: the same stream and descriptor, of another
+/// file. `None`: it is no stream of ours.
+///
+/// # Safety
+/// The name is a C string or null, the mode a C string.
+pub unsafe fn reopen(
+    pc: u64,
+    name: *const c_char,
+    mode: *const c_char,
+    file: *mut FILE,
+) -> Option<*mut FILE> {
+    let fd = descriptor(file)?;
+    real_call!(fflush(file));
+    // SAFETY: the caller's.
+    let letters = unsafe { CStr::from_ptr(mode) }.to_bytes();
+    let flags = flags_of(letters).unwrap_or(libc::O_RDONLY);
+    let mut own = [0; 32];
+    let mut text = sys::Text::new(&mut own);
+    text.push(b"/proc/self/fd/");
+    text.number(fd as u64);
+    let own = text.c_str();
+    let name = if name.is_null() { own.as_ptr() } else { name };
+    let opened =
+        opening(pc, HERE, name, flags, 0o666).unwrap_or_else(|| real_call!(open(name, flags, 0o666)));
+    let to = [opened as usize, fd as usize, (flags & O_CLOEXEC) as usize, 0, 0, 0];
+    // SAFETY: both are open; the stream's descriptor is ours.
+    if opened < 0 || unsafe { sys::call(libc::SYS_dup3, to) } < 0 {
+        real_call!(fclose(file));
+        return Some(null_mut());
+    }
+    sys::close(opened);
+    let unused = match flags & libc::O_ACCMODE {
+        O_RDWR => 0,
+        O_WRONLY => NO_READS,
+        _ => NO_WRITES,
+    };
+    let appending = if flags & O_APPEND == 0 { 0 } else { APPENDING };
+    // SAFETY: a stream begins with a word of such marks.
+    unsafe {
+        let marks = file.cast::<c_int>();
+        *marks = *marks & !(NO_READS | NO_WRITES | APPENDING) | unused | appending;
+    }
+    // Forgets what was read, and where.
+    let end = if appending == 0 { libc::SEEK_SET } else { libc::SEEK_END };
+    real_call!(fseek(file, 0, end));
+    // SAFETY: a stream that is open.
+    unsafe { calls::clearerr(file) };
+    Some(file)
 }
 
 fn open_stream(pc: u64, name: *const c_char, mode: *const c_char) -> *mut FILE {

@@ -13,14 +13,14 @@ use crate::base::persistent::{PERSISTENT, is_in_persistent};
 use crate::base::session::session;
 use crate::base::sys;
 use crate::files::around::{is_ring, ring};
-use crate::files::named::{Path, is_watched, watching};
+use crate::files::named::{Path, complain, is_watched, watching};
 use crate::files::record::made as made_by_library;
 use crate::files::syncs::slow;
 use crate::mapping::kept;
 use crate::real::calls::real_call;
 use crate::state::local::{caller, hooks};
 use crate::stream::record::{record, record_text};
-use abi::{SESSION_ENV, kind};
+use abi::kind;
 
 /// Records that what of a range is persistent goes.
 pub fn record_unmapped(pc: u64, start: u64, len: u64) {
@@ -99,14 +99,7 @@ fn is_persistent(fd: c_int, path: &[u8]) -> bool {
 
 /// Whether it is the file that we record into.
 fn is_session(path: &[u8]) -> bool {
-    let mut name = [0; 32];
-    let mut text = sys::Text::new(&mut name);
-    text.push(SESSION_ENV.as_bytes());
-    // SAFETY: the name is a C string; programs that change their environment while threads run are broken
-    // anyway.
-    let ours = unsafe { libc::getenv(text.c_str().as_ptr()) };
-    // SAFETY: `getenv` gives a C string.
-    !ours.is_null() && unsafe { CStr::from_ptr(ours) }.to_bytes() == path
+    session().is_some_and(|session| session.path() == path)
 }
 
 /// The kernel's result as the C library gives it.
@@ -191,6 +184,14 @@ pub fn remap(pc: u64, [old, old_len, len]: [usize; 3], flags: c_int, new: usize)
     at
 }
 
+/// A piece of a mapping's file is about to become a hole, which is not recorded.
+pub fn advised(start: usize, len: usize, advice: c_int) {
+    finish_record();
+    if advice == libc::MADV_REMOVE && watching() && is_in_persistent(start as u64, len as u64) {
+        complain(b"madvise(MADV_REMOVE)", b"");
+    }
+}
+
 hooks! {
     fn msync(start: *mut c_void, len: size_t, flags: c_int) -> c_int {
         syncing(caller(), start as usize, len, flags);
@@ -209,6 +210,12 @@ hooks! {
         finish_record();
         // SAFETY: the caller's arguments.
         let failed = result(unsafe { sys::call(libc::SYS_mprotect, [start, len, protection as usize, 0, 0, 0]) });
+        if failed == libc::MAP_FAILED { -1 } else { 0 }
+    }
+    fn madvise(start: usize, len: usize, advice: c_int) -> c_int {
+        advised(start, len, advice);
+        // SAFETY: the caller's arguments.
+        let failed = result(unsafe { sys::call(libc::SYS_madvise, [start, len, advice as usize, 0, 0, 0]) });
         if failed == libc::MAP_FAILED { -1 } else { 0 }
     }
     fn shmdt(start: usize) -> c_int {

@@ -61,7 +61,7 @@ fn reallocate(site: u64, old: *mut c_void, len: usize) -> *mut c_void {
     let new = unsafe { heap::realloc(old, len) };
     if new.is_null() && len > 0 && !old.is_null() {
         // SAFETY: the old memory is still there.
-        return_none(site, old, unsafe { libc::malloc_usable_size(old) });
+        return_none(site, old, unsafe { heap::malloc_usable_size(old) });
     }
     allocated(site, new, len)
 }

@@ -6,15 +6,12 @@
 use core::ffi::{c_int, c_void};
 
 use crate::memory::access::{about_to_store, load, stored};
+use crate::real::chosen::{memcmp, memcpy, memmove, memset};
 use crate::real::next::real;
 use crate::state::local::{caller, hooks};
 use abi::access::STORE;
 
 unsafe extern "C" {
-    fn memcpy(to: *mut c_void, from: *const c_void, len: usize) -> *mut c_void;
-    fn memmove(to: *mut c_void, from: *const c_void, len: usize) -> *mut c_void;
-    fn memset(to: *mut c_void, byte: c_int, len: usize) -> *mut c_void;
-    fn memcmp(a: *const c_void, b: *const c_void, len: usize) -> c_int;
     fn memchr(at: *const c_void, byte: c_int, len: usize) -> *mut c_void;
     fn memrchr(at: *const c_void, byte: c_int, len: usize) -> *mut c_void;
     fn swab(from: *const c_void, to: *mut c_void, len: isize);

@@ -4,7 +4,7 @@
 //! It counts as stored by whoever called, where stored bytes are recorded, that is for checks. No processor's
 //! store has made it, so other consumers do not hear of it.
 
-use core::ffi::{c_char, c_int, c_uint, c_void};
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use libc::{FILE, iovec, off_t, size_t, ssize_t};
 
@@ -151,7 +151,7 @@ fn line(pc: u64, read: impl FnOnce() -> *mut c_char) -> *mut c_char {
     let text = read();
     if !text.is_null() && local().stream.value_bytes().is_some() {
         // SAFETY: what was read ends with a zero.
-        let len = unsafe { libc::strlen(text) };
+        let len = unsafe { CStr::from_ptr(text) }.count_bytes();
         placed(pc, text.cast(), len as isize + 1);
     }
     text

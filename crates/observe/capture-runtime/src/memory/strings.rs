@@ -3,12 +3,12 @@
 use core::ffi::{c_char, c_int};
 
 use libc::{
-    strcasecmp, strchr, strcmp, strcspn, strlen, strncasecmp, strncmp, strnlen, strpbrk, strrchr, strspn,
-    strstr,
+    strcasecmp, strchr, strcmp, strcspn, strncasecmp, strncmp, strnlen, strpbrk, strrchr, strspn, strstr,
 };
 
 use crate::memory::access::{about_to_store, load, stored};
 use crate::memory::bytes::check;
+use crate::real::chosen::strlen;
 use crate::real::next::real;
 use crate::state::local::{caller, hooks, local};
 use abi::access::STORE;

@@ -1,6 +1,6 @@
 //! The process begins and ends: the library's constructor and destructor.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{c_char, c_int, c_void};
 
 use crate::base::session::{attach, session};
 use crate::base::{kinds, module};
@@ -12,14 +12,16 @@ use crate::memory::instructions;
 use crate::process::exit::end;
 use crate::process::forked::forked;
 use crate::process::{children, execute, jump, thread, tree};
-use crate::real::calls;
+use crate::real::{calls, chosen};
 use crate::state::local::{NEW, STARTING, local};
 use crate::stream::cold;
+
+type Text = *const c_char;
 
 /// Before the constructors of all that was linked against this library.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static BEGIN: extern "C" fn() = begin;
+static BEGIN: unsafe extern "C" fn(c_int, *const Text, *const Text) = begin;
 
 /// After their destructors.
 #[used]
@@ -36,12 +38,15 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-extern "C" fn begin() {
+/// The dynamic linker calls it with what `main` gets, too.
+unsafe extern "C" fn begin(_: c_int, _: *const Text, environment: *const Text) {
     cold::prepare();
     #[cfg(target_arch = "x86_64")]
     instructions::prepare();
     kinds::prepare();
+    module::prepare();
     calls::prepare();
+    chosen::prepare();
     caller::prepare();
     #[cfg(target_arch = "x86_64")]
     entries::prepare();
@@ -53,7 +58,8 @@ extern "C" fn begin() {
     local.stream.clear();
     execute::prepare();
     children::prepare();
-    attach();
+    // SAFETY: the dynamic linker's environment, in which no other thread changes anything yet.
+    unsafe { attach(environment) };
     if let Some(session) = session() {
         session.publish_leftovers();
         module::update();

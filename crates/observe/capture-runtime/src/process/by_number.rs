@@ -1,20 +1,20 @@
 //! System calls that a program makes by their numbers, with the C library's `syscall`: those that
 //! change files or map them are recorded as the functions of the same name are.
 
-use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
+use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use core::ptr::null_mut;
 
 use libc::{iovec, mode_t, off_t, ssize_t};
 
 use crate::base::sys;
-use crate::files::around;
 use crate::files::contents::{
     Target, allocating, opening, opening_by, resize, result, truncating, write_one, writing,
 };
 use crate::files::copies::copying;
 use crate::files::named::HERE;
-use crate::files::names::{change, linking, linking_to, renaming};
+use crate::files::names::{change, linking, linking_to, making, renaming};
 use crate::files::syncs::{slow, syncing, syncing_all};
+use crate::files::{around, attributes};
 use crate::mapping::map;
 use crate::state::local::{caller, hooks};
 use abi::file;
@@ -64,6 +64,16 @@ fn is_ours(number: c_long) -> bool {
             | libc::SYS_mremap
             | libc::SYS_msync
             | libc::SYS_io_submit
+            | libc::SYS_io_uring_setup
+            | libc::SYS_ioctl
+            | libc::SYS_madvise
+            | libc::SYS_mknodat
+            | libc::SYS_setxattr
+            | libc::SYS_lsetxattr
+            | libc::SYS_fsetxattr
+            | libc::SYS_removexattr
+            | libc::SYS_lremovexattr
+            | libc::SYS_fremovexattr
     )
 }
 
@@ -146,9 +156,34 @@ impl Call {
             libc::SYS_linkat => linking(pc, [folder, other], both, flags as c_int, made),
             libc::SYS_symlinkat => linking_to(pc, self.name(0), self.int(1), self.name(2), made),
             libc::SYS_unlinkat => change(pc, folder, self.name(1), file::UNLINK, made),
+            libc::SYS_mknodat => making(pc, folder, self.name(1), other as mode_t, made),
             libc::SYS_mkdirat => change(pc, folder, self.name(1), file::CREATE_FOLDER, made),
             _ => return None,
         } as isize)
+    }
+
+    /// What the call does beside what is recorded, said.
+    fn said(self) -> Option<isize> {
+        let attribute = self.name(1);
+        match self.number {
+            libc::SYS_io_uring_setup => around::ring(),
+            libc::SYS_ioctl => {
+                let made = self.made();
+                if made >= 0 {
+                    around::requested(self.int(0), self.args[1] as c_ulong);
+                }
+                return Some(made);
+            }
+            libc::SYS_madvise => map::advised(self.args[0], self.args[1], self.int(2)),
+            number => {
+                let (about, name) = attributes::by_number(number, self.args[0])?;
+                // SAFETY: the program's names.
+                return Some(
+                    unsafe { attributes::changing(name, about, attribute, || self.made() as i64) } as isize
+                );
+            }
+        }
+        Some(self.made())
     }
 
     fn syncs_and_maps(self) -> Option<isize> {
@@ -193,6 +228,7 @@ mod of_paths {
                 | libc::SYS_unlink
                 | libc::SYS_rmdir
                 | libc::SYS_mkdir
+                | libc::SYS_mknod
                 | libc::SYS_link
                 | libc::SYS_symlink
         )
@@ -213,6 +249,7 @@ mod of_paths {
                 libc::SYS_rename => renaming(pc, [HERE; 2], both, 0, made),
                 libc::SYS_unlink | libc::SYS_rmdir => change(pc, HERE, name, file::UNLINK, made),
                 libc::SYS_mkdir => change(pc, HERE, name, file::CREATE_FOLDER, made),
+                libc::SYS_mknod => making(pc, HERE, name, args[1] as mode_t, made),
                 libc::SYS_link => linking(pc, [HERE; 2], both, 0, made),
                 libc::SYS_symlink => linking_to(pc, name, HERE, self.name(1), made),
                 _ => return None,
@@ -227,6 +264,7 @@ hooks! {
     ) -> c_long {
         let call = Call { pc: caller(), number, args: [a, b, c, d, e, f] };
         let recorded = call.contents().or_else(|| call.names()).or_else(|| call.syncs_and_maps());
+        let recorded = recorded.or_else(|| call.said());
         #[cfg(target_arch = "x86_64")]
         let recorded = recorded.or_else(|| call.of_paths());
         recorded.unwrap_or_else(|| call.made()) as c_long

@@ -129,9 +129,10 @@ fn set_handler(signal: c_int, handler: sighandler_t, flags: c_int) -> sighandler
     let (mut new, mut old): (libc::sigaction, libc::sigaction) = unsafe { core::mem::zeroed() };
     new.sa_sigaction = handler;
     new.sa_flags = flags;
-    if flags & libc::SA_NODEFER == 0 {
-        // SAFETY: a valid set; a wrong number is found by `install`.
-        unsafe { libc::sigaddset(&mut new.sa_mask, signal) };
+    if flags & libc::SA_NODEFER == 0 && (1..=64).contains(&signal) {
+        // SAFETY: on the 64-bit targets a set begins with a word that has a bit for each of the kernel's
+        // signals; a wrong number is found by `install`.
+        unsafe { *(&raw mut new.sa_mask).cast::<u64>() |= 1 << (signal - 1) };
     }
     if install(signal, Some(&new), Some(&mut old)) == 0 { old.sa_sigaction } else { SIG_ERR }
 }

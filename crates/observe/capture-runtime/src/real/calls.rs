@@ -116,6 +116,16 @@ functions! {
     nanosleep(span: *const timespec, left: *mut timespec) -> c_int;
     clock_nanosleep(clock: clockid_t, flags: c_int, span: *const timespec, left: *mut timespec) -> c_int;
     thrd_sleep(span: *const timespec, left: *mut timespec) -> c_int;
+    setxattr(
+        path: *const c_char, name: *const c_char, value: *const c_void, len: size_t, flags: c_int
+    ) -> c_int;
+    lsetxattr(
+        path: *const c_char, name: *const c_char, value: *const c_void, len: size_t, flags: c_int
+    ) -> c_int;
+    fsetxattr(fd: c_int, name: *const c_char, value: *const c_void, len: size_t, flags: c_int) -> c_int;
+    removexattr(path: *const c_char, name: *const c_char) -> c_int;
+    lremovexattr(path: *const c_char, name: *const c_char) -> c_int;
+    fremovexattr(fd: c_int, name: *const c_char) -> c_int;
     fsync(fd: c_int) -> c_int;
     sync() -> ();
     syncfs(fd: c_int) -> c_int;
@@ -156,6 +166,7 @@ functions! {
     fseeko(file: *mut FILE, offset: off_t, whence: c_int) -> c_int;
     fsetpos(file: *mut FILE, at: *const fpos_t) -> c_int;
     rewind(file: *mut FILE) -> ();
+    clearerr(file: *mut FILE) -> ();
     aio_write(block: *mut c_void) -> c_int;
     aio_fsync(kind: c_int, block: *mut c_void) -> c_int;
     lio_listio(mode: c_int, list: *const *const c_void, count: c_int, event: *mut c_void) -> c_int;

@@ -27,6 +27,11 @@ unsafe extern "C" fn no_posix_memalign(_: *mut *mut c_void, _: usize, _: usize) 
     libc::ENOMEM
 }
 
+/// Until the next one is known.
+unsafe extern "C" fn no_usable_size(_: *mut c_void) -> usize {
+    0
+}
+
 static LOOKED_UP: AtomicBool = AtomicBool::new(false);
 
 /// A function: the C library's, and the next one as soon as that is known.
@@ -92,5 +97,6 @@ functions! {
     memalign = c"memalign" or __libc_memalign(alignment: usize, len: usize) -> *mut c_void;
     valloc = c"valloc" or __libc_valloc(len: usize) -> *mut c_void;
     pvalloc = c"pvalloc" or __libc_pvalloc(len: usize) -> *mut c_void;
+    malloc_usable_size = c"malloc_usable_size" or no_usable_size(memory: *mut c_void) -> usize;
     posix_memalign = c"posix_memalign" or no_posix_memalign(place: *mut *mut c_void, alignment: usize, len: usize) -> c_int;
 }

@@ -1,0 +1,34 @@
+//! Why wear can't be estimated.
+
+/// Why there is no estimate.
+#[derive(Debug, thiserror::Error)]
+pub enum WearFault {
+    /// A page that no memory has.
+    #[error("a page of {0} bytes: use a power of two from 4KiB to 1GiB")]
+    Page(u64),
+    /// A number that has to be above 0.
+    #[error("{what} of {value}: use a number above 0")]
+    NotPositive {
+        /// What it is of.
+        what: &'static str,
+        /// The number.
+        value: f64,
+    },
+    /// A levelling policy that does not exist or does not fit.
+    #[error(transparent)]
+    Policy(#[from] ::wear::level::PolicyError),
+    /// Nothing to level.
+    #[error("{input} writes nothing to memory, so there is nothing to level")]
+    NoWrites {
+        /// The input.
+        input: String,
+    },
+    /// More memory than the simulation holds.
+    #[error("{bytes} bytes in units of {unit}: a simulation has at most 2^31 units; use a larger --unit")]
+    TooLarge {
+        /// Bytes of the memory.
+        bytes: u64,
+        /// Bytes of a unit.
+        unit: u64,
+    },
+}

@@ -1,0 +1,138 @@
+//! The programs of `examples/c/sfr`: they build without persistency and run, and their checks tell good pools
+//! from bad.
+
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use crate::common::{Scratch, ok, stderr, stdout};
+
+/// The benchmarks.
+const BENCHMARKS: [&str; 8] = ["cq", "sps", "pc", "rbtree", "tatp", "ll", "tpcc", "ycsb"];
+
+/// Litmus programs, and whether they keep what is forbidden when nothing protects them.
+const LITMUS: [(&str, bool); 5] =
+    [("tail", false), ("outside", false), ("publication", true), ("condition", true), ("nested", false)];
+
+/// Builds them all into a folder with a compiler.
+fn build(scratch: &Scratch, compiler: &str) -> PathBuf {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples/c/sfr");
+    let folder = scratch.path("build");
+    ok(Command::new("make")
+        .arg("-C")
+        .arg(sources)
+        .args(["-j2", "CFLAGS=-std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror"])
+        .arg(format!("CC={compiler}"))
+        .arg(format!("B={}", folder.display())));
+    folder
+}
+
+/// A file that is memory, so that a run is as fast as its stores.
+fn memory() -> tempfile::TempDir {
+    let folder = Path::new("/dev/shm");
+    let folder = if folder.is_dir() { folder.to_owned() } else { std::env::temp_dir() };
+    tempfile::tempdir_in(folder).expect("a folder in memory")
+}
+
+/// Whether a pool is good, and why not.
+fn check(program: &Path, pool: &Path, acks: Option<&Path>) -> (bool, String) {
+    let mut command = Command::new(program);
+    command.arg("--check");
+    if let Some(acks) = acks {
+        command.arg("--acks").arg(acks);
+    }
+    let output: Output = command.arg(pool).output().expect("it runs");
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{program:?}: {output:?}");
+    (output.status.success(), stdout(&output) + &stderr(&output))
+}
+
+#[test]
+fn benchmarks_run_and_check_themselves() {
+    let (scratch, memory) = (Scratch::new(), memory());
+    let programs = build(&scratch, "gcc");
+    for name in BENCHMARKS {
+        for stores in ["1", "2", "64"] {
+            let pool = memory.path().join(format!("{name}-{stores}"));
+            let acks = memory.path().join(format!("{name}-{stores}-acks"));
+            // The second run goes on with the pool of the first.
+            for threads in ["1", "3"] {
+                let output = ok(Command::new(programs.join(name))
+                    .args(["--ops", "3000", "--threads", threads, "--stores-per-sfr", stores, "--acks"])
+                    .args([&acks, &pool]));
+                let line: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+                assert_eq!(line["benchmark"], name);
+                assert!(line["ops"] == 3000 && line["wall_ns"].as_u64() > Some(0), "{line}");
+            }
+            let (good, said) = check(&programs.join(name), &pool, Some(&acks));
+            assert!(good && said.contains("6000 operations counted"), "{said}");
+            std::fs::remove_file(&pool).expect("removed");
+        }
+    }
+    let refused = Command::new(programs.join("cq")).args(["--stores-per-sfr", "65", "pool"]).output();
+    assert_eq!(refused.expect("it runs").status.code(), Some(2));
+}
+
+/// A check that finds nothing in pools that nothing protects would find nothing elsewhere.
+#[test]
+fn checks_find_what_kills_leave_of_unprotected_pools() {
+    let (scratch, memory) = (Scratch::new(), memory());
+    let programs = build(&scratch, "gcc");
+    for name in ["pc", "rbtree", "tpcc", "ycsb"] {
+        let program = programs.join(name);
+        let found = (0..300).any(|round| {
+            let pool = memory.path().join(format!("{name}-{round}"));
+            let mut run = Command::new(&program)
+                .args(["--threads", "4", "--size", "200", "--stores-per-sfr", "64", "--ops", "100000"])
+                .args(["--seed", &round.to_string()])
+                .arg(&pool)
+                .stdout(Stdio::null())
+                .spawn()
+                .expect("it runs");
+            std::thread::sleep(Duration::from_millis(20 + round % 10));
+            run.kill().expect("it is killed");
+            run.wait().expect("it ends");
+            let bad = pool.exists() && !check(&program, &pool, None).0;
+            _ = std::fs::remove_file(&pool);
+            bad
+        });
+        assert!(found, "{name}: 300 kills left good pools");
+    }
+}
+
+#[test]
+fn a_broken_word_is_found_in_every_pool() {
+    let (scratch, memory) = (Scratch::new(), memory());
+    let programs = build(&scratch, "gcc");
+    for name in BENCHMARKS {
+        let (program, pool) = (programs.join(name), memory.path().join(name));
+        ok(Command::new(&program).args(["--ops", "50", "--size", "20", "--stores-per-sfr", "4"]).arg(&pool));
+        assert!(check(&program, &pool, None).0);
+        // Where the data is follows from nothing here: some of these words are of it.
+        let bytes = std::fs::read(&pool).expect("read");
+        let file = std::fs::File::options().write(true).open(&pool).expect("opened");
+        let used = bytes.iter().rposition(|byte| *byte != 0).expect("something is stored") / 8;
+        let found = (used / 2..used).rev().step_by(7).take(300).any(|word| {
+            let put = |byte: u8| file.write_all_at(&[byte], word as u64 * 8).expect("written");
+            put(bytes[word * 8] ^ 1);
+            let bad = !check(&program, &pool, None).0;
+            put(bytes[word * 8]);
+            bad
+        });
+        assert!(found, "{name}");
+        std::fs::remove_file(&pool).expect("removed");
+    }
+}
+
+#[test]
+fn litmus_programs_show_what_nothing_protects() {
+    let (scratch, memory) = (Scratch::new(), memory());
+    let programs = build(&scratch, "gcc");
+    for (name, kept) in LITMUS {
+        let (program, pool) = (programs.join(format!("litmus-{name}")), memory.path().join(name));
+        let died = Command::new(&program).arg(&pool).output().expect("it runs");
+        assert_eq!(died.status.code(), None, "{name} did not die: {died:?}");
+        let (good, said) = check(&program, &pool, None);
+        assert_eq!(good, kept, "{name}: {said}");
+    }
+}

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use hare::{Expression, Limits, Reading};
-use serde_json::json;
+use hare::{Expression, Hardware, Image, Limits, MODULES, Reading};
+use serde_json::{Value, json};
 use session::Scan;
 
 use crate::progress::terminal;
@@ -73,6 +73,34 @@ pub enum ScanCommand {
     /// Components, precedence vectors and bounds of each expression, or why it is refused
     #[command(after_help = "Example:\n  strandline scan explain -e 'gr(e|a)y{2,9}' --width 4")]
     Explain(ExplainArgs),
+    /// Hardware that scans for the expressions, as Verilog with the tables to load
+    ///
+    /// The Verilog depends on the width and the sizes only; other expressions need other tables.
+    #[command(
+        after_help = "Examples:\n  strandline scan verilog -e 'ab+c' -e 'x[0-9]{2,7}y' --width 4 -o hare\n  \
+                            iverilog -s scan -o scan hare/*.v"
+    )]
+    Verilog(VerilogArgs),
+}
+
+/// Arguments of `strandline scan verilog`.
+#[derive(Debug, Args)]
+pub struct VerilogArgs {
+    /// The expressions
+    #[command(flatten)]
+    pub expressions: ExpressionArgs,
+    /// Bytes that the hardware takes per cycle
+    #[arg(long, value_name = "W", default_value = "4", value_parser = width)]
+    pub width: usize,
+    /// Components and gates that it has room for
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=512))]
+    pub slots: u16,
+    /// Character classes that it has room for
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=32))]
+    pub classes: u8,
+    /// Folder for the modules, tables.hex and slots.json
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
 }
 
 /// Arguments of `strandline scan explain`.
@@ -90,6 +118,7 @@ pub struct ExplainArgs {
 pub fn run(args: &ScanArgs) -> anyhow::Result<bool> {
     match &args.command {
         Some(ScanCommand::Explain(explain)) => explain_all(explain),
+        Some(ScanCommand::Verilog(verilog)) => write_verilog(verilog).map(|()| true),
         None => scan(args).map(|()| true),
     }
 }
@@ -125,11 +154,11 @@ fn scan(args: &ScanArgs) -> anyhow::Result<()> {
         let named = (files.len() > 1).then(|| file.display().to_string());
         let done = if args.json {
             scan.ends(file, terminal(), |found| {
-                let mut object = json!({ "re": found.expression, "end": found.end });
+                write!(out, "{{\"re\": {}, \"end\": {}", found.expression, found.end)?;
                 if let Some(name) = &named {
-                    object["file"] = json!(name);
+                    write!(out, ", \"file\": {}", json!(name))?;
                 }
-                writeln!(out, "{object}")
+                out.write_all(b"}\n")
             })
         } else if args.ends {
             scan.ends(file, terminal(), |found| {
@@ -190,6 +219,35 @@ fn explain_all(args: &ExplainArgs) -> anyhow::Result<bool> {
         }
     }
     Ok(all)
+}
+
+fn write_verilog(args: &VerilogArgs) -> anyhow::Result<()> {
+    let patterns = args.expressions.patterns()?;
+    let reading = args.expressions.reading(false);
+    let expressions: Vec<Expression> =
+        patterns.iter().map(|pattern| Expression::read(pattern, reading)).collect::<Result<_, _>>()?;
+    let hardware = Hardware {
+        width: args.width,
+        slots: usize::from(args.slots),
+        classes: usize::from(args.classes),
+        vector_every: usize::from(args.slots).min(16),
+    };
+    let image = Image::of(&expressions, hardware)?;
+    let folder = &args.output;
+    session::make_folder(folder)?;
+    for (file, text) in MODULES {
+        session::write(&folder.join(file), text)?;
+    }
+    session::write(&folder.join("scan.v"), &hardware.top())?;
+    session::write(&folder.join("tables.hex"), &image.to_text())?;
+    let slots: Vec<Value> = patterns
+        .iter()
+        .zip(&image.accepts)
+        .map(|(pattern, slot)| json!({ "re": pattern, "slot": slot }))
+        .collect();
+    let about = json!({ "width": args.width, "latency": hardware.latency(), "expressions": slots });
+    session::write(&folder.join("slots.json"), &format!("{about:#}\n"))?;
+    Ok(())
 }
 
 /// A width that the hardware is made for.

@@ -2,7 +2,7 @@
 
 use machine::ConfigError;
 
-use crate::{Evidence, Lab, Means, Row, Source, Verdict, index, kv, prestores, ssp, vnvm, xpoint};
+use crate::{Evidence, Lab, Means, Row, Source, Verdict, hare_rows, index, kv, prestores, ssp, vnvm, xpoint};
 
 /// All groups of rows, in the order in which they are printed.
 const GROUPS: &[&[Row]] = &[
@@ -34,6 +34,7 @@ const GROUPS: &[&[Row]] = &[
     index::FINDINGS,
     ssp::ROWS,
     vnvm::ROWS,
+    hare_rows::ROWS,
 ];
 
 /// Why a row could not be judged.

@@ -24,6 +24,7 @@
 
 mod check;
 mod data;
+mod hare_rows;
 mod index;
 mod judge;
 mod kv;

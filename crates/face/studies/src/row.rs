@@ -23,6 +23,8 @@ pub enum Source {
     Index,
     /// C.-C. Chou, "Optimizing Emerging Memory Systems for Performance", Texas A&M 2020, section 3.3.3.2.
     Vnvm,
+    /// V. Gogte, "Runtime Systems for Persistent Memories", Michigan 2020, appendix A.
+    Hare,
 }
 
 /// One published result.
@@ -125,8 +127,15 @@ impl fmt::Display for Verdict {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Source; 6] =
-        [Source::Xpoint, Source::Prestores, Source::Kv, Source::Index, Source::Ssp, Source::Vnvm];
+    pub const ALL: [Source; 7] = [
+        Source::Xpoint,
+        Source::Prestores,
+        Source::Kv,
+        Source::Index,
+        Source::Ssp,
+        Source::Vnvm,
+        Source::Hare,
+    ];
 
     /// Its name on the command line.
     #[must_use]
@@ -138,6 +147,7 @@ impl Source {
             Source::Index => "index",
             Source::Ssp => "ssp",
             Source::Vnvm => "vnvm",
+            Source::Hare => "hare",
         }
     }
 
@@ -160,6 +170,9 @@ impl Source {
             }
             Source::Vnvm => {
                 "Chou, Optimizing Emerging Memory Systems for Performance (2020), section 3.3.3.2: ways to write"
+            }
+            Source::Hare => {
+                "Gogte, Runtime Systems for Persistent Memories (2020), appendix A: regular expressions in hardware"
             }
         }
     }

@@ -16,6 +16,7 @@ pub mod scan;
 mod syntax;
 mod tables;
 mod tree;
+mod verilog;
 
 pub use byteset::ByteSet;
 pub use cycle::{Counting, Machine};
@@ -28,3 +29,4 @@ pub use positions::{Conditional, Count, Lowering, Positions};
 pub use syntax::Reading;
 pub use tables::{Bits, Tables, bits};
 pub use tree::Tree;
+pub use verilog::{Hardware, Image, MODULES};

@@ -46,15 +46,13 @@ impl Tables {
         let classes = design.classes();
         let members = (0..=255).map(|byte| classes.iter().map(|class| class.has(byte)).collect()).collect();
         let per_lane = 8 + classes.len();
-        let depth = 64 - (per_lane * width).leading_zeros();
         let mut tables = Tables {
             width,
             slots,
             classes,
             members,
             vectors: vec![vec![u64::MAX; (slots * width).div_ceil(64)]; width * per_lane * 4],
-            // Input, classes, automata, the tree that intersects, and two per node of the reduction unit.
-            stages: 3 + u64::from(depth) + 2 * slots as u64,
+            stages: latency(slots),
         };
         for (slot, node) in design.nodes.iter().enumerate() {
             if let Kind::Component { sets, .. } = &node.kind {
@@ -134,6 +132,12 @@ impl Tables {
     pub fn stages(&self) -> u64 {
         self.stages
     }
+}
+
+/// Cycles from a window to its report in a pipeline of `slots` slots: a window waits for the next one, leaves
+/// the boundary unit, gets its classes, passes automata, their intersection and the gates; then two per slot.
+pub fn latency(slots: usize) -> u64 {
+    6 + 2 * slots as u64
 }
 
 /// The bits that hardware of the limits needs for `slots` slots and `classes` classes, `vector_bits` of them

@@ -1,8 +1,8 @@
 /*
- * A thread writes x in a critical section and waits there for a condition, which gives the lock up. Another one
- * takes the lock, sees x, writes y, and waits until that is durable. Then the process dies while the first still
- * waits: y=1 without x=1 is forbidden. An ATLAS that knows locks and unlocks only takes the section that waits for
- * one that was cut short; ours ends it where it waits.
+ * A thread writes x in a critical section and waits there for a condition, which gives the lock up.
+ * Another one takes the lock, sees x, writes y, and waits until that is durable. Then the process dies
+ * while the first still waits: y=1 without x=1 is forbidden. An ATLAS that knows locks and unlocks only
+ * takes the section that waits for one that was cut short; ours ends it where it waits.
  */
 #include "litmus.h"
 

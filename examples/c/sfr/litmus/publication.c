@@ -1,9 +1,10 @@
 /*
- * A thread publishes x by an atomic flag, without leaving its critical section; another one sees the flag,
- * writes y in a section of its own, and time passes in which that can become durable. Then the first dies in its
- * section. What y was computed from must be there: y=1 without x=1 is forbidden. An ATLAS that takes its order
- * from locks alone undoes x with the section that was cut short, and keeps y. Ours orders atomics, too, and keeps
- * neither: y is durable only once the section of x has ended, however long that lasts.
+ * A thread publishes x by an atomic flag, without leaving its critical section; another one sees the
+ * flag, writes y in a section of its own, and time passes in which that can become durable. Then the
+ * first dies in its section. What y was computed from must be there: y=1 without x=1 is forbidden. An
+ * ATLAS that takes its order from locks alone undoes x with the section that was cut short, and keeps y.
+ * Ours orders atomics, too, and keeps neither: y is durable only once the section of x has ended, however
+ * long that lasts.
  */
 #include "litmus.h"
 

@@ -118,7 +118,7 @@ impl SfrContest {
     }
 
     /// Everything that is run in one round, in order.
-    fn plan(&self, benchmarks: &[&'static str], variants: &[SfrVariant]) -> Vec<Point<'_>> {
+    fn plan(&self, benchmarks: &[&'static str], variants: &[SfrVariant]) -> Vec<Point<'static>> {
         let mut plan = Vec::new();
         for benchmark in benchmarks {
             for (threads, stores) in self.threads.iter().flat_map(|t| self.stores.iter().map(|s| (*t, *s))) {
@@ -136,7 +136,7 @@ impl SfrContest {
         plan
     }
 
-    fn results(&self, plan: &[Point], floor_ns: f64) -> SfrResults {
+    fn results(&self, plan: &[Point<'_>], floor_ns: f64) -> SfrResults {
         let plan = || plan.iter().filter(|point| !point.outcomes.is_empty());
         let whole = plan().filter(|point| point.steps.is_none());
         let mut results = SfrResults {
@@ -157,7 +157,7 @@ impl SfrContest {
         let mut steps = Vec::new();
         for point in plan().filter(|point| point.steps == Some(STEPS[0])) {
             let of = |steps: Option<&'static str>, variant: &str, name| {
-                let same = |other: &&Point| {
+                let same = |other: &&Point<'_>| {
                     other.cell.same(&point.cell) && other.steps == steps && other.variant.name == variant
                 };
                 plan().find(same).map(|other| other.step(point.variant.name, name))

@@ -42,7 +42,6 @@ mod profile;
 mod programs;
 mod reproduce;
 mod runs;
-mod scan;
 mod served;
 mod sfr_programs;
 mod shipped;

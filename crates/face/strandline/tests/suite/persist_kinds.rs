@@ -111,6 +111,18 @@ fn handlers_store_and_synchronise_in_the_middle_of_everything() {
 }
 
 #[test]
+fn a_handler_between_announcement_and_store_commits_nothing_of_it() {
+    for design in DESIGNS {
+        let (scratch, memory) = (Scratch::new(), memory());
+        let (program, pool) = (build(&scratch, "between.c", design, "-O2"), memory.path().join("pool"));
+        let ended = Command::new(&program).arg(&pool).output().expect("it runs");
+        assert_eq!(ended.status.code(), None, "{design}: {ended:?}");
+        let (good, said) = check(&program, &pool);
+        assert!(good, "{design}: {said}");
+    }
+}
+
+#[test]
 fn what_functions_write_is_taken_back() {
     for compiler in ["g++", "clang++"].into_iter().filter(|compiler| has(compiler)) {
         let (scratch, memory) = (Scratch::new(), memory());

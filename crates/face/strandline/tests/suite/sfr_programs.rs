@@ -1,12 +1,12 @@
-//! The programs of `examples/c/sfr`: they build without persistency and run, and their checks tell good pools
-//! from bad.
+//! The programs of `examples/c/sfr`: without persistency their checks tell good pools from bad; under every
+//! design a killed program leaves a frontier of its SFRs.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use crate::common::{Scratch, ok, stderr, stdout};
+use crate::common::{Scratch, cc, ok, stderr, stdout, strandline};
 
 /// The benchmarks.
 const BENCHMARKS: [&str; 8] = ["cq", "sps", "pc", "rbtree", "tatp", "ll", "tpcc", "ycsb"];
@@ -14,6 +14,9 @@ const BENCHMARKS: [&str; 8] = ["cq", "sps", "pc", "rbtree", "tatp", "ll", "tpcc"
 /// Litmus programs, and whether they keep what is forbidden when nothing protects them.
 const LITMUS: [(&str, bool); 5] =
     [("tail", false), ("outside", false), ("publication", true), ("condition", true), ("nested", false)];
+
+/// The designs under which something survives.
+const DESIGNS: [&str; 4] = ["coupled", "decoupled", "strand", "atlas"];
 
 /// Builds them all into a folder with a compiler.
 fn build(scratch: &Scratch, compiler: &str) -> PathBuf {
@@ -135,4 +138,93 @@ fn litmus_programs_show_what_nothing_protects() {
         let (good, said) = check(&program, &pool, None);
         assert_eq!(good, kept, "{name}: {said}");
     }
+}
+
+/// Kills each benchmark under each design so often, each time going on with what the last one left.
+fn killed(rounds: u64) {
+    let (scratch, memory) = (Scratch::new(), memory());
+    let programs = build(&scratch, &format!("{} --persist=decoupled", cc("cc")));
+    for (design, name) in DESIGNS.iter().flat_map(|design| BENCHMARKS.map(|name| (*design, name))) {
+        let program = programs.join(name);
+        let file = |what: &str| memory.path().join(format!("{name}-{design}{what}"));
+        let (pool, acks) = (file(""), file("-acks"));
+        for round in 0..rounds {
+            if round % 8 == 0 {
+                _ = (std::fs::remove_file(&pool), std::fs::remove_file(&acks));
+            }
+            let stores = 1 + round * 7 % 17;
+            let mut run = Command::new(&program)
+                .env("STRANDLINE_PERSIST", design)
+                .args(["--threads", "3", "--ops", "30000", "--size", "40"])
+                .args(["--seed", &round.to_string(), "--stores-per-sfr", &stores.to_string()])
+                .arg("--acks")
+                .args([&acks, &pool])
+                .stdout(Stdio::null())
+                .spawn()
+                .expect("it runs");
+            std::thread::sleep(Duration::from_millis(30 + round * 13 % 150));
+            run.kill().expect("it is killed");
+            run.wait().expect("it ends");
+            if pool.exists() {
+                let (good, said) = check(&program, &pool, Some(&acks));
+                assert!(good, "{name}, {design}, round {round}: {said}");
+                if said.contains("the crash came before") {
+                    _ = (std::fs::remove_file(&pool), std::fs::remove_file(&acks));
+                }
+            }
+        }
+        _ = std::fs::remove_file(&pool);
+    }
+}
+
+#[test]
+fn killed_programs_leave_a_frontier() {
+    killed(1);
+}
+
+#[test]
+#[ignore = "kills thousands of processes"]
+fn programs_killed_again_and_again_leave_a_frontier() {
+    killed(100);
+}
+
+/// What is forbidden does not survive, but for what ATLAS leaves unprotected.
+#[test]
+fn litmus_programs_tell_the_designs_apart() {
+    let (scratch, memory) = (Scratch::new(), memory());
+    let programs = build(&scratch, &format!("{} --persist=decoupled", cc("cc")));
+    for (design, (name, _)) in DESIGNS.iter().flat_map(|design| LITMUS.map(|test| (*design, test))) {
+        let (program, pool) = (programs.join(format!("litmus-{name}")), memory.path().join("pool"));
+        let mut run = Command::new(&program);
+        let died = run.env("STRANDLINE_PERSIST", design).arg(&pool).output().expect("it runs");
+        assert_eq!(died.status.code(), None, "{name} did not die: {died:?}");
+        let (good, said) = check(&program, &pool, None);
+        assert_eq!(good, (design, name) != ("atlas", "outside"), "{name}, {design}: {said}");
+        std::fs::remove_file(&pool).expect("removed");
+    }
+}
+
+#[test]
+fn bench_compares_the_designs() {
+    let scratch = Scratch::new();
+    let page = scratch.path("page.html");
+    let output = ok(strandline()
+        .args(["bench", "sfr", "--ops", "200", "--rounds", "1", "--benchmark", "sps,tatp"])
+        .args(["--stores-per-sfr", "2,8", "--json", "--html"])
+        .arg(&page));
+    let results: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = results["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2 * 2 * 7, "{results:#}");
+    for row in rows {
+        assert!(row["wall_ns"].as_f64() > Some(0.0), "{row}");
+        let logs = ["coupled", "decoupled", "strand", "atlas"].iter().any(|name| row["variant"] == *name);
+        let entries = row["counters"]["entries"].as_u64().unwrap_or(0);
+        // Each operation stores its words, in an entry of 32 bytes at least.
+        assert_eq!(entries > 0, logs, "{row}");
+    }
+    assert_eq!(results["steps"].as_array().map(Vec::len), Some(2 * 4 * 5), "{results:#}");
+    let page = std::fs::read_to_string(page).expect("a page");
+    assert!(page.contains("decoupled: time of an operation with more and more of the logging"));
+    let refused = strandline().args(["bench", "sfr", "--design", "faster"]).output().expect("it runs");
+    assert!(refused.status.code() == Some(2) && stderr(&refused).contains("decoupled"), "{refused:?}");
 }

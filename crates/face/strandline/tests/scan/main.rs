@@ -1,9 +1,12 @@
 //! `strandline scan`: ends of matches, lines as grep prints them, and what becomes of expressions.
 
+#[path = "../common/mod.rs"]
+mod common;
+
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::common::{Scratch, ok, stderr, stdout, strandline};
+use common::{Scratch, ok, stderr, stdout, strandline};
 use serde_json::{Value, json};
 
 #[test]
@@ -26,7 +29,7 @@ fn standard_input_and_several_files() {
     let mut scan = strandline();
     scan.args(["scan", "--json", "-e", "two"]).args([scratch.path("a.txt"), scratch.path("b.txt")]);
     let text = stdout(&ok(&mut scan));
-    assert!(text.contains(r#""end":7,"file":""#) && text.lines().count() == 2, "{text}");
+    assert!(text.contains(r#"{"re": 0, "end": 7, "file": ""#) && text.lines().count() == 2, "{text}");
     let mut scan = strandline();
     scan.args(["scan", "-n", "-e", "^t.o$", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut scan = scan.spawn().expect("it runs");
@@ -47,6 +50,24 @@ fn refusals_name_the_place() {
     let text = stdout(&output);
     assert!(text.contains("[2,3], bit vector") && text.contains("one run at a time"), "{text}");
     assert!(text.contains("refused: look-around"), "{text}");
+}
+
+#[test]
+fn verilog_comes_with_its_tables() {
+    let scratch = Scratch::new();
+    let mut scan = strandline();
+    scan.args(["scan", "verilog", "-e", "ab+c", "-e", "x[0-9]{2,7}y", "--width", "4", "-o"]);
+    ok(scan.arg(scratch.path("out")));
+    let read = |file: &str| std::fs::read_to_string(scratch.path("out").join(file)).expect(file);
+    assert!(read("scan.v").contains(".W(4), .S(64)") && read("hare.v").contains("module hare"));
+    assert!(read("tables.hex").lines().count() > 1000);
+    let slots: Value = serde_json::from_str(&read("slots.json")).expect("JSON");
+    assert_eq!(slots["expressions"][1]["re"], "x[0-9]{2,7}y");
+    let mut scan = strandline();
+    let output = scan.args(["scan", "verilog", "-e", "a(bc)*d", "-o"]).arg(scratch.path("no")).output();
+    let output = output.expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("feeds back"), "{}", stderr(&output));
 }
 
 /// Our own sources as text, and expressions of many kinds: the lines are ripgrep's.
@@ -70,7 +91,6 @@ fn lines_are_those_of_ripgrep() {
         "e.{3,40}s$",
         "(ab|cd|st)+r",
         r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]+",
-        "[^a-z]{6}",
         "a.*b.*c.*d",
         "checksum = \"[0-9a-f]{64}\"",
         "–|→",

@@ -1,0 +1,164 @@
+// The reduction unit of slot N, two cycles: gather what precedes the slot, then match and count.
+//
+// Fields of table 3:
+//   0: conditions[27:16], repeats[8], length[7:0] (0: a gate)
+//   1: bounds: max[25:16] (1023: none), min[9:0]
+//   2: whether a match may begin here [0]
+//   16 + k: slots 32k to 32k + 31 that may precede this one
+//   64 + k: ages 32k + 1 to 32k + 32 at which the bit vector matches
+//   2[1]: whether the bit vector decides
+module hare_slot #(
+    parameter W = 4,
+    parameter S = 16,
+    parameter K = 3,
+    parameter N = 0,
+    parameter VECTOR = 0,
+    parameter A = 256
+) (
+    input  wire           clk,
+    input  wire           reset,
+    input  wire           cfg_valid,
+    input  wire [31:0]    cfg_addr,
+    input  wire [31:0]    cfg_data,
+    input  wire           in_valid,
+    input  wire           in_start,
+    input  wire           in_last,
+    input  wire [K-1:0]   in_count,
+    input  wire [S*W-1:0] in_bus,
+    output reg            out_valid,
+    output reg            out_start,
+    output reg            out_last,
+    output reg  [K-1:0]   out_count,
+    output reg  [S*W-1:0] out_bus
+);
+    wire write = cfg_valid && cfg_addr[31:28] == 3 && cfg_addr[27:16] == N;
+    wire [11:0] field = cfg_addr[15:4];
+
+    reg [K-1:0] length;
+    reg         repeats, begins, by_vector;
+    reg [9:0]   min, max;
+    // A slot for itself, so that slot 0 has a vector of at least one bit.
+    reg [N:0]   preds;
+    integer p;
+    always @(posedge clk) if (write) begin
+        if (field == 0) {repeats, length} <= {cfg_data[8], cfg_data[K-1:0]};
+        if (field == 1) {max, min} <= {cfg_data[25:16], cfg_data[9:0]};
+        if (field == 2) {by_vector, begins} <= cfg_data[1:0];
+        for (p = 0; p < N; p = p + 1)
+            if (field == 16 + p / 32) preds[p] <= cfg_data[p % 32];
+        preds[N] <= 0;
+    end
+
+    // First cycle: where a predecessor ends. A match may begin behind every byte, and at the last position
+    // of the start cycle.
+    reg           a_valid, a_start, a_last;
+    reg [K-1:0]   a_count;
+    reg [S*W-1:0] a_bus;
+    reg [W-1:0]   a_ends;
+    integer i, q;
+    reg [W-1:0] ends;
+    always @* begin
+        for (i = 0; i < W; i = i + 1) begin
+            ends[i] = begins && (!in_start || i == W - 1);
+            for (q = 0; q < N; q = q + 1) ends[i] = ends[i] || (preds[q] && in_bus[q*W+i]);
+        end
+    end
+    always @(posedge clk) begin
+        a_valid <= in_valid && !reset;
+        a_start <= in_start;
+        a_last  <= in_last;
+        a_count <= in_count;
+        a_bus   <= in_bus;
+        a_ends  <= ends;
+    end
+
+    // Second cycle. `enabled[i]`: what precedes ended `length` bytes before.
+    reg  [W-1:0] prior;
+    wire [W-1:0] previous = a_start ? {W{1'b0}} : prior;
+    wire [2*W-1:0] history = {a_ends, previous};
+    wire [W-1:0] imv = a_bus[N*W +: W];
+    wire [2*W-1:0] shifted = history >> (W[K-1:0] - length);
+    wire [W-1:0] enabled = shifted[W-1:0];
+
+    // Ages of the oldest and the youngest run, 0 for none: at the start of the window, and of those that
+    // begin within it.
+    localparam TOP = 10'd1022 - W;
+    reg  [9:0] oldest, youngest;
+    wire [9:0] oldest0 = a_start ? 10'd0 : oldest;
+    wire [9:0] youngest0 = a_start ? 10'd0 : youngest;
+    reg        old_kept, young_kept;
+    reg  [K-1:0] old_new, young_new;
+    reg  [W-1:0] counted;
+    reg        enough, few;
+    integer t;
+    always @* begin
+        old_kept = oldest0 != 0;
+        young_kept = youngest0 != 0;
+        old_new = 0;
+        young_new = 0;
+        for (t = 0; t < W; t = t + 1) begin
+            if (!imv[t]) begin
+                old_kept = 0;
+                young_kept = 0;
+                old_new = 0;
+                young_new = 0;
+            end else begin
+                if (!old_kept && (enabled[t] || old_new != 0)) old_new = old_new + 1'b1;
+                if (enabled[t]) begin
+                    young_kept = 0;
+                    young_new = 1;
+                end else if (young_new != 0) young_new = young_new + 1'b1;
+            end
+            enough = old_kept ? oldest0 + t + 1 >= min : old_new != 0 && old_new >= min;
+            few = max == 10'd1023 || (young_kept ? youngest0 + t + 1 <= max : young_new <= max);
+            counted[t] = imv[t] && enough && few;
+        end
+    end
+    always @(posedge clk) if (a_valid) begin
+        prior    <= a_ends;
+        oldest   <= old_kept ? (oldest0 > TOP ? TOP + W : oldest0 + W) : {{10-K{1'b0}}, old_new};
+        youngest <= young_kept ? (youngest0 > TOP ? TOP + W : youngest0 + W) : {{10-K{1'b0}}, young_new};
+    end
+
+    // A bit for the age of each run.
+    wire [W-1:0] aged;
+    generate
+        if (VECTOR) begin : vector
+            reg [A-1:0] ages, wanted;
+            integer k;
+            always @(posedge clk) if (write)
+                for (k = 0; k < A; k = k + 1)
+                    if (field == 64 + k / 32) wanted[k] <= cfg_data[k % 32];
+            wire [A-1:0] ages0 = a_start ? {A{1'b0}} : ages;
+            // Runs from before the window go on while every byte is of the class; those that begin within
+            // it have ages up to W.
+            reg          kept;
+            reg  [W-1:0] fresh, found;
+            integer u;
+            always @* begin
+                kept = 1;
+                fresh = 0;
+                for (u = 0; u < W; u = u + 1) begin
+                    kept = kept && imv[u];
+                    fresh = imv[u] ? {fresh, enabled[u]} : {W{1'b0}};
+                    found[u] = |(fresh & wanted[W-1:0]) || (kept && |((ages0 << (u + 1)) & wanted));
+                end
+            end
+            always @(posedge clk) if (a_valid)
+                ages <= (kept ? ages0 << W : {A{1'b0}}) | {{A-W{1'b0}}, fresh};
+            assign aged = found;
+        end else begin : none
+            assign aged = {W{1'b0}};
+        end
+    endgenerate
+
+    wire [W-1:0] hits = !repeats ? imv & enabled : by_vector ? aged : counted;
+    always @(posedge clk) begin
+        out_valid <= a_valid && !reset;
+        out_start <= a_start;
+        out_last  <= a_last;
+        out_count <= a_count;
+        out_bus   <= a_bus;
+        out_bus[N*W +: W] <= hits;
+    end
+endmodule

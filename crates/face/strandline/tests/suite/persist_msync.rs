@@ -138,5 +138,5 @@ fn two_processes_do_not_map_one_file() {
     assert!(stderr(&refused).contains("another process maps it"), "{}", stderr(&refused));
     drop(holds.stdin.take());
     assert!(holds.wait().expect("it is ours").success());
-    does(&program, &file, "order");
+    does(&program, &file, "hold");
 }

@@ -111,3 +111,28 @@ fn what_is_wrong_is_said() {
         assert!(stderr(&refused).contains(wanted), "{}", stderr(&refused));
     }
 }
+
+#[test]
+fn the_tutorial_s_program_counts_and_survives() {
+    if !has("gcc") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let page = Path::new(EXAMPLES).join("../../../docs/persist-tutorial.md");
+    let page = std::fs::read_to_string(page).expect("the tutorial");
+    let begin = page.find("#include <ctype.h>").expect("a program");
+    let end = begin + page[begin..].find("```").expect("its end");
+    let source = scratch.file("words.c", &page[begin..end]);
+    let program = scratch.path("words");
+    let flags = "--persist=decoupled -O2 -Wall -Werror -pthread -o";
+    let command = format!("{} {flags} {} {}", cc("cc"), program.display(), source.display());
+    ok(Command::new("sh").args(["-c", &command]));
+    let text = scratch.file("text", &"to be or not to be\n".repeat(50));
+    let pool = Shared::new("words");
+    for times in 1..=2 {
+        let counted = ok(Command::new(&program).args([&pool.0, &text, &text]));
+        assert_eq!(stdout(&counted), format!("{} words, 4 different\n", times * 600));
+    }
+    let counted = ok(Command::new(&program).arg(&pool.0));
+    assert_eq!(stdout(&counted), "1200 words, 4 different\n");
+}

@@ -105,8 +105,9 @@ static bool open_pool(void)
     }
     if (!pool)
         errx(1, "%s", sl_error());
+    /* A crash before the end of sl_pool_create leaves a pool without a root object, or none. */
     root = sl_at(pool, sl_root(pool));
-    if (!root->ready) {
+    if (!root || !root->ready) {
         if (!options.check)
             errx(1, "%s: a pool whose setup was cut short; remove it", options.path);
         printf("%s: the crash came before the end of the setup\n", options.path);

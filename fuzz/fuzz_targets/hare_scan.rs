@@ -1,5 +1,5 @@
-//! Any expression over any text, cut anywhere: the scanner finds what the positions find byte by byte, and the
-//! cycle model what both find.
+//! Any expression over any text, cut anywhere: the scanner finds what the positions find byte by byte, and
+//! the cycle model what both find.
 #![no_main]
 
 use hare::scan::{Nfa, Scanner};

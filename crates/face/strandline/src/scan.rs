@@ -93,7 +93,8 @@ pub struct VerilogArgs {
     #[arg(long, value_name = "W", default_value = "4", value_parser = width)]
     pub width: usize,
     /// Components and gates that it has room for
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=512))]
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=512))]
     pub slots: u16,
     /// Character classes that it has room for
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=32))]

@@ -1,5 +1,5 @@
-//! What a crash at any moment of an exchange leaves: every page has its contents. A twin that lets a page's entry name
-//! the new frame before the copy is durable is found out.
+//! What a crash at any moment of an exchange leaves: every page has its contents. A twin that lets a page's
+//! entry name the new frame before the copy is durable is found out.
 
 use event::{Collected, Op};
 use pmem::levelled::{Frames, Shape};

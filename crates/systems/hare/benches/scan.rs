@@ -1,5 +1,5 @@
-//! How fast the scanner is, beside Vectorscan where it is installed (libvectorscan-dev): by kind and number of
-//! expressions, in processor time of one core. `cargo bench -p hare`; under `cargo test` it runs on little
+//! How fast the scanner is, beside Vectorscan where it is installed (libvectorscan-dev): by kind and number
+//! of expressions, in processor time of one core. `cargo bench -p hare`; under `cargo test` it runs on little
 //! text.
 
 use std::io::Write;
@@ -36,15 +36,21 @@ fn expressions(kind: &str, count: usize) -> Vec<String> {
     (0..count).map(|_| one()).collect()
 }
 
-/// Text of words and lines, in which an expression's first word stands now and then.
+/// Text of words and lines.
 fn text(list: &[String], length: usize) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(11);
     let mut text = Vec::with_capacity(length + 64);
     while text.len() < length {
         match random.u32(0..4000) {
             0 => {
+                // The first word of an expression, now and then with the rest of a match.
                 let one = list[random.usize(0..list.len())].as_bytes();
                 text.extend(&one[..7.min(one.len())]);
+                if random.u32(0..4) == 0 {
+                    let between = ["", "abc9", "the rest of a match in between"][random.usize(0..3)];
+                    text.extend(between.bytes());
+                    text.extend(&one[one.len().saturating_sub(7)..]);
+                }
             }
             1..400 => text.push(b'\n'),
             400..600 => text.extend(random.u32(0..100_000).to_string().bytes()),
@@ -73,7 +79,7 @@ fn vectorscan(folder: &Path) -> Option<std::path::PathBuf> {
 
 fn main() {
     let bench = std::env::args().any(|argument| argument == "--bench");
-    let length = if bench { 64 << 20 } else { 1 << 16 };
+    let length = if bench { 16 << 20 } else { 1 << 16 };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let other = vectorscan(folder);
     println!(

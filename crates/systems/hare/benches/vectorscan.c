@@ -1,4 +1,5 @@
-/* Scans a file with Vectorscan: vectorscan TEXT < expressions. Prints matches and seconds of processor time. */
+/* Scans a file with Vectorscan: vectorscan TEXT < expressions.
+   Prints matches and seconds of processor time. */
 #include <hs.h>
 #include <stdio.h>
 #include <stdlib.h>

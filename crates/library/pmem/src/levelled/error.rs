@@ -20,9 +20,7 @@ pub enum LevelError {
         page: u64,
     },
     /// What stands at the start is no header.
-    #[error(
-        "no levelled space: at offset {offset} stands {found:#x}, not {expected:#x}, as Levelled::create makes it"
-    )]
+    #[error("no levelled space: at offset {offset} stands {found:#x}, not {expected:#x}")]
     Foreign {
         /// Where.
         offset: u64,
@@ -43,7 +41,7 @@ pub enum LevelError {
     },
     /// The space is shorter than its header says.
     #[error(
-        "the space has {found} bytes, and its header says {expected}: the file was cut; restore it; restore it from a copy"
+        "the space has {found} bytes, and its header says {expected}: the file was cut; restore it from a copy"
     )]
     Short {
         /// Bytes there are.

@@ -9,6 +9,8 @@ const FAR: usize = 255;
 const MOST: usize = 64;
 /// Bytes of a literal that are looked at.
 const LONG: usize = 24;
+/// Bytes from which on a literal is not multiplied to be longer.
+const ENOUGH: usize = 5;
 /// Bytes that a literal must have.
 pub const SHORT: usize = 3;
 
@@ -111,7 +113,9 @@ impl Prefixes {
     }
 
     fn append_set(&mut self, set: &ByteSet) {
-        if set.len() as usize * self.literals.len() > MOST {
+        // Where literals are long enough, more of them cost more than a longer one gains.
+        let enough = set.len() > 2 && self.literals.iter().all(|literal| literal.len() >= ENOUGH);
+        if enough || set.len() as usize * self.literals.len() > MOST {
             self.open = false;
             return;
         }

@@ -24,6 +24,7 @@ use super::processes::Processes;
 use super::programs::Programs;
 use crate::CaptureError;
 use crate::session::{Bell, SessionFile, Settings};
+use crate::symbols::preload;
 use abi::{CHUNK_FILLING, FLAG_VALUES, MODE_COUNT, MODE_RECORD, MODULES, SESSION_ENV};
 
 /// How long the collector sleeps when there is nothing to do; also the delay after which it sees a process
@@ -201,6 +202,9 @@ impl Recording {
         let interrupts = Interrupts::note().map_err(spawn)?;
         let mut command = Command::new(name);
         command.args(arguments).env(SESSION_ENV, session.path());
+        if let Some(libraries) = preload(Path::new(name)) {
+            command.env("LD_PRELOAD", libraries);
+        }
         if options.stdout_to_stderr {
             command.stdout(std::io::stderr());
         }

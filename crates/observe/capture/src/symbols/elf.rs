@@ -1,6 +1,7 @@
 //! What else is asked of ELF files: their code, and whether they were built with `strandline cc`.
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,8 @@ use crate::CaptureError;
 
 /// File name of the runtime library that instrumented programs need.
 pub const RUNTIME: &str = "libstrandline_rt.so";
+/// That of the library in programs that were built with `--persist`. It stands between the program and [`RUNTIME`].
+const PERSIST_RUNTIME: &str = "libstrandline_persist.so";
 /// What to tell someone whose program was not built with `strandline cc`.
 pub const HOW_TO_BUILD: &str = "build it with `strandline cc` in place of the compiler, for example: make clean && make CC=\"strandline cc\" CXX=\"strandline c++\"";
 
@@ -103,7 +106,7 @@ pub fn instrumented(program: &Path) -> Result<bool, CaptureError> {
     let mut open = vec![needs];
     while let Some(needs) = open.pop() {
         for library in &needs.libraries {
-            if library.starts_with(RUNTIME) {
+            if library.starts_with(RUNTIME) || library.starts_with(PERSIST_RUNTIME) {
                 return Ok(true);
             }
             let Some(path) = needs.find(library).filter(|path| seen.insert(path.clone())) else { continue };
@@ -114,6 +117,25 @@ pub fn instrumented(program: &Path) -> Result<bool, CaptureError> {
         }
     }
     Ok(false)
+}
+
+/// What a program that was built with `--persist` has to be started with (`LD_PRELOAD`) to be observed: its own runtime, which
+/// answers the compiler's hooks and reports, and behind it ours. `None` of any other program.
+pub fn preload(program: &Path) -> Option<OsString> {
+    let file = File::open(program).ok()?;
+    let map = mapped(&file).ok()?;
+    let needs = Needs::read(&map[..], program).ok()?;
+    let persist = needs.libraries.iter().find(|library| library.starts_with(PERSIST_RUNTIME))?;
+    let persist = needs.find(persist)?;
+    let ours = persist.with_file_name(RUNTIME);
+    let mut all = persist.into_os_string();
+    all.push(":");
+    all.push(ours);
+    if let Some(more) = std::env::var_os("LD_PRELOAD").filter(|more| !more.is_empty()) {
+        all.push(":");
+        all.push(more);
+    }
+    Some(all)
 }
 
 /// The libraries that a file names, and where it says to look.

@@ -7,5 +7,5 @@ mod elf;
 mod names;
 mod resolver;
 
-pub use elf::{HOW_TO_BUILD, Image, RUNTIME, instrumented};
+pub use elf::{HOW_TO_BUILD, Image, RUNTIME, instrumented, preload};
 pub use resolver::{Resolver, stands_for_caller};

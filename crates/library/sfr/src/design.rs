@@ -110,6 +110,8 @@ pub struct Options {
     pub steps: Steps,
     /// For a new pool: the address at which it wants to be mapped, 0 for any. A pool keeps it.
     pub base: u64,
+    /// For a new pool: bytes of the root block, zeros, which is there as soon as the pool is; 0 for none.
+    pub root: u64,
     /// Name of the layout: what the application that made the pool calls its structures, at most 64 bytes. An
     /// opening with another one fails; an empty one opens any.
     pub layout: String,

@@ -54,11 +54,11 @@
 //! use space::{Image, Space};
 //!
 //! let env = Os::new(Image::new(1 << 20));
-//! let pool = Pool::create(&env, &Options::new(Design::Decoupled))?;
+//! let pool = Pool::create(&env, &Options { root: 8, ..Options::new(Design::Decoupled) })?;
 //! let lock = pool.lock();
 //! let mut thread = pool.thread()?;
 //! let at = thread.alloc(16)?;
-//! thread.set_root(at);
+//! thread.store_u64(pool.root(), at);
 //! {
 //!     let mut section = thread.enter(&lock);
 //!     section.store_u64(at, 1);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use space::{Env, LINE, Space};
 
+use crate::blocks::{FRONT, allocated};
 use crate::entry::ENTRY;
 use crate::guard::Lock;
 use crate::heap::Heap;
@@ -64,7 +65,7 @@ impl<'e, E: Env> Pool<'e, E> {
     /// Makes a pool of all the memory of `env`; whatever is there is lost.
     ///
     /// # Errors
-    /// If the memory is too short, or the layout's name too long.
+    /// If the memory is too short, also for the root block, or the layout's name too long.
     pub fn create(env: &'e E, options: &Options) -> Result<Self, Error> {
         if options.layout.len() > NAME_MAX {
             return Err(Error::Name { bytes: options.layout.len() });
@@ -80,9 +81,31 @@ impl<'e, E: Env> Pool<'e, E> {
             }
         }
         space.fence();
+        let mut heap = Heap::new(&layout);
+        if options.root > 0 {
+            Self::make_root(env, &mut heap, options.root)?;
+        }
+        // From here on it is a pool.
         layout.write(env, &options.layout);
         let queues = (0..LOGS_MAX).map(|_| Queue::new(1, 1, None)).collect();
-        Ok(Self::with(env, layout, options, Heap::new(&layout), queues, 0))
+        Ok(Self::with(env, layout, options, heap, queues, 0))
+    }
+
+    /// Makes the root block of a pool that is not one yet, durably.
+    fn make_root(env: &E, heap: &mut Heap, bytes: u64) -> Result<(), Error> {
+        let (space, block) = (env.space(), heap.take(env, bytes)?);
+        let zeros = [0; 4096];
+        let (mut at, end) = (block + FRONT, block + FRONT + bytes);
+        while at < end {
+            let part = (end - at).min(zeros.len() as u64);
+            space.store(at, &zeros[..part as usize]);
+            at += part;
+        }
+        space.store_u64(block, allocated(bytes));
+        space.store_u64(ROOT, block + FRONT);
+        space.flush(block, FRONT + bytes);
+        space.persist(ROOT, 8);
+        Ok(())
     }
 
     /// Opens a pool: undoes every SFR that was not committed.

@@ -232,14 +232,9 @@ fn create(path: &Path, layout: &str, bytes: u64, root: u64, force: bool) -> Resu
     let memory = pmem::Options::new().force(force).at(base).create(path, bytes)?;
     let made = (|| {
         let env: &'static Env = Box::leak(environment(memory, path, true, force)?);
+        // A pool is there with its root object or not at all.
+        let options = sfr::Options { root, ..options };
         let pool = Pool::create(env, &options).map_err(|error| Failure::from(error).of_file(path))?;
-        let mut thread = pool.thread()?;
-        if root > 0 {
-            let block = thread.zalloc(root).map_err(|error| Failure::from(error).of_file(path))?;
-            thread.set_root(block);
-        }
-        thread.sync();
-        drop(thread);
         Ok((env, pool))
     })();
     match made {

@@ -21,13 +21,8 @@ pub fn options(design: Design, flaw: Option<Flaw>) -> Options {
 pub fn made(design: Design) -> Image {
     let image = Image::new(BYTES);
     let env = Os::new(&image);
-    let pool = Pool::create(&env, &options(design, None)).expect("room");
-    let mut thread = pool.thread().expect("a log");
-    let root = thread.zalloc(scene::ROOT).expect("room");
-    thread.set_root(root);
-    thread.sync();
-    drop(thread);
-    pool.close();
+    let options = Options { root: scene::ROOT, ..options(design, None) };
+    Pool::create(&env, &options).expect("room").close();
     image
 }
 

@@ -126,6 +126,10 @@ int main(int count, char **arguments)
         pool = sl_pool_create(path, "bank, 1", 16 << 20, sizeof(struct bank), NULL);
     else
         pool = sl_pool_open(path, "bank, 1", NULL);
+    if (!pool && !runs && sl_error_code() == SL_E_NO_POOL) {
+        puts("no bank yet");
+        return 0;
+    }
     if (!pool)
         errx(2, "%s", sl_error());
     bank = sl_at(pool, sl_root(pool));

@@ -107,8 +107,11 @@ impl Layout {
         header[NAME..NAME + name.len()].copy_from_slice(name.as_bytes());
         let sum = xxh3_64(&header[..CHECKED]);
         header[CHECKED..CHECKED + 8].copy_from_slice(&sum.to_le_bytes());
-        env.space().store(0, &header);
-        env.space().persist(0, HEADER_BYTES as u64);
+        // Its first word makes it one, and comes last.
+        env.space().store(8, &header[8..]);
+        env.space().persist(8, HEADER_BYTES as u64 - 8);
+        env.space().store(0, &header[..8]);
+        env.space().persist(0, 8);
     }
 
     /// Reads it from a pool's first bytes, and holds it against itself.

@@ -258,7 +258,7 @@ fn open(path: &Path, layout: &str, force: bool) -> Result<&'static Open, Failure
     fs::File::open(path)
         .and_then(|file| file.take(HEADER_BYTES as u64).read_to_end(&mut header))
         .map_err(file)?;
-    if header.iter().all(|&byte| byte == 0) {
+    if header.iter().take(8).all(|&byte| byte == 0) {
         let message =
             "there is no pool in the file, or its making was interrupted; remove it, and make the pool again";
         return Err(Failure::new(Code::NoPool, message).of_file(path));

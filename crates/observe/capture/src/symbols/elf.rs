@@ -14,7 +14,8 @@ use crate::CaptureError;
 
 /// File name of the runtime library that instrumented programs need.
 pub const RUNTIME: &str = "libstrandline_rt.so";
-/// That of the library in programs that were built with `--persist`. It stands between the program and [`RUNTIME`].
+/// That of the library in programs that were built with `--persist`. It stands between the program and
+/// [`RUNTIME`].
 const PERSIST_RUNTIME: &str = "libstrandline_persist.so";
 /// What to tell someone whose program was not built with `strandline cc`.
 pub const HOW_TO_BUILD: &str = "build it with `strandline cc` in place of the compiler, for example: make clean && make CC=\"strandline cc\" CXX=\"strandline c++\"";
@@ -119,8 +120,9 @@ pub fn instrumented(program: &Path) -> Result<bool, CaptureError> {
     Ok(false)
 }
 
-/// What a program that was built with `--persist` has to be started with (`LD_PRELOAD`) to be observed: its own runtime, which
-/// answers the compiler's hooks and reports, and behind it ours. `None` of any other program.
+/// What a program that was built with `--persist` has to be started with (`LD_PRELOAD`) to be observed: its
+/// own runtime, which answers the compiler's hooks and reports, and behind it ours. `None` of any other
+/// program.
 pub fn preload(program: &Path) -> Option<OsString> {
     let file = File::open(program).ok()?;
     let map = mapped(&file).ok()?;

@@ -134,6 +134,7 @@ impl Options {
             design,
             steps: Steps::Commit,
             base: 0,
+            root: 0,
             layout: String::new(),
             strict: false,
             at_once: 1 << 16,

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::{Scratch, cc, has, ok, stderr, stdout};
+use crate::common::{Scratch, cc, has, has_flushes, ok, stderr, stdout, strandline};
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples/c/persist");
 const DESIGNS: [&str; 5] = ["coupled", "decoupled", "atlas", "strand", "none"];
@@ -135,4 +135,23 @@ fn the_tutorial_s_program_counts_and_survives() {
     }
     let counted = ok(Command::new(&program).arg(&pool.0));
     assert_eq!(stdout(&counted), "1200 words, 4 different\n");
+}
+
+/// Every crash of a short run, as the checker finds them: nothing is lost, and without logging much is.
+#[test]
+fn check_finds_nothing_but_where_nothing_is_logged() {
+    if !has("gcc") || !has_flushes() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let bank = build(&scratch, "gcc", "coupled", "bank.c");
+    let pool = Shared::new("checked");
+    for (design, status) in [("coupled", 0), ("decoupled", 0), ("strand", 0), ("none", 1)] {
+        _ = std::fs::remove_file(&pool.0);
+        let mut check = strandline();
+        check.current_dir(scratch.dir()).env("STRANDLINE_PERSIST", design).arg("check");
+        check.args(["--recover", &format!("{} POOL check", bank.display()), "--"]);
+        let output = check.arg(&bank).arg(&pool.0).args(["run", "1", "3"]).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(status), "{design}: {}{}", stdout(&output), stderr(&output));
+    }
 }

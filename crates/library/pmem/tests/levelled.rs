@@ -233,9 +233,9 @@ fn processes_killed_while_pages_move_lose_nothing() {
 }
 
 #[test]
-#[ignore = "a minute; ./test --long"]
+#[ignore = "minutes; ./test --long"]
 fn processes_killed_by_the_thousand_lose_nothing() {
-    kills(2000);
+    kills(1000);
 }
 
 #[test]

@@ -105,8 +105,9 @@ fn what_is_wrong_is_said() {
     assert!(stderr(&unknown).contains("there are coupled, decoupled"), "{}", stderr(&unknown));
     let bank = build(&scratch, "gcc", "coupled", "bank.c");
     let text = scratch.file("text", &"no pool ".repeat(100_000));
-    for (path, wanted) in [(text, "no pool of"), (scratch.path("none"), "No such file")] {
-        let refused = Command::new(&bank).arg(path).arg("check").output().expect("it runs");
+    for (path, verb, wanted) in [(text, "run", "no pool of"), (scratch.path("none"), "check", "No such file")]
+    {
+        let refused = Command::new(&bank).arg(path).arg(verb).output().expect("it runs");
         assert_eq!(refused.status.code(), Some(2));
         assert!(stderr(&refused).contains(wanted), "{}", stderr(&refused));
     }

@@ -1,10 +1,10 @@
-//! Any text, taken for assembler source, with the compiler's pass and without, and for clang's intermediate code: it is
+//! Any text, taken for assembler source, with the compiler's pass, without, and for logs, and for clang's intermediate code: it is
 //! rewritten or left, and what is in it goes through, each line on its own.
 #![no_main]
 
 use std::sync::LazyLock;
 
-use instrument::{Atomics, Exports, rewrite, rewrite_shipped};
+use instrument::{Atomics, Exports, rewrite, rewrite_logged, rewrite_shipped};
 use libfuzzer_sys::fuzz_target;
 
 static RUNTIME: LazyLock<Exports> = LazyLock::new(|| {
@@ -21,6 +21,7 @@ fuzz_target!(|source: &[u8]| {
     let mut atomics = Atomics::default();
     atomics.add_module(&String::from_utf8_lossy(source));
     assert_eq!(Atomics::of_text(&atomics.to_text()), atomics);
+    _ = rewrite_logged(source, &RUNTIME);
     for text in [rewrite(source, &RUNTIME), rewrite_shipped(source, &RUNTIME, &atomics)] {
         hold(source, text);
     }

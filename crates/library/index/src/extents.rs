@@ -31,6 +31,15 @@ pub trait Extents<S: Space>: Send + Sync {
     fn all(&self, space: &S) -> Vec<Extent>;
 }
 
+/// Makes durable what a structure's pieces hold. What a killed process stored last is in the caches: whoever
+/// opens the structure sees it, and must not build on it while it can be lost with the power.
+pub(crate) fn make_durable<S: Space>(space: &S, pieces: &[Extent]) {
+    for piece in pieces {
+        space.flush(piece.offset, piece.bytes);
+    }
+    space.fence();
+}
+
 /// Bytes before the first piece of a [`Whole`].
 const HEAD: u64 = 256;
 /// The first word of a space that is one structure's.
@@ -83,6 +92,8 @@ impl Whole {
         if found != MAGIC {
             return Err(Error::Mismatch { offset: 0, found, expected: MAGIC, what: "a structure's file" });
         }
+        // A killed process may have left the last end in the caches.
+        space.persist(0, HEAD);
         let mut before = HEAD;
         let mut ended = false;
         for at in (ENDS..HEAD).step_by(8) {

@@ -99,6 +99,8 @@ pub enum Flaw {
     SectionsApart,
     /// A racing operation in the pool is logged outside its bucket's latch (hazard 2).
     RacingLogged,
+    /// Recovery trusts heads that a killed process stored and the caches still hold.
+    RecoveredEarly,
 }
 
 /// What a pool is created and opened with.

@@ -18,6 +18,9 @@ pub const ENTRY: u64 = 64;
 /// Old bytes that an entry holds.
 pub const DATA: u64 = 32;
 
+/// The highest position and stamp that a log gets to; what is higher is damaged.
+pub const POSITION_MAX: u64 = 1 << 60;
+
 const OFFSET_BITS: u32 = 48;
 
 /// What an entry says.

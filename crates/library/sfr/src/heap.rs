@@ -73,7 +73,7 @@ impl Heap {
     pub fn open<E: Env>(env: &E, layout: &Layout, rings: &[(u64, u64)], clock: u64) -> Result<Heap, Error> {
         let mut heap = Heap { runs: BTreeMap::new(), clock, ..Heap::new(layout) };
         let space = env.space();
-        let mut unit = 0;
+        let (mut unit, mut kept) = (0, 0);
         while unit < layout.units {
             let offset = layout.word(unit);
             let damaged = Error::Damaged { offset, what: "the word of a unit" };
@@ -96,10 +96,17 @@ impl Heap {
                         heap.add_run(unit, units);
                     }
                 }
-                Use::Log(units) if rings.contains(&(unit, units)) => {}
+                Use::Log(units) if rings.contains(&(unit, units)) => kept += 1,
                 Use::Log(_) | Use::Free => heap.add_run(unit, units),
             }
             unit += units;
+        }
+        // Each log has a ring of its own.
+        if kept != rings.len() {
+            return Err(Error::Damaged {
+                offset: layout.word(0),
+                what: "the table of units, or a log's ring",
+            });
         }
         Ok(heap)
     }

@@ -257,7 +257,7 @@ pub(crate) fn seed(layout: &Layout, log: u32) -> u64 {
 pub(crate) fn write_heads<E: Env>(env: &E, heads: &[u64], selector: &mut u64, flaw: Option<Flaw>) -> u64 {
     let space = env.space();
     let one_by_one = flaw == Some(Flaw::HeadsOneByOne);
-    let next = *selector + 1;
+    let next = selector.wrapping_add(1);
     // The twin writes what counts already.
     let which = if one_by_one { *selector } else { next };
     for (log, &head) in heads.iter().enumerate() {

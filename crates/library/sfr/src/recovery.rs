@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use space::{Env, Space};
 
-use crate::entry::{DATA, Entry};
-use crate::layout::{self, HEADER_BYTES, LOGS_MAX, Layout, SELECTOR};
+use crate::entry::{DATA, Entry, POSITION_MAX};
+use crate::layout::{self, HEADER_BYTES, LOGS_MAX, Layout, ROOT, SELECTOR};
 use crate::pool::{seed, write_heads};
 use crate::queue::Queue;
 use crate::ring::Ring;
@@ -65,6 +65,11 @@ pub fn recover<E: Env>(env: &E, options: &Options) -> Result<State, Error> {
     if !options.layout.is_empty() && found != options.layout {
         return Err(Error::Layout { found, wanted: options.layout.clone() });
     }
+    // A killed process leaves heads and words of units in the caches. What is seen of them here must not be
+    // lost with the power afterwards, when what was decided by them is durable.
+    if options.flaw != Some(Flaw::RecoveredEarly) {
+        space.persist(0, layout.units_at);
+    }
     let mut selector = space.load_u64(SELECTOR);
     let (mut live, mut committed): (Vec<Of>, Vec<Of>) = (Vec::new(), Vec::new());
     let mut queues = Vec::new();
@@ -72,11 +77,15 @@ pub fn recover<E: Env>(env: &E, options: &Options) -> Result<State, Error> {
     for log in 0..LOGS_MAX {
         let words = [space.load_u64(layout::vector(selector, log)), space.load_u64(layout::line(log))];
         let mut head = words[0].max(words[1]).max(1);
+        if head > POSITION_MAX {
+            return Err(Error::Damaged { offset: layout::line(log), what: "the head of a log" });
+        }
         let ring = Ring::read(env, &layout, log)?;
         let before = live.len();
         for entry in ring.iter().flat_map(|ring| ring.scan(env, seed(&layout, log))) {
             clock = clock.max(entry.stamp);
-            if entry.bytes > 0 && entry.offset + entry.bytes > layout.bytes {
+            let counted = entry.position <= POSITION_MAX && entry.stamp <= POSITION_MAX;
+            if !counted || !is_data(&layout, &entry) {
                 return Err(Error::Damaged { offset: layout::line(log), what: "an entry of a log" });
             }
             let undone = entry.position >= words[0].max(words[1]);
@@ -108,6 +117,14 @@ pub fn recover<E: Env>(env: &E, options: &Options) -> Result<State, Error> {
         }
     }
     Ok(State { layout, queues, selector, clock, recovered })
+}
+
+/// Whether an entry undoes what is a program's: a part of a block, its word or that of the root.
+fn is_data(layout: &Layout, entry: &Entry) -> bool {
+    let end = entry.offset + entry.bytes;
+    entry.bytes == 0
+        || entry.offset >= layout.units_at && end <= layout.bytes
+        || entry.offset >= ROOT && end <= ROOT + 8
 }
 
 /// Restores what the entries say, the newest first, durably.

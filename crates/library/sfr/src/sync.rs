@@ -144,9 +144,7 @@ impl<E: Env> Thread<'_, '_, E> {
         }
         self.make_room(2 + bytes / 32);
         let coupled = pool.options.design == Design::Coupled;
-        // One word is written whole or not at all.
-        let logged = stores && (!coupled || bytes > 8 || offset / 8 != (offset + bytes - 1) / 8);
-        let early = logged && pool.has(Flaw::RacingLogged);
+        let early = stores && pool.has(Flaw::RacingLogged);
         if early {
             self.log_range(offset, bytes);
         }
@@ -156,7 +154,7 @@ impl<E: Env> Thread<'_, '_, E> {
         if !coupled {
             self.end(Order::Acquire { bucket, number: order.released }, true);
         }
-        if logged && !early {
+        if stores && !early {
             self.log_range(offset, bytes);
         }
         let result = operation(env.space());
@@ -164,13 +162,7 @@ impl<E: Env> Thread<'_, '_, E> {
             return result;
         }
         if coupled {
-            if logged {
-                self.commit_own();
-            } else if pool.does(Steps::Data) {
-                env.space().persist(offset, bytes);
-                self.counters.flushes += 1;
-                self.counters.fences += 1;
-            }
+            self.commit_own();
         } else if pool.options.design == Design::Strand && pool.does(Steps::Data) {
             env.space().persist(offset, bytes);
             self.counters.flushes += 1;

@@ -3,7 +3,7 @@
 use sfr::Design;
 
 use crate::desk::holds;
-use crate::scene::{SECTIONS, STEPS, Scene};
+use crate::scene::{LARGE, SECTIONS, STEPS, Scene};
 
 fn all(design: Design, kinds: &'static [crate::scene::Step]) {
     for seed in 1..=6 {
@@ -38,4 +38,11 @@ fn strand() {
 #[test]
 fn atlas() {
     all(Design::Atlas, SECTIONS);
+}
+
+#[test]
+fn long_regions_and_large_blocks() {
+    for design in [Design::Coupled, Design::Decoupled, Design::Strand, Design::Atlas] {
+        all(design, LARGE);
+    }
 }

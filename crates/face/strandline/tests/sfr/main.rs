@@ -6,4 +6,5 @@ mod again;
 mod desk;
 mod flaws;
 mod holds;
+mod killed;
 mod scene;

@@ -61,12 +61,18 @@ pub enum Step {
     Stack,
     /// A range of more than an entry.
     Wide,
+    /// A critical section whose entries are more than a new log has room for.
+    Long,
+    /// As [`Step::Stack`] with blocks of more than a unit.
+    Block,
     /// All that was done is waited for.
     Sync,
 }
 
 pub const STEPS: &[Step] =
     &[Step::One, Step::Two, Step::Byte, Step::Swap, Step::Stack, Step::Wide, Step::One, Step::Sync];
+/// What changes units: logs that grow, blocks of all sizes.
+pub const LARGE: &[Step] = &[Step::Long, Step::Block, Step::Stack, Step::One, Step::Block, Step::Sync];
 /// What ATLAS protects.
 pub const SECTIONS: &[Step] = &[Step::One, Step::Two, Step::Stack, Step::Wide, Step::One, Step::Sync];
 
@@ -159,7 +165,9 @@ impl<E: Env> Worker<'_, '_, '_, E> {
                 Step::Two => self.two(),
                 Step::Byte => self.byte(),
                 Step::Swap => self.swap(step),
-                Step::Stack => self.stack(),
+                Step::Stack => self.stack(16),
+                Step::Block => self.stack(5000),
+                Step::Long => self.long(),
                 Step::Wide => self.wide(),
                 Step::Sync => self.wait(step),
             }
@@ -261,14 +269,26 @@ impl<E: Env> Worker<'_, '_, '_, E> {
         });
     }
 
-    fn stack(&mut self) {
+    fn long(&mut self) {
+        let lock = self.random(LOCKS);
+        let held = self.env.lock(&self.locks[lock as usize]);
+        self.took(lock);
+        for word in 0..70 {
+            let value = self.value();
+            self.word(cell(self.root, lock) + word % 3 * 8, value);
+        }
+        self.gives(lock, true);
+        drop(held);
+    }
+
+    fn stack(&mut self, bytes: u64) {
         let lock = self.random(LOCKS);
         let held = self.env.lock(&self.locks[lock as usize]);
         self.took(lock);
         let at = cell(self.root, lock) + 24;
         let top = self.thread.load_u64(at);
         if top == 0 || self.random(2) == 0 {
-            let block = self.thread.alloc(16).expect("room");
+            let block = self.thread.alloc(bytes).expect("room");
             let value = self.value();
             self.word(block, top);
             self.word(block + 8, value);

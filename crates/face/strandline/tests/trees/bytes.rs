@@ -141,7 +141,6 @@ fn a_killed_process_leaves_nothing_that_is_lost_later() {
 }
 
 #[test]
-#[ignore = "RecoveredEarly is not found by these scenarios"]
 fn mistakes_of_opening_are_found() {
     for flaw in [Flaw::RecoveredEarly, Flaw::FoundFree] {
         let found =

@@ -39,7 +39,7 @@ pub enum Step {
 use Step::{Insert, Remove};
 
 impl Step {
-    fn apply(self, model: &mut BTreeMap<u64, u64>) {
+    pub fn apply(self, model: &mut BTreeMap<u64, u64>) {
         match self {
             Insert(key, value) => _ = model.insert(key, value),
             Remove(key) => _ = model.remove(&key),

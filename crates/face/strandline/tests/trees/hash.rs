@@ -86,7 +86,6 @@ fn a_second_crash_takes_nothing_back() {
 }
 
 #[test]
-#[ignore = "a record that a killed process had not flushed is seen, and lost with the power later: opening has to flush"]
 fn a_killed_process_leaves_nothing_that_is_lost_later() {
     holds_killed(Small::<Sound>(PhantomData), &mixed(1, 60, 12, 5));
     holds_killed(Small::<Sound>(PhantomData), &rewritten(8));

@@ -2,7 +2,7 @@
 //! and not flushed was in the caches until then: the second one reads it, and may not build on it before it
 //! is durable.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pmem::Os;
 use space::conformance::Powered;
@@ -83,10 +83,13 @@ fn after<M: Subject>(map: M, steps: &[Step], kill: &Kill) -> Option<String> {
         }
     });
     let run = run.unwrap_or_else(|error| panic!("{error}"));
+    // What had ended, and the key of the step that had not.
+    let mut ended_steps = BTreeMap::new();
+    steps[..kill.steps].iter().for_each(|step| step.apply(&mut ended_steps));
     let unfinished = steps.get(kill.steps).map(|step| match *step {
         Step::Insert(key, _) | Step::Remove(key) => key,
     });
-    let judge = |found: std::collections::BTreeMap<u64, u64>, crash: Crash<'_>| {
+    let judge = |found: BTreeMap<u64, u64>, crash: Crash<'_>| {
         let (begun, ended) = (crash.begun(), crash.ended());
         for key in before.keys().chain(found.keys()).copied().collect::<BTreeSet<u64>>() {
             let (was, is) = (before.get(&key), found.get(&key));
@@ -94,8 +97,8 @@ fn after<M: Subject>(map: M, steps: &[Step], kill: &Kill) -> Option<String> {
             let right = match number {
                 Some(number) if number <= ended => is.is_none(),
                 Some(number) if number <= begun => is.is_none() || is == was,
-                // What the first process had not finished may be there or not until it was recovered.
-                _ => is == was || ended == 0 && unfinished == Some(key),
+                // Until it was recovered, what the first process had not finished may be as before or done.
+                _ => is == was || ended == 0 && unfinished == Some(key) && is == ended_steps.get(&key),
             };
             if !right {
                 return Err(format!(

@@ -7,6 +7,7 @@ use index::{Error, Whole};
 use space::Env;
 
 use crate::desk::{Opened, Subject, caught, emptied, holds, holds_again, mixed};
+use crate::killed::holds_killed;
 
 /// A mistake, and whether groups are flushed.
 struct Small<D>(Flaw, bool, PhantomData<D>);
@@ -51,6 +52,8 @@ fn survives<D: Variant>() {
         holds(tree, &mixed(3, 18, 8, seed), seed);
     }
     holds_again(tree, &mixed(1, 40, 16, 5), 5);
+    holds_killed(tree, &mixed(1, 40, 16, 5));
+    holds_killed(tree, &emptied(20));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use super::directory::{Directory, Entry};
 use super::layout::{Claim, DEPTH_MAX, Division, PIECES, Root};
 use super::piece::{Growth, Piece, clear_claims, clear_segment};
 use super::{BATCH, Flaw, HashTable, Options, STRIPE_BITS};
+use crate::extents::make_durable;
 use crate::{Error, Extents, Fixed};
 
 /// A segment that claims hashes, and where its word is.
@@ -70,6 +71,7 @@ where
         }
         let mut unused = all.split_off(count as usize);
         unused.reverse();
+        make_durable(space, &all);
         let pieces = [const { OnceLock::new() }; PIECES];
         let (mut found, mut free) = (Vec::new(), Vec::new());
         for (number, extent) in all.into_iter().enumerate() {

@@ -11,6 +11,7 @@ use super::node::{Desk, Discipline, HIGH, LEVEL, LOW, NEXT, load, store};
 use super::range::BATCH_MAX;
 use super::{EnvOf, LEN_MAX, LEVEL_BITS, Options, Tree, UNIT, Variant, logged};
 use crate::arena::Arena;
+use crate::extents::make_durable;
 use crate::inner::{Growth, Inner};
 use crate::nodes::{Nodes, root};
 use crate::{Error, Extents, Fixed};
@@ -153,6 +154,7 @@ where
 
     fn recover(&self) -> Result<(), Error> {
         let space = self.space();
+        make_durable(space, &self.extents.all(space));
         let ceiling = space.load_u64(self.root + root::CEILING);
         let mut nodes = self.env.lock(&self.nodes);
         if ceiling == 0 || ceiling > u64::from(nodes.total()) {
@@ -160,7 +162,6 @@ where
             return Err(Error::Damaged { offset, what: "the number of nodes" });
         }
         (nodes.ceiling, nodes.next) = (ceiling as u32, ceiling as u32);
-        space.flush(self.root, root::BYTES);
         for number in 0..self.logs.len() as u64 {
             let desk = Desk { log: self.log_offset(number), ..self.desk() };
             if !logged::redo(&desk, |node| nodes.number(node).is_some()) {

@@ -15,12 +15,12 @@ pub const ROWS: &[Row] = &[
     Row {
         source: Source::Hare,
         id: "H1",
-        claim: "99 % of Becchi's expressions are supported, 85.6 % of Snort's, 56.4 % of RegExLib's",
-        expected: "0.990 (dotstar), 0.996 (exact), 0.993 (range), 0.856 (Snort), 0.564 (RegExLib)",
+        claim: "99 % of Becchi's expressions are supported",
+        expected: "0.990 (dotstar), 0.996 (exact, range05), 0.993 (range1)",
         tolerance: "shape: not below the source's share, in 64 slots of width 32",
-        method: "expressions generated from the source's description of each set, with its share of what is not regular",
+        method: "expressions generated from the source's description of each set",
         calibration: "",
-        note: "Rules of Snort and of RegExLib themselves are not used. Of those generated as Snort's 12 % are not regular, as RegExLib's 19.6 %",
+        note: "The source's 85.6 % of Snort and 56.4 % of RegExLib are not judged: their rules are not used, and a generated set has the share of what is not regular that one puts in",
         means: Means::Model(supported),
         lacks: "",
     },
@@ -80,7 +80,7 @@ pub const ROWS: &[Row] = &[
         tolerance: "15 %",
         method: "synthesis for a standard-cell library",
         calibration: "",
-        note: "docs/scan.md has the cells and the clock that yosys and nextpnr give for an ECP5",
+        note: "docs/lab/2026-11-28-scan.md has the cells that yosys gives for an ECP5",
         means: Means::Hardware("a 45 nm standard-cell library, which is not free"),
         lacks: "",
     },
@@ -92,7 +92,7 @@ pub const ROWS: &[Row] = &[
         tolerance: "5 %; 3 points",
         method: "synthesis for the device, and a run on it",
         calibration: "",
-        note: "docs/scan.md has the cells and the clock that yosys and nextpnr give for an ECP5",
+        note: "docs/lab/2026-11-28-scan.md has the cells that yosys gives for an ECP5",
         means: Means::Hardware("an Arria V board"),
         lacks: "",
     },
@@ -118,11 +118,13 @@ fn accepted(recipe: Recipe, count: usize) -> Vec<Design> {
 }
 
 fn supported(_: &Lab) -> Result<Evidence, StudyError> {
-    let checks = Recipe::ALL.map(|(recipe, name, count, share, ..)| {
+    let generated =
+        Recipe::ALL.iter().filter(|(recipe, ..)| !matches!(recipe, Recipe::Snort | Recipe::RegExLib));
+    let checks = generated.map(|&(recipe, name, count, share, ..)| {
         let ours = accepted(recipe, count).len() as f64 / count as f64;
         Check::at_least(name, share, ours)
     });
-    Ok(Evidence::of(checks.into()))
+    Ok(Evidence::of(checks.collect()))
 }
 
 /// Components of a design and their length, counted as the source does.

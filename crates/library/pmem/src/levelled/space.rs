@@ -18,7 +18,7 @@ use crate::{Durability, Mapped};
 ///
 /// Each page is a mapping of its frame. A page moves in this order: its writers are held; its contents are
 /// copied and its entry in the table changes, durably; its address is mapped to the new frame; its writers go
-/// on. Loads go on all the time. On a file in memory (`memfd`, tmpfs) writers are held by the kernel
+/// on. Loads go on all the time. On a file in memory (tmpfs) writers are held by the kernel
 /// (`userfaultfd`), and a store costs nothing more than on [`Mapped`]. Where the kernel can't do that, on
 /// ordinary files and DAX, every store takes a lock for reading ([`Levelled::is_gated`]).
 #[derive(Debug)]

@@ -14,7 +14,7 @@ fn named() -> BTreeSet<&'static str> {
     section.split('`').skip(1).step_by(2).collect()
 }
 
-/// A name without what tells its variants apart.
+/// A name without what distinguishes its variants.
 fn plain(mut name: &str) -> String {
     name = name.trim_start_matches("_IO_").trim_start_matches('_');
     let name = name.replace("64", "");

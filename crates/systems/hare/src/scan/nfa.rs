@@ -238,7 +238,7 @@ fn begin_run(runs: &mut VecDeque<u64>, count: Count, at: u64) {
     }
 }
 
-/// Which bytes no set tells apart: the class of each byte, and a byte of each class.
+/// Which bytes no set distinguishes: the class of each byte, and a byte of each class.
 pub fn byte_classes<'a>(sets: impl Iterator<Item = &'a ByteSet>) -> (Vec<u8>, Vec<u8>) {
     let mut classes = vec![0u16; 256];
     let mut count = 1u16;

@@ -191,3 +191,54 @@ fn verilator_finds_nothing() {
         .extend(MODULES.iter().filter(|(file, _)| *file != "hare_bench.v").map(|(f, _)| (*f).to_owned()));
     workshop.run("verilator", &arguments);
 }
+
+/// A tool of the synthesis, by Debian's name or by that of the Python package.
+fn tool(name: &str) -> Option<String> {
+    let names = [name.to_owned(), format!("yowasp-{name}")];
+    let found = names.into_iter().find(|name| Command::new(name).arg("--version").output().is_ok());
+    if found.is_none() {
+        println!("skipped: no {name} (apt-get install {name}, or pip install yowasp-{name})");
+    }
+    found
+}
+
+/// Prints cells by width, and the clock of W = 4, as docs/lab has them.
+#[test]
+#[ignore = "takes minutes, an hour with the tools of the Python packages"]
+fn it_is_synthesised_placed_and_routed() {
+    let (Some(yosys), Some(nextpnr)) = (tool("yosys"), tool("nextpnr-ecp5")) else { return };
+    let workshop = Workshop::new("routed");
+    let modules = MODULES.map(|(file, _)| file).into_iter().filter(|file| *file != "hare_bench.v");
+    let sources = format!("scan.v {}", modules.collect::<Vec<_>>().join(" "));
+    let mut cells = Vec::new();
+    for width in [1, 2, 4, 8] {
+        let hardware = Hardware { width, slots: 16, classes: 8, vector_every: 16 };
+        std::fs::write(workshop.0.join("scan.v"), hardware.top()).expect("a file");
+        let script = format!(
+            "read_verilog {sources}; synth_ecp5 -abc9 -top scan -json scan{width}.json; tee -o stat stat"
+        );
+        workshop.run(&yosys, &["-q".to_owned(), "-p".to_owned(), script]);
+        let stat = std::fs::read_to_string(workshop.0.join("stat")).expect("a file");
+        println!("W = {width}\n{stat}");
+        cells.push(luts(&stat));
+    }
+    assert!(
+        cells.windows(2).all(|pair| 0 < pair[0] && pair[0] < pair[1]),
+        "wider hardware is larger: {cells:?}"
+    );
+    let arguments =
+        "--85k --package CABGA756 --speed 6 --json scan4.json --lpf-allow-unconstrained --freq 100 --seed 1";
+    let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
+    let output = Command::new(&nextpnr).args(arguments).current_dir(&workshop.0).output().expect("a tool");
+    let said = String::from_utf8_lossy(&output.stderr);
+    // Status 1 is a clock that is missed, which the document tells.
+    let clock: Vec<&str> = said.lines().filter(|line| line.contains("Max frequency")).collect();
+    assert!(!clock.is_empty(), "{said}");
+    println!("W = 4: {}", clock[clock.len() - 1]);
+}
+
+/// LUT4 of yosys's statistics.
+fn luts(stat: &str) -> u64 {
+    let line = stat.lines().filter(|line| line.split_whitespace().any(|word| word == "LUT4")).next_back();
+    line.and_then(|line| line.split_whitespace().find_map(|word| word.parse().ok())).unwrap_or(0)
+}

@@ -293,8 +293,9 @@ impl Leaf<'_> {
     }
 
     /// Finds out all about a leaf from its slots, and erases the older of two pairs of one key, which an
-    /// update that was interrupted leaves. Flushes the leaf, because what is here may be stores of a process
-    /// that was killed, and does not fence.
+    /// update that was interrupted leaves. Makes the leaf durable first, because what is here may be stores of a process
+    /// that was killed: the older pair may not go before the newer one is durable. Does not fence what it
+    /// erases.
     ///
     /// # Errors
     /// If there is a key that was never the leaf's.
@@ -306,7 +307,8 @@ impl Leaf<'_> {
         next: Option<(u32, K)>,
     ) -> Result<(), Error> {
         let low = Shape::<K, V>::low_of(space, node);
-        let mut live = 0;
+        space.flush(node, shape.node);
+        let (mut live, mut erased) = (0, Vec::new());
         let mut known: Vec<(u32, Held<K, V>)> = Vec::with_capacity(shape.slots as usize);
         for slot in 0..shape.slots {
             let at = shape.slot(node, slot);
@@ -331,11 +333,17 @@ impl Leaf<'_> {
             live |= 1 << slot;
             self.set_print(slot, print);
             if let Some(older) = older {
-                Sealed::<K, V>::erase(space, shape.slot(node, older));
+                erased.push(shape.slot(node, older));
                 live &= !(1 << older);
             }
         }
-        space.flush(node, shape.node);
+        if !erased.is_empty() {
+            space.fence();
+        }
+        for slot in erased {
+            Sealed::<K, V>::erase(space, slot);
+            space.flush(slot, 8);
+        }
         self.set_low(low);
         if let Some((_, high)) = next {
             self.set_high(high);

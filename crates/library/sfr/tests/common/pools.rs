@@ -2,7 +2,7 @@
 
 use pmem::Os;
 use sfr::{Design, Error, Options, Pool};
-use space::{Env, Image, Scratch, Space};
+use space::{Env, Image, Scratch};
 
 /// Bytes of a pool.
 pub const BYTES: usize = 256 << 10;

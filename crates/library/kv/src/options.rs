@@ -133,6 +133,8 @@ pub enum Flaw {
     ClosedWhileOpen,
     /// What closing leaves counts before it is durable.
     ClosedEarly,
+    /// Recovery trusts records that a killed process stored and the caches still hold.
+    RecoveredEarly,
 }
 
 impl Default for Options {

@@ -18,7 +18,7 @@ use crate::layout::{CHUNK_HEAD, Head, Use};
 use crate::newest::Waiting;
 use crate::record::{self, Kind, Record};
 use crate::store::Store;
-use crate::{Engine, Error};
+use crate::{Engine, Error, Flaw};
 
 /// Chunks for which one thread is enough.
 const FEW: usize = 4;
@@ -28,6 +28,9 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         let used = self.chunks.open(&self.env)?;
         if self.resume(&used)? {
             return Ok(());
+        }
+        if self.options.flaw != Some(Flaw::RecoveredEarly) {
+            self.make_durable(&used);
         }
         for (chunk, _) in used.iter().filter(|(_, head)| head.used == Use::Left) {
             self.chunks.release(&self.env, *chunk);
@@ -45,6 +48,30 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
             self.weigh(chunk);
         }
         Ok(())
+    }
+
+    /// Makes durable what chunks hold. What a killed process stored last is in the caches: it is found here,
+    /// and must not be built on while it can be lost with the power.
+    fn make_durable(&self, used: &[(u32, Head)]) {
+        let (space, layout) = (self.env.space(), self.layout());
+        space.flush(0, layout.chunk_at(0));
+        let next = AtomicUsize::new(0);
+        let work = |_: u32| {
+            while let Some(&(chunk, head)) = used.get(next.fetch_add(1, Relaxed)) {
+                let chunks = if head.used.is_long() { head.detail } else { 1 };
+                space.flush(layout.chunk_at(chunk), chunks * layout.chunk);
+            }
+            self.fence();
+        };
+        self.on_threads(used.len(), work);
+    }
+
+    /// Does something on one thread, or on several if there are many chunks.
+    fn on_threads(&self, chunks: usize, work: impl Fn(u32) + Sync) {
+        match (chunks / FEW).min(self.options.threads as usize) {
+            0 | 1 => work(0),
+            threads => self.env.threads(threads as u32, work),
+        }
     }
 
     /// Reads all records, on several threads if there are many.
@@ -73,10 +100,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
             // What was cleared and where logs end has to be durable before anything builds on it.
             self.fence();
         };
-        match (used.len() / FEW).min(self.options.threads as usize) {
-            0 | 1 => work(0),
-            threads => self.env.threads(threads as u32, work),
-        }
+        self.on_threads(used.len(), work);
         result.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -2,6 +2,7 @@
 //! broken twins lose.
 
 mod commands;
+mod killed;
 mod scene;
 
 use kv::{Durable, Engine, Flaw, Options, Placement};

@@ -9,10 +9,10 @@ use pmem::Os;
 use space::sim::{Accesses, Schedule, run};
 use space::{Env, Image, Observer, Recorded, Recording, Scratch, Space, Touched};
 
-type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
+pub type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 type Write = (&'static str, Option<Vec<u8>>);
 
-const BYTES: u64 = 8192 + 80 * 1024;
+pub const BYTES: u64 = 8192 + 80 * 1024;
 /// Images per cut.
 const IMAGES: u64 = 96;
 /// One of so many images is recovered with a crash meanwhile.
@@ -110,7 +110,7 @@ fn act<E: Env>(env: &E, store: &Store<E, &E>, thread: usize, at: usize, step: &S
 }
 
 /// Opens what a crash left and reads all of it, in the store's order.
-fn pairs<E: Env>(env: &E, options: &Options) -> Result<Pairs, String> {
+pub fn pairs<E: Env>(env: &E, options: &Options) -> Result<Pairs, String> {
     let store = Store::open_on(env, options).map_err(|error| error.to_string())?;
     let mut pairs = Pairs::new();
     let all = (Bound::Unbounded, Bound::Unbounded);

@@ -44,25 +44,34 @@ module hare #(
         .out_valid(at_valid), .out_start(at_start), .out_last(at_last), .out_count(at_count),
         .out_text(at_text), .out_holds(at_holds));
 
-    // 2: bytes get their classes.
+    // 2, 3: bytes get their classes.
     wire [C*W-1:0] classes;
     hare_classes #(.W(W), .C(C)) class_unit (
         .clk(clk), .cfg_valid(cfg_valid), .cfg_addr(cfg_addr), .cfg_data(cfg_data),
         .text(at_text), .classes(classes));
-    reg            cl_valid, cl_start, cl_last;
-    reg  [K-1:0]   cl_count;
-    reg  [8*W-1:0] cl_text;
-    reg  [12*W-1:0] cl_holds;
+    // A table's output takes half of a cycle, so its way to the automata is a cycle of its own.
+    reg            ta_valid, ta_start, ta_last, cl_valid, cl_start, cl_last;
+    reg  [K-1:0]   ta_count, cl_count;
+    reg  [8*W-1:0] ta_text, cl_text;
+    reg  [12*W-1:0] ta_holds, cl_holds;
+    reg  [C*W-1:0] cl_classes;
     always @(posedge clk) begin
-        cl_valid <= at_valid && !reset;
-        cl_start <= at_start;
-        cl_last  <= at_last;
-        cl_count <= at_count;
-        cl_text  <= at_text;
-        cl_holds <= at_holds;
+        ta_valid <= at_valid && !reset;
+        ta_start <= at_start;
+        ta_last  <= at_last;
+        ta_count <= at_count;
+        ta_text  <= at_text;
+        ta_holds <= at_holds;
+        cl_valid <= ta_valid && !reset;
+        cl_start <= ta_start;
+        cl_last  <= ta_last;
+        cl_count <= ta_count;
+        cl_text  <= ta_text;
+        cl_holds <= ta_holds;
+        cl_classes <= classes;
     end
 
-    // 3, 4: automata, and what the vectors of all of them have in common.
+    // 4, 5: automata, and what the vectors of all of them have in common.
     wire           im_valid, im_start, im_last;
     wire [K-1:0]   im_count;
     wire [12*W-1:0] im_holds;
@@ -70,11 +79,11 @@ module hare #(
     hare_automata #(.W(W), .S(S), .C(C), .K(K)) automata (
         .clk(clk), .reset(reset), .cfg_valid(cfg_valid), .cfg_addr(cfg_addr), .cfg_data(cfg_data),
         .in_valid(cl_valid), .in_start(cl_start), .in_last(cl_last), .in_count(cl_count), .in_text(cl_text),
-        .in_classes(classes), .in_holds(cl_holds),
+        .in_classes(cl_classes), .in_holds(cl_holds),
         .out_valid(im_valid), .out_start(im_start), .out_last(im_last), .out_count(im_count),
         .out_holds(im_holds), .out_vector(im_vector));
 
-    // 5: conditions; from here on an entry of the bus is what the slot's component matches.
+    // 6: conditions; from here on an entry of the bus is what the slot's component matches.
     // Then slot by slot: entry n becomes where the expression matches up to slot n.
     wire [S:0]     sl_valid, sl_start, sl_last;
     wire [K-1:0]   sl_count [0:S];

@@ -6,7 +6,8 @@
 //! collecting.
 //!
 //! A tombstone is kept as long as an older record of its key may lie in some log: until all logs that there
-//! were when it was written have been collected. Only then it counts as outdated. So that logs which nobody
+//! were when it was written have been collected, and until one in chunks of its own is cleared. Only then it
+//! counts as outdated. So that logs which nobody
 //! changes do not keep tombstones for ever, the oldest log is collected, too, while tombstones are more than
 //! a quarter of all.
 //!
@@ -207,7 +208,9 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         let needed = match record.kind {
             Kind::Tombstone => {
                 let speaks_of = record.value_in(&bytes).try_into().map_or(u64::MAX, u64::from_le_bytes);
-                found.is_none() && speaks_of >= self.oldest_but(generation)
+                // A record with chunks of its own is in no log, and may not be cleared yet.
+                let older = keys.replaced.iter().any(|old| old.hash == hash);
+                found.is_none() && (older || speaks_of >= self.oldest_but(generation))
             }
             _ => found == Some(record.offset),
         };

@@ -1,11 +1,9 @@
 //! Tickets: which changes are durable, where that takes a sync.
 //!
 //! Changes belong to *rounds*. A change notes in its lane what has to become durable and gets the number of
-//! the round that is open. Who waits for a round that is still open closes it, flushes all that the lanes
-//! have noted and fences. Several can do so at the same time, each with the round that it closed: whether
-//! their fences share one sync is the business of the space.
+//! the round that is open. Who waits for it closes it, flushes all that the lanes have noted and fences; one
+//! at a time, so that whatever is noted meanwhile shares the next sync.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use region::Ticket;
@@ -25,8 +23,8 @@ pub(crate) struct Due<E: Env> {
 }
 
 struct Rounds {
-    /// Closed, and not durable yet.
-    under_way: BTreeSet<u64>,
+    /// Whether somebody makes a closed round durable.
+    under_way: bool,
     lost: bool,
 }
 
@@ -37,7 +35,7 @@ impl<E: Env> Due<E> {
             mode: mode.unwrap_or(natural),
             open: AtomicU64::new(1),
             done: AtomicU64::new(0),
-            rounds: env.mutex(Rounds { under_way: BTreeSet::new(), lost: false }),
+            rounds: env.mutex(Rounds { under_way: false, lost: false }),
             changed: env.condvar(),
         }
     }
@@ -70,42 +68,40 @@ impl<E: Env> Due<E> {
             return Ok(());
         }
         let mut rounds = env.lock(&self.rounds);
-        let open = self.open.load(Ordering::Relaxed);
-        if ticket.number() > open {
-            // No ticket of this store.
-            return Ok(());
-        }
-        if ticket.number() < open {
-            while !self.is_done(ticket) && !rounds.lost {
-                rounds = env.wait(&self.changed, rounds);
+        let open = loop {
+            if self.is_done(ticket) {
+                return Ok(());
             }
-            return if self.is_done(ticket) { Ok(()) } else { Err(Error::Failed) };
-        }
-        if rounds.lost {
-            return Err(Error::Failed);
-        }
-        rounds.under_way.insert(open);
+            if rounds.lost {
+                return Err(Error::Failed);
+            }
+            let open = self.open.load(Ordering::Relaxed);
+            if ticket.number() > open {
+                // No ticket of this store.
+                return Ok(());
+            }
+            if !rounds.under_way {
+                break open;
+            }
+            // What is noted meanwhile shares the next sync.
+            rounds = env.wait(&self.changed, rounds);
+        };
+        rounds.under_way = true;
         self.open.store(open + 1, Ordering::Release);
         drop(rounds);
-        let ending = Ending { due: self, env, round: open };
+        let ending = Ending { due: self, env };
         flush();
         env.space().fence();
         std::mem::forget(ending);
         let mut rounds = env.lock(&self.rounds);
-        rounds.under_way.remove(&open);
-        let first = rounds.under_way.first().copied();
-        // A round is durable only with all before it.
-        let done = first.unwrap_or(self.open.load(Ordering::Relaxed)) - 1;
+        rounds.under_way = false;
         if env.space().has_failed() {
             rounds.lost = true;
         } else {
-            self.done.store(done, Ordering::Release);
+            self.done.store(open, Ordering::Release);
         }
         env.notify_all(&self.changed);
-        while !self.is_done(ticket) && !rounds.lost {
-            rounds = env.wait(&self.changed, rounds);
-        }
-        if self.is_done(ticket) { Ok(()) } else { Err(Error::Failed) }
+        if rounds.lost { Err(Error::Failed) } else { Ok(()) }
     }
 }
 
@@ -113,13 +109,12 @@ impl<E: Env> Due<E> {
 struct Ending<'a, E: Env> {
     due: &'a Due<E>,
     env: &'a E,
-    round: u64,
 }
 
 impl<E: Env> Drop for Ending<'_, E> {
     fn drop(&mut self) {
         let mut rounds = self.env.lock(&self.due.rounds);
-        rounds.under_way.remove(&self.round);
+        rounds.under_way = false;
         rounds.lost = true;
         self.env.notify_all(&self.due.changed);
     }

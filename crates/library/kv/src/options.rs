@@ -65,7 +65,9 @@ pub struct Options {
     /// Bytes that the file may grow to, four chunks at least. `None`: as far as the file system and address
     /// space allow.
     pub max_bytes: Option<u64>,
-    /// Threads that can append at the same time without waiting for each other.
+    /// Threads that can append at the same time without waiting for each other. 0: 16, but one where changes
+    /// wait for a sync ([`Durable::WhenWaited`]): what threads append to one log lies in few pages, which a sync
+    /// writes at once.
     pub lanes: u32,
     /// Parts of the index, each with a latch of its own: a power of two up to 65,536.
     pub shards: u32,
@@ -148,7 +150,7 @@ impl Default for Options {
             chunk: 4 << 20,
             bytes: 64 << 20,
             max_bytes: None,
-            lanes: 16,
+            lanes: 0,
             shards: 1024,
             queue: 4,
             seed: None,

@@ -23,6 +23,9 @@ use crate::shard::Shard;
 use crate::sorted::Order;
 use crate::{Durable, Error, Options, Placement, Stats};
 
+/// Lanes where threads do not wait for syncs together.
+const LANES: u32 = 16;
+
 /// A key-value store on the space of an environment: of a file, unless something else is said
 /// ([`Store::create`], [`Store::open`]). [`crate::KeyValue`] has its operations.
 pub struct Store<E: Env = Os<Synced>, H: Handle<E> = Arc<E>> {
@@ -117,13 +120,19 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         // What the index leads to is durable: it can't wait.
         let persistent = layout.index == Placement::Persistent;
         let mode = if persistent { Some(Durable::AtOnce) } else { options.durable };
+        let due = Due::new(&*env, mode);
+        let lanes = match options.lanes {
+            0 if due.at_once() => LANES,
+            0 => 1,
+            lanes => lanes,
+        };
         let shards = options.shards.clamp(1, 1 << 16).next_power_of_two();
         Store {
             options: options.clone(),
             chunks: Arc::new(Chunks::new(&env, layout, grow, max_bytes)),
             tree: None,
             shards: (0..shards).map(|_| Shard::new(&*env)).collect(),
-            lanes: (0..options.lanes.max(1)).map(|_| env.latch(Lane::default())).collect(),
+            lanes: (0..lanes).map(|_| env.latch(Lane::default())).collect(),
             collector: env.mutex(Lane::default()),
             queue: env.mutex(VecDeque::new()),
             waiting: AtomicU64::new(0),
@@ -132,7 +141,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
             log_bytes: AtomicU64::new(0),
             new_log: AtomicBool::new(false),
             partial: env.mutex(HashMap::new()),
-            due: Due::new(&env, mode),
+            due,
             order: Order::new(&*env, shards as usize),
             pins: Pins { count: AtomicUsize::new(0), withheld: env.mutex(Withheld::default()) },
             collected: AtomicU64::new(0),

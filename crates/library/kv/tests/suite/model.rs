@@ -136,6 +136,32 @@ proptest! {
     }
 }
 
+/// A long record has chunks of its own, which no collection of logs looks at: its tombstone has to stay until
+/// it is cleared.
+#[test]
+fn a_long_record_does_not_come_back() {
+    for durable in [Durable::AtOnce, Durable::WhenWaited] {
+        let options = Options { shards: 256, ..small(Engine::Log, durable, Placement::Volatile) };
+        let env = Arc::new(Os::new(Image::new(8192 + 256 * options.chunk)));
+        let store = InMemory::create_on(env.clone(), &options).expect("an empty space");
+        for number in 0..8 {
+            store.put(&key(number), &value(1, 2000)).expect("room");
+            store.sync().expect("no disk that could fail");
+            store.delete(&key(number)).expect("room").expect("it was there");
+        }
+        // The keys' parts of the index are left alone from here on.
+        for round in 0..200 {
+            store.put(&key(8 + (round % 4) as u8), &value(round, 100)).expect("room");
+            store.collect().expect("room");
+        }
+        drop(store);
+        let store = InMemory::open_on(env, &options).expect("a store");
+        for number in 0..8 {
+            assert_eq!(store.get(&key(number)).expect("whole"), None, "{durable:?}");
+        }
+    }
+}
+
 /// A store that is rewritten many times over stays as small as what is in it, and a full one goes on.
 #[test]
 fn room_is_used_again() {

@@ -129,23 +129,23 @@ module hare_slot #(
             always @(posedge clk) if (write)
                 for (k = 0; k < A; k = k + 1)
                     if (field == 64 + k / 32) wanted[k] <= cfg_data[k % 32];
-            wire [A-1:0] ages0 = a_start ? {A{1'b0}} : ages;
-            // Runs from before the window go on while every byte is of the class; those that begin within
-            // it have ages up to W.
+            // Runs from before the window go on while every byte is of the class, but not into another text;
+            // those that begin within it have ages up to W. Which ages match is found out before any input is
+            // looked at: that is the longest path.
             reg          kept;
             reg  [W-1:0] fresh, found;
             integer u;
             always @* begin
-                kept = 1;
+                kept = !a_start;
                 fresh = 0;
                 for (u = 0; u < W; u = u + 1) begin
                     kept = kept && imv[u];
                     fresh = imv[u] ? {fresh, enabled[u]} : {W{1'b0}};
-                    found[u] = |(fresh & wanted[W-1:0]) || (kept && |((ages0 << (u + 1)) & wanted));
+                    found[u] = |(fresh & wanted[W-1:0]) || (kept && |((ages << (u + 1)) & wanted));
                 end
             end
             always @(posedge clk) if (a_valid)
-                ages <= (kept ? ages0 << W : {A{1'b0}}) | {{A-W{1'b0}}, fresh};
+                ages <= (kept ? ages << W : {A{1'b0}}) | {{A-W{1'b0}}, fresh};
             assign aged = found;
         end else begin : none
             assign aged = {W{1'b0}};

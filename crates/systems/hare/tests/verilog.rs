@@ -239,6 +239,6 @@ fn it_is_synthesised_placed_and_routed() {
 
 /// LUT4 of yosys's statistics.
 fn luts(stat: &str) -> u64 {
-    let line = stat.lines().filter(|line| line.split_whitespace().any(|word| word == "LUT4")).next_back();
+    let line = stat.lines().rfind(|line| line.split_whitespace().any(|word| word == "LUT4"));
     line.and_then(|line| line.split_whitespace().find_map(|word| word.parse().ok())).unwrap_or(0)
 }

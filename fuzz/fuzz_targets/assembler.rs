@@ -1,5 +1,5 @@
-//! Any text, taken for assembler source, with the compiler's pass, without, and for logs, and for clang's intermediate code: it is
-//! rewritten or left, and what is in it goes through, each line on its own.
+//! Any text, taken for assembler source, with the compiler's pass, without, and for logs, and for clang's
+//! intermediate code: it is rewritten or left, and what is in it goes through, each line on its own.
 #![no_main]
 
 use std::sync::LazyLock;

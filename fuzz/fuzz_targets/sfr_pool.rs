@@ -1,5 +1,6 @@
-//! Any bytes, written over a small pool of synchronisation-free regions: an error, or a pool that is recovered once and for all. What is given is a
-//! byte that chooses the pool, then places and a byte for each.
+//! Any bytes, written over a small pool of synchronisation-free regions: an error, or a pool that is
+//! recovered once and for all. What is given is a byte that chooses the pool, then places and a byte for
+//! each.
 #![no_main]
 
 #[path = "../../crates/library/sfr/tests/common/pools.rs"]

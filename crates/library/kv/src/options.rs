@@ -66,8 +66,8 @@ pub struct Options {
     /// space allow.
     pub max_bytes: Option<u64>,
     /// Threads that can append at the same time without waiting for each other. 0: 16, but one where changes
-    /// wait for a sync ([`Durable::WhenWaited`]): what threads append to one log lies in few pages, which a sync
-    /// writes at once.
+    /// wait for a sync ([`Durable::WhenWaited`]): what threads append to one log lies in few pages, which a
+    /// sync writes at once.
     pub lanes: u32,
     /// Parts of the index, each with a latch of its own: a power of two up to 65,536.
     pub shards: u32,

@@ -135,7 +135,8 @@ impl Tables {
 }
 
 /// Cycles from a window to its report in a pipeline of `slots` slots: a window waits for the next one, leaves
-/// the boundary unit, gets its classes in two cycles, passes automata, their intersection and the gates; then two per slot.
+/// the boundary unit, gets its classes in two cycles, passes automata, their intersection and the gates; then
+/// two per slot.
 pub fn latency(slots: usize) -> u64 {
     7 + 2 * slots as u64
 }

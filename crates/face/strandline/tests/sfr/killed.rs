@@ -1,6 +1,6 @@
-//! A process is killed, the next one opens the pool, and then the power fails. What the first one had stored and
-//! not flushed was in the caches until then: the second one decides by it what is committed, and may not lose it
-//! afterwards.
+//! A process is killed, the next one opens the pool, and then the power fails. What the first one had stored
+//! and not flushed was in the caches until then: the second one decides by it what is committed, and may not
+//! lose it afterwards.
 
 use std::collections::BTreeSet;
 

@@ -293,9 +293,9 @@ impl Leaf<'_> {
     }
 
     /// Finds out all about a leaf from its slots, and erases the older of two pairs of one key, which an
-    /// update that was interrupted leaves. Makes the leaf durable first, because what is here may be stores of a process
-    /// that was killed: the older pair may not go before the newer one is durable. Does not fence what it
-    /// erases.
+    /// update that was interrupted leaves. Makes the leaf durable first, because what is here may be stores
+    /// of a process that was killed: the older pair may not go before the newer one is durable. Does not
+    /// fence what it erases.
     ///
     /// # Errors
     /// If there is a key that was never the leaf's.

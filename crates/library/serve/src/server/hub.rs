@@ -154,7 +154,11 @@ impl Hub {
 
     /// Waits, and says so.
     fn make_durable(&self, ticket: u64) -> Result<(), Trouble> {
-        let result = self.records.wait(ticket);
+        self.announce(ticket, self.records.wait(ticket))
+    }
+
+    /// Says to whom it may concern that a wait has ended.
+    fn announce(&self, ticket: u64, result: Result<(), Trouble>) -> Result<(), Trouble> {
         let mut core = self.core();
         core.shared.stats.syncs += 1;
         match &result {
@@ -182,9 +186,13 @@ impl Hub {
                 }
                 // What was written since somebody began to wait comes along.
                 let ticket = self.core().keyspace.ticket();
-                let hub = Arc::clone(&self);
-                let waited = tokio::task::spawn_blocking(move || hub.make_durable(ticket)).await;
-                if !matches!(waited, Ok(Ok(()))) {
+                let records = Arc::clone(&self.records);
+                // Said here and not there: a thread that is not the runtime's own wakes each client by a
+                // system call.
+                let Ok(waited) = tokio::task::spawn_blocking(move || records.wait(ticket)).await else {
+                    return;
+                };
+                if self.announce(ticket, waited).is_err() {
                     return;
                 }
             }

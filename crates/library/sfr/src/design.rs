@@ -123,6 +123,10 @@ pub struct Options {
     /// Ends of SFRs that one pruning looks at in each log. Few make each pruning short and commits
     /// many; ATLAS takes all.
     pub at_once: usize,
+    /// ATLAS as it was published: it knows locks and nothing else. Atomics order no sections, and a section that
+    /// waits for a condition goes on. Ours orders them, and ends the section. For comparisons: what depends on
+    /// the difference is lost.
+    pub published: bool,
     /// The fault of a broken twin.
     #[doc(hidden)]
     pub flaw: Option<Flaw>,
@@ -140,6 +144,7 @@ impl Options {
             layout: String::new(),
             strict: false,
             at_once: 1 << 16,
+            published: false,
             flaw: None,
         }
     }

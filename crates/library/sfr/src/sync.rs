@@ -30,6 +30,9 @@ impl<E: Env> Thread<'_, '_, E> {
             Design::Atlas if self.depth == 0 => self.flush_outside(),
             Design::Decoupled | Design::Atlas => {}
         }
+        if self.pool.is_published() {
+            return;
+        }
         let last = self.depth == 0;
         self.pass_on(object, last);
     }
@@ -43,6 +46,9 @@ impl<E: Env> Thread<'_, '_, E> {
             Design::Atlas if self.depth == 0 => self.flush_outside(),
             Design::Coupled | Design::Decoupled | Design::Atlas => {}
         }
+        if self.pool.is_published() {
+            return;
+        }
         let last = self.depth == 0;
         self.learn(object, last);
     }
@@ -51,7 +57,7 @@ impl<E: Env> Thread<'_, '_, E> {
     /// released, as a fence that acquires.
     pub fn acquire_all(&mut self) {
         let pool = self.pool;
-        if pool.options.design == Design::None {
+        if pool.options.design == Design::None || pool.is_published() {
             return;
         }
         let last = self.depth == 0;

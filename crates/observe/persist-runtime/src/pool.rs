@@ -120,7 +120,9 @@ pub fn design_name() -> String {
 
 fn options(layout: &str, base: usize) -> Result<Options, Failure> {
     let name = design_name();
+    let published = name == "atlas-published";
     let design: Design = match name.as_str() {
+        "atlas-published" => Design::Atlas,
         "msync" => {
             return Err(Failure::new(
                 Code::State,
@@ -141,7 +143,7 @@ fn options(layout: &str, base: usize) -> Result<Options, Failure> {
             return Err(Failure::new(Code::Argument, message));
         }
     };
-    Ok(Options { steps, base: base as u64, layout: layout.to_owned(), ..Options::new(design) })
+    Ok(Options { steps, published, base: base as u64, layout: layout.to_owned(), ..Options::new(design) })
 }
 
 /// `struct sl_pool_options`.

@@ -7,6 +7,7 @@ use std::ffi::{c_int, c_void};
 
 use crate::atomics::{acquired, released};
 use crate::local::{boundary, local, object, with};
+use crate::pool::opened;
 use crate::real::real;
 
 type Object = *mut c_void;
@@ -95,6 +96,9 @@ givers! {
 
 /// Waits for a condition: the lock is given up and taken again.
 fn waiting(condition: Object, lock: Object, wait: impl FnOnce() -> c_int) -> c_int {
+    if opened().is_some_and(|open| open.pool.is_published()) {
+        return wait();
+    }
     unlocking(lock);
     let retaken = Retaken(lock);
     let result = wait();

@@ -66,7 +66,7 @@ impl Teller<'_> {
             };
         }
         let (what, verb) = match witness.and_then(|witness| self.split(atom, witness)) {
-            Some(change) => self.piece(atom, place, &self.call(&change)),
+            Some(change) => self.piece(atom, place, (&change, &self.call(&change))),
             None => self.subject(atom, part, of_bytes),
         };
         let times = if count > 1 { format!(" in {count} calls") } else { String::new() };
@@ -93,7 +93,8 @@ impl Teller<'_> {
             return format!("when {} of the same {whole} {}", range(part), was(part));
         }
         if let Some(change) = missing.iter().find_map(|missing| self.split(missing.atom, witness)) {
-            let (what, verb) = self.piece(atom, place, &format!("the same {}", kind_of(&change)));
+            let same = format!("the same {}", kind_of(&change));
+            let (what, verb) = self.piece(atom, place, (&change, &same));
             return format!("when {what} {verb}");
         }
         let code = self.chain(site);
@@ -131,20 +132,27 @@ impl Teller<'_> {
         }
     }
 
-    /// The change of a file's length of which this atom was lost while another piece of it, the witness, survived.
+    /// The change of a length or of names of which this atom was lost while another piece of it, the witness, survived.
     fn split(&self, lost: u32, witness: Witness) -> Option<Operation> {
         let Witness::Store { atom, .. } = witness else { return None };
         let (operation, atoms) = self.history.operation(lost);
-        (matches!(operation, Operation::Length { .. }) && atoms.contains(&atom)).then_some(operation)
+        (!matches!(operation, Operation::Bytes { .. }) && atoms.contains(&atom)).then_some(operation)
     }
 
-    /// A piece of a change of a file's length: the length itself, or bytes that it zeroed or moved.
-    fn piece(&self, atom: u32, place: Place, change: &str) -> Subject {
-        if !is_contents(place) {
-            return (format!("the length that {change} sets"), "was");
+    /// A piece of a change: a length, or bytes that were zeroed or moved with it; one of two names.
+    fn piece(&self, atom: u32, place: Place, (operation, change): (&Operation, &str)) -> Subject {
+        let value = self.history.atoms[atom as usize].value;
+        if is_contents(place) {
+            let what = if value == 0 { "zeros" } else { "bytes" };
+            return (format!("{what} that {change} leaves at {}", place.offset()), "were");
         }
-        let what = if self.history.atoms[atom as usize].value == 0 { "zeros" } else { "bytes" };
-        (format!("{what} that {change} leaves at {}", place.offset()), "were")
+        let what = match operation {
+            Operation::Length { .. } => return (format!("the length that {change} sets"), "was"),
+            _ if value == 0 => "the removal of the old name",
+            _ if kind_of(operation) == "exchange" => "one of the names",
+            _ => "the new name",
+        };
+        (format!("{what} in {change}"), "was")
     }
 
     /// A call that changed a length or names.
@@ -224,12 +232,13 @@ impl Teller<'_> {
     }
 }
 
-/// What a change of a file's length is called.
-fn kind_of(change: &Operation) -> &'static str {
+/// What a change of a file's length or of names is called.
+fn kind_of(change: &Operation) -> &str {
     match change {
         Operation::Length { from, to, .. } if to < from => "truncation",
         Operation::Length { .. } => "extension",
-        _ => "call",
+        Operation::Names(text) => text.split(' ').nth(1).unwrap_or("call"),
+        Operation::Bytes { .. } => "write",
     }
 }
 

@@ -555,6 +555,22 @@ fn a_truncation_that_is_durable_in_part_is_not_missing_and_there_at_once() {
 }
 
 #[test]
+fn a_renaming_of_which_one_folder_is_synced_is_not_missing_and_there_at_once() {
+    let mut calls = Run::new(Platform::POSIX, &[("/new/f", b"a"), ("/cur/g", b"b")]);
+    let run = calls.rename("/new/f", "/cur/f").sync("/cur").sync("/new").run();
+    let outcome = check(&run, |tree, _| match tree.contains_key("/new/f") && tree.contains_key("/cur/f") {
+        true => Err("twice".into()),
+        false => Ok(()),
+    });
+    let story = outcome.findings[0].story(&run.history).join("; ").replace(" by unknown site", "");
+    assert_eq!(
+        story,
+        "the removal of the old name in the rename of `new/f` to `cur/f` (thread 0) was not durable: \
+         new is synced only later, at unknown site; when the new name in the same rename was"
+    );
+}
+
+#[test]
 fn what_was_acknowledged_and_never_written_blames_no_other_store() {
     for platform in Platform::OF_FILES {
         let run = |later: bool| {

@@ -2,6 +2,7 @@
 
 use event::SiteId;
 
+use crate::files::is_contents;
 use crate::{Finding, History, Missing, Operation, Part, Place, Reason, Witness};
 
 impl Finding {
@@ -10,7 +11,9 @@ impl Finding {
     #[must_use]
     pub fn story(&self, history: &History) -> Vec<String> {
         let teller = Teller { history };
-        let mut lines: Vec<String> = self.missing.iter().map(|missing| teller.missing(missing)).collect();
+        let witness = self.witness;
+        let mut lines: Vec<String> =
+            self.missing.iter().map(|missing| teller.missing(missing, witness)).collect();
         if self.missing.is_empty() {
             lines.push(match self.witness {
                 Some(Witness::Ended { .. }) => {
@@ -32,7 +35,7 @@ struct Teller<'a> {
 type Subject = (String, &'static str);
 
 impl Teller<'_> {
-    fn missing(&self, missing: &Missing) -> String {
+    fn missing(&self, missing: &Missing, witness: Option<Witness>) -> String {
         let Missing { site, atom, place, bytes, count, part, thread, reason } = *missing;
         let code = self.chain(site);
         if reason == Reason::NotStored {
@@ -62,7 +65,10 @@ impl Teller<'_> {
                 ),
             };
         }
-        let (what, verb) = self.subject(atom, part, of_bytes);
+        let (what, verb) = match witness.and_then(|witness| self.split(atom, witness)) {
+            Some(change) => self.piece(atom, place, (&change, &self.call(&change))),
+            None => self.subject(atom, part, of_bytes),
+        };
         let times = if count > 1 { format!(" in {count} calls") } else { String::new() };
         let size = match part {
             None if of_bytes => format!("{bytes} B{times}, "),
@@ -85,6 +91,11 @@ impl Teller<'_> {
         {
             let whole = if files { "write" } else { "store" };
             return format!("when {} of the same {whole} {}", range(part), was(part));
+        }
+        if let Some(change) = missing.iter().find_map(|missing| self.split(missing.atom, witness)) {
+            let same = format!("the same {}", kind_of(&change));
+            let (what, verb) = self.piece(atom, place, (&change, &same));
+            return format!("when {what} {verb}");
         }
         let code = self.chain(site);
         if files {
@@ -121,11 +132,34 @@ impl Teller<'_> {
         }
     }
 
+    /// The change of a length or of names of which this atom was lost while another piece of it, the witness, survived.
+    fn split(&self, lost: u32, witness: Witness) -> Option<Operation> {
+        let Witness::Store { atom, .. } = witness else { return None };
+        let (operation, atoms) = self.history.operation(lost);
+        (!matches!(operation, Operation::Bytes { .. }) && atoms.contains(&atom)).then_some(operation)
+    }
+
+    /// A piece of a change: a length, or bytes that were zeroed or moved with it; one of two names.
+    fn piece(&self, atom: u32, place: Place, (operation, change): (&Operation, &str)) -> Subject {
+        let value = self.history.atoms[atom as usize].value;
+        if is_contents(place) {
+            let what = if value == 0 { "zeros" } else { "bytes" };
+            return (format!("{what} that {change} leaves at {}", place.offset()), "were");
+        }
+        let what = match operation {
+            Operation::Length { .. } => return (format!("the length that {change} sets"), "was"),
+            _ if value == 0 => "the removal of the old name",
+            _ if kind_of(operation) == "exchange" => "one of the names",
+            _ => "the new name",
+        };
+        (format!("{what} in {change}"), "was")
+    }
+
     /// A call that changed a length or names.
     fn call(&self, operation: &Operation) -> String {
         match operation {
             Operation::Length { file, from, to } => {
-                let what = if to < from { "truncation" } else { "extension" };
+                let what = kind_of(operation);
                 format!("the {what} of {} from {from} to {to} B", self.title(u64::from(*file)))
             }
             Operation::Names(text) => text.clone(),
@@ -195,6 +229,16 @@ impl Teller<'_> {
 
     fn place(&self, place: Place) -> String {
         format!("{}+{:#x}", self.title(u64::from(place.file())), place.offset())
+    }
+}
+
+/// What a change of a file's length or of names is called.
+fn kind_of(change: &Operation) -> &str {
+    match change {
+        Operation::Length { from, to, .. } if to < from => "truncation",
+        Operation::Length { .. } => "extension",
+        Operation::Names(text) => text.split(' ').nth(1).unwrap_or("call"),
+        Operation::Bytes { .. } => "write",
     }
 }
 

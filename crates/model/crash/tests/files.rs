@@ -530,6 +530,47 @@ fn the_story_of_a_length_names_the_truncation_and_of_a_sync_its_file() {
 }
 
 #[test]
+fn a_truncation_that_is_durable_in_part_is_not_missing_and_there_at_once() {
+    let before = [b'a'; 1024];
+    for (len, left) in [(0, 0), (100, 100)] {
+        let run = Run::new(Platform::POSIX, &[("/f", &before)]).truncate("/f", len).run();
+        let outcome = check(&run, |tree, _| match &tree["/f"] {
+            Entry::File(bytes) if bytes.len() == 1024 && bytes[left] == 0 => Err("torn".into()),
+            _ => Ok(()),
+        });
+        let story = outcome.findings[0].story(&run.history).join("; ").replace(" by unknown site", "");
+        let length = format!("the length that the truncation of f from 1024 to {len} B sets (thread 0)");
+        let zeros = format!("when zeros that the same truncation leaves at {left} were");
+        assert_eq!(story, format!("{length} was not durable: no sync covers it; {zeros}"));
+    }
+    // Where it is one step, or all of it is lost, it is named as a whole.
+    let run = Run::new(Platform::POSIX, &[("/f", &before)]).truncate("/f", 0).write("/f", 0, b"b").run();
+    let outcome = check(&run, |tree, _| match &tree["/f"] {
+        Entry::File(bytes) if bytes.len() == 1024 && bytes[0] == b'b' => Err("long".into()),
+        _ => Ok(()),
+    });
+    let story = outcome.findings[0].story(&run.history).join("; ");
+    assert!(story.starts_with("the truncation of f from 1024 to 0 B by"), "{story}");
+    assert!(story.ends_with("when what was written to f at 0 by unknown site (thread 0) was"), "{story}");
+}
+
+#[test]
+fn a_renaming_of_which_one_folder_is_synced_is_not_missing_and_there_at_once() {
+    let mut calls = Run::new(Platform::POSIX, &[("/new/f", b"a"), ("/cur/g", b"b")]);
+    let run = calls.rename("/new/f", "/cur/f").sync("/cur").sync("/new").run();
+    let outcome = check(&run, |tree, _| match tree.contains_key("/new/f") && tree.contains_key("/cur/f") {
+        true => Err("twice".into()),
+        false => Ok(()),
+    });
+    let story = outcome.findings[0].story(&run.history).join("; ").replace(" by unknown site", "");
+    assert_eq!(
+        story,
+        "the removal of the old name in the rename of `new/f` to `cur/f` (thread 0) was not durable: \
+         new is synced only later, at unknown site; when the new name in the same rename was"
+    );
+}
+
+#[test]
 fn what_was_acknowledged_and_never_written_blames_no_other_store() {
     for platform in Platform::OF_FILES {
         let run = |later: bool| {

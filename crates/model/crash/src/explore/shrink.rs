@@ -215,7 +215,7 @@ impl Search<'_, '_, '_> {
     }
 
     /// What is missing with atoms of one piece of code, in their order. A write's atom may be the file's new
-    /// length: that is no byte of it, and is reported only if all else is durable.
+    /// length: that is no byte of it, and is reported only if all else is durable. Of a change of the length it comes first.
     pub(super) fn missed(&self, atoms: &[u32], reason: Reason) -> Missing {
         let history = self.checker.history;
         let (operation, all) = history.operation(atoms[0]);
@@ -227,8 +227,7 @@ impl Search<'_, '_, '_> {
             }
         }
         let is_bytes = matches!(operation, Operation::Bytes { .. });
-        let of_bytes = atoms.iter().copied().find(|&at| is_bytes && history.is_of_contents(at));
-        let atom = of_bytes.unwrap_or(atoms[0]);
+        let atom = history.main_atom(&operation, atoms).unwrap_or(atoms[0]);
         Missing {
             site: history.atoms[atom as usize].site,
             thread: history.atoms[atom as usize].thread,
@@ -257,8 +256,7 @@ impl Search<'_, '_, '_> {
         let history = self.checker.history;
         let (operation, all) = history.operation(atom);
         let kept: Vec<u32> = all.filter(|at| !lost.contains(at)).collect();
-        let of_bytes = matches!(operation, Operation::Bytes { .. });
-        let first = kept.iter().copied().find(|&at| of_bytes && history.is_of_contents(at));
+        let first = history.main_atom(&operation, &kept);
         let Atom { site, thread, .. } = history.atoms[atom as usize];
         let place = history.first_byte(first.unwrap_or(atom));
         Witness::Store { site, atom, place, part: history.part(&operation, &kept), thread }

@@ -4,6 +4,7 @@ use space::{Env, LINE, Space};
 
 use crate::cut::{forward, greatest};
 use crate::entry::range;
+use crate::pool::Pruning;
 use crate::queue::End;
 use crate::ring::Ring;
 use crate::thread::lines;
@@ -45,7 +46,7 @@ impl<E: Env> Pool<'_, E> {
             }
             clock = clock.max(queue.clock);
         }
-        let crossed = self.choose(&ends, &mut pruning.released);
+        let crossed = self.choose(&ends, &mut pruning);
         if crossed.iter().all(|&crossed| crossed == 0) && self.options.design == Design::Atlas {
             return false;
         }
@@ -89,13 +90,13 @@ impl<E: Env> Pool<'_, E> {
         moved || crossed.iter().any(|&crossed| crossed > 0)
     }
 
-    fn choose(&self, ends: &[Vec<End>], released: &mut [u64]) -> Vec<usize> {
+    fn choose(&self, ends: &[Vec<End>], pruning: &mut Pruning) -> Vec<usize> {
         if self.has(Flaw::NotClosed) {
             return ends.iter().map(Vec::len).collect();
         }
         match self.options.design {
-            Design::Atlas => greatest(ends, released),
-            _ => forward(ends, released),
+            Design::Atlas => greatest(ends, &mut pruning.released, &mut pruning.ahead),
+            _ => forward(ends, &mut pruning.released),
         }
     }
 
@@ -161,6 +162,11 @@ impl<E: Env> Thread<'_, '_, E> {
 
     /// Ends the SFR and waits until it is durable, and with it all that it could have seen. Within a critical
     /// section of ATLAS: all before the section.
+    ///
+    /// A critical section of another thread in which something was released that this thread has acquired since
+    /// (an inner lock, a semaphore, a system call that sends) comes before this SFR as a whole, so ATLAS waits here
+    /// until that section ends. It waits for no other section that is open. A section must therefore not wait for
+    /// a thread that it makes wait here.
     pub fn sync(&mut self) {
         self.boundary();
         self.wait(self.ticket());
@@ -223,5 +229,79 @@ impl<E: Env> Thread<'_, '_, E> {
             self.fence();
         }
         self.section = self.tail;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use pmem::Os;
+    use space::Image;
+
+    use super::*;
+    use crate::Options;
+
+    const POST: u64 = 1;
+    const OUTER: u64 = 2;
+    const INNER: u64 = 3;
+    const OTHER: u64 = 4;
+
+    fn pool(env: &Os<Image>) -> Pool<'_, Os<Image>> {
+        Pool::create(env, &Options { root: 64, ..Options::new(Design::Atlas) }).expect("a pool")
+    }
+
+    /// Both have posted the semaphore, one of them in a section that is still open. The other waits for its own.
+    #[test]
+    fn a_wait_of_atlas_passes_open_sections_that_it_has_not_seen() {
+        let env = Os::new(Image::new(1 << 22));
+        let pool = pool(&env);
+        let (mut open, mut waits) = (pool.thread().expect("a log"), pool.thread().expect("a log"));
+        let root = pool.root();
+        open.lock(OUTER);
+        open.store_u64(root, 1);
+        open.release(POST);
+        waits.lock(OTHER);
+        waits.store_u64(root + 8, 1);
+        waits.unlock(OTHER);
+        waits.release(POST);
+        waits.sync();
+        assert!(pool.is_due(waits.ticket()));
+        // It is committed when its time comes, and what follows does not wait for it for ever.
+        open.unlock(OUTER);
+        open.sync();
+        waits.acquire(POST);
+        waits.store_u64(root + 8, 2);
+        waits.sync();
+        assert!(pool.is_due(waits.ticket()));
+    }
+
+    /// One has taken the lock that the other has given up in its open section: it survives with that or not at all.
+    #[test]
+    fn a_wait_of_atlas_waits_for_the_section_that_it_has_seen() {
+        let env = Os::new(Image::new(1 << 22));
+        let pool = pool(&env);
+        let mut open = pool.thread().expect("a log");
+        let root = pool.root();
+        open.lock(OUTER);
+        open.lock(INNER);
+        open.store_u64(root, 1);
+        open.unlock(INNER);
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut waits = pool.thread().expect("a log");
+                waits.lock(INNER);
+                waits.store_u64(root, 2);
+                waits.unlock(INNER);
+                waits.sync();
+                done.store(true, Ordering::Release);
+            });
+            std::thread::sleep(Duration::from_millis(30));
+            assert!(!done.load(Ordering::Acquire));
+            open.unlock(OUTER);
+        });
+        assert!(done.load(Ordering::Acquire));
     }
 }

@@ -78,6 +78,7 @@ mod entry;
 mod error;
 mod guard;
 mod heap;
+pub mod journal;
 mod layout;
 mod order;
 mod pool;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use space::{Env, LINE, Space};
 
 use crate::blocks::{FRONT, allocated};
+use crate::cut::Ahead;
 use crate::entry::ENTRY;
 use crate::guard::Lock;
 use crate::heap::Heap;
@@ -32,8 +33,10 @@ pub struct Pool<'e, E: Env> {
 
 /// What whoever commits for all threads has to know.
 pub(crate) struct Pruning {
-    /// Releases of each bucket that are crossed.
+    /// Releases of each bucket that are crossed, up to the first that is not.
     pub released: Box<[u64]>,
+    /// And those behind it.
+    pub ahead: Ahead,
     /// The selector's word.
     pub selector: u64,
     /// Commits, flushes and fences of pruners.
@@ -131,7 +134,12 @@ impl<'e, E: Env> Pool<'e, E> {
         selector: u64,
     ) -> Self {
         let clock = heap.clock;
-        let pruning = Pruning { released: vec![0; BUCKETS].into(), selector, counters: Counters::default() };
+        let pruning = Pruning {
+            released: vec![0; BUCKETS].into(),
+            ahead: Ahead::new(),
+            selector,
+            counters: Counters::default(),
+        };
         Pool {
             env,
             layout,

@@ -23,7 +23,7 @@ const IOCTL_PROTECT: libc::Ioctl = 0xC018_AA06u32 as libc::Ioctl;
 
 /// Holds writers of ranges of this process.
 #[derive(Debug)]
-pub(super) struct Freezer {
+pub struct Freezer {
     fd: OwnedFd,
 }
 
@@ -32,7 +32,7 @@ impl Freezer {
     ///
     /// # Errors
     /// If the kernel does not let this process have one, or can't write-protect shared memory.
-    pub(super) fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         // SAFETY: a new descriptor, which touches no memory until ranges are registered.
         let fd = unsafe { userfaultfd(UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::NONBLOCK) }?;
         let freezer = Freezer { fd };
@@ -46,7 +46,7 @@ impl Freezer {
     ///
     /// # Errors
     /// If the memory there can't be write-protected. Nobody waits then.
-    pub(super) fn freeze(&self, address: *mut u8, len: u64) -> io::Result<()> {
+    pub fn freeze(&self, address: *mut u8, len: u64) -> io::Result<()> {
         let start = address.addr() as u64;
         self.call(IOCTL_REGISTER, &mut [start, len, MODE_WP, 0])?;
         self.call(IOCTL_PROTECT, &mut [start, len, PROTECT_WP])
@@ -56,7 +56,7 @@ impl Freezer {
     ///
     /// # Errors
     /// If the range is no address of this process.
-    pub(super) fn wake(&self, address: *mut u8, len: u64) -> io::Result<()> {
+    pub fn wake(&self, address: *mut u8, len: u64) -> io::Result<()> {
         self.call(IOCTL_WAKE, &mut [address.addr() as u64, len])
     }
 
@@ -64,7 +64,7 @@ impl Freezer {
     ///
     /// # Errors
     /// If the range was not frozen.
-    pub(super) fn thaw(&self, address: *mut u8, len: u64) -> io::Result<()> {
+    pub fn thaw(&self, address: *mut u8, len: u64) -> io::Result<()> {
         self.call(IOCTL_PROTECT, &mut [address.addr() as u64, len, 0])
     }
 

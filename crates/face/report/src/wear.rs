@@ -239,7 +239,12 @@ pub(crate) fn terminal(wear: &Wear, sites: &SiteTable) -> Vec<String> {
         lines.push(format!("{name:<10}{lifetime:>16}  {what}"));
     }
     for (page, share, site) in wear.pages().take(3) {
-        lines.push(format!("page {:x}: {} of the lines, {}", page.address, percent(share), name(site, sites)));
+        lines.push(format!(
+            "page {:x}: {} of the lines, {}",
+            page.address,
+            percent(share),
+            name(site, sites)
+        ));
     }
     lines
 }

@@ -1,16 +1,16 @@
 //! The sinks of a profile. The modelled machine and the bursts of pre-stores have a thread of their own,
 //! everything else runs on the one that brings the events.
 
+use crate::wear;
 use ::advise::guidelines::Linter;
 use ::advise::prestores::{Bursts, Target};
+use ::wear::estimate::{BASE_PAGE, Watch};
+use ::wear::{Question, assess};
 use crash::lint::Lints;
 use event::{
     AnySink, Batch, BlockBatch, Capabilities, Definition, RunSink, Sink, SinkError, SiteTable, Source,
 };
-use ::wear::estimate::{BASE_PAGE, Watch};
-use ::wear::{Question, assess};
 use machine::{Config, ConfigError, Machine};
-use crate::wear;
 use report::{CaptureStats, CrashLints, Prestores, Report, Run, Subject, Withheld, WriteSizes};
 
 /// Everything that looks at the events of a profile.

@@ -24,6 +24,8 @@ const IOCTL_SCAN: libc::Ioctl = 0xC060_6610u32 as libc::Ioctl;
 const SCAN_WP_MATCHING: u64 = 1;
 const SCAN_CHECK_WPASYNC: u64 = 2;
 const PAGE_IS_WRITTEN: u64 = 2;
+/// Present or swapped: a page that was never touched counts as written otherwise.
+const PAGE_IS_THERE: u64 = 8 | 16;
 /// Runs of pages that one call returns at most.
 const RUNS: usize = 512;
 
@@ -95,13 +97,12 @@ impl Watcher {
                 0,
                 0,
                 PAGE_IS_WRITTEN,
-                0,
+                PAGE_IS_THERE,
                 PAGE_IS_WRITTEN,
             ];
             // SAFETY: the structure is the request's twelve words; its results are `RUNS` runs, which the
             // kernel writes to while they are borrowed here. Write protection changes no byte of memory.
-            let found =
-                unsafe { libc::ioctl(self.pagemap.as_raw_fd(), IOCTL_SCAN, argument.as_mut_ptr()) };
+            let found = unsafe { libc::ioctl(self.pagemap.as_raw_fd(), IOCTL_SCAN, argument.as_mut_ptr()) };
             if found < 0 {
                 return Err(io::Error::last_os_error());
             }
@@ -137,12 +138,7 @@ mod tests {
         let len = 64 * 4096;
         // SAFETY: new memory at an address of the kernel's choice.
         let base = unsafe {
-            mmap_anonymous(
-                std::ptr::null_mut(),
-                len,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE,
-            )
+            mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
         };
         let base = base.expect("memory").cast::<u8>();
         watcher.watch(base, len as u64).expect("anonymous memory can be watched");

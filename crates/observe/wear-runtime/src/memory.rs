@@ -107,8 +107,15 @@ impl Memory {
                 Kind::Frames { near, far, near_base, far_base, freezer: Freezer::new()? }
             }
         };
-        let watcher = Watcher::new()?;
-        watcher.watch(base, bytes)?;
+        let unsupported = |source| io::Error::other(format!("this memory's writers can't be held: {source}"));
+        if let Kind::Frames { freezer, .. } = &kind {
+            freezer.freeze(base, page).map_err(unsupported)?;
+            freezer.thaw(base, page)?;
+            freezer.forget(base, page)?;
+        }
+        let unsupported = |source| io::Error::other(format!("written pages can't be found: {source}"));
+        let watcher = Watcher::new().map_err(unsupported)?;
+        watcher.watch(base, bytes).map_err(unsupported)?;
         let frames: Vec<u32> = (0..pages).collect();
         let worn = vec![0; pages as usize + 1];
         Ok(Memory { base, bytes, page, kind, frames, free: vec![pages], worn, copied: 0, watcher })
@@ -174,7 +181,10 @@ impl Memory {
                 };
                 // One descriptor at a time can watch a page: the one that holds writers takes over.
                 self.watcher.forget(address, bytes)?;
-                freezer.freeze(address, bytes)?;
+                if let Err(error) = freezer.freeze(address, bytes) {
+                    self.watcher.watch(address, bytes)?;
+                    return Err(error);
+                }
                 // SAFETY: both frames are this module's, of a page each, and not the same; nobody writes to
                 // the old one while its page is frozen, and nobody has the new one.
                 unsafe { ptr::copy_nonoverlapping(place(old).cast_const(), place(frame), size) };

@@ -90,6 +90,8 @@ impl Counted {
 /// A run on memory that wears. Lifetimes are in seconds.
 #[derive(Clone, Debug)]
 pub struct WearRan {
+    /// The program with its arguments.
+    pub subject: String,
     /// The command that runs it again.
     pub command: Vec<String>,
     /// How the program ended.
@@ -150,7 +152,7 @@ impl WearRan {
         let rate = |rate: Option<f64>| human::grouped(rate.unwrap_or(0.0) as u64);
         let mut text = format!(
             "{} ended with {}; {} pages of {} were in use for {:.1} s\n",
-            human::plain(&self.command.last().cloned().unwrap_or_default()),
+            human::plain(&self.subject),
             ending(self.status),
             human::grouped(counted.used),
             human::bytes(self.endurance.page),

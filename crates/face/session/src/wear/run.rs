@@ -108,6 +108,7 @@ impl WearRun {
             return Err(WearFault::NotLoaded { program, ending: ending(status) }.into());
         };
         Ok(WearRan {
+            subject: report::human::shell(&self.program()),
             command: self.words(),
             status,
             endurance: self.endurance(),
@@ -219,7 +220,12 @@ impl WearRun {
         option("--pm", self.pm.as_ref().map(|path| path.display().to_string()));
         option("--nodes", self.nodes.map(|(near, far)| format!("{near},{far}")));
         words.push("--".to_owned());
-        words.extend(self.command.iter().map(|word| word.to_string_lossy().into_owned()));
+        words.extend(self.program());
         words
+    }
+
+    /// The program and its arguments as text.
+    fn program(&self) -> Vec<String> {
+        self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
     }
 }

@@ -18,6 +18,7 @@ const MODE_WP: u64 = 2;
 const PROTECT_WP: u64 = 1;
 const IOCTL_API: libc::Ioctl = 0xC018_AA3Fu32 as libc::Ioctl;
 const IOCTL_REGISTER: libc::Ioctl = 0xC020_AA00u32 as libc::Ioctl;
+const IOCTL_UNREGISTER: libc::Ioctl = 0x8010_AA01u32 as libc::Ioctl;
 const IOCTL_WAKE: libc::Ioctl = 0x8010_AA02u32 as libc::Ioctl;
 const IOCTL_PROTECT: libc::Ioctl = 0xC018_AA06u32 as libc::Ioctl;
 
@@ -66,6 +67,14 @@ impl Freezer {
     /// If the range was not frozen.
     pub fn thaw(&self, address: *mut u8, len: u64) -> io::Result<()> {
         self.call(IOCTL_PROTECT, &mut [address.addr() as u64, len, 0])
+    }
+
+    /// Does not hold writers there any more; somebody else may.
+    ///
+    /// # Errors
+    /// If the range is no memory of this process.
+    pub fn forget(&self, address: *mut u8, len: u64) -> io::Result<()> {
+        self.call(IOCTL_UNREGISTER, &mut [address.addr() as u64, len])
     }
 
     fn call<const WORDS: usize>(&self, request: libc::Ioctl, words: &mut [u64; WORDS]) -> io::Result<()> {

@@ -32,7 +32,8 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "11.2 is a caption's; 9.8 at 2.4 years and 26.1 at 6 give 16 to 17 at 4 years, and the conference paper says 18.4",
         means: Means::Model(lifetimes),
-        lacks: "Gains are by the unmanaged lifetime, which misses as K5 says",
+        lacks: "Pages of an appended log are written once and then never again, so to move the hot ones away changes nothing; the source moves pages of \
+                persistent programs only where they are volatile, and its Echo has such pages. Gains are by the unmanaged lifetime, which misses as K5 says",
     },
     Row {
         source: Source::Kevlar,
@@ -124,16 +125,18 @@ fn lifetimes(lab: &Lab) -> Result<Evidence, StudyError> {
     let mut checks = Vec::new();
     for (goal, limit) in LIMITS {
         let mut gains = Vec::new();
-        let mut least = f64::INFINITY;
+        let (mut least, mut reached) = (f64::INFINITY, 0u32);
         for program in Program::ALL {
             let observed = program.observe(lab)?;
             let managed = manage(program, &observed, limit);
             least = least.min(managed.years);
+            reached += u32::from(managed.years >= 0.95 * goal);
             let [_, lines] = rates(program, &observed);
             let unmanaged = Endurance::new(1e7).without_levelling(&lines) / wear::YEAR;
             gains.push((program, managed.years / unmanaged));
         }
         checks.push(Check::at_least(&format!("{goal} years: the shortest"), 0.95 * goal, least));
+        checks.push(Check::at_least(&format!("{goal} years: programs that reach it"), 6.0, reached.into()));
         let average = mean(gains.iter().map(|gain| gain.1));
         let published = if goal < 5.0 { 11.2 } else { 26.1 };
         let what = format!("{goal} years: average gain");

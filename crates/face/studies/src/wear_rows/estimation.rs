@@ -32,7 +32,8 @@ pub const ROWS: &[Row] = &[
         note: "",
         means: Means::Model(errors),
         lacks: "How much a cache absorbs is the program's: an allocator, a stack and a network buffer take most stores of a real server and are never written \
-                back; our runs have the stores of the engine alone",
+                back; our runs have the stores of the engine alone. Where each store is flushed (Echo) every one is a write-back, and the filters take \
+                repeated ones for hits",
     },
     Row {
         source: Source::Kevlar,

@@ -39,13 +39,6 @@ pub struct Observed {
     pub counts: Vec<u64>,
 }
 
-impl Observed {
-    /// Write-backs in all.
-    pub fn total(&self) -> f64 {
-        self.pages.total()
-    }
-}
-
 /// The sink of one program.
 pub struct Observing {
     exact: Exact,

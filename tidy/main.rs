@@ -19,7 +19,8 @@ use ratchet::Ratchet;
 use tree::{Tree, code_only};
 
 /// Crates that may hold `unsafe`.
-const UNSAFE_CRATES: &[&str] = &["pmem", "observed", "capi", "capture", "capture-runtime", "persist-runtime"];
+const UNSAFE_CRATES: &[&str] =
+    &["pmem", "observed", "capi", "capture", "capture-runtime", "persist-runtime", "wear-runtime"];
 
 /// What must not be called, and where it may be all the same (path prefixes).
 const BANNED: &[(&str, &[&str])] = &[
@@ -56,6 +57,7 @@ const CLOCK_OWNERS: &[&str] = &[
     "crates/observe/reboot/src/",
     "crates/observe/capture-runtime/",
     "crates/observe/persist-runtime/",
+    "crates/observe/wear-runtime/",
     "crates/face/session/",
     "crates/face/strandline/src/",
     "crates/library/capi/build.rs",
@@ -69,6 +71,7 @@ const THREAD_OWNERS: &[&str] = &[
     "crates/observe/capture/src/",
     "crates/observe/capture-runtime/",
     "crates/observe/persist-runtime/",
+    "crates/observe/wear-runtime/",
     "crates/face/session/",
     "crates/face/strandline/src/",
 ];

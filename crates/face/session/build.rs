@@ -1,4 +1,4 @@
-//! Builds the runtimes that the compiler driver links into programs, and hands their paths to
+//! Builds the runtimes that the compiler driver links into programs and that `wear run` preloads, and hands their paths to
 //! `include_bytes!`.
 //!
 //! They export `malloc`, `pthread_create` and the like, so they can't be dependencies: each is a package of
@@ -26,6 +26,13 @@ fn main() {
     }
     let library = build(&persist, &out.join("persist"), "libstrandline_persist.so");
     println!("cargo:rustc-env=STRANDLINE_PERSIST_RUNTIME={}", library.display());
+    let wear = here.join("../../observe/wear-runtime");
+    for part in ["src", "Cargo.toml", "Cargo.lock"] {
+        println!("cargo:rerun-if-changed={}", wear.join(part).display());
+    }
+    // The folder of the other one: they share what they are built from.
+    let library = build(&wear, &out.join("persist"), "libstrandline_wear.so");
+    println!("cargo:rustc-env=STRANDLINE_WEAR_RUNTIME={}", library.display());
 }
 
 /// Runs cargo on the runtime and returns the shared library.

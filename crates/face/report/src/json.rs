@@ -9,6 +9,7 @@ use crate::digest::Digest;
 use crate::lints::LintJson;
 use crate::model::{CaptureStats, Exit, Report, Samples, Skipped, Subject, Withheld, WriteSizes};
 use crate::prestores::PrestoresJson;
+use crate::wear::WearJson;
 
 /// Version of the schema of [`json()`]. It grows when a field changes its meaning or goes away; new fields
 /// may come without it.
@@ -39,6 +40,7 @@ struct Document<'a> {
     withheld: &'a [Withheld],
     sites: Vec<SiteJson<'a>>,
     prestores: Option<PrestoresJson<'a>>,
+    wear: Option<WearJson<'a>>,
     write_sizes: Option<&'a WriteSizes>,
     capture: Option<&'a CaptureStats>,
     samples: Option<&'a Samples>,
@@ -151,6 +153,7 @@ impl<'a> Document<'a> {
             withheld: &report.withheld,
             sites: sites(report),
             prestores: report.prestores.as_ref().map(PrestoresJson::new),
+            wear: report.wear.as_ref().map(|wear| WearJson::new(wear, &report.sites)),
             write_sizes: report.write_sizes.as_ref(),
             capture: report.capture.as_ref(),
             samples: report.samples.as_ref(),

@@ -35,6 +35,7 @@ mod lints;
 mod model;
 mod prestores;
 mod terminal;
+mod wear;
 
 pub use chart::{Axis, Curve, Curves, Order, OrderStep, StepKind, Unit};
 pub use content::{Article, Block, Cell, Page, Section, Table};
@@ -49,3 +50,4 @@ pub use model::{
 };
 pub use prestores::Prestores;
 pub use terminal::terminal;
+pub use wear::{Wear, lifetime};

@@ -36,6 +36,8 @@ pub struct Report {
     pub capture: Option<CaptureStats>,
     /// Where a program spent its time that could only be sampled; `None` for instrumented ones.
     pub samples: Option<Samples>,
+    /// When the memory is worn out, and what wears it; `None` if nobody looked.
+    pub wear: Option<crate::Wear>,
     /// What the order of stores, flushes and fences says about crashes; `None` if nobody looked.
     pub crash_lints: Option<CrashLints>,
     /// What recovery found in images of what a crash could have left; `None` if it was not asked.

@@ -31,6 +31,7 @@ pub fn terminal(report: &Report, width: usize, color: bool) -> String {
     key_figures(&mut page, &digest);
     hottest(&mut page, &digest);
     prestores(&mut page, report);
+    worn(&mut page, report);
     samples(&mut page, report);
     omissions(&mut page, &digest);
     page.text
@@ -291,6 +292,16 @@ fn prestores(page: &mut Page, report: &Report) {
         page.line(&format!("          and {}", human::plural(more, "more place")));
     }
     page.paragraph(Some(Style::Dim), "  ", "  ", &prestores.caution());
+}
+
+fn worn(page: &mut Page, report: &Report) {
+    let Some(wear) = report.wear.as_ref().filter(|wear| wear.assessment.writes > 0) else { return };
+    page.heading("Wear: when the memory is worn out, and what would help");
+    page.paragraph(None, "  ", "  ", &wear.headline());
+    for line in crate::wear::terminal(wear, &report.sites) {
+        page.paragraph(None, "  ", &" ".repeat(30), &line);
+    }
+    page.paragraph(Some(Style::Dim), "  ", "  ", &wear.more());
 }
 
 fn crash_lints(page: &mut Page, report: &Report) {

@@ -73,4 +73,4 @@ pub use simulate::{Comparison, Measured, Notes, Simulate};
 pub use sources::Sources;
 pub use temporary::abandon;
 pub use trace_file::TraceFile;
-pub use wear::{AccuracyAt, Levelling, Wear, WearFault, WearLevel, Worn};
+pub use wear::{AccuracyAt, Levelling, Wear, WearFault, WearLevel, WearRan, WearRun, Worn};

@@ -3,16 +3,18 @@
 use ::wear::CopyCost;
 use ::wear::estimate::Swap;
 use ::wear::level::{Attack, Temporary};
-use session::{Chosen, Wear, WearLevel};
+use session::{Chosen, Wear, WearLevel, WearRun};
 
 use crate::progress::terminal;
-use crate::wear_args::{Attacks, Copies, LevelArgs, Swaps, Temporaries, WearArgs, WearCommand};
+use crate::wear_args::{Attacks, Copies, LevelArgs, RunArgs, Swaps, Temporaries, WearArgs, WearCommand};
 use crate::{profile, say};
 
 /// Runs the verb.
 pub fn run(args: &WearArgs) -> anyhow::Result<()> {
-    if let Some(WearCommand::Level(args)) = &args.command {
-        return level(args);
+    match &args.command {
+        Some(WearCommand::Level(args)) => return level(args),
+        Some(WearCommand::Run(args)) => return managed(args),
+        None => {}
     }
     if args.machine == "list" {
         return profile::list_machines();
@@ -49,6 +51,26 @@ pub fn run(args: &WearArgs) -> anyhow::Result<()> {
         return say(&json);
     }
     say(&format!("{}\nThe page: {}   the numbers: {}\n", worn.text(), page.display(), numbers.display()))
+}
+
+fn managed(args: &RunArgs) -> anyhow::Result<()> {
+    let run = WearRun {
+        goal: args.goal.as_secs_f64(),
+        endurance: args.endurance,
+        capacity: args.capacity.0,
+        page: args.page.0,
+        from: args.from.0,
+        interval: args.interval,
+        ticks: args.ticks,
+        limit: args.limit,
+        shuffle: args.shuffle_every,
+        pm: args.pm.clone(),
+        nodes: args.nodes,
+        stdout_to_stderr: args.json,
+        ..WearRun::new(args.program.clone())
+    };
+    let ran = run.run()?;
+    say(&if args.json { ran.json()? } else { ran.text() })
 }
 
 fn level(args: &LevelArgs) -> anyhow::Result<()> {

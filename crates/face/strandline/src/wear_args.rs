@@ -14,7 +14,8 @@ use crate::cli::{InputArgs, ObserveArgs};
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  strandline wear\n  strandline wear --goal 4y --endurance 1e7 -- ./app\n  \
                   strandline wear --trace t.slt --duration 10s --page 2MiB --capacity 1GiB --json\n  \
-                  strandline wear level --policy start-gap --policy kevlar --trace t.slt"
+                  strandline wear level --policy start-gap --policy kevlar --trace t.slt\n  \
+                  strandline wear run --goal 4y -- ./app"
 )]
 pub struct WearArgs {
     /// Something else than an estimate
@@ -97,6 +98,63 @@ pub enum Swaps {
 pub enum WearCommand {
     /// Levelling policies on the same writes: lifetime, extra writes, latency
     Level(LevelArgs),
+    /// Run a program on memory that wears: its pages are levelled, the hottest ones go to DRAM
+    Run(RunArgs),
+}
+
+/// Arguments of `strandline wear run`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  strandline wear run --goal 4y -- ./app\n  \
+                        strandline wear run --endurance 1e8 --capacity 4GiB --page 2MiB -- ./app\n  \
+                        strandline wear run --nodes 1,0 -- ./app\n\n\
+                        Allocations of --from bytes and more come from memory that stands for persistent memory. \
+                        A library in the program watches its pages and moves them under running threads.")]
+pub struct RunArgs {
+    /// How long the memory is to last
+    #[arg(long, value_name = "TIME", default_value = "4y", value_parser = humantime::parse_duration)]
+    pub goal: Duration,
+    /// Writes that a cell survives
+    #[arg(long, value_name = "N", default_value = "1e7")]
+    pub endurance: f64,
+    /// Bytes of the memory
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    pub capacity: device::Size,
+    /// Bytes of a page: what is moved together
+    #[arg(long, value_name = "SIZE", default_value = "4KiB")]
+    pub page: device::Size,
+    /// Allocations of so many bytes and more come from the memory
+    #[arg(long, value_name = "SIZE", default_value = "64KiB")]
+    pub from: device::Size,
+    /// How often the control loop acts
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
+    pub interval: Duration,
+    /// How often within an interval written pages are looked for
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub ticks: u32,
+    /// Writes per second and GiB above which pages go to DRAM (by goal and endurance, if not given)
+    #[arg(long, value_name = "N")]
+    pub limit: Option<f64>,
+    /// In which time all pages are shuffled once; 0s for never (8192 times in the goal, if not given)
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub shuffle_every: Option<Duration>,
+    /// The file that is the memory, on tmpfs (memory of the kernel's, if not given)
+    #[arg(long, value_name = "FILE", conflicts_with = "nodes")]
+    pub pm: Option<PathBuf>,
+    /// NUMA nodes instead of files: of the memory that wears, and of DRAM
+    #[arg(long, value_name = "PM,DRAM", value_parser = nodes)]
+    pub nodes: Option<(u32, u32)>,
+    /// Print JSON; what the program prints goes to standard error
+    #[arg(long)]
+    pub json: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub program: Vec<std::ffi::OsString>,
+}
+
+/// Two nodes with a comma.
+fn nodes(text: &str) -> Result<(u32, u32), String> {
+    let pair = text.split_once(',').and_then(|(near, far)| Some((near.parse().ok()?, far.parse().ok()?)));
+    pair.ok_or_else(|| "two numbers of nodes with a comma, as in 1,0".to_owned())
 }
 
 /// Arguments of `strandline wear level`.

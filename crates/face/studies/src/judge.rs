@@ -2,7 +2,9 @@
 
 use machine::ConfigError;
 
-use crate::{Evidence, Lab, Means, Row, Source, Verdict, hare_rows, index, kv, prestores, ssp, vnvm, xpoint};
+use crate::{
+    Evidence, Lab, Means, Row, Source, Verdict, hare_rows, index, kv, prestores, ssp, vnvm, wear_rows, xpoint,
+};
 
 /// All groups of rows, in the order in which they are printed.
 const GROUPS: &[&[Row]] = &[
@@ -34,6 +36,10 @@ const GROUPS: &[&[Row]] = &[
     index::FINDINGS,
     ssp::ROWS,
     vnvm::ROWS,
+    wear_rows::LIFETIME,
+    wear_rows::REDUCTION,
+    wear_rows::ESTIMATION,
+    wear_rows::COST,
     hare_rows::ROWS,
 ];
 
@@ -58,6 +64,9 @@ pub enum StudyError {
     /// A pool on which something is measured.
     #[error(transparent)]
     Region(#[from] region::Error),
+    /// An estimate that can't be made.
+    #[error(transparent)]
+    Estimate(#[from] wear::estimate::AlgorithmError),
     /// The machine can't do what a row asks of it.
     #[error("{machine}: {reason}")]
     Skipped {

@@ -195,6 +195,7 @@ pub struct Lab {
     tasks: Mutex<BTreeMap<String, Entry<Figures>>>,
     patterns: Mutex<BTreeMap<String, Entry<pattern::Run>>>,
     stores: Mutex<BTreeMap<String, Entry<Arc<Vec<crate::kv::Thread>>>>>,
+    wear: Mutex<BTreeMap<String, Entry<Arc<crate::wear_rows::Observed>>>>,
     trees: Mutex<BTreeMap<String, Entry<Arc<crate::index::Taken>>>>,
     writes: Mutex<BTreeMap<String, Entry<crate::ssp::Written>>>,
 }
@@ -317,6 +318,15 @@ impl Lab {
             Task { kind: Kind::BufferProbe, op: Op::StoreClwb, access_size: 256, region, ..Task::default() };
         let figures = self.task(machine, None, &task, PROBE_EVENTS)?;
         Ok(figures.write_amplification.unwrap_or(f64::NAN))
+    }
+
+    /// What a program wears, observed by `observe` unless that was done before.
+    pub(crate) fn wear(
+        &self,
+        name: &str,
+        observe: impl FnOnce() -> Result<crate::wear_rows::Observed, StudyError>,
+    ) -> Result<Arc<crate::wear_rows::Observed>, StudyError> {
+        once(&self.wear, name.to_owned(), || observe().map(Arc::new))
     }
 
     /// What regions write, counted by `measure` unless that was done before. Measurements of one name are the

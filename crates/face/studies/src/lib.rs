@@ -39,6 +39,7 @@ mod ssp;
 mod steps;
 mod text;
 mod vnvm;
+mod wear_rows;
 mod xpoint;
 
 pub use check::{Check, Kind, number};

@@ -23,7 +23,9 @@ pub enum Source {
     Index,
     /// C.-C. Chou, "Optimizing Emerging Memory Systems for Performance", Texas A&M 2020, section 3.3.3.2.
     Vnvm,
-    /// V. Gogte, "Runtime Systems for Persistent Memories", Michigan 2020, appendix A.
+    /// V. Gogte, "Runtime Systems for Persistent Memories", Michigan 2020, chapter III.
+    Kevlar,
+    /// The same, appendix A.
     Hare,
 }
 
@@ -127,13 +129,14 @@ impl fmt::Display for Verdict {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Source; 7] = [
+    pub const ALL: [Source; 8] = [
         Source::Xpoint,
         Source::Prestores,
         Source::Kv,
         Source::Index,
         Source::Ssp,
         Source::Vnvm,
+        Source::Kevlar,
         Source::Hare,
     ];
 
@@ -147,6 +150,7 @@ impl Source {
             Source::Index => "index",
             Source::Ssp => "ssp",
             Source::Vnvm => "vnvm",
+            Source::Kevlar => "kevlar",
             Source::Hare => "hare",
         }
     }
@@ -170,6 +174,9 @@ impl Source {
             }
             Source::Vnvm => {
                 "Chou, Optimizing Emerging Memory Systems for Performance (2020), section 3.3.3.2: ways to write"
+            }
+            Source::Kevlar => {
+                "Gogte, Runtime Systems for Persistent Memories (2020), chapter III: wear (Kevlar)"
             }
             Source::Hare => {
                 "Gogte, Runtime Systems for Persistent Memories (2020), appendix A: regular expressions in hardware"

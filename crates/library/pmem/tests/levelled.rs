@@ -8,7 +8,8 @@ use std::thread;
 
 use pmem::levelled::{Frames, Shape};
 use pmem::{LevelError, Levelled, Mapped};
-use space::Space;
+use proptest::prelude::*;
+use space::{Image, Space};
 
 const PAGE: u64 = 4096;
 
@@ -254,4 +255,27 @@ fn an_exchange_that_was_cut_is_finished() {
     frames.begin_exchange(0, 3);
     let (_, recovered) = Frames::open(&space).expect("the table");
     assert!(recovered.forgotten && !recovered.finished);
+}
+
+#[path = "../../../../fuzz/damaged_table.rs"]
+mod damaged_table;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Whatever happens to header, journal and table: an error, or every page with its contents.
+    #[test]
+    fn no_damage_loses_a_page_silently(
+        state in 0..damaged_table::STATES,
+        damage in proptest::collection::vec((any::<u16>(), any::<u8>()), 0..6),
+    ) {
+        damaged_table::open(state, &damage);
+    }
+
+    #[test]
+    fn any_bytes_are_refused_or_a_space(bytes in proptest::collection::vec(any::<u8>(), 0..512)) {
+        let image = Image::new((bytes.len() as u64).next_multiple_of(8));
+        image.store(0, &bytes);
+        prop_assert!(Frames::open(&image).is_err());
+    }
 }

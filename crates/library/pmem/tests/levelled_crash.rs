@@ -107,6 +107,11 @@ fn recovers(bytes: &[u8]) -> Result<(), String> {
     let image = Image::new(bytes.len() as u64);
     image.store(0, bytes);
     let (mut frames, _) = Frames::open(&image).map_err(|error| error.to_string())?;
+    // Both pages moved, or none did.
+    let places = [1, 2].map(|page| frames.frame_of(page));
+    if places != [1, 2] && places != [4, 1] {
+        return Err(format!("half an exchange: {places:?}"));
+    }
     for round in 0..2 {
         for page in 0..SHAPE.pages {
             let first = SHAPE.frame(frames.frame_of(page));
@@ -142,5 +147,77 @@ fn a_twin_that_commits_before_the_copy_is_durable_is_caught() {
         frames.end_exchange();
     });
     let (_, complaint) = judge(&before, &events);
+    assert!(complaint.is_some_and(|complaint| complaint.starts_with("page ")));
+}
+
+/// The first complaint about a twin of an exchange.
+fn complaint(twin: impl Fn(&mut Frames<&Recorded<Image, Collected>>)) -> Option<String> {
+    let (before, events) = record(twin);
+    judge(&before, &events).1
+}
+
+#[test]
+fn a_twin_that_moves_before_its_journal_says_so_is_caught() {
+    let complaint = complaint(|frames| {
+        let space = *frames.space();
+        // What `begin_exchange` does comes behind the first move.
+        frames.move_to_spare(1);
+        let (spare, left) = (frames.spare(), frames.frame_of(1));
+        space.fence();
+        frames.begin_exchange(2, 1);
+        assert_ne!(spare, left);
+        frames.move_to_spare(2);
+        frames.end_exchange();
+    });
+    assert!(complaint.is_some_and(|complaint| complaint.starts_with("half an exchange")));
+}
+
+#[test]
+fn a_twin_whose_journal_ends_before_the_second_move_is_caught() {
+    let complaint = complaint(|frames| {
+        frames.begin_exchange(1, 2);
+        frames.move_to_spare(1);
+        frames.end_exchange();
+        frames.move_to_spare(2);
+    });
+    assert!(complaint.is_some_and(|complaint| complaint.starts_with("half an exchange")));
+}
+
+/// The journal's words, as `begin_exchange` stores them.
+const JOURNAL: u64 = 64;
+
+#[test]
+fn a_twin_whose_journal_is_not_durable_before_the_first_move_is_caught() {
+    let complaint = complaint(|frames| {
+        let space = *frames.space();
+        // Whole and correct, as it is in a space that nobody records, but neither flushed nor fenced.
+        let image = Image::new(SHAPE.bytes());
+        Frames::create(&image, SHAPE).expect("a table").begin_exchange(1, 2);
+        (0..8).for_each(|word| space.store_u64(JOURNAL + 8 * word, image.load_u64(JOURNAL + 8 * word)));
+        frames.move_to_spare(1);
+        frames.move_to_spare(2);
+        frames.end_exchange();
+    });
+    assert!(complaint.is_some_and(|complaint| complaint.starts_with("half an exchange")));
+}
+
+#[test]
+fn a_twin_that_reuses_a_frame_before_its_page_has_left_durably_is_caught() {
+    let complaint = complaint(|frames| {
+        let space = *frames.space();
+        frames.begin_exchange(1, 2);
+        frames.copy_to_spare(1);
+        space.fence();
+        // Page 1 lies in the spare from here on, but not durably.
+        space.store_u64(SHAPE.entry(1), Shape::entry_word(1, 4));
+        let mut page = vec![0; SHAPE.page as usize];
+        space.load(SHAPE.frame(2), &mut page);
+        space.store_nt(SHAPE.frame(1), &page);
+        space.fence();
+        space.store_u64(SHAPE.entry(2), Shape::entry_word(2, 1));
+        space.flush(SHAPE.entry(1), 16);
+        space.fence();
+        frames.end_exchange();
+    });
     assert!(complaint.is_some_and(|complaint| complaint.starts_with("page ")));
 }

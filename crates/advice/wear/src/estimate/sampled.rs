@@ -163,7 +163,12 @@ impl Sampled {
         &self.counts
     }
 
-    /// The same if every sample were a write-back.
+    /// The same since the last call, which forgets them: for a rate by interval.
+    pub fn take_counts(&mut self) -> Map<u64, u64> {
+        std::mem::take(&mut self.counts)
+    }
+
+    /// The same as [`Sampled::counts`] if every sample were a write-back.
     #[must_use]
     pub fn without_filters(&self) -> &Map<u64, u64> {
         &self.naive

@@ -13,6 +13,7 @@ mod page;
 mod table;
 
 pub use content::page;
+pub(crate) use table::table;
 
 use maud::{DOCTYPE, html as markup};
 
@@ -23,7 +24,7 @@ use crate::content::Block;
 use crate::digest::Digest;
 use crate::lints::CrashLints;
 use crate::model::Report;
-use crate::prestores;
+use crate::{prestores, wear};
 
 /// The report as one self-contained HTML page.
 ///
@@ -53,6 +54,7 @@ pub fn html(report: &Report, source: &dyn Fn(&str) -> Option<String>) -> String 
                     (findings::section(&digest, source))
                     @if let Some(lints) = &report.crash_lints { (crash_lints(lints, report, source)) }
                     (prestores::section(report.prestores.as_ref()))
+                    (wear::section(report.wear.as_ref(), &report.sites))
                     (page::run(&digest))
                 }
                 script { (maud::PreEscaped(SCRIPT)) }

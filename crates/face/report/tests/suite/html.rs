@@ -52,7 +52,7 @@ fn nothing_points_outside() {
 #[test]
 fn a_full_report_shows_every_plot_and_table() {
     let (_, document) = page(&common::full());
-    for section in ["summary", "traffic", "functions", "writes", "machine", "findings", "run"] {
+    for section in ["summary", "traffic", "functions", "writes", "machine", "findings", "wear", "run"] {
         assert_eq!(select(&document, &format!("section#{section}")).len(), 1, "{section}");
     }
     let titles: BTreeSet<String> = select(&document, "svg > title").iter().map(text).collect();
@@ -76,6 +76,9 @@ fn a_full_report_shows_every_plot_and_table() {
         "Caches, all cores together",
         "DIMMs",
         "All DIMMs together, by memory",
+        "What each counter-measure gives",
+        "Hottest pages",
+        "What wears the memory",
         "What the program did, to whatever memory",
     ];
     assert_eq!(captions, tables);

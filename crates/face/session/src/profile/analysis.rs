@@ -1,8 +1,11 @@
 //! The sinks of a profile. The modelled machine and the bursts of pre-stores have a thread of their own,
 //! everything else runs on the one that brings the events.
 
+use crate::wear;
 use ::advise::guidelines::Linter;
 use ::advise::prestores::{Bursts, Target};
+use ::wear::estimate::{BASE_PAGE, Watch};
+use ::wear::{Question, assess};
 use crash::lint::Lints;
 use event::{
     AnySink, Batch, BlockBatch, Capabilities, Definition, RunSink, Sink, SinkError, SiteTable, Source,
@@ -14,6 +17,7 @@ use report::{CaptureStats, CrashLints, Prestores, Report, Run, Subject, Withheld
 pub struct Analysis {
     model: Model,
     target: Target,
+    question: Question,
     notes: Notes,
 }
 
@@ -21,6 +25,9 @@ pub struct Analysis {
 /// brings events is the busier one while they are watched.
 struct Model {
     machine: Machine,
+    /// What the machine writes, for its wear.
+    watch: Watch,
+    time_ns: u64,
     /// Unless the source leaves out what it needs.
     prestores: Option<Bursts>,
 }
@@ -42,8 +49,11 @@ impl Analysis {
     /// When its description is no machine.
     pub fn new(config: &Config, check: bool) -> Result<Self, ConfigError> {
         let notes = Notes { lints: check.then(Lints::new), ..Notes::default() };
-        let model = Model { machine: Machine::new(config)?, prestores: None };
-        Ok(Analysis { model, target: Target::of(config), notes })
+        let (mut machine, mut watch) = (Machine::new(config)?, Watch::default());
+        watch.begin(&mut machine);
+        let model = Model { machine, watch, time_ns: 0, prestores: None };
+        let question = wear::question(config, None, 4.0 * ::wear::YEAR, BASE_PAGE, None).0;
+        Ok(Analysis { model, target: Target::of(config), question, notes })
     }
 
     /// The sink for the thread that brings the events, and the one for another thread.
@@ -59,9 +69,17 @@ impl Analysis {
     /// Puts the results together.
     pub fn into_report(self, run: Run, capture: Option<CaptureStats>) -> Report {
         let Notes { source, sites, linter, lints } = self.notes;
-        let Model { machine, prestores } = self.model;
+        let Model { mut machine, mut watch, time_ns, prestores } = self.model;
         let counts = machine.counts();
-        let figures = machine.into_figures();
+        let figures = machine.figures();
+        // The figures say what the caches hold; for wear it is written in the end.
+        machine.drain();
+        watch.collect(&mut machine, time_ns);
+        let recorded = watch.tally().span_ns();
+        let seconds = (recorded > 0).then_some(recorded as f64 / 1e9);
+        let question = Question { seconds, ..self.question };
+        let assessment = assess(watch.tally(), watch.allocation_sites(), question);
+        let wear = Some(report::Wear { assessment, command: again(&run, "wear") });
         // Bursts don't see all that is touched, but the model saw what left its caches.
         let stays = figures.caches.last().is_some_and(|cache| cache.evictions == 0);
         let target = Target { cache_bytes: if stays { u64::MAX } else { 0 }, ..self.target };
@@ -92,6 +110,7 @@ impl Analysis {
             }),
             capture,
             samples: None,
+            wear,
             crash_findings: None,
             crash_lints: lints
                 .map(|lints| CrashLints { lints: lints.findings(), files: lints.files().to_vec() }),
@@ -113,6 +132,24 @@ fn attempt(run: &Run) -> Vec<String> {
         Subject::Trace { path, .. } => words.push(path.clone()),
         // There is no trace of a built-in workload.
         Subject::Workload { .. } => words.clear(),
+    }
+    words
+}
+
+/// The command that another verb answers the same input with, made of the one that repeats the profile.
+fn again(run: &Run, verb: &str) -> Vec<String> {
+    let mut words = vec!["strandline".to_owned(), verb.to_owned()];
+    let mut rest = run.reproduce.iter().skip(2);
+    while let Some(word) = rest.next() {
+        match word.as_str() {
+            "--check" => {}
+            "--recover" => drop(rest.next()),
+            "--" => {
+                words.push(word.clone());
+                words.extend(rest.by_ref().cloned());
+            }
+            _ => words.push(word.clone()),
+        }
     }
     words
 }
@@ -172,7 +209,10 @@ impl RunSink for Notes {
 
 impl RunSink for Model {
     fn push_blocks(&mut self, batch: BlockBatch<'_>) -> Result<(), SinkError> {
+        self.watch.note(batch.events);
+        self.time_ns = self.time_ns.max(batch.time_ns);
         self.machine.push_blocks(batch)?;
+        self.watch.collect(&mut self.machine, self.time_ns);
         self.prestores.as_mut().map_or(Ok(()), |prestores| prestores.push_blocks(batch))
     }
 }
@@ -207,7 +247,11 @@ impl Sink for Model {
         if let Some(prestores) = &mut self.prestores {
             prestores.push(batch)?;
         }
-        self.machine.push(batch)
+        self.watch.note(batch.events);
+        self.time_ns = self.time_ns.max(batch.time_ns);
+        self.machine.push(batch)?;
+        self.watch.collect(&mut self.machine, self.time_ns);
+        Ok(())
     }
 
     fn as_runs(&mut self) -> Option<&mut dyn RunSink> {

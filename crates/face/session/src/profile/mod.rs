@@ -142,7 +142,7 @@ impl Profile {
             run.skipped.push(skip("--check", reason));
         }
         let report = analysis.into_report(run, None);
-        Ok(Report { samples: Some(samples::of(profile)), crash_lints: None, ..report })
+        Ok(Report { samples: Some(samples::of(profile)), crash_lints: None, wear: None, ..report })
     }
 
     /// The report's header, with the command that repeats the run.

@@ -23,6 +23,38 @@ pub enum WearFault {
         /// The input.
         input: String,
     },
+    /// A program that did not load the library that levels.
+    #[error(
+        "{program} did not load the library that levels its memory: it is linked statically, or runs as \
+         another user (it ended with {ending})"
+    )]
+    NotLoaded {
+        /// The program.
+        program: String,
+        /// How it ended.
+        ending: String,
+    },
+    /// The library can't level here.
+    #[error("{program} ran without levelling: {why}")]
+    Refused {
+        /// The program.
+        program: String,
+        /// Why.
+        why: String,
+    },
+    /// NUMA nodes that are not there.
+    #[error("no pages move between nodes {near} and {far}: this machine has {present}")]
+    Nodes {
+        /// The node of the memory that wears.
+        near: u32,
+        /// That of DRAM.
+        far: u32,
+        /// The nodes that there are.
+        present: String,
+    },
+    /// What can't be done with a program.
+    #[error("{0}")]
+    System(String),
     /// More memory than the simulation holds.
     #[error("{bytes} bytes in units of {unit}: a simulation has at most 2^31 units; use a larger --unit")]
     TooLarge {

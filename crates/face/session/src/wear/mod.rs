@@ -5,6 +5,8 @@ pub(crate) mod fault;
 mod level;
 mod output;
 mod page;
+mod ran;
+mod run;
 
 use std::time::Duration;
 
@@ -16,6 +18,8 @@ use machine::{Config, LINE_BYTES};
 pub use accuracy::AccuracyAt;
 pub use fault::WearFault;
 pub use level::{Levelling, WearLevel};
+pub use ran::WearRan;
+pub use run::WearRun;
 
 use crate::ending;
 use crate::error::Error;

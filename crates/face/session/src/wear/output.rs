@@ -11,7 +11,6 @@ use crate::error::Error;
 const SCHEMA: &str = "strandline-wear-1";
 /// Rows of tables of pages and of sites.
 pub(super) const ROWS: usize = 10;
-const YEAR: f64 = ::wear::YEAR;
 
 impl Worn {
     /// The estimate for a terminal.
@@ -123,19 +122,7 @@ impl Worn {
 
     /// A lifetime in words.
     pub(super) fn lifetime(&self, value: f64) -> String {
-        if !value.is_finite() {
-            return "never".to_owned();
-        }
-        if self.assessment.unit == "runs" {
-            return format!("{} runs", human::grouped(value as u64));
-        }
-        match value {
-            value if value >= YEAR => format!("{:.1} years", value / YEAR),
-            value if value >= YEAR / 12.0 => format!("{:.1} months", value * 12.0 / YEAR),
-            value if value >= 86_400.0 => format!("{:.1} days", value / 86_400.0),
-            value if value >= 3600.0 => format!("{:.1} hours", value / 3600.0),
-            value => format!("{value:.1} s"),
-        }
+        report::lifetime(value, self.assessment.unit)
     }
 
     /// A site as its line of source.

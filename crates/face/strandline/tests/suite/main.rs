@@ -50,3 +50,5 @@ mod tails;
 mod trace_json;
 mod trace_size;
 mod values;
+mod wear;
+mod wear_run;

@@ -57,7 +57,7 @@ impl<S: Space> Frames<S> {
         space.store_u64(0, 0);
         space.persist(0, 8);
         for page in 0..shape.pages {
-            space.store_u64(shape.entry(page), page);
+            space.store_u64(shape.entry(page), Shape::entry_word(page, page));
         }
         space.flush(shape.entry(0), 8 * shape.pages);
         for (offset, value) in
@@ -104,9 +104,10 @@ impl<S: Space> Frames<S> {
     fn spare_of(space: &S, shape: Shape) -> Result<u64, LevelError> {
         let mut taken = vec![false; shape.frames() as usize];
         for page in 0..shape.pages {
-            let (offset, frame) = (shape.entry(page), space.load_u64(shape.entry(page)));
+            let (offset, entry) = (shape.entry(page), space.load_u64(shape.entry(page)));
+            let frame = Shape::frame_in(entry);
             match taken.get_mut(frame as usize) {
-                Some(taken) if !*taken => *taken = true,
+                Some(taken) if !*taken && entry == Shape::entry_word(page, frame) => *taken = true,
                 _ => return Err(LevelError::Damaged { offset, page, frame }),
             }
         }
@@ -149,7 +150,7 @@ impl<S: Space> Frames<S> {
     /// The frame in which a page lies.
     #[must_use]
     pub fn frame_of(&self, page: u64) -> u64 {
-        self.space.load_u64(self.shape.entry(page))
+        Shape::frame_in(self.space.load_u64(self.shape.entry(page)))
     }
 
     /// The frame in which no page lies.
@@ -191,7 +192,7 @@ impl<S: Space> Frames<S> {
     /// returned.
     pub fn commit_to_spare(&mut self, page: u64) -> u64 {
         let (entry, old) = (self.shape.entry(page), self.frame_of(page));
-        self.space.store_u64(entry, self.spare);
+        self.space.store_u64(entry, Shape::entry_word(page, self.spare));
         self.space.persist(entry, 8);
         self.spare = old;
         old

@@ -18,12 +18,13 @@ const MODE_WP: u64 = 2;
 const PROTECT_WP: u64 = 1;
 const IOCTL_API: libc::Ioctl = 0xC018_AA3Fu32 as libc::Ioctl;
 const IOCTL_REGISTER: libc::Ioctl = 0xC020_AA00u32 as libc::Ioctl;
+const IOCTL_UNREGISTER: libc::Ioctl = 0x8010_AA01u32 as libc::Ioctl;
 const IOCTL_WAKE: libc::Ioctl = 0x8010_AA02u32 as libc::Ioctl;
 const IOCTL_PROTECT: libc::Ioctl = 0xC018_AA06u32 as libc::Ioctl;
 
 /// Holds writers of ranges of this process.
 #[derive(Debug)]
-pub(super) struct Freezer {
+pub struct Freezer {
     fd: OwnedFd,
 }
 
@@ -32,7 +33,7 @@ impl Freezer {
     ///
     /// # Errors
     /// If the kernel does not let this process have one, or can't write-protect shared memory.
-    pub(super) fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         // SAFETY: a new descriptor, which touches no memory until ranges are registered.
         let fd = unsafe { userfaultfd(UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::NONBLOCK) }?;
         let freezer = Freezer { fd };
@@ -46,7 +47,7 @@ impl Freezer {
     ///
     /// # Errors
     /// If the memory there can't be write-protected. Nobody waits then.
-    pub(super) fn freeze(&self, address: *mut u8, len: u64) -> io::Result<()> {
+    pub fn freeze(&self, address: *mut u8, len: u64) -> io::Result<()> {
         let start = address.addr() as u64;
         self.call(IOCTL_REGISTER, &mut [start, len, MODE_WP, 0])?;
         self.call(IOCTL_PROTECT, &mut [start, len, PROTECT_WP])
@@ -56,7 +57,7 @@ impl Freezer {
     ///
     /// # Errors
     /// If the range is no address of this process.
-    pub(super) fn wake(&self, address: *mut u8, len: u64) -> io::Result<()> {
+    pub fn wake(&self, address: *mut u8, len: u64) -> io::Result<()> {
         self.call(IOCTL_WAKE, &mut [address.addr() as u64, len])
     }
 
@@ -64,8 +65,16 @@ impl Freezer {
     ///
     /// # Errors
     /// If the range was not frozen.
-    pub(super) fn thaw(&self, address: *mut u8, len: u64) -> io::Result<()> {
+    pub fn thaw(&self, address: *mut u8, len: u64) -> io::Result<()> {
         self.call(IOCTL_PROTECT, &mut [address.addr() as u64, len, 0])
+    }
+
+    /// Does not hold writers there any more; somebody else may.
+    ///
+    /// # Errors
+    /// If the range is no memory of this process.
+    pub fn forget(&self, address: *mut u8, len: u64) -> io::Result<()> {
+        self.call(IOCTL_UNREGISTER, &mut [address.addr() as u64, len])
     }
 
     fn call<const WORDS: usize>(&self, request: libc::Ioctl, words: &mut [u64; WORDS]) -> io::Result<()> {

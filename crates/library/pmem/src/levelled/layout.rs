@@ -3,16 +3,17 @@
 //! ```text
 //! 0      header: magic, bytes of a page, pages, checksum of these
 //! 64     journal, one line: phase, two pages, three frames, checksum
-//! 4096   table: of each page, the frame in which it lies, 8 bytes
+//! 4096   table: of each page, the frame in which it lies, 4 bytes, and a checksum of both, 4 bytes
 //! ...    frames, one more than pages, from a multiple of the page's size on
 //! ```
 //!
 //! A page's entry is one word, so it names the old frame or the new one at every moment. The frame that no
-//! entry names is the spare.
+//! entry names is the spare. Without its checksum a damaged entry that names the spare could not be told from a
+//! page that moved. Version 1 had none; it is refused.
 
 use super::LevelError;
 
-pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"SLLEVEL1");
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"SLLEVEL2");
 /// Of the header.
 pub(super) const PAGE: u64 = 8;
 pub(super) const PAGES: u64 = 16;
@@ -53,6 +54,17 @@ impl Shape {
     #[must_use]
     pub fn entry(self, page: u64) -> u64 {
         TABLE + 8 * page
+    }
+
+    /// What a page's entry is if it lies in a frame.
+    #[must_use]
+    pub fn entry_word(page: u64, frame: u64) -> u64 {
+        frame | checksum(&[page, frame]) >> 32 << 32
+    }
+
+    /// The frame that an entry names.
+    pub(super) fn frame_in(entry: u64) -> u64 {
+        entry & u64::from(u32::MAX)
     }
 
     /// Where a frame starts.

@@ -13,8 +13,10 @@ use event::{Counts, Frame, Sampling, Site, SiteId, SiteTable, Source};
 use machine::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory, Slice, Traffic};
 use report::{
     Article, CaptureStats, CrashFinding, CrashFindings, CrashLints, Exit, FunctionSample, Prestores, Report,
-    Run, Samples, Skipped, Subject, Withheld, WriteSizes,
+    Run, Samples, Skipped, Subject, Wear, Withheld, WriteSizes,
 };
+use wear::estimate::Tally;
+use wear::{CopyCost, Endurance, Question};
 
 const MIB: u64 = 1 << 20;
 
@@ -51,6 +53,7 @@ pub fn empty() -> Report {
         capture: None,
         prestores: None,
         samples: None,
+        wear: None,
         crash_lints: None,
         crash_findings: None,
     }
@@ -93,7 +96,27 @@ pub fn full() -> Report {
         watched: 0.13,
     });
     report.capture = Some(CaptureStats { processes: 1, trace_bytes: Some(61 * MIB) });
+    report.wear = Some(worn());
     report
+}
+
+/// Thirty pages, one of which takes half of the writes.
+fn worn() -> Wear {
+    let lines: Vec<(u64, u32)> =
+        (0..3_000u64).map(|at| if at % 2 == 0 { (5, 0) } else { (64 * (at % 30), 1) }).collect();
+    let units = lines.iter().map(|line| line.0 & !3).collect();
+    let mut tally = Tally::default();
+    tally.take(&mut machine::WriteLog { lines, units }, 0, |_, _| {});
+    let question = Question {
+        endurance: Endurance::new(1e7),
+        goal: 4.0 * wear::YEAR,
+        capacity: None,
+        seconds: Some(4.56),
+        unit: 256,
+        copies: CopyCost::Lines,
+    };
+    let command = ["strandline", "wear", "--", "./bench"].map(str::to_owned).to_vec();
+    Wear { assessment: wear::assess(&tally, Vec::new(), question), command }
 }
 
 fn run() -> Run {

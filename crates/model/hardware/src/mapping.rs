@@ -62,9 +62,10 @@ pub enum Mapping {
 }
 
 const LINE: u64 = 64;
-/// Where the threads' logs begin, far from what programs map, and the bytes of each.
+/// Where the threads' logs begin, far from what programs map, and the bytes of each: no power of two, or all would go on in
+/// the same bank.
 const LOGS: u64 = 1 << 46;
-const LOG_BYTES: u64 = 4096 * LINE;
+const LOG_BYTES: u64 = (4096 + 17) * LINE;
 /// Threads that have a log.
 const THREADS: u64 = 256;
 /// Regions that are committed together if a language does not commit each.
@@ -187,7 +188,7 @@ impl Program<'_> {
     }
 
     fn log(&self, number: u64) -> u64 {
-        LOGS + u64::from(self.thread.0) % THREADS * LOG_BYTES + number * LINE % (LOG_BYTES - LINE)
+        LOGS + u64::from(self.thread.0) % THREADS * LOG_BYTES + number * LINE % (4096 * LINE)
     }
 
     /// The log's head.

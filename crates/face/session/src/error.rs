@@ -35,6 +35,9 @@ pub enum Error {
     /// There is no such machine, or its description is wrong.
     #[error(transparent)]
     Machine(#[from] ConfigError),
+    /// There is no such persistency design.
+    #[error(transparent)]
+    Design(#[from] hardware::UnknownDesign),
     /// A check has no result.
     #[error(transparent)]
     Check(#[from] CheckError),

@@ -279,7 +279,8 @@ pub struct RecordArgs {
 #[command(
     after_help = "Examples:\n  strandline simulate\n  strandline simulate --machine xpoint --machine eadr -- ./app arguments\n  \
                         strandline simulate --trace t.slt --machine xpoint --machine xpoint --set device.buffer.lines=128\n  \
-                        strandline simulate --workload hash-scatter --set llc.size=16MiB --machine dram --machine my.toml"
+                        strandline simulate --workload hash-scatter --set llc.size=16MiB --machine dram --machine my.toml\n  \
+                        strandline simulate --workload rb-tree --machine table-5.1 --persistency x86 --persistency strandweaver --persistency ssp"
 )]
 pub struct SimulateArgs {
     /// Where events come from
@@ -295,6 +296,14 @@ pub struct SimulateArgs {
     /// The machines to compare
     #[command(flatten)]
     pub machines: Machines,
+    /// A persistency design, to be compared with others on each machine: x86, non-atomic, eadr, epoch, speculative, battery,
+    /// strandweaver, strand-no-queue, undo, redo, ssp, switch
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    pub persistency: Vec<String>,
+    /// Make of failure-atomic regions what a language would: tx, atlas or sfr. Software logs for designs that need them, marks alone
+    /// for the others. Transactions of built-in workloads are mapped as tx if nothing is said
+    #[arg(long, value_name = "LANGUAGE", value_parser = language, requires = "persistency")]
+    pub map_regions: Option<hardware::Language>,
     /// Folder for simulate.html and simulate.json
     #[arg(long, value_name = "DIR", default_value = "strandline-report")]
     pub out: PathBuf,
@@ -304,6 +313,12 @@ pub struct SimulateArgs {
     /// How to observe the program
     #[command(flatten)]
     pub observe: ObserveArgs,
+}
+
+/// A language of regions by its name.
+fn language(name: &str) -> Result<hardware::Language, String> {
+    let all = hardware::Language::ALL;
+    all.into_iter().find(|language| language.name() == name).ok_or_else(|| "use tx, atlas or sfr".to_owned())
 }
 
 /// Arguments of `strandline reproduce`.

@@ -11,13 +11,16 @@ const DEFAULT: [&str; 2] = ["dram", "xpoint"];
 pub struct Machines {
     /// One after the other.
     pub chosen: Vec<Chosen>,
+    /// Whether the user named them.
+    pub named: bool,
 }
 
 impl Machines {
     /// Gives each setting to the machine named before it, or, if it stands before the first, to all.
     fn of(mut words: Vec<(usize, Word)>) -> Machines {
         words.sort_by_key(|(position, _)| *position);
-        if !words.iter().any(|(_, word)| matches!(word, Word::Machine(_))) {
+        let named = words.iter().any(|(_, word)| matches!(word, Word::Machine(_)));
+        if !named {
             words.extend(DEFAULT.map(|name| (usize::MAX, Word::Machine(name.to_owned()))));
         }
         let (mut for_all, mut chosen) = (Vec::new(), Vec::<Chosen>::new());
@@ -28,7 +31,7 @@ impl Machines {
                 (Word::Set(setting), Some(last)) => last.settings.push(setting),
             }
         }
-        Machines { chosen }
+        Machines { chosen, named }
     }
 }
 

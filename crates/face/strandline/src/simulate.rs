@@ -14,9 +14,16 @@ pub fn run(args: &SimulateArgs) -> anyhow::Result<()> {
     if args.input.lists_workloads() {
         return profile::list_workloads();
     }
+    let mut machines = args.machines.chosen.clone();
+    if !args.persistency.is_empty() && !args.machines.named {
+        // Designs are compared on one machine, if the user does not say otherwise.
+        machines.retain(|chosen| chosen.machine == "xpoint");
+    }
     let simulate = Simulate {
         input: args.input.input(&args.observe, args.seed, args.threads, args.json)?,
-        machines: args.machines.chosen.clone(),
+        machines,
+        persistency: args.persistency.clone(),
+        language: args.map_regions,
         seed: args.seed,
     };
     let comparison = simulate.run(terminal())?;

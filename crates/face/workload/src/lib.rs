@@ -20,6 +20,7 @@ mod log;
 mod registry;
 mod rng;
 mod scatter;
+pub mod transactions;
 
 pub use btree::{BTree, TreeError};
 pub use registry::{Outcome, Params, Workload, WorkloadError};

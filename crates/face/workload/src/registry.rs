@@ -5,6 +5,7 @@ use std::ops::Range;
 use event::{Sink, SinkError};
 use space::{Env, Image, Recorded, Recording};
 
+use crate::transactions::{self, Keys, Kind, Transactions};
 use crate::{TreeError, fill, library, log, scatter};
 
 /// What a run can be asked for.
@@ -36,6 +37,9 @@ pub enum WorkloadError {
     /// The library's ordered map could not go on.
     #[error("index-fill: {0}")]
     Index(#[from] index::Error),
+    /// A pool of transactions could not go on.
+    #[error("transactions: {0}")]
+    Region(#[from] region::Error),
     /// The library's key-value store could not go on.
     #[error("kv-fill: {0}")]
     Store(#[from] kv::Error),
@@ -80,6 +84,13 @@ enum Program {
     Scatter,
     Index,
     Store(kv::Engine),
+    Transactions(Transactions),
+}
+
+/// Transactions of a few seconds.
+const fn transactions(name: &'static str, summary: &'static str, kind: Kind, keys: Keys) -> Workload {
+    let program = Program::Transactions(Transactions { kind, keys });
+    Workload { name, summary, default_operations: 20_000, program }
 }
 
 impl Workload {
@@ -121,12 +132,71 @@ impl Workload {
             default_operations: 200_000,
             program: Program::Store(kv::Engine::Log),
         },
+        transactions("queue", "transactions: append to and take from a queue", Kind::Queue, Keys::Random),
+        transactions(
+            "hashmap",
+            "transactions: read and update words of a hash map",
+            Kind::HashMap,
+            Keys::Random,
+        ),
+        transactions("array-swap", "transactions: swap two elements of an array", Kind::Swaps, Keys::Random),
+        transactions(
+            "rb-tree",
+            "transactions: insert into and delete from a red-black tree",
+            Kind::RbTree,
+            Keys::Random,
+        ),
+        transactions("rb-tree-zipf", "the same with keys of which some are hot", Kind::RbTree, Keys::Zipf),
+        transactions(
+            "b-tree",
+            "transactions: insert into and delete from a B+-tree",
+            Kind::BTree,
+            Keys::Random,
+        ),
+        transactions("b-tree-zipf", "the same with keys of which some are hot", Kind::BTree, Keys::Zipf),
+        transactions(
+            "hash",
+            "transactions: insert into and delete from a hashtable with chains",
+            Kind::Hash,
+            Keys::Random,
+        ),
+        transactions("hash-zipf", "the same with keys of which some are hot", Kind::Hash, Keys::Zipf),
+        transactions("tpcc", "transactions: new orders", Kind::Orders, Keys::Random),
+        transactions("nstore-read", "transactions: rows, 90 of 100 read", Kind::RowsRead, Keys::Random),
+        transactions(
+            "nstore-half",
+            "transactions: rows, half read, half update a field",
+            Kind::RowsHalf,
+            Keys::Random,
+        ),
+        transactions(
+            "nstore-write",
+            "transactions: rows, 90 of 100 update a field",
+            Kind::RowsWrite,
+            Keys::Random,
+        ),
+        transactions(
+            "memcached",
+            "transactions: a cache of items, nine of ten set",
+            Kind::Cache,
+            Keys::Random,
+        ),
+        transactions("vacation", "transactions: reservations", Kind::Reservations, Keys::Random),
     ];
 
     /// The one of that name.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Workload> {
         Self::ALL.iter().find(|workload| workload.name == name)
+    }
+
+    /// Its transactions, if it is made of marked regions without protection, which hardware or a mapping is to make atomic.
+    #[must_use]
+    pub fn transactions(&self) -> Option<Transactions> {
+        match self.program {
+            Program::Transactions(transactions) => Some(transactions),
+            _ => None,
+        }
     }
 
     /// A run of a few seconds on one thread.
@@ -144,6 +214,7 @@ impl Workload {
             Program::Scatter => scatter::bytes(params),
             Program::Index => library::index_bytes(params),
             Program::Store(_) => library::store_bytes(params),
+            Program::Transactions(_) => transactions::bytes(),
         };
         bytes.min(BYTES_MAX).next_multiple_of(4096)
     }
@@ -159,6 +230,7 @@ impl Workload {
             Program::Scatter => scatter::run(env, params),
             Program::Index => library::index(env, params),
             Program::Store(engine) => library::store(env, params, engine),
+            Program::Transactions(transactions) => transactions::run(transactions, env, params),
         }
     }
 
@@ -177,6 +249,9 @@ impl Workload {
         K: Sink + Send,
         E: Env<Base = Recorded<Image, K>>,
     {
+        if let Program::Transactions(transactions) = self.program {
+            return transactions::record(transactions, self.name, params, sink);
+        }
         let recording = Recording::persistent(format!("strandline workload {}", self.name), self.name);
         let bytes = self.bytes(params);
         room(bytes)?;

@@ -196,4 +196,6 @@ pub use machine::Machine;
 pub use memory::WriteLog;
 pub use memory_side::{AdrEstimate, Histogram, MemorySide, MemoryTiming, NO_THREAD, Occupancy, Request};
 pub use program::{Next, Program};
-pub use simulation::{Phase, Simulation, Span, Stalls, ThreadTiming, TimedFigures, TimedSlice};
+pub use simulation::{
+    Persist, PersistencyFigures, Phase, Simulation, Span, Stalls, ThreadTiming, TimedFigures, TimedSlice,
+};

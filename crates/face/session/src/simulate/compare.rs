@@ -1,6 +1,9 @@
 //! The comparison: tables with a row per quantity and a column per machine.
 
-use machine::{Config, Histogram, MemoryTiming, Phase, Simulation, Span, Time, TimedFigures};
+use hardware::Mapped;
+use machine::{
+    Config, Histogram, MemoryTiming, PersistencyFigures, Phase, Simulation, Span, Time, TimedFigures,
+};
 use report::{Axis, Cell, Curve, Curves, Table, human};
 
 use super::notes::Notes;
@@ -21,7 +24,7 @@ pub(super) struct Contender {
     /// Its description.
     pub config: Config,
     /// Itself.
-    pub simulation: Simulation,
+    pub simulation: Mapped<Simulation>,
 }
 
 /// A machine and what it measured.
@@ -57,7 +60,7 @@ impl Comparison {
         notes: Notes,
     ) -> Comparison {
         let measured = |contender: Contender| Measured {
-            figures: contender.simulation.figures(),
+            figures: contender.simulation.inner.figures(),
             label: contender.label,
             config: contender.config,
         };
@@ -86,6 +89,7 @@ impl Comparison {
                 tables.push(self.memory(memory, name));
             }
         }
+        tables.extend(self.persistency());
         tables.push(self.stalls());
         tables.extend(self.phases());
         tables.extend(self.sites());
@@ -158,6 +162,29 @@ impl Comparison {
             self.row("waits behind the thread's own", |f| time(of(f).behind_own.time)),
         ]);
         table
+    }
+
+    /// What designs did by themselves, if any did.
+    fn persistency(&self) -> Option<Table> {
+        type Part = fn(&PersistencyFigures) -> u64;
+        let parts: [(&str, Part, fn(u64) -> String); 9] = [
+            ("regions", |own| own.regions, human::count),
+            ("lines of a region, all", |own| own.region_lines, human::count),
+            ("logs and journals", |own| own.logging_bytes, human::bytes),
+            ("of these checkpoints", |own| own.checkpoint_bytes, human::bytes),
+            ("copied from page to page", |own| own.consolidation_bytes, human::bytes),
+            ("too large regions", |own| own.overflows, human::count),
+            ("flip messages", |own| own.flips, human::count),
+            ("TLB misses", |own| own.tlb_misses, human::count),
+            ("persists before their turn", |own| own.speculative, human::count),
+        ];
+        let mut table = self.table("Persistency", "");
+        for (name, part, text) in parts {
+            if self.machines.iter().any(|machine| part(&machine.figures.persistency) > 0) {
+                table.rows.push(self.row(name, |figures| Cell::number(part(&figures.persistency), text)));
+            }
+        }
+        (!table.rows.is_empty()).then_some(table)
     }
 
     /// Shares of the threads' time.

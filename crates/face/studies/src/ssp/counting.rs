@@ -7,7 +7,8 @@ use region::{Atomicity, Geometry, Options, Pool};
 use space::sim::{Schedule, run};
 use space::{Env, Image, Recorded, Recording};
 
-use super::structures::{Structure, scatter};
+use workload::transactions::{Structure, scatter};
+
 use crate::StudyError;
 
 /// Bytes of a pool.
@@ -20,27 +21,7 @@ pub(super) const REGIONS: u64 = 20_000;
 /// Keys inserted by one region before that.
 const AT_ONCE: u64 = 16;
 
-/// How keys are drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keys {
-    /// All alike.
-    Random,
-    /// Four of five times one of 15 % of the keys.
-    Zipf,
-}
-
-impl Keys {
-    /// The `number`th key, out of `count`.
-    fn draw(self, number: u64, count: u64) -> u64 {
-        let random = scatter(2 * number + 1);
-        let hot = count * 15 / 100;
-        match self {
-            Keys::Random => random % count,
-            Keys::Zipf if scatter(2 * number) % 5 < 4 => random % hot,
-            Keys::Zipf => hot + random % (count - hot),
-        }
-    }
-}
+pub(super) use workload::transactions::Keys;
 
 /// Bytes that reached memory, by what they were for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -165,9 +146,9 @@ impl RunSink for Counted {
 
 #[cfg(test)]
 mod tests {
-    use super::super::structures::Swaps;
     use super::*;
     use region::{Redo, Ssp, Undo};
+    use workload::transactions::Swaps;
 
     #[test]
     fn what_regions_write_is_kept_apart() {

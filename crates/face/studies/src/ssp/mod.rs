@@ -5,14 +5,13 @@
 //! in more than that: the table in each row's note.
 
 mod counting;
-mod structures;
 
 use region::{Atomicity, Redo, Ssp, Undo};
 
 use crate::{Check, Evidence, Lab, Means, Row, Source, StudyError};
 pub(crate) use counting::Written;
 use counting::{Keys, written};
-use structures::{BTree, Hash, RbTree, Structure, Swaps};
+use workload::transactions::{BTree, Hash, RbTree, Structure, Swaps};
 
 /// The source's machine, its table 3.1.
 const MACHINE: &str = "table-3.1";

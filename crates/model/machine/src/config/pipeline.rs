@@ -45,6 +45,31 @@ pub struct Pipeline {
     /// With `"hops"`: lines of persistent memory that a core's persist buffer holds until memory has accepted them, 1 to 1024.
     /// Default 32, as published. Of no meaning with other designs.
     pub persist_buffer: u32,
+    /// With `"strand"`: entries of a core's persist queue, 1 to 1024. Default 16, as published.
+    pub persist_queue: u32,
+    /// With `"strand"` and `"strand-no-queue"`: a core's strand buffers, 1 to 16. Default 4, as published.
+    pub strand_buffers: u32,
+    /// Entries of a strand buffer, 1 to 1024. Default 4, as published.
+    pub strand_entries: u32,
+    /// With `"ssp"`: pages that a core's TLB holds, 1 to 65536. Default 64, as published.
+    pub tlb_entries: u32,
+    /// With `"ssp"`: entries of the SSP cache that the last-level cache holds, 1 to 1048576. Default 1024, as published.
+    pub ssp_entries: u32,
+    /// With `"ssp"`: how long a look-up takes that misses these. Default 50ns, 185 cycles of the published machine.
+    pub ssp_miss: Time,
+    /// With `"ssp"`: whether pages are brought together as soon as no TLB holds them. Default true, as published; false: when the spare
+    /// pages run short.
+    pub ssp_eager: bool,
+    /// With `"ssp"`: pages beside those of the TLBs that may have a second copy, 1 to 1048576. Default 256 [guess].
+    pub ssp_spare: u32,
+    /// With `"ssp"`: records of the journal before a checkpoint, 4 to 1048576. Default 4096 [guess].
+    pub ssp_journal: u32,
+    /// With `"redo"`: lines that a core's log buffer holds, 1 to 1024. Default 64 [guess].
+    pub log_buffer: u32,
+    /// With `"switch"`: lines that the persistent buffer of the switch holds, 1 to 65536. Default 128 [guess].
+    pub switch_entries: u32,
+    /// With `"switch"`: from a core's memory side to the switch and back. Default 70ns [guess].
+    pub switch_way: Time,
     /// Share of the loads that miss the L1 whose address depends on the load miss before, 0 to 1. A trace does not say
     /// which loads do; 0, the default, lets all overlap, and 1 is a program that only follows pointers.
     pub dependent_loads: f64,
@@ -67,6 +92,18 @@ impl Default for Pipeline {
             private_lines: 16,
             visible_in_llc: false,
             persist_buffer: 32,
+            persist_queue: 16,
+            strand_buffers: 4,
+            strand_entries: 4,
+            tlb_entries: 64,
+            ssp_entries: 1024,
+            ssp_miss: Time::from_ns(50),
+            ssp_eager: true,
+            ssp_spare: 256,
+            ssp_journal: 4096,
+            log_buffer: 64,
+            switch_entries: 128,
+            switch_way: Time::from_ns(70),
             dependent_loads: 0.0,
         }
     }
@@ -79,7 +116,14 @@ impl Config {
         if !(1..=1_000_000).contains(&cycle.0) {
             return Err(self.wrong("cores.pipeline.cycle", cycle, "use 1ps to 1us"));
         }
-        self.times("cores.pipeline", &[("full_fence", pipeline.full_fence)])?;
+        self.times(
+            "cores.pipeline",
+            &[
+                ("full_fence", pipeline.full_fence),
+                ("ssp_miss", pipeline.ssp_miss),
+                ("switch_way", pipeline.switch_way),
+            ],
+        )?;
         for (key, value, high) in [
             ("issue_width", pipeline.issue_width, 64),
             ("retire_width", pipeline.retire_width, 64),
@@ -90,13 +134,22 @@ impl Config {
             ("nt_slots", pipeline.nt_slots, 1024),
             ("private_lines", pipeline.private_lines, 1024),
             ("persist_buffer", pipeline.persist_buffer, 1024),
+            ("persist_queue", pipeline.persist_queue, 1024),
+            ("strand_buffers", pipeline.strand_buffers, 16),
+            ("strand_entries", pipeline.strand_entries, 1024),
+            ("tlb_entries", pipeline.tlb_entries, 65_536),
+            ("ssp_entries", pipeline.ssp_entries, 1 << 20),
+            ("ssp_spare", pipeline.ssp_spare, 1 << 20),
+            ("ssp_journal", pipeline.ssp_journal, 1 << 20),
+            ("log_buffer", pipeline.log_buffer, 1024),
+            ("switch_entries", pipeline.switch_entries, 65_536),
         ] {
             self.range(&format!("cores.pipeline.{key}"), value, 1, high)?;
         }
         if !(0.0..=1.0).contains(&dependent_loads) {
             return Err(self.wrong("cores.pipeline.dependent_loads", dependent_loads, "use 0 to 1"));
         }
-        if pipeline.ordering == Design::Hops && self.memory.persistence == Domain::Eadr {
+        if pipeline.ordering.buffers() && self.memory.persistence == Domain::Eadr {
             let remedy = "use adr: with eadr the caches are durable and there is nothing to buffer";
             return Err(self.wrong("memory.persistence", self.memory.persistence, remedy));
         }

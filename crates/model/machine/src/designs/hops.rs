@@ -30,8 +30,23 @@ use crate::{Config, Time};
 pub(crate) struct Hops {
     buffers: Vec<Buffer>,
     entries: u32,
+    /// Whether copies leave before the epochs before theirs are accepted (ASAP).
+    speculative: bool,
     /// For lines of other memory.
     volatile: Tso,
+}
+
+/// Epoch persistency after ASAP (Abulila et al., ISCA 2022): persist buffers as in HOPS that do not wait.
+///
+/// A copy leaves as soon as its store has committed, whatever epoch it is of. If one of an earlier epoch is still on its way, the
+/// controller reads what the copy overwrites and keeps it, to put it back after a crash. A `dfence` waits until all is accepted and
+/// one more way, in which the epochs commit in their order. Dependences between cores hold up commits and nothing else.
+pub(crate) struct Asap;
+
+impl Asap {
+    pub(crate) fn new(config: &Config) -> Hops {
+        Hops { speculative: true, ..Hops::new(config) }
+    }
 }
 
 /// What a core's persist buffer holds. The copies themselves wait in the core's write-back queue.
@@ -44,6 +59,8 @@ struct Buffer {
     new_epoch: bool,
     /// behind so many copies of these cores.
     behind: Vec<(usize, u64)>,
+    /// Copies left before their turn since the last `dfence`.
+    uncommitted: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +76,7 @@ impl Hops {
         Hops {
             buffers: vec![Buffer::default(); config.cores.count as usize],
             entries: config.cores.pipeline.persist_buffer,
+            speculative: false,
             volatile: Tso::new(config),
         }
     }
@@ -107,8 +125,17 @@ impl Hops {
         while buffer.copies.front().is_some_and(is_over) {
             buffer.copies.pop_front();
         }
-        if std::mem::take(&mut buffer.new_epoch) {
-            buffer.epoch += 1;
+        let begins = std::mem::take(&mut buffer.new_epoch);
+        buffer.epoch += u64::from(begins);
+        if self.speculative {
+            buffer.behind.clear();
+            if buffer.copies.front().is_some_and(|copy| copy.epoch < buffer.epoch) {
+                buffer.uncommitted = true;
+                shared.extra.speculative += 1;
+                let thread = core.window.account.thread;
+                shared.read_by_design(core.request_time(), line, core.number, thread);
+            }
+        } else if begins {
             core.outgoing.order_next();
             for (other, count) in buffer.behind.drain(..) {
                 core.outgoing.order_next_behind(shared.persists.promise(other, count));
@@ -135,7 +162,9 @@ impl Hops {
         core.drain_combining(shared);
         core.send_all(shared)?;
         core.ordered_flush = false;
-        core.stall_for_fence(core.outgoing.flush_done, site, shared);
+        let commits = std::mem::take(&mut self.buffers[core.number].uncommitted);
+        let commit = if commits { shared.latencies.way() } else { Time::ZERO };
+        core.stall_for_fence(core.outgoing.flush_done + commit, site, shared);
         self.buffers[core.number].new_epoch = true;
         Ok(())
     }

@@ -3,10 +3,16 @@
 use persistency::Model;
 use serde::{Deserialize, Serialize};
 
+use super::battery::Bbb;
 use super::eager::Eager;
-use super::hops::Hops;
+use super::hops::{Asap, Hops};
+use super::marked::{NonAtomic, Switch, X86};
 use super::persistency::Persistency;
+use super::redo::Redo;
+use super::ssp::Ssp;
+use super::strand::{Strand, StrandNoQueue};
 use super::tso::Tso;
+use super::undo::Undo;
 use super::weak::Weak;
 use crate::Config;
 
@@ -49,6 +55,33 @@ designs! {
     /// Epoch persistency after HOPS: stores to persistent memory go to a persist buffer that empties in the background,
     /// epoch by epoch.
     Hops: Model::Epoch,
+    /// Total store order on which a persist barrier and a join are store fences, as x86 has nothing else to order persists.
+    X86: Model::X86,
+    /// The same without the fence of a persist barrier: log and update are not ordered, so nothing can be recovered. A bound.
+    NonAtomic: Model::X86,
+    /// Epoch persistency after ASAP: copies leave before their epoch's turn, and the controller keeps what they overwrote.
+    Asap: Model::Epoch,
+    /// Battery-backed buffers after BBB: a store to persistent memory is durable as soon as it is visible.
+    Bbb: Model::X86,
+    /// Strand persistency after StrandWeaver: a persist queue and strand buffers.
+    Strand: Model::Strand,
+    /// StrandWeaver without its persist queue: write-backs and marks wait in the store queue.
+    StrandNoQueue: Model::Strand,
+    /// Hardware undo logging: a store of a region waits until the old value is in the log.
+    Undo: Model::X86,
+    /// Hardware redo logging after DHTM: a region's lines go to a log, then home behind the commit.
+    Redo: Model::X86,
+    /// Shadow sub-paging: a region's lines go to the other of two pages, and a journal says which of the two counts.
+    Ssp: Model::X86,
+    /// A switch with a persistent buffer between cores and memory: what it has accepted is durable.
+    Switch: Model::X86,
+}
+
+impl Design {
+    /// Whether it sends data to memory by itself, which is of no use where caches are durable.
+    pub(crate) fn buffers(self) -> bool {
+        !matches!(self, Design::Tso | Design::Weak | Design::X86 | Design::NonAtomic)
+    }
 }
 
 /// The design of the machine that `config` describes, with its hardware pre-stores, if it has any, in front.

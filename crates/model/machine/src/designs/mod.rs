@@ -2,14 +2,21 @@
 //!
 //! `docs/new-design.md` says step by step how to add one.
 
+mod battery;
 mod eager;
 mod hops;
 mod list;
+mod marked;
 mod persistency;
+mod redo;
+mod ssp;
+mod strand;
 #[cfg(test)]
 mod tests;
 mod tso;
+mod undo;
 mod weak;
+mod write_set;
 
 pub use list::Design;
 pub(crate) use list::build;

@@ -22,6 +22,11 @@ pub(crate) trait Persistency: Send {
     /// Lines that a core may have on their way to memory because it flushed them or stored them.
     fn write_slots(&self) -> u32;
 
+    /// Queues by which a core's lines leave beside each other, and the entries of each, if there is more than one queue.
+    fn lanes(&self) -> Option<(usize, usize)> {
+        None
+    }
+
     /// Whether loads and stores that hit the L1 need no hook: a store goes to the store queue and no further. The machine
     /// then carries out runs of hits without a call.
     fn leaves_hits_alone(&self) -> bool;

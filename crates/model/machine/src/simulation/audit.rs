@@ -17,9 +17,15 @@ impl Simulation {
         let flows = &hierarchy.flows;
         let journal = &hierarchy.below;
         let [reads, writes] = self.shared.asked;
-        let written = flows.core_to_memory + flows.llc_to_memory + flows.combining_to_memory;
-        let waiting: usize = self.cores.iter().map(|core| core.outgoing.waiting.len()).sum();
-        equal("journal", "reads = misses of LLC - forwards", journal.total_reads, flows.memory_reads)?;
+        let [made_reads, made_writes] = self.shared.made;
+        let written = flows.core_to_memory + flows.llc_to_memory + flows.combining_to_memory + made_writes;
+        let waiting: usize = self.cores.iter().map(|core| core.outgoing.waiting_count()).sum();
+        equal(
+            "journal",
+            "reads = misses of LLC - forwards",
+            journal.total_reads,
+            flows.memory_reads + made_reads,
+        )?;
         equal("journal", "writes = lines out", journal.total_writes, written)?;
         equal("memory side", "reads = reads in journal", reads, journal.total_reads)?;
         equal(

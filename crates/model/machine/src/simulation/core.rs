@@ -127,7 +127,7 @@ impl TimedCore {
 
     /// It has nothing to do up to the horizon but to send out what waits.
     pub(crate) fn rest(&mut self, shared: &mut Shared) {
-        while !self.outgoing.waiting.is_empty() && self.send_next(shared).is_ok() {}
+        while self.outgoing.waiting_count() > 0 && self.send_next(shared).is_ok() {}
         self.key = self.next_key(shared);
     }
 
@@ -172,9 +172,12 @@ impl TimedCore {
 
     /// Sends the next line out. Returns when it left.
     pub(crate) fn send_next(&mut self, shared: &mut Shared) -> Result<Time, Later> {
-        let Some(&leaving) = self.outgoing.waiting.front() else { return Ok(self.floor) };
+        if self.outgoing.waiting_count() == 0 {
+            return Ok(self.floor);
+        }
         // Behind another core's line that has not left, nobody knows for how long.
         let at = self.outgoing.next_at(&shared.persists).ok_or(Later(Time::NEVER))?;
+        let Some((leaving, lane)) = self.outgoing.next(&shared.persists) else { return Ok(self.floor) };
         let at = at.max(self.floor);
         if at > shared.horizon {
             return Err(Later(at));
@@ -187,17 +190,26 @@ impl TimedCore {
         if leaving.non_temporal() {
             out = shared.hierarchy.below.memory.ask(out + latencies.llc, self.number as u32);
         }
-        let accepted = shared.write(out, leaving.write);
+        let accepted = shared.write_from_core(out, leaving.write);
         // Its buffer is free when it was handed over; on the rest of the way it is the uncore's.
         let free = if leaving.non_temporal() { out } else { accepted };
-        self.outgoing.sent(free, accepted, &mut shared.persists);
-        shared.persists.sent(self.number, accepted);
+        self.outgoing.sent(lane, free, accepted, &mut shared.persists);
+        shared.persists.sent(self.number, lane, accepted);
+        shared.chronicle.sent(self.number, leaving.write.line, leaving.at, at, accepted);
         Ok(at)
     }
 
     /// Sends out all that waits.
     pub(crate) fn send_all(&mut self, shared: &mut Shared) -> Result<(), Later> {
-        while !self.outgoing.waiting.is_empty() {
+        while self.outgoing.waiting_count() > 0 {
+            self.send_next(shared)?;
+        }
+        Ok(())
+    }
+
+    /// Sends out all that waits in a lane, and what leaves before it.
+    pub(crate) fn send_lane(&mut self, lane: usize, shared: &mut Shared) -> Result<(), Later> {
+        while self.outgoing.waits_in(lane) {
             self.send_next(shared)?;
         }
         Ok(())

@@ -26,6 +26,54 @@ pub struct TimedFigures {
     pub site_stalls: Vec<Time>,
     /// Lines that prefetchers asked for.
     pub prefetches: u64,
+    /// What the persistency design did beside what the program asked for.
+    pub persistency: PersistencyFigures,
+    /// What became of the lines of a few regions, if it was asked for.
+    pub persists: Vec<Persist>,
+}
+
+/// What a persistency design did by itself. Bytes are of lines that it wrote to persistent memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PersistencyFigures {
+    /// Failure-atomic regions that ended.
+    pub regions: u64,
+    /// Lines that these regions stored to, counted once per region.
+    pub region_lines: u64,
+    /// Pages that they stored to, counted once per region.
+    pub region_pages: u64,
+    /// Pages of the region that had most.
+    pub region_pages_max: u64,
+    /// Log entries, journal records, commit records.
+    pub logging_bytes: u64,
+    /// Of these, what checkpoints of a journal wrote.
+    pub checkpoint_bytes: u64,
+    /// Lines copied from one page to the other.
+    pub consolidation_bytes: u64,
+    /// Regions that were too large for the design and went to a software handler.
+    pub overflows: u64,
+    /// Messages that flip the current copy of a line.
+    pub flips: u64,
+    /// Translations that had to be fetched for persistent pages.
+    pub tlb_misses: u64,
+    /// Of these, those whose entry the last-level cache had.
+    pub entry_hits: u64,
+    /// Lines sent before their turn, on the chance that no crash comes between.
+    pub speculative: u64,
+}
+
+/// A line on its way to memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Persist {
+    /// The core.
+    pub core: u32,
+    /// The line's number, without the mark of persistent memory.
+    pub line: u64,
+    /// When the core had it ready to leave.
+    pub ready: Time,
+    /// When it left: between the two it waited for others.
+    pub left: Time,
+    /// When it was durable.
+    pub durable: Time,
 }
 
 /// One thread. Busy, idle and stalled time add up to the time until it finished, less the time in which other

@@ -57,6 +57,7 @@
 
 mod ahead;
 mod audit;
+mod chronicle;
 mod core;
 mod execute;
 mod figures;
@@ -77,7 +78,7 @@ use event::{Batch, Capabilities, Definition, Event, NameId, Op, Sink, SinkError,
 
 pub(crate) use self::core::{Access, Later, TimedCore};
 pub(crate) use figures::Cause;
-pub use figures::{Phase, Span, Stalls, ThreadTiming, TimedFigures, TimedSlice};
+pub use figures::{Persist, PersistencyFigures, Phase, Span, Stalls, ThreadTiming, TimedFigures, TimedSlice};
 pub(crate) use shared::Shared;
 pub(crate) use slots::LineSlots;
 pub(crate) use stores::Arrival;
@@ -190,7 +191,15 @@ impl Simulation {
             timeline: self.progress.slices(elapsed, totals),
             site_stalls: self.shared.sites.clone(),
             prefetches: self.shared.prefetches,
+            persistency: self.shared.extra,
+            persists: self.shared.chronicle.persists.clone(),
         }
+    }
+
+    /// Keeps in [`TimedFigures::persists`] what becomes of `count` lines that cores send to persistent memory, behind the first
+    /// `skip`.
+    pub fn keep_persists(&mut self, skip: u64, count: usize) {
+        self.shared.chronicle.keep(skip, count);
     }
 
     fn last_of_all(&self) -> Time {
@@ -220,7 +229,11 @@ impl Simulation {
     fn core_of(&mut self, thread: ThreadId) -> usize {
         let core = (thread.0 % self.config.cores.count) as usize;
         while self.cores.len() <= core {
-            self.cores.push(TimedCore::new(&self.config, self.cores.len(), self.design.write_slots()));
+            let mut core = TimedCore::new(&self.config, self.cores.len(), self.design.write_slots());
+            if let Some((lanes, entries)) = self.design.lanes() {
+                core.outgoing.split(lanes, entries);
+            }
+            self.cores.push(core);
         }
         core
     }

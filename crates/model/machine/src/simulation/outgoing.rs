@@ -41,28 +41,56 @@ struct Gate {
     promise: Option<Promise>,
 }
 
-/// A core's outgoing lines.
-#[derive(Clone, Debug)]
-pub(crate) struct Outgoing {
+/// Lines that leave one behind the other. A core has one queue of them, unless its design has more.
+#[derive(Clone, Debug, Default)]
+struct Lane {
     /// Not yet sent.
-    pub(crate) waiting: VecDeque<Leaving>,
+    waiting: VecDeque<Leaving>,
     /// Lines sent, from the beginning.
     sent: u64,
     /// What lines wait for beside their time, in the order of their numbers.
     gates: VecDeque<Gate>,
+    /// When the last line so far was accepted.
+    accepted: Time,
+    /// Where the last line so far went.
+    last: Option<Block>,
+    /// When each of the last lines had left the lane, which they do in order; as many as the lane has entries.
+    retired: VecDeque<Time>,
+}
+
+/// Lanes of a core at most.
+pub(crate) const LANES_MAX: usize = 16;
+
+impl Lane {
+    /// When the line of that number had left the lane; `None` if it has not been sent.
+    fn retirement(&self, number: u64) -> Option<Time> {
+        if number >= self.sent {
+            return None;
+        }
+        let back = (self.sent - 1 - number) as usize;
+        let at = self.retired.len().checked_sub(back + 1);
+        Some(at.and_then(|at| self.retired.get(at).copied()).unwrap_or(Time::ZERO))
+    }
+}
+
+/// A core's outgoing lines.
+#[derive(Clone, Debug)]
+pub(crate) struct Outgoing {
+    lanes: Vec<Lane>,
+    /// The lane that takes the next line.
+    pub(crate) lane: usize,
+    /// Entries of a lane that has a limit of its own.
+    entries: Option<usize>,
     flushed: LineSlots,
     combined: LineSlots,
     /// When the last flush so far is done.
     pub(crate) flush_done: Time,
     /// When the last non-temporal line so far has been accepted.
     pub(crate) nt_done: Time,
-    /// When the last line so far was accepted.
-    accepted: Time,
     /// From here to the queues of other and of persistent memory; for each, of a flush and of a non-temporal line.
     ways: [[Time; 2]; 2],
-    /// Consecutive lines on one DIMM of other and of persistent memory, and where the last line so far went.
+    /// Consecutive lines on one DIMM of other and of persistent memory.
     blocks: [u64; 2],
-    last: Option<Block>,
     capacity: usize,
 }
 
@@ -77,14 +105,13 @@ impl Outgoing {
     pub(crate) fn new(config: &Config, core: u32, write_slots: u32) -> Self {
         let Pipeline { nt_slots, .. } = config.cores.pipeline;
         Outgoing {
-            waiting: VecDeque::new(),
-            sent: 0,
-            gates: VecDeque::new(),
+            lanes: vec![Lane::default()],
+            lane: 0,
+            entries: None,
             flushed: LineSlots::new(write_slots),
             combined: LineSlots::new(nt_slots),
             flush_done: Time::ZERO,
             nt_done: Time::ZERO,
-            accepted: Time::ZERO,
             ways: [false, true].map(|persistent| {
                 let latencies = Latencies::new(config);
                 let timing = config.side(persistent).0.timing.as_ref();
@@ -98,7 +125,6 @@ impl Outgoing {
                 let lines = (controller.interleave.0 / LINE_BYTES).max(1);
                 if controller.dimms == 1 { u64::MAX } else { lines }
             }),
-            last: None,
             capacity: write_slots.max(config.cores.combining_buffers) as usize,
         }
     }
@@ -108,39 +134,76 @@ impl Outgoing {
         self.ways[usize::from(line & PERSISTENT != 0)][0]
     }
 
+    /// Lines go by several lanes from now on, each with so many entries, which a line has until it and all before it in the lane are
+    /// accepted. At most [`LANES_MAX`].
+    pub(crate) fn split(&mut self, lanes: usize, entries: usize) {
+        self.lanes = vec![Lane::default(); lanes.clamp(1, LANES_MAX)];
+        self.entries = Some(entries.max(1));
+    }
+
+    /// Lines that wait, in all lanes.
+    pub(crate) fn waiting_count(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.waiting.len()).sum()
+    }
+
     /// Whether the next must be sent before another can wait.
     pub(crate) fn is_full(&self) -> bool {
-        self.waiting.len() >= self.capacity
+        self.waiting_count() >= self.capacity
     }
 
     /// Lines that leave at `at`, or when those before them have left.
     pub(crate) fn push(&mut self, at: Time, writes: impl Iterator<Item = Write>) {
-        self.waiting.extend(writes.map(|write| Leaving { at, write }));
+        self.lanes[self.lane].waiting.extend(writes.map(|write| Leaving { at, write }));
     }
 
-    /// The next line that is pushed leaves when all before it are accepted.
+    /// The next line that is pushed leaves when all before it in its lane are accepted.
     pub(crate) fn order_next(&mut self) {
-        self.gates.push_back(Gate { number: self.pushed_count(), promise: None });
+        let number = self.pushed_count();
+        self.lanes[self.lane].gates.push_back(Gate { number, promise: None });
     }
 
-    /// The next line that is pushed leaves when another core's lines are accepted.
+    /// The next line that is pushed leaves when another core's lines, or those of another lane, are accepted.
     pub(crate) fn order_next_behind(&mut self, promise: Promise) {
-        self.gates.push_back(Gate { number: self.pushed_count(), promise: Some(promise) });
+        let number = self.pushed_count();
+        self.lanes[self.lane].gates.push_back(Gate { number, promise: Some(promise) });
     }
 
-    /// Lines pushed so far, which is the number of the next.
+    /// Lines pushed to the lane so far, which is the number of the next.
     pub(crate) fn pushed_count(&self) -> u64 {
-        self.sent + self.waiting.len() as u64
+        let lane = &self.lanes[self.lane];
+        lane.sent + lane.waiting.len() as u64
     }
 
-    /// Lines sent so far.
+    /// Lines sent so far by the lane.
     pub(crate) fn sent_count(&self) -> u64 {
-        self.sent
+        self.lanes[self.lane].sent
+    }
+
+    /// When the next line that is pushed to the lane has an entry of it; `None` if that depends on lines that have not been sent.
+    pub(crate) fn entry_at(&self) -> Option<Time> {
+        let (Some(entries), lane) = (self.entries, &self.lanes[self.lane]) else { return Some(Time::ZERO) };
+        let Some(before) = self.pushed_count().checked_sub(entries as u64) else { return Some(Time::ZERO) };
+        lane.retirement(before)
+    }
+
+    /// Lines that wait or are under way at `now`.
+    pub(crate) fn occupied(&self, now: Time) -> usize {
+        self.waiting_count() + self.flushed.taken(now)
+    }
+
+    /// Whether a line of `lane` waits.
+    pub(crate) fn waits_in(&self, lane: usize) -> bool {
+        !self.lanes[lane].waiting.is_empty()
+    }
+
+    /// When all lines that `lane` has sent are accepted.
+    pub(crate) fn accepted(&self, lane: usize) -> Time {
+        self.lanes[lane].accepted
     }
 
     /// Whether fewer lines wait or are under way at `now` than there are slots.
     pub(crate) fn has_room(&self, now: Time) -> bool {
-        self.waiting.len() + self.flushed.taken(now) < self.flushed.capacity()
+        self.waiting_count() + self.flushed.taken(now) < self.flushed.capacity()
     }
 
     /// When the first of the lines that are under way at `now` is accepted.
@@ -151,7 +214,7 @@ impl Outgoing {
 
     /// Whether a non-temporal line waits.
     pub(crate) fn holds_non_temporal(&self) -> bool {
-        self.waiting.iter().any(Leaving::non_temporal)
+        self.lanes.iter().any(|lane| lane.waiting.iter().any(Leaving::non_temporal))
     }
 
     fn block(&self, line: u64) -> Block {
@@ -163,16 +226,32 @@ impl Outgoing {
     /// when the one before has been accepted; sooner, it would get ahead of other cores' lines that come in between. `None` if nothing
     /// waits, or the next is behind another core's lines that have not left.
     pub(crate) fn next_at(&self, persists: &Persists) -> Option<Time> {
-        let next = self.waiting.front()?;
+        self.next_of(persists).map(|(at, _)| at)
+    }
+
+    /// The lane whose line leaves next, and when.
+    fn next_of(&self, persists: &Persists) -> Option<(Time, usize)> {
+        if let [lane] = &self.lanes[..] {
+            return self.leaves_at(lane, persists).map(|at| (at, 0));
+        }
+        let next = self.lanes.iter().enumerate();
+        next.filter_map(|(number, lane)| Some((self.leaves_at(lane, persists)?, number))).min()
+    }
+
+    fn leaves_at(&self, lane: &Lane, persists: &Persists) -> Option<Time> {
+        let next = lane.waiting.front()?;
         let ways = self.ways[usize::from(next.write.line & PERSISTENT != 0)];
-        let follows = !next.non_temporal() && self.last == Some(self.block(next.write.line));
+        let follows = !next.non_temporal() && lane.last == Some(self.block(next.write.line));
         let way = ways[usize::from(next.non_temporal())];
-        let in_line = if follows { Time::ZERO } else { self.accepted.since(way) };
+        let in_line = if follows { Time::ZERO } else { lane.accepted.since(way) };
         let slots = if next.non_temporal() { &self.combined } else { &self.flushed };
         let mut gate = Time::ZERO;
-        for next in self.gates.iter().take_while(|gate| gate.number == self.sent) {
+        if let Some(before) = self.entries.and_then(|entries| lane.sent.checked_sub(entries as u64)) {
+            gate = lane.retirement(before)?;
+        }
+        for next in lane.gates.iter().take_while(|gate| gate.number == lane.sent) {
             let open = match next.promise {
-                None => self.accepted,
+                None => lane.accepted,
                 Some(promise) => persists.kept(promise)?,
             };
             gate = gate.max(open);
@@ -180,14 +259,31 @@ impl Outgoing {
         Some(next.at.max(slots.free_at()).max(in_line).max(gate))
     }
 
-    /// The next has left, is accepted at `accepted`, and has its slot until `free`.
-    pub(crate) fn sent(&mut self, free: Time, accepted: Time, persists: &mut Persists) {
-        let Some(gone) = self.waiting.pop_front() else { return };
-        while self.gates.front().is_some_and(|gate| gate.number == self.sent) {
-            persists.forget(self.gates.pop_front().and_then(|gate| gate.promise));
+    /// The line that leaves next, and its lane. `None` if none can.
+    pub(crate) fn next(&self, persists: &Persists) -> Option<(Leaving, usize)> {
+        let (_, lane) = self.next_of(persists)?;
+        self.lanes[lane].waiting.front().map(|&leaving| (leaving, lane))
+    }
+
+    /// The next of `lane` has left, is accepted at `accepted`, and has its slot until `free`.
+    pub(crate) fn sent(&mut self, lane: usize, free: Time, accepted: Time, persists: &mut Persists) {
+        let Some(gone) = self.lanes[lane].waiting.pop_front() else { return };
+        let block = self.block(gone.write.line);
+        let entries = self.entries.unwrap_or(0);
+        let lane = &mut self.lanes[lane];
+        while lane.gates.front().is_some_and(|gate| gate.number == lane.sent) {
+            persists.forget(lane.gates.pop_front().and_then(|gate| gate.promise));
         }
-        self.sent += 1;
-        self.last = Some(self.block(gone.write.line));
+        lane.sent += 1;
+        lane.last = Some(block);
+        // A line to the other memory may have overtaken this one.
+        lane.accepted = accepted.max(lane.accepted);
+        if entries > 0 {
+            lane.retired.push_back(lane.accepted);
+            if lane.retired.len() > entries {
+                lane.retired.pop_front();
+            }
+        }
         let (slots, done) = if gone.non_temporal() {
             (&mut self.combined, &mut self.nt_done)
         } else {
@@ -195,19 +291,17 @@ impl Outgoing {
         };
         slots.take(gone.write.line, free);
         *done = accepted.max(*done);
-        // A line to the other memory may have overtaken this one.
-        self.accepted = accepted.max(self.accepted);
     }
 
     /// Whether lines may be under way at `now`.
     #[inline(always)]
     pub(crate) fn is_busy(&self, now: Time) -> bool {
-        !self.waiting.is_empty() || self.flushed.last() > now || self.combined.last() > now
+        self.waiting_count() > 0 || self.flushed.last() > now || self.combined.last() > now
     }
 
     /// Whether `line` waits to be sent.
     pub(crate) fn waits(&self, line: u64) -> bool {
-        self.waiting.iter().any(|leaving| leaving.write.line == line)
+        self.lanes.iter().any(|lane| lane.waiting.iter().any(|leaving| leaving.write.line == line))
     }
 
     /// Until when `line`, which does not wait, is under way.
@@ -226,7 +320,7 @@ mod tests {
         let write = |line| Write { line: line | PERSISTENT, cause, thread: 0, site: 0 };
         outgoing.push(Time::from_ns(1), lines.map(write).into_iter());
         let mut persists = Persists::new(1);
-        outgoing.sent(Time::from_ns(10_001), Time::from_ns(10_001), &mut persists);
+        outgoing.sent(0, Time::from_ns(10_001), Time::from_ns(10_001), &mut persists);
         outgoing.next_at(&persists).unwrap()
     }
 

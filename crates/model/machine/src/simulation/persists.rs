@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::outgoing::LANES_MAX;
 use crate::Time;
 
 /// That so many lines of a core are accepted; known once they are sent.
@@ -10,7 +11,8 @@ pub(crate) struct Promise(u64);
 
 #[derive(Clone, Copy, Debug)]
 struct Awaited {
-    core: usize,
+    /// Core and lane.
+    queue: usize,
     count: u64,
     kept: Option<Time>,
 }
@@ -18,7 +20,7 @@ struct Awaited {
 /// All cores' sent lines, and the promises that somebody waits for.
 #[derive(Clone, Debug)]
 pub(crate) struct Persists {
-    /// By core: lines sent, and when all of them are accepted.
+    /// By core and lane: lines sent, and when all of them are accepted.
     sent: Vec<(u64, Time)>,
     awaited: BTreeMap<Promise, Awaited>,
     next: u64,
@@ -28,21 +30,32 @@ pub(crate) struct Persists {
 
 impl Persists {
     pub(crate) fn new(cores: usize) -> Self {
-        Persists { sent: vec![(0, Time::ZERO); cores], awaited: BTreeMap::new(), next: 0, news: false }
+        Persists {
+            sent: vec![(0, Time::ZERO); cores * LANES_MAX],
+            awaited: BTreeMap::new(),
+            next: 0,
+            news: false,
+        }
     }
 
-    /// Lines that `core` has sent, and when all of them are accepted.
+    /// Lines that `core` has sent by its first lane, and when all of them are accepted.
     pub(crate) fn of(&self, core: usize) -> (u64, Time) {
-        self.sent[core]
+        self.of_lane(core, 0)
     }
 
-    /// `core` has sent one more line, which is accepted at `accepted`.
-    pub(crate) fn sent(&mut self, core: usize, accepted: Time) {
-        let (count, last) = &mut self.sent[core];
+    /// Lines that `core` has sent by a lane, and when all of them are accepted.
+    pub(crate) fn of_lane(&self, core: usize, lane: usize) -> (u64, Time) {
+        self.sent[core * LANES_MAX + lane]
+    }
+
+    /// `core` has sent one more line by `lane`, which is accepted at `accepted`.
+    pub(crate) fn sent(&mut self, core: usize, lane: usize, accepted: Time) {
+        let queue = core * LANES_MAX + lane;
+        let (count, last) = &mut self.sent[queue];
         *count += 1;
         *last = accepted.max(*last);
         for awaited in self.awaited.values_mut() {
-            if awaited.core == core && awaited.count == *count {
+            if awaited.queue == queue && awaited.count == *count {
                 awaited.kept = Some(*last);
                 self.news = true;
             }
@@ -51,10 +64,16 @@ impl Persists {
 
     /// That the first `count` lines of `core` are accepted.
     pub(crate) fn promise(&mut self, core: usize, count: u64) -> Promise {
-        let (sent, accepted) = self.sent[core];
+        self.promise_of_lane(core, 0, count)
+    }
+
+    /// That the first `count` lines of a lane of `core` are accepted.
+    pub(crate) fn promise_of_lane(&mut self, core: usize, lane: usize, count: u64) -> Promise {
+        let queue = core * LANES_MAX + lane;
+        let (sent, accepted) = self.sent[queue];
         let promise = Promise(self.next);
         self.next += 1;
-        self.awaited.insert(promise, Awaited { core, count, kept: (count <= sent).then_some(accepted) });
+        self.awaited.insert(promise, Awaited { queue, count, kept: (count <= sent).then_some(accepted) });
         promise
     }
 
@@ -79,11 +98,11 @@ mod tests {
     fn a_promise_is_kept_when_the_last_of_its_lines_is_accepted() {
         let mut persists = Persists::new(2);
         let promise = persists.promise(1, 2);
-        persists.sent(1, Time(50));
-        persists.sent(0, Time(60));
+        persists.sent(1, 0, Time(50));
+        persists.sent(0, 0, Time(60));
         assert_eq!((persists.kept(promise), persists.news), (None, false));
-        persists.sent(1, Time(40));
-        persists.sent(1, Time(90));
+        persists.sent(1, 0, Time(40));
+        persists.sent(1, 0, Time(90));
         assert_eq!((persists.kept(promise), persists.news), (Some(Time(50)), true));
         let late = persists.promise(1, 2);
         assert_eq!(persists.kept(late), Some(Time(90)), "all that was sent, once it is past");

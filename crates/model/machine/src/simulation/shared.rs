@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 
 use persistency::Domain;
 
-use super::figures::Cause;
+use super::chronicle::Chronicle;
+use super::figures::{Cause, PersistencyFigures};
 use super::journal::Journal;
 use super::order::Order;
 use super::persists::Persists;
 use super::slots::Slots;
 use super::window::SiteStalls;
-use crate::below::{Cause as WriteCause, Write};
+use crate::below::{Backend, Cause as WriteCause, Write};
 use crate::designs::Notice;
 use crate::hierarchy::{Answer, Hierarchy};
 use crate::memory_side::{MemorySide, NO_THREAD, Request};
@@ -61,6 +62,14 @@ pub(crate) struct Shared {
     pub(crate) persists: Persists,
     /// Lines that left the caches and coalesced with copies that waited.
     pub(crate) coalesced: u64,
+    /// Lines that the design itself read and wrote: logs, journals, copies.
+    pub(crate) made: [u64; 2],
+    /// What these were for.
+    pub(crate) extra: PersistencyFigures,
+    /// What became of the lines of a few regions, if somebody wants to see it.
+    pub(crate) chronicle: Chronicle,
+    /// The persistent buffer of a switch between the cores and persistent memory: its entries, and the way there and back.
+    switch: Option<(Slots, Time)>,
     /// What the design is to hear, oldest first, if it wants to.
     notices: VecDeque<Notice>,
     wants_notices: bool,
@@ -88,6 +97,13 @@ impl Shared {
             caches_persist: config.memory.persistence == Domain::Eadr,
             persists: Persists::new(config.cores.count as usize),
             coalesced: 0,
+            made: [0; 2],
+            extra: PersistencyFigures::default(),
+            chronicle: Chronicle::default(),
+            switch: (config.cores.pipeline.ordering == crate::Design::Switch).then(|| {
+                let pipeline = &config.cores.pipeline;
+                (Slots::new(pipeline.switch_entries), pipeline.switch_way)
+            }),
             notices: VecDeque::new(),
             wants_notices,
             published: false,
@@ -190,6 +206,33 @@ impl Shared {
     pub(crate) fn coalesce(&mut self) {
         self.coalesced += self.hierarchy.below.writes.len() as u64;
         self.hierarchy.below.writes.clear();
+    }
+
+    /// The design reads a line of persistent memory itself, from `at` on. Returns when it has it.
+    pub(crate) fn read_by_design(&mut self, at: Time, line: u64, core: usize, thread: u32) -> Time {
+        self.made[0] += 1;
+        self.asked[0] += 1;
+        self.hierarchy.below.total_reads += 1;
+        self.hierarchy.below.memory.read(at, Request { line, thread, core: core as u32 })
+    }
+
+    /// The design has a line of persistent memory to write, beside those that caches give up: it is in the journal.
+    pub(crate) fn write_by_design(&mut self, line: u64, site: u32, thread: u32) {
+        self.made[1] += 1;
+        self.hierarchy.below.write(Write { line, site, thread, cause: WriteCause::Request });
+    }
+
+    /// A core sends a line. Returns when it is durable: accepted by the memory side, or by a switch that is a domain of its own.
+    pub(crate) fn write_from_core(&mut self, at: Time, write: Write) -> Time {
+        let persistent = write.line & crate::interleave::PERSISTENT != 0;
+        let Some((mut slots, way)) = self.switch.take().filter(|_| persistent) else {
+            return self.write(at, write);
+        };
+        let entered = at.max(slots.free_at());
+        let accepted = self.write(entered, write);
+        slots.take(accepted);
+        self.switch = Some((slots, way));
+        accepted.min(entered + way)
     }
 
     /// The memory side is offered a line. Returns when it has accepted it.

@@ -6,17 +6,17 @@
 use region::{Atomicity, Error, Layout, Ptr, Tx};
 use space::Env;
 
-use super::Structure;
+use super::structure::Structure;
 
 /// Keys of a node.
 const WIDTH: usize = 10;
 
 /// The layout.
-pub(in crate::ssp) struct BTree;
+pub struct BTree;
 
 region::persistent! { BTree:
     /// A node: with `leaf` 1 the keys have values, with 0 the keys from number n on are in child n + 1.
-    pub(in crate::ssp) struct Node { count: u32, leaf: u32, keys: [u64; WIDTH], values: [u64; WIDTH], children: [Link; WIDTH + 1] }
+    pub struct Node { count: u32, leaf: u32, keys: [u64; WIDTH], values: [u64; WIDTH], children: [Link; WIDTH + 1] }
 }
 
 type Link = Ptr<Node, BTree>;

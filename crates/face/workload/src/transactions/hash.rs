@@ -3,17 +3,17 @@
 use region::{Atomicity, Error, Layout, Ptr, Tx};
 use space::Env;
 
-use super::{Structure, scatter};
+use super::structure::{Structure, scatter};
 
 /// Heads of chains.
 const BUCKETS: usize = 1 << 16;
 
 /// The layout.
-pub(in crate::ssp) struct Hash;
+pub struct Hash;
 
 region::persistent! { Hash:
     /// An entry of a chain.
-    pub(in crate::ssp) struct Entry { key: u64, value: u64, next: Ptr<Entry, Hash> }
+    pub struct Entry { key: u64, value: u64, next: Ptr<Entry, Hash> }
 }
 
 impl Layout for Hash {

@@ -1,18 +1,10 @@
 //! The structures of the study, each changed by a key at a time: deleted if it is there, else inserted.
 
-mod btree;
-mod hash;
-mod rbtree;
-
 use region::{Atomicity, Error, Layout, Tx};
 use space::Env;
 
-pub(super) use btree::BTree;
-pub(super) use hash::Hash;
-pub(super) use rbtree::RbTree;
-
 /// A structure in a pool.
-pub(super) trait Structure: Layout + 'static {
+pub trait Structure: Layout + 'static {
     /// Its name.
     const TITLE: &'static str;
     /// How many keys there are.
@@ -30,7 +22,7 @@ pub(super) trait Structure: Layout + 'static {
 const ELEMENTS: usize = 1 << 20;
 
 /// SPS: two elements of an array change places.
-pub(super) struct Swaps;
+pub struct Swaps;
 
 impl Layout for Swaps {
     const NAME: &'static str = "sps";
@@ -56,7 +48,7 @@ impl Structure for Swaps {
 }
 
 /// Spreads neighbouring numbers.
-pub(super) fn scatter(number: u64) -> u64 {
+pub fn scatter(number: u64) -> u64 {
     let mixed = (number ^ number >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20
 }
@@ -65,6 +57,7 @@ pub(super) fn scatter(number: u64) -> u64 {
 mod tests {
     use std::collections::BTreeSet;
 
+    use super::super::{BTree, Hash, RbTree, btree, hash, rbtree};
     use super::*;
     use region::{Options, Pool, Redo};
     use space::Image;

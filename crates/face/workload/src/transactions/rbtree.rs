@@ -3,14 +3,14 @@
 use region::{Atomicity, Error, Layout, Ptr, Tx};
 use space::Env;
 
-use super::Structure;
+use super::structure::Structure;
 
 /// The layout.
-pub(in crate::ssp) struct RbTree;
+pub struct RbTree;
 
 region::persistent! { RbTree:
     /// A node. `red` is 1 or 0.
-    pub(in crate::ssp) struct Node { key: u64, value: u64, red: u64, parent: Link, children: [Link; 2] }
+    pub struct Node { key: u64, value: u64, red: u64, parent: Link, children: [Link; 2] }
 }
 
 type Link = Ptr<Node, RbTree>;

@@ -1,0 +1,308 @@
+//! Strand persistency after StrandWeaver (Gogte, thesis, chapter V; ISCA 2020): persist queue and strand buffers.
+//!
+//! A flush enters the persist queue, then, when the stores before it are in the cache, the current strand buffer; from there it
+//! leaves for memory. Strand buffers drain beside each other, each in order; an entry is taken until its line and all before it in the
+//! buffer are accepted. Natural evictions and snoops do not stall: see below.
+//!
+//! | mark | here |
+//! |---|---|
+//! | persist barrier | the next flush of the buffer leaves when all before it there are accepted; the next stores commit when the flushes so far are in the strand buffers, not when they are accepted |
+//! | new strand | the next buffer, round-robin; forgets the barrier |
+//! | join | the next stores and flushes wait until all so far is accepted |
+//!
+//! `strand-no-queue` has no persist queue: flushes and marks take entries of the store queue, so that a flush which waits for a strand
+//! buffer holds up the stores behind it.
+//!
+//! # Corners that the source leaves open
+//! - *A full strand buffer*: the flush waits in the queue before it. Flushes to other buffers behind it pass (one queue slot is all it costs).
+//! - *A buffer with an older strand's lines*: a barrier orders behind them, too. That is stricter than the model, never weaker.
+//! - *A flush of a line that is clean because an earlier flush of it is under way* is done when that one is: the next line of the
+//!   buffer waits for it.
+//! - *A read-exclusive request for a line in another core's strand buffer*: instead of a reply that is withheld, the next line
+//!   that the asking core sends waits for the other's. Persist order is the same; the load does not stall.
+//! - *A dirty eviction* may not reach memory before older flushes. The way through LLC and write-back queue is taken to be long enough.
+//! - *Fences* of x86 wait as joins do and for what x86 waits for; locked instructions wait for visibility only.
+
+use std::collections::VecDeque;
+
+use event::{Capabilities, FenceKind, FlushKind, StrandMark};
+
+use super::persistency::{Notice, Persistency, RegionMark};
+use super::tso::Tso;
+use crate::interleave::PERSISTENT;
+use crate::simulation::{Access, Arrival, Cause, Later, Shared, TimedCore, Wait};
+use crate::{Config, Time};
+
+/// The design.
+pub(crate) struct Strand {
+    tso: Tso,
+    cores: Vec<State>,
+    /// Entries of the persist queue, if there is one.
+    queue: Option<u32>,
+    buffers: usize,
+    entries: usize,
+}
+
+/// The design without a persist queue.
+pub(crate) struct StrandNoQueue;
+
+impl StrandNoQueue {
+    pub(crate) fn new(config: &Config) -> Strand {
+        Strand { queue: None, ..Strand::new(config) }
+    }
+}
+
+/// What a core knows.
+#[derive(Clone, Debug, Default)]
+struct State {
+    buffer: usize,
+    /// The next flush of the strand begins behind a barrier.
+    barrier: bool,
+    /// When the strand's flushes so far are in the strand buffers.
+    issued: Time,
+    /// When stores behind the last barrier can commit.
+    behind: Time,
+    /// When all before the last join is accepted.
+    joined: Time,
+    /// Lines in the strand buffers, or not long ago.
+    held: VecDeque<Held>,
+    /// So many lines of these lanes must be accepted before the next line leaves.
+    after: Vec<(usize, usize, u64)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    line: u64,
+    lane: usize,
+    number: u64,
+}
+
+/// Lines that are remembered to be under way.
+const HELD: usize = 64;
+
+impl Strand {
+    pub(crate) fn new(config: &Config) -> Self {
+        let pipeline = &config.cores.pipeline;
+        Strand {
+            tso: Tso::new(config),
+            cores: vec![State::default(); config.cores.count as usize],
+            queue: Some(pipeline.persist_queue),
+            buffers: pipeline.strand_buffers as usize,
+            entries: pipeline.strand_entries as usize,
+        }
+    }
+
+    /// Waits for an entry of the persist queue.
+    fn room(&self, core: &mut TimedCore, site: u32, shared: &mut Shared) -> Result<(), Later> {
+        core.turn(shared)?;
+        let Some(queue) = self.queue else { return Ok(()) };
+        while core.outgoing.occupied(core.window.dispatch) >= queue as usize {
+            match core.outgoing.frees_at(core.window.dispatch) {
+                Some(free) => {
+                    core.window.stand_still(&Wait::simple(free, Cause::StoreBuffer, site), &mut shared.sites);
+                    core.window.retired = core.window.retired.max(free);
+                }
+                None => {
+                    core.send_next(shared)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// When the current strand buffer has an entry.
+    fn entry(&mut self, core: &mut TimedCore, shared: &mut Shared) -> Result<Time, Later> {
+        core.outgoing.lane = self.cores[core.number].buffer;
+        loop {
+            if let Some(at) = core.outgoing.entry_at() {
+                return Ok(at);
+            }
+            core.send_next(shared)?;
+        }
+    }
+
+    /// The line of number `held` of a lane, if it is not accepted yet.
+    fn under_way(held: &Held, core: usize, now: Time, shared: &Shared) -> bool {
+        let (sent, accepted) = shared.persists.of_lane(core, held.lane);
+        held.number >= sent || accepted > now
+    }
+
+    /// Puts what the caches gave up for a flush into the strand buffer, to leave from `at` on.
+    fn append(&mut self, core: &mut TimedCore, line: u64, at: Time, shared: &mut Shared) {
+        let state = &mut self.cores[core.number];
+        let number = core.number;
+        let same = state.held.iter().rev().find(|held| held.line == line).copied();
+        let same = same.filter(|held| Self::under_way(held, number, core.window.dispatch, shared));
+        if shared.hierarchy.below.writes.is_empty() {
+            if let Some(held) = same.filter(|held| held.lane != state.buffer) {
+                state.after.push((number, held.lane, held.number + 1));
+            }
+            return;
+        }
+        if std::mem::take(&mut state.barrier) {
+            core.outgoing.order_next();
+        }
+        // Stores to one line persist in their order, on whatever strands they are.
+        if let Some(held) = same.filter(|held| held.lane != state.buffer) {
+            state.after.push((number, held.lane, held.number + 1));
+        }
+        for (other, lane, count) in state.after.drain(..) {
+            core.outgoing.order_next_behind(shared.persists.promise_of_lane(other, lane, count));
+        }
+        if state.held.len() == HELD {
+            state.held.pop_front();
+        }
+        state.held.push_back(Held { line, lane: state.buffer, number: core.outgoing.pushed_count() });
+        core.outgoing.push(at, shared.hierarchy.below.writes.drain(..));
+    }
+
+    fn join(&mut self, core: &mut TimedCore, shared: &mut Shared) -> Result<(), Later> {
+        core.turn(shared)?;
+        core.drain_combining(shared);
+        core.send_all(shared)?;
+        let state = &mut self.cores[core.number];
+        state.joined = core.outgoing.flush_done.max(core.outgoing.nt_done).max(core.stores.committed);
+        state.barrier = false;
+        core.stores.committed = core.stores.committed.max(state.joined);
+        Ok(())
+    }
+}
+
+impl Persistency for Strand {
+    fn needs(&self) -> Capabilities {
+        Capabilities::MAPPINGS | Capabilities::FENCES
+    }
+
+    fn write_slots(&self) -> u32 {
+        (self.buffers * self.entries) as u32
+    }
+
+    fn leaves_hits_alone(&self) -> bool {
+        false
+    }
+
+    fn lanes(&self) -> Option<(usize, usize)> {
+        Some((self.buffers, self.entries))
+    }
+
+    fn wants_notices(&self) -> bool {
+        true
+    }
+
+    fn store(
+        &mut self,
+        core: &mut TimedCore,
+        line: u64,
+        _bytes: u64,
+        site: u32,
+        shared: &mut Shared,
+    ) -> Result<(), Later> {
+        core.stores.make_room(&mut core.window, &mut shared.sites);
+        let mut arrival = core.access(line, Access::Copied, site, shared)?;
+        let state = &self.cores[core.number];
+        arrival.done = arrival.done.max(state.behind).max(state.joined);
+        core.commit(arrival, site);
+        Ok(())
+    }
+
+    fn flush(
+        &mut self,
+        core: &mut TimedCore,
+        line: u64,
+        kind: FlushKind,
+        site: u32,
+        shared: &mut Shared,
+    ) -> Result<(), Later> {
+        if line & PERSISTENT == 0 {
+            return self.tso.flush(core, line, kind, site, shared);
+        }
+        if self.queue.is_none() {
+            core.stores.make_room(&mut core.window, &mut shared.sites);
+        }
+        self.room(core, site, shared)?;
+        let entry = self.entry(core, shared)?.max(self.cores[core.number].joined);
+        shared.hierarchy.flush(core.number, line, kind == FlushKind::Clwb);
+        let at = if self.queue.is_some() {
+            core.window.retired.max(core.stores.committed).max(entry)
+        } else {
+            core.stores.push(core.window.retired, Arrival { done: entry, ..Arrival::HERE }, site)
+        };
+        let state = &mut self.cores[core.number];
+        state.issued = state.issued.max(at);
+        self.append(core, line, at, shared);
+        Ok(())
+    }
+
+    fn fence(
+        &mut self,
+        core: &mut TimedCore,
+        kind: FenceKind,
+        site: u32,
+        shared: &mut Shared,
+    ) -> Result<(), Later> {
+        if kind == FenceKind::Locked {
+            core.stall_for_stores(site, shared);
+            return Ok(());
+        }
+        self.join(core, shared)?;
+        core.ordered_flush = false;
+        core.fence_until(kind, core.outgoing.flush_done, site, shared);
+        Ok(())
+    }
+
+    fn publish(&mut self, _: &mut TimedCore, _line: u64, _: &mut Shared) -> Result<(), Later> {
+        // Stores become visible by themselves.
+        Ok(())
+    }
+
+    fn publish_all(&mut self, _: &mut TimedCore, _: &mut Shared) -> Result<(), Later> {
+        Ok(())
+    }
+
+    fn region(
+        &mut self,
+        _: &mut TimedCore,
+        mark: RegionMark,
+        _site: u32,
+        _: &mut Shared,
+    ) -> Result<(), Later> {
+        match mark {
+            // The program's own log makes the region atomic, and its joins durable.
+            RegionMark::Begin(_) | RegionMark::End(_) => Ok(()),
+        }
+    }
+
+    fn strand(
+        &mut self,
+        core: &mut TimedCore,
+        mark: StrandMark,
+        _site: u32,
+        shared: &mut Shared,
+    ) -> Result<(), Later> {
+        let state = &mut self.cores[core.number];
+        match mark {
+            StrandMark::Barrier => {
+                state.barrier = true;
+                state.behind = state.behind.max(state.issued);
+                Ok(())
+            }
+            StrandMark::New => {
+                state.buffer = (state.buffer + 1) % self.buffers;
+                (state.barrier, state.issued, state.behind) = (false, Time::ZERO, Time::ZERO);
+                Ok(())
+            }
+            StrandMark::Join => self.join(core, shared),
+        }
+    }
+
+    fn notice(&mut self, core: &mut TimedCore, notice: Notice, shared: &mut Shared) {
+        let Notice::Snooped { line, by, own: true } = notice else { return };
+        for other in (0..self.cores.len()).filter(|&other| other != by) {
+            let held = self.cores[other].held.iter().rev().find(|held| held.line == line).copied();
+            let held = held.filter(|held| Self::under_way(held, other, core.window.dispatch, shared));
+            if let Some(held) = held {
+                self.cores[by].after.push((other, held.lane, held.number + 1));
+            }
+        }
+    }
+}

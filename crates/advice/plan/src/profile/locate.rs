@@ -81,6 +81,10 @@ impl Locator {
                 self.last = (0, 0, REST);
                 let part = (len / PARTS).next_multiple_of(PAGE).max(PART_MIN);
                 self.mappings.insert(addr, (addr.saturating_add(len), name, part));
+                // Numbered here, so that they do not depend on which is accessed first.
+                for part in 0..u32::try_from(len.div_ceil(part)).unwrap_or(u32::MAX) {
+                    self.number(Owner::Part { mapping: name.0, part });
+                }
             }
             Op::Unmap { addr, .. } => {
                 self.last = (0, 0, REST);
@@ -174,7 +178,7 @@ mod tests {
         note(&mut locator, Op::Alloc { addr: 1_000, len: 100 }, 7);
         note(&mut locator, Op::Alloc { addr: 2_000, len: 50 }, 8);
         note(&mut locator, Op::Alloc { addr: 3_000, len: 50 }, 7);
-        let all = [999, 1_000, 1_099, 1_100, 2_049, 3_010].map(|address| locator.find(address));
+        let all = [999u64, 1_000, 1_099, 1_100, 2_049, 3_010].map(|address| locator.find(address));
         assert_eq!(all, [REST, 1, 1, REST, 2, 1]);
         assert_eq!(locator.owners(), [Owner::Rest, Owner::Site(7), Owner::Site(8)]);
         note(&mut locator, Op::Free { addr: 1_000 }, 0);

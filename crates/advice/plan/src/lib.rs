@@ -18,6 +18,7 @@
 //! | [`fleet`] | the cluster: scheduler, compact size |
 #![forbid(unsafe_code)]
 
+pub mod answer;
 pub mod choose;
 pub mod curve;
 pub mod fleet;

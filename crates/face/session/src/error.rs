@@ -15,6 +15,7 @@ use workload::{Workload, WorkloadError};
 use crate::check::error::CheckError;
 use crate::hint;
 use crate::measure::error::MeasureFault;
+use crate::plan::PlanFault;
 use crate::wear::fault::WearFault;
 
 /// Why a verb has no result. The message names the file and the remedy where there is one.
@@ -59,6 +60,9 @@ pub enum Error {
     /// Wear can't be estimated.
     #[error(transparent)]
     Wear(#[from] WearFault),
+    /// There is no plan.
+    #[error(transparent)]
+    Plan(#[from] PlanFault),
     /// An expression is refused.
     #[error(transparent)]
     Expression(#[from] hare::Refusal),

@@ -77,6 +77,8 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     /// When does memory wear out, what wears it, and what would levelling give?
     Wear(Box<crate::wear_args::WearArgs>),
+    /// Which tiers of memory, how much of each and how much cache should I rent?
+    Plan(Box<crate::plan_args::PlanArgs>),
     /// Look into trace files, or make one from another tool's
     #[command(subcommand)]
     Trace(TraceCommand),

@@ -12,6 +12,8 @@ mod litmus;
 mod machines;
 mod measure;
 mod measure_args;
+mod plan;
+mod plan_args;
 mod pools;
 mod profile;
 mod progress;
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
             other => other.map(drop),
         },
         Command::Wear(args) => wear::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Trace(command) => trace::run(command),
         Command::Pool(command) => match pools::run(&command) {
             Ok(false) => return ExitCode::from(1),

@@ -243,7 +243,7 @@ fn written(duration: Duration) -> String {
 }
 
 /// What the events are of.
-fn subject(input: &Input) -> Result<String, Error> {
+pub(crate) fn subject(input: &Input) -> Result<String, Error> {
     Ok(match input {
         Input::Trace(path) => path.display().to_string(),
         Input::Program(program) => report::human::shell(&program.words()),
@@ -255,7 +255,7 @@ fn subject(input: &Input) -> Result<String, Error> {
 }
 
 /// The arguments that make the events again.
-fn source(input: &Input) -> Vec<String> {
+pub(crate) fn source(input: &Input) -> Vec<String> {
     match input {
         Input::Trace(path) => vec!["--trace".to_owned(), path.display().to_string()],
         Input::Program(program) => {

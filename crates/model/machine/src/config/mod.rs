@@ -39,6 +39,8 @@ const PRESETS: &[(&str, &str)] = &[
     preset!("cascade-lake"),
     preset!("pmep"),
     preset!("cxl-dram"),
+    preset!("cxl-asic"),
+    preset!("cxl-fpga"),
     preset!("cxl-switch"),
     preset!("cmm-h"),
     preset!("cxl-ssd"),

@@ -2,7 +2,9 @@
 
 use machine::ConfigError;
 
-use crate::{Evidence, Lab, Means, Row, Source, Verdict, hare_rows, index, kv, prestores, ssp, vnvm, xpoint};
+use crate::{
+    Evidence, Lab, Means, Row, Source, Verdict, hare_rows, index, kv, prestores, sfr_rows, ssp, vnvm, xpoint,
+};
 
 /// All groups of rows, in the order in which they are printed.
 const GROUPS: &[&[Row]] = &[
@@ -35,6 +37,7 @@ const GROUPS: &[&[Row]] = &[
     ssp::ROWS,
     vnvm::ROWS,
     hare_rows::ROWS,
+    sfr_rows::ROWS,
 ];
 
 /// Why a row could not be judged.
@@ -58,6 +61,9 @@ pub enum StudyError {
     /// A pool on which something is measured.
     #[error(transparent)]
     Region(#[from] region::Error),
+    /// A pool of programs with locks.
+    #[error(transparent)]
+    Sfr(#[from] ::sfr::Error),
     /// The machine can't do what a row asks of it.
     #[error("{machine}: {reason}")]
     Skipped {

@@ -25,6 +25,8 @@ pub enum Source {
     Vnvm,
     /// V. Gogte, "Runtime Systems for Persistent Memories", Michigan 2020, appendix A.
     Hare,
+    /// The same, chapter IV.
+    Sfr,
 }
 
 /// One published result.
@@ -127,7 +129,7 @@ impl fmt::Display for Verdict {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Source; 7] = [
+    pub const ALL: [Source; 8] = [
         Source::Xpoint,
         Source::Prestores,
         Source::Kv,
@@ -135,6 +137,7 @@ impl Source {
         Source::Ssp,
         Source::Vnvm,
         Source::Hare,
+        Source::Sfr,
     ];
 
     /// Its name on the command line.
@@ -148,6 +151,7 @@ impl Source {
             Source::Ssp => "ssp",
             Source::Vnvm => "vnvm",
             Source::Hare => "hare",
+            Source::Sfr => "sfr",
         }
     }
 
@@ -173,6 +177,9 @@ impl Source {
             }
             Source::Hare => {
                 "Gogte, Runtime Systems for Persistent Memories (2020), appendix A: regular expressions in hardware"
+            }
+            Source::Sfr => {
+                "Gogte, Runtime Systems for Persistent Memories (2020), chapter IV: failure-atomic SFRs"
             }
         }
     }

@@ -121,6 +121,10 @@ pub struct Options {
     /// Ends of SFRs that one pruning looks at in each log. Few make each pruning short and commits
     /// many; ATLAS takes all.
     pub at_once: usize,
+    /// Whether ATLAS takes its order from locks alone, and a section goes on where it waits for a condition:
+    /// as it was published, and unsound for programs that pass data on in other ways. Ours orders atomics and
+    /// ends sections at waits.
+    pub locks_only: bool,
     /// The fault of a broken twin.
     #[doc(hidden)]
     pub flaw: Option<Flaw>,
@@ -138,6 +142,7 @@ impl Options {
             layout: String::new(),
             strict: false,
             at_once: 1 << 16,
+            locks_only: false,
             flaw: None,
         }
     }

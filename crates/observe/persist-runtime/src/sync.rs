@@ -95,7 +95,7 @@ givers! {
 
 /// Waits for a condition: the lock is given up and taken again.
 fn waiting(condition: Object, lock: Object, wait: impl FnOnce() -> c_int) -> c_int {
-    unlocking(lock);
+    with(|thread, _| thread.begin_wait(object(lock as usize)));
     let retaken = Retaken(lock);
     let result = wait();
     drop(retaken);
@@ -110,7 +110,7 @@ struct Retaken(Object);
 
 impl Drop for Retaken {
     fn drop(&mut self) {
-        locked(self.0);
+        with(|thread, _| thread.end_wait(object(self.0 as usize)));
     }
 }
 

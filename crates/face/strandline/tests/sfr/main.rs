@@ -3,6 +3,8 @@
 //! are caught.
 
 mod again;
+mod any_bytes;
+mod damaged;
 mod desk;
 mod flaws;
 mod holds;

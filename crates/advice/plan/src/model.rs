@@ -124,7 +124,8 @@ impl Model {
         for tier in 1..model.tiers.len() {
             let reference = find(tier, most)?;
             let share = model.share_of(tier, &reference);
-            let by_latency = model.cluster_ns[0] * model.tiers[tier].latency_ns / model.tiers[0].latency_ns.max(1.0);
+            let by_latency =
+                model.cluster_ns[0] * model.tiers[tier].latency_ns / model.tiers[0].latency_ns.max(1.0);
             let measured = fast + (reference.elapsed_ns - max.elapsed_ns) / n_max.max(1.0);
             // At full load the run says what the bandwidth is, not the latency.
             let idle = if share > 0.9 { by_latency } else { measured / model.tiers[tier].slower_at(share) };
@@ -241,7 +242,8 @@ impl Model {
                     .iter()
                     .take_while(|(_, misses)| *misses > 0)
                     .map(|&(structure, misses)| {
-                        let share: f64 = (0..=tier).map(|tier| placement.share(structure as usize, tier)).sum();
+                        let share: f64 =
+                            (0..=tier).map(|tier| placement.share(structure as usize, tier)).sum();
                         share.min(1.0).powi(misses.min(64) as i32)
                     })
                     .product();
@@ -260,7 +262,10 @@ impl Model {
                 let each = self.profile.structures.iter().enumerate();
                 each.map(|(at, one)| of(one, candidate) as f64 * placement.share(at, tier)).sum()
             };
-            (sum(|one, at| one.misses[at]) * self.read_scale, sum(|one, at| one.writes[at]) * self.write_scale)
+            (
+                sum(|one, at| one.misses[at]) * self.read_scale,
+                sum(|one, at| one.writes[at]) * self.write_scale,
+            )
         };
         (0..self.tiers.len()).map(tier).collect()
     }
@@ -300,7 +305,11 @@ impl Model {
         let error = (ERROR * ERROR + (ERROR_BY_DIFFERENCE * difference).powi(2) + sampling * sampling).sqrt();
         let refused = bandwidth.iter().zip(&self.tiers).find(|(share, _)| **share > BANDWIDTH_MAX).map(
             |(share, tier)| {
-                format!("takes {:.0} % of the bandwidth of {}; from 80 % on times are bounds", share * 100.0, tier.name)
+                format!(
+                    "takes {:.0} % of the bandwidth of {}; from 80 % on times are bounds",
+                    share * 100.0,
+                    tier.name
+                )
             },
         );
         Prediction {
@@ -334,7 +343,8 @@ impl Model {
             ));
         }
         if self.profile.sampled {
-            cautions.push("only a part of the events was recorded: misses of caches are estimates".to_owned());
+            cautions
+                .push("only a part of the events was recorded: misses of caches are estimates".to_owned());
         }
         if !self.profile.saw_allocations {
             cautions.push(

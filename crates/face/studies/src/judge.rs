@@ -3,7 +3,8 @@
 use machine::ConfigError;
 
 use crate::{
-    Evidence, Lab, Means, Row, Source, Verdict, hare_rows, index, kv, prestores, ssp, vnvm, wear_rows, xpoint,
+    Evidence, Lab, Means, Row, Source, Verdict, hare_rows, index, kv, prestores, sfr_rows, ssp, vnvm,
+    wear_rows, xpoint,
 };
 
 /// All groups of rows, in the order in which they are printed.
@@ -41,6 +42,7 @@ const GROUPS: &[&[Row]] = &[
     wear_rows::ESTIMATION,
     wear_rows::COST,
     hare_rows::ROWS,
+    sfr_rows::ROWS,
 ];
 
 /// Why a row could not be judged.
@@ -67,6 +69,9 @@ pub enum StudyError {
     /// An estimate that can't be made.
     #[error(transparent)]
     Estimate(#[from] wear::estimate::AlgorithmError),
+    /// A pool of programs with locks.
+    #[error(transparent)]
+    Sfr(#[from] ::sfr::Error),
     /// The machine can't do what a row asks of it.
     #[error("{machine}: {reason}")]
     Skipped {

@@ -198,6 +198,7 @@ pub struct Lab {
     wear: Mutex<BTreeMap<String, Entry<Arc<crate::wear_rows::Observed>>>>,
     trees: Mutex<BTreeMap<String, Entry<Arc<crate::index::Taken>>>>,
     writes: Mutex<BTreeMap<String, Entry<crate::ssp::Written>>>,
+    programs: Mutex<BTreeMap<String, Entry<Arc<crate::sfr_rows::Taken>>>>,
 }
 
 /// Measures under `key`, unless that was done before; who asks while another is at it waits.
@@ -356,6 +357,15 @@ impl Lab {
         record: impl FnOnce() -> Result<crate::index::Taken, StudyError>,
     ) -> Result<Arc<crate::index::Taken>, StudyError> {
         once(&self.trees, name, || record().map(Arc::new))
+    }
+
+    /// What threads with locks do to their pool, recorded by `record` unless that was done before.
+    pub(crate) fn programs(
+        &self,
+        name: String,
+        record: impl FnOnce() -> Result<crate::sfr_rows::Taken, StudyError>,
+    ) -> Result<Arc<crate::sfr_rows::Taken>, StudyError> {
+        once(&self.programs, name, || record().map(Arc::new))
     }
 
     /// As [`Lab::pattern`], of threads that are not always to be had.

@@ -35,6 +35,7 @@ mod prestores;
 pub mod published;
 mod row;
 mod series;
+mod sfr_rows;
 mod ssp;
 mod steps;
 mod text;

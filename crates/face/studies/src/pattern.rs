@@ -46,6 +46,10 @@ pub struct Run {
     pub stall_ns: f64,
     /// Iterations of all threads.
     pub iterations: u64,
+    /// Time until the first thread was done, over its iterations.
+    pub first_ns_per_iteration: f64,
+    /// Nanoseconds that all threads together ran until each was done, without waiting for locks.
+    pub busy_ns: f64,
 }
 
 impl Pattern {
@@ -91,17 +95,20 @@ pub fn run(config: &Config, threads: Vec<Pattern>) -> Result<Run, StudyError> {
     let sync = |figures: &machine::TimedFigures| {
         figures.threads.iter().map(|thread| thread.stalls.sync.ns()).sum::<f64>()
     };
+    let alive = figures.threads.iter().map(|thread| thread.finished.since(start).ns()).sum::<f64>();
+    let waited = sync(&figures) - sync(&warm);
     // Counts of iterations are far below 2^52.
     #[allow(clippy::cast_precision_loss)]
     Ok(Run {
         ns_per_iteration: end.since(start).ns() / iterations as f64,
         fence_ns: (fences(&after) - fences(&before)) / iterations as f64,
-        sync_share: (sync(&figures) - sync(&warm))
-            / figures.threads.iter().map(|thread| thread.finished.since(start).ns()).sum::<f64>(),
+        sync_share: waited / alive,
         traffic: figures.memories[1].total.since(&warm.memories[1].total),
         instructions: (thread_after.instructions - thread_before.instructions) as f64 / iterations as f64,
         stall_ns: (after.total().ns() - before.total().ns()) / iterations as f64,
         iterations: all,
+        first_ns_per_iteration: thread_after.finished.since(start).ns() / iterations as f64,
+        busy_ns: alive - waited,
     })
 }
 

@@ -27,6 +27,8 @@ pub enum Source {
     Kevlar,
     /// The same, appendix A.
     Hare,
+    /// The same, chapter IV.
+    Sfr,
 }
 
 /// One published result.
@@ -138,6 +140,7 @@ impl Source {
         Source::Vnvm,
         Source::Kevlar,
         Source::Hare,
+        Source::Sfr,
     ];
 
     /// Its name on the command line.
@@ -152,6 +155,7 @@ impl Source {
             Source::Vnvm => "vnvm",
             Source::Kevlar => "kevlar",
             Source::Hare => "hare",
+            Source::Sfr => "sfr",
         }
     }
 
@@ -180,6 +184,9 @@ impl Source {
             }
             Source::Hare => {
                 "Gogte, Runtime Systems for Persistent Memories (2020), appendix A: regular expressions in hardware"
+            }
+            Source::Sfr => {
+                "Gogte, Runtime Systems for Persistent Memories (2020), chapter IV: failure-atomic SFRs"
             }
         }
     }

@@ -123,10 +123,10 @@ pub struct Options {
     /// Ends of SFRs that one pruning looks at in each log. Few make each pruning short and commits
     /// many; ATLAS takes all.
     pub at_once: usize,
-    /// ATLAS as it was published: it knows locks and nothing else. Atomics order no sections, and a section that
-    /// waits for a condition goes on. Ours orders them, and ends the section. For comparisons: what depends on
-    /// the difference is lost.
-    pub published: bool,
+    /// Whether ATLAS takes its order from locks alone, and a section goes on where it waits for a condition:
+    /// as it was published, and unsound for programs that pass data on in other ways. Ours orders atomics and
+    /// ends sections at waits.
+    pub locks_only: bool,
     /// The fault of a broken twin.
     #[doc(hidden)]
     pub flaw: Option<Flaw>,
@@ -144,7 +144,7 @@ impl Options {
             layout: String::new(),
             strict: false,
             at_once: 1 << 16,
-            published: false,
+            locks_only: false,
             flaw: None,
         }
     }

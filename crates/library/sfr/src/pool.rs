@@ -176,11 +176,6 @@ impl<'e, E: Env> Pool<'e, E> {
         self.options.design
     }
 
-    /// Whether it is ATLAS as published ([`Options::published`]).
-    pub fn is_published(&self) -> bool {
-        self.options.design == Design::Atlas && self.options.published
-    }
-
     /// Bytes of the pool.
     pub fn bytes(&self) -> u64 {
         self.layout.bytes

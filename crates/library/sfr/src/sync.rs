@@ -30,7 +30,7 @@ impl<E: Env> Thread<'_, '_, E> {
             Design::Atlas if self.depth == 0 => self.flush_outside(),
             Design::Decoupled | Design::Atlas => {}
         }
-        if self.pool.is_published() {
+        if self.knows_locks_only() {
             return;
         }
         let last = self.depth == 0;
@@ -46,7 +46,7 @@ impl<E: Env> Thread<'_, '_, E> {
             Design::Atlas if self.depth == 0 => self.flush_outside(),
             Design::Coupled | Design::Decoupled | Design::Atlas => {}
         }
-        if self.pool.is_published() {
+        if self.knows_locks_only() {
             return;
         }
         let last = self.depth == 0;
@@ -57,7 +57,7 @@ impl<E: Env> Thread<'_, '_, E> {
     /// released, as a fence that acquires.
     pub fn acquire_all(&mut self) {
         let pool = self.pool;
-        if pool.options.design == Design::None || pool.is_published() {
+        if pool.options.design == Design::None || self.knows_locks_only() {
             return;
         }
         let last = self.depth == 0;
@@ -102,6 +102,26 @@ impl<E: Env> Thread<'_, '_, E> {
         }
         let (bucket, number) = self.pass_on(object, last);
         self.note(bucket, number, true);
+    }
+
+    /// Has to come before a wait for a condition, which gives up a lock: an unlock, unless sections go on there
+    /// ([`crate::Options::locks_only`]).
+    pub fn begin_wait(&mut self, lock: u64) {
+        if !self.knows_locks_only() {
+            self.unlock(lock);
+        }
+    }
+
+    /// Has to come after such a wait, once the lock is taken again.
+    pub fn end_wait(&mut self, lock: u64) {
+        if !self.knows_locks_only() {
+            self.lock(lock);
+        }
+    }
+
+    /// Whether nothing but locks orders anything: ATLAS as it was published.
+    fn knows_locks_only(&self) -> bool {
+        self.pool.options.design == Design::Atlas && self.pool.options.locks_only
     }
 
     /// Ends the SFR at what is no synchronisation with another thread of the program: a system call.

@@ -120,9 +120,7 @@ pub fn design_name() -> String {
 
 fn options(layout: &str, base: usize) -> Result<Options, Failure> {
     let name = design_name();
-    let published = name == "atlas-published";
     let design: Design = match name.as_str() {
-        "atlas-published" => Design::Atlas,
         "msync" => {
             return Err(Failure::new(
                 Code::State,
@@ -143,7 +141,15 @@ fn options(layout: &str, base: usize) -> Result<Options, Failure> {
             return Err(Failure::new(Code::Argument, message));
         }
     };
-    Ok(Options { steps, published, base: base as u64, layout: layout.to_owned(), ..Options::new(design) })
+    let locks_only = match std::env::var("STRANDLINE_PERSIST_ATLAS").as_deref() {
+        Ok("published") => true,
+        Ok("sound" | "") | Err(_) => false,
+        Ok(other) => {
+            let message = format!("STRANDLINE_PERSIST_ATLAS={other}: there are sound and published");
+            return Err(Failure::new(Code::Argument, message));
+        }
+    };
+    Ok(Options { steps, locks_only, base: base as u64, layout: layout.to_owned(), ..Options::new(design) })
 }
 
 /// `struct sl_pool_options`.

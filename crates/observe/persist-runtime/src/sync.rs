@@ -7,7 +7,6 @@ use std::ffi::{c_int, c_void};
 
 use crate::atomics::{acquired, released};
 use crate::local::{boundary, local, object, with};
-use crate::pool::opened;
 use crate::real::real;
 
 type Object = *mut c_void;
@@ -96,10 +95,7 @@ givers! {
 
 /// Waits for a condition: the lock is given up and taken again.
 fn waiting(condition: Object, lock: Object, wait: impl FnOnce() -> c_int) -> c_int {
-    if opened().is_some_and(|open| open.pool.is_published()) {
-        return wait();
-    }
-    unlocking(lock);
+    with(|thread, _| thread.begin_wait(object(lock as usize)));
     let retaken = Retaken(lock);
     let result = wait();
     drop(retaken);
@@ -114,7 +110,7 @@ struct Retaken(Object);
 
 impl Drop for Retaken {
     fn drop(&mut self) {
-        locked(self.0);
+        with(|thread, _| thread.end_wait(object(self.0 as usize)));
     }
 }
 

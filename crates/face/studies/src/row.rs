@@ -131,7 +131,7 @@ impl fmt::Display for Verdict {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Source; 8] = [
+    pub const ALL: [Source; 9] = [
         Source::Xpoint,
         Source::Prestores,
         Source::Kv,

@@ -9,7 +9,7 @@ use crate::{Check, Evidence, Lab, Means, Row, Source, StudyError};
 
 /// Pages of a GiB.
 const PER_GIB: f64 = 262_144.0;
-/// Shuffles in a lifetime that the source settles on.
+/// Shuffles in a lifetime that the source takes.
 pub(super) const SHUFFLES: u64 = 8192;
 const MONTHS: f64 = 12.0;
 

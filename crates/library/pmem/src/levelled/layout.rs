@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A page's entry is one word, so it names the old frame or the new one at every moment. The frame that no
-//! entry names is the spare. Without its checksum a damaged entry that names the spare could not be told from a
+//! entry names is the spare. Without its checksum a damaged entry that names the spare would look like a
 //! page that moved. Version 1 had none; it is refused.
 
 use super::LevelError;

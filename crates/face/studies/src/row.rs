@@ -23,7 +23,9 @@ pub enum Source {
     Index,
     /// C.-C. Chou, "Optimizing Emerging Memory Systems for Performance", Texas A&M 2020, section 3.3.3.2.
     Vnvm,
-    /// V. Gogte, "Runtime Systems for Persistent Memories", Michigan 2020, appendix A.
+    /// V. Gogte, "Runtime Systems for Persistent Memories", Michigan 2020, chapter V.
+    Strand,
+    /// The same, appendix A.
     Hare,
 }
 
@@ -127,12 +129,13 @@ impl fmt::Display for Verdict {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Source; 7] = [
+    pub const ALL: [Source; 8] = [
         Source::Xpoint,
         Source::Prestores,
         Source::Kv,
         Source::Index,
         Source::Ssp,
+        Source::Strand,
         Source::Vnvm,
         Source::Hare,
     ];
@@ -146,6 +149,7 @@ impl Source {
             Source::Kv => "kv",
             Source::Index => "index",
             Source::Ssp => "ssp",
+            Source::Strand => "strand",
             Source::Vnvm => "vnvm",
             Source::Hare => "hare",
         }
@@ -170,6 +174,9 @@ impl Source {
             }
             Source::Vnvm => {
                 "Chou, Optimizing Emerging Memory Systems for Performance (2020), section 3.3.3.2: ways to write"
+            }
+            Source::Strand => {
+                "Gogte, Runtime Systems for Persistent Memories (2020), chapter V: strand persistency"
             }
             Source::Hare => {
                 "Gogte, Runtime Systems for Persistent Memories (2020), appendix A: regular expressions in hardware"

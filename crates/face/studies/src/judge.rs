@@ -3,8 +3,8 @@
 use machine::ConfigError;
 
 use crate::{
-    Evidence, Lab, Means, Row, Source, Verdict, hare_rows, index, kv, prestores, sfr_rows, ssp, vnvm,
-    wear_rows, xpoint,
+    Evidence, Lab, Means, Row, Source, Verdict, designs, hare_rows, index, kv, prestores, sfr_rows, ssp,
+    vnvm, wear_rows, xpoint,
 };
 
 /// All groups of rows, in the order in which they are printed.
@@ -36,6 +36,7 @@ const GROUPS: &[&[Row]] = &[
     index::TABLE,
     index::FINDINGS,
     ssp::ROWS,
+    designs::strand::ROWS,
     vnvm::ROWS,
     wear_rows::LIFETIME,
     wear_rows::REDUCTION,
@@ -72,6 +73,12 @@ pub enum StudyError {
     /// A pool of programs with locks.
     #[error(transparent)]
     Sfr(#[from] ::sfr::Error),
+    /// Transactions on which something is measured.
+    #[error(transparent)]
+    Transactions(#[from] workload::WorkloadError),
+    /// A design that is to be measured.
+    #[error(transparent)]
+    Design(#[from] hardware::UnknownDesign),
     /// The machine can't do what a row asks of it.
     #[error("{machine}: {reason}")]
     Skipped {
@@ -171,6 +178,12 @@ mod tests {
         }
         for number in 1..=15 {
             assert!(ids.contains(&format!("B-R{number}").as_str()), "B-R{number}");
+        }
+        for number in 1..=22 {
+            assert!(ids.contains(&format!("S{number}").as_str()), "S{number}");
+        }
+        for number in 1..=10 {
+            assert!(ids.contains(&format!("W{number}").as_str()), "W{number}");
         }
         for number in 1..=28 {
             assert!(ids.contains(&format!("I{number}").as_str()), "I{number}");

@@ -197,8 +197,9 @@ pub struct Lab {
     stores: Mutex<BTreeMap<String, Entry<Arc<Vec<crate::kv::Thread>>>>>,
     wear: Mutex<BTreeMap<String, Entry<Arc<crate::wear_rows::Observed>>>>,
     trees: Mutex<BTreeMap<String, Entry<Arc<crate::index::Taken>>>>,
-    writes: Mutex<BTreeMap<String, Entry<crate::ssp::Written>>>,
     programs: Mutex<BTreeMap<String, Entry<Arc<crate::sfr_rows::Taken>>>>,
+    recordings: Mutex<BTreeMap<String, Entry<Arc<crate::designs::Recording>>>>,
+    transactions: Mutex<BTreeMap<String, Entry<crate::designs::Ran>>>,
 }
 
 /// Measures under `key`, unless that was done before; who asks while another is at it waits.
@@ -330,14 +331,23 @@ impl Lab {
         once(&self.wear, name.to_owned(), || observe().map(Arc::new))
     }
 
-    /// What regions write, counted by `measure` unless that was done before. Measurements of one name are the
+    /// What transactions came to on a design, measured by `measure` unless that was done before. Measurements of one name are the
     /// same.
-    pub(crate) fn writes(
+    pub(crate) fn transactions(
         &self,
         name: String,
-        measure: impl FnOnce() -> Result<crate::ssp::Written, StudyError>,
-    ) -> Result<crate::ssp::Written, StudyError> {
-        once(&self.writes, name, measure)
+        measure: impl FnOnce() -> Result<crate::designs::Ran, StudyError>,
+    ) -> Result<crate::designs::Ran, StudyError> {
+        once(&self.transactions, name, measure)
+    }
+
+    /// Transactions recorded by `record`, unless that was done before.
+    pub(crate) fn recording(
+        &self,
+        name: String,
+        record: impl FnOnce() -> Result<crate::designs::Recording, StudyError>,
+    ) -> Result<Arc<crate::designs::Recording>, StudyError> {
+        once(&self.recordings, name, || record().map(Arc::new))
     }
 
     /// What threads do to a store, recorded by `record` unless that was done before. Recordings of one name

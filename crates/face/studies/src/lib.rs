@@ -24,6 +24,7 @@
 
 mod check;
 mod data;
+mod designs;
 mod hare_rows;
 mod index;
 mod judge;

@@ -25,6 +25,8 @@ pub enum Source {
     Vnvm,
     /// V. Gogte, "Runtime Systems for Persistent Memories", Michigan 2020, chapter III.
     Kevlar,
+    /// V. Gogte, "Runtime Systems for Persistent Memories", Michigan 2020, chapter V.
+    Strand,
     /// The same, appendix A.
     Hare,
     /// The same, chapter IV.
@@ -131,12 +133,13 @@ impl fmt::Display for Verdict {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Source; 9] = [
+    pub const ALL: [Source; 10] = [
         Source::Xpoint,
         Source::Prestores,
         Source::Kv,
         Source::Index,
         Source::Ssp,
+        Source::Strand,
         Source::Vnvm,
         Source::Kevlar,
         Source::Hare,
@@ -152,6 +155,7 @@ impl Source {
             Source::Kv => "kv",
             Source::Index => "index",
             Source::Ssp => "ssp",
+            Source::Strand => "strand",
             Source::Vnvm => "vnvm",
             Source::Kevlar => "kevlar",
             Source::Hare => "hare",
@@ -181,6 +185,9 @@ impl Source {
             }
             Source::Kevlar => {
                 "Gogte, Runtime Systems for Persistent Memories (2020), chapter III: wear (Kevlar)"
+            }
+            Source::Strand => {
+                "Gogte, Runtime Systems for Persistent Memories (2020), chapter V: strand persistency"
             }
             Source::Hare => {
                 "Gogte, Runtime Systems for Persistent Memories (2020), appendix A: regular expressions in hardware"

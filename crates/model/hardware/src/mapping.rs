@@ -14,7 +14,7 @@
 //!
 //! An entry is a line. `x86` makes store fences of barriers and joins, other designs what their files say. The entry of a store that
 //! is wider than the 8 bytes of an entry's value is followed by further entries.
-//! The log is a ring of 4,096 lines per thread, outside of what the program maps.
+//! The log is a ring of 1,024 lines per thread, outside of what the program maps.
 
 use std::collections::HashMap;
 
@@ -65,7 +65,11 @@ const LINE: u64 = 64;
 /// Where the threads' logs begin, far from what programs map, and the bytes of each: no power of two, or all would go on in
 /// the same bank.
 const LOGS: u64 = 1 << 46;
-const LOG_BYTES: u64 = (4096 + 17) * LINE;
+const LOG_BYTES: u64 = (RING + 17) * LINE;
+/// Lines of a ring, and entries at most before a batch is committed: the ring never holds more than it has lines, which holds for regions
+/// of fewer than 512 stores. A longer region writes over its own entries, which costs the same.
+const RING: u64 = 1024;
+const ENTRIES: u64 = 512;
 /// Threads that have a log.
 const THREADS: u64 = 256;
 /// Regions that are committed together if a language does not commit each.
@@ -188,7 +192,7 @@ impl Program<'_> {
     }
 
     fn log(&self, number: u64) -> u64 {
-        LOGS + u64::from(self.thread.0) % THREADS * LOG_BYTES + number * LINE % (4096 * LINE)
+        LOGS + u64::from(self.thread.0) % THREADS * LOG_BYTES + number * LINE % (RING * LINE)
     }
 
     /// The log's head.
@@ -233,7 +237,7 @@ impl Program<'_> {
                 self.push(Op::Store { addr: self.lock(), len: 8 });
             }
             self.entry(state);
-            if state.regions < BATCH {
+            if state.regions < BATCH && state.next - state.head < ENTRIES {
                 return;
             }
         }

@@ -51,7 +51,8 @@ pub struct Pipeline {
     pub strand_buffers: u32,
     /// Entries of a strand buffer, 1 to 1024. Default 4, as published.
     pub strand_entries: u32,
-    /// With `"ssp"`: pages that a core's TLB holds, 1 to 65536. Default 64, as published.
+    /// With `"ssp"`: pages that a core's TLB holds, both levels together, 1 to 65536. Default 1024: the source's hardware cost has
+    /// bitmaps in so many entries of the second level, though its table of the machine names 64 of the first only.
     pub tlb_entries: u32,
     /// With `"ssp"`: entries of the SSP cache that the last-level cache holds, 1 to 1048576. Default 1024, as published.
     pub ssp_entries: u32,
@@ -95,7 +96,7 @@ impl Default for Pipeline {
             persist_queue: 16,
             strand_buffers: 4,
             strand_entries: 4,
-            tlb_entries: 64,
+            tlb_entries: 1024,
             ssp_entries: 1024,
             ssp_miss: Time::from_ns(50),
             ssp_eager: true,

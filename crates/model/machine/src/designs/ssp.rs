@@ -46,8 +46,7 @@ pub(crate) struct Ssp {
     apart: VecDeque<u64>,
     apart_max: usize,
     eager: bool,
-    tlb: usize,
-    /// Pages whose SSP entry the last-level cache has, the latest last.
+    /// Pages whose SSP entry the last-level cache has.
     cached: Recent,
     miss: Time,
     /// Bytes of the journal so far, and slots changed since the last checkpoint.
@@ -69,8 +68,9 @@ struct Core {
     set: WriteSet,
     /// Pages of the region.
     pages: HashSet<u64>,
-    /// The latest last.
-    tlb: Vec<u64>,
+    /// The pages that the core translates, and the last one.
+    tlb: Recent,
+    last: Option<u64>,
 }
 
 /// The last so many different numbers, by a clock that sweeps.
@@ -83,40 +83,42 @@ struct Recent {
 }
 
 impl Recent {
-    /// Whether `number` is there; it is from now on.
-    fn touch(&mut self, number: u64) -> bool {
-        if let Some(&place) = self.places.get(&number) {
-            self.ring[place].1 = true;
-            return true;
-        }
+    /// Whether `number` is there.
+    fn has(&mut self, number: u64) -> bool {
+        let place = self.places.get(&number).copied();
+        place.map(|place| self.ring[place].1 = true).is_some()
+    }
+
+    /// Puts `number` in, which is not there. Returns the one that goes.
+    fn insert(&mut self, number: u64) -> Option<u64> {
         if self.ring.len() < self.capacity {
             self.places.insert(number, self.ring.len());
             self.ring.push((number, true));
-            return false;
+            return None;
         }
         while std::mem::take(&mut self.ring[self.hand].1) {
             self.hand = (self.hand + 1) % self.capacity;
         }
-        self.places.remove(&self.ring[self.hand].0);
+        let gone = std::mem::replace(&mut self.ring[self.hand], (number, true)).0;
+        self.places.remove(&gone);
         self.places.insert(number, self.hand);
-        self.ring[self.hand] = (number, true);
         self.hand = (self.hand + 1) % self.capacity;
-        false
+        Some(gone)
     }
 }
 
 impl Ssp {
     pub(crate) fn new(config: &Config) -> Self {
         let pipeline = &config.cores.pipeline;
-        let tlb = pipeline.tlb_entries as usize;
+        let tlb = Recent { capacity: pipeline.tlb_entries as usize, ..Recent::default() };
+        let core = Core { tlb, ..Core::default() };
         Ssp {
             tso: Tso::new(config),
-            cores: vec![Core::default(); config.cores.count as usize],
+            cores: vec![core; config.cores.count as usize],
             pages: HashMap::new(),
             apart: VecDeque::new(),
             apart_max: pipeline.ssp_spare as usize,
             eager: pipeline.ssp_eager,
-            tlb,
             cached: Recent { capacity: pipeline.ssp_entries as usize, ..Recent::default() },
             miss: pipeline.ssp_miss,
             journal: 0,
@@ -135,22 +137,20 @@ impl Ssp {
         shared: &mut Shared,
     ) -> Result<(), Later> {
         let page = line >> PAGE_SHIFT;
-        let tlb = &mut self.cores[core.number].tlb;
-        if tlb.last() == Some(&page) {
-            return Ok(());
-        }
-        if let Some(at) = tlb.iter().rposition(|&held| held == page) {
-            let last = tlb.len() - 1;
-            tlb[at..=last].rotate_left(1);
+        let own = &mut self.cores[core.number];
+        if own.last == Some(page) || own.tlb.has(page) {
+            own.last = Some(page);
             return Ok(());
         }
         core.turn(shared)?;
-        let evicted =
-            (self.cores[core.number].tlb.len() == self.tlb).then(|| self.cores[core.number].tlb.remove(0));
-        self.cores[core.number].tlb.push(page);
+        own.last = Some(page);
+        let evicted = own.tlb.insert(page);
         self.pages.entry(page).or_default().tlbs += 1;
         shared.extra.tlb_misses += 1;
-        let hit = self.cached.touch(page);
+        let hit = self.cached.has(page);
+        if !hit {
+            self.cached.insert(page);
+        }
         shared.extra.entry_hits += u64::from(hit);
         let took = if hit { shared.latencies.llc } else { self.miss };
         core.window.hold(Wait::simple(core.window.dispatch + took, Cause::LoadMiss, site));

@@ -8,7 +8,8 @@
 use device::Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::{Rates, Spread};
+use crate::Rates;
+use crate::spread::{Powers, Spread};
 
 /// Seconds of a year.
 pub const YEAR: f64 = 365.25 * 86_400.0;
@@ -63,14 +64,14 @@ impl Endurance {
     /// Lifetime by shuffles, for each number of them.
     #[must_use]
     pub fn shuffled(&self, rates: &Rates, shuffles: &[u64], cost: CopyCost) -> Vec<Shuffled> {
-        let spread = Spread::of(rates);
-        shuffles.iter().map(|&count| self.one(rates, &spread, count, cost)).collect()
+        let mut powers = Powers::of(Spread::of(rates));
+        shuffles.iter().map(|&count| self.one(rates, &mut powers, count, cost)).collect()
     }
 
-    fn one(&self, rates: &Rates, spread: &Spread, shuffles: u64, cost: CopyCost) -> Shuffled {
+    fn one(&self, rates: &Rates, powers: &mut Powers, shuffles: u64, cost: CopyCost) -> Shuffled {
         let hottest = match shuffles {
             0 | 1 => rates.hottest(self.share),
-            draws => spread.mean_of(draws).quantile(1.0 - self.share).max(rates.mean()),
+            draws => powers.mean_of(draws).quantile(1.0 - self.share).max(rates.mean()),
         };
         // The writes of a page's life are the endurance; of these, each shuffle takes its part.
         let copied = cost.writes(self.page) * shuffles as f64;

@@ -44,19 +44,7 @@ impl Spread {
     /// If there are none.
     #[must_use]
     pub fn mean_of(&self, draws: u64) -> Spread {
-        assert!(draws > 0, "a mean is of one draw at least");
-        let (mut power, mut sum): (Spread, Option<Spread>) = (self.clone(), None);
-        for bit in 0..u64::BITS - draws.leading_zeros() {
-            if bit > 0 {
-                power = power.plus(&power);
-            }
-            if draws & (1 << bit) != 0 {
-                sum = Some(sum.map_or_else(|| power.clone(), |sum| sum.plus(&power)));
-            }
-        }
-        let sum = sum.unwrap_or_else(|| self.clone());
-        let draws = draws as f64;
-        Spread { first: sum.first / draws, step: sum.step / draws, mass: sum.mass }
+        Powers::of(self.clone()).mean_of(draws)
     }
 
     /// The value that a share of `p` of the mass stays below or at.
@@ -164,6 +152,35 @@ impl Spread {
             *top += self.mass[last + 1..].iter().sum::<f64>();
         }
         Spread { first: self.value(low), step: self.step, mass }
+    }
+}
+
+/// The sums of 1, 2, 4, ... draws, each made once: for means of many numbers of draws.
+#[derive(Clone, Debug)]
+pub(crate) struct Powers(Vec<Spread>);
+
+impl Powers {
+    /// Of draws from a distribution.
+    pub(crate) fn of(one: Spread) -> Self {
+        Powers(vec![one])
+    }
+
+    /// As [`Spread::mean_of`].
+    ///
+    /// # Panics
+    /// If there are no draws.
+    pub(crate) fn mean_of(&mut self, draws: u64) -> Spread {
+        assert!(draws > 0, "a mean is of one draw at least");
+        let bits = (u64::BITS - draws.leading_zeros()) as usize;
+        while self.0.len() < bits {
+            let last = &self.0[self.0.len() - 1];
+            self.0.push(last.plus(last));
+        }
+        let mut powers = self.0.iter().enumerate().filter(|(bit, _)| draws & (1 << bit) != 0);
+        let first = powers.next().map_or_else(|| self.0[0].clone(), |(_, power)| power.clone());
+        let sum = powers.fold(first, |sum, (_, power)| sum.plus(power));
+        let draws = draws as f64;
+        Spread { first: sum.first / draws, step: sum.step / draws, mass: sum.mass }
     }
 }
 

@@ -13,14 +13,30 @@ const PAGE_SHIFT: u32 = LINES.trailing_zeros();
 /// Slices of the run that are kept at most.
 const SLICES_MAX: usize = 256;
 
+/// What is counted with each write stands in its first line of the cache.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 struct Page {
     number: u64,
     writes: u64,
     units: u64,
-    lines: [u32; LINES],
-    /// Sites by their writes here, the last one first.
+    /// The site that wrote last, and its writes: most pages have few sites, and this one is at hand.
+    last: (u32, u32),
+    /// The other sites.
     sites: Vec<(u32, u32)>,
+    lines: [u32; LINES],
+}
+
+impl Page {
+    fn wrote(&mut self, site: u32) {
+        if self.last.0 != site {
+            let before = self.last;
+            let known = self.sites.iter().position(|(known, _)| *known == site);
+            self.last = known.map_or((site, 0), |at| self.sites.swap_remove(at));
+            self.sites.extend((before.1 > 0).then_some(before));
+        }
+        self.last.1 = self.last.1.saturating_add(1);
+    }
 }
 
 /// Writes of a page.
@@ -84,13 +100,7 @@ impl Tally {
         page.writes += 1;
         let count = &mut page.lines[line as usize % LINES];
         *count = count.saturating_add(1);
-        match page.sites.iter().position(|(known, _)| *known == site) {
-            Some(at) => {
-                page.sites[at].1 = page.sites[at].1.saturating_add(1);
-                page.sites.swap(0, at);
-            }
-            None => page.sites.insert(0, (site, 1)),
-        }
+        page.wrote(site);
     }
 
     /// The index of a line's page.
@@ -99,7 +109,14 @@ impl Tally {
         if self.last.0 != number || self.pages.is_empty() {
             let pages = &mut self.pages;
             let index = *self.numbers.entry(number).or_insert_with(|| {
-                pages.push(Page { number, writes: 0, units: 0, lines: [0; LINES], sites: Vec::new() });
+                pages.push(Page {
+                    number,
+                    writes: 0,
+                    units: 0,
+                    last: (0, 0),
+                    sites: Vec::new(),
+                    lines: [0; LINES],
+                });
                 (pages.len() - 1) as u32
             });
             self.last = (number, index);
@@ -192,9 +209,10 @@ fn put_together(parts: &[&Page], bytes: u64, shift: u32) -> PageWear {
     let flag = PERSISTENT >> PAGE_SHIFT;
     let number = parts.first().map_or(0, |page| page.number);
     let mut sites: Map<u32, u64> = Map::default();
-    for (site, count) in parts.iter().flat_map(|page| &page.sites) {
+    for (site, count) in parts.iter().flat_map(|page| page.sites.iter().chain([&page.last])) {
         *sites.entry(*site).or_default() += u64::from(*count);
     }
+    sites.retain(|_, count| *count > 0);
     let mut sites: Vec<(u32, u64)> = sites.into_iter().collect();
     sites.sort_unstable_by_key(|&(site, count)| (std::cmp::Reverse(count), site));
     PageWear {

@@ -160,7 +160,9 @@ impl Planning {
             let config = match configs.first() {
                 None => with_two_memories(&own)?,
                 Some(first) => {
-                    Config { name: own.name, memory: own.memory, device: own.device, ..first.clone() }
+                    let mut config = first.clone();
+                    (config.name, config.memory, config.device) = (own.name, own.memory, own.device);
+                    config
                 }
             };
             configs.push(config);

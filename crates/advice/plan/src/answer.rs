@@ -165,7 +165,10 @@ pub fn weights(bandwidths: impl Iterator<Item = f64>) -> Vec<u32> {
         let weights: Vec<u32> =
             bandwidths.iter().map(|one| ((one / total * f64::from(sum)).round() as u32).max(1)).collect();
         let real = f64::from(weights.iter().sum::<u32>());
-        let off = weights.iter().zip(&bandwidths).map(|(&weight, one)| (f64::from(weight) / real - one / total).abs());
+        let off = weights
+            .iter()
+            .zip(&bandwidths)
+            .map(|(&weight, one)| (f64::from(weight) / real - one / total).abs());
         (off.sum::<f64>(), weights)
     };
     let tried = (bandwidths.len() as u32..=20).map(candidate);

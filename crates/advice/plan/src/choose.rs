@@ -50,7 +50,8 @@ pub fn mixes(tiers: usize) -> Vec<Vec<f64>> {
     };
     let mut found = Vec::new();
     divide(steps, tiers.max(1), &mut Vec::new(), &mut found);
-    let mixes = found.into_iter().map(|mix| mix.into_iter().map(|part| f64::from(part) / f64::from(steps)).collect());
+    let mixes =
+        found.into_iter().map(|mix| mix.into_iter().map(|part| f64::from(part) / f64::from(steps)).collect());
     let mut mixes: Vec<Vec<f64>> = mixes.collect();
     mixes.sort_by(|one, two| two[0].total_cmp(&one[0]));
     mixes
@@ -106,7 +107,9 @@ pub fn rate(model: &Model, prices: &Prices, footprint: Option<u64>, candidate: C
     Choice {
         slowdown: prediction.ns / fastest - 1.0,
         cost: hour * prediction.ns / 3.6e12 * 1e6,
-        penalty: prices.provider.map(|provider| penalty(&provider, prices.vcpus, &gib, candidate.ways.into())),
+        penalty: prices
+            .provider
+            .map(|provider| penalty(&provider, prices.vcpus, &gib, candidate.ways.into())),
         candidate,
         prediction,
         gib,
@@ -121,7 +124,10 @@ pub fn penalty(provider: &Provider, vcpus: f64, gib: &[f64], ways: f64) -> f64 {
     let slow: f64 = gib.iter().skip(1).sum();
     let demand = [vcpus, fast, slow, ways];
     let each = demand.iter().zip(&provider.capacity).zip(&provider.used);
-    each.map(|((demand, capacity), used)| if *demand > 0.0 { demand / capacity.max(1e-9) * used } else { 0.0 }).sum()
+    each.map(
+        |((demand, capacity), used)| if *demand > 0.0 { demand / capacity.max(1e-9) * used } else { 0.0 },
+    )
+    .sum()
 }
 
 /// Algorithm 1: of all whose cost is within `tolerance` of the least, the one that packs best. Without a provider, the
@@ -131,7 +137,9 @@ pub fn choose(choices: &[Choice], tolerance: f64) -> (Option<usize>, Vec<usize>)
     let accepted = |choice: &&Choice| choice.prediction.refused.is_none();
     let least = choices.iter().filter(accepted).map(|choice| choice.cost).fold(f64::INFINITY, f64::min);
     let within: Vec<usize> = (0..choices.len())
-        .filter(|&at| accepted(&&choices[at]) && choices[at].cost <= least * (1.0 + tolerance) * (1.0 + 1e-12))
+        .filter(|&at| {
+            accepted(&&choices[at]) && choices[at].cost <= least * (1.0 + tolerance) * (1.0 + 1e-12)
+        })
         .collect();
     let order = |at: &usize| (choices[*at].penalty.unwrap_or(0.0), choices[*at].cost);
     let best = within.iter().copied().min_by(|one, two| {

@@ -115,8 +115,11 @@ fn demand(guest: &Guest, shape: &Shape) -> [f64; RESOURCES] {
 /// Finds the compact cluster size of a policy.
 #[must_use]
 pub fn pack(host: &Host, guests: &[Guest], policy: Policy, seed: u64) -> Packing {
-    let mut queue: Vec<usize> =
-        guests.iter().enumerate().flat_map(|(at, guest)| std::iter::repeat_n(at, guest.count as usize)).collect();
+    let mut queue: Vec<usize> = guests
+        .iter()
+        .enumerate()
+        .flat_map(|(at, guest)| std::iter::repeat_n(at, guest.count as usize))
+        .collect();
     let mut draw = Rng::new(seed);
     for at in (1..queue.len()).rev() {
         queue.swap(at, draw.below(at + 1));
@@ -178,13 +181,16 @@ fn bound(host: &Host, guests: &[Guest], queue: &[usize]) -> f64 {
         };
         queue.iter().map(|&at| least(at)).sum::<f64>()
     };
-    (0..RESOURCES).map(|at| if need(at) > 0.0 { need(at) / capacity[at].max(1e-9) } else { 0.0 }).fold(0.0, f64::max)
+    (0..RESOURCES)
+        .map(|at| if need(at) > 0.0 { need(at) / capacity[at].max(1e-9) } else { 0.0 })
+        .fold(0.0, f64::max)
 }
 
 /// The order of a guest's configurations: the first that fits anywhere is taken.
 fn order(host: &Host, guest: &Guest, policy: Policy, used: &[f64; RESOURCES], draw: &mut Rng) -> Vec<usize> {
     let shapes = &guest.shapes;
-    let mut fitting: Vec<usize> = (0..shapes.len()).filter(|&at| fits_alone(host, guest, &shapes[at])).collect();
+    let mut fitting: Vec<usize> =
+        (0..shapes.len()).filter(|&at| fits_alone(host, guest, &shapes[at])).collect();
     let by_cost = |one: &usize, two: &usize| shapes[*one].cost.total_cmp(&shapes[*two].cost);
     match policy {
         Policy::Naive => fitting.sort_by(by_cost),
@@ -218,7 +224,14 @@ fn order(host: &Host, guest: &Guest, policy: Policy, used: &[f64; RESOURCES], dr
 }
 
 /// Places all guests on so many machines, or none if one finds no room.
-fn place(host: &Host, guests: &[Guest], queue: &[usize], policy: Policy, machines: usize, seed: u64) -> Option<Placed> {
+fn place(
+    host: &Host,
+    guests: &[Guest],
+    queue: &[usize],
+    policy: Policy,
+    machines: usize,
+    seed: u64,
+) -> Option<Placed> {
     let own = host.capacity();
     let pool = host.pool.max(1) as usize;
     let mut free: Vec<[f64; RESOURCES]> = vec![own; machines];

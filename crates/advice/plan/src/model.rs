@@ -19,12 +19,13 @@ const MISSES_MIN: u64 = 1_000;
 /// Change of the structures' shares between the halves of a run above which it has no steady profile.
 const DRIFT_MAX: f64 = 0.5;
 /// Standard error of a prediction without any disagreement, and by the disagreement of both models. Chosen on six training
-/// programs that no row is judged on; `docs/lab` has the figures.
-const ERROR: f64 = 0.012;
-const ERROR_BY_DIFFERENCE: f64 = 0.5;
-/// Power of the share of the miss registers that a cluster fills, for how much of its time is divided over its misses.
-/// Chosen on the training programs.
-const DIVIDED: f64 = 0.7;
+/// programs; `docs/lab` has the figures.
+const ERROR: f64 = 0.06;
+const ERROR_BY_DIFFERENCE: f64 = 0.6;
+/// How much of a cluster's time is divided over its misses: at most so much, and less by this power of the share of the miss
+/// registers that it fills. Chosen on the training programs.
+const DIVIDED_MOST: f64 = 0.85;
+const DIVIDED: f64 = 1.6;
 /// 90 % of a normal distribution lie within so many standard errors.
 const Z90: f64 = 1.645;
 /// Rounds in which load and time are made to agree.
@@ -127,7 +128,8 @@ impl Model {
         for tier in 1..model.tiers.len() {
             let reference = find(tier, most)?;
             let share = model.share_of(tier, &reference);
-            let by_latency = model.cluster_ns[0] * model.tiers[tier].latency_ns / model.tiers[0].latency_ns.max(1.0);
+            let by_latency =
+                model.cluster_ns[0] * model.tiers[tier].latency_ns / model.tiers[0].latency_ns.max(1.0);
             let measured = fast + (reference.elapsed_ns - max.elapsed_ns) / n_max.max(1.0);
             // At full load the run says what the bandwidth is, not the latency.
             let idle = if share > 0.9 { by_latency } else { measured / model.tiers[tier].slower_at(share) };
@@ -240,7 +242,7 @@ impl Model {
         for (members, count) in self.profile.clusters[candidate].each() {
             let all: u32 = members.iter().map(|(_, misses)| misses).sum();
             let full = f64::from(all.max(1) - 1) / f64::from(self.profile.registers.max(2) - 1);
-            let divided = std::env::var("D").map_or(DIVIDED,|g|g.parse().unwrap()) * full.clamp(0.0, 1.0).powf(std::env::var("G").map_or(1.0,|g|g.parse().unwrap()));
+            let divided = DIVIDED_MOST * full.clamp(0.0, 1.0).powf(DIVIDED);
             let mut before = 0.0;
             for (tier, found) in found.iter_mut().enumerate() {
                 let (mut within, mut part) = (1.0, 0.0);
@@ -267,7 +269,10 @@ impl Model {
                 let each = self.profile.structures.iter().enumerate();
                 each.map(|(at, one)| of(one, candidate) as f64 * placement.share(at, tier)).sum()
             };
-            (sum(|one, at| one.misses[at]) * self.read_scale, sum(|one, at| one.writes[at]) * self.write_scale)
+            (
+                sum(|one, at| one.misses[at]) * self.read_scale,
+                sum(|one, at| one.writes[at]) * self.write_scale,
+            )
         };
         (0..self.tiers.len()).map(tier).collect()
     }
@@ -307,7 +312,11 @@ impl Model {
         let error = (ERROR * ERROR + (ERROR_BY_DIFFERENCE * difference).powi(2) + sampling * sampling).sqrt();
         let refused = bandwidth.iter().zip(&self.tiers).find(|(share, _)| **share > BANDWIDTH_MAX).map(
             |(share, tier)| {
-                format!("takes {:.0} % of the bandwidth of {}; from 80 % on times are bounds", share * 100.0, tier.name)
+                format!(
+                    "takes {:.0} % of the bandwidth of {}; from 80 % on times are bounds",
+                    share * 100.0,
+                    tier.name
+                )
             },
         );
         Prediction {
@@ -341,7 +350,8 @@ impl Model {
             ));
         }
         if self.profile.sampled {
-            cautions.push("only a part of the events was recorded: misses of caches are estimates".to_owned());
+            cautions
+                .push("only a part of the events was recorded: misses of caches are estimates".to_owned());
         }
         if !self.profile.saw_allocations {
             cautions.push(

@@ -53,9 +53,7 @@ impl Placed {
         let slow = match &self.placement {
             Where::Fast => false,
             Where::Slow => true,
-            Where::By(placement) => {
-                placement.page_is_slow(self.locator.find(address), address / PAGE)
-            }
+            Where::By(placement) => placement.page_is_slow(self.locator.find(address), address / PAGE),
         };
         if slow { address | SLOW } else { address & !SLOW }
     }

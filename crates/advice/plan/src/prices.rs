@@ -101,7 +101,9 @@ pub enum PriceError {
         value: f64,
     },
     /// The table of instances does not determine prices.
-    #[error("{file}: {count} instances, which do not determine two prices: their sizes are all in proportion, or there are too few")]
+    #[error(
+        "{file}: {count} instances, which do not determine two prices: their sizes are all in proportion, or there are too few"
+    )]
     Instances {
         /// The file.
         file: String,
@@ -138,15 +140,16 @@ impl Prices {
             .map_err(|source| PriceError::Parse { file: file.to_owned(), source: Box::new(source) })?;
         let fitted = match &*read.instance {
             [] => None,
-            instances => Some(fit(instances).ok_or_else(|| PriceError::Instances {
-                file: file.to_owned(),
-                count: instances.len(),
-            })?),
+            instances => Some(
+                fit(instances)
+                    .ok_or_else(|| PriceError::Instances { file: file.to_owned(), count: instances.len() })?,
+            ),
         };
         let missing = |key, instead| PriceError::Missing { file: file.to_owned(), key, instead };
         let table = "a table of [[instance]] with name, vcpus, gib and hour";
         let vcpu = read.vcpu_hour.or(fitted.map(|fitted| fitted.0)).ok_or(missing("vcpu_hour", table))?;
-        let fast = read.fast_gib_hour.or(fitted.map(|fitted| fitted.1)).ok_or(missing("fast_gib_hour", table))?;
+        let fast =
+            read.fast_gib_hour.or(fitted.map(|fitted| fitted.1)).ok_or(missing("fast_gib_hour", table))?;
         let slow = match (read.slow_gib_hour, read.slow_by_fast) {
             (Some(OneOrMore::One(price)), _) => vec![price],
             (Some(OneOrMore::More(prices)), _) if !prices.is_empty() => prices,

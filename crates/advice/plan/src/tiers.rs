@@ -113,7 +113,13 @@ fn one(config: &Config, slow: bool, name: &str) -> Result<Tier, TierError> {
     for at in 1..loaded.len() {
         loaded[at].1 = loaded[at].1.max(loaded[at - 1].1);
     }
-    Ok(Tier { name: name.to_owned(), latency_ns: idle, read_gbps: peak, write_gbps: writes(config, slow)?, loaded })
+    Ok(Tier {
+        name: name.to_owned(),
+        latency_ns: idle,
+        read_gbps: peak,
+        write_gbps: writes(config, slow)?,
+        loaded,
+    })
 }
 
 fn idle(config: &Config, slow: bool) -> Result<f64, TierError> {

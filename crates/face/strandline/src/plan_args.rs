@@ -60,8 +60,10 @@ pub enum PlanCommand {
 
 /// Arguments of `strandline plan fleet`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  strandline plan fleet fleet.toml\n  strandline plan fleet fleet.toml --seed 2 --json\n\n\
-                        docs/plan.md describes the file.")]
+#[command(
+    after_help = "Examples:\n  strandline plan fleet fleet.toml\n  strandline plan fleet fleet.toml --seed 2 --json\n\n\
+                        docs/plan.md describes the file."
+)]
 pub struct FleetArgs {
     /// Machines and virtual machines
     #[arg(value_name = "FILE.toml")]

@@ -2,7 +2,9 @@
 
 use machine::ConfigError;
 
-use crate::{Evidence, Lab, Means, Row, Source, Verdict, hare_rows, index, kv, prestores, ssp, vnvm, xpoint};
+use crate::{
+    Evidence, Lab, Means, Row, Source, Verdict, hare_rows, index, kv, prestores, ssp, tmc, vnvm, xpoint,
+};
 
 /// All groups of rows, in the order in which they are printed.
 const GROUPS: &[&[Row]] = &[
@@ -33,6 +35,7 @@ const GROUPS: &[&[Row]] = &[
     index::TABLE,
     index::FINDINGS,
     ssp::ROWS,
+    tmc::ROWS,
     vnvm::ROWS,
     hare_rows::ROWS,
 ];
@@ -58,6 +61,9 @@ pub enum StudyError {
     /// A pool on which something is measured.
     #[error(transparent)]
     Region(#[from] region::Error),
+    /// A plan on which something is measured.
+    #[error("{0}")]
+    Plan(String),
     /// The machine can't do what a row asks of it.
     #[error("{machine}: {reason}")]
     Skipped {

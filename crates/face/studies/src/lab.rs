@@ -196,6 +196,7 @@ pub struct Lab {
     patterns: Mutex<BTreeMap<String, Entry<pattern::Run>>>,
     stores: Mutex<BTreeMap<String, Entry<Arc<Vec<crate::kv::Thread>>>>>,
     trees: Mutex<BTreeMap<String, Entry<Arc<crate::index::Taken>>>>,
+    truths: Mutex<BTreeMap<String, Entry<Arc<crate::tmc::Truth>>>>,
     writes: Mutex<BTreeMap<String, Entry<crate::ssp::Written>>>,
 }
 
@@ -337,6 +338,15 @@ impl Lab {
         record: impl FnOnce() -> Result<Vec<crate::kv::Thread>, StudyError>,
     ) -> Result<Arc<Vec<crate::kv::Thread>>, StudyError> {
         once(&self.stores, name, || record().map(Arc::new))
+    }
+
+    /// All configurations of a program, simulated by `measure` unless that was done before.
+    pub(crate) fn truth(
+        &self,
+        name: String,
+        measure: impl FnOnce() -> Result<crate::tmc::Truth, StudyError>,
+    ) -> Result<Arc<crate::tmc::Truth>, StudyError> {
+        once(&self.truths, name, || measure().map(Arc::new))
     }
 
     /// What threads do to a tree, recorded by `record` unless that was done before.

@@ -38,6 +38,7 @@ mod series;
 mod ssp;
 mod steps;
 mod text;
+mod tmc;
 mod vnvm;
 mod xpoint;
 

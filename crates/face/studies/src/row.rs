@@ -21,6 +21,8 @@ pub enum Source {
     Ssp,
     /// The same, chapter 5.
     Index,
+    /// The same, chapter 4.
+    Tmc,
     /// C.-C. Chou, "Optimizing Emerging Memory Systems for Performance", Texas A&M 2020, section 3.3.3.2.
     Vnvm,
     /// V. Gogte, "Runtime Systems for Persistent Memories", Michigan 2020, appendix A.
@@ -127,12 +129,13 @@ impl fmt::Display for Verdict {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Source; 7] = [
+    pub const ALL: [Source; 8] = [
         Source::Xpoint,
         Source::Prestores,
         Source::Kv,
         Source::Index,
         Source::Ssp,
+        Source::Tmc,
         Source::Vnvm,
         Source::Hare,
     ];
@@ -146,6 +149,7 @@ impl Source {
             Source::Kv => "kv",
             Source::Index => "index",
             Source::Ssp => "ssp",
+            Source::Tmc => "tmc",
             Source::Vnvm => "vnvm",
             Source::Hare => "hare",
         }
@@ -167,6 +171,9 @@ impl Source {
             Source::Index => "Ni, Enabling Efficient Persistent Memory Systems (2022), chapter 5: B+-trees",
             Source::Ssp => {
                 "Ni, Enabling Efficient Persistent Memory Systems (2022), chapter 3: shadow sub-paging"
+            }
+            Source::Tmc => {
+                "Ni, Enabling Efficient Persistent Memory Systems (2022), chapter 4: tiered memory"
             }
             Source::Vnvm => {
                 "Chou, Optimizing Emerging Memory Systems for Performance (2020), section 3.3.3.2: ways to write"

@@ -4,8 +4,8 @@
 //! estimate of its distance among all. With a bound on the lines, the threshold falls as lines come, and lines that are
 //! no longer below it leave (the paper's fixed-size variant).
 
-use super::exact::Exact;
 use super::MissCurve;
+use super::exact::Exact;
 
 /// Bits of the hash that are compared.
 const MODULUS: u64 = 1 << 24;
@@ -84,7 +84,8 @@ mod tests {
         let mut state = 7u64;
         for _ in 0..400_000 {
             state = hash(state);
-            let line = if state.is_multiple_of(4) { (state >> 8) % 2_000 } else { 10_000 + (state >> 8) % 20_000 };
+            let line =
+                if state.is_multiple_of(4) { (state >> 8) % 2_000 } else { 10_000 + (state >> 8) % 20_000 };
             exact.access(line);
             shards.access(line);
         }

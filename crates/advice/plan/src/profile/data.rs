@@ -76,7 +76,8 @@ impl Profile {
             let bytes = structure.bytes.max(PAGE) as f64;
             (structure.misses[last] as f64 / bytes, structure.misses[0] as f64 / bytes)
         };
-        let mut order: Vec<usize> = (0..self.structures.len()).filter(|&at| self.structures[at].bytes > 0).collect();
+        let mut order: Vec<usize> =
+            (0..self.structures.len()).filter(|&at| self.structures[at].bytes > 0).collect();
         order.sort_by(|&one, &two| {
             let (one, two) = (heat(one), heat(two));
             one.0.total_cmp(&two.0).then(one.1.total_cmp(&two.1))
@@ -89,8 +90,11 @@ impl Profile {
     pub fn drift(&self) -> f64 {
         let half = Profile::SLICES / 2;
         let part = |from: usize, to: usize| -> Vec<f64> {
-            let sums: Vec<f64> =
-                self.structures.iter().map(|one| one.over_time[from..to].iter().sum::<u64>() as f64).collect();
+            let sums: Vec<f64> = self
+                .structures
+                .iter()
+                .map(|one| one.over_time[from..to].iter().sum::<u64>() as f64)
+                .collect();
             let all: f64 = sums.iter().sum::<f64>().max(1.0);
             sums.into_iter().map(|sum| sum / all).collect()
         };

@@ -98,7 +98,8 @@ mod tests {
             open.miss(structure, now, 200, 2_000, &mut clusters);
         }
         open.close(&mut clusters);
-        let mut found: Vec<_> = clusters.each().map(|(members, count)| (members[0], members[1], count)).collect();
+        let mut found: Vec<_> =
+            clusters.each().map(|(members, count)| (members[0], members[1], count)).collect();
         found.sort_unstable();
         assert_eq!(found, [((2, 1), (3, 2), 1), ((2, 3), (0, 0), 1), ((3, 1), (0, 0), 1)]);
     }

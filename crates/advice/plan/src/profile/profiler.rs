@@ -176,7 +176,14 @@ impl Profiler {
     }
 
     /// A line that the core's own caches do not have.
-    fn beyond(&mut self, thread: u32, line: u64, structure: Structure, store: bool, evicted: Option<(u64, Held)>) {
+    fn beyond(
+        &mut self,
+        thread: u32,
+        line: u64,
+        structure: Structure,
+        store: bool,
+        evicted: Option<(u64, Held)>,
+    ) {
         self.monitor.access(line);
         self.shards.access(line);
         if self.pages.insert(line * LINE / PAGE) {
@@ -213,7 +220,8 @@ impl Profiler {
     }
 
     fn overlap(&mut self, thread: u32, structure: Structure, store: bool, missed: u32) {
-        let (window, queue) = (u64::from(self.config.cores.pipeline.rob), self.config.cores.pipeline.store_queue);
+        let (window, queue) =
+            (u64::from(self.config.cores.pipeline.rob), self.config.cores.pipeline.store_queue);
         let most = self.registers();
         let thread = self.threads.entry(thread).or_default();
         thread.loads.resize_with(self.ways.len(), Open::default);

@@ -99,9 +99,8 @@ fn cholesky(at: &[&[f64]]) -> Vec<Vec<f64>> {
         let mut line: Vec<f64> = Vec::new();
         for column in 0..=row {
             let noise = if row == column { NOISE } else { 0.0 };
-            let before: f64 = (0..column)
-                .map(|k| line[k] * if column == row { line[k] } else { root[column][k] })
-                .sum();
+            let before: f64 =
+                (0..column).map(|k| line[k] * if column == row { line[k] } else { root[column][k] }).sum();
             let rest = kernel(point, at[column]) + noise - before;
             line.push(if row == column { rest.max(1e-12).sqrt() } else { rest / root[column][column] });
         }

@@ -119,8 +119,10 @@ impl Fleet {
     fn shapes(&self, plan: &std::path::Path) -> Result<Vec<Shape>, Error> {
         let path = self.file.parent().unwrap_or(std::path::Path::new("")).join(plan);
         let text = std::fs::read_to_string(&path).map_err(Error::file("read", &path))?;
-        let plan: PlanFile = serde_json::from_str(&text)
-            .map_err(|error| PlanFault::Fleet { file: path.display().to_string(), reason: error.to_string() })?;
+        let plan: PlanFile = serde_json::from_str(&text).map_err(|error| PlanFault::Fleet {
+            file: path.display().to_string(),
+            reason: error.to_string(),
+        })?;
         let shape = |one: PlanShape| Shape {
             fast_gib: one.gib.first().copied().unwrap_or(0.0),
             slow_gib: one.gib.iter().skip(1).sum(),
@@ -154,8 +156,11 @@ impl Fleets {
                 one.cost_over_least * 100.0
             ));
         }
-        if let Some(unplaced) = self.packings.first().map(|one| one.unplaced).filter(|&unplaced| unplaced > 0) {
-            text.push_str(&format!("\n{unplaced} virtual machines are larger than a machine in all configurations.\n"));
+        if let Some(unplaced) = self.packings.first().map(|one| one.unplaced).filter(|&unplaced| unplaced > 0)
+        {
+            text.push_str(&format!(
+                "\n{unplaced} virtual machines are larger than a machine in all configurations.\n"
+            ));
         }
         text
     }

@@ -106,9 +106,17 @@ impl Planned {
 
     pub(super) fn story(&self) -> Vec<String> {
         let profile = self.model.profile();
-        let tiers: Vec<String> = self.model.tiers().iter().map(|tier| {
-            format!("{} {:.0} ns, {:.1} GB/s read, {:.1} written", tier.name, tier.latency_ns, tier.read_gbps, tier.write_gbps)
-        }).collect();
+        let tiers: Vec<String> = self
+            .model
+            .tiers()
+            .iter()
+            .map(|tier| {
+                format!(
+                    "{} {:.0} ns, {:.1} GB/s read, {:.1} written",
+                    tier.name, tier.latency_ns, tier.read_gbps, tier.write_gbps
+                )
+            })
+            .collect();
         let mut story = vec![
             format!(
                 "{} accesses, {} instructions, {}; working set {}.",
@@ -175,7 +183,9 @@ impl Planned {
             .weights
             .iter()
             .enumerate()
-            .map(|(node, weight)| format!("echo {weight} > /sys/kernel/mm/mempolicy/weighted_interleave/node{node}"))
+            .map(|(node, weight)| {
+                format!("echo {weight} > /sys/kernel/mm/mempolicy/weighted_interleave/node{node}")
+            })
             .collect();
         let list: Vec<String> = (0..nodes).map(|node| node.to_string()).collect();
         commands.push(format!(
@@ -192,7 +202,9 @@ impl Planned {
         let mut found: Vec<usize> = Vec::new();
         for at in 0..self.plan.choices.len() {
             let choice = &self.plan.choices[at];
-            let same = found.iter_mut().find(|held| self.plan.choices[**held].candidate.parts == choice.candidate.parts);
+            let same = found
+                .iter_mut()
+                .find(|held| self.plan.choices[**held].candidate.parts == choice.candidate.parts);
             match same {
                 // What is recommended may cost a little more than the cheapest.
                 Some(held) if Some(*held) == self.plan.best => {}
@@ -247,7 +259,8 @@ impl Planned {
             Some(json!({ "name": self.name(one), "number": breaks.number, "bytes": breaks.bytes, "slowdown": breaks.slowdown }))
         });
         let profile = self.model.profile();
-        let recommended = self.plan.best.map(|best| serde_json::to_value(&self.plan.choices[best])).transpose()?;
+        let recommended =
+            self.plan.best.map(|best| serde_json::to_value(&self.plan.choices[best])).transpose()?;
         let answer = json!({
             "schema": SCHEMA,
             "subject": self.subject,

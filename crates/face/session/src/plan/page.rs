@@ -56,7 +56,11 @@ impl Planned {
                 Cell::Text(one.prediction.refused.clone().unwrap_or_else(|| mark.to_owned())),
             ]
         });
-        table("Each mix with its cheapest ways", &["on slow memory", "ways", "slowdown", "cost", ""], rows.collect())
+        table(
+            "Each mix with its cheapest ways",
+            &["on slow memory", "ways", "slowdown", "cost", ""],
+            rows.collect(),
+        )
     }
 
     fn structures(&self) -> Block {

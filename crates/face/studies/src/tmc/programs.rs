@@ -18,7 +18,15 @@ pub const ALL: [&str; 10] =
 /// Runs a program of about so many accesses into a sink, from its beginning to its end.
 pub fn run(name: &str, accesses: u64, seed: u64, sink: &mut dyn Sink) -> Result<(), SinkError> {
     sink.begin(&Source::synthetic(format!("studies: {name}")))?;
-    let mut program = Program { events: Vec::new(), sink, left: accesses, next: 1 << 32, state: seed, site: 1, failed: None };
+    let mut program = Program {
+        events: Vec::new(),
+        sink,
+        left: accesses,
+        next: 1 << 32,
+        state: seed,
+        site: 1,
+        failed: None,
+    };
     match name {
         "cactus" => program.cactus(),
         "graph500" => program.graph(),
@@ -176,7 +184,8 @@ impl Program<'_> {
 
     /// A search in a grid of energies, then rows of cross sections anywhere.
     fn xsbench(&mut self) {
-        let (grid, sections, materials) = (self.array(512 * KIB), self.array(10240 * KIB), self.array(16 * KIB));
+        let (grid, sections, materials) =
+            (self.array(512 * KIB), self.array(10240 * KIB), self.array(16 * KIB));
         while self.left > 0 {
             let (mut low, mut high) = (0, grid.bytes / 8);
             let wanted = self.below(high);
@@ -195,7 +204,8 @@ impl Program<'_> {
 
     /// Two elements anywhere, and what each is connected to.
     fn canneal(&mut self) {
-        let (elements, nets, names) = (self.array(3072 * KIB), self.array(4096 * KIB), self.array(2048 * KIB));
+        let (elements, nets, names) =
+            (self.array(3072 * KIB), self.array(4096 * KIB), self.array(2048 * KIB));
         while self.left > 0 {
             for _ in 0..2 {
                 let element = self.below(elements.lines());
@@ -287,7 +297,8 @@ impl Program<'_> {
 
     /// One table in order, the other's buckets anywhere.
     fn join(&mut self) {
-        let (probe, buckets, chains) = (self.array(6144 * KIB), self.array(1024 * KIB), self.array(3072 * KIB));
+        let (probe, buckets, chains) =
+            (self.array(6144 * KIB), self.array(1024 * KIB), self.array(3072 * KIB));
         let mut at = 0;
         while self.left > 0 {
             self.load(probe.base + at * 16 % probe.bytes, 8);

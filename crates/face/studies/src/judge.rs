@@ -3,7 +3,7 @@
 use machine::ConfigError;
 
 use crate::{
-    Evidence, Lab, Means, Row, Source, Verdict, designs, hare_rows, index, kv, prestores, sfr_rows, ssp,
+    Evidence, Lab, Means, Row, Source, Verdict, designs, hare_rows, index, kv, prestores, sfr_rows, ssp, tmc,
     vnvm, wear_rows, xpoint,
 };
 
@@ -37,6 +37,7 @@ const GROUPS: &[&[Row]] = &[
     index::FINDINGS,
     ssp::ROWS,
     designs::strand::ROWS,
+    tmc::ROWS,
     vnvm::ROWS,
     wear_rows::LIFETIME,
     wear_rows::REDUCTION,
@@ -79,6 +80,9 @@ pub enum StudyError {
     /// A design that is to be measured.
     #[error(transparent)]
     Design(#[from] hardware::UnknownDesign),
+    /// A plan on which something is measured.
+    #[error("{0}")]
+    Plan(String),
     /// The machine can't do what a row asks of it.
     #[error("{machine}: {reason}")]
     Skipped {

@@ -200,6 +200,7 @@ pub struct Lab {
     programs: Mutex<BTreeMap<String, Entry<Arc<crate::sfr_rows::Taken>>>>,
     recordings: Mutex<BTreeMap<String, Entry<Arc<crate::designs::Recording>>>>,
     transactions: Mutex<BTreeMap<String, Entry<crate::designs::Ran>>>,
+    truths: Mutex<BTreeMap<String, Entry<Arc<crate::tmc::Truth>>>>,
 }
 
 /// Measures under `key`, unless that was done before; who asks while another is at it waits.
@@ -358,6 +359,15 @@ impl Lab {
         record: impl FnOnce() -> Result<Vec<crate::kv::Thread>, StudyError>,
     ) -> Result<Arc<Vec<crate::kv::Thread>>, StudyError> {
         once(&self.stores, name, || record().map(Arc::new))
+    }
+
+    /// All configurations of a program, simulated by `measure` unless that was done before.
+    pub(crate) fn truth(
+        &self,
+        name: String,
+        measure: impl FnOnce() -> Result<crate::tmc::Truth, StudyError>,
+    ) -> Result<Arc<crate::tmc::Truth>, StudyError> {
+        once(&self.truths, name, || measure().map(Arc::new))
     }
 
     /// What threads do to a tree, recorded by `record` unless that was done before.

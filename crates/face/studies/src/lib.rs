@@ -40,6 +40,7 @@ mod sfr_rows;
 mod ssp;
 mod steps;
 mod text;
+mod tmc;
 mod vnvm;
 mod wear_rows;
 mod xpoint;

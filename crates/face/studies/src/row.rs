@@ -21,6 +21,8 @@ pub enum Source {
     Ssp,
     /// The same, chapter 5.
     Index,
+    /// The same, chapter 4.
+    Tmc,
     /// C.-C. Chou, "Optimizing Emerging Memory Systems for Performance", Texas A&M 2020, section 3.3.3.2.
     Vnvm,
     /// V. Gogte, "Runtime Systems for Persistent Memories", Michigan 2020, chapter III.
@@ -133,13 +135,14 @@ impl fmt::Display for Verdict {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Source; 10] = [
+    pub const ALL: [Source; 11] = [
         Source::Xpoint,
         Source::Prestores,
         Source::Kv,
         Source::Index,
         Source::Ssp,
         Source::Strand,
+        Source::Tmc,
         Source::Vnvm,
         Source::Kevlar,
         Source::Hare,
@@ -156,6 +159,7 @@ impl Source {
             Source::Index => "index",
             Source::Ssp => "ssp",
             Source::Strand => "strand",
+            Source::Tmc => "tmc",
             Source::Vnvm => "vnvm",
             Source::Kevlar => "kevlar",
             Source::Hare => "hare",
@@ -179,6 +183,9 @@ impl Source {
             Source::Index => "Ni, Enabling Efficient Persistent Memory Systems (2022), chapter 5: B+-trees",
             Source::Ssp => {
                 "Ni, Enabling Efficient Persistent Memory Systems (2022), chapter 3: shadow sub-paging"
+            }
+            Source::Tmc => {
+                "Ni, Enabling Efficient Persistent Memory Systems (2022), chapter 4: tiered memory"
             }
             Source::Vnvm => {
                 "Chou, Optimizing Emerging Memory Systems for Performance (2020), section 3.3.3.2: ways to write"

@@ -29,6 +29,8 @@ pub struct Profile {
     pub ways: Vec<u32>,
     /// All structures; number 0 is what nobody allocated.
     pub structures: Vec<StructureProfile>,
+    /// Misses that a core keeps under way, at most.
+    pub registers: u32,
     /// By candidate: which misses overlap.
     pub clusters: Vec<Clusters>,
     /// Share of the last level's accesses that miss by the sampled monitor, by candidate.

@@ -132,6 +132,7 @@ impl Profiler {
         let curve = self.shards.curve();
         let sizes = (14..31).map(|power| 1u64 << power);
         Profile {
+            registers: self.registers(),
             structures,
             monitor: self.ways.iter().map(|&ways| self.monitor.miss_ratio(ways as usize)).collect(),
             events: self.events,
@@ -221,7 +222,7 @@ impl Profiler {
     fn overlap(&mut self, thread: u32, structure: Structure, store: bool, missed: u32) {
         let (window, queue) =
             (u64::from(self.config.cores.pipeline.rob), self.config.cores.pipeline.store_queue);
-        let most = self.config.l1.miss_registers.unwrap_or(12);
+        let most = self.registers();
         let thread = self.threads.entry(thread).or_default();
         thread.loads.resize_with(self.ways.len(), Open::default);
         thread.stored.resize_with(self.ways.len(), Default::default);
@@ -239,6 +240,11 @@ impl Profiler {
             }
             open.miss(structure, thread.stores, queue.into(), most, clusters);
         }
+    }
+
+    /// Misses that a core keeps under way, at most.
+    fn registers(&self) -> u32 {
+        self.config.l1.miss_registers.unwrap_or(12)
     }
 
     /// Slices become twice as long.

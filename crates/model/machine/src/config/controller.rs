@@ -27,13 +27,13 @@ pub struct Controller {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerTiming {
-    /// Reads that wait for one DIMM's answer at the same time, 1 to 256. An entry is taken until the data are there.
+    /// Reads that wait for one DIMM's answer at the same time, 1 to 2048. An entry is taken until the data are there.
     pub read_queue: u32,
     /// Of the reads that found the read queue full, the oldest so many (1 to 1024) ask for each entry that becomes free, and
     /// chance decides. Default 1: in the order of arrival.
     #[serde(default = "one")]
     pub read_crowd: u32,
-    /// Lines that wait for one DIMM to take them, 1 to 256.
+    /// Lines that wait for one DIMM to take them, 1 to 2048.
     pub write_queue: u32,
     /// Bytes that one thread may have in one DIMM's write queue, a multiple of 64 B. Its next line waits in front of the
     /// controller, and all of its later lines behind that one, whichever DIMM they are for. Absent: no limit.
@@ -96,9 +96,9 @@ impl Config {
     }
 
     fn validate_queues(&self, table: &str, timing: &ControllerTiming) -> Result<(), ConfigError> {
-        self.range(&format!("{table}.timing.read_queue"), timing.read_queue, 1, 256)?;
+        self.range(&format!("{table}.timing.read_queue"), timing.read_queue, 1, 2048)?;
         self.range(&format!("{table}.timing.read_crowd"), timing.read_crowd, 1, 1024)?;
-        self.range(&format!("{table}.timing.write_queue"), timing.write_queue, 1, 256)?;
+        self.range(&format!("{table}.timing.write_queue"), timing.write_queue, 1, 2048)?;
         let ways = [
             ("read_request", timing.read_request),
             ("read_return", timing.read_return),

@@ -11,7 +11,7 @@ use plan::tiers::{measure, with_two_memories, with_ways};
 use plan::{Model, Placement, Reference};
 
 fn small(preset: &str) -> Config {
-    let config = Config::preset(preset).unwrap();
+    let config = Config::preset(preset).expect("it runs");
     let set = [
         ("l1.size", "16KiB"),
         ("l1.ways", "8"),
@@ -21,26 +21,26 @@ fn small(preset: &str) -> Config {
         ("llc.ways", "48"),
         ("llc.replacement", "lru"),
     ];
-    with_two_memories(&config.with_timed_overrides(&set).unwrap()).unwrap()
+    with_two_memories(&config.with_timed_overrides(&set).expect("it runs")).expect("it runs")
 }
 
 fn simulate(config: &Config, name: &str, accesses: u64, placement: Where) -> machine::TimedFigures {
-    let mut placed = Placed::new(config, placement).unwrap();
-    programs::run(name, accesses, 1, &mut placed).unwrap();
+    let mut placed = Placed::new(config, placement).expect("it runs");
+    programs::run(name, accesses, 1, &mut placed).expect("it runs");
     placed.figures()
 }
 
 fn model(config: &Config, name: &str, accesses: u64) -> Model {
     let ways = candidate_ways(config.llc.ways);
-    let mut profiler = Profiler::new(config, &ways).unwrap();
-    programs::run(name, accesses, 1, &mut profiler).unwrap();
+    let mut profiler = Profiler::new(config, &ways).expect("it runs");
+    programs::run(name, accesses, 1, &mut profiler).expect("it runs");
     let (fewest, most) = (ways[0], ways[ways.len() - 1]);
     let run = |ways: u32, tier: usize| {
         let place = if tier == 0 { Where::Fast } else { Where::Slow };
         Reference::of(&simulate(&with_ways(config, ways), name, accesses, place), ways, tier)
     };
     let references = vec![run(fewest, 0), run(most, 0), run(most, 1)];
-    Model::fit(profiler.profile(), measure(config).unwrap().into(), references).unwrap()
+    Model::fit(profiler.profile(), measure(config).expect("it runs").into(), references).expect("it runs")
 }
 
 /// Prints errors; `STRANDLINE_EVERY=1` takes all 77 configurations.

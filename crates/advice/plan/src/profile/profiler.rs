@@ -286,7 +286,8 @@ impl Profiler {
         let candidates = self.ways.len();
         let tally = tally(&mut self.tallies, structure, candidates);
         // Small ones are combined into lines; whole lines is what reaches memory.
-        let lines = u64::from(addr % LINE == 0 || u64::from(len) >= LINE) * u64::from(len).div_ceil(LINE);
+        let lines =
+            u64::from(addr.is_multiple_of(LINE) || u64::from(len) >= LINE) * u64::from(len).div_ceil(LINE);
         tally.writes.iter_mut().for_each(|writes| *writes += lines);
     }
 

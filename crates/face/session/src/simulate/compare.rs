@@ -166,8 +166,8 @@ impl Comparison {
 
     /// What designs did by themselves, if any did.
     fn persistency(&self) -> Option<Table> {
-        type Part = fn(&PersistencyFigures) -> u64;
-        let parts: [(&str, Part, fn(u64) -> String); 9] = [
+        type Part = (&'static str, fn(&PersistencyFigures) -> u64, fn(u64) -> String);
+        let parts: [Part; 9] = [
             ("regions", |own| own.regions, human::count),
             ("lines of a region, all", |own| own.region_lines, human::count),
             ("logs and journals", |own| own.logging_bytes, human::bytes),

@@ -1,6 +1,6 @@
 //! Any bytes over the header, the journal and the table of a levelled space: an error, or every page with its
-//! contents. The first byte chooses the moment of an exchange at which the power failed; then places and a byte for
-//! each.
+//! contents. The first byte chooses the moment of an exchange at which the power failed; then places and a byte
+//! for each.
 #![no_main]
 
 #[path = "../damaged_table.rs"]

@@ -1,5 +1,5 @@
-//! Builds the runtimes that the compiler driver links into programs and that `wear run` preloads, and hands their paths to
-//! `include_bytes!`.
+//! Builds the runtimes that the compiler driver links into programs and that `wear run` preloads, and hands
+//! their paths to `include_bytes!`.
 //!
 //! They export `malloc`, `pthread_create` and the like, so they can't be dependencies: each is a package of
 //! its own, built here with its own target directory. Every executable that links this crate carries their

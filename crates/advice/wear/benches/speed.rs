@@ -1,5 +1,5 @@
-//! Levelling policies in writes per second, the lifetime of 65,536 shuffles by convolution, and what counting wear costs
-//! a machine that counts bytes.
+//! Levelling policies in writes per second, the lifetime of 65,536 shuffles by convolution, and what counting
+//! wear costs a machine that counts bytes.
 //!
 //! `cargo bench -p wear`. Processor time of this thread, the best of three rounds.
 

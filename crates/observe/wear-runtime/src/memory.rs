@@ -1,8 +1,9 @@
 //! The memory that wears, beside DRAM, and pages that move between them under the program's threads.
 //!
 //! As *frames*: the program's pages are mappings of frames of two files, one that stands for the memory that
-//! wears, one in DRAM. A page moves so: its writers are held (`userfaultfd`), its contents copied, its address
-//! mapped to the new frame, its writers woken. As *nodes*: the kernel moves pages between two NUMA nodes.
+//! wears, one in DRAM. A page moves so: its writers are held (`userfaultfd`), its contents copied, its
+//! address mapped to the new frame, its writers woken. As *nodes*: the kernel moves pages between two NUMA
+//! nodes.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -233,7 +234,8 @@ impl Memory {
         Ok(())
     }
 
-    /// In the child of a fork: what the parent does must not be seen, so the first `used` pages become a copy.
+    /// In the child of a fork: what the parent does must not be seen, so the first `used` pages become a
+    /// copy.
     pub fn make_private(&self, used: u32) -> io::Result<()> {
         if !self.has_frames() {
             return Ok(());

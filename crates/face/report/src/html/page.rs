@@ -35,7 +35,9 @@ pub fn header(digest: &Digest<'_>) -> Markup {
                 @if digest.report.prestores.as_ref().is_some_and(|prestores| prestores.advised().next().is_some()) {
                     a href="#pre-stores" { "Pre-stores" }
                 }
-                @if digest.report.wear.as_ref().is_some_and(|wear| wear.assessment.writes > 0) { a href="#wear" { "Wear" } }
+                @if digest.report.wear.as_ref().is_some_and(|wear| wear.assessment.writes > 0) {
+                    a href="#wear" { "Wear" }
+                }
                 a href="#run" { "Run" }
             }
         }

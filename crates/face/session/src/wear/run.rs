@@ -153,7 +153,8 @@ impl WearRun {
     fn settings(&self, out: &Path) -> String {
         let every = self.shuffle.map_or(self.goal / f64::from(SHUFFLES), |every| every.as_secs_f64());
         let mut text = format!(
-            "bytes={}\npage={}\nfrom={}\nlimit={}\ninterval={}\nticks={}\nshare=0.1\nquiet=5\nshuffle={every}\nout={}\n",
+            "bytes={}\npage={}\nfrom={}\nlimit={}\ninterval={}\nticks={}\n\
+             share=0.1\nquiet=5\nshuffle={every}\nout={}\n",
             self.capacity,
             self.page,
             self.from,

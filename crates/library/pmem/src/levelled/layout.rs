@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A page's entry is one word, so it names the old frame or the new one at every moment. The frame that no
-//! entry names is the spare. Without its checksum a damaged entry that names the spare would look like a
-//! page that moved. Version 1 had none; it is refused.
+//! entry names is the spare. A damaged entry that names the spare would look like a page that moved; its
+//! checksum does not fit then. Version 1 has no checksums and is refused.
 
 use super::LevelError;
 

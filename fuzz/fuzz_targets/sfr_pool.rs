@@ -1,5 +1,6 @@
-//! Any bytes, taken for a pool of synchronisation-free regions whose logs are to be undone: an error, or a pool that is recovered
-//! once and for all. What is given is written over a pool that is whole: places and a byte for each.
+//! Any bytes, taken for a pool of synchronisation-free regions whose logs are to be undone: an error, or a
+//! pool that is recovered once and for all. What is given is written over a pool that is whole: places and a
+//! byte for each.
 #![no_main]
 
 #[path = "../../crates/face/strandline/tests/sfr/damaged.rs"]

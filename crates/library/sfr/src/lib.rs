@@ -41,8 +41,8 @@
 //!
 //! `Strand` is the mapping of strand persistency (chapter V) onto flushes and fences of today: log and update
 //! of one store are ordered, pairs among each other are not. `Atlas` protects critical sections alone: stores
-//! outside them are neither logged nor ordered. With [`Options::locks_only`] it is as it was published: atomics
-//! order nothing, and a section goes on where it waits for a condition.
+//! outside them are neither logged nor ordered. With [`Options::locks_only`] it is as it was published:
+//! atomics order nothing, and a section goes on where it waits for a condition.
 //!
 //! # Memory
 //! A block carries its state in a word of its own in front of its bytes, and that word is logged like data:

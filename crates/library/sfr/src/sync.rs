@@ -104,8 +104,8 @@ impl<E: Env> Thread<'_, '_, E> {
         self.note(bucket, number, true);
     }
 
-    /// Has to come before a wait for a condition, which gives up a lock: an unlock, unless sections go on there
-    /// ([`crate::Options::locks_only`]).
+    /// Has to come before a wait for a condition, which gives up a lock: an unlock, unless sections go on
+    /// there ([`crate::Options::locks_only`]).
     pub fn begin_wait(&mut self, lock: u64) {
         if !self.knows_locks_only() {
             self.unlock(lock);

@@ -109,7 +109,7 @@ const SLOTS: u64 = 2 * SUBSCRIBERS;
 const ROW: u64 = 64;
 
 impl<E: Env> Subscribers<E> {
-    /// The row of a subscriber: its number is 16 bytes, of which the first word tells it here.
+    /// The row of a subscriber: its number is 16 bytes, and its first word suffices here.
     fn find(thread: &Thread<'_, '_, E>, index: u64, id: u64) -> (u64, u64) {
         let mut slot = mix(id) % SLOTS;
         loop {

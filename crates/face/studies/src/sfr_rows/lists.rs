@@ -1,6 +1,6 @@
 //! CQ, a queue under one lock, and LL, a sorted list with hand-over-hand locking.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sfr::{Error, Thread};
 use space::Env;
@@ -72,16 +72,17 @@ impl<E: Env> Program<E> for Queue<E> {
 /// LL: updates, insertions and deletions, a lock per node.
 pub(super) struct List<E: Env> {
     locks: Locks<E>,
-    /// Nodes that are not in the list.
-    free: Mutex<Vec<u64>>,
+    /// The node that was never used and comes next.
+    fresh: AtomicU64,
     nodes: u64,
     stores: u64,
 }
 
 /// Elements at the beginning; keys are twice as many.
 const ELEMENTS: u64 = 32;
-/// Nodes, node 0 is the head.
-const NODES: u64 = 1 + 2 * ELEMENTS + 64;
+/// Nodes, node 0 is the head. None is used twice, so that locks are taken in the order of keys all the time:
+/// operations that are carried out in another order than they were recorded in can't wait for each other.
+const NODES: u64 = 1024;
 const NEXT: u64 = 0;
 const KEY: u64 = 8;
 
@@ -110,8 +111,8 @@ impl<E: Env> Program<E> for List<E> {
     }
 
     fn start(env: &E, root: u64, stores: u64) -> Self {
-        let free = (1 + ELEMENTS..NODES).rev().collect();
-        List { locks: Locks::new(env, NODES), free: Mutex::new(free), nodes: root, stores }
+        let fresh = AtomicU64::new(1 + ELEMENTS);
+        List { locks: Locks::new(env, NODES), fresh, nodes: root, stores }
     }
 
     fn operate(&self, env: &E, thread: &mut Thread<'_, '_, E>, draw: &mut Draw) -> Result<(), Error> {
@@ -133,9 +134,7 @@ impl<E: Env> Program<E> for List<E> {
         let found = node != 0 && thread.load_u64(self.at(node) + KEY) == key;
         match what {
             0 if !found => {
-                let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-                let new = free.pop().unwrap_or_default();
-                drop(free);
+                let new = self.fresh.fetch_add(1, Ordering::Relaxed);
                 thread.store_u64(self.at(new) + KEY, key);
                 payload(thread, self.at(new) + 16, self.stores, key, 1);
                 thread.store_u64(self.at(new) + NEXT, node);
@@ -155,9 +154,6 @@ impl<E: Env> Program<E> for List<E> {
             next.give(thread);
         }
         held.give(thread);
-        if what == 1 && found {
-            self.free.lock().unwrap_or_else(PoisonError::into_inner).push(node);
-        }
         Ok(())
     }
 }

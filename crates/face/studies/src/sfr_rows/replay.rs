@@ -10,8 +10,8 @@ use crate::pattern::{self, Pattern, after, load, store};
 use crate::steps::{Step, What};
 use crate::{Lab, StudyError};
 
-/// A socket of the source's machine: 14 cores of 2 GHz with two hardware threads each, for which the model has
-/// a core each, with its caches; four channels of DRAM, in which the persistent memory is.
+/// A socket of the source's machine: 14 cores of 2 GHz with two hardware threads each, for which the model
+/// has a core each, with its caches; four channels of DRAM, in which the persistent memory is.
 pub(super) const MACHINE: &str = "dram cores.count=28 cores.pipeline.cycle=0.5ns l2.size=256KiB l2.ways=8 \
                                   llc.size=35MiB llc.ways=20 memory.dimms=4";
 

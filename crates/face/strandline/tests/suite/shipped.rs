@@ -52,6 +52,31 @@ fn the_order_that_the_compiler_made_is_checked() {
     }
 }
 
+#[test]
+fn atomics_order_threads_of_a_program_that_includes_our_header() {
+    if !std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default().contains("clflushopt") {
+        return println!("skipped: this processor has no clflushopt");
+    }
+    for compiler in ["gcc", "clang"].into_iter().filter(|compiler| has(compiler)) {
+        for (option, says) in [("-DRIGHT", false), ("-DWRONG", true)] {
+            let scratch = Scratch::new();
+            scratch.file("handed_over.c", include_str!("../programs/handed_over.c"));
+            let options = format!("--as-shipped --compiler={compiler} -O2 -mclflushopt {option}");
+            compile(scratch.dir(), "cc", &format!("{options} -o handed_over handed_over.c -pthread"));
+            let mut command = strandline();
+            command.current_dir(scratch.dir()).args(["check", "--json", "--jobs", "1", "--pmem", "./pool"]);
+            command.args(["--recover", "./handed_over --recover POOL", "--", "./handed_over", "./pool"]);
+            let output = command.output().expect("it runs");
+            assert_eq!(
+                output.status.code(),
+                Some(i32::from(says)),
+                "{compiler} {option}: {}",
+                stdout(&output)
+            );
+        }
+    }
+}
+
 const HOSTILE: &str = include_str!("../programs/hostile.cc");
 
 /// What hooks must keep: flags, vector registers, the red zone, the floating-point stack, jumps out of functions.

@@ -107,8 +107,12 @@ pub fn persistency(arguments: &Arguments, compiler: &Compiler, toolkit: &Toolkit
 
 /// What the compiler finds: our assembler and our headers.
 fn common(toolkit: &Toolkit) -> Vec<OsString> {
-    let directory = toolkit.directory();
-    vec![joined("-B", directory), joined("-idirafter", directory.join("include"))]
+    vec![joined("-B", toolkit.directory()), headers(toolkit)]
+}
+
+/// Where our headers are.
+pub fn headers(toolkit: &Toolkit) -> OsString {
+    joined("-idirafter", toolkit.directory().join("include"))
 }
 
 /// Line numbers for the report; the code is the same.

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use super::arguments::Arguments;
 use super::compiler::Compiler;
+use super::flags::headers;
 use super::language::CcError;
 use super::toolkit::Toolkit;
 use crate::rewrite::Atomics;
@@ -28,11 +29,12 @@ impl Listing {
     /// compilation proper says what is wrong.
     pub fn of(arguments: &Arguments, compiler: &Compiler, toolkit: &Toolkit) -> Result<Self, CcError> {
         let mut atomics = Atomics::default();
-        let flags = flags(arguments);
+        let own = own_flags(arguments);
         for &source in &arguments.sources {
             let Some((program, first)) = compiler.command.split_first() else { break };
             let mut command = Command::new(program);
-            command.args(first).args(&flags).arg(&arguments.rest[source]);
+            // A source that does not find `strandline.h` here would have no atomic access.
+            command.args(first).args(&own).arg(headers(toolkit)).arg(&arguments.rest[source]);
             command.args(["-w", "-g1", "-fno-lto", "-S", "-emit-llvm", "-o", "-"]);
             command.stdin(Stdio::null()).stderr(Stdio::null());
             if let Ok(output) = command.output() {
@@ -73,7 +75,7 @@ pub fn listed() -> Atomics {
 }
 
 /// The arguments that are neither inputs nor say what is to be made.
-fn flags(arguments: &Arguments) -> Vec<OsString> {
+fn own_flags(arguments: &Arguments) -> Vec<OsString> {
     let mut kept = Vec::new();
     let mut value = false;
     for (index, argument) in arguments.rest.iter().enumerate() {
@@ -102,7 +104,7 @@ mod tests {
         let args: Vec<OsString> =
             "-O2 -DX=1 -c a.c -o a.o -MD -MF a.d -I inc b.o -MTx".split(' ').map(OsString::from).collect();
         let arguments = Arguments::parse(&args).expect("understood");
-        assert_eq!(flags(&arguments), ["-O2", "-DX=1", "-I", "inc"]);
+        assert_eq!(own_flags(&arguments), ["-O2", "-DX=1", "-I", "inc"]);
         let sources: Vec<_> = arguments.sources.iter().map(|&at| &arguments.rest[at]).collect();
         assert_eq!(sources, ["a.c"]);
     }

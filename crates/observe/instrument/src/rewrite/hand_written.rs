@@ -6,13 +6,38 @@ use super::persist::{Address, Hook, based_on_stack_pointer, width};
 use super::unhooked::{is_memory, moved, stored_bytes};
 
 /// Instructions that change what is in memory, without the letter that says how wide it is.
-const CHANGES: [&[u8]; 26] = [
-    b"add", b"sub", b"and", b"or", b"xor", b"adc", b"sbb", b"inc", b"dec", b"neg", b"not", b"bts", b"btr",
-    b"btc", b"xadd", b"cmpxchg", b"rol", b"ror", b"rcl", b"rcr", b"shl", b"shr", b"sar", b"sal", b"shld",
+const CHANGES: [&[u8]; 28] = [
+    b"add",
+    b"sub",
+    b"and",
+    b"or",
+    b"xor",
+    b"adc",
+    b"sbb",
+    b"inc",
+    b"dec",
+    b"neg",
+    b"not",
+    b"bts",
+    b"btr",
+    b"btc",
+    b"xadd",
+    b"cmpxchg",
+    b"rol",
+    b"ror",
+    b"rcl",
+    b"rcr",
+    b"shl",
+    b"shr",
+    b"sar",
+    b"sal",
+    b"shld",
     b"shrd",
+    b"cmpxchg8b",
+    b"cmpxchg16b",
 ];
 /// Instructions whose width their name says.
-const STORES: [(&[u8], u32); 23] = [
+const STORES: [(&[u8], u32); 26] = [
     (b"movbew", 2),
     (b"movbel", 4),
     (b"movbeq", 8),
@@ -33,6 +58,9 @@ const STORES: [(&[u8], u32); 23] = [
     (b"fistpq", 8),
     (b"fisttpl", 4),
     (b"fisttpll", 8),
+    (b"fisttps", 2),
+    (b"fbstp", 10),
+    (b"fnstsw", 2),
     (b"stmxcsr", 4),
     (b"vstmxcsr", 4),
     (b"fnstcw", 2),
@@ -162,6 +190,9 @@ mod tests {
             ("incw (%rdi)", Some(2)),
             ("xaddq %rax, (%rdi)", Some(8)),
             ("cmpxchgl %ecx, (%rdi)", Some(4)),
+            ("cmpxchg8b (%rdi)", Some(8)),
+            ("cmpxchg16b (%rdi)", Some(16)),
+            ("fnstsw (%rdi)", Some(2)),
             ("rolw $3, (%rdi)", Some(2)),
             ("shrl %cl, (%rdi)", Some(4)),
             ("shldq $3, %rax, (%rdi)", Some(8)),

@@ -70,7 +70,11 @@ pub enum Command {
     /// Does it survive a crash at any moment? Recovers the images that a crash of a run could have left
     Check(Box<crate::check_args::CheckArgs>),
     /// How would it run on memory or hardware that I do not have?
-    Simulate(SimulateArgs),
+    Simulate(Box<SimulateArgs>),
+    /// Persistency designs, workloads and parameters of a machine, every combination
+    Sweep(crate::sweep::SweepArgs),
+    /// What may a crash leave of a few instructions? By axioms and by a machine
+    Litmus(crate::litmus::LitmusArgs),
     /// Are the models right? Every published result beside ours
     ///
     /// A result that is missed counts as found.
@@ -318,7 +322,7 @@ pub struct SimulateArgs {
 }
 
 /// A language of regions by its name.
-fn language(name: &str) -> Result<hardware::Language, String> {
+pub fn language(name: &str) -> Result<hardware::Language, String> {
     let all = hardware::Language::ALL;
     all.into_iter().find(|language| language.name() == name).ok_or_else(|| "use tx, atlas or sfr".to_owned())
 }

@@ -22,6 +22,7 @@ mod reproduce;
 mod scan;
 mod serve;
 mod simulate;
+mod sweep;
 mod toolchain;
 mod trace;
 mod wear;
@@ -55,6 +56,11 @@ fn main() -> ExitCode {
             other => other.map(drop),
         },
         Command::Simulate(args) => simulate::run(&args),
+        Command::Sweep(args) => sweep::run(&args),
+        Command::Litmus(args) => match litmus::both(&args) {
+            Ok(false) => return ExitCode::from(1),
+            other => other.map(drop),
+        },
         Command::Reproduce(args) => match reproduce::run(&args) {
             Ok(false) => return ExitCode::from(1),
             other => other.map(drop),

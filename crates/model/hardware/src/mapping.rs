@@ -99,6 +99,12 @@ struct Thread {
     regions: u32,
 }
 
+/// Addresses of the lines of a thread's log.
+pub fn log_lines(thread: u32) -> impl Iterator<Item = u64> {
+    let start = LOGS + u64::from(thread) % THREADS * LOG_BYTES;
+    (start..start + LOG_BYTES).step_by(LINE as usize)
+}
+
 impl<S: Sink> Mapped<S> {
     /// Puts `mapping` before `inner`.
     pub fn new(inner: S, mapping: Mapping) -> Self {

@@ -3,8 +3,8 @@
 //! `cargo bench -p machine` measures, with `-- timed xpoint tree` only the lines that have these words, with `llc.replacement=lru` machines with
 //! that value; under `cargo test` each stream runs once and small, so that the bench stays alive. Each line ends with a checksum of the figures: the same numbers, the same model.
 
-use event::{Batch, Event, FenceKind, FlushKind, Op, Sink, SiteId, ThreadId};
-use machine::{CacheFigures, Config, ConfigError, Machine, Simulation, Traffic};
+use event::{Batch, Event, FenceKind, FlushKind, NameId, Op, Sink, SiteId, StrandMark, ThreadId};
+use machine::{CacheFigures, Config, ConfigError, Design, Machine, Simulation, Traffic};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Events handed over at once, as a trace reader or collector does.
@@ -131,13 +131,14 @@ impl Subject for Simulation {
     }
 }
 
-fn run<S: Subject>(label: &str, preset: &str, stream: &Stream, total: u64) {
+fn run<S: Subject>(label: &str, preset: &str, set: Option<(&str, &str)>, stream: &Stream, total: u64) {
     let line = format!("{label} {preset} {}", stream.name);
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     if !words.iter().all(|word| word.contains('=') || line.contains(word)) {
         return;
     }
-    let changes: Vec<(&str, &str)> = words.iter().filter_map(|word| word.split_once('=')).collect();
+    let changes: Vec<(&str, &str)> =
+        set.into_iter().chain(words.iter().filter_map(|word| word.split_once('='))).collect();
     let config = Config::preset(preset).and_then(|config| config.with_overrides(&changes));
     let config = config.expect("a preset, and values that it takes");
     let mut machine = match S::machine(&config) {
@@ -147,6 +148,12 @@ fn run<S: Subject>(label: &str, preset: &str, stream: &Stream, total: u64) {
             return;
         }
     };
+    if set.is_some() {
+        // What designs are about is persistent memory.
+        let map = [event(Op::Map { addr: 0, len: 1 << 40, name: NameId(0) }, 0)];
+        let batch = Batch { thread: ThreadId(0), time_ns: 0, events: &map, values: &[] };
+        machine.push(batch).expect("the machine takes everything");
+    }
     let mut random = Random(0x1234_5678);
     let mut events = Vec::with_capacity(2 * BATCH);
     let (mut done, mut seconds, mut thread) = (0, 0.0, 0);
@@ -200,9 +207,45 @@ fn main() {
     ];
     for (name, threads, next) in streams {
         let stream = Stream { name, threads, next };
-        run::<Machine>("traffic", "xpoint", &stream, if measure { 20_000_000 } else { 50_000 });
+        run::<Machine>("traffic", "xpoint", None, &stream, if measure { 20_000_000 } else { 50_000 });
         for preset in ["xpoint", "dram"] {
-            run::<Simulation>("timed", preset, &stream, if measure { 5_000_000 } else { 50_000 });
+            run::<Simulation>("timed", preset, None, &stream, if measure { 5_000_000 } else { 50_000 });
         }
     }
+    for &design in Design::ALL {
+        let name = toml_name(design);
+        let title: &'static str = Box::leak(format!("regions, {name}").into_boxed_str());
+        let stream = Stream { name: title, threads: 4, next: region_like };
+        let set = Some(("cores.pipeline.ordering", name.as_str()));
+        run::<Simulation>("timed", "table-3.1", set, &stream, if measure { 2_000_000 } else { 20_000 });
+    }
+}
+
+/// A design as a machine's description names it.
+fn toml_name(design: Design) -> String {
+    let mut name = String::new();
+    for letter in format!("{design:?}").chars() {
+        if letter.is_uppercase() && !name.is_empty() {
+            name.push('-');
+        }
+        name.extend(letter.to_lowercase());
+    }
+    name
+}
+
+/// A failure-atomic region with strands: a search in 4 MiB, then three stores, each behind its log entry.
+fn region_like(random: &mut Random, events: &mut Vec<Event>) {
+    events.push(event(Op::RegionBegin { region: 1 }, 1));
+    for step in 0..40 {
+        let near = random.next() % 4096 * 8;
+        events.push(load(if step % 8 == 0 { random.next() % (1 << 19) * 8 } else { near }, 2));
+    }
+    for _ in 0..3 {
+        let (log, data) = (1 << 30 | (random.next() % 4096 * 64), random.next() % (1 << 19) * 8);
+        events.extend([store(log, 3), event(Op::Flush { addr: log, kind: FlushKind::Clwb }, 4)]);
+        events.extend([event(Op::Strand(StrandMark::Barrier), 5), store(data, 6)]);
+        events.push(event(Op::Flush { addr: data, kind: FlushKind::Clwb }, 7));
+        events.push(event(Op::Strand(StrandMark::New), 8));
+    }
+    events.extend([event(Op::Strand(StrandMark::Join), 9), event(Op::RegionEnd { region: 1 }, 10)]);
 }

@@ -3,6 +3,7 @@
 mod compare;
 mod notes;
 mod output;
+mod persists;
 
 use event::Sink;
 use hardware::{Language, Mapped, Mapping, Named};

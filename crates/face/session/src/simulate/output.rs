@@ -6,6 +6,7 @@ use report::{Block, Cell, Page, Section, Table, human};
 use serde_json::{Value, json};
 
 use super::compare::{Comparison, Measured};
+use super::persists;
 use crate::error::Error;
 
 /// Name and version of the document's layout.
@@ -106,10 +107,14 @@ fn page(comparison: &Comparison) -> String {
         .chain(comparison.notes.scope().map(str::to_owned))
         .collect(),
         cautions: comparison.notes.warnings.clone(),
-        sections: vec![
-            Section { id: "compared".to_owned(), title: "Side by side".to_owned(), blocks: tables },
-            Section { id: "timeline".to_owned(), title: "Timeline".to_owned(), blocks: timeline },
-        ],
+        sections: [
+            Some(Section { id: "compared".to_owned(), title: "Side by side".to_owned(), blocks: tables }),
+            Some(Section { id: "timeline".to_owned(), title: "Timeline".to_owned(), blocks: timeline }),
+            persists::section(comparison),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
         command: comparison.command.clone(),
     })
 }

@@ -243,7 +243,7 @@ pub const ROWS: &[Row] = &[
 
 fn case(kind: Kind, keys: Keys, threads: u32) -> Case {
     let language = Language::Transactions;
-    Case { machine: "table-3.1", kind, keys, threads, operations: 4000, language }
+    Case { machine: "table-3.1", kind, keys, threads, operations: 4000, language, warm: false }
 }
 
 /// The microbenchmarks: random, then zipfian.

@@ -7,6 +7,7 @@ mod common;
 mod config;
 mod conservation;
 mod curves;
+mod designs;
 mod evictions;
 mod hardware_prestores;
 mod hops;

@@ -22,10 +22,8 @@ const DRIFT_MAX: f64 = 0.5;
 /// programs; `docs/lab` has the figures.
 const ERROR: f64 = 0.06;
 const ERROR_BY_DIFFERENCE: f64 = 0.6;
-/// How much of a cluster's time is divided over its misses: at most so much, and less by this power of the share of the miss
-/// registers that it fills. Chosen on the training programs.
-const DIVIDED_MOST: f64 = 0.85;
-const DIVIDED: f64 = 1.6;
+/// How much of the time of a cluster that fills the miss registers is divided over its misses. Chosen on the training programs.
+const DIVIDED: f64 = 0.7;
 /// 90 % of a normal distribution lie within so many standard errors.
 const Z90: f64 = 1.645;
 /// Rounds in which load and time are made to agree.
@@ -240,16 +238,16 @@ impl Model {
     fn by_tier(&self, candidate: usize, placement: &Placement) -> Vec<f64> {
         let mut found = vec![0.0; self.tiers.len()];
         for (members, count) in self.profile.clusters[candidate].each() {
-            let all: u32 = members.iter().map(|(_, misses)| misses).sum();
+            let all: u32 = members.iter().map(|(_, misses, _)| misses).sum();
             let full = f64::from(all.max(1) - 1) / f64::from(self.profile.registers.max(2) - 1);
-            let divided = DIVIDED_MOST * full.clamp(0.0, 1.0).powf(DIVIDED);
+            let divided = DIVIDED * full.clamp(0.0, 1.0);
             let mut before = 0.0;
             for (tier, found) in found.iter_mut().enumerate() {
                 let (mut within, mut part) = (1.0, 0.0);
-                for &(structure, misses) in members.iter().take_while(|(_, misses)| *misses > 0) {
+                for &(structure, misses, pages) in members.iter().take_while(|(_, misses, _)| *misses > 0) {
                     let share = |tier| placement.share(structure as usize, tier);
                     let faster: f64 = (0..=tier).map(share).sum();
-                    within *= faster.min(1.0).powi(misses.min(64) as i32);
+                    within *= faster.min(1.0).powi(pages.min(64) as i32);
                     part += f64::from(misses) / f64::from(all.max(1)) * share(tier);
                 }
                 if tier + 1 == self.tiers.len() {

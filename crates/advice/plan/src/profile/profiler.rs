@@ -210,7 +210,7 @@ impl Profiler {
         if self.misses / self.slice >= 4 * Profile::SLICES as u64 {
             self.widen();
         }
-        self.overlap(thread, structure, store, missed);
+        self.overlap(thread, (structure, line * LINE / PAGE), store, missed);
         if let Some((tag, held)) = evicted {
             let Profiler { bank, tallies, .. } = self;
             bank.put(tag, held, |candidate, structure| {
@@ -219,7 +219,7 @@ impl Profiler {
         }
     }
 
-    fn overlap(&mut self, thread: u32, structure: Structure, store: bool, missed: u32) {
+    fn overlap(&mut self, thread: u32, missing: (Structure, u64), store: bool, missed: u32) {
         let (window, queue) =
             (u64::from(self.config.cores.pipeline.rob), self.config.cores.pipeline.store_queue);
         let most = self.registers();
@@ -229,7 +229,7 @@ impl Profiler {
         for candidate in (0..self.ways.len()).filter(|candidate| missed >> candidate & 1 != 0) {
             let clusters = &mut self.clusters[candidate];
             if !store {
-                thread.loads[candidate].miss(structure, thread.instructions, window, most, clusters);
+                thread.loads[candidate].miss(missing, thread.instructions, window, most, clusters);
                 continue;
             }
             // Stores wait in a queue and hold up nobody until it is full: their window is the queue's.
@@ -238,7 +238,7 @@ impl Profiler {
                 open.close(clusters);
                 *first = thread.stores;
             }
-            open.miss(structure, thread.stores, queue.into(), most, clusters);
+            open.miss(missing, thread.stores, queue.into(), most, clusters);
         }
     }
 

@@ -36,6 +36,7 @@ mod patched;
 mod persist;
 mod persist_kinds;
 mod persist_msync;
+mod plan;
 mod pools;
 mod prestore;
 mod profile;

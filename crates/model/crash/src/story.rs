@@ -132,7 +132,8 @@ impl Teller<'_> {
         }
     }
 
-    /// The change of a length or of names of which this atom was lost while another piece of it, the witness, survived.
+    /// The change of a length or of names of which this atom was lost while another piece of it, the witness,
+    /// survived.
     fn split(&self, lost: u32, witness: Witness) -> Option<Operation> {
         let Witness::Store { atom, .. } = witness else { return None };
         let (operation, atoms) = self.history.operation(lost);

@@ -1,6 +1,7 @@
 /*
- * A thread makes each second word durable and hands over by an atomic store; the other one goes on from there. `-DWRONG` leaves
- * out the fence before. It includes our header without saying where that is, as programs do.
+ * A thread makes each second word durable and hands over by an atomic store; the other one goes on from
+ * there. `-DWRONG` leaves out the fence before. It includes our header without saying where that is, as
+ * programs do.
  *
  *   handed_over FILE | handed_over --recover FILE
  */

@@ -215,7 +215,8 @@ impl Search<'_, '_, '_> {
     }
 
     /// What is missing with atoms of one piece of code, in their order. A write's atom may be the file's new
-    /// length: that is no byte of it, and is reported only if all else is durable. Of a change of the length it comes first.
+    /// length: that is no byte of it, and is reported only if all else is durable. Of a change of
+    /// the length it comes first.
     pub(super) fn missed(&self, atoms: &[u32], reason: Reason) -> Missing {
         let history = self.checker.history;
         let (operation, all) = history.operation(atoms[0]);

@@ -79,8 +79,9 @@ impl History {
         !self.platform.is_files() || is_contents(self.atoms[atom as usize].place)
     }
 
-    /// The one of these atoms of an operation that says best what it did: the first byte of a write, and the length of a
-    /// change of one. On some file systems that and the bytes that it zeroes or moves become durable apart.
+    /// The one of these atoms of an operation that says best what it did: the first byte of a write, and the
+    /// length of a change of one. On some file systems that and the bytes that it zeroes or moves become
+    /// durable apart.
     pub(crate) fn main_atom(&self, operation: &Operation, atoms: &[u32]) -> Option<u32> {
         let of_contents = |wanted: bool| atoms.iter().copied().find(|&at| self.is_of_contents(at) == wanted);
         match operation {

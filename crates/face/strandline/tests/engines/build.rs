@@ -116,7 +116,7 @@ pub fn build(engine: Engine, in_source_order: bool, scratch: &Scratch) -> Result
 }
 
 /// The unpacked source of a package of Debian.
-fn debian_source(scratch: &Scratch, package: &str) -> Result<PathBuf, String> {
+pub fn debian_source(scratch: &Scratch, package: &str) -> Result<PathBuf, String> {
     if !has("apt-get") || !has("dpkg-source") {
         return Err("no apt-get and dpkg-source (package dpkg-dev)".to_owned());
     }
@@ -200,7 +200,7 @@ fn program(engine: Engine, way: Way, source: &Path, scratch: &Scratch) -> PathBu
 }
 
 /// A command of a build, with the cache of `strandline cc` inside the build folder.
-fn cached(command: &str) -> Command {
+pub fn cached(command: &str) -> Command {
     let mut command = Command::new(command);
     command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
     command

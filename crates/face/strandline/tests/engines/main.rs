@@ -8,6 +8,7 @@ mod build;
 #[path = "../common/mod.rs"]
 mod common;
 mod page;
+mod surviving;
 
 use std::time::Instant;
 

@@ -32,8 +32,10 @@ pub const ROWS: &[Row] = &[
         calibration: "",
         note: "11.2 is a caption's; 9.8 at 2.4 years and 26.1 at 6 give 16 to 17 at 4 years, and the conference paper says 18.4",
         means: Means::Model(lifetimes),
-        lacks: "Pages of an appended log are written once and then never again, so to move the hot ones away changes nothing; the source moves pages of \
-                persistent programs only where they are volatile, and its Echo has such pages. Gains are by the unmanaged lifetime, which misses as K5 says",
+        lacks: "The loop stops at the limit, and pages that come home seem to put the rate above it again: no program ends \
+                above the goal. Pages of an appended log are written once and then never again, so to move the hot ones away changes nothing; \
+                the source moves pages of persistent programs only where they are volatile, and its Echo has such pages. Gains are by the \
+                unmanaged lifetime, which misses as K5 says",
     },
     Row {
         source: Source::Kevlar,

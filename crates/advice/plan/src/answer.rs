@@ -171,7 +171,9 @@ pub fn weights(bandwidths: impl Iterator<Item = f64>) -> Vec<u32> {
             .map(|(&weight, one)| (f64::from(weight) / real - one / total).abs());
         (off.sum::<f64>(), weights)
     };
-    let tried = (bandwidths.len() as u32..=20).map(candidate);
+    let tried = (bandwidths.len() as u32..=20)
+        .map(candidate)
+        .filter(|(_, weights)| weights.iter().sum::<u32>() <= 20);
     tried.min_by(|one, two| one.0.total_cmp(&two.0)).map(|(_, weights)| weights).unwrap_or_default()
 }
 

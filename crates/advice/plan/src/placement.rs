@@ -87,3 +87,52 @@ impl Placement {
         self.shares[structure * self.tiers + tier] = share;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Owner, StructureProfile};
+
+    fn profile(structures: &[(u64, u64)]) -> Profile {
+        let one = |(site, &(bytes, misses)): (u32, &(u64, u64))| StructureProfile {
+            owner: Owner::Site(site),
+            bytes,
+            beyond_l2: misses,
+            misses: vec![misses],
+            store_misses: vec![0],
+            writes: vec![0],
+            over_time: vec![0; Profile::SLICES],
+        };
+        Profile {
+            ways: vec![1],
+            structures: (0..).zip(structures).map(one).collect(),
+            registers: 9,
+            clusters: vec![crate::profile::Clusters::default()],
+            monitor: vec![1.0],
+            events: 1,
+            accesses: 1,
+            instructions: 1,
+            threads: 1,
+            curve: Vec::new(),
+            sampled: false,
+            saw_allocations: true,
+        }
+    }
+
+    /// The source's example: of 2.5 GiB a fifth goes, `Hash` (384 MiB) and `List1` (128 MiB).
+    #[test]
+    fn the_coldest_structures_go_first_and_the_last_in_part() {
+        let mib = 1 << 20;
+        let profile = profile(&[(2048 * mib, 1_000_000), (384 * mib, 10), (128 * mib, 5)]);
+        let fifth = Placement::coldest_first(&profile, &[0.8, 0.2]);
+        let slow: Vec<f64> = (0..3).map(|structure| fifth.slow(structure)).collect();
+        assert!(slow[0] < 1e-9 && slow[1] > 1.0 - 1e-9 && slow[2] > 1.0 - 1e-9, "{slow:?}");
+        let half = Placement::coldest_first(&profile, &[0.5, 0.5]);
+        assert!((half.slow(0) - (1280.0 - 512.0) / 2048.0).abs() < 1e-6);
+        let pages = (0..10_000).filter(|&page| half.page_is_slow(0, page)).count();
+        assert!((3_550..3_950).contains(&pages), "{pages}");
+        let three = Placement::coldest_first(&profile, &[0.2, 0.4, 0.4]);
+        let sum: f64 = (0..3).map(|tier| three.share(0, tier)).sum();
+        assert!((sum - 1.0).abs() < 1e-6 && three.share(1, 2) > 0.99);
+    }
+}

@@ -232,4 +232,17 @@ mod tests {
         let alike = "slow_by_fast = 1.0\n[[instance]]\nname = \"a\"\nvcpus = 1\ngib = 4\nhour = 1.0";
         assert!(error(alike).contains("do not determine"));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_breaks_the_parser(
+            key in "(vcpus|vcpu_hour|fast_gib_hour|slow_gib_hour|slow_by_fast|instance|provider|[a-z]{1,5})",
+            value in "(-?[0-9]{1,4}(\\.[0-9])?|nan|inf|\\[[0-9., ]*\\]|\"x\"|true|\\{\\})",
+        ) {
+            let text = format!("vcpu_hour = 1.0\nfast_gib_hour = 1.0\nslow_by_fast = 0.4\n{key} = {value}\n");
+            if let Ok(prices) = Prices::parse(&text, "text") {
+                assert!(prices.hour(&[1.0, 2.0], 3.0).is_finite());
+            }
+        }
+    }
 }

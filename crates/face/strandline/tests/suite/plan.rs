@@ -10,7 +10,9 @@ const HOT_AND_COLD: &str = r#"
 #include <stdlib.h>
 int main(void) {
     size_t n = 1 << 17;
-    uint64_t *hot = malloc(n * 8), *cold = malloc(n * 32), state = 1, sum = 0;
+    uint64_t state = 1, sum = 0;
+    uint64_t *hot = malloc(n * 8);
+    uint64_t *cold = malloc(n * 32);
     for (size_t i = 0; i < n; i += 8) hot[i] = i;
     for (size_t i = 0; i < n * 4; i += 8) cold[i] = i;
     for (int i = 0; i < 100000; i++) {
@@ -45,8 +47,8 @@ fn what_is_hot_stays_on_fast_memory_and_predictions_are_held_against_simulations
     compile(scratch.dir(), "cc", "-O1 -g -o app app.c");
     let plan = json(&scratch, "--tiers small.toml --footprint 64GiB --verify 4");
     let hottest = &plan["structures"][0];
-    assert!(hottest["name"].as_str().expect("a name").contains("app.c:6"), "{hottest}");
-    assert!(plan["decides"].as_str().expect("a name").contains("app.c:6"), "{}", plan["decides"]);
+    assert!(hottest["name"].as_str().expect("a name").contains("app.c:7"), "{hottest}");
+    assert!(plan["decides"].as_str().expect("a name").contains("app.c:7"), "{}", plan["decides"]);
     let recommended = &plan["recommended"];
     assert!(
         recommended["parts"][1].as_f64().expect("a part") >= 0.5,

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::outgoing::LANES_MAX;
 use crate::Time;
+
+/// Lanes of a core at most.
+pub(crate) const LANES_MAX: usize = 16;
 
 /// That so many lines of a core are accepted; known once they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

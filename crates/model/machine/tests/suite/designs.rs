@@ -1,4 +1,4 @@
-//! Persistency hardware: what each design orders, waits for and writes, against counts by hand.
+//! Persistency hardware: what each design orders, waits for and writes, against hand counts.
 
 use crate::timed::{MFENCE, SFENCE, WAY, clwb, event, line, push, step, store, with};
 use event::{NameId, Op, Sink, Source, StrandMark};

@@ -33,18 +33,24 @@ pub(crate) struct NonAtomic;
 pub(crate) struct Switch;
 
 impl X86 {
+    /// The list of designs makes each by this name.
+    #[allow(clippy::new_ret_no_self)]
     pub(crate) fn new(config: &Config) -> Marked {
         Marked { tso: Tso::new(config), barriers: true }
     }
 }
 
 impl NonAtomic {
+    /// The list of designs makes each by this name.
+    #[allow(clippy::new_ret_no_self)]
     pub(crate) fn new(config: &Config) -> Marked {
         Marked { tso: Tso::new(config), barriers: false }
     }
 }
 
 impl Switch {
+    /// The list of designs makes each by this name.
+    #[allow(clippy::new_ret_no_self)]
     pub(crate) fn new(config: &Config) -> Marked {
         X86::new(config)
     }

@@ -48,6 +48,8 @@ pub(crate) struct Strand {
 pub(crate) struct StrandNoQueue;
 
 impl StrandNoQueue {
+    /// The list of designs makes each by this name.
+    #[allow(clippy::new_ret_no_self)]
     pub(crate) fn new(config: &Config) -> Strand {
         Strand { queue: None, ..Strand::new(config) }
     }

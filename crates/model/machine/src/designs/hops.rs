@@ -44,7 +44,8 @@ pub(crate) struct Hops {
 pub(crate) struct Asap;
 
 impl Asap {
-    #[allow(clippy::new_ret_no_self)] // A variant of it, named as the other designs are.
+    /// The list of designs makes each by this name.
+    #[allow(clippy::new_ret_no_self)]
     pub(crate) fn new(config: &Config) -> Hops {
         Hops { speculative: true, ..Hops::new(config) }
     }

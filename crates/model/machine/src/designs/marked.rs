@@ -33,21 +33,24 @@ pub(crate) struct NonAtomic;
 pub(crate) struct Switch;
 
 impl X86 {
-    #[allow(clippy::new_ret_no_self)] // A variant of it, named as the other designs are.
+    /// The list of designs makes each by this name.
+    #[allow(clippy::new_ret_no_self)]
     pub(crate) fn new(config: &Config) -> Marked {
         Marked { tso: Tso::new(config), barriers: true }
     }
 }
 
 impl NonAtomic {
-    #[allow(clippy::new_ret_no_self)] // A variant of it, named as the other designs are.
+    /// The list of designs makes each by this name.
+    #[allow(clippy::new_ret_no_self)]
     pub(crate) fn new(config: &Config) -> Marked {
         Marked { tso: Tso::new(config), barriers: false }
     }
 }
 
 impl Switch {
-    #[allow(clippy::new_ret_no_self)] // A variant of it, named as the other designs are.
+    /// The list of designs makes each by this name.
+    #[allow(clippy::new_ret_no_self)]
     pub(crate) fn new(config: &Config) -> Marked {
         X86::new(config)
     }

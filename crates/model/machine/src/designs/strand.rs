@@ -16,6 +16,7 @@
 //! # Corners that the source leaves open
 //! - *A full strand buffer*: the flush waits in the queue before it. Flushes to other buffers behind it pass (one queue slot is all it costs).
 //! - *A buffer with an older strand's lines*: a barrier orders behind them, too. That is stricter than the model, never weaker.
+//! - *A flush of a line of which an earlier flush is in another strand buffer* leaves behind that one.
 //! - *A flush of a line that is clean because an earlier flush of it is under way* is done when that one is: the next line of the
 //!   buffer waits for it.
 //! - *A read-exclusive request for a line in another core's strand buffer*: instead of a reply that is withheld, the next line
@@ -47,7 +48,8 @@ pub(crate) struct Strand {
 pub(crate) struct StrandNoQueue;
 
 impl StrandNoQueue {
-    #[allow(clippy::new_ret_no_self)] // A variant of it, named as the other designs are.
+    /// The list of designs makes each by this name.
+    #[allow(clippy::new_ret_no_self)]
     pub(crate) fn new(config: &Config) -> Strand {
         Strand { queue: None, ..Strand::new(config) }
     }
@@ -143,9 +145,10 @@ impl Strand {
         if std::mem::take(&mut state.barrier) {
             core.outgoing.order_next();
         }
-        // Stores to one line persist in their order, on whatever strands they are.
+        // Stores to one line persist in their order, on whatever strands they are: it leaves behind the one before, and the way to memory keeps
+        // the order of a line.
         if let Some(held) = same.filter(|held| held.lane != state.buffer) {
-            state.after.push((number, held.lane, held.number + 1));
+            core.outgoing.order_next_behind(shared.persists.promise_left(number, held.lane, held.number + 1));
         }
         for (other, lane, count) in state.after.drain(..) {
             core.outgoing.order_next_behind(shared.persists.promise_of_lane(other, lane, count));

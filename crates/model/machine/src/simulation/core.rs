@@ -194,7 +194,7 @@ impl TimedCore {
         // Its buffer is free when it was handed over; on the rest of the way it is the uncore's.
         let free = if leaving.non_temporal() { out } else { accepted };
         self.outgoing.sent(lane, free, accepted, &mut shared.persists);
-        shared.persists.sent(self.number, lane, accepted);
+        shared.persists.sent(self.number, lane, at, accepted);
         shared.chronicle.sent(self.number, leaving.write.line, leaving.at, at, accepted);
         Ok(at)
     }

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use super::persists::{Persists, Promise};
+use super::persists::{LANES_MAX, Persists, Promise};
 use super::shared::Latencies;
 use super::slots::LineSlots;
 use crate::below::{Cause, Write};
@@ -57,9 +57,6 @@ struct Lane {
     /// When each of the last lines had left the lane, which they do in order; as many as the lane has entries.
     retired: VecDeque<Time>,
 }
-
-/// Lanes of a core at most.
-pub(crate) const LANES_MAX: usize = 16;
 
 impl Lane {
     /// When the line of that number had left the lane; `None` if it has not been sent.

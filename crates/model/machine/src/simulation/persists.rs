@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::outgoing::LANES_MAX;
 use crate::Time;
+
+/// Lanes of a core at most.
+pub(crate) const LANES_MAX: usize = 16;
 
 /// That so many lines of a core are accepted; known once they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,6 +16,8 @@ struct Awaited {
     /// Core and lane.
     queue: usize,
     count: u64,
+    /// Whether it is enough that they have left.
+    left: bool,
     kept: Option<Time>,
 }
 
@@ -48,15 +52,15 @@ impl Persists {
         self.sent[core * LANES_MAX + lane]
     }
 
-    /// `core` has sent one more line by `lane`, which is accepted at `accepted`.
-    pub(crate) fn sent(&mut self, core: usize, lane: usize, accepted: Time) {
+    /// `core` has sent one more line by `lane`, at `at`, which is accepted at `accepted`.
+    pub(crate) fn sent(&mut self, core: usize, lane: usize, at: Time, accepted: Time) {
         let queue = core * LANES_MAX + lane;
         let (count, last) = &mut self.sent[queue];
         *count += 1;
         *last = accepted.max(*last);
         for awaited in self.awaited.values_mut() {
             if awaited.queue == queue && awaited.count == *count {
-                awaited.kept = Some(*last);
+                awaited.kept = Some(if awaited.left { at } else { *last });
                 self.news = true;
             }
         }
@@ -67,13 +71,27 @@ impl Persists {
         self.promise_of_lane(core, 0, count)
     }
 
+    /// That the first `count` lines of a lane of `core` have left: what follows them to the same address comes behind them.
+    pub(crate) fn promise_left(&mut self, core: usize, lane: usize, count: u64) -> Promise {
+        let (sent, _) = self.of_lane(core, lane);
+        let promise = self.promise_of_lane(core, lane, count);
+        if let Some(awaited) = self.awaited.get_mut(&promise) {
+            awaited.left = true;
+            awaited.kept = (count <= sent).then_some(Time::ZERO);
+        }
+        promise
+    }
+
     /// That the first `count` lines of a lane of `core` are accepted.
     pub(crate) fn promise_of_lane(&mut self, core: usize, lane: usize, count: u64) -> Promise {
         let queue = core * LANES_MAX + lane;
         let (sent, accepted) = self.sent[queue];
         let promise = Promise(self.next);
         self.next += 1;
-        self.awaited.insert(promise, Awaited { queue, count, kept: (count <= sent).then_some(accepted) });
+        self.awaited.insert(
+            promise,
+            Awaited { queue, count, left: false, kept: (count <= sent).then_some(accepted) },
+        );
         promise
     }
 
@@ -98,11 +116,11 @@ mod tests {
     fn a_promise_is_kept_when_the_last_of_its_lines_is_accepted() {
         let mut persists = Persists::new(2);
         let promise = persists.promise(1, 2);
-        persists.sent(1, 0, Time(50));
-        persists.sent(0, 0, Time(60));
+        persists.sent(1, 0, Time(50), Time(50));
+        persists.sent(0, 0, Time(60), Time(60));
         assert_eq!((persists.kept(promise), persists.news), (None, false));
-        persists.sent(1, 0, Time(40));
-        persists.sent(1, 0, Time(90));
+        persists.sent(1, 0, Time(40), Time(40));
+        persists.sent(1, 0, Time(90), Time(90));
         assert_eq!((persists.kept(promise), persists.news), (Some(Time(50)), true));
         let late = persists.promise(1, 2);
         assert_eq!(persists.kept(late), Some(Time(90)), "all that was sent, once it is past");

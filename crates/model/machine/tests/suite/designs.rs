@@ -1,4 +1,4 @@
-//! Persistency hardware: what each design orders, waits for and writes, against counts by hand.
+//! Persistency hardware: what each design orders, waits for and writes, against hand counts.
 
 use crate::timed::{MFENCE, SFENCE, WAY, clwb, event, line, push, step, store, with};
 use event::{NameId, Op, Sink, Source, StrandMark};
@@ -149,14 +149,8 @@ fn a_switch_makes_lines_durable_before_memory_has_them() {
         (pipeline.ordering, pipeline.switch_way) = (Design::Switch, Time::from_ns(1));
         config.memory.timing.as_mut().expect("timed").write_accept = Time::from_ns(500);
     });
-    let far = Config {
-        cores: {
-            let mut cores = near.cores.clone();
-            cores.pipeline.ordering = Design::X86;
-            cores
-        },
-        ..near.clone()
-    };
+    let mut far = near.clone();
+    far.cores.pipeline.ordering = Design::X86;
     let ops = || vec![line(0), clwb(0), SFENCE, MFENCE];
     let (with_switch, without) = (step(&near, ops()).0, step(&far, ops()).0);
     assert!(with_switch + 400.0 < without, "{with_switch} {without}");

@@ -66,7 +66,7 @@ impl Epochs {
     }
 
     /// Copies that are in memory and wait for nothing are accepted.
-    fn end_all(&mut self) {
+    fn accept(&mut self) {
         while let Some(at) = self.buffered.iter().position(|copy| copy.over.is_some() && copy.waits == 0) {
             let Copy { id, .. } = self.buffered.remove(at);
             self.buffered.iter_mut().for_each(|copy| copy.waits &= !id);
@@ -119,7 +119,7 @@ impl Machine for Epochs {
                 _ => std::mem::replace(&mut after.memory[at], value),
             };
             after.buffered[number].over = Some(over);
-            after.end_all();
+            after.accept();
             all.push(after);
         }
         all

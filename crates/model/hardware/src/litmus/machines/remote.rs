@@ -73,9 +73,9 @@ impl Machine for Remote {
             // Nothing passes a write, but writes pass reads and flushes.
             let queue = queue.as_deref().unwrap_or_default();
             let first = queue.iter().position(|posted| matches!(posted, Posted::Write(..)));
-            let count = first.map_or(queue.len(), |first| first + 1);
-            for (place, posted) in queue.iter().enumerate().take(count) {
-                all.push(self.carried_out(thread, place, *posted));
+            let reached = first.map_or(queue.len(), |first| first + 1);
+            for (place, &posted) in queue[..reached].iter().enumerate() {
+                all.push(self.carried_out(thread, place, posted));
             }
         }
         for at in (0..self.cached.len()).filter(|&at| self.cached[at].number > self.lines.memory[at].number) {

@@ -55,11 +55,11 @@ impl Shards {
         let rate = self.rate();
         let mut distances = self.exact.distances().to_vec();
         let expected = self.accesses as f64 * rate;
-        let excess = expected - self.sampled as f64;
+        let missing = expected - self.sampled as f64;
         if distances.is_empty() {
             distances.push(0);
         }
-        distances[0] = (distances[0] as f64 + excess).max(0.0) as u64;
+        distances[0] = (distances[0] as f64 + missing).max(0.0) as u64;
         let (scale, cold) = (1.0 / rate, self.exact.cold() as f64 / rate);
         MissCurve::of_distances(&distances, scale, cold, self.accesses as f64)
     }

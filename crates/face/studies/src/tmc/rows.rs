@@ -80,13 +80,16 @@ pub const ROWS: &[Row] = &[
         "2 points each; shape: rising",
         Means::Model(tolerance_cost),
     ),
-    row(
-        "T15",
-        "Run times are predicted accurately from three runs",
-        "largest error published: 7 %",
-        "10 % on 95 % of the configurations",
-        Means::Model(accuracy),
-    ),
+    Row {
+        calibration: "constants of the model were chosen on two of the six programs, cactus and xsbench",
+        ..row(
+            "T15",
+            "Run times are predicted accurately from three runs",
+            "largest error published: 7 %",
+            "10 % on 95 % of the configurations",
+            Means::Model(accuracy),
+        )
+    },
     row(
         "T9",
         "Clusters over tier architectures",

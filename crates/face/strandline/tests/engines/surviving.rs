@@ -1,5 +1,5 @@
 //! Real programs whose data is in a pool, recompiled with `--persist` and killed: what was acknowledged is there, nothing is
-//! there in part. `docs/persist-programs.md` tells how they were changed.
+//! there in part. `docs/persist-programs.md` says how they were changed.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -61,15 +61,15 @@ pub struct Pipeline {
     /// With `"ssp"`: whether pages are brought together as soon as no TLB holds them. Default true, as published; false: when the spare
     /// pages run short.
     pub ssp_eager: bool,
-    /// With `"ssp"`: pages beside those of the TLBs that may have a second copy, 1 to 1048576. Default 256 [guess].
+    /// With `"ssp"`: pages beside those of the TLBs that may have a second copy, 1 to 1048576. Default 256, a guess.
     pub ssp_spare: u32,
-    /// With `"ssp"`: records of the journal before a checkpoint, 4 to 1048576. Default 4096 [guess].
+    /// With `"ssp"`: records of the journal before a checkpoint, 4 to 1048576. Default 4096, a guess.
     pub ssp_journal: u32,
-    /// With `"redo"`: lines that a core's log buffer holds, 1 to 1024. Default 64 [guess].
+    /// With `"redo"`: lines that a core's log buffer holds, 1 to 1024. Default 64, a guess.
     pub log_buffer: u32,
-    /// With `"switch"`: lines that the persistent buffer of the switch holds, 1 to 65536. Default 128 [guess].
+    /// With `"switch"`: lines that the persistent buffer of the switch holds, 1 to 65536. Default 128, a guess.
     pub switch_entries: u32,
-    /// With `"switch"`: from a core's memory side to the switch and back. Default 70ns [guess].
+    /// With `"switch"`: from a core's memory side to the switch and back. Default 70ns, a guess.
     pub switch_way: Time,
     /// Share of the loads that miss the L1 whose address depends on the load miss before, 0 to 1. A trace does not say
     /// which loads do; 0, the default, lets all overlap, and 1 is a program that only follows pointers.

@@ -1,5 +1,5 @@
 //! The designs as state machines. A machine executes an instruction or moves by itself; a crash may fall in any state, and recovery
-//! makes of it what [`Machine::recovered`] says.
+//! makes of it what `Machine::recovered` says.
 
 mod caches;
 mod epochs;

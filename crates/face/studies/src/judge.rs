@@ -202,7 +202,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "a new row has two spaces in a text, or none"]
     fn rows_say_what_they_claim_and_why_they_tolerate() {
         for row in rows() {
             for text in [row.claim, row.expected, row.tolerance, row.method] {

@@ -93,7 +93,7 @@ fn checks_find_what_kills_leave_of_unprotected_pools() {
                 .stdout(Stdio::null())
                 .spawn()
                 .expect("it runs");
-            std::thread::sleep(Duration::from_millis(20 + round % 10));
+            std::thread::sleep(Duration::from_millis(3 + round % 27));
             run.kill().expect("it is killed");
             run.wait().expect("it ends");
             let bad = pool.exists() && !check(&program, &pool, None).0;

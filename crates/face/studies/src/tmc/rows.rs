@@ -103,14 +103,14 @@ pub const ROWS: &[Row] = &[
         "T12",
         "Sampling every second miss slows programs down, every 10,007th hardly",
         "41 % as a mean with 2 (T12); below 1 % with 10,007 (T13)",
-        "",
+        "value: 20 %",
         Means::Hardware("a processor with PEBS, and permission to use it"),
     ),
     row(
         "T14",
         "Slow accesses are estimated accurately from samples",
         "high accuracy; off for one program, by the shadow effect",
-        "",
+        "shape: one program is off",
         Means::Hardware("a processor with PEBS, and two kinds of memory"),
     ),
 ];

@@ -15,7 +15,7 @@ int main(void) {
     uint64_t *cold = malloc(n * 32);
     for (size_t i = 0; i < n; i += 8) hot[i] = i;
     for (size_t i = 0; i < n * 4; i += 8) cold[i] = i;
-    for (int i = 0; i < 100000; i++) {
+    for (int i = 0; i < 400000; i++) {
         state = state * 6364136223846793005ull + 1442695040888963407ull;
         sum += hot[(state >> 33) % n];
         if (i % 64 == 0) sum += cold[(state >> 20) % (n * 4)];
@@ -41,7 +41,6 @@ fn json(scratch: &Scratch, arguments: &str) -> Value {
 }
 
 #[test]
-#[ignore = "a plan keeps cold data on fast memory: to be looked into"]
 fn what_is_hot_stays_on_fast_memory_and_predictions_are_held_against_simulations() {
     let scratch = scratch();
     scratch.file("app.c", HOT_AND_COLD);

@@ -248,7 +248,6 @@ fn several_threads_of_a_workload_run_on_several_cores() {
 }
 
 #[test]
-#[ignore = "fields of persistency designs are not documented yet"]
 fn every_field_of_simulate_json_is_documented() {
     let scratch = machines();
     let mut answer = json(&scratch, &[&SCATTER[..], &["--machine", "near.toml"]].concat());
@@ -267,6 +266,10 @@ fn every_field_of_simulate_json_is_documented() {
         (".heat", "stall"),
         ("_queue", "queue"),
         ("_latency", "histogram"),
+        (".persistency", "persistency"),
+        (".persists[]", "persist"),
     ];
-    compare(include_str!("../../../../../docs/simulate-json.md"), &[answer], &kinds, &[]);
+    // Without designs to compare nothing is noted of single lines.
+    let unseen = ["persist.core", "persist.line", "persist.ready", "persist.left", "persist.durable"];
+    compare(include_str!("../../../../../docs/simulate-json.md"), &[answer], &kinds, &unseen);
 }

@@ -91,7 +91,6 @@ fn threads_share_the_work() {
 }
 
 #[test]
-#[ignore = "transactions are dealt to threads in one order, so that their events have one order, too"]
 fn the_order_of_threads_changes_no_result() {
     for workload in Workload::ALL {
         let params = Params { operations: 200, threads: 1, seed: 3 };
@@ -114,8 +113,10 @@ fn the_order_of_threads_changes_no_result() {
                 streams.push(first.events);
             }
         }
-        // Few changes of priority may by chance give one order twice; walks don't.
-        assert!(streams.len() >= 4, "{}: {} orders", workload.name, streams.len());
+        // Few changes of priority may by chance give one order twice; walks don't. Transactions are recorded by
+        // one thread and then dealt out, which no schedule changes.
+        let least = if workload.transactions().is_some() { 1 } else { 4 };
+        assert!(streams.len() >= least, "{}: {} orders", workload.name, streams.len());
     }
 }
 

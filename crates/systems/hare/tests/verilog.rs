@@ -231,7 +231,7 @@ fn it_is_synthesised_placed_and_routed() {
     let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
     let output = Command::new(&nextpnr).args(arguments).current_dir(&workshop.0).output().expect("a tool");
     let said = String::from_utf8_lossy(&output.stderr);
-    // Status 1 is a clock that is missed, which the document tells.
+    // Status 1 is a clock that is missed, which the document says.
     let clock: Vec<&str> = said.lines().filter(|line| line.contains("Max frequency")).collect();
     assert!(!clock.is_empty(), "{said}");
     println!("W = 4: {}", clock[clock.len() - 1]);

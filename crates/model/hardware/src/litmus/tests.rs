@@ -123,3 +123,32 @@ fn errors_name_file_and_line() {
         assert!(error.starts_with(&format!("f:{fault}")), "{error}");
     }
 }
+
+proptest::proptest! {
+    /// Files with lines taken out, doubled and cut: a test or an error with a line, and no panic.
+    #[test]
+    fn damaged_files_are_read_or_refused(
+        file in 0..28usize,
+        changes in proptest::collection::vec((proptest::prelude::any::<u16>(), 0..4u8), 1..8),
+    ) {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("litmus");
+        let files = std::fs::read_dir(folder).expect("the folder");
+        let mut paths: Vec<_> = files.map(|entry| entry.expect("an entry").path()).collect();
+        paths.sort();
+        let text = std::fs::read_to_string(&paths[file % paths.len()]).expect("a file");
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        for (at, change) in changes {
+            let at = usize::from(at) % lines.len();
+            let line = lines[at].clone();
+            match change {
+                0 if lines.len() > 1 => _ = lines.remove(at),
+                1 => lines.insert(at, line),
+                2 => lines[at] = line.chars().take(line.chars().count() / 2).collect(),
+                _ => lines[at] = line.chars().rev().collect(),
+            }
+        }
+        if let Err(error) = parse::parse("damaged", &lines.join("\n")) {
+            proptest::prop_assert!(error.line <= lines.len() && !error.fault.is_empty());
+        }
+    }
+}

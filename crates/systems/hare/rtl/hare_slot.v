@@ -1,4 +1,5 @@
-// The reduction unit of slot N, two cycles: gather what precedes the slot, then match and count.
+// The reduction unit of slot N, two cycles: gather what precedes the slot, then match and count. A slot with
+// a bit vector takes a third, in which the parts of the vector meet.
 //
 // Fields of table 3:
 //   0: conditions[27:16], repeats[8], length[7:0] (0: a gate)
@@ -120,45 +121,83 @@ module hare_slot #(
         youngest <= young_kept ? (youngest0 > TOP ? TOP + W : youngest0 + W) : {{10-K{1'b0}}, young_new};
     end
 
-    // A bit for the age of each run.
-    wire [W-1:0] aged;
+    // A bit for the age of each run. The ages that match are gathered sixteen at a time in the second cycle and
+    // all together in the third: one OR of them all is the longest path of the design.
+    reg           b_valid, b_start, b_last;
+    reg [K-1:0]   b_count;
+    reg [S*W-1:0] b_bus;
+    wire [W-1:0]  hits;
     generate
         if (VECTOR) begin : vector
+            localparam PARTS = (A + 15) / 16;
             reg [A-1:0] ages, wanted;
             integer k;
             always @(posedge clk) if (write)
                 for (k = 0; k < A; k = k + 1)
                     if (field == 64 + k / 32) wanted[k] <= cfg_data[k % 32];
             // Runs from before the window go on while every byte is of the class, but not into another text;
-            // those that begin within it have ages up to W. Which ages match is found out before any input is
-            // looked at: that is the longest path.
+            // those that begin within it have ages up to W.
             reg          kept;
-            reg  [W-1:0] fresh, found;
-            integer u;
+            reg  [W-1:0] fresh, found, going;
+            reg  [PARTS*W-1:0] parts;
+            reg  [16*PARTS-1:0] matching;
+            integer u, g;
             always @* begin
                 kept = !a_start;
                 fresh = 0;
                 for (u = 0; u < W; u = u + 1) begin
                     kept = kept && imv[u];
                     fresh = imv[u] ? {fresh, enabled[u]} : {W{1'b0}};
-                    found[u] = |(fresh & wanted[W-1:0]) || (kept && |((ages << (u + 1)) & wanted));
+                    found[u] = |(fresh & wanted[W-1:0]);
+                    going[u] = kept;
+                    matching = (ages << (u + 1)) & wanted;
+                    for (g = 0; g < PARTS; g = g + 1) parts[g*W+u] = |matching[16*g +: 16];
                 end
             end
             always @(posedge clk) if (a_valid)
                 ages <= (kept ? ages << W : {A{1'b0}}) | {{A-W{1'b0}}, fresh};
-            assign aged = found;
+
+            reg [PARTS*W-1:0] b_parts;
+            reg [W-1:0]       b_found, b_going, b_others;
+            always @(posedge clk) begin
+                b_valid  <= a_valid && !reset;
+                b_start  <= a_start;
+                b_last   <= a_last;
+                b_count  <= a_count;
+                b_bus    <= a_bus;
+                b_parts  <= parts;
+                b_found  <= found;
+                b_going  <= going;
+                b_others <= !repeats ? imv & enabled : counted;
+            end
+            reg [W-1:0] aged;
+            integer v, h;
+            always @* begin
+                for (v = 0; v < W; v = v + 1) begin
+                    aged[v] = 0;
+                    for (h = 0; h < PARTS; h = h + 1) aged[v] = aged[v] || b_parts[h*W+v];
+                    aged[v] = b_found[v] || (b_going[v] && aged[v]);
+                end
+            end
+            assign hits = repeats && by_vector ? aged : b_others;
         end else begin : none
-            assign aged = {W{1'b0}};
+            always @* begin
+                b_valid = a_valid;
+                b_start = a_start;
+                b_last  = a_last;
+                b_count = a_count;
+                b_bus   = a_bus;
+            end
+            assign hits = !repeats ? imv & enabled : by_vector ? {W{1'b0}} : counted;
         end
     endgenerate
 
-    wire [W-1:0] hits = !repeats ? imv & enabled : by_vector ? aged : counted;
     always @(posedge clk) begin
-        out_valid <= a_valid && !reset;
-        out_start <= a_start;
-        out_last  <= a_last;
-        out_count <= a_count;
-        out_bus   <= a_bus;
+        out_valid <= b_valid && !reset;
+        out_start <= b_start;
+        out_last  <= b_last;
+        out_count <= b_count;
+        out_bus   <= b_bus;
         out_bus[N*W +: W] <= hits;
     end
 endmodule

@@ -52,7 +52,7 @@ impl Tables {
             classes,
             members,
             vectors: vec![vec![u64::MAX; (slots * width).div_ceil(64)]; width * per_lane * 4],
-            stages: latency(slots),
+            stages: latency(slots, design.vectors()),
         };
         for (slot, node) in design.nodes.iter().enumerate() {
             if let Kind::Component { sets, .. } = &node.kind {
@@ -134,11 +134,11 @@ impl Tables {
     }
 }
 
-/// Cycles from a window to its report in a pipeline of `slots` slots: a window waits for the next one, leaves
-/// the boundary unit, gets its classes in two cycles, passes automata, their intersection and the gates; then
-/// two per slot.
-pub fn latency(slots: usize) -> u64 {
-    7 + 2 * slots as u64
+/// Cycles from a window to its report in a pipeline of `slots` slots, `vectors` of them with bit vectors: a
+/// window waits for the next one, leaves the boundary unit, gets its classes in two cycles, passes automata,
+/// their intersection and the gates; then two per slot, and one more for each that has a bit vector.
+pub fn latency(slots: usize, vectors: usize) -> u64 {
+    (7 + 2 * slots + vectors) as u64
 }
 
 /// The bits that hardware of the limits needs for `slots` slots and `classes` classes, `vector_bits` of them

@@ -55,7 +55,7 @@ impl Hardware {
 
     /// Cycles from a window to its report, if the next window follows at once.
     pub fn latency(&self) -> u64 {
-        latency(self.slots)
+        latency(self.slots, self.slots / self.vector_every)
     }
 
     /// The parameters as Verilog has them.

@@ -11,12 +11,18 @@ use std::process::Command;
 use common::{read, text};
 use hare::{Counting, Expression, Hardware, Image, MODULES, Machine, Tables};
 
-/// A folder with the modules.
+/// A folder with the modules, and nothing that an older version of them was compiled to.
 struct Workshop(PathBuf);
 
 impl Workshop {
     fn new(name: &str) -> Workshop {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        match std::fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                panic!("{}: {error}", folder.display())
+            }
+            _ => {}
+        }
         std::fs::create_dir_all(&folder).expect("a folder");
         for (file, text) in MODULES {
             std::fs::write(folder.join(file), text).expect("a file");

@@ -57,7 +57,7 @@ module hare_bench;
             got = $fscanf(file, "%h %h %h %h %h", f_valid, f_start, f_last, f_count, f_text);
         end
         in_valid = 0;
-        for (drain = 0; drain < 2 * S + 16; drain = drain + 1) begin
+        for (drain = 0; drain < 3 * S + S / V + 16; drain = drain + 1) begin
             @(negedge clk);
             $display("%h %h %h %h", out_valid, out_start, out_last, out_match);
         end

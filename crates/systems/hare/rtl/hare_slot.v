@@ -1,5 +1,5 @@
-// The reduction unit of slot N, two cycles: gather what precedes the slot, then match and count. A slot with
-// a bit vector takes a third, in which the parts of the vector meet.
+// The reduction unit of slot N, three cycles: gather what precedes the slot, look back by its length, then match
+// and count. A slot with a bit vector takes a fourth, in which the parts of the vector meet.
 //
 // Fields of table 3:
 //   0: conditions[27:16], repeats[8], length[7:0] (0: a gate)
@@ -77,24 +77,46 @@ module hare_slot #(
     reg  [W-1:0] prior;
     wire [W-1:0] previous = a_start ? {W{1'b0}} : prior;
     wire [2*W-1:0] history = {a_ends, previous};
-    wire [W-1:0] imv = a_bus[N*W +: W];
     wire [2*W-1:0] shifted = history >> (W[K-1:0] - length);
-    wire [W-1:0] enabled = shifted[W-1:0];
+    reg           c_valid, c_start, c_last;
+    reg [K-1:0]   c_count;
+    reg [S*W-1:0] c_bus;
+    reg [W-1:0]   enabled;
+    always @(posedge clk) begin
+        if (a_valid) prior <= a_ends;
+        c_valid <= a_valid && !reset;
+        c_start <= a_start;
+        c_last  <= a_last;
+        c_count <= a_count;
+        c_bus   <= a_bus;
+        enabled <= shifted[W-1:0];
+    end
 
-    // Ages of the oldest and the youngest run, 0 for none: at the start of the window, and of those that
-    // begin within it.
+    // Third cycle.
+    wire [W-1:0] imv = c_bus[N*W +: W];
+
+    // Ages of the oldest and the youngest run at the start of the window, if they are alive, and of those that
+    // begin within it, 0 for none.
+    // The comparisons of ages look at no input: the registers are all that they need.
     localparam TOP = 10'd1022 - W;
     reg  [9:0] oldest, youngest;
-    wire [9:0] oldest0 = a_start ? 10'd0 : oldest;
-    wire [9:0] youngest0 = a_start ? 10'd0 : youngest;
+    reg        old_alive, young_alive;
+    wire [W-1:0] old_enough, young_few;
+    genvar c;
+    generate
+        for (c = 0; c < W; c = c + 1) begin : compare
+            assign old_enough[c] = oldest + c + 1 >= min;
+            assign young_few[c]  = max == 10'd1023 || youngest + c + 1 <= max;
+        end
+    endgenerate
     reg        old_kept, young_kept;
     reg  [K-1:0] old_new, young_new;
     reg  [W-1:0] counted;
     reg        enough, few;
     integer t;
     always @* begin
-        old_kept = oldest0 != 0;
-        young_kept = youngest0 != 0;
+        old_kept = old_alive && !c_start;
+        young_kept = young_alive && !c_start;
         old_new = 0;
         young_new = 0;
         for (t = 0; t < W; t = t + 1) begin
@@ -110,19 +132,20 @@ module hare_slot #(
                     young_new = 1;
                 end else if (young_new != 0) young_new = young_new + 1'b1;
             end
-            enough = old_kept ? oldest0 + t + 1 >= min : old_new != 0 && old_new >= min;
-            few = max == 10'd1023 || (young_kept ? youngest0 + t + 1 <= max : young_new <= max);
+            enough = old_kept ? old_enough[t] : old_new != 0 && old_new >= min;
+            few = young_kept ? young_few[t] : max == 10'd1023 || young_new <= max;
             counted[t] = imv[t] && enough && few;
         end
     end
-    always @(posedge clk) if (a_valid) begin
-        prior    <= a_ends;
-        oldest   <= old_kept ? (oldest0 > TOP ? TOP + W : oldest0 + W) : {{10-K{1'b0}}, old_new};
-        youngest <= young_kept ? (youngest0 > TOP ? TOP + W : youngest0 + W) : {{10-K{1'b0}}, young_new};
+    always @(posedge clk) if (c_valid) begin
+        oldest   <= old_kept ? (oldest > TOP ? TOP + W : oldest + W) : {{10-K{1'b0}}, old_new};
+        youngest <= young_kept ? (youngest > TOP ? TOP + W : youngest + W) : {{10-K{1'b0}}, young_new};
+        old_alive   <= old_kept || old_new != 0;
+        young_alive <= young_kept || young_new != 0;
     end
 
-    // A bit for the age of each run. The ages that match are gathered sixteen at a time in the second cycle and
-    // all together in the third: one OR of them all is the longest path of the design.
+    // A bit for the age of each run. The ages that match are gathered sixteen at a time in the third cycle and
+    // all together in the fourth: one OR of them all is the longest path of the design.
     reg           b_valid, b_start, b_last;
     reg [K-1:0]   b_count;
     reg [S*W-1:0] b_bus;
@@ -143,7 +166,7 @@ module hare_slot #(
             reg  [16*PARTS-1:0] matching;
             integer u, g;
             always @* begin
-                kept = !a_start;
+                kept = !c_start;
                 fresh = 0;
                 for (u = 0; u < W; u = u + 1) begin
                     kept = kept && imv[u];
@@ -154,17 +177,17 @@ module hare_slot #(
                     for (g = 0; g < PARTS; g = g + 1) parts[g*W+u] = |matching[16*g +: 16];
                 end
             end
-            always @(posedge clk) if (a_valid)
+            always @(posedge clk) if (c_valid)
                 ages <= (kept ? ages << W : {A{1'b0}}) | {{A-W{1'b0}}, fresh};
 
             reg [PARTS*W-1:0] b_parts;
             reg [W-1:0]       b_found, b_going, b_others;
             always @(posedge clk) begin
-                b_valid  <= a_valid && !reset;
-                b_start  <= a_start;
-                b_last   <= a_last;
-                b_count  <= a_count;
-                b_bus    <= a_bus;
+                b_valid  <= c_valid && !reset;
+                b_start  <= c_start;
+                b_last   <= c_last;
+                b_count  <= c_count;
+                b_bus    <= c_bus;
                 b_parts  <= parts;
                 b_found  <= found;
                 b_going  <= going;
@@ -182,11 +205,11 @@ module hare_slot #(
             assign hits = repeats && by_vector ? aged : b_others;
         end else begin : none
             always @* begin
-                b_valid = a_valid;
-                b_start = a_start;
-                b_last  = a_last;
-                b_count = a_count;
-                b_bus   = a_bus;
+                b_valid = c_valid;
+                b_start = c_start;
+                b_last  = c_last;
+                b_count = c_count;
+                b_bus   = c_bus;
             end
             assign hits = !repeats ? imv & enabled : by_vector ? {W{1'b0}} : counted;
         end

@@ -136,9 +136,9 @@ impl Tables {
 
 /// Cycles from a window to its report in a pipeline of `slots` slots, `vectors` of them with bit vectors: a
 /// window waits for the next one, leaves the boundary unit, gets its classes in two cycles, passes automata,
-/// their intersection and the gates; then two per slot, and one more for each that has a bit vector.
+/// their intersection and the gates; then three per slot, and one more for each that has a bit vector.
 pub fn latency(slots: usize, vectors: usize) -> u64 {
-    (7 + 2 * slots + vectors) as u64
+    (7 + 3 * slots + vectors) as u64
 }
 
 /// The bits that hardware of the limits needs for `slots` slots and `classes` classes, `vector_bits` of them

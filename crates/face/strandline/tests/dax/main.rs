@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{Scratch, capi, has, ok};
-use machine::{Boot, Machine, Memory};
+use machine::{Boot, Kernel, Machine, Memory};
 
 /// A region has ended so often before the power fails.
 const POWER_UNTIL: &str = "reported 300\r\n";
@@ -33,6 +33,7 @@ fn keeps_what_was_reported(machine: &Machine, programs: &[(&str, &Path)], memory
     let (found, durability, again) = match memory {
         Memory::Reserved => (include_str!("memmap.sh"), "dax", 4),
         Memory::VirtioPmem => (include_str!("virtio.sh"), "synced", 2),
+        Memory::TwoNodes => unreachable!("it has no persistent memory"),
     };
     let passed = |said: &str, passes: usize| {
         let passed = said.lines().filter(|line| line.trim() == "GUEST: passed").count();
@@ -56,7 +57,7 @@ fn keeps_what_was_reported(machine: &Machine, programs: &[(&str, &Path)], memory
 #[test]
 #[ignore = "boots emulated machines, which takes minutes"]
 fn what_was_reported_is_there_after_the_power_failed() {
-    let machine = match Machine::prepare() {
+    let machine = match Machine::prepare(Kernel::Stable) {
         Ok(machine) => machine,
         Err(missing) => {
             eprintln!("skipped: {missing}");
@@ -76,4 +77,41 @@ fn what_was_reported_is_there_after_the_power_failed() {
         [("/opt/power", power.as_path()), ("/opt/strandline", Path::new(env!("CARGO_BIN_EXE_strandline")))];
     keeps_what_was_reported(&machine, &programs, Memory::Reserved, 6);
     keeps_what_was_reported(&machine, &programs, Memory::VirtioPmem, 2);
+}
+
+/// `wear run --nodes` moves hot pages to the other node and loses nothing.
+#[test]
+#[ignore = "boots an emulated machine, which takes a minute"]
+fn worn_pages_move_between_two_nodes() {
+    let machine = match Machine::prepare(Kernel::Newest) {
+        Ok(machine) => machine,
+        Err(missing) => {
+            eprintln!("skipped: {missing}");
+            return;
+        }
+    };
+    if !has("gcc") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let source = scratch.file("writes.c", include_str!("writes.c"));
+    let writes = scratch.path("writes");
+    ok(Command::new("gcc")
+        .args(["-O2", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-o"])
+        .arg(&writes)
+        .arg(&source));
+    let programs =
+        [("/opt/writes", writes.as_path()), ("/opt/strandline", Path::new(env!("CARGO_BIN_EXE_strandline")))];
+    let said = machine.run(&Boot::new(Memory::TwoNodes, include_str!("nodes.sh"), &programs));
+    assert!(said.contains("all words are as they were written"), "{said}");
+    let number = |field: &str| -> f64 {
+        let after =
+            said.split_once(&format!("\"{field}\": ")).unwrap_or_else(|| panic!("no {field}:\n{said}")).1;
+        let digits: String = after.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+        digits.parse().unwrap_or_else(|_| panic!("{field}: {after:.40}"))
+    };
+    assert!(number("out") >= 6.0, "the hottest pages go to DRAM:\n{said}");
+    assert!(said.contains("6 of the 6 hottest pages lie on node 0"), "the kernel moved them:\n{said}");
+    assert!(number("far") > 0.0, "writes meet DRAM afterwards:\n{said}");
+    assert!(said.contains("\"stopped\": null"), "{said}");
 }

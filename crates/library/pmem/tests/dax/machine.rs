@@ -22,6 +22,17 @@ pub enum Memory {
     Reserved,
     /// A file of the host, by virtio.
     VirtioPmem,
+    /// None; main memory is two nodes of one GiB, and the processors belong to the first.
+    TwoNodes,
+}
+
+/// Which of Debian's kernels runs there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kernel {
+    /// The release's own.
+    Stable,
+    /// The newest that apt knows, 6.7 or later: one that tells which pages were written.
+    Newest,
 }
 
 /// One life of a machine.
@@ -59,7 +70,7 @@ impl Machine {
     ///
     /// # Errors
     /// What is missing.
-    pub fn prepare() -> Result<Machine, String> {
+    pub fn prepare(kernel: Kernel) -> Result<Machine, String> {
         for (program, package) in [
             ("qemu-system-x86_64", "qemu-system-x86"),
             ("busybox", "busybox-static"),
@@ -68,9 +79,9 @@ impl Machine {
             find(program).ok_or_else(|| format!("no {program} (apt-get install {package})"))?;
         }
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("emulated");
-        let tree = folder.join("kernel");
+        let tree = folder.join(if kernel == Kernel::Stable { "kernel" } else { "newest-kernel" });
         if !tree.join("boot").exists() {
-            get_kernel(&folder, &tree)?;
+            get_kernel(kernel, &folder, &tree)?;
         }
         let inside = |folder: &Path, start: &str| {
             let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -114,6 +125,14 @@ impl Machine {
                 command.args(["-machine", "q35", "-m", "1G,slots=2,maxmem=4G"]);
                 command.args(["-device", "virtio-pmem-pci,memdev=pmem"]);
                 command.arg("-object").arg(backing("pmem", 256 << 20));
+            }
+            Memory::TwoNodes => {
+                command.args(["-machine", "q35", "-m", "2G"]);
+                for node in ["near", "far"] {
+                    command.args(["-object", &format!("memory-backend-ram,id={node},size=1G")]);
+                }
+                command.args(["-numa", "node,nodeid=0,cpus=0-1,memdev=near"]);
+                command.args(["-numa", "node,nodeid=1,memdev=far", "-numa", "dist,src=0,dst=1,val=17"]);
             }
         }
         command.args(["-append", &kernel]);
@@ -160,7 +179,7 @@ impl Machine {
 }
 
 /// Downloads Debian's kernel for virtual machines and unpacks it to `tree`.
-fn get_kernel(folder: &Path, tree: &Path) -> Result<(), String> {
+fn get_kernel(kernel: Kernel, folder: &Path, tree: &Path) -> Result<(), String> {
     let here = |error: io::Error| format!("{}: {error}", folder.display());
     fs::create_dir_all(folder).map_err(here)?;
     let said = |command: &mut Command| -> Result<String, String> {
@@ -173,12 +192,30 @@ fn get_kernel(folder: &Path, tree: &Path) -> Result<(), String> {
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    let depends = said(Command::new("apt-cache").args(["depends", "linux-image-cloud-amd64"]))?;
-    let package = depends.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
-    let package = package.ok_or("no kernel for the guest: apt knows no linux-image-cloud-amd64")?;
-    said(Command::new("apt-get").args(["download", package]))?;
+    let package = match kernel {
+        Kernel::Stable => {
+            let depends = said(Command::new("apt-cache").args(["depends", "linux-image-cloud-amd64"]))?;
+            let package = depends.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
+            package.ok_or("no kernel for the guest: apt knows no linux-image-cloud-amd64")?.to_owned()
+        }
+        Kernel::Newest => {
+            let names = said(Command::new("apt-cache").args(["pkgnames", "linux-image-6."]))?;
+            let numbered = names.lines().filter(|name| name.ends_with("-cloud-amd64")).filter_map(|name| {
+                let numbers: Vec<u32> =
+                    name.split(['.', '-', '+']).filter_map(|part| part.parse().ok()).collect();
+                numbers.get(1).is_some_and(|&minor| minor >= 7).then_some((numbers, name))
+            });
+            let newest = numbered.max().ok_or(
+                "no kernel of 6.7 or later for the guest: apt knows none (add bookworm-backports to its sources)",
+            )?;
+            newest.1.to_owned()
+        }
+    };
+    said(Command::new("apt-get").args(["download", &package]))?;
     let files = fs::read_dir(folder).map_err(here)?.flatten().map(|entry| entry.path());
-    let debs = files.filter(|path| path.extension().is_some_and(|end| end == "deb"));
+    let name =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&package));
+    let debs = files.filter(|path| path.extension().is_some_and(|end| end == "deb") && name(path));
     let deb = debs.max().ok_or("no kernel for the guest: apt-get downloaded nothing")?;
     // Unpacked elsewhere first, so that what is there is whole.
     let unpacked = folder.join("unpacked");

@@ -14,7 +14,7 @@ mod machine;
 use std::env;
 use std::path::{Path, PathBuf};
 
-use machine::{Boot, Machine, Memory};
+use machine::{Boot, Kernel, Machine, Memory};
 use persistency::Domain;
 use pmem::{Durability, Mapped, Options, Synced};
 use space::{Space, conformance};
@@ -22,7 +22,7 @@ use space::{Space, conformance};
 #[test]
 #[ignore = "boots emulated machines, which takes a minute"]
 fn durability_is_reported_as_it_is_on_persistent_memory() {
-    let machine = match Machine::prepare() {
+    let machine = match Machine::prepare(Kernel::Stable) {
         Ok(machine) => machine,
         Err(missing) => {
             eprintln!("skipped: {missing}");

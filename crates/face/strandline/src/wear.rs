@@ -39,6 +39,7 @@ pub fn run(args: &WearArgs) -> anyhow::Result<()> {
             Swaps::Misses => Swap::Misses,
             Swaps::Insertions => Swap::Insertions,
         },
+        sampled: args.sampled,
         ..Wear::new(args.input.input(&args.observe, args.seed, 1, args.json)?)
     };
     let worn = estimate.run(terminal())?;

@@ -13,6 +13,7 @@ use crate::cli::{InputArgs, ObserveArgs};
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  strandline wear\n  strandline wear --goal 4y --endurance 1e7 -- ./app\n  \
+                  strandline wear --sampled=10007 -- ./any-program\n  \
                   strandline wear --trace t.slt --duration 10s --page 2MiB --capacity 1GiB --json\n  \
                   strandline wear level --policy start-gap --policy kevlar --trace t.slt\n  \
                   strandline wear run --goal 4y -- ./app"
@@ -54,6 +55,11 @@ pub struct WearArgs {
     /// When the filters of these estimates change roles
     #[arg(long, value_enum, default_value_t = Swaps::Misses, requires = "accuracy")]
     pub swap: Swaps,
+    /// Estimate from the processor's own samples (PEBS, IBS) of every N-th store, a prime, of a program that need
+    /// not be built anew
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10007", require_equals = true)]
+    #[arg(conflicts_with_all = ["accuracy", "trace"])]
+    pub sampled: Option<u32>,
     /// Seed of the built-in workload and of the machine's random choices
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -74,4 +74,10 @@ pub enum CaptureError {
     /// The kernel can't sample at all.
     #[error("sampling is not available here (perf_event_open: {0})")]
     NoSampling(io::Error),
+    /// No unit of the processor samples addresses.
+    #[error(
+        "no performance monitoring unit that knows addresses of stores: /sys/bus/event_source/devices has neither \
+         cpu/events/mem-stores (PEBS) nor ibs_op (IBS); virtual machines rarely pass one on"
+    )]
+    NoAddresses,
 }

@@ -180,16 +180,18 @@ impl Sampled {
         (self.stores, self.samples)
     }
 
-    /// A store of a program was sampled, by this or by a processor.
-    pub fn sample(&mut self, process: u32, addr: u64) {
+    /// A store of a program was sampled, by this or by a processor. Whether it is taken for a write-back to come.
+    pub fn sample(&mut self, process: u32, addr: u64) -> bool {
         self.samples += 1;
         let page = addr / BASE_PAGE;
         *self.naive.entry(page).or_default() += 1;
         let key = if self.algorithm.per_process { process } else { 0 };
         let filters = self.filters.entry(key).or_insert_with(|| Filters::new(&self.algorithm));
-        if filters.store(addr / LINE_BYTES, &self.algorithm) {
+        let written = filters.store(addr / LINE_BYTES, &self.algorithm);
+        if written {
             *self.counts.entry(page).or_default() += 1;
         }
+        written
     }
 
     fn event(&mut self, thread: usize, event: &Event) {

@@ -28,14 +28,14 @@ struct Page {
 }
 
 impl Page {
-    fn wrote(&mut self, site: u32) {
+    fn wrote(&mut self, site: u32, times: u32) {
         if self.last.0 != site {
             let before = self.last;
             let known = self.sites.iter().position(|(known, _)| *known == site);
             self.last = known.map_or((site, 0), |at| self.sites.swap_remove(at));
             self.sites.extend((before.1 > 0).then_some(before));
         }
-        self.last.1 = self.last.1.saturating_add(1);
+        self.last.1 = self.last.1.saturating_add(times);
     }
 }
 
@@ -94,13 +94,24 @@ impl Tally {
         log.clear();
     }
 
+    /// Adds an estimate: `times` writes of a line up to `time_ns`, stored by `site`.
+    pub fn estimated(&mut self, line: u64, site: u32, times: u32, time_ns: u64) {
+        self.lines_of(line, site, times);
+        self.total += u64::from(times);
+        self.slice(u64::from(times), time_ns);
+    }
+
     fn line(&mut self, line: u64, site: u32) {
+        self.lines_of(line, site, 1);
+    }
+
+    fn lines_of(&mut self, line: u64, site: u32, times: u32) {
         let number = self.page(line);
         let page = &mut self.pages[number];
-        page.writes += 1;
+        page.writes += u64::from(times);
         let count = &mut page.lines[line as usize % LINES];
-        *count = count.saturating_add(1);
-        page.wrote(site);
+        *count = count.saturating_add(times);
+        page.wrote(site, times);
     }
 
     /// The index of a line's page.

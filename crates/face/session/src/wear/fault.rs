@@ -14,6 +14,12 @@ pub enum WearFault {
         /// The number.
         value: f64,
     },
+    /// No processor samples a trace or a built-in workload.
+    #[error("--sampled is for a program: strandline wear --sampled 10007 -- ./app")]
+    NothingToSample,
+    /// A sampling interval that hides loops.
+    #[error(transparent)]
+    Algorithm(#[from] ::wear::estimate::AlgorithmError),
     /// A levelling policy that does not exist or does not fit.
     #[error(transparent)]
     Policy(#[from] ::wear::level::PolicyError),

@@ -7,6 +7,7 @@ mod output;
 mod page;
 mod ran;
 mod run;
+mod sampled;
 
 use std::time::Duration;
 
@@ -59,6 +60,8 @@ pub struct Wear {
     pub accuracy: bool,
     /// When the filters of these estimates change roles.
     pub swap: Swap,
+    /// Estimate from the processor's own samples of every so many-th store, a prime, of a program as it is.
+    pub sampled: Option<u32>,
 }
 
 /// The estimate.
@@ -100,6 +103,7 @@ impl Wear {
             copies: CopyCost::Lines,
             accuracy: false,
             swap: Swap::Misses,
+            sampled: None,
         }
     }
 
@@ -110,6 +114,9 @@ impl Wear {
     pub fn run(&self, observer: &dyn Observer) -> Result<Worn, Error> {
         let config = self.machine.config(self.seed)?;
         self.check()?;
+        if let Some(period) = self.sampled {
+            return self.of_samples(period, &config, observer);
+        }
         if let Input::Program(program) = &self.input {
             program.refuse_unobservable()?;
         }
@@ -185,9 +192,7 @@ impl Wear {
     fn command(&self) -> Vec<String> {
         let mut words: Vec<String> = ["strandline", "wear"].map(str::to_owned).into();
         words.extend(self.machine.arguments());
-        let mut option = |name: &str, value: Option<String>| {
-            words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
-        };
+        let mut option = |name: &str, value: Option<String>| option_of(&mut words, name, value);
         option("--seed", self.seed.map(|seed| seed.to_string()));
         option("--endurance", self.endurance.map(|endurance| endurance.to_string()));
         let default = Wear::new(self.input.clone());
@@ -202,10 +207,15 @@ impl Wear {
         if self.swap == Swap::Insertions {
             words.extend(["--swap", "insertions"].map(str::to_owned));
         }
+        option_of(&mut words, "--sampled", self.sampled.map(|period| period.to_string()));
         words.extend(self.accuracy.then(|| "--accuracy".to_owned()));
         words.extend(source(&self.input));
         words
     }
+}
+
+fn option_of(words: &mut Vec<String>, name: &str, value: Option<String>) {
+    words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
 }
 
 /// A question about a device with the machine's numbers where there are none.

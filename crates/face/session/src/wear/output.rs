@@ -81,14 +81,20 @@ impl Worn {
     pub(super) fn story(&self) -> Vec<String> {
         let found = &self.assessment;
         let memory = if found.persistent { "persistent memory" } else { "memory" };
+        // Samples of stores say nothing of the media.
+        let media = if found.media_writes == 0 {
+            String::new()
+        } else {
+            let units = human::grouped(found.media_writes);
+            format!("; its media wrote {units} units of {} B", found.question.unit)
+        };
         let mut story = vec![format!(
-            "{} lines of 64 B reached {memory} on {}, {} of its {} pages; its media wrote {} units of {} B.",
+            "{} lines of 64 B reached {memory} on {}, {} of its {} pages{}.",
             human::grouped(found.writes),
             self.machine,
             human::grouped(found.written_pages),
             human::grouped(found.pages),
-            human::grouped(found.media_writes),
-            found.question.unit
+            media
         )];
         if let (Some(rate), Some(per_gib)) = (found.rate, found.rate_per_gib) {
             story.push(format!(

@@ -169,3 +169,30 @@ fn a_profile_says_when_memory_wears_out() {
     let again: Value = serde_json::from_str(&stdout(&ok(&mut command))).expect("JSON");
     assert_eq!(again["wear"]["writes"], wear["writes"]);
 }
+
+/// Where the processor samples no addresses, the reason is said and the program does not run.
+#[test]
+fn samples_of_stores_are_used_or_refused_with_the_reason() {
+    let scratch = Scratch::new();
+    let mut command = strandline();
+    command.current_dir(scratch.dir()).args(["wear", "--sampled=997", "--json", "--", "touch", "ran"]);
+    let output = command.output().expect("it runs");
+    if output.status.success() {
+        let json: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+        assert_eq!(json["clock"], "measured");
+        return;
+    }
+    println!("skipped: {}", stderr(&output));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("/sys/bus/event_source/devices") || stderr(&output).contains("perf_event")
+    );
+    assert!(!scratch.path("ran").exists());
+    for (arguments, said) in
+        [("--sampled=1000 -- true", "prime"), ("--sampled=997 --workload btree", "is for a program")]
+    {
+        let mut command = strandline();
+        let output = command.arg("wear").args(arguments.split(' ')).output().expect("it runs");
+        assert!(!output.status.success() && stderr(&output).contains(said), "{}", stderr(&output));
+    }
+}

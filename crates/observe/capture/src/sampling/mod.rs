@@ -6,6 +6,7 @@
 //! is at most 2; where it does not, [`CaptureError::NotPermitted`] says so.
 
 mod perf;
+mod stores;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -20,6 +21,8 @@ use event::{Frame, Site};
 use crate::CaptureError;
 use crate::symbols::{Image, Resolver};
 use perf::{Event, Record, Ring};
+
+pub use stores::{StoreRun, sample_stores};
 
 /// Samples per second and processor: a prime, so as not to beat with the program's own rhythm.
 const HERTZ: u64 = 1999;
@@ -64,15 +67,27 @@ impl SampleProfile {
 /// has not run then. Others if the program can't be run.
 pub fn sample(command: &[OsString], limit: Option<Duration>) -> Result<SampleProfile, CaptureError> {
     let (program, arguments) = command.split_first().ok_or(CaptureError::NoCommand)?;
-    let name = program.to_string_lossy().into_owned();
     let (kind, mut rings) = open_rings().map_err(refusal)?;
+    let mut tally = Tally::default();
+    let (status, elapsed) = run(program, arguments, limit, &mut rings, |record| tally.add(record))?;
+    Ok(SampleProfile { kind, samples: tally.resolve(), lost: tally.lost, status, elapsed })
+}
+
+/// Runs a program to its end or for `limit`, and takes what the rings say.
+fn run(
+    program: &OsStr,
+    arguments: &[OsString],
+    limit: Option<Duration>,
+    rings: &mut [Ring],
+    mut take: impl FnMut(Record),
+) -> Result<(Option<ExitStatus>, Duration), CaptureError> {
+    let name = program.to_string_lossy().into_owned();
     let spawned = Command::new(program).args(arguments).spawn();
     let mut child = spawned.map_err(|source| CaptureError::Spawn { program: name.clone(), source })?;
     let started = Instant::now();
-    let mut tally = Tally::default();
     let mut ended = None;
     let status = loop {
-        rings.iter_mut().for_each(|ring| ring.drain(|record| tally.add(record)));
+        rings.iter_mut().for_each(|ring| ring.drain(&mut take));
         if ended.is_some() {
             break ended;
         }
@@ -86,21 +101,23 @@ pub fn sample(command: &[OsString], limit: Option<Duration>) -> Result<SamplePro
         }
         std::thread::sleep(Duration::from_millis(10));
     };
-    Ok(SampleProfile { kind, samples: tally.resolve(), lost: tally.lost, status, elapsed: started.elapsed() })
+    Ok((status, started.elapsed()))
 }
 
 /// A ring per processor, of the best event there is. It belongs to this thread, samples nothing as long as
 /// that executes no program, and is inherited by the children, which do.
 fn open_rings() -> io::Result<(SampleKind, Vec<Ring>)> {
-    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let processors = processors(&online).unwrap_or_else(|| vec![0]);
-    let open = |event| -> io::Result<Vec<Ring>> {
-        processors.iter().map(|&cpu| Ring::open(event, cpu, HERTZ)).collect()
-    };
-    if let Ok(rings) = open(Event::Cycles) {
+    if let Ok(rings) = open_each(Event::Cycles, HERTZ) {
         return Ok((SampleKind::Cycles, rings));
     }
-    Ok((SampleKind::CpuClock, open(Event::CpuClock)?))
+    Ok((SampleKind::CpuClock, open_each(Event::CpuClock, HERTZ)?))
+}
+
+/// A ring per processor.
+fn open_each(event: Event, rate: u64) -> io::Result<Vec<Ring>> {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let processors = processors(&online).unwrap_or_else(|| vec![0]);
+    processors.iter().map(|&cpu| Ring::open(event, cpu, rate)).collect()
 }
 
 /// The numbers in a list like `0-2,5`.
@@ -148,15 +165,10 @@ struct Tally {
 impl Tally {
     fn add(&mut self, record: Record) {
         match record {
-            Record::Sample { pid, address } => {
-                let inside = |map: &&Mapped| address.wrapping_sub(map.start) < map.len;
-                match self.maps.get(&pid).and_then(|maps| maps.iter().rev().find(inside)) {
-                    Some(map) => {
-                        *self.by_place.entry((map.file, address - map.start + map.offset)).or_default() += 1;
-                    }
-                    None => self.elsewhere += 1,
-                }
-            }
+            Record::Sample { pid, address, .. } => match self.place(pid, address) {
+                Some(place) => *self.by_place.entry(place).or_default() += 1,
+                None => self.elsewhere += 1,
+            },
             Record::Map { pid, start, len, offset, path } => {
                 let path = PathBuf::from(OsStr::from_bytes(&path));
                 let known = self.files.iter().position(|file| *file == path);
@@ -173,6 +185,13 @@ impl Tally {
             Record::Fork { .. } => {}
             Record::Lost(count) => self.lost += count,
         }
+    }
+
+    /// The file and the offset in it that a process has mapped there.
+    fn place(&self, pid: u32, address: u64) -> Option<(usize, u64)> {
+        let inside = |map: &&Mapped| address.wrapping_sub(map.start) < map.len;
+        let map = self.maps.get(&pid)?.iter().rev().find(inside)?;
+        Some((map.file, address - map.start + map.offset))
     }
 
     /// Names for the places; places of the same line together.
@@ -218,9 +237,9 @@ mod tests {
         tally.add(map("/b", 0x8000));
         tally.add(map("/a", 0x8000));
         tally.add(Record::Fork { pid: 2, parent: 1 });
-        tally.add(Record::Sample { pid: 2, address: 0x8010 });
-        tally.add(Record::Sample { pid: 1, address: 0x1010 });
-        tally.add(Record::Sample { pid: 3, address: 0x1010 });
+        tally.add(Record::Sample { pid: 2, address: 0x8010, data: None });
+        tally.add(Record::Sample { pid: 1, address: 0x1010, data: None });
+        tally.add(Record::Sample { pid: 3, address: 0x1010, data: None });
         tally.add(Record::Lost(5));
         assert_eq!(tally.by_place, HashMap::from([((0, 0x4010), 2)]));
         assert_eq!((tally.elsewhere, tally.lost), (1, 5));

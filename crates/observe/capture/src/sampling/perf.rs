@@ -17,6 +17,10 @@ const PERF_TYPE_SOFTWARE: u32 = 1;
 const PERF_COUNT_HW_CPU_CYCLES: u64 = 0;
 const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
 const SAMPLE_IP_TID: u64 = 1 | 2;
+const SAMPLE_ADDR: u64 = 1 << 3;
+const SAMPLE_DATA_SRC: u64 = 1 << 15;
+/// Of a sample's data source: it is of a store.
+const MEM_OP_STORE: u64 = 0x04;
 const FLAG_INHERIT: u64 = 1 << 1;
 const FLAG_EXCLUDE_KERNEL: u64 = 1 << 5;
 const FLAG_EXCLUDE_HV: u64 = 1 << 6;
@@ -57,6 +61,19 @@ pub enum Event {
     Cycles,
     /// Time that the kernel's clock sees the program run.
     CpuClock,
+    /// Accesses to memory with their addresses.
+    Accesses(AccessEvent),
+}
+
+/// What a processor calls its samples of accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessEvent {
+    /// Type of the unit, as the kernel numbers it.
+    pub kind: u32,
+    /// The event.
+    pub config: u64,
+    /// Whether it needs the precise mode; a unit that is always precise refuses the wish.
+    pub precise: bool,
 }
 
 /// What a ring reports.
@@ -68,6 +85,8 @@ pub enum Record {
         pid: u32,
         /// Instruction.
         address: u64,
+        /// What it accessed, and whether it stored; of accesses only.
+        data: Option<(u64, bool)>,
     },
     /// Code was mapped.
     Map {
@@ -97,27 +116,34 @@ pub enum Record {
 pub struct Ring {
     map: MmapRaw,
     _file: File,
+    event: Event,
 }
 
 impl Ring {
-    /// Samples what this thread will fork, on processor `cpu`, `hertz` times a second, from when that
-    /// executes a program.
+    /// Samples what this thread will fork, on processor `cpu`, from when that executes a program: `rate`
+    /// times a second, or every `rate`-th access.
     ///
     /// # Errors
     /// The system's; `EACCES` or `EPERM` if it is not permitted.
-    pub fn open(event: Event, cpu: i32, hertz: u64) -> io::Result<Ring> {
+    pub fn open(event: Event, cpu: i32, rate: u64) -> io::Result<Ring> {
         // The most precise address that the processor offers: the two bits hold 3, 2, 1, 0.
-        let precisions = if event == Event::Cycles { 0..=2 } else { 0..=0 };
+        let precisions = match event {
+            Event::Cycles => 0..=2,
+            Event::CpuClock => 0..=0,
+            // An address is known in the precise mode alone.
+            Event::Accesses(access) if access.precise => 1..=2,
+            Event::Accesses(_) => 0..=0,
+        };
         let mut result = Err(io::Error::from_raw_os_error(libc::ENOENT));
         for precision in precisions.rev() {
-            result = open_event(event, cpu, hertz, precision);
+            result = open_event(event, cpu, rate, precision);
             if result.is_ok() {
                 break;
             }
         }
         let file = result?;
         let map = MmapOptions::new().len(PAGE * (1 + PAGES)).map_raw(&file)?;
-        Ok(Ring { map, _file: file })
+        Ok(Ring { map, _file: file, event })
     }
 
     /// Takes out all records that are there.
@@ -136,7 +162,7 @@ impl Ring {
             if size < 8 {
                 break;
             }
-            if let Some(record) = parse(kind, &self.copy(at + 8, size as usize - 8)) {
+            if let Some(record) = parse(self.event, kind, &self.copy(at + 8, size as usize - 8)) {
                 take(record);
             }
             at += size;
@@ -155,17 +181,22 @@ impl Ring {
     }
 }
 
-fn open_event(event: Event, cpu: i32, hertz: u64, precision: u64) -> io::Result<File> {
+fn open_event(event: Event, cpu: i32, rate: u64, precision: u64) -> io::Result<File> {
     let (kind, config) = match event {
         Event::Cycles => (PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES),
         Event::CpuClock => (PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK),
+        Event::Accesses(access) => (access.kind, access.config),
+    };
+    let (sample_type, by) = match event {
+        Event::Accesses(_) => (SAMPLE_IP_TID | SAMPLE_ADDR | SAMPLE_DATA_SRC, 0),
+        _ => (SAMPLE_IP_TID, FLAG_FREQUENCY),
     };
     let flags = FLAG_DISABLED
         | FLAG_INHERIT
         | FLAG_EXCLUDE_KERNEL
         | FLAG_EXCLUDE_HV
         | FLAG_MMAP
-        | FLAG_FREQUENCY
+        | by
         | FLAG_ENABLE_ON_EXEC
         | FLAG_TASK
         | precision << 15;
@@ -173,8 +204,8 @@ fn open_event(event: Event, cpu: i32, hertz: u64, precision: u64) -> io::Result<
         kind,
         size: size_of::<Attributes>() as u32,
         config,
-        frequency: hertz,
-        sample_type: SAMPLE_IP_TID,
+        frequency: rate,
+        sample_type,
         flags,
         ..Attributes::default()
     };
@@ -188,11 +219,17 @@ fn open_event(event: Event, cpu: i32, hertz: u64, precision: u64) -> io::Result<
     Ok(unsafe { File::from_raw_fd(descriptor as i32) })
 }
 
-fn parse(kind: u32, body: &[u8]) -> Option<Record> {
+fn parse(event: Event, kind: u32, body: &[u8]) -> Option<Record> {
     let long = |at: usize| Some(u64::from_le_bytes(body.get(at..at + 8)?.try_into().ok()?));
     let short = |at: usize| Some(u32::from_le_bytes(body.get(at..at + 4)?.try_into().ok()?));
     match kind {
-        RECORD_SAMPLE => Some(Record::Sample { address: long(0)?, pid: short(8)? }),
+        RECORD_SAMPLE => {
+            let data = match event {
+                Event::Accesses(_) => Some((long(16)?, long(24)? & MEM_OP_STORE != 0)),
+                _ => None,
+            };
+            Some(Record::Sample { address: long(0)?, pid: short(8)?, data })
+        }
         RECORD_MMAP => {
             let path = body.get(32..)?.split(|&byte| byte == 0).next()?.to_vec();
             Some(Record::Map { pid: short(0)?, start: long(8)?, len: long(16)?, offset: long(24)?, path })
@@ -215,10 +252,22 @@ mod tests {
     fn records_are_taken_apart() {
         let mut body = 0x1234_u64.to_le_bytes().to_vec();
         body.extend([7, 0, 0, 0, 8, 0, 0, 0]);
-        assert_eq!(parse(RECORD_SAMPLE, &body), Some(Record::Sample { pid: 7, address: 0x1234 }));
-        assert_eq!(parse(RECORD_FORK, &body[8..]), Some(Record::Fork { pid: 7, parent: 8 }));
-        assert_eq!(parse(RECORD_LOST, &body), Some(Record::Lost(0x0008_0000_0007)));
-        assert_eq!(parse(RECORD_SAMPLE, &body[..10]), None);
+        assert_eq!(
+            parse(Event::CpuClock, RECORD_SAMPLE, &body),
+            Some(Record::Sample { pid: 7, address: 0x1234, data: None })
+        );
+        assert_eq!(parse(Event::CpuClock, RECORD_FORK, &body[8..]), Some(Record::Fork { pid: 7, parent: 8 }));
+        assert_eq!(parse(Event::CpuClock, RECORD_LOST, &body), Some(Record::Lost(0x0008_0000_0007)));
+        assert_eq!(parse(Event::CpuClock, RECORD_SAMPLE, &body[..10]), None);
+        let access = Event::Accesses(AccessEvent { kind: 4, config: 0x82d0, precise: true });
+        assert_eq!(parse(access, RECORD_SAMPLE, &body), None, "an access has an address");
+        for (source, stores) in [(0x04_u64, true), (0x02, false)] {
+            let mut body = body.clone();
+            body.extend(0xabc0_u64.to_le_bytes());
+            body.extend(source.to_le_bytes());
+            let sample = Record::Sample { pid: 7, address: 0x1234, data: Some((0xabc0, stores)) };
+            assert_eq!(parse(access, RECORD_SAMPLE, &body), Some(sample));
+        }
         let mut body = vec![7, 0, 0, 0, 7, 0, 0, 0];
         for word in [0x1000_u64, 0x2000, 0x3000] {
             body.extend(word.to_le_bytes());
@@ -226,6 +275,6 @@ mod tests {
         body.extend(b"/bin/x\0\0");
         let path = b"/bin/x".to_vec();
         let expected = Record::Map { pid: 7, start: 0x1000, len: 0x2000, offset: 0x3000, path };
-        assert_eq!(parse(RECORD_MMAP, &body), Some(expected));
+        assert_eq!(parse(Event::CpuClock, RECORD_MMAP, &body), Some(expected));
     }
 }

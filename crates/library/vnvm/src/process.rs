@@ -302,7 +302,7 @@ impl<H: Host> Process<H> {
             }
         }
         match region.mode {
-            Mode::Shared => self.flush_region(region)?,
+            Mode::Shared => self.flush_region(region).map(drop)?,
             Mode::Private | Mode::Atomic => self.drain()?,
         }
         let _permit = self.host.permit();

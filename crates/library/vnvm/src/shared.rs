@@ -62,11 +62,11 @@ impl<H: Host> Process<H> {
         regions.values().filter(|region| self.wants_flush(region)).cloned().collect()
     }
 
-    /// Brings what is committed to a shared region to its file, durably, and cuts the log. Commits go on meanwhile.
+    /// Brings what is committed to a shared region to its file, durably, and cuts the log; how many of its pages are free again. Commits go on meanwhile.
     ///
     /// # Errors
     /// If the file can't be synced; the log is then as before. If the region is not shared.
-    pub fn flush_region(&self, region: &Arc<Region<H>>) -> Result<()> {
+    pub fn flush_region(&self, region: &Arc<Region<H>>) -> Result<u64> {
         if region.mode != Mode::Shared {
             let what = "only a shared region is flushed; what is private goes through the cache";
             return Err(Error::Mode { path: region.path.clone(), what });
@@ -81,7 +81,7 @@ impl<H: Host> Process<H> {
             }
             walk(self.space(), &self.layout, head(&self.layout, region.file), None, usize::MAX)?
         };
-        let Some(marked) = objects.last() else { return Ok(()) };
+        let Some(marked) = objects.last() else { return Ok(0) };
         let bitmap = self.bitmap(region, &objects)?;
         for (first, behind) in bitmap.runs() {
             let end = (behind * SYNC_PAGE).min(region.len);
@@ -93,7 +93,20 @@ impl<H: Host> Process<H> {
         self.cut(region.file, marked.pages[0], pages.len() as u64)?;
         self.pools().give_log(&pages)?;
         self.count(|counts| &counts.flushes, 1);
-        Ok(())
+        Ok(pages.len() as u64)
+    }
+
+    /// Flushes all shared regions of this process; how many log pages that freed.
+    ///
+    /// # Errors
+    /// As [`Process::flush_region`].
+    pub fn flush_all(&self) -> Result<u64> {
+        let regions: Vec<_> = self.env().read(&self.regions).values().cloned().collect();
+        let mut freed = 0;
+        for region in regions.iter().filter(|region| region.mode == Mode::Shared) {
+            freed += self.flush_region(region)?;
+        }
+        Ok(freed)
     }
 
     fn bitmap(&self, region: &Region<H>, objects: &[Object]) -> Result<Bitmap> {

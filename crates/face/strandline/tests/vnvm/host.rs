@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use space::{Env, Image, Space};
@@ -31,15 +32,23 @@ pub struct Machine<'e, E: Env> {
     pub env: &'e E,
     pub shared: Image,
     locks: Vec<E::Mutex<()>>,
-    /// Slots that died with a lock, and those that died.
+    /// Slots whose processes died.
     pub dead: Mutex<BTreeSet<u32>>,
+    /// The disk behind the files takes no more.
+    pub full: AtomicBool,
 }
 
 impl<'e, E: Env> Machine<'e, E> {
     pub fn new(env: &'e E) -> Self {
         // Those of the region numbers that there are.
         let locks = (0..LOCKS.min(16)).map(|_| env.mutex(())).collect();
-        Machine { env, shared: Image::new(SHARED_BYTES), locks, dead: Mutex::default() }
+        Machine {
+            env,
+            shared: Image::new(SHARED_BYTES),
+            locks,
+            dead: Mutex::default(),
+            full: AtomicBool::new(false),
+        }
     }
 
     pub fn process(&self, slot: u32) -> SimHost<'_, 'e, E> {
@@ -57,34 +66,37 @@ pub struct SimHost<'m, 'e, E: Env> {
     slot: u32,
 }
 
-pub struct SimFile<'e, E: Env> {
-    env: &'e E,
+pub struct SimFile<'m, 'e, E: Env> {
+    machine: &'m Machine<'e, E>,
     number: u64,
 }
 
-pub struct SimView<'e, E: Env> {
-    file: SimFile<'e, E>,
+pub struct SimView<'m, 'e, E: Env> {
+    file: SimFile<'m, 'e, E>,
     /// Of a private mapping: what this process sees.
     own: Option<Mutex<Vec<u8>>>,
 }
 
-impl<E: Env> SimFile<'_, E> {
+impl<E: Env> SimFile<'_, '_, E> {
     fn at(&self, offset: u64) -> u64 {
         file_at(self.number) + offset
     }
 }
 
-impl<E: Env> Backing for SimFile<'_, E> {
+impl<E: Env> Backing for SimFile<'_, '_, E> {
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.env.space().load(self.at(offset), bytes);
+        self.machine.env.space().load(self.at(offset), bytes);
         Ok(())
     }
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.env.space().store(self.at(offset), bytes);
+        if self.machine.full.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.machine.env.space().store(self.at(offset), bytes);
         Ok(())
     }
     fn sync(&self) -> io::Result<()> {
-        self.env.space().persist(self.at(0), FILE_BYTES);
+        self.machine.env.space().persist(self.at(0), FILE_BYTES);
         Ok(())
     }
     fn len(&self) -> io::Result<u64> {
@@ -95,14 +107,14 @@ impl<E: Env> Backing for SimFile<'_, E> {
     }
 }
 
-impl<E: Env> View for SimView<'_, E> {
+impl<E: Env> View for SimView<'_, '_, E> {
     fn apply(&self, offset: u64, bytes: &[u8]) {
         match &self.own {
             Some(own) => {
                 let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
                 own[offset as usize..][..bytes.len()].copy_from_slice(bytes);
             }
-            None => self.file.env.space().store(self.file.at(offset), bytes),
+            None => self.file.machine.env.space().store(self.file.at(offset), bytes),
         }
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) {
@@ -111,11 +123,11 @@ impl<E: Env> View for SimView<'_, E> {
                 let own = own.lock().unwrap_or_else(PoisonError::into_inner);
                 bytes.copy_from_slice(&own[offset as usize..][..bytes.len()]);
             }
-            None => self.file.env.space().load(self.file.at(offset), bytes),
+            None => self.file.machine.env.space().load(self.file.at(offset), bytes),
         }
     }
     fn sync(&self, range: Range<u64>) -> io::Result<()> {
-        self.file.env.space().persist(self.file.at(range.start), range.end - range.start);
+        self.file.machine.env.space().persist(self.file.at(range.start), range.end - range.start);
         Ok(())
     }
     fn address(&self) -> usize {
@@ -130,8 +142,8 @@ impl<'m, 'e, E: Env> Host for SimHost<'m, 'e, E> {
         = E::MutexGuard<'a, ()>
     where
         Self: 'a;
-    type File = SimFile<'e, E>;
-    type View = SimView<'e, E>;
+    type File = SimFile<'m, 'e, E>;
+    type View = SimView<'m, 'e, E>;
 
     fn env(&self) -> &E {
         self.machine.env
@@ -154,18 +166,18 @@ impl<'m, 'e, E: Env> Host for SimHost<'m, 'e, E> {
     fn retire(&self, slot: u32) {
         self.machine.dead.lock().unwrap_or_else(PoisonError::into_inner).remove(&slot);
     }
-    fn open(&self, path: &Path, _: Option<u64>) -> io::Result<SimFile<'e, E>> {
+    fn open(&self, path: &Path, _: Option<u64>) -> io::Result<SimFile<'m, 'e, E>> {
         let number = path.to_string_lossy().parse().map_err(|_| io::ErrorKind::NotFound)?;
         if number >= FILES {
             return Err(io::ErrorKind::NotFound.into());
         }
-        Ok(SimFile { env: self.machine.env, number })
+        Ok(SimFile { machine: self.machine, number })
     }
-    fn view(&self, file: &SimFile<'e, E>, len: u64, mode: Mode) -> io::Result<SimView<'e, E>> {
-        let file = SimFile { env: file.env, number: file.number };
+    fn view(&self, file: &SimFile<'m, 'e, E>, len: u64, mode: Mode) -> io::Result<SimView<'m, 'e, E>> {
+        let file = SimFile { machine: self.machine, number: file.number };
         let own = (mode != Mode::Shared).then(|| {
             let mut bytes = vec![0; len as usize];
-            file.env.space().load(file.at(0), &mut bytes);
+            file.machine.env.space().load(file.at(0), &mut bytes);
             Mutex::new(bytes)
         });
         Ok(SimView { file, own })

@@ -2,6 +2,7 @@
 //! recovery, whole and in order, also if recovery crashes. Broken twins are caught.
 
 mod again;
+mod damage;
 mod desk;
 mod holds;
 mod host;

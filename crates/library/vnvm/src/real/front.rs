@@ -103,11 +103,14 @@ impl Vnvm {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Helps redo, for a writer that found the log full.
+    /// Helps redo, for a writer that found the log full, or flushes shared regions; whether there was anything to do.
     fn make_room(&self) -> Result<bool> {
         let mut helped = false;
         while self.process.redo_step()? {
             helped = true;
+        }
+        if !helped {
+            helped = self.process.flush_all()? > 0;
         }
         Ok(helped)
     }
@@ -255,11 +258,6 @@ impl Transaction<'_> {
             }
             // Another thread of this process, or a flush, may be about to give pages back.
             tries += 1;
-            if region.mode() == Mode::Shared {
-                if let Some(region) = process.region(region.file()) {
-                    process.flush_region(&region)?;
-                }
-            }
             if tries > 100 {
                 let stats = process.stats();
                 let page = process.layout.sizes.log_page;

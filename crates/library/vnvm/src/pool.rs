@@ -159,8 +159,24 @@ impl<'h, H: Host> Pools<'h, H> {
         Ok(taken)
     }
 
-    /// Gives log pages back, whoever had them.
-    pub(crate) fn give_log(&self, pages: &[u32]) -> Result<()> {
+    /// Makes the process of `slot` the owner of log pages that others have: who is about to give pages back that are in no list any more, and is killed then,
+    /// leaves them as its own.
+    pub(crate) fn own_log(&self, pages: &[u32], slot: u32) -> Result<()> {
+        let _held = self.locked()?;
+        let space = self.space();
+        for &page in pages {
+            let at = self.layout.log_word(page);
+            let word = LogPage::of(at, space.load_u64(at))?;
+            let Some(owner) = word.owner.filter(|owner| u32::from(*owner) != slot) else { continue };
+            space.store_u64(at, LogPage { owner: Some(slot as u8), ..word }.word());
+            self.add(used(LOG_USED, u32::from(owner)), u64::MAX);
+            self.add(used(LOG_USED, slot), 1);
+        }
+        Ok(())
+    }
+
+    /// Gives log pages of the process of `slot` back; those that are another's stay.
+    pub(crate) fn give_log(&self, pages: &[u32], slot: u32) -> Result<()> {
         if pages.is_empty() {
             return Ok(());
         }
@@ -168,11 +184,13 @@ impl<'h, H: Host> Pools<'h, H> {
         let (space, shared) = (self.space(), self.host.shared());
         for &page in pages {
             let at = self.layout.log_word(page);
-            let Some(owner) = LogPage::of(at, space.load_u64(at))?.owner else { continue };
+            if LogPage::of(at, space.load_u64(at))?.owner != Some(slot as u8) {
+                continue;
+            }
             let head = shared.load_u64(LOG_HEAD).checked_sub(1).map(|head| head as u32);
             space.store_u64(at, LogPage { next: head, ..LogPage::default() }.word());
             shared.store_u64(LOG_HEAD, u64::from(page) + 1);
-            self.add(used(LOG_USED, u32::from(owner)), u64::MAX);
+            self.add(used(LOG_USED, slot), u64::MAX);
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use crate::layout::{Layout, SLOTS};
 use crate::list::{lead, walk};
 use crate::log::Object;
 use crate::options::Flaw;
-use crate::pool::{Pools, REGISTRY_LOCK, region_lock, region_pages, region_tail};
+use crate::pool::{Pools, REGISTRY_LOCK, flush_lock, region_lock, region_pages, region_tail};
 use crate::process::Process;
 use crate::words::{LogPage, State, Tag};
 
@@ -245,9 +245,10 @@ impl<H: Host> Process<H> {
                 let objects = walk(space, layout, head(layout, file), None, usize::MAX)?;
                 writer.objects(&objects)?;
                 writer.sync()?;
-                lead(space, head(layout, file), None);
                 let pages: Vec<u32> = objects.iter().flat_map(|object| object.pages.clone()).collect();
-                self.pools().give_log(&pages)?;
+                self.pools().own_log(&pages, slot)?;
+                lead(space, head(layout, file), None);
+                self.pools().give_log(&pages, slot)?;
                 self.host.shared().store_u64(region_tail(file), 0);
                 self.host.shared().store_u64(region_pages(file), 0);
             }
@@ -262,6 +263,8 @@ impl<H: Host> Process<H> {
         let mut listed = BTreeSet::new();
         for (file, record) in Record::all(space, layout)? {
             if record.mode == Mode::Shared {
+                // A flush that has cut the list gives pages back, whoever had them: it is over before they are looked at.
+                let (_flushing, _) = self.host.lock(flush_lock(file));
                 let (_held, died) = self.host.lock(region_lock(file));
                 if died {
                     self.mend_region(file)?;
@@ -287,7 +290,7 @@ impl<H: Host> Process<H> {
             }
         }
         let pools = Pools::new(&self.host, self.layout);
-        pools.give_log(&log)?;
+        pools.give_log(&log, slot)?;
         pools.give_cache(&cache)
     }
 }

@@ -50,13 +50,13 @@ impl<H: Host> Process<H> {
         }
         let pages: Vec<u32> = objects.iter().flat_map(|object| object.pages.iter().copied()).collect();
         if self.options.flaw == Some(Flaw::FreeBeforeDelete) {
-            self.pools().give_log(&pages)?;
+            self.pools().give_log(&pages, self.host.slot())?;
         }
         self.delete_to(slot, last.pages[0])?;
         if early {
             self.make_durable(&through)?;
         }
-        self.pools().give_log(&pages)?;
+        self.pools().give_log(&pages, self.host.slot())?;
         self.count(|counts| &counts.replayed, objects.len() as u64);
         Ok(true)
     }

@@ -90,8 +90,9 @@ impl<H: Host> Process<H> {
             self.count(|counts| &counts.synced, behind - first);
         }
         let pages: Vec<u32> = objects.iter().flat_map(|object| object.pages.iter().copied()).collect();
+        self.pools().own_log(&pages, self.host.slot())?;
         self.cut(region.file, marked.pages[0], pages.len() as u64)?;
-        self.pools().give_log(&pages)?;
+        self.pools().give_log(&pages, self.host.slot())?;
         self.count(|counts| &counts.flushes, 1);
         Ok(pages.len() as u64)
     }

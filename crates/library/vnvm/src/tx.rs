@@ -176,7 +176,7 @@ impl<H: Host> Process<H> {
                 None => self.commit_private(&tx, &object),
             }
         }
-        self.pools().give_log(&tx.spare)?;
+        self.pools().give_log(&tx.spare, self.host.slot())?;
         self.count(|counts| &counts.commits, 1);
         Ok(())
     }
@@ -253,7 +253,8 @@ impl<H: Host> Process<H> {
         match self.take(tid) {
             Ok(mut tx) => {
                 let _permit = self.host.permit();
-                self.pools().give_log(&tx.all_pages())
+                let pages = tx.all_pages();
+                self.pools().give_log(&pages, self.host.slot())
             }
             Err(Error::Aborted { .. }) => Ok(()),
             Err(error) => Err(error),
@@ -276,7 +277,7 @@ impl<H: Host> Process<H> {
                 tx.aborted = true;
                 let pages = tx.all_pages();
                 (tx.full, tx.page) = (Vec::new(), Vec::new());
-                self.pools().give_log(&pages)?;
+                self.pools().give_log(&pages, self.host.slot())?;
                 ended += 1;
             }
         }

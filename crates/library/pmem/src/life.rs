@@ -47,13 +47,15 @@ fn began(pid: u64) -> Option<u64> {
     parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// `42 (a name) S 1 …`: the state is the first field behind the name, the start the twentieth.
+/// `42 (a name) S 1 …`: the state is the first field behind the name, the number of threads the eighteenth, the start the twentieth. Of a
+/// process that was killed, the first thread may have ended while others still store: it has ended when it is the only one left.
 fn parse(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
     let state = fields.next()?;
-    (!matches!(state, "Z" | "X")).then_some(())?;
-    fields.nth(18)?.parse().ok()
+    let threads: u64 = fields.nth(16)?.parse().ok()?;
+    (!matches!(state, "Z" | "X") || threads > 1).then_some(())?;
+    fields.nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -71,8 +73,10 @@ mod tests {
 
     #[test]
     fn the_start_is_behind_a_name_with_brackets_and_blanks() {
-        let stat = "42 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20";
+        let stat = "42 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 1 18 777 20";
         assert_eq!(parse(stat), Some(777));
-        assert_eq!(parse(&stat.replace(" S ", " Z ")), None, "nobody has waited for it");
+        let ended = stat.replace(" S ", " Z ");
+        assert_eq!(parse(&ended), None, "nobody has waited for it");
+        assert_eq!(parse(&ended.replace(" 16 1 ", " 16 2 ")), Some(777), "a thread is still on its way out");
     }
 }

@@ -77,16 +77,24 @@ fn claim(directory: &Path, slot: u32) -> PathBuf {
     directory.join(format!("slot-{slot}"))
 }
 
+/// A slot that nobody has, and its file, locked. A child of a dead process may still have the lock of its parent's slot: that one is passed over.
+fn free_slot(shared: &Mapped, directory: &Path) -> Result<(u32, File)> {
+    for slot in (0..SLOTS).filter(|slot| owner(shared, *slot).is_none()) {
+        let path = claim(directory, slot);
+        let failed = |source| Error::Directory { action: "open", path: path.clone(), source };
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return Ok((slot, file));
+        }
+    }
+    Err(Error::TooMany { what: "processes", max: u64::from(SLOTS) })
+}
+
 impl Real {
     /// Takes a slot. The directory's lock is held.
     pub(crate) fn enter(nvm: Mapped, shared: Mapped, directory: &Path, protect: bool) -> Result<Real> {
-        let free = (0..SLOTS).find(|slot| owner(&shared, *slot).is_none());
-        let slot = free.ok_or(Error::TooMany { what: "processes", max: u64::from(SLOTS) })?;
-        let path = claim(directory, slot);
-        let failed = |source| Error::Directory { action: "lock", path: path.clone(), source };
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| failed(errno.into()))?;
+        let (slot, file) = free_slot(&shared, directory)?;
         let key = if protect { Key::new() } else { None };
         let key = key.filter(|key| key.protect(&nvm).is_ok());
         let me = Life::of_this_process();

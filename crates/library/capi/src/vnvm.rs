@@ -75,7 +75,8 @@ fn is_mine() -> bool {
     unsafe { mine.as_ref() }.is_some_and(|word| word.load(Ordering::Relaxed) == 1)
 }
 
-/// The NVM. It stays as long as the caller's call lasts: whoever releases it while another thread is in a call breaks the contract of `nv_release`.
+/// The NVM. It stays as long as the caller's call lasts: whoever releases it while another thread is in a
+/// call breaks the contract of `nv_release`.
 fn opened() -> Result<&'static Vnvm, Failure> {
     // SAFETY: null, or made by `init` and given back by `release` only.
     let found = unsafe { OPEN.load(Ordering::Acquire).as_ref() };
@@ -88,7 +89,8 @@ fn opened() -> Result<&'static Vnvm, Failure> {
 
 /// A variable of the environment.
 fn variable(name: &CStr) -> Option<PathBuf> {
-    // SAFETY: the name is a C string; what is returned is one, until the environment changes, and is copied at once.
+    // SAFETY: the name is a C string; what is returned is one, until the environment changes, and is copied
+    // at once.
     let found = unsafe { libc::getenv(name.as_ptr()).as_ref().map(|first| CStr::from_ptr(first)) };
     found.map(|text| PathBuf::from(OsStr::from_bytes(text.to_bytes())))
 }

@@ -1,4 +1,5 @@
-//! Whether a process lives: by its number, the moment it began, and the namespace in which it has that number.
+//! Whether a process lives: by its number, the moment it began, and the namespace in which it has that
+//! number.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -22,7 +23,8 @@ impl Life {
         Life { pid, began: began(pid).unwrap_or(0), namespace: namespace() }
     }
 
-    /// Whether it has not ended; `None` if its number is one of another namespace. A process that has ended and that nobody has waited for has ended.
+    /// Whether it has not ended; `None` if its number is one of another namespace. A process that has ended
+    /// and that nobody has waited for has ended.
     #[must_use]
     pub fn is_alive(self) -> Option<bool> {
         (self.namespace == namespace()).then(|| began(self.pid) == Some(self.began))
@@ -47,8 +49,10 @@ fn began(pid: u64) -> Option<u64> {
     parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// `42 (a name) S 1 …`: the state is the first field behind the name, the number of threads the eighteenth, the start the twentieth. Of a
-/// process that was killed, the first thread may have ended while others still store: it has ended when it is the only one left.
+/// `42 (a name) S 1 …`: the state is the first field behind the name, the number of threads the eighteenth,
+/// the start the twentieth. Of a
+/// process that was killed, the first thread may have ended while others still store: it has ended when it
+/// is the only one left.
 fn parse(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();

@@ -1,6 +1,8 @@
-//! Protection keys: a mapping that this program can store to only while it holds a [`Permit`], so that a stray store faults.
+//! Protection keys: a mapping that this program can store to only while it holds a [`Permit`], so that a
+//! stray store faults.
 //!
-//! Which processors have them says `pku` in `/proc/cpuinfo`; elsewhere [`Key::new`] returns `None`, and a permit does nothing. What a thread may store to is a
+//! Which processors have them says `pku` in `/proc/cpuinfo`; elsewhere [`Key::new`] returns `None`, and a
+//! permit does nothing. What a thread may store to is a
 //! register of its own: a permit costs two instructions and no call of the system.
 
 use std::marker::PhantomData;
@@ -21,7 +23,8 @@ pub struct Key {
 }
 
 impl Key {
-    /// A new key, with which the calling thread, and those that it starts from here on, may read and not store; `None` if processor or system have none left.
+    /// A new key, with which the calling thread, and those that it starts from here on, may read and not
+    /// store; `None` if processor or system have none left.
     #[must_use]
     pub fn new() -> Option<Key> {
         imp::allocate().map(|number| Key { number })
@@ -66,7 +69,8 @@ mod imp {
     pub fn protect(key: u32, address: usize, len: usize) -> std::io::Result<()> {
         let both = libc::PROT_READ | libc::PROT_WRITE;
         let len = len.next_multiple_of(4096);
-        // SAFETY: the range is a mapping of this process, whose protection stays as it is; with the key, stores may fault and do no other harm.
+        // SAFETY: the range is a mapping of this process, whose protection stays as it is; with the key,
+        // stores may fault and do no other harm.
         match unsafe { libc::syscall(libc::SYS_pkey_mprotect, address, len, both, key) } {
             0 => Ok(()),
             _ => Err(std::io::Error::last_os_error()),
@@ -75,13 +79,15 @@ mod imp {
 
     fn read() -> u32 {
         let value: u32;
-        // SAFETY: reads the register; there is a key, so the processor has it and the system has switched it on.
+        // SAFETY: reads the register; there is a key, so the processor has it and the system has switched it
+        // on.
         unsafe { asm!("rdpkru", in("ecx") 0, out("eax") value, out("edx") _, options(nomem, nostack)) };
         value
     }
 
     pub fn restore(value: u32) {
-        // SAFETY: writes the register, which decides only whether accesses fault. Not `nomem`: no access is moved across.
+        // SAFETY: writes the register, which decides only whether accesses fault. Not `nomem`: no access is
+        // moved across.
         unsafe { asm!("wrpkru", in("eax") value, in("ecx") 0, in("edx") 0, options(nostack)) };
     }
 

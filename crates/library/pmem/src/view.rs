@@ -8,10 +8,13 @@ use std::ptr::{self, NonNull};
 
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 
-/// A mapping of the first bytes of a file. Private: stores are seen here alone, and never reach the file. Shared: they are the file's.
+/// A mapping of the first bytes of a file. Private: stores are seen here alone, and never reach the file.
+/// Shared: they are the file's.
 ///
-/// The program has the address and does with the memory as it likes, so nothing here makes a reference into it. Whoever reads through the pointer while
-/// bytes are stored by [`FileView::store`] may see a mixture, as with any memory that threads share without a lock.
+/// The program has the address and does with the memory as it likes, so nothing here makes a reference into
+/// it. Whoever reads through the pointer while
+/// bytes are stored by [`FileView::store`] may see a mixture, as with any memory that threads share without
+/// a lock.
 #[derive(Debug)]
 pub struct FileView {
     base: NonNull<u8>,
@@ -19,7 +22,8 @@ pub struct FileView {
     shared: bool,
 }
 
-// SAFETY: the mapping belongs to the value and is tied to no thread; it is accessed by copies through raw pointers only.
+// SAFETY: the mapping belongs to the value and is tied to no thread; it is accessed by copies through raw
+// pointers only.
 unsafe impl Send for FileView {}
 // SAFETY: as above; who stores where others read is the program's choice, and no reference can see it.
 unsafe impl Sync for FileView {}
@@ -105,7 +109,8 @@ impl FileView {
         Ok(())
     }
 
-    /// The pages, of 4 KiB, that this process has copies of its own of: the ones of a private view that were ever stored to. `None` if the system
+    /// The pages, of 4 KiB, that this process has copies of its own of: the ones of a private view that were
+    /// ever stored to. `None` if the system
     /// does not say.
     #[must_use]
     pub fn own_pages(&self) -> Option<Vec<u64>> {

@@ -1,4 +1,5 @@
-//! One process's view of its pages in the NVM cache: which page of which file is where, and two lists in the order of use.
+//! One process's view of its pages in the NVM cache: which page of which file is where, and two lists in the
+//! order of use.
 //!
 //! | event | action |
 //! |---|---|
@@ -96,7 +97,8 @@ impl Cache {
         Some(index)
     }
 
-    /// Up to `count` dirty pages, those used longest ago first: index, file, page. They are being written from here on.
+    /// Up to `count` dirty pages, those used longest ago first: index, file, page. They are being written
+    /// from here on.
     pub(crate) fn begin_writing(&mut self, count: usize) -> Vec<(u32, u16, u32)> {
         let mut chosen = Vec::new();
         let mut at = self.dirty.tail;

@@ -29,7 +29,7 @@ pub enum Error {
     },
     /// Bytes are not as they were written.
     #[error(
-        "NVM offset {offset:#x}: {what} is damaged (found {found:#x}); nothing was erased, restore the NVM from a copy or salvage its files by hand"
+        "NVM offset {offset:#x}: {what} is damaged (found {found:#x}); nothing was erased, restore the NVM from a copy or salvage its files yourself"
     )]
     Damaged {
         /// Where.

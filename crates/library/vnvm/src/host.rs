@@ -1,7 +1,9 @@
 //! What the protocol needs beside the NVM: the seam between it and the world.
 //!
-//! The real host ([`crate::Real`]) has processes, files and mappings. A simulated one, in tests, has threads for processes and ranges of
-//! the recorded memory for files, so that the crash checker sees a file write that was not synced as what it is: a store that may be lost.
+//! The real host ([`crate::Real`]) has processes, files and mappings. A simulated one, in tests, has threads
+//! for processes and ranges of
+//! the recorded memory for files, so that the crash checker sees a file write that was not synced as what it
+//! is: a store that may be lost.
 
 use std::io;
 use std::ops::Range;
@@ -16,7 +18,8 @@ pub enum Mode {
     Private,
     /// Several processes see the same data; `msync` brings them to the file.
     Shared,
-    /// As private, but the program stores to the mapping itself, and [`crate::Process::sync`] commits whatever changed in one step.
+    /// As private, but the program stores to the mapping itself, and [`crate::Process::sync`] commits
+    /// whatever changed in one step.
     Atomic,
 }
 
@@ -55,7 +58,8 @@ pub trait Host: Sync {
     fn slot(&self) -> u32;
     /// The process's number, for messages.
     fn pid(&self) -> u64;
-    /// Takes the lock of that number, below [`crate::LOCKS`], that all processes share; and whether the one who held it died with it.
+    /// Takes the lock of that number, below [`crate::LOCKS`], that all processes share; and whether the one
+    /// who held it died with it.
     fn lock(&self, number: u32) -> (Self::Guard<'_>, bool);
     /// Slots whose processes have ended without leaving.
     fn dead(&self) -> Vec<u32>;
@@ -117,7 +121,8 @@ pub trait View: Send + Sync {
     /// # Errors
     /// The system's.
     fn sync(&self, range: Range<u64>) -> io::Result<()>;
-    /// Of a private mapping: the pages that differ, or may differ, from the file; `None` if the system can't say.
+    /// Of a private mapping: the pages that differ, or may differ, from the file; `None` if the system can't
+    /// say.
     fn changed(&self) -> Option<Vec<u64>> {
         None
     }

@@ -63,7 +63,8 @@ pub struct Info {
     pub lists: Vec<ListInfo>,
 }
 
-/// What is in the NVM; `None` if it is empty. All of it that recovery would read is read and checked, pages of the log included.
+/// What is in the NVM; `None` if it is empty. All of it that recovery would read is read and checked, pages
+/// of the log included.
 ///
 /// # Errors
 /// The first thing that is damaged.

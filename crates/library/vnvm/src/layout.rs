@@ -116,7 +116,8 @@ impl Layout {
     /// What the header says.
     ///
     /// # Errors
-    /// If it is damaged, another's, or of another version. `Ok(None)` if there is nothing: never made, or erased.
+    /// If it is damaged, another's, or of another version. `Ok(None)` if there is nothing: never made, or
+    /// erased.
     pub(crate) fn read<S: Space>(space: &S) -> Result<Option<Layout>> {
         if space.len() < HEADER {
             return Err(Error::Cut { needed: HEADER, there: space.len() });

@@ -1,6 +1,7 @@
 //! Committed lists: linked lists of transactions in NVM, changed in an order that every crash leaves whole.
 //!
-//! *Insert*: the object and all that hangs on it is durable; then one 8-byte store, made durable, links it. *Delete*: one 8-byte store, made durable, leads past it;
+//! *Insert*: the object and all that hangs on it is durable; then one 8-byte store, made durable, links it.
+//! *Delete*: one 8-byte store, made durable, leads past it;
 //! then its pages are free. A list has no more objects than there are log pages.
 
 use space::Space;
@@ -16,7 +17,8 @@ pub(crate) fn lead<S: Space>(space: &S, from: u64, to: Option<u32>) {
     space.persist(from, 8);
 }
 
-/// The transactions of the list that begins at the link `head`, from the first to `last`, at most `most`; and what follows.
+/// The transactions of the list that begins at the link `head`, from the first to `last`, at most `most`;
+/// and what follows.
 ///
 /// # Errors
 /// If something is damaged.

@@ -1,7 +1,9 @@
 //! The log of one transaction: pages of entries.
 //!
-//! A page begins with the transaction's number, then the bytes of its entries and its place in the transaction, then a check of all of it. An entry is
-//! 16 bytes (length, file, offset in the file) and the data, filled up to a multiple of 8. An entry lies in one log page and goes to
+//! A page begins with the transaction's number, then the bytes of its entries and its place in the
+//! transaction, then a check of all of it. An entry is
+//! 16 bytes (length, file, offset in the file) and the data, filled up to a multiple of 8. An entry lies in
+//! one log page and goes to
 //! one cache page: a write is split at both borders.
 
 use space::Space;
@@ -24,7 +26,8 @@ pub(crate) struct Entry<'b> {
     pub data: &'b [u8],
 }
 
-/// The bytes of the next entry that `room` bytes of a log page take of `left` bytes for `offset`; 0 if the page is full.
+/// The bytes of the next entry that `room` bytes of a log page take of `left` bytes for `offset`; 0 if the
+/// page is full.
 pub(crate) fn piece(cache_page: u64, offset: u64, left: usize, room: usize) -> usize {
     if room < PIECE_MIN {
         return 0;
@@ -126,7 +129,8 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    /// Stores the object and the chain of its pages, with no link, and flushes both. Durable with the next fence.
+    /// Stores the object and the chain of its pages, with no link, and flushes both. Durable with the next
+    /// fence.
     pub(crate) fn store<S: Space>(&self, space: &S, layout: &Layout, slot: u8) {
         let shared = self.region.is_some();
         for (place, &page) in self.pages.iter().enumerate() {

@@ -3,10 +3,13 @@
 /// Choices of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Makes a commit durable before its data are visible in memory. Otherwise, as in the source, another thread may read data that a crash then loses.
-    /// Shared regions always do it this way round, or a process that is killed would leave half a transaction to the others.
+    /// Makes a commit durable before its data are visible in memory. Otherwise, as in the source, another
+    /// thread may read data that a crash then loses.
+    /// Shared regions always do it this way round, or a process that is killed would leave half a
+    /// transaction to the others.
     pub durable_first: bool,
-    /// When every cache page is dirty, redo writes entries to the file itself and goes on. Otherwise, as in the source, it waits for write-back.
+    /// When every cache page is dirty, redo writes entries to the file itself and goes on. Otherwise, as in
+    /// the source, it waits for write-back.
     pub bypass: bool,
     /// Write-back begins above this share of the cache's pages, in percent; 30 in the source.
     pub start_percent: u32,

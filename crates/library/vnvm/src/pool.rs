@@ -1,11 +1,15 @@
 //! Free pages, and how many of them a process may have.
 //!
-//! The heads of the free lists are in ordinary memory that all processes share, for free pages have nothing to recover. A page that is not
-//! free says whose it is, in its object; so a list that a process was changing when it was killed is made again from the objects.
+//! The heads of the free lists are in ordinary memory that all processes share, for free pages have nothing
+//! to recover. A page that is not
+//! free says whose it is, in its object; so a list that a process was changing when it was killed is made
+//! again from the objects.
 //! Pages that were never used are not in a list: they begin at a number of their own.
 //!
-//! **Equal shares**: a process has at most 1/n of the log pages and of the cache pages, n being the number of processes. When one more joins,
-//! the others have too many: committed transactions are replayed anyway, and write-back hands cache pages back.
+//! **Equal shares**: a process has at most 1/n of the log pages and of the cache pages, n being the number
+//! of processes. When one more joins,
+//! the others have too many: committed transactions are replayed anyway, and write-back hands cache pages
+//! back.
 
 use space::{Env, Space};
 
@@ -159,7 +163,8 @@ impl<'h, H: Host> Pools<'h, H> {
         Ok(taken)
     }
 
-    /// Makes the process of `slot` the owner of log pages that others have: who is about to give pages back that are in no list any more, and is killed then,
+    /// Makes the process of `slot` the owner of log pages that others have: who is about to give pages back
+    /// that are in no list any more, and is killed then,
     /// leaves them as its own.
     pub(crate) fn own_log(&self, pages: &[u32], slot: u32) -> Result<()> {
         let _held = self.locked()?;
@@ -245,7 +250,8 @@ impl<'h, H: Host> Pools<'h, H> {
         Ok(())
     }
 
-    /// Makes lists and counts from what the pages say of themselves. The lock is held, or nobody else is there.
+    /// Makes lists and counts from what the pages say of themselves. The lock is held, or nobody else is
+    /// there.
     pub(crate) fn rebuild(&self) -> Result<()> {
         let (space, shared) = (self.space(), self.host.shared());
         for slot in 0..SLOTS {

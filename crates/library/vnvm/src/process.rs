@@ -12,9 +12,9 @@ use crate::error::{Error, Result};
 use crate::files::Record;
 use crate::host::{Backing, Host, Mode, View};
 use crate::layout::{Layout, SLOTS};
+use crate::open::Tx;
 use crate::options::Options;
 use crate::pool::{Pools, REGISTRY_LOCK, USERS};
-use crate::tx::Tx;
 
 /// Lists of open transactions.
 pub(crate) const OPEN_LISTS: usize = 32;
@@ -45,7 +45,8 @@ impl<H: Host> Region<H> {
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// Where it is in memory. Reads go there; stores there are seen by this process alone and are never durable, unless the region is atomic.
+    /// Where it is in memory. Reads go there; stores there are seen by this process alone and are never
+    /// durable, unless the region is atomic.
     #[must_use]
     pub fn address(&self) -> usize {
         self.view.address()
@@ -205,10 +206,12 @@ impl<H: Host> Process<H> {
         &self.host
     }
 
-    /// Maps a file: `len` bytes of it, made if it is not there. What other processes committed to it and did not live to see in the file is in it.
+    /// Maps a file: `len` bytes of it, made if it is not there. What other processes committed to it and did
+    /// not live to see in the file is in it.
     ///
     /// # Errors
-    /// If the file can't be had, or another region of this or another process excludes this one, or there are too many.
+    /// If the file can't be had, or another region of this or another process excludes this one, or there
+    /// are too many.
     pub fn allocate(&self, path: &Path, len: u64, mode: Mode) -> Result<Arc<Region<H>>> {
         if len == 0 || len >= 1 << 44 {
             return Err(Error::Size { what: "a region", given: len, range: "1 byte to 16 TiB" });
@@ -293,7 +296,8 @@ impl<H: Host> Process<H> {
     /// Ends a region. All that was committed to it is in its file, durably, when this returns.
     ///
     /// # Errors
-    /// If its file can't be written; the region is then still there. If an open transaction has written to it.
+    /// If its file can't be written; the region is then still there. If an open transaction has written to
+    /// it.
     pub fn free(&self, region: &Arc<Region<H>>) -> Result<()> {
         for list in &self.open {
             if self.env().lock(list).iter().any(|tx| tx.has_written(region.file)) {

@@ -1,10 +1,14 @@
 //! After a crash: of the system, or of one process.
 //!
-//! Recovery writes every dirty cache page to its file, *then* replays the committed lists from head to tail, since the log is newer than the cache, syncs the
-//! files, and erases the NVM by one word. Until that word is durable it can be repeated, and comes to the same.
+//! Recovery writes every dirty cache page to its file, *then* replays the committed lists from head to tail,
+//! since the log is newer than the cache, syncs the
+//! files, and erases the NVM by one word. Until that word is durable it can be repeated, and comes to the
+//! same.
 //!
-//! Adoption is the same for the part of one dead process, while others go on: its private files are its own, so nobody else is
-//! in the way. In the end its cache pages are clean first and then its list is empty: the other way round, a crash in between would let recovery put old pages over new data.
+//! Adoption is the same for the part of one dead process, while others go on: its private files are its own,
+//! so nobody else is
+//! in the way. In the end its cache pages are clean first and then its list is empty: the other way round, a
+//! crash in between would let recovery put old pages over new data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -138,7 +142,8 @@ pub(crate) fn heads(layout: &Layout, records: impl Iterator<Item = (u16, Mode)>)
     slots.chain(shared).collect()
 }
 
-/// Recovers an NVM that nobody uses, and erases it. Nothing is written before all of it has been read and found whole.
+/// Recovers an NVM that nobody uses, and erases it. Nothing is written before all of it has been read and
+/// found whole.
 ///
 /// # Errors
 /// If it is damaged, or a file can't be written. Then it is not erased, and recovery can be repeated.
@@ -175,7 +180,8 @@ pub fn recover<H: Host>(host: &H, flaw: Option<Flaw>) -> Result<Recovered> {
 }
 
 impl<H: Host> Process<H> {
-    /// Takes over what dead processes left: their committed data go to their files, and their pages are free. How many there were.
+    /// Takes over what dead processes left: their committed data go to their files, and their pages are
+    /// free. How many there were.
     ///
     /// # Errors
     /// If a file can't be written; their state stays, and the next one who looks tries again.
@@ -263,7 +269,8 @@ impl<H: Host> Process<H> {
         let mut listed = BTreeSet::new();
         for (file, record) in Record::all(space, layout)? {
             if record.mode == Mode::Shared {
-                // A flush that has cut the list gives pages back, whoever had them: it is over before they are looked at.
+                // A flush that has cut the list gives pages back, whoever had them: it is over before they
+                // are looked at.
                 let (_flushing, _) = self.host.lock(flush_lock(file));
                 let (_held, died) = self.host.lock(region_lock(file));
                 if died {

@@ -1,4 +1,5 @@
-//! The redo worker's step: committed transactions, the first one first, into cache pages; then their log pages are free.
+//! The redo worker's step: committed transactions, the first one first, into cache pages; then their log
+//! pages are free.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +22,8 @@ const BATCH: usize = 16;
 type Through<H> = BTreeMap<u16, Arc<Region<H>>>;
 
 impl<H: Host> Process<H> {
-    /// Replays some committed transactions of private regions; whether there were any. Only such are taken as are linked durably: what redo makes
+    /// Replays some committed transactions of private regions; whether there were any. Only such are taken
+    /// as are linked durably: what redo makes
     /// of a transaction may survive a crash that its link does not.
     ///
     /// # Errors
@@ -111,7 +113,8 @@ impl<H: Host> Process<H> {
             if let Some((index, dirty)) = cache.find(entry.file, page) {
                 store_part(self.space(), self.layout.cache_page(index) + within, entry.data);
                 if !dirty {
-                    // Content and state may become durable in any order: until both are, the log has the entry.
+                    // Content and state may become durable in any order: until both are, the log has the
+                    // entry.
                     self.set_tag(index, State::Dirty, entry.file, page);
                 }
                 cache.touch(index);
@@ -174,7 +177,8 @@ impl<H: Host> Process<H> {
     }
 }
 
-/// Stores bytes at any offset: whole words non-temporally, what is left at the ends through the cache, with a flush.
+/// Stores bytes at any offset: whole words non-temporally, what is left at the ends through the cache, with
+/// a flush.
 fn store_part<S: Space>(space: &S, offset: u64, data: &[u8]) {
     let head = (offset.wrapping_neg() & 7).min(data.len() as u64) as usize;
     let middle = (data.len() - head) & !7;

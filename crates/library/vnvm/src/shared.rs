@@ -1,7 +1,9 @@
 //! Shared regions: a flush brings what was committed from the shared mapping to the file, and cuts the log.
 //!
-//! The source keeps a dirty bitmap from commit to commit. Here a flush makes the bitmap from the log itself: the transactions from the list's head to
-//! the one that was last when the flush began. So no commit has to keep a bitmap up to date that other processes see, and none that a killed process left half done is missed.
+//! The source keeps a dirty bitmap from commit to commit. Here a flush makes the bitmap from the log itself:
+//! the transactions from the list's head to
+//! the one that was last when the flush began. So no commit has to keep a bitmap up to date that other
+//! processes see, and none that a killed process left half done is missed.
 
 use std::sync::Arc;
 
@@ -50,7 +52,8 @@ impl Bitmap {
 const SYNC_PAGE: u64 = 4096;
 
 impl<H: Host> Process<H> {
-    /// Whether the log of a shared region is long enough to be flushed: half of a process's share of pages. The source has no number.
+    /// Whether the log of a shared region is long enough to be flushed: half of a process's share of pages.
+    /// The source has no number.
     pub fn wants_flush(&self, region: &Region<H>) -> bool {
         let pages = self.host.shared().load_u64(region_pages(region.file));
         region.mode == Mode::Shared && pages * 2 > u64::from(self.pools().log_share())
@@ -62,7 +65,8 @@ impl<H: Host> Process<H> {
         regions.values().filter(|region| self.wants_flush(region)).cloned().collect()
     }
 
-    /// Brings what is committed to a shared region to its file, durably, and cuts the log; how many of its pages are free again. Commits go on meanwhile.
+    /// Brings what is committed to a shared region to its file, durably, and cuts the log; how many of its
+    /// pages are free again. Commits go on meanwhile.
     ///
     /// # Errors
     /// If the file can't be synced; the log is then as before. If the region is not shared.
@@ -143,8 +147,10 @@ impl<H: Host> Process<H> {
         Ok(())
     }
 
-    /// The last one who had the region's lock died with it: it may have linked a transaction and not, or in part, applied it to the mapping.
-    /// Everything in the list is applied once more, through the file, which is the same memory. The lock is held.
+    /// The last one who had the region's lock died with it: it may have linked a transaction and not, or in
+    /// part, applied it to the mapping.
+    /// Everything in the list is applied once more, through the file, which is the same memory. The lock is
+    /// held.
     pub(crate) fn mend_region(&self, file: u16) -> Result<()> {
         let Some(record) = Record::load(self.space(), &self.layout, file)? else { return Ok(()) };
         let objects = walk(self.space(), &self.layout, head(&self.layout, file), None, usize::MAX)?;
@@ -164,11 +170,13 @@ impl<H: Host> Process<H> {
         Ok(())
     }
 
-    /// Commits whatever changed in an atomic region since the last sync, in one step, and returns how many pages that were.
+    /// Commits whatever changed in an atomic region since the last sync, in one step, and returns how many
+    /// pages that were.
     /// Durable when this returns; a crash before leaves all as at the last sync.
     ///
     /// # Errors
-    /// If the region is not atomic, or its changes are more than the log takes at once: then nothing of them is committed.
+    /// If the region is not atomic, or its changes are more than the log takes at once: then nothing of them
+    /// is committed.
     pub fn sync(&self, region: &Arc<Region<H>>) -> Result<u64> {
         if region.mode != Mode::Atomic {
             let what = "only an atomic region is committed by sync; write to this one in transactions";

@@ -1,7 +1,9 @@
 //! Open transactions: begin, write, commit, abort.
 //!
-//! A transaction's pages are filled in ordinary memory and stored to the log, non-temporally, one by one as they become full, so that whole
-//! lines go to NVM; nothing of it counts before it is linked. The copy in memory is what commit applies to the DRAM mapping, so that commit never reads NVM.
+//! A transaction's pages are filled in ordinary memory and stored to the log, non-temporally, one by one as
+//! they become full, so that whole
+//! lines go to NVM; nothing of it counts before it is linked. The copy in memory is what commit applies to
+//! the DRAM mapping, so that commit never reads NVM.
 
 use std::collections::VecDeque;
 
@@ -12,45 +14,10 @@ use crate::files::head;
 use crate::host::{Host, Mode, View};
 use crate::list::lead;
 use crate::log::{self, Object, entries, piece};
+use crate::open::{Target, Tx};
 use crate::options::Flaw;
 use crate::pool::{region_lock, region_pages, region_tail};
 use crate::process::{OPEN_LISTS, Process, Region};
-
-/// Where a transaction's writes go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Target {
-    Private,
-    Shared(u16),
-}
-
-/// An open transaction.
-#[derive(Debug)]
-pub(crate) struct Tx {
-    pub tid: u64,
-    began_ns: u64,
-    target: Option<Target>,
-    files: Vec<u16>,
-    /// Its pages, the last one being filled.
-    pages: Vec<u32>,
-    /// Pages taken that it has not come to.
-    spare: Vec<u32>,
-    /// Entries of the pages that are full, and of the last one.
-    full: Vec<u8>,
-    page: Vec<u8>,
-    whole: Vec<u8>,
-    /// The library ended it.
-    aborted: bool,
-}
-
-impl Tx {
-    pub(crate) fn has_written(&self, file: u16) -> bool {
-        self.files.contains(&file)
-    }
-
-    fn all_pages(&mut self) -> Vec<u32> {
-        self.pages.drain(..).chain(self.spare.drain(..)).collect()
-    }
-}
 
 impl<H: Host> Process<H> {
     fn list(&self, tid: u64) -> &crate::process::Mutex<H, VecDeque<Tx>> {
@@ -76,11 +43,13 @@ impl<H: Host> Process<H> {
         tid
     }
 
-    /// Logs that `bytes` shall be at `offset` of a region. Returns how many of them were logged: fewer when the log is full. Then the transaction can be continued later,
+    /// Logs that `bytes` shall be at `offset` of a region. Returns how many of them were logged: fewer when
+    /// the log is full. Then the transaction can be continued later,
     /// when redo has made room, or aborted.
     ///
     /// # Errors
-    /// If the bytes are not inside the region, the transaction is not open, or writes elsewhere that excludes this.
+    /// If the bytes are not inside the region, the transaction is not open, or writes elsewhere that
+    /// excludes this.
     pub fn write(&self, tid: u64, region: &Region<H>, offset: u64, bytes: &[u8]) -> Result<usize> {
         if region.mode == Mode::Atomic {
             let what = "an atomic region is stored to directly and committed by sync";
@@ -212,7 +181,8 @@ impl<H: Host> Process<H> {
         }
     }
 
-    /// A shared region's commits go one after the other, durable before visible: whoever finds that one died within can replay the list.
+    /// A shared region's commits go one after the other, durable before visible: whoever finds that one died
+    /// within can replay the list.
     fn commit_shared(&self, tx: &Tx, object: &Object, file: u16) -> Result<()> {
         let space = self.space();
         let first = object.pages[0];
@@ -261,7 +231,8 @@ impl<H: Host> Process<H> {
         }
     }
 
-    /// Aborts transactions that have been open for longer than [`crate::Options::abort_after_ns`]: the first of each list, as they are the oldest. How many.
+    /// Aborts transactions that have been open for longer than [`crate::Options::abort_after_ns`]: the first
+    /// of each list, as they are the oldest. How many.
     ///
     /// # Errors
     /// If a page's object is damaged.

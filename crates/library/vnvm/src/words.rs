@@ -6,7 +6,8 @@
 //! | 52..56 | which kind of word it is |
 //! | 56..64 | the check: each byte before, rotated by its place, all of them xored |
 //!
-//! A word of zero is valid and means "nothing", so that new memory is an empty structure. Rotation keeps bytes apart that are
+//! A word of zero is valid and means "nothing", so that new memory is an empty structure. Rotation keeps
+//! bytes apart that are
 //! swapped; any change of one byte changes the check.
 
 use crate::error::{Error, Result};

@@ -1,7 +1,9 @@
 //! The write-back worker's step: dirty cache pages, used longest ago first, into their files.
 //!
-//! It begins above 30 % of the share and ends below 10 %. A page is clean only when its file has been *synced*: a write alone reaches the system's memory,
-//! and a page that is clean is not recovered. Pages are copied under the cache's lock and written without it, so that redo goes on meanwhile; a page that redo
+//! It begins above 30 % of the share and ends below 10 %. A page is clean only when its file has been
+//! *synced*: a write alone reaches the system's memory,
+//! and a page that is clean is not recovered. Pages are copied under the cache's lock and written without
+//! it, so that redo goes on meanwhile; a page that redo
 //! changed while it was written stays dirty.
 
 use std::collections::BTreeMap;
@@ -27,7 +29,8 @@ struct Copy {
 }
 
 impl<H: Host> Process<H> {
-    /// Writes some dirty pages if there are enough, or `all` are wanted; how many. Hands clean pages back that are more than the share.
+    /// Writes some dirty pages if there are enough, or `all` are wanted; how many. Hands clean pages back
+    /// that are more than the share.
     ///
     /// # Errors
     /// If a file can't be written; its pages stay dirty.

@@ -1,4 +1,5 @@
-//! One of four processes is killed at a random moment, again and again: nothing that it had committed is lost, nothing of it is there in part, and no other process stops.
+//! One of four processes is killed at a random moment, again and again: nothing that it had committed is
+//! lost, nothing of it is there in part, and no other process stops.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
@@ -51,7 +52,8 @@ fn shared_places(me: u64) -> [u64; 3] {
     [me * PART, me * PART + 4000, me * PART + 8000]
 }
 
-/// A process: commits numbers to its own file and to its part of the shared one, and writes down what it has committed.
+/// A process: commits numbers to its own file and to its part of the shared one, and writes down what it has
+/// committed.
 #[test]
 fn child() {
     let (Ok(place), Ok(number)) = (env::var(PLACE), env::var(NUMBER)) else { return };

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use vnvm::{Mode, Options, Real, Region, Setup, Sizes, Vnvm};
 
+use super::contest::{VnvmContest, failed, median, skip};
 use super::logs::{Commits, Redo, SoftWrap, Undo, Writes};
-use super::{CommitRow, VnvmContest, VnvmResults, failed, median, peer, skip};
+use super::peer;
+use super::results::{CommitRow, VnvmResults};
 use crate::Watch;
 use crate::clock::Spent;
 use crate::error::Error;

@@ -1,6 +1,7 @@
 //! Bare logs: what a commit costs that does no more than its log.
 //!
-//! They know neither pages nor other processes, recover nothing, and check nothing; each is the least that its protocol does.
+//! They know neither pages nor other processes, recover nothing, and check nothing; each is the least that
+//! its protocol does.
 
 use pmem::Mapped;
 use space::{LINE, Space};
@@ -31,7 +32,8 @@ impl Ring {
         Ok(Ring { log: Mapped::anonymous(bytes)?, at: 0, record: Vec::new() })
     }
 
-    /// Appends a record by non-temporal stores, with a check, so that one fence makes it durable. Whether the log began anew.
+    /// Appends a record by non-temporal stores, with a check, so that one fence makes it durable. Whether
+    /// the log began anew.
     fn append(&mut self, writes: &Writes<'_>) -> bool {
         self.record.clear();
         self.record.extend_from_slice(&[0; 8]);
@@ -74,7 +76,8 @@ impl Commits for Redo {
     }
 }
 
-/// Undo: the old bytes of each write are durable before it; at the end all new ones are, then the end itself is.
+/// Undo: the old bytes of each write are durable before it; at the end all new ones are, then the end itself
+/// is.
 pub struct Undo {
     ring: Ring,
     array: Mapped,

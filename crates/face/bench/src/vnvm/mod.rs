@@ -1,71 +1,13 @@
-//! Virtualised NVM: commits beside bare logs and libpmemobj, and stores of large records beside NVM alone (`bench vnvm`).
+//! Virtualised NVM: commits beside bare logs and libpmemobj, and stores of large records beside NVM alone
+//! (`bench vnvm`).
 
 mod commits;
+mod contest;
 mod logs;
 mod peer;
 mod records;
 mod results;
+mod run;
 
-use std::path::PathBuf;
-
-use crate::error::Error;
-use crate::{Skipped, Watch};
-
+pub use contest::VnvmContest;
 pub use results::{CommitRow, RecordRow, VnvmResults};
-
-/// What is measured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct VnvmContest {
-    /// Everything of the source is smaller by this factor: memory, records, operations. Records have 64 KiB all the same.
-    pub scale: u64,
-    /// How often each figure is measured; medians count.
-    pub rounds: u32,
-    /// Whether commits are measured.
-    pub commits: bool,
-    /// Whether the record store is.
-    pub records: bool,
-    /// The folder of NVM.
-    pub nvm: PathBuf,
-    /// The folder of files behind it.
-    pub disk: PathBuf,
-    /// For all choices.
-    pub seed: u64,
-}
-
-impl VnvmContest {
-    /// Runs it.
-    ///
-    /// # Errors
-    /// If memory or files can't be had, or one of ours fails.
-    pub fn run(&self, watch: &dyn Watch) -> Result<VnvmResults, Error> {
-        let mut results = VnvmResults { scale: self.scale, rounds: self.rounds, ..VnvmResults::default() };
-        if self.commits {
-            commits::measure(self, watch, &mut results)?;
-        }
-        if self.records && !watch.stopped() {
-            records::measure(self, watch, &mut results)?;
-        }
-        Ok(results)
-    }
-
-    /// A size of the source's, scaled, in whole MiB.
-    fn scaled(&self, bytes: u64) -> u64 {
-        (bytes / self.scale).next_multiple_of(1 << 20)
-    }
-}
-
-fn skip(results: &mut VnvmResults, name: &str, why: String) {
-    let package = Some("libpmemobj-dev".to_owned());
-    results.skipped.push(Skipped { name: name.to_owned(), why, package });
-}
-
-/// What one of ours says.
-fn failed(error: vnvm::Error) -> Error {
-    Error::of("vnvm", error)
-}
-
-/// The middle one.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}

@@ -1,6 +1,8 @@
-//! A store of records of 64 KiB in mapped files, four instances at a time, as the source has MongoDB's: against the same store with all of it in NVM.
+//! A store of records of 64 KiB in mapped files, four instances at a time, as the source has MongoDB's:
+//! against the same store with all of it in NVM.
 //!
-//! A request is a document of 128 fields of 512 bytes. A read takes the record from the mapping and checks each field; a write makes the document and stores all of
+//! A request is a document of 128 fields of 512 bytes. A read takes the record from the mapping and checks
+//! each field; a write makes the document and stores all of
 //! it, in one transaction. In NVM alone there is neither atomicity nor order, as in the source.
 
 use pmem::{Mapped, Os};
@@ -8,7 +10,8 @@ use space::{Env, Image, Space};
 use vnvm::{Mode, Options, Setup, Sizes, Stats, Vnvm};
 use workload::load::{Chooser, Distribution};
 
-use super::{RecordRow, VnvmContest, VnvmResults, failed};
+use super::contest::{VnvmContest, failed};
+use super::results::{RecordRow, VnvmResults};
 use crate::Watch;
 use crate::clock::Spent;
 use crate::error::Error;

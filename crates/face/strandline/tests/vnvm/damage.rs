@@ -26,7 +26,8 @@ fn commit<E: Env>(process: &Process<SimHost<'_, '_, E>>, steps: std::ops::Range<
     }
 }
 
-/// A crashed NVM with dirty pages, clean pages, and transactions in a private and a shared list; and the files after its recovery.
+/// A crashed NVM with dirty pages, clean pages, and transactions in a private and a shared list; and the
+/// files after its recovery.
 fn crashed() -> (Vec<u8>, Vec<u8>) {
     let env = Os::new(made());
     let machine = Machine::new(&env);

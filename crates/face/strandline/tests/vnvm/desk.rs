@@ -197,7 +197,8 @@ pub fn recovered(image: &Scratch, flaw: Option<Flaw>) -> Result<(), String> {
     recover(&machine.process(63), flaw).map(drop).map_err(|error| error.to_string())
 }
 
-/// What recovery makes of an image is, in each process's files, what its first so many transactions wrote, all that had ended among them.
+/// What recovery makes of an image is, in each process's files, what its first so many transactions wrote,
+/// all that had ended among them.
 pub fn judge(scene: &Scene, journal: &Journal, image: &Scratch, crash: Crash<'_>) -> Result<(), String> {
     let ended: BTreeSet<u64> = crash.ended_regions().collect();
     recovered(image, scene.flaw)?;

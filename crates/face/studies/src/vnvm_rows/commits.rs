@@ -1,4 +1,5 @@
-//! Result A14: commits of 32 writes, one to a page, as patterns of stores, flushes and fences on the modelled machine.
+//! Result A14: commits of 32 writes, one to a page, as patterns of stores, flushes and fences on the
+//! modelled machine.
 
 use event::{Event, FenceKind, FlushKind};
 use report::{Axis, Unit};

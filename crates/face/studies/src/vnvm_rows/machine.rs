@@ -1,6 +1,8 @@
-//! The source's machine as far as it matters here: memory by its bandwidth, one SATA disk that four processes share.
+//! The source's machine as far as it matters here: memory by its bandwidth, one SATA disk that four
+//! processes share.
 //!
-//! A host whose files have no contents: what redo reads and write-back writes is counted, and takes its time on the disk. A run of neighbouring pages is one
+//! A host whose files have no contents: what redo reads and write-back writes is counted, and takes its time
+//! on the disk. A run of neighbouring pages is one
 //! request of the disk, as the system's read-ahead and our own write-back make it.
 
 use std::cell::Cell;

@@ -1,7 +1,9 @@
 //! Four stores of large records, each with a redo and a write-back worker, in modelled time.
 //!
-//! Every thread has a clock. The one that is earliest does its next step, which is the library's own, and its clock goes on by what the step takes: memory
-//! by bytes, the disk by its queue. Only the order of steps comes from clocks; what is dirty, free, full or written is the protocol's.
+//! Every thread has a clock. The one that is earliest does its next step, which is the library's own, and
+//! its clock goes on by what the step takes: memory
+//! by bytes, the disk by its queue. Only the order of steps comes from clocks; what is dirty, free, full or
+//! written is the protocol's.
 
 use std::sync::Arc;
 
@@ -21,7 +23,8 @@ const RECORD: u64 = 64 << 10;
 pub const SCALE: u64 = 128;
 /// Operations of a store.
 const OPERATIONS: u64 = 100_000;
-/// What a request takes apart from memory: MongoDB's own work. Chosen so that the baseline has the source's speed (A1, A2).
+/// What a request takes apart from memory: MongoDB's own work. Chosen so that the baseline has the source's
+/// speed (A1, A2).
 const SERVICE_NS: f64 = 645_000.0;
 /// The first store to a page of a private mapping copies it.
 const COPY_ON_WRITE_NS: f64 = 1_200.0;
@@ -90,7 +93,8 @@ impl Store<'_> {
                 let before = self.process.stats();
                 let any = self.process.redo_step()?;
                 let after = self.process.stats();
-                // Each entry is read from the log and stored to the cache; a page that is filled is stored whole.
+                // Each entry is read from the log and stored to the cache; a page that is filled is stored
+                // whole.
                 let filled = (after.pages_filled - before.pages_filled) * self.load.page;
                 let bytes = (after.replayed - before.replayed) * RECORD;
                 let memory = (2 * bytes + filled) as f64 / COPY;

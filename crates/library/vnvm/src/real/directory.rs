@@ -1,6 +1,7 @@
 //! The NVM's directory: `nvm` (or a link to a DAX device), `shared`, `lock`, and a file per process.
 //!
-//! Whoever comes or goes holds `lock` with `flock`, which the system gives up for a process that dies. The first one to come makes the files; if it finds an NVM that
+//! Whoever comes or goes holds `lock` with `flock`, which the system gives up for a process that dies. The
+//! first one to come makes the files; if it finds an NVM that
 //! nobody alive uses, it recovers that first. The last one to go removes them.
 
 use std::fs::{self, File, OpenOptions};

@@ -20,7 +20,8 @@ pub struct RealFile {
 }
 
 impl RealFile {
-    /// Opens a file; with a length, makes it if it is missing, and reserves so many bytes, so that write-back finds room on the disk.
+    /// Opens a file; with a length, makes it if it is missing, and reserves so many bytes, so that
+    /// write-back finds room on the disk.
     pub(crate) fn open(path: &Path, make: Option<u64>) -> io::Result<RealFile> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(make.is_some()).truncate(false);

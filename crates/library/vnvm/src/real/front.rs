@@ -32,7 +32,8 @@ pub struct Vnvm {
 }
 
 impl Vnvm {
-    /// Joins the processes that use the NVM of a directory. The first one makes it; what an NVM holds that nobody alive uses is recovered before.
+    /// Joins the processes that use the NVM of a directory. The first one makes it; what an NVM holds that
+    /// nobody alive uses is recovered before.
     ///
     /// # Errors
     /// If the directory or its NVM can't be used, is damaged, or is on a disk that is not persistent memory.
@@ -103,7 +104,8 @@ impl Vnvm {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Helps redo, for a writer that found the log full, or flushes shared regions; whether there was anything to do.
+    /// Helps redo, for a writer that found the log full, or flushes shared regions; whether there was
+    /// anything to do.
     fn make_room(&self) -> Result<bool> {
         let mut helped = false;
         while self.process.redo_step()? {
@@ -118,7 +120,8 @@ impl Vnvm {
     /// Leaves: everything committed is in the files. The last process removes the NVM.
     ///
     /// # Errors
-    /// If a file can't be written: the process is still there, and may try again; if it ends instead, another one adopts what it leaves.
+    /// If a file can't be written: the process is still there, and may try again; if it ends instead,
+    /// another one adopts what it leaves.
     pub fn close(&mut self) -> Result<()> {
         if self.left {
             return Ok(());
@@ -241,7 +244,8 @@ impl Transaction<'_> {
     /// Writes all of the bytes, and helps redo where the log is full.
     ///
     /// # Errors
-    /// As [`Process::write`]; and [`Error::LogFull`] if there is no more room even when all that was committed is replayed.
+    /// As [`Process::write`]; and [`Error::LogFull`] if there is no more room even when all that was
+    /// committed is replayed.
     pub fn write(&mut self, region: &Region<Real>, offset: u64, bytes: &[u8]) -> Result<()> {
         let process = &self.vnvm.process;
         let mut done = 0;

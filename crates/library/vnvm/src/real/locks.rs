@@ -6,7 +6,8 @@
 //! | n | the process of slot n - 1 has it |
 //! | all ones | the one who had it is dead and its slot is another's by now |
 //!
-//! A process that is killed within leaves its number there. The next one to come swaps it for its own, and is told that it has to mend what the lock guards.
+//! A process that is killed within leaves its number there. The next one to come swaps it for its own, and
+//! learns that it has to mend what the lock guards.
 
 use std::time::Duration;
 
@@ -60,7 +61,8 @@ impl Word<'_> {
         debug_assert!(given.is_ok(), "who gives a lock back has it: {given:?}");
     }
 
-    /// The process of `slot` is gone for good: if it has the lock, the next taker learns it without asking.
+    /// The process of `slot` is gone for good: if it has the lock, the next one to take it learns it without
+    /// asking.
     pub(crate) fn abandon(self, slot: u32) {
         _ = self.memory.cas_u64(self.at, u64::from(slot) + 1, ABANDONED);
     }

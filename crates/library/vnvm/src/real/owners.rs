@@ -1,7 +1,9 @@
 //! The real host of one process: the NVM, the memory that processes share, and who they are.
 //!
-//! The shared memory is the file `shared` of the NVM's directory: the protocol's words, the system's start that it belongs to, a table of processes, lock words. A process is known
-//! by its number and the moment it began; one of another namespace, whose number says nothing here, by the lock it holds on a file of its slot's.
+//! The shared memory is the file `shared` of the NVM's directory: the protocol's words, the system's start
+//! that it belongs to, a table of processes, lock words. A process is known
+//! by its number and the moment it began; one of another namespace, whose number says nothing here, by the
+//! lock it holds on a file of its slot's.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -77,7 +79,8 @@ fn claim(directory: &Path, slot: u32) -> PathBuf {
     directory.join(format!("slot-{slot}"))
 }
 
-/// A slot that nobody has, and its file, locked. A child of a dead process may still have the lock of its parent's slot: that one is passed over.
+/// A slot that nobody has, and its file, locked. A child of a dead process may still have the lock of its
+/// parent's slot: that one is passed over.
 fn free_slot(shared: &Mapped, directory: &Path) -> Result<(u32, File)> {
     for slot in (0..SLOTS).filter(|slot| owner(shared, *slot).is_none()) {
         let path = claim(directory, slot);
@@ -147,7 +150,8 @@ impl Real {
 }
 
 impl Drop for Real {
-    /// Who goes without having left is dead to the others, which adopt its state, although the process may live on.
+    /// Who goes without having left is dead to the others, which adopt its state, although the process may
+    /// live on.
     fn drop(&mut self) {
         if !self.left.load(Ordering::Relaxed) {
             self.shared.store_u64(OWNERS + OWNER * u64::from(self.slot) + 8, u64::MAX);

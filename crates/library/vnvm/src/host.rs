@@ -101,11 +101,6 @@ pub trait Backing: Send + Sync {
     /// # Errors
     /// The system's.
     fn sync(&self) -> io::Result<()>;
-    /// Bytes of the file.
-    ///
-    /// # Errors
-    /// The system's.
-    fn len(&self) -> io::Result<u64>;
     /// Which file it is, under whatever name.
     fn identity(&self) -> [u64; 2];
 }

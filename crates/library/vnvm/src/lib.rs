@@ -32,10 +32,10 @@
 //! # Order
 //! 1. Commit: log pages and the transaction's object are durable; then its link.
 //! 2. Redo takes linked transactions only; cache pages and their states are durable; then the list leads
-//! past the transaction; then its pages are free.
+//!    past the transaction; then its pages are free.
 //! 3. Write-back: the file is written, and synced; then pages are clean.
 //! 4. Recovery ([`recover`]): dirty pages to files, *then* lists to files, sync, erase. It can be repeated
-//! at any point.
+//!    at any point.
 //!
 //! # Several processes
 //! All map the same NVM. Free pages are common; each process may have its *equal share* of log and cache
@@ -54,12 +54,12 @@
 //!
 //! # Decisions where the source is silent or unsound
 //! - The source makes a commit visible before it is durable, so a thread may see what a crash then loses. So
-//! does a private region here, unless
+//!   does a private region here, unless
 //!   [`Options::durable_first`]; a shared region never does, since a killed process would leave others half
-//! a transaction.
+//!   a transaction.
 //! - The shared dirty bitmap is made from the log at each flush (`shared`).
 //! - [`Process::free`] waits until all that the region's file is owed is in it. A short write may be
-//! continued or aborted.
+//!   continued or aborted.
 //! - Where all cache pages are dirty, redo writes to the file itself ([`Options::bypass`]); the source waits.
 //! - LRU lists and open lists are in ordinary memory: nothing of them is ever recovered.
 //! - Conflicting transactions: the one that writes first must commit first, as in the source.

@@ -28,6 +28,9 @@ struct Copy {
     bytes: Vec<u8>,
 }
 
+/// Pages that are to be written, by file; of a file whose region is gone none are.
+type Chosen<H> = BTreeMap<u16, (Option<Arc<Region<H>>>, Vec<Copy>)>;
+
 impl<H: Host> Process<H> {
     /// Writes some dirty pages if there are enough, or `all` are wanted; how many. Hands clean pages back
     /// that are more than the share.
@@ -51,7 +54,7 @@ impl<H: Host> Process<H> {
     }
 
     /// Chooses and copies pages, by file.
-    fn choose(&self, all: bool) -> BTreeMap<u16, (Option<Arc<Region<H>>>, Vec<Copy>)> {
+    fn choose(&self, all: bool) -> Chosen<H> {
         let share = u64::from(self.pools().cache_share());
         let mut cache = self.env().lock(&self.cache);
         let dirty = u64::from(cache.dirty());

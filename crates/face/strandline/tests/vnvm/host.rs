@@ -100,9 +100,6 @@ impl<E: Env> Backing for SimFile<'_, '_, E> {
         self.machine.env.space().persist(self.at(0), FILE_BYTES);
         Ok(())
     }
-    fn len(&self) -> io::Result<u64> {
-        Ok(FILE_BYTES)
-    }
     fn identity(&self) -> [u64; 2] {
         [1, self.number]
     }

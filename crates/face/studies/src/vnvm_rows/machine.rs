@@ -104,9 +104,6 @@ impl Backing for File<'_> {
         self.disk.sync();
         Ok(())
     }
-    fn len(&self) -> io::Result<u64> {
-        Ok(u64::MAX)
-    }
     fn identity(&self) -> [u64; 2] {
         [0, self.number]
     }

@@ -74,10 +74,6 @@ impl Backing for RealFile {
         self.file.sync_data()
     }
 
-    fn len(&self) -> io::Result<u64> {
-        self.file.metadata().map(|found| found.len())
-    }
-
     fn identity(&self) -> [u64; 2] {
         self.identity
     }

@@ -18,6 +18,9 @@ pub struct BenchVnvmArgs {
     /// How often each commit is measured, in turn with the others; figures are medians
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
+    /// What a request of a record store takes apart from the record, in microseconds of a processor
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    pub service: u64,
     /// Only one of the two parts
     #[arg(long)]
     pub only: Option<Part>,
@@ -55,6 +58,7 @@ pub fn run(args: &BenchVnvmArgs) -> anyhow::Result<()> {
         records: args.only != Some(Part::Commits),
         nvm: args.path.clone(),
         disk: args.disk.clone(),
+        service_ns: args.service * 1000,
         seed: args.seed,
     };
     let results = BenchVnvm { contest }.run(terminal())?;

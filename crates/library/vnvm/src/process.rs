@@ -66,6 +66,17 @@ impl<H: Host> Region<H> {
     pub fn path(&self) -> &Path {
         &self.path
     }
+    /// Stores to the memory alone, as the program could by itself. In a private region this process sees it
+    /// and it is never durable: the source fills its stores so before it measures. In an atomic region the
+    /// next sync commits it.
+    ///
+    /// # Panics
+    /// If the bytes are not inside the region.
+    pub fn store(&self, offset: u64, bytes: &[u8]) {
+        space::check_range(self.len, offset, bytes.len() as u64);
+        self.view.apply(offset, bytes);
+    }
+
     /// Reads committed data.
     ///
     /// # Panics

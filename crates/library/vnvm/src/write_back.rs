@@ -91,7 +91,8 @@ impl<H: Host> Process<H> {
         let page_bytes = self.layout.sizes.cache_page;
         for run in copies.chunk_by(|before, after| before.page + 1 == after.page) {
             let offset = u64::from(run[0].page) * page_bytes;
-            let mut bytes: Vec<u8> = run.iter().flat_map(|copy| copy.bytes.iter().copied()).collect();
+            let mut bytes = Vec::with_capacity(run.len() * page_bytes as usize);
+            run.iter().for_each(|copy| bytes.extend_from_slice(&copy.bytes));
             // The file may end within the last page.
             let within = region.len.saturating_sub(offset).min(bytes.len() as u64);
             bytes.truncate(within as usize);

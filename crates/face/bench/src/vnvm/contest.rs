@@ -23,6 +23,8 @@ pub struct VnvmContest {
     pub nvm: PathBuf,
     /// The folder of files behind it.
     pub disk: PathBuf,
+    /// CPU time of a record store's request apart from the record, in nanoseconds: what a server does besides.
+    pub service_ns: u64,
     /// For all choices.
     pub seed: u64,
 }

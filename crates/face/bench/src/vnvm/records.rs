@@ -13,7 +13,7 @@ use workload::load::{Chooser, Distribution};
 use super::contest::{VnvmContest, failed};
 use super::results::{RecordRow, VnvmResults};
 use crate::Watch;
-use crate::clock::Spent;
+use crate::clock::{Spent, thread_cpu_ns};
 use crate::error::Error;
 
 const FIELDS: usize = 128;
@@ -34,6 +34,8 @@ struct Load {
     reads: u64,
     operations: u64,
     seed: u64,
+    /// CPU time of a request apart from the record, in nanoseconds.
+    service_ns: u64,
 }
 
 /// Makes a document: each field ends with its check.
@@ -56,6 +58,14 @@ fn is_whole(bytes: &[u8]) -> bool {
     })
 }
 
+/// Uses the processor for so long.
+fn burn(nanoseconds: u64, bytes: &mut [u8]) {
+    let mut used = 0;
+    while used < nanoseconds {
+        used += thread_cpu_ns(|| document(used, bytes));
+    }
+}
+
 /// Runs a load over something that reads and writes records.
 fn drive(
     load: &Load,
@@ -66,6 +76,7 @@ fn drive(
     let mut bytes = vec![0; RECORD as usize];
     for number in 0..load.operations {
         let record = chooser.below(load.records);
+        burn(load.service_ns, &mut bytes);
         if chooser.between(1, 100) <= load.reads {
             read(record, &mut bytes)?;
             if !is_whole(&bytes) {
@@ -102,8 +113,11 @@ fn baseline(load: &Load) -> Result<f64, Error> {
     let nvm =
         (0..INSTANCES).map(|_| Mapped::anonymous(load.records * RECORD)).collect::<Result<Vec<_>, _>>()?;
     nvm.iter().for_each(|nvm| {
-        let zeros = vec![0; RECORD as usize];
-        (0..load.records).for_each(|record| nvm.store(record * RECORD, &zeros));
+        let mut bytes = vec![0; RECORD as usize];
+        (0..load.records).for_each(|record| {
+            document(record, &mut bytes);
+            nvm.store(record * RECORD, &bytes);
+        });
     });
     together(load.operations, |instance| {
         let nvm = &nvm[instance as usize];
@@ -136,9 +150,12 @@ fn ours(contest: &VnvmContest, load: &Load, memory: Memory) -> Result<(f64, Stat
         let vnvm = Vnvm::open(folder.path(), &Setup::new(sizes), Options::default()).map_err(failed)?;
         let file = disk.path().join(format!("records-{instance}"));
         let region = vnvm.allocate(&file, load.records * RECORD, Mode::Private).map_err(failed)?;
-        // Every page is in memory, as after the source's load phase.
+        // As the source's load phase, which stores to the mapping itself, so that the cache begins clean.
         let mut bytes = vec![0; RECORD as usize];
-        (0..load.records).for_each(|record| region.read(record * RECORD, &mut bytes));
+        (0..load.records).for_each(|record| {
+            document(record, &mut bytes);
+            region.store(record * RECORD, &bytes);
+        });
         instances.push((vnvm, region));
     }
     let speed = together(load.operations, |instance| {
@@ -197,7 +214,9 @@ pub fn measure(contest: &VnvmContest, watch: &dyn Watch, results: &mut VnvmResul
         }
         let scaled = |count: u64| (count / contest.scale).max(16);
         let operations = scaled(OPERATIONS);
-        let load = Load { records: scaled(records), distribution, reads, operations, seed: contest.seed };
+        let service_ns = contest.service_ns;
+        let records = scaled(records);
+        let load = Load { records, distribution, reads, operations, seed: contest.seed, service_ns };
         // As in the source: NVM alone holds no more than the few.
         let known = baselines.iter().find(|(of, _)| *of == (distribution, reads)).map(|(_, speed)| *speed);
         let base = match known {

@@ -12,7 +12,8 @@ impl VnvmContest {
     /// # Errors
     /// If memory or files can't be had, or one of ours fails.
     pub fn run(&self, watch: &dyn Watch) -> Result<VnvmResults, Error> {
-        let mut results = VnvmResults { scale: self.scale, rounds: self.rounds, ..VnvmResults::default() };
+        let (scale, rounds, service_ns) = (self.scale, self.rounds, self.service_ns);
+        let mut results = VnvmResults { scale, rounds, service_ns, ..VnvmResults::default() };
         if self.commits {
             commits::measure(self, watch, &mut results)?;
         }

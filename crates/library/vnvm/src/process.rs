@@ -92,6 +92,9 @@ impl<H: Host> Region<H> {
 pub(crate) struct Ends {
     pub first: Option<u32>,
     pub last: Option<u32>,
+    /// Transactions that were ever linked, and those that were replayed and cut off.
+    pub linked: u64,
+    pub cut: u64,
 }
 
 /// What happened so far.
@@ -318,7 +321,7 @@ impl<H: Host> Process<H> {
         }
         match region.mode {
             Mode::Shared => self.flush_region(region).map(drop)?,
-            Mode::Private | Mode::Atomic => self.drain()?,
+            Mode::Private | Mode::Atomic => self.drain_so_far()?,
         }
         let _permit = self.host.permit();
         let clean = self.env().lock(&self.cache).take_file(region.file);
@@ -336,6 +339,24 @@ impl<H: Host> Process<H> {
             Record::remove(self.space(), &self.layout, file);
         } else {
             Record::store_users(self.space(), &self.layout, file, users);
+        }
+        Ok(())
+    }
+
+    /// As [`Process::drain`], for what is committed when it is called: other threads may go on committing.
+    fn drain_so_far(&self) -> Result<()> {
+        let linked = self.env().lock(&self.ends).linked;
+        while self.env().lock(&self.ends).cut < linked {
+            self.redo_step()?;
+        }
+        // Those used longest ago are written first: nobody uses this region's any more, so they are among so many.
+        let mut left = self.env().lock(&self.cache).dirty() as usize;
+        while left > 0 {
+            let written = self.write_back_step(true)?;
+            if written == 0 {
+                break;
+            }
+            left = left.saturating_sub(written);
         }
         Ok(())
     }

@@ -54,7 +54,7 @@ impl<H: Host> Process<H> {
         if self.options.flaw == Some(Flaw::FreeBeforeDelete) {
             self.pools().give_log(&pages, self.host.slot())?;
         }
-        self.delete_to(slot, last.pages[0])?;
+        self.delete_to(slot, last.pages[0], objects.len() as u64)?;
         if early {
             self.make_durable(&through)?;
         }
@@ -77,12 +77,13 @@ impl<H: Host> Process<H> {
     }
 
     /// The list begins behind the transaction `last` from here on.
-    fn delete_to(&self, slot: u64, last: u32) -> Result<()> {
+    fn delete_to(&self, slot: u64, last: u32, count: u64) -> Result<()> {
         let mut ends = self.env().lock(&self.ends);
         let at = self.layout.object(last);
         let next = linked(at, self.space().load_u64(at))?;
         lead(self.space(), slot, next);
         ends.first = next;
+        ends.cut += count;
         if next.is_none() {
             ends.last = None;
         }

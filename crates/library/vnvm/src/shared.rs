@@ -59,10 +59,16 @@ impl<H: Host> Process<H> {
         region.mode == Mode::Shared && pages * 2 > u64::from(self.pools().log_share())
     }
 
-    /// The shared regions of this process whose log is long.
+    /// The shared regions of this process whose log is long; when this process's share of the log is nearly used
+    /// up, all that have any.
     pub fn wanting(&self) -> Vec<Arc<Region<H>>> {
-        let regions = self.env().read(&self.regions);
-        regions.values().filter(|region| self.wants_flush(region)).cloned().collect()
+        let pools = self.pools();
+        let short = pools.log_used() * 10 >= pools.log_share() * 9;
+        let has_any = |file| self.host.shared().load_u64(region_pages(file)) > 0;
+        let wants = |region: &&Arc<Region<H>>| {
+            self.wants_flush(region) || short && region.mode == Mode::Shared && has_any(region.file)
+        };
+        self.env().read(&self.regions).values().filter(wants).cloned().collect()
     }
 
     /// Brings what is committed to a shared region to its file, durably, and cuts the log; how many of its

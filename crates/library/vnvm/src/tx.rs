@@ -174,6 +174,7 @@ impl<H: Host> Process<H> {
                 lead(space, from, Some(first));
             }
             ends.last = Some(first);
+            ends.linked += 1;
             ends.first.get_or_insert(first);
         }
         if self.options.durable_first {

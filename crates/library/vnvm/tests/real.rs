@@ -235,3 +235,55 @@ fn living_processes_are_not_recovered() {
     assert_eq!((info.expect("there").sizes.log_pages, live), (64, 1));
     vnvm.close().expect("room");
 }
+
+#[test]
+fn many_short_logs_of_shared_regions_are_flushed_when_the_share_is_used_up() {
+    let place = Place::new();
+    let vnvm = place.sized(20, 8, Options::default());
+    let regions: Vec<_> = (0..6)
+        .map(|number| {
+            vnvm.allocate(&place.file(&format!("s{number}")), 50_000, Mode::Shared).expect("a region")
+        })
+        .collect();
+    // As a C program does, that waits where Rust's would help.
+    for round in 0..100 {
+        let region = &regions[round % 6];
+        let tid = vnvm.process().begin();
+        let mut done = 0;
+        while done < 7000 {
+            let written = vnvm.process().write(tid, region, done as u64, &[1; 7000][done..]).expect("inside");
+            done += written;
+            if written == 0 {
+                std::thread::yield_now();
+            }
+        }
+        vnvm.process().commit(tid).expect("it is open");
+    }
+    assert!(vnvm.stats().flushes > 3, "{:?}", vnvm.stats());
+}
+
+#[test]
+fn a_region_is_freed_while_another_thread_commits() {
+    let place = Place::new();
+    let vnvm = place.open();
+    let busy = vnvm.allocate(&place.file("busy"), 100_000, Mode::Private).expect("a region");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let mut tx = vnvm.begin();
+                tx.write(&busy, 0, &[1; 9000]).expect("redo makes room");
+                tx.commit().expect("it is open");
+            }
+        });
+        for round in 1..10_u8 {
+            let region = vnvm.allocate(&place.file("a"), 20_000, Mode::Private).expect("a region");
+            let mut tx = vnvm.begin();
+            tx.write(&region, 0, &[round; 20_000]).expect("redo makes room");
+            tx.commit().expect("it is open");
+            vnvm.free(&region).expect("room on the disk");
+            assert_eq!(fs::read(place.file("a")).expect("the file"), [round; 20_000]);
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}

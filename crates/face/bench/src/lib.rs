@@ -15,6 +15,10 @@
 //! compiler and headers (`peers`). It takes the operations of a slice from a file and reports its own CPU
 //! time. redb and fjall are compiled in with the feature `peers`.
 //!
+//! # Virtualised NVM
+//! A [`VnvmContest`] measures `vnvm`: commits of many small writes beside bare logs and libpmemobj, and a store of large records
+//! in mapped files beside one that has all of it in NVM (`vnvm/`).
+//!
 //! # Language-level persistency
 //! An [`SfrContest`] compares the designs that make C programs crash-consistent by recompiling them (`sfr`):
 //! the programs of `examples/c/sfr`, whose sources this crate carries.
@@ -33,6 +37,7 @@ mod sfr;
 mod terms;
 mod text;
 mod unit;
+mod vnvm;
 
 pub use contenders::Known;
 pub use contest::{Contest, Watch};
@@ -41,3 +46,4 @@ pub use record::KeyKind;
 pub use results::{Latency, PhaseFigures, Results, Row};
 pub use sfr::{Counters, SfrContest, SfrResults, SfrRow, SfrVariant, StepRow, Summary};
 pub use terms::{Durability, Role, Skipped, Subject};
+pub use vnvm::{CommitRow, RecordRow, VnvmContest, VnvmResults};

@@ -1,6 +1,6 @@
 //! `bench`: maps and key-value stores, ours and others', under the same load.
 
-use ::bench::{Contest, Results, SfrContest, SfrResults, Watch};
+use ::bench::{Contest, Results, SfrContest, SfrResults, VnvmContest, VnvmResults, Watch};
 
 use crate::error::Error;
 use crate::observer::{Observer, Progress};
@@ -37,6 +37,25 @@ impl BenchSfr {
     /// # Errors
     /// If a name is not known, there is no compiler, or a program fails.
     pub fn run(&self, observer: &dyn Observer) -> Result<SfrResults, Error> {
+        let results = self.contest.run(&Watched(observer));
+        observer.finished();
+        Ok(results?)
+    }
+}
+
+/// Virtualised NVM, to be measured.
+#[derive(Clone, Debug)]
+pub struct BenchVnvm {
+    /// What is measured.
+    pub contest: VnvmContest,
+}
+
+impl BenchVnvm {
+    /// Runs all of it; what there is when the observer stops it.
+    ///
+    /// # Errors
+    /// If memory or files can't be had, or a commit fails.
+    pub fn run(&self, observer: &dyn Observer) -> Result<VnvmResults, Error> {
         let results = self.contest.run(&Watched(observer));
         observer.finished();
         Ok(results?)

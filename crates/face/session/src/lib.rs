@@ -53,7 +53,7 @@ pub mod toolchain;
 mod trace_file;
 mod wear;
 
-pub use self::bench::{Bench, BenchSfr};
+pub use self::bench::{Bench, BenchSfr, BenchVnvm};
 pub use advise::{Advised, Prestores};
 pub use check::{
     Check, CheckError, Checked, Code, CommandFault, Doubt, DoubtKind, Linted, Noted, Rebooted, Replayed, Run,

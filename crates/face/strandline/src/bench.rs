@@ -34,6 +34,12 @@ pub enum BenchCommand {
                             strandline bench sfr --benchmark sps,ll --design decoupled,atlas --json\n  \
                             strandline bench sfr --design list")]
     Sfr(crate::bench_sfr::BenchSfrArgs),
+    /// Virtualised NVM: commits beside bare logs and libpmemobj; stores of large records beside NVM alone
+    #[command(
+        after_help = "Examples:\n  strandline bench vnvm\n  strandline bench vnvm --only commits --json\n  \
+                            strandline bench vnvm --scale 32 --disk /var/tmp"
+    )]
+    Vnvm(crate::bench_vnvm::BenchVnvmArgs),
 }
 
 /// Arguments of `index` and `kv`.
@@ -117,6 +123,7 @@ pub fn run(command: &BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Index(args) => (Subject::Index, args),
         BenchCommand::Kv(args) => (Subject::Kv, args),
         BenchCommand::Sfr(args) => return crate::bench_sfr::run(args),
+        BenchCommand::Vnvm(args) => return crate::bench_vnvm::run(args),
     };
     if args.workload == ["list"] {
         let line = |mix: Mix| format!("{:<12}{} ({})\n", mix.name, mix.summary, mix.distribution.name());

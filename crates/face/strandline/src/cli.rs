@@ -89,6 +89,9 @@ pub enum Command {
     /// Look into pools of the library, check them, recover them
     #[command(subcommand)]
     Pool(crate::pools::PoolCommand),
+    /// Look into virtualised NVM, check it, recover it
+    #[command(subcommand)]
+    Vnvm(crate::vnvm::VnvmCommand),
     /// What is this memory really like? Latency, bandwidth, buffers: of this machine or of a modelled one
     Measure(Box<crate::measure_args::MeasureArgs>),
     /// A durable store behind Redis's protocol

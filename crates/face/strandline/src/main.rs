@@ -5,6 +5,7 @@
 mod advise;
 mod bench;
 mod bench_sfr;
+mod bench_vnvm;
 mod check_args;
 mod check_verb;
 mod cli;
@@ -25,6 +26,7 @@ mod simulate;
 mod sweep;
 mod toolchain;
 mod trace;
+mod vnvm;
 mod wear;
 mod wear_args;
 
@@ -69,6 +71,10 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Trace(command) => trace::run(command),
         Command::Pool(command) => match pools::run(&command) {
+            Ok(false) => return ExitCode::from(1),
+            other => other.map(drop),
+        },
+        Command::Vnvm(command) => match vnvm::run(&command) {
             Ok(false) => return ExitCode::from(1),
             other => other.map(drop),
         },

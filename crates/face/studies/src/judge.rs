@@ -4,7 +4,7 @@ use machine::ConfigError;
 
 use crate::{
     Evidence, Lab, Means, Row, Source, Verdict, designs, hare_rows, index, kv, prestores, sfr_rows, ssp, tmc,
-    vnvm, wear_rows, xpoint,
+    vnvm, vnvm_rows, wear_rows, xpoint,
 };
 
 /// All groups of rows, in the order in which they are printed.
@@ -38,6 +38,7 @@ const GROUPS: &[&[Row]] = &[
     ssp::ROWS,
     designs::strand::ROWS,
     tmc::ROWS,
+    vnvm_rows::ROWS,
     vnvm::ROWS,
     wear_rows::LIFETIME,
     wear_rows::REDUCTION,
@@ -74,6 +75,9 @@ pub enum StudyError {
     /// A pool of programs with locks.
     #[error(transparent)]
     Sfr(#[from] ::sfr::Error),
+    /// Virtualised NVM on which something is measured.
+    #[error(transparent)]
+    Vnvm(#[from] ::vnvm::Error),
     /// Transactions on which something is measured.
     #[error(transparent)]
     Transactions(#[from] workload::WorkloadError),

@@ -42,6 +42,7 @@ mod steps;
 mod text;
 mod tmc;
 mod vnvm;
+mod vnvm_rows;
 mod wear_rows;
 mod xpoint;
 

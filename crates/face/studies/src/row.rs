@@ -23,7 +23,7 @@ pub enum Source {
     Index,
     /// The same, chapter 4.
     Tmc,
-    /// C.-C. Chou, "Optimizing Emerging Memory Systems for Performance", Texas A&M 2020, section 3.3.3.2.
+    /// C.-C. Chou, "Optimizing Emerging Memory Systems for Performance", Texas A&M 2020, chapter 2 and section 3.3.3.2.
     Vnvm,
     /// V. Gogte, "Runtime Systems for Persistent Memories", Michigan 2020, chapter III.
     Kevlar,
@@ -188,7 +188,7 @@ impl Source {
                 "Ni, Enabling Efficient Persistent Memory Systems (2022), chapter 4: tiered memory"
             }
             Source::Vnvm => {
-                "Chou, Optimizing Emerging Memory Systems for Performance (2020), section 3.3.3.2: ways to write"
+                "Chou, Optimizing Emerging Memory Systems for Performance (2020), chapter 2 and section 3.3.3.2: virtualised NVM, ways to write"
             }
             Source::Kevlar => {
                 "Gogte, Runtime Systems for Persistent Memories (2020), chapter III: wear (Kevlar)"

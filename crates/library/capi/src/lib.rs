@@ -1,9 +1,9 @@
 //! `libstrandline`: pools and failure-atomic regions for C and C++.
 //!
 //! Its face is the header `crates/observe/instrument/include/strandline_pool.h`, which says what each
-//! function does, and for key-value stores `strandline_kv.h` beside it; a test holds them against each
+//! function does, and for key-value stores `strandline_kv.h` and for virtualised NVM `strandline_vnvm.h` beside it; a test holds them against each
 //! other. This crate makes that face over the engines of
-//! [`region`] and the files of [`pmem`].
+//! [`region`] and the files of [`pmem`], and over [`vnvm`](::vnvm).
 //!
 //! ```text
 //!   sl_write(pool, ref, data, bytes)       entry    return address taken, panics and errors made into codes
@@ -31,3 +31,4 @@ mod files;
 mod handle;
 mod kv;
 mod regions;
+mod vnvm;

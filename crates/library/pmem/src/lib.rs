@@ -19,22 +19,31 @@
 //! kernel's random numbers. With `Os<Mapped>` the seam compiles to the bare accesses, with
 //! `Os<Recorded<Mapped>>` the same program is recorded.
 //!
+//! [`FileView`] is a file in memory, private or shared, for a program that reads it through a pointer; [`protect`] keeps a program's stray
+//! stores out of a mapping; [`life`] knows whether another process lives; [`Worker`] is a thread that does a step again and again.
+//!
 //! [`probe`] measures memory: accesses in tight loops or timed one by one, pinned threads, a calibrated clock.
 //!
 //! This crate is one of the few with `unsafe`: pointers into mappings and inline assembly. It all stands in
 //! `isa`, whose functions on addresses are `unsafe` to call, in `mapped`, `levelled` and `prestore`, which make them
-//! safe, and in `probe`.
+//! safe, in `view` and `protect`, and in `probe`.
 
 pub mod isa;
 mod latch;
 pub mod levelled;
+pub mod life;
 mod mapped;
 mod os;
 pub mod prestore;
 pub mod probe;
+pub mod protect;
 mod synced;
+mod view;
+mod worker;
 
 pub use levelled::{LevelError, Levelled};
 pub use mapped::{Durability, MapError, Mapped, Options, own_words};
 pub use os::{Guard, Os, OsMutex, OsRwLock};
 pub use synced::Synced;
+pub use view::FileView;
+pub use worker::Worker;

@@ -51,5 +51,6 @@ mod tails;
 mod trace_json;
 mod trace_size;
 mod values;
+mod vnvm;
 mod wear;
 mod wear_run;

@@ -38,8 +38,8 @@ impl Distribution {
 
 /// Chooses records; one for each thread.
 #[derive(Clone, Debug)]
-pub(super) struct Chooser {
-    pub rng: Xoshiro256PlusPlus,
+pub struct Chooser {
+    pub(super) rng: Xoshiro256PlusPlus,
     distribution: Distribution,
     /// Records that there may be at the end; ranks of `Zipfian` are scattered over them, so that a record's
     /// popularity does not change when others are inserted.
@@ -50,6 +50,8 @@ pub(super) struct Chooser {
 }
 
 impl Chooser {
+    /// Chooses among `keyspace` records.
+    #[must_use]
     pub fn new(distribution: Distribution, keyspace: u64, seed: u64) -> Self {
         let keyspace = keyspace.max(1);
         let rng = Xoshiro256PlusPlus::seed_from_u64(seed);

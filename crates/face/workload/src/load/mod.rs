@@ -15,7 +15,7 @@ mod mix;
 mod plan;
 mod target;
 
-pub use choose::Distribution;
+pub use choose::{Chooser, Distribution};
 pub use drive::{Pace, Tally, drive};
 pub use mix::{Mix, Shares};
 pub use plan::{Op, Phase, Planner, Slice};

@@ -41,6 +41,7 @@ pub struct Options {
     max_len: Option<u64>,
     force: bool,
     at: Option<usize>,
+    several: bool,
 }
 
 /// What a file is opened for.
@@ -76,6 +77,13 @@ impl Options {
     #[must_use]
     pub fn force(mut self, force: bool) -> Options {
         self.force = force;
+        self
+    }
+
+    /// Several processes may have the memory open to write at the same time: it is locked against everybody who does not say the same.
+    #[must_use]
+    pub fn several(mut self, several: bool) -> Options {
+        self.several = several;
         self
     }
 
@@ -125,7 +133,7 @@ impl Options {
                 };
                 error("create", remedy, source)
             })?;
-        let made = lock(file, path, false).and_then(|file| {
+        let made = lock(file, path, self.several).and_then(|file| {
             let full = "; make room on that file system or ask for less";
             backing::extend(&file, 0, len).map_err(|source| error("reserve space for", full, source))?;
             file.sync_all().map_err(|source| MapError::Sync { path: path.to_owned(), source })?;
@@ -207,7 +215,7 @@ impl Options {
             let remedy = "; a whole DAX device has no mapping for one process alone, open it for writing";
             return Err(error("map", remedy, io::ErrorKind::Unsupported.into()));
         }
-        let file = lock(file, path, !write)?;
+        let file = lock(file, path, !write || self.several)?;
         // The length under the lock: who held it before may have made the file longer.
         let metadata = file.metadata().map_err(|source| error("examine", "", source))?;
         let len = device.as_ref().map_or(metadata.len(), |device| device.len);

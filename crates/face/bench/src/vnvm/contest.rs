@@ -1,0 +1,53 @@
+//! What is measured, and what both parts need.
+
+use std::path::PathBuf;
+
+use crate::Skipped;
+use crate::error::Error;
+
+use super::results::VnvmResults;
+
+/// What is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VnvmContest {
+    /// Everything of the source is smaller by this factor: memory, records, operations. Records have 64 KiB
+    /// all the same.
+    pub scale: u64,
+    /// How often each figure is measured; medians count.
+    pub rounds: u32,
+    /// Whether commits are measured.
+    pub commits: bool,
+    /// Whether the record store is.
+    pub records: bool,
+    /// The folder of NVM.
+    pub nvm: PathBuf,
+    /// The folder of files behind it.
+    pub disk: PathBuf,
+    /// CPU time of a record store's request apart from the record, in nanoseconds: what a server does besides.
+    pub service_ns: u64,
+    /// For all choices.
+    pub seed: u64,
+}
+
+impl VnvmContest {
+    /// A size of the source's, scaled, in whole MiB.
+    pub(super) fn scaled(&self, bytes: u64) -> u64 {
+        (bytes / self.scale).next_multiple_of(1 << 20)
+    }
+}
+
+pub(super) fn skip(results: &mut VnvmResults, name: &str, why: String) {
+    let package = Some("libpmemobj-dev".to_owned());
+    results.skipped.push(Skipped { name: name.to_owned(), why, package });
+}
+
+/// What one of ours says.
+pub(super) fn failed(error: ::vnvm::Error) -> Error {
+    Error::of("vnvm", error)
+}
+
+/// The middle one.
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,25 @@
+//! Runs both parts.
+
+use super::contest::VnvmContest;
+use super::results::VnvmResults;
+use super::{commits, records};
+use crate::Watch;
+use crate::error::Error;
+
+impl VnvmContest {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// If memory or files can't be had, or one of ours fails.
+    pub fn run(&self, watch: &dyn Watch) -> Result<VnvmResults, Error> {
+        let (scale, rounds, service_ns) = (self.scale, self.rounds, self.service_ns);
+        let mut results = VnvmResults { scale, rounds, service_ns, ..VnvmResults::default() };
+        if self.commits {
+            commits::measure(self, watch, &mut results)?;
+        }
+        if self.records && !watch.stopped() {
+            records::measure(self, watch, &mut results)?;
+        }
+        Ok(results)
+    }
+}

@@ -20,5 +20,5 @@ pub use collect::{
     count, record,
 };
 pub use error::CaptureError;
-pub use sampling::{SampleKind, SampleProfile, sample};
+pub use sampling::{SampleKind, SampleProfile, memory_sampling, sample};
 pub use symbols::instrumented;

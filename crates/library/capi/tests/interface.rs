@@ -2,7 +2,7 @@
 //! stays.
 //!
 //! `interface/MAJOR.MINOR` lists what each version offers: functions, types, constants and macros of
-//! `strandline_pool.h` and `strandline_kv.h`. (That the library exports those functions and no others is
+//! `strandline_pool.h`, `strandline_kv.h` and `strandline_tier.h`. (That the library exports those functions and no others is
 //! tested in `crates/face/strandline/tests/capi.rs`.) A list that was released is not changed any more.
 
 use std::collections::BTreeSet;
@@ -11,7 +11,8 @@ use std::path::Path;
 
 const HEADER: &str = concat!(
     include_str!("../../../observe/instrument/include/strandline_pool.h"),
-    include_str!("../../../observe/instrument/include/strandline_kv.h")
+    include_str!("../../../observe/instrument/include/strandline_kv.h"),
+    include_str!("../../../observe/instrument/include/strandline_tier.h")
 );
 const LISTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/interface");
 

@@ -55,14 +55,6 @@ pub enum PlanFault {
         /// Bytes in memory.
         peak: String,
     },
-    /// What can't be done together.
-    #[error("{what}: {remedy}")]
-    Together {
-        /// What was asked for.
-        what: &'static str,
-        /// What to do.
-        remedy: &'static str,
-    },
     /// The program can't be run.
     #[error("{0}")]
     System(String),

@@ -31,12 +31,13 @@ const SPECS: &str = "gcc.specs";
 /// The blank at the end keeps it apart from what gcc puts behind it, with `-save-temps`.
 const SPECS_TEXT: &str = "*cc1_options:\n+ -fsanitize=thread \n\n";
 /// What programs include.
-const HEADERS: [(&str, &str); 6] = [
+const HEADERS: [(&str, &str); 7] = [
     ("include/strandline.h", include_str!("../../include/strandline.h")),
     ("include/strandline_pool.h", include_str!("../../include/strandline_pool.h")),
     ("include/strandline_persist.h", include_str!("../../include/strandline_persist.h")),
     ("include/strandline_kv.h", include_str!("../../include/strandline_kv.h")),
     ("include/strandline_kv.hpp", include_str!("../../include/strandline_kv.hpp")),
+    ("include/strandline_tier.h", include_str!("../../include/strandline_tier.h")),
     ("include/strandline.hpp", include_str!("../../include/strandline.hpp")),
 ];
 

@@ -68,7 +68,7 @@ fn took(memory: Memory, len: usize) {
     }
     let left = LEFT.get().wrapping_sub(len as isize);
     LEFT.set(left);
-    if left < 0 || left > isize::MAX / 2 {
+    if !(0..=isize::MAX / 2).contains(&left) {
         sample(memory, len, from);
     }
 }

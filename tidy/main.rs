@@ -19,8 +19,16 @@ use ratchet::Ratchet;
 use tree::{Tree, code_only};
 
 /// Crates that may hold `unsafe`.
-const UNSAFE_CRATES: &[&str] =
-    &["pmem", "observed", "capi", "capture", "capture-runtime", "persist-runtime", "wear-runtime"];
+const UNSAFE_CRATES: &[&str] = &[
+    "pmem",
+    "observed",
+    "capi",
+    "capture",
+    "capture-runtime",
+    "persist-runtime",
+    "wear-runtime",
+    "tier-runtime",
+];
 
 /// What must not be called, and where it may be all the same (path prefixes).
 const BANNED: &[(&str, &[&str])] = &[
@@ -58,6 +66,7 @@ const CLOCK_OWNERS: &[&str] = &[
     "crates/observe/capture-runtime/",
     "crates/observe/persist-runtime/",
     "crates/observe/wear-runtime/",
+    "crates/observe/tier-runtime/",
     "crates/face/session/",
     "crates/face/strandline/src/",
     "crates/library/capi/build.rs",
@@ -72,6 +81,7 @@ const THREAD_OWNERS: &[&str] = &[
     "crates/observe/capture-runtime/",
     "crates/observe/persist-runtime/",
     "crates/observe/wear-runtime/",
+    "crates/observe/tier-runtime/",
     "crates/face/session/",
     "crates/face/strandline/src/",
 ];

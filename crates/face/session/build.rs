@@ -33,6 +33,12 @@ fn main() {
     // The folder of the other one: they share what they are built from.
     let library = build(&wear, &out.join("persist"), "libstrandline_wear.so");
     println!("cargo:rustc-env=STRANDLINE_WEAR_RUNTIME={}", library.display());
+    let tier = here.join("../../observe/tier-runtime");
+    for part in ["src", "Cargo.toml", "Cargo.lock"] {
+        println!("cargo:rerun-if-changed={}", tier.join(part).display());
+    }
+    let library = build(&tier, &out.join("persist"), "libstrandline_tier.so");
+    println!("cargo:rustc-env=STRANDLINE_TIER_RUNTIME={}", library.display());
 }
 
 /// Runs cargo on the runtime and returns the shared library.

@@ -15,6 +15,7 @@
 //! | [`prices`], [`choose`](mod@choose) | costs, Algorithm 1 |
 //! | [`answer`] | what to rent, what lies where, what breaks first |
 //! | [`search`] | exhaustive and random search, Bayesian optimisation |
+//! | [`sites`] | bounds for programs that were not recompiled |
 //! | [`fleet`] | the cluster: scheduler, compact size |
 #![forbid(unsafe_code)]
 
@@ -29,6 +30,7 @@ pub mod prices;
 pub mod profile;
 mod reference;
 pub mod search;
+pub mod sites;
 pub mod tiers;
 
 pub use model::{Model, ModelError, Prediction};

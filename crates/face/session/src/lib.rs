@@ -65,7 +65,9 @@ pub use input::{BuiltIn, Input, Program};
 pub use machines::Chosen;
 pub use measure::{Measure, MeasureFault, Measurements, Memory, derive_curve};
 pub use observer::{Observer, Progress, Silent, Watched};
-pub use plan::{Fleet, Fleets, PlanFault, Planned, Planning, Verified};
+pub use plan::{
+    Fleet, Fleets, Looked, Placement, PlanFault, PlanSource, Planned, Planning, Survey, Surveyed, Verified,
+};
 pub use play::{Played, cut_short};
 pub use profile::{Profile, host};
 pub use reboot::answer as answer_as_reboot;

@@ -12,7 +12,7 @@ use crate::cli::{InputArgs, ObserveArgs};
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  strandline plan -- ./app arguments\n  \
                   strandline plan --tiers cascade-lake --prices prices.toml --verify 4 --json -- ./app\n  \
-                  strandline plan --trace t.slt --footprint 64GiB\n  strandline plan fleet fleet.toml --json"
+                  strandline plan --source referenced --apply -- ./any-program\n  strandline plan --trace t.slt --footprint 64GiB\n  strandline plan fleet fleet.toml --json"
 )]
 pub struct PlanArgs {
     /// Something else than a plan for one program
@@ -37,6 +37,18 @@ pub struct PlanArgs {
     /// Simulate the recommended configuration and others in full, so many in all, and hold predictions against them
     #[arg(long, value_name = "K", default_value_t = 0)]
     pub verify: usize,
+    /// How to look at a program: `events` needs one built with `strandline cc`, the others any that is linked with the shared C library.
+    /// `auto` is `events` where that can be, else `referenced`: the kernel's referenced bits of pages. `written` sees stores besides,
+    /// `protect` takes pages' access rights away, `counters` sees sizes of allocations only
+    #[arg(long, value_name = "SOURCE", value_enum, default_value = "auto")]
+    pub source: SourceName,
+    /// Carry a plan out while looking: allocations of the sites in the file go to the memory that it names (plan.kinds of an earlier
+    /// plan, or with memkind's names)
+    #[arg(long, value_name = "FILE")]
+    pub kinds: Option<PathBuf>,
+    /// Run the program again with its allocations where the plan says, if the machine has two memory nodes
+    #[arg(long)]
+    pub apply: bool,
     /// Seed of the built-in workload and of the machine's random choices
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -49,6 +61,23 @@ pub struct PlanArgs {
     /// How to observe the program
     #[command(flatten)]
     pub observe: ObserveArgs,
+}
+
+/// Sources of a profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum SourceName {
+    /// Events if the program has them, else referenced bits
+    Auto,
+    /// Every access of a program that was built with `strandline cc`
+    Events,
+    /// Referenced bits of pages
+    Referenced,
+    /// Referenced bits and stores
+    Written,
+    /// First uses of pages whose rights were taken
+    Protect,
+    /// Sizes of allocations, counters of the process
+    Counters,
 }
 
 /// The verbs of `strandline plan`.

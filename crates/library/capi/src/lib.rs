@@ -1,7 +1,8 @@
 //! `libstrandline`: pools and failure-atomic regions for C and C++.
 //!
 //! Its face is the header `crates/observe/instrument/include/strandline_pool.h`, which says what each
-//! function does, and for key-value stores `strandline_kv.h` and for virtualised NVM `strandline_vnvm.h` beside it; a test holds them against each
+//! function does; for key-value stores `strandline_kv.h`, for tiers of memory `strandline_tier.h` and for virtualised NVM
+//! `strandline_vnvm.h` stand beside it; a test holds them against each
 //! other. This crate makes that face over the engines of
 //! [`region`] and the files of [`pmem`], and over [`vnvm`](::vnvm).
 //!
@@ -31,4 +32,5 @@ mod files;
 mod handle;
 mod kv;
 mod regions;
+mod tier;
 mod vnvm;

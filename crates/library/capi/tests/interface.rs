@@ -2,7 +2,7 @@
 //! stays.
 //!
 //! `interface/MAJOR.MINOR` lists what each version offers: functions, types, constants and macros of
-//! `strandline_pool.h`, `strandline_kv.h` and `strandline_vnvm.h`. (That the library exports those functions and no others is
+//! `strandline_pool.h`, `strandline_kv.h`, `strandline_tier.h` and `strandline_vnvm.h`. (That the library exports those functions and no others is
 //! tested in `crates/face/strandline/tests/capi.rs`.) A list that was released is not changed any more.
 
 use std::collections::BTreeSet;
@@ -12,6 +12,7 @@ use std::path::Path;
 const HEADER: &str = concat!(
     include_str!("../../../observe/instrument/include/strandline_pool.h"),
     include_str!("../../../observe/instrument/include/strandline_kv.h"),
+    include_str!("../../../observe/instrument/include/strandline_tier.h"),
     include_str!("../../../observe/instrument/include/strandline_vnvm.h")
 );
 const LISTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/interface");

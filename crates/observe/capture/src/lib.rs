@@ -20,5 +20,5 @@ pub use collect::{
     count, record,
 };
 pub use error::CaptureError;
-pub use sampling::{SampleKind, SampleProfile, StoreRun, sample, sample_stores};
+pub use sampling::{SampleKind, SampleProfile, StoreRun, memory_sampling, sample, sample_stores};
 pub use symbols::instrumented;

@@ -30,4 +30,32 @@ pub enum PlanFault {
         /// What is wrong, and what to do.
         reason: String,
     },
+    /// A file of kinds that makes no sense.
+    #[error("{file}:{line}: {fault}")]
+    Kinds {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong, and what to do.
+        fault: String,
+    },
+    /// A program that did not load the library that looks at its memory.
+    #[error(
+        "{program} did not load the library that looks at its memory: it is linked statically, or runs as another user. It ended with \
+         {ending} after {elapsed:.2} s and had {peak} in memory at most. Link it with the shared C library, or build it with `strandline cc`"
+    )]
+    NotLoaded {
+        /// The program.
+        program: String,
+        /// How it ended.
+        ending: String,
+        /// Seconds.
+        elapsed: f64,
+        /// Bytes in memory.
+        peak: String,
+    },
+    /// The program can't be run.
+    #[error("{0}")]
+    System(String),
 }

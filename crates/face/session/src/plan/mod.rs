@@ -4,6 +4,7 @@ mod fault;
 mod fleet;
 mod output;
 mod page;
+mod sites;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use machine::Config;
 
 pub use fault::PlanFault;
 pub use fleet::{Fleet, Fleets};
+pub use sites::{Looked, Placement, PlanSource, Survey, Surveyed};
 pub use verify::Verified;
 
 use crate::ending;
@@ -97,7 +99,7 @@ impl Planning {
     /// If an option makes no sense, a file can't be used, or the input can't be played.
     pub fn run(&self, observer: &dyn Observer) -> Result<Planned, Error> {
         self.check()?;
-        let prices = self.read_prices()?;
+        let prices = read_prices(self.prices.as_deref())?;
         let configs = self.configs()?;
         let tiers = tiers(&configs)?;
         if let Input::Program(program) = &self.input {
@@ -146,12 +148,6 @@ impl Planning {
         Ok(())
     }
 
-    fn read_prices(&self) -> Result<Prices, Error> {
-        let Some(path) = &self.prices else { return Ok(Prices::default()) };
-        let text = std::fs::read_to_string(path).map_err(Error::file("read", path))?;
-        Ok(Prices::parse(&text, &path.display().to_string()).map_err(PlanFault::Prices)?)
-    }
-
     /// The machines with two memories each; caches and fast memory are those of the first.
     fn configs(&self) -> Result<Vec<Config>, Error> {
         let mut configs: Vec<Config> = Vec::new();
@@ -186,6 +182,13 @@ impl Planning {
         words.extend(crate::wear::source(&self.input));
         words
     }
+}
+
+/// A file's prices, or made-up ones.
+fn read_prices(path: Option<&Path>) -> Result<Prices, Error> {
+    let Some(path) = path else { return Ok(Prices::default()) };
+    let text = std::fs::read_to_string(path).map_err(Error::file("read", path))?;
+    Ok(Prices::parse(&text, &path.display().to_string()).map_err(PlanFault::Prices)?)
 }
 
 /// The fast tier, then each slow one.

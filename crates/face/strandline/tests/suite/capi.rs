@@ -41,7 +41,8 @@ fn the_header_declares_what_the_library_has() {
     let exported: BTreeSet<&str> =
         symbols.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
     let read = |name| std::fs::read_to_string(format!("{INCLUDE}/{name}")).expect("it is there");
-    let header = ["strandline_pool.h", "strandline_kv.h", "strandline_vnvm.h"].map(read).concat();
+    let header =
+        ["strandline_pool.h", "strandline_kv.h", "strandline_tier.h", "strandline_vnvm.h"].map(read).concat();
     let declaration =
         |line: &&str| !line.starts_with([' ', '*', '/', '#', '_', '}', '\t']) && line.contains('(');
     let declared: BTreeSet<&str> = header
@@ -423,6 +424,7 @@ fn what_is_installed_is_found_and_works() {
     let files = [
         "include/strandline_kv.h",
         "include/strandline_kv.hpp",
+        "include/strandline_tier.h",
         "include/strandline_pool.h",
         "include/strandline_vnvm.h",
         "include/strandline.hpp",

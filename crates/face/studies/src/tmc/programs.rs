@@ -12,7 +12,6 @@ const KIB: u64 = 1 << 10;
 const BATCH: usize = 4096;
 
 /// The programs' names: the source's six, then ours.
-#[allow(dead_code)] // The tests of another crate use it.
 pub const ALL: [&str; 10] =
     ["cactus", "graph500", "memcached", "xsbench", "canneal", "hpcg", "btree", "log", "sort", "join"];
 

@@ -46,6 +46,14 @@ pub(super) fn machine(base: &Config, times: f64) -> Result<Config, StudyError> {
     Ok(config)
 }
 
+/// The machine with slow memory so many nanoseconds further away.
+pub(super) fn further(mut config: Config, ns: f64) -> Config {
+    if let Some(timing) = &mut config.memory.timing {
+        timing.read_return += Time((ns * 1e3) as u64);
+    }
+    config
+}
+
 pub(super) fn prices(slow_by_fast: f64) -> Prices {
     let default = Prices::default();
     Prices { gib: vec![default.gib[0], default.gib[0] * slow_by_fast], ..default }

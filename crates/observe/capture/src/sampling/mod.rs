@@ -120,6 +120,20 @@ fn open_each(event: Event, rate: u64) -> io::Result<Vec<Ring>> {
     processors.iter().map(|&cpu| Ring::open(event, cpu, rate)).collect()
 }
 
+/// Whether loads can be sampled with their addresses, by PEBS or IBS.
+///
+/// # Errors
+/// Why not.
+pub fn memory_sampling() -> Result<(), String> {
+    let places = ["cpu/events/mem-loads", "cpu_core/events/mem-loads", "ibs_op/type"];
+    let there =
+        places.iter().any(|place| std::path::Path::new("/sys/bus/event_source/devices").join(place).exists());
+    if !there {
+        return Err("there is no performance monitoring unit that knows addresses of loads".to_owned());
+    }
+    Ring::open(Event::Cycles, 0, HERTZ).map(drop).map_err(|error| refusal(error).to_string())
+}
+
 /// The numbers in a list like `0-2,5`.
 fn processors(list: &str) -> Option<Vec<i32>> {
     let mut all = Vec::new();

@@ -38,6 +38,7 @@ const HEADERS: [(&str, &str); 7] = [
     ("include/strandline_kv.h", include_str!("../../include/strandline_kv.h")),
     ("include/strandline_vnvm.h", include_str!("../../include/strandline_vnvm.h")),
     ("include/strandline_kv.hpp", include_str!("../../include/strandline_kv.hpp")),
+    ("include/strandline_tier.h", include_str!("../../include/strandline_tier.h")),
     ("include/strandline.hpp", include_str!("../../include/strandline.hpp")),
 ];
 

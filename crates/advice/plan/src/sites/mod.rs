@@ -1,0 +1,7 @@
+//! Plans for programs that were not recompiled: what use of pages by allocation site bounds, and what it can't say.
+
+mod bounds;
+mod seen;
+
+pub use bounds::{Mix, SiteAnswer, SitePlan, plan};
+pub use seen::{Rate, Seen, SiteUse, Window};

@@ -1,0 +1,201 @@
+//! What the library in the program left.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use ::plan::sites::{Seen, SiteUse, Window};
+use capture::symbols::Resolver;
+use serde::Serialize;
+
+/// What was done for a site of a file of kinds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Placement {
+    /// The site's key.
+    pub key: String,
+    /// Its kind.
+    pub kind: String,
+    /// Allocations, and bytes of their whole pages.
+    pub count: u64,
+    /// See above.
+    pub bytes: u64,
+    /// Calls that the kernel refused, and the last one's error, 0 if none.
+    pub refused: u64,
+    /// See above.
+    pub error: u64,
+}
+
+/// The file's contents.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    pub(super) seen: Seen,
+    pub(super) placed: Vec<Placement>,
+    /// Whether the process ended in order.
+    pub(super) ended: bool,
+}
+
+/// Frames of libraries that only allocate, and of start-up: sites are named by the first that is none of them.
+const LIBRARIES: [&str; 6] = ["libc.so", "libstdc++.so", "ld-linux", "libgcc_s", "libm.so", "libstrandline"];
+
+impl Left {
+    /// From the library's lines. What is missing counts as nothing.
+    pub(super) fn read(text: &str, from: u64) -> Left {
+        let mut left = Left::default();
+        let mut modules: BTreeMap<usize, PathBuf> = BTreeMap::new();
+        let mut windows: Vec<f64> = Vec::new();
+        let mut resolver = Resolver::default();
+        let seen = &mut left.seen;
+        seen.from = from;
+        for line in text.lines() {
+            let (name, value) = line.split_once(' ').unwrap_or((line, ""));
+            let number = || value.parse::<f64>().unwrap_or(0.0);
+            match name {
+                "source" => seen.source = value.to_owned(),
+                "ended" => left.ended = value == "1",
+                "elapsed" => seen.elapsed = number(),
+                "looking" => seen.looking = number(),
+                "ticks" => seen.ticks = number() as u32,
+                "windows" => windows = value.split(' ').filter_map(|one| one.parse().ok()).collect(),
+                "cpu" => seen.cpu = number(),
+                "peak_kib" => seen.peak = number() * 1024.0,
+                "huge_kib" => seen.huge = number() * 1024.0,
+                "forks" => seen.forks = number() as u64,
+                "faults" => {
+                    let mut both = value.split(' ').map(|one| one.parse().unwrap_or(0));
+                    seen.faults = (both.next().unwrap_or(0), both.next().unwrap_or(0));
+                }
+                "unseen" => seen.unseen.push(value.to_owned()),
+                "module" => {
+                    if let Some((number, path)) = value.split_once(' ')
+                        && let Ok(number) = number.parse()
+                    {
+                        modules.insert(number, PathBuf::from(path));
+                    }
+                }
+                "site" => seen.sites.extend(site(value, &windows, &modules, &mut resolver)),
+                "placed" => left.placed.extend(placed(value)),
+                _ => {}
+            }
+        }
+        // What never was there is no site.
+        seen.sites.retain(|site| site.bytes >= 4096.0);
+        left
+    }
+}
+
+fn placed(value: &str) -> Option<Placement> {
+    let words: Vec<&str> = value.split(' ').collect();
+    let [key, kind, count, bytes, refused, error] = words[..] else { return None };
+    Some(Placement {
+        key: key.to_owned(),
+        kind: kind.to_owned(),
+        count: count.parse().ok()?,
+        bytes: bytes.parse().ok()?,
+        refused: refused.parse().ok()?,
+        error: error.parse().ok()?,
+    })
+}
+
+fn site(
+    value: &str,
+    windows: &[f64],
+    modules: &BTreeMap<usize, PathBuf>,
+    resolver: &mut Resolver,
+) -> Option<SiteUse> {
+    let words: Vec<&str> = value.split(' ').collect();
+    let [number, key, way, _live, peak, count, _bytes, noted, used, written, exact, caught, slices, frames] =
+        words[..]
+    else {
+        return None;
+    };
+    let number: usize = number.parse().ok()?;
+    let list = |text: &str| -> Vec<f64> { text.split(',').filter_map(|one| one.parse().ok()).collect() };
+    let written = list(written);
+    let windows: Vec<Window> = used
+        .split(',')
+        .zip(windows)
+        .enumerate()
+        .filter_map(|(at, (pair, &seconds))| {
+            let (used, there) = pair.split_once('/')?;
+            let written = written.get(at).copied().unwrap_or(0.0);
+            Some(Window { seconds, used: used.parse().ok()?, there: there.parse().ok()?, written })
+        })
+        .collect();
+    let (caught, time) = caught.split_once('/')?;
+    let slices = list(slices.strip_prefix('-')?);
+    let allocated = number > 2;
+    let mut bytes: f64 = peak.parse().ok()?;
+    if !allocated && !slices.is_empty() {
+        let most = windows.iter().map(|one| one.there).fold(0.0, f64::max);
+        // There in each window of a length; all lengths come equally often.
+        bytes = most * 4096.0 / (slices.len() as f64 / windows.len().max(1) as f64).max(1.0);
+    }
+    let all: f64 = windows.iter().map(|one| one.used).sum();
+    Some(SiteUse {
+        key: u64::from_str_radix(key, 16).ok()?,
+        name: match number {
+            0 => "stacks, globals, threads' heaps".to_owned(),
+            1 => "mapped files and code".to_owned(),
+            2 => "small allocations".to_owned(),
+            _ => name(frames.strip_prefix('-')?, way == "map", modules, resolver),
+        },
+        bytes,
+        count: count.parse().ok()?,
+        noted: noted.parse().ok()?,
+        windows,
+        caught: (caught.parse().ok()?, time.parse().ok()?),
+        exact: if all > 0.0 { exact.parse::<f64>().ok()? / all } else { 0.0 },
+        slices,
+        allocated,
+    })
+}
+
+/// Function and line of the innermost frame that is the program's own.
+fn name(frames: &str, mapping: bool, modules: &BTreeMap<usize, PathBuf>, resolver: &mut Resolver) -> String {
+    let frame = |text: &str| {
+        let (module, address) = text.split_once('+')?;
+        Some((modules.get(&module.parse().ok()?)?, u64::from_str_radix(address, 16).ok()?))
+    };
+    let all: Vec<_> = frames.split(',').filter_map(frame).collect();
+    let own = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        !LIBRARIES.iter().any(|library| name.starts_with(library))
+    };
+    let Some((path, address)) = all.iter().find(|(path, _)| own(path)).or(all.first()) else {
+        return if mapping { "a mapping".to_owned() } else { "an allocation".to_owned() };
+    };
+    let site = resolver.site(path, *address);
+    let label = site.frames.first().map_or_else(
+        || format!("{}+{address:#x}", site.module),
+        |frame| {
+            let file = std::path::Path::new(&frame.file).file_name().unwrap_or_default().to_string_lossy();
+            if frame.line > 0 {
+                format!("{} at {file}:{}", frame.function, frame.line)
+            } else {
+                format!("{} in {}", frame.function, site.module)
+            }
+        },
+    );
+    if mapping { format!("mapped by {label}") } else { label }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_library_are_read_and_damaged_ones_left_out() {
+        let text = "source referenced\nended 1\nelapsed 2.5\nticks 9\nwindows 0.001 0.01\nfaults 7 1\nforks 3\n\
+            site 0 0000000000000000 heap 0 0 0 0 0 3/30,3/30 0,0 0 0/0 -1,2 -\n\
+            site 3 00000000000000ab heap 8192 8192 1 8192 1 2/4,4/4 1,0 6 0/0 -3,3 -0+10\n\
+            site broken\nplaced 00000000000000ab slow 1 8192 1 22\nunseen stores: no\n";
+        let left = Left::read(text, 4096);
+        assert!(left.ended);
+        assert_eq!((left.seen.ticks, left.seen.faults, left.seen.forks), (9, (7, 1), 3));
+        assert_eq!(left.seen.sites.len(), 2);
+        let site = &left.seen.sites[1];
+        assert_eq!((site.key, site.bytes, site.exact), (0xab, 8192.0, 1.0));
+        assert_eq!(site.windows[0], Window { seconds: 0.001, used: 2.0, there: 4.0, written: 1.0 });
+        assert_eq!(left.placed[0].error, 22);
+        assert_eq!(left.seen.unseen, ["stores: no"]);
+    }
+}

@@ -1,0 +1,140 @@
+//! The program's run with the library.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use ::plan::sites::Seen;
+
+use super::left::{Left, Placement};
+use super::{PlanSource, Survey, nodes};
+use crate::ending::ending;
+use crate::error::Error;
+use crate::plan::PlanFault;
+use crate::temporary::Temporary;
+
+/// The library that the program loads; the crate's build script makes it.
+const RUNTIME: &[u8] = include_bytes!(env!("STRANDLINE_TIER_RUNTIME"));
+/// How often the process's counters are read from outside.
+const OUTSIDE: Duration = Duration::from_millis(20);
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Looked {
+    /// What was seen.
+    pub seen: Seen,
+    /// What was done for a file of kinds.
+    pub placed: Vec<Placement>,
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Seconds from its start to its end.
+    pub elapsed: f64,
+    /// Processes that loaded the library; the one that took most processor time is shown.
+    pub processes: usize,
+    /// What a reader has to know of the run.
+    pub warnings: Vec<String>,
+}
+
+/// A folder that is removed in the end.
+pub(super) fn folder() -> Result<Temporary, Error> {
+    let place = std::env::temp_dir();
+    Temporary::new("strandline-plan-", &place).map_err(Error::file("create", &place))
+}
+
+/// Runs the program.
+pub(super) fn look(survey: &Survey, kinds: Option<&Path>) -> Result<Looked, Error> {
+    survey.program.refuse_missing()?;
+    let program = survey.program.name();
+    let folder = folder()?;
+    let library = folder.path().join("libstrandline_tier.so");
+    fs::write(&library, RUNTIME).map_err(Error::file("write", &library))?;
+    let (status, elapsed, peak) = start(survey, &library, folder.path(), kinds)?;
+    let mut left = Vec::new();
+    for entry in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let ours = entry.file_name().to_string_lossy().starts_with("results.");
+        if ours && path.extension().is_none_or(|end| end != "new") {
+            let text = fs::read_to_string(&path).map_err(Error::file("read", &path))?;
+            left.push(Left::read(&text, survey.from));
+        }
+    }
+    // A shell that starts the program loads the library, too: whoever worked most is the program.
+    left.sort_by(|one, two| two.seen.cpu.total_cmp(&one.seen.cpu));
+    let processes = left.len();
+    let Some(first) = left.into_iter().next() else {
+        let peak = report::human::bytes(peak);
+        return Err(PlanFault::NotLoaded { program, ending: ending(status), elapsed, peak }.into());
+    };
+    let mut warnings = Vec::new();
+    if processes > 1 {
+        warnings.push(format!(
+            "{processes} processes ran; this is the one that took most processor time. Plan for another by running it alone"
+        ));
+    }
+    if !first.ended {
+        warnings.push(
+            "the program ended without its exit handlers (killed, or by _exit): what was seen is from the last look that was written down"
+                .to_owned(),
+        );
+    }
+    if !status.success() {
+        warnings.push(format!("the program ended with {}", ending(status)));
+    }
+    Ok(Looked { seen: first.seen, placed: first.placed, status, elapsed, processes, warnings })
+}
+
+fn start(
+    survey: &Survey,
+    library: &Path,
+    folder: &Path,
+    kinds: Option<&Path>,
+) -> Result<(ExitStatus, f64, u64), Error> {
+    let mut preload = library.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        preload.push(":");
+        preload.push(others);
+    }
+    let name = survey.program.command.first().cloned().unwrap_or_default();
+    let source = match survey.source {
+        PlanSource::Auto | PlanSource::Events => PlanSource::Referenced,
+        other => other,
+    };
+    let (fast, slow) = nodes::two().unwrap_or((0, 1));
+    let mut settings = format!(
+        "source={}\ninterval={}\nfrom={}\nnodes={fast},{slow}\nout={}\n",
+        source.name(),
+        survey.interval,
+        survey.from,
+        folder.join("results").display()
+    );
+    if let Some(path) = kinds {
+        let path = crate::absolute(&[path.display().to_string()])?.remove(0);
+        settings.push_str(&format!("kinds={path}\n"));
+    }
+    let mut command = Command::new(&name);
+    command.args(&survey.program.command[1..]).env("LD_PRELOAD", preload).env("STRANDLINE_TIER", settings);
+    if survey.program.stdout_to_stderr {
+        command.stdout(Stdio::from(std::io::stderr()));
+    }
+    let failed = |error| PlanFault::System(format!("can't run {}: {error}", name.to_string_lossy()));
+    let began = Instant::now();
+    let mut child = command.spawn().map_err(failed)?;
+    // The counters of a process are gone with it.
+    let mut peak = 0;
+    let status = loop {
+        peak = peak.max(most(child.id()));
+        match child.try_wait().map_err(failed)? {
+            Some(status) => break status,
+            None => std::thread::sleep(OUTSIDE),
+        }
+    };
+    Ok((status, began.elapsed().as_secs_f64(), peak))
+}
+
+/// Most bytes that a process had in memory.
+fn most(process: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) << 10
+}

@@ -1,13 +1,13 @@
 //! Strand persistency after StrandWeaver (Gogte, thesis, chapter V; ISCA 2020): persist queue and strand buffers.
 //!
-//! A flush enters the persist queue, then, when the stores before it are in the cache and all that is before it in the queue has
-//! left it, the current strand buffer; from there it leaves for memory. Strand buffers drain beside each other, each in order; an entry is
+//! A flush enters the persist queue, as marks do, then, when the stores before it are in the cache and all that is before it in the queue has
+//! gone on, the current strand buffer; from there it leaves for memory. The queue's entries become free in order. Strand buffers drain beside each other, each in order; an entry is
 //! taken until its line and all before it in the buffer are accepted.
 //!
 //! | mark | here |
 //! |---|---|
 //! | persist barrier | takes an entry until all before it in the buffer are accepted, and the next flush of the buffer leaves behind it; the next stores commit when the flushes so far are in the strand buffers, not when they are accepted |
-//! | new strand | the next buffer, round-robin; forgets the barrier |
+//! | new strand | the next buffer, round-robin; its stores wait for no earlier strand's flushes |
 //! | join | the next stores and flushes wait until all so far is accepted |
 //!
 //! - *Write-back buffer*: a dirty line that leaves the private caches waits there until the strand buffers have drained what they held
@@ -21,8 +21,8 @@
 //! # Corners that the source leaves open
 //! - *A full strand buffer*: the flush waits at the head of the queue before it, and all behind it, to whatever buffer they go: the queue
 //!   issues in order.
-//! - *A buffer with an older strand's lines*: a barrier orders behind them, too. That is stricter than the model, never weaker. A barrier that
-//!   no flush followed before the new strand orders nothing.
+//! - *A buffer with an older strand's lines*: a barrier orders behind them, too, and one that no flush followed orders what
+//!   comes there next. That is stricter than the model, never weaker.
 //! - *A flush of a line of which an earlier flush is in another strand buffer* leaves behind that one.
 //! - *A flush of a line that is clean because an earlier flush of it is under way* is done when that one is: the next line of the
 //!   buffer waits for it.
@@ -70,8 +70,8 @@ impl StrandNoQueue {
 #[derive(Clone, Debug, Default)]
 struct State {
     buffer: usize,
-    /// The next flush of the strand begins behind a barrier.
-    barrier: bool,
+    /// Buffers whose next flush comes behind a barrier, a bit each.
+    barriers: u32,
     /// When the strand's flushes so far are in the strand buffers,
     issued: Time,
     /// and those of all strands.
@@ -84,6 +84,8 @@ struct State {
     held: VecDeque<Held>,
     /// So many lines of these lanes must be accepted before the next line leaves.
     after: Vec<(usize, usize, u64)>,
+    /// The persist queue, oldest first: a line by its lane and number, or a mark, which is done when all before it is.
+    queue: VecDeque<Option<(usize, u64)>>,
     /// Lines pushed to each lane.
     pushed: Vec<u64>,
     /// Of each line in the write-back buffer, oldest first: how many lines of each lane it waits for.
@@ -118,23 +120,20 @@ impl Strand {
         }
     }
 
-    /// Waits for an entry of the persist queue.
-    fn room(&self, core: &mut TimedCore, site: u32, shared: &mut Shared) -> Result<(), Later> {
+    /// Waits for an entry of the persist queue, which gives its entries up in order.
+    fn room(&mut self, core: &mut TimedCore, site: u32, shared: &mut Shared) -> Result<(), Later> {
+        let Some(capacity) = self.queue else { return Ok(()) };
         core.turn(shared)?;
-        let Some(queue) = self.queue else { return Ok(()) };
-        let taken = |core: &TimedCore| {
-            let now = core.window.dispatch;
-            core.outgoing.occupied(now) + core.outgoing.barriers(now)
-        };
-        while taken(core) >= queue as usize {
-            match core.outgoing.frees_at(core.window.dispatch) {
-                Some(free) => {
-                    core.window.stand_still(&Wait::simple(free, Cause::StoreBuffer, site), &mut shared.sites);
-                    core.window.retired = core.window.retired.max(free);
+        let queue = &mut self.cores[core.number].queue;
+        while let Some(&oldest) = queue.front() {
+            match oldest.map_or(Some(Time::ZERO), |(lane, number)| core.outgoing.left_at(lane, number + 1)) {
+                Some(done) if done <= core.window.dispatch => _ = queue.pop_front(),
+                _ if queue.len() < capacity as usize => break,
+                Some(done) => {
+                    core.window.stand_still(&Wait::simple(done, Cause::StoreBuffer, site), &mut shared.sites);
+                    core.window.retired = core.window.retired.max(done);
                 }
-                None => {
-                    core.send_next(shared)?;
-                }
+                None => _ = core.send_next(shared)?,
             }
         }
         Ok(())
@@ -143,7 +142,8 @@ impl Strand {
     /// When the current strand buffer has an entry.
     fn entry(&mut self, core: &mut TimedCore, shared: &mut Shared) -> Result<Time, Later> {
         core.outgoing.lane = self.cores[core.number].buffer;
-        let barrier = self.cores[core.number].barrier;
+        let state = &self.cores[core.number];
+        let barrier = state.barriers >> state.buffer & 1 != 0;
         loop {
             if let Some(at) = core.outgoing.entry_at(barrier) {
                 return Ok(at);
@@ -170,7 +170,8 @@ impl Strand {
             }
             return;
         }
-        if std::mem::take(&mut state.barrier) {
+        if state.barriers >> state.buffer & 1 != 0 {
+            state.barriers &= !(1 << state.buffer);
             core.outgoing.order_next_by_entry();
         }
         // Stores to one line persist in their order, on whatever strands they are: it leaves behind the one before, and the way to memory keeps
@@ -184,7 +185,9 @@ impl Strand {
         if state.held.len() == HELD {
             state.held.pop_front();
         }
-        state.held.push_back(Held { line, lane: state.buffer, number: core.outgoing.pushed_count() });
+        let count = core.outgoing.pushed_count();
+        state.held.push_back(Held { line, lane: state.buffer, number: count });
+        state.queue.push_back(Some((state.buffer, count)));
         core.outgoing.push(at, shared.hierarchy.below.writes.drain(..));
         state.pushed[state.buffer] = core.outgoing.pushed_count();
     }
@@ -261,7 +264,7 @@ impl Strand {
         core.send_all(shared)?;
         let state = &mut self.cores[core.number];
         state.joined = core.outgoing.flush_done.max(core.outgoing.nt_done).max(core.stores.committed);
-        state.barrier = false;
+        state.barriers = 0;
         core.stores.committed = core.stores.committed.max(state.joined);
         Ok(())
     }
@@ -397,17 +400,20 @@ impl Persistency for Strand {
         if self.queue.is_none() {
             core.stores.make_room(&mut core.window, &mut shared.sites);
             core.stores.push(core.window.retired, Arrival::HERE, site);
+        } else {
+            self.room(core, site, shared)?;
+            self.cores[core.number].queue.push_back(None);
         }
         let state = &mut self.cores[core.number];
         match mark {
             StrandMark::Barrier => {
-                state.barrier = true;
+                state.barriers |= 1 << state.buffer;
                 state.behind = state.behind.max(state.issued);
                 Ok(())
             }
             StrandMark::New => {
                 state.buffer = (state.buffer + 1) % self.buffers;
-                (state.barrier, state.issued, state.behind) = (false, Time::ZERO, Time::ZERO);
+                (state.issued, state.behind) = (Time::ZERO, Time::ZERO);
                 Ok(())
             }
             StrandMark::Join => self.join(core, shared),

@@ -66,6 +66,7 @@ mod journal;
 mod order;
 mod outgoing;
 mod persists;
+mod places;
 mod prefetch;
 mod progress;
 mod queue;

@@ -209,16 +209,6 @@ impl Outgoing {
         count.checked_sub(1).map_or(Some(Time::ZERO), |last| self.lanes[lane].retirement(last))
     }
 
-    /// Barriers that take entries at `now`.
-    pub(crate) fn barriers(&self, now: Time) -> usize {
-        let holds =
-            |lane: &Lane, line: u64| lane.retirement(line.saturating_sub(1)).is_none_or(|at| at > now);
-        self.lanes
-            .iter()
-            .map(|lane| lane.barriers.iter().filter(|&&line| line > 0 && holds(lane, line)).count())
-            .sum()
-    }
-
     /// Lines that wait or are under way at `now`.
     pub(crate) fn occupied(&self, now: Time) -> usize {
         self.waiting_count() + self.flushed.taken(now)

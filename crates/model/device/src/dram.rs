@@ -74,6 +74,9 @@ pub struct Dram {
     pub write_batch: u32,
     /// But none waits longer than this.
     pub write_wait: Time,
+    /// Whether a write to a line that is gathered already changes that one, instead of being gathered beside it.
+    #[serde(default)]
+    pub write_merge: bool,
 }
 
 /// What a bank is doing. All times are the earliest for the next command of that kind.
@@ -333,6 +336,13 @@ impl Device for DramDevice {
     fn write(&mut self, at: Time, line: u64, whole: bool) -> Time {
         self.advance_to(at);
         self.traffic.controller_write_bytes += LINE_BYTES;
+        if self.config.write_merge
+            && let Some(same) = self.gathered.iter_mut().find(|write| write.line == line)
+        {
+            same.whole |= whole;
+            self.traffic.buffer_hits += 1;
+            return at;
+        }
         while self.on_their_way.front().is_some_and(|done| *done <= at) {
             self.on_their_way.pop_front();
         }
@@ -401,6 +411,7 @@ mod tests {
             write_queue: 64,
             write_batch: 1,
             write_wait: NS(1000),
+            write_merge: false,
         }
     }
 

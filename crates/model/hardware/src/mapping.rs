@@ -151,11 +151,15 @@ impl<S: Sink> Mapped<S> {
                 }
             }
             Op::RegionEnd { .. } => {
+                // The region is over when its updates are durable; that its log is cleared is none of its stores.
+                if state.depth == 1 {
+                    program.mark(StrandMark::Join);
+                }
+                program.pass();
                 if state.depth == 1 {
                     program.end(state, language);
                 }
                 state.depth = state.depth.saturating_sub(1);
-                program.pass();
             }
             Op::Store { addr, len } if state.depth > 0 && is_persistent => program.logged(state, addr, len),
             Op::Flush { .. } | Op::Fence(_) if state.depth > 0 => {}
@@ -235,8 +239,8 @@ impl Program<'_> {
         self.mark(StrandMark::New);
     }
 
+    /// What follows a region.
     fn end(&mut self, state: &mut Thread, language: Language) {
-        self.mark(StrandMark::Join);
         state.regions += 1;
         if language != Language::Transactions {
             if language == Language::Atlas {
@@ -394,14 +398,14 @@ mod tests {
     fn a_transaction_logs_each_store_on_a_strand_and_commits_in_three_steps() {
         assert_eq!(
             mapped(Mapping::Log(Language::Transactions)),
-            "map map begin L fL JS l L fL PB S64 f64 NS S8192 JS L fL PB L fL L fL PB L fL JS end fence"
+            "map map begin L fL JS l L fL PB S64 f64 NS S8192 JS end L fL PB L fL L fL PB L fL JS fence"
         );
     }
 
     #[test]
     fn sfrs_commit_later() {
         let sfr = mapped(Mapping::Log(Language::Sfr));
-        assert_eq!(sfr, "map map begin L fL JS l L fL PB S64 f64 NS S8192 JS L fL end fence");
+        assert_eq!(sfr, "map map begin L fL JS l L fL PB S64 f64 NS S8192 JS end L fL fence");
     }
 
     #[test]

@@ -187,6 +187,14 @@ impl Core {
         self.l2.find(line)
     }
 
+    /// Whether this core alone may store to `line`, and whether it has.
+    pub(crate) fn owns(&self, line: u64) -> (bool, bool) {
+        let Some(slot) = self.locate(line) else { return (false, false) };
+        let item = self.l2.slots[slot].item;
+        let newer = self.l1.find(line).is_some_and(|slot| self.l1.slots[slot].item.dirty());
+        (item.exclusive(), item.dirty() || newer)
+    }
+
     /// Puts a line that came from elsewhere into the L2. Returns its slot, and what had to leave the core for it.
     pub(crate) fn fill_l2(&mut self, line: u64, arrived: Line) -> (usize, Option<(u64, Line)>) {
         if arrived.dirty() {

@@ -216,8 +216,16 @@ impl Execution {
                     }
                 }
             }
+            // A flush within a region leaves the region's lines alone: their persistence is the region's.
+            Instruction::Clwb(at) if self.is_of_open_region(thread, at) => {}
             _ => self.on_x86(Design::X86, thread, instruction),
         }
+    }
+
+    /// Whether the last store to a location is of the region in which the thread is.
+    fn is_of_open_region(&self, thread: usize, at: usize) -> bool {
+        let region = self.threads[thread].region;
+        region.is_some() && self.last(at).is_some_and(|last| self.stores[last].region == region)
     }
 
     fn on_remote(&mut self, ddio: bool, thread: usize, instruction: Instruction) {

@@ -28,6 +28,9 @@ pub struct Pipeline {
     /// and back, so that a core which stores to and flushes line after line has the same pace on any memory, while flushes without
     /// stores between them overlap. Default true: a thread's bandwidth is that, and manuals say that flushes overlap.
     pub stores_behind_flushes: bool,
+    /// Whether a store waits for a flush of its own line that is under way, as on a core whose flush takes the line away. Default true;
+    /// false where a flush takes a copy.
+    pub stores_wait_for_own_flush: bool,
     /// Non-temporal lines that have not left the core, 1 to 1024: each until the caches are known not to have it and the LLC's
     /// directory takes it over, not until the write queue has it. Default 4, as many as one core's bandwidth on DRAM needs. (They are
     /// combined in `cores.combining_buffers`.)
@@ -51,6 +54,8 @@ pub struct Pipeline {
     pub strand_buffers: u32,
     /// Entries of a strand buffer, 1 to 1024. Default 4, as published.
     pub strand_entries: u32,
+    /// Lines that the caches gave up and that wait for strand buffers, 1 to 1024. Default 8, a guess.
+    pub strand_write_backs: u32,
     /// With `"ssp"`: pages that a core's TLB holds, both levels together, 1 to 65536. Default 1024: the source's hardware cost has
     /// bitmaps in so many entries of the second level, though its table of the machine names 64 of the first only.
     pub tlb_entries: u32,
@@ -87,6 +92,7 @@ impl Default for Pipeline {
             store_queue: 56,
             flush_slots: 12,
             stores_behind_flushes: true,
+            stores_wait_for_own_flush: true,
             nt_slots: 4,
             full_fence: Time::from_ns(15),
             ordering: Design::Tso,
@@ -96,6 +102,7 @@ impl Default for Pipeline {
             persist_queue: 16,
             strand_buffers: 4,
             strand_entries: 4,
+            strand_write_backs: 8,
             tlb_entries: 1024,
             ssp_entries: 1024,
             ssp_miss: Time::from_ns(50),
@@ -138,6 +145,7 @@ impl Config {
             ("persist_queue", pipeline.persist_queue, 1024),
             ("strand_buffers", pipeline.strand_buffers, 16),
             ("strand_entries", pipeline.strand_entries, 1024),
+            ("strand_write_backs", pipeline.strand_write_backs, 1024),
             ("tlb_entries", pipeline.tlb_entries, 65_536),
             ("ssp_entries", pipeline.ssp_entries, 1 << 20),
             ("ssp_spare", pipeline.ssp_spare, 1 << 20),

@@ -2,12 +2,13 @@
 //!
 //! | mark | `x86`, `switch` | `non-atomic` |
 //! |---|---|---|
-//! | persist barrier | store fence | nothing |
+//! | persist barrier | store fence | nothing in a region, store fence behind its end |
 //! | new strand | nothing | nothing |
 //! | join | store fence | store fence |
 //!
 //! `x86` is the baseline of the strand persistency study (Gogte, thesis, section 5.5): log and update of each store are separated by
-//! `sfence`, which also holds back later stores. `non-atomic` leaves that fence out; nothing it writes can be recovered, and no
+//! `sfence`, which also holds back later stores. `non-atomic` leaves that fence out, and keeps those
+//! by which a log is cleared behind a region's end (of a program that marks no regions all barriers are taken for the former); nothing it writes can be recovered, and no
 //! design that orders log and update should be faster. `switch` is `x86` in front of a CXL switch whose buffer is persistent:
 //! a line is durable when the switch has it, and the switch writes it to memory behind that (`Shared::write_from_core`).
 
@@ -21,8 +22,10 @@ use crate::simulation::{Later, Shared, TimedCore};
 /// Total store order in which marks order.
 pub(crate) struct Marked {
     tso: Tso,
-    /// Whether a persist barrier is a fence.
+    /// Whether a persist barrier within a region is a fence.
     barriers: bool,
+    /// By core: regions that it is in, once it has been in one.
+    depths: Vec<Option<u32>>,
 }
 
 /// The design `x86`.
@@ -36,7 +39,7 @@ impl X86 {
     /// The list of designs makes each by this name.
     #[allow(clippy::new_ret_no_self)]
     pub(crate) fn new(config: &Config) -> Marked {
-        Marked { tso: Tso::new(config), barriers: true }
+        Marked { tso: Tso::new(config), barriers: true, depths: vec![None; config.cores.count as usize] }
     }
 }
 
@@ -44,7 +47,7 @@ impl NonAtomic {
     /// The list of designs makes each by this name.
     #[allow(clippy::new_ret_no_self)]
     pub(crate) fn new(config: &Config) -> Marked {
-        Marked { tso: Tso::new(config), barriers: false }
+        Marked { barriers: false, ..X86::new(config) }
     }
 }
 
@@ -112,15 +115,18 @@ impl Persistency for Marked {
 
     fn region(
         &mut self,
-        _: &mut TimedCore,
+        core: &mut TimedCore,
         mark: RegionMark,
         _site: u32,
         _: &mut Shared,
     ) -> Result<(), Later> {
-        match mark {
-            // The program's own flushes and fences make the region durable.
-            RegionMark::Begin(_) | RegionMark::End(_) => Ok(()),
-        }
+        // The program's own flushes and fences make the region durable.
+        let depth = self.depths[core.number].get_or_insert(0);
+        *depth = match mark {
+            RegionMark::Begin(_) => *depth + 1,
+            RegionMark::End(_) => depth.saturating_sub(1),
+        };
+        Ok(())
     }
 
     fn strand(
@@ -131,7 +137,7 @@ impl Persistency for Marked {
         shared: &mut Shared,
     ) -> Result<(), Later> {
         let fences = match mark {
-            StrandMark::Barrier => self.barriers,
+            StrandMark::Barrier => self.barriers || self.depths[core.number] == Some(0),
             StrandMark::Join => true,
             StrandMark::New => false,
         };

@@ -15,8 +15,9 @@
 //! - *Overflow*: a region of more than 64 pages goes to the software handler. It is counted, and each line of the pages beyond is logged as a
 //!   redo log would, in two lines.
 //!
-//! Simplified: both pages have one address here. Caches and memory see the same number of accesses; rows and buffers of the device see
-//! them at another address than they would.
+//! Each page has a second place in memory, and each version of a line goes to the place in which the one before is not, so rows and
+//! buffers of the device see two pages. Simplified: a line keeps its set in the caches when its tag changes, and a page keeps its second place,
+//! while the source gives that of a slot to the slot's next page.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -193,6 +194,7 @@ impl Ssp {
         for at in (0..64).filter(|at| moved >> at & 1 != 0) {
             let line = page << PAGE_SHIFT | at;
             ready = ready.max(shared.read_by_design(now, line, core.number, thread));
+            shared.places.flip(line);
             shared.write_by_design(line, site, thread);
             shared.extra.consolidation_bytes += LINE_BYTES;
         }
@@ -260,6 +262,7 @@ impl Ssp {
     /// The first store of the region to a line.
     fn first_store(&mut self, core: &mut TimedCore, line: u64, site: u32, shared: &mut Shared) {
         shared.extra.flips += 1;
+        shared.places.flip(line);
         let pages = &mut self.cores[core.number].pages;
         let known = pages.contains(&(line >> PAGE_SHIFT));
         if known || pages.len() < WRITE_SET_PAGES {

@@ -1,27 +1,36 @@
 //! Strand persistency after StrandWeaver (Gogte, thesis, chapter V; ISCA 2020): persist queue and strand buffers.
 //!
-//! A flush enters the persist queue, then, when the stores before it are in the cache, the current strand buffer; from there it
-//! leaves for memory. Strand buffers drain beside each other, each in order; an entry is taken until its line and all before it in the
-//! buffer are accepted. Natural evictions and snoops do not stall: see below.
+//! A flush enters the persist queue, as marks do, then, when the stores before it are in the cache and all that is before it in the queue has
+//! gone on, the current strand buffer; from there it leaves for memory. The queue's entries become free in order. Strand buffers drain beside each other, each in order; an entry is
+//! taken until its line and all before it in the buffer are accepted.
 //!
 //! | mark | here |
 //! |---|---|
-//! | persist barrier | the next flush of the buffer leaves when all before it there are accepted; the next stores commit when the flushes so far are in the strand buffers, not when they are accepted |
-//! | new strand | the next buffer, round-robin; forgets the barrier |
+//! | persist barrier | takes an entry until all before it in the buffer are accepted, and the next flush of the buffer leaves behind it; the next stores commit when the flushes so far are in the strand buffers, not when they are accepted |
+//! | new strand | the next buffer, round-robin; its stores wait for no earlier strand's flushes |
 //! | join | the next stores and flushes wait until all so far is accepted |
+//!
+//! - *Write-back buffer*: a dirty line that leaves the private caches waits there until the strand buffers have drained what they held
+//!   then; a miss of a core whose write-back buffer (`strand_write_backs` entries) is full waits for the oldest.
+//! - *Snoop buffer*: a core that asks for the right to store to a line which is dirty in another core's caches, or of which a flush
+//!   is under way there, gets the reply when that core's strand buffers have drained what they hold.
 //!
 //! `strand-no-queue` has no persist queue: flushes and marks take entries of the store queue, so that a flush which waits for a strand
 //! buffer holds up the stores behind it.
 //!
 //! # Corners that the source leaves open
-//! - *A full strand buffer*: the flush waits in the queue before it. Flushes to other buffers behind it pass (one queue slot is all it costs).
-//! - *A buffer with an older strand's lines*: a barrier orders behind them, too. That is stricter than the model, never weaker.
+//! - *A full strand buffer*: the flush waits at the head of the queue before it, and all behind it, to whatever buffer they go: the queue
+//!   issues in order.
+//! - *A buffer with an older strand's lines*: a barrier orders behind them, too, and one that no flush followed orders what
+//!   comes there next. That is stricter than the model, never weaker.
 //! - *A flush of a line of which an earlier flush is in another strand buffer* leaves behind that one.
 //! - *A flush of a line that is clean because an earlier flush of it is under way* is done when that one is: the next line of the
 //!   buffer waits for it.
-//! - *A read-exclusive request for a line in another core's strand buffer*: instead of a reply that is withheld, the next line
-//!   that the asking core sends waits for the other's. Persist order is the same; the load does not stall.
-//! - *A dirty eviction* may not reach memory before older flushes. The way through LLC and write-back queue is taken to be long enough.
+//! - *A request to read a line that is dirty in another core* is not held back: loads do not order strands. Memory is not written for it.
+//! - *A dirty eviction from the LLC*: a line in a write-back buffer is not in the LLC, so what the LLC evicts has been ordered. The
+//!   model moves a line's contents at once and only its core waits; with an LLC of which a set is exchanged while strand buffers drain, a line could
+//!   reach memory too early.
+//! - *Stores to a line whose flush is in a strand buffer* go on: the flush has its data.
 //! - *Fences* of x86 wait as joins do and for what x86 waits for; locked instructions wait for visibility only.
 
 use std::collections::VecDeque;
@@ -31,7 +40,7 @@ use event::{Capabilities, FenceKind, FlushKind, StrandMark};
 use super::persistency::{Notice, Persistency, RegionMark};
 use super::tso::Tso;
 use crate::interleave::PERSISTENT;
-use crate::simulation::{Access, Arrival, Cause, Later, Shared, TimedCore, Wait};
+use crate::simulation::{Access, Arrival, Cause, Later, Promise, Shared, TimedCore, Wait};
 use crate::{Config, Time};
 
 /// The design.
@@ -42,6 +51,8 @@ pub(crate) struct Strand {
     queue: Option<u32>,
     buffers: usize,
     entries: usize,
+    /// Entries of a core's write-back buffer.
+    write_backs: usize,
 }
 
 /// The design without a persist queue.
@@ -59,10 +70,12 @@ impl StrandNoQueue {
 #[derive(Clone, Debug, Default)]
 struct State {
     buffer: usize,
-    /// The next flush of the strand begins behind a barrier.
-    barrier: bool,
-    /// When the strand's flushes so far are in the strand buffers.
+    /// Buffers whose next flush comes behind a barrier, a bit each.
+    barriers: u32,
+    /// When the strand's flushes so far are in the strand buffers,
     issued: Time,
+    /// and those of all strands.
+    queue_left: Time,
     /// When stores behind the last barrier can commit.
     behind: Time,
     /// When all before the last join is accepted.
@@ -71,6 +84,14 @@ struct State {
     held: VecDeque<Held>,
     /// So many lines of these lanes must be accepted before the next line leaves.
     after: Vec<(usize, usize, u64)>,
+    /// The persist queue, oldest first: a line by its lane and number, or a mark, which is done when all before it is.
+    queue: VecDeque<Option<(usize, u64)>>,
+    /// Lines pushed to each lane.
+    pushed: Vec<u64>,
+    /// Of each line in the write-back buffer, oldest first: how many lines of each lane it waits for.
+    write_backs: VecDeque<Vec<u64>>,
+    /// The request that another core's snoop buffer holds back: its line, and what it waits for.
+    snoop: Option<(u64, Vec<Promise>)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -88,26 +109,31 @@ impl Strand {
         let pipeline = &config.cores.pipeline;
         Strand {
             tso: Tso::new(config),
-            cores: vec![State::default(); config.cores.count as usize],
+            cores: vec![
+                State { pushed: vec![0; pipeline.strand_buffers as usize], ..State::default() };
+                config.cores.count as usize
+            ],
             queue: Some(pipeline.persist_queue),
             buffers: pipeline.strand_buffers as usize,
             entries: pipeline.strand_entries as usize,
+            write_backs: pipeline.strand_write_backs as usize,
         }
     }
 
-    /// Waits for an entry of the persist queue.
-    fn room(&self, core: &mut TimedCore, site: u32, shared: &mut Shared) -> Result<(), Later> {
+    /// Waits for an entry of the persist queue, which gives its entries up in order.
+    fn room(&mut self, core: &mut TimedCore, site: u32, shared: &mut Shared) -> Result<(), Later> {
+        let Some(capacity) = self.queue else { return Ok(()) };
         core.turn(shared)?;
-        let Some(queue) = self.queue else { return Ok(()) };
-        while core.outgoing.occupied(core.window.dispatch) >= queue as usize {
-            match core.outgoing.frees_at(core.window.dispatch) {
-                Some(free) => {
-                    core.window.stand_still(&Wait::simple(free, Cause::StoreBuffer, site), &mut shared.sites);
-                    core.window.retired = core.window.retired.max(free);
+        let queue = &mut self.cores[core.number].queue;
+        while let Some(&oldest) = queue.front() {
+            match oldest.map_or(Some(Time::ZERO), |(lane, number)| core.outgoing.left_at(lane, number + 1)) {
+                Some(done) if done <= core.window.dispatch => _ = queue.pop_front(),
+                _ if queue.len() < capacity as usize => break,
+                Some(done) => {
+                    core.window.stand_still(&Wait::simple(done, Cause::StoreBuffer, site), &mut shared.sites);
+                    core.window.retired = core.window.retired.max(done);
                 }
-                None => {
-                    core.send_next(shared)?;
-                }
+                None => _ = core.send_next(shared)?,
             }
         }
         Ok(())
@@ -116,8 +142,10 @@ impl Strand {
     /// When the current strand buffer has an entry.
     fn entry(&mut self, core: &mut TimedCore, shared: &mut Shared) -> Result<Time, Later> {
         core.outgoing.lane = self.cores[core.number].buffer;
+        let state = &self.cores[core.number];
+        let barrier = state.barriers >> state.buffer & 1 != 0;
         loop {
-            if let Some(at) = core.outgoing.entry_at() {
+            if let Some(at) = core.outgoing.entry_at(barrier) {
                 return Ok(at);
             }
             core.send_next(shared)?;
@@ -142,8 +170,9 @@ impl Strand {
             }
             return;
         }
-        if std::mem::take(&mut state.barrier) {
-            core.outgoing.order_next();
+        if state.barriers >> state.buffer & 1 != 0 {
+            state.barriers &= !(1 << state.buffer);
+            core.outgoing.order_next_by_entry();
         }
         // Stores to one line persist in their order, on whatever strands they are: it leaves behind the one before, and the way to memory keeps
         // the order of a line.
@@ -156,8 +185,77 @@ impl Strand {
         if state.held.len() == HELD {
             state.held.pop_front();
         }
-        state.held.push_back(Held { line, lane: state.buffer, number: core.outgoing.pushed_count() });
+        let count = core.outgoing.pushed_count();
+        state.held.push_back(Held { line, lane: state.buffer, number: count });
+        state.queue.push_back(Some((state.buffer, count)));
         core.outgoing.push(at, shared.hierarchy.below.writes.drain(..));
+        state.pushed[state.buffer] = core.outgoing.pushed_count();
+    }
+
+    /// Waits for an entry of the write-back buffer, if it is full and an access to `line` may need one.
+    fn write_back_room(
+        &mut self,
+        core: &mut TimedCore,
+        line: u64,
+        site: u32,
+        shared: &mut Shared,
+    ) -> Result<(), Later> {
+        let waiting = &mut self.cores[core.number].write_backs;
+        if waiting.len() < self.write_backs || shared.hierarchy.cores[core.number].locate(line).is_some() {
+            return Ok(());
+        }
+        core.turn(shared)?;
+        while let Some(tails) = waiting.front().filter(|_| waiting.len() >= self.write_backs) {
+            let mut drained = Time::ZERO;
+            for (lane, &count) in tails.iter().enumerate() {
+                drained = drained.max(loop {
+                    match core.outgoing.left_at(lane, count) {
+                        Some(at) => break at,
+                        None => core.send_next(shared)?,
+                    };
+                });
+            }
+            waiting.pop_front();
+            core.window.stand_still(&Wait::simple(drained, Cause::WriteBack, site), &mut shared.sites);
+            core.window.retired = core.window.retired.max(core.window.dispatch);
+        }
+        Ok(())
+    }
+
+    /// When another core's snoop buffer lets a request for the right to store to `line` go.
+    fn snooped(&mut self, core: &mut TimedCore, line: u64, shared: &mut Shared) -> Result<Time, Later> {
+        let number = core.number;
+        if self.cores[number].snoop.as_ref().is_none_or(|snoop| snoop.0 != line) {
+            if shared.hierarchy.cores.len() == 1 || shared.hierarchy.cores[number].owns(line).0 {
+                return Ok(Time::ZERO);
+            }
+            let now = core.turn(shared)?;
+            let mut promises = Vec::new();
+            for other in (0..shared.hierarchy.cores.len()).filter(|&other| other != number) {
+                let held = self.cores[other].held.iter().rev().find(|held| held.line == line);
+                let held = held.is_some_and(|held| Self::under_way(held, other, now, shared));
+                if held || shared.hierarchy.cores[other].owns(line).1 {
+                    for (lane, &count) in self.cores[other].pushed.iter().enumerate() {
+                        promises.push(shared.persists.promise_of_lane(other, lane, count));
+                    }
+                }
+            }
+            self.cores[number].snoop = Some((line, promises));
+        }
+        let Some((_, promises)) = &self.cores[number].snoop else { return Ok(Time::ZERO) };
+        let mut drained = Time::ZERO;
+        for &promise in promises {
+            drained = drained.max(match shared.persists.kept(promise) {
+                Some(at) => at,
+                // Until the other core has sent them, nobody knows for how long. What this one has to send goes on, as the other may wait for
+                // that.
+                None => loop {
+                    core.outgoing.next_at(&shared.persists).ok_or(Later(Time::NEVER))?;
+                    core.send_next(shared)?;
+                },
+            });
+        }
+        Ok(drained)
     }
 
     fn join(&mut self, core: &mut TimedCore, shared: &mut Shared) -> Result<(), Later> {
@@ -166,7 +264,7 @@ impl Strand {
         core.send_all(shared)?;
         let state = &mut self.cores[core.number];
         state.joined = core.outgoing.flush_done.max(core.outgoing.nt_done).max(core.stores.committed);
-        state.barrier = false;
+        state.barriers = 0;
         core.stores.committed = core.stores.committed.max(state.joined);
         Ok(())
     }
@@ -202,11 +300,24 @@ impl Persistency for Strand {
         shared: &mut Shared,
     ) -> Result<(), Later> {
         core.stores.make_room(&mut core.window, &mut shared.sites);
+        let mut let_go = Time::ZERO;
+        if line & PERSISTENT != 0 {
+            self.write_back_room(core, line, site, shared)?;
+            let_go = self.snooped(core, line, shared)?;
+        }
         let mut arrival = core.access(line, Access::Copied, site, shared)?;
-        let state = &self.cores[core.number];
-        arrival.done = arrival.done.max(state.behind).max(state.joined);
+        let state = &mut self.cores[core.number];
+        for promise in state.snoop.take().into_iter().flat_map(|(_, promises)| promises) {
+            shared.persists.forget(Some(promise));
+        }
+        arrival.done = arrival.done.max(state.behind).max(state.joined).max(let_go);
         core.commit(arrival, site);
         Ok(())
+    }
+
+    fn load(&mut self, core: &mut TimedCore, line: u64, site: u32, shared: &mut Shared) -> Result<(), Later> {
+        self.write_back_room(core, line, site, shared)?;
+        core.load(line, site, shared)
     }
 
     fn flush(
@@ -224,7 +335,9 @@ impl Persistency for Strand {
             core.stores.make_room(&mut core.window, &mut shared.sites);
         }
         self.room(core, site, shared)?;
-        let entry = self.entry(core, shared)?.max(self.cores[core.number].joined);
+        let state = &self.cores[core.number];
+        let before = state.joined.max(state.queue_left);
+        let entry = self.entry(core, shared)?.max(before);
         shared.hierarchy.flush(core.number, line, kind == FlushKind::Clwb);
         let at = if self.queue.is_some() {
             core.window.retired.max(core.stores.committed).max(entry)
@@ -233,6 +346,7 @@ impl Persistency for Strand {
         };
         let state = &mut self.cores[core.number];
         state.issued = state.issued.max(at);
+        state.queue_left = at;
         self.append(core, line, at, shared);
         Ok(())
     }
@@ -280,19 +394,26 @@ impl Persistency for Strand {
         &mut self,
         core: &mut TimedCore,
         mark: StrandMark,
-        _site: u32,
+        site: u32,
         shared: &mut Shared,
     ) -> Result<(), Later> {
+        if self.queue.is_none() {
+            core.stores.make_room(&mut core.window, &mut shared.sites);
+            core.stores.push(core.window.retired, Arrival::HERE, site);
+        } else {
+            self.room(core, site, shared)?;
+            self.cores[core.number].queue.push_back(None);
+        }
         let state = &mut self.cores[core.number];
         match mark {
             StrandMark::Barrier => {
-                state.barrier = true;
+                state.barriers |= 1 << state.buffer;
                 state.behind = state.behind.max(state.issued);
                 Ok(())
             }
             StrandMark::New => {
                 state.buffer = (state.buffer + 1) % self.buffers;
-                (state.barrier, state.issued, state.behind) = (false, Time::ZERO, Time::ZERO);
+                (state.issued, state.behind) = (Time::ZERO, Time::ZERO);
                 Ok(())
             }
             StrandMark::Join => self.join(core, shared),
@@ -300,13 +421,15 @@ impl Persistency for Strand {
     }
 
     fn notice(&mut self, core: &mut TimedCore, notice: Notice, shared: &mut Shared) {
-        let Notice::Snooped { line, by, own: true } = notice else { return };
-        for other in (0..self.cores.len()).filter(|&other| other != by) {
-            let held = self.cores[other].held.iter().rev().find(|held| held.line == line).copied();
-            let held = held.filter(|held| Self::under_way(held, other, core.window.dispatch, shared));
-            if let Some(held) = held {
-                self.cores[by].after.push((other, held.lane, held.number + 1));
-            }
+        let Notice::LeftCore { line, thread, dirty: true } = notice else { return };
+        let number = thread as usize % self.cores.len();
+        let drained = |(lane, &count): (usize, &u64)| {
+            let (sent, accepted) = shared.persists.of_lane(number, lane);
+            count <= sent && accepted <= core.window.dispatch
+        };
+        let state = &mut self.cores[number];
+        if line & PERSISTENT != 0 && !state.pushed.iter().enumerate().all(drained) {
+            state.write_backs.push_back(state.pushed.clone());
         }
     }
 }

@@ -16,6 +16,8 @@ pub(crate) struct Tso {
     behind_flush: Vec<Time>,
     /// Whether stores wait for the flush of a dirty line before them.
     stores_wait: bool,
+    /// Whether they wait for a flush of their own line.
+    own_flush: bool,
     write_slots: u32,
 }
 
@@ -24,6 +26,7 @@ impl Tso {
         Tso {
             behind_flush: vec![Time::ZERO; config.cores.count as usize],
             stores_wait: config.cores.pipeline.stores_behind_flushes,
+            own_flush: config.cores.pipeline.stores_wait_for_own_flush,
             write_slots: config.cores.pipeline.flush_slots,
         }
     }
@@ -52,7 +55,8 @@ impl Persistency for Tso {
     ) -> Result<(), Later> {
         core.order_flush(shared)?;
         core.stores.make_room(&mut core.window, &mut shared.sites);
-        let mut arrival = core.access(line, Access::Store, site, shared)?;
+        let access = if self.own_flush { Access::Store } else { Access::Copied };
+        let mut arrival = core.access(line, access, site, shared)?;
         arrival.done = arrival.done.max(self.behind_flush[core.number]);
         core.commit(arrival, site);
         Ok(())

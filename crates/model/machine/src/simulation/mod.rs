@@ -66,6 +66,7 @@ mod journal;
 mod order;
 mod outgoing;
 mod persists;
+mod places;
 mod prefetch;
 mod progress;
 mod queue;
@@ -79,6 +80,7 @@ use event::{Batch, Capabilities, Definition, Event, NameId, Op, Sink, SinkError,
 pub(crate) use self::core::{Access, Later, TimedCore};
 pub(crate) use figures::Cause;
 pub use figures::{Persist, PersistencyFigures, Phase, Span, Stalls, ThreadTiming, TimedFigures, TimedSlice};
+pub(crate) use persists::Promise;
 pub(crate) use shared::Shared;
 pub(crate) use slots::LineSlots;
 pub(crate) use stores::Arrival;

@@ -50,6 +50,8 @@ struct Lane {
     sent: u64,
     /// What lines wait for beside their time, in the order of their numbers.
     gates: VecDeque<Gate>,
+    /// Lines before which a barrier takes an entry, of the last lines.
+    barriers: VecDeque<u64>,
     /// When the last line so far was accepted.
     accepted: Time,
     /// Where the last line so far went.
@@ -176,11 +178,35 @@ impl Outgoing {
         self.lanes[self.lane].sent
     }
 
-    /// When the next line that is pushed to the lane has an entry of it; `None` if that depends on lines that have not been sent.
-    pub(crate) fn entry_at(&self) -> Option<Time> {
+    /// The next line that is pushed leaves when all before it in its lane are accepted, and what says so takes an entry of the lane until
+    /// then.
+    pub(crate) fn order_next_by_entry(&mut self) {
+        let (number, entries) = (self.pushed_count(), self.entries.unwrap_or(1));
+        let lane = &mut self.lanes[self.lane];
+        lane.gates.push_back(Gate { number, promise: None });
+        if lane.barriers.len() == entries {
+            lane.barriers.pop_front();
+        }
+        lane.barriers.push_back(number);
+    }
+
+    /// When the next line that is pushed to the lane has an entry of it, with a barrier before it or not; `None` if that depends on lines
+    /// that have not been sent.
+    pub(crate) fn entry_at(&self, barrier: bool) -> Option<Time> {
         let (Some(entries), lane) = (self.entries, &self.lanes[self.lane]) else { return Some(Time::ZERO) };
-        let Some(before) = self.pushed_count().checked_sub(entries as u64) else { return Some(Time::ZERO) };
-        lane.retirement(before)
+        let next = self.pushed_count();
+        // So many lines must have left the lane. A barrier leaves with the line before it.
+        let gone = (next.saturating_sub(entries as u64)..=next).find(|&gone| {
+            let before = lane.barriers.iter().filter(|&&line| line > gone).count();
+            let taken = (next - gone) as usize + before + usize::from(barrier && next > gone);
+            taken < entries
+        });
+        gone.and_then(|gone| gone.checked_sub(1)).map_or(Some(Time::ZERO), |last| lane.retirement(last))
+    }
+
+    /// When the first `count` lines of a lane have left it; `None` if they have not been sent.
+    pub(crate) fn left_at(&self, lane: usize, count: u64) -> Option<Time> {
+        count.checked_sub(1).map_or(Some(Time::ZERO), |last| self.lanes[lane].retirement(last))
     }
 
     /// Lines that wait or are under way at `now`.

@@ -9,6 +9,7 @@ use super::figures::{Cause, PersistencyFigures};
 use super::journal::Journal;
 use super::order::Order;
 use super::persists::Persists;
+use super::places::Places;
 use super::slots::Slots;
 use super::window::SiteStalls;
 use crate::below::{Backend, Cause as WriteCause, Write};
@@ -60,6 +61,8 @@ pub(crate) struct Shared {
     pub(crate) caches_persist: bool,
     /// What memory has accepted of each core's lines.
     pub(crate) persists: Persists,
+    /// Where lines are below the caches.
+    pub(crate) places: Places,
     /// Lines that left the caches and coalesced with copies that waited.
     pub(crate) coalesced: u64,
     /// Lines that the design itself read and wrote: logs, journals, copies.
@@ -96,6 +99,7 @@ impl Shared {
             asked: [0; 2],
             caches_persist: config.memory.persistence == Domain::Eadr,
             persists: Persists::new(config.cores.count as usize),
+            places: Places::default(),
             coalesced: 0,
             made: [0; 2],
             extra: PersistencyFigures::default(),
@@ -150,7 +154,8 @@ impl Shared {
                 self.asked[0] += 1;
                 // A directory on the device gives leave first, and then the device the data.
                 let leave = if own { self.hierarchy.below.memory.own(in_llc, request) } else { None };
-                let done = self.hierarchy.below.memory.read(leave.unwrap_or(in_llc), request);
+                let place = Request { line: self.places.of(request.line), ..request };
+                let done = self.hierarchy.below.memory.read(leave.unwrap_or(in_llc), place);
                 self.llc_misses.take(done);
                 self.arriving.note(request.line, done);
                 done
@@ -213,6 +218,7 @@ impl Shared {
         self.made[0] += 1;
         self.asked[0] += 1;
         self.hierarchy.below.total_reads += 1;
+        let line = self.places.of(line);
         self.hierarchy.below.memory.read(at, Request { line, thread, core: core as u32 })
     }
 
@@ -241,7 +247,8 @@ impl Shared {
         // The slices of the LLC send what they evict, whoever stored it.
         let evicted = write.cause == WriteCause::Eviction;
         let thread = if evicted { NO_THREAD } else { write.thread };
-        let request = Request { line: write.line, thread, core: write.thread % self.core_count };
+        let line = self.places.of(write.line);
+        let request = Request { line, thread, core: write.thread % self.core_count };
         self.hierarchy.below.memory.write(
             at,
             request,

@@ -112,6 +112,40 @@ fn shadow_pages_are_brought_together_when_no_tlb_has_them() {
     assert_eq!(persists(&config, &ops).0.consolidation_bytes, 0, "lazily, not yet");
 }
 
+/// Each version of a line goes to the place in which the one before is not, each page to a second page of its own.
+#[test]
+fn versions_of_a_line_take_turns_between_two_pages() {
+    let region =
+        |addr| [Op::RegionBegin { region: 1 }, store(addr), store(addr + 8), Op::RegionEnd { region: 1 }];
+    let ops = [region(64), region(4096 + 64), region(64), region(64)].concat();
+    let (own, written, all) = persists(&on(Design::Ssp), &ops);
+    // A line and a line of the journal per region.
+    assert_eq!((own.flips, own.logging_bytes / 64, written), (4, 4, 8));
+    let data: Vec<u64> = all.iter().map(|persist| persist.line).filter(|line| line & 1 << 44 == 0).collect();
+    let [first, other, second, third] = data[..] else { panic!("{data:?}") };
+    assert_eq!(second, 1, "the page itself");
+    assert!(first == third && first != 1 && first & 63 == 1, "{data:?}");
+    assert!(other & 63 == 1 && other >> 6 != first >> 6, "{data:?}");
+}
+
+/// Consolidation reads where lines are and writes them to the page that has more of them.
+#[test]
+fn consolidation_moves_the_fewer_lines() {
+    let config = with(|config| {
+        (config.cores.pipeline.ordering, config.cores.pipeline.tlb_entries) = (Design::Ssp, 2);
+    });
+    for (stored, moved) in [(2u64, 2), (32, 32), (40, 24), (63, 1), (64, 0)] {
+        let stores = (0..stored).map(|at| store(at * 64));
+        let region = [Op::RegionBegin { region: 1 }].into_iter().chain(stores);
+        let end =
+            [Op::RegionEnd { region: 1 }, Op::Load { addr: 4096, len: 8 }, Op::Load { addr: 8192, len: 8 }];
+        let (own, written, _) = persists(&config, &region.chain(end).collect::<Vec<Op>>());
+        assert_eq!(own.consolidation_bytes / 64, moved, "{stored} lines in the second page");
+        // The lines, a line of the journal; the lines that move. The record of that waits for its line to be full.
+        assert_eq!(written, stored + 1 + moved, "{stored}");
+    }
+}
+
 #[test]
 fn a_region_of_too_many_pages_goes_to_the_handler() {
     let pages = |count: u64| {

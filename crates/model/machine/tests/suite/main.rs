@@ -17,5 +17,6 @@ mod simulation;
 mod simulation_laws;
 mod simulation_stores;
 mod simulation_threads;
+mod strands;
 mod timed;
 mod xpoint;

@@ -1,4 +1,6 @@
-//! Regions by hardware: an undo log, a redo log, shadow sub-pages. Outside of regions stores behave as on x86.
+//! Regions by hardware: an undo log, a redo log, shadow sub-pages. Outside of regions stores behave as on x86. A flush within a region of a
+//! line that the region has stored to does nothing: with a redo log and with shadow sub-pages the line is not to reach memory before the
+//! region's end, for which a fence behind the flush would wait for ever.
 
 use super::caches::Caches;
 use super::{Flaw, Instruction, Machine, Values, Version};
@@ -8,6 +10,12 @@ type Open = Vec<Option<Vec<usize>>>;
 
 fn is_written(open: &Open, at: usize) -> bool {
     open.iter().flatten().any(|written| written.contains(&at))
+}
+
+/// Whether an instruction flushes a line of the region in which its thread is.
+fn flushes_own(open: &Open, thread: usize, instruction: Instruction) -> bool {
+    let Instruction::Clwb(at) = instruction else { return false };
+    open[thread].as_ref().is_some_and(|written| written.contains(&at))
 }
 
 /// Undo: the old value is durable before the store is done; the end waits for the lines and drops the log.
@@ -57,6 +65,7 @@ impl Machine for Undo {
                 }
                 after.caches = after.caches.execute(thread, instruction)?;
             }
+            _ if flushes_own(&self.open, thread, instruction) => {}
             _ => after.caches = after.caches.execute(thread, instruction)?,
         }
         Some(after)
@@ -126,6 +135,7 @@ impl Machine for Redo {
                 }
                 after.caches = after.caches.execute(thread, instruction)?;
             }
+            _ if flushes_own(&self.open, thread, instruction) => {}
             _ => after.caches = after.caches.execute(thread, instruction)?,
         }
         Some(after)
@@ -235,6 +245,7 @@ impl Machine for Ssp {
                 }
                 after.caches = after.caches.execute(thread, instruction)?;
             }
+            _ if flushes_own(&self.open, thread, instruction) => {}
             _ => after.caches = after.caches.execute(thread, instruction)?,
         }
         Some(after)

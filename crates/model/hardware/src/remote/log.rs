@@ -1,8 +1,8 @@
-//! Persistent memory of another machine: a replicated log by one-sided writes, what it costs, and what it may lose.
+//! The replicated log as litmus tests: what a crash may lose.
 //!
 //! The primary writes a record and then the log's end into the replica's memory, makes them durable in one of several ways, and
 //! acknowledges the record to its client. [`losses`] enumerates what a crash of the replica may leave ([`crate::litmus::machines`]) and
-//! counts the acknowledged records that are gone and the ends that name a record which is not there. [`Fabric::latency`] is what an append takes.
+//! counts the acknowledged records that are gone and the ends that name a record which is not there. [`super::timing`] has what it takes.
 //!
 //! | way | without DDIO | with DDIO |
 //! |---|---|---|
@@ -86,50 +86,6 @@ pub fn losses(appends: u64, way: Way, ddio: bool) -> Losses {
     }
 }
 
-/// Latencies of a path to another machine, in nanoseconds. The defaults are guesses of the order of published ones.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fabric {
-    /// From NIC to NIC.
-    pub wire: f64,
-    /// A NIC's own work per message.
-    pub nic: f64,
-    /// From a NIC over its bus into the memory system.
-    pub bus: f64,
-    /// Of the wire, per byte.
-    pub byte: f64,
-    /// From the cache to memory, per line, when a flush asks for it.
-    pub line: f64,
-}
-
-impl Default for Fabric {
-    fn default() -> Self {
-        Fabric { wire: 600.0, nic: 150.0, bus: 250.0, byte: 0.08, line: 30.0 }
-    }
-}
-
-impl Fabric {
-    /// What an append of `bytes` takes until it is acknowledged, if nothing else is under way. Messages of a connection follow each other
-    /// without waiting, unless a wait stands between.
-    #[must_use]
-    pub fn latency(&self, way: Way, bytes: u64, ddio: bool) -> f64 {
-        // Counts far below 2^52.
-        #[allow(clippy::cast_precision_loss)]
-        let (transfer, lines) = (bytes as f64 * self.byte, bytes.div_ceil(64) as f64);
-        let round = 2.0 * self.wire + 2.0 * self.nic;
-        // A flush looks the written lines up; without DDIO they are in memory.
-        let flush = |lines: f64| self.bus + if ddio { lines * self.line } else { 0.0 };
-        match way {
-            Way::Completion => round + transfer + self.nic,
-            // There and back over the bus: it passes no write.
-            Way::Read => round + transfer + 2.0 * self.nic + 2.0 * self.bus,
-            Way::Flush => round + transfer + 2.0 * self.nic + self.bus + flush(lines + 1.0),
-            Way::FlushBoth => {
-                2.0 * round + transfer + 2.0 * self.nic + 2.0 * self.bus + flush(lines) + flush(1.0)
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,16 +104,5 @@ mod tests {
         assert_eq!(of(Way::Flush, false), (false, false));
         assert_eq!(of(Way::Flush, true), (false, true), "nothing that was acknowledged");
         assert_eq!(of(Way::FlushBoth, true), (false, false));
-    }
-
-    #[test]
-    fn what_is_safe_takes_longer() {
-        let fabric = Fabric::default();
-        for ddio in [false, true] {
-            let took = Way::ALL.map(|way| fabric.latency(way, 256, ddio));
-            assert!(took[0] < took[1] && took[2] < took[3], "{took:?}");
-        }
-        let [with, without] = [true, false].map(|ddio| fabric.latency(Way::Flush, 4096, ddio));
-        assert!((with - without - 65.0 * 30.0).abs() < 1e-6, "a line each, and the end's");
     }
 }

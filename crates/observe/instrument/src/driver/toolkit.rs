@@ -31,7 +31,7 @@ const SPECS: &str = "gcc.specs";
 /// The blank at the end keeps it apart from what gcc puts behind it, with `-save-temps`.
 const SPECS_TEXT: &str = "*cc1_options:\n+ -fsanitize=thread \n\n";
 /// What programs include.
-const HEADERS: [(&str, &str); 7] = [
+const HEADERS: [(&str, &str); 8] = [
     ("include/strandline.h", include_str!("../../include/strandline.h")),
     ("include/strandline_pool.h", include_str!("../../include/strandline_pool.h")),
     ("include/strandline_persist.h", include_str!("../../include/strandline_persist.h")),

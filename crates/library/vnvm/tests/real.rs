@@ -287,3 +287,16 @@ fn a_region_is_freed_while_another_thread_commits() {
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
     });
 }
+
+#[test]
+fn files_that_a_killed_process_had_not_finished_making_are_no_hindrance() {
+    let place = Place::new();
+    for (name, bytes) in [("nvm", 0), ("nvm", 64), ("shared", 0), ("shared", 4096)] {
+        fs::create_dir_all(place.nvm()).expect("a folder");
+        fs::write(place.nvm().join(name), vec![0; bytes]).expect("a file");
+        assert!(!recover_directory(&place.nvm(), false).expect("nothing there").found);
+        fs::write(place.nvm().join(name), vec![0; bytes]).expect("a file");
+        assert!(inspect_directory(&place.nvm()).expect("nothing there").0.is_none());
+        place.open().close().expect("room");
+    }
+}

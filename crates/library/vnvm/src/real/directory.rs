@@ -17,7 +17,7 @@ use super::owners::{Real, SHARED_FILE, begin, living};
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::inspect::{Info, format, inspect};
-use crate::layout::{Layout, Sizes};
+use crate::layout::{HEADER, Layout, Sizes};
 use crate::recover::{Recovered, recover};
 
 /// How an NVM is made or joined.
@@ -76,11 +76,12 @@ impl Directory {
 
     /// The shared memory, if processes that live use it.
     fn in_use(&self) -> Result<Option<Mapped>> {
-        if !self.shared().exists() {
+        // Who made it may have been killed before it had its length.
+        if !has_bytes(&self.shared(), SHARED_FILE) {
             return Ok(None);
         }
         let shared = several().open(&self.shared())?;
-        if shared.len() < SHARED_FILE || living(&shared, &self.path).is_empty() {
+        if living(&shared, &self.path).is_empty() {
             return Ok(None);
         }
         Ok(Some(shared))
@@ -129,7 +130,8 @@ impl Directory {
 
     /// Recovers what nobody uses. The host that did it is gone again.
     fn recover(&self, force: bool) -> Result<Recovered> {
-        if !self.nvm().exists() {
+        // As above: a file that is shorter than a header was never used.
+        if !is_device(&self.nvm()) && !has_bytes(&self.nvm(), HEADER) {
             return Ok(Recovered::default());
         }
         let host = Real::enter(self.open_nvm(force)?, self.new_shared()?, &self.path, false)?;
@@ -156,6 +158,15 @@ impl Directory {
         }
         remove(&self.shared())
     }
+}
+
+/// Whether there is a file with at least so many bytes.
+fn has_bytes(path: &Path, least: u64) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() >= least)
+}
+
+fn is_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| !found.is_file())
 }
 
 fn several() -> pmem::Options {
@@ -196,7 +207,7 @@ pub fn inspect_directory(path: &Path) -> Result<(Option<Info>, u64)> {
         Some(shared) => living(&shared, &directory.path).len() as u64,
         None => 0,
     };
-    if !directory.nvm().exists() {
+    if !is_device(&directory.nvm()) && !has_bytes(&directory.nvm(), HEADER) {
         return Ok((None, 0));
     }
     let nvm = pmem::Options::new().open_read_only(&directory.nvm())?;

@@ -21,7 +21,8 @@ fn events(count: usize) -> Vec<Event> {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let random = state >> 33;
         addr = if random.is_multiple_of(10) { (1 << 32) + random * 64 % (256 << 20) } else { addr + 8 };
-        let op = if random.is_multiple_of(4) { Op::Store { addr, len: 8 } } else { Op::Load { addr, len: 8 } };
+        let op =
+            if random.is_multiple_of(4) { Op::Store { addr, len: 8 } } else { Op::Load { addr, len: 8 } };
         all.push(Event { op, site: SiteId(2), instructions: 4 });
     }
     all
@@ -42,7 +43,8 @@ fn main() {
         let start = Instant::now();
         for _ in 0..millions {
             for events in piece.chunks(4096) {
-                sink.push(Batch { thread: ThreadId(0), time_ns: 0, events, values: &[] }).expect("it goes on");
+                sink.push(Batch { thread: ThreadId(0), time_ns: 0, events, values: &[] })
+                    .expect("it goes on");
             }
         }
         let seconds = start.elapsed().as_secs_f64();

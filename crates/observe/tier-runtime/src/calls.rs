@@ -1,7 +1,8 @@
 //! The `malloc` family and mappings: memory is the C library's and the kernel's; large blocks are noted, small ones by a sample.
 //!
-//! Of small allocations one byte in [`PERIOD`] is drawn, and its allocation noted with the weight that it then stands for. Both
-//! limits double while a program allocates so much that call stacks would take too long.
+//! Of small allocations one byte in [`PERIOD`] is drawn, and its allocation noted with the weight that it then stands for. The
+//! period grows with the samples taken, so that these grow as the root of the bytes; both limits double while a program
+//! allocates so much that call stacks would take too long.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -18,12 +19,14 @@ type Memory = *mut c_void;
 static FROM: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Mean number of bytes between two samples of smaller ones.
 static PERIOD: AtomicUsize = AtomicUsize::new(512 << 10);
+/// What each sample adds to it.
+const STEP: usize = 4 << 10;
 /// Blocks that were noted.
 static NOTED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     /// Bytes until the next sample, once it is drawn.
-    static LEFT: Cell<isize> = const { Cell::new(isize::MAX) };
+    static LEFT: Cell<isize> = const { Cell::new(-1) };
     static RANDOM: Cell<u64> = const { Cell::new(0) };
     static BUSY: Cell<bool> = const { Cell::new(false) };
 }
@@ -66,9 +69,13 @@ fn took(memory: Memory, len: usize) {
     if len >= from {
         return note(memory, len, 1.0, Way::Heap, true);
     }
-    let left = LEFT.get().wrapping_sub(len as isize);
-    LEFT.set(left);
-    if !(0..=isize::MAX / 2).contains(&left) {
+    // One look at the thread's own memory: the call that finds it is not free.
+    let left = LEFT.with(|held| {
+        let left = held.get().wrapping_sub(len as isize);
+        held.set(left);
+        left
+    });
+    if left < 0 {
         sample(memory, len, from);
     }
 }
@@ -76,9 +83,9 @@ fn took(memory: Memory, len: usize) {
 #[cold]
 fn sample(memory: Memory, len: usize, from: usize) {
     let period = PERIOD.load(Ordering::Relaxed) as f64;
-    let first = LEFT.get() >= 0;
     let mut random = RANDOM.get();
-    if random == 0 {
+    let first = random == 0;
+    if first {
         random = ptr::from_ref(&random).addr() as u64 | 1;
     }
     random ^= random << 13;
@@ -89,6 +96,7 @@ fn sample(memory: Memory, len: usize, from: usize) {
     LEFT.set((-uniform.ln() * period) as isize);
     if !first && from != usize::MAX {
         let chance = 1.0 - (-(len as f64) / period).exp();
+        PERIOD.fetch_add(STEP, Ordering::Relaxed);
         note(memory, len, 1.0 / chance.max(1e-9), Way::Heap, false);
     }
 }

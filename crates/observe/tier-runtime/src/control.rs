@@ -1,15 +1,20 @@
 //! The thread that looks which pages are used.
 
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use pmem::levelled::Watcher;
 
 use crate::calls;
+use crate::page::PAGE;
+use crate::pins;
 use crate::protect;
 use crate::referenced::Referenced;
 use crate::settings::{Settings, Source};
-use crate::sites::{PAGE, STATE, WINDOWS};
+use crate::sites::{STATE, WINDOWS};
 
+/// Children that this process made by `fork`.
+pub static FORKS: AtomicU64 = AtomicU64::new(0);
 /// Lengths of windows, taken in turn: short ones tell hot pages apart, long ones cold ones.
 pub const LENGTHS: [Duration; WINDOWS] =
     [Duration::from_millis(1), Duration::from_millis(10), Duration::from_millis(100)];
@@ -188,7 +193,7 @@ impl Control {
                     at -= here;
                 }
             }
-            protect::begin_window(&pages)
+            protect::begin_window(&pages, pins::free)
         });
         std::thread::sleep(LENGTHS[window]);
         let mut cost = taken.len() as f64 * SIGNAL / 4.0;

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
+use crate::page::PAGE;
+
 /// Where memory comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
@@ -95,8 +97,8 @@ impl Kinds {
         const PREFERRED: libc::c_long = 1;
         const INTERLEAVE: libc::c_long = 3;
         const WEIGHTED: libc::c_long = 6;
-        let pages = end.saturating_sub(start) / crate::sites::PAGE;
-        let from = end.saturating_sub((pages as f64 * share).round() as usize * crate::sites::PAGE);
+        let pages = end.saturating_sub(start) / PAGE;
+        let from = end.saturating_sub((pages as f64 * share).round() as usize * PAGE);
         if from >= end {
             return Ok(());
         }

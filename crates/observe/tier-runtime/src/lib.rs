@@ -18,6 +18,7 @@ mod kinds;
 #[path = "../../wear-runtime/src/lock.rs"]
 mod lock;
 mod modules;
+mod page;
 mod pins;
 mod process;
 mod protect;

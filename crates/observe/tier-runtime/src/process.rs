@@ -2,11 +2,11 @@
 
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-use crate::control::Control;
+use crate::control::{Control, FORKS};
 use crate::kinds::Kinds;
 use crate::lock::Lock;
 use crate::settings::{Settings, Source};
@@ -27,8 +27,6 @@ static CONTROL: Lock<Option<Control>> = Lock::new(None);
 static THREAD: Lock<Option<JoinHandle<()>>> = Lock::new(None);
 static STOP: AtomicBool = AtomicBool::new(false);
 static STOPPED: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
-/// Children that this process made by `fork`.
-pub static FORKS: AtomicU64 = AtomicU64::new(0);
 
 extern "C" fn begin() {
     let Some(settings) = Settings::read() else { return };

@@ -9,8 +9,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use crate::pins;
-use crate::sites::PAGE;
+use crate::page::PAGE;
 
 /// Pages without rights at once, at most.
 pub const SLOTS: usize = 64;
@@ -182,15 +181,15 @@ pub fn lift(start: usize, end: usize) {
     }
 }
 
-/// Takes the rights of pages, each of a site.
-pub fn begin_window(pages: &[(usize, usize)]) -> Vec<(usize, usize, u64)> {
+/// Takes the rights of pages, each of a site, unless a system call uses them.
+pub fn begin_window(pages: &[(usize, usize)], free: fn(usize, usize) -> bool) -> Vec<(usize, usize, u64)> {
     let mut taken = Vec::new();
     for (slot, &(page, site)) in PAGES.iter().zip(pages) {
         slot.used.store(0, Ordering::SeqCst);
         slot.page.store(page, Ordering::SeqCst);
-        if pins::free(page, page + PAGE) && rights(page, libc::PROT_NONE) {
+        if free(page, page + PAGE) && rights(page, libc::PROT_NONE) {
             // A call that began meanwhile has looked at the slot before.
-            if !pins::free(page, page + PAGE) {
+            if !free(page, page + PAGE) {
                 give_back(page);
             }
             taken.push((page, site, now()));

@@ -3,8 +3,7 @@
 use std::fmt::Write;
 
 use crate::calls;
-use crate::control::{Control, LENGTHS};
-use crate::process::FORKS;
+use crate::control::{Control, FORKS, LENGTHS};
 use crate::settings::Source;
 use crate::sites::{STATE, State};
 

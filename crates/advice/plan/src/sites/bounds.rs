@@ -199,7 +199,7 @@ fn cautions(seen: &Seen) -> Vec<String> {
     }
     if seen.huge > 0.0 {
         cautions.push(format!(
-            "{:.0} MiB lie in huge pages, each of which counts as used as a whole: hot and cold data in one can't be told apart; run with \
+            "{:.0} MiB lie in huge pages, each of which counts as used as a whole: hot and cold data in one can't be kept apart; run with \
              huge pages off (prctl PR_SET_THP_DISABLE) to see them",
             seen.huge / f64::from(1 << 20)
         ));

@@ -39,7 +39,7 @@ pub struct SiteUse {
     pub windows: Vec<Window>,
     /// First uses of pages without access rights, and the seconds that these had none.
     pub caught: (u64, f64),
-    /// Share of the uses that could be told from those of other sites.
+    /// Share of the uses that could be kept apart from those of other sites.
     pub exact: f64,
     /// Uses by part of the run.
     pub slices: Vec<f64>,

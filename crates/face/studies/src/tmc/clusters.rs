@@ -5,8 +5,7 @@ use std::sync::Arc;
 use plan::choose::Choice;
 use plan::fleet::{Guest, Host, Packing, Policy, Shape, pack};
 
-use super::rows::{SIX, mean, pooled, truth};
-use super::truth::Truth;
+use super::truth::{SIX, Truth, mean, pooled, truth};
 use crate::{Check, Evidence, Lab, StudyError};
 
 /// Virtual machines of each program in a mix.

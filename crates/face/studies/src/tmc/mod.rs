@@ -1,7 +1,5 @@
 //! Choosing a configuration of tiered memory (Ni 2022, chapter 4): results T1 to T17.
 
-#[cfg(test)]
-mod accuracy;
 mod clusters;
 mod programs;
 mod rows;

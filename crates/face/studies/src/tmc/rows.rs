@@ -6,12 +6,9 @@ use plan::fleet::{Guest, Host, Packing, Policy, Shape, pack};
 use plan::search::bayesian;
 
 use super::clusters::{architectures, compact, gains, pool, upper_bound};
-use super::programs::ALL;
-use super::truth::{Truth, further, machine, prices};
+use super::truth::{SIX, Truth, mean, truth};
 use crate::{Check, Evidence, Lab, Means, Row, Source, StudyError};
 
-/// The source's workloads are the first of all programs.
-pub(super) const SIX: &[&str] = ALL.split_at(6).0;
 const METHOD: &str = "six small programs with the habits of the source's workloads, caches an eighth of its machine's, slow memory of 3 times DRAM's \
                       latency at 0.4 of its price; all 77 configurations simulated in full";
 const PRICES: &str = "The source gives no prices: DRAM 0.005, a processor 0.03, a way 0.002 an hour, 16 GiB; the programs are not the source's";
@@ -160,28 +157,8 @@ pub const ROWS: &[Row] = &[
     ),
 ];
 
-pub(super) fn truth(lab: &Lab, name: &str) -> Result<Arc<Truth>, StudyError> {
-    lab.truth(name.to_owned(), || {
-        let config = machine(&lab.config("dram", None)?, 3.0)?;
-        Truth::of(&config, &prices(0.4), name)
-    })
-}
-
-/// The same with slow memory in a pool, 85 ns further away.
-pub(super) fn pooled(lab: &Lab, name: &str) -> Result<Arc<Truth>, StudyError> {
-    lab.truth(format!("{name}, pooled"), || {
-        let config = further(machine(&lab.config("dram", None)?, 3.0)?, 85.0);
-        Truth::of(&config, &prices(0.4), name)
-    })
-}
-
 fn all(lab: &Lab) -> Result<Vec<Arc<Truth>>, StudyError> {
     SIX.iter().map(|name| truth(lab, name)).collect()
-}
-
-pub(super) fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let values: Vec<f64> = values.collect();
-    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 fn spread(lab: &Lab) -> Result<Evidence, StudyError> {

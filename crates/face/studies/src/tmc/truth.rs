@@ -1,5 +1,7 @@
 //! Every configuration of a program simulated in full, beside what is predicted from three runs.
 
+use std::sync::Arc;
+
 use machine::{Config, Time};
 use plan::choose::{Choice, candidate_ways, candidates, rate};
 use plan::placed::{Placed, Where};
@@ -9,8 +11,10 @@ use plan::tiers::{measure, with_two_memories, with_ways};
 use plan::{Model, Placement, Reference};
 
 use super::programs;
-use crate::StudyError;
+use crate::{Lab, StudyError};
 
+/// The source's workloads are the first of all programs.
+pub(super) const SIX: &[&str] = programs::ALL.split_at(6).0;
 /// Loads and stores of a program.
 const ACCESSES: u64 = 60_000;
 /// The working set that is rented; the programs' own are small.
@@ -101,4 +105,25 @@ impl Truth {
         let order = |&one: &usize, &two: &usize| self.choices[one].cost.total_cmp(&self.choices[two].cost);
         (0..self.choices.len()).min_by(order).unwrap_or(0)
     }
+}
+
+/// On a machine whose slow memory has three times DRAM's latency, once per program.
+pub(super) fn truth(lab: &Lab, name: &str) -> Result<Arc<Truth>, StudyError> {
+    lab.truth(name.to_owned(), || {
+        let config = machine(&lab.config("dram", None)?, 3.0)?;
+        Truth::of(&config, &prices(0.4), name)
+    })
+}
+
+/// The same with slow memory in a pool, 85 ns further away.
+pub(super) fn pooled(lab: &Lab, name: &str) -> Result<Arc<Truth>, StudyError> {
+    lab.truth(format!("{name}, pooled"), || {
+        let config = further(machine(&lab.config("dram", None)?, 3.0)?, 85.0);
+        Truth::of(&config, &prices(0.4), name)
+    })
+}
+
+pub(super) fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let values: Vec<f64> = values.collect();
+    values.iter().sum::<f64>() / values.len().max(1) as f64
 }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use super::Surveyed;
 use crate::error::Error;
 use crate::plan::PlanFault;
 
@@ -43,31 +42,4 @@ pub(super) fn check(path: &Path) -> Result<(), Error> {
         return Err(PlanFault::Kinds { file: path.display().to_string(), line: number, fault }.into());
     }
     Ok(())
-}
-
-impl Surveyed {
-    /// The plan as a file of kinds. Sites all of whose allocations are small can't be placed; they are comments.
-    #[must_use]
-    pub fn kinds(&self) -> String {
-        let mut text = format!(
-            "# {}\n# site, kind, share of each allocation: strandline plan --kinds FILE -- PROGRAM carries it out\n",
-            report::human::plain(&self.subject)
-        );
-        for one in &self.plan.sites {
-            let site = &self.looked.seen.sites[one.number];
-            if !site.allocated || one.slow < 0.005 {
-                continue;
-            }
-            let small = site.bytes / site.count.max(1.0) < self.looked.seen.from as f64
-                && site.count > 1.5 * site.noted as f64;
-            let mark = if small { "# small allocations: " } else { "" };
-            text.push_str(&format!(
-                "{mark}{:016x} slow {:.3} # {}\n",
-                site.key,
-                one.slow,
-                report::human::plain(&site.name)
-            ));
-        }
-        text
-    }
 }

@@ -7,7 +7,7 @@ mod output;
 mod run;
 mod skipped;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ::plan::prices::Prices;
 use ::plan::sites::{Seen, SitePlan, plan};
@@ -151,7 +151,7 @@ impl Survey {
         let prices = super::read_prices(self.prices.as_deref())?;
         let config = with_two_memories(&self.tiers.config(None)?)?;
         let tiers = measure(&config).map_err(PlanFault::Tiers)?;
-        let mut looked = run::look(self, self.kinds.as_deref())?;
+        let mut looked = run::look(&self.look(self.kinds.as_deref()))?;
         looked.seen.unseen.extend(skipped::others(&self.program));
         looked.warnings.iter().for_each(|warning| observer.warn(warning));
         let plan = plan(&looked.seen, &tiers, &prices, self.footprint);
@@ -185,7 +185,21 @@ impl Survey {
         let folder = run::folder()?;
         let path = folder.path().join("plan.kinds");
         crate::write(&path, &surveyed.kinds())?;
-        Ok(Ok(run::look(self, Some(&path))?))
+        Ok(Ok(run::look(&self.look(Some(&path)))?))
+    }
+
+    fn look<'a>(&'a self, kinds: Option<&'a Path>) -> run::Look<'a> {
+        let source = match self.source {
+            PlanSource::Auto | PlanSource::Events => PlanSource::Referenced,
+            other => other,
+        };
+        run::Look {
+            program: &self.program,
+            source: source.name(),
+            interval: self.interval,
+            from: self.from,
+            kinds,
+        }
     }
 
     fn command(&self) -> Vec<String> {

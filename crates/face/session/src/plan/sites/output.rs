@@ -267,6 +267,33 @@ impl Surveyed {
     }
 }
 
+impl Surveyed {
+    /// The plan as a file of kinds. Sites all of whose allocations are small can't be placed; they are comments.
+    #[must_use]
+    pub fn kinds(&self) -> String {
+        let mut text = format!(
+            "# {}\n# site, kind, share of each allocation: strandline plan --kinds FILE -- PROGRAM carries it out\n",
+            report::human::plain(&self.subject)
+        );
+        for one in &self.plan.sites {
+            let site = &self.looked.seen.sites[one.number];
+            if !site.allocated || one.slow < 0.005 {
+                continue;
+            }
+            let small = site.bytes / site.count.max(1.0) < self.looked.seen.from as f64
+                && site.count > 1.5 * site.noted as f64;
+            let mark = if small { "# small allocations: " } else { "" };
+            text.push_str(&format!(
+                "{mark}{:016x} slow {:.3} # {}\n",
+                site.key,
+                one.slow,
+                report::human::plain(&site.name)
+            ));
+        }
+        text
+    }
+}
+
 fn rate(one: &SiteAnswer) -> String {
     let number = |value: f64| human::grouped(value.round() as u64);
     let low = number(one.rate.low);

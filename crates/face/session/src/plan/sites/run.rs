@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use ::plan::sites::Seen;
 
 use super::left::{Left, Placement};
-use super::{PlanSource, Survey, nodes};
+use super::nodes;
 use crate::ending::ending;
 use crate::error::Error;
+use crate::input::Program;
 use crate::plan::PlanFault;
 use crate::temporary::Temporary;
 
@@ -18,6 +19,17 @@ use crate::temporary::Temporary;
 const RUNTIME: &[u8] = include_bytes!(env!("STRANDLINE_TIER_RUNTIME"));
 /// How often the process's counters are read from outside.
 const OUTSIDE: Duration = Duration::from_millis(20);
+
+/// What to run, and how to look at it.
+pub(super) struct Look<'a> {
+    pub(super) program: &'a Program,
+    pub(super) source: &'static str,
+    /// Seconds between two looks, at least.
+    pub(super) interval: f64,
+    /// Allocations of so many bytes and more are all noted.
+    pub(super) from: u64,
+    pub(super) kinds: Option<&'a Path>,
+}
 
 /// One run.
 #[derive(Clone, Debug)]
@@ -43,13 +55,13 @@ pub(super) fn folder() -> Result<Temporary, Error> {
 }
 
 /// Runs the program.
-pub(super) fn look(survey: &Survey, kinds: Option<&Path>) -> Result<Looked, Error> {
+pub(super) fn look(survey: &Look<'_>) -> Result<Looked, Error> {
     survey.program.refuse_missing()?;
     let program = survey.program.name();
     let folder = folder()?;
     let library = folder.path().join("libstrandline_tier.so");
     fs::write(&library, RUNTIME).map_err(Error::file("write", &library))?;
-    let (status, elapsed, peak) = start(survey, &library, folder.path(), kinds)?;
+    let (status, elapsed, peak) = start(survey, &library, folder.path())?;
     let mut left = Vec::new();
     for entry in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -84,31 +96,22 @@ pub(super) fn look(survey: &Survey, kinds: Option<&Path>) -> Result<Looked, Erro
     Ok(Looked { seen: first.seen, placed: first.placed, status, elapsed, processes, warnings })
 }
 
-fn start(
-    survey: &Survey,
-    library: &Path,
-    folder: &Path,
-    kinds: Option<&Path>,
-) -> Result<(ExitStatus, f64, u64), Error> {
+fn start(survey: &Look<'_>, library: &Path, folder: &Path) -> Result<(ExitStatus, f64, u64), Error> {
     let mut preload = library.as_os_str().to_owned();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
         preload.push(":");
         preload.push(others);
     }
     let name = survey.program.command.first().cloned().unwrap_or_default();
-    let source = match survey.source {
-        PlanSource::Auto | PlanSource::Events => PlanSource::Referenced,
-        other => other,
-    };
     let (fast, slow) = nodes::two().unwrap_or((0, 1));
     let mut settings = format!(
         "source={}\ninterval={}\nfrom={}\nnodes={fast},{slow}\nout={}\n",
-        source.name(),
+        survey.source,
         survey.interval,
         survey.from,
         folder.join("results").display()
     );
-    if let Some(path) = kinds {
+    if let Some(path) = survey.kinds {
         let path = crate::absolute(&[path.display().to_string()])?.remove(0);
         settings.push_str(&format!("kinds={path}\n"));
     }

@@ -7,7 +7,8 @@ use plan::profile::Profiler;
 use plan::tiers::{measure, with_two_memories, with_ways};
 use plan::{Model, Placement, Reference};
 
-use super::programs;
+#[path = "../src/tmc/programs.rs"]
+mod programs;
 
 fn small(preset: &str) -> Config {
     let config = Config::preset(preset).expect("it runs");

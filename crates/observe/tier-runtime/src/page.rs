@@ -1,0 +1,4 @@
+//! What memory is placed and protected by.
+
+/// Bytes of a page.
+pub const PAGE: usize = 4096;

@@ -76,6 +76,9 @@ pub struct Pipeline {
     pub switch_entries: u32,
     /// With `"switch"`: from a core's memory side to the switch and back. Default 70ns, a guess.
     pub switch_way: Time,
+    /// Whether the threads of a recorded run take each lock in the recorded order. Default true. False: as their times have it, for runs in
+    /// which what an operation does does not depend on who was first; a thread then never waits for one that is behind.
+    pub locks_in_order: bool,
     /// Share of the loads that miss the L1 whose address depends on the load miss before, 0 to 1. A trace does not say
     /// which loads do; 0, the default, lets all overlap, and 1 is a program that only follows pointers.
     pub dependent_loads: f64,
@@ -112,6 +115,7 @@ impl Default for Pipeline {
             log_buffer: 64,
             switch_entries: 128,
             switch_way: Time::from_ns(70),
+            locks_in_order: true,
             dependent_loads: 0.0,
         }
     }

@@ -1,7 +1,8 @@
 //! Strand persistency after StrandWeaver (Gogte, thesis, chapter V; ISCA 2020): persist queue and strand buffers.
 //!
 //! A flush enters the persist queue, as marks do, then, when the stores before it are in the cache and all that is before it in the queue has
-//! gone on, the current strand buffer; from there it leaves for memory. The queue's entries become free in order. Strand buffers drain beside each other, each in order; an entry is
+//! gone on, the current strand buffer; from there it leaves for memory. A queue entry is free when it is done: a flush when its line is
+//! accepted, a barrier when all before it is, a new strand at once. Strand buffers drain beside each other, each in order; an entry is
 //! taken until its line and all before it in the buffer are accepted.
 //!
 //! | mark | here |
@@ -84,8 +85,8 @@ struct State {
     held: VecDeque<Held>,
     /// So many lines of these lanes must be accepted before the next line leaves.
     after: Vec<(usize, usize, u64)>,
-    /// The persist queue, oldest first: a line by its lane and number, or a mark, which is done when all before it is.
-    queue: VecDeque<Option<(usize, u64)>>,
+    /// The persist queue: a line or barrier is done when so many lines of a lane are.
+    queue: Vec<(usize, u64)>,
     /// Lines pushed to each lane.
     pushed: Vec<u64>,
     /// Of each line in the write-back buffer, oldest first: how many lines of each lane it waits for.
@@ -120,15 +121,18 @@ impl Strand {
         }
     }
 
-    /// Waits for an entry of the persist queue, which gives its entries up in order.
+    /// Waits for an entry of the persist queue.
     fn room(&mut self, core: &mut TimedCore, site: u32, shared: &mut Shared) -> Result<(), Later> {
         let Some(capacity) = self.queue else { return Ok(()) };
         core.turn(shared)?;
         let queue = &mut self.cores[core.number].queue;
-        while let Some(&oldest) = queue.front() {
-            match oldest.map_or(Some(Time::ZERO), |(lane, number)| core.outgoing.left_at(lane, number + 1)) {
-                Some(done) if done <= core.window.dispatch => _ = queue.pop_front(),
-                _ if queue.len() < capacity as usize => break,
+        loop {
+            let (now, outgoing) = (core.window.dispatch, &core.outgoing);
+            queue.retain(|&(lane, count)| outgoing.left_at(lane, count).is_none_or(|done| done > now));
+            if queue.len() < capacity as usize {
+                return Ok(());
+            }
+            match queue.iter().filter_map(|&(lane, count)| outgoing.left_at(lane, count)).min() {
                 Some(done) => {
                     core.window.stand_still(&Wait::simple(done, Cause::StoreBuffer, site), &mut shared.sites);
                     core.window.retired = core.window.retired.max(done);
@@ -136,7 +140,6 @@ impl Strand {
                 None => _ = core.send_next(shared)?,
             }
         }
-        Ok(())
     }
 
     /// When the current strand buffer has an entry.
@@ -187,7 +190,7 @@ impl Strand {
         }
         let count = core.outgoing.pushed_count();
         state.held.push_back(Held { line, lane: state.buffer, number: count });
-        state.queue.push_back(Some((state.buffer, count)));
+        state.queue.push((state.buffer, count + 1));
         core.outgoing.push(at, shared.hierarchy.below.writes.drain(..));
         state.pushed[state.buffer] = core.outgoing.pushed_count();
     }
@@ -402,11 +405,11 @@ impl Persistency for Strand {
             core.stores.push(core.window.retired, Arrival::HERE, site);
         } else {
             self.room(core, site, shared)?;
-            self.cores[core.number].queue.push_back(None);
         }
         let state = &mut self.cores[core.number];
         match mark {
             StrandMark::Barrier => {
+                state.queue.push((state.buffer, state.pushed[state.buffer]));
                 state.barriers |= 1 << state.buffer;
                 state.behind = state.behind.max(state.issued);
                 Ok(())

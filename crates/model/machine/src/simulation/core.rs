@@ -56,8 +56,8 @@ pub(crate) struct TimedCore {
     pub(crate) stores: Stores,
     pub(crate) outgoing: Outgoing,
     pub(crate) queue: Queue,
-    /// Tickets of the synchronisations in the queue, if they are of a recorded run.
-    pub(crate) tickets: VecDeque<u64>,
+    /// Tickets of the synchronisations in the queue, if they are of a recorded run; none for one that keeps no order.
+    pub(crate) tickets: VecDeque<Option<u64>>,
     pub(crate) programs: VecDeque<Running>,
     /// The thread that runs.
     pub(crate) current: Option<ThreadId>,

@@ -183,7 +183,7 @@ impl TimedCore {
         if let Err(Later(time)) = ready.and_then(|()| self.turn(shared).map(|_| ())) {
             return Flow::Later(time);
         }
-        let ticket = self.tickets.front().copied();
+        let ticket = self.tickets.front().copied().flatten();
         if !shared.order.may_go(place, step, ticket) {
             self.blocked = Some(place);
             return Flow::Blocked;

@@ -251,7 +251,9 @@ impl Simulation {
         for event in events {
             last_site = last_site.max(event.site.0);
             if recorded && let Some((place, _)) = order::step(&event.op, thread) {
-                let ticket = self.shared.order.arrive(place);
+                let lock = matches!(place, order::MeetingPoint::Lock(_));
+                let in_order = !lock || self.config.cores.pipeline.locks_in_order;
+                let ticket = in_order.then(|| self.shared.order.arrive(place));
                 self.cores[core].tickets.push_back(ticket);
             }
         }

@@ -1,6 +1,6 @@
 //! Threads that wait for each other, share a core, or take each other's lines.
 
-use crate::timed::{LATENCIES, MFENCE, event, load, ns, push, run, store, timed, with};
+use crate::timed::{LATENCIES, MFENCE, event, load, ns, push, run, store, stream, timed, with};
 use event::{Event, NameId, Op, Order, Sink, ThreadId};
 use machine::{Config, Next, Prefetch, Program, Simulation, Time};
 
@@ -223,4 +223,19 @@ fn phases_and_sites_are_kept_apart() {
     assert_eq!(figures.phases[1].span.traffic[0].controller_read_bytes, 64);
     assert!(figures.phases[1].span.stalls.load_miss >= ns(140));
     assert!(figures.site_stalls[7] >= ns(140));
+}
+
+/// A recorded lock goes to the thread that had it in the recording, or to the one that comes first.
+#[test]
+fn locks_go_by_the_record_or_by_time() {
+    let late = Event { instructions: 10_000, ..event(load(0)) };
+    let lock = |seq| event(Op::Lock { lock: 64, shared: false, seq });
+    let unlock = |seq| event(Op::Unlock { lock: 64, seq });
+    let of = |locks_in_order| {
+        let config = with(|config| config.cores.pipeline.locks_in_order = locks_in_order);
+        let figures =
+            stream(&config, &[(0, late), (0, lock(1)), (0, unlock(2)), (1, lock(3)), (1, unlock(4))]);
+        figures.threads[1].stalls.sync.ns()
+    };
+    assert!(of(true) > 9_000.0 && of(false) == 0.0, "{} {}", of(true), of(false));
 }

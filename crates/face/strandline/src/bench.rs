@@ -34,6 +34,10 @@ pub enum BenchCommand {
                             strandline bench sfr --benchmark sps,ll --design decoupled,atlas --json\n  \
                             strandline bench sfr --design list")]
     Sfr(crate::bench_sfr::BenchSfrArgs),
+    /// Failure-atomic msync beside a plain one and beside write-ahead logging by hand, on a file
+    #[command(after_help = "Examples:\n  strandline bench msync\n  \
+                            strandline bench msync --path /mnt/data --updates 1,16,256 --lines 1,8 --json")]
+    Msync(crate::bench_msync::BenchMsyncArgs),
 }
 
 /// Arguments of `index` and `kv`.
@@ -117,6 +121,7 @@ pub fn run(command: &BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Index(args) => (Subject::Index, args),
         BenchCommand::Kv(args) => (Subject::Kv, args),
         BenchCommand::Sfr(args) => return crate::bench_sfr::run(args),
+        BenchCommand::Msync(args) => return crate::bench_msync::run(args),
     };
     if args.workload == ["list"] {
         let line = |mix: Mix| format!("{:<12}{} ({})\n", mix.name, mix.summary, mix.distribution.name());

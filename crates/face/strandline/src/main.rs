@@ -4,6 +4,7 @@
 
 mod advise;
 mod bench;
+mod bench_msync;
 mod bench_sfr;
 mod check_args;
 mod check_verb;

@@ -21,13 +21,15 @@
 //!
 //! # Language-level persistency
 //! An [`SfrContest`] compares the designs that make C programs crash-consistent by recompiling them (`sfr`):
-//! the programs of `examples/c/sfr`, whose sources this crate carries.
+//! the programs of `examples/c/sfr`, whose sources this crate carries. A [`MsyncContest`] compares failure-atomic msync
+//! with a plain one and with write-ahead logging by hand (`msync`).
 #![forbid(unsafe_code)]
 
 mod clock;
 mod contenders;
 mod contest;
 mod error;
+mod msync;
 mod page;
 mod peers;
 mod record;
@@ -42,6 +44,7 @@ mod vnvm;
 pub use contenders::Known;
 pub use contest::{Contest, Watch};
 pub use error::Error;
+pub use msync::{MsyncContest, MsyncResults, MsyncRow};
 pub use record::KeyKind;
 pub use results::{Latency, PhaseFigures, Results, Row};
 pub use sfr::{Counters, SfrContest, SfrResults, SfrRow, SfrVariant, StepRow, Summary};

@@ -40,6 +40,10 @@ pub enum BenchCommand {
                             strandline bench vnvm --scale 32 --disk /var/tmp"
     )]
     Vnvm(crate::bench_vnvm::BenchVnvmArgs),
+    /// Failure-atomic msync beside a plain one and beside write-ahead logging by hand, on a file
+    #[command(after_help = "Examples:\n  strandline bench msync\n  \
+                            strandline bench msync --path /mnt/data --updates 1,16,256 --lines 1,8 --json")]
+    Msync(crate::bench_msync::BenchMsyncArgs),
 }
 
 /// Arguments of `index` and `kv`.
@@ -124,6 +128,7 @@ pub fn run(command: &BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Kv(args) => (Subject::Kv, args),
         BenchCommand::Sfr(args) => return crate::bench_sfr::run(args),
         BenchCommand::Vnvm(args) => return crate::bench_vnvm::run(args),
+        BenchCommand::Msync(args) => return crate::bench_msync::run(args),
     };
     if args.workload == ["list"] {
         let line = |mix: Mix| format!("{:<12}{} ({})\n", mix.name, mix.summary, mix.distribution.name());

@@ -4,6 +4,7 @@
 
 mod advise;
 mod bench;
+mod bench_msync;
 mod bench_sfr;
 mod bench_vnvm;
 mod check_args;

@@ -34,6 +34,8 @@ pub struct Thread<'p, 'e, E: Env> {
     pub(crate) freed: Vec<u64>,
     /// A store that was announced and is to be flushed once it is made (strands).
     pub(crate) pending: Option<(u64, u64)>,
+    /// Others that were announced together with it.
+    pub(crate) pending_too: Vec<(u64, u64)>,
     /// Stores outside critical sections (ATLAS).
     pub(crate) outside: Vec<(u64, u64)>,
     /// Ends that were queued, and how many of them a commit may come up to.
@@ -80,6 +82,7 @@ impl<'p, 'e, E: Env> Thread<'p, 'e, E> {
             depth: 0,
             freed: Vec::new(),
             pending: None,
+            pending_too: Vec::new(),
             outside: Vec::new(),
             ended,
             closed: ended,
@@ -112,6 +115,16 @@ impl<'p, 'e, E: Env> Thread<'p, 'e, E> {
                 }
             }
         }
+    }
+
+    /// The same for one more store, where the one that was announced before has not been made yet: of a call
+    /// that writes to several places.
+    ///
+    /// # Panics
+    /// As [`Thread::will_store`].
+    pub fn will_also_store(&mut self, offset: u64, bytes: u64) {
+        self.pending_too.extend(self.pending.take());
+        self.will_store(offset, bytes);
     }
 
     /// Stores bytes of an SFR.
@@ -251,6 +264,10 @@ impl<'p, 'e, E: Env> Thread<'p, 'e, E> {
         {
             self.pool.env.space().flush(offset, bytes);
             self.counters.flushes += lines(offset, bytes);
+            for (offset, bytes) in self.pending_too.drain(..) {
+                self.pool.env.space().flush(offset, bytes);
+                self.counters.flushes += lines(offset, bytes);
+            }
         }
     }
 

@@ -32,4 +32,26 @@ impl List {
         // SAFETY: as the list says.
         unsafe { (at as *const usize).read() }
     }
+
+    /// Passes over an argument that is a `double`.
+    ///
+    /// # Safety
+    /// There is one.
+    pub unsafe fn skip_double(&mut self) -> usize {
+        if self.vectors < 176 {
+            self.vectors += 16;
+        } else {
+            self.stack += 8;
+        }
+        0
+    }
+
+    /// Passes over an argument that is a `long double`.
+    ///
+    /// # Safety
+    /// There is one.
+    pub unsafe fn skip_long_double(&mut self) -> usize {
+        self.stack = self.stack.next_multiple_of(16) + 16;
+        0
+    }
 }

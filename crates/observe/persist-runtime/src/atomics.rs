@@ -25,7 +25,8 @@ fn releases(order: c_int) -> bool {
     order as u8 & 7 >= RELEASE
 }
 
-fn acquires(order: c_int) -> bool {
+/// Whether an operation of that order acquires.
+pub fn acquires(order: c_int) -> bool {
     !matches!(order as u8 & 7, 0 | RELEASE)
 }
 
@@ -49,9 +50,15 @@ pub fn released(address: usize) {
     with(|thread, _| thread.release(object(address)));
 }
 
-/// Carries an operation out.
+/// Carries an operation out: a region of its own in the pool, else between a release and an acquire.
 #[inline(always)]
-fn carry_out<R>(address: usize, bytes: usize, kind: Kind, order: c_int, operation: impl FnOnce() -> R) -> R {
+pub fn carry_out<R>(
+    address: usize,
+    bytes: usize,
+    kind: Kind,
+    order: c_int,
+    operation: impl FnOnce() -> R,
+) -> R {
     let Some(open) = opened() else {
         if window::contains(address) && kind != Kind::Load {
             mapping::mark(address, bytes);

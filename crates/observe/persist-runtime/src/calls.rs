@@ -6,18 +6,10 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use crate::atomics::{acquired, released};
-use crate::local::{announce, boundary};
+use crate::local::{boundary, writing};
 use crate::sync::call;
-use crate::window;
 
 type Pointer = *mut c_void;
-
-/// So many bytes will be written there.
-fn will_write(to: Pointer, bytes: usize) {
-    if window::contains(to as usize) {
-        announce(to as usize, bytes);
-    }
-}
 
 /// What stands for all that lies behind system calls: pipes, sockets, files, signals, other processes. What
 /// a thread did before a call that sends anything comes before what follows a call that receives anything.
@@ -36,14 +28,14 @@ pub fn received() {
 macro_rules! calls {
     ($(
         $before:ident $after:ident: $name:ident($($arg:ident: $type:ty),*) -> $result:ty
-        $(, $to:ident: $bytes:expr)*;
+        $(, $to:tt: $bytes:expr)*;
     )*) => { $(
         /// Interposed.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name($($arg: $type),*) -> $result {
             $before();
-            $(will_write($to, $bytes);)*
-            let result = call!($name($($arg: $type),*) -> $result);
+            let result =
+                writing(&[$(($to as usize, $bytes)),*], || call!($name($($arg: $type),*) -> $result));
             $after();
             result
         }
@@ -60,7 +52,22 @@ calls! {
     boundary received: recv(fd: c_int, to: Pointer, bytes: usize, flags: c_int) -> isize, to: bytes;
     boundary received: recvfrom(
         fd: c_int, to: Pointer, bytes: usize, flags: c_int, from: Pointer, len: Pointer
-    ) -> isize, to: bytes;
+    ) -> isize, to: bytes, from: said(len), len: 4;
+    boundary received: __recvfrom_chk(
+        fd: c_int, to: Pointer, bytes: usize, room: usize, flags: c_int, from: Pointer, len: Pointer
+    ) -> isize, to: bytes, from: said(len), len: 4;
+    boundary received: __read_chk(fd: c_int, to: Pointer, bytes: usize, room: usize) -> isize, to: bytes;
+    boundary received: __pread_chk(fd: c_int, to: Pointer, bytes: usize, at: i64, room: usize) -> isize,
+        to: bytes;
+    boundary received: __pread64_chk(fd: c_int, to: Pointer, bytes: usize, at: i64, room: usize) -> isize,
+        to: bytes;
+    boundary received: __recv_chk(fd: c_int, to: Pointer, bytes: usize, room: usize, flags: c_int) -> isize,
+        to: bytes;
+    boundary received: __poll_chk(fds: Pointer, count: usize, time: c_int, room: usize) -> c_int,
+        fds: count.saturating_mul(8);
+    boundary received: __ppoll_chk(
+        fds: Pointer, count: usize, time: Pointer, mask: Pointer, room: usize
+    ) -> c_int, fds: count.saturating_mul(8);
     boundary nothing: getrandom(to: Pointer, bytes: usize, flags: c_uint) -> isize, to: bytes;
     sends nothing: send(fd: c_int, from: Pointer, bytes: usize, flags: c_int) -> isize;
     sends nothing: sendto(
@@ -73,10 +80,10 @@ calls! {
         fds: count.saturating_mul(8);
     boundary received: select(
         count: c_int, read: Pointer, write: Pointer, except: Pointer, time: Pointer
-    ) -> c_int, read: 128, write: 128, except: 128, time: 16;
+    ) -> c_int, read: set(count), write: set(count), except: set(count), time: 16;
     boundary received: pselect(
         count: c_int, read: Pointer, write: Pointer, except: Pointer, time: Pointer, mask: Pointer
-    ) -> c_int, read: 128, write: 128, except: 128;
+    ) -> c_int, read: set(count), write: set(count), except: set(count);
     boundary received: epoll_wait(fd: c_int, events: Pointer, count: c_int, time: c_int) -> c_int,
         events: count.max(0) as usize * 12;
     boundary received: epoll_pwait(
@@ -103,11 +110,18 @@ calls! {
         to: bytes, priority: 4;
     sends nothing: eventfd_write(fd: c_int, value: u64) -> c_int;
     boundary received: eventfd_read(fd: c_int, to: Pointer) -> c_int, to: 8;
-    boundary received: accept(fd: c_int, address: Pointer, len: Pointer) -> c_int;
-    boundary received: accept4(fd: c_int, address: Pointer, len: Pointer, flags: c_int) -> c_int;
+    boundary received: accept(fd: c_int, address: Pointer, len: Pointer) -> c_int,
+        address: said(len), len: 4;
+    boundary received: accept4(fd: c_int, address: Pointer, len: Pointer, flags: c_int) -> c_int,
+        address: said(len), len: 4;
     sends nothing: connect(fd: c_int, address: Pointer, len: c_uint) -> c_int;
     boundary received: wait(status: Pointer) -> c_int, status: 4;
     boundary received: waitpid(process: c_int, status: Pointer, flags: c_int) -> c_int, status: 4;
+    boundary received: waitid(kind: c_int, id: c_uint, to: Pointer, flags: c_int) -> c_int, to: 128;
+    boundary received: wait3(status: Pointer, flags: c_int, usage: Pointer) -> c_int,
+        status: 4, usage: size_of::<libc::rusage>();
+    boundary received: wait4(process: c_int, status: Pointer, flags: c_int, usage: Pointer) -> c_int,
+        status: 4, usage: size_of::<libc::rusage>();
     boundary received: pause() -> c_int;
     boundary received: sigsuspend(mask: Pointer) -> c_int;
     boundary received: sigwait(set: Pointer, signal: Pointer) -> c_int, signal: 4;
@@ -134,6 +148,45 @@ calls! {
     boundary received: fread(to: Pointer, bytes: usize, count: usize, file: Pointer) -> usize,
         to: bytes.saturating_mul(count);
     boundary received: fgets(to: Pointer, bytes: c_int, file: Pointer) -> Pointer, to: bytes.max(0) as usize;
+    boundary received: fread_unlocked(to: Pointer, bytes: usize, count: usize, file: Pointer) -> usize,
+        to: bytes.saturating_mul(count);
+    boundary received: fgets_unlocked(to: Pointer, bytes: c_int, file: Pointer) -> Pointer,
+        to: bytes.max(0) as usize;
+    boundary received: fgetws(to: Pointer, count: c_int, file: Pointer) -> Pointer, to: count.max(0) as usize * 4;
+    boundary received: fgetws_unlocked(to: Pointer, count: c_int, file: Pointer) -> Pointer,
+        to: count.max(0) as usize * 4;
+    boundary received: __fread_chk(
+        to: Pointer, room: usize, bytes: usize, count: usize, file: Pointer
+    ) -> usize, to: bytes.saturating_mul(count);
+    boundary received: __fread_unlocked_chk(
+        to: Pointer, room: usize, bytes: usize, count: usize, file: Pointer
+    ) -> usize, to: bytes.saturating_mul(count);
+    boundary received: __fgets_chk(to: Pointer, room: usize, bytes: c_int, file: Pointer) -> Pointer,
+        to: bytes.max(0) as usize;
+    boundary received: __fgets_unlocked_chk(
+        to: Pointer, room: usize, bytes: c_int, file: Pointer
+    ) -> Pointer, to: bytes.max(0) as usize;
+    boundary received: __fgetws_chk(to: Pointer, room: usize, count: c_int, file: Pointer) -> Pointer,
+        to: count.max(0) as usize * 4;
+    boundary received: __fgetws_unlocked_chk(
+        to: Pointer, room: usize, count: c_int, file: Pointer
+    ) -> Pointer, to: count.max(0) as usize * 4;
+    boundary received: __gets_chk(to: Pointer, room: usize) -> Pointer, to: room;
+    boundary received: getdelim(line: Pointer, room: Pointer, end: c_int, file: Pointer) -> isize,
+        line: 8, room: 8, (buffer(line)): said_long(buffer(line), room);
+    boundary received: __getdelim(line: Pointer, room: Pointer, end: c_int, file: Pointer) -> isize,
+        line: 8, room: 8, (buffer(line)): said_long(buffer(line), room);
+    boundary received: getline(line: Pointer, room: Pointer, file: Pointer) -> isize,
+        line: 8, room: 8, (buffer(line)): said_long(buffer(line), room);
+    boundary received: getc(file: Pointer) -> c_int;
+    boundary received: fgetc(file: Pointer) -> c_int;
+    boundary received: getchar() -> c_int;
+    sends nothing: putc(character: c_int, file: Pointer) -> c_int;
+    sends nothing: fputc(character: c_int, file: Pointer) -> c_int;
+    sends nothing: putchar(character: c_int) -> c_int;
+    sends nothing: fputs_unlocked(text: Pointer, file: Pointer) -> c_int;
+    sends nothing: fwrite_unlocked(from: Pointer, bytes: usize, count: usize, file: Pointer) -> usize;
+    sends nothing: perror(text: Pointer) -> ();
     nothing nothing: getcwd(to: Pointer, bytes: usize) -> Pointer, to: bytes;
     nothing nothing: clock_gettime(clock: c_int, to: Pointer) -> c_int, to: 16;
     nothing nothing: gettimeofday(to: Pointer, zone: Pointer) -> c_int, to: 16;
@@ -141,40 +194,84 @@ calls! {
     boundary received: stat(path: Pointer, to: Pointer) -> c_int, to: 144;
     boundary received: fstat(fd: c_int, to: Pointer) -> c_int, to: 144;
     boundary received: lstat(path: Pointer, to: Pointer) -> c_int, to: 144;
-    nothing nothing: qsort(to: Pointer, count: usize, bytes: usize, compare: usize) -> (),
-        to: bytes.saturating_mul(count);
+    boundary received: fstatat(folder: c_int, path: Pointer, to: Pointer, flags: c_int) -> c_int, to: 144;
+    boundary received: stat64(path: Pointer, to: Pointer) -> c_int, to: 144;
+    boundary received: fstat64(fd: c_int, to: Pointer) -> c_int, to: 144;
+    boundary received: lstat64(path: Pointer, to: Pointer) -> c_int, to: 144;
+    boundary received: fstatat64(folder: c_int, path: Pointer, to: Pointer, flags: c_int) -> c_int, to: 144;
+    boundary received: statx(
+        folder: c_int, path: Pointer, flags: c_int, mask: c_uint, to: Pointer
+    ) -> c_int, to: 256;
     sends received: syscall(
         number: i64, one: usize, two: usize, three: usize, four: usize, five: usize, six: usize
     ) -> i64;
 }
 
-/// Announces the pieces of a scattered read.
-fn pieces(pieces: *const libc::iovec, count: c_int) {
-    for piece in 0..usize::try_from(count).unwrap_or(0) {
+/// Bytes of a set of so many descriptors that the system writes.
+fn set(count: c_int) -> usize {
+    count.max(0) as usize / 64 * 8 + if count > 0 && count % 64 > 0 { 8 } else { 0 }
+}
+
+/// As many bytes as stand there.
+fn said(len: Pointer) -> usize {
+    // SAFETY: null, or the caller's place.
+    if len.is_null() { 0 } else { unsafe { *len.cast::<c_uint>() as usize } }
+}
+
+/// The same of a word, if there is anything that it speaks of.
+fn said_long(of: Pointer, len: Pointer) -> usize {
+    // SAFETY: null, or the caller's place.
+    if of.is_null() || len.is_null() { 0 } else { unsafe { *len.cast::<usize>() } }
+}
+
+/// The address at an address.
+fn buffer(at: Pointer) -> Pointer {
+    // SAFETY: null, or the caller's place.
+    if at.is_null() { at } else { unsafe { *at.cast::<Pointer>() } }
+}
+
+/// Calls with the places of a scattered read, as [`writing`] wants them.
+fn scattered<R>(
+    pieces: *const libc::iovec,
+    count: c_int,
+    message: [(usize, usize); 5],
+    call: impl FnOnce() -> R,
+) -> R {
+    /// Pieces that the system takes.
+    const PIECES: usize = 1024;
+    let mut places = [(0, 0); PIECES + 5];
+    places[..5].copy_from_slice(&message);
+    let count = usize::try_from(count).unwrap_or(0).min(PIECES);
+    for (number, place) in places[5..5 + count].iter_mut().enumerate() {
         // SAFETY: the program says that so many pieces are there.
-        let piece = unsafe { pieces.add(piece).read() };
-        will_write(piece.iov_base, piece.iov_len);
+        let piece = unsafe { pieces.add(number).read() };
+        *place = (piece.iov_base as usize, piece.iov_len);
     }
+    writing(&places[..5 + count], call)
 }
 
-/// Interposed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn readv(fd: c_int, to: *const libc::iovec, count: c_int) -> isize {
-    boundary();
-    pieces(to, count);
-    let result = call!(readv(fd: c_int, to: *const libc::iovec, count: c_int) -> isize);
-    received();
-    result
+macro_rules! scattered {
+    ($($name:ident($($arg:ident: $type:ty),*);)*) => { $(
+        /// Interposed.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(
+            fd: c_int, to: *const libc::iovec, count: c_int $(, $arg: $type)*
+        ) -> isize {
+            boundary();
+            let result = scattered(to, count, [(0, 0); 5], || {
+                call!($name(fd: c_int, to: *const libc::iovec, count: c_int $(, $arg: $type)*) -> isize)
+            });
+            received();
+            result
+        }
+    )* };
 }
 
-/// Interposed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn preadv(fd: c_int, to: *const libc::iovec, count: c_int, at: i64) -> isize {
-    boundary();
-    pieces(to, count);
-    let result = call!(preadv(fd: c_int, to: *const libc::iovec, count: c_int, at: i64) -> isize);
-    received();
-    result
+scattered! {
+    readv();
+    preadv(at: i64);
+    preadv64(at: i64);
+    preadv2(at: i64, flags: c_int);
 }
 
 /// Interposed.
@@ -182,10 +279,24 @@ pub unsafe extern "C-unwind" fn preadv(fd: c_int, to: *const libc::iovec, count:
 pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize {
     boundary();
     // SAFETY: the program's message, or null, which the system refuses.
-    if let Some(message) = unsafe { message.as_ref() } {
-        pieces(message.msg_iov, message.msg_iovlen as c_int);
-    }
-    let result = call!(recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize);
+    let result = match unsafe { message.as_ref() } {
+        Some(of) => {
+            let places = [
+                (of.msg_name as usize, of.msg_namelen as usize),
+                (of.msg_control as usize, of.msg_controllen),
+                (&raw const of.msg_namelen as usize, 4),
+                (&raw const of.msg_controllen as usize, 8),
+                (&raw const of.msg_flags as usize, 4),
+            ];
+            scattered(
+                of.msg_iov,
+                of.msg_iovlen as c_int,
+                places,
+                || call!(recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize),
+            )
+        }
+        None => call!(recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize),
+    };
     received();
     result
 }

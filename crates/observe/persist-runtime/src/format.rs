@@ -1,107 +1,249 @@
 //! `sprintf` and its relatives, as the program's code calls them.
 //!
-//! How much they write is known once they have done it: first into nothing. Those with any number of
-//! arguments gather them as a `va_list` and call the function that takes one.
+//! How much they write is known once they have done it: first into nothing, and wide characters elsewhere.
+//! Those with any number of arguments gather them as a `va_list` and call the function that takes one. What a
+//! program compiled with `_FORTIFY_SOURCE` calls goes on to the functions that check.
 
 use std::arch::naked_asm;
 use std::ffi::{c_char, c_int, c_void};
 
+use libc::wchar_t;
+
 use crate::arguments::List;
-use crate::local::announce;
-use crate::scan::{scan_input, scan_stream, scan_text};
+use crate::calls::sends;
+use crate::counts::{Character, MOST, counts};
+use crate::local::writing;
+use crate::real::real;
+use crate::scan::{Scratch, scan_input, scan_stream, scan_text};
+use crate::sync::call;
 use crate::window;
 
 type Arguments = *mut List;
+type Text = *mut c_char;
+type Stream = *mut c_void;
+type Format = *const c_char;
+type WideFormat = *const wchar_t;
 
-unsafe extern "C" {
-    fn vprintf(format: *const c_char, arguments: Arguments) -> c_int;
-    fn vfprintf(stream: *mut c_void, format: *const c_char, arguments: Arguments) -> c_int;
-    fn vdprintf(fd: c_int, format: *const c_char, arguments: Arguments) -> c_int;
-    fn vsnprintf(to: *mut c_char, room: usize, format: *const c_char, arguments: Arguments) -> c_int;
+/// Does what writes counts where the arguments say.
+fn counting<C: Character>(format: *const C, arguments: Arguments, call: impl FnOnce() -> c_int) -> c_int {
+    // SAFETY: the caller's.
+    let places = unsafe { counts(format, arguments) };
+    writing(&places, call)
 }
 
-extern "C" fn print_out(format: *const c_char, arguments: Arguments) -> c_int {
-    crate::calls::sends();
-    // SAFETY: the caller's arguments.
-    unsafe { vprintf(format, arguments) }
+macro_rules! prints {
+    ($($name:ident $print:ident($($arg:ident: $type:ty),*) as $character:ty;)*) => { $(
+        extern "C-unwind" fn $print($($arg: $type,)* arguments: Arguments) -> c_int {
+            sends();
+            prints!(@format format, $($arg)*);
+            counting(format.cast::<$character>(), arguments, || {
+                call!($name($($arg: $type,)* arguments: Arguments) -> c_int)
+            })
+        }
+
+        /// Interposed.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name($($arg: $type,)* arguments: Arguments) -> c_int {
+            $print($($arg,)* arguments)
+        }
+    )* };
+    (@format $to:ident, $format:ident) => { let $to = $format; };
+    (@format $to:ident, $first:ident $($rest:ident)+) => { prints!(@format $to, $($rest)+) };
 }
 
-extern "C" fn print_to(stream: *mut c_void, format: *const c_char, arguments: Arguments) -> c_int {
-    crate::calls::sends();
-    // SAFETY: the caller's arguments.
-    unsafe { vfprintf(stream, format, arguments) }
+// The format comes last.
+prints! {
+    vprintf print_out(format: Format) as u8;
+    vfprintf print_to(stream: Stream, format: Format) as u8;
+    vdprintf print_to_file(fd: c_int, format: Format) as u8;
+    vsyslog print_to_log(priority: c_int, format: Format) as u8;
+    __vprintf_chk print_out_checked(strict: c_int, format: Format) as u8;
+    __vfprintf_chk print_to_checked(stream: Stream, strict: c_int, format: Format) as u8;
+    __vdprintf_chk print_to_file_checked(fd: c_int, strict: c_int, format: Format) as u8;
+    __vsyslog_chk print_to_log_checked(priority: c_int, strict: c_int, format: Format) as u8;
+    vwprintf print_wide_out(format: WideFormat) as wchar_t;
+    vfwprintf print_wide_to(stream: Stream, format: WideFormat) as wchar_t;
+    __vwprintf_chk print_wide_out_checked(strict: c_int, format: WideFormat) as wchar_t;
+    __vfwprintf_chk print_wide_to_checked(stream: Stream, strict: c_int, format: WideFormat) as wchar_t;
 }
 
-extern "C" fn print_to_file(fd: c_int, format: *const c_char, arguments: Arguments) -> c_int {
-    crate::calls::sends();
-    // SAFETY: the caller's arguments.
-    unsafe { vdprintf(fd, format, arguments) }
-}
-
-extern "C" fn print_within(
-    to: *mut c_char,
-    room: usize,
-    format: *const c_char,
-    arguments: Arguments,
-) -> c_int {
-    if window::contains(to as usize) {
+/// Prints into a text of so many bytes by `print`.
+fn into(to: Text, room: usize, format: Format, arguments: Arguments, print: impl FnOnce() -> c_int) -> c_int {
+    // SAFETY: the caller's.
+    let counts: [(usize, usize); MOST] = unsafe { counts(format.cast::<u8>(), arguments) };
+    let mut places = [(0, 0); MOST + 1];
+    places[1..].copy_from_slice(&counts);
+    if window::contains(to as usize) && room > 0 {
         // SAFETY: the caller's; a copy, because reading takes from it.
         let mut copy = unsafe { *arguments };
-        // SAFETY: writes nothing; else the caller's arguments.
-        let len = unsafe { vsnprintf(std::ptr::null_mut(), 0, format, &mut copy) };
-        if let Ok(len) = usize::try_from(len) {
-            announce(to as usize, (len + 1).min(room));
-        }
+        let nowhere = std::ptr::null_mut();
+        let real = real!(c"vsnprintf", fn(Text, usize, Format, Arguments) -> c_int);
+        // SAFETY: writes nothing but counts; else the caller's arguments.
+        let len = writing(&counts, || unsafe { real(nowhere, 0, format, &mut copy) });
+        places[0] = (to as usize, usize::try_from(len).map_or(0, |len| (len + 1).min(room)));
     }
-    // SAFETY: the caller's arguments.
-    unsafe { vsnprintf(to, room, format, arguments) }
+    writing(&places, print)
 }
 
-extern "C" fn print(to: *mut c_char, format: *const c_char, arguments: Arguments) -> c_int {
-    // The most that the C library takes for a size of its own.
-    print_within(to, i32::MAX as usize, format, arguments)
+extern "C-unwind" fn print_within(to: Text, room: usize, format: Format, arguments: Arguments) -> c_int {
+    into(
+        to,
+        room,
+        format,
+        arguments,
+        || call!(vsnprintf(to: Text, room: usize, format: Format, arguments: Arguments) -> c_int),
+    )
 }
 
-extern "C" fn print_checked(
-    to: *mut c_char,
-    _strict: c_int,
+extern "C-unwind" fn print(to: Text, format: Format, arguments: Arguments) -> c_int {
+    into(
+        to,
+        usize::MAX,
+        format,
+        arguments,
+        || call!(vsprintf(to: Text, format: Format, arguments: Arguments) -> c_int),
+    )
+}
+
+extern "C-unwind" fn print_checked(
+    to: Text,
+    strict: c_int,
     size: usize,
-    format: *const c_char,
+    format: Format,
     arguments: Arguments,
 ) -> c_int {
-    print_within(to, size.min(i32::MAX as usize), format, arguments)
+    into(to, size, format, arguments, || {
+        call!(__vsprintf_chk(
+            to: Text, strict: c_int, size: usize, format: Format, arguments: Arguments
+        ) -> c_int)
+    })
 }
 
-extern "C" fn print_within_checked(
-    to: *mut c_char,
+extern "C-unwind" fn print_within_checked(
+    to: Text,
     room: usize,
-    _strict: c_int,
-    _size: usize,
-    format: *const c_char,
+    strict: c_int,
+    size: usize,
+    format: Format,
     arguments: Arguments,
 ) -> c_int {
-    print_within(to, room, format, arguments)
+    into(to, room.min(size), format, arguments, || {
+        call!(__vsnprintf_chk(
+            to: Text, room: usize, strict: c_int, size: usize, format: Format, arguments: Arguments
+        ) -> c_int)
+    })
 }
 
-/// As `vsprintf`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn strandline_vsprintf(
-    to: *mut c_char,
-    format: *const c_char,
+/// Makes a text, of which the program says where its address goes.
+fn make(to: *mut Text, format: Format, arguments: Arguments, print: impl FnOnce() -> c_int) -> c_int {
+    // SAFETY: the caller's.
+    let counts: [(usize, usize); MOST] = unsafe { counts(format.cast::<u8>(), arguments) };
+    let mut places = [(to as usize, 8); MOST + 1];
+    places[1..].copy_from_slice(&counts);
+    writing(&places, print)
+}
+
+extern "C-unwind" fn print_new(to: *mut Text, format: Format, arguments: Arguments) -> c_int {
+    make(
+        to,
+        format,
+        arguments,
+        || call!(vasprintf(to: *mut Text, format: Format, arguments: Arguments) -> c_int),
+    )
+}
+
+extern "C-unwind" fn print_new_checked(
+    to: *mut Text,
+    strict: c_int,
+    format: Format,
     arguments: Arguments,
 ) -> c_int {
-    print(to, format, arguments)
+    make(
+        to,
+        format,
+        arguments,
+        || call!(__vasprintf_chk(to: *mut Text, strict: c_int, format: Format, arguments: Arguments) -> c_int),
+    )
 }
 
-/// As `vsnprintf`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn strandline_vsnprintf(
-    to: *mut c_char,
+/// Prints wide characters: elsewhere first if they go into the window, since how many there will be is not
+/// to be had otherwise.
+fn wide_into(
+    to: *mut wchar_t,
     room: usize,
-    format: *const c_char,
+    format: WideFormat,
+    arguments: Arguments,
+    print: impl FnOnce(*mut wchar_t) -> c_int,
+) -> c_int {
+    counting(format, arguments, || {
+        if !window::contains(to as usize) || room == 0 {
+            return print(to);
+        }
+        let scratch = Scratch::new(room.saturating_mul(4));
+        let elsewhere = scratch.at as *mut wchar_t;
+        let len = print(elsewhere);
+        let bytes = usize::try_from(len).map_or(room, |len| len + 1).saturating_mul(4).min(scratch.bytes);
+        writing(&[(to as usize, bytes)], || {
+            // SAFETY: the program has room for so many characters; the other place is ours.
+            unsafe { std::ptr::copy_nonoverlapping(elsewhere.cast::<u8>(), to.cast::<u8>(), bytes) };
+        });
+        len
+    })
+}
+
+extern "C-unwind" fn print_wide(
+    to: *mut wchar_t,
+    room: usize,
+    format: WideFormat,
     arguments: Arguments,
 ) -> c_int {
-    print_within(to, room, format, arguments)
+    wide_into(
+        to,
+        room,
+        format,
+        arguments,
+        |to| call!(vswprintf(to: *mut wchar_t, room: usize, format: WideFormat, arguments: Arguments) -> c_int),
+    )
+}
+
+extern "C-unwind" fn print_wide_checked(
+    to: *mut wchar_t,
+    room: usize,
+    strict: c_int,
+    size: usize,
+    format: WideFormat,
+    arguments: Arguments,
+) -> c_int {
+    wide_into(to, room, format, arguments, |to| {
+        call!(__vswprintf_chk(
+            to: *mut wchar_t, room: usize, strict: c_int, size: usize, format: WideFormat, arguments: Arguments
+        ) -> c_int)
+    })
+}
+
+macro_rules! lists {
+    ($($name:ident = $print:ident($($arg:ident: $type:ty),*);)*) => { $(
+        /// As the function of that name.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name($($arg: $type,)* arguments: Arguments) -> c_int {
+            $print($($arg,)* arguments)
+        }
+    )* };
+}
+
+lists! {
+    strandline_vsprintf = print(to: Text, format: Format);
+    strandline_vsnprintf = print_within(to: Text, room: usize, format: Format);
+    strandline___vsprintf_chk = print_checked(to: Text, strict: c_int, size: usize, format: Format);
+    strandline___vsnprintf_chk = print_within_checked(
+        to: Text, room: usize, strict: c_int, size: usize, format: Format
+    );
+    vasprintf = print_new(to: *mut Text, format: Format);
+    __vasprintf_chk = print_new_checked(to: *mut Text, strict: c_int, format: Format);
+    vswprintf = print_wide(to: *mut wchar_t, room: usize, format: WideFormat);
+    __vswprintf_chk = print_wide_checked(
+        to: *mut wchar_t, room: usize, strict: c_int, size: usize, format: WideFormat
+    );
 }
 
 /// Entries of functions with `$named` named arguments and any number of others. The list is a `va_list`'s
@@ -162,6 +304,19 @@ gathering! {
     printf, 1, "rsi", print_out;
     fprintf, 2, "rdx", print_to;
     dprintf, 2, "rdx", print_to_file;
+    syslog, 2, "rdx", print_to_log;
+    __printf_chk, 2, "rdx", print_out_checked;
+    __fprintf_chk, 3, "rcx", print_to_checked;
+    __dprintf_chk, 3, "rcx", print_to_file_checked;
+    __syslog_chk, 3, "rcx", print_to_log_checked;
+    wprintf, 1, "rsi", print_wide_out;
+    fwprintf, 2, "rdx", print_wide_to;
+    __wprintf_chk, 2, "rdx", print_wide_out_checked;
+    __fwprintf_chk, 3, "rcx", print_wide_to_checked;
+    asprintf, 2, "rdx", print_new;
+    __asprintf_chk, 3, "rcx", print_new_checked;
+    swprintf, 3, "rcx", print_wide;
+    __swprintf_chk, 5, "r9", print_wide_checked;
     strandline_sprintf, 2, "rdx", print;
     strandline_snprintf, 3, "rcx", print_within;
     strandline___sprintf_chk, 4, "r8", print_checked;

@@ -21,11 +21,14 @@ mod assembly;
 mod atomics;
 mod calls;
 mod containers;
+#[cfg(target_arch = "x86_64")]
+mod counts;
 mod failure;
 #[cfg(target_arch = "x86_64")]
 mod format;
 mod heap;
 mod hooks;
+mod large;
 mod library;
 mod local;
 mod mapping;
@@ -36,6 +39,7 @@ mod pruner;
 mod real;
 mod scan;
 mod signals;
+mod sorting;
 mod strings;
 mod sync;
 mod threads;

@@ -9,7 +9,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 use space::{Env as _, Space as _};
 
 use crate::pool::{Env, Open, opened};
-use crate::{failure, mapping, signals, threads};
+use crate::{failure, mapping, signals, threads, window};
 
 /// A thread of the program, to the engine.
 pub type Thread = sfr::Thread<'static, 'static, Env>;
@@ -27,6 +27,8 @@ pub struct Local {
     /// The store that was announced last, as address and length, if nothing else has come since: it may not
     /// have happened yet.
     pub last: Cell<(usize, usize)>,
+    /// The same of a call in progress that writes to several places: where [`writing`] has the list of them.
+    pub several: Cell<(*const (usize, usize), usize)>,
     /// Whether the thread has been here since a handler began.
     pub touched: Cell<bool>,
     /// Signals that wait.
@@ -48,6 +50,7 @@ thread_local! {
             generation: Cell::new(0),
             shadow: Cell::new((0, 0)),
             last: Cell::new((0, 0)),
+            several: Cell::new((ptr::null(), 0)),
             touched: Cell::new(false),
             deferred: signals::Deferred::new(),
             before_fork: Cell::new(false),
@@ -80,6 +83,7 @@ pub fn with<R>(work: impl FnOnce(&mut Thread, &'static Open) -> R) -> Option<R> 
         let errno = unsafe { *libc::__errno_location() };
         local.touched.set(true);
         local.last.set((0, 0));
+        local.several.set((ptr::null(), 0));
         let thread = local.thread(open);
         if open.recorded {
             local.report(open);
@@ -188,6 +192,68 @@ pub fn announce(address: usize, bytes: usize) {
             });
         }
     });
+}
+
+/// Makes a call that writes to these ranges, as addresses and bytes; ones outside the window count for nothing.
+#[inline(always)]
+pub fn writing<R>(ranges: &[(usize, usize)], call: impl FnOnce() -> R) -> R {
+    let inside = |range: &&(usize, usize)| window::contains(range.0) && range.1 > 0;
+    match ranges.iter().filter(inside).count() {
+        0 => return call(),
+        1 => ranges.iter().filter(inside).for_each(|range| announce(range.0, range.1)),
+        _ => {
+            announce_several(ranges);
+            // However the call ends.
+            let _written = Written(ranges);
+            return call();
+        }
+    }
+    call()
+}
+
+/// Stores of the program to these ranges come next, in any order.
+pub fn announce_several(ranges: &[(usize, usize)]) {
+    let mut inside = ranges.iter().filter(|range| window::contains(range.0) && range.1 > 0);
+    if mapping::is_on() {
+        return inside.for_each(|range| mapping::mark(range.0, range.1));
+    }
+    if opened().is_none() {
+        inside.clone().for_each(|range| crate::process::stored_in_child(range.0));
+    }
+    with(|thread, open| {
+        if let Some((offset, bytes)) = inside.next().and_then(|range| open.part(range.0, range.1)) {
+            thread.will_store(offset, bytes);
+        }
+        for (offset, bytes) in inside.filter_map(|range| open.part(range.0, range.1)) {
+            thread.will_also_store(offset, bytes);
+        }
+        LOCAL.with(|local| local.several.set((ranges.as_ptr(), ranges.len())));
+    });
+}
+
+/// What a call has written to when it ends.
+struct Written<'a>(&'a [(usize, usize)]);
+
+impl Drop for Written<'_> {
+    fn drop(&mut self) {
+        let inside = || self.0.iter().filter(|range| window::contains(range.0) && range.1 > 0);
+        if mapping::is_on() {
+            // Only the latest mark is safe from an `msync` of another thread.
+            inside().for_each(|range| mapping::mark(range.0, range.1));
+            return mapping::catch_up();
+        }
+        LOCAL.with(|local| local.several.set((ptr::null(), 0)));
+        if opened().is_some_and(|open| open.recorded) {
+            with(|_, open| {
+                for part in inside().filter_map(|range| open.part(range.0, range.1)) {
+                    LOCAL.with(|local| {
+                        local.shadow.set(part);
+                        local.report(open);
+                    });
+                }
+            });
+        }
+    }
 }
 
 /// A region ends here.

@@ -8,15 +8,14 @@ use std::ptr;
 
 use crate::arguments::List;
 use crate::local::announce;
+use crate::real::real;
 use crate::window;
 
 type Input = *mut c_void;
 type Format = *const c_char;
-type Read = unsafe extern "C" fn(Input, Format, *mut List) -> c_int;
+type Read = unsafe extern "C-unwind" fn(Input, Format, *mut List) -> c_int;
 
 unsafe extern "C" {
-    fn __isoc99_vsscanf(input: Input, format: Format, arguments: *mut List) -> c_int;
-    fn __isoc99_vfscanf(input: Input, format: Format, arguments: *mut List) -> c_int;
     #[link_name = "stdin"]
     static STDIN: Input;
 }
@@ -25,6 +24,38 @@ unsafe extern "C" {
 const MOST: usize = 128;
 /// Room for a text of any length: address space, of which what is written becomes memory.
 const ROOM: usize = 1 << 30;
+
+/// A place for what functions write, before it is known how much that is.
+pub struct Scratch {
+    /// Its address.
+    pub at: usize,
+    /// Its bytes.
+    pub bytes: usize,
+}
+
+impl Scratch {
+    /// Of so many bytes, or as many as any text has.
+    pub fn new(bytes: usize) -> Scratch {
+        let bytes = bytes.clamp(1, ROOM);
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let real = real!(c"mmap", fn(*mut c_void, usize, c_int, c_int, c_int, i64) -> *mut c_void);
+        // SAFETY: a new mapping.
+        let at = unsafe { real(ptr::null_mut(), bytes, protection, flags, -1, 0) } as usize;
+        if at == libc::MAP_FAILED as usize {
+            crate::failure::end("no address space for what a function writes");
+        }
+        Scratch { at, bytes }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let real = real!(c"munmap", fn(*mut c_void, usize) -> c_int);
+        // SAFETY: the mapping made above.
+        unsafe { real(self.at as *mut c_void, self.bytes) };
+    }
+}
 
 /// What a conversion stores.
 #[derive(Clone, Copy)]
@@ -112,13 +143,8 @@ fn scan(read: Read, input: Input, format: Format, arguments: *mut List) -> c_int
         // SAFETY: the caller's arguments.
         return unsafe { read(input, format, arguments) };
     };
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a new mapping.
-    let room = unsafe { libc::mmap(ptr::null_mut(), ROOM, protection, flags, -1, 0) } as usize;
-    if room == libc::MAP_FAILED as usize {
-        crate::failure::end("no address space for what is scanned");
-    }
+    let scratch = Scratch::new(ROOM);
+    let room = scratch.at;
     let each = ROOM / found.len();
     let place = |number: usize| room + number * each / 64 * 64;
     let mut pointers = Vec::new();
@@ -156,39 +182,47 @@ fn scan(read: Read, input: Input, format: Format, arguments: *mut List) -> c_int
         // SAFETY: the program has room for the result.
         unsafe { ptr::copy_nonoverlapping(place(number) as *const u8, result.to as *mut u8, bytes) };
     }
-    // SAFETY: the mapping made above.
-    unsafe { libc::munmap(room as *mut c_void, ROOM) };
     converted
 }
 
 /// Of a text.
-pub extern "C" fn scan_text(input: Input, format: Format, arguments: *mut List) -> c_int {
-    scan(__isoc99_vsscanf, input, format, arguments)
+pub extern "C-unwind" fn scan_text(input: Input, format: Format, arguments: *mut List) -> c_int {
+    scan(real!(c"__isoc99_vsscanf", fn(Input, Format, *mut List) -> c_int), input, format, arguments)
 }
 
 /// Of a stream.
-pub extern "C" fn scan_stream(input: Input, format: Format, arguments: *mut List) -> c_int {
+pub extern "C-unwind" fn scan_stream(input: Input, format: Format, arguments: *mut List) -> c_int {
     crate::local::boundary();
-    scan(__isoc99_vfscanf, input, format, arguments)
+    let real = real!(c"__isoc99_vfscanf", fn(Input, Format, *mut List) -> c_int);
+    let converted = scan(real, input, format, arguments);
+    crate::calls::received();
+    converted
 }
 
 /// Of the standard input.
-pub extern "C" fn scan_input(format: Format, arguments: *mut List) -> c_int {
+pub extern "C-unwind" fn scan_input(format: Format, arguments: *mut List) -> c_int {
     // SAFETY: the C library's, set when the process begins.
     scan_stream(unsafe { STDIN }, format, arguments)
 }
 
 macro_rules! lists {
-    ($($name:ident $scan:ident;)*) => { $(
+    ($($name:ident $scan:ident($($input:ident)?);)*) => { $(
         /// Interposed.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(input: Input, format: Format, arguments: *mut List) -> c_int {
-            $scan(input, format, arguments)
+        pub unsafe extern "C-unwind" fn $name($($input: Input,)? format: Format, arguments: *mut List) -> c_int {
+            $scan($($input,)? format, arguments)
         }
     )* };
 }
 
 lists! {
-    vsscanf scan_text;
-    vfscanf scan_stream;
+    vsscanf scan_text(input);
+    __isoc99_vsscanf scan_text(input);
+    __isoc23_vsscanf scan_text(input);
+    vfscanf scan_stream(input);
+    __isoc99_vfscanf scan_stream(input);
+    __isoc23_vfscanf scan_stream(input);
+    vscanf scan_input();
+    __isoc99_vscanf scan_input();
+    __isoc23_vscanf scan_input();
 }

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
 use libc::{SIG_DFL, SIG_ERR, SIG_IGN, sighandler_t, siginfo_t};
 
-use crate::local::{announce, local};
+use crate::local::{announce, announce_several, local};
+use crate::mapping;
+use crate::real::real;
 
 /// Signals that there are, plus 1.
 const SIGNALS: usize = 65;
@@ -75,18 +77,28 @@ extern "C-unwind" fn enter(signal: c_int, info: *mut siginfo_t, context: *mut c_
         std::mem::transmute::<usize, extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void)>(handler)
     };
     let (last, touched) = local(|local| (local.last.get(), local.touched.replace(false)));
+    let several = local(|local| local.several.get());
+    let shown = mapping::shown();
     // Whoever sent it did something before.
     if !local(|local| local.inside.get()) {
         crate::calls::received();
     }
     handler(signal, info, context);
+    mapping::show_again(shown);
     local(|local| {
         // What the handler did may have ended the region that a store of the interrupted code was announced
         // in, and that store may be still to come.
-        if local.touched.get() && last.1 > 0 && !local.inside.get() {
-            announce(last.0, last.1);
+        if local.touched.get() && !local.inside.get() {
+            if last.1 > 0 {
+                announce(last.0, last.1);
+            } else if several.1 > 0 {
+                // SAFETY: of the call that was interrupted, which has not ended: whoever leaves it by a jump
+                // comes through `jumps`.
+                announce_several(unsafe { std::slice::from_raw_parts(several.0, several.1) });
+            }
         }
         local.last.set(last);
+        local.several.set(several);
         local.touched.set(local.touched.get() || touched);
     });
 }
@@ -134,8 +146,9 @@ pub fn deliver(deferred: &Deferred) {
         }
     }
     local(|local| local.inside.set(false));
+    let real = real!(c"pthread_sigmask", fn(c_int, *const libc::sigset_t, *mut libc::sigset_t) -> c_int);
     // SAFETY: a valid set.
-    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut()) };
+    unsafe { real(libc::SIG_UNBLOCK, &set, std::ptr::null_mut()) };
 }
 
 fn install(signal: c_int, new: Option<&libc::sigaction>, old: Option<&mut libc::sigaction>) -> c_int {
@@ -219,4 +232,24 @@ pub extern "C" fn bsd_signal(signal: c_int, handler: sighandler_t) -> sighandler
 #[unsafe(no_mangle)]
 pub extern "C" fn __sysv_signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
     set_handler(signal, handler, libc::SA_RESETHAND | libc::SA_NODEFER)
+}
+
+macro_rules! jumps {
+    ($($name:ident: $c:literal;)*) => { $(
+        /// Interposed: what was announced and not stored yet will never be.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(to: *mut c_void, value: c_int) -> ! {
+            local(|local| {
+                local.last.set((0, 0));
+                local.several.set((std::ptr::null(), 0));
+            });
+            let real = real!($c, fn(*mut c_void, c_int) -> !);
+            // SAFETY: the caller's arguments; nothing of this frame needs to be dropped.
+            unsafe { real(to, value) }
+        }
+    )* };
+}
+
+jumps! {
+    longjmp: c"longjmp"; _longjmp: c"_longjmp"; siglongjmp: c"siglongjmp"; __longjmp_chk: c"__longjmp_chk";
 }

@@ -38,6 +38,19 @@ fn wide_len(text: *const wchar_t) -> usize {
     unsafe { libc::wcslen(text) }
 }
 
+/// The same within so many.
+fn wide_len_within(text: *const wchar_t, most: usize) -> usize {
+    // SAFETY: the program says that a string is there, or so many characters.
+    (0..most).find(|&at| unsafe { text.add(at).read() } == 0).unwrap_or(most)
+}
+
+/// Bytes up to one of that value, and with it.
+fn up_to(from: *const c_void, byte: c_int, bytes: usize) -> usize {
+    // SAFETY: the program says that so many bytes are there, or fewer up to such a one.
+    let found = unsafe { libc::memchr(from, byte, bytes) } as usize;
+    if found == 0 { bytes } else { found + 1 - from as usize }
+}
+
 /// Wide characters in bytes.
 fn wide(count: usize) -> usize {
     count.saturating_mul(size_of::<wchar_t>())
@@ -74,12 +87,12 @@ functions! {
     strandline___mempcpy_chk = __mempcpy_chk(to: Memory, from: *const c_void, bytes: size_t, room: size_t) -> Memory, writes(to, bytes);
     strandline_memset = memset(to: Memory, byte: c_int, bytes: size_t) -> Memory, writes(to, bytes);
     strandline___memset_chk = __memset_chk(to: Memory, byte: c_int, bytes: size_t, room: size_t) -> Memory, writes(to, bytes);
-    strandline_memccpy = memccpy(to: Memory, from: *const c_void, byte: c_int, bytes: size_t) -> Memory, writes(to, bytes);
+    strandline_memccpy = memccpy(to: Memory, from: *const c_void, byte: c_int, bytes: size_t) -> Memory, writes(to, up_to(from, byte, bytes));
     strandline_bcopy = bcopy(from: *const c_void, to: Memory, bytes: size_t) -> (), writes(to, bytes);
     strandline_bzero = bzero(to: Memory, bytes: size_t) -> (), writes(to, bytes);
     strandline_explicit_bzero = explicit_bzero(to: Memory, bytes: size_t) -> (), writes(to, bytes);
     strandline___explicit_bzero_chk = __explicit_bzero_chk(to: Memory, bytes: size_t, room: size_t) -> (), writes(to, bytes);
-    strandline_swab = swab(from: *const c_void, to: Memory, bytes: isize) -> (), writes(to, bytes.max(0) as usize);
+    strandline_swab = swab(from: *const c_void, to: Memory, bytes: isize) -> (), writes(to, bytes.max(0) as usize & !1);
     strandline_strcpy = strcpy(to: Text, from: *const c_char) -> Text, writes(to, len(from) + 1);
     strandline___strcpy_chk = __strcpy_chk(to: Text, from: *const c_char, room: size_t) -> Text, writes(to, len(from) + 1);
     strandline_stpcpy = stpcpy(to: Text, from: *const c_char) -> Text, writes(to, len(from) + 1);
@@ -108,8 +121,8 @@ functions! {
     strandline___wcsncpy_chk = __wcsncpy_chk(to: Wide, from: *const wchar_t, count: size_t, room: size_t) -> Wide, writes(to, wide(count));
     strandline_wcscat = wcscat(to: Wide, from: *const wchar_t) -> Wide, writes(to as usize + wide(wide_len(to)), wide(wide_len(from) + 1));
     strandline___wcscat_chk = __wcscat_chk(to: Wide, from: *const wchar_t, room: size_t) -> Wide, writes(to as usize + wide(wide_len(to)), wide(wide_len(from) + 1));
-    strandline_wcsncat = wcsncat(to: Wide, from: *const wchar_t, count: size_t) -> Wide, writes(to as usize + wide(wide_len(to)), wide(count + 1));
-    strandline___wcsncat_chk = __wcsncat_chk(to: Wide, from: *const wchar_t, count: size_t, room: size_t) -> Wide, writes(to as usize + wide(wide_len(to)), wide(count + 1));
+    strandline_wcsncat = wcsncat(to: Wide, from: *const wchar_t, count: size_t) -> Wide, writes(to as usize + wide(wide_len(to)), wide(wide_len_within(from, count) + 1));
+    strandline___wcsncat_chk = __wcsncat_chk(to: Wide, from: *const wchar_t, count: size_t, room: size_t) -> Wide, writes(to as usize + wide(wide_len(to)), wide(wide_len_within(from, count) + 1));
 }
 
 /// Copies as much of a string as there is room for with a zero; the string's length.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use libc::pthread_t;
 
 use crate::atomics::{acquired, released};
-use crate::local::{boundary, object, with};
+use crate::local::{boundary, object, with, writing};
 use crate::real::real;
 
 /// What a new thread is to do.
@@ -75,7 +75,10 @@ pub unsafe extern "C-unwind" fn pthread_create(
         fn(*mut pthread_t, *const libc::pthread_attr_t, usize, *mut c_void) -> c_int
     );
     // SAFETY: the caller's arguments, but for the function, which has the same type.
-    spawn(function, argument, |function, argument| unsafe { real(thread, attributes, function, argument) })
+    let create = |function, argument| unsafe { real(thread, attributes, function, argument) };
+    spawn(function, argument, |function, argument| {
+        writing(&[(thread as usize, 8)], || create(function, argument))
+    })
 }
 
 /// Interposed.
@@ -87,30 +90,33 @@ pub unsafe extern "C-unwind" fn thrd_create(
 ) -> c_int {
     let real = real!(c"thrd_create", fn(*mut pthread_t, usize, *mut c_void) -> c_int);
     // SAFETY: as above; an integer comes back in the register that a pointer does.
-    spawn(function, argument, |function, argument| unsafe { real(thread, function, argument) })
+    let create = |function, argument| unsafe { real(thread, function, argument) };
+    spawn(function, argument, |function, argument| {
+        writing(&[(thread as usize, 8)], || create(function, argument))
+    })
 }
 
 macro_rules! joins {
-    ($($name:ident: $c:literal ($($arg:ident: $type:ty),*);)*) => { $(
+    ($($name:ident: $c:literal, $bytes:literal (result: $of:ty $(, $arg:ident: $type:ty)*);)*) => { $(
         /// Interposed.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $name(thread: pthread_t $(, $arg: $type)*) -> c_int {
+        pub unsafe extern "C-unwind" fn $name(thread: pthread_t, result: $of $(, $arg: $type)*) -> c_int {
             boundary();
-            let real = real!($c, fn(pthread_t $(, $type)*) -> c_int);
+            let real = real!($c, fn(pthread_t, $of $(, $type)*) -> c_int);
             // SAFETY: the caller's arguments.
-            let result = unsafe { real(thread $(, $arg)*) };
-            if result == 0 {
+            let joined = writing(&[(result as usize, $bytes)], || unsafe { real(thread, result $(, $arg)*) });
+            if joined == 0 {
                 acquired(end_of(thread));
             }
-            result
+            joined
         }
     )* };
 }
 
 joins! {
-    pthread_join: c"pthread_join" (result: *mut *mut c_void);
-    pthread_tryjoin_np: c"pthread_tryjoin_np" (result: *mut *mut c_void);
-    pthread_timedjoin_np: c"pthread_timedjoin_np" (result: *mut *mut c_void, time: *const libc::timespec);
-    pthread_clockjoin_np: c"pthread_clockjoin_np" (result: *mut *mut c_void, clock: c_int, time: *const libc::timespec);
-    thrd_join: c"thrd_join" (result: *mut c_int);
+    pthread_join: c"pthread_join", 8 (result: *mut *mut c_void);
+    pthread_tryjoin_np: c"pthread_tryjoin_np", 8 (result: *mut *mut c_void);
+    pthread_timedjoin_np: c"pthread_timedjoin_np", 8 (result: *mut *mut c_void, time: *const libc::timespec);
+    pthread_clockjoin_np: c"pthread_clockjoin_np", 8 (result: *mut *mut c_void, clock: c_int, time: *const libc::timespec);
+    thrd_join: c"thrd_join", 4 (result: *mut c_int);
 }

@@ -122,32 +122,122 @@ fn a_handler_between_announcement_and_store_commits_nothing_of_it() {
     }
 }
 
-#[test]
-fn what_functions_write_is_taken_back() {
-    for compiler in ["g++", "clang++"].into_iter().filter(|compiler| has(compiler)) {
-        let (scratch, memory) = (Scratch::new(), memory());
-        let options = format!("--compiler={compiler} -O2 -Wno-unused-result -Wno-psabi");
-        // `--compiler` comes first.
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/persist/writers.cc");
-        let (first, rest) = options.split_once(' ').expect("options");
-        let arguments =
-            format!("{first} --persist=coupled {rest} -std=c++17 -g -o writers {} -lm", source.display());
-        compile(scratch.dir(), "c++", &arguments);
-        let program = scratch.path("writers");
-        let count: u32 = stdout(&ok(Command::new(&program).arg("--count"))).trim().parse().expect("a number");
-        let mut wrong = String::new();
-        for case in 0..count {
-            let (pool, case) = (memory.path().join(case.to_string()), case.to_string());
-            let ended = Command::new(&program).arg(&pool).arg(&case).output().expect("it runs");
-            assert_eq!(ended.status.code(), None, "{compiler}, case {case}: {ended:?}");
-            let mut check = Command::new(&program);
-            let checked = check.arg("--check").arg(&pool).arg(&case).output().expect("it runs");
-            assert!(matches!(checked.status.code(), Some(0 | 1)), "{compiler}, case {case}: {checked:?}");
-            wrong += &stdout(&checked);
+/// Runs each case of a program, which ends in a trap, and lists what is wrong with what survived. Without a design
+/// something is: else a case writes nothing.
+fn cases(program: &Path, design: &str) -> String {
+    let memory = memory();
+    let count: u32 = stdout(&ok(Command::new(program).arg("--count"))).trim().parse().expect("a number");
+    assert!(count > 0);
+    let mut wrong = String::new();
+    for case in 0..count {
+        for design in [design, "none"] {
+            let (pool, case) = (memory.path().join(format!("{case}-{design}")), case.to_string());
+            let run = |verb: Option<&str>| {
+                let mut command = Command::new(program);
+                command.env("STRANDLINE_PERSIST", design).args(verb).arg(&pool).arg(&case);
+                command.output().expect("it runs")
+            };
+            let ended = run(None);
+            assert_eq!(ended.status.code(), None, "{program:?}, {design}, case {case}: {ended:?}");
+            let checked = run(Some("--check"));
+            assert!(matches!(checked.status.code(), Some(0 | 1)), "{design}, case {case}: {checked:?}");
+            match design {
+                "none" if checked.status.success() => wrong += &format!("case {case} writes nothing\n"),
+                "none" => {}
+                _ => wrong += &stdout(&checked),
+            }
             std::fs::remove_file(&pool).expect("it was there");
         }
-        assert!(wrong.is_empty(), "{compiler}:\n{wrong}");
     }
+    wrong
+}
+
+fn functions(compiler: &str, fortified: &str) {
+    if !has(compiler) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/persist/writers.cc");
+    // `--compiler` comes first.
+    let arguments = format!(
+        "--compiler={compiler} --persist=coupled -O2 {fortified} -Wno-unused-result -Wno-psabi -std=c++17 -g \
+         -o writers {} -pthread -lm -latomic",
+        source.display()
+    );
+    compile(scratch.dir(), "c++", &arguments);
+    let wrong = cases(&scratch.path("writers"), "coupled");
+    assert!(wrong.is_empty(), "{compiler} {fortified}:\n{wrong}");
+}
+
+#[test]
+fn what_functions_write_is_taken_back_with_gcc() {
+    functions("g++", "");
+}
+
+#[test]
+fn what_functions_write_is_taken_back_with_clang() {
+    functions("clang++", "-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2");
+}
+
+#[test]
+fn what_checked_functions_write_is_taken_back() {
+    functions("g++", "-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3");
+}
+
+#[test]
+fn what_functions_do_not_write_is_left_alone() {
+    let scratch = Scratch::new();
+    for design in DESIGNS {
+        let wrong = cases(&build(&scratch, "beside.c", design, "-O2"), design);
+        assert!(wrong.is_empty(), "{design}:\n{wrong}");
+    }
+}
+
+#[test]
+fn atomics_of_many_bytes_survive_kills() {
+    for design in DESIGNS {
+        let (scratch, memory) = (Scratch::new(), memory());
+        let program = build(&scratch, "large.cc", design, "-O2 -latomic");
+        let pool = memory.path().join("pool");
+        for round in 0..4 {
+            kill(&program, &pool, None, round * 23);
+            let (good, said) = check(&program, &pool);
+            assert!(good, "{design}, round {round}: {said}");
+        }
+    }
+}
+
+/// Names that a shared library has for others.
+fn exports(library: &Path) -> Vec<String> {
+    let output = ok(Command::new("nm").args(["-D", "--defined-only"]).arg(library));
+    let names = stdout(&output);
+    let names = names.lines().filter_map(|line| line.split_whitespace().next_back());
+    names.map(|name| name.split('@').next().unwrap_or(name).to_owned()).collect()
+}
+
+/// Shared libraries that a program is started with, by a part of their names.
+fn library_of(program: &Path, part: &str) -> PathBuf {
+    let listed = stdout(&ok(Command::new("ldd").arg(program)));
+    let line = listed.lines().find(|line| line.contains(part)).expect("it is linked with it");
+    let path = line.split("=>").nth(1).unwrap_or(line).split_whitespace().next().expect("a path");
+    PathBuf::from(path)
+}
+
+#[test]
+fn the_runtime_knows_all_checked_functions_that_write() {
+    // These write nothing of the program's, or (obstacks) into memory that the program has allocated itself.
+    const OTHERS: [&str; 5] =
+        ["__fdelt_chk", "__obstack_printf_chk", "__obstack_vprintf_chk", "__longjmp_chk", "__chk_fail"];
+    let scratch = Scratch::new();
+    let program = build(&scratch, "fork.c", "coupled", "-O2");
+    let known = exports(&library_of(&program, "libstrandline_persist"));
+    let has = |name: &str| known.iter().any(|known| known == name || *known == format!("strandline_{name}"));
+    let all = exports(&library_of(&program, "libc.so"));
+    let checked: Vec<_> = all.iter().filter(|name| name.ends_with("_chk")).collect();
+    assert!(checked.len() > 40, "the C library has {} functions that check", checked.len());
+    let missing: Vec<_> =
+        checked.into_iter().filter(|name| !has(name) && !OTHERS.contains(&name.as_str())).collect();
+    assert!(missing.is_empty(), "the runtime does not know {missing:?}");
 }
 
 #[test]

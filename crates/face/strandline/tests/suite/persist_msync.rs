@@ -6,7 +6,8 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::{Scratch, cc, has, ok, stderr, stdout};
+use crate::common::fields::compare;
+use crate::common::{Scratch, cc, has, ok, stderr, stdout, strandline};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples/c/persist/mapped.c");
 
@@ -139,4 +140,37 @@ fn two_processes_do_not_map_one_file() {
     drop(holds.stdin.take());
     assert!(holds.wait().expect("it is ours").success());
     does(&program, &file, "hold");
+}
+
+#[test]
+fn bench_compares_the_ways_to_commit() {
+    let scratch = Scratch::new();
+    let run = |more: &[&str]| {
+        let mut command = strandline();
+        command.args(["bench", "msync", "--records", "64", "--commits", "5", "--rounds", "2"]).args(more);
+        command.arg("--path").arg(scratch.dir());
+        ok(&mut command)
+    };
+    let output = run(&["--updates", "1,8", "--lines", "1,8", "--json"]);
+    let results: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    compare(
+        include_str!("../../../../../docs/bench-msync-json.md"),
+        std::slice::from_ref(&results),
+        &[],
+        &[],
+    );
+    let rows = results["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 4, "{results:#}");
+    for row in rows {
+        let time = |field: &str| row[field].as_f64().expect("a time");
+        assert!(["plain_ns", "atomic_ns", "log_ns"].into_iter().all(|field| time(field) > 0.0), "{row}");
+        let ratio = time("atomic_ns") / time("plain_ns");
+        assert!((ratio - time("atomic_over_plain")).abs() < 1e-9, "{row}");
+        assert_eq!(row["reached"], ratio <= 1.5, "{row}");
+    }
+    assert!(stdout(&run(&["--updates", "2", "--lines", "1"])).contains("atomic/plain"));
+    let left = std::fs::read_dir(scratch.dir()).expect("a folder").count();
+    assert_eq!(left, 0, "files stay");
+    let refused = strandline().args(["bench", "msync", "--lines", "9"]).output().expect("it runs");
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
 }

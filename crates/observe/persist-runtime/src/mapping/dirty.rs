@@ -175,6 +175,22 @@ pub fn catch_up() {
     }
 }
 
+/// The lines of the calling thread's latest hook, for [`show_again`].
+pub fn shown() -> u64 {
+    if is_on() { OWN.get().map_or(0, |slot| slot.lines.load(Ordering::Relaxed)) } else { 0 }
+}
+
+/// The store of that hook may be still to come, and an `msync` may have taken its lines since.
+pub fn show_again(shown: u64) {
+    if shown != 0
+        && let Some(slot) = OWN.get()
+    {
+        slot.lines.store(shown, Ordering::SeqCst);
+        let (first, count) = ((shown >> COUNT) as usize, shown as usize & ((1 << COUNT) - 1));
+        set_range(first..if count == (1 << COUNT) - 1 { LINES } else { first + count });
+    }
+}
+
 /// Lines that were stored to: a page of the window, and a bit for each of its lines.
 pub type Dirty = Vec<(usize, u64)>;
 

@@ -17,5 +17,5 @@ mod journal;
 mod process;
 mod table;
 
-pub use dirty::{catch_up, is_on, mark};
+pub use dirty::{catch_up, is_on, mark, show_again, shown};
 pub use process::{enable, end, forked, stats};

@@ -84,6 +84,9 @@ pub struct Parameters {
     /// Time between two accesses of a thread (at most 100ms)
     #[arg(long, value_name = "TIME", value_delimiter = ',')]
     pub delay: Vec<String>,
+    /// Accesses in a row between two delays, as load generators inject them
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub burst: Vec<String>,
     /// Writing accesses per store fence (0: no fences)
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub fence_every: Vec<String>,
@@ -119,6 +122,7 @@ impl Parameters {
             (Parameter::Region, &self.region),
             (Parameter::Shared, &self.shared),
             (Parameter::Delay, &self.delay),
+            (Parameter::Burst, &self.burst),
             (Parameter::FenceEvery, &self.fence_every),
             (Parameter::FlushEvery, &self.flush_every),
             (Parameter::Mix, &self.mix),

@@ -1,4 +1,4 @@
-//! Writes that may be under way to a device at once.
+//! Writes (or reads) that may be under way to a device at once.
 //!
 //! A controller hands writes over one after the other. A device that is far away takes each at once as long
 //! as it has a credit left, and gives the credit back when the write has been answered; so writes overlap on

@@ -29,6 +29,9 @@ pub struct Cxl {
     pub controller: Time,
     /// Writes under way at once, 1 to 1024; the controller hands over the next when there is room.
     pub writes: u32,
+    /// Reads under way at once, 1 to 2048; absent if the card has no limit of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<u32>,
     /// What the memory is.
     pub behind: Box<DeviceTiming>,
 }
@@ -41,6 +44,7 @@ pub(crate) struct CxlDevice {
     /// From the host outwards.
     hops: Vec<Link>,
     writes: Credits,
+    reads: Option<Credits>,
     behind: Box<dyn Device>,
 }
 
@@ -48,6 +52,9 @@ impl Cxl {
     pub(super) fn check(&self) -> Result<(), Fault> {
         if !(1..=1024).contains(&self.writes) {
             return Err(Fault::new("writes", self.writes, "use 1 to 1024"));
+        }
+        if let Some(reads) = self.reads.filter(|reads| !(1..=2048).contains(reads)) {
+            return Err(Fault::new("reads", reads, "use 1 to 2048, or leave it out"));
         }
         check_times(&[("port", self.port), ("controller", self.controller)])?;
         for (table, link) in [("link", Some(&self.link)), ("switch", self.switch.as_ref())] {
@@ -67,6 +74,7 @@ impl CxlDevice {
             controller: config.controller,
             hops: hops.into_iter().flatten().map(Link::new).collect(),
             writes: Credits::new(config.writes),
+            reads: config.reads.map(Credits::new),
             behind: build(device, &config.behind, seed),
         }
     }
@@ -83,9 +91,14 @@ impl CxlDevice {
 
 impl Device for CxlDevice {
     fn read(&mut self, at: Time, line: u64) -> Time {
-        let arrived = self.outwards(at, Direction::Read);
+        let sent = self.reads.as_mut().map_or(at, |reads| reads.granted(at));
+        let arrived = self.outwards(sent, Direction::Read);
         let done = self.behind.read(arrived, line);
-        self.homewards(done, Direction::Read)
+        let answered = self.homewards(done, Direction::Read);
+        if let Some(reads) = &mut self.reads {
+            reads.returns(answered);
+        }
+        answered
     }
 
     fn write(&mut self, at: Time, line: u64, whole: bool) -> Time {
@@ -147,6 +160,7 @@ mod tests {
                 switch: switch.then(|| lanes(35)),
                 controller: NS(20),
                 writes,
+                reads: None,
                 behind: Box::new(DeviceTiming::Delay(behind)),
             },
             1,
@@ -171,6 +185,19 @@ mod tests {
         };
         assert!((reads(2) - 4.0).abs() < 0.2, "the link: 4 ns a line");
         assert!((reads(9) - 9.0).abs() < 0.2, "the memory: 9 ns a line");
+    }
+
+    #[test]
+    fn a_card_with_few_read_credits_takes_no_more_reads_at_once() {
+        let last = |reads| {
+            let mut expander = expander(false, 1, 64);
+            expander.reads = reads;
+            (0..100).map(|line| expander.read(NS(0), line)).max().unwrap().ns()
+        };
+        let round_trip = 12.0 + 11.0 + 20.0 + 51.0 + 14.0 + 12.0;
+        let limited = last(Some(Credits::new(4)));
+        assert!((limited / (25.0 * round_trip) - 1.0).abs() < 0.15, "{limited} ns");
+        assert!(last(None) < limited / 4.0);
     }
 
     #[test]

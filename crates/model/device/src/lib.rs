@@ -25,6 +25,7 @@
 
 mod cache;
 mod cached;
+mod cdat;
 mod config;
 mod counters;
 mod credits;
@@ -53,6 +54,7 @@ pub mod xpoint;
 
 pub use cache::{Cache, EMPTY, Modulo, Slot, Spread};
 pub use cached::{Cached, Tags};
+pub use cdat::{Cdat, CdatError};
 pub use config::{Buffer, DeviceConfig, WriteOut};
 pub use counters::{DeviceCounters, Stall};
 pub use credits::Credits;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cached::{Cached, CachedDevice};
+use crate::cdat::{Cdat, CdatDevice};
 use crate::curve::{Curve, CurveDevice};
 use crate::cxl::{Cxl, CxlDevice};
 use crate::delay::{Delay, DelayDevice};
@@ -34,6 +35,8 @@ pub enum DeviceTiming {
     Interleaved(Interleaved),
     /// Any device, delayed and throttled as emulators do it.
     Injected(Injected),
+    /// What a device reports of itself.
+    Cdat(Cdat),
     /// Measured curves.
     Curve(Curve),
     /// 3D XPoint.
@@ -52,6 +55,7 @@ impl DeviceTiming {
             DeviceTiming::Cached(cached) => cached.check(),
             DeviceTiming::Interleaved(interleaved) => interleaved.check(),
             DeviceTiming::Injected(injected) => injected.check(),
+            DeviceTiming::Cdat(cdat) => cdat.check(),
             DeviceTiming::Curve(curve) => curve.check(),
             DeviceTiming::Xpoint(xpoint) => xpoint.check(),
         }
@@ -68,6 +72,7 @@ impl DeviceTiming {
             | DeviceTiming::Dram(_)
             | DeviceTiming::Flash(_)
             | DeviceTiming::Fpga(_)
+            | DeviceTiming::Cdat(_)
             | DeviceTiming::Curve(_)
             | DeviceTiming::Xpoint(_) => (None, None),
         };
@@ -102,6 +107,7 @@ pub fn build(device: &DeviceConfig, timing: &DeviceTiming, seed: u64) -> Box<dyn
         DeviceTiming::Cached(config) => Box::new(CachedDevice::new(device, config, seed)),
         DeviceTiming::Interleaved(config) => Box::new(InterleavedDevice::new(device, config, seed)),
         DeviceTiming::Injected(config) => Box::new(InjectedDevice::new(device, config, seed)),
+        DeviceTiming::Cdat(config) => Box::new(CdatDevice::new(config)),
         DeviceTiming::Curve(config) => Box::new(CurveDevice::new(config)),
         DeviceTiming::Xpoint(config) => Box::new(XpointDevice::new(device, config, seed)),
     }

@@ -25,6 +25,8 @@ pub enum Setting {
     Shared(bool),
     /// [`Task::delay`].
     Delay(Time),
+    /// [`Task::burst`].
+    Burst(u32),
     /// [`Task::fence_every`].
     FenceEvery(u64),
     /// [`Task::flush_every`].
@@ -69,6 +71,8 @@ pub enum Parameter {
     Shared,
     /// [`Task::delay`].
     Delay,
+    /// [`Task::burst`].
+    Burst,
     /// [`Task::fence_every`].
     FenceEvery,
     /// [`Task::flush_every`].
@@ -98,6 +102,7 @@ impl Parameter {
             Parameter::Region => "region",
             Parameter::Shared => "shared",
             Parameter::Delay => "delay",
+            Parameter::Burst => "burst",
             Parameter::FenceEvery => "fence-every",
             Parameter::FlushEvery => "flush-every",
             Parameter::Mix => "mix",
@@ -121,6 +126,7 @@ impl Parameter {
                 !matches!(task.kind, BufferProbe | ReadAfterWrite) && task.pattern == Pattern::Sequential
             }
             Parameter::Threads | Parameter::Shared | Parameter::Delay | Parameter::Mix => threaded,
+            Parameter::Burst => threaded && task.delay > Time::ZERO,
             Parameter::Dimms => !matches!(task.kind, BufferProbe | ReadAfterWrite),
             Parameter::FenceEvery => (threaded || task.kind == Timed) && task.writes(),
             Parameter::FlushEvery => (threaded || task.kind == Timed) && task.op == Op::StoreClwb,
@@ -151,6 +157,7 @@ impl Parameter {
             Parameter::Shared => to(text).map(Setting::Shared),
             Parameter::Delay if text == "0" => Ok(Setting::Delay(Time::ZERO)),
             Parameter::Delay => to(text).map(Setting::Delay),
+            Parameter::Burst => to(text).map(Setting::Burst),
             Parameter::FenceEvery => to(text).map(Setting::FenceEvery),
             Parameter::FlushEvery => size(text).map(Setting::FlushEvery),
             Parameter::Mix => to(text).map(Setting::Mix),
@@ -176,6 +183,7 @@ impl Setting {
             Setting::Region(_) => Parameter::Region,
             Setting::Shared(_) => Parameter::Shared,
             Setting::Delay(_) => Parameter::Delay,
+            Setting::Burst(_) => Parameter::Burst,
             Setting::FenceEvery(_) => Parameter::FenceEvery,
             Setting::FlushEvery(_) => Parameter::FlushEvery,
             Setting::Mix(_) => Parameter::Mix,
@@ -197,6 +205,7 @@ impl Setting {
             Setting::Region(bytes) => task.region = bytes,
             Setting::Shared(shared) => task.shared = shared,
             Setting::Delay(delay) => task.delay = delay,
+            Setting::Burst(accesses) => task.burst = accesses,
             Setting::FenceEvery(accesses) => task.fence_every = accesses,
             Setting::FlushEvery(bytes) => task.flush_every = bytes,
             Setting::Mix(mix) => task.mix = mix,
@@ -216,7 +225,7 @@ impl Setting {
             | Setting::Stride(bytes)
             | Setting::Region(bytes)
             | Setting::FlushEvery(bytes) => bytes as f64,
-            Setting::Threads(count) | Setting::Dimms(count) => f64::from(count),
+            Setting::Threads(count) | Setting::Dimms(count) | Setting::Burst(count) => f64::from(count),
             Setting::FenceEvery(count) | Setting::Samples(count) => count as f64,
             Setting::Delay(delay) => delay.ns(),
             Setting::Mix(Mix::Turns { reads, writes }) => {
@@ -249,6 +258,7 @@ impl Setting {
             Setting::AccessSize(_) | Setting::Stride(_) | Setting::Region(_) | Setting::Delay(_) => {
                 format!("{} {self}", self.parameter().name())
             }
+            Setting::Burst(accesses) => format!("bursts of {accesses}"),
             Setting::Samples(samples) => format!("{samples} samples"),
             Setting::Op(_)
             | Setting::Pattern(_)
@@ -269,7 +279,7 @@ impl fmt::Display for Setting {
             | Setting::Stride(bytes)
             | Setting::Region(bytes)
             | Setting::FlushEvery(bytes) => Size(bytes).fmt(f),
-            Setting::Threads(count) | Setting::Dimms(count) => count.fmt(f),
+            Setting::Threads(count) | Setting::Dimms(count) | Setting::Burst(count) => count.fmt(f),
             Setting::FenceEvery(count) | Setting::Samples(count) => count.fmt(f),
             Setting::Shared(shared) => shared.fmt(f),
             Setting::Delay(delay) => delay.fmt(f),

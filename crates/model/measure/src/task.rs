@@ -38,8 +38,12 @@ pub struct Task {
     pub region: u64,
     /// Whether all threads work in one region instead of each in its own.
     pub shared: bool,
-    /// Between two accesses of a thread, 100 ms at most.
+    /// Between two accesses of a thread (two bursts, if these are longer), 100 ms at most.
     pub delay: Time,
+    /// Accesses that a thread does in a row before a delay, 1 or more; load generators like MLC inject their delay between such
+    /// batches.
+    #[serde(default = "single")]
+    pub burst: u32,
     /// Writing accesses after which a store fence waits; 0 for none, as in LATTester's tasks of bandwidth.
     pub fence_every: u64,
     /// Bytes stored before their lines are flushed, at most one access: 64 is after each line.
@@ -68,6 +72,7 @@ impl Default for Task {
             region: 2 << 30,
             shared: false,
             delay: Time::ZERO,
+            burst: single(),
             fence_every: 0,
             flush_every: LINE,
             mix: Mix::None,
@@ -77,6 +82,11 @@ impl Default for Task {
             samples: 1 << 20,
         }
     }
+}
+
+/// A burst of one access, as in results without bursts.
+const fn single() -> u32 {
+    1
 }
 
 /// What is measured.
@@ -220,6 +230,9 @@ impl Task {
                 "a region of {} B has no room for accesses of {} B: use a multiple of 64 not below that",
                 self.region, self.access_size
             ));
+        }
+        if self.burst == 0 {
+            return Some("a burst of no accesses: use 1 or more".to_owned());
         }
         if self.threads == 0 {
             return Some("no threads: use 1 or more".to_owned());

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use device::{Curve, Curves};
+use device::{Cdat, Curve, Curves};
 
 use super::{Config, ConfigError};
 use crate::DeviceTiming;
@@ -16,6 +16,11 @@ impl Config {
         self.devices_mut().for_each(|device| curves_of(device, &mut curves));
         for curve in curves {
             read_curves(curve, &folder)?;
+        }
+        let mut reports = Vec::new();
+        self.devices_mut().for_each(|device| reports_of(device, &mut reports));
+        for report in reports {
+            report.read(&folder).map_err(ConfigError::Report)?;
         }
         Ok(())
     }
@@ -39,6 +44,13 @@ fn curves_of<'a>(device: &'a mut DeviceTiming, found: &mut Vec<&'a mut Curve>) {
     match device {
         DeviceTiming::Curve(curve) => found.push(curve),
         _ => device.parts_mut().for_each(|part| curves_of(part, found)),
+    }
+}
+
+fn reports_of<'a>(device: &'a mut DeviceTiming, found: &mut Vec<&'a mut Cdat>) {
+    match device {
+        DeviceTiming::Cdat(cdat) => found.push(cdat),
+        _ => device.parts_mut().for_each(|part| reports_of(part, found)),
     }
 }
 

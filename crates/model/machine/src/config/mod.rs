@@ -179,6 +179,9 @@ pub enum ConfigError {
         /// What to write instead.
         remedy: String,
     },
+    /// Figures of a device that the operating system does not have.
+    #[error(transparent)]
+    Report(device::CdatError),
     /// A key to be replaced that descriptions do not have.
     #[error("{file} has no `{key}`; did you mean {near}?")]
     Key {

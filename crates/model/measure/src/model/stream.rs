@@ -23,8 +23,10 @@ pub struct Stream {
     /// Reads and writes in turn.
     reads: u32,
     writes: u32,
-    /// Instructions to pass a delay with.
+    /// Instructions to pass a delay with, and accesses between two delays.
     delay_instructions: u32,
+    burst: u64,
+    accesses: u64,
     /// Whether it may stop within an access.
     divisible: bool,
     offsets: Offsets,
@@ -68,6 +70,8 @@ impl Stream {
             reads,
             writes,
             delay_instructions: (task.delay.ns() * per_ns) as u32,
+            burst: u64::from(task.burst.max(1)),
+            accesses: 0,
             divisible: task.op != Op::StoreClwb || task.flush_every < task.access_size,
             offsets,
             base,
@@ -122,7 +126,10 @@ impl Stream {
         if !current.reading && self.fence_every > 0 && self.written.is_multiple_of(self.fence_every) {
             put(Operation::Fence(FenceKind::Store), 1);
         }
-        self.pending = self.delay_instructions;
+        self.accesses += 1;
+        if self.accesses.is_multiple_of(self.burst) {
+            self.pending = self.delay_instructions;
+        }
     }
 }
 

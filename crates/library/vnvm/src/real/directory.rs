@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use persistency::Domain;
 use pmem::Mapped;
 use rustix::fs::{FlockOperation, flock};
-use space::Space;
 
 use super::owners::{Real, SHARED_FILE, begin, living};
 use crate::error::{Error, Result};

@@ -184,7 +184,7 @@ fn kills(count: u64, seed: u64) {
 
 #[test]
 fn one_of_four_is_killed() {
-    kills(300, 1);
+    kills(150, 1);
 }
 
 #[test]

@@ -93,7 +93,8 @@ pub const ROWS: &[Row] = &[
         "at most 0.10",
         "shape: 0.10, and one point for what 100 K operations scaled down leave to chance",
         Means::Model(log_effect),
-        "",
+        "At 1/128 a log of 128 MB holds three requests of a store, where the source's holds 490, \
+         so that a writer waits for each batch of redo. As vnvm-A4 for page fills",
     ),
     row(
         "vnvm-A7",
@@ -101,7 +102,8 @@ pub const ROWS: &[Row] = &[
         "0.5",
         POINTS,
         Means::Model(cache_spread),
-        "",
+        "The model has no page cache: each page fill reads the disk, whatever the size of the NVM \
+         cache, which narrows the spread",
     ),
     row(
         "vnvm-A8",
@@ -136,7 +138,8 @@ pub const ROWS: &[Row] = &[
         "equal",
         "shape: 5 %, since what 100 K operations leave in the log is more of 1/128 of them",
         Means::Model(writes_by_log),
-        "",
+        "As vnvm-A6: with three requests in the log, redo comes in small batches, and write-back \
+         meets pages that are about to change again",
     ),
     row(
         "vnvm-A12",
@@ -164,7 +167,8 @@ pub const ROWS: &[Row] = &[
             "below both at 512 bytes, and better against SoftWrAP than at 16",
             "shape, since no number is given",
             Means::Model(by_bytes),
-            "",
+            "SoftWrAP's cost per byte is a copy to DRAM and one to NVM here; the published library's \
+             may be more",
         )
     },
 ];

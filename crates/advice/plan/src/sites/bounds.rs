@@ -80,7 +80,7 @@ pub struct SitePlan {
 #[must_use]
 pub fn plan(seen: &Seen, tiers: &[Tier; 2], prices: &Prices, footprint: Option<u64>) -> SitePlan {
     let rates: Vec<Rate> = seen.sites.iter().map(super::SiteUse::rate).collect();
-    let bound = |slow: &[f64]| bound(seen, &rates, tiers, slow);
+    let bound = |slow: &[f64]| bound(&rates, tiers, slow);
     let bytes = seen.bytes();
     let rented = footprint.map_or(bytes, |bytes| bytes as f64);
     let mixes: Vec<Mix> = (0..=10)
@@ -157,7 +157,7 @@ fn placed(seen: &Seen, rates: &[Rate], part: f64) -> Vec<f64> {
     slow
 }
 
-fn bound(seen: &Seen, rates: &[Rate], tiers: &[Tier; 2], slow: &[f64]) -> f64 {
+fn bound(rates: &[Rate], tiers: &[Tier; 2], slow: &[f64]) -> f64 {
     let each = || rates.iter().zip(slow);
     let moved: Option<f64> = each()
         .map(|(rate, &slow)| if slow > 0.0 { rate.high.map(|high| high * slow) } else { Some(0.0) })
@@ -169,11 +169,10 @@ fn bound(seen: &Seen, rates: &[Rate], tiers: &[Tier; 2], slow: &[f64]) -> f64 {
         // Something that is always used: at most all uses, less what is known to stay.
         None => 1.0,
     };
-    let busy = if seen.elapsed > 0.0 { (seen.cpu / seen.elapsed).min(1.0) } else { 1.0 };
     let times = (tiers[1].latency_ns / tiers[0].latency_ns.max(1.0) - 1.0).max(0.0);
     let longer = (tiers[1].latency_ns - tiers[0].latency_ns).max(0.0) * 1e-9;
     let by_rate = moved.map_or(f64::INFINITY, |moved| moved * LINES * longer);
-    (share * times * busy).min(by_rate)
+    (share * times).min(by_rate)
 }
 
 fn cautions(seen: &Seen) -> Vec<String> {

@@ -21,7 +21,7 @@ const APP: &str = r#"
 #include <time.h>
 #include <unistd.h>
 enum { N = 1 << 19 };
-static uint64_t state = 1, globals[1 << 22];
+static uint64_t state = 1, globals[1 << 24];
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -82,8 +82,8 @@ int main(int count, char **words) {
     case 'g': /* memory that nobody allocates */
         free(cold);
         free(hot);
-        for (int i = 0; i < 1 << 22; i += 512) globals[i] = 1;
-        sum = work(globals, 1 << 22, until);
+        for (int i = 0; i < 1 << 24; i += 512) globals[i] = 1;
+        sum = work(globals, 1 << 24, until);
         break;
     case 't': { /* huge pages */
         size_t bytes = 64 << 20;

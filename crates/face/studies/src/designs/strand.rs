@@ -20,9 +20,9 @@ const NOTE: &str = "The source does not say how its channel and banks are laid o
 const CALIBRATION: &str = "the log's length and the warm-up were chosen after W1 had missed without them; that W1 had missed also led to three mistakes against the source's \
                            description, which are mended: memory took one write at a time, stores waited for flushes of their own lines, locks went by the record";
 /// Why ratios are smaller.
-const LACKS: &str = "By hand, an insertion into the queue by a transaction takes x86 eleven fences one behind the other, of 114 ns each (96 to the controller, 18 to and \
+const LACKS: &str = "Counted out, an insertion into the queue by a transaction takes x86 eleven fences one behind the other, of 114 ns each (96 to the controller, 18 to and \
                      from it), strands six ways: join, log, update, then the three steps of the commit, which no design overlaps and which \
-                     the source does not time; that alone bounds the gain at 1.5 and keeps strands a third behind no order at all. With several writes under way per core \
+                     the source does not time: 1.8 at most, less what lock and lines take to change cores. With several writes under way per core \
                      the 16 banks bound all designs alike. How the source commits, what its programs do between stores, and its banks would decide it";
 
 /// The machine. Channels and banks are not published; the preset has a guess.

@@ -34,7 +34,7 @@ pub enum BenchCommand {
                             strandline bench sfr --benchmark sps,ll --design decoupled,atlas --json\n  \
                             strandline bench sfr --design list")]
     Sfr(crate::bench_sfr::BenchSfrArgs),
-    /// Failure-atomic msync beside a plain one and beside write-ahead logging by hand, on a file
+    /// Failure-atomic msync beside a plain one and beside manual write-ahead logging, on a file
     #[command(after_help = "Examples:\n  strandline bench msync\n  \
                             strandline bench msync --path /mnt/data --updates 1,16,256 --lines 1,8 --json")]
     Msync(crate::bench_msync::BenchMsyncArgs),

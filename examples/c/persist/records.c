@@ -1,7 +1,7 @@
 /* Records in a file, updated at random and committed every so often: what `strandline bench msync` measures.
  *
  *   records FILE map COUNT COMMITS EVERY LINES SEED   stores to the mapping; a commit is an msync
- *   records FILE log COUNT COMMITS EVERY LINES SEED   write-ahead logging by hand: a commit writes what changed to
+ *   records FILE log COUNT COMMITS EVERY LINES SEED   manual write-ahead logging: a commit writes what changed to
  *                                                     FILE.log, syncs that, and writes it to the file
  *
  * COUNT records of 512 bytes, LINES of whose 8 cache lines an update stores to; EVERY updates are a commit. The file

@@ -117,6 +117,9 @@ static void operate(struct worker *worker)
     uint64_t lines = 5 + random_below(worker, LINES_MAX - 4);
     struct district *district = &warehouse(w)->district[d];
     lock(&district_locks[w * DISTRICTS + d]);
+    /* One that a crash cut short is completed first. */
+    for (struct order *cut = district->last; cut && cut->filled < cut->lines;)
+        order_line(worker, warehouse(w), cut, cut->filled);
     struct order *order = block_new(order_bytes(lines));
     order->before = district->last;
     order->id = district->next_order++;

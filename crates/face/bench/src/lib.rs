@@ -22,7 +22,7 @@
 //! # Language-level persistency
 //! An [`SfrContest`] compares the designs that make C programs crash-consistent by recompiling them (`sfr`):
 //! the programs of `examples/c/sfr`, whose sources this crate carries. A [`MsyncContest`] compares failure-atomic msync
-//! with a plain one and with write-ahead logging by hand (`msync`).
+//! with a plain one and with manual write-ahead logging (`msync`).
 #![forbid(unsafe_code)]
 
 mod clock;

@@ -1,4 +1,4 @@
-//! Failure-atomic msync beside a plain one and beside write-ahead logging by hand (`bench msync`).
+//! Failure-atomic msync beside a plain one and beside manual write-ahead logging (`bench msync`).
 //!
 //! One program, `examples/c/persist/records.c`, whose source this crate carries, on a real file: built by the machine's
 //! compiler, and by the driver with `--persist=msync`. All ways of a round run in turn before the next round begins.
@@ -54,11 +54,11 @@ pub struct MsyncRow {
     pub plain_ns: f64,
     /// The same of the same program, recompiled.
     pub atomic_ns: f64,
-    /// The same of write-ahead logging by hand.
+    /// The same of manual write-ahead logging.
     pub log_ns: f64,
     /// Atomic over plain.
     pub atomic_over_plain: f64,
-    /// Atomic over logging by hand.
+    /// Atomic over manual logging.
     pub atomic_over_log: f64,
     /// Whether the former is at most the goal.
     pub reached: bool,

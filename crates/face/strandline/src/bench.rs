@@ -40,7 +40,7 @@ pub enum BenchCommand {
                             strandline bench vnvm --scale 32 --disk /var/tmp"
     )]
     Vnvm(crate::bench_vnvm::BenchVnvmArgs),
-    /// Failure-atomic msync beside a plain one and beside write-ahead logging by hand, on a file
+    /// Failure-atomic msync beside a plain one and beside manual write-ahead logging, on a file
     #[command(after_help = "Examples:\n  strandline bench msync\n  \
                             strandline bench msync --path /mnt/data --updates 1,16,256 --lines 1,8 --json")]
     Msync(crate::bench_msync::BenchMsyncArgs),

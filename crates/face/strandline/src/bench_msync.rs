@@ -1,4 +1,4 @@
-//! `strandline bench msync`: failure-atomic msync, a plain one, and write-ahead logging by hand.
+//! `strandline bench msync`: failure-atomic msync, a plain one, and manual write-ahead logging.
 
 use std::path::PathBuf;
 

@@ -14,7 +14,15 @@ pub fn required(cache: &AtomicUsize, name: &CStr) -> usize {
 #[cold]
 fn look_up(cache: &AtomicUsize, name: &CStr) -> usize {
     // SAFETY: the name is a C string.
-    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
+    let mut found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
+    if found == 0 && name.to_bytes().starts_with(b"__atomic_") {
+        // A linker leaves that library out if this one has all that is asked of it.
+        // SAFETY: both names are C strings.
+        found = unsafe {
+            let library = libc::dlopen(c"libatomic.so.1".as_ptr(), libc::RTLD_NOW);
+            if library.is_null() { 0 } else { libc::dlsym(library, name.as_ptr()) as usize }
+        };
+    }
     if found == 0 {
         crate::failure::end(&format!("the C library has no function {}", name.to_string_lossy()));
     }

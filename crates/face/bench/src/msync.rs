@@ -224,7 +224,7 @@ impl MsyncResults {
         }
         text.push_str(&format!(
             "\nplain: msync, not atomic; atomic: the same program by `cc --persist=msync`; log: write-ahead logging \
-             by hand.\nThe goal is an atomic/plain of at most {:.1}; ! marks what is above.\n",
+             manually.\nThe goal is an atomic/plain of at most {:.1}; ! marks what is above.\n",
             self.goal
         ));
         text

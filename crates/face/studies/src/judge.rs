@@ -3,8 +3,8 @@
 use machine::ConfigError;
 
 use crate::{
-    Evidence, Lab, Means, Row, Source, Verdict, designs, hare_rows, index, kv, prestores, sfr_rows, ssp, tmc,
-    vnvm, vnvm_rows, wear_rows, xpoint,
+    Evidence, Lab, Means, Row, Source, Verdict, cxl_rows, designs, hare_rows, index, kv, prestores, sfr_rows,
+    ssp, tmc, vnvm, vnvm_rows, wear_rows, xpoint,
 };
 
 /// All groups of rows, in the order in which they are printed.
@@ -46,6 +46,10 @@ const GROUPS: &[&[Row]] = &[
     wear_rows::COST,
     hare_rows::ROWS,
     sfr_rows::ROWS,
+    cxl_rows::CALIBRATION,
+    cxl_rows::CARDS,
+    cxl_rows::MIXES,
+    cxl_rows::TIERS,
 ];
 
 /// Why a row could not be judged.

@@ -23,6 +23,9 @@ pub struct Access {
     pub(crate) mix: Option<(u32, u32)>,
     pub(crate) dimms: Option<u32>,
     pub(crate) delay_ns: u64,
+    pub(crate) burst: u32,
+    pub(crate) region: u64,
+    pub(crate) other: bool,
     pub(crate) loaded: bool,
     pub(crate) flush_at_end: bool,
     pub(crate) fenced: bool,
@@ -43,6 +46,9 @@ impl Access {
             mix: None,
             dimms: None,
             delay_ns: 0,
+            burst: 1,
+            region: 2 << 30,
+            other: false,
             loaded: false,
             flush_at_end: false,
             fenced: false,
@@ -103,6 +109,24 @@ impl Access {
         Access { delay_ns, loaded: true, ..self }
     }
 
+    /// So many accesses in a row, and then the delay.
+    #[must_use]
+    pub fn burst(self, burst: u32) -> Access {
+        Access { burst, ..self }
+    }
+
+    /// Bytes that each thread works in.
+    #[must_use]
+    pub fn region(self, region: u64) -> Access {
+        Access { region, ..self }
+    }
+
+    /// To the machine's other memory.
+    #[must_use]
+    pub fn other(self) -> Access {
+        Access { other: true, ..self }
+    }
+
     /// Lines are flushed once all of the access is stored, not each after its store.
     #[must_use]
     pub fn flush_at_end(self, flush_at_end: bool) -> Access {
@@ -128,6 +152,8 @@ impl Access {
             access_size: self.bytes,
             threads: self.threads,
             delay: Time::from_ns(self.delay_ns),
+            burst: self.burst,
+            region: self.region,
             flush_every: if self.flush_at_end { self.bytes } else { measure::LINE },
             mix,
             dimms: self.dimms.unwrap_or(0),
@@ -239,11 +265,14 @@ impl Lab {
         &self,
         machine: &str,
         set: Option<(&str, &str)>,
+        other: bool,
         task: &Task,
         events: u64,
     ) -> Result<Figures, StudyError> {
-        once(&self.tasks, format!("{machine} {set:?} {events} {task:?}"), || {
-            match Model::new(&self.config(machine, set)?).with_events(events).measure(task)? {
+        once(&self.tasks, format!("{machine} {set:?} {other} {events} {task:?}"), || {
+            let model = Model::new(&self.config(machine, set)?).with_events(events);
+            let mut model = if other { model.of_other_memory() } else { model };
+            match model.measure(task)? {
                 Outcome::Done(figures) => Ok(*figures),
                 Outcome::Skipped(reason) => Err(StudyError::Skipped { machine: machine.to_owned(), reason }),
             }
@@ -256,8 +285,27 @@ impl Lab {
     /// If the machine can't.
     pub fn idle(&self, access: &Access) -> Result<Idle, StudyError> {
         let task = Task { kind: Kind::IdleLatency, ..access.task() };
-        let latency = self.task(access.machine, access.set, &task, IDLE_EVENTS)?.latency.unwrap_or_default();
+        let latency = self
+            .task(access.machine, access.set, access.other, &task, IDLE_EVENTS)?
+            .latency
+            .unwrap_or_default();
         Ok(Idle { mean_ns: latency.mean, deviation_ns: latency.deviation })
+    }
+
+    fn idle_latency(&self, access: &Access) -> Result<measure::Latency, StudyError> {
+        let task = Task { kind: Kind::IdleLatency, ..access.task() };
+        let latency = self.task(access.machine, access.set, access.other, &task, IDLE_EVENTS)?.latency;
+        Ok(latency.unwrap_or_default())
+    }
+
+    /// The median of the latency without load, in ns.
+    pub(crate) fn median(&self, access: &Access) -> Result<f64, StudyError> {
+        self.idle_latency(access).map(|latency| latency.p50)
+    }
+
+    /// How far the 99.9th percentile of the latency without load is above its median, in ns.
+    pub(crate) fn idle_tail(&self, access: &Access) -> Result<f64, StudyError> {
+        self.idle_latency(access).map(|latency| latency.p999 - latency.p50)
     }
 
     /// Latencies of ntstores of 256 B and their fences in a hot region of so many bytes.
@@ -274,7 +322,7 @@ impl Lab {
             fence_every: 1,
             ..Task::default()
         };
-        let figures = self.task(machine, None, &task, TAIL_SAMPLES * 8)?;
+        let figures = self.task(machine, None, false, &task, TAIL_SAMPLES * 8)?;
         let latency = figures.latency.unwrap_or_default();
         let stalls = figures.stalls.map_or(0, |stalls| stalls.count);
         // Counts far below 2^52.
@@ -294,7 +342,7 @@ impl Lab {
     /// # Errors
     /// If the machine can't.
     pub fn run(&self, access: &Access) -> Result<Sample, StudyError> {
-        let figures = self.task(access.machine, access.set, &access.task(), access.events())?;
+        let figures = self.task(access.machine, access.set, access.other, &access.task(), access.events())?;
         Ok(Sample {
             gbps: figures.gb_per_s.unwrap_or(f64::NAN),
             ewr: figures.ewr.unwrap_or(f64::NAN),
@@ -308,7 +356,7 @@ impl Lab {
     /// If the machine can't.
     pub fn timed(&self, access: &Access) -> Result<f64, StudyError> {
         let task = Task { kind: Kind::Timed, ..access.fenced().task() };
-        let latency = self.task(access.machine, access.set, &task, access.events())?.latency;
+        let latency = self.task(access.machine, access.set, access.other, &task, access.events())?.latency;
         Ok(latency.map_or(f64::NAN, |latency| latency.mean))
     }
 
@@ -319,7 +367,7 @@ impl Lab {
     pub fn probe(&self, machine: &str, region: u64) -> Result<f64, StudyError> {
         let task =
             Task { kind: Kind::BufferProbe, op: Op::StoreClwb, access_size: 256, region, ..Task::default() };
-        let figures = self.task(machine, None, &task, PROBE_EVENTS)?;
+        let figures = self.task(machine, None, false, &task, PROBE_EVENTS)?;
         Ok(figures.write_amplification.unwrap_or(f64::NAN))
     }
 

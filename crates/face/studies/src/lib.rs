@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod cxl_rows;
 mod data;
 mod designs;
 mod hare_rows;

@@ -33,6 +33,8 @@ pub enum Source {
     Hare,
     /// The same, chapter IV.
     Sfr,
+    /// Measurements of CXL cards by several authors; each row names its own.
+    Cxl,
 }
 
 /// One published result.
@@ -135,7 +137,7 @@ impl fmt::Display for Verdict {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Source; 11] = [
+    pub const ALL: [Source; 12] = [
         Source::Xpoint,
         Source::Prestores,
         Source::Kv,
@@ -147,6 +149,7 @@ impl Source {
         Source::Kevlar,
         Source::Hare,
         Source::Sfr,
+        Source::Cxl,
     ];
 
     /// Its name on the command line.
@@ -164,6 +167,7 @@ impl Source {
             Source::Kevlar => "kevlar",
             Source::Hare => "hare",
             Source::Sfr => "sfr",
+            Source::Cxl => "cxl",
         }
     }
 
@@ -202,6 +206,7 @@ impl Source {
             Source::Sfr => {
                 "Gogte, Runtime Systems for Persistent Memories (2020), chapter IV: failure-atomic SFRs"
             }
+            Source::Cxl => "Measured CXL memory: cards, switches and tiers by several authors (2023 to 2026)",
         }
     }
 }

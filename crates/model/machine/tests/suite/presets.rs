@@ -28,16 +28,18 @@ fn a_remote_load_is_longer_by_both_ways_of_the_link() {
 
 #[test]
 fn a_switch_adds_its_two_ways_and_a_second_transfer() {
-    assert!(near(first_load("cxl-switch") - first_load("cxl-dram"), 2.0 * 38.0 + 0.53 + 2.66));
+    // The host's port and the controller are those of `cxl-asic`.
+    let slower = 2.0 * (43.1 - 10.0) + 50.0 - 25.0;
+    assert!(near(first_load("cxl-switch") - first_load("cxl-dram"), 2.0 * 215.0 + 0.53 + 2.66 + slower));
 }
 
 #[test]
 fn what_a_drive_has_cached_is_read_at_the_speed_of_its_dram() {
-    for (name, cells) in [("cmm-h", 40_000.0), ("cxl-ssd", 3_000.0)] {
+    for (name, cells, dram) in [("cmm-h", 40_000.0, 900.0), ("cxl-ssd", 3_000.0, 400.0)] {
         // While another block is fetched, the first becomes complete. Its other lines are in no cache of the processor's.
         let steps = [0, 1 << 20, 256].map(|addr| vec![load(addr), MFENCE]);
         let (took, _) = run(&preset(name), steps.to_vec());
-        assert!(took[0] > cells && took[1] > cells && took[2] < 400.0, "{name}: {took:?}");
+        assert!(took[0] > cells && took[1] > cells && took[2] < dram, "{name}: {took:?}");
     }
 }
 

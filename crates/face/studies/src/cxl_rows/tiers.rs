@@ -17,7 +17,7 @@ const REACH: u64 = 1 << 30;
 pub const ROWS: &[Row] = &[
     Row {
         note: "The node of the other socket (1.78) is not modelled with this host; the card's lanes and memory are not published",
-        lacks: "The stand-in for XSBench takes less bandwidth than the program, or the cards less than these presets",
+        lacks: "The stand-in does not saturate the local channel as the program does, so that latency decides and not bandwidth",
         ..row(
             "X25",
             "XSBench, 48 cores, pages 1:1 over local: ASIC, FPGA (D8, D9)",

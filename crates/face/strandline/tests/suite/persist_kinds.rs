@@ -29,6 +29,34 @@ fn build(scratch: &Scratch, source: &str, design: &str, options: &str) -> PathBu
     scratch.path(&name)
 }
 
+/// Twenty shapes of concurrent programs, killed under each design; a design in the environment replaces the linked one.
+#[test]
+fn shapes_of_concurrent_programs_survive_kills() {
+    let (scratch, memory) = (Scratch::new(), memory());
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/persist/shapes.cc");
+    let arguments = format!("--persist=coupled -std=c++20 -O2 -g -o shapes {} -pthread", source.display());
+    compile(scratch.dir(), "c++", &arguments);
+    let program = scratch.path("shapes");
+    let kinds = stdout(&ok(Command::new(&program).arg("--kinds")));
+    assert!(kinds.lines().count() > 20);
+    for (number, kind) in (0..).zip(kinds.lines()) {
+        // ATLAS knows no locks that a program makes of atomics, so it promises nothing here.
+        for design in DESIGNS {
+            let pool = memory.path().join(format!("{kind}-{design}"));
+            let run = |verb: Option<&str>| {
+                let mut command = Command::new(&program);
+                command.env("STRANDLINE_PERSIST", design).args(verb).arg(&pool).arg(kind);
+                command
+            };
+            for round in 0..2 {
+                kill_when_it_begins(run(None), (number * 13 + round * 29) % 60);
+                let checked = run(Some("--check")).output().expect("it runs");
+                assert!(checked.status.success(), "{kind}, {design}, round {round}: {}", stdout(&checked));
+            }
+        }
+    }
+}
+
 /// A folder in memory, so that a run is as fast as its stores.
 fn memory() -> tempfile::TempDir {
     let folder = Path::new("/dev/shm");
@@ -38,7 +66,13 @@ fn memory() -> tempfile::TempDir {
 
 /// Runs a program on a pool and kills it a while after it has begun.
 fn kill(program: &Path, pool: &Path, kind: Option<&str>, after: u64) {
-    let mut run = Command::new(program).arg(pool).args(kind).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut run = Command::new(program);
+    run.arg(pool).args(kind);
+    kill_when_it_begins(run, after);
+}
+
+fn kill_when_it_begins(mut run: Command, after: u64) {
+    let mut run = run.stdout(Stdio::piped()).spawn().expect("it runs");
     let mut line = String::new();
     let output = run.stdout.take().expect("a pipe");
     BufReader::new(output).read_line(&mut line).expect("it says that it begins");

@@ -11,7 +11,7 @@
 //! | log pages | tid, bytes used and place in the transaction, check; then entries |
 //! | cache pages | the bytes of a page of a file |
 //!
-//! Pointers are indices from 0; a link is an index plus 1 with a check ([`crate::words`]).
+//! Pointers are indices from 0; a link is an index plus 1 with a check (module `words`).
 
 use space::Space;
 use xxhash_rust::xxh3::xxh3_64;

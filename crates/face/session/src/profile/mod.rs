@@ -125,7 +125,7 @@ impl Profile {
              To see its memory: CC=\"strandline cc\" make",
             program.name()
         ));
-        let profile = capture::sample(&program.command, None)?;
+        let profile = capture::sample(&program.command, None, program.stdout_to_stderr)?;
         let mut run = self.header(self.input.subject(Vec::new()));
         run.duration = profile.elapsed;
         if let Some(status) = profile.status {

@@ -46,7 +46,8 @@ impl Wear {
         let Input::Program(program) = &self.input else { return Err(WearFault::NothingToSample.into()) };
         let algorithm = Algorithm { interval: period, ..self.algorithm(config) };
         let mut estimate = Estimate::new(algorithm)?;
-        let run = capture::sample_stores(&program.command, u64::from(period), |process, address, site| {
+        let (command, apart) = (&program.command, program.stdout_to_stderr);
+        let run = capture::sample_stores(command, u64::from(period), apart, |process, address, site| {
             estimate.take(process, address, site);
         })?;
         let mut notes = Notes::default();

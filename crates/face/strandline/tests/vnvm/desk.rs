@@ -11,6 +11,7 @@ use strandline::check::{self, Check, Crash, Run};
 use strandline::crash::{Outcome, Platform};
 use vnvm::{Flaw, Mode, Options, Process, format, recover};
 
+use crate::crashed::made;
 use crate::host::{FILE_BYTES, FILES, Machine, SimHost, bytes, file_at, sizes};
 
 /// What a run does.
@@ -52,13 +53,6 @@ fn path(number: u64) -> String {
 /// The files that a process writes to.
 fn files(scene: &Scene, me: u64) -> Vec<u64> {
     if scene.shared { vec![0] } else { vec![2 * me, 2 * me + 1] }
-}
-
-/// A memory with an NVM and files of zeros, durable.
-pub fn made() -> Image {
-    let image = Image::new(bytes());
-    format(&image, sizes()).expect("room");
-    image
 }
 
 /// What transaction `step` of a process writes. Each process has its own half of a shared file.

@@ -1,6 +1,5 @@
 //! A host in one recorded memory: threads for processes, ranges of the memory for files. What a file was
-//! written and not synced is a store
-//! that was not flushed, so a crash may lose any words of it.
+//! written and not synced is a store that was not flushed, so a crash may lose any words of it.
 
 use std::collections::BTreeSet;
 use std::io;

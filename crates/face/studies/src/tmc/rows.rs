@@ -120,7 +120,7 @@ pub const ROWS: &[Row] = &[
         "T11",
         "A pool needs less slow memory and packs a little worse",
         "37.5 % less slow memory, 14 % lower efficiency with a tolerance of 7.5 %",
-        "by arithmetic; 10 points",
+        "10 points of efficiency; the memory is arithmetic",
         Means::Model(pool),
     ),
     row(
@@ -138,7 +138,8 @@ pub const ROWS: &[Row] = &[
         Means::Hardware("a processor with PEBS, and two kinds of memory"),
     ),
     Row {
-        note: "The programs have one thread each. That profiling by X-Mem takes 40 times as long is not measured: our profiles are of modelled \
+        note: "Our clusters of misses have a parallelism each, the source's equations one for all: the models differ in that, and in what \
+               follows from it. The programs have one thread each. That profiling by X-Mem takes 40 times as long is not measured: our profiles are of modelled \
                accesses",
         ..row(
             "T16",

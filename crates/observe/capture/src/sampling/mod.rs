@@ -60,48 +60,69 @@ impl SampleProfile {
 }
 
 /// Runs a program and samples it and its children, until it ends or for `limit`, when it is stopped with
-/// SIGTERM.
+/// SIGTERM. With `stdout_to_stderr` it prints where its caller's messages go, not among the caller's results.
 ///
 /// # Errors
 /// [`CaptureError::NotPermitted`] or [`CaptureError::NoSampling`] if the kernel does not let us; the program
 /// has not run then. Others if the program can't be run.
-pub fn sample(command: &[OsString], limit: Option<Duration>) -> Result<SampleProfile, CaptureError> {
-    let (program, arguments) = command.split_first().ok_or(CaptureError::NoCommand)?;
+pub fn sample(
+    command: &[OsString],
+    limit: Option<Duration>,
+    stdout_to_stderr: bool,
+) -> Result<SampleProfile, CaptureError> {
+    let launch = Launch::of(command, stdout_to_stderr)?;
     let (kind, mut rings) = open_rings().map_err(refusal)?;
     let mut tally = Tally::default();
-    let (status, elapsed) = run(program, arguments, limit, &mut rings, |record| tally.add(record))?;
+    let (status, elapsed) = launch.run(limit, &mut rings, |record| tally.add(record))?;
     Ok(SampleProfile { kind, samples: tally.resolve(), lost: tally.lost, status, elapsed })
 }
 
-/// Runs a program to its end or for `limit`, and takes what the rings say.
-fn run(
-    program: &OsStr,
-    arguments: &[OsString],
-    limit: Option<Duration>,
-    rings: &mut [Ring],
-    mut take: impl FnMut(Record),
-) -> Result<(Option<ExitStatus>, Duration), CaptureError> {
-    let name = program.to_string_lossy().into_owned();
-    let spawned = Command::new(program).args(arguments).spawn();
-    let mut child = spawned.map_err(|source| CaptureError::Spawn { program: name.clone(), source })?;
-    let started = Instant::now();
-    let mut ended = None;
-    let status = loop {
-        rings.iter_mut().for_each(|ring| ring.drain(&mut take));
-        if ended.is_some() {
-            break ended;
+/// A program that is to be sampled.
+struct Launch {
+    command: Command,
+    name: String,
+}
+
+impl Launch {
+    fn of(command: &[OsString], stdout_to_stderr: bool) -> Result<Launch, CaptureError> {
+        let (program, arguments) = command.split_first().ok_or(CaptureError::NoCommand)?;
+        let mut command = Command::new(program);
+        command.args(arguments);
+        if stdout_to_stderr {
+            command.stdout(io::stderr());
         }
-        ended = child.try_wait().map_err(|source| CaptureError::Wait { program: name.clone(), source })?;
-        if ended.is_none() && limit.is_some_and(|limit| started.elapsed() > limit) {
-            // SAFETY: `kill` touches no memory; the child has not been waited for, so the number is its own.
-            unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
-            let waited = child.wait();
-            waited.map_err(|source| CaptureError::Wait { program: name.clone(), source })?;
-            break None;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    };
-    Ok((status, started.elapsed()))
+        Ok(Launch { command, name: program.to_string_lossy().into_owned() })
+    }
+
+    /// Runs it to its end or for `limit`, and takes what the rings say.
+    fn run(
+        mut self,
+        limit: Option<Duration>,
+        rings: &mut [Ring],
+        mut take: impl FnMut(Record),
+    ) -> Result<(Option<ExitStatus>, Duration), CaptureError> {
+        let spawned = self.command.spawn();
+        let mut child =
+            spawned.map_err(|source| CaptureError::Spawn { program: self.name.clone(), source })?;
+        let started = Instant::now();
+        let wait = |source| CaptureError::Wait { program: self.name.clone(), source };
+        let mut ended = None;
+        let status = loop {
+            rings.iter_mut().for_each(|ring| ring.drain(&mut take));
+            if ended.is_some() {
+                break ended;
+            }
+            ended = child.try_wait().map_err(wait)?;
+            if ended.is_none() && limit.is_some_and(|limit| started.elapsed() > limit) {
+                // SAFETY: `kill` touches no memory; the child has not been waited for, so the number is its own.
+                unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
+                child.wait().map_err(wait)?;
+                break None;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        Ok((status, started.elapsed()))
+    }
 }
 
 /// A ring per processor, of the best event there is. It belongs to this thread, samples nothing as long as

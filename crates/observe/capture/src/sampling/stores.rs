@@ -14,7 +14,7 @@ use std::time::Duration;
 use event::Site;
 
 use super::perf::{AccessEvent, Event, Record};
-use super::{Tally, open_each, refusal, run};
+use super::{Launch, Tally, open_each, refusal};
 use crate::CaptureError;
 use crate::symbols::{Image, Resolver};
 
@@ -40,6 +40,7 @@ pub struct StoreRun {
 }
 
 /// Runs a program and gives the process, the address and the site's number of every `period`-th store to `each`.
+/// With `stdout_to_stderr` it prints where its caller's messages go.
 ///
 /// # Errors
 /// [`CaptureError::NoAddresses`] if no unit here knows addresses, [`CaptureError::NotPermitted`] or
@@ -47,14 +48,14 @@ pub struct StoreRun {
 pub fn sample_stores(
     command: &[OsString],
     period: u64,
+    stdout_to_stderr: bool,
     mut each: impl FnMut(u32, u64, u32),
 ) -> Result<StoreRun, CaptureError> {
-    let (program, arguments) = command.split_first().ok_or(CaptureError::NoCommand)?;
+    let launch = Launch::of(command, stdout_to_stderr)?;
     let (unit, event) = store_event(Path::new(DEVICES)).ok_or(CaptureError::NoAddresses)?;
     let mut rings = open_each(Event::Accesses(event), period).map_err(refusal)?;
     let mut places = Places::default();
-    let (status, elapsed) =
-        run(program, arguments, None, &mut rings, |record| places.add(record, &mut each))?;
+    let (status, elapsed) = launch.run(None, &mut rings, |record| places.add(record, &mut each))?;
     let (samples, lost) = (places.samples, places.tally.lost);
     Ok(StoreRun { unit, samples, lost, sites: places.resolve(), status, elapsed })
 }

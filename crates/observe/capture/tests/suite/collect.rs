@@ -69,7 +69,7 @@ fn a_sink_that_refuses_the_source_is_asked_before_the_program_runs() {
 #[test]
 fn a_busy_program_has_samples_or_the_kernel_says_why_not() {
     let spin = command(&["sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"]);
-    match sample(&spin, Some(Duration::from_secs(60))) {
+    match sample(&spin, Some(Duration::from_secs(60)), false) {
         Ok(profile) => {
             assert!(profile.status.is_some_and(|status| status.success()));
             assert!(profile.total() > 0, "{profile:?}");

@@ -4,6 +4,7 @@
 
 #[path = "../../crates/face/strandline/tests/vnvm/crashed.rs"]
 mod crashed;
+#[allow(dead_code)]
 #[path = "../../crates/face/strandline/tests/vnvm/host.rs"]
 mod host;
 

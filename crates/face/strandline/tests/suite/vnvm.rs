@@ -180,3 +180,17 @@ int main(void)
     return nv_release() || nv_release() != SL_E_STATE;
 }
 "#;
+
+#[test]
+fn commits_and_records_are_compared() {
+    let scratch = Scratch::new();
+    let mut command = strandline();
+    command.args("bench vnvm --scale 4096 --rounds 1 --json --disk".split(' ')).arg(scratch.dir());
+    let json: Value = serde_json::from_str(&stdout(&ok(&mut command))).expect("JSON");
+    let commits = json["results"]["commits"].as_array().expect("commits");
+    assert!(commits.iter().any(|row| row["contender"] == "bare redo"), "{json:#}");
+    assert!(commits.iter().all(|row| row["ns"].as_f64().is_some_and(|ns| ns > 0.0)), "{json:#}");
+    assert!(!json["results"]["records"].as_array().expect("records").is_empty(), "{json:#}");
+    let left = std::fs::read_dir(scratch.dir()).expect("a folder").count();
+    assert_eq!(left, 0, "its files are gone");
+}

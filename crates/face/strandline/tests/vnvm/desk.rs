@@ -9,10 +9,10 @@ use space::sim::{Accesses, Schedule};
 use space::{Env, Image, Observer, Scratch, Space};
 use strandline::check::{self, Check, Crash, Run};
 use strandline::crash::{Outcome, Platform};
-use vnvm::{Flaw, Mode, Options, Process, format, recover};
+use vnvm::{Flaw, Mode, Options, Process, recover};
 
 use crate::crashed::made;
-use crate::host::{FILE_BYTES, FILES, Machine, SimHost, bytes, file_at, sizes};
+use crate::host::{FILE_BYTES, FILES, Machine, SimHost, file_at, sizes};
 
 /// What a run does.
 #[derive(Clone, Copy, Debug)]

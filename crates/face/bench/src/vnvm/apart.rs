@@ -37,7 +37,7 @@ pub fn store(contest: &VnvmContest, instance: u32) -> Result<(), Error> {
     writeln!(out, "{}", spent.wall_ns).and_then(|()| out.flush()).map_err(failed)?;
     // The others are measured still: what is counted next must not disturb them.
     _ = std::io::stdin().read_line(&mut line);
-    let stats = store.settle()?;
+    let stats = store.finish()?;
     writeln!(out, "{} {}", stats.pages_written, stats.written_through).map_err(failed)
 }
 

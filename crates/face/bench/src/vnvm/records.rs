@@ -186,7 +186,7 @@ impl Store {
     }
 
     /// Counts as the source does: all logs are replayed, write-back has come to rest.
-    pub(super) fn settle(&self) -> Result<Stats, Error> {
+    pub(super) fn finish(&self) -> Result<Stats, Error> {
         while self.vnvm.process().redo_step().map_err(failed)? {}
         while self.vnvm.process().write_back_step(false).map_err(failed)? > 0 {}
         Ok(self.vnvm.stats())
@@ -201,7 +201,7 @@ fn ours(contest: &VnvmContest, load: &Load, memory: Memory) -> Result<(f64, Stat
     let speed = together(load.operations, |instance| stores[instance as usize].run(load))?;
     let mut all = Stats::default();
     for store in &stores {
-        let stats = store.settle()?;
+        let stats = store.finish()?;
         all.pages_written += stats.pages_written;
         all.written_through += stats.written_through;
         all.starved = stats.starved;
@@ -266,14 +266,19 @@ fn settings() -> Vec<(&'static str, u64, Distribution, u64, u64, u64, u64)> {
     all
 }
 
-pub fn measure(contest: &VnvmContest, watch: &dyn Watch, results: &mut VnvmResults) -> Result<(), Error> {
+/// Measures; operations per second in NVM alone under the load of [`apart`], unless it was stopped before.
+pub fn measure(
+    contest: &VnvmContest,
+    watch: &dyn Watch,
+    results: &mut VnvmResults,
+) -> Result<Option<f64>, Error> {
     let settings = settings();
     let all = settings.len();
     let mut baselines: Vec<((Distribution, u64), f64)> = Vec::new();
     for (step, (study, records, distribution, reads, log, cache, page)) in settings.into_iter().enumerate() {
         watch.step(step, all, &format!("records, {study}"));
         if watch.stopped() {
-            return Ok(());
+            return Ok(None);
         }
         let operations = contest.count(OPERATIONS);
         let service_ns = contest.service_ns;
@@ -295,8 +300,5 @@ pub fn measure(contest: &VnvmContest, watch: &dyn Watch, results: &mut VnvmResul
     }
     let of_processes = (Distribution::Zipfian, 70);
     let base = baselines.iter().find(|(of, _)| *of == of_processes).map(|(_, speed)| *speed);
-    match base {
-        Some(base) => super::apart::measure(contest, base, results),
-        None => Ok(()),
-    }
+    Ok(base)
 }

@@ -18,7 +18,8 @@ impl VnvmContest {
             commits::measure(self, watch, &mut results)?;
         }
         if self.records && !watch.stopped() {
-            records::measure(self, watch, &mut results)?;
+            let base = records::measure(self, watch, &mut results)?;
+            base.map_or(Ok(()), |base| apart::measure(self, base, &mut results))?;
         }
         Ok(results)
     }

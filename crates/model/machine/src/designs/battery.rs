@@ -9,9 +9,10 @@
 
 use std::collections::VecDeque;
 
-use event::{Capabilities, FenceKind, FlushKind, StrandMark};
+use event::{Capabilities, FenceKind, FlushKind};
 
-use super::persistency::{Notice, Persistency, RegionMark};
+use super::as_tso::as_tso;
+use super::persistency::{Notice, Persistency};
 use super::tso::Tso;
 use crate::interleave::PERSISTENT;
 use crate::simulation::{Access, Cause, Later, Shared, TimedCore, Wait};
@@ -62,6 +63,8 @@ impl Bbb {
 }
 
 impl Persistency for Bbb {
+    as_tso!(publish, region, strand);
+
     fn needs(&self) -> Capabilities {
         Capabilities::MAPPINGS
     }
@@ -134,41 +137,6 @@ impl Persistency for Bbb {
         core.ordered_flush = false;
         core.fence_until(kind, Time::ZERO, site, shared);
         Ok(())
-    }
-
-    fn publish(&mut self, _: &mut TimedCore, _line: u64, _: &mut Shared) -> Result<(), Later> {
-        // Stores become visible by themselves.
-        Ok(())
-    }
-
-    fn publish_all(&mut self, _: &mut TimedCore, _: &mut Shared) -> Result<(), Later> {
-        Ok(())
-    }
-
-    fn region(
-        &mut self,
-        _: &mut TimedCore,
-        mark: RegionMark,
-        _site: u32,
-        _: &mut Shared,
-    ) -> Result<(), Later> {
-        match mark {
-            // What was stored is durable.
-            RegionMark::Begin(_) | RegionMark::End(_) => Ok(()),
-        }
-    }
-
-    fn strand(
-        &mut self,
-        _: &mut TimedCore,
-        mark: StrandMark,
-        _site: u32,
-        _: &mut Shared,
-    ) -> Result<(), Later> {
-        match mark {
-            // Persists have the order of visibility.
-            StrandMark::Barrier | StrandMark::New | StrandMark::Join => Ok(()),
-        }
     }
 
     fn notice(&mut self, _: &mut TimedCore, notice: Notice, _: &mut Shared) {

@@ -2,6 +2,7 @@
 //!
 //! `docs/new-design.md` says step by step how to add one.
 
+mod as_tso;
 mod battery;
 mod eager;
 mod hops;

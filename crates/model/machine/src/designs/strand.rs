@@ -38,7 +38,8 @@ use std::collections::VecDeque;
 
 use event::{Capabilities, FenceKind, FlushKind, StrandMark};
 
-use super::persistency::{Notice, Persistency, RegionMark};
+use super::as_tso::as_tso;
+use super::persistency::{Notice, Persistency};
 use super::tso::Tso;
 use crate::interleave::PERSISTENT;
 use crate::simulation::{Access, Arrival, Cause, Later, Promise, Shared, TimedCore, Wait};
@@ -274,6 +275,8 @@ impl Strand {
 }
 
 impl Persistency for Strand {
+    as_tso!(publish, region);
+
     fn needs(&self) -> Capabilities {
         Capabilities::MAPPINGS | Capabilities::FENCES
     }
@@ -369,28 +372,6 @@ impl Persistency for Strand {
         core.ordered_flush = false;
         core.fence_until(kind, core.outgoing.flush_done, site, shared);
         Ok(())
-    }
-
-    fn publish(&mut self, _: &mut TimedCore, _line: u64, _: &mut Shared) -> Result<(), Later> {
-        // Stores become visible by themselves.
-        Ok(())
-    }
-
-    fn publish_all(&mut self, _: &mut TimedCore, _: &mut Shared) -> Result<(), Later> {
-        Ok(())
-    }
-
-    fn region(
-        &mut self,
-        _: &mut TimedCore,
-        mark: RegionMark,
-        _site: u32,
-        _: &mut Shared,
-    ) -> Result<(), Later> {
-        match mark {
-            // The program's own log makes the region atomic, and its joins durable.
-            RegionMark::Begin(_) | RegionMark::End(_) => Ok(()),
-        }
     }
 
     fn strand(

@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use event::{
-    Batch, Capabilities, Event, FenceKind, FlushKind, NameId, Op, Sink, SiteId, Source, StrandMark, ThreadId,
-};
+use event::{Batch, Capabilities, Event, NameId, Op, Sink, SiteId, Source, StrandMark, ThreadId};
 
+use super::as_tso::as_tso;
 use super::persistency::{Notice, Persistency, RegionMark};
 use super::tso::Tso;
 use crate::simulation::{Later, Shared, TimedCore};
@@ -30,60 +29,14 @@ impl Watching {
 }
 
 impl Persistency for Watching {
+    as_tso!(write_slots, leaves_hits_alone, store, flush, fence, publish);
+
     fn needs(&self) -> Capabilities {
         Capabilities::REGIONS
     }
 
-    fn write_slots(&self) -> u32 {
-        self.tso.write_slots()
-    }
-
-    fn leaves_hits_alone(&self) -> bool {
-        self.tso.leaves_hits_alone()
-    }
-
     fn wants_notices(&self) -> bool {
         true
-    }
-
-    fn store(
-        &mut self,
-        core: &mut TimedCore,
-        line: u64,
-        bytes: u64,
-        site: u32,
-        shared: &mut Shared,
-    ) -> Result<(), Later> {
-        self.tso.store(core, line, bytes, site, shared)
-    }
-
-    fn flush(
-        &mut self,
-        core: &mut TimedCore,
-        line: u64,
-        kind: FlushKind,
-        site: u32,
-        shared: &mut Shared,
-    ) -> Result<(), Later> {
-        self.tso.flush(core, line, kind, site, shared)
-    }
-
-    fn fence(
-        &mut self,
-        core: &mut TimedCore,
-        kind: FenceKind,
-        site: u32,
-        shared: &mut Shared,
-    ) -> Result<(), Later> {
-        self.tso.fence(core, kind, site, shared)
-    }
-
-    fn publish(&mut self, core: &mut TimedCore, line: u64, shared: &mut Shared) -> Result<(), Later> {
-        self.tso.publish(core, line, shared)
-    }
-
-    fn publish_all(&mut self, core: &mut TimedCore, shared: &mut Shared) -> Result<(), Later> {
-        self.tso.publish_all(core, shared)
     }
 
     fn region(&mut self, _: &mut TimedCore, mark: RegionMark, _: u32, _: &mut Shared) -> Result<(), Later> {

@@ -3,9 +3,7 @@
 //! A store to persistent memory enters the buffer when it commits, and is durable from then on: the order of persists is that of
 //! visibility, so flushes and marks do nothing and fences wait for no write-back. The buffer keeps lines so that stores coalesce, and
 //! sends the oldest when it is three quarters full (published threshold). A full buffer stalls. A line that another core asks for itself
-//! moves to that core's buffer. The size is `persist_buffer`, 32 as published.
-//!
-//! Not modelled: that an eviction from the LLC first removes the line from a buffer; here it leaves the buffer as clean.
+//! moves to that core's buffer, and one that the LLC evicts leaves all buffers: memory has it. The size is `persist_buffer`, 32 as published.
 
 use std::collections::VecDeque;
 
@@ -140,8 +138,12 @@ impl Persistency for Bbb {
     }
 
     fn notice(&mut self, _: &mut TimedCore, notice: Notice, _: &mut Shared) {
-        let Notice::Snooped { line, by, own: true } = notice else { return };
-        for (_, kept) in self.kept.iter_mut().enumerate().filter(|(other, _)| *other != by) {
+        let (line, keeper) = match notice {
+            Notice::Snooped { line, by, own: true } => (line, Some(by)),
+            Notice::LeftCaches { line, .. } => (line, None),
+            _ => return,
+        };
+        for (_, kept) in self.kept.iter_mut().enumerate().filter(|(other, _)| Some(*other) != keeper) {
             kept.retain(|&held| held != line);
         }
     }

@@ -195,6 +195,7 @@ impl TimedCore {
         let free = if leaving.non_temporal() { out } else { accepted };
         self.outgoing.sent(lane, free, accepted, &mut shared.persists);
         shared.persists.sent(self.number, lane, at, accepted);
+        shared.release_withheld();
         let place = shared.places.of(leaving.write.line);
         shared.chronicle.sent(self.number, place, leaving.at, at, accepted);
         Ok(at)

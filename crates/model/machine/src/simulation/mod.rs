@@ -74,6 +74,7 @@ mod shared;
 mod slots;
 mod stores;
 mod window;
+mod withheld;
 
 use event::{Batch, Capabilities, Definition, Event, NameId, Op, Sink, SinkError, ThreadId};
 

@@ -10,6 +10,8 @@ mod list;
 mod marked;
 mod persistency;
 mod redo;
+#[cfg(test)]
+mod skeleton;
 mod ssp;
 mod strand;
 #[cfg(test)]

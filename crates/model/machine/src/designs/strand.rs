@@ -271,6 +271,7 @@ impl Strand {
         core.drain_combining(shared);
         core.send_all(shared)?;
         let state = &mut self.cores[core.number];
+        shared.chronicle.fenced(core.number, core.outgoing.flush_done);
         state.joined = core.outgoing.flush_done.max(core.outgoing.nt_done).max(core.stores.committed);
         state.barriers = 0;
         core.stores.committed = core.stores.committed.max(state.joined);

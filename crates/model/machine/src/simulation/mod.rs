@@ -80,7 +80,9 @@ use event::{Batch, Capabilities, Definition, Event, NameId, Op, Sink, SinkError,
 
 pub(crate) use self::core::{Access, Later, TimedCore};
 pub(crate) use figures::Cause;
-pub use figures::{Persist, PersistencyFigures, Phase, Span, Stalls, ThreadTiming, TimedFigures, TimedSlice};
+pub use figures::{
+    Awaited, Persist, PersistencyFigures, Phase, Span, Stalls, ThreadTiming, TimedFigures, TimedSlice,
+};
 pub(crate) use persists::Promise;
 pub(crate) use shared::Shared;
 pub(crate) use slots::LineSlots;

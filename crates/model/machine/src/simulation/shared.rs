@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use persistency::Domain;
 
 use super::chronicle::Chronicle;
-use super::figures::{Cause, PersistencyFigures};
+use super::figures::{Cause, Persist, PersistencyFigures};
 use super::journal::Journal;
 use super::order::Order;
 use super::persists::Persists;
@@ -208,8 +208,9 @@ impl Shared {
             && let Some((ready, write)) = self.withheld.next(&self.persists)
         {
             let (left, durable) = self.leave_caches(ready, write);
-            let core = write.thread % self.core_count;
-            self.chronicle.sent(core as usize, self.places.of(write.line), ready, left, durable);
+            let (core, line) = (write.thread % self.core_count, self.places.of(write.line));
+            let why = super::Awaited::WriteBack;
+            self.chronicle.sent(Persist { core, line, ready, left, durable, why, behind: None }, ready);
         }
     }
 

@@ -4,13 +4,16 @@ use super::figures::{Awaited, Persist};
 use crate::Time;
 use crate::interleave::PERSISTENT;
 
-/// The first so many lines, from a number on.
+/// So many lines from a number on; of a run that has fewer, the first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chronicle {
-    /// Lines that are passed over first.
     skip: u64,
-    room: usize,
-    pub(crate) persists: Vec<Persist>,
+    passed: u64,
+    count: usize,
+    /// Of the lines before that number,
+    early: Vec<Persist>,
+    /// and of those from it on.
+    late: Vec<Persist>,
     /// By core: until when it stood at its last fence for lines under way.
     fences: Vec<Time>,
 }
@@ -18,13 +21,18 @@ pub(crate) struct Chronicle {
 impl Chronicle {
     /// Keeps `count` lines behind the first `skip`.
     pub(crate) fn keep(&mut self, skip: u64, count: usize) {
-        (self.skip, self.room) = (skip, count);
+        (self.skip, self.count) = (skip, count);
+    }
+
+    /// The lines that were kept.
+    pub(crate) fn kept(&self) -> &[Persist] {
+        if self.late.len() < self.count && !self.early.is_empty() { &self.early } else { &self.late }
     }
 
     /// Whether lines are still kept.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
-        self.room > 0
+        self.late.len() < self.count
     }
 
     /// The core stands still until its lines so far are durable.
@@ -42,21 +50,23 @@ impl Chronicle {
         if !self.is_on() || persist.line & PERSISTENT == 0 {
             return;
         }
-        if self.skip > 0 {
-            self.skip -= 1;
+        let is_early = self.passed < self.skip;
+        self.passed += 1;
+        let list = if is_early { &self.early } else { &self.late };
+        if list.len() == self.count {
             return;
         }
-        self.room -= 1;
         let (why, behind) = match persist.why {
-            Awaited::Nothing => self.before_ready(persist),
-            why => (why, self.durable_at(until, |_| true)),
+            Awaited::Nothing => self.before_ready(persist, list),
+            why => (why, durable_at(list, until, |_| true)),
         };
-        self.persists.push(Persist { line: persist.line & !PERSISTENT, why, behind, ..persist });
+        let persist = Persist { line: persist.line & !PERSISTENT, why, behind, ..persist };
+        if is_early { self.early.push(persist) } else { self.late.push(persist) }
     }
 
     /// Why a line was not ready before, if it was for another line.
-    fn before_ready(&self, persist: Persist) -> (Awaited, Option<u32>) {
-        let own = |at: Time| self.durable_at(at, |other| other.core == persist.core);
+    fn before_ready(&self, persist: Persist, list: &[Persist]) -> (Awaited, Option<u32>) {
+        let own = |at: Time| durable_at(list, at, |other| other.core == persist.core);
         if let Some(before) = own(persist.ready) {
             return (Awaited::Step, Some(before));
         }
@@ -66,10 +76,10 @@ impl Chronicle {
             _ => (Awaited::Nothing, None),
         }
     }
+}
 
-    /// The last of the kept lines that was durable then.
-    fn durable_at(&self, time: Time, which: impl Fn(&Persist) -> bool) -> Option<u32> {
-        let found = self.persists.iter().rposition(|other| other.durable == time && which(other));
-        found.map(|at| at as u32)
-    }
+/// The last of the lines in `list` that was durable then.
+fn durable_at(list: &[Persist], time: Time, which: impl Fn(&Persist) -> bool) -> Option<u32> {
+    let found = list.iter().rposition(|other| other.durable == time && which(other));
+    found.map(|at| at as u32)
 }

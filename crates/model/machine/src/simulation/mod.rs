@@ -197,7 +197,7 @@ impl Simulation {
             site_stalls: self.shared.sites.clone(),
             prefetches: self.shared.prefetches,
             persistency: self.shared.extra,
-            persists: self.shared.chronicle.persists.clone(),
+            persists: self.shared.chronicle.kept().to_vec(),
         }
     }
 

@@ -62,6 +62,10 @@ pub struct Site {
     pub exact: f64,
     /// First uses of protected pages, and the seconds that pages were protected.
     pub caught: (u64, f64),
+    /// Samples of misses, estimated.
+    pub hits: f64,
+    /// Name that the program gave to its memory.
+    pub tag: Option<Box<str>>,
     /// Pages used, by part of the run.
     pub slices: Vec<f64>,
 }

@@ -5,8 +5,10 @@
 //! by a clock. Children are sampled too. It works for one's own programs where `kernel.perf_event_paranoid`
 //! is at most 2; where it does not, [`CaptureError::NotPermitted`] says so.
 
+mod misses;
 mod perf;
 mod stores;
+mod units;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -22,6 +24,7 @@ use crate::CaptureError;
 use crate::symbols::{Image, Resolver};
 use perf::{Event, Record, Ring};
 
+pub use misses::{MissRun, memory_sampling, sample_misses};
 pub use stores::{StoreRun, sample_stores};
 
 /// Samples per second and processor: a prime, so as not to beat with the program's own rhythm.
@@ -69,21 +72,22 @@ pub fn sample(command: &[OsString], limit: Option<Duration>) -> Result<SamplePro
     let (program, arguments) = command.split_first().ok_or(CaptureError::NoCommand)?;
     let (kind, mut rings) = open_rings().map_err(refusal)?;
     let mut tally = Tally::default();
-    let (status, elapsed) = run(program, arguments, limit, &mut rings, |record| tally.add(record))?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let (status, elapsed) = run(command, limit, &mut rings, |record| tally.add(record))?;
     Ok(SampleProfile { kind, samples: tally.resolve(), lost: tally.lost, status, elapsed })
 }
 
 /// Runs a program to its end or for `limit`, and takes what the rings say.
 fn run(
-    program: &OsStr,
-    arguments: &[OsString],
+    mut command: Command,
     limit: Option<Duration>,
     rings: &mut [Ring],
     mut take: impl FnMut(Record),
 ) -> Result<(Option<ExitStatus>, Duration), CaptureError> {
-    let name = program.to_string_lossy().into_owned();
-    let spawned = Command::new(program).args(arguments).spawn();
-    let mut child = spawned.map_err(|source| CaptureError::Spawn { program: name.clone(), source })?;
+    let name = command.get_program().to_string_lossy().into_owned();
+    let mut child =
+        command.spawn().map_err(|source| CaptureError::Spawn { program: name.clone(), source })?;
     let started = Instant::now();
     let mut ended = None;
     let status = loop {
@@ -118,20 +122,6 @@ fn open_each(event: Event, rate: u64) -> io::Result<Vec<Ring>> {
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let processors = processors(&online).unwrap_or_else(|| vec![0]);
     processors.iter().map(|&cpu| Ring::open(event, cpu, rate)).collect()
-}
-
-/// Whether loads can be sampled with their addresses, by PEBS or IBS.
-///
-/// # Errors
-/// Why not.
-pub fn memory_sampling() -> Result<(), String> {
-    let places = ["cpu/events/mem-loads", "cpu_core/events/mem-loads", "ibs_op/type"];
-    let there =
-        places.iter().any(|place| std::path::Path::new("/sys/bus/event_source/devices").join(place).exists());
-    if !there {
-        return Err("there is no performance monitoring unit that knows addresses of loads".to_owned());
-    }
-    Ring::open(Event::Cycles, 0, HERTZ).map(drop).map_err(|error| refusal(error).to_string())
 }
 
 /// The numbers in a list like `0-2,5`.

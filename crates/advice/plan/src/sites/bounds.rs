@@ -14,6 +14,8 @@ use crate::tiers::Tier;
 const GIB: f64 = (1u64 << 30) as f64;
 /// Lines of a page.
 const LINES: f64 = 64.0;
+/// Samples of misses below which a run was too short.
+const SAMPLES_MIN: u64 = 200;
 /// Windows below which a run was too short.
 const TICKS_MIN: u32 = 6;
 /// Change of shares between halves of a run above which it has phases.
@@ -80,7 +82,9 @@ pub struct SitePlan {
 #[must_use]
 pub fn plan(seen: &Seen, tiers: &[Tier; 2], prices: &Prices, footprint: Option<u64>) -> SitePlan {
     let rates: Vec<Rate> = seen.sites.iter().map(super::SiteUse::rate).collect();
-    let bound = |slow: &[f64]| bound(&rates, tiers, slow);
+    // A sampled miss is of one line; a use of a page may be of all of its.
+    let lines = if seen.sees_misses() { 1.0 } else { LINES };
+    let bound = |slow: &[f64]| bound(&rates, tiers, slow, lines);
     let bytes = seen.bytes();
     let rented = footprint.map_or(bytes, |bytes| bytes as f64);
     let mixes: Vec<Mix> = (0..=10)
@@ -127,8 +131,17 @@ pub fn plan(seen: &Seen, tiers: &[Tier; 2], prices: &Prices, footprint: Option<u
         refused: vec![
             "cache ways: use of pages has no miss curve; rent what you have, or build with `strandline cc`"
                 .to_owned(),
-            "run times: caches answer an unknown part of the uses, so only bounds are given".to_owned(),
-            "bandwidth: how many lines of a page are used is not seen".to_owned(),
+            if seen.sees_misses() {
+                "run times: how many misses are under way at once is not seen, so only bounds are given"
+                    .to_owned()
+            } else {
+                "run times: caches answer an unknown part of the uses, so only bounds are given".to_owned()
+            },
+            if seen.sees_misses() {
+                "bandwidth: write-backs and prefetched lines are not sampled".to_owned()
+            } else {
+                "bandwidth: how many lines of a page are used is not seen".to_owned()
+            },
         ],
         cautions: cautions(seen),
     }
@@ -157,7 +170,7 @@ fn placed(seen: &Seen, rates: &[Rate], part: f64) -> Vec<f64> {
     slow
 }
 
-fn bound(rates: &[Rate], tiers: &[Tier; 2], slow: &[f64]) -> f64 {
+fn bound(rates: &[Rate], tiers: &[Tier; 2], slow: &[f64], lines: f64) -> f64 {
     let each = || rates.iter().zip(slow);
     let moved: Option<f64> = each()
         .map(|(rate, &slow)| if slow > 0.0 { rate.high.map(|high| high * slow) } else { Some(0.0) })
@@ -171,14 +184,19 @@ fn bound(rates: &[Rate], tiers: &[Tier; 2], slow: &[f64]) -> f64 {
     };
     let times = (tiers[1].latency_ns / tiers[0].latency_ns.max(1.0) - 1.0).max(0.0);
     let longer = (tiers[1].latency_ns - tiers[0].latency_ns).max(0.0) * 1e-9;
-    let by_rate = moved.map_or(f64::INFINITY, |moved| moved * LINES * longer);
+    let by_rate = moved.map_or(f64::INFINITY, |moved| moved * lines * longer);
     (share * times).min(by_rate)
 }
 
 fn cautions(seen: &Seen) -> Vec<String> {
     let mut cautions = Vec::new();
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    if seen.ticks < TICKS_MIN {
+    if seen.sees_misses() && seen.samples < SAMPLES_MIN {
+        cautions.push(format!(
+            "only {} misses were sampled in {:.1} s: the program hardly waits for memory, or ended too soon",
+            seen.samples, seen.elapsed
+        ));
+    } else if !seen.sees_misses() && seen.ticks < TICKS_MIN {
         cautions.push(format!(
             "the program ended after {:.1} s, {} looks at its pages: sizes of allocations are known, how often they are used hardly; \
              give it a longer input",
@@ -262,6 +280,22 @@ mod tests {
         let dear = Prices { gib: vec![0.002, 0.005], ..Prices::default() };
         let plan = plan(&seen, &[tier(100.0, 100.0), tier(300.0, 25.0)], &dear, Some(1 << 40));
         assert_eq!(plan.best, 0);
+    }
+
+    #[test]
+    fn a_sampled_miss_costs_one_line_and_a_page_up_to_all_of_its() {
+        let sampled = |hits| crate::sites::Samples { hits, each: 10_007.0, seconds: 10.0 };
+        let site =
+            |hits| SiteUse { bytes: 1e8, sampled: sampled(hits), allocated: true, ..SiteUse::default() };
+        let mut seen = seen(vec![site(1_000.0), site(10.0)]);
+        seen.samples = 1_010;
+        let plan = plan(&seen, &[tier(100.0, 100.0), tier(300.0, 25.0)], &Prices::default(), Some(1 << 40));
+        // The hot site has a million misses a second, each 200 ns longer: a fifth of the time.
+        assert!((plan.sites[0].alone - 0.21).abs() < 0.02, "{:?}", plan.sites);
+        assert!(plan.refused[1].contains("under way at once"), "{:?}", plan.refused);
+        seen.samples = 9;
+        let few = super::plan(&seen, &[tier(100.0, 100.0), tier(300.0, 25.0)], &Prices::default(), None);
+        assert!(few.cautions[0].contains("only 9 misses"), "{:?}", few.cautions);
     }
 
     #[test]

@@ -4,4 +4,4 @@ mod bounds;
 mod seen;
 
 pub use bounds::{Mix, SiteAnswer, SitePlan, plan};
-pub use seen::{Rate, Seen, SiteUse, Window};
+pub use seen::{Rate, Samples, Seen, SiteUse, Window};

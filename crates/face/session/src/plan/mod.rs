@@ -21,7 +21,7 @@ use machine::Config;
 
 pub use fault::PlanFault;
 pub use fleet::{Fleet, Fleets};
-pub use sites::{Looked, Placement, PlanSource, Survey, Surveyed};
+pub use sites::{Looked, Placement, PlanGroup, PlanSource, Survey, Surveyed};
 pub use verify::Verified;
 
 use crate::ending;

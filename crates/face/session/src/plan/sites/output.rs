@@ -222,6 +222,9 @@ impl Surveyed {
             let mut value = serde_json::to_value(one)?;
             value["name"] = json!(site.name);
             value["key"] = json!(format!("{:016x}", site.key));
+            value["keys"] = json!(site.keys.iter().map(|key| format!("{key:016x}")).collect::<Vec<_>>());
+            value["type"] = json!(site.type_name);
+            value["tag"] = json!(site.tag);
             value["bytes"] = json!(site.bytes);
             value["allocations"] = json!(site.count);
             value["stores"] = json!(site.stores());
@@ -283,12 +286,10 @@ impl Surveyed {
             let small = site.bytes / site.count.max(1.0) < self.looked.seen.from as f64
                 && site.count > 1.5 * site.noted as f64;
             let mark = if small { "# small allocations: " } else { "" };
-            text.push_str(&format!(
-                "{mark}{:016x} slow {:.3} # {}\n",
-                site.key,
-                one.slow,
-                report::human::plain(&site.name)
-            ));
+            for key in &site.keys {
+                let name = report::human::plain(&site.name);
+                text.push_str(&format!("{mark}{key:016x} slow {:.3} # {name}\n", one.slow));
+            }
         }
         text
     }

@@ -42,6 +42,7 @@ pub fn run(args: &PlanArgs) -> anyhow::Result<()> {
         footprint: args.footprint.map(|size| size.0),
         verify: args.verify,
         seed: args.seed,
+        group: group(args.group),
         ..Planning::new(input)
     };
     let planned = planning.run(terminal())?;

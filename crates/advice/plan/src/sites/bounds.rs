@@ -7,7 +7,9 @@
 
 use serde::Serialize;
 
+use super::SiteUse;
 use super::seen::{Rate, Seen};
+use crate::phases::{phases, shares};
 use crate::prices::Prices;
 use crate::tiers::Tier;
 
@@ -59,6 +61,23 @@ pub struct Mix {
     pub cost_high: f64,
 }
 
+/// The plan for a part of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PhasePlan {
+    /// Seconds from the beginning, about.
+    pub from: f64,
+    /// See above.
+    pub to: f64,
+    /// The mix whose cost at its bound is least in this part.
+    pub mix: Mix,
+    /// The site that is used most, by its number among those seen, and its share of the uses.
+    pub hottest: usize,
+    /// See above.
+    pub share: f64,
+    /// Shares of the sites on slow memory, by number.
+    pub slow: Vec<f64>,
+}
+
 /// The plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SitePlan {
@@ -66,6 +85,8 @@ pub struct SitePlan {
     pub mixes: Vec<Mix>,
     /// The one whose cost at its bound is least.
     pub best: usize,
+    /// Plans for parts of the run in which the uses stay alike, if there are several.
+    pub phases: Vec<PhasePlan>,
     /// Sites, most used first.
     pub sites: Vec<SiteAnswer>,
     /// Whether it does not matter where data lies.
@@ -87,18 +108,48 @@ pub fn plan(seen: &Seen, tiers: &[Tier; 2], prices: &Prices, footprint: Option<u
     let bound = |slow: &[f64]| bound(&rates, tiers, slow, lines);
     let bytes = seen.bytes();
     let rented = footprint.map_or(bytes, |bytes| bytes as f64);
-    let mixes: Vec<Mix> = (0..=10)
-        .map(|tenths| {
+    let mixes = |rates: &[Rate], seconds: f64| -> Vec<Mix> {
+        let one = |tenths| {
             let slow = f64::from(tenths) / 10.0;
             let gib: Vec<f64> = [1.0 - slow, slow].map(|part| part * rented / GIB).into();
             let hour = prices.hour(&gib, 0.0);
-            let longer = bound(&placed(seen, &rates, slow));
-            let cost = hour * seen.elapsed / 3_600.0 * 1e6;
+            let longer = self::bound(rates, tiers, &placed(seen, rates, slow), lines);
+            let cost = hour * seconds / 3_600.0 * 1e6;
             Mix { slow, bound: longer, gib, hour, cost_low: cost, cost_high: cost * (1.0 + longer) }
-        })
-        .collect();
-    let order = |&one: &usize, &two: &usize| mixes[one].cost_high.total_cmp(&mixes[two].cost_high);
-    let best = (0..mixes.len()).min_by(order).unwrap_or(0);
+        };
+        (0..=10).map(one).collect()
+    };
+    let least = |mixes: &[Mix]| {
+        let order = |&one: &usize, &two: &usize| mixes[one].cost_high.total_cmp(&mixes[two].cost_high);
+        (0..mixes.len()).min_by(order).unwrap_or(0)
+    };
+    let uses: Vec<Vec<f64>> = seen.sites.iter().map(|site| site.slices.clone()).collect();
+    let parts = phases(&uses);
+    let slices = parts.last().map_or(0, |last| last.end).max(1) as f64;
+    let phase = |part: &std::ops::Range<usize>| {
+        let seconds = |slice: usize| slice as f64 / slices * seen.elapsed;
+        let rates: Vec<Rate> = seen
+            .sites
+            .iter()
+            .zip(&rates)
+            .map(|(site, rate)| in_part(seen, site, *rate, part, slices))
+            .collect();
+        let mixes = mixes(&rates, seconds(part.len()));
+        let mix = mixes[least(&mixes)].clone();
+        let of = shares(&uses, part);
+        let hottest = (0..of.len()).max_by(|&one, &two| of[one].total_cmp(&of[two])).unwrap_or(0);
+        PhasePlan {
+            from: seconds(part.start),
+            to: seconds(part.end),
+            slow: placed(seen, &rates, mix.slow),
+            share: of.get(hottest).copied().unwrap_or(0.0),
+            hottest,
+            mix,
+        }
+    };
+    let phases: Vec<PhasePlan> = if parts.len() > 1 { parts.iter().map(phase).collect() } else { Vec::new() };
+    let mixes = mixes(&rates, seen.elapsed);
+    let best = least(&mixes);
     let slow = placed(seen, &rates, mixes[best].slow);
     let one = |number: usize| {
         let mut alone = vec![0.0; seen.sites.len()];
@@ -126,6 +177,7 @@ pub fn plan(seen: &Seen, tiers: &[Tier; 2], prices: &Prices, footprint: Option<u
         indifferent: mixes.last().is_some_and(|last| last.bound < SAME),
         best,
         mixes,
+        phases,
         sites,
         weights: crate::answer::weights(tiers.iter().map(|tier| tier.read_gbps)),
         refused: vec![
@@ -144,6 +196,26 @@ pub fn plan(seen: &Seen, tiers: &[Tier; 2], prices: &Prices, footprint: Option<u
             },
         ],
         cautions: cautions(seen),
+    }
+}
+
+/// A site's rate in a part of the run: the whole run's, by the uses that fall into the part.
+fn in_part(seen: &Seen, site: &SiteUse, rate: Rate, part: &std::ops::Range<usize>, slices: f64) -> Rate {
+    let all: f64 = site.slices.iter().sum();
+    let here: f64 = site.slices.iter().skip(part.start).take(part.len()).sum();
+    if all <= 0.0 {
+        return rate;
+    }
+    let times = here / all * slices / part.len().max(1) as f64;
+    // Not found used once in so many windows: three uses at most, with 95 %.
+    let windows: f64 =
+        site.windows.iter().map(|one| one.seconds).sum::<f64>() / site.windows.len().max(1) as f64;
+    let looked = windows * f64::from(seen.ticks) * part.len() as f64 / slices;
+    let unused = (here <= 0.0 && looked > 0.0).then(|| 3.0 / looked);
+    Rate {
+        per_second: rate.per_second * times,
+        low: rate.low * times,
+        high: unused.or_else(|| rate.high.map(|high| high * times)),
     }
 }
 
@@ -204,7 +276,7 @@ fn cautions(seen: &Seen) -> Vec<String> {
         ));
     } else if seen.drift() > DRIFT_MAX {
         cautions.push(format!(
-            "the program changes: {} of its uses go to other sites in the second half of the run; the plan is for the run as a whole",
+            "the program changes: {} of its uses go to other sites in the second half of the run; plans for its parts stand beside that for the whole",
             percent(seen.drift())
         ));
     }
@@ -235,7 +307,7 @@ fn cautions(seen: &Seen) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sites::{SiteUse, Window};
+    use crate::sites::Window;
 
     fn tier(latency_ns: f64, read_gbps: f64) -> Tier {
         Tier { name: String::new(), latency_ns, read_gbps, write_gbps: read_gbps, loaded: Vec::new() }
@@ -270,6 +342,20 @@ mod tests {
         assert!(plan.mixes[9].bound < 0.01);
         assert_eq!(plan.weights, [4, 1]);
         assert!(plan.refused[0].starts_with("cache ways"));
+    }
+
+    #[test]
+    fn each_phase_has_a_plan_of_its_own() {
+        let (mut one, mut two) = (site(50.0, 0.5), site(50.0, 0.5));
+        (one.slices, two.slices) = (vec![9.0, 9.0, 9.0, 9.0, 0.0, 0.0, 0.0, 0.0], vec![0.0; 4]);
+        two.slices.extend([9.0; 4]);
+        let seen = seen(vec![one, two]);
+        let plan = plan(&seen, &[tier(100.0, 100.0), tier(300.0, 25.0)], &Prices::default(), Some(1 << 40));
+        let [first, second] = &plan.phases[..] else { panic!("{:?}", plan.phases) };
+        assert_eq!((first.hottest, second.hottest), (0, 1));
+        assert!(first.slow[1] > 0.9 && first.slow[0] < 0.1, "{first:?}");
+        assert!(second.slow[0] > 0.9 && second.slow[1] < 0.1, "{second:?}");
+        assert!((first.to - 5.0).abs() < 1e-9 && second.mix.bound < plan.mixes[5].bound, "{second:?}");
     }
 
     #[test]

@@ -20,5 +20,7 @@ pub use collect::{
     count, record,
 };
 pub use error::CaptureError;
-pub use sampling::{SampleKind, SampleProfile, StoreRun, memory_sampling, sample, sample_stores};
+pub use sampling::{
+    MissRun, SampleKind, SampleProfile, StoreRun, memory_sampling, sample, sample_misses, sample_stores,
+};
 pub use symbols::instrumented;

@@ -1,0 +1,3 @@
+//! Writing memory out in few calls.
+
+pub mod nt;

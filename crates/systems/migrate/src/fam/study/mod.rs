@@ -1,0 +1,6 @@
+//! Ratios between fabric-attached memory and a socket, on processes that are started for it.
+
+pub mod app;
+mod migration;
+
+pub use migration::{By, Settings, Times, migrate};

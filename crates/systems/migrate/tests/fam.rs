@@ -35,11 +35,21 @@ fn every_way_brings_every_page_once() {
     for (name, by) in ways {
         for (access, threads) in [(Access::Random, 2), (Access::Sweep, 1), (Access::Records, 1)] {
             let times = run(name, by, load(access, threads), 5, Vec::new());
-            println!("{name} {access:?} {threads}: down {:.4} busy {:.4} total {:.4} faults {} asked {} {:?}",
-                times.downtime_s, times.busy_s, times.total_s, times.served.faults, times.asked, times.during_per_s);
+            println!(
+                "{name} {access:?} {threads}: down {:.4} busy {:.4} total {:.4} faults {} asked {} {:?}",
+                times.downtime_s,
+                times.busy_s,
+                times.total_s,
+                times.served.faults,
+                times.asked,
+                times.during_per_s
+            );
             let pages = times.served.pages_by_fault + times.served.pages_pushed;
             assert_eq!(pages, 48 * MIB / 4096, "{name} {access:?}");
-            assert!(times.served.faults > 0, "{name} {access:?}: the process ran before its pages were there");
+            assert!(
+                times.served.faults > 0,
+                "{name} {access:?}: the process ran before its pages were there"
+            );
         }
     }
 }
@@ -51,5 +61,10 @@ fn a_recorded_order_is_pushed_before_it_is_asked_for() {
     let first = run("record", by, quiet, 200, Vec::new());
     let again = run("replay", by, quiet, 200, first.served.order.clone());
     assert!(first.served.faults > 1000, "{}", first.served.faults);
-    assert!(again.served.faults < first.served.faults / 2, "{} of {}", again.served.faults, first.served.faults);
+    assert!(
+        again.served.faults < first.served.faults / 2,
+        "{} of {}",
+        again.served.faults,
+        first.served.faults
+    );
 }

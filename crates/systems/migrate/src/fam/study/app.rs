@@ -158,8 +158,13 @@ impl App {
     pub fn freeze(&self, splice: bool) -> Result<(), Error> {
         if splice {
             self.control().command.store(SPLICE, Ordering::Release);
-            while self.control().state.load(Ordering::Acquire) != SPLICED {
+            while self.control().state.load(Ordering::Acquire) == READY {
                 std::thread::yield_now();
+            }
+            if self.control().state.load(Ordering::Acquire) == FAILED {
+                return Err(Error::Unsupported(
+                    "the pages do not fit into pipes: raise the limit of open files".into(),
+                ));
             }
         }
         let mut status = 0;
@@ -337,9 +342,9 @@ fn work(load: Load, thread: usize, control: &Control) {
     let (mut done, mut at) = (0, share * thread as u64);
     loop {
         let command = control.command.load(Ordering::Acquire);
-        if command == SPLICE && thread == 0 && control.state.load(Ordering::Acquire) != SPLICED {
-            splice(load.bytes);
-            control.state.store(SPLICED, Ordering::Release);
+        if command == SPLICE && thread == 0 && control.state.load(Ordering::Acquire) == READY {
+            let state = if splice(load.bytes) { SPLICED } else { FAILED };
+            control.state.store(state, Ordering::Release);
         }
         if command != RUN || (load.operations > 0 && done == load.operations) {
             std::thread::sleep(Duration::from_micros(50));
@@ -389,21 +394,34 @@ fn operation(page: u64, load: &Load, random: &mut fastrand::Rng, control: &Contr
     }
 }
 
-/// Maps all pages into pipes, 2 MiB each, and keeps the pipes.
-fn splice(bytes: u64) {
-    for at in (0..bytes).step_by(2 << 20) {
-        let mut ends = [0; 2];
-        let piece = libc::iovec {
-            iov_base: (BASE + at) as *mut libc::c_void,
-            iov_len: (bytes - at).min(2 << 20) as usize,
-        };
-        // SAFETY: a pipe of our own and memory of our own, which stays until this process is killed.
-        unsafe {
-            if libc::pipe(ends.as_mut_ptr()) != 0 {
-                return;
-            }
-            libc::fcntl(ends[1], libc::F_SETPIPE_SZ, 2 << 20);
-            libc::vmsplice(ends[1], &raw const piece, 1, libc::SPLICE_F_NONBLOCK);
-        }
+/// Maps all pages into pipes, up to 2 MiB each, and keeps the pipes. Whether all went in.
+fn splice(bytes: u64) -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: reads and raises a limit of this process.
+    unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        limit.rlim_cur = limit.rlim_max;
+        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
     }
+    let mut at = 0;
+    while at < bytes {
+        let mut ends = [0; 2];
+        // SAFETY: a pipe of our own and memory of our own, which stays until this process is killed.
+        let moved = unsafe {
+            if libc::pipe(ends.as_mut_ptr()) != 0 {
+                return false;
+            }
+            let room = crate::batch::widen(ends[1]) as u64;
+            let piece = libc::iovec {
+                iov_base: (BASE + at) as *mut libc::c_void,
+                iov_len: (bytes - at).min(room) as usize,
+            };
+            libc::vmsplice(ends[1], &raw const piece, 1, libc::SPLICE_F_NONBLOCK)
+        };
+        if moved <= 0 {
+            return false;
+        }
+        at += moved as u64;
+    }
+    true
 }

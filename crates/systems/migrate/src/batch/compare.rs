@@ -83,14 +83,13 @@ pub fn dumps(folder: &Path, bytes: u64, ranges: usize, passes: usize) -> Result<
     let (mut writev, mut splice, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     let (mut writev_calls, mut splice_calls) = (0, 0);
     for pass in 0..passes {
-        let one =
-            |way: unsafe fn(&File, &[Range]) -> std::io::Result<usize>| -> Result<(f64, usize), Error> {
-                let file = scratch(folder)?;
-                let start = Instant::now();
-                // SAFETY: `memory` is ours and only read until the file is gone.
-                let calls = unsafe { way(&file, &list) }.map_err(Error::os("dump"))?;
-                Ok((start.elapsed().as_secs_f64(), calls))
-            };
+        let one = |way: unsafe fn(&File, &[Range]) -> std::io::Result<usize>| -> Result<(f64, usize), Error> {
+            let file = scratch(folder)?;
+            let start = Instant::now();
+            // SAFETY: `memory` is ours and only read until the file is gone.
+            let calls = unsafe { way(&file, &list) }.map_err(Error::os("dump"))?;
+            Ok((start.elapsed().as_secs_f64(), calls))
+        };
         // Who comes first changes, so that neither profits from what the other left in caches.
         let (first, second) = if pass % 2 == 0 {
             let first = one(write_all)?;

@@ -173,7 +173,8 @@ fn follow(
         let served = serve(uffd, &App::regions(settings.load), transport, options);
         let (ended, count) = (now_ns(), target.beats());
         // As long as threads have a number to do, they are not stopped before.
-        while served.is_ok() && settings.load.operations > 0 && target.rested_ns() == 0 {
+        let waits = || target.first_ns() == 0 || (settings.load.operations > 0 && target.rested_ns() == 0);
+        while served.is_ok() && waits() {
             std::thread::sleep(Duration::from_millis(1));
         }
         over.store(true, Ordering::Relaxed);
@@ -185,8 +186,8 @@ fn follow(
     if target.wrong() > 0 {
         return Err(Error::Protocol(format!("{} values differ at the target", target.wrong())));
     }
-    let total_s = from_freeze(ended.0);
-    let downtime_s = from_freeze(if first == 0 { ended.0 } else { first });
+    let total_s = from_freeze(ended.0.max(first));
+    let downtime_s = from_freeze(first);
     Ok(Times {
         downtime_s,
         resume_s: total_s - downtime_s,

@@ -3,5 +3,7 @@
 pub mod app;
 pub mod crash;
 mod migration;
+mod plan;
 
 pub use migration::{By, Settings, Times, migrate};
+pub use plan::{Pair, Rate, Sizes, Study, Writes, study, writes};

@@ -36,6 +36,7 @@ mod memory;
 mod message;
 pub mod order;
 mod pages;
+pub mod precopy;
 mod seam;
 mod server;
 mod socket;

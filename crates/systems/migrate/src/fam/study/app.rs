@@ -83,6 +83,8 @@ unsafe impl Sync for App {}
 pub enum Memory<'a> {
     /// Filled by itself: the source.
     Filled,
+    /// The same, with a userfaultfd by which its writes can be watched.
+    Watched,
     /// Its pages come from a fault server.
     Missing,
     /// It maps a lazy-page file, whose pages a fault server lets it see.
@@ -310,6 +312,12 @@ fn prepare(load: Load, memory: Memory<'_>, control: &Control) -> Option<()> {
     }
     match memory {
         Memory::Filled => fill(load.bytes),
+        Memory::Watched => {
+            fill(load.bytes);
+            let uffd = Uffd::open(uffd::ASYNC_PROTECT).ok()?;
+            control.uffd.store(uffd.as_raw_fd(), Ordering::Release);
+            std::mem::forget(uffd);
+        }
         Memory::Missing => {
             let uffd = Uffd::open(uffd::EVENTS).or_else(|_| Uffd::open(0)).ok()?;
             uffd.register(BASE, load.bytes, uffd::MISSING).ok()?;

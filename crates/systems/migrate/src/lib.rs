@@ -7,4 +7,13 @@
 //! A checkpoint is the state (everything but pages) and, per process, pages by address. [`pages`] is the seam to those
 //! who keep pages elsewhere and bring them on demand.
 
+pub mod copies;
+pub mod error;
+pub mod freeze;
+pub mod image;
+pub mod inspect;
 pub mod pages;
+pub mod proc;
+pub mod remote;
+
+pub use error::{Error, Result};

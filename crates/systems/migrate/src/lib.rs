@@ -15,5 +15,6 @@ pub mod inspect;
 pub mod pages;
 pub mod proc;
 pub mod remote;
+pub mod restore;
 
 pub use error::{Error, Result};

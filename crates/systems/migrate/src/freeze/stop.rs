@@ -181,18 +181,17 @@ impl FrozenProcess {
 
     /// Gives back what was taken, and lets it go.
     fn release(&self) {
-        if let Some(leader) = self.threads.first().map(|thread| thread.stopped) {
-            if leader.scratch != 0 {
-                if self.ignores_trap {
-                    let action: Vec<u8> =
-                        [1_u64, 0, 0, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
-                    let at = leader.scratch + SCRATCH / 2;
-                    let arguments = [libc::SIGTRAP as u64, at, 0, 8];
-                    let _ = remote::write(self.pid, at, &action)
-                        .and_then(|()| leader.raw(libc::SYS_rt_sigaction, &arguments).map(drop));
-                }
-                let _ = leader.raw(libc::SYS_munmap, &[leader.scratch, SCRATCH]);
+        if let Some(leader) = self.threads.first().map(|thread| thread.stopped)
+            && leader.scratch != 0
+        {
+            if self.ignores_trap {
+                let action: Vec<u8> = [1_u64, 0, 0, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
+                let at = leader.scratch + SCRATCH / 2;
+                let arguments = [libc::SIGTRAP as u64, at, 0, 8];
+                let _ = remote::write(self.pid, at, &action)
+                    .and_then(|()| leader.raw(libc::SYS_rt_sigaction, &arguments).map(drop));
             }
+            let _ = leader.raw(libc::SYS_munmap, &[leader.scratch, SCRATCH]);
         }
         for thread in &self.threads {
             let tid = thread.stopped.tid;

@@ -217,7 +217,7 @@ impl Look<'_> {
                 }
             }
         }
-        Some(FileKind::Path { path: seen.link.clone(), len: kind.is_file().then(|| found.len()), flock })
+        Some(FileKind::Path { path: seen.link.clone(), len: kind.is_file().then_some(found.len()), flock })
     }
 
     fn memory(&mut self, seen: &Seen, found: &fs::Metadata) -> FileKind {

@@ -68,7 +68,7 @@ pub fn attributes(stopped: &Stopped, process: &Process, program: i32) -> Result<
     let auxiliary = batch.words(&process.mm.auxv)?;
     let mut map = process.mm.bounds.to_vec();
     map.push(auxiliary);
-    map.push(process.mm.auxv.len() as u64 * 8 | (program as u64) << 32);
+    map.push((process.mm.auxv.len() as u64 * 8) | ((program as u64) << 32));
     let len = map.len() as u64 * 8;
     let map = batch.words(&map)?;
     let arguments = [libc::PR_SET_MM as u64, libc::PR_SET_MM_MAP as u64, map, len, 0];

@@ -14,6 +14,7 @@ use vnvm::Stats;
 use super::contest::{VnvmContest, skip};
 use super::records::{INSTANCES, Store};
 use super::results::VnvmResults;
+use crate::Watch;
 use crate::clock::Spent;
 use crate::error::Error;
 
@@ -36,7 +37,7 @@ pub fn store(contest: &VnvmContest, instance: u32) -> Result<(), Error> {
     ran?;
     writeln!(out, "{}", spent.wall_ns).and_then(|()| out.flush()).map_err(failed)?;
     // The others are measured still: what is counted next must not disturb them.
-    _ = std::io::stdin().read_line(&mut line);
+    std::io::stdin().read_line(&mut line).map_err(failed)?;
     let stats = store.finish()?;
     writeln!(out, "{} {}", stats.pages_written, stats.written_through).map_err(failed)
 }
@@ -65,14 +66,16 @@ impl Process {
         Ok(Process { child, said: BufReader::new(out) })
     }
 
-    /// Its next line.
-    fn next(&mut self) -> Result<Vec<u64>, Error> {
+    /// The numbers in its next line: so many.
+    fn next<const N: usize>(&mut self) -> Result<[u64; N], Error> {
         let mut line = String::new();
         let read = self.said.read_line(&mut line).map_err(|error| Error::of("a store's process", error))?;
         if read == 0 {
             return Err(Error::of("a store's process", "it ended early"));
         }
-        Ok(line.split_whitespace().filter_map(|word| word.parse().ok()).collect())
+        let numbers: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let unexpected = || Error::of("a store's process", format!("it said `{}`", line.trim()));
+        numbers.try_into().map_err(|_| unexpected())
     }
 
     fn go_on(&mut self) -> Result<(), Error> {
@@ -99,21 +102,21 @@ fn together(contest: &VnvmContest, worker: &Path, before: &[&str]) -> Result<(f6
     let mut all = Vec::new();
     for instance in 0..INSTANCES {
         let mut process = Process::start(worker, &inside, before, instance)?;
-        process.next()?;
+        let [] = process.next()?;
         all.push(process);
     }
     all.iter_mut().try_for_each(Process::go_on)?;
     let mut longest = 1;
     for process in &mut all {
-        longest = longest.max(process.next()?.first().copied().unwrap_or(0));
+        let [took] = process.next()?;
+        longest = longest.max(took);
     }
     let mut stats = Stats::default();
     all.iter_mut().try_for_each(Process::go_on)?;
     for process in &mut all {
-        if let [written, through] = process.next()?[..] {
-            stats.pages_written += written;
-            stats.written_through += through;
-        }
+        let [written, through] = process.next()?;
+        stats.pages_written += written;
+        stats.written_through += through;
     }
     let (load, _) = super::records::apart(contest);
     Ok(((load.operations * u64::from(INSTANCES)) as f64 * 1e9 / longest as f64, stats))
@@ -132,9 +135,17 @@ fn no_namespaces() -> Option<String> {
 /// A study: its name, what stands before the command, and its runs.
 type Kind = (&'static str, &'static [&'static str], Vec<(f64, Stats)>);
 
-/// Measures both.
-pub fn measure(contest: &VnvmContest, base: f64, results: &mut VnvmResults) -> Result<(), Error> {
-    let Some(worker) = &contest.worker else { return Ok(()) };
+/// Measures both, over `base` operations per second in NVM alone.
+pub fn measure(
+    contest: &VnvmContest,
+    base: f64,
+    watch: &dyn Watch,
+    results: &mut VnvmResults,
+) -> Result<(), Error> {
+    let Some(worker) = &contest.worker else {
+        skip(results, "process, spaces", "the program to start is not known".to_owned(), None);
+        return Ok(());
+    };
     let (load, memory) = super::records::apart(contest);
     let mut kinds: Vec<Kind> = vec![("process", &[], Vec::new())];
     match no_namespaces() {
@@ -142,8 +153,14 @@ pub fn measure(contest: &VnvmContest, base: f64, results: &mut VnvmResults) -> R
         Some(why) => skip(results, "spaces", why, None),
     }
     // By turns: what the disk still has to do from one run is met by the next.
-    for _ in 0..contest.rounds {
-        for (_, before, runs) in &mut kinds {
+    let all = contest.rounds as usize * kinds.len();
+    for round in 0..contest.rounds as usize {
+        let done = round * kinds.len();
+        for (number, (study, before, runs)) in kinds.iter_mut().enumerate() {
+            watch.step(done + number, all, &format!("records, {study}"));
+            if watch.stopped() {
+                return Ok(());
+            }
             runs.push(together(contest, worker, before)?);
         }
     }

@@ -13,7 +13,7 @@ pub struct VnvmContest {
     /// Everything of the source is smaller by this factor: memory, records, operations. Records have 64 KiB
     /// all the same.
     pub scale: u64,
-    /// How often each figure is measured; medians count.
+    /// How often commits, and stores that are processes, are measured; medians count.
     pub rounds: u32,
     /// Whether commits are measured.
     pub commits: bool,
@@ -27,7 +27,8 @@ pub struct VnvmContest {
     pub service_ns: u64,
     /// For all choices.
     pub seed: u64,
-    /// The program whose `bench vnvm --instance N` calls [`VnvmContest::store`]; without it there are no processes.
+    /// The program whose `bench vnvm --instance N` calls [`VnvmContest::store`]; without it studies `process` and
+    /// `spaces` are skipped.
     pub worker: Option<PathBuf>,
 }
 

@@ -19,7 +19,7 @@ impl VnvmContest {
         }
         if self.records && !watch.stopped() {
             let base = records::measure(self, watch, &mut results)?;
-            base.map_or(Ok(()), |base| apart::measure(self, base, &mut results))?;
+            base.map_or(Ok(()), |base| apart::measure(self, base, watch, &mut results))?;
         }
         Ok(results)
     }

@@ -22,15 +22,13 @@ struct Held {
 impl Held {
     /// When all these are accepted; `None` if some have not been sent.
     fn let_go(&self, persists: &Persists) -> Option<Time> {
-        let lanes = self.tails.iter().enumerate();
-        let accepted = lanes.map(|(lane, &count)| {
+        self.tails.iter().enumerate().try_fold(Time::ZERO, |latest, (lane, &count)| {
             let (sent, accepted) = persists.of_lane(self.core, lane);
             match count {
-                0 => Some(Time::ZERO),
-                _ => (count <= sent).then_some(accepted),
+                0 => Some(latest),
+                _ => (count <= sent).then_some(latest.max(accepted)),
             }
-        });
-        accepted.fold(Some(Time::ZERO), |latest, at| Some(latest?.max(at?)))
+        })
     }
 }
 
@@ -52,8 +50,8 @@ impl Withheld {
 
     /// When all buffers have let `line` go: `None` if that is not known yet.
     fn let_go(&self, line: u64, persists: &Persists) -> Option<Time> {
-        let held = self.lines.iter().filter(|held| held.line == line);
-        held.fold(Some(Time::ZERO), |latest, held| Some(latest?.max(held.let_go(persists)?)))
+        let mut held = self.lines.iter().filter(|held| held.line == line);
+        held.try_fold(Time::ZERO, |latest, held| Some(latest.max(held.let_go(persists)?)))
     }
 
     /// When a line that the caches give up at `at` leaves. `None`: not yet; [`Withheld::next`] has it in time.

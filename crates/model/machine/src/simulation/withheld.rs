@@ -22,15 +22,13 @@ struct Held {
 impl Held {
     /// When all these are accepted; `None` if some have not been sent.
     fn let_go(&self, persists: &Persists) -> Option<Time> {
-        let lanes = self.tails.iter().enumerate();
-        let mut accepted = lanes.map(|(lane, &count)| {
+        self.tails.iter().enumerate().try_fold(Time::ZERO, |latest, (lane, &count)| {
             let (sent, accepted) = persists.of_lane(self.core, lane);
             match count {
-                0 => Some(Time::ZERO),
-                _ => (count <= sent).then_some(accepted),
+                0 => Some(latest),
+                _ => (count <= sent).then_some(latest.max(accepted)),
             }
-        });
-        accepted.try_fold(Time::ZERO, |latest, at| Some(latest.max(at?)))
+        })
     }
 }
 

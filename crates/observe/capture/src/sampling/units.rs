@@ -134,8 +134,9 @@ mod tests {
         assert!(!ibs.takes(&load) && pebs.takes(&load) && ibs.takes(&Access { memory: true, ..load }));
         assert!(!ibs.takes(&Access { memory: true, loads: false, stores: true, ..load }));
         assert_eq!((ibs.period(17), ibs.period(10_007), pebs.period(17)), (16, 10_000, 17));
-        let prime =
-            |number: u64| (2..number).take_while(|one| one * one <= number).all(|one| !number.is_multiple_of(one));
+        let prime = |number: u64| {
+            (2..number).take_while(|one| one * one <= number).all(|one| !number.is_multiple_of(one))
+        };
         assert!(prime(pebs.usual()) && ibs.usual().is_multiple_of(16) && prime(ibs.usual() / 16));
     }
 }

@@ -8,5 +8,15 @@
 //! who keep pages elsewhere and bring them on demand.
 
 pub mod batch;
+pub mod copies;
+pub mod error;
 pub mod fam;
+pub mod freeze;
+pub mod image;
+pub mod inspect;
 pub mod pages;
+pub mod proc;
+pub mod remote;
+pub mod restore;
+
+pub use error::{Error, Result};

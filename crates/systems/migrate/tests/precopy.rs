@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use migrate::fam::precopy::{Rounds, Watch, rounds, settle};
+use migrate::fam::precopy::{Rounds, Watch, finish, rounds};
 use migrate::fam::study::app::{Access, App, Load, Memory};
 use migrate::fam::uffd::Uffd;
 use migrate::fam::{FamFile, Medium, Owner, Pages, Remote, Source, Store, Throttle};
@@ -34,7 +34,7 @@ fn run(name: &str, work_ns: u64, little: u64) -> Run {
         std::thread::yield_now();
     }
     app.freeze(false).expect("frozen");
-    let left = settle(&watch, &file, &pages, &throttle, little).expect("settled");
+    let left = finish(&watch, &file, &pages, &throttle, little).expect("finished");
     Source::start(file, Box::new(pages), throttle, Store::Direct).wait().expect("dumped");
     let file = FamFile::open_complete(&path, Some(owner)).expect("complete");
     file.verify().expect("whole");

@@ -17,7 +17,7 @@
 //! Pages are in place and fenced before the vector is *done*; progress follows; the file is *complete* last. So:
 //!
 //! - The target is killed: once the file is complete the process restores from it again, any number of times.
-//! - The source is killed: the target goes on if the file is complete, and is told how much is missing if not.
+//! - The source is killed: the target goes on if the file is complete, and gets the number of missing bytes if not.
 //! - A reader of a half-written file, one of another version, owner or a damaged one gets an error that says so.
 //!
 //! # Beyond the source

@@ -125,7 +125,7 @@ impl Watch {
 }
 
 /// Writes the process to FAM while it runs: all of it, then round after round what it has written to since. Vectors are not
-/// marked as present: [`settle`] does so once the process is frozen.
+/// marked as present: [`finish`] does so once the process is frozen.
 ///
 /// # Errors
 /// The process is gone, or can't be read.
@@ -159,7 +159,7 @@ pub fn rounds(
 ///
 /// # Errors
 /// As [`rounds`].
-pub fn settle(
+pub fn finish(
     watch: &Watch,
     file: &FamFile,
     pages: &dyn Pages,

@@ -189,7 +189,7 @@ impl Server<'_> {
             let original = space.original(page);
             let before = space.left();
             let known = space.has(original);
-            let step = if known { space.settle(page)? } else { self.transport.fault(original, space)? };
+            let step = if known { space.resolve(page)? } else { self.transport.fault(original, space)? };
             let after = self.spaces[index].left();
             self.served.pages_by_fault += before - after;
             match step {
@@ -201,7 +201,7 @@ impl Server<'_> {
                         self.served.first_fault_s.get_or_insert(now);
                         // Who faulted while the page came by another fault or a push sleeps still.
                         if after == before {
-                            let _ = self.spaces[index].settle(page)?;
+                            let _ = self.spaces[index].resolve(page)?;
                         }
                     }
                     return Ok(());

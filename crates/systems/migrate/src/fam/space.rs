@@ -186,7 +186,7 @@ impl Space {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn settle(&self, page: u64) -> Result<Step, Error> {
+    pub fn resolve(&self, page: u64) -> Result<Step, Error> {
         let step = self.uffd.zero(page, PAGE)?;
         match step {
             Installed::Busy => return Ok(Step::Busy),

@@ -12,10 +12,24 @@ fn arguments(flags: u64, signal: u64, set_tid: u64) -> [u64; 11] {
     [flags, 0, 0, 0, signal, 0, 0, 0, set_tid, 1, 0]
 }
 
-/// Whether all numbers of the image are free here.
+/// Whether all numbers of the image are free here. One that has ended and is not yet asked for by its parent is waited
+/// for a while: the checkpoint may just have ended it.
 pub fn numbers_free(image: &Image) -> bool {
     let mut tids = image.processes.iter().flat_map(|process| &process.threads);
-    !tids.any(|thread| Path::new(&format!("/proc/{}", thread.tid)).exists())
+    tids.all(|thread| {
+        for _ in 0..200 {
+            if !Path::new(&format!("/proc/{}", thread.tid)).exists() {
+                return true;
+            }
+            let ended = crate::proc::Status::read(thread.tid)
+                .is_ok_and(|status| status.get("State").starts_with('Z'));
+            if !ended {
+                return false;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        false
+    })
 }
 
 /// Makes the root: a copy of this process that stops at once. It is killed if we end.

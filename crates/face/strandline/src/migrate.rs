@@ -7,7 +7,7 @@ use migrate::freeze::Checkpoint;
 use migrate::inspect::Options;
 
 /// Arguments of `checkpoint`.
-#[derive(Args)]
+#[derive(Debug, Args)]
 #[command(after_help = "Example:\n  strandline checkpoint --pid 4711 --leave-running /var/tmp/saved")]
 pub struct CheckpointArgs {
     /// The process; its children are saved with it
@@ -27,7 +27,7 @@ pub struct CheckpointArgs {
 }
 
 /// Arguments of `restore`.
-#[derive(Args)]
+#[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  strandline restore /var/tmp/saved\n  strandline restore --clones 3 /var/tmp/saved"
 )]

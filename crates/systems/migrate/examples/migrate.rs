@@ -1,4 +1,4 @@
-//! Saves and restores by hand: `migrate save PID DIR [keep]`, `migrate restore DIR`.
+//! Saves and restores: `migrate save PID DIR [keep]`, `migrate restore DIR`.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Checkpoint, clone and migrate running processes of Linux, in user space.
 //!
-//! A process is frozen by `ptrace`; what `/proc` does not tell about it, it tells itself by system calls that the tracer
+//! A process is frozen by `ptrace`; what `/proc` does not show of it, it says itself by system calls that the tracer
 //! has it execute. Restoring is the same the other way round: a child with the same number executes the system calls that
 //! make it the process of the image, and then goes on where that one was stopped.
 //!

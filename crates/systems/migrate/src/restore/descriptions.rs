@@ -12,6 +12,9 @@ use crate::image::{Description, FileKind, Image};
 /// Flags that `open` acts on once; all others belong to the description.
 const ONCE: i32 = libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_NOCTTY;
 
+/// `_IOW('T', 0, u64)`.
+const TFD_IOC_SET_TICKS: libc::Ioctl = 0x4008_5400;
+
 /// Makes the descriptions of an image, in its order. `shared` is its shared memory.
 ///
 /// # Errors
@@ -63,15 +66,21 @@ fn open(
                 }
                 made
             }
-            FileKind::Timer { clock, set_flags, value, interval, .. } => {
+            FileKind::Timer { clock, ticks, set_flags, value, interval } => {
                 let made = owned(libc::timerfd_create(*clock, 0).into())?;
                 let time = |pair: &[i64; 2]| libc::timespec { tv_sec: pair[0], tv_nsec: pair[1] };
-                let setting = libc::itimerspec { it_interval: time(interval), it_value: time(value) };
+                // One that has expired and is not yet read stands still, until it is read.
+                let stands = *ticks > 0 && *value == [0; 2];
+                let value = time(if stands { interval } else { value });
+                let setting = libc::itimerspec { it_interval: time(interval), it_value: value };
                 // The value is what remained, whatever it was set by.
                 let flags = set_flags & !libc::TFD_TIMER_ABSTIME;
                 if libc::timerfd_settime(made.as_raw_fd(), flags, &raw const setting, std::ptr::null_mut())
                     < 0
                 {
+                    return Err(io::Error::last_os_error());
+                }
+                if *ticks > 0 && libc::ioctl(made.as_raw_fd(), TFD_IOC_SET_TICKS, &raw const *ticks) < 0 {
                     return Err(io::Error::last_os_error());
                 }
                 made

@@ -108,6 +108,10 @@ pub fn limits_and_timers(stopped: &Stopped, process: &Process) -> Result<()> {
     }
     for (which, timer) in (0_u64..).zip(&process.itimers) {
         if *timer != [0; 4] {
+            // One whose signal is still waiting stands still until that is delivered: its next round starts now.
+            let [seconds, micros, ..] = *timer;
+            let waits = timer[2..] == [0; 2];
+            let timer = if waits { [seconds, micros, seconds, micros] } else { *timer };
             let setting = batch.words(&timer.map(|word| word as u64))?;
             batch.call("to set its timers", libc::SYS_setitimer, &[which, setting, 0])?;
         }

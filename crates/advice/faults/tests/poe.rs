@@ -30,7 +30,8 @@ fn each_mistake_is_found() {
     assert_eq!(missed, []);
 }
 
-/// The same actors on simulated threads, with seeded schedules: what the explorer runs is ordinary code on an `Env`.
+/// The same actors on simulated threads, with seeded schedules: what the explorer runs is ordinary code on
+/// an `Env`.
 #[test]
 fn they_run_on_an_environment() {
     for scene in SCENES {

@@ -8,7 +8,8 @@ use super::layout::{
 ///
 /// # Errors
 /// - a page of memory is in two places, or in none (mapped, in a table, free);
-/// - a mapping count or a process's count of resident pages differs from what is mapped, with the pages that
+/// - a mapping count or a process's count of resident pages differs from what is mapped, with the pages
+///   that
 ///   wait for delayed work counted in;
 /// - an entry is locked;
 /// - a page that was written does not hold what was written;
@@ -98,7 +99,8 @@ fn frames(
     Ok(())
 }
 
-/// The walker takes pages in the order in which the kernel puts them: from the tail on, all valid entries in a row.
+/// The walker takes pages in the order in which the kernel puts them: from the tail on, all valid entries
+/// in a row.
 fn order(ring: &super::layout::Ring, word: &impl Fn(u64) -> u64) -> Result<(), String> {
     let mut at = word(ring.tail);
     let mut gap = false;

@@ -12,13 +12,15 @@ pub enum Flaw {
     PublishFirst,
     /// The walker leaves bit 5 set when the table is empty.
     KeepsLock,
-    /// The walker waits for "lock clear and present set", as the source words it: accessed is set for good then.
+    /// The walker waits for "lock clear and present set", as the source words it: accessed is set for good
+    /// then.
     WaitsForAccessed,
     /// The kernel's handler fills a marked entry without its lock.
     HandlerIgnoresLock,
     /// The kernel's handler takes a marked entry for a swapped page.
     HandlerSeesSwap,
-    /// Marking works without the lock of the page tables and without looking whether the region is still there.
+    /// Marking works without the lock of the page tables and without looking whether the region is still
+    /// there.
     MarkUnlocked,
     /// Unmapping clears an entry while the walker fills it.
     ZapIgnoresLock,
@@ -46,7 +48,8 @@ pub enum Flaw {
     DisableWhileWalking,
     /// Disabling forgets the pages that are not accounted for.
     DisableDropsUsed,
-    /// Where memory is short, delayed work advances the head over an entry that it could not fill and gives up the rest.
+    /// Where memory is short, delayed work advances the head over an entry that it could not fill and
+    /// gives up the rest.
     HeadPassesHole,
     /// The handler puts a table of small pages where the walker fills a huge one.
     SplitIgnoresLock,

@@ -1,7 +1,9 @@
 //! The kernel's side of a region: fault handler, `munmap`, `mprotect`, `fork`, exit.
 //!
-//! Whoever changes an entry holds the lock of the process's page tables, except the walker, which has bit 5 alone.
-//! So the kernel changes a marked entry only by a compare-and-swap from its unlocked value, or with bit 5 taken.
+//! Whoever changes an entry holds the lock of the process's page tables, except the walker, which has bit
+//! 5 alone.
+//! So the kernel changes a marked entry only by a compare-and-swap from its unlocked value, or with bit 5
+//! taken.
 
 use super::flaw::Flaw;
 use super::layout::{DIRTY, HUGE, LOCK, PRESENT, RW, field, is_locked, is_marked, mapped, marked};
@@ -71,7 +73,8 @@ impl<M: Memory> System<M> {
         None
     }
 
-    /// Fills a marked upper entry with a huge page, or puts a table there if there is none. Whether it is done.
+    /// Fills a marked upper entry with a huge page, or puts a table there if there is none. Whether it is
+    /// done.
     async fn fill_huge(&self, access: Access) -> bool {
         let slot = self.scope.upper(access.process);
         let Some(entry) = self.lock_entry(slot).await else { return true };
@@ -180,7 +183,8 @@ impl<M: Memory> System<M> {
         }
     }
 
-    /// As in the kernel, a page is accounted for and leaves the counts before the shootdown, and is free after it.
+    /// As in the kernel, a page is accounted for and leaves the counts before the shootdown, and is free
+    /// after it.
     async fn drop_page(&self, process: u64, frame: u64) {
         let memory = &self.memory;
         let counted = memory.load(self.scope.mappings(frame)).await != 0;

@@ -8,7 +8,8 @@ use space::{Env, Space};
 
 /// Words that actors share. Each call is one atomic access; between two of them any other actor may run.
 ///
-/// The actors are `async` so that an explorer can stop each of them before every access. On an [`Env`] ([`Over`])
+/// The actors are `async` so that an explorer can stop each of them before every access. On an [`Env`]
+/// ([`Over`])
 /// nothing ever waits inside a future, and [`finish`] runs an actor as ordinary code.
 pub trait Memory {
     /// The word with index `at`.
@@ -21,11 +22,13 @@ pub trait Memory {
     fn wait(&self, at: u64, ready: fn(u64) -> bool) -> impl Future<Output = u64>;
     /// Replaces the word by `change` of it, in one locked instruction; gives the old value.
     fn update(&self, at: u64, change: impl Fn(u64) -> u64) -> impl Future<Output = u64>;
-    /// Writes a word without a step: part of the access before it, or a note for checks that no actor reads.
+    /// Writes a word without a step: part of the access before it, or a note for checks that no actor
+    /// reads.
     fn poke(&self, at: u64, value: u64);
     /// The word, without a step: for checks of invariants, never for decisions of an actor.
     fn peek(&self, at: u64) -> u64;
-    /// Says that the actor's local state is a function of `label` alone, so that an explorer may merge states.
+    /// Says that the actor's local state is a function of `label` alone, so that an explorer may merge
+    /// states.
     fn label(&self, label: u64);
     /// Reports that an invariant is broken.
     fn fail(&self, what: String);

@@ -17,7 +17,8 @@ enum Walked {
 }
 
 impl<M: Memory> System<M> {
-    /// One instruction of a program that touches a page: a walk, and the kernel's handler where it has to be.
+    /// One instruction of a program that touches a page: a walk, and the kernel's handler where it has to
+    /// be.
     pub async fn touch(&self, access: Access) -> Touched {
         let Access { core, process, page, write } = access;
         loop {

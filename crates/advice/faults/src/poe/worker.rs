@@ -1,4 +1,5 @@
-//! The kernel's threads: marking, delayed work, disabling; and the accounting that they share with teardown.
+//! The kernel's threads: marking, delayed work, disabling; and the accounting that they share with
+//! teardown.
 
 use super::flaw::Flaw;
 use super::layout::{
@@ -8,7 +9,8 @@ use super::memory::Memory;
 use super::system::System;
 
 impl<M: Memory> System<M> {
-    /// Marks all pages of a region that have none, a page at a time; huge: the region's upper entry instead.
+    /// Marks all pages of a region that have none, a page at a time; huge: the region's upper entry
+    /// instead.
     pub async fn mark(&self, process: u64, huge: bool) {
         let (memory, scope) = (&self.memory, &self.scope);
         let pages = if huge { 1 } else { scope.pages };

@@ -48,7 +48,8 @@ const RECORD_LOST: u32 = 2;
 const RECORD_FORK: u32 = 7;
 const RECORD_SAMPLE: u32 = 9;
 
-/// `struct perf_event_attr` up to its version 5; all events but faults name the size of version 1, which every kernel accepts.
+/// `struct perf_event_attr` up to its version 5; all events but faults name the size of version 1, which
+/// every kernel accepts.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -87,7 +88,8 @@ pub enum Event {
     CpuClock,
     /// Accesses to memory with their addresses.
     Accesses(AccessEvent),
-    /// Page faults of user mode: by the tracepoint with this number, which says what kind of access it was, or by the
+    /// Page faults of user mode: by the tracepoint with this number, which says what kind of access it
+    /// was, or by the
     /// kernel's count of faults, which does not.
     Faults(Option<u64>),
 }
@@ -112,7 +114,8 @@ pub struct Fault {
     pub time: u64,
     /// What it accessed.
     pub address: u64,
-    /// The processor's error code, where it is known: bit 0 the page was there, bit 1 a write, bit 4 an instruction.
+    /// The processor's error code, where it is known: bit 0 the page was there, bit 1 a write, bit 4 an
+    /// instruction.
     pub code: Option<u64>,
     /// Instruction and its callers, as far as frame pointers lead.
     pub stack: Vec<u64>,

@@ -9,8 +9,7 @@ use super::layout::{
 /// # Errors
 /// - a page of memory is in two places, or in none (mapped, in a table, free);
 /// - a mapping count or a process's count of resident pages differs from what is mapped, with the pages
-///   that
-///   wait for delayed work counted in;
+///   that wait for delayed work counted in;
 /// - an entry is locked;
 /// - a page that was written does not hold what was written;
 /// - a table's entries that the kernel and the walker will come to next do not fit each other.

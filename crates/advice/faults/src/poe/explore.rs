@@ -1,12 +1,10 @@
 //! Every interleaving of a few actors, by depth-first search over whole states.
 //!
 //! An actor is a future that stops before each access. A schedule is a list of choices; the search runs a
-//! scenario
-//! again from its start for each branch. A state is the shared words and, per actor, a digest of the values
-//! that it has read: since actors are deterministic, states with equal keys have equal futures, and the
-//! search
-//! leaves a state that it has seen. Labels ([`Memory::label`]) shorten that history. No bound on
-//! preemptions, none on depth: a scenario is explored whole, or the search says that it gave up.
+//! scenario again from its start for each branch. A state is the shared words and, per actor, a digest of
+//! the values that it has read: since actors are deterministic, states with equal keys have equal futures,
+//! and the search leaves a state that it has seen. Labels ([`Memory::label`]) shorten that history. No
+//! bound on preemptions, none on depth: a scenario is explored whole, or the search says that it gave up.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -214,8 +212,7 @@ impl Run {
 }
 
 /// Runs `scenario` in every interleaving, until an invariant breaks or `most` states are known. `last`
-/// checks what a
-/// whole run has left behind.
+/// checks what a whole run has left behind.
 #[must_use]
 pub fn explore(most: u64, scenario: impl Fn() -> Run, last: impl Fn(&Rc<Explored>)) -> Explorations {
     let mut seen: HashSet<u128> = HashSet::new();

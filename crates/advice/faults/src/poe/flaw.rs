@@ -48,8 +48,8 @@ pub enum Flaw {
     DisableWhileWalking,
     /// Disabling forgets the pages that are not accounted for.
     DisableDropsUsed,
-    /// Where memory is short, delayed work advances the head over an entry that it could not fill and
-    /// gives up the rest.
+    /// Where memory is short, delayed work advances the head over an entry that it could not fill and gives
+    /// up the rest.
     HeadPassesHole,
     /// The handler puts a table of small pages where the walker fills a huge one.
     SplitIgnoresLock,

@@ -1,9 +1,8 @@
 //! The kernel's side of a region: fault handler, `munmap`, `mprotect`, `fork`, exit.
 //!
-//! Whoever changes an entry holds the lock of the process's page tables, except the walker, which has bit
-//! 5 alone.
-//! So the kernel changes a marked entry only by a compare-and-swap from its unlocked value, or with bit 5
-//! taken.
+//! Whoever changes an entry holds the lock of the process's page tables, except the walker, which has bit 5
+//! alone. So the kernel changes a marked entry only by a compare-and-swap from its unlocked value, or with
+//! bit 5 taken.
 
 use super::flaw::Flaw;
 use super::layout::{DIRTY, HUGE, LOCK, PRESENT, RW, field, is_locked, is_marked, mapped, marked};

@@ -97,8 +97,7 @@ pub struct Scope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ring {
     /// Word of the header's head: where the kernel fills next. The four fields of a header are words of
-    /// their own
-    /// here, since no two actors write one of them and no access covers two.
+    /// their own here, since no two actors write one of them and no access covers two.
     pub head: u64,
     /// Of its tail: where the walker takes next.
     pub tail: u64,

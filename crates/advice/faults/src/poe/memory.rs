@@ -9,8 +9,7 @@ use space::{Env, Space};
 /// Words that actors share. Each call is one atomic access; between two of them any other actor may run.
 ///
 /// The actors are `async` so that an explorer can stop each of them before every access. On an [`Env`]
-/// ([`Over`])
-/// nothing ever waits inside a future, and [`finish`] runs an actor as ordinary code.
+/// ([`Over`]) nothing ever waits inside a future, and [`finish`] runs an actor as ordinary code.
 pub trait Memory {
     /// The word with index `at`.
     fn load(&self, at: u64) -> impl Future<Output = u64>;

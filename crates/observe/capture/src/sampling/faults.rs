@@ -1,13 +1,11 @@
 //! Page faults of any program: how many exactly, and each one's address, kind and call stack as the kernel
 //! reports it.
 //!
-//! The kernel counts all faults of the process and its children. Faults of user mode it also reports one
-//! by one:
-//! through the tracepoint `exceptions:page_fault_user`, with the processor's error code, where tracing's
-//! file
-//! system is mounted and the user may trace; else through its software event, which does not distinguish
-//! reads from writes. Faults that the kernel has itself when it copies to or from a program are counted and not
-//! reported.
+//! The kernel counts all faults of the process and its children. Faults of user mode it also reports one by
+//! one: through the tracepoint `exceptions:page_fault_user`, with the processor's error code, where
+//! tracing's file system is mounted and the user may trace; else through its software event, which does not
+//! distinguish reads from writes. Faults that the kernel has itself when it copies to or from a program are
+//! counted and not reported.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -95,13 +93,11 @@ pub struct FaultRun {
 }
 
 /// Runs a program and takes every `every`-th of its faults, and those of its children. With
-/// `stdout_to_stderr` it
-/// prints where its caller's messages go. `environment` is added to its own.
+/// `stdout_to_stderr` it prints where its caller's messages go. `environment` is added to its own.
 ///
 /// # Errors
 /// [`CaptureError::NotPermitted`] or [`CaptureError::NoSampling`] if the kernel does not let us; the
-/// program
-/// has not run then. Others if the program can't be run.
+/// program has not run then. Others if the program can't be run.
 pub fn sample_faults(
     command: &[OsString],
     environment: &[(OsString, OsString)],

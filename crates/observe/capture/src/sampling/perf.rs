@@ -88,9 +88,8 @@ pub enum Event {
     CpuClock,
     /// Accesses to memory with their addresses.
     Accesses(AccessEvent),
-    /// Page faults of user mode: by the tracepoint with this number, which says what kind of access it
-    /// was, or by the
-    /// kernel's count of faults, which does not.
+    /// Page faults of user mode: by the tracepoint with this number, which says what kind of access it was,
+    /// or by the kernel's count of faults, which does not.
     Faults(Option<u64>),
 }
 

@@ -51,6 +51,32 @@ pub enum Rule {
     CleanFlush,
     /// A fence with nothing to order.
     UselessFence,
+    /// Threads that write different bytes of one line.
+    FalseSharing,
+    /// Threads that write and read the same bytes in turn.
+    TrueSharing,
+    /// A lock or an atomic whose line goes from core to core.
+    ContendedLock,
+    /// Lines fetched for few of their bytes.
+    UnusedBytes,
+    /// A matrix walked against its rows.
+    AgainstTheRows,
+    /// Misses each of which waits for the one before.
+    PointerChase,
+    /// Data stored over before anyone read it.
+    DeadStore,
+    /// Data zeroed or copied and written again unread.
+    OverwrittenUnread,
+    /// Stores of the value that was there.
+    SilentStore,
+    /// Blocks that are allocated and freed at once, again and again.
+    AllocationChurn,
+    /// Blocks that are never freed although their like are.
+    Leak,
+    /// More pages in use than the TLB reaches.
+    TlbReach,
+    /// Lines that push each other out of few sets.
+    ConflictMisses,
 }
 
 impl Rule {
@@ -66,6 +92,19 @@ impl Rule {
             Rule::RedundantFlush => "redundant-flush",
             Rule::CleanFlush => "clean-flush",
             Rule::UselessFence => "useless-fence",
+            Rule::FalseSharing => "false-sharing",
+            Rule::TrueSharing => "true-sharing",
+            Rule::ContendedLock => "contended-lock",
+            Rule::UnusedBytes => "unused-bytes",
+            Rule::AgainstTheRows => "against-the-rows",
+            Rule::PointerChase => "pointer-chase",
+            Rule::DeadStore => "dead-store",
+            Rule::OverwrittenUnread => "overwritten-unread",
+            Rule::SilentStore => "silent-store",
+            Rule::AllocationChurn => "allocation-churn",
+            Rule::Leak => "leak",
+            Rule::TlbReach => "tlb-reach",
+            Rule::ConflictMisses => "conflict-misses",
         }
     }
 }

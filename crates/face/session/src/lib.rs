@@ -66,7 +66,8 @@ pub use machines::Chosen;
 pub use measure::{Measure, MeasureFault, Measurements, Memory, derive_curve};
 pub use observer::{Observer, Progress, Silent, Watched};
 pub use plan::{
-    Fleet, Fleets, Looked, Placement, PlanFault, PlanSource, Planned, Planning, Survey, Surveyed, Verified,
+    Fleet, Fleets, Looked, Placement, PlanFault, PlanGroup, PlanSource, Planned, Planning, Survey, Surveyed,
+    Verified,
 };
 pub use play::{Played, cut_short};
 pub use profile::{Profile, host};

@@ -17,7 +17,7 @@ use std::time::Duration;
 use event::Site;
 
 use super::perf::{Event, Fault, Record};
-use super::{Launch, Tally, open_each, refusal};
+use super::{Tally, launch, open_each, refusal, run};
 use crate::CaptureError;
 use crate::symbols::{Image, Resolver};
 
@@ -104,8 +104,8 @@ pub fn sample_faults(
     every: u64,
     stdout_to_stderr: bool,
 ) -> Result<FaultRun, CaptureError> {
-    let mut launch = Launch::of(command, stdout_to_stderr)?;
-    launch.command.envs(environment.iter().map(|(name, value)| (name, value)));
+    let mut command = launch(command, stdout_to_stderr)?;
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
     let tracepoint = TRACING.iter().find_map(|place| {
         let path = PathBuf::from(place).join("events/exceptions/page_fault_user/id");
         std::fs::read_to_string(path).ok()?.trim().parse().ok()
@@ -118,7 +118,7 @@ pub fn sample_faults(
     };
     let mut seen = Faults::default();
     let before = usage();
-    let (status, elapsed) = launch.run(None, &mut rings, |record| seen.add(record))?;
+    let (status, elapsed) = run(command, None, &mut rings, |record| seen.add(record))?;
     let after = usage();
     let stacks = seen.resolve();
     Ok(FaultRun {

@@ -24,8 +24,14 @@ const SAMPLE_RAW: u64 = 1 << 10;
 const SAMPLE_IP_TID: u64 = 1 | 2;
 const SAMPLE_ADDR: u64 = 1 << 3;
 const SAMPLE_DATA_SRC: u64 = 1 << 15;
-/// Of a sample's data source: it is of a store.
+/// Of a sample's data source (`union perf_mem_data_src`): what it is of.
+const MEM_OP_LOAD: u64 = 0x02;
 const MEM_OP_STORE: u64 = 0x04;
+/// It was answered by local memory, or by remote memory one or two hops away.
+const MEM_LEVEL_MEMORY: u64 = (0x80 | 0x100 | 0x200) << 5;
+/// The newer field for the same, and its numbers for CXL, memory and persistent memory.
+const MEM_NUMBER_SHIFT: u32 = 33;
+const MEM_NUMBERS_MEMORY: [u64; 3] = [0x09, 0x0d, 0x0e];
 const FLAG_INHERIT: u64 = 1 << 1;
 const FLAG_EXCLUDE_KERNEL: u64 = 1 << 5;
 const FLAG_EXCLUDE_HV: u64 = 1 << 6;
@@ -120,6 +126,32 @@ pub struct Fault {
     pub stack: Vec<u64>,
 }
 
+/// What a sample of an access has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// First byte.
+    pub address: u64,
+    /// Whether it loads.
+    pub loads: bool,
+    /// Whether it stores.
+    pub stores: bool,
+    /// Whether memory answered it and no cache, as far as the processor says.
+    pub memory: bool,
+}
+
+impl Access {
+    /// From the address and the kernel's description of where the data came from.
+    fn of(address: u64, source: u64) -> Access {
+        let number = source >> MEM_NUMBER_SHIFT & 0xf;
+        Access {
+            address,
+            loads: source & MEM_OP_LOAD != 0,
+            stores: source & MEM_OP_STORE != 0,
+            memory: source & MEM_LEVEL_MEMORY != 0 || MEM_NUMBERS_MEMORY.contains(&number),
+        }
+    }
+}
+
 /// What a ring reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
@@ -129,8 +161,8 @@ pub enum Record {
         pid: u32,
         /// Instruction.
         address: u64,
-        /// What it accessed, and whether it stored; of accesses only.
-        data: Option<(u64, bool)>,
+        /// What it accessed; of accesses only.
+        data: Option<Access>,
     },
     /// The process had a page fault.
     Fault(Fault),
@@ -301,7 +333,7 @@ fn parse(event: Event, kind: u32, body: &[u8]) -> Option<Record> {
         }
         RECORD_SAMPLE => {
             let data = match event {
-                Event::Accesses(_) => Some((long(16)?, long(24)? & MEM_OP_STORE != 0)),
+                Event::Accesses(_) => Some(Access::of(long(16)?, long(24)?)),
                 _ => None,
             };
             Some(Record::Sample { address: long(0)?, pid: short(8)?, data })
@@ -337,11 +369,18 @@ mod tests {
         assert_eq!(parse(Event::CpuClock, RECORD_SAMPLE, &body[..10]), None);
         let access = Event::Accesses(AccessEvent { kind: 4, config: 0x82d0, precise: true });
         assert_eq!(parse(access, RECORD_SAMPLE, &body), None, "an access has an address");
-        for (source, stores) in [(0x04_u64, true), (0x02, false)] {
+        for (source, loads, stores, memory) in [
+            (0x04_u64, false, true, false),
+            (0x02, true, false, false),
+            (0x02 | 0x80 << 5, true, false, true),
+            (0x02 | 0x09 << 33, true, false, true),
+            (0x02 | 0x03 << 33, true, false, false),
+        ] {
             let mut body = body.clone();
             body.extend(0xabc0_u64.to_le_bytes());
             body.extend(source.to_le_bytes());
-            let sample = Record::Sample { pid: 7, address: 0x1234, data: Some((0xabc0, stores)) };
+            let access_of = Access { address: 0xabc0, loads, stores, memory };
+            let sample = Record::Sample { pid: 7, address: 0x1234, data: Some(access_of) };
             assert_eq!(parse(access, RECORD_SAMPLE, &body), Some(sample));
         }
         let mut body = vec![7, 0, 0, 0, 7, 0, 0, 0];

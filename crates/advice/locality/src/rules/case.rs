@@ -1,0 +1,138 @@
+//! What rules share: names, shares, bytes of a line in words.
+
+use advise::{Finding, Rule, SiteShare};
+use event::{SiteId, SiteTable};
+
+use crate::contest::Contest;
+use crate::sites::SiteState;
+use crate::watcher::Watcher;
+
+pub(super) struct Case<'a> {
+    pub(super) watcher: &'a Watcher,
+    pub(super) sites: &'a SiteTable,
+}
+
+pub(super) const ACCESSES: &str = "accesses to memory";
+pub(super) const FETCHES: &str = "lines fetched";
+
+/// A part of a whole.
+pub(super) fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+impl Case<'_> {
+    pub(super) fn label(&self, site: u32) -> String {
+        self.sites.label(SiteId(site))
+    }
+
+    /// The states of the sites that did anything.
+    pub(super) fn states(&self) -> impl Iterator<Item = (u32, &SiteState)> {
+        (0u32..).zip(&self.watcher.sites.0).filter(|(_, state)| state.accesses > 0)
+    }
+
+    /// Sums up parts by site, the largest first.
+    pub(super) fn rank(&self, mut parts: Vec<(u32, u64)>) -> (u64, Vec<SiteShare>) {
+        parts.sort_by_key(|&(site, _)| site);
+        parts.dedup_by(|from, to| {
+            from.0 == to.0 && {
+                to.1 += from.1;
+                true
+            }
+        });
+        let total = parts.iter().map(|part| part.1).sum();
+        parts.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+        parts.truncate(self.watcher.options.sites_max);
+        let share = |(site, part)| SiteShare { site: SiteId(site), share: ratio(part, total) };
+        (total, parts.into_iter().map(share).collect())
+    }
+
+    /// ` of the blocks that make (a.c:3) allocates`, if known.
+    pub(super) fn of_block(&self, block: Option<(u32, u64)>) -> String {
+        block.map_or_else(
+            || " of a global or a stack".to_owned(),
+            |(site, offset)| format!(" at byte {offset} of a block that {} allocates", self.label(site)),
+        )
+    }
+
+    /// The contested lines that changed hands often enough, by whether the same bytes were touched.
+    pub(super) fn contests(&self, same: bool, sync: Option<bool>) -> Vec<(u64, &Contest)> {
+        let options = &self.watcher.options;
+        let mut lines: Vec<(u64, &Contest)> = self
+            .watcher
+            .contests
+            .0
+            .iter()
+            .map(|(&line, contest)| (line, contest))
+            .filter(|(_, contest)| contest.moves >= options.switches_min && contest.parties.len() > 1)
+            .filter(|(_, contest)| (contest.true_moves * 2 >= contest.moves) == same)
+            .filter(|(_, contest)| sync.is_none_or(|sync| contest.sync == sync))
+            .collect();
+        lines.sort_by(|a, b| b.1.accesses.cmp(&a.1.accesses).then(a.0.cmp(&b.0)));
+        lines
+    }
+
+    /// A finding on contested lines.
+    pub(super) fn on_lines(
+        &self,
+        lines: &[(u64, &Contest)],
+        rule: Rule,
+        title: &str,
+        remedy: &str,
+    ) -> Option<Finding> {
+        let (_, worst) = lines.first()?;
+        let parts = lines
+            .iter()
+            .flat_map(|(_, contest)| contest.parties.iter().map(|party| (party.site, party.accesses)));
+        let (_, sites) = self.rank(parts.collect());
+        let accesses = lines.iter().map(|(_, contest)| contest.accesses).sum();
+        let who: Vec<String> = worst
+            .parties
+            .iter()
+            .take(4)
+            .map(|party| {
+                let (what, mask) =
+                    if party.written != 0 { ("writes", party.written) } else { ("reads", party.read) };
+                format!("thread {} {what} bytes {} in {}", party.thread, bytes(mask), self.label(party.site))
+            })
+            .collect();
+        Some(Finding {
+            rule,
+            title: title.to_owned(),
+            evidence: format!(
+                "{} line{} went from thread to thread. The one used most, the line{}, changed threads {} times at least \
+                 (a recording shows few of the changes): {}.",
+                lines.len(),
+                if lines.len() == 1 { "" } else { "s" },
+                self.of_block(worst.block),
+                worst.moves,
+                who.join("; ")
+            ),
+            remedy: remedy.to_owned(),
+            share: ratio(accesses, self.watcher.accesses),
+            share_of: ACCESSES.to_owned(),
+            sites,
+        })
+    }
+}
+
+/// `0-7, 16-23`.
+pub(super) fn bytes(mask: u64) -> String {
+    let mut parts = Vec::new();
+    let mut at = 0;
+    while at < 64 {
+        if mask >> at & 1 == 0 {
+            at += 1;
+            continue;
+        }
+        let from = at;
+        while at < 64 && mask >> at & 1 == 1 {
+            at += 1;
+        }
+        parts.push(format!("{from}-{}", at - 1));
+    }
+    parts.join(", ")
+}

@@ -1,0 +1,32 @@
+//! Conflict misses: lines that come back to the first-level cache before it could have been filled once.
+
+use advise::{Finding, Rule};
+
+use super::case::{ACCESSES, Case, percent, ratio};
+
+pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
+    let of = |(site, state): (u32, &crate::sites::SiteState)| {
+        (state.conflicts * 2 >= state.misses_l1 && state.conflicts > 0 && state.walks < 4)
+            .then_some((site, state.conflicts))
+    };
+    let (conflicts, sites) = case.rank(case.states().filter_map(of).collect());
+    let first = case.watcher.sites.0[sites.first()?.site.0 as usize];
+    let options = &case.watcher.options;
+    Some(Finding {
+        rule: Rule::ConflictMisses,
+        title: "Lines push each other out of few sets of the cache".to_owned(),
+        evidence: format!(
+            "{} of the misses of {} are of lines that left a cache of {} B and {} ways while less than half of it was filled \
+             anew: they meet in few sets, as addresses do that are a power of two apart.",
+            percent(ratio(first.conflicts, first.misses_l1)),
+            case.label(sites[0].site.0),
+            options.l1_bytes,
+            options.l1_ways
+        ),
+        remedy: "Make rows or arrays a line longer than the power of two (64 B of padding), so that they begin in different sets."
+            .to_owned(),
+        share: ratio(conflicts, case.watcher.accesses),
+        share_of: ACCESSES.to_owned(),
+        sites,
+    })
+}

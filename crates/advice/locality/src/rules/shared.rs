@@ -1,0 +1,15 @@
+//! True sharing: threads write and read the same bytes in turn.
+
+use advise::{Finding, Rule};
+
+use super::case::Case;
+
+pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
+    let remedy = "Let each thread keep its own copy and merge them at the end, or hand data over in batches.";
+    case.on_lines(
+        &case.contests(true, Some(false)),
+        Rule::TrueSharing,
+        "Threads take turns at the same data",
+        remedy,
+    )
+}

@@ -1,0 +1,42 @@
+//! Lines that are fetched for few of their bytes.
+
+use advise::{Finding, Rule};
+
+use super::case::{Case, FETCHES, bytes, percent, ratio};
+
+pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
+    let options = &case.watcher.options;
+    let of = |(site, state): (u32, &crate::sites::SiteState)| {
+        let use_of = ratio(state.used, state.left * 64);
+        // Walks against the rows and hops are other rules'.
+        let other = state.walks >= 4 || state.hops * 4 >= state.fetches.max(1);
+        (state.left >= options.lines_min && use_of < options.used_min && !other).then_some((site, state.left))
+    };
+    let (lines, sites) = case.rank(case.states().filter_map(of).collect());
+    let first = case.watcher.sites.0[sites.first()?.site.0 as usize];
+    let use_of = ratio(first.used, first.left * 64);
+    let stride = first.stride.unsigned_abs();
+    let fields = if (16..=1024).contains(&stride) && first.run > 2 {
+        format!(" It steps by {stride} B, the size of an element, it seems.")
+    } else {
+        String::new()
+    };
+    Some(Finding {
+        rule: Rule::UnusedBytes,
+        title: "Lines are fetched for few of their bytes".to_owned(),
+        evidence: format!(
+            "Of the {} lines that {} brought and that left again, {} of the bytes were used (bytes {} of a line, over all of \
+             them).{fields}",
+            first.left,
+            case.label(sites[0].site.0),
+            percent(use_of),
+            bytes(first.bytes_or)
+        ),
+        remedy: "Put the fields that are used together next to each other: an array per field (structure of arrays) instead of \
+                 an array of structures, or hot fields split from cold ones."
+            .to_owned(),
+        share: ratio(lines, case.watcher.fetches) * (1.0 - use_of),
+        share_of: FETCHES.to_owned(),
+        sites,
+    })
+}

@@ -1,0 +1,90 @@
+//! What each code site did.
+
+const SITES_MAX: usize = 1 << 16;
+
+/// One code site.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SiteState {
+    pub(crate) accesses: u64,
+    /// Lines that it brought into the table.
+    pub(crate) fetches: u64,
+    /// Of lines that it brought and that left: how many, and bytes used.
+    pub(crate) left: u64,
+    pub(crate) used: u64,
+    /// Bytes of lines used, together.
+    pub(crate) bytes_or: u64,
+    pub(crate) stored: u64,
+    /// Bytes of its stores that were stored over unread, and the site that did so last.
+    pub(crate) dead: u64,
+    pub(crate) dead_large: u64,
+    pub(crate) over: u32,
+    pub(crate) silent: u64,
+    pub(crate) tlb_misses: u64,
+    pub(crate) conflicts: u64,
+    pub(crate) misses_l1: u64,
+    /// Strides.
+    pub(crate) last: u64,
+    pub(crate) stride: i64,
+    pub(crate) run: u32,
+    pub(crate) start: u64,
+    pub(crate) thread: u32,
+    /// Walks that went on in the next column, their accesses and their stride.
+    pub(crate) walks: u64,
+    pub(crate) walked: u64,
+    pub(crate) walk_stride: u64,
+    pub(crate) walk_step: u64,
+    /// Hops from block to block.
+    pub(crate) block: u64,
+    pub(crate) offset: u64,
+    pub(crate) from: u32,
+    pub(crate) sequential: u64,
+    pub(crate) hops: u64,
+    pub(crate) indexed: u64,
+}
+
+impl SiteState {
+    /// Follows the stride; whether this access continues a walk of `len` bytes each.
+    #[inline]
+    pub(crate) fn follow(&mut self, thread: u32, addr: u64, len: u32) -> bool {
+        let delta = addr.wrapping_sub(self.last) as i64;
+        if self.thread != thread {
+            (self.thread, self.stride, self.run, self.start) = (thread, 0, 0, addr);
+        } else if delta == self.stride {
+            self.run += 1;
+        } else {
+            if self.run >= 8 && self.stride.unsigned_abs() >= 128 {
+                let step = (addr.wrapping_sub(self.start) as i64).unsigned_abs();
+                if step > 0 && step <= 64 {
+                    self.walks += 1;
+                    self.walked += u64::from(self.run) + 1;
+                    self.walk_stride = self.stride.unsigned_abs();
+                    self.walk_step = step;
+                }
+            }
+            // What broke the old walk starts the new one, so that the first column's start is the second's, too.
+            let jumped = delta.unsigned_abs() > 4096 && self.run >= 8;
+            (self.stride, self.run) = (delta, 1);
+            self.start = self.last;
+            if jumped {
+                (self.stride, self.run, self.start) = (0, 0, addr);
+            }
+        }
+        self.last = addr;
+        self.stride.unsigned_abs() == u64::from(len) && self.run > 4
+    }
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sites(pub(crate) Vec<SiteState>);
+
+impl Sites {
+    #[inline]
+    pub(crate) fn get(&mut self, site: u32) -> &mut SiteState {
+        let at = if (site as usize) < SITES_MAX { site as usize } else { 0 };
+        if at >= self.0.len() {
+            self.0.resize(at + 1, SiteState::default());
+        }
+        &mut self.0[at]
+    }
+}

@@ -5,6 +5,7 @@
 //! by a clock. Children are sampled too. It works for one's own programs where `kernel.perf_event_paranoid`
 //! is at most 2; where it does not, [`CaptureError::NotPermitted`] says so.
 
+mod faults;
 mod misses;
 mod perf;
 mod stores;
@@ -24,6 +25,7 @@ use crate::CaptureError;
 use crate::symbols::{Image, Resolver};
 use perf::{Event, Record, Ring};
 
+pub use faults::{Backing, FaultCause, FaultRun, FaultSample, sample_faults};
 pub use misses::{MissRun, memory_sampling, sample_misses};
 pub use stores::{StoreRun, sample_stores};
 
@@ -199,7 +201,7 @@ impl Tally {
                 let inherited = self.maps.get(&parent).cloned().unwrap_or_default();
                 self.maps.insert(pid, inherited);
             }
-            Record::Fork { .. } => {}
+            Record::Fork { .. } | Record::Fault(_) => {}
             Record::Lost(count) => self.lost += count,
         }
     }

@@ -25,6 +25,7 @@ const UNSAFE_CRATES: &[&str] = &[
     "capi",
     "capture",
     "capture-runtime",
+    "tracer",
     "persist-runtime",
     "wear-runtime",
     "tier-runtime",

@@ -51,6 +51,7 @@ mod sweep;
 mod temporary;
 pub mod toolchain;
 mod trace_file;
+mod traced;
 mod wear;
 
 pub use self::bench::{Bench, BenchSfr, BenchVnvm};

@@ -54,9 +54,8 @@ mod tests {
     fn a_run_is_cut_where_its_uses_go_elsewhere() {
         let mut uses = vec![vec![9.0; 10], vec![1.0; 10]];
         assert_eq!(phases(&uses).len(), 1);
-        for slice in 6..10 {
-            (uses[0][slice], uses[1][slice]) = (0.0, 9.0);
-        }
+        uses[0][6..].fill(0.0);
+        uses[1][6..].fill(9.0);
         assert_eq!(phases(&uses), [0..6, 6..10]);
         let third = vec![vec![1.0, 1.0, 1.0], vec![0.0], vec![0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]];
         assert_eq!(phases(&third), [0..3, 3..7]);

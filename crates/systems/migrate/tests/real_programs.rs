@@ -11,7 +11,7 @@ const WANTED: &str = "total 1500 sum 4950 shared 100 child 3 ticks 1 alarms 1\n"
 
 /// Builds and starts `tree.c`, and saves it after a while; none where this may not be done.
 fn saved(folder: &Path, leave_running: bool) -> Option<std::process::Child> {
-    if !std::fs::read_to_string("/proc/self/status").unwrap().contains("CapEff:\t000001ff") {
+    if !std::fs::read_to_string("/proc/self/status").expect("/proc is there").contains("CapEff:\t000001ff") {
         println!("skipped: choosing process numbers needs root");
         return None;
     }
@@ -24,10 +24,10 @@ fn saved(folder: &Path, leave_running: bool) -> Option<std::process::Child> {
     }
     let mut command = Command::new(&program);
     command.arg(folder.join("out")).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let child = command.spawn().unwrap();
+    let child = command.spawn().expect("it was just built");
     std::thread::sleep(Duration::from_millis(700));
     let how = Checkpoint { leave_running, no_sync: true, ..Checkpoint::default() };
-    let times = checkpoint(child.id().cast_signed(), &folder.join("image"), &how).unwrap();
+    let times = checkpoint(child.id().cast_signed(), &folder.join("image"), &how).expect("it can be saved");
     assert_eq!((times.processes, times.threads), (2, 6));
     Some(child)
 }

@@ -154,22 +154,7 @@ pub fn plan(seen: &Seen, tiers: &[Tier; 2], prices: &Prices, footprint: Option<u
     let one = |number: usize| {
         let mut alone = vec![0.0; seen.sites.len()];
         alone[number] = 1.0;
-        let others = |of: fn(&Rate) -> f64| -> f64 {
-            rates.iter().enumerate().filter(|(at, _)| *at != number).map(|(_, rate)| of(rate)).sum()
-        };
-        let rate = rates[number];
-        let share = |own: f64, rest: f64| if own > 0.0 { own / (own + rest) } else { 0.0 };
-        let most: Option<f64> =
-            rates.iter().enumerate().map(|(at, one)| if at == number { Some(0.0) } else { one.high }).sum();
-        SiteAnswer {
-            number,
-            rate,
-            share: share(rate.per_second, others(|one| one.per_second)),
-            share_low: most.map_or(0.0, |most| share(rate.low, most)),
-            share_high: rate.high.map_or(1.0, |high| share(high, others(|one| one.low))),
-            alone: bound(&alone),
-            slow: slow[number],
-        }
+        site_answer(&rates, number, bound(&alone), slow[number])
     };
     let mut sites: Vec<SiteAnswer> = (0..seen.sites.len()).map(one).collect();
     sites.sort_by(|one, two| two.rate.per_second.total_cmp(&one.rate.per_second));
@@ -180,23 +165,47 @@ pub fn plan(seen: &Seen, tiers: &[Tier; 2], prices: &Prices, footprint: Option<u
         phases,
         sites,
         weights: crate::answer::weights(tiers.iter().map(|tier| tier.read_gbps)),
-        refused: vec![
-            "cache ways: use of pages has no miss curve; rent what you have, or build with `strandline cc`"
-                .to_owned(),
-            if seen.sees_misses() {
-                "run times: how many misses are under way at once is not seen, so only bounds are given"
-                    .to_owned()
-            } else {
-                "run times: caches answer an unknown part of the uses, so only bounds are given".to_owned()
-            },
-            if seen.sees_misses() {
-                "bandwidth: write-backs and prefetched lines are not sampled".to_owned()
-            } else {
-                "bandwidth: how many lines of a page are used is not seen".to_owned()
-            },
-        ],
+        refused: refused(seen.sees_misses()),
         cautions: cautions(seen),
     }
+}
+
+/// What is said of one site: its part of all uses, between bounds.
+fn site_answer(rates: &[Rate], number: usize, alone: f64, slow: f64) -> SiteAnswer {
+    let others = |of: fn(&Rate) -> f64| -> f64 {
+        rates.iter().enumerate().filter(|(at, _)| *at != number).map(|(_, rate)| of(rate)).sum()
+    };
+    let rate = rates[number];
+    let share = |own: f64, rest: f64| if own > 0.0 { own / (own + rest) } else { 0.0 };
+    let most: Option<f64> =
+        rates.iter().enumerate().map(|(at, one)| if at == number { Some(0.0) } else { one.high }).sum();
+    SiteAnswer {
+        number,
+        rate,
+        share: share(rate.per_second, others(|one| one.per_second)),
+        share_low: most.map_or(0.0, |most| share(rate.low, most)),
+        share_high: rate.high.map_or(1.0, |high| share(high, others(|one| one.low))),
+        alone,
+        slow,
+    }
+}
+
+/// What such a plan never says, by whether misses were seen.
+fn refused(misses: bool) -> Vec<String> {
+    let (times, bandwidth) = if misses {
+        (
+            "run times: how many misses are under way at once is not seen, so only bounds are given",
+            "bandwidth: write-backs and prefetched lines are not sampled",
+        )
+    } else {
+        (
+            "run times: caches answer an unknown part of the uses, so only bounds are given",
+            "bandwidth: how many lines of a page are used is not seen",
+        )
+    };
+    let ways =
+        "cache ways: use of pages has no miss curve; rent what you have, or build with `strandline cc`";
+    [ways, times, bandwidth].map(str::to_owned).into()
 }
 
 /// A site's rate in a part of the run: the whole run's, by the uses that fall into the part.

@@ -127,17 +127,7 @@ fn site(
     };
     let number: usize = number.parse().ok()?;
     let list = |text: &str| -> Vec<f64> { text.split(',').filter_map(|one| one.parse().ok()).collect() };
-    let written = list(written);
-    let windows: Vec<Window> = used
-        .split(',')
-        .zip(windows)
-        .enumerate()
-        .filter_map(|(at, (pair, &seconds))| {
-            let (used, there) = pair.split_once('/')?;
-            let written = written.get(at).copied().unwrap_or(0.0);
-            Some(Window { seconds, used: used.parse().ok()?, there: there.parse().ok()?, written })
-        })
-        .collect();
+    let windows = uses(used, &list(written), windows);
     let (caught, time) = caught.split_once('/')?;
     let slices = list(slices.strip_prefix('-')?);
     let allocated = number > 2;
@@ -150,8 +140,8 @@ fn site(
     }
     let all: f64 = windows.iter().map(|one| one.used).sum();
     let key = u64::from_str_radix(key, 16).ok()?;
-    let frames = frames.strip_prefix('-')?;
-    let (own, type_name) = if allocated { names.of(frames, way == "map", modules) } else { <_>::default() };
+    let frames = frames.strip_prefix('-').filter(|_| allocated);
+    let (own, type_name) = frames.map(|frames| names.of(frames, way == "map", modules)).unwrap_or_default();
     let tag = tag.strip_prefix('-').filter(|tag| !tag.is_empty()).map(str::to_owned);
     Some(SiteUse {
         key,
@@ -161,10 +151,7 @@ fn site(
             0 => "stacks, globals, threads' heaps".to_owned(),
             1 => "mapped files and code".to_owned(),
             2 => "small allocations".to_owned(),
-            _ => match &tag {
-                Some(tag) => format!("{own}, tag {tag}"),
-                None => own,
-            },
+            _ => tag.iter().fold(own, |own, tag| format!("{own}, tag {tag}")),
         },
         tag,
         sampled: Samples { hits: hits.parse().ok()?, ..Samples::default() },
@@ -177,6 +164,16 @@ fn site(
         slices,
         allocated,
     })
+}
+
+/// Pages used, there and written, by window.
+fn uses(used: &str, written: &[f64], windows: &[f64]) -> Vec<Window> {
+    let one = |(at, (pair, &seconds)): (usize, (&str, &f64))| {
+        let (used, there) = pair.split_once('/')?;
+        let written = written.get(at).copied().unwrap_or(0.0);
+        Some(Window { seconds, used: used.parse().ok()?, there: there.parse().ok()?, written })
+    };
+    used.split(',').zip(windows).enumerate().filter_map(one).collect()
 }
 
 /// Names of call stacks.

@@ -3,7 +3,7 @@
 //! A seccomp filter stops the program, its threads and its children only at system calls that change or order
 //! files; `ptrace` shows each such call before and after. Which file a descriptor is, and where it stands, is
 //! read from `/proc`, so that duplicates, relative paths and `O_APPEND` need no book-keeping. Files that are
-//! mapped shared and writable are compared with a copy at each call that orders anything ([`mapped`]).
+//! mapped shared and writable are compared with a copy at each call that orders anything (`mapped.rs`).
 //!
 //! All calls stand in the order in which they returned; a sync is recorded where it began, if it succeeded.
 //! Programs die with the tracer (`PTRACE_O_EXITKILL`): none is left stopped.

@@ -353,7 +353,7 @@ impl Profiler {
             }
             Op::StoreNt { addr, len } => self.store_past(thread, addr, len),
             Op::Flush { addr, kind } => self.flush(thread, addr, kind == FlushKind::Clwb),
-            Op::Fence(FenceKind::Full) => {
+            Op::Fence(FenceKind::Full | FenceKind::Locked) => {
                 for (at, open) in state.loads.iter_mut().enumerate() {
                     open.close(&mut self.clusters[at]);
                 }

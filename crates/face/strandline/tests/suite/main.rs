@@ -37,6 +37,7 @@ mod persist;
 mod persist_kinds;
 mod persist_msync;
 mod plan;
+mod plan_engines;
 mod plan_sites;
 mod pools;
 mod prestore;

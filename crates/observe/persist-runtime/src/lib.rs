@@ -42,6 +42,7 @@ mod signals;
 mod sorting;
 mod strings;
 mod sync;
+mod tasks;
 mod threads;
 #[path = "../../capture-runtime/src/memory/wide.rs"]
 mod wide;

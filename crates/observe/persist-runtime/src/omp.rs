@@ -9,7 +9,7 @@ use crate::atomics::{acquired, released};
 use crate::real::real;
 
 /// What stands for all of OpenMP.
-const OMP: usize = 1 << 58;
+pub const OMP: usize = 1 << 58;
 
 macro_rules! calls {
     ($($name:ident;)*) => { $(
@@ -41,7 +41,9 @@ calls! {
     GOMP_ordered_start; GOMP_ordered_end;
     GOMP_single_start; GOMP_single_copy_start; GOMP_single_copy_end;
     GOMP_loop_end; GOMP_loop_end_cancel; GOMP_sections_end; GOMP_sections_end_cancel;
-    GOMP_taskwait; GOMP_taskgroup_end;
+    GOMP_taskwait; GOMP_taskwait_depend; GOMP_taskyield; GOMP_taskgroup_end;
+    GOMP_doacross_post; GOMP_doacross_wait; GOMP_doacross_ull_post; GOMP_doacross_ull_wait;
+    GOMP_workshare_task_reduction_unregister; omp_fulfill_event;
     omp_set_lock; omp_unset_lock; omp_test_lock;
     omp_set_nest_lock; omp_unset_nest_lock; omp_test_nest_lock;
 }
@@ -90,5 +92,25 @@ parallel! {
         c"GOMP_parallel_loop_nonmonotonic_dynamic" (begin_at, end, step, chunk, flags);
     GOMP_parallel_loop_nonmonotonic_guided:
         c"GOMP_parallel_loop_nonmonotonic_guided" (begin_at, end, step, chunk, flags);
+    GOMP_parallel_loop_maybe_nonmonotonic_runtime:
+        c"GOMP_parallel_loop_maybe_nonmonotonic_runtime" (begin_at, end, step, flags);
     GOMP_parallel_sections: c"GOMP_parallel_sections" (count, flags);
+    GOMP_teams_reg: c"GOMP_teams_reg" (limit, flags);
+}
+
+/// Interposed: with reductions over tasks; returns the number of threads.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn GOMP_parallel_reductions(
+    function: usize,
+    data: *mut c_void,
+    threads: usize,
+    flags: usize,
+) -> usize {
+    // The library writes into the data that it is given, and hands it on, so the function is known by itself.
+    released(OMP);
+    let real = real!(c"GOMP_parallel_reductions", fn(usize, *mut c_void, usize, usize) -> usize);
+    // SAFETY: the caller's arguments, but for the function, which has the same type.
+    let count = unsafe { real(crate::tasks::ours(function), data, threads, flags) };
+    acquired(OMP);
+    count
 }

@@ -35,6 +35,8 @@ pub struct Open {
     pub recorded: bool,
     /// Which opening of a pool it is.
     pub generation: u64,
+    /// The descriptor that holds the file's lock; none for a negative number.
+    pub descriptor: i32,
     /// The upper 16 bits of references into it.
     tag: u64,
 }
@@ -194,18 +196,16 @@ fn somewhere(bytes: u64) -> usize {
     window::BEGIN + (u64::from_le_bytes(random) as usize % places) * STEP
 }
 
-fn environment(memory: pmem::Mapped, path: &Path, made: bool, force: bool) -> Result<Box<Env>, Failure> {
-    let durability = memory.durability_of_file();
+fn environment(memory: pmem::Mapped, path: &Path, made: bool) -> Result<Box<Env>, Failure> {
     let memory = Synced::new(memory);
     if !made {
         memory.confirm()?;
     }
-    let _ = (durability, force);
     Ok(Box::new(Os::new(Observed::new(memory, path, made, 0))))
 }
 
 /// Makes a pool the open one.
-fn install(env: &'static Env, pool: Pool<'static, Env>) -> &'static Open {
+fn install(env: &'static Env, pool: Pool<'static, Env>, descriptor: Option<i32>) -> &'static Open {
     let pool: &'static Pool<'static, Env> = Box::leak(Box::new(pool));
     let open = Box::leak(Box::new(Open {
         mark: MARK,
@@ -215,6 +215,7 @@ fn install(env: &'static Env, pool: Pool<'static, Env>) -> &'static Open {
         bytes: pool.bytes(),
         recorded: env.space().is_recorded(),
         generation: GENERATIONS.fetch_add(1, Ordering::Relaxed) + 1,
+        descriptor: descriptor.unwrap_or(-1),
         tag: pool.number() & 0x7FFF | 0x8000,
     }));
     OPEN.store(open, Ordering::Release);
@@ -238,15 +239,16 @@ fn create(path: &Path, layout: &str, bytes: u64, root: u64, force: bool) -> Resu
     let base = somewhere(bytes);
     let options = options(layout, base)?;
     let memory = pmem::Options::new().force(force).at(base).create(path, bytes)?;
+    let descriptor = memory.descriptor();
     let made = (|| {
-        let env: &'static Env = Box::leak(environment(memory, path, true, force)?);
+        let env: &'static Env = Box::leak(environment(memory, path, true)?);
         // A pool is there with its root object or not at all.
         let options = sfr::Options { root, ..options };
         let pool = Pool::create(env, &options).map_err(|error| Failure::from(error).of_file(path))?;
         Ok((env, pool))
     })();
     match made {
-        Ok((env, pool)) => Ok(install(env, pool)),
+        Ok((env, pool)) => Ok(install(env, pool, descriptor)),
         Err(error) => {
             // The first error is the one to tell.
             _ = fs::remove_file(path);
@@ -285,7 +287,8 @@ fn open(path: &Path, layout: &str, force: bool) -> Result<&'static Open, Failure
         .of_file(path));
     }
     let memory = pmem::Options::new().force(force).at(base as usize).open(path)?;
-    let env: &'static Env = Box::leak(environment(memory, path, false, force)?);
+    let descriptor = memory.descriptor();
+    let env: &'static Env = Box::leak(environment(memory, path, false)?);
     let (pool, recovered) = Pool::open(env, &options).map_err(|error| Failure::from(error).of_file(path))?;
     if let Some(overlap) = recovered.overlap {
         say(&format!(
@@ -294,7 +297,7 @@ fn open(path: &Path, layout: &str, force: bool) -> Result<&'static Open, Failure
             overlap.offset
         ));
     }
-    Ok(install(env, pool))
+    Ok(install(env, pool, descriptor))
 }
 
 fn result(made: Result<&'static Open, Failure>) -> *const Open {

@@ -39,6 +39,9 @@ extern "C" fn forked() {
         local(|local| local.forget());
         PARENTS.store(open.base, Ordering::Relaxed);
         PARENTS_END.store(open.base + open.bytes as usize, Ordering::Relaxed);
+        // The lock is the parent's alone: a child that lives on keeps nobody from opening the pool again.
+        // SAFETY: a descriptor of ours, which a child has no use for, or none.
+        unsafe { libc::syscall(libc::SYS_close, open.descriptor) };
         // SAFETY: the pool's own mapping.
         unsafe { libc::mprotect(open.base as *mut libc::c_void, open.bytes as usize, libc::PROT_READ) };
     }

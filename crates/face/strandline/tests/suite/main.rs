@@ -36,6 +36,7 @@ mod patched;
 mod persist;
 mod persist_kinds;
 mod persist_msync;
+mod persist_others;
 mod plan;
 mod plan_engines;
 mod plan_sites;

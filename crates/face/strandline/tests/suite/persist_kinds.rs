@@ -125,7 +125,7 @@ fn check_finds_nothing_in_any_shape_with_gcc_or_clang() {
 }
 
 /// A folder in memory, so that a run is as fast as its stores.
-fn memory() -> tempfile::TempDir {
+pub(super) fn memory() -> tempfile::TempDir {
     let folder = Path::new("/dev/shm");
     let folder = if folder.is_dir() { folder.to_owned() } else { std::env::temp_dir() };
     tempfile::tempdir_in(folder).expect("a folder in memory")
@@ -138,7 +138,7 @@ fn kill(program: &Path, pool: &Path, kind: Option<&str>, after: u64) {
     kill_when_it_begins(run, after);
 }
 
-fn kill_when_it_begins(mut run: Command, after: u64) {
+pub(super) fn kill_when_it_begins(mut run: Command, after: u64) {
     let mut run = run.stdout(Stdio::piped()).spawn().expect("it runs");
     let mut line = String::new();
     let output = run.stdout.take().expect("a pipe");

@@ -257,6 +257,18 @@ impl Mapped {
         self.beneath
     }
 
+    /// The descriptor that holds the file's lock, if there is one. A child of `fork` that gives the memory up may close it there:
+    /// the lock then goes with the parent, as it should, and not with its last child.
+    #[must_use]
+    pub fn descriptor(&self) -> Option<i32> {
+        use std::os::fd::AsRawFd as _;
+        match &self.backing {
+            Backing::Anonymous => None,
+            Backing::File { file, .. } => Some(file.as_raw_fd()),
+            Backing::Fixed { _file: file, .. } => file.as_ref().map(|file| file.as_raw_fd()),
+        }
+    }
+
     /// Where it is mapped.
     #[must_use]
     pub fn address(&self) -> usize {

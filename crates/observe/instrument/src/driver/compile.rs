@@ -81,6 +81,7 @@ pub fn compile(language: Language, args: &[OsString], runtimes: &Runtimes) -> Re
         let toolkit = Toolkit::prepare(runtimes)?;
         command.args(flags::linking(&arguments, &toolkit)).args(&arguments.rest);
         if arguments.persist.is_some() {
+            refuse_openmp(&arguments, &compiler)?;
             command.env(PERSIST_ENV, "1").env_remove(AS_SHIPPED_ENV);
             command.args(flags::persistency(&arguments, &compiler, &toolkit));
         } else if arguments.as_shipped || as_shipped() {
@@ -97,4 +98,18 @@ pub fn compile(language: Language, args: &[OsString], runtimes: &Runtimes) -> Re
     let status = command.status().map_err(|source| CcError::Spawn { program: program.clone(), source });
     drop(listing);
     status
+}
+
+/// OpenMP is known as gcc compiles it.
+fn refuse_openmp(arguments: &Arguments, compiler: &Compiler) -> Result<(), CcError> {
+    let asks = |option: &&OsString| {
+        let text = option.to_string_lossy();
+        *text == *"-fopenmp" || text.starts_with("-fopenmp=")
+    };
+    match arguments.rest.iter().find(asks) {
+        Some(option) if compiler.family == Family::Clang => {
+            Err(CcError::OpenMp { option: option.to_string_lossy().into_owned() })
+        }
+        _ => Ok(()),
+    }
 }

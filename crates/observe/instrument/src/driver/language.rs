@@ -31,6 +31,15 @@ pub enum CcError {
         /// What was given.
         name: String,
     },
+    /// `--persist=` and OpenMP with clang.
+    #[error(
+        "--persist and {option} with clang: its OpenMP library synchronises unseen; use gcc (--compiler=gcc as \
+         the first argument)"
+    )]
+    OpenMp {
+        /// What asks for it.
+        option: String,
+    },
     /// None is installed, or the named one is empty.
     #[error(
         "no {language} compiler found; install gcc or clang, or name one: --compiler=NAME as the first argument"

@@ -52,7 +52,7 @@ pub mod uffd;
 
 pub use delay::{Medium, Throttle, Way};
 pub use error::Error;
-pub use file::{FamFile, Owner, VERSION, room};
+pub use file::{FamFile, Owner, Room, VERSION, room};
 pub use layout::{Layout, Region, VECTOR, Vector};
 pub use memory::Memory;
 pub use message::Frame;

@@ -12,6 +12,7 @@ pub mod error;
 pub mod freeze;
 pub mod image;
 pub mod inspect;
+pub mod live;
 pub mod proc;
 pub mod remote;
 pub mod restore;

@@ -54,6 +54,7 @@ pub fn collect(process: &FrozenProcess, vmas: Vec<Vma>, fds: Vec<Fd>) -> Result<
         mm,
         vmas,
         pages: Vec::new(),
+        lazy: None,
         fds,
         actions: said.actions,
         pending: remote::peek_signals(pid, true)?,

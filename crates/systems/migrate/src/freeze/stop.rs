@@ -36,6 +36,10 @@ pub struct Frozen {
     pub processes: Vec<FrozenProcess>,
     /// Threads that are traced but not yet stopped properly.
     loose: Vec<i32>,
+    /// Whether all is as before the stop: nothing but letting go is left to do.
+    parked: bool,
+    /// Whether job control is to keep it stopped once we let go.
+    held: bool,
 }
 
 /// Stops the tree of `root`.
@@ -43,7 +47,7 @@ pub struct Frozen {
 /// # Errors
 /// If a process is gone, or may not be traced. What had been stopped goes on.
 pub fn freeze(root: i32) -> Result<Frozen> {
-    let mut frozen = Frozen { processes: Vec::new(), loose: Vec::new() };
+    let mut frozen = Frozen { processes: Vec::new(), loose: Vec::new(), parked: false, held: false };
     loop {
         let mut fresh = false;
         for pid in tree(root)? {
@@ -114,6 +118,38 @@ impl Frozen {
         Ok((FrozenThread { stopped, registers, mask }, by_job))
     }
 
+    /// Gives back what was taken, while all stays stopped: from here on the tree goes on by itself if we are killed, and no
+    /// call can be made on its behalf any more.
+    ///
+    /// # Errors
+    /// If a thread is gone.
+    pub fn park(&mut self) -> Result<()> {
+        for process in &self.processes {
+            process.restore()?;
+        }
+        self.parked = true;
+        Ok(())
+    }
+
+    /// The same, but the tree stays stopped if we are killed (as by SIGSTOP).
+    pub fn hold(&mut self) {
+        self.held = true;
+        for process in &self.processes {
+            // SAFETY: no memory is involved.
+            unsafe { libc::kill(process.pid, libc::SIGSTOP) };
+        }
+    }
+
+    /// Takes [`Frozen::hold`] back.
+    pub fn unhold(&mut self) {
+        if std::mem::take(&mut self.held) {
+            for process in self.processes.iter().filter(|process| !process.job_stopped) {
+                // SAFETY: no memory is involved.
+                unsafe { libc::kill(process.pid, libc::SIGCONT) };
+            }
+        }
+    }
+
     /// Ends all processes of the tree.
     pub fn kill(mut self) {
         for process in self.processes.drain(..) {
@@ -179,8 +215,9 @@ impl FrozenProcess {
         Batch::install(&self.threads[0].stopped)
     }
 
-    /// Gives back what was taken, and lets it go.
-    fn release(&self) {
+    /// Gives back what was taken.
+    fn restore(&self) -> Result<()> {
+        let mut result = Ok(());
         if let Some(leader) = self.threads.first().map(|thread| thread.stopped)
             && leader.scratch != 0
         {
@@ -195,9 +232,16 @@ impl FrozenProcess {
         }
         for thread in &self.threads {
             let tid = thread.stopped.tid;
-            let _ = remote::set_registers(tid, &thread.registers);
-            let _ = remote::set_mask(tid, thread.mask);
-            let _ = remote::detach(tid, 0);
+            let done = remote::set_registers(tid, &thread.registers);
+            // One thread that is gone must not keep the others from going on.
+            result = result.and(done).and(remote::set_mask(tid, thread.mask));
+        }
+        result
+    }
+
+    fn let_go(&self) {
+        for thread in &self.threads {
+            let _ = remote::detach(thread.stopped.tid, 0);
         }
     }
 }
@@ -205,7 +249,10 @@ impl FrozenProcess {
 impl Drop for Frozen {
     fn drop(&mut self) {
         for process in &self.processes {
-            process.release();
+            if !self.parked {
+                let _ = process.restore();
+            }
+            process.let_go();
         }
         for tid in &self.loose {
             let _ = wait_for_stop(*tid).and_then(|_| remote::detach(*tid, 0));

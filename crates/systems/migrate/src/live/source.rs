@@ -260,7 +260,11 @@ impl Going {
         {
             moved.total_s = Some(freezing.elapsed().as_secs_f64());
             (moved.faults, moved.pages_by_fault, moved.pages_pushed) = (faults, by_fault, pushed);
-        } else if last.starts_with("failed") {
+        } else if how.way == Way::Socket {
+            let what =
+                format!("the target is lost before its last page had come, and the process with it: {last}");
+            return Err(Error::Unfit(what));
+        } else if last.starts_with("failed") || last.is_empty() {
             return Err(Error::Lost { what: last, folder });
         }
         Ok(())
@@ -391,7 +395,10 @@ impl Serving {
         if target {
             for server in self.servers {
                 match server.join() {
-                    Ok(sent) => sum.bytes += sent?,
+                    Ok(Ok(sent)) => sum.bytes += sent,
+                    // The target hung up: its process has ended, or it is lost, which its last word tells.
+                    Ok(Err(fam::Error::Os { .. })) => {}
+                    Ok(Err(error)) => return Err(error.into()),
                     Err(_) => return Err(Error::Unfit("the page server ended".to_owned())),
                 }
             }

@@ -276,6 +276,9 @@ pub fn restore_lazy(folder: &Path, how: Lazy) -> Result<(Restored, LazyPages)> {
         take_lazy(&store, &mut image, &pages)?;
     }
     let how = How { pager: Some(&pages), gate: &mut || Ok(()) };
-    let restored = restore_image(&store, &image, begin, how)?;
-    Ok((restored, pages))
+    match restore_image(&store, &image, begin, how) {
+        Ok(restored) => Ok((restored, pages)),
+        // A process that is ended since its pages cannot be had is what the restore notices; this is the cause.
+        Err(error) => Err(pages.wait().err().unwrap_or(error)),
+    }
 }

@@ -29,6 +29,7 @@ const UNSAFE_CRATES: &[&str] = &[
     "persist-runtime",
     "wear-runtime",
     "tier-runtime",
+    "fam",
     "migrate",
 ];
 
@@ -69,6 +70,7 @@ const CLOCK_OWNERS: &[&str] = &[
     "crates/observe/persist-runtime/",
     "crates/observe/wear-runtime/",
     "crates/observe/tier-runtime/",
+    "crates/systems/fam/",
     "crates/systems/migrate/",
     "crates/face/session/",
     "crates/face/strandline/src/",
@@ -85,6 +87,7 @@ const THREAD_OWNERS: &[&str] = &[
     "crates/observe/persist-runtime/",
     "crates/observe/wear-runtime/",
     "crates/observe/tier-runtime/",
+    "crates/systems/fam/",
     "crates/systems/migrate/",
     "crates/face/session/",
     "crates/face/strandline/src/",

@@ -96,6 +96,8 @@ pub enum Command {
     Checkpoint(crate::migrate::CheckpointArgs),
     /// Let a saved process go on, once or several times
     Restore(crate::migrate::RestoreArgs),
+    /// Move a running process, with its children, over fabric-attached memory
+    Migrate(crate::migrate::MigrateArgs),
     /// What is this memory really like? Latency, bandwidth, buffers: of this machine or of a modelled one
     Measure(Box<crate::measure_args::MeasureArgs>),
     /// A durable store behind Redis's protocol

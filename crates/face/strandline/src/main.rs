@@ -85,6 +85,10 @@ fn main() -> ExitCode {
             Ok(code) => return ExitCode::from(code),
             Err(error) => Err(error),
         },
+        Command::Migrate(args) => match migrate::migrate(&args) {
+            Ok(code) => return ExitCode::from(code),
+            Err(error) => Err(error),
+        },
         Command::Measure(args) => measure::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Bench(command) => bench::run(&command),

@@ -1,10 +1,13 @@
-//! `strandline checkpoint`, `strandline restore`: running processes saved and let go on.
+//! `strandline checkpoint`, `strandline restore`, `strandline migrate`: running processes saved, let go on, moved.
 
+use std::io::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use migrate::freeze::Checkpoint;
 use migrate::inspect::Options;
+use migrate::live::{Lazy, Listener, Migrate, Way};
 
 /// Arguments of `checkpoint`.
 #[derive(Debug, Args)]
@@ -29,9 +32,15 @@ pub struct CheckpointArgs {
 /// Arguments of `restore`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  strandline restore /var/tmp/saved\n  strandline restore --clones 3 /var/tmp/saved"
+    after_help = "Example:\n  strandline restore /var/tmp/saved\n  strandline restore --lazy --clones 3 /var/tmp/saved"
 )]
 pub struct RestoreArgs {
+    /// Let it run at once; its pages come when they are touched. Needed for what `migrate` left in a folder
+    #[arg(long)]
+    lazy: bool,
+    /// Wait there (a path, or HOST:PORT) for a process that `strandline migrate --to` sends through the directory
+    #[arg(long, value_name = "SOCKET", requires = "lazy")]
+    listen: Option<String>,
     /// Restore it so many times, each in a PID namespace of its own
     #[arg(long)]
     clones: Option<u32>,
@@ -68,12 +77,29 @@ pub fn checkpoint(args: &CheckpointArgs) -> anyhow::Result<()> {
 
 /// Runs `restore`: the exit status of the restored process, or of the last clone that failed.
 pub fn restore(args: &RestoreArgs) -> anyhow::Result<u8> {
+    let folder = &args.directory;
+    let listener = args.listen.as_deref().map(Listener::bind).transpose()?;
+    let one = || -> migrate::Result<migrate::restore::Made> {
+        if let Some(listener) = &listener {
+            let came = migrate::live::target(listener, folder, Lazy::default())?;
+            return Ok((came.restored, Box::new(|| drop(came.pages.join()))));
+        }
+        if args.lazy {
+            let (restored, pages) = migrate::live::restore_lazy(folder, Lazy::default())?;
+            return Ok((restored, Box::new(move || complain(pages.wait().err()))));
+        }
+        Ok((migrate::restore::restore(folder)?, Box::new(|| ())))
+    };
     let mut all = Vec::new();
+    let mut after: Option<Box<dyn FnOnce()>> = None;
     match args.clones {
-        None => all.push(migrate::restore::restore(&args.directory)?),
+        None => {
+            let (restored, then) = one()?;
+            (all, after) = (vec![restored], Some(then));
+        }
         Some(count) => {
             for _ in 0..count {
-                all.push(migrate::restore::restore_clone(&args.directory)?);
+                all.push(migrate::restore::in_namespace(&mut || one())?);
             }
         }
     }
@@ -91,5 +117,79 @@ pub fn restore(args: &RestoreArgs) -> anyhow::Result<u8> {
             other => code = other,
         }
     }
+    if let Some(then) = after {
+        then();
+    }
     Ok(code)
+}
+
+/// A process whose pages could not be had has been killed; here is why.
+fn complain(error: Option<migrate::Error>) {
+    if let Some(error) = error {
+        eprintln!("strandline: {error}");
+    }
+}
+
+/// Arguments of `migrate`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  strandline migrate --pid 4711 --fam /dev/shm/moved\n  strandline restore --lazy --clones 1 \
+                  --listen /run/there /mnt/fam/moved &\n  strandline migrate --pid 4711 --fam /mnt/fam/moved --to /run/there"
+)]
+pub struct MigrateArgs {
+    /// The process; its children move with it
+    #[arg(long)]
+    pid: i32,
+    /// A folder in fabric-attached memory that both sides see (a DAX file system, /dev/shm)
+    #[arg(long, value_name = "DIR")]
+    fam: PathBuf,
+    /// Where `strandline restore --listen` waits (otherwise the target is made here, in namespaces of its own)
+    #[arg(long, value_name = "SOCKET")]
+    to: Option<String>,
+    /// Send pages by the socket, one for each fault, instead of through fabric-attached memory: the baseline
+    #[arg(long)]
+    by_socket: bool,
+    /// After so many milliseconds without a fault the target gets its remaining pages unasked
+    #[arg(long, value_name = "MS", default_value_t = 100)]
+    timer: u64,
+    /// Move connections to the outside as ones that their peer has closed
+    #[arg(long)]
+    close_connections: bool,
+    /// Return once all pages have come, and leave the process running (otherwise wait for its end)
+    #[arg(long)]
+    detach: bool,
+    /// Print JSON (docs/migrate.md says what is in it)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `migrate`: the exit status of the process that moved, if its target is a child of this command.
+pub fn migrate(args: &MigrateArgs) -> anyhow::Result<u8> {
+    let how = Migrate {
+        to: args.to.clone(),
+        way: if args.by_socket { Way::Socket } else { Way::Fam },
+        lazy: Lazy { timer: Duration::from_millis(args.timer), ..Lazy::default() },
+        options: Options { close_connections: args.close_connections },
+    };
+    let moved = migrate::live::migrate(args.pid, &args.fam, &how)?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&moved)?);
+    } else {
+        for note in &moved.notes {
+            println!("note: {note}");
+        }
+        println!(
+            "{} processes, {} threads, {:.1} MiB of pages: stopped for {:.1} ms, source free after {:.1} ms",
+            moved.processes,
+            moved.threads,
+            (moved.lazy_bytes + moved.eager_bytes) as f64 / f64::from(1 << 20),
+            moved.downtime_s * 1e3,
+            moved.busy_s * 1e3,
+        );
+    }
+    std::io::stdout().flush()?;
+    match moved.child.filter(|_| !args.detach) {
+        Some(child) => Ok(migrate::restore::exit_code(child)?),
+        None => Ok(0),
+    }
 }

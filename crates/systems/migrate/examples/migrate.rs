@@ -1,28 +1,38 @@
-//! Saves and restores: `migrate save PID DIR [keep]`, `migrate restore DIR`.
+//! Saves, restores and moves, as the command line does: `migrate save PID DIR [keep] [close]`, `migrate restore DIR [lazy]`,
+//! `migrate move PID DIR [socket]`.
 
 use std::path::Path;
 
-fn main() {
+use migrate::live::{Lazy, Migrate, Way, restore_lazy};
+
+fn main() -> migrate::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["save", pid, folder, ref rest @ ..] => {
             let options = migrate::inspect::Options { close_connections: rest.contains(&"close") };
             let leave_running = rest.contains(&"keep");
             let how = migrate::freeze::Checkpoint { leave_running, options, no_sync: true };
-            match pid.parse().map(|pid| migrate::freeze::checkpoint(pid, Path::new(folder), &how)) {
-                Ok(Ok(times)) => eprintln!("{times:?}"),
-                Ok(Err(error)) => eprintln!("{error}"),
-                Err(error) => eprintln!("{pid}: {error}"),
-            }
+            eprintln!(
+                "{:?}",
+                migrate::freeze::checkpoint(pid.parse().unwrap_or(0), Path::new(folder), &how)?
+            );
         }
-        ["restore", folder] => match migrate::restore::restore(Path::new(folder)) {
-            Ok(restored) => {
-                eprintln!("{restored:?}");
-                let status = migrate::remote::wait(restored.pid);
-                eprintln!("ended: {status:?}");
-            }
-            Err(error) => eprintln!("{error}"),
-        },
-        _ => eprintln!("migrate save PID DIR [keep] [close] | migrate restore DIR"),
+        ["restore", folder, ref rest @ ..] => {
+            let restored = if rest.contains(&"lazy") {
+                restore_lazy(Path::new(folder), Lazy::default())?.0
+            } else {
+                migrate::restore::restore(Path::new(folder))?
+            };
+            eprintln!("{restored:?}, ended: {}", migrate::restore::exit_code(restored.pid)?);
+        }
+        ["move", pid, folder, ref rest @ ..] => {
+            let way = if rest.contains(&"socket") { Way::Socket } else { Way::Fam };
+            let how = Migrate { way, ..Migrate::default() };
+            let moved = migrate::live::migrate(pid.parse().unwrap_or(0), Path::new(folder), &how)?;
+            eprintln!("{moved:?}");
+            eprintln!("ended: {}", migrate::restore::exit_code(moved.child.unwrap_or(0))?);
+        }
+        _ => eprintln!("migrate save PID DIR [keep] [close] | restore DIR [lazy] | move PID DIR [socket]"),
     }
+    Ok(())
 }

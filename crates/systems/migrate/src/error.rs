@@ -80,6 +80,20 @@ pub enum Error {
         /// What to do.
         remedy: &'static str,
     },
+    /// The pages in fabric-attached memory.
+    #[error(transparent)]
+    Fam(#[from] fam::Error),
+    /// The other side of a migration did not do its part. The process goes on at its source.
+    #[error("the target did not take the process: {0}; it goes on where it was")]
+    Target(String),
+    /// The target was lost after the process had become its own.
+    #[error("the target is lost ({what}); the process lies in {}: let it go on by `strandline restore`", folder.display())]
+    Lost {
+        /// What was noticed.
+        what: String,
+        /// Where all of the process is.
+        folder: PathBuf,
+    },
     /// The image needs what this machine does not have.
     #[error("the image does not fit this machine: {0}")]
     Unfit(String),

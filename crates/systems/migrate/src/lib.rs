@@ -4,17 +4,15 @@
 //! has it execute. Restoring is the same the other way round: a child with the same number executes the system calls that
 //! make it the process of the image, and then goes on where that one was stopped.
 //!
-//! A checkpoint is the state (everything but pages) and, per process, pages by address. [`pages`] is the seam to those
-//! who keep pages elsewhere and bring them on demand.
+//! A checkpoint is the state (everything but pages) and, per process, pages by address. Pages that come on demand, out of
+//! fabric-attached memory or a file, are the crate `fam`'s; `live` joins both.
 
-pub mod batch;
 pub mod copies;
 pub mod error;
-pub mod fam;
 pub mod freeze;
 pub mod image;
 pub mod inspect;
-pub mod pages;
+pub mod live;
 pub mod proc;
 pub mod remote;
 pub mod restore;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use migrate::fam::study::{Pair, Sizes, Study, Writes, study, writes};
+use fam::study::{Pair, Sizes, Study, Writes, study, writes};
 
 use crate::StudyError;
 

@@ -1,6 +1,6 @@
 //! The rows.
 
-use migrate::fam::study::Pair;
+use fam::study::Pair;
 use report::{Axis, Unit};
 
 use super::measure::{dumps_and_stores, mean, migrations};

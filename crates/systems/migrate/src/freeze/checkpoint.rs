@@ -131,6 +131,7 @@ pub fn state(root: i32, frozen: &Frozen, options: &Options) -> Result<(Image, Ve
         descriptions: files.descriptions,
         shared: shared.iter().map(|(shared, _)| shared.clone()).collect(),
         page_files: Vec::new(),
+        migration: None,
     };
     let sources = shared.into_iter().map(|(_, source)| source).collect();
     layouts[0].sources = sources;
@@ -229,7 +230,7 @@ fn pages(frozen: &Frozen, image: &mut Image, layouts: &[Layout], store: &Store) 
     Ok(writers)
 }
 
-fn monotonic() -> Duration {
+pub fn monotonic() -> Duration {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` outlives the call.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };

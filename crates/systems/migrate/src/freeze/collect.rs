@@ -54,6 +54,7 @@ pub fn collect(process: &FrozenProcess, vmas: Vec<Vma>, fds: Vec<Fd>) -> Result<
         mm,
         vmas,
         pages: Vec::new(),
+        lazy: None,
         fds,
         actions: said.actions,
         pending: remote::peek_signals(pid, true)?,
@@ -124,8 +125,9 @@ fn ask(process: &FrozenProcess) -> Result<Said> {
         Ok(bytes.chunks(8).map(|word| word.try_into().map_or(0, u64::from_ne_bytes)).collect())
     };
     let mut found = words(actions, (SIGNALS * 4) as usize)?;
-    if process.ignores_trap {
-        found[(libc::SIGTRAP as usize - 1) * 4] = 1;
+    if let Some(trap) = process.trap {
+        let at = (libc::SIGTRAP as usize - 1) * 4;
+        found[at..at + 4].copy_from_slice(&trap);
     }
     let actions = found.chunks(4);
     let times = words(itimers, 12)?;

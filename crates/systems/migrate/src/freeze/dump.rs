@@ -6,9 +6,9 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::image::{Run, Shared, Vma, VmaKind, hash};
-use crate::pages::PAGE;
 use crate::proc::{Range, scan};
 use crate::remote;
+use fam::PAGE;
 
 /// Bytes that are read, hashed and written at a time.
 const PIECE: u64 = 2 << 20;

@@ -7,5 +7,6 @@ mod dump;
 mod stop;
 mod threads;
 
-pub use checkpoint::{Checkpoint, Times, checkpoint};
+pub use checkpoint::{Checkpoint, Times, checkpoint, state};
+pub use dump::{Writer, own_pages};
 pub use stop::{Frozen, FrozenProcess, FrozenThread, freeze};

@@ -3,7 +3,9 @@
 use crate::error::{Error, Result};
 use crate::inspect::tree;
 use crate::proc::{Status, mappings, threads};
-use crate::remote::{self, Batch, RegisterSet, Registers, SCRATCH, SIGNALS_DURING_CALLS, Stopped};
+use crate::remote::{
+    self, Batch, RECORD, RECORDS, RegisterSet, Registers, SCRATCH, SIGNALS_DURING_CALLS, Stopped,
+};
 
 /// A thread that we stopped.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +29,8 @@ pub struct FrozenProcess {
     pub job_stopped: bool,
     /// Whether it ignores SIGTRAP, which our stops may reset.
     pub ignores_trap: bool,
+    /// What it does on SIGTRAP, as the kernel has it, once ours is in place.
+    pub trap: Option<[u64; 4]>,
 }
 
 /// A stopped tree. Dropped, it goes on.
@@ -36,6 +40,10 @@ pub struct Frozen {
     pub processes: Vec<FrozenProcess>,
     /// Threads that are traced but not yet stopped properly.
     loose: Vec<i32>,
+    /// Whether all is as before the stop: nothing but letting go is left to do.
+    parked: bool,
+    /// Whether job control is to keep it stopped once we let go.
+    held: bool,
 }
 
 /// Stops the tree of `root`.
@@ -43,7 +51,7 @@ pub struct Frozen {
 /// # Errors
 /// If a process is gone, or may not be traced. What had been stopped goes on.
 pub fn freeze(root: i32) -> Result<Frozen> {
-    let mut frozen = Frozen { processes: Vec::new(), loose: Vec::new() };
+    let mut frozen = Frozen { processes: Vec::new(), loose: Vec::new(), parked: false, held: false };
     loop {
         let mut fresh = false;
         for pid in tree(root)? {
@@ -72,6 +80,7 @@ impl Frozen {
                     threads: Vec::new(),
                     job_stopped: false,
                     ignores_trap,
+                    trap: None,
                 });
                 self.processes.len() - 1
             }
@@ -109,9 +118,41 @@ impl Frozen {
         let by_job = wait_for_stop(tid)?;
         let registers = remote::get_registers(tid)?;
         let mask = remote::get_mask(tid)?;
-        let stopped = Stopped { tid, registers, instruction: 0, scratch: 0 };
+        let stopped = Stopped { tid, registers, instruction: 0, scratch: 0, record: 0 };
         self.loose.retain(|one| *one != tid);
         Ok((FrozenThread { stopped, registers, mask }, by_job))
+    }
+
+    /// Gives back what was taken, while all stays stopped: from here on the tree goes on by itself if we are killed, and no
+    /// call can be made on its behalf any more.
+    ///
+    /// # Errors
+    /// If a thread is gone.
+    pub fn park(&mut self) -> Result<()> {
+        for process in &self.processes {
+            process.restore()?;
+        }
+        self.parked = true;
+        Ok(())
+    }
+
+    /// The same, but the tree stays stopped if we are killed (as by SIGSTOP).
+    pub fn hold(&mut self) {
+        self.held = true;
+        for process in &self.processes {
+            // SAFETY: no memory is involved.
+            unsafe { libc::kill(process.pid, libc::SIGSTOP) };
+        }
+    }
+
+    /// Takes [`Frozen::hold`] back.
+    pub fn unhold(&mut self) {
+        if std::mem::take(&mut self.held) {
+            for process in self.processes.iter().filter(|process| !process.job_stopped) {
+                // SAFETY: no memory is involved.
+                unsafe { libc::kill(process.pid, libc::SIGCONT) };
+            }
+        }
     }
 
     /// Ends all processes of the tree.
@@ -142,6 +183,18 @@ fn wait_for_stop(tid: i32) -> Result<bool> {
     }
 }
 
+impl FrozenThread {
+    /// Its registers and mask, and a stop that delivers no signal if we are killed in it.
+    fn put_back(&self) -> Result<()> {
+        let tid = self.stopped.tid;
+        remote::set_registers(tid, &self.registers)?;
+        remote::set_mask(tid, self.mask)?;
+        remote::interrupt(tid)?;
+        remote::cont(tid, false, 0)?;
+        wait_for_stop(tid).map(drop)
+    }
+}
+
 impl FrozenProcess {
     /// The first thread.
     #[must_use]
@@ -165,9 +218,9 @@ impl FrozenProcess {
             if thread.registers[Registers::CS] != 0x33 {
                 return Err(Error::Unfit(format!("process {pid} runs 32-bit code")));
             }
-            remote::set_mask(thread.stopped.tid, SIGNALS_DURING_CALLS)?;
             thread.stopped.instruction = instruction;
         }
+        remote::set_mask(pid, SIGNALS_DURING_CALLS)?;
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
         let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
         let leader = self.threads[0].stopped;
@@ -176,28 +229,69 @@ impl FrozenProcess {
         for thread in &mut self.threads {
             thread.stopped.scratch = scratch;
         }
-        Batch::install(&self.threads[0].stopped)
+        Batch::install(&self.threads[0].stopped)?;
+        self.write_down()
     }
 
-    /// Gives back what was taken, and lets it go.
-    fn release(&self) {
-        if let Some(leader) = self.threads.first().map(|thread| thread.stopped)
-            && leader.scratch != 0
+    /// Writes down how each thread goes on, and has SIGTRAP let it do so: if we are killed, the kernel delivers the trap in
+    /// which a thread of ours then stands.
+    fn write_down(&mut self) -> Result<()> {
+        // `user_regs_struct` in the order of `ucontext_t`: r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, flags.
+        const ORDER: [usize; 18] = [9, 8, 7, 6, 3, 2, 1, 0, 14, 13, 4, 5, 12, 10, 11, 19, 16, 18];
+        let pid = self.pid;
+        let scratch = self.threads[0].stopped.scratch;
+        let mut records = Vec::new();
+        for (thread, at) in self.threads.iter_mut().zip((RECORDS..SCRATCH - RECORD).step_by(RECORD as usize))
         {
-            if self.ignores_trap {
-                let action: Vec<u8> = [1_u64, 0, 0, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
-                let at = leader.scratch + SCRATCH / 2;
+            let rseq = remote::get_rseq(thread.stopped.tid)?;
+            let set = super::threads::going_on(pid, &thread.registers, rseq)?;
+            let words = ORDER.iter().map(|place| set[*place]).chain([thread.mask, 0]);
+            records.extend(words.flat_map(u64::to_ne_bytes));
+            thread.stopped.record = scratch + at;
+        }
+        remote::write(pid, scratch + RECORDS, &records)?;
+        let leader = self.threads[0].stopped;
+        let flags = (libc::SA_SIGINFO | libc::SA_NODEFER | 0x0400_0000) as u64;
+        let handler = scratch + remote::lost_handler();
+        let action: Vec<u8> =
+            [handler, flags, handler, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let at = scratch + RECORDS / 2;
+        remote::write(pid, at, &action)?;
+        let arguments = [libc::SIGTRAP as u64, at, at + 32, 8];
+        leader.call("to have a handler", libc::SYS_rt_sigaction, &arguments)?;
+        let mut old = [0; 32];
+        remote::read_exact(pid, at + 32, &mut old)?;
+        let word = |index: usize| old[index * 8..index * 8 + 8].try_into().map_or(0, u64::from_ne_bytes);
+        let ignored = [1, word(1), word(2), word(3)];
+        self.trap = Some(if self.ignores_trap { ignored } else { [word(0), word(1), word(2), word(3)] });
+        Ok(())
+    }
+
+    /// Gives back what was taken: last of all what would help if we were killed.
+    fn restore(&self) -> Result<()> {
+        let Some(leader) = self.threads.first() else { return Ok(()) };
+        let mut result = Ok(());
+        for thread in &self.threads[1..] {
+            // One thread that is gone must not keep the others from going on.
+            result = result.and(thread.put_back());
+        }
+        let stopped = leader.stopped;
+        if stopped.scratch != 0 {
+            if let Some(trap) = self.trap {
+                let action: Vec<u8> = trap.iter().flat_map(|word| word.to_ne_bytes()).collect();
+                let at = stopped.scratch + RECORDS / 2;
                 let arguments = [libc::SIGTRAP as u64, at, 0, 8];
                 let _ = remote::write(self.pid, at, &action)
-                    .and_then(|()| leader.raw(libc::SYS_rt_sigaction, &arguments).map(drop));
+                    .and_then(|()| stopped.raw(libc::SYS_rt_sigaction, &arguments).map(drop));
             }
-            let _ = leader.raw(libc::SYS_munmap, &[leader.scratch, SCRATCH]);
+            let _ = stopped.raw(libc::SYS_munmap, &[stopped.scratch, SCRATCH]);
         }
+        result.and(leader.put_back())
+    }
+
+    fn let_go(&self) {
         for thread in &self.threads {
-            let tid = thread.stopped.tid;
-            let _ = remote::set_registers(tid, &thread.registers);
-            let _ = remote::set_mask(tid, thread.mask);
-            let _ = remote::detach(tid, 0);
+            let _ = remote::detach(thread.stopped.tid, 0);
         }
     }
 }
@@ -205,7 +299,10 @@ impl FrozenProcess {
 impl Drop for Frozen {
     fn drop(&mut self) {
         for process in &self.processes {
-            process.release();
+            if !self.parked {
+                let _ = process.restore();
+            }
+            process.let_go();
         }
         for tid in &self.loose {
             let _ = wait_for_stop(*tid).and_then(|_| remote::detach(*tid, 0));

@@ -50,7 +50,7 @@ pub fn collect(pid: i32, thread: &FrozenThread) -> Result<Thread> {
 
 /// The registers with which the thread goes on elsewhere: a system call that was interrupted by our stop is made again
 /// (one with a time limit with the whole of it: rather late than early), and a restartable sequence is aborted.
-fn going_on(pid: i32, registers: &RegisterSet, rseq: Option<Rseq>) -> Result<RegisterSet> {
+pub fn going_on(pid: i32, registers: &RegisterSet, rseq: Option<Rseq>) -> Result<RegisterSet> {
     const RESTARTS: [i64; 4] = [-512, -513, -514, -516];
     let mut set = *registers;
     if set[Registers::ORIG_RAX] as i64 >= 0 && RESTARTS.contains(&(set[Registers::RAX] as i64)) {

@@ -23,6 +23,9 @@ pub struct Image {
     pub shared: Vec<Shared>,
     /// The files that hold pages, which [`Run::file`] counts.
     pub page_files: Vec<String>,
+    /// The migration that left it, as opposed to a checkpoint.
+    #[serde(default)]
+    pub migration: Option<String>,
 }
 
 /// A process.
@@ -62,6 +65,9 @@ pub struct Process {
     pub vmas: Vec<Vma>,
     /// Its own pages, by address.
     pub pages: Vec<Run>,
+    /// The lazy-page file (of the crate `fam`) that holds further ones, beside the state.
+    #[serde(default)]
+    pub lazy: Option<String>,
     /// Its open files.
     pub fds: Vec<Fd>,
     /// What it does on signals; signal 1 first.

@@ -30,6 +30,22 @@ std::arch::global_asm!(
     "jmp migrate_batch_start",
     "2: int3",
     "nop",
+    // A handler of SIGTRAP, for a process whose tracer was killed while it made calls: r12 of the context that it gets
+    // points to the registers, in the order of `ucontext_t`, and the mask with which the thread is to go on.
+    ".globl migrate_batch_lost",
+    "migrate_batch_lost:",
+    "mov rsi, [rdx + 72]",
+    "test rsi, rsi",
+    "je 3f",
+    "lea rdi, [rdx + 40]",
+    "mov ecx, 18",
+    "cld",
+    "rep movsq",
+    "mov rax, [rsi]",
+    "mov [rdx + 296], rax",
+    "3: mov rsp, rdx",
+    "mov eax, 15",
+    "syscall",
     ".globl migrate_batch_end",
     "migrate_batch_end:",
     ".popsection",
@@ -37,6 +53,7 @@ std::arch::global_asm!(
 
 unsafe extern "C" {
     static migrate_batch_start: u8;
+    static migrate_batch_lost: u8;
     static migrate_batch_end: u8;
 }
 
@@ -47,6 +64,13 @@ fn code() -> &'static [u8] {
         let start = &raw const migrate_batch_start;
         std::slice::from_raw_parts(start, (&raw const migrate_batch_end).offset_from_unsigned(start))
     }
+}
+
+/// Where in scratch memory the handler of SIGTRAP is that lets a thread go on without its tracer.
+#[must_use]
+pub fn lost_handler() -> u64 {
+    // SAFETY: both labels stand in the same section.
+    unsafe { (&raw const migrate_batch_lost).offset_from_unsigned(&raw const migrate_batch_start) as u64 }
 }
 
 struct Call {
@@ -86,7 +110,7 @@ impl<'a> Batch<'a> {
     /// If they are too long.
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<u64> {
         self.data.resize(self.data.len().next_multiple_of(16), 0);
-        if DATA as usize + self.data.len() + bytes.len() > super::SCRATCH as usize {
+        if DATA as usize + self.data.len() + bytes.len() > super::RECORDS as usize {
             let source = io::Error::from_raw_os_error(libc::E2BIG);
             return Err(Error::Call { pid: self.thread.tid, what: "calls on its behalf".to_owned(), source });
         }
@@ -135,7 +159,7 @@ impl<'a> Batch<'a> {
         words[1..=arguments.len()].copy_from_slice(arguments);
         self.calls.push(Call { what, words, may_fail });
         // The data of this call has been put before it: only now can all be made and forgotten.
-        let full = self.calls.len() >= CALLS_MAX - 1 || self.data.len() > super::SCRATCH as usize / 2;
+        let full = self.calls.len() >= CALLS_MAX - 1 || self.data.len() > super::RECORDS as usize / 2;
         if full { self.flush() } else { Ok(()) }
     }
 
@@ -169,6 +193,7 @@ impl<'a> Batch<'a> {
         if !self.data.is_empty() {
             memory::write(self.thread.tid, self.thread.scratch + DATA, &self.data)?;
         }
+        super::set_mask(self.thread.tid, super::SIGNALS_DURING_CALLS)?;
         self.thread.run(self.thread.scratch, table)?;
         memory::read_exact(self.thread.tid, table, &mut bytes)?;
         for (call, entry) in self.calls.iter().zip(bytes.chunks(ENTRY)) {

@@ -14,6 +14,7 @@ pub struct Registers;
 
 #[allow(missing_docs)]
 impl Registers {
+    pub const R12: usize = 3;
     pub const RBX: usize = 5;
     pub const R10: usize = 7;
     pub const R9: usize = 8;

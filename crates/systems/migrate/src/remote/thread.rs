@@ -8,7 +8,11 @@ use super::{memory, wait};
 use crate::error::{Error, Result};
 
 /// Bytes of scratch memory that a process lends to batches of calls.
-pub const SCRATCH: u64 = 256 << 10;
+pub const SCRATCH: u64 = 512 << 10;
+/// Where in it the records for a lost tracer lie.
+pub const RECORDS: u64 = 256 << 10;
+/// Bytes of a record.
+pub const RECORD: u64 = 160;
 
 /// A stopped thread.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +25,8 @@ pub struct Stopped {
     pub instruction: u64,
     /// Scratch memory of [`SCRATCH`] bytes, 0 until there is some.
     pub scratch: u64,
+    /// Where its registers and mask are written down in case that we are killed, 0 if they are not.
+    pub record: u64,
 }
 
 /// Finds a `syscall` instruction in a range of memory (the vDSO) of process `pid`.
@@ -50,6 +56,7 @@ impl Stopped {
         }
         set[Registers::RAX] = number as u64;
         set[Registers::RIP] = self.instruction;
+        set[Registers::R12] = self.record;
         set[Registers::ORIG_RAX] = u64::MAX;
         // No direction flag, no single step.
         set[Registers::EFLAGS] = 0x202;

@@ -16,6 +16,53 @@ use crate::remote;
 /// # Errors
 /// As [`restore`]; besides, if namespaces may not be made (`CAP_SYS_ADMIN`).
 pub fn restore_clone(folder: &Path) -> Result<Restored> {
+    in_namespace(&mut || Ok((restore(folder)?, Box::new(|| ()))))
+}
+
+/// A tree that was made, and what is to be done when it has ended.
+pub type Made = (Restored, Box<dyn FnOnce()>);
+
+/// Does a restore in a new PID namespace, with a `/proc` of its own, as [`restore_clone`] does. This process has one
+/// thread only.
+///
+/// # Errors
+/// As [`restore_clone`].
+pub fn in_namespace(make: &mut dyn FnMut() -> Result<Made>) -> Result<Restored> {
+    spawn_namespace(make).and_then(Namespace::wait)
+}
+
+/// A PID namespace whose first process restores.
+#[derive(Debug)]
+pub struct Namespace {
+    /// That process, a child of this one.
+    pub pid: i32,
+    report: std::os::fd::OwnedFd,
+}
+
+impl Namespace {
+    /// Waits until the tree runs.
+    ///
+    /// # Errors
+    /// As [`restore_clone`].
+    pub fn wait(self) -> Result<Restored> {
+        let mut answer = String::new();
+        let _ = std::fs::File::from(self.report).read_to_string(&mut answer);
+        if let Some(rest) = answer.strip_prefix("runs ") {
+            let mut words = rest.split(' ').map(|word| word.parse::<f64>().unwrap_or(0.0));
+            let mut next = || words.next().unwrap_or(0.0);
+            let processes = next() as usize;
+            return Ok(Restored { pid: self.pid, processes, check_s: next(), resume_s: next() });
+        }
+        let _ = remote::wait(self.pid);
+        Err(Error::Unfit(if answer.is_empty() { "the restoring process ended".to_owned() } else { answer }))
+    }
+}
+
+/// As [`in_namespace`], without waiting for it.
+///
+/// # Errors
+/// If namespaces may not be made.
+pub fn spawn_namespace(make: &mut dyn FnMut() -> Result<Made>) -> Result<Namespace> {
     let path = "/proc/self/ns/pid";
     let own = std::fs::File::open(path).map_err(|error| Error::file(path, "cannot be opened", error))?;
     let (from, into) = pipe()?;
@@ -33,21 +80,12 @@ pub fn restore_clone(folder: &Path) -> Result<Restored> {
     };
     if child == 0 {
         drop(from);
-        let code = first_process(folder, into);
+        let code = first_process(make, into);
         // SAFETY: ends this copy of the process without running what belongs to the original.
         unsafe { libc::_exit(code) };
     }
     drop(into);
-    let mut answer = String::new();
-    let _ = std::fs::File::from(from).read_to_string(&mut answer);
-    if let Some(rest) = answer.strip_prefix("runs ") {
-        let mut words = rest.split(' ').map(|word| word.parse::<f64>().unwrap_or(0.0));
-        let mut next = || words.next().unwrap_or(0.0);
-        let processes = next() as usize;
-        return Ok(Restored { pid: child, processes, check_s: next(), resume_s: next() });
-    }
-    let _ = remote::wait(child);
-    Err(Error::Unfit(if answer.is_empty() { "the restoring process ended".to_owned() } else { answer }))
+    Ok(Namespace { pid: child, report: from })
 }
 
 fn pipe() -> Result<(std::os::fd::OwnedFd, std::os::fd::OwnedFd)> {
@@ -65,13 +103,13 @@ fn pipe() -> Result<(std::os::fd::OwnedFd, std::os::fd::OwnedFd)> {
 }
 
 /// What the namespace's first process does: restore, report, and wait for all.
-fn first_process(folder: &Path, report: std::os::fd::OwnedFd) -> i32 {
+fn first_process(make: &mut dyn FnMut() -> Result<Made>, report: std::os::fd::OwnedFd) -> i32 {
     let mut report = std::fs::File::from(report);
-    let result = own_proc().and_then(|()| restore(folder));
-    let root = match result {
-        Ok(done) => {
+    let result = own_proc().and_then(|()| make());
+    let (root, after) = match result {
+        Ok((done, after)) => {
             let _ = write!(report, "runs {} {} {}", done.processes, done.check_s, done.resume_s);
-            done.pid
+            (done.pid, after)
         }
         Err(error) => {
             let _ = write!(report, "{error}");
@@ -85,6 +123,7 @@ fn first_process(folder: &Path, report: std::os::fd::OwnedFd) -> i32 {
         // SAFETY: `status` outlives the call.
         let ended = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL) };
         if ended < 0 {
+            after();
             return code;
         }
         if ended == root {

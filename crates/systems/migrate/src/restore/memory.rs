@@ -5,9 +5,9 @@ use std::io;
 
 use crate::error::{Error, Result};
 use crate::image::{Process, Vma, VmaKind};
-use crate::pages::PAGE;
 use crate::proc::mappings;
 use crate::remote::{Batch, SCRATCH, Stopped};
+use fam::PAGE;
 
 /// Free address space in front of scratch memory for the vDSO and its data on their way.
 const VDSO_ROOM: u64 = 64 << 10;

@@ -9,5 +9,5 @@ mod run;
 mod spawn;
 mod threads;
 
-pub use clones::{exit_code, restore_clone};
-pub use run::{Restored, restore};
+pub use clones::{Made, Namespace, exit_code, in_namespace, restore_clone, spawn_namespace};
+pub use run::{How, Pager, Restored, restore, restore_image};

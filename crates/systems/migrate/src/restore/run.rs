@@ -30,6 +30,24 @@ pub struct Restored {
     pub resume_s: f64,
 }
 
+/// Who brings pages on demand.
+pub trait Pager {
+    /// Called once for each process, when its memory is mapped and nothing has touched it yet: from now on its faults are
+    /// served.
+    ///
+    /// # Errors
+    /// If they cannot be served.
+    fn begin(&self, stopped: &Stopped, process: &Process) -> Result<()>;
+}
+
+/// How to restore.
+pub struct How<'a> {
+    /// Who brings pages that the image does not have.
+    pub pager: Option<&'a dyn Pager>,
+    /// Called when all is made and nothing runs yet; with an error nothing is left of what was made.
+    pub gate: &'a mut dyn FnMut() -> Result<()>,
+}
+
 /// Restores the tree of `folder` as children of this process, under the numbers that it had.
 ///
 /// # Errors
@@ -38,18 +56,35 @@ pub fn restore(folder: &Path) -> Result<Restored> {
     let begin = Instant::now();
     let store = Store::new(folder);
     let image = store.read()?;
-    store.check(&image)?;
-    fits(&image)?;
+    if let Some(process) = image.processes.iter().find(|process| process.lazy.is_some()) {
+        return Err(Error::Unfit(format!(
+            "pages of process {} come on demand: restore it with --lazy",
+            process.pid
+        )));
+    }
+    restore_image(&store, &image, begin, How { pager: None, gate: &mut || Ok(()) })
+}
+
+/// Restores the tree of an image that has been read; `begin` is when that began.
+///
+/// # Errors
+/// As [`restore`].
+pub fn restore_image(store: &Store, image: &Image, begin: Instant, how: How<'_>) -> Result<Restored> {
+    store.check(image)?;
+    fits(image)?;
     let check_s = begin.elapsed().as_secs_f64();
     let root = &image.processes[0];
-    if !spawn::numbers_free(&image) {
-        let what = format!("process number {} or one of its threads' is in use here", root.pid);
+    if !spawn::numbers_free(image) {
+        let what = format!(
+            "process number {} or one of its threads' is in use here; --clones 1 gives it numbers of its own",
+            root.pid
+        );
         return Err(Error::Unfit(what));
     }
-    let first = prepare_numbers(&image)?;
-    let opened = open(&store, &image, first)?;
+    let first = prepare_numbers(image)?;
+    let opened = open(store, image, first)?;
     let mut made = vec![spawn::root(root)?];
-    let result = build(&image, &mut made, &opened, first);
+    let result = build(image, &mut made, &opened, first, how);
     if let Err(error) = result {
         for stopped in &made {
             remote::kill(stopped.tid);
@@ -172,7 +207,7 @@ fn open(store: &Store, image: &Image, first: i32) -> Result<Opened> {
 }
 
 /// Makes all processes, then each one's memory, files, threads, and lets all go.
-fn build(image: &Image, made: &mut Vec<Stopped>, opened: &Opened, first: i32) -> Result<()> {
+fn build(image: &Image, made: &mut Vec<Stopped>, opened: &Opened, first: i32, how: How<'_>) -> Result<()> {
     let place = memory::free_place(made[0].tid, &image.processes)?;
     spawn::scratch(&mut made[0], place)?;
     for (index, process) in image.processes.iter().enumerate() {
@@ -189,6 +224,9 @@ fn build(image: &Image, made: &mut Vec<Stopped>, opened: &Opened, first: i32) ->
     for ((stopped, saved), program) in made.iter_mut().zip(&image.processes).zip(&opened.programs) {
         threads::forget(stopped)?;
         memory::restore(stopped, saved, &opened.sources)?;
+        if let Some(pager) = how.pager {
+            pager.begin(stopped, saved)?;
+        }
         process::attributes(stopped, saved, *program)?;
         process::files(stopped, saved, image, first)?;
         let mut own = vec![*stopped];
@@ -209,6 +247,7 @@ fn build(image: &Image, made: &mut Vec<Stopped>, opened: &Opened, first: i32) ->
             threads::registers(stopped, thread)?;
         }
     }
+    (how.gate)()?;
     for (own, saved) in all.iter().zip(&image.processes) {
         for stopped in own {
             remote::detach(stopped.tid, if saved.stopped { libc::SIGSTOP } else { 0 })?;

@@ -64,7 +64,7 @@ pub fn root(process: &Process) -> Result<Stopped> {
         return Err(Error::Unfit("there is no vDSO".to_owned()));
     };
     let instruction = remote::syscall_instruction(tid, vdso.start, vdso.end)?;
-    Ok(Stopped { tid, registers: remote::get_registers(tid)?, instruction, scratch: 0 })
+    Ok(Stopped { tid, registers: remote::get_registers(tid)?, instruction, scratch: 0, record: 0 })
 }
 
 /// Gives it scratch memory at `address`, which is free in it and in the image.

@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use super::Error;
 use super::layout::{Layout, Region, VECTOR, Vector};
 use super::memory::Memory;
+use super::uffd::PAGE;
 
 /// Version of the format.
 pub const VERSION: u32 = 1;
@@ -73,11 +74,69 @@ pub struct FamFile {
     owner: Owner,
 }
 
+/// Room in FAM for a file whose regions are not known yet: taken and mapped while the process still runs.
+#[derive(Debug)]
+pub struct Room {
+    path: PathBuf,
+    file: File,
+    memory: Memory,
+}
+
+impl Room {
+    /// Takes `bytes` under a name.
+    ///
+    /// # Errors
+    /// [`Error::Full`], after which no file is left behind; the file can't be made.
+    pub fn take(path: &Path, bytes: u64) -> Result<Room, Error> {
+        let bytes = bytes.max(TABLE).next_multiple_of(PAGE);
+        let named = |what: &str| format!("{}: {what}", path.display());
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(Error::os(named("create")))?;
+        file.set_len(bytes).map_err(Error::os(named("set length")))?;
+        // SAFETY: system call on our descriptor.
+        let rc = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes as i64) };
+        if rc != 0 {
+            let free = free_bytes(path);
+            let _ = std::fs::remove_file(path);
+            return Err(match rc {
+                libc::ENOSPC | libc::EDQUOT => Error::Full { path: path.to_owned(), need: bytes, free },
+                rc => Error::Os { what: named("reserve"), source: std::io::Error::from_raw_os_error(rc) },
+            });
+        }
+        let memory = Memory::map(&file, bytes)?;
+        memory.populate();
+        Ok(Room { path: path.to_owned(), file, memory })
+    }
+
+    /// Makes it the file of these regions. Where they do not fit, more room is taken, which takes time.
+    ///
+    /// # Errors
+    /// As [`Room::take`].
+    pub fn lay_out(self, owner: Owner, regions: &[Region]) -> Result<FamFile, Error> {
+        let need = room(regions);
+        let Room { path, file, memory } =
+            if need > self.memory.bytes() { Room::take(&self.path, need)? } else { self };
+        let vectors = vectors_most(regions);
+        let layout = Layout::new(regions, TABLE + vectors * ENTRY);
+        let this = FamFile { path, file, memory, layout, owner };
+        this.write_header(vectors);
+        Ok(this)
+    }
+}
+
+fn vectors_most(regions: &[Region]) -> u64 {
+    regions.iter().map(|region| region.bytes / VECTOR + 2).sum()
+}
+
 /// Bytes that a file for these regions takes.
 #[must_use]
 pub fn room(regions: &[Region]) -> u64 {
-    let vectors: u64 = regions.iter().map(|region| region.bytes / VECTOR + 2).sum();
-    Layout::new(regions, TABLE + vectors * ENTRY).end()
+    Layout::new(regions, TABLE + vectors_most(regions) * ENTRY).end()
 }
 
 impl FamFile {
@@ -87,34 +146,7 @@ impl FamFile {
     /// # Errors
     /// [`Error::Full`], after which no file is left behind; the file can't be made.
     pub fn create(path: &Path, owner: Owner, regions: &[Region]) -> Result<FamFile, Error> {
-        let vectors: u64 = regions.iter().map(|region| region.bytes / VECTOR + 2).sum();
-        let layout = Layout::new(regions, TABLE + vectors * ENTRY);
-        let named = |what: &str| format!("{}: {what}", path.display());
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(Error::os(named("create")))?;
-        file.set_len(layout.end().max(TABLE)).map_err(Error::os(named("set length")))?;
-        // SAFETY: system call on our descriptor.
-        let rc = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, layout.end().max(TABLE) as i64) };
-        if rc != 0 {
-            let free = free_bytes(path);
-            let _ = std::fs::remove_file(path);
-            return Err(match rc {
-                libc::ENOSPC | libc::EDQUOT => {
-                    Error::Full { path: path.to_owned(), need: layout.end(), free }
-                }
-                rc => Error::Os { what: named("reserve"), source: std::io::Error::from_raw_os_error(rc) },
-            });
-        }
-        let memory = Memory::map(&file, layout.end().max(TABLE))?;
-        memory.populate();
-        let this = FamFile { path: path.to_owned(), file, memory, layout, owner };
-        this.write_header(vectors);
-        Ok(this)
+        Room::take(path, room(regions))?.lay_out(owner, regions)
     }
 
     fn write_header(&self, capacity: u64) {
@@ -220,14 +252,19 @@ impl FamFile {
     /// # Errors
     /// [`Error::Damaged`] with the first vector that differs.
     pub fn verify(&self) -> Result<(), Error> {
-        for (index, vector) in self.layout.vectors().iter().enumerate() {
-            let entry = TABLE + index as u64 * ENTRY;
-            if self.is_done(index)
-                && self.memory.checksum(vector.offset, vector.bytes) != self.memory.load_half(entry + 20)
-            {
-                let what = format!("the pages at {:#x}", vector.start);
-                return Err(Error::Damaged { path: self.path.clone(), what });
-            }
+        (0..self.layout.vectors().len()).try_for_each(|index| self.verify_vector(index))
+    }
+
+    /// Holds the pages of one vector against their checksum.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`].
+    pub fn verify_vector(&self, index: usize) -> Result<(), Error> {
+        let vector = &self.layout.vectors()[index];
+        let wanted = self.memory.load_half(TABLE + index as u64 * ENTRY + 20);
+        if self.is_done(index) && self.memory.checksum(vector.offset, vector.bytes) != wanted {
+            let what = format!("the pages at {:#x}", vector.start);
+            return Err(Error::Damaged { path: self.path.clone(), what });
         }
         Ok(())
     }

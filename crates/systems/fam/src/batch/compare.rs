@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::gather::{BY_CALL, PIECE, Range, splice_all, write_all};
 use super::nt::{self, Flush};
-use crate::fam::{Error, Memory};
+use crate::{Error, Memory};
 
 /// One size of C: a dump by `writev` and by pairs of `vmsplice` and `splice`.
 #[derive(Clone, Debug, Serialize)]

@@ -4,8 +4,8 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use migrate::fam::study::crash::{Victim, trial};
-use migrate::fam::{Error, FamFile, Owner, Region, VERSION};
+use fam::study::crash::{Victim, trial};
+use fam::{Error, FamFile, Owner, Region, VERSION};
 
 fn kill_by_the(count: u64, seed: u64) {
     println!("seeds {seed} to {}", seed + count - 1);

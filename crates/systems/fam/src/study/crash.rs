@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::app::{Access, App, Load, Memory};
-use crate::fam::{
+use crate::{
     Error, Fam, FamFile, Install, Medium, Options, Owner, Remote, Served, Source, Store, Throttle, serve,
 };
 

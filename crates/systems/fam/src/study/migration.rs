@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::app::{App, Load, Memory, now_ns};
-use crate::fam::{
+use crate::{
     Error, Fam, FamFile, Install, Layout, Medium, Options, Owner, Remote, Served, Socket, Source, Store,
     Throttle, Transport, page_server, serve,
 };

@@ -28,6 +28,7 @@
 //! - The order of faults is recorded and replayed (`order`).
 //! - Pre-copy rounds by asynchronous write protection and `PAGEMAP_SCAN` (`precopy`).
 
+pub mod batch;
 mod delay;
 mod error;
 mod file;
@@ -44,13 +45,14 @@ mod source;
 mod space;
 mod stream;
 pub mod study;
+pub mod supply;
 mod target;
 mod transport;
 pub mod uffd;
 
 pub use delay::{Medium, Throttle, Way};
 pub use error::Error;
-pub use file::{FamFile, Owner, VERSION, room};
+pub use file::{FamFile, Owner, Room, VERSION, room};
 pub use layout::{Layout, Region, VECTOR, Vector};
 pub use memory::Memory;
 pub use message::Frame;
@@ -64,3 +66,4 @@ pub use stream::Stream;
 pub use study::study;
 pub use target::{Fam, Install};
 pub use transport::Transport;
+pub use uffd::PAGE;

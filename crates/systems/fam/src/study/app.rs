@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::fam::uffd::{self, PAGE, Uffd};
-use crate::fam::{Error, FamFile, Region};
+use crate::uffd::{self, PAGE, Uffd};
+use crate::{Error, FamFile, Region};
 
 /// Where the memory lies, in both processes.
 pub const BASE: u64 = 0x5000_0000_0000;

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use migrate::fam::precopy::{Rounds, Watch, finish, rounds};
-use migrate::fam::study::app::{Access, App, Load, Memory};
-use migrate::fam::uffd::Uffd;
-use migrate::fam::{FamFile, Medium, Owner, Pages, Remote, Source, Store, Throttle};
+use fam::precopy::{Rounds, Watch, finish, rounds};
+use fam::study::app::{Access, App, Load, Memory};
+use fam::uffd::Uffd;
+use fam::{FamFile, Medium, Owner, Pages, Remote, Source, Store, Throttle};
 
 struct Run {
     rounds: Vec<u64>,

@@ -39,6 +39,8 @@ pub struct Fam {
     progress: u64,
     all_done: bool,
     asked: u64,
+    /// Of a file without a source, the vectors that have been held against their checksums.
+    checked: Option<Vec<bool>>,
 }
 
 impl Fam {
@@ -47,14 +49,17 @@ impl Fam {
     pub fn new(file: FamFile, source: impl Into<Stream>, throttle: Arc<Throttle>, install: Install) -> Fam {
         let source = Some(source.into());
         let dumped = VecDeque::new();
-        Fam { file, source, throttle, install, dumped, progress: 0, all_done: false, asked: 0 }
+        let checked = None;
+        Fam { file, source, throttle, install, dumped, progress: 0, all_done: false, asked: 0, checked }
     }
 
-    /// From a file that is complete: no source is needed, nor that there ever was one.
+    /// From a file that is complete: no source is needed, nor that there ever was one. Each vector is held against its
+    /// checksum when a page of it is first wanted.
     #[must_use]
     pub fn complete(file: FamFile, throttle: Arc<Throttle>, install: Install) -> Fam {
         let dumped = VecDeque::new();
-        Fam { file, source: None, throttle, install, dumped, progress: 0, all_done: true, asked: 0 }
+        let checked = Some(vec![false; file.layout().vectors().len()]);
+        Fam { file, source: None, throttle, install, dumped, progress: 0, all_done: true, asked: 0, checked }
     }
 
     /// Messages that were sent because a page was not known to be in FAM.
@@ -139,7 +144,13 @@ impl Fam {
     }
 
     fn put(&mut self, start: u64, bytes: u64, space: &mut Space) -> Result<Step, Error> {
-        let Some(offset) = self.file.layout().offset(start) else { return Err(Error::Stray(start)) };
+        let Some(index) = self.file.layout().find(start) else { return Err(Error::Stray(start)) };
+        let vector = self.file.layout().vectors()[index];
+        let offset = vector.offset + (start - vector.start);
+        if let Some(checked) = self.checked.as_mut().filter(|checked| !checked[index]) {
+            self.file.verify_vector(index)?;
+            checked[index] = true;
+        }
         match self.install {
             Install::Copy { .. } => {
                 let from = self.file.memory().address(offset, bytes);

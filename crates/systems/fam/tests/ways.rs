@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use migrate::fam::study::app::{Access, Load};
-use migrate::fam::study::{By, Settings, Times, migrate};
-use migrate::fam::{Install, Medium};
+use fam::study::app::{Access, Load};
+use fam::study::{By, Settings, Times, migrate};
+use fam::{Install, Medium};
 
 const MIB: u64 = 1 << 20;
 

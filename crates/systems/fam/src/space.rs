@@ -141,15 +141,19 @@ impl Space {
     ) -> Result<Step, Error> {
         let end = original + bytes;
         let mut at = original;
+        let mut most = bytes;
         while let Some((start, run)) = self.missing(at, end) {
             let (now, run) = self.current(start, run);
+            let run = run.min(most);
             match put(&self.uffd, now, start - original, run)? {
                 Installed::Bytes(done) => {
                     self.mark(start, done);
                     at = start + done;
                 }
+                // The kernel takes no range of two mappings.
+                Installed::Unmapped if run > PAGE => most = (run / 2).next_multiple_of(PAGE),
                 Installed::Unmapped => {
-                    // A page at a time, since the rest of the run may be mapped.
+                    most = bytes;
                     self.mark(start, PAGE);
                     at = start + PAGE;
                 }

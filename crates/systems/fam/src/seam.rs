@@ -1,4 +1,4 @@
-//! The fault server behind the crate's seam [`crate::pages`]: for pages that are anywhere, and FAM as pages for those who
+//! The fault server behind the crate's seam [`crate::supply`]: for pages that are anywhere, and FAM as pages for those who
 //! read them themselves.
 
 use std::io;
@@ -12,18 +12,18 @@ use super::space::{Space, Step};
 use super::transport::Transport;
 use super::uffd::PAGE;
 use super::{Error, Layout};
-use crate::pages;
+use crate::supply;
 
 /// Pages of any source, through a buffer.
 pub struct FromPages {
-    source: Arc<dyn pages::Pages>,
+    source: Arc<dyn supply::Pages>,
     buffer: Vec<u8>,
 }
 
 impl FromPages {
     /// For one source.
     #[must_use]
-    pub fn new(source: Arc<dyn pages::Pages>) -> FromPages {
+    pub fn new(source: Arc<dyn supply::Pages>) -> FromPages {
         FromPages { source, buffer: vec![0; PAGE as usize] }
     }
 }
@@ -31,7 +31,7 @@ impl FromPages {
 impl Transport for FromPages {
     fn fault(&mut self, page: u64, space: &mut Space) -> Result<Step, Error> {
         let found = self.source.fetch(page, &mut self.buffer);
-        if found.map_err(Error::os(format!("page {page:#x}")))? == pages::Presence::Absent {
+        if found.map_err(Error::os(format!("page {page:#x}")))? == supply::Presence::Absent {
             self.buffer.fill(0);
         }
         // SAFETY: a buffer of ours of one page.
@@ -56,12 +56,12 @@ pub struct FaultServer {
     pub options: Options,
 }
 
-impl pages::PageServer for FaultServer {
+impl supply::PageServer for FaultServer {
     fn serve(
         &self,
         uffd: OwnedFd,
-        regions: &[pages::Region],
-        source: Arc<dyn pages::Pages>,
+        regions: &[supply::Region],
+        source: Arc<dyn supply::Pages>,
     ) -> io::Result<()> {
         let regions: Vec<Region> =
             regions.iter().map(|region| Region { start: region.start, bytes: region.len }).collect();
@@ -74,16 +74,16 @@ impl pages::PageServer for FaultServer {
     }
 }
 
-impl pages::Pages for FamFile {
-    fn fetch(&self, address: u64, page: &mut [u8]) -> io::Result<pages::Presence> {
+impl supply::Pages for FamFile {
+    fn fetch(&self, address: u64, page: &mut [u8]) -> io::Result<supply::Presence> {
         let layout = self.layout();
-        let Some(vector) = layout.find(address) else { return Ok(pages::Presence::Absent) };
+        let Some(vector) = layout.find(address) else { return Ok(supply::Presence::Absent) };
         if !self.is_present(vector) {
             return Err(io::Error::other(Error::SourceLost { missing: layout.vectors()[vector].bytes }));
         }
         let offset = layout.offset(address).unwrap_or_default();
         self.memory().read(offset, page);
-        Ok(pages::Presence::Read)
+        Ok(supply::Presence::Read)
     }
 
     fn next(&self, address: u64) -> Option<(u64, u64)> {

@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// Either kind.
 #[derive(Debug)]
@@ -24,6 +25,17 @@ impl Stream {
             Stream::Tcp(stream) => Stream::Tcp(stream.try_clone()?),
             Stream::Unix(stream) => Stream::Unix(stream.try_clone()?),
         })
+    }
+
+    /// How long a read waits; none: for ever.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn set_patience(&self, patience: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.set_read_timeout(patience),
+            Stream::Unix(stream) => stream.set_read_timeout(patience),
+        }
     }
 
     /// Ends both directions, so that whoever reads wakes up.

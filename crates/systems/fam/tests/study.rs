@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use migrate::fam::study::{Pair, Sizes, study, writes};
+use fam::study::{Pair, Sizes, study, writes};
 
 fn show(name: &str, pairs: &[Pair]) {
     for pair in pairs {

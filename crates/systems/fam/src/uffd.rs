@@ -114,6 +114,23 @@ impl Uffd {
         Ok(uffd)
     }
 
+    /// One that was opened in another process, for its memory: chooses its features.
+    ///
+    /// # Errors
+    /// The kernel has not these features.
+    pub fn adopt(fd: OwnedFd, features: u64) -> Result<Uffd, Error> {
+        let uffd = Uffd(fd);
+        let mut api = [API, features, 0];
+        uffd.ioctl(IOC_API, &mut api).map_err(Error::os("userfaultfd's features"))?;
+        Ok(uffd)
+    }
+
+    /// Its descriptor.
+    #[must_use]
+    pub fn into_fd(self) -> OwnedFd {
+        self.0
+    }
+
     /// One that was opened, and its features chosen, in the restored process.
     #[must_use]
     pub fn from_fd(fd: OwnedFd) -> Uffd {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::app::{Access, Load};
 use super::migration::{By, Settings, Times, migrate};
 use crate::batch;
-use crate::fam::{Error, Install, Medium};
+use crate::{Error, Install, Medium};
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -1,0 +1,284 @@
+//! Pages that come when they are touched: out of a lazy-page file in fabric-attached memory, out of a checkpoint's files,
+//! or by a socket.
+
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use fam::uffd::{self, Uffd};
+use fam::{Fam, FamFile, Install, Medium, Region, Served, Space, Step, Throttle, Transport};
+
+use crate::copies::Copies;
+use crate::error::{Error, Result};
+use crate::image::{Image, PAGES_SUFFIX, Process, Run, Store, Vma, VmaKind, hash};
+use crate::live::decided;
+use crate::remote::Stopped;
+use crate::restore::{How, Pager, Restored, restore_image};
+
+/// How pages come.
+#[derive(Clone, Debug)]
+pub struct Lazy {
+    /// After so long without a fault the remaining pages are installed unasked.
+    pub timer: Duration,
+    /// Bytes that a fault brings.
+    pub grain: u64,
+}
+
+impl Default for Lazy {
+    fn default() -> Self {
+        Self { timer: Duration::from_millis(100), grain: 64 << 10 }
+    }
+}
+
+/// Whether pages of a mapping may come on demand: memory of its own that the kernel does not keep resident.
+#[must_use]
+pub fn may_wait(vma: &Vma) -> bool {
+    !vma.shared && !vma.locked && vma.kind == VmaKind::Anonymous
+}
+
+/// Serves the faults of all processes of a tree, each on a thread of its own.
+#[derive(Default)]
+pub struct LazyPages {
+    waiting: Mutex<HashMap<i32, (Vec<Region>, Box<dyn Transport>)>>,
+    serving: Mutex<Vec<(i32, JoinHandle<fam_result::Served>)>>,
+    how: Lazy,
+    /// Where the order of faults is kept.
+    folder: PathBuf,
+}
+
+/// The result of a server, named for the field above.
+mod fam_result {
+    pub type Served = Result<fam::Served, fam::Error>;
+}
+
+impl LazyPages {
+    /// For the images of a folder.
+    #[must_use]
+    pub fn new(folder: &Path, how: Lazy) -> Self {
+        Self { how, folder: folder.to_owned(), ..Self::default() }
+    }
+
+    /// The pages of process `pid`: the regions that there are, and where they come from.
+    pub fn add(&self, pid: i32, regions: Vec<Region>, transport: Box<dyn Transport>) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, (regions, transport));
+    }
+
+    /// Waits until all pages of all processes are there: sums over them.
+    ///
+    /// # Errors
+    /// The first that could not be had; its process has been killed.
+    pub fn wait(&self) -> Result<Served> {
+        let mut sum = Served::default();
+        let all = std::mem::take(&mut *self.serving.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut failed = None;
+        for (pid, thread) in all {
+            match thread.join() {
+                Ok(Ok(one)) => {
+                    sum.faults += one.faults;
+                    sum.pages_by_fault += one.pages_by_fault;
+                    sum.pages_pushed += one.pages_pushed;
+                    sum.spaces += one.spaces;
+                    sum.resume_s = sum.resume_s.max(one.resume_s);
+                    let first = one.first_fault_s.into_iter().chain(sum.first_fault_s);
+                    sum.first_fault_s = first.min_by(f64::total_cmp);
+                    if !one.order.is_empty() {
+                        let _ = fam::order::save(&order_of(&self.folder, pid), &one.order);
+                    }
+                }
+                // It has ended before it needed all of its memory.
+                Ok(Err(fam::Error::TargetLost)) => {}
+                Ok(Err(error)) => failed = Some(error.into()),
+                Err(_) => failed = Some(Error::Unfit(format!("the fault server of process {pid} ended"))),
+            }
+        }
+        failed.map_or(Ok(sum), Err)
+    }
+}
+
+fn order_of(folder: &Path, pid: i32) -> PathBuf {
+    folder.join(format!("{pid}.order"))
+}
+
+impl Pager for LazyPages {
+    fn begin(&self, stopped: &Stopped, process: &Process) -> Result<()> {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&process.pid);
+        let Some((regions, mut transport)) = waiting.filter(|(regions, _)| !regions.is_empty()) else {
+            return Ok(());
+        };
+        let uffd = watch(stopped, process, &regions)?;
+        let pid = process.pid;
+        let options = fam::Options {
+            timer: Some(self.how.timer),
+            prefetch: fam::order::load(&order_of(&self.folder, pid)).unwrap_or_default(),
+            process: Some(pid as u32),
+            ..fam::Options::default()
+        };
+        let thread = std::thread::spawn(move || {
+            let served = fam::serve(uffd.into_fd(), &regions, &mut *transport, options);
+            if served.as_ref().is_err_and(|error| !matches!(error, fam::Error::TargetLost)) {
+                // Its memory is lost: it must not go on with another content.
+                crate::remote::kill(pid);
+            }
+            served
+        });
+        self.serving.lock().unwrap_or_else(PoisonError::into_inner).push((pid, thread));
+        Ok(())
+    }
+}
+
+/// Has a process open a userfaultfd for its own memory and hand it to us, with the regions' mappings registered.
+fn watch(stopped: &Stopped, process: &Process, regions: &[Region]) -> Result<Uffd> {
+    let flags = (libc::O_CLOEXEC | libc::O_NONBLOCK) as u64;
+    let theirs = stopped.call("to serve its page faults", libc::SYS_userfaultfd, &[flags])?;
+    let ours = Copies::new(stopped.tid).and_then(|copies| copies.get(theirs as i32)).map_err(|source| {
+        Error::Call { pid: stopped.tid, what: "to serve its page faults".to_owned(), source }
+    })?;
+    stopped.call("to close a file", libc::SYS_close, &[theirs])?;
+    let uffd = Uffd::adopt(ours, uffd::EVENTS)?;
+    for vma in process.vmas.iter().filter(|vma| may_wait(vma)) {
+        let mut inside =
+            regions.iter().filter(|region| region.start < vma.end && vma.start < region.start + region.bytes);
+        let Some(first) = inside.next() else { continue };
+        let last = inside.next_back().unwrap_or(first);
+        let start = first.start.max(vma.start);
+        let end = (last.start + last.bytes).min(vma.end);
+        uffd.register(start, end - start, uffd::MISSING)?;
+    }
+    Ok(uffd)
+}
+
+/// Pages in the files of a checkpoint, each run held against its hash when it is first touched.
+struct FromImage {
+    path: PathBuf,
+    memory: fam::Memory,
+    runs: Vec<Run>,
+    checked: Vec<bool>,
+    grain: u64,
+}
+
+impl FromImage {
+    fn put(&mut self, start: u64, bytes: u64, space: &mut Space) -> std::result::Result<Step, fam::Error> {
+        let end = start + bytes;
+        let mut at = start;
+        while at < end {
+            let after = self.runs.partition_point(|run| run.address <= at);
+            let index = after.wrapping_sub(1);
+            let Some(run) = self.runs.get(index).copied().filter(|run| at < run.address + run.len) else {
+                return Err(fam::Error::Stray(at));
+            };
+            if !self.checked[index] {
+                let mut buffer = vec![0; run.len as usize];
+                self.memory.read(run.offset, &mut buffer);
+                if hash(&buffer) != run.hash {
+                    let what = format!("the pages of address {:#x} do not have their checksum", run.address);
+                    return Err(fam::Error::Damaged { path: self.path.clone(), what });
+                }
+                self.checked[index] = true;
+            }
+            let now = end.min(run.address + run.len) - at;
+            let from = self.memory.address(run.offset + (at - run.address), now);
+            // SAFETY: `address` checked the range.
+            match unsafe { space.copy(at, from, now) }? {
+                Step::Done => at += now,
+                other => return Ok(other),
+            }
+        }
+        Ok(Step::Done)
+    }
+}
+
+impl Transport for FromImage {
+    fn fault(&mut self, page: u64, space: &mut Space) -> std::result::Result<Step, fam::Error> {
+        match self.put(page, fam::PAGE, space)? {
+            Step::Done => {}
+            other => return Ok(other),
+        }
+        let Some(index) = space.layout().find(page) else { return Ok(Step::Done) };
+        let vector = space.layout().vectors()[index];
+        let start = (page / self.grain * self.grain).max(vector.start);
+        let end = (page / self.grain * self.grain + self.grain).min(vector.end());
+        self.put(start, end - start, space)
+    }
+
+    fn push(&mut self, start: u64, bytes: u64, space: &mut Space) -> std::result::Result<Step, fam::Error> {
+        self.put(start, bytes, space)
+    }
+}
+
+/// Takes out of an image the pages that may come on demand, and readies them in `pages`.
+fn take_lazy(store: &Store, image: &mut Image, pages: &LazyPages) -> Result<()> {
+    let files = image.page_files.clone();
+    for process in &mut image.processes {
+        let Process { vmas, pages: runs, .. } = process;
+        let waits = |run: &Run| {
+            let after = vmas.partition_point(|vma| vma.start <= run.address);
+            after.checked_sub(1).is_some_and(|index| may_wait(&vmas[index]))
+        };
+        let (mut lazy, eager): (Vec<Run>, Vec<Run>) = runs.drain(..).partition(waits);
+        *runs = eager;
+        lazy.sort_unstable_by_key(|run| run.address);
+        // One file of pages for each process.
+        let Some(file) = lazy.first().map(|run| run.file) else { continue };
+        let (here, others): (Vec<Run>, Vec<Run>) = lazy.into_iter().partition(|run| run.file == file);
+        runs.extend(others);
+        let name = files.get(file).filter(|name| name.ends_with(PAGES_SUFFIX));
+        let path = store.path(name.map_or("state", String::as_str));
+        let open = OpenOptions::new().read(true).write(true).open(&path);
+        let open = open.map_err(|error| Error::file(&path, "cannot be opened", error))?;
+        let len = open.metadata().map_err(|error| Error::file(&path, "cannot be looked at", error))?.len();
+        if let Some(run) = here.iter().find(|run| run.offset + run.len > len) {
+            return Err(Error::Damaged {
+                path,
+                offset: len,
+                what: format!("the pages of address {:#x} are missing", run.address),
+                remedy: "take the checkpoint again, or restore an older one",
+            });
+        }
+        let regions = here.iter().map(|run| Region { start: run.address, bytes: run.len }).collect();
+        let memory = fam::Memory::map(&open, len)?;
+        let (checked, grain) = (vec![false; here.len()], pages.how.grain);
+        pages.add(process.pid, regions, Box::new(FromImage { path, memory, runs: here, checked, grain }));
+    }
+    Ok(())
+}
+
+/// Restores a tree that runs at once and gets its pages on demand: of a checkpoint, or of a migration whose pages all lie
+/// in fabric-attached memory. The [`LazyPages`] serve it as long as this process lives.
+///
+/// # Errors
+/// As [`crate::restore::restore`]; the folder is of a migration that did not take place or whose pages are not all there.
+pub fn restore_lazy(folder: &Path, how: Lazy) -> Result<(Restored, LazyPages)> {
+    let begin = Instant::now();
+    let store = Store::new(folder);
+    let mut image = store.read()?;
+    let pages = LazyPages::new(folder, how);
+    if image.migration.is_some() && decided(folder).as_deref() != Some("target") {
+        let what = "its migration was broken off, and the process went on where it was";
+        return Err(Error::Unfit(what.to_owned()));
+    }
+    if image.migration.is_some() {
+        for process in &image.processes {
+            let Some(name) = &process.lazy else { continue };
+            let file = FamFile::open_complete(&store.path(name), None)?;
+            if file.owner().pid != process.pid as u32 {
+                let what = format!("{name} is of process {}, not of {}", file.owner().pid, process.pid);
+                return Err(Error::Unfit(what));
+            }
+            let regions = file.layout().regions().to_vec();
+            let install = Install::Copy { grain: pages.how.grain };
+            let transport = Fam::complete(file, Arc::new(Throttle::new(Medium::DRAM)), install);
+            pages.add(process.pid, regions, Box::new(transport));
+        }
+    } else {
+        take_lazy(&store, &mut image, &pages)?;
+    }
+    let how = How { pager: Some(&pages), gate: &mut || Ok(()) };
+    match restore_image(&store, &image, begin, how) {
+        Ok(restored) => Ok((restored, pages)),
+        // A process that is ended since its pages cannot be had is what the restore notices; this is the cause.
+        Err(error) => Err(pages.wait().err().unwrap_or(error)),
+    }
+}

@@ -1,0 +1,233 @@
+//! Processes moved in the middle of their work, and kills of either side at random points: each runs to its end exactly
+//! once.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use migrate::freeze::{Checkpoint, checkpoint};
+use migrate::live::{Lazy, Listener, Migrate, Way, decided, migrate, restore_lazy, target};
+use migrate::restore::{exit_code, in_namespace};
+
+const TREE: &str = "total 1500 sum 4950 shared 100 child 3 ticks 1 alarms 1\n";
+const ROLE: &str = "STRANDLINE_TEST_ROLE";
+
+/// Builds a program; none where this may not be done.
+fn built(folder: &Path, name: &str) -> Option<PathBuf> {
+    if !std::fs::read_to_string("/proc/self/status").expect("/proc is there").contains("CapEff:\t000001ff") {
+        println!("skipped: choosing process numbers needs root");
+        return None;
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
+    let program = folder.join(name);
+    let done = Command::new("cc").args(["-O1", "-pthread", "-w", "-o"]).arg(&program).arg(source).status();
+    if !done.is_ok_and(|status| status.success()) {
+        println!("skipped: no C compiler");
+        return None;
+    }
+    Some(program)
+}
+
+fn started(program: &Path, out: &Path) -> Child {
+    let mut command = Command::new(program);
+    command.arg(out).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().expect("it was just built")
+}
+
+/// A folder in memory, removed at the end.
+fn memory() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("strandline-live-").tempdir_in("/dev/shm").expect("/dev/shm")
+}
+
+fn moves(way: Way) {
+    let folder = memory();
+    let Some(program) = built(folder.path(), "tree") else { return };
+    let mut child = started(&program, &folder.path().join("out"));
+    std::thread::sleep(Duration::from_millis(700));
+    let how = Migrate { way, ..Migrate::default() };
+    let moved = migrate(child.id().cast_signed(), &folder.path().join("fam"), &how).expect("it moves");
+    let _ = child.wait();
+    assert_eq!((moved.processes, moved.threads), (2, 6));
+    assert!(moved.lazy_bytes > 0 && moved.downtime_s <= moved.busy_s, "{moved:?}");
+    assert_eq!(exit_code(moved.child.expect("a target of ours")).expect("our child"), 5);
+    assert_eq!(std::fs::read_to_string(folder.path().join("out")).expect("written"), TREE);
+}
+
+#[test]
+fn a_tree_moves_through_memory() {
+    moves(Way::Fam);
+}
+
+#[test]
+fn a_tree_moves_through_a_socket() {
+    moves(Way::Socket);
+}
+
+#[test]
+fn a_checkpoint_restores_before_its_pages_are_read_and_damage_is_found() {
+    let folder = memory();
+    let Some(program) = built(folder.path(), "work") else { return };
+    let (out, image) = (folder.path().join("out"), folder.path().join("image"));
+    let undisturbed = started(&program, &out).wait().expect("it ends");
+    let wanted = std::fs::read_to_string(&out).expect("written");
+    assert_eq!(undisturbed.code(), Some(7));
+    let mut child = started(&program, &out);
+    std::thread::sleep(Duration::from_millis(150));
+    let how = Checkpoint { no_sync: true, ..Checkpoint::default() };
+    checkpoint(child.id().cast_signed(), &image, &how).expect("it can be saved");
+    let _ = child.wait();
+    let (restored, pages) = restore_lazy(&image, Lazy::default()).expect("it restores");
+    assert_eq!(exit_code(restored.pid).expect("our child"), 7);
+    drop(pages.wait());
+    assert_eq!(std::fs::read_to_string(&out).expect("written"), wanted.repeat(2));
+    // A byte in the middle of the large memory.
+    let file = image.join(format!("{}.pages", child.id()));
+    let mut bytes = std::fs::read(&file).expect("pages");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&file, bytes).expect("pages");
+    let error = match restore_lazy(&image, Lazy::default()) {
+        Err(error) => error.to_string(),
+        Ok((restored, pages)) => {
+            assert_eq!(exit_code(restored.pid).expect("our child"), 128 + 9, "not one step on wrong memory");
+            pages.wait().expect_err("damaged").to_string()
+        }
+    };
+    assert!(error.contains("checksum"), "{error}");
+}
+
+#[test]
+fn what_is_refused_leaves_the_process_alone() {
+    let folder = memory();
+    let Some(program) = built(folder.path(), "work") else { return };
+    let (out, fam) = (folder.path().join("out"), folder.path().join("fam"));
+    let mut child = started(&program, &out);
+    std::thread::sleep(Duration::from_millis(50));
+    let pid = child.id().cast_signed();
+    let nobody = folder.path().join("nobody").display().to_string();
+    let error =
+        migrate(pid, &fam, &Migrate { to: Some(nobody), ..Migrate::default() }).expect_err("no target");
+    assert!(error.to_string().contains("no target listens there"), "{error}");
+    std::fs::write(fam.join("state"), "something else").expect("folder");
+    let error = migrate(pid, &fam, &Migrate::default()).expect_err("used");
+    assert!(error.to_string().contains("name another folder"), "{error}");
+    assert_eq!(child.wait().expect("it ends").code(), Some(7));
+    assert_eq!(std::fs::read_to_string(&out).expect("written").lines().count(), 1);
+}
+
+/// A process of its own for one side of a migration: this test again, in a role.
+fn role(role: &str, what: &[&str]) -> Child {
+    let mut command = Command::new(std::env::current_exe().expect("this test"));
+    command.args(["--exact", "a_side_of_its_own", "--ignored", "--nocapture", "--test-threads=1"]);
+    command.env(ROLE, format!("{role} {}", what.join(" ")));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().expect("this test again")
+}
+
+#[test]
+#[ignore = "--long: a helper process of the other tests, which does nothing by itself"]
+fn a_side_of_its_own() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let words: Vec<&str> = role.split(' ').collect();
+    match words[..] {
+        ["source", pid, fam, to] => {
+            let how = Migrate { to: Some(to.to_owned()), ..Migrate::default() };
+            migrate(pid.parse().expect("a number"), Path::new(fam), &how).expect("it moves");
+        }
+        ["target", fam, at] => {
+            let listener = Listener::bind(at).expect("a socket");
+            let restored = in_namespace(&mut || {
+                // SAFETY: no memory is involved; the namespace ends with its "machine".
+                unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+                let came = target(&listener, Path::new(fam), Lazy::default())?;
+                Ok((came.restored, Box::new(|| drop(came.pages.join()))))
+            });
+            let code = exit_code(restored.expect("it comes").pid).expect("our child");
+            assert_eq!(code, 7);
+        }
+        _ => panic!("no such role: {role}"),
+    }
+}
+
+fn state_of(pid: u32) -> char {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    text.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('X')
+}
+
+/// One migration with a kill. Who had the process in the end.
+fn trial(seed: u64, program: &Path, wanted: &str) -> &'static str {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (kill_source, after_us) = (random.bool(), random.u64(0..220_000));
+    let folder = memory();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (out, fam, at) = (folder.path().join("out"), path("fam"), path("there"));
+    let mut child = started(program, &out);
+    let mut there = role("target", &[&fam, &at]);
+    while !Path::new(&at).exists() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let pid = child.id().to_string();
+    let mut here = role("source", &[&pid, &fam, &at]);
+    std::thread::sleep(Duration::from_micros(after_us));
+    let _ = if kill_source { here.kill() } else { there.kill() };
+    // Whoever was killed, the other one comes to an end.
+    let (_, _) = (here.wait(), there.wait());
+    let token =
+        format!("seed {seed}: killed {} after {after_us} us", if kill_source { "source" } else { "target" });
+    let lines = || std::fs::read_to_string(&out).unwrap_or_default();
+    let moved = decided(Path::new(&fam)).as_deref() == Some("target");
+    let who = if moved && !kill_source && lines().is_empty() {
+        // The target died with the process: it lies in the folder, whole.
+        let restored = in_namespace(&mut || {
+            let (restored, pages) = restore_lazy(Path::new(&fam), Lazy::default())?;
+            Ok((restored, Box::new(move || drop(pages.wait()))))
+        });
+        let restored = restored.unwrap_or_else(|error| panic!("{token}: {error}"));
+        assert_eq!(exit_code(restored.pid).expect("our child"), 7, "{token}");
+        "the folder"
+    } else if moved && !lines().is_empty() {
+        "the target"
+    } else {
+        // Stopped, if it was the target's before its pages were there.
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_secs(1) && !matches!(state_of(child.id()), 'T' | 'Z') {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if state_of(child.id()) == 'T' {
+            // SAFETY: our child.
+            unsafe { libc::kill(child.id().cast_signed(), libc::SIGCONT) };
+        }
+        assert_eq!(child.wait().expect("our child").code(), Some(7), "{token}");
+        "the source"
+    };
+    let _ = child.kill();
+    let _ = child.wait();
+    assert_eq!(lines(), wanted, "{token}, {who} had it");
+    who
+}
+
+fn kill_by_the(count: u64, seed: u64) {
+    println!("seeds {seed} to {}", seed + count - 1);
+    let folder = memory();
+    let Some(program) = built(folder.path(), "work") else { return };
+    let out = folder.path().join("wanted");
+    assert!(started(&program, &out).wait().is_ok());
+    let wanted = std::fs::read_to_string(&out).expect("written");
+    let mut by_owner = std::collections::BTreeMap::new();
+    for seed in seed..seed + count {
+        *by_owner.entry(trial(seed, &program, &wanted)).or_insert(0) += 1;
+    }
+    println!("{by_owner:?}");
+    assert!(by_owner.len() > 1 || count < 10, "kills fall on both sides of the decision: {by_owner:?}");
+}
+
+#[test]
+fn killed_anywhere_a_process_ends_exactly_once() {
+    kill_by_the(8, 1);
+}
+
+#[test]
+#[ignore = "--long: 200 migrations with a kill in each"]
+fn killed_anywhere_by_the_hundred_a_process_ends_exactly_once() {
+    kill_by_the(200, 1000);
+}

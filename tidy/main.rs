@@ -30,6 +30,7 @@ const UNSAFE_CRATES: &[&str] = &[
     "wear-runtime",
     "tier-runtime",
     "migrate",
+    "unified",
 ];
 
 /// What must not be called, and where it may be all the same (path prefixes).
@@ -70,6 +71,7 @@ const CLOCK_OWNERS: &[&str] = &[
     "crates/observe/wear-runtime/",
     "crates/observe/tier-runtime/",
     "crates/systems/migrate/",
+    "crates/systems/unified/",
     "crates/face/session/",
     "crates/face/strandline/src/",
     "crates/library/capi/build.rs",
@@ -86,6 +88,7 @@ const THREAD_OWNERS: &[&str] = &[
     "crates/observe/wear-runtime/",
     "crates/observe/tier-runtime/",
     "crates/systems/migrate/",
+    "crates/systems/unified/",
     "crates/face/session/",
     "crates/face/strandline/src/",
 ];

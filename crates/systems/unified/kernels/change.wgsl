@@ -10,6 +10,10 @@ const FULL: u32 = 2u;
 const DELETED: u32 = 3u;
 const MISSING: u32 = 4u;
 
+// Steps of loops so far. Some drivers end all loops of an invocation after a number of steps, so requests are left for the
+// next launch before that: `segments` says where each invocation stopped.
+var<private> steps: u32;
+
 // Words of the signatures along a path of evictions; the last one is free.
 var<private> path: array<u32, 6>;
 
@@ -18,6 +22,7 @@ fn other(bucket: u32, signature: u32) -> u32 {
 }
 
 fn look(bucket: u32, signature: u32, start: u32) -> u32 {
+  steps += 9u;
   for (var step = 0u; step < 8u; step++) {
     let at = (start + step) & 7u;
     if words[bucket * 16u + at] == signature {
@@ -38,6 +43,7 @@ fn path_from(start: u32, first: u32) -> u32 {
   var at = first;
   for (var step = 0u; step < EVICTIONS; step++) {
     let word = bucket * 16u + at;
+    steps += 8u;
     for (var former = 0u; former < step; former++) {
       if path[former] == word {
         return 0u;
@@ -117,7 +123,10 @@ fn main(@builtin(global_invocation_id) global: vec3<u32>) {
   if id >= p[0] {
     return;
   }
-  for (var request = segments[2u * id]; request < segments[2u * id + 1u]; request++) {
+  let end = segments[2u * id + 1u];
+  var request = segments[2u * id];
+  for (; request < end && steps < p[3]; request++) {
+    steps += 12u;
     let first = requests[4u * request] & p[1];
     let signature = requests[4u * request + 1u];
     let location = requests[4u * request + 2u];
@@ -130,4 +139,5 @@ fn main(@builtin(global_invocation_id) global: vec3<u32>) {
     results[2u * request] = outcome.x;
     results[2u * request + 1u] = outcome.y;
   }
+  segments[2u * id] = request;
 }

@@ -91,7 +91,7 @@ extern "C" __global__ void search(const u32 *p, const u32 *w, const u32 *request
   results[id] = at < 8 ? w[bucket * 16 + 8 + at] : NONE;
 }
 
-extern "C" __global__ void change(const u32 *p, u32 *w, const u32 *requests, const u32 *segments, u32 *results) {
+extern "C" __global__ void change(const u32 *p, u32 *w, const u32 *requests, u32 *segments, u32 *results) {
   ID
   for (u32 at = segments[2 * id]; at < segments[2 * id + 1]; at++) {
     const u32 *r = requests + 4 * at;
@@ -99,6 +99,7 @@ extern "C" __global__ void change(const u32 *p, u32 *w, const u32 *requests, con
     results[2 * at] = outcome.x;
     results[2 * at + 1] = outcome.y;
   }
+  segments[2 * id] = segments[2 * id + 1];
 }
 
 extern "C" __global__ void histogram(const u32 *p, const u32 *keys, u32 *counts) {
@@ -237,5 +238,6 @@ extern "C" __global__ void litmus(const u32 *p, const u32 *program, volatile u32
         case 8: *at = *at + code[2]; break;
         }
       }
+    results[(id * instances + instance) * p[4] + 7] = 1;
   }
 }

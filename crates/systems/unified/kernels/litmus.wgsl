@@ -4,6 +4,8 @@
 
 // All atomics of WGSL are relaxed. The strongest order that it offers is the barrier of a workgroup's storage.
 var<private> base: u32;
+// Steps of loops so far; see `change.wgsl`.
+var<private> steps: u32;
 
 fn at(variable: u32) -> u32 {
   return base + variable * 16u;
@@ -21,6 +23,7 @@ fn lock(first: u32, me: u32) -> u32 {
   storageBarrier();
   var came = 0u;
   for (var turn = 0u; turn < p[5]; turn++) {
+    steps += 1u;
     if atomicLoad(&words[at(first + theirs)]) == 0u {
       came = 1u;
       break;
@@ -28,6 +31,7 @@ fn lock(first: u32, me: u32) -> u32 {
   }
   var entered = 0u;
   for (var turn = 0u; turn < p[5]; turn++) {
+    steps += 1u;
     let number = atomicLoad(&words[at(first + 2u + theirs)]);
     if number == 0u || mine < number || (mine == number && me < theirs) {
       entered = 1u;
@@ -38,7 +42,8 @@ fn lock(first: u32, me: u32) -> u32 {
   return came & entered;
 }
 
-@compute @workgroup_size(64)
+// A workgroup for each thread, so that a barrier never waits for another one.
+@compute @workgroup_size(1)
 fn main(@builtin(global_invocation_id) global: vec3<u32>) {
   let id = number(global);
   if id >= p[0] {
@@ -47,12 +52,14 @@ fn main(@builtin(global_invocation_id) global: vec3<u32>) {
   let instances = p[1];
   let instructions = p[3];
   let me = p[7] + id;
-  for (var instance = 0u; instance < instances; instance++) {
+  for (var instance = 0u; instance < instances && steps < p[9]; instance++) {
     atomicStore(&words[me * 16u], instance + 1u);
     base = 64u + instance * p[2];
     for (var turn = 0u; turn < p[5]; turn++) {
+    steps += 1u;
       var all = true;
       for (var other = 0u; other < p[8]; other++) {
+        steps += 1u;
         all = all && atomicLoad(&words[other * 16u]) > instance;
       }
       if all {
@@ -60,7 +67,9 @@ fn main(@builtin(global_invocation_id) global: vec3<u32>) {
       }
     }
     for (var repeat = 0u; repeat < p[6]; repeat++) {
+      steps += 1u;
       for (var number = 0u; number < instructions; number++) {
+        steps += 1u;
         let code = (id * instructions + number) * 4u;
         let variable = program[code + 1u];
         let value = program[code + 2u];
@@ -84,5 +93,7 @@ fn main(@builtin(global_invocation_id) global: vec3<u32>) {
         }
       }
     }
+    // The last register says that the instance is whole.
+    results[(id * instances + instance) * p[4] + 7u] = 1u;
   }
 }

@@ -40,6 +40,8 @@ pub struct Info {
     pub region_bytes_max: u64,
     /// Whether CPU threads may use a region while a kernel runs.
     pub concurrent: bool,
+    /// Steps of loops that an invocation may take: some drivers end all its loops after that.
+    pub steps_max: u32,
 }
 
 /// Words of a device's memory. All access is by relaxed atomics or by copies.

@@ -94,6 +94,7 @@ impl Batch {
             memory_bytes: options.memory_bytes,
             region_bytes_max: options.memory_bytes,
             concurrent: true,
+            steps_max: u32::MAX,
         };
         Batch { info, options, used: Arc::default(), senders, threads }
     }

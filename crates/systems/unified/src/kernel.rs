@@ -4,8 +4,6 @@ use std::sync::atomic::AtomicU32;
 
 use crate::{Error, Job, host};
 
-/// Invocations of a workgroup, as in every `kernels/*.wgsl`.
-pub const WORKGROUP: u32 = 64;
 /// Workgroups in a row of a dispatch; more make further rows.
 pub const ROW: u32 = 65_535;
 
@@ -75,6 +73,12 @@ impl Kernel {
             Kernel::Copy => "copy",
             Kernel::Chase => "chase",
         }
+    }
+
+    /// Invocations of a workgroup, as its file has them.
+    #[must_use]
+    pub fn workgroup(self) -> u32 {
+        if self == Kernel::Litmus { 1 } else { 64 }
     }
 
     /// How many regions it takes.

@@ -37,16 +37,16 @@
 
 mod accelerator;
 mod batch;
-//mod coexec;
+mod coexec;
 mod devices;
 mod error;
 pub mod gpu;
 mod hash;
 mod host;
-//mod hot;
+mod hot;
 mod kernel;
 pub mod litmus;
-//pub mod micro;
+pub mod micro;
 //pub mod model;
 pub mod query;
 pub mod sort;
@@ -55,11 +55,11 @@ mod table;
 
 pub use accelerator::{Accelerator, Info, Job, MemoryKind, Pending, Region};
 pub use batch::{Batch, BatchOptions};
-//pub use coexec::{Approach, CoExecution, Rates};
+pub use coexec::{Approach, CoExecution, Rates, change_both};
 pub use devices::{Absent, Choice, Devices};
 pub use error::Error;
 pub use hash::{Hashed, Mix, Shape};
-//pub use hot::{HotCold, Policy, Skew};
+pub use hot::{HotCold, Policy, Skew};
 pub use kernel::Kernel;
 pub use store::Store;
 pub use table::{Answer, Change, CpuTable, NONE, Outcome, Table};

@@ -92,6 +92,23 @@ fn every_backend_and_the_cpu_do_as_a_map_does_and_leave_the_same_bytes() {
 }
 
 #[test]
+fn many_changes_of_one_block_are_all_made() {
+    // More steps of loops than some drivers allow an invocation.
+    let shape = Shape { buckets: 1024, block: 1024, signature_bits: 32 };
+    let changes: Vec<_> = (0..7000u64).map(|key| (shape.hash(key), Change::Insert(key as u32))).collect();
+    let mut all = Vec::new();
+    for device in backends() {
+        let table = Table::new(device, shape).expect("room");
+        let answers = table.change(&changes).expect("works");
+        assert!(answers.iter().all(|answer| answer.former == NONE));
+        all.push((answers, table.bytes().expect("readable")));
+    }
+    for other in &all[1..] {
+        assert!(other == &all[0], "not the same bytes");
+    }
+}
+
+#[test]
 fn short_signatures_collide_and_are_still_one_entry() {
     let shape = Shape { signature_bits: 4, ..SMALL };
     let seed = seed("short", 5);

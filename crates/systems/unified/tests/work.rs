@@ -169,7 +169,9 @@ fn litmus_tests_run_where_memory_is_shared_and_are_refused_elsewhere() {
         for test in &tests {
             match test.run(&*device, 200, 300) {
                 Ok(seen) => {
-                    assert_eq!(seen.outcomes.iter().map(|(_, count)| count).sum::<u64>(), 200);
+                    assert!(seen.instances > 0 && seen.instances <= 200, "{seen:?}");
+                    assert_eq!(seen.outcomes.iter().map(|(_, count)| count).sum::<u64>(), seen.instances);
+                    println!("{} {}: {:?}", device.info().backend, seen.test, seen.outcomes);
                     // Threads of one processor do synchronise, whatever a GPU does.
                     if device.info().backend == "batch" {
                         assert_eq!(seen.surprising, 0, "{seen:?}");
@@ -189,7 +191,7 @@ fn a_wrong_litmus_file_is_named() {
     let right = unified::litmus::FILES[0].1;
     for (from, to, expected) in [
         ("add x 1 r0", "add z 1 r0", "no variable `z`"),
-        ("add x 1 r0", "add x 1 r9", "r0 to r7"),
+        ("add x 1 r0", "add x 1 r9", "r0 to r6"),
         ("add x 1 r0", "jump x", "no instruction"),
         ("repeats", "repeat", "repeat"),
         ("[[\"200\"]]", "[[\"1\", \"2\"]]", "1 values"),

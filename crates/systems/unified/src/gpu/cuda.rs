@@ -12,7 +12,6 @@ use cudarc::driver::{
 
 use super::words;
 use crate::accelerator::in_range;
-use crate::kernel::WORKGROUP;
 use crate::{Accelerator, Error, Info, Job, Kernel, MemoryKind, Pending, Region};
 
 /// An NVIDIA GPU.
@@ -58,6 +57,7 @@ impl Cuda {
             memory_bytes: memory,
             region_bytes_max: memory,
             concurrent: false,
+            steps_max: u32::MAX,
         };
         Ok(Cuda { info, stream: context.default_stream(), functions })
     }
@@ -101,8 +101,8 @@ impl Accelerator for Cuda {
             launch.arg(&**slice);
         }
         let config = LaunchConfig {
-            grid_dim: (job.invocations.div_ceil(WORKGROUP).max(1), 1, 1),
-            block_dim: (WORKGROUP, 1, 1),
+            grid_dim: (job.invocations.div_ceil(job.kernel.workgroup()).max(1), 1, 1),
+            block_dim: (job.kernel.workgroup(), 1, 1),
             shared_mem_bytes: 0,
         };
         // SAFETY: the function takes a pointer to parameters and one to each region, as `Kernel::regions` says; regions are

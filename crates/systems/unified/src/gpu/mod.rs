@@ -10,8 +10,8 @@ pub use vulkan::Vulkan;
 pub use wgpu::Wgpu;
 
 /// Workgroups of a dispatch in rows and columns.
-fn groups(invocations: u32) -> (u32, u32) {
-    let groups = invocations.div_ceil(crate::kernel::WORKGROUP).max(1);
+fn groups(job: &crate::Job<'_>) -> (u32, u32) {
+    let groups = job.invocations.div_ceil(job.kernel.workgroup()).max(1);
     (groups.min(crate::kernel::ROW), groups.div_ceil(crate::kernel::ROW))
 }
 
@@ -30,4 +30,10 @@ fn foreign() -> crate::Error {
         got: "another backend's".to_owned(),
         expected: "one that this accelerator allocated",
     }
+}
+
+/// Steps of loops that an invocation may take. Mesa's software driver ends all loops of an invocation after 65535, without
+/// an error; other devices get a bound that keeps a kernel well below the seconds after which a watchdog ends it.
+fn steps(device: &str) -> u32 {
+    if device.contains("llvmpipe") { 60_000 } else { 1 << 22 }
 }

@@ -219,6 +219,7 @@ fn info(instance: &ash::Instance, found: &Found) -> Info {
         memory_bytes: found.heap,
         region_bytes_max: u64::from(limits.max_storage_buffer_range),
         concurrent: true,
+        steps_max: super::steps(&text(&found.properties.device_name)),
     }
 }
 
@@ -370,7 +371,7 @@ impl Accelerator for Vulkan {
             submitted: false,
         };
         running
-            .start(pipeline, &buffers, groups(job.invocations))
+            .start(pipeline, &buffers, groups(&job))
             .map_err(|error| self.shared.lost(error))?;
         Ok(Box::new(running))
     }

@@ -95,6 +95,7 @@ impl Wgpu {
             memory_bytes: 0,
             region_bytes_max: limits.max_storage_buffer_binding_size.min(limits.max_buffer_size),
             concurrent: false,
+            steps_max: super::steps(&about.name),
         };
         let shared = Arc::new(Shared { name: about.name, device, queue, failure: Mutex::new(None) });
         let weak = Arc::downgrade(&shared);
@@ -218,7 +219,7 @@ impl Accelerator for Wgpu {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             pass.set_pipeline(pipeline);
             pass.set_bind_group(0, &group, &[]);
-            let (x, y) = groups(job.invocations);
+            let (x, y) = groups(&job);
             pass.dispatch_workgroups(x, y, 1);
         }
         let index = self.shared.queue.submit([encoder.finish()]);

@@ -104,7 +104,7 @@ impl Thread<'_> {
 }
 
 /// The kernel `litmus`. Parameters: instances, words of an instance, instructions, registers, bound of spinning,
-/// repetitions, the number of the first thread, threads.
+/// repetitions, the number of the first thread, threads, steps of loops after which a device starts no further instance.
 pub fn interpret(id: u32, p: &[u32; 12], program: &[AtomicU32], memory: &[AtomicU32], results: &[AtomicU32]) {
     let [instances, words, instructions, registers, spin, repeats, first, threads, ..] = *p;
     let me = first + id;
@@ -127,5 +127,7 @@ pub fn interpret(id: u32, p: &[u32; 12], program: &[AtomicU32], memory: &[Atomic
                 }
             }
         }
+        // The last register says that the instance is whole.
+        results[((id * instances + instance) * registers + 7) as usize].store(1, Ordering::Relaxed);
     }
 }

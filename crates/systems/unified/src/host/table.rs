@@ -155,4 +155,5 @@ pub fn change(
         store(results, request * 2, code);
         store(results, request * 2 + 1, former);
     }
+    store(segments, id as usize * 2, to as u32);
 }

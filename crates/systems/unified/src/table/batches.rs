@@ -168,16 +168,10 @@ impl Table {
             requests.extend([key.hash, key.signature, location, operation]);
         }
         let requests = self.accelerator.upload(&requests)?;
-        let segments_region = self.accelerator.upload(&segments)?;
         let results = self.accelerator.allocate(changes.len() * 2)?;
         // In ascending order, so that two batches do not wait for each other.
         blocks.iter().for_each(|&block| self.guard.take(block));
-        let ran = self.accelerator.run(Job {
-            kernel: Kernel::Change,
-            regions: &[&self.region, &requests, &segments_region, &results],
-            parameters: &[self.shape.buckets - 1, self.shape.block - 1],
-            invocations: blocks.len() as u32,
-        });
+        let ran = self.launch_changes(&requests, segments, &results);
         blocks.iter().for_each(|&block| self.guard.give_back(block));
         ran?;
         let mut words = vec![0; changes.len() * 2];
@@ -187,6 +181,40 @@ impl Table {
             answers[number as usize] = Answer::of(pair[0], pair[1]);
         }
         Ok(answers)
+    }
+
+    /// Launches the kernel until no request is left: an invocation stops before it takes too many steps.
+    fn launch_changes(
+        &self,
+        requests: &Arc<dyn Region>,
+        mut segments: Vec<u32>,
+        results: &Arc<dyn Region>,
+    ) -> Result<(), Error> {
+        // A request takes at most some 1,500 steps.
+        let steps = self.accelerator.info().steps_max / 8 * 7 - 2000;
+        while !segments.is_empty() {
+            let left = self.accelerator.upload(&segments)?;
+            self.accelerator.run(Job {
+                kernel: Kernel::Change,
+                regions: &[&self.region, requests, &left, results],
+                parameters: &[self.shape.buckets - 1, self.shape.block - 1, steps],
+                invocations: segments.len() as u32 / 2,
+            })?;
+            let before = std::mem::take(&mut segments);
+            let mut after = vec![0; before.len()];
+            left.read(0, &mut after)?;
+            for (old, new) in before.chunks_exact(2).zip(after.chunks_exact(2)) {
+                if new[0] <= old[0] || new[0] > old[1] {
+                    let (device, reason) =
+                        (self.accelerator.info().device.clone(), "a kernel took no step".to_owned());
+                    return Err(Error::Lost { device, reason });
+                }
+                if new[0] < old[1] {
+                    segments.extend(new);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The numbers of changes, sorted by block, those of a block in the batch's order.

@@ -31,6 +31,7 @@ const UNSAFE_CRATES: &[&str] = &[
     "tier-runtime",
     "fam",
     "migrate",
+    "unified",
 ];
 
 /// What must not be called, and where it may be all the same (path prefixes).
@@ -72,6 +73,7 @@ const CLOCK_OWNERS: &[&str] = &[
     "crates/observe/tier-runtime/",
     "crates/systems/fam/",
     "crates/systems/migrate/",
+    "crates/systems/unified/",
     "crates/face/session/",
     "crates/face/strandline/src/",
     "crates/library/capi/build.rs",
@@ -89,6 +91,7 @@ const THREAD_OWNERS: &[&str] = &[
     "crates/observe/tier-runtime/",
     "crates/systems/fam/",
     "crates/systems/migrate/",
+    "crates/systems/unified/",
     "crates/face/session/",
     "crates/face/strandline/src/",
 ];

@@ -1,0 +1,151 @@
+//! What every backend offers: memory, kernels, and what is known of the device.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use serde::Serialize;
+
+use crate::{Error, Kernel};
+
+/// Where a device's memory is, as the CPU sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryKind {
+    /// All of it is the CPU's, too.
+    Unified,
+    /// The device has its own, and the CPU can map it.
+    HostVisible,
+    /// The device has its own; data are copied.
+    Discrete,
+    /// Pages move between both on demand.
+    Managed,
+}
+
+/// What is known of a device.
+#[derive(Clone, Debug, Serialize)]
+pub struct Info {
+    /// `batch`, `wgpu`, `vulkan` or `cuda`.
+    pub backend: &'static str,
+    /// Its name.
+    pub device: String,
+    /// The driver with its version.
+    pub driver: String,
+    /// Whether it is a processor that acts as a GPU.
+    pub software: bool,
+    /// Where its memory is.
+    pub memory: MemoryKind,
+    /// Bytes of its largest heap; 0 if the driver does not say.
+    pub memory_bytes: u64,
+    /// Bytes of the largest region.
+    pub region_bytes_max: u64,
+    /// Whether CPU threads may use a region while a kernel runs.
+    pub concurrent: bool,
+    /// Steps of loops that an invocation may take: some drivers end all its loops after that.
+    pub steps_max: u32,
+}
+
+/// Words of a device's memory. All access is by relaxed atomics or by copies.
+pub trait Region: Send + Sync {
+    /// Their number.
+    fn words(&self) -> usize;
+
+    /// Copies into it.
+    ///
+    /// # Errors
+    /// If the device is lost, or the range is not within the region.
+    fn write(&self, at: usize, data: &[u32]) -> Result<(), Error>;
+
+    /// Copies out of it.
+    ///
+    /// # Errors
+    /// If the device is lost, or the range is not within the region.
+    fn read(&self, at: usize, data: &mut [u32]) -> Result<(), Error>;
+
+    /// The words themselves, where the CPU can use them at any time.
+    fn mapped(&self) -> Option<&[AtomicU32]>;
+
+    /// CPU threads begin (`1`) or end (`-1`) to use it. Only the software accelerator cares.
+    fn used(&self, _change: i32) {}
+
+    /// For the backend that made it.
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// A kernel to run.
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    /// Which.
+    pub kernel: Kernel,
+    /// Its regions, as many as [`Kernel::regions`].
+    pub regions: &'a [&'a Arc<dyn Region>],
+    /// Its parameters, at most 12.
+    pub parameters: &'a [u32],
+    /// How many times it is invoked, with numbers from 0.
+    pub invocations: u32,
+}
+
+/// A kernel that runs.
+pub trait Pending: Send {
+    /// Whether it has ended. Never blocks.
+    ///
+    /// # Errors
+    /// If the device is lost.
+    fn done(&mut self) -> Result<bool, Error>;
+
+    /// Waits until it has ended. What it wrote can be read then.
+    ///
+    /// # Errors
+    /// If the device is lost.
+    fn wait(&mut self) -> Result<(), Error>;
+}
+
+/// A device that runs kernels.
+pub trait Accelerator: Send + Sync {
+    /// What is known of it.
+    fn info(&self) -> &Info;
+
+    /// Allocates words, all 0.
+    ///
+    /// # Errors
+    /// If there is no room.
+    fn allocate(&self, words: usize) -> Result<Arc<dyn Region>, Error>;
+
+    /// Starts a kernel. The regions must not be dropped before it ends; the backend keeps them alive.
+    ///
+    /// # Errors
+    /// If the device is lost or a region is another backend's.
+    fn submit(&self, job: Job<'_>) -> Result<Box<dyn Pending>, Error>;
+
+    /// Runs a kernel to its end.
+    ///
+    /// # Errors
+    /// As [`Accelerator::submit`].
+    fn run(&self, job: Job<'_>) -> Result<(), Error> {
+        if job.invocations == 0 {
+            return Ok(());
+        }
+        self.submit(job)?.wait()
+    }
+
+    /// Allocates a region with contents.
+    ///
+    /// # Errors
+    /// If there is no room.
+    fn upload(&self, data: &[u32]) -> Result<Arc<dyn Region>, Error> {
+        let region = self.allocate(data.len().max(1))?;
+        region.write(0, data)?;
+        Ok(region)
+    }
+}
+
+/// Checks a range of words.
+pub(crate) fn in_range(at: usize, length: usize, words: usize) -> Result<(), Error> {
+    if at.checked_add(length).is_some_and(|end| end <= words) {
+        return Ok(());
+    }
+    Err(Error::Request {
+        what: "range of a region",
+        got: format!("{length} words from {at} of {words}"),
+        expected: "a range within the region",
+    })
+}

@@ -1,0 +1,203 @@
+//! Sort, queries, whole keys and litmus tests on every backend that is present.
+
+mod common;
+
+use std::collections::HashMap;
+use std::process::Command;
+
+use common::{backends, seed};
+use unified::litmus::Test;
+use unified::query::{self, Lineitem, decimal, q1, q1_on_cpu, q6, q6_on_cpu};
+use unified::{Mix, Shape, Store, sort};
+
+#[test]
+fn keys_are_sorted_in_one_piece_and_in_many() {
+    let mut random = Mix::seeded(seed("sort", 3));
+    for device in backends() {
+        for (count, chunk, mask) in [
+            (0, 10, u32::MAX),
+            (1, 10, u32::MAX),
+            (1000, 1000, 7),
+            (70_000, 1 << 20, u32::MAX),
+            (5000, 999, 0xff),
+        ] {
+            let keys: Vec<u32> = (0..count).map(|_| random.next_u64() as u32 & mask).collect();
+            let mut sorted = keys.clone();
+            sorted.sort_unstable();
+            let mut ours = keys.clone();
+            sort::sort(&*device, &mut ours, chunk).expect("the device works");
+            assert_eq!(ours, sorted, "{} {count}", device.info().device);
+            let mut theirs = keys.clone();
+            sort::on_cpu(&mut theirs, 2);
+            assert_eq!(theirs, sorted);
+        }
+        assert!(sort::sort(&*device, &mut [2, 1], 0).is_err());
+        assert!(sort::chunk(&*device) >= 1 << 20);
+    }
+}
+
+#[test]
+fn queries_give_the_cpus_result_whole_and_by_pieces() {
+    let rows = Lineitem::generate(30_011, seed("query", 8));
+    let (first, sixth) = (q1_on_cpu(&rows), q6_on_cpu(&rows));
+    assert_eq!(first.len(), 4, "A/F, N/F, N/O, R/F");
+    assert!(sixth > 0);
+    for device in backends() {
+        for most in [None, Some(1000), Some(1)].into_iter().take(if device.info().software { 2 } else { 3 }) {
+            assert_eq!(q1(&*device, &rows, most).expect("works"), first, "{}", device.info().device);
+            assert_eq!(q6(&*device, &rows, most).expect("works"), sixth, "{}", device.info().device);
+        }
+        assert!(q1(&*device, &Lineitem::default(), None).expect("nothing to do").is_empty());
+    }
+}
+
+/// A Python that has DuckDB.
+fn python() -> Option<String> {
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/duckdb/bin/python");
+    [own, "python3"].into_iter().find_map(|python| {
+        let ran = Command::new(python).args(["-c", "import duckdb"]).output().ok()?;
+        ran.status.success().then(|| python.to_owned())
+    })
+}
+
+#[test]
+fn queries_give_duckdbs_result_to_the_last_digit() {
+    let Some(python) = python() else {
+        println!("skipped: no Python with the module duckdb");
+        return;
+    };
+    let rows = Lineitem::generate(60_000, seed("duckdb", 21));
+    let folder = std::env::temp_dir().join(format!("strandline-duckdb-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("lineitem.csv");
+    let text: String = (0..rows.len()).map(|row| rows.sql(row) + "\n").collect();
+    std::fs::write(&file, text).expect("a file");
+    let script = format!(
+        "import duckdb\nc = duckdb.connect()\n\
+         c.execute(\"create table lineitem as select * from read_csv('{}', header=false, columns={{\
+         'l_quantity':'DECIMAL(15,2)','l_extendedprice':'DECIMAL(15,2)','l_discount':'DECIMAL(15,2)',\
+         'l_tax':'DECIMAL(15,2)','l_returnflag':'VARCHAR','l_linestatus':'VARCHAR','l_shipdate':'DATE'}})\")\n\
+         for r in c.execute(\"select l_returnflag, l_linestatus, sum(l_quantity), sum(l_extendedprice), \
+         sum(l_extendedprice*(1-l_discount)), sum(l_extendedprice*(1-l_discount)*(1+l_tax)), avg(l_quantity), \
+         avg(l_extendedprice), avg(l_discount), count(*) from lineitem where l_shipdate <= date '1998-09-02' \
+         group by all order by all\").fetchall(): print('|'.join(str(x) for x in r))\n\
+         print(c.execute(\"select sum(l_extendedprice*l_discount) from lineitem where l_shipdate >= date '1994-01-01' \
+         and l_shipdate < date '1995-01-01' and l_discount between 0.05 and 0.07 and l_quantity < 24\").fetchall()[0][0])\n",
+        file.display()
+    );
+    let ran = Command::new(&python).args(["-c", &script]).output().expect("python runs");
+    std::fs::remove_dir_all(&folder).ok();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let theirs = String::from_utf8(ran.stdout).expect("text");
+    for device in backends() {
+        let mut ours = Vec::new();
+        for group in q1(&*device, &rows, None).expect("works") {
+            ours.push((
+                group,
+                format!(
+                    "{}|{}|{}|{}|{}|{}",
+                    group.flag,
+                    group.status,
+                    decimal(group.quantity, 2),
+                    decimal(group.price, 2),
+                    decimal(group.reduced, 4),
+                    decimal(group.charge, 6)
+                ),
+            ));
+        }
+        let lines: Vec<&str> = theirs.lines().collect();
+        assert_eq!(lines.len(), ours.len() + 1);
+        for (line, (group, exact)) in lines.iter().zip(&ours) {
+            let fields: Vec<&str> = line.split('|').collect();
+            assert_eq!(fields[..6].join("|"), *exact, "{}", device.info().device);
+            assert_eq!(fields[9], group.count.to_string());
+            for (field, average) in fields[6..9].iter().zip(group.averages()) {
+                // Averages are binary fractions in DuckDB.
+                let theirs: f64 = field.parse().expect("a number");
+                assert!((theirs - average).abs() <= 1e-12 * theirs, "{theirs} {average}");
+            }
+        }
+        let revenue = decimal(q6(&*device, &rows, None).expect("works"), 4);
+        assert_eq!(lines.last().copied(), Some(revenue.as_str()));
+    }
+}
+
+#[test]
+fn dates_are_those_of_the_calendar() {
+    for (day, date) in [
+        (0, "1992-01-01"),
+        (59, "1992-02-29"),
+        (731, "1994-01-01"),
+        (1263, "1995-06-17"),
+        (2436, "1998-09-02"),
+    ] {
+        assert_eq!(query::date(day), date);
+    }
+    assert_eq!(decimal(1_000_007, 6), "1.000007");
+}
+
+#[test]
+fn whole_keys_survive_colliding_signatures_and_a_full_table() {
+    let mut random = Mix::seeded(seed("store", 4));
+    for device in backends() {
+        // Some four hundred entries for 600 keys, and signatures of six bits.
+        let shape = Shape { buckets: 64, block: 16, signature_bits: 6 };
+        let mut store = Store::new(device.clone(), shape, 700).expect("room");
+        let mut model = HashMap::new();
+        for round in 0..400u64 {
+            let key = random.below(600);
+            if round % 5 == 4 {
+                assert_eq!(store.delete(key).expect("works"), model.remove(&key));
+            } else {
+                store.put_many(&[(key, round)]).expect("room");
+                model.insert(key, round);
+            }
+        }
+        let keys: Vec<u64> = (0..700).collect();
+        let found = store.get_many(&keys).expect("works");
+        for (key, value) in keys.iter().zip(found) {
+            assert_eq!(value, model.get(key).copied(), "{} key {key}", device.info().device);
+        }
+        assert!(store.beside() > 0, "no key collided");
+    }
+}
+
+#[test]
+fn litmus_tests_run_where_memory_is_shared_and_are_refused_elsewhere() {
+    let tests = Test::all().expect("our own files are right");
+    for device in backends() {
+        for test in &tests {
+            match test.run(&*device, 200, 300) {
+                Ok(seen) => {
+                    assert!(seen.instances > 0 && seen.instances <= 200, "{seen:?}");
+                    assert_eq!(seen.outcomes.iter().map(|(_, count)| count).sum::<u64>(), seen.instances);
+                    println!("{} {}: {:?}", device.info().backend, seen.test, seen.outcomes);
+                    // Threads of one processor do synchronise, whatever a GPU does.
+                    if device.info().backend == "batch" {
+                        assert_eq!(seen.surprising, 0, "{seen:?}");
+                    }
+                }
+                Err(error) => {
+                    assert!(!device.info().concurrent, "{error}");
+                    assert!(error.to_string().contains("can't reach"), "{error}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wrong_litmus_file_is_named() {
+    let right = unified::litmus::FILES[0].1;
+    for (from, to, expected) in [
+        ("add x 1 r0", "add z 1 r0", "no variable `z`"),
+        ("add x 1 r0", "add x 1 r9", "r0 to r6"),
+        ("add x 1 r0", "jump x", "no instruction"),
+        ("repeats", "repeat", "repeat"),
+        ("[[\"200\"]]", "[[\"1\", \"2\"]]", "1 values"),
+        ("on = \"gpu\"", "on = \"tpu\"", "tpu"),
+    ] {
+        let error = Test::parse("it", &right.replace(from, to)).expect_err(expected).to_string();
+        assert!(error.contains(expected) && error.contains("it"), "{error}");
+    }
+}

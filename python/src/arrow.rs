@@ -156,7 +156,11 @@ fn others(op: &Op) -> (u8, u64, u32) {
     let name = words["op"].as_str().unwrap_or_default();
     let code = NAMES.iter().position(|known| *known == name).unwrap_or(NAMES.len() - 1);
     let len = words["len"].as_u64().unwrap_or(0);
-    (u8::try_from(code).unwrap_or(u8::MAX), words["addr"].as_u64().unwrap_or(0), u32::try_from(len).unwrap_or(u32::MAX))
+    (
+        u8::try_from(code).unwrap_or(u8::MAX),
+        words["addr"].as_u64().unwrap_or(0),
+        u32::try_from(len).unwrap_or(u32::MAX),
+    )
 }
 
 /// Makes columns of the events that come.
@@ -228,7 +232,10 @@ impl RecordBatchReader for Decoding {
 }
 
 /// The events of a trace, of all threads or one, in the trace's order.
-pub fn events(path: &std::path::Path, thread: Option<u32>) -> PyResult<impl RecordBatchReader + Send + use<>> {
+pub fn events(
+    path: &std::path::Path,
+    thread: Option<u32>,
+) -> PyResult<impl RecordBatchReader + Send + use<>> {
     let mut reader = ::trace::Reader::open(path).map_err(refused)?;
     let (out, batches) = sync_channel(AHEAD);
     let schema = schema();

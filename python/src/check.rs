@@ -121,6 +121,10 @@ fn judge(function: Py<PyAny>) -> Judge {
 fn said(py: Python<'_>, error: &PyErr) -> String {
     let text = error.value(py).to_string();
     let name = error.get_type(py).name().map(|name| name.to_string()).unwrap_or_default();
-    let whole = if text.is_empty() || name == "AssertionError" && !text.is_empty() { text } else { format!("{name}: {text}") };
+    let whole = if text.is_empty() || name == "AssertionError" && !text.is_empty() {
+        text
+    } else {
+        format!("{name}: {text}")
+    };
     if whole.is_empty() { name } else { whole.lines().next().unwrap_or_default().to_owned() }
 }

@@ -74,14 +74,6 @@ fn built_in(words: &Bound<'_, PyDict>) -> PyResult<Input> {
     Ok(Input::BuiltIn(built_in))
 }
 
-/// A program, and nothing else.
-pub fn only_program(value: &Bound<'_, PyAny>, observe: &Observe) -> PyResult<Program> {
-    match input(Some(value), observe)? {
-        Input::Program(program) => Ok(program),
-        _ => Err(PyTypeError::new_err("give a program: a list of words, as [\"./app\", \"argument\"]")),
-    }
-}
-
 /// Reports warnings of a verb as Python's, and stops what asks whether it is to stop when Ctrl-C was pressed.
 pub struct Watcher;
 

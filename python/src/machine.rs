@@ -106,7 +106,10 @@ pub fn machine_of(value: &Bound<'_, PyAny>) -> PyResult<Machine> {
 
 /// One or several.
 pub fn machines_of(value: &Bound<'_, PyAny>) -> PyResult<Vec<Machine>> {
-    if value.is_instance_of::<PyString>() || value.extract::<Machine>().is_ok() || value.hasattr("__fspath__")? {
+    if value.is_instance_of::<PyString>()
+        || value.extract::<Machine>().is_ok()
+        || value.hasattr("__fspath__")?
+    {
         return Ok(vec![machine_of(value)?]);
     }
     value.try_iter()?.map(|one| machine_of(&one?)).collect()

@@ -139,7 +139,8 @@ impl Table {
         let head: String =
             self.0.columns.iter().map(|column| format!("<th>{}</th>", escaped(&column.name))).collect();
         let row = |row| {
-            let cells = self.0.columns.iter().map(|c| format!("<td>{}</td>", cell(&c.data, row).unwrap_or_default()));
+            let cells =
+                self.0.columns.iter().map(|c| format!("<td>{}</td>", cell(&c.data, row).unwrap_or_default()));
             format!("<tr>{}</tr>", cells.collect::<String>())
         };
         let body: String = (0..self.0.rows.min(SHOWN)).map(row).collect();

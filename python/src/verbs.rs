@@ -1,7 +1,7 @@
 //! The verbs: arguments in, a report out.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ::machine::Size;
@@ -10,10 +10,11 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
-use session::{Memory, Profile, Record, Reproduce, Silent, Simulate, Sources, Wear};
+use session::{Input, Memory, Profile, Record, Reproduce, Silent, Simulate, Sources, TraceFile, Wear};
+use trace::Compression;
 
 use crate::error::refused;
-use crate::input::{Observe, Watcher, input, only_program};
+use crate::input::{Observe, Watcher, input};
 use crate::machine::{Machine, Scratch, machine_of, machines_of};
 use crate::result::Report;
 
@@ -84,7 +85,7 @@ fn profile(
 
 /// Records a program's memory events into a trace file; returns the `Trace`.
 ///
-/// program  a list of words; built with `strandline cc`, or any with `files`
+/// program  a list of words (built with `strandline cc`, or any with `files`), or a `Workload`
 /// output   the file, `run.slt`
 /// values   keep the bytes of each store, which `check` needs
 /// files    ordinary files and folders that are followed
@@ -102,9 +103,14 @@ fn record(
     sample: Option<(u64, u64)>,
     small: bool,
 ) -> PyResult<crate::trace::Trace> {
-    let program = only_program(program, &Observe { pmem, files, values, sample })?;
-    let recording = Record { small, ..Record::new(program, output.clone()) };
-    py.detach(|| recording.run(&Watcher)).map_err(refused)?;
+    match input(Some(program), &Observe { pmem, files, values, sample })? {
+        Input::Program(program) => {
+            let recording = Record { small, ..Record::new(program, output.clone()) };
+            py.detach(|| recording.run(&Watcher)).map_err(refused)?;
+        }
+        Input::Trace(_) => return Err(refused("it is a trace already; give a program or a workload")),
+        built_in => py.detach(|| written(&built_in, &output, small)).map_err(refused)?,
+    }
     crate::trace::Trace::open(output)
 }
 
@@ -196,7 +202,10 @@ fn measure(
             .find(|parameter| parameter.name() == name.replace('_', "-"))
             .ok_or_else(|| refused(format!("measure has no parameter `{name}`")))?;
         let texts: Vec<String> = match values.is_instance_of::<pyo3::types::PyList>() {
-            true => values.try_iter()?.map(|one| Ok(one?.str()?.to_cow()?.into_owned())).collect::<PyResult<_>>()?,
+            true => values
+                .try_iter()?
+                .map(|one| Ok(one?.str()?.to_cow()?.into_owned()))
+                .collect::<PyResult<_>>()?,
             false => vec![values.str()?.to_cow()?.into_owned()],
         };
         let values = texts.iter().map(|text| parameter.parse(text).map_err(refused));
@@ -311,13 +320,22 @@ fn wear(
     })
 }
 
+/// A built-in workload into a trace file.
+fn written(input: &Input, output: &Path, small: bool) -> Result<(), session::Error> {
+    let compression = if small { Compression::Fast } else { Compression::Light };
+    let mut file = TraceFile::open(output, compression)?;
+    input.play("recording", &Watcher, &mut file, &mut [])?;
+    Ok(file.complete()?)
+}
+
 /// Bytes: a number, or a text with a unit.
 fn size(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
     let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(None) };
     if let Ok(bytes) = value.extract::<u64>() {
         return Ok(Some(bytes));
     }
-    let text: String = value.extract().map_err(|_| PyTypeError::new_err("bytes: a number, or a text such as \"64MiB\""))?;
+    let text: String =
+        value.extract().map_err(|_| PyTypeError::new_err("bytes: a number, or a text such as \"64MiB\""))?;
     Ok(Some(text.parse::<Size>().map_err(refused)?.0))
 }
 

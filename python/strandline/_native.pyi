@@ -110,7 +110,7 @@ def profile(
     sample: Optional[tuple[int, int]] = None, seed: Optional[int] = None, check: bool = False,
 ) -> Report: ...
 def record(
-    program: Words, output: Path, *, pmem: Sequence[str] = (), files: Sequence[str] = (), values: bool = False,
+    program: Union[Words, dict[str, Any]], output: Path, *, pmem: Sequence[str] = (), files: Sequence[str] = (), values: bool = False,
     sample: Optional[tuple[int, int]] = None, small: bool = False,
 ) -> Trace: ...
 def simulate(

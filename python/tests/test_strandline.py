@@ -257,10 +257,7 @@ class Checks(Scratch):
 
 class Tables(Scratch):
     def trace(self):
-        given = os.environ.get("STRANDLINE_TRACE")
-        if not given:
-            self.skipTest("no trace: STRANDLINE_TRACE names none")
-        return sl.Trace(given)
+        return sl.record(WORK, self.folder / "t.slt")
 
     def test_a_trace_is_an_arrow_table(self):
         trace = self.trace()

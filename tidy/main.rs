@@ -52,6 +52,7 @@ const BANNED: &[(&str, &[&str])] = &[
         &[
             "crates/face/strandline/src/",
             "crates/face/session/build.rs",
+            "crates/face/sweep/build.rs",
             "crates/library/capi/build.rs",
             "crates/observe/capture-runtime/build.rs",
             "crates/observe/persist-runtime/build.rs",
@@ -94,6 +95,8 @@ const THREAD_OWNERS: &[&str] = &[
     "crates/systems/unified/",
     "crates/face/session/",
     "crates/face/strandline/src/",
+    "crates/face/sweep/src/task.rs",
+    "python/src/",
 ];
 
 /// Longest crate (all its Rust), file and function.

@@ -57,7 +57,8 @@ mod wear;
 pub use self::bench::{Bench, BenchSfr, BenchVnvm};
 pub use advise::{Advised, Prestores};
 pub use check::{
-    Check, CheckError, Checked, Code, CommandFault, Doubt, DoubtKind, Linted, Noted, Rebooted, Replayed, Run,
+    Check, CheckError, Checked, Code, CommandFault, Doubt, DoubtKind, Judge, Laid, Linted, Noted, Rebooted,
+    Replayed, Run,
 };
 pub use ending::{ending, exit, signal};
 pub use error::Error;

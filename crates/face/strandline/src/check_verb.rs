@@ -37,6 +37,7 @@ fn check(args: &CheckArgs) -> Check {
     Check {
         input,
         recover: args.recover.clone(),
+        judge: None,
         files: args.files.clone(),
         platform: args.platform,
         strategy: args.strategy.into(),

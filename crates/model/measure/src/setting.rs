@@ -90,6 +90,26 @@ pub enum Parameter {
 }
 
 impl Parameter {
+    /// All of them.
+    pub const ALL: [Parameter; 16] = [
+        Parameter::Op,
+        Parameter::Pattern,
+        Parameter::AccessSize,
+        Parameter::Stride,
+        Parameter::Threads,
+        Parameter::Region,
+        Parameter::Shared,
+        Parameter::Delay,
+        Parameter::Burst,
+        Parameter::FenceEvery,
+        Parameter::FlushEvery,
+        Parameter::Mix,
+        Parameter::Dimms,
+        Parameter::Locality,
+        Parameter::Raw,
+        Parameter::Samples,
+    ];
+
     /// Its name on the command line and in tables.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -7,6 +7,7 @@ mod doubt;
 pub(crate) mod error;
 mod folders;
 mod images;
+mod judge;
 mod lints;
 mod noted;
 mod output;
@@ -28,6 +29,7 @@ use crash::{Checker, Finding, Outcome, Platform, Strategy, Token};
 
 pub use doubt::{Code, Doubt, Kind as DoubtKind};
 pub use error::{CheckError, CommandFault};
+pub use judge::{Judge, Laid};
 pub use lints::Linted;
 pub use noted::Noted;
 pub use run::Run;
@@ -52,6 +54,8 @@ pub struct Check {
     /// The command that recovers an image and checks it. `POOL` in it stands for the image's file, or for its
     /// folder if the program maps several files.
     pub recover: Option<String>,
+    /// A function that recovers an image and checks it, in place of a command.
+    pub judge: Option<Judge>,
     /// Ordinary files, and folders of them, to check in place of persistent memory.
     pub files: Vec<String>,
     /// What the memory or the file system promises; ADR or ext4 if not given.
@@ -114,6 +118,7 @@ impl Default for Check {
         Check {
             input: None,
             recover: None,
+            judge: None,
             files: Vec::new(),
             platform: None,
             strategy: Strategy::Auto,
@@ -198,8 +203,13 @@ impl Check {
         if let Some(program) = self.program() {
             program.refuse_missing()?;
         }
-        let command = self.recover.as_deref().ok_or(CheckError::NoCommand)?;
-        let command = RecoveryCommand::new(command)?;
+        let command = match (&self.judge, &self.recover) {
+            (Some(judge), name) => {
+                RecoveryCommand::of_function(name.as_deref().unwrap_or("a function"), judge.clone())
+            }
+            (None, Some(command)) => RecoveryCommand::new(command)?,
+            (None, None) => return Err(CheckError::NoCommand.into()),
+        };
         command.names_a_file(self)?;
         let run = Run::get(self, token, observer)?;
         if !run.doubts.is_empty() {

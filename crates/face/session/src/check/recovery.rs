@@ -13,6 +13,7 @@ use reboot::{Attempt, Reboots, Recipe, System};
 use super::CheckError;
 use super::command::RecoveryCommand;
 use super::images::Images;
+use super::judge::{Judge, Laid};
 use super::pace::Pace;
 use super::placeholder::Placeholder;
 use super::run::Run;
@@ -32,6 +33,8 @@ pub struct Recovery<'o> {
     observer: &'o dyn Observer,
     images: Images,
     recipe: Recipe,
+    /// What is called in place of a command.
+    function: Option<Judge>,
     /// Where recoveries run, if that is not here.
     system: Option<System>,
     shell: bool,
@@ -64,12 +67,17 @@ impl<'o> Recovery<'o> {
         let file = images.beside("printed");
         let output = OpenOptions::new().read(true).write(true).create_new(true).open(&file);
         let output = output.map_err(Error::file("create", &file))?;
-        let system = reboots.system(&recipe, images.folder(), &output).map_err(CheckError::Recovery)?;
+        let function = command.function().cloned();
+        let system = match function {
+            Some(_) => None,
+            None => reboots.system(&recipe, images.folder(), &output).map_err(CheckError::Recovery)?,
+        };
         let shell = command.takes_shell();
         Ok(Recovery {
             observer,
             images,
             recipe,
+            function,
             system,
             shell,
             pace,
@@ -91,6 +99,9 @@ impl<'o> Recovery<'o> {
     fn attempt(&mut self, image: &Image<'_>) -> io::Result<Result<(), String>> {
         self.images.apply(image.changes);
         self.images.lay_out()?;
+        if let Some(function) = &self.function {
+            return Ok(self.call(&function.clone(), image));
+        }
         self.output.set_len(0)?;
         self.output.rewind()?;
         let limit = self.pace.limit(image.patience, self.sure);
@@ -129,6 +140,17 @@ impl<'o> Recovery<'o> {
         let from = printed.len().saturating_sub(REPEATED_MAX);
         self.failure.get_or_insert((ending, printed[from..].to_vec()));
         Ok(Err(message))
+    }
+
+    /// Asks the function that stands in for a command.
+    fn call(&mut self, function: &Judge, image: &Image<'_>) -> Result<(), String> {
+        let laid = Laid { path: &self.recipe.pool, begun: image.begun, ended: image.ended };
+        let judged = function.examine(laid).map_err(|text| self.placeholder.put_into(&plain(&text)));
+        self.ending = Ending::Failed;
+        if let Err(message) = &judged {
+            self.failure.get_or_insert(("an error".to_owned(), vec![message.clone()]));
+        }
+        judged
     }
 
     fn run(&mut self, attempt: &Attempt) -> io::Result<Option<ExitStatus>> {

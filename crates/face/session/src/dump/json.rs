@@ -31,8 +31,9 @@ pub fn line(
     writeln!(out, "{object}")
 }
 
-/// The operation's name, the same as in text, and its operands.
-fn operation(op: &Op, table: &SiteTable) -> Value {
+/// The operation's name (`op`), the same as in text, and its operands.
+#[must_use]
+pub fn operation(op: &Op, table: &SiteTable) -> Value {
     let name = |id| table.name(id);
     match *op {
         Op::Load { addr, len } => json!({"op": "load", "addr": addr, "len": len}),

@@ -3,5 +3,5 @@
 mod json;
 mod text;
 
-pub use json::line as json_line;
+pub use json::{line as json_line, operation};
 pub use text::line as text_line;

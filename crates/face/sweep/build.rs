@@ -1,0 +1,39 @@
+//! Gives the code that results depend on a number, so that a sweep never takes results of other models for its own.
+
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+/// What results depend on, beside the crates' own versions.
+const FOLDERS: [&str; 6] =
+    ["../../base", "../../library", "../../model", "../workload", "../session/src", "../studies/src"];
+
+fn main() {
+    let mut files = Vec::new();
+    for folder in FOLDERS {
+        println!("cargo:rerun-if-changed={folder}");
+        collect(Path::new(folder), &mut files);
+    }
+    files.sort();
+    let mut all = Vec::new();
+    for file in &files {
+        all.extend_from_slice(file.to_string_lossy().as_bytes());
+        all.extend(std::fs::read(file).unwrap_or_default());
+    }
+    println!("cargo:rustc-env=STRANDLINE_MODELS={:016x}", xxh3_64(&all));
+}
+
+/// Sources and descriptions of machines; tests change nothing.
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = entry.file_name();
+        if path.is_dir() {
+            if name != "tests" && name != "benches" && name != "examples" && name != "target" {
+                collect(&path, files);
+            }
+        } else if path.extension().is_some_and(|end| end == "rs" || end == "toml") {
+            files.push(path);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+# %% [markdown]
+# # Where does my program's bandwidth go?
+# `python bandwidth.py run.slt`: a trace of `strandline record -o run.slt -- ./app`. Without one, a built-in workload.
+# %%
+import sys
+
+import strandline as sl
+
+program = sys.argv[1] if len(sys.argv) > 1 else {"workload": "hash-scatter", "operations": 20000}
+report = sl.profile(program, machine="xpoint")
+# %%
+# In a notebook, `report` alone shows the page. Here, the summary.
+print(report)
+# %%
+# The same events on two machines: what changes, and which lines of code wait.
+compared = sl.simulate(program, ["dram", "xpoint"])
+print(compared.headline)
+for machine in compared["machines"]:
+    waits = sorted(machine["figures"]["site_stalls"], key=lambda site: -site["stalled"])[:3]
+    print(machine["machine"], [site["line"] for site in waits])
+# %%
+# Every event, as a table: bytes stored per line of code.
+if isinstance(program, str):
+    try:
+        import polars
+    except ImportError:
+        print("skipped: no polars")
+    else:
+        trace = sl.Trace(program)
+        events, sites = polars.DataFrame(trace), polars.DataFrame(trace.sites())
+        stores = events.filter(polars.col("op") == "store").group_by("site").agg(polars.col("len").sum())
+        print(stores.join(sites, on="site").sort("len", descending=True).head(10))

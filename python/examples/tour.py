@@ -1,0 +1,44 @@
+# %% [markdown]
+# # A machine in ten lines, swept and plotted
+# Run as a script, or open in an editor that knows `# %%` cells.
+# %%
+import os
+import sys
+
+import strandline as sl
+
+machine = sl.Machine("xpoint")
+machine.cores.count = 4
+machine.llc.size = "8MiB"
+machine.llc.latency = "20ns"
+# %%
+# Which input: a trace of yours, or a built-in workload.
+trace = sys.argv[1] if len(sys.argv) > 1 else sl.Workload("hash-scatter", operations=2000)
+report = sl.simulate(trace if isinstance(trace, str) else dict(trace), ["dram", machine])
+print(report.headline)
+# %%
+# Every combination; the second time this cell runs, nothing is computed.
+table = sl.sweep(
+    trace,
+    {"machine": [machine, "dram"], "llc.size": ["4MiB", "8MiB", "16MiB"]},
+    store=os.environ.get("STRANDLINE_STORE", ".strandline-sweep"),
+)
+for row in zip(table["machine"], table["llc.size"], table["elapsed_ns"]):
+    print(*row)
+# %%
+# The plot, if matplotlib is there.
+try:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plot
+except ImportError:
+    print("skipped: no matplotlib")
+else:
+    for name in dict.fromkeys(table["machine"]):
+        points = [(s, t / 1e3) for m, s, t in zip(table["machine"], table["llc.size"], table["elapsed_ns"]) if m == name]
+        plot.plot(*zip(*points), "o-", label=name)
+    plot.ylabel("time, µs")
+    plot.xlabel("LLC")
+    plot.legend()
+    plot.savefig("tour.png")

@@ -1,0 +1,279 @@
+//! Events and tables as Arrow: record batches that are made once and handed over without a copy.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::types::UInt8Type;
+use arrow_array::{
+    ArrayRef, DictionaryArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader,
+    StringArray, UInt8Array, UInt32Array, UInt64Array,
+};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use event::{Batch, Capabilities, Event, Op, Sink, SinkError};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use sweep::Data;
+
+use crate::error::refused;
+
+/// Operations, by the names that `strandline trace dump` has for them; the most frequent first. What is not listed is `other`.
+const NAMES: [&str; 49] = [
+    "load",
+    "store",
+    "ntstore",
+    "clwb",
+    "clflushopt",
+    "clflush",
+    "cldemote",
+    "sfence",
+    "mfence",
+    "locked-fence",
+    "acquire",
+    "release",
+    "lock",
+    "lock-shared",
+    "unlock",
+    "spawn",
+    "thread-start",
+    "thread-end",
+    "join",
+    "alloc",
+    "free",
+    "map",
+    "map-offset",
+    "map-sync",
+    "unmap",
+    "region-begin",
+    "region-end",
+    "phase",
+    "process",
+    "strand-barrier",
+    "strand-new",
+    "strand-join",
+    "file-write",
+    "file-sync",
+    "file-data-sync",
+    "file-range-sync",
+    "file-range-data-sync",
+    "file-truncate",
+    "file-create",
+    "folder-create",
+    "rename",
+    "unlink",
+    "link",
+    "symlink",
+    "exchange",
+    "files-sync",
+    "file-collapse",
+    "file-insert",
+    "other",
+];
+/// Events of a record batch, about.
+const ROWS: usize = 1 << 19;
+/// Batches that wait to be taken.
+const AHEAD: usize = 4;
+
+/// Hands batches over by the PyCapsule interface.
+pub fn capsule<'py>(
+    py: Python<'py>,
+    reader: impl RecordBatchReader + Send + 'static,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
+}
+
+/// The columns of events.
+pub fn schema() -> SchemaRef {
+    let op = DataType::Dictionary(Box::new(DataType::UInt8), Box::new(DataType::Utf8));
+    Arc::new(Schema::new(vec![
+        Field::new("thread", DataType::UInt32, false),
+        Field::new("time_ns", DataType::UInt64, false),
+        Field::new("op", op, false),
+        Field::new("addr", DataType::UInt64, false),
+        Field::new("len", DataType::UInt32, false),
+        Field::new("site", DataType::UInt32, false),
+        Field::new("instructions", DataType::UInt32, false),
+    ]))
+}
+
+/// Columns under way.
+#[derive(Default)]
+struct Columns {
+    thread: Vec<u32>,
+    time: Vec<u64>,
+    op: Vec<u8>,
+    addr: Vec<u64>,
+    len: Vec<u32>,
+    site: Vec<u32>,
+    instructions: Vec<u32>,
+}
+
+impl Columns {
+    fn with_room() -> Columns {
+        let rows = ROWS + (1 << 16);
+        Columns {
+            thread: Vec::with_capacity(rows),
+            time: Vec::with_capacity(rows),
+            op: Vec::with_capacity(rows),
+            addr: Vec::with_capacity(rows),
+            len: Vec::with_capacity(rows),
+            site: Vec::with_capacity(rows),
+            instructions: Vec::with_capacity(rows),
+        }
+    }
+
+    fn batch(self, schema: &SchemaRef, names: &ArrayRef) -> Result<RecordBatch, ArrowError> {
+        let op = DictionaryArray::<UInt8Type>::try_new(UInt8Array::from(self.op), Arc::clone(names))?;
+        RecordBatch::try_new(
+            Arc::clone(schema),
+            vec![
+                Arc::new(UInt32Array::from(self.thread)),
+                Arc::new(UInt64Array::from(self.time)),
+                Arc::new(op),
+                Arc::new(UInt64Array::from(self.addr)),
+                Arc::new(UInt32Array::from(self.len)),
+                Arc::new(UInt32Array::from(self.site)),
+                Arc::new(UInt32Array::from(self.instructions)),
+            ],
+        )
+    }
+}
+
+/// The name's number, address and bytes of an operation; what an operation lacks is 0.
+#[inline]
+fn coded(op: &Op) -> (u8, u64, u32) {
+    match *op {
+        Op::Load { addr, len } => (0, addr, len),
+        Op::Store { addr, len } => (1, addr, len),
+        Op::StoreNt { addr, len } => (2, addr, len),
+        _ => others(op),
+    }
+}
+
+#[cold]
+fn others(op: &Op) -> (u8, u64, u32) {
+    let words = session::dump::operation(op, &event::SiteTable::default());
+    let name = words["op"].as_str().unwrap_or_default();
+    let code = NAMES.iter().position(|known| *known == name).unwrap_or(NAMES.len() - 1);
+    let len = words["len"].as_u64().unwrap_or(0);
+    (
+        u8::try_from(code).unwrap_or(u8::MAX),
+        words["addr"].as_u64().unwrap_or(0),
+        u32::try_from(len).unwrap_or(u32::MAX),
+    )
+}
+
+/// Makes columns of the events that come.
+struct Rows {
+    columns: Columns,
+    schema: SchemaRef,
+    names: ArrayRef,
+    out: SyncSender<Result<RecordBatch, ArrowError>>,
+    thread: Option<u32>,
+}
+
+impl Rows {
+    fn send(&mut self) -> Result<(), SinkError> {
+        let columns = std::mem::replace(&mut self.columns, Columns::with_room());
+        let batch = columns.batch(&self.schema, &self.names);
+        self.out.send(batch).map_err(|_| SinkError::Other("nobody reads on".to_owned()))
+    }
+}
+
+impl Sink for Rows {
+    fn name(&self) -> &'static str {
+        "table"
+    }
+    fn needs(&self) -> Capabilities {
+        Capabilities::empty()
+    }
+    fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
+        if self.thread.is_some_and(|wanted| wanted != batch.thread.0) {
+            return Ok(());
+        }
+        let (columns, events) = (&mut self.columns, batch.events);
+        columns.thread.resize(columns.thread.len() + events.len(), batch.thread.0);
+        columns.time.resize(columns.time.len() + events.len(), batch.time_ns);
+        // A loop per column, so that each is one straight run over memory.
+        columns.site.extend(events.iter().map(|event| event.site.0));
+        columns.instructions.extend(events.iter().map(|event| event.instructions));
+        let coded = |event: &Event| coded(&event.op);
+        for event in events {
+            let (op, addr, len) = coded(event);
+            columns.op.push(op);
+            columns.addr.push(addr);
+            columns.len.push(len);
+        }
+        if columns.op.len() >= ROWS { self.send() } else { Ok(()) }
+    }
+    fn finish(&mut self) -> Result<(), SinkError> {
+        if self.columns.op.is_empty() { Ok(()) } else { self.send() }
+    }
+}
+
+/// Batches that a thread decodes while they are read.
+struct Decoding {
+    schema: SchemaRef,
+    batches: Receiver<Result<RecordBatch, ArrowError>>,
+}
+
+impl Iterator for Decoding {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.batches.recv().ok()
+    }
+}
+
+impl RecordBatchReader for Decoding {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// The events of a trace, of all threads or one, in the trace's order.
+pub fn events(
+    path: &std::path::Path,
+    thread: Option<u32>,
+) -> PyResult<impl RecordBatchReader + Send + use<>> {
+    let mut reader = ::trace::Reader::open(path).map_err(refused)?;
+    let (out, batches) = sync_channel(AHEAD);
+    let schema = schema();
+    let mut rows = Rows {
+        columns: Columns::with_room(),
+        schema: Arc::clone(&schema),
+        names: Arc::new(StringArray::from(NAMES.to_vec())),
+        out: out.clone(),
+        thread,
+    };
+    std::thread::Builder::new().name("strandline trace".to_owned()).spawn(move || {
+        if let Err(error) = reader.replay(&mut rows) {
+            // Nobody reads on, or a corrupt file: then the reader has to know.
+            let _ = out.send(Err(ArrowError::ExternalError(Box::new(error))));
+        }
+    })?;
+    Ok(Decoding { schema, batches })
+}
+
+/// A sweep's table.
+pub fn table(table: &sweep::Table) -> PyResult<impl RecordBatchReader + Send + use<>> {
+    let columns = table.columns.iter().map(|column| match &column.data {
+        Data::Int(values) => (&column.name, Arc::new(Int64Array::from(values.clone())) as ArrayRef),
+        Data::Float(values) => (&column.name, Arc::new(Float64Array::from(values.clone())) as ArrayRef),
+        Data::Text(values) => (&column.name, Arc::new(StringArray::from(values.clone())) as ArrayRef),
+    });
+    one_batch(columns.map(|(name, array)| (name.as_str(), array)))
+}
+
+/// One batch of named columns.
+pub fn one_batch<'a>(
+    columns: impl Iterator<Item = (&'a str, ArrayRef)>,
+) -> PyResult<impl RecordBatchReader + Send + use<>> {
+    let columns: Vec<(&str, ArrayRef)> = columns.collect();
+    let fields: Vec<Field> =
+        columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true)).collect();
+    let schema = Arc::new(Schema::new(fields));
+    let arrays = columns.into_iter().map(|(_, array)| array).collect();
+    let batch = RecordBatch::try_new(Arc::clone(&schema), arrays).map_err(refused)?;
+    Ok(RecordBatchIterator::new([Ok(batch)], schema))
+}

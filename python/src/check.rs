@@ -1,0 +1,130 @@
+//! `check`, with a command or a Python function as recovery.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use session::{Check, CheckError, Input, Judge};
+
+use crate::error::refused;
+use crate::input::{Observe, Watcher, input};
+use crate::result::Report;
+use crate::verbs::first_line;
+
+#[pyfunction]
+#[pyo3(signature = (program = None, recover = None, *, files = vec![], pmem = vec![], platform = None, images = 256, findings = 16, jobs = None, timeout = "10s", time = None, reboot = true, seed = 1, out = None))]
+#[allow(clippy::too_many_arguments)]
+pub fn check(
+    py: Python<'_>,
+    program: Option<&Bound<'_, PyAny>>,
+    recover: Option<Bound<'_, PyAny>>,
+    files: Vec<String>,
+    pmem: Vec<String>,
+    platform: Option<&str>,
+    images: u64,
+    findings: u32,
+    jobs: Option<u32>,
+    timeout: &str,
+    time: Option<&str>,
+    reboot: bool,
+    seed: u64,
+    out: Option<PathBuf>,
+) -> PyResult<Report> {
+    let duration = |text: &str| humantime::parse_duration(text).map_err(refused);
+    let given = match program {
+        None => None,
+        Some(_) => Some(input(program, &Observe { pmem, ..Observe::default() })?),
+    };
+    if matches!(given, Some(Input::BuiltIn(_))) {
+        return Err(refused(CheckError::BuiltIn));
+    }
+    let mut check = Check {
+        input: given,
+        files,
+        images,
+        findings,
+        jobs,
+        timeout: duration(timeout)?,
+        time: time.map(duration).transpose()?,
+        reboot,
+        seed,
+        ..Check::default()
+    };
+    check.platform = platform.map(str::parse).transpose().map_err(refused)?;
+    if let Some(out) = out {
+        check.out = out;
+    }
+    match recover {
+        None => return lints(py, &check),
+        Some(command) if command.is_instance_of::<PyString>() => check.recover = Some(command.extract()?),
+        Some(function) => {
+            let name = function.getattr("__name__").and_then(|name| name.extract::<String>());
+            check.recover = Some(format!("the function {}", name.unwrap_or_else(|_| "recover".to_owned())));
+            check.judge = Some(judge(function.unbind()));
+        }
+    }
+    py.detach(|| {
+        let checked = check.run(&Watcher).map_err(refused)?;
+        if !checked.no_verdict().is_empty() {
+            return Err(refused(CheckError::NoVerdict(checked.no_verdict().to_vec())));
+        }
+        let text = checked.text();
+        Ok(Report {
+            verb: "check".to_owned(),
+            headline: first_line(&text),
+            html: checked.html(vec!["strandline".to_owned(), "check".to_owned()]).map_err(refused)?,
+            json: format!("{:#}\n", checked.json()),
+            found: !checked.outcome.findings.is_empty(),
+            text,
+        })
+    })
+}
+
+fn lints(py: Python<'_>, check: &Check) -> PyResult<Report> {
+    py.detach(|| {
+        let linted = check.lints(&Watcher).map_err(refused)?;
+        if !linted.no_verdict.is_empty() {
+            return Err(refused(CheckError::NoVerdict(linted.no_verdict.clone())));
+        }
+        let text = linted.text();
+        Ok(Report {
+            verb: "check".to_owned(),
+            headline: first_line(&text),
+            html: linted.html(vec!["strandline".to_owned(), "check".to_owned()]),
+            json: format!("{:#}\n", linted.json()),
+            found: !linted.noted.lints.lints.is_empty(),
+            text,
+        })
+    })
+}
+
+/// A function: what it raises is what is wrong with the image, and so is `False`, or a text that it returns.
+fn judge(function: Py<PyAny>) -> Judge {
+    Judge::new(move |laid| {
+        Python::attach(|py| {
+            let answer = match function.call1(py, (laid.path, laid.begun, laid.ended)) {
+                Ok(answer) => answer.into_bound(py),
+                Err(error) => return Err(said(py, &error)),
+            };
+            if let Ok(text) = answer.cast::<PyString>() {
+                return Err(text.to_string());
+            }
+            match answer.is_none() || answer.is_truthy().unwrap_or(false) {
+                true => Ok(()),
+                false => Err(format!("recovery returned {answer}")),
+            }
+        })
+    })
+}
+
+/// An exception in a line.
+fn said(py: Python<'_>, error: &PyErr) -> String {
+    let text = error.value(py).to_string();
+    let name = error.get_type(py).name().map(|name| name.to_string()).unwrap_or_default();
+    let whole = if text.is_empty() || name == "AssertionError" && !text.is_empty() {
+        text
+    } else {
+        format!("{name}: {text}")
+    };
+    if whole.is_empty() { name } else { whole.lines().next().unwrap_or_default().to_owned() }
+}

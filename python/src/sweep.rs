@@ -1,0 +1,153 @@
+//! Sweeps: what is missing, as tasks; what was computed, kept; all of it, as a table.
+
+use std::path::PathBuf;
+
+use ::sweep::{Grid, Store, Sweep};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::arrow;
+use crate::error::refused;
+use crate::trace::{to_pandas, to_polars};
+
+/// The runs of a grid and what a store has of them.
+#[pyclass(module = "strandline")]
+pub struct Plan(Sweep);
+
+#[pymethods]
+impl Plan {
+    #[new]
+    fn new(py: Python<'_>, grid: &str, store: PathBuf) -> PyResult<Plan> {
+        py.detach(|| Sweep::open(&Grid::parse(grid)?, Store::open(store)?)).map(Plan).map_err(refused)
+    }
+
+    /// The plan of a grid in a TOML file.
+    #[staticmethod]
+    fn load(py: Python<'_>, file: PathBuf, store: PathBuf) -> PyResult<Plan> {
+        py.detach(|| Sweep::open(&Grid::load(&file)?, Store::open(store)?)).map(Plan).map_err(refused)
+    }
+
+    /// Configurations, and those whose result was there.
+    #[getter]
+    fn tally(&self) -> (usize, usize) {
+        let tally = self.0.tally();
+        (tally.all, tally.known)
+    }
+
+    /// Configurations without a result.
+    #[getter]
+    fn missing(&self) -> usize {
+        self.0.missing()
+    }
+
+    /// What is missing, as texts for `compute`.
+    #[pyo3(signature = (chunk = None))]
+    fn tasks(&self, chunk: Option<usize>) -> PyResult<Vec<String>> {
+        self.0.tasks(chunk).map_err(refused)
+    }
+
+    /// Stores what `compute` returned.
+    fn keep(&mut self, py: Python<'_>, answer: &str) -> PyResult<usize> {
+        py.detach(|| self.0.keep(answer)).map_err(refused)
+    }
+
+    /// Computes what is missing on threads of this process.
+    fn run(&mut self, py: Python<'_>, jobs: usize) -> PyResult<()> {
+        let stop = || Python::attach(|py| py.check_signals().is_ok());
+        py.detach(|| self.0.run(jobs, &|_, _| stop())).map_err(refused)
+    }
+
+    /// A row per configuration.
+    fn table(&self) -> Table {
+        Table(self.0.table())
+    }
+}
+
+/// Computes one task: for the process that an executor chose.
+#[pyfunction]
+pub fn compute(py: Python<'_>, task: &str) -> PyResult<String> {
+    py.detach(|| ::sweep::compute(task)).map_err(refused)
+}
+
+/// A sweep's results: an Arrow table with a row per configuration.
+///
+/// `table.to_pandas()`, `polars.DataFrame(table)`, `table.parquet("sweep.parquet")`. Times end with `_ns`, amounts with `_bytes`. A
+/// configuration that no machine can have has its reason in `error`, and no results.
+#[pyclass(module = "strandline", frozen)]
+pub struct Table(::sweep::Table);
+
+/// Rows that a notebook shows.
+const SHOWN: usize = 20;
+
+#[pymethods]
+impl Table {
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        arrow::capsule(py, arrow::table(&self.0)?)
+    }
+
+    /// Names of the columns.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.0.columns.iter().map(|column| column.name.clone()).collect()
+    }
+
+    /// A column's values as a list.
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        match self.0.column(name) {
+            Some(::sweep::Data::Int(values)) => Ok(values.clone().into_pyobject(py)?.into_any()),
+            Some(::sweep::Data::Float(values)) => Ok(values.clone().into_pyobject(py)?.into_any()),
+            Some(::sweep::Data::Text(values)) => Ok(values.clone().into_pyobject(py)?.into_any()),
+            None => Err(pyo3::exceptions::PyKeyError::new_err(name.to_owned())),
+        }
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.rows
+    }
+
+    /// Writes one Parquet file.
+    fn parquet(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.0.write(&path)).map_err(refused)
+    }
+
+    /// As a pandas data frame (needs pandas and pyarrow).
+    fn to_pandas<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        to_pandas(this.as_any())
+    }
+
+    /// As a polars data frame (needs polars).
+    fn to_polars<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        to_polars(this.as_any())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<strandline Table: {} rows, {} columns>", self.0.rows, self.0.columns.len())
+    }
+
+    fn _repr_html_(&self) -> String {
+        let cell = |data: &::sweep::Data, row: usize| match data {
+            ::sweep::Data::Int(values) => values[row].map(|value| value.to_string()),
+            ::sweep::Data::Float(values) => values[row].map(|value| format!("{value:.4}")),
+            ::sweep::Data::Text(values) => values[row].clone().map(|text| escaped(&text)),
+        };
+        let head: String =
+            self.0.columns.iter().map(|column| format!("<th>{}</th>", escaped(&column.name))).collect();
+        let row = |row| {
+            let cells =
+                self.0.columns.iter().map(|c| format!("<td>{}</td>", cell(&c.data, row).unwrap_or_default()));
+            format!("<tr>{}</tr>", cells.collect::<String>())
+        };
+        let body: String = (0..self.0.rows.min(SHOWN)).map(row).collect();
+        format!("<p>{} rows</p><table><tr>{head}</tr>{body}</table>", self.0.rows)
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
+}

@@ -1,0 +1,309 @@
+"""The package as users have it: `python -m unittest discover python/tests`, with the package installed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import strandline as sl
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+WORK = sl.Workload("hash-scatter", operations=100)
+GRID = {"machine": ["dram", "xpoint"], "llc.size": ["8MiB", "16MiB", "32MiB"], "seed": [1, 2, 3, 4]}
+
+
+def has(module):
+    try:
+        __import__(module)
+    except ImportError:
+        return False
+    return True
+
+
+class Scratch(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+
+class Verbs(Scratch):
+    def test_simulate_gives_the_documented_numbers(self):
+        report = sl.simulate(dict(WORK), ["dram", sl.Machine("xpoint", {"llc.size": "16MiB"})], seed=3)
+        first, second = report["machines"]
+        self.assertGreater(first["elapsed_ns"], 0)
+        self.assertEqual(second["machine"], "xpoint llc.size=16MiB")
+        self.assertEqual(report.data, json.loads(report.json))
+        self.assertIn("iframe", report._repr_html_())
+        self.assertTrue(Path(report.save(self.folder / "out")).read_text().startswith("<!"))
+
+    def test_the_other_verbs_answer(self):
+        self.assertIn("findings", sl.profile(dict(WORK)).data)
+        self.assertTrue(sl.measure("xpoint", ["idle-latency"], events=2000).text)
+        self.assertTrue(sl.wear(dict(WORK), duration="10s").headline)
+        self.assertTrue(sl.plan(dict(WORK)).headline)
+        report = sl.reproduce("xpoint-9")
+        self.assertEqual(report["rows"][0]["id"], "xpoint-9")
+        self.assertIn("xpoint-9", [row["id"] for row in sl.rows()])
+
+    def test_refusals_are_those_of_the_command_line(self):
+        for wrong, says in [
+            (lambda: sl.simulate({"workload": "nothing"}), "no built-in workload `nothing`"),
+            (lambda: sl.simulate("nowhere.slt"), "nowhere.slt"),
+            (lambda: sl.simulate(["/nowhere/app"]), "no such program"),
+            (lambda: sl.Machine("nowhere"), "nowhere"),
+            (lambda: sl.reproduce("nothing"), "nothing"),
+            (lambda: sl.measure("xpoint", ["nothing"]), "nothing"),
+        ]:
+            with self.assertRaises(sl.StrandlineError) as caught:
+                wrong()
+            self.assertIn(says, str(caught.exception))
+
+
+class Machines(unittest.TestCase):
+    def test_every_key_of_every_preset_is_reachable(self):
+        for preset in sl.Machine.presets():
+            machine = sl.Machine(preset)
+            for key in machine.keys():
+                value = machine[key]
+                section = machine
+                for part in key.split("."):
+                    section = getattr(section, part)
+                self.assertEqual(section, value, key)
+            self.assertEqual(sl.Machine.from_toml(machine.toml, preset).toml, machine.toml)
+
+    def test_values_are_checked_when_they_are_set(self):
+        machine = sl.Machine("dram")
+        machine.llc.size = "16MiB"
+        self.assertEqual(machine["llc.size"], "16MiB")
+        with self.assertRaises(sl.StrandlineError) as caught:
+            machine.llc.sise = 1
+        self.assertIn("llc.size", str(caught.exception))
+        with self.assertRaises(ValueError):
+            machine.llc.size = "7B"
+        self.assertEqual(machine["llc.size"], "16MiB", "a refusal changes nothing")
+        self.assertIsNot(machine.set({"cores.count": 2}), machine)
+        with self.assertRaises(AttributeError):
+            machine.nothing
+
+
+class Sweeps(Scratch):
+    def sweep(self, executor=None, grid=GRID, **options):
+        return sl.sweep(WORK, grid, executor, store=self.folder / "store", **options)
+
+    def test_the_same_table_on_threads_a_pool_and_what_has_no_callbacks(self):
+        alone = sl.sweep(WORK, GRID, store=self.folder / "alone")
+        self.assertEqual(len(alone), 24)
+        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+            table = self.sweep(pool, output=self.folder / "t.parquet")
+        self.assertEqual(table["elapsed_ns"], alone["elapsed_ns"])
+        self.assertTrue((self.folder / "t.parquet").stat().st_size > 0)
+
+        class Plain:
+            """As submitit's jobs: nothing but done and result."""
+
+            def submit(self, function, argument):
+                job = type("Job", (), {})()
+                job.done, job.result = (lambda: True), (lambda: function(argument))
+                return job
+
+        polled = sl.sweep(WORK, GRID, Plain(), store=self.folder / "polled", chunk=5, ahead=2)
+        self.assertEqual(polled["elapsed_ns"], alone["elapsed_ns"])
+
+    def test_what_is_there_is_not_computed(self):
+        self.sweep()
+
+        class Refusing:
+            def submit(self, function, argument):
+                raise AssertionError("nothing is missing")
+
+        again = self.sweep(Refusing())
+        self.assertEqual(len(again), 24)
+        more = dict(GRID, seed=[1, 2, 3, 4, 5])
+        asked = []
+
+        class Counting(ThreadPoolExecutor):
+            def submit(self, function, argument):
+                asked.append(len(json.loads(argument)["runs"]))
+                return super().submit(function, argument)
+
+        with Counting(1) as pool:
+            self.sweep(pool, more)
+        self.assertEqual(sum(asked), 6)
+
+    def test_what_was_done_before_a_failure_is_kept(self):
+        class Failing(ThreadPoolExecutor):
+            number = 0
+
+            def submit(self, function, argument):
+                self.number += 1
+                if self.number == 3:
+                    future = Future()
+                    future.set_exception(OSError("the node is gone"))
+                    return future
+                return super().submit(function, argument)
+
+        with Failing(1) as pool, self.assertRaises(OSError):
+            self.sweep(pool, chunk=4)
+        asked = []
+
+        class Counting(ThreadPoolExecutor):
+            def submit(self, function, argument):
+                asked.append(len(json.loads(argument)["runs"]))
+                return super().submit(function, argument)
+
+        with Counting(1) as pool:
+            self.sweep(pool)
+        self.assertEqual(sum(asked), 4)
+
+    def test_a_killed_sweep_goes_on(self):
+        script = (
+            "import strandline as sl, sys\n"
+            f"sl.sweep(sl.Workload('hash-scatter', operations=3000), {GRID!r}, store=sys.argv[1])\n"
+        )
+        store = self.folder / "store"
+        child = subprocess.Popen([sys.executable, "-c", script, str(store)])
+        begun = time.monotonic()
+        while not list(store.glob("*/*.json")) and child.poll() is None and time.monotonic() - begun < 60:
+            time.sleep(0.01)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        kept = len(list(store.glob("*/*.json")))
+        self.assertGreater(kept, 0)
+        work = sl.Workload("hash-scatter", operations=3000)
+        plan = sl._native.Plan(sl._sweep._grid(work, GRID), store)
+        self.assertEqual(plan.tally, (24, kept))
+        self.assertEqual(len(sl.sweep(work, GRID, store=store)), 24)
+
+    def test_an_impossible_machine_is_a_row(self):
+        table = self.sweep(grid={"machine": "dram", "llc.size": ["16MiB", "7B"]})
+        self.assertIsNone(table["error"][0])
+        self.assertIn("llc.size", table["error"][1])
+        self.assertIn("<table>", table._repr_html_())
+        with self.assertRaises(sl.StrandlineError):
+            self.sweep(grid={"llc.sise": 1})
+
+    def test_a_file_is_a_grid(self):
+        file = self.folder / "g.toml"
+        file.write_text('workload = "hash-scatter"\noperations = 50\n[set]\nllc.size = ["8MiB", "16MiB"]\n')
+        self.assertEqual(len(sl.sweep(file, store=self.folder / "store")), 2)
+
+    @unittest.skipUnless(has("distributed"), "no distributed")
+    def test_a_dask_cluster_whose_worker_is_killed(self):
+        from distributed import Client, LocalCluster
+
+        with LocalCluster(3, threads_per_worker=1, dashboard_address=None, processes=True) as cluster:
+            with Client(cluster) as client:
+                client.wait_for_workers(3)
+                victims = list(client.run(os.getpid).values())
+                answers = []
+
+                class Killing:
+                    """Dask's client, which loses a worker when the third answer comes."""
+
+                    def submit(self, function, argument):
+                        future = client.submit(function, argument)
+                        future.add_done_callback(self.answered)
+                        return future
+
+                    def answered(self, _):
+                        answers.append(1)
+                        if len(answers) == 3:
+                            os.kill(victims[0], signal.SIGKILL)
+
+                work = sl.Workload("hash-scatter", operations=2000)
+                table = sl.sweep(work, GRID, Killing(), store=self.folder / "dask", chunk=1)
+        alone = sl.sweep(work, GRID, store=self.folder / "alone")
+        self.assertGreaterEqual(len(answers), 24)
+        self.assertEqual(table["elapsed_ns"], alone["elapsed_ns"])
+
+
+class Checks(Scratch):
+    def test_a_python_function_recovers_images(self):
+        program = (
+            "import os, sys\n"
+            "f = os.open(sys.argv[1] + '/new', os.O_WRONLY | os.O_CREAT)\n"
+            "os.write(f, b'42')\n"
+            "if sys.argv[2] == 'sync': os.fsync(f)\n"
+            "os.close(f)\n"
+            "os.rename(sys.argv[1] + '/new', sys.argv[1] + '/count')\n"
+        )
+        looked = []
+
+        def recover(path, done):
+            looked.append(done)
+            count = Path(path) / "count"
+            if count.exists() and count.read_text() != "42":
+                return "the count is torn"
+            return None
+
+        for how, found in [("none", True), ("sync", False)]:
+            data = self.folder / how
+            data.mkdir()
+            words = [sys.executable, "-c", program, str(data), how]
+            report = sl.check(words, recover, files=[str(data)], platform="posix", out=self.folder / f"out-{how}")
+            self.assertEqual(report.found, found, report.text)
+            if found:
+                self.assertIn("the count is torn", report.text)
+        self.assertGreater(len(looked), 2)
+
+
+class Tables(Scratch):
+    def trace(self):
+        return sl.record(WORK, self.folder / "t.slt")
+
+    def test_a_trace_is_an_arrow_table(self):
+        trace = self.trace()
+        self.assertTrue(trace.__arrow_c_stream__())
+        if has("pyarrow"):
+            import pyarrow
+
+            table = pyarrow.table(trace)
+            self.assertEqual(len(table), trace.info["events"])
+            self.assertIn("store", table["op"].unique().to_pylist())
+            self.assertEqual(len(pyarrow.table(trace.sites())), trace.info["sites"])
+        if has("pandas") and has("pyarrow"):
+            self.assertEqual(len(trace.to_pandas()), trace.info["events"])
+        if has("polars"):
+            self.assertEqual(len(trace.to_polars()), trace.info["events"])
+
+    def test_a_sweep_over_a_trace(self):
+        table = sl.sweep(self.trace(), {"machine": ["dram", "xpoint"]}, store=self.folder / "store")
+        self.assertEqual(table["error"], [None, None])
+        if has("pandas") and has("pyarrow"):
+            self.assertEqual(list(table.to_pandas()["machine"]), ["dram", "xpoint"])
+
+
+class Whole(Scratch):
+    def test_the_examples_run(self):
+        for example in sorted(EXAMPLES.glob("*.py")):
+            with self.subTest(example.name):
+                environment = dict(os.environ, STRANDLINE_STORE=str(self.folder / "store"))
+                ran = subprocess.run(
+                    [sys.executable, str(example)], cwd=self.folder, env=environment, capture_output=True, text=True
+                )
+                self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+
+    def test_nothing_heavy_is_imported(self):
+        code = "import sys, strandline; print([m for m in ('pandas', 'polars', 'pyarrow', 'distributed') if m in sys.modules])"
+        self.assertEqual(subprocess.check_output([sys.executable, "-c", code], text=True).strip(), "[]")
+
+    def test_every_function_has_a_docstring_and_a_stub(self):
+        stubs = (Path(sl.__file__).parent / "_native.pyi").read_text()
+        for name in sl.__all__:
+            if name not in ("VERSION", "__version__"):
+                self.assertTrue(getattr(sl, name).__doc__, name)
+        for name in dir(sl._native):
+            if not name.startswith("_"):
+                self.assertIn(f" {name}", f" {stubs}".replace("\n", " "), name)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -7,9 +7,7 @@ use std::ffi::c_void;
 
 use crate::atomics::{acquired, released};
 use crate::real::real;
-
-/// What stands for all of OpenMP.
-pub const OMP: usize = 1 << 58;
+use crate::tasks::OMP;
 
 macro_rules! calls {
     ($($name:ident;)*) => { $(

@@ -8,9 +8,10 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::atomics::{acquired, released};
-use crate::omp::OMP;
 use crate::real::real;
 
+/// What stands for all of OpenMP.
+pub const OMP: usize = 1 << 58;
 /// Functions of tasks that a program may have.
 const MOST: usize = 256;
 /// The program's functions, in the order in which they were first used; 0 for none.

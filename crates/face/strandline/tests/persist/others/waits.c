@@ -70,13 +70,13 @@ static void mail(void)
         return;
     }
     mq_unlink(name);
-    void *taker = thread_of(takes, NULL);
+    void *reader = thread_of(takes, NULL);
     for (unsigned long round = 1; round <= rounds; round++) {
         count_up();
         long value[8] = {root->pairs[0].one};
         mq_send(messages, (char *)value, sizeof value, 0);
     }
-    joined(taker);
+    joined(reader);
 }
 
 /* Records go by writev from the pool into a socket and by readv into the pool; an epoll tells of them. */
@@ -174,14 +174,14 @@ static void signals(void)
     pthread_sigmask(SIG_BLOCK, &other, NULL);
     int descriptor = signalfd(-1, &one, 0);
     sender_thread = pthread_self();
-    void *taker = thread_of(takes_signals, &descriptor);
+    void *reader = thread_of(takes_signals, &descriptor);
     for (unsigned long round = 1; round <= rounds; round++) {
         count_up();
         sigqueue(getpid(), SIGUSR1, (union sigval){.sival_int = (int)root->pairs[0].one});
         int signal;
         sigwait(&other, &signal);
     }
-    joined(taker);
+    joined(reader);
 }
 
 /* C11's threads, each with an object whose end counts. */
@@ -251,7 +251,7 @@ static void lives_mend(void)
 }
 
 /* A thread is cancelled in the midst of its waiting; what is to be cleaned up makes both words equal again. */
-static void settle(void *argument)
+static void make_equal(void *argument)
 {
     (void)argument;
     root->pairs[0].two = -root->pairs[0].one;
@@ -261,7 +261,7 @@ static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
 static void *is_cancelled(void *argument)
 {
     pthread_mutex_lock(&lock);
-    pthread_cleanup_push(settle, NULL);
+    pthread_cleanup_push(make_equal, NULL);
     root->pairs[0].one++;
     /* The wait gives the lock up, so the words must agree before it. */
     root->pairs[0].two--;

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::collect::collect;
 use super::contents;
-use super::dump::{Writer, own_pages};
+use super::dump::{Known, Writer, own_pages};
 use super::stop::{Frozen, freeze};
 use crate::error::{Error, Result};
 use crate::image::{FileKind, Image, PAGES_SUFFIX, Shared, Store, VmaKind, hash};
@@ -24,6 +24,8 @@ pub struct Checkpoint {
     pub options: Options,
     /// Do not wait for the disk.
     pub no_sync: bool,
+    /// Write only what differs from the checkpoint that the folder has.
+    pub incremental: bool,
 }
 
 /// What a checkpoint took.
@@ -33,8 +35,12 @@ pub struct Times {
     pub processes: usize,
     /// Threads saved.
     pub threads: usize,
+    /// Which checkpoint in its folder this is, from 1 on.
+    pub generation: u64,
     /// Bytes of pages written.
     pub bytes: u64,
+    /// Bytes of pages that an earlier checkpoint in the folder has already.
+    pub kept_bytes: u64,
     /// Looking for what cannot move, before anything is stopped, in seconds.
     pub inspect_s: f64,
     /// Stopping, in seconds.
@@ -59,15 +65,26 @@ pub fn checkpoint(root: i32, folder: &Path, how: &Checkpoint) -> Result<Times> {
     }
     let store = Store::new(folder);
     store.make()?;
+    // What is there stays as it is until the new one is whole.
+    let before = store.read().ok().filter(|before| before.migration.is_none());
+    let generation = store.generation(before.as_ref())? + 1;
     let inspected = begin.elapsed();
     let frozen = freeze(root)?;
     let stopped = begin.elapsed();
     let (mut image, layouts) = state(root, &frozen, &how.options)?;
-    let writers = pages(&frozen, &mut image, &layouts, &store)?;
+    image.generation = generation;
+    let mut writer = Writer::new(&store.path(&format!("{generation}{PAGES_SUFFIX}")), 0)?;
+    if how.incremental {
+        writer = writer.knowing(Known::of(before.as_ref(), root, &image));
+    }
+    pages(&frozen, &mut image, &layouts, &mut writer)?;
+    image.page_files = writer.names(format!("{generation}{PAGES_SUFFIX}"));
     let mut times = Times {
         processes: image.processes.len(),
         threads: image.processes.iter().map(|process| process.threads.len()).sum(),
-        bytes: writers.iter().map(Writer::len).sum(),
+        generation,
+        bytes: writer.len(),
+        kept_bytes: writer.kept(),
         inspect_s: inspected.as_secs_f64(),
         freeze_s: (stopped - inspected).as_secs_f64(),
         notes: seen.notes,
@@ -79,9 +96,11 @@ pub fn checkpoint(root: i32, folder: &Path, how: &Checkpoint) -> Result<Times> {
     }
     times.downtime_s = (begin.elapsed() - inspected).as_secs_f64();
     if !how.no_sync {
-        writers.iter().try_for_each(Writer::sync)?;
+        writer.sync()?;
+        store.sync()?;
     }
     store.write(&image, !how.no_sync)?;
+    store.clean(&image);
     if let Some(frozen) = kept {
         frozen.kill();
     }
@@ -131,6 +150,7 @@ pub fn state(root: i32, frozen: &Frozen, options: &Options) -> Result<(Image, Ve
         descriptions: files.descriptions,
         shared: shared.iter().map(|(shared, _)| shared.clone()).collect(),
         page_files: Vec::new(),
+        generation: 0,
         migration: None,
     };
     let sources = shared.into_iter().map(|(_, source)| source).collect();
@@ -206,28 +226,17 @@ fn number(all: &mut Vec<(Shared, String)>, one: &Shared, source: impl FnOnce() -
 ///
 /// # Errors
 /// If they cannot be read or written.
-fn pages(frozen: &Frozen, image: &mut Image, layouts: &[Layout], store: &Store) -> Result<Vec<Writer>> {
-    let mut writers = Vec::new();
+fn pages(frozen: &Frozen, image: &mut Image, layouts: &[Layout], writer: &mut Writer) -> Result<()> {
     for ((process, layout), saved) in frozen.processes.iter().zip(layouts).zip(&mut image.processes) {
-        let name = format!("{}{PAGES_SUFFIX}", process.pid);
-        let mut writer = Writer::new(&store.path(&name), image.page_files.len())?;
-        image.page_files.push(name);
         for vma in &layout.vmas {
             let ranges = own_pages(process.pid, vma, &layout.whole)?;
             saved.pages.extend(writer.process(process.pid, &ranges)?);
         }
-        writers.push(writer);
     }
-    if !image.shared.is_empty() {
-        let name = format!("shared{PAGES_SUFFIX}");
-        let mut writer = Writer::new(&store.path(&name), image.page_files.len())?;
-        image.page_files.push(name);
-        for (shared, source) in image.shared.iter_mut().zip(&layouts[0].sources) {
-            writer.shared(shared, source)?;
-        }
-        writers.push(writer);
+    for (shared, source) in image.shared.iter_mut().zip(&layouts[0].sources) {
+        writer.shared(shared, source)?;
     }
-    Ok(writers)
+    Ok(())
 }
 
 pub fn monotonic() -> Duration {

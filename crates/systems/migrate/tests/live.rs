@@ -174,8 +174,11 @@ fn trial(seed: u64, program: &Path, wanted: &str) -> &'static str {
     let mut here = role("source", &[&pid, &fam, &at]);
     std::thread::sleep(Duration::from_micros(after_us));
     let _ = if kill_source { here.kill() } else { there.kill() };
+    let _ = here.wait();
+    // A target that its source never reached waits for another one: this one hangs up.
+    let _ = std::os::unix::net::UnixStream::connect(&at);
     // Whoever was killed, the other one comes to an end.
-    let (_, _) = (here.wait(), there.wait());
+    let _ = there.wait();
     let token =
         format!("seed {seed}: killed {} after {after_us} us", if kill_source { "source" } else { "target" });
     let lines = || std::fs::read_to_string(&out).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! A checkpoint, from the first look to the last page.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,7 +13,10 @@ use super::dump::{Known, Writer, own_pages};
 use super::stop::{Frozen, freeze};
 use crate::error::{Error, Result};
 use crate::image::{FileKind, Image, PAGES_SUFFIX, Shared, Store, VmaKind, hash};
-use crate::inspect::{Files, Layout, Options, Report, check_process, inspect, look_at_files, look_at_memory};
+use crate::inspect::{
+    Files, Layout, Options, Report, check_process, inspect, look_again, look_at_files, tree,
+};
+use crate::proc::{Mapping, mappings};
 use crate::remote;
 
 /// How to take a checkpoint.
@@ -69,9 +73,10 @@ pub fn checkpoint(root: i32, folder: &Path, how: &Checkpoint) -> Result<Times> {
     let before = store.read().ok().filter(|before| before.migration.is_none());
     let generation = store.generation(before.as_ref())? + 1;
     let inspected = begin.elapsed();
+    let looks = look_before(root)?;
     let frozen = freeze(root)?;
     let stopped = begin.elapsed();
-    let (mut image, layouts) = state(root, &frozen, &how.options)?;
+    let (mut image, layouts) = state(root, &frozen, &how.options, &looks)?;
     image.generation = generation;
     let mut writer = Writer::new(&store.path(&format!("{generation}{PAGES_SUFFIX}")), 0)?;
     if how.incremental {
@@ -108,11 +113,24 @@ pub fn checkpoint(root: i32, folder: &Path, how: &Checkpoint) -> Result<Times> {
     Ok(times)
 }
 
+/// The mappings that processes had before they were stopped.
+pub type Looks = HashMap<i32, Vec<Mapping>>;
+
+/// Looks at the mappings of a tree that runs, so that less is to be asked for when it stands.
+///
+/// # Errors
+/// If the root is gone.
+pub fn look_before(root: i32) -> Result<Looks> {
+    // One that ends meanwhile is none of the tree's any more.
+    let look = |pid: i32| Some((pid, mappings(pid).ok()?));
+    Ok(tree(root)?.into_iter().filter_map(look).collect())
+}
+
 /// Everything but pages, of a stopped tree.
 ///
 /// # Errors
 /// If something cannot move after all.
-pub fn state(root: i32, frozen: &Frozen, options: &Options) -> Result<(Image, Vec<Layout>)> {
+pub fn state(root: i32, frozen: &Frozen, options: &Options, looks: &Looks) -> Result<(Image, Vec<Layout>)> {
     let mut report = Report::default();
     let pids: Vec<i32> = frozen.processes.iter().map(|process| process.pid).collect();
     let mut files = look_at_files(&pids, options, &mut report)?;
@@ -120,7 +138,8 @@ pub fn state(root: i32, frozen: &Frozen, options: &Options) -> Result<(Image, Ve
     let mut shared: Vec<(Shared, String)> = Vec::new();
     for process in &frozen.processes {
         check_stopped(process.pid, &mut report)?;
-        let mut layout = look_at_memory(process.pid, &mut report)?;
+        let mut layout =
+            look_again(process.pid, looks.get(&process.pid).map_or(&[], Vec::as_slice), &mut report)?;
         let scratch = process.leader().stopped.scratch;
         layout.vmas.retain(|vma| !covers(vma, scratch));
         cut_scratch(&mut layout, scratch);

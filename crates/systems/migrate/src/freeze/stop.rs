@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::inspect::tree;
-use crate::proc::{Status, mappings, threads};
+use crate::proc::{Status, mapping_named, threads};
 use crate::remote::{
     self, Batch, RECORD, RECORDS, RegisterSet, Registers, SCRATCH, SIGNALS_DURING_CALLS, Stopped,
 };
@@ -202,8 +202,7 @@ impl FrozenProcess {
         if self.threads.first().is_none_or(|thread| thread.stopped.tid != pid) {
             return Err(Error::Changed { pid, what: "lost its first thread".to_owned() });
         }
-        let all = mappings(pid)?;
-        let Some(vdso) = all.iter().find(|mapping| mapping.name == "[vdso]") else {
+        let Some(vdso) = mapping_named(pid, "[vdso]")? else {
             return Err(Error::Unfit(format!("process {pid} has no vDSO")));
         };
         let instruction = remote::syscall_instruction(pid, vdso.start, vdso.end)?;

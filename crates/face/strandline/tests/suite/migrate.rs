@@ -3,7 +3,7 @@
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use crate::common::{Scratch, compile, ok, stderr, strandline};
+use crate::common::{Scratch, compile, stderr, strandline};
 use serde_json::Value;
 
 /// The program, built; none where process numbers may not be chosen.
@@ -30,6 +30,10 @@ fn run(scratch: &Scratch, arguments: &[&str]) -> Output {
     let mut command = strandline();
     command.current_dir(scratch.dir()).args(arguments).stdin(Stdio::null());
     command.output().expect("it runs")
+}
+
+fn fine(output: &Output) {
+    assert!(output.status.success(), "{}", stderr(output));
 }
 
 fn lines(scratch: &Scratch) -> Vec<String> {
@@ -67,7 +71,7 @@ fn a_process_moves_to_whoever_listens() {
         std::thread::sleep(Duration::from_millis(5));
     }
     let pid = child.id().to_string();
-    ok(&run(&scratch, &["migrate", "--json", "--pid", &pid, "--fam", "fam", "--to", "./there"]));
+    fine(&run(&scratch, &["migrate", "--json", "--pid", &pid, "--fam", "fam", "--to", "./there"]));
     assert_eq!(there.wait().expect("our child").code(), Some(7));
     let _ = child.wait();
     assert_eq!(lines(&scratch).len(), 1, "it ran to its end once");
@@ -80,13 +84,13 @@ fn a_checkpoint_now_and_then_and_clones_of_the_last() {
     let pid = child.id().to_string();
     let arguments = ["checkpoint", "--json", "--pid", &pid, "--every", "100ms", "--count", "3", "saved"];
     let saved = run(&scratch, &arguments);
-    ok(&saved);
+    fine(&saved);
     let text = String::from_utf8_lossy(&saved.stdout).into_owned();
     let all: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(all.len(), 3, "{text}");
     assert!(all[2]["kept_bytes"].as_u64() > Some(0), "{text}");
     assert_eq!(child.wait().expect("our child").code(), Some(7));
-    ok(&run(&scratch, &["restore", "--check", "saved"]));
+    fine(&run(&scratch, &["restore", "--check", "saved"]));
     let clones = run(&scratch, &["restore", "--lazy", "--clones", "2", "saved"]);
     assert_eq!(clones.status.code(), Some(7), "{}", stderr(&clones));
     let lines = lines(&scratch);
@@ -103,7 +107,7 @@ fn no_crash_while_a_checkpoint_is_written_harms_the_one_before() {
     let Some(scratch) = prepared() else { return };
     let mut child = started(&scratch, "6000");
     let pid = child.id().to_string();
-    ok(&run(&scratch, &["checkpoint", "--leave-running", "--pid", &pid, "saved"]));
+    fine(&run(&scratch, &["checkpoint", "--leave-running", "--pid", &pid, "saved"]));
     let binary = strandline().get_program().to_string_lossy().into_owned();
     let recover = format!("{binary} restore --check POOL");
     for platform in ["ext4", "posix"] {

@@ -105,14 +105,14 @@ fn a_checkpoint_now_and_then_and_clones_of_the_last() {
 #[test]
 fn no_crash_while_a_checkpoint_is_written_harms_the_one_before() {
     let Some(scratch) = prepared() else { return };
-    let mut child = started(&scratch, "6000");
+    let mut child = started(&scratch, "60000");
     let pid = child.id().to_string();
     fine(&run(&scratch, &["checkpoint", "--leave-running", "--pid", &pid, "saved"]));
     let binary = strandline().get_program().to_string_lossy().into_owned();
     let recover = format!("{binary} restore --check POOL");
     for platform in ["ext4", "posix"] {
-        let arguments =
-            ["check", "--json", "--files", "saved", "--platform", platform, "--recover", &recover];
+        let mut arguments = vec!["check", "--json", "--files", "saved", "--platform", platform];
+        arguments.extend(["--no-reboot", "--time", "8s", "--recover", &recover]);
         let writer = ["--", &binary, "checkpoint", "--pid", &pid, "--every", "1ms", "--count", "2", "saved"];
         let checked = run(&scratch, &[&arguments[..], &writer[..]].concat());
         let answer: Value = serde_json::from_slice(&checked.stdout)

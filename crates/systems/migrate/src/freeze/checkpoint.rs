@@ -88,7 +88,7 @@ pub fn checkpoint(root: i32, folder: &Path, how: &Checkpoint) -> Result<Times> {
         processes: image.processes.len(),
         threads: image.processes.iter().map(|process| process.threads.len()).sum(),
         generation,
-        bytes: writer.len(),
+        bytes: writer.bytes(),
         kept_bytes: writer.kept(),
         inspect_s: inspected.as_secs_f64(),
         freeze_s: (stopped - inspected).as_secs_f64(),

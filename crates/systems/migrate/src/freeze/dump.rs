@@ -98,7 +98,7 @@ impl Writer {
 
     /// Bytes written.
     #[must_use]
-    pub fn len(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.offset
     }
 

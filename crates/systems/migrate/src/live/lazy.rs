@@ -42,17 +42,17 @@ pub fn may_wait(vma: &Vma) -> bool {
 /// Serves the faults of all processes of a tree, each on a thread of its own.
 #[derive(Default)]
 pub struct LazyPages {
-    waiting: Mutex<HashMap<i32, (Vec<Region>, Box<dyn Transport>)>>,
-    serving: Mutex<Vec<(i32, JoinHandle<fam_result::Served>)>>,
+    waiting: Mutex<HashMap<i32, Waiting>>,
+    serving: Mutex<Vec<(i32, Serving)>>,
     how: Lazy,
     /// Where the order of faults is kept.
     folder: PathBuf,
 }
 
-/// The result of a server, named for the field above.
-mod fam_result {
-    pub type Served = Result<fam::Served, fam::Error>;
-}
+/// The pages of a process that is not made yet.
+type Waiting = (Vec<Region>, Box<dyn Transport>);
+/// The fault server of one that is.
+type Serving = JoinHandle<std::result::Result<Served, fam::Error>>;
 
 impl LazyPages {
     /// For the images of a folder.

@@ -337,7 +337,7 @@ impl Going {
         for (shared, source) in shared {
             writer.shared(shared, source)?;
         }
-        Ok(writer.len())
+        Ok(writer.bytes())
     }
 }
 

@@ -161,7 +161,7 @@ fn state_of(pid: u32) -> char {
 /// One migration with a kill. Who had the process in the end.
 fn trial(seed: u64, program: &Path, wanted: &str) -> &'static str {
     let mut random = fastrand::Rng::with_seed(seed);
-    let (kill_source, after_us) = (random.bool(), random.u64(0..220_000));
+    let (kill_source, after_us) = (random.bool(), random.u64(0..450_000));
     let folder = memory();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let (out, fam, at) = (folder.path().join("out"), path("fam"), path("there"));

@@ -138,9 +138,10 @@ pub fn state(root: i32, frozen: &Frozen, options: &Options, looks: &Looks) -> Re
     let mut shared: Vec<(Shared, String)> = Vec::new();
     for process in &frozen.processes {
         check_stopped(process.pid, &mut report)?;
-        let mut layout =
-            look_again(process.pid, looks.get(&process.pid).map_or(&[], Vec::as_slice), &mut report)?;
         let scratch = process.leader().stopped.scratch;
+        let before = looks.get(&process.pid).map_or(&[][..], Vec::as_slice);
+        let ours = (scratch, scratch + remote::SCRATCH);
+        let mut layout = look_again(process.pid, before, ours, &mut report)?;
         layout.vmas.retain(|vma| !covers(vma, scratch));
         cut_scratch(&mut layout, scratch);
         merge(process.pid, &mut layout, &mut shared);

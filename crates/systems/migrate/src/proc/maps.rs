@@ -52,13 +52,14 @@ pub fn mappings(pid: i32) -> Result<Vec<Mapping>> {
 }
 
 /// The same of a process that was looked at shortly before. What the kernel tells of a mapping only after a walk over all of
-/// its pages is taken from then, where the mapping is the same or has only grown.
+/// its pages is taken from then, where the mapping is the same or has only grown. What lies in `ours` is left out.
 ///
 /// # Errors
 /// As [`mappings`].
-pub fn mappings_after(pid: i32, before: &[Mapping]) -> Result<Vec<Mapping>> {
+pub fn mappings_after(pid: i32, before: &[Mapping], ours: (u64, u64)) -> Result<Vec<Mapping>> {
     let text = read_text(pid, "maps")?;
     let mut all: Vec<Mapping> = text.lines().filter_map(head).collect();
+    all.retain(|one| one.start < ours.0 || ours.1 < one.end);
     for mapping in &mut all {
         let after = before.partition_point(|one| one.start <= mapping.start);
         let known =
@@ -125,9 +126,9 @@ mod tests {
             "{code:?}"
         );
         assert!(found.iter().any(|one| one.name == "[stack]" && one.has("gd")));
-        let again = mappings_after(own, &found).unwrap();
+        let again = mappings_after(own, &found, (0, 0)).unwrap();
         assert!(again.iter().all(|one| !one.flags.is_empty()), "{again:?}");
-        let unknown = mappings_after(own, &found[1..]).unwrap();
+        let unknown = mappings_after(own, &found[1..], (0, 0)).unwrap();
         assert!(unknown.iter().all(|one| !one.flags.is_empty()), "what is not known is asked for");
         assert!(mapping_named(own, "[vdso]").unwrap().is_some_and(|one| one.start < one.end));
         assert!(head("Rss:                   4 kB").is_none());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use migrate::freeze::Checkpoint;
+use migrate::freeze::{Checkpoint, Times, checkpoint_every};
 use migrate::inspect::Options;
 use migrate::live::{Lazy, Listener, Migrate, Way};
 
@@ -22,7 +22,13 @@ pub struct CheckpointArgs {
     /// Save connections to the outside as ones that their peer has closed
     #[arg(long)]
     close_connections: bool,
-    /// Print JSON (docs/migrate.md says what is in it)
+    /// Save it again every so often (`10s`) until it ends, each time only what has changed; it goes on meanwhile
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    every: Option<Duration>,
+    /// With --every: stop after so many
+    #[arg(long, requires = "every")]
+    count: Option<u64>,
+    /// Print JSON (docs/migrate.md says what is in it); with --every a line for each
     #[arg(long)]
     json: bool,
     /// Where to save it
@@ -41,6 +47,9 @@ pub struct RestoreArgs {
     /// Wait there (a path, or HOST:PORT) for a process that `strandline migrate --to` sends through the directory
     #[arg(long, value_name = "SOCKET", requires = "lazy")]
     listen: Option<String>,
+    /// Only hold the checkpoint against its checksums
+    #[arg(long, conflicts_with_all = ["lazy", "clones"])]
+    check: bool,
     /// Restore it so many times, each in a PID namespace of its own
     #[arg(long)]
     clones: Option<u32>,
@@ -54,7 +63,21 @@ pub struct RestoreArgs {
 /// Runs `checkpoint`.
 pub fn checkpoint(args: &CheckpointArgs) -> anyhow::Result<()> {
     let options = Options { close_connections: args.close_connections };
-    let how = Checkpoint { leave_running: args.leave_running, options, no_sync: false };
+    let how = Checkpoint { leave_running: args.leave_running, options, ..Checkpoint::default() };
+    if let Some(period) = args.every {
+        let mut told = |result: migrate::Result<Times>| match result {
+            Ok(times) if args.json => println!("{}", serde_json::to_string(&times).unwrap_or_default()),
+            Ok(times) => println!(
+                "{}: {:.1} MiB written, {:.1} MiB as before, stopped for {:.1} ms",
+                times.generation,
+                times.bytes as f64 / f64::from(1 << 20),
+                times.kept_bytes as f64 / f64::from(1 << 20),
+                times.downtime_s * 1e3,
+            ),
+            Err(error) => eprintln!("strandline: not saved this time: {error}"),
+        };
+        return Ok(checkpoint_every(args.pid, &args.directory, &how, period, args.count, &mut told)?);
+    }
     let times = migrate::freeze::checkpoint(args.pid, &args.directory, &how)?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&times)?);
@@ -78,6 +101,15 @@ pub fn checkpoint(args: &CheckpointArgs) -> anyhow::Result<()> {
 /// Runs `restore`: the exit status of the restored process, or of the last clone that failed.
 pub fn restore(args: &RestoreArgs) -> anyhow::Result<u8> {
     let folder = &args.directory;
+    if args.check {
+        let generation = migrate::live::check(folder)?;
+        if args.json {
+            println!("{}", serde_json::json!({ "generation": generation }));
+        } else {
+            println!("checkpoint {generation} is whole");
+        }
+        return Ok(0);
+    }
     let listener = args.listen.as_deref().map(Listener::bind).transpose()?;
     let one = || -> migrate::Result<migrate::restore::Made> {
         if let Some(listener) = &listener {

@@ -11,7 +11,8 @@ fn main() -> migrate::Result<()> {
         ["save", pid, folder, ref rest @ ..] => {
             let options = migrate::inspect::Options { close_connections: rest.contains(&"close") };
             let leave_running = rest.contains(&"keep");
-            let how = migrate::freeze::Checkpoint { leave_running, options, no_sync: true };
+            let how =
+                migrate::freeze::Checkpoint { leave_running, options, no_sync: true, incremental: false };
             eprintln!(
                 "{:?}",
                 migrate::freeze::checkpoint(pid.parse().unwrap_or(0), Path::new(folder), &how)?

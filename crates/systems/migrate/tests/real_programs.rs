@@ -62,7 +62,7 @@ fn a_damaged_image_is_refused_by_name() {
     let Some(mut child) = saved(folder.path(), false) else { return };
     let _ = child.wait();
     let image = folder.path().join("image");
-    let pages = image.join(format!("{}.pages", child.id()));
+    let pages = image.join("1.pages");
     let mut bytes = std::fs::read(&pages).unwrap();
     bytes[5000] ^= 1;
     std::fs::write(&pages, bytes).unwrap();

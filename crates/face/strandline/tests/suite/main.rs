@@ -32,6 +32,7 @@ mod files;
 mod flushes;
 mod kv_capi;
 mod measure;
+mod migrate;
 mod patched;
 mod persist;
 mod persist_kinds;

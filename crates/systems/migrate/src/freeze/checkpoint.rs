@@ -1,5 +1,6 @@
 //! A checkpoint, from the first look to the last page.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,11 +9,14 @@ use serde::Serialize;
 
 use super::collect::collect;
 use super::contents;
-use super::dump::{Writer, own_pages};
+use super::dump::{Known, Writer, own_pages};
 use super::stop::{Frozen, freeze};
 use crate::error::{Error, Result};
 use crate::image::{FileKind, Image, PAGES_SUFFIX, Shared, Store, VmaKind, hash};
-use crate::inspect::{Files, Layout, Options, Report, check_process, inspect, look_at_files, look_at_memory};
+use crate::inspect::{
+    Files, Layout, Options, Report, check_process, inspect, look_again, look_at_files, tree,
+};
+use crate::proc::{Mapping, mappings};
 use crate::remote;
 
 /// How to take a checkpoint.
@@ -24,6 +28,8 @@ pub struct Checkpoint {
     pub options: Options,
     /// Do not wait for the disk.
     pub no_sync: bool,
+    /// Write only what differs from the checkpoint that the folder has.
+    pub incremental: bool,
 }
 
 /// What a checkpoint took.
@@ -33,8 +39,12 @@ pub struct Times {
     pub processes: usize,
     /// Threads saved.
     pub threads: usize,
+    /// Which checkpoint in its folder this is, from 1 on.
+    pub generation: u64,
     /// Bytes of pages written.
     pub bytes: u64,
+    /// Bytes of pages that an earlier checkpoint in the folder has already.
+    pub kept_bytes: u64,
     /// Looking for what cannot move, before anything is stopped, in seconds.
     pub inspect_s: f64,
     /// Stopping, in seconds.
@@ -59,15 +69,27 @@ pub fn checkpoint(root: i32, folder: &Path, how: &Checkpoint) -> Result<Times> {
     }
     let store = Store::new(folder);
     store.make()?;
+    // What is there stays as it is until the new one is whole.
+    let before = store.read().ok().filter(|before| before.migration.is_none());
+    let generation = store.generation(before.as_ref())? + 1;
     let inspected = begin.elapsed();
+    let looks = look_before(root)?;
     let frozen = freeze(root)?;
     let stopped = begin.elapsed();
-    let (mut image, layouts) = state(root, &frozen, &how.options)?;
-    let writers = pages(&frozen, &mut image, &layouts, &store)?;
+    let (mut image, layouts) = state(root, &frozen, &how.options, &looks)?;
+    image.generation = generation;
+    let mut writer = Writer::new(&store.path(&format!("{generation}{PAGES_SUFFIX}")), 0)?;
+    if how.incremental {
+        writer = writer.knowing(Known::of(before.as_ref(), root, &image));
+    }
+    pages(&frozen, &mut image, &layouts, &mut writer)?;
+    image.page_files = writer.names(format!("{generation}{PAGES_SUFFIX}"));
     let mut times = Times {
         processes: image.processes.len(),
         threads: image.processes.iter().map(|process| process.threads.len()).sum(),
-        bytes: writers.iter().map(Writer::len).sum(),
+        generation,
+        bytes: writer.bytes(),
+        kept_bytes: writer.kept(),
         inspect_s: inspected.as_secs_f64(),
         freeze_s: (stopped - inspected).as_secs_f64(),
         notes: seen.notes,
@@ -79,9 +101,11 @@ pub fn checkpoint(root: i32, folder: &Path, how: &Checkpoint) -> Result<Times> {
     }
     times.downtime_s = (begin.elapsed() - inspected).as_secs_f64();
     if !how.no_sync {
-        writers.iter().try_for_each(Writer::sync)?;
+        writer.sync()?;
+        store.sync()?;
     }
     store.write(&image, !how.no_sync)?;
+    store.clean(&image);
     if let Some(frozen) = kept {
         frozen.kill();
     }
@@ -89,11 +113,24 @@ pub fn checkpoint(root: i32, folder: &Path, how: &Checkpoint) -> Result<Times> {
     Ok(times)
 }
 
+/// The mappings that processes had before they were stopped.
+pub type Looks = HashMap<i32, Vec<Mapping>>;
+
+/// Looks at the mappings of a tree that runs, so that less is to be asked for when it stands.
+///
+/// # Errors
+/// If the root is gone.
+pub fn look_before(root: i32) -> Result<Looks> {
+    // One that ends meanwhile is none of the tree's any more.
+    let look = |pid: i32| Some((pid, mappings(pid).ok()?));
+    Ok(tree(root)?.into_iter().filter_map(look).collect())
+}
+
 /// Everything but pages, of a stopped tree.
 ///
 /// # Errors
 /// If something cannot move after all.
-pub fn state(root: i32, frozen: &Frozen, options: &Options) -> Result<(Image, Vec<Layout>)> {
+pub fn state(root: i32, frozen: &Frozen, options: &Options, looks: &Looks) -> Result<(Image, Vec<Layout>)> {
     let mut report = Report::default();
     let pids: Vec<i32> = frozen.processes.iter().map(|process| process.pid).collect();
     let mut files = look_at_files(&pids, options, &mut report)?;
@@ -101,8 +138,10 @@ pub fn state(root: i32, frozen: &Frozen, options: &Options) -> Result<(Image, Ve
     let mut shared: Vec<(Shared, String)> = Vec::new();
     for process in &frozen.processes {
         check_stopped(process.pid, &mut report)?;
-        let mut layout = look_at_memory(process.pid, &mut report)?;
         let scratch = process.leader().stopped.scratch;
+        let before = looks.get(&process.pid).map_or(&[][..], Vec::as_slice);
+        let ours = (scratch, scratch + remote::SCRATCH);
+        let mut layout = look_again(process.pid, before, ours, &mut report)?;
         layout.vmas.retain(|vma| !covers(vma, scratch));
         cut_scratch(&mut layout, scratch);
         merge(process.pid, &mut layout, &mut shared);
@@ -131,6 +170,7 @@ pub fn state(root: i32, frozen: &Frozen, options: &Options) -> Result<(Image, Ve
         descriptions: files.descriptions,
         shared: shared.iter().map(|(shared, _)| shared.clone()).collect(),
         page_files: Vec::new(),
+        generation: 0,
         migration: None,
     };
     let sources = shared.into_iter().map(|(_, source)| source).collect();
@@ -206,28 +246,17 @@ fn number(all: &mut Vec<(Shared, String)>, one: &Shared, source: impl FnOnce() -
 ///
 /// # Errors
 /// If they cannot be read or written.
-fn pages(frozen: &Frozen, image: &mut Image, layouts: &[Layout], store: &Store) -> Result<Vec<Writer>> {
-    let mut writers = Vec::new();
+fn pages(frozen: &Frozen, image: &mut Image, layouts: &[Layout], writer: &mut Writer) -> Result<()> {
     for ((process, layout), saved) in frozen.processes.iter().zip(layouts).zip(&mut image.processes) {
-        let name = format!("{}{PAGES_SUFFIX}", process.pid);
-        let mut writer = Writer::new(&store.path(&name), image.page_files.len())?;
-        image.page_files.push(name);
         for vma in &layout.vmas {
             let ranges = own_pages(process.pid, vma, &layout.whole)?;
             saved.pages.extend(writer.process(process.pid, &ranges)?);
         }
-        writers.push(writer);
     }
-    if !image.shared.is_empty() {
-        let name = format!("shared{PAGES_SUFFIX}");
-        let mut writer = Writer::new(&store.path(&name), image.page_files.len())?;
-        image.page_files.push(name);
-        for (shared, source) in image.shared.iter_mut().zip(&layouts[0].sources) {
-            writer.shared(shared, source)?;
-        }
-        writers.push(writer);
+    for (shared, source) in image.shared.iter_mut().zip(&layouts[0].sources) {
+        writer.shared(shared, source)?;
     }
-    Ok(writers)
+    Ok(())
 }
 
 pub fn monotonic() -> Duration {

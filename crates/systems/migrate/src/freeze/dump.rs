@@ -1,17 +1,58 @@
 //! Pages of stopped processes into files.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::image::{Run, Shared, Vma, VmaKind, hash};
+use crate::image::{Image, Run, Shared, Vma, VmaKind, hash};
 use crate::proc::{Range, scan};
 use crate::remote;
 use fam::PAGE;
 
 /// Bytes that are read, hashed and written at a time.
 const PIECE: u64 = 2 << 20;
+/// The same where pieces are held against earlier ones, aligned to themselves.
+const FINE: u64 = 64 << 10;
+
+/// Whose pages: a process's, or those of shared memory.
+type Whose = (u64, u64);
+
+/// The pieces that an earlier checkpoint in the folder has.
+#[derive(Debug, Default)]
+pub struct Known {
+    files: Vec<String>,
+    pieces: HashMap<(Whose, u64), Run>,
+}
+
+impl Known {
+    /// Of the checkpoint `before` of the same tree; nothing if more than half of its files is no longer needed, so that the
+    /// next checkpoint is a whole one and frees them.
+    #[must_use]
+    pub fn of(before: Option<&Image>, root: i32, now: &Image) -> Self {
+        let same = |one: &&Image| {
+            one.processes.first().is_some_and(|process| process.pid == root) && one.boot == now.boot
+        };
+        let Some(before) = before.filter(same) else { return Self::default() };
+        let own = before
+            .processes
+            .iter()
+            .flat_map(|process| process.pages.iter().map(|run| ((0, process.pid as u64), run)));
+        let shared = before.shared.iter().flat_map(|shared| shared.pages.iter().map(|run| (shared.id, run)));
+        let pieces: HashMap<_, _> =
+            own.chain(shared).map(|(whose, run)| ((whose, run.address), *run)).collect();
+        let live: u64 = pieces.values().map(|run| run.len).sum();
+        let end = |file: usize| {
+            pieces.values().filter(|run| run.file == file).map(|run| run.offset + run.len).max().unwrap_or(0)
+        };
+        let all: u64 = (0..before.page_files.len()).map(end).sum();
+        if all > 2 * live + (1 << 20) {
+            return Self::default();
+        }
+        Self { files: before.page_files.clone(), pieces }
+    }
+}
 
 /// A file of pages that is being written.
 #[derive(Debug)]
@@ -21,6 +62,8 @@ pub struct Writer {
     index: usize,
     offset: u64,
     buffer: Vec<u8>,
+    known: Option<Known>,
+    kept: u64,
 }
 
 impl Writer {
@@ -30,12 +73,32 @@ impl Writer {
     /// If it cannot be made.
     pub fn new(path: &Path, index: usize) -> Result<Self> {
         let file = File::create(path).map_err(|error| Error::file(path, "cannot be made", error))?;
-        Ok(Self { path: path.to_owned(), file, index, offset: 0, buffer: Vec::new() })
+        Ok(Self { path: path.to_owned(), file, index, offset: 0, buffer: Vec::new(), known: None, kept: 0 })
+    }
+
+    /// Does not write again what is known already. Its own file then comes behind those of what is known.
+    #[must_use]
+    pub fn knowing(mut self, known: Known) -> Self {
+        self.index = known.files.len();
+        self.known = Some(known);
+        self
+    }
+
+    /// Bytes that were known.
+    #[must_use]
+    pub fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    /// The files that its runs name, its own last, under the name `own`.
+    #[must_use]
+    pub fn names(&self, own: String) -> Vec<String> {
+        self.known.iter().flat_map(|known| known.files.iter().cloned()).chain([own]).collect()
     }
 
     /// Bytes written.
     #[must_use]
-    pub fn len(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.offset
     }
 
@@ -50,6 +113,7 @@ impl Writer {
     /// Writes the pages of `ranges`, each read by `read`.
     fn write(
         &mut self,
+        whose: Whose,
         ranges: &[Range],
         mut read: impl FnMut(u64, &mut [u8]) -> Result<()>,
     ) -> Result<Vec<Run>> {
@@ -57,13 +121,24 @@ impl Writer {
         for (start, end) in ranges {
             let mut address = *start;
             while address < *end {
-                let len = PIECE.min(*end - address);
+                let len = match self.known {
+                    Some(_) => (address / FINE + 1) * FINE - address,
+                    None => PIECE,
+                };
+                let len = len.min(*end - address);
                 self.buffer.resize(len as usize, 0);
                 read(address, &mut self.buffer)?;
+                let hash = hash(&self.buffer);
+                let known = self.known.as_ref().and_then(|known| known.pieces.get(&(whose, address)));
+                if let Some(run) = known.filter(|run| run.len == len && run.hash == hash) {
+                    runs.push(*run);
+                    self.kept += len;
+                    address += len;
+                    continue;
+                }
                 self.file
                     .write_all_at(&self.buffer, self.offset)
                     .map_err(|error| Error::file(&self.path, "cannot be written", error))?;
-                let hash = hash(&self.buffer);
                 runs.push(Run { address, len, file: self.index, offset: self.offset, hash });
                 address += len;
                 self.offset += len;
@@ -79,7 +154,7 @@ impl Writer {
     pub fn process(&mut self, pid: i32, ranges: &[Range]) -> Result<Vec<Run>> {
         let path = format!("/proc/{pid}/mem");
         let file = File::open(&path).map_err(|error| Error::file(&path, "cannot be opened", error))?;
-        self.write(ranges, |address, into| {
+        self.write((0, pid as u64), ranges, |address, into| {
             let wanted = into.len();
             if remote::read(pid, address, into).is_ok_and(|len| len == wanted) {
                 return Ok(());
@@ -100,7 +175,7 @@ impl Writer {
         shared.seals = seals(&file);
         let ranges = data(&file, shared.len);
         let len = shared.len;
-        shared.pages = self.write(&ranges, |offset, into| {
+        shared.pages = self.write(shared.id, &ranges, |offset, into| {
             // The last page may lie half behind the end.
             let wanted = into.len().min((len - offset) as usize);
             into[wanted..].fill(0);

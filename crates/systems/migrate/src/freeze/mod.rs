@@ -4,9 +4,11 @@ mod checkpoint;
 mod collect;
 mod contents;
 mod dump;
+mod every;
 mod stop;
 mod threads;
 
-pub use checkpoint::{Checkpoint, Times, checkpoint, state};
+pub use checkpoint::{Checkpoint, Looks, Times, checkpoint, look_before, state};
 pub use dump::{Writer, own_pages};
+pub use every::checkpoint_every;
 pub use stop::{Frozen, FrozenProcess, FrozenThread, freeze};

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::inspect::tree;
-use crate::proc::{Status, mappings, threads};
+use crate::proc::{Status, mapping_named, threads};
 use crate::remote::{
     self, Batch, RECORD, RECORDS, RegisterSet, Registers, SCRATCH, SIGNALS_DURING_CALLS, Stopped,
 };
@@ -40,8 +40,6 @@ pub struct Frozen {
     pub processes: Vec<FrozenProcess>,
     /// Threads that are traced but not yet stopped properly.
     loose: Vec<i32>,
-    /// Whether all is as before the stop: nothing but letting go is left to do.
-    parked: bool,
     /// Whether job control is to keep it stopped once we let go.
     held: bool,
 }
@@ -51,7 +49,7 @@ pub struct Frozen {
 /// # Errors
 /// If a process is gone, or may not be traced. What had been stopped goes on.
 pub fn freeze(root: i32) -> Result<Frozen> {
-    let mut frozen = Frozen { processes: Vec::new(), loose: Vec::new(), parked: false, held: false };
+    let mut frozen = Frozen { processes: Vec::new(), loose: Vec::new(), held: false };
     loop {
         let mut fresh = false;
         for pid in tree(root)? {
@@ -123,17 +121,13 @@ impl Frozen {
         Ok((FrozenThread { stopped, registers, mask }, by_job))
     }
 
-    /// Gives back what was taken, while all stays stopped: from here on the tree goes on by itself if we are killed, and no
-    /// call can be made on its behalf any more.
+    /// Makes the tree go on by itself if we are killed, as it does from here on until the next call on its behalf: a handler
+    /// of SIGTRAP and scratch memory are all that is left of us then.
     ///
     /// # Errors
     /// If a thread is gone.
     pub fn park(&mut self) -> Result<()> {
-        for process in &self.processes {
-            process.restore()?;
-        }
-        self.parked = true;
-        Ok(())
+        self.processes.iter().try_for_each(FrozenProcess::park)
     }
 
     /// The same, but the tree stays stopped if we are killed (as by SIGSTOP).
@@ -208,8 +202,7 @@ impl FrozenProcess {
         if self.threads.first().is_none_or(|thread| thread.stopped.tid != pid) {
             return Err(Error::Changed { pid, what: "lost its first thread".to_owned() });
         }
-        let all = mappings(pid)?;
-        let Some(vdso) = all.iter().find(|mapping| mapping.name == "[vdso]") else {
+        let Some(vdso) = mapping_named(pid, "[vdso]")? else {
             return Err(Error::Unfit(format!("process {pid} has no vDSO")));
         };
         let instruction = remote::syscall_instruction(pid, vdso.start, vdso.end)?;
@@ -220,63 +213,76 @@ impl FrozenProcess {
             }
             thread.stopped.instruction = instruction;
         }
-        remote::set_mask(pid, SIGNALS_DURING_CALLS)?;
-        let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
-        let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+        let records = self.records()?;
         let leader = self.threads[0].stopped;
-        let arguments = [0, SCRATCH, protection, flags, u64::MAX, 0];
-        let scratch = leader.call("to get scratch memory", libc::SYS_mmap, &arguments)?;
+        // Executable at once: between this call and the end of the first batch a kill of ours would end the process.
+        let map = |more: i32| {
+            let protection = (libc::PROT_READ | libc::PROT_WRITE | more) as u64;
+            let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+            let arguments = [0, SCRATCH, protection, flags, u64::MAX, 0];
+            leader.call("to get scratch memory", libc::SYS_mmap, &arguments)
+        };
+        remote::set_mask(pid, SIGNALS_DURING_CALLS)?;
+        let (scratch, executable) =
+            map(libc::PROT_EXEC).map(|at| (at, true)).or_else(|_| map(0).map(|at| (at, false)))?;
+        for (thread, at) in self.threads.iter_mut().zip((RECORDS..SCRATCH - RECORD).step_by(RECORD as usize))
+        {
+            thread.stopped.record = scratch + at;
+        }
         for thread in &mut self.threads {
             thread.stopped.scratch = scratch;
         }
-        Batch::install(&self.threads[0].stopped)?;
-        self.write_down()
+        let leader = self.threads[0].stopped;
+        if executable { Batch::write_code(&leader) } else { Batch::install(&leader) }?;
+        remote::write(pid, scratch + RECORDS, &records)?;
+        self.catch_trap()
     }
 
-    /// Writes down how each thread goes on, and has SIGTRAP let it do so: if we are killed, the kernel delivers the trap in
-    /// which a thread of ours then stands.
-    fn write_down(&mut self) -> Result<()> {
-        // `user_regs_struct` in the order of `ucontext_t`: r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, flags.
+    /// How each thread goes on, in the order of `ucontext_t`: r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, flags;
+    /// then its mask.
+    fn records(&self) -> Result<Vec<u8>> {
         const ORDER: [usize; 18] = [9, 8, 7, 6, 3, 2, 1, 0, 14, 13, 4, 5, 12, 10, 11, 19, 16, 18];
-        let pid = self.pid;
-        let scratch = self.threads[0].stopped.scratch;
         let mut records = Vec::new();
-        for (thread, at) in self.threads.iter_mut().zip((RECORDS..SCRATCH - RECORD).step_by(RECORD as usize))
-        {
+        for thread in self.threads.iter().take(((SCRATCH - RECORDS) / RECORD) as usize - 1) {
             let rseq = remote::get_rseq(thread.stopped.tid)?;
-            let set = super::threads::going_on(pid, &thread.registers, rseq)?;
+            let set = super::threads::going_on(self.pid, &thread.registers, rseq)?;
             let words = ORDER.iter().map(|place| set[*place]).chain([thread.mask, 0]);
             records.extend(words.flat_map(u64::to_ne_bytes));
-            thread.stopped.record = scratch + at;
         }
-        remote::write(pid, scratch + RECORDS, &records)?;
+        Ok(records)
+    }
+
+    /// Has SIGTRAP let threads go on: if we are killed, the kernel delivers the trap in which a thread of ours then stands.
+    fn catch_trap(&mut self) -> Result<()> {
         let leader = self.threads[0].stopped;
         let flags = (libc::SA_SIGINFO | libc::SA_NODEFER | 0x0400_0000) as u64;
-        let handler = scratch + remote::lost_handler();
-        let action: Vec<u8> =
-            [handler, flags, handler, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let at = scratch + RECORDS / 2;
-        remote::write(pid, at, &action)?;
-        let arguments = [libc::SIGTRAP as u64, at, at + 32, 8];
-        leader.call("to have a handler", libc::SYS_rt_sigaction, &arguments)?;
-        let mut old = [0; 32];
-        remote::read_exact(pid, at + 32, &mut old)?;
-        let word = |index: usize| old[index * 8..index * 8 + 8].try_into().map_or(0, u64::from_ne_bytes);
-        let ignored = [1, word(1), word(2), word(3)];
-        self.trap = Some(if self.ignores_trap { ignored } else { [word(0), word(1), word(2), word(3)] });
+        let handler = leader.scratch + remote::lost_handler();
+        let mut batch = Batch::new(&leader);
+        let new = batch.words(&[handler, flags, handler, 0])?;
+        let old = batch.words(&[0; 4])?;
+        batch.call("to have a handler", libc::SYS_rt_sigaction, &[libc::SIGTRAP as u64, new, old, 8])?;
+        batch.run()?;
+        let mut bytes = [0; 32];
+        remote::read_exact(self.pid, old, &mut bytes)?;
+        let word = |index: usize| bytes[index * 8..index * 8 + 8].try_into().map_or(0, u64::from_ne_bytes);
+        let first = if self.ignores_trap { 1 } else { word(0) };
+        self.trap = Some([first, word(1), word(2), word(3)]);
         Ok(())
+    }
+
+    /// Registers and masks as they were, in stops that deliver nothing if we are killed.
+    fn park(&self) -> Result<()> {
+        // One thread that is gone must not keep the others from going on.
+        self.threads.iter().map(FrozenThread::put_back).fold(Ok(()), Result::and)
     }
 
     /// Gives back what was taken: last of all what would help if we were killed.
     fn restore(&self) -> Result<()> {
         let Some(leader) = self.threads.first() else { return Ok(()) };
-        let mut result = Ok(());
-        for thread in &self.threads[1..] {
-            // One thread that is gone must not keep the others from going on.
-            result = result.and(thread.put_back());
-        }
+        let others = self.threads[1..].iter().map(FrozenThread::put_back).fold(Ok(()), Result::and);
         let stopped = leader.stopped;
         if stopped.scratch != 0 {
+            let _ = remote::set_mask(self.pid, SIGNALS_DURING_CALLS);
             if let Some(trap) = self.trap {
                 let action: Vec<u8> = trap.iter().flat_map(|word| word.to_ne_bytes()).collect();
                 let at = stopped.scratch + RECORDS / 2;
@@ -286,7 +292,7 @@ impl FrozenProcess {
             }
             let _ = stopped.raw(libc::SYS_munmap, &[stopped.scratch, SCRATCH]);
         }
-        result.and(leader.put_back())
+        leader.put_back().and(others)
     }
 
     fn let_go(&self) {
@@ -299,9 +305,7 @@ impl FrozenProcess {
 impl Drop for Frozen {
     fn drop(&mut self) {
         for process in &self.processes {
-            if !self.parked {
-                let _ = process.restore();
-            }
+            let _ = process.restore();
             process.let_go();
         }
         for tid in &self.loose {

@@ -23,6 +23,9 @@ pub struct Image {
     pub shared: Vec<Shared>,
     /// The files that hold pages, which [`Run::file`] counts.
     pub page_files: Vec<String>,
+    /// Which checkpoint in its folder it is, from 1 on; 0 for a migration.
+    #[serde(default)]
+    pub generation: u64,
     /// The migration that left it, as opposed to a checkpoint.
     #[serde(default)]
     pub migration: Option<String>,

@@ -1,8 +1,9 @@
 //! The files of a checkpoint.
 //!
 //! `DIR/state` is one line of text (`strandline-image VERSION LENGTH HASH`) and then JSON of [`Image`]; it appears by
-//! a rename, after everything that it names has been written. `DIR/*.pages` hold pages as they are, aligned, so that
-//! they can be mapped.
+//! a rename, after everything that it names is on the disk. `DIR/*.pages` hold pages as they are, aligned, so that they can
+//! be mapped. They are numbered: a new checkpoint writes a new file and names older ones for what has not changed, so the
+//! last whole checkpoint is there at every moment. Files that no state names are removed after the rename.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -60,6 +61,38 @@ impl Store {
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
+    }
+
+    /// The number of the last checkpoint that left anything in the folder, 0 if there is none; `before` is what its state
+    /// says.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn generation(&self, before: Option<&Image>) -> Result<u64> {
+        let entries =
+            fs::read_dir(&self.folder).map_err(|error| Error::file(&self.folder, "cannot be read", error))?;
+        let names = entries.flatten().filter_map(|one| one.file_name().into_string().ok());
+        let numbers = names.filter_map(|name| name.strip_suffix(PAGES_SUFFIX)?.parse().ok());
+        Ok(numbers.chain(before.map(|before| before.generation)).max().unwrap_or(0))
+    }
+
+    /// Waits until the folder's names are on the disk.
+    ///
+    /// # Errors
+    /// If they do not get there.
+    pub fn sync(&self) -> Result<()> {
+        let synced = File::open(&self.folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| Error::file(&self.folder, "cannot be made durable", error))
+    }
+
+    /// Removes files of pages that the state, which is on the disk, does not name.
+    pub fn clean(&self, image: &Image) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.ends_with(PAGES_SUFFIX) && !image.page_files.contains(&name) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
     }
 
     /// Writes the state: from then on the checkpoint is there. `sync` waits for the disk.

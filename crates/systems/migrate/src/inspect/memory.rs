@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use super::obstacle::Report;
 use crate::error::Result;
 use crate::image::{Shared, Vma, VmaKind};
-use crate::proc::{Mapping, mappings};
+use crate::proc::{Mapping, mappings, mappings_after};
 
 /// The mappings of one process.
 #[derive(Clone, Debug, Default)]
@@ -39,8 +39,17 @@ const ADVICE: [(&str, i32); 7] = [
 /// # Errors
 /// If the process is gone.
 pub fn look_at_memory(pid: i32, report: &mut Report) -> Result<Layout> {
+    look_again(pid, &[], (0, 0), report)
+}
+
+/// The same of a process that was looked at shortly before, which takes less time; without what lies in `ours`.
+///
+/// # Errors
+/// As [`look_at_memory`].
+pub fn look_again(pid: i32, before: &[Mapping], ours: (u64, u64), report: &mut Report) -> Result<Layout> {
     let mut layout = Layout::default();
-    for mapping in mappings(pid)? {
+    let all = if before.is_empty() { mappings(pid)? } else { mappings_after(pid, before, ours)? };
+    for mapping in all {
         if mapping.name == "[vsyscall]" {
             continue;
         }

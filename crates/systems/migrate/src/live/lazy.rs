@@ -13,7 +13,7 @@ use fam::{Fam, FamFile, Install, Medium, Region, Served, Space, Step, Throttle, 
 
 use crate::copies::Copies;
 use crate::error::{Error, Result};
-use crate::image::{Image, PAGES_SUFFIX, Process, Run, Store, Vma, VmaKind, hash};
+use crate::image::{Image, Process, Run, Store, Vma, VmaKind, hash};
 use crate::live::decided;
 use crate::remote::Stopped;
 use crate::restore::{How, Pager, Restored, restore_image};
@@ -42,17 +42,17 @@ pub fn may_wait(vma: &Vma) -> bool {
 /// Serves the faults of all processes of a tree, each on a thread of its own.
 #[derive(Default)]
 pub struct LazyPages {
-    waiting: Mutex<HashMap<i32, (Vec<Region>, Box<dyn Transport>)>>,
-    serving: Mutex<Vec<(i32, JoinHandle<fam_result::Served>)>>,
+    waiting: Mutex<HashMap<i32, Waiting>>,
+    serving: Mutex<Vec<(i32, Serving)>>,
     how: Lazy,
     /// Where the order of faults is kept.
     folder: PathBuf,
 }
 
-/// The result of a server, named for the field above.
-mod fam_result {
-    pub type Served = Result<fam::Served, fam::Error>;
-}
+/// The pages of a process that is not made yet.
+type Waiting = (Vec<Region>, Box<dyn Transport>);
+/// The fault server of one that is.
+type Serving = JoinHandle<std::result::Result<Served, fam::Error>>;
 
 impl LazyPages {
     /// For the images of a folder.
@@ -152,8 +152,7 @@ fn watch(stopped: &Stopped, process: &Process, regions: &[Region]) -> Result<Uff
 
 /// Pages in the files of a checkpoint, each run held against its hash when it is first touched.
 struct FromImage {
-    path: PathBuf,
-    memory: fam::Memory,
+    files: HashMap<usize, (PathBuf, fam::Memory)>,
     runs: Vec<Run>,
     checked: Vec<bool>,
     grain: u64,
@@ -169,17 +168,18 @@ impl FromImage {
             let Some(run) = self.runs.get(index).copied().filter(|run| at < run.address + run.len) else {
                 return Err(fam::Error::Stray(at));
             };
+            let Some((path, memory)) = self.files.get(&run.file) else { return Err(fam::Error::Stray(at)) };
             if !self.checked[index] {
                 let mut buffer = vec![0; run.len as usize];
-                self.memory.read(run.offset, &mut buffer);
+                memory.read(run.offset, &mut buffer);
                 if hash(&buffer) != run.hash {
                     let what = format!("the pages of address {:#x} do not have their checksum", run.address);
-                    return Err(fam::Error::Damaged { path: self.path.clone(), what });
+                    return Err(fam::Error::Damaged { path: path.clone(), what });
                 }
                 self.checked[index] = true;
             }
             let now = end.min(run.address + run.len) - at;
-            let from = self.memory.address(run.offset + (at - run.address), now);
+            let from = memory.address(run.offset + (at - run.address), now);
             // SAFETY: `address` checked the range.
             match unsafe { space.copy(at, from, now) }? {
                 Step::Done => at += now,
@@ -208,6 +208,29 @@ impl Transport for FromImage {
     }
 }
 
+/// The files of pages that runs name, mapped.
+fn mapped(store: &Store, files: &[String], runs: &[Run]) -> Result<HashMap<usize, (PathBuf, fam::Memory)>> {
+    let mut found = HashMap::new();
+    for (index, name) in files.iter().enumerate() {
+        let Some(end) = runs.iter().filter(|run| run.file == index).map(|run| run.offset + run.len).max()
+        else {
+            continue;
+        };
+        let path = store.path(name);
+        let open = OpenOptions::new().read(true).write(true).open(&path);
+        let open = open.map_err(|error| Error::file(&path, "cannot be opened", error))?;
+        let len = open.metadata().map_err(|error| Error::file(&path, "cannot be looked at", error))?.len();
+        if len < end {
+            let what = format!("it has {len} bytes, and {end} were written");
+            let remedy = "take the checkpoint again, or restore an older one";
+            return Err(Error::Damaged { path, offset: len, what, remedy });
+        }
+        let memory = fam::Memory::map(&open, len)?;
+        found.insert(index, (path, memory));
+    }
+    Ok(found)
+}
+
 /// Takes out of an image the pages that may come on demand, and readies them in `pages`.
 fn take_lazy(store: &Store, image: &mut Image, pages: &LazyPages) -> Result<()> {
     let files = image.page_files.clone();
@@ -220,27 +243,13 @@ fn take_lazy(store: &Store, image: &mut Image, pages: &LazyPages) -> Result<()> 
         let (mut lazy, eager): (Vec<Run>, Vec<Run>) = runs.drain(..).partition(waits);
         *runs = eager;
         lazy.sort_unstable_by_key(|run| run.address);
-        // One file of pages for each process.
-        let Some(file) = lazy.first().map(|run| run.file) else { continue };
-        let (here, others): (Vec<Run>, Vec<Run>) = lazy.into_iter().partition(|run| run.file == file);
-        runs.extend(others);
-        let name = files.get(file).filter(|name| name.ends_with(PAGES_SUFFIX));
-        let path = store.path(name.map_or("state", String::as_str));
-        let open = OpenOptions::new().read(true).write(true).open(&path);
-        let open = open.map_err(|error| Error::file(&path, "cannot be opened", error))?;
-        let len = open.metadata().map_err(|error| Error::file(&path, "cannot be looked at", error))?.len();
-        if let Some(run) = here.iter().find(|run| run.offset + run.len > len) {
-            return Err(Error::Damaged {
-                path,
-                offset: len,
-                what: format!("the pages of address {:#x} are missing", run.address),
-                remedy: "take the checkpoint again, or restore an older one",
-            });
+        if lazy.is_empty() {
+            continue;
         }
-        let regions = here.iter().map(|run| Region { start: run.address, bytes: run.len }).collect();
-        let memory = fam::Memory::map(&open, len)?;
-        let (checked, grain) = (vec![false; here.len()], pages.how.grain);
-        pages.add(process.pid, regions, Box::new(FromImage { path, memory, runs: here, checked, grain }));
+        let mapped = mapped(store, &files, &lazy)?;
+        let regions = lazy.iter().map(|run| Region { start: run.address, bytes: run.len }).collect();
+        let (checked, grain) = (vec![false; lazy.len()], pages.how.grain);
+        pages.add(process.pid, regions, Box::new(FromImage { files: mapped, runs: lazy, checked, grain }));
     }
     Ok(())
 }
@@ -281,4 +290,18 @@ pub fn restore_lazy(folder: &Path, how: Lazy) -> Result<(Restored, LazyPages)> {
         // A process that is ended since its pages cannot be had is what the restore notices; this is the cause.
         Err(error) => Err(pages.wait().err().unwrap_or(error)),
     }
+}
+
+/// Holds all of a folder against its checksums, and says which checkpoint in it that is (0: a migration's).
+///
+/// # Errors
+/// What does not fit; pages of a migration that are not all there.
+pub fn check(folder: &Path) -> Result<u64> {
+    let store = Store::new(folder);
+    let image = store.read()?;
+    store.check(&image)?;
+    for name in image.processes.iter().filter_map(|process| process.lazy.as_ref()) {
+        FamFile::open_complete(&store.path(name), None)?.verify()?;
+    }
+    Ok(image.generation)
 }

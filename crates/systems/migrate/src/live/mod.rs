@@ -20,7 +20,7 @@ mod link;
 mod source;
 mod target;
 
-pub use lazy::{Lazy, LazyPages, restore_lazy};
+pub use lazy::{Lazy, LazyPages, check, restore_lazy};
 pub use link::{Listener, decide, decided};
 pub use source::{Migrate, Moved, Way, migrate};
 pub use target::{Target, target};

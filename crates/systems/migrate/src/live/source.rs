@@ -15,7 +15,7 @@ use super::lazy::{Lazy, may_wait};
 use super::link::{self, Listener, PATIENCE, hear, say};
 use super::target::{Target, target};
 use crate::error::{Error, Result};
-use crate::freeze::{Frozen, Writer, freeze, own_pages, state};
+use crate::freeze::{Frozen, Looks, Writer, freeze, look_before, own_pages, state};
 use crate::image::{Image, PAGES_SUFFIX, Shared, Store};
 use crate::inspect::{Layout, Options, Report, inspect, look_at_memory, tree};
 use crate::restore::{Namespace, spawn_namespace};
@@ -131,6 +131,16 @@ fn refuse_used(store: &Store) -> Result<()> {
     Ok(())
 }
 
+/// A socket for a target of ours, beside the state, or where a path is short enough for one.
+fn socket(store: &Store) -> PathBuf {
+    const PATH_MAX: usize = 100;
+    let beside = store.path("socket");
+    if beside.as_os_str().len() <= PATH_MAX {
+        return beside;
+    }
+    std::env::temp_dir().join(format!("strandline-{}.socket", std::process::id()))
+}
+
 /// The other side.
 struct Side {
     control: Stream,
@@ -144,7 +154,7 @@ impl Side {
             return Ok(Self { control: link::connect(to)?, address: to.clone(), child: None });
         }
         let listener = match how.way {
-            Way::Fam => Listener::bind(&store.path("socket").display().to_string())?,
+            Way::Fam => Listener::bind(&socket(store).display().to_string())?,
             Way::Socket => Listener::bind("127.0.0.1:0")?,
         };
         let address = listener.address()?;
@@ -169,7 +179,7 @@ fn greet(control: &mut Stream, store: &Store, root: i32, way: Way) -> Result<()>
         "welcome" => Ok(()),
         other => Err(refused(other)),
     }
-    .inspect_err(|_| drop(fs::remove_file(store.path("socket"))))
+    .inspect_err(|_| drop(fs::remove_file(socket(store))))
 }
 
 /// A name for one migration.
@@ -189,7 +199,7 @@ struct Going {
 
 impl Drop for Going {
     fn drop(&mut self) {
-        let _ = fs::remove_file(self.store.path("socket"));
+        let _ = fs::remove_file(socket(&self.store));
         if !self.done {
             let _ = fs::remove_file(self.store.path("state"));
             let _ = fs::remove_file(self.store.path("decision"));
@@ -221,10 +231,11 @@ impl Going {
         how: &Migrate,
         moved: &mut Moved,
     ) -> Result<()> {
+        let looks = look_before(self.root)?;
         let freezing = Instant::now();
         let mut frozen = freeze(self.root)?;
         moved.freeze_s = freezing.elapsed().as_secs_f64();
-        let sources = self.freeze_out(&mut frozen, rooms, how, moved)?;
+        let sources = self.freeze_out(&mut frozen, rooms, &looks, how, moved)?;
         moved.state_s = freezing.elapsed().as_secs_f64() - moved.freeze_s;
         let serving = Serving::start(sources, side)?;
         say(&mut side.control, "go").map_err(refused)?;
@@ -275,10 +286,11 @@ impl Going {
         &mut self,
         frozen: &mut Frozen,
         mut rooms: HashMap<i32, Room>,
+        looks: &Looks,
         how: &Migrate,
         moved: &mut Moved,
     ) -> Result<Vec<Pages>> {
-        let (mut image, layouts) = state(self.root, frozen, &how.options)?;
+        let (mut image, layouts) = state(self.root, frozen, &how.options, looks)?;
         moved.eager_bytes = self.eager(frozen, &mut image, &layouts)?;
         let mut all = Vec::new();
         for (process, layout) in image.processes.iter_mut().zip(&layouts) {
@@ -325,7 +337,7 @@ impl Going {
         for (shared, source) in shared {
             writer.shared(shared, source)?;
         }
-        Ok(writer.len())
+        Ok(writer.bytes())
     }
 }
 

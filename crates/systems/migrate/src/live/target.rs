@@ -137,7 +137,7 @@ fn gate(control: &mut Stream, folder: &Path) -> Result<()> {
         Ok(word) if word == "commit" => Ok(()),
         other => match link::decide(folder, "source")?.as_str() {
             "target" => Ok(()),
-            _ => Err(source_gone(other.map_or_else(|error| error.to_string(), |word| word))),
+            _ => Err(source_gone(other.unwrap_or_else(|error| error.to_string()))),
         },
     }
 }

@@ -51,6 +51,37 @@ pub fn mappings(pid: i32) -> Result<Vec<Mapping>> {
     Ok(all)
 }
 
+/// The same of a process that was looked at shortly before. What the kernel tells of a mapping only after a walk over all of
+/// its pages is taken from then, where the mapping is the same or has only grown. What lies in `ours` is left out.
+///
+/// # Errors
+/// As [`mappings`].
+pub fn mappings_after(pid: i32, before: &[Mapping], ours: (u64, u64)) -> Result<Vec<Mapping>> {
+    let text = read_text(pid, "maps")?;
+    let mut all: Vec<Mapping> = text.lines().filter_map(head).collect();
+    all.retain(|one| one.start < ours.0 || ours.1 < one.end);
+    for mapping in &mut all {
+        let after = before.partition_point(|one| one.start <= mapping.start);
+        let known =
+            [after.wrapping_sub(1), after].into_iter().filter_map(|index| before.get(index)).find(|one| {
+                let ends = one.start == mapping.start || one.end == mapping.end;
+                let same = one.protection == mapping.protection && one.shared == mapping.shared;
+                ends && same && one.id == mapping.id && one.name == mapping.name
+            });
+        let Some(known) = known else { return mappings(pid) };
+        mapping.flags.clone_from(&known.flags);
+    }
+    Ok(all)
+}
+
+/// The mapping with this name, which is the kernel's.
+///
+/// # Errors
+/// If the process is gone.
+pub fn mapping_named(pid: i32, name: &str) -> Result<Option<Mapping>> {
+    Ok(read_text(pid, "maps")?.lines().filter_map(head).find(|one| one.name == name))
+}
+
 /// `start-end rwxp offset major:minor inode   name`
 fn head(line: &str) -> Option<Mapping> {
     let (range, rest) = line.split_once(' ')?;
@@ -95,6 +126,11 @@ mod tests {
             "{code:?}"
         );
         assert!(found.iter().any(|one| one.name == "[stack]" && one.has("gd")));
+        let again = mappings_after(own, &found, (0, 0)).unwrap();
+        assert!(again.iter().all(|one| !one.flags.is_empty()), "{again:?}");
+        let unknown = mappings_after(own, &found[1..], (0, 0)).unwrap();
+        assert!(unknown.iter().all(|one| !one.flags.is_empty()), "what is not known is asked for");
+        assert!(mapping_named(own, "[vdso]").unwrap().is_some_and(|one| one.start < one.end));
         assert!(head("Rss:                   4 kB").is_none());
     }
 }

@@ -88,12 +88,21 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Writes the instructions into the scratch memory of `thread`'s process, once for all its batches.
+    /// Writes the instructions into the scratch memory of `thread`'s process, which may be executed, once for all its
+    /// batches.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn write_code(thread: &Stopped) -> Result<()> {
+        memory::write(thread.tid, thread.scratch, code())
+    }
+
+    /// The same into scratch memory that may not be executed yet.
     ///
     /// # Errors
     /// If that fails.
     pub fn install(thread: &Stopped) -> Result<()> {
-        memory::write(thread.tid, thread.scratch, code())?;
+        Self::write_code(thread)?;
         let protection = (libc::PROT_READ | libc::PROT_EXEC) as u64;
         thread.call("to prepare calls", libc::SYS_mprotect, &[thread.scratch, CODE, protection]).map(drop)
     }

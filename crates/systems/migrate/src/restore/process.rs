@@ -4,18 +4,19 @@ use crate::error::Result;
 use crate::image::{FileKind, Image, Process};
 use crate::remote::{Batch, Stopped};
 
-/// Puts open files under their numbers, and closes all others. `first` is where the descriptions of the image begin.
+/// Puts open files under their numbers, and closes all others. `open` says where the descriptions of the
+/// image are open.
 ///
 /// # Errors
 /// If a number is above the limit.
-pub fn files(stopped: &Stopped, process: &Process, image: &Image, first: i32) -> Result<()> {
+pub fn files(stopped: &Stopped, process: &Process, image: &Image, open: &[i32]) -> Result<()> {
     let mut batch = Batch::new(stopped);
     let mut next = 0_u64;
     let mut fds = process.fds.clone();
     fds.sort_by_key(|fd| fd.fd);
     for fd in &fds {
         let flags = if fd.close_on_exec { libc::O_CLOEXEC as u64 } else { 0 };
-        let from = (first + fd.description as i32) as u64;
+        let from = open.get(fd.description).copied().unwrap_or(-1) as u64;
         batch.call(
             format!("to open file descriptor {}", fd.fd),
             libc::SYS_dup3,

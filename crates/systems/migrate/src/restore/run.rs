@@ -84,7 +84,7 @@ pub fn restore_image(store: &Store, image: &Image, begin: Instant, how: How<'_>)
     let first = prepare_numbers(image)?;
     let opened = open(store, image, first)?;
     let mut made = vec![spawn::root(root)?];
-    let result = build(image, &mut made, &opened, first, how);
+    let result = build(image, &mut made, &opened, how);
     if let Err(error) = result {
         for stopped in &made {
             remote::kill(stopped.tid);
@@ -125,11 +125,13 @@ fn fits(image: &Image) -> Result<()> {
 struct Opened {
     sources: Sources,
     programs: Vec<i32>,
+    /// Where the descriptions of the image are open, all above the numbers that it uses itself.
+    descriptions: Vec<i32>,
     /// Keeps them open.
     _kept: Vec<OwnedFd>,
 }
 
-/// The number from which on descriptions are opened: above all those of the image.
+/// The number from which on files are opened here: above all those of the image.
 fn prepare_numbers(image: &Image) -> Result<i32> {
     let fds = image.processes.iter().flat_map(|process| &process.fds);
     let first = fds.map(|fd| fd.fd).max().unwrap_or(0).max(999) + 1;
@@ -156,7 +158,7 @@ fn open(store: &Store, image: &Image, first: i32) -> Result<Opened> {
     let mut kept = Vec::new();
     let mut pages = Vec::new();
     let mut page_files = Vec::new();
-    let least = first + image.descriptions.len() as i32;
+    let least = first;
     for name in &image.page_files {
         let path = store.path(name);
         let file = File::open(&path).map_err(|error| Error::file(path, "cannot be opened", error))?;
@@ -176,9 +178,10 @@ fn open(store: &Store, image: &Image, first: i32) -> Result<Opened> {
         };
         memories.push(place(&memory::shared(one, read)?, least)?);
     }
-    for (index, description) in (0..).zip(descriptions::open_all(image, &memories)?) {
-        let moved = place(&description, first + index)?;
-        debug_assert_eq!(moved.as_raw_fd(), first + index);
+    let mut numbers = Vec::new();
+    for description in descriptions::open_all(image, &memories)? {
+        let moved = place(&description, first)?;
+        numbers.push(moved.as_raw_fd());
         kept.push(moved);
     }
     let mut files = HashMap::new();
@@ -203,11 +206,11 @@ fn open(store: &Store, image: &Image, first: i32) -> Result<Opened> {
     }
     let shared = memories.iter().map(|one| one.as_raw_fd()).collect();
     kept.extend(memories);
-    Ok(Opened { sources: Sources { pages, shared, files }, programs, _kept: kept })
+    Ok(Opened { sources: Sources { pages, shared, files }, programs, descriptions: numbers, _kept: kept })
 }
 
 /// Makes all processes, then each one's memory, files, threads, and lets all go.
-fn build(image: &Image, made: &mut Vec<Stopped>, opened: &Opened, first: i32, how: How<'_>) -> Result<()> {
+fn build(image: &Image, made: &mut Vec<Stopped>, opened: &Opened, how: How<'_>) -> Result<()> {
     let place = memory::free_place(made[0].tid, &image.processes)?;
     spawn::scratch(&mut made[0], place)?;
     for (index, process) in image.processes.iter().enumerate() {
@@ -228,7 +231,7 @@ fn build(image: &Image, made: &mut Vec<Stopped>, opened: &Opened, first: i32, ho
             pager.begin(stopped, saved)?;
         }
         process::attributes(stopped, saved, *program)?;
-        process::files(stopped, saved, image, first)?;
+        process::files(stopped, saved, image, &opened.descriptions)?;
         let mut own = vec![*stopped];
         for thread in &saved.threads[1..] {
             own.push(spawn::child(stopped, thread.tid, true)?);

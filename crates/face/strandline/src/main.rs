@@ -28,6 +28,7 @@ mod simulate;
 mod sweep;
 mod toolchain;
 mod trace;
+mod unified;
 mod vnvm;
 mod wear;
 mod wear_args;
@@ -77,6 +78,10 @@ fn main() -> ExitCode {
             other => other.map(drop),
         },
         Command::Vnvm(command) => match vnvm::run(&command) {
+            Ok(false) => return ExitCode::from(1),
+            other => other.map(drop),
+        },
+        Command::Unified(command) => match unified::run(&command) {
             Ok(false) => return ExitCode::from(1),
             other => other.map(drop),
         },

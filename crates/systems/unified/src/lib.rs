@@ -38,6 +38,7 @@
 mod accelerator;
 mod batch;
 mod coexec;
+mod contest;
 mod devices;
 mod error;
 pub mod gpu;
@@ -56,6 +57,7 @@ mod table;
 pub use accelerator::{Accelerator, Info, Job, MemoryKind, Pending, Region};
 pub use batch::{Batch, BatchOptions};
 pub use coexec::{Approach, CoExecution, Rates, change_both};
+pub use contest::{Contest, Figure, Figures, Part};
 pub use devices::{Absent, Choice, Devices};
 pub use error::Error;
 pub use hash::{Hashed, Mix, Shape};

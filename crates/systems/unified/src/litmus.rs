@@ -93,6 +93,19 @@ pub struct Seen {
     pub instances: u64,
 }
 
+impl Seen {
+    /// Adds what another run of the same test showed.
+    pub fn add(&mut self, other: Seen) {
+        let mut sums: BTreeMap<Vec<u32>, u64> = self.outcomes.drain(..).collect();
+        for (outcome, count) in other.outcomes {
+            *sums.entry(outcome).or_default() += count;
+        }
+        self.outcomes = sums.into_iter().collect();
+        self.surprising += other.surprising;
+        self.instances += other.instances;
+    }
+}
+
 /// A test, ready to run.
 struct Compiled {
     cpu: Vec<Vec<[u32; INSTRUCTION_WORDS]>>,

@@ -370,9 +370,7 @@ impl Accelerator for Vulkan {
             fence: vk::Fence::null(),
             submitted: false,
         };
-        running
-            .start(pipeline, &buffers, groups(&job))
-            .map_err(|error| self.shared.lost(error))?;
+        running.start(pipeline, &buffers, groups(&job)).map_err(|error| self.shared.lost(error))?;
         Ok(Box::new(running))
     }
 }

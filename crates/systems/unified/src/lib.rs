@@ -48,7 +48,7 @@ mod hot;
 mod kernel;
 pub mod litmus;
 pub mod micro;
-//pub mod model;
+pub mod model;
 pub mod query;
 pub mod sort;
 mod store;

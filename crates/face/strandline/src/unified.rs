@@ -1,4 +1,5 @@
-//! `strandline unified`: what CPU and GPU share on this machine; `strandline bench unified`, `measure --on gpu`.
+//! `strandline unified`: what CPU and GPU share on this machine; `strandline bench unified`, `measure --on
+//! gpu`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,7 +51,8 @@ pub struct LitmusArgs {
 /// Arguments of `strandline bench unified`.
 #[derive(Debug, Args)]
 pub struct BenchUnifiedArgs {
-    /// The device: gpu, batch (the software accelerator), vulkan, wgpu, cuda [default: a GPU if there is one, else batch]
+    /// The device: gpu, batch (the software accelerator), vulkan, wgpu, cuda [default: a GPU if there is
+    /// one, else batch]
     #[arg(long, value_name = "DEVICE", value_parser = choice)]
     pub on: Option<Choice>,
     /// Only these parts

@@ -1,4 +1,5 @@
-//! Memory that CPU and GPU share (Wu 2026, chapter 4): table, sort, query, on a modelled unified memory and on this computer.
+//! Memory that CPU and GPU share (Wu 2026, chapter 4): table, sort, query, on a modelled unified memory and
+//! on this computer.
 
 use std::time::Duration;
 
@@ -128,8 +129,9 @@ pub const ROWS: &[Row] = &[
     ),
 ];
 
-/// A discrete GPU of the source's class by its data sheet: 504 GB/s, PCIe 4.0 x16 of which pageable copies, which a core
-/// stages, reach some 10 GB/s; 12 GB; pages of 64 KiB that take 3 us of faults when sixteen move together.
+/// A discrete GPU of the source's class by its data sheet: 504 GB/s, PCIe 4.0 x16 of which pageable copies,
+/// which a core stages, reach some 10 GB/s; 12 GB; pages of 64 KiB that take 3 us of faults when sixteen
+/// move together.
 const DISCRETE: Transfers =
     Transfers { memory: 350.0, link: 10.0, capacity: 12 << 30, page: (64 << 10, 3000.0) };
 /// Unified memory of 819 GB/s by its data sheet, of which an untuned sort reaches a quarter.
@@ -264,4 +266,23 @@ fn prefetch(_: &Lab) -> Result<Evidence, StudyError> {
         Check::at_least("64 ahead over 13", 0.75, far / near),
         Check::within("13 ahead over none", 2.5, 4.0, near / none),
     ]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verdict;
+
+    #[test]
+    fn modelled_rows_keep_their_shapes() {
+        let lab = Lab::new(None);
+        for row in ROWS {
+            let Means::Model(measure) = row.means else { continue };
+            let evidence = measure(&lab).expect("nothing can fail");
+            let verdict = Verdict::of(&evidence.checks);
+            println!("{} {verdict}: {:?}", row.id, evidence.checks);
+            assert!(!evidence.checks.is_empty());
+            assert_ne!(verdict, Verdict::Missed, "{}", row.id);
+        }
+    }
 }

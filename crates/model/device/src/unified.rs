@@ -1,7 +1,9 @@
-//! A memory that cores and an accelerator share: one cache, one bandwidth, and a directory that knows who read a line last.
+//! A memory that cores and an accelerator share: one cache, one bandwidth, and a directory that knows who
+//! read a line last.
 //!
-//! A line that is in the cache because the other agent read it has to be granted anew: that costs a message and occupies the
-//! directory, as false sharing does, although nobody writes. Two copies of the data avoid it, at the price of the cache.
+//! A line that is in the cache because the other agent read it has to be granted anew: that costs a message
+//! and occupies the directory, as false sharing does, although nobody writes. Two copies of the data avoid
+//! it, at the price of the cache.
 
 use crate::cache::{Cache, Modulo};
 use crate::{Replacement, Rng, Time};
@@ -71,7 +73,8 @@ impl UnifiedMemory {
         self.granted
     }
 
-    /// `agent` reads `line` at `at`; requests come in ascending order of time, nearly. Returns when it has the data.
+    /// `agent` reads `line` at `at`; requests come in ascending order of time, nearly. Returns when it has
+    /// the data.
     pub fn read(&mut self, agent: Agent, at: Time, line: u64) -> Time {
         if let Some(slot) = self.cache.find(line) {
             self.cache.touch(slot);

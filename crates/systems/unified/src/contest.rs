@@ -149,8 +149,8 @@ impl Contest {
         Ok(all)
     }
 
-    /// Calls `piece` with as many random numbers below the number of keys as it takes at a time, until the time is over.
-    /// Returns calls per microsecond times `count`, and whether all were right.
+    /// Calls `piece` with as many random numbers below the number of keys as it takes at a time, until the
+    /// time is over. Returns calls per microsecond times `count`, and whether all were right.
     fn rate(&self, count: usize, mut piece: impl FnMut(&[u32]) -> bool) -> (f64, bool) {
         let mut random = Mix::seeded(self.seed);
         // Drawn before the time begins, as the standard map's keys are.

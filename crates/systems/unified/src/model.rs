@@ -1,8 +1,10 @@
-//! CPU and accelerator on a modelled unified memory, in virtual time: the shapes of co-execution without the hardware.
+//! CPU and accelerator on a modelled unified memory, in virtual time: the shapes of co-execution without
+//! the hardware.
 //!
-//! Every agent (a CPU core with a bounded number of lookups in flight, an accelerator with many) takes lines from one
-//! [`device::UnifiedMemory`], which has one cache and one bandwidth for all. The machine's numbers are those of no
-//! publication: a wide low-power memory, cores of ordinary width. What comes out is a shape.
+//! Every agent (a CPU core with a bounded number of lookups in flight, an accelerator with many) takes
+//! lines from one [`device::UnifiedMemory`], which has one cache and one bandwidth for all. The machine's
+//! numbers are those of no publication: a wide low-power memory, cores of ordinary width. What comes out is
+//! a shape.
 
 use device::{Agent, Time, UnifiedMemory, UnifiedTiming};
 
@@ -179,14 +181,16 @@ pub struct Cost {
 }
 
 impl Transfers {
-    /// A job that reads `input` bytes from the CPU, passes over `traffic` bytes in all, and gives `output` bytes back.
+    /// A job that reads `input` bytes from the CPU, passes over `traffic` bytes in all, and gives `output`
+    /// bytes back.
     #[must_use]
     pub fn copied(&self, input: u64, traffic: u64, output: u64) -> Cost {
         Cost { moved: (input + output) as f64 / self.link, worked: traffic as f64 / self.memory }
     }
 
-    /// The same with pages that move on demand, over a working set that is streamed again and again: if it does not fit, the
-    /// least recently used page is always the next one needed, so all traffic crosses the link, written pages twice.
+    /// The same with pages that move on demand, over a working set that is streamed again and again: if it
+    /// does not fit, the least recently used page is always the next one needed, so all traffic crosses the
+    /// link, written pages twice.
     #[must_use]
     pub fn managed(&self, working_set: u64, traffic: u64, written: u64) -> Cost {
         let pages = |bytes: u64| bytes as f64 / self.page.0 as f64 * self.page.1;

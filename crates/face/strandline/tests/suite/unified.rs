@@ -33,8 +33,9 @@ fn info_names_every_backend() {
 
 #[test]
 fn the_comparison_gives_right_results_with_every_part() {
-    let found =
-        json("bench unified --json --on batch --keys 5000 --batch 1000 --rows 5000 --milliseconds 5 --batch-threads 2");
+    let found = json(
+        "bench unified --json --on batch --keys 5000 --batch 1000 --rows 5000 --milliseconds 5 --batch-threads 2",
+    );
     let figures = found["results"]["figures"].as_array().expect("figures");
     for part in ["prefetch", "batches", "together", "sort", "query"] {
         assert!(figures.iter().any(|figure| figure["part"] == part), "{part}");
@@ -78,7 +79,8 @@ fn bad_input_is_named() {
         assert!(stderr(&failed).contains(expected), "{arguments}: {}", stderr(&failed));
     }
     // No Vulkan loader finds a driver here.
-    let failed = run("unified litmus --on vulkan").env("VK_ICD_FILENAMES", "/nonexistent").output().expect("runs");
+    let failed =
+        run("unified litmus --on vulkan").env("VK_ICD_FILENAMES", "/nonexistent").output().expect("runs");
     assert_eq!(failed.status.code(), Some(2));
     assert!(stderr(&failed).contains("--on batch"), "{}", stderr(&failed));
 }

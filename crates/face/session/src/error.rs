@@ -42,6 +42,9 @@ pub enum Error {
     /// There is no such persistency design.
     #[error(transparent)]
     Design(#[from] hardware::UnknownDesign),
+    /// A device, or what runs on it, fails.
+    #[error(transparent)]
+    Device(#[from] ::unified::Error),
     /// A check has no result.
     #[error(transparent)]
     Check(#[from] CheckError),

@@ -52,9 +52,11 @@ mod temporary;
 pub mod toolchain;
 mod trace_file;
 mod traced;
+mod unified;
 mod wear;
 
 pub use self::bench::{Bench, BenchSfr, BenchVnvm};
+pub use self::unified::{BenchUnified, DeviceLitmus, LitmusOnDevice, MeasureDevice, MeasuredDevice};
 pub use advise::{Advised, Prestores};
 pub use check::{
     Check, CheckError, Checked, Code, CommandFault, Doubt, DoubtKind, Judge, Laid, Linted, Noted, Rebooted,

@@ -44,6 +44,11 @@ pub enum BenchCommand {
     #[command(after_help = "Examples:\n  strandline bench msync\n  \
                             strandline bench msync --path /mnt/data --updates 1,16,256 --lines 1,8 --json")]
     Msync(crate::bench_msync::BenchMsyncArgs),
+    /// A hash table, a sort and queries on a GPU, or a software accelerator, and on the CPU: alone and together
+    #[command(after_help = "Examples:\n  strandline bench unified\n  \
+                            strandline bench unified --on batch --launch 166 --interference 20 --only together\n  \
+                            strandline bench unified --only prefetch --keys 100000000 --json")]
+    Unified(crate::unified::BenchUnifiedArgs),
 }
 
 /// Arguments of `index` and `kv`.
@@ -129,6 +134,7 @@ pub fn run(command: &BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Sfr(args) => return crate::bench_sfr::run(args),
         BenchCommand::Vnvm(args) => return crate::bench_vnvm::run(args),
         BenchCommand::Msync(args) => return crate::bench_msync::run(args),
+        BenchCommand::Unified(args) => return crate::unified::bench(args),
     };
     if args.workload == ["list"] {
         let line = |mix: Mix| format!("{:<12}{} ({})\n", mix.name, mix.summary, mix.distribution.name());

@@ -92,6 +92,9 @@ pub enum Command {
     /// Look into virtualised NVM, check it, recover it
     #[command(subcommand)]
     Vnvm(crate::vnvm::VnvmCommand),
+    /// What do CPU and GPU share here? Devices, their memory, and whether both can synchronise
+    #[command(subcommand)]
+    Unified(crate::unified::UnifiedCommand),
     /// Save a running process, with its children, in a folder
     Checkpoint(crate::migrate::CheckpointArgs),
     /// Let a saved process go on, once or several times

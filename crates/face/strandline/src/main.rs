@@ -28,6 +28,7 @@ mod simulate;
 mod sweep;
 mod toolchain;
 mod trace;
+mod unified;
 mod vnvm;
 mod wear;
 mod wear_args;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
             Ok(false) => return ExitCode::from(1),
             other => other.map(drop),
         },
+        Command::Unified(command) => return ended(unified::run(&command)),
         Command::Checkpoint(args) => migrate::checkpoint(&args),
         Command::Restore(args) => match migrate::restore(&args) {
             Ok(code) => return ExitCode::from(code),
@@ -100,8 +102,14 @@ fn main() -> ExitCode {
         Command::Cc(args) => return toolchain::compiler(instrument::Language::C, &args.args),
         Command::Cxx(args) => return toolchain::compiler(instrument::Language::Cxx, &args.args),
     };
+    ended(result.map(|()| true))
+}
+
+/// The exit status of a verb that says whether nothing was found.
+fn ended(result: anyhow::Result<bool>) -> ExitCode {
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
         Err(error) => {
             warn(&in_words(&error));
             ExitCode::from(2)

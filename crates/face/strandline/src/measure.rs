@@ -16,7 +16,12 @@ use crate::{command_line, say, warn};
 pub fn run(args: &MeasureArgs) -> anyhow::Result<()> {
     if args.studies == ["list"] {
         let line = |study: Study| format!("{:<18}{}\n", study.name, study.summary);
-        return say(&Study::all().into_iter().map(line).collect::<String>());
+        let device =
+            ::unified::micro::STUDIES.map(|(name, summary)| format!("{name:<18}{summary} (--on gpu)\n"));
+        return say(&(Study::all().into_iter().map(line).collect::<String>() + &device.concat()));
+    }
+    if let Some(device) = crate::unified::named(&args.on) {
+        return crate::unified::measure(args, device);
     }
     refuse_without_effect(args)?;
     if let Some(file) = &args.derive_curve {

@@ -18,6 +18,7 @@ use measure::{Interleave, Parameter, Setting};
     strandline measure threads --on my-machine.toml --set device.buffer.lines=128 --out results\n  \
     strandline measure stride --file /mnt/pmem/scratch --threads 2\n  \
     strandline measure numa --node 1 --runtime 2s\n  \
+    strandline measure --on gpu                              a GPU: copies, kernels, launches, batches of lookups\n  \
     strandline measure --sweep sweep.jsonl --on xpoint      the systematic grid; run again to go on\n  \
     strandline measure --derive-curve x.csv --on xpoint     curves of one DIMM, for `kind = \"curve\"` in a machine file\n\n\
     Parameters take one value or several with commas. On the parameter that a study varies they are its axis; on \
@@ -26,8 +27,9 @@ pub struct MeasureArgs {
     /// Studies to run (`list` shows them, `all` is every one); idle-latency and threads if none is named
     #[arg(value_name = "STUDY")]
     pub studies: Vec<String>,
-    /// What to measure: `real` is this machine's memory, else a modelled machine: a preset or a TOML file
-    #[arg(long, value_name = "real|PRESET|FILE.toml", default_value = "real")]
+    /// What to measure: `real` is this machine's memory, `gpu` (or `vulkan`, `wgpu`, `cuda`, `batch`) a device, else a
+    /// modelled machine: a preset or a TOML file
+    #[arg(long, value_name = "real|gpu|PRESET|FILE.toml", default_value = "real")]
     pub on: String,
     /// What tasks do
     #[command(flatten)]

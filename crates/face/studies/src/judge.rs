@@ -4,7 +4,7 @@ use machine::ConfigError;
 
 use crate::{
     Evidence, Lab, Means, Row, Source, Verdict, cxl_rows, designs, hare_rows, index, kv, migrate_rows,
-    prestores, sfr_rows, ssp, tmc, vnvm, vnvm_rows, wear_rows, xpoint,
+    prestores, sfr_rows, ssp, tmc, unified_rows, vnvm, vnvm_rows, wear_rows, xpoint,
 };
 
 /// All groups of rows, in the order in which they are printed.
@@ -47,6 +47,7 @@ const GROUPS: &[&[Row]] = &[
     wear_rows::COST,
     hare_rows::ROWS,
     sfr_rows::ROWS,
+    unified_rows::ROWS,
     cxl_rows::CALIBRATION,
     cxl_rows::CARDS,
     cxl_rows::MIXES,
@@ -68,6 +69,9 @@ pub enum StudyError {
     /// A key-value store on which something is measured.
     #[error(transparent)]
     Store(#[from] ::kv::Error),
+    /// A device, or what runs on it.
+    #[error(transparent)]
+    Device(#[from] unified::Error),
     /// A map on which something is measured.
     #[error(transparent)]
     Index(#[from] ::index::Error),

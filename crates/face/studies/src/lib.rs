@@ -43,6 +43,7 @@ mod ssp;
 mod steps;
 mod text;
 mod tmc;
+mod unified_rows;
 mod vnvm;
 mod vnvm_rows;
 mod wear_rows;

@@ -35,6 +35,8 @@ pub enum Source {
     Sfr,
     /// C.-C. Chou, "Optimizing Emerging Memory Systems for Performance", Texas A&M 2020, section 3: migration.
     Migrate,
+    /// X. Wu, "Optimizing the Use of Heterogeneous Memory", Sydney 2026, chapter 4.
+    Unified,
     /// Measurements of CXL cards by several authors; each row names its own.
     Cxl,
 }
@@ -141,7 +143,7 @@ impl fmt::Display for Verdict {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Source; 13] = [
+    pub const ALL: [Source; 14] = [
         Source::Xpoint,
         Source::Prestores,
         Source::Kv,
@@ -154,6 +156,7 @@ impl Source {
         Source::Kevlar,
         Source::Hare,
         Source::Sfr,
+        Source::Unified,
         Source::Cxl,
     ];
 
@@ -173,6 +176,7 @@ impl Source {
             Source::Kevlar => "kevlar",
             Source::Hare => "hare",
             Source::Sfr => "sfr",
+            Source::Unified => "unified",
             Source::Cxl => "cxl",
         }
     }
@@ -214,6 +218,9 @@ impl Source {
             }
             Source::Sfr => {
                 "Gogte, Runtime Systems for Persistent Memories (2020), chapter IV: failure-atomic SFRs"
+            }
+            Source::Unified => {
+                "Wu, Optimizing the Use of Heterogeneous Memory (2026), chapter 4: memory that CPU and GPU share"
             }
             Source::Cxl => "Measured CXL memory: cards, switches and tiers by several authors (2023 to 2026)",
         }

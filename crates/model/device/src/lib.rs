@@ -50,6 +50,7 @@ mod time;
 mod timetable;
 mod timing;
 mod traffic;
+mod unified;
 pub mod xpoint;
 
 pub use cache::{Cache, EMPTY, Modulo, Slot, Spread};
@@ -78,4 +79,5 @@ pub use time::{Time, TimeError};
 pub use timetable::{Direction, Timetable, Turnaround};
 pub use timing::{DeviceTiming, build};
 pub use traffic::Traffic;
+pub use unified::{Agent, UnifiedMemory, UnifiedTiming};
 pub use xpoint::Xpoint;

@@ -84,6 +84,23 @@ pub struct Job<'a> {
     pub invocations: u32,
 }
 
+impl Job<'_> {
+    /// Checks it before it is given to a device.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let wrong = |what, got: String, expected| Err(Error::Request { what, got, expected });
+        if self.regions.len() != self.kernel.regions() {
+            return wrong("regions of a kernel", self.regions.len().to_string(), "as many as the kernel has");
+        }
+        if self.parameters.len() > 12 {
+            return wrong("parameters of a kernel", self.parameters.len().to_string(), "at most 12");
+        }
+        if self.invocations > 1 << 31 {
+            return wrong("invocations of a kernel", self.invocations.to_string(), "at most 2^31");
+        }
+        Ok(())
+    }
+}
+
 /// A kernel that runs.
 pub trait Pending: Send {
     /// Whether it has ended. Never blocks.

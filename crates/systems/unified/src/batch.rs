@@ -1,5 +1,6 @@
-//! The software accelerator: a pool of threads behind the interface of a GPU. What a kernel launch costs, and what it costs
-//! that CPU threads use the same region meanwhile, are parameters, so that the shapes of a GPU can be had anywhere.
+//! The software accelerator: a pool of threads behind the interface of a GPU. What a kernel launch costs,
+//! and what it costs that CPU threads use the same region meanwhile, are parameters, so that the shapes of
+//! a GPU can be had anywhere.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering};
@@ -132,7 +133,7 @@ impl Accelerator for Batch {
     }
 
     fn submit(&self, job: Job<'_>) -> Result<Box<dyn Pending>, Error> {
-        job.kernel.check(&job)?;
+        job.check()?;
         let mut parameters = [0; 12];
         parameters[..job.parameters.len()].copy_from_slice(job.parameters);
         let work = Arc::new(Work {

@@ -1,8 +1,9 @@
 //! CPU and accelerator look keys up at the same time: the source's approaches 1, 2 and 3.
 //!
-//! 1. Some workers submit batches and wait for them, the others look up on the CPU.
-//! 2. A worker that submitted a batch asks whether it has ended, without blocking, and looks up on the CPU until then.
-//! 3. As 2, but the CPU reads one copy of the table and the accelerator another. [`change_both`] keeps copies equal.
+//! 1. Some workers submit batches and wait for them, the others look up on the CPU. 2. A worker that
+//! submitted a batch asks whether it has ended, without blocking, and looks up on the CPU until then. 3. As
+//! 2, but the CPU reads one copy of the table and the accelerator another. [`change_both`] keeps copies
+//! equal.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -80,7 +81,8 @@ struct Counts {
 }
 
 impl CoExecution {
-    /// Runs it. `keys` are in the tables with their index as location. `copy` is the CPU's table for approach 3.
+    /// Runs it. `keys` are in the tables with their index as location. `copy` is the CPU's table for
+    /// approach 3.
     ///
     /// # Errors
     /// If the CPU can't use its table's memory, or the device fails.
@@ -93,7 +95,8 @@ impl CoExecution {
             Approach::Three => copy.unwrap_or(table),
             _ => table,
         };
-        // Submitters of approach 1 never look up, so that a device whose memory is not mapped can be measured alone.
+        // Submitters of approach 1 never look up, so that a device whose memory is not mapped can be
+        // measured alone.
         let looks_up = self.approach != Approach::One || self.submitters < self.workers;
         let cpu = if looks_up { Some(on_cpu.cpu()?) } else { None };
         let counts = Counts::default();
@@ -200,8 +203,9 @@ impl Worker<'_> {
     }
 }
 
-/// Changes two copies of a table from CPU threads. `stripes` are locks by block, at least one: changes of a block take the
-/// same order in both copies, so that both have the same bytes whenever no change is under way.
+/// Changes two copies of a table from CPU threads. `stripes` are locks by block, at least one: changes of a
+/// block take the same order in both copies, so that both have the same bytes whenever no change is under
+/// way.
 ///
 /// # Panics
 /// If there are no stripes.

@@ -1,9 +1,11 @@
-//! A small table of the hottest keys for the CPU, the rest for the accelerator, and the policy that moves keys between them.
+//! A small table of the hottest keys for the CPU, the rest for the accelerator, and the policy that moves
+//! keys between them.
 //!
-//! A key is in one of both tables. A lookup tries the hot table, and what is not there goes to the device in one batch. One of
-//! a few lookups is counted. After each window the counts are halved, so that what was hot long ago is forgotten, and keys
-//! that are much hotter than the coldest residents take their places. Migrations are two batches of the device and CPU
-//! changes, and there is a bound per window, so that a uniform load does not churn.
+//! A key is in one of both tables. A lookup tries the hot table, and what is not there goes to the device
+//! in one batch. One of a few lookups is counted. After each window the counts are halved, so that what was
+//! hot long ago is forgotten, and keys that are much hotter than the coldest residents take their places.
+//! Migrations are two batches of the device and CPU changes, and there is a bound per window, so that a
+//! uniform load does not churn.
 
 use std::collections::HashMap;
 use std::sync::Arc;

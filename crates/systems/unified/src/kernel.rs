@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU32;
 
-use crate::{Error, Job, host};
+use crate::host;
 
 /// Workgroups in a row of a dispatch; more make further rows.
 pub const ROW: u32 = 65_535;
@@ -10,22 +10,25 @@ pub const ROW: u32 = 65_535;
 /// A data-parallel function that every backend has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kernel {
-    /// Looks keys up. Regions: table, requests (hash, signature), results. Parameters: buckets - 1, block - 1.
+    /// Looks keys up. Regions: table, requests (hash, signature), results. Parameters: buckets - 1, block -
+    /// 1.
     Search,
     /// Changes a table, a segment of requests of one block per invocation. Regions: table, requests (hash,
     /// signature, location, operation), segments (first, end), results (code, former location).
     Change,
-    /// Counts the digits of a tile of keys. Regions: keys, counts (digit-major). Parameters: keys, keys per tile,
-    /// tiles, shift.
+    /// Counts the digits of a tile of keys. Regions: keys, counts (digit-major). Parameters: keys, keys per
+    /// tile, tiles, shift.
     Histogram,
     /// Sums the counts of a digit over tiles, exclusively. Regions: counts, totals. Parameters: tiles.
     Scan,
-    /// Moves the keys of a tile. Regions: keys, counts, bases of digits, sorted keys. Parameters: as histogram.
+    /// Moves the keys of a tile. Regions: keys, counts, bases of digits, sorted keys. Parameters: as
+    /// histogram.
     Scatter,
-    /// TPC-H Q1 of a chunk of rows. Regions: columns, partial sums. Parameters: rows, rows per chunk, last day.
+    /// TPC-H Q1 of a chunk of rows. Regions: columns, partial sums. Parameters: rows, rows per chunk, last
+    /// day.
     Query1,
-    /// TPC-H Q6 of a chunk of rows. Regions: columns, partial sums. Parameters: rows, rows per chunk, first day,
-    /// day after the last, least and greatest discount, quantity.
+    /// TPC-H Q6 of a chunk of rows. Regions: columns, partial sums. Parameters: rows, rows per chunk, first
+    /// day, day after the last, least and greatest discount, quantity.
     Query6,
     /// Interprets a thread of a litmus test. Regions: program, variables, results. Parameters: see `litmus`.
     Litmus,
@@ -116,21 +119,6 @@ impl Kernel {
             Kernel::Chase => include_str!("../kernels/chase.wgsl"),
         };
         format!("{}\n{body}", include_str!("../kernels/common.wgsl"))
-    }
-
-    /// Checks a job before it is given to a device.
-    pub(crate) fn check(self, job: &Job<'_>) -> Result<(), Error> {
-        let wrong = |what, got: String, expected| Err(Error::Request { what, got, expected });
-        if job.regions.len() != self.regions() {
-            return wrong("regions of a kernel", job.regions.len().to_string(), "as many as the kernel has");
-        }
-        if job.parameters.len() > 12 {
-            return wrong("parameters of a kernel", job.parameters.len().to_string(), "at most 12");
-        }
-        if job.invocations > 1 << 31 {
-            return wrong("invocations of a kernel", job.invocations.to_string(), "at most 2^31");
-        }
-        Ok(())
     }
 
     /// One invocation of it on the CPU.

@@ -1,10 +1,12 @@
-//! Litmus tests of synchronisation between CPU and accelerator: files with a program per thread and sets of outcomes.
+//! Litmus tests of synchronisation between CPU and accelerator: files with a program per thread and sets of
+//! outcomes.
 //!
-//! A file has the variables, the threads (`on = "cpu"` or `"gpu"`) with their instructions, the registers and final values
-//! that make an outcome, and two sets: what a coherent memory with system-wide atomics and the written fences allows
-//! (`allowed`; `*` stands for any), and what the specification of the programming interface promises (`promised`). An outcome
-//! outside `allowed` shows that the device does not synchronise. It is a finding about the device, not a fault of the tool.
-//! Threads run the same interpreter: [`crate::Kernel::Litmus`] on the device, its Rust form on the CPU.
+//! A file has the variables, the threads (`on = "cpu"` or `"gpu"`) with their instructions, the registers
+//! and final values that make an outcome, and two sets: what a coherent memory with system-wide atomics and
+//! the written fences allows (`allowed`; `*` stands for any), and what the specification of the programming
+//! interface promises (`promised`). An outcome outside `allowed` shows that the device does not
+//! synchronise. It is a finding about the device, not a fault of the tool. Threads run the same
+//! interpreter: [`crate::Kernel::Litmus`] on the device, its Rust form on the CPU.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU32;
@@ -91,6 +93,19 @@ pub struct Seen {
     pub surprising: u64,
     /// Instances that ran to their end in every thread.
     pub instances: u64,
+}
+
+impl Seen {
+    /// Adds what another run of the same test showed.
+    pub fn add(&mut self, other: Seen) {
+        let mut sums: BTreeMap<Vec<u32>, u64> = self.outcomes.drain(..).collect();
+        for (outcome, count) in other.outcomes {
+            *sums.entry(outcome).or_default() += count;
+        }
+        self.outcomes = sums.into_iter().collect();
+        self.surprising += other.surprising;
+        self.instances += other.instances;
+    }
 }
 
 /// A test, ready to run.

@@ -1,5 +1,5 @@
-//! Microbenchmarks of a device: bandwidth both ways, copies against mapped memory, launch latency, a pointer chase, batch
-//! sizes.
+//! Microbenchmarks of a device: bandwidth both ways, copies against mapped memory, launch latency, a
+//! pointer chase, batch sizes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,5 @@
-//! TPC-H Q1 and Q6 over generated rows of `lineitem`, exact: amounts are integers of cents and hundredths, sums have 128 bits.
+//! TPC-H Q1 and Q6 over generated rows of `lineitem`, exact: amounts are integers of cents and hundredths,
+//! sums have 128 bits.
 
 use serde::Serialize;
 
@@ -66,9 +67,9 @@ pub fn decimal(value: u128, scale: u32) -> String {
 }
 
 impl Lineitem {
-    /// Rows as TPC-H's generator draws them: quantities 1 to 50, the price of a part times that, discounts to 0.10, taxes to
-    /// 0.08, ship dates of orders from 1992 to 1998; a line is shipped (F) before 1995-06-17 and open (O) after, and may have
-    /// been returned (R, A) if it was received by then.
+    /// Rows as TPC-H's generator draws them: quantities 1 to 50, the price of a part times that, discounts
+    /// to 0.10, taxes to 0.08, ship dates of orders from 1992 to 1998; a line is shipped (F) before
+    /// 1995-06-17 and open (O) after, and may have been returned (R, A) if it was received by then.
     #[must_use]
     pub fn generate(rows: usize, seed: u64) -> Lineitem {
         let mut random = Mix::seeded(seed);
@@ -202,7 +203,8 @@ fn rows_max(accelerator: &dyn Accelerator) -> usize {
     usize::try_from(bytes / (COLUMNS as u64 * 4)).unwrap_or(1 << 28).clamp(1, 1 << 28)
 }
 
-/// Runs a kernel over all rows, by as many as the device takes, at most `most`, and hands the partial sums of each chunk over.
+/// Runs a kernel over all rows, by as many as the device takes, at most `most`, and hands the partial sums
+/// of each chunk over.
 fn over_rows(
     accelerator: &dyn Accelerator,
     rows: &Lineitem,

@@ -1,6 +1,6 @@
-//! Radix sort: four passes of eight bits, each a histogram per tile, a scan per digit, and a stable scatter. Between the
-//! kernels only the totals of 256 digits come to the CPU. Keys beyond the device's memory are sorted in chunks, which the CPU
-//! merges.
+//! Radix sort: four passes of eight bits, each a histogram per tile, a scan per digit, and a stable
+//! scatter. Between the kernels only the totals of 256 digits come to the CPU. Keys beyond the device's
+//! memory are sorted in chunks, which the CPU merges.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,7 +19,8 @@ const CHUNK_MAX: usize = 1 << 30;
 pub fn chunk(accelerator: &dyn Accelerator) -> usize {
     let info = accelerator.info();
     let region = info.region_bytes_max / 4;
-    // Two buffers of keys, and counts which are at most 16 MiB. A driver that does not say gets the region's size.
+    // Two buffers of keys, and counts which are at most 16 MiB. A driver that does not say gets the
+    // region's size.
     let counts = (TILES * DIGITS * 4) as u64;
     let all = match info.memory_bytes {
         0 => region,

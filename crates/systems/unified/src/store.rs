@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{Accelerator, Change, Error, NONE, Outcome, Shape, Table};
 
-/// A map of 64-bit keys and values. A [`Table`] finds the location of an item; the key there is compared. The few keys
-/// whose signature and buckets are those of another key, and those for which the table has no room, are in a map beside
-/// the table, so that nothing is lost.
+/// A map of 64-bit keys and values. A [`Table`] finds the location of an item; the key there is compared.
+/// The few keys whose signature and buckets are those of another key, and those for which the table has no
+/// room, are in a map beside the table, so that nothing is lost.
 pub struct Store {
     table: Table,
     items: Vec<[AtomicU64; 2]>,

@@ -85,7 +85,8 @@ fn hot_keys_move_to_the_cpu_and_follow_the_load() {
         let mut random = Mix::seeded(seed);
         for phase in 0..3u64 {
             let draw = |random: &mut Mix| {
-                // Nine of ten lookups are of 50 keys, which change from phase to phase; some keys do not exist.
+                // Nine of ten lookups are of 50 keys, which change from phase to phase; some keys do not
+                // exist.
                 if random.below(10) > 0 { phase * 1000 + random.below(50) } else { random.below(3100) }
             };
             for round in 0..24 {

@@ -76,13 +76,17 @@ fn queries_give_duckdbs_result_to_the_last_digit() {
         "import duckdb\nc = duckdb.connect()\n\
          c.execute(\"create table lineitem as select * from read_csv('{}', header=false, columns={{\
          'l_quantity':'DECIMAL(15,2)','l_extendedprice':'DECIMAL(15,2)','l_discount':'DECIMAL(15,2)',\
-         'l_tax':'DECIMAL(15,2)','l_returnflag':'VARCHAR','l_linestatus':'VARCHAR','l_shipdate':'DATE'}})\")\n\
+         'l_tax':'DECIMAL(15,2)','l_returnflag':'VARCHAR','l_linestatus':'VARCHAR',\
+         'l_shipdate':'DATE'}})\")\n\
          for r in c.execute(\"select l_returnflag, l_linestatus, sum(l_quantity), sum(l_extendedprice), \
-         sum(l_extendedprice*(1-l_discount)), sum(l_extendedprice*(1-l_discount)*(1+l_tax)), avg(l_quantity), \
+         sum(l_extendedprice*(1-l_discount)), sum(l_extendedprice*(1-l_discount)*(1+l_tax)), \
+         avg(l_quantity), \
          avg(l_extendedprice), avg(l_discount), count(*) from lineitem where l_shipdate <= date '1998-09-02' \
          group by all order by all\").fetchall(): print('|'.join(str(x) for x in r))\n\
-         print(c.execute(\"select sum(l_extendedprice*l_discount) from lineitem where l_shipdate >= date '1994-01-01' \
-         and l_shipdate < date '1995-01-01' and l_discount between 0.05 and 0.07 and l_quantity < 24\").fetchall()[0][0])\n",
+         print(c.execute(\"select sum(l_extendedprice*l_discount) from lineitem where \
+         l_shipdate >= date '1994-01-01' \
+         and l_shipdate < date '1995-01-01' and l_discount between 0.05 and 0.07 and \
+         l_quantity < 24\").fetchall()[0][0])\n",
         file.display()
     );
     let ran = Command::new(&python).args(["-c", &script]).output().expect("python runs");

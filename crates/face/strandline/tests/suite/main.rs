@@ -55,6 +55,7 @@ mod sweep;
 mod tails;
 mod trace_json;
 mod trace_size;
+mod unified;
 mod values;
 mod vnvm;
 mod wear;

@@ -1,5 +1,5 @@
-//! CUDA through its driver, loaded at run time. Kernels are the WGSL ones by hand in CUDA C (`kernels/cuda.cu`), compiled by
-//! NVRTC. Nothing here has run on a GPU: see docs/unified.md.
+//! CUDA through its driver, loaded at run time. Kernels are the WGSL ones by hand in CUDA C
+//! (`kernels/cuda.cu`), compiled by NVRTC. Nothing here has run on a GPU: see docs/unified.md.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -83,7 +83,7 @@ impl Accelerator for Cuda {
     }
 
     fn submit(&self, job: Job<'_>) -> Result<Box<dyn Pending>, Error> {
-        job.kernel.check(&job)?;
+        job.check()?;
         let parameters = self.stream.clone_htod(&words(&job)).map_err(|error| self.lost(error))?;
         let mut memories = Vec::new();
         for region in job.regions {
@@ -105,8 +105,9 @@ impl Accelerator for Cuda {
             block_dim: (job.kernel.workgroup(), 1, 1),
             shared_mem_bytes: 0,
         };
-        // SAFETY: the function takes a pointer to parameters and one to each region, as `Kernel::regions` says; regions are
-        // as long as the callers of a kernel make them, which is what every other backend checks by itself.
+        // SAFETY: the function takes a pointer to parameters and one to each region, as `Kernel::regions`
+        // says; regions are as long as the callers of a kernel make them, which is what every other backend
+        // checks by itself.
         unsafe { launch.launch(config) }.map_err(|error| self.lost(error))?;
         let event = self.stream.record_event(None).map_err(|error| self.lost(error))?;
         let _regions = job.regions.iter().map(|&region| region.clone()).collect();

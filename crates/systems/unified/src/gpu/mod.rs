@@ -1,5 +1,5 @@
-//! GPUs: through wgpu wherever there is one, through Vulkan itself where CPU threads are to use the memory while a kernel
-//! runs, through CUDA where its driver is installed.
+//! GPUs: through wgpu wherever there is one, through Vulkan itself where CPU threads are to use the memory
+//! while a kernel runs, through CUDA where its driver is installed.
 
 mod cuda;
 mod vulkan;
@@ -32,8 +32,9 @@ fn foreign() -> crate::Error {
     }
 }
 
-/// Steps of loops that an invocation may take. Mesa's software driver ends all loops of an invocation after 65535, without
-/// an error; other devices get a bound that keeps a kernel well below the seconds after which a watchdog ends it.
+/// Steps of loops that an invocation may take. Mesa's software driver ends all loops of an invocation after
+/// 65535, without an error; other devices get a bound that keeps a kernel well below the seconds after
+/// which a watchdog ends it.
 fn steps(device: &str) -> u32 {
     if device.contains("llvmpipe") { 60_000 } else { 1 << 22 }
 }

@@ -1,8 +1,9 @@
 //! Vulkan itself, for memory that stays mapped while kernels run.
 //!
-//! Every region is one buffer in host-visible, coherent memory, device-local if there is such memory, mapped from its
-//! allocation to its end. CPU threads and kernels may use it at the same time; all access of the CPU is by atomics or
-//! before a kernel is submitted and after it has ended. A kernel's command buffer ends with a barrier to the host.
+//! Every region is one buffer in host-visible, coherent memory, device-local if there is such memory,
+//! mapped from its allocation to its end. CPU threads and kernels may use it at the same time; all access
+//! of the CPU is by atomics or before a kernel is submitted and after it has ended. A kernel's command
+//! buffer ends with a barrier to the host.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -51,7 +52,8 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // SAFETY: all objects of the device belong to structs that hold this one alive, and destroyed them before.
+        // SAFETY: all objects of the device belong to structs that hold this one alive, and destroyed them
+        // before.
         unsafe {
             self.device.destroy_device(None);
             self.instance.destroy_instance(None);
@@ -129,9 +131,10 @@ impl Vulkan {
 impl Drop for Vulkan {
     fn drop(&mut self) {
         for pipeline in self.pipelines.values() {
-            // SAFETY: they are this device's; kernels under way have a reference to `Shared` only, so the device is
-            // idle before its pipelines go.
+            // SAFETY: they are this device's; kernels under way have a reference to `Shared` only, so the
+            // device is idle before its pipelines go.
             unsafe {
+                let _queue = self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
                 self.shared.device.device_wait_idle().ok();
                 self.shared.device.destroy_pipeline(pipeline.pipeline, None);
                 self.shared.device.destroy_pipeline_layout(pipeline.layout, None);
@@ -255,8 +258,8 @@ fn pipeline(shared: &Shared, kernel: Kernel) -> Result<Pipeline, Error> {
         })
         .collect();
     let device = &shared.device;
-    // SAFETY: every create info and what it points to lives until its call returns; the SPIR-V is naga's, validated; the
-    // module is destroyed after the pipeline has been made of it.
+    // SAFETY: every create info and what it points to lives until its call returns; the SPIR-V is naga's,
+    // validated; the module is destroyed after the pipeline has been made of it.
     unsafe {
         let set = device
             .create_descriptor_set_layout(
@@ -301,8 +304,9 @@ impl Vulkan {
         };
         let device = &self.shared.device;
         let usage = vk::BufferUsageFlags::STORAGE_BUFFER;
-        // SAFETY: the buffer and the memory are made, bound and mapped here, and destroyed on every failure; the mapping
-        // is of the whole memory, which is at least `bytes` long, aligned far beyond 4.
+        // SAFETY: the buffer and the memory are made, bound and mapped here, and destroyed on every
+        // failure; the mapping is of the whole memory, which is at least `bytes` long, aligned far beyond
+        // 4.
         unsafe {
             let buffer = device
                 .create_buffer(&vk::BufferCreateInfo::default().size(bytes).usage(usage), None)
@@ -350,7 +354,7 @@ impl Accelerator for Vulkan {
     }
 
     fn submit(&self, job: Job<'_>) -> Result<Box<dyn Pending>, Error> {
-        job.kernel.check(&job)?;
+        job.check()?;
         let Some(&pipeline) = self.pipelines.get(&job.kernel) else { return Err(super::foreign()) };
         let parameters = self.memory(16)?;
         parameters.write(0, &words(&job))?;
@@ -370,9 +374,7 @@ impl Accelerator for Vulkan {
             fence: vk::Fence::null(),
             submitted: false,
         };
-        running
-            .start(pipeline, &buffers, groups(&job))
-            .map_err(|error| self.shared.lost(error))?;
+        running.start(pipeline, &buffers, groups(&job)).map_err(|error| self.shared.lost(error))?;
         Ok(Box::new(running))
     }
 }
@@ -393,7 +395,7 @@ impl Running {
         &mut self,
         with: Pipeline,
         buffers: &[vk::Buffer],
-        (x, y): (u32, u32),
+        groups: (u32, u32),
     ) -> Result<(), vk::Result> {
         let device = &self.shared.device;
         let sizes = [vk::DescriptorPoolSize::default()
@@ -404,8 +406,9 @@ impl Running {
             .iter()
             .map(|&buffer| [vk::DescriptorBufferInfo::default().buffer(buffer).range(vk::WHOLE_SIZE)])
             .collect();
-        // SAFETY: all handles are this device's and alive until this struct ends, which waits for the fence; each info and
-        // what it points to lives until its call returns; the queue is locked while it is submitted to.
+        // SAFETY: all handles are this device's and alive until this struct ends, which waits for the
+        // fence; each info and what it points to lives until its call returns; the queue is locked while it
+        // is submitted to.
         unsafe {
             self.descriptors = device.create_descriptor_pool(&pool, None)?;
             let layouts = [with.set];
@@ -432,10 +435,9 @@ impl Running {
                 .command_buffer_count(1);
             let commands = device.allocate_command_buffers(&allocate)?;
             let buffer = commands[0];
-            let once = vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT;
-            device.begin_command_buffer(buffer, &vk::CommandBufferBeginInfo::default().flags(once))?;
-            device.cmd_bind_pipeline(buffer, vk::PipelineBindPoint::COMPUTE, with.pipeline);
+            device.begin_command_buffer(buffer, &vk::CommandBufferBeginInfo::default())?;
             let point = vk::PipelineBindPoint::COMPUTE;
+            device.cmd_bind_pipeline(buffer, point, with.pipeline);
             device.cmd_bind_descriptor_sets(buffer, point, with.layout, 0, &[set], &[]);
             // What an earlier kernel wrote is this one's to read.
             let both = vk::AccessFlags::SHADER_READ | vk::AccessFlags::SHADER_WRITE;
@@ -445,12 +447,11 @@ impl Running {
             let compute = vk::PipelineStageFlags::COMPUTE_SHADER;
             let no = vk::DependencyFlags::empty();
             device.cmd_pipeline_barrier(buffer, compute, compute, no, &before, &[], &[]);
-            device.cmd_dispatch(buffer, x, y, 1);
+            device.cmd_dispatch(buffer, groups.0, groups.1, 1);
             let after = [vk::MemoryBarrier::default()
                 .src_access_mask(vk::AccessFlags::SHADER_WRITE)
                 .dst_access_mask(vk::AccessFlags::HOST_READ)];
-            let host = vk::PipelineStageFlags::HOST;
-            device.cmd_pipeline_barrier(buffer, compute, host, no, &after, &[], &[]);
+            device.cmd_pipeline_barrier(buffer, compute, vk::PipelineStageFlags::HOST, no, &after, &[], &[]);
             device.end_command_buffer(buffer)?;
             self.fence = device.create_fence(&vk::FenceCreateInfo::default(), None)?;
             let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
@@ -478,8 +479,8 @@ impl Pending for Running {
 impl Drop for Running {
     fn drop(&mut self) {
         let device = &self.shared.device;
-        // SAFETY: what was submitted has ended (or the device is lost, which ends it) before its objects go; null handles
-        // may be destroyed.
+        // SAFETY: what was submitted has ended (or the device is lost, which ends it) before its objects
+        // go; null handles may be destroyed.
         unsafe {
             if self.submitted {
                 device.wait_for_fences(&[self.fence], true, u64::MAX).ok();
@@ -507,8 +508,8 @@ unsafe impl Sync for Memory {}
 
 impl Memory {
     fn slice(&self) -> &[AtomicU32] {
-        // SAFETY: `count` words from `start` are mapped as long as this struct lives. The device may change them, which
-        // atomics allow for.
+        // SAFETY: `count` words from `start` are mapped as long as this struct lives. The device may change
+        // them, which atomics allow for.
         unsafe { std::slice::from_raw_parts(self.start, self.count) }
     }
 }

@@ -189,7 +189,7 @@ impl Accelerator for Wgpu {
     }
 
     fn submit(&self, job: Job<'_>) -> Result<Box<dyn Pending>, Error> {
-        job.kernel.check(&job)?;
+        job.check()?;
         self.shared.check()?;
         let device = &self.shared.device;
         let parameters = device.create_buffer(&wgpu::BufferDescriptor {

@@ -24,8 +24,8 @@ pub mod operation {
     pub const EXCHANGE: u32 = 4;
     /// A fence.
     pub const FENCE: u32 = 5;
-    /// Lamport's bakery lock of two threads, of which the value is this one's number; the register has whether it came
-    /// in before the bound of spinning.
+    /// Lamport's bakery lock of two threads, of which the value is this one's number; the register has
+    /// whether it came in before the bound of spinning.
     pub const LOCK: u32 = 6;
     /// Leaves it.
     pub const UNLOCK: u32 = 7;
@@ -103,8 +103,9 @@ impl Thread<'_> {
     }
 }
 
-/// The kernel `litmus`. Parameters: instances, words of an instance, instructions, registers, bound of spinning,
-/// repetitions, the number of the first thread, threads, steps of loops after which a device starts no further instance.
+/// The kernel `litmus`. Parameters: instances, words of an instance, instructions, registers, bound of
+/// spinning, repetitions, the number of the first thread, threads, steps of loops after which a device
+/// starts no further instance.
 pub fn interpret(id: u32, p: &[u32; 12], program: &[AtomicU32], memory: &[AtomicU32], results: &[AtomicU32]) {
     let [instances, words, instructions, registers, spin, repeats, first, threads, ..] = *p;
     let me = first + id;

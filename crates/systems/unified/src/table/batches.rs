@@ -100,8 +100,8 @@ impl Table {
 
     /// Looks keys up on the device. Missing ones get [`NONE`]. Waits for the device.
     ///
-    /// A lookup beside a batch of changes sees each entry before or after it; one beside changes of CPU threads may miss
-    /// an entry that an eviction moves. [`CpuTable::search`] misses none.
+    /// A lookup beside a batch of changes sees each entry before or after it; one beside changes of CPU
+    /// threads may miss an entry that an eviction moves. [`CpuTable::search`] misses none.
     ///
     /// # Errors
     /// If the batch is too large, there is no room for it, or the device is lost.
@@ -130,12 +130,12 @@ impl Table {
         Ok(Search { pending: Some(pending), results: Some(results), count: keys.len() })
     }
 
-    /// Changes the table on the device, as if one change were made after the other. CPU threads may use the table
-    /// meanwhile: those that change, or look up in, a block that the batch changes wait.
+    /// Changes the table on the device, as if one change were made after the other. CPU threads may use the
+    /// table meanwhile: those that change, or look up in, a block that the batch changes wait.
     ///
     /// # Errors
-    /// If a location is [`NONE`] or the batch too large or there is no room for it, nothing has changed. If the device is
-    /// lost, the table's contents are undefined.
+    /// If a location is [`NONE`] or the batch too large or there is no room for it, nothing has changed. If
+    /// the device is lost, the table's contents are undefined.
     pub fn change(&self, changes: &[(Hashed, Change)]) -> Result<Vec<Answer>, Error> {
         check_batch(changes.len())?;
         if changes.iter().any(|(_, change)| *change == Change::Insert(NONE)) {

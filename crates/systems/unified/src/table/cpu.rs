@@ -1,7 +1,7 @@
 //! CPU threads on a table's words.
 //!
-//! A change takes the locks of both buckets in ascending order, and a move of an eviction those of its two. Locks are
-//! bytes in memory of their own. A lookup takes none: see [`Blocks`].
+//! A change takes the locks of both buckets in ascending order, and a move of an eviction those of its two.
+//! Locks are bytes in memory of their own. A lookup takes none: see [`Blocks`].
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering, fence};
@@ -25,8 +25,8 @@ pub struct Guard {
     blocks: Vec<Block>,
 }
 
-/// The changes of a block of buckets. A reader that finds as many begun after its reads as it found ended before them
-/// saw no change in between: none was under way and none began.
+/// The changes of a block of buckets. A reader that finds as many begun after its reads as it found ended
+/// before them saw no change in between: none was under way and none began.
 #[derive(Debug, Default)]
 struct Block {
     begun: AtomicU32,
@@ -42,7 +42,8 @@ impl Guard {
         Guard { locks, blocks: (0..shape.blocks()).map(|_| Block::default()).collect() }
     }
 
-    /// Begins a device's batch of changes in a block; waits until no CPU thread and no other batch changes it.
+    /// Begins a device's batch of changes in a block; waits until no CPU thread and no other batch changes
+    /// it.
     pub fn take(&self, block: u32) {
         let block = &self.blocks[block as usize];
         while block.owned.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {

@@ -255,8 +255,11 @@ pub fn events(
     Ok(Decoding { schema, batches })
 }
 
+/// Batches that are there.
+pub type Ready = RecordBatchIterator<Vec<Result<RecordBatch, ArrowError>>>;
+
 /// A sweep's table.
-pub fn table(table: &sweep::Table) -> PyResult<impl RecordBatchReader + Send + use<>> {
+pub fn table(table: &sweep::Table) -> PyResult<Ready> {
     let columns = table.columns.iter().map(|column| match &column.data {
         Data::Int(values) => (&column.name, Arc::new(Int64Array::from(values.clone())) as ArrayRef),
         Data::Float(values) => (&column.name, Arc::new(Float64Array::from(values.clone())) as ArrayRef),
@@ -266,14 +269,12 @@ pub fn table(table: &sweep::Table) -> PyResult<impl RecordBatchReader + Send + u
 }
 
 /// One batch of named columns.
-pub fn one_batch<'a>(
-    columns: impl Iterator<Item = (&'a str, ArrayRef)>,
-) -> PyResult<impl RecordBatchReader + Send + use<>> {
+pub fn one_batch<'a>(columns: impl Iterator<Item = (&'a str, ArrayRef)>) -> PyResult<Ready> {
     let columns: Vec<(&str, ArrayRef)> = columns.collect();
     let fields: Vec<Field> =
         columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true)).collect();
     let schema = Arc::new(Schema::new(fields));
     let arrays = columns.into_iter().map(|(_, array)| array).collect();
     let batch = RecordBatch::try_new(Arc::clone(&schema), arrays).map_err(refused)?;
-    Ok(RecordBatchIterator::new([Ok(batch)], schema))
+    Ok(RecordBatchIterator::new(vec![Ok(batch)], schema))
 }

@@ -22,7 +22,7 @@ use crate::error::refused;
 ///
 /// A value is checked when it is set, with the messages of the command line (`StrandlineError`, a `ValueError`). Sizes have units
 /// (`"16MiB"`), times too (`"94ns"`). `Machine.presets()` lists what there is; the commented files say what each key means.
-#[pyclass(module = "strandline")]
+#[pyclass(module = "strandline", from_py_object)]
 #[derive(Clone)]
 pub struct Machine {
     /// A preset's name or a file's path; what messages call a text.

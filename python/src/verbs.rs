@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ::machine::Size;
-use measure::Parameter;
+use ::measure::Parameter;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -26,7 +26,7 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(profile, module)?)?;
     module.add_function(wrap_pyfunction!(record, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
-    module.add_function(wrap_pyfunction!(measure, module)?)?;
+    module.add_function(wrap_pyfunction!(measure_verb, module)?)?;
     module.add_function(wrap_pyfunction!(plan, module)?)?;
     module.add_function(wrap_pyfunction!(wear, module)?)?;
     module.add_function(wrap_pyfunction!(reproduce, module)?)?;
@@ -178,8 +178,8 @@ fn simulate(
 ///
 /// Latency in nanoseconds, bandwidth in GB/s (10^9 bytes per second); docs/measure-json.md has the fields.
 #[pyfunction]
-#[pyo3(signature = (machine = None, studies = vec![], *, parameters = None, events = None, other_memory = false))]
-fn measure(
+#[pyo3(name = "measure", signature = (machine = None, studies = vec![], *, parameters = None, events = None, other_memory = false))]
+fn measure_verb(
     py: Python<'_>,
     machine: Option<&Bound<'_, PyAny>>,
     studies: Vec<String>,

@@ -181,7 +181,10 @@ fn key_figures(page: &mut Page, digest: &Digest<'_>) {
                 ),
             ),
         ];
-        for (name, text) in rows {
+        // Where a unit is a line, nothing is amplified.
+        let plain = digest.report.figures.unit_bytes <= 64;
+        for (name, text) in rows.into_iter().filter(|(name, _)| !plain || !matches!(*name, "EWR" | "Device"))
+        {
             figure(page, name, &text);
         }
     }

@@ -48,6 +48,7 @@ mod served;
 mod sfr_programs;
 mod shipped;
 mod simulate;
+mod slow;
 mod tails;
 mod trace_json;
 mod trace_size;

@@ -25,9 +25,11 @@ const UNSAFE_CRATES: &[&str] = &[
     "capi",
     "capture",
     "capture-runtime",
+    "tracer",
     "persist-runtime",
     "wear-runtime",
     "tier-runtime",
+    "migrate",
 ];
 
 /// What must not be called, and where it may be all the same (path prefixes).
@@ -67,6 +69,7 @@ const CLOCK_OWNERS: &[&str] = &[
     "crates/observe/persist-runtime/",
     "crates/observe/wear-runtime/",
     "crates/observe/tier-runtime/",
+    "crates/systems/migrate/",
     "crates/face/session/",
     "crates/face/strandline/src/",
     "crates/library/capi/build.rs",
@@ -82,6 +85,7 @@ const THREAD_OWNERS: &[&str] = &[
     "crates/observe/persist-runtime/",
     "crates/observe/wear-runtime/",
     "crates/observe/tier-runtime/",
+    "crates/systems/migrate/",
     "crates/face/session/",
     "crates/face/strandline/src/",
 ];

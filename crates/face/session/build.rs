@@ -34,7 +34,7 @@ fn main() {
     let library = build(&wear, &out.join("persist"), "libstrandline_wear.so");
     println!("cargo:rustc-env=STRANDLINE_WEAR_RUNTIME={}", library.display());
     let tier = here.join("../../observe/tier-runtime");
-    for part in ["src", "Cargo.toml", "Cargo.lock"] {
+    for part in ["src", "Cargo.toml", "Cargo.lock", "../../base/abi", "../wear-runtime/src"] {
         println!("cargo:rerun-if-changed={}", tier.join(part).display());
     }
     let library = build(&tier, &out.join("persist"), "libstrandline_tier.so");

@@ -15,6 +15,7 @@
 //! | [`prices`], [`choose`](mod@choose) | costs, Algorithm 1 |
 //! | [`answer`] | what to rent, what lies where, what breaks first |
 //! | [`search`] | exhaustive and random search, Bayesian optimisation |
+//! | [`phases`](mod@phases) | where a run changes |
 //! | [`sites`] | bounds for programs that were not recompiled |
 //! | [`fleet`] | the cluster: scheduler, compact size |
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@ pub mod choose;
 pub mod curve;
 pub mod fleet;
 pub mod model;
+pub mod phases;
 pub mod placed;
 mod placement;
 pub mod prices;
@@ -35,4 +37,5 @@ pub mod tiers;
 
 pub use model::{Model, ModelError, Prediction};
 pub use placement::Placement;
+pub use profile::Namer;
 pub use reference::Reference;

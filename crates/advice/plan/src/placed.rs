@@ -8,7 +8,7 @@ use event::{Batch, Capabilities, Definition, Event, NameId, Op, Sink, SinkError,
 use machine::{Config, ConfigError, Simulation, TimedFigures};
 
 use crate::placement::Placement;
-use crate::profile::{Locator, PAGE};
+use crate::profile::{Locator, Namer, PAGE};
 
 /// Bit of the addresses that are slow; no program has it.
 const SLOW: u64 = 1 << 62;
@@ -43,6 +43,13 @@ impl Placed {
         Ok(Placed { simulation, locator: Locator::new(), placement, events: Vec::new(), mapped: false })
     }
 
+    /// Structures are sites of one name, as in the profile.
+    #[must_use]
+    pub fn joined_by(mut self, namer: Option<Namer>) -> Placed {
+        namer.into_iter().for_each(|namer| self.locator.join_by(namer));
+        self
+    }
+
     /// What was measured.
     #[must_use]
     pub fn figures(&self) -> TimedFigures {
@@ -73,6 +80,9 @@ impl Sink for Placed {
     }
 
     fn define(&mut self, definition: Definition<'_>) -> Result<(), SinkError> {
+        if let Definition::Site(id, site) = definition {
+            self.locator.define(id, site);
+        }
         self.simulation.define(definition)
     }
 

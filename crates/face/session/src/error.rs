@@ -27,6 +27,9 @@ pub enum Error {
     /// A program can't be observed.
     #[error(transparent)]
     Capture(#[from] CaptureError),
+    /// A program can't be followed by its system calls.
+    #[error(transparent)]
+    Tracer(#[from] tracer::TracerError),
     /// A sink refused its source or failed.
     #[error(transparent)]
     Sink(#[from] SinkError),

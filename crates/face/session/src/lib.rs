@@ -52,6 +52,7 @@ mod sweep;
 mod temporary;
 pub mod toolchain;
 mod trace_file;
+mod traced;
 mod wear;
 
 pub use self::bench::{Bench, BenchSfr, BenchVnvm};
@@ -67,7 +68,8 @@ pub use machines::Chosen;
 pub use measure::{Measure, MeasureFault, Measurements, Memory, derive_curve};
 pub use observer::{Observer, Progress, Silent, Watched};
 pub use plan::{
-    Fleet, Fleets, Looked, Placement, PlanFault, PlanSource, Planned, Planning, Survey, Surveyed, Verified,
+    Fleet, Fleets, Looked, Placement, PlanFault, PlanGroup, PlanSource, Planned, Planning, Survey, Surveyed,
+    Verified,
 };
 pub use play::{Played, cut_short};
 pub use profile::{Profile, host};

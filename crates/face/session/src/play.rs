@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::files;
 use crate::input::{BuiltIn, Input, Program};
 use crate::observer::{Observer, Watched};
+use crate::traced;
 
 /// What is known of an input after its events.
 #[derive(Clone, Debug, Default)]
@@ -91,7 +92,10 @@ fn unmatched(program: &Program, pattern: &str) -> String {
 }
 
 fn of_program(program: &Program, sink: &mut (dyn Sink + Send)) -> Result<Played, Error> {
-    let outcome = capture::record(&program.options()?, sink)?;
+    let outcome = match traced::applies(program) {
+        true => traced::record(program, sink)?,
+        false => capture::record(&program.options()?, sink)?,
+    };
     if !outcome.attached {
         return Err(Error::NotObserved { why: ending::not_observed(&outcome) });
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use studies::{Hardware, Lab, Outcome, Row, StudyError};
+use studies::{Hardware, Lab, Means, Outcome, Row, StudyError};
 
 use crate::error::Error;
 use crate::observer::{Observer, Progress};
@@ -59,7 +59,7 @@ type Judged = (usize, Result<Outcome, StudyError>);
 
 /// Judges the rows that no other worker has, until there are none or nobody takes the outcomes.
 fn judge_next(rows: &[&'static Row], next: &AtomicUsize, lab: &Lab, out: &Sender<Judged>) {
-    let hardware = hardware();
+    let hardware = hardware(rows);
     loop {
         let at = next.fetch_add(1, Ordering::Relaxed);
         let Some(row) = rows.get(at) else { return };
@@ -94,9 +94,9 @@ fn in_order(
     Ok(outcomes)
 }
 
-/// What this computer has. Emulated persistent memory (`memmap=`) makes regions, but no DIMMs.
-fn hardware() -> Hardware {
+/// What this computer has, and whether nothing but times of its own is asked of it. Emulated persistent memory (`memmap=`) makes regions, but no DIMMs.
+fn hardware(rows: &[&Row]) -> Hardware {
     let devices = std::fs::read_dir("/sys/bus/nd/devices").into_iter().flatten().flatten();
     let dimms = devices.into_iter().any(|device| device.file_name().to_string_lossy().starts_with("nmem"));
-    Hardware { dimms }
+    Hardware { dimms, quiet: rows.iter().all(|row| matches!(row.means, Means::Here(_))) }
 }

@@ -104,7 +104,14 @@ impl Sweep {
             let path = self.file.clone();
             move |source| Error::File { doing, path, source }
         };
-        let file = OpenOptions::new().create(true).append(true).open(&self.file).map_err(doing("write"))?;
+        let cut_off =
+            std::fs::read(&self.file).is_ok_and(|text| text.last().is_some_and(|last| *last != b'\n'));
+        let mut file =
+            OpenOptions::new().create(true).append(true).open(&self.file).map_err(doing("write"))?;
+        if cut_off {
+            // What follows gets a line of its own.
+            file.write_all(b"\n").map_err(doing("write"))?;
+        }
         let file = Mutex::new(file);
         let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
         std::thread::scope(|scope| {
@@ -204,6 +211,7 @@ mod tests {
         let text = std::fs::read_to_string(&file).expect("a text");
         std::fs::write(&file, &text[..text.len() - 20]).expect("written");
         assert_eq!(sweep.run(&|_| {}).expect("it runs"), (1, 3));
+        assert_eq!(sweep.run(&|_| {}).expect("it runs"), (0, 4), "what was run again is known then");
         let wrong = Sweep { designs: vec!["hops".to_owned()], ..sweep };
         assert!(wrong.run(&|_| {}).is_err());
     }

@@ -15,7 +15,7 @@ pub struct BenchVnvmArgs {
     /// Memory, records and operations are those of the source (2 GiB of log, 8 GiB of cache) divided by this
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub scale: u64,
-    /// How often each commit is measured, in turn with the others; figures are medians
+    /// How often commits, and stores that are processes, are measured by turns; figures are medians
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
     /// What a request of a record store takes apart from the record, in microseconds of a processor
@@ -33,6 +33,9 @@ pub struct BenchVnvmArgs {
     /// Seed of all choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// One of four stores that are processes; started by the command itself
+    #[arg(long, value_name = "N", hide = true)]
+    pub instance: Option<u32>,
     /// Print JSON (docs/vnvm.md says what is in it)
     #[arg(long)]
     pub json: bool,
@@ -60,7 +63,11 @@ pub fn run(args: &BenchVnvmArgs) -> anyhow::Result<()> {
         disk: args.disk.clone(),
         service_ns: args.service * 1000,
         seed: args.seed,
+        worker: std::env::current_exe().ok(),
     };
+    if let Some(instance) = args.instance {
+        return Ok(contest.store(instance)?);
+    }
     let results = BenchVnvm { contest }.run(terminal())?;
     if args.json {
         return say(&results.json(&command_line())?);

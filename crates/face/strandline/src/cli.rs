@@ -92,6 +92,10 @@ pub enum Command {
     /// Look into virtualised NVM, check it, recover it
     #[command(subcommand)]
     Vnvm(crate::vnvm::VnvmCommand),
+    /// Save a running process, with its children, in a folder
+    Checkpoint(crate::migrate::CheckpointArgs),
+    /// Let a saved process go on, once or several times
+    Restore(crate::migrate::RestoreArgs),
     /// What is this memory really like? Latency, bandwidth, buffers: of this machine or of a modelled one
     Measure(Box<crate::measure_args::MeasureArgs>),
     /// A durable store behind Redis's protocol

@@ -14,6 +14,7 @@ mod litmus;
 mod machines;
 mod measure;
 mod measure_args;
+mod migrate;
 mod plan;
 mod plan_args;
 mod pools;
@@ -48,7 +49,7 @@ fn main() -> ExitCode {
     }
     let cli = Cli::of_process();
     progress::show_lines(cli.progress);
-    if !matches!(cli.command, Command::Cc(_) | Command::Cxx(_) | Command::Serve(_)) {
+    if !matches!(cli.command, Command::Cc(_) | Command::Cxx(_) | Command::Serve(_) | Command::Restore(_)) {
         progress::end_soon_after_signals(kept(&cli.command));
     }
     let result = match cli.command {
@@ -78,6 +79,11 @@ fn main() -> ExitCode {
         Command::Vnvm(command) => match vnvm::run(&command) {
             Ok(false) => return ExitCode::from(1),
             other => other.map(drop),
+        },
+        Command::Checkpoint(args) => migrate::checkpoint(&args),
+        Command::Restore(args) => match migrate::restore(&args) {
+            Ok(code) => return ExitCode::from(code),
+            Err(error) => Err(error),
         },
         Command::Measure(args) => measure::run(&args),
         Command::Serve(args) => serve::run(&args),

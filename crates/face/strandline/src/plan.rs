@@ -1,9 +1,9 @@
 //! `strandline plan`: which tiers, how much of each, how much cache.
 
 use anyhow::bail;
-use session::{Chosen, Fleet, Input, PlanSource, Planning, Program, Survey};
+use session::{Chosen, Fleet, Input, PlanGroup, PlanSource, Planning, Program, Survey};
 
-use crate::plan_args::{PlanArgs, PlanCommand, SourceName};
+use crate::plan_args::{GroupName, PlanArgs, PlanCommand, SourceName};
 use crate::progress::terminal;
 use crate::{profile, say};
 
@@ -42,6 +42,7 @@ pub fn run(args: &PlanArgs) -> anyhow::Result<()> {
         footprint: args.footprint.map(|size| size.0),
         verify: args.verify,
         seed: args.seed,
+        group: group(args.group),
         ..Planning::new(input)
     };
     let planned = planning.run(terminal())?;
@@ -68,6 +69,7 @@ fn survey(args: &PlanArgs, program: &Program, source: PlanSource) -> anyhow::Res
         tiers: Chosen::new(tiers),
         prices: args.prices.clone(),
         footprint: args.footprint.map(|size| size.0),
+        group: group(args.group),
         kinds: args.kinds.clone(),
         apply: args.apply,
         ..Survey::new(program.clone(), source)
@@ -92,6 +94,14 @@ fn survey(args: &PlanArgs, program: &Program, source: PlanSource) -> anyhow::Res
     ))
 }
 
+fn group(name: GroupName) -> PlanGroup {
+    match name {
+        GroupName::Stack => PlanGroup::Stack,
+        GroupName::Type => PlanGroup::Type,
+        GroupName::Tag => PlanGroup::Tag,
+    }
+}
+
 fn source(name: SourceName) -> PlanSource {
     match name {
         SourceName::Auto => PlanSource::Auto,
@@ -99,6 +109,8 @@ fn source(name: SourceName) -> PlanSource {
         SourceName::Referenced => PlanSource::Referenced,
         SourceName::Written => PlanSource::Written,
         SourceName::Protect => PlanSource::Protect,
+        SourceName::Sampled => PlanSource::Sampled,
+        SourceName::Damon => PlanSource::Damon,
         SourceName::Counters => PlanSource::Counters,
     }
 }

@@ -39,9 +39,13 @@ pub struct PlanArgs {
     pub verify: usize,
     /// How to look at a program: `events` needs one built with `strandline cc`, the others any that is linked with the shared C library.
     /// `auto` is `events` where that can be, else `referenced`: the kernel's referenced bits of pages. `written` sees stores besides,
-    /// `protect` takes pages' access rights away, `counters` sees sizes of allocations only
+    /// `protect` takes pages' access rights away, `sampled` needs a processor with PEBS or IBS, `damon` a kernel whose monitor nobody uses,
+    /// `counters` sees sizes of allocations only
     #[arg(long, value_name = "SOURCE", value_enum, default_value = "auto")]
     pub source: SourceName,
+    /// What counts as one structure: what a call stack allocates, what is of a C++ type, or what the program named by `sl_tag`
+    #[arg(long, value_name = "HOW", value_enum, default_value = "stack")]
+    pub group: GroupName,
     /// Carry a plan out while looking: allocations of the sites in the file go to the memory that it names (plan.kinds of an earlier
     /// plan, or with memkind's names)
     #[arg(long, value_name = "FILE")]
@@ -76,8 +80,23 @@ pub enum SourceName {
     Written,
     /// First uses of pages whose rights were taken
     Protect,
+    /// Loads that missed all caches, sampled by the processor (PEBS, IBS)
+    Sampled,
+    /// Regions of DAMON's, the kernel's monitor, if nobody else uses it
+    Damon,
     /// Sizes of allocations, counters of the process
     Counters,
+}
+
+/// What counts as one structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum GroupName {
+    /// A call stack; of events, a line of source
+    Stack,
+    /// A C++ type, from debug information and the line of source
+    Type,
+    /// A name that the program gave by `sl_tag`
+    Tag,
 }
 
 /// The verbs of `strandline plan`.

@@ -3,8 +3,8 @@
 use machine::ConfigError;
 
 use crate::{
-    Evidence, Lab, Means, Row, Source, Verdict, cxl_rows, designs, hare_rows, index, kv, prestores, sfr_rows,
-    ssp, tmc, vnvm, vnvm_rows, wear_rows, xpoint,
+    Evidence, Lab, Means, Row, Source, Verdict, cxl_rows, designs, hare_rows, index, kv, migrate_rows,
+    prestores, sfr_rows, ssp, tmc, vnvm, vnvm_rows, wear_rows, xpoint,
 };
 
 /// All groups of rows, in the order in which they are printed.
@@ -40,6 +40,7 @@ const GROUPS: &[&[Row]] = &[
     tmc::ROWS,
     vnvm_rows::ROWS,
     vnvm::ROWS,
+    migrate_rows::ROWS,
     wear_rows::LIFETIME,
     wear_rows::REDUCTION,
     wear_rows::ESTIMATION,
@@ -88,6 +89,9 @@ pub enum StudyError {
     /// A design that is to be measured.
     #[error(transparent)]
     Design(#[from] hardware::UnknownDesign),
+    /// A migration on which something is measured.
+    #[error("{0}")]
+    Migrate(String),
     /// A plan on which something is measured.
     #[error("{0}")]
     Plan(String),
@@ -114,6 +118,8 @@ pub enum StudyError {
 pub struct Hardware {
     /// Persistent DIMMs.
     pub dimms: bool,
+    /// Whether nothing else is asked of it now, so that its times may be measured.
+    pub quiet: bool,
 }
 
 /// What came of a row.
@@ -164,7 +170,11 @@ pub fn judge(row: &'static Row, lab: &Lab, hardware: Hardware) -> Result<Outcome
             format!("the DIMMs are here, a measurement with them is not written: {what}"),
         ),
         Means::Hardware(what) => without(Verdict::NeedsHardware, what.to_owned()),
-        Means::Model(measure) => {
+        Means::Here(_) if !hardware.quiet => without(
+            Verdict::NeedsHardware,
+            format!("times of a quiet computer: `strandline reproduce {}` measures them there", row.id),
+        ),
+        Means::Model(measure) | Means::Here(measure) => {
             let evidence = match measure(lab) {
                 Err(StudyError::Config(ConfigError::Unknown { asked })) => {
                     return Ok(without(Verdict::NotYet, format!("missing: the machine {asked}")));

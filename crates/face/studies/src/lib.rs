@@ -31,6 +31,7 @@ mod index;
 mod judge;
 mod kv;
 mod lab;
+mod migrate_rows;
 mod page;
 pub mod pattern;
 mod prestores;

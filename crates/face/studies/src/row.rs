@@ -33,6 +33,8 @@ pub enum Source {
     Hare,
     /// The same, chapter IV.
     Sfr,
+    /// C.-C. Chou, "Optimizing Emerging Memory Systems for Performance", Texas A&M 2020, section 3: migration.
+    Migrate,
     /// Measurements of CXL cards by several authors; each row names its own.
     Cxl,
 }
@@ -78,6 +80,8 @@ impl Row {
 pub enum Means {
     /// The modelled machine.
     Model(fn(&Lab) -> Result<Evidence, StudyError>),
+    /// Times of the computer that runs it: measured only where it is asked for by name, since nothing else may run.
+    Here(fn(&Lab) -> Result<Evidence, StudyError>),
     /// Hardware: which.
     Hardware(&'static str),
     /// Parts of this project that are still to come: which.
@@ -137,7 +141,7 @@ impl fmt::Display for Verdict {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Source; 12] = [
+    pub const ALL: [Source; 13] = [
         Source::Xpoint,
         Source::Prestores,
         Source::Kv,
@@ -146,6 +150,7 @@ impl Source {
         Source::Strand,
         Source::Tmc,
         Source::Vnvm,
+        Source::Migrate,
         Source::Kevlar,
         Source::Hare,
         Source::Sfr,
@@ -164,6 +169,7 @@ impl Source {
             Source::Strand => "strand",
             Source::Tmc => "tmc",
             Source::Vnvm => "vnvm",
+            Source::Migrate => "migrate",
             Source::Kevlar => "kevlar",
             Source::Hare => "hare",
             Source::Sfr => "sfr",
@@ -193,6 +199,9 @@ impl Source {
             }
             Source::Vnvm => {
                 "Chou, Optimizing Emerging Memory Systems for Performance (2020), chapter 2 and section 3.3.3.2: virtualised NVM, ways to write"
+            }
+            Source::Migrate => {
+                "Chou, Optimizing Emerging Memory Systems for Performance (2020), chapter 3: migration over fabric-attached memory"
             }
             Source::Kevlar => {
                 "Gogte, Runtime Systems for Persistent Memories (2020), chapter III: wear (Kevlar)"

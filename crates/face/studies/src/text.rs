@@ -12,6 +12,7 @@ const INDENT: usize = 4;
 pub fn list(row: &Row, width: usize) -> String {
     let means = match row.means {
         Means::Model(_) => "model",
+        Means::Here(_) => "here",
         Means::Hardware(_) => "hardware",
         Means::Later(_) => "not yet",
     };

@@ -1,6 +1,6 @@
 //! Which memory an allocation lies on. The header `strandline_tier.h` says what the function does.
 
-use std::ffi::{c_int, c_long, c_void};
+use std::ffi::{c_char, c_int, c_long, c_void};
 use std::fs;
 use std::io;
 use std::sync::OnceLock;
@@ -78,7 +78,20 @@ fn tier(memory: *mut c_void, bytes: usize, hint: c_int) -> Result<c_int, Failure
     })
 }
 
+fn tag(memory: *mut c_void, name: *const c_char) -> Result<c_int, Failure> {
+    if memory.is_null() || name.is_null() {
+        return Err(Failure::new(Code::Argument, "sl_tag: no memory or no name (null)"));
+    }
+    // The library that `strandline plan` puts into a program stands in front of this one.
+    Ok(0)
+}
+
 entries! {
+    /// The name of a structure.
+    fn sl_tag(memory: *mut c_void, _bytes: usize, name: *const c_char; site) -> c_int {
+        run(site, || tag(memory, name)).unwrap_or_else(|code| code as c_int)
+    }
+
     /// Where pages come from.
     fn sl_tier(memory: *mut c_void, bytes: usize, hint: c_int; site) -> c_int {
         run(site, || tier(memory, bytes, hint)).unwrap_or_else(|code| code as c_int)

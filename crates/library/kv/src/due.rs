@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use region::Ticket;
-use space::{Env, Space};
+use space::{Env, Observer, Space};
 
 use crate::Error;
 use crate::options::Durable;
@@ -18,6 +18,8 @@ pub(crate) struct Due<E: Env> {
     open: AtomicU64,
     /// All rounds up to this one are durable.
     done: AtomicU64,
+    /// Stands for `done` where somebody watches: what waits for a round comes behind its fence.
+    passed: u64,
     rounds: E::Mutex<Rounds>,
     changed: E::Condvar,
 }
@@ -35,6 +37,7 @@ impl<E: Env> Due<E> {
             mode: mode.unwrap_or(natural),
             open: AtomicU64::new(1),
             done: AtomicU64::new(0),
+            passed: env.space().observer().new_lock(),
             rounds: env.mutex(Rounds { under_way: false, lost: false }),
             changed: env.condvar(),
         }
@@ -53,8 +56,20 @@ impl<E: Env> Due<E> {
 
     /// Whether that round is durable.
     #[inline]
-    pub(crate) fn is_done(&self, ticket: Ticket) -> bool {
-        self.done.load(Ordering::Acquire) >= ticket.number()
+    pub(crate) fn is_done(&self, env: &E, ticket: Ticket) -> bool {
+        let done = self.done.load(Ordering::Acquire) >= ticket.number();
+        if done {
+            self.pass(env, true);
+        }
+        done
+    }
+
+    /// Reports the order that `done` makes, which is no lock's.
+    #[inline]
+    fn pass(&self, env: &E, received: bool) {
+        let observer = env.space().observer();
+        observer.locked(self.passed, received);
+        observer.unlocking(self.passed);
     }
 
     /// The ticket of everything so far.
@@ -64,12 +79,12 @@ impl<E: Env> Due<E> {
 
     /// Waits for a round. `flush` flushes all that is noted.
     pub(crate) fn wait(&self, env: &E, ticket: Ticket, flush: impl FnOnce()) -> Result<(), Error> {
-        if self.is_done(ticket) {
+        if self.is_done(env, ticket) {
             return Ok(());
         }
         let mut rounds = env.lock(&self.rounds);
         let open = loop {
-            if self.is_done(ticket) {
+            if self.is_done(env, ticket) {
                 return Ok(());
             }
             if rounds.lost {
@@ -98,6 +113,7 @@ impl<E: Env> Due<E> {
         if env.space().has_failed() {
             rounds.lost = true;
         } else {
+            self.pass(env, false);
             self.done.store(open, Ordering::Release);
         }
         env.notify_all(&self.changed);

@@ -75,7 +75,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         } else {
             open.next_mark.unwrap_or((open.at, self.due.latest()))
         };
-        let due = self.due.at_once() || self.due.is_done(ticket);
+        let due = self.due.at_once() || self.due.is_done(&self.env, ticket);
         let next = if due { (until, None) } else { (open.marked, Some((until, ticket))) };
         lane.log = Some(Open { marked: next.0, next_mark: next.1, ..open });
         if due {
@@ -104,7 +104,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
     pub(crate) fn confirm_ends(&self, lane: &mut Lane) {
         let mut full = std::mem::take(&mut lane.full);
         full.retain(|&(chunk, ticket)| {
-            let done = self.due.is_done(ticket);
+            let done = self.due.is_done(&self.env, ticket);
             let head = self.chunks.info(chunk).head();
             if done && head.used == Use::Log {
                 self.layout().set_detail(self.env.space(), chunk, head.generation, head.detail);

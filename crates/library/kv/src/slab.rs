@@ -193,7 +193,7 @@ impl<E: Env, H: Handle<E>> Store<E, H> {
         }
         let mut done = Vec::new();
         for mut old in std::mem::take(&mut keys.replaced) {
-            if !self.due.is_done(old.ticket) {
+            if !self.due.is_done(&self.env, old.ticket) {
                 keys.replaced.push(old);
             } else if old.cleared {
                 done.push(old);

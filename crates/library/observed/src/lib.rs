@@ -11,6 +11,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CString, c_void};
+use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::resume_unwind;
 use std::path::Path;
@@ -32,8 +33,10 @@ static NEXT_REGION: AtomicU64 = AtomicU64::new(1);
 thread_local! {
     /// The return address of the program's call that this thread is in.
     static SITE: Cell<u64> = const { Cell::new(0) };
-    /// What the thread flushed of files that are synced, until its next fence: pieces of address space.
-    static UNSYNCED: RefCell<Vec<(u64, u64)>> = const { RefCell::new(Vec::new()) };
+    /// What the thread flushed of files that are synced, until its next fence: pieces of address space. It has no
+    /// destructor, so that it is there for what a thread stores last, in destructors of others.
+    static UNSYNCED: RefCell<ManuallyDrop<Vec<(u64, u64)>>> =
+        const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
 
 /// The program's code at `site` has called.
@@ -163,7 +166,7 @@ impl Observed {
     fn report_flush(&self, table: &Table, offset: u64, len: u64, kind: FlushKind) {
         let addr = self.reporter.base + offset;
         if self.reporter.by_sync {
-            _ = UNSYNCED.try_with(|noted| noted.borrow_mut().push((addr, len)));
+            UNSYNCED.with(|noted| noted.borrow_mut().push((addr, len)));
             return;
         }
         // As in the runtime's `wire::flush`.
@@ -179,8 +182,10 @@ impl Observed {
     #[inline(never)]
     fn report_fence(&self, table: &Table) {
         if self.reporter.by_sync {
-            let noted = UNSYNCED.try_with(RefCell::take).unwrap_or_default();
-            return noted.into_iter().for_each(|(addr, len)| (table.synced)(site(), addr, len));
+            let noted = UNSYNCED.with(RefCell::take);
+            return ManuallyDrop::into_inner(noted)
+                .into_iter()
+                .for_each(|(addr, len)| (table.synced)(site(), addr, len));
         }
         (table.fenced)(site());
     }

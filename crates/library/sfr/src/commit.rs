@@ -277,6 +277,23 @@ mod tests {
         assert!(pool.is_due(waits.ticket()));
     }
 
+    /// Pointers outside of sections are not undone, so what they lead to must not be given out again.
+    #[test]
+    fn a_block_of_atlas_that_was_allocated_outside_of_sections_stays_allocated() {
+        let env = Os::new(Image::new(1 << 22));
+        let pool = pool(&env);
+        let mut thread = pool.thread().expect("a log");
+        let block = thread.alloc(32).expect("there is room");
+        thread.store_u64(pool.root(), block);
+        // It crashes before the pruner was there.
+        std::mem::forget(thread);
+        drop(pool);
+        let (pool, _) = Pool::open(&env, &Options::new(Design::Atlas)).expect("it can be recovered");
+        let mut thread = pool.thread().expect("a log");
+        assert_eq!(thread.load_u64(pool.root()), block);
+        assert_eq!(thread.free(block), Ok(()));
+    }
+
     /// One has taken the lock that the other has given up in its open section: it survives with that or not at all.
     #[test]
     fn a_wait_of_atlas_waits_for_the_section_that_it_has_seen() {

@@ -398,23 +398,23 @@ impl<'p, 'e, E: Env> Thread<'p, 'e, E> {
         self.pool.options.design == Design::Atlas && self.depth == 0
     }
 
-    /// Writes the word of a block. Outside a critical section it is one of its own: a heap is never left
-    /// half changed.
+    /// Writes the word of a block. Outside a critical section a free is a section of its own, so that a heap is
+    /// never left half changed, and an allocation is there at once: pointers to the block are not undone there, so
+    /// it must not be, either. No entry of others is about the word, since a free block's is committed.
     fn set_word(&mut self, block: u64, word: u64) {
         let space = self.pool.env.space();
         if !self.is_unprotected() {
             self.store_u64(block, word);
             return;
         }
-        self.log_range(block, 8);
+        if word == 0 {
+            self.log_range(block, 8);
+        }
         space.store_u64(block, word);
         if self.pool.does(Steps::Data) {
             space.persist(block, 8);
             self.counters.flushes += 1;
             self.counters.fences += 1;
-        }
-        if word != 0 {
-            self.end(Order::Own, true);
         }
     }
 }

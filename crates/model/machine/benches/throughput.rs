@@ -131,14 +131,14 @@ impl Subject for Simulation {
     }
 }
 
-fn run<S: Subject>(label: &str, preset: &str, set: Option<(&str, &str)>, stream: &Stream, total: u64) {
+fn run<S: Subject>(label: &str, preset: &str, set: &[(&str, &str)], stream: &Stream, total: u64) {
     let line = format!("{label} {preset} {}", stream.name);
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     if !words.iter().all(|word| word.contains('=') || line.contains(word)) {
         return;
     }
     let changes: Vec<(&str, &str)> =
-        set.into_iter().chain(words.iter().filter_map(|word| word.split_once('='))).collect();
+        set.iter().copied().chain(words.iter().filter_map(|word| word.split_once('='))).collect();
     let config = Config::preset(preset).and_then(|config| config.with_overrides(&changes));
     let config = config.expect("a preset, and values that it takes");
     let mut machine = match S::machine(&config) {
@@ -148,7 +148,7 @@ fn run<S: Subject>(label: &str, preset: &str, set: Option<(&str, &str)>, stream:
             return;
         }
     };
-    if set.is_some() {
+    if !set.is_empty() {
         // What designs are about is persistent memory.
         let map = [event(Op::Map { addr: 0, len: 1 << 40, name: NameId(0) }, 0)];
         let batch = Batch { thread: ThreadId(0), time_ns: 0, events: &map, values: &[] };
@@ -207,17 +207,20 @@ fn main() {
     ];
     for (name, threads, next) in streams {
         let stream = Stream { name, threads, next };
-        run::<Machine>("traffic", "xpoint", None, &stream, if measure { 20_000_000 } else { 50_000 });
+        run::<Machine>("traffic", "xpoint", &[], &stream, if measure { 20_000_000 } else { 50_000 });
         for preset in ["xpoint", "dram"] {
-            run::<Simulation>("timed", preset, None, &stream, if measure { 5_000_000 } else { 50_000 });
+            run::<Simulation>("timed", preset, &[], &stream, if measure { 5_000_000 } else { 50_000 });
         }
     }
-    for &design in Design::ALL {
-        let name = toml_name(design);
-        let title: &'static str = Box::leak(format!("regions, {name}").into_boxed_str());
-        let stream = Stream { name: title, threads: 4, next: region_like };
-        let set = Some(("cores.pipeline.ordering", name.as_str()));
-        run::<Simulation>("timed", "table-3.1", set, &stream, if measure { 2_000_000 } else { 20_000 });
+    // Every design by name, on one thread of the host, on the machines of the sources.
+    let designs = Design::ALL.iter().map(|&design| (toml_name(design), toml_name(design), "adr"));
+    for (name, ordering, domain) in designs.chain([("eadr".to_owned(), "tso".to_owned(), "eadr")]) {
+        for (preset, threads) in [("table-3.1", 4), ("table-5.1", 8)] {
+            let title: &'static str = Box::leak(format!("regions, {name}").into_boxed_str());
+            let stream = Stream { name: title, threads, next: region_like };
+            let set = [("cores.pipeline.ordering", ordering.as_str()), ("memory.persistence", domain)];
+            run::<Simulation>("timed", preset, &set, &stream, if measure { 2_000_000 } else { 20_000 });
+        }
     }
 }
 

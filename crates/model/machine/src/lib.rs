@@ -197,5 +197,6 @@ pub use memory::WriteLog;
 pub use memory_side::{AdrEstimate, Histogram, MemorySide, MemoryTiming, NO_THREAD, Occupancy, Request};
 pub use program::{Next, Program};
 pub use simulation::{
-    Persist, PersistencyFigures, Phase, Simulation, Span, Stalls, ThreadTiming, TimedFigures, TimedSlice,
+    Awaited, Persist, PersistencyFigures, Phase, Simulation, Span, Stalls, ThreadTiming, TimedFigures,
+    TimedSlice,
 };

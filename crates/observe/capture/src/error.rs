@@ -76,8 +76,8 @@ pub enum CaptureError {
     NoSampling(io::Error),
     /// No unit of the processor samples addresses.
     #[error(
-        "no performance monitoring unit that knows addresses of stores: /sys/bus/event_source/devices has neither \
-         cpu/events/mem-stores (PEBS) nor ibs_op (IBS); virtual machines rarely pass one on"
+        "no performance monitoring unit that knows addresses of accesses: /sys/bus/event_source/devices has neither \
+         cpu/events/mem-loads and mem-stores (PEBS) nor ibs_op (IBS); virtual machines rarely pass one on"
     )]
     NoAddresses,
 }

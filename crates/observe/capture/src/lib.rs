@@ -20,5 +20,8 @@ pub use collect::{
     count, record,
 };
 pub use error::CaptureError;
-pub use sampling::{SampleKind, SampleProfile, StoreRun, memory_sampling, sample, sample_stores};
+pub use sampling::{
+    Backing, FaultCause, FaultRun, FaultSample, MissRun, SampleKind, SampleProfile, StoreRun,
+    memory_sampling, sample, sample_faults, sample_misses, sample_stores,
+};
 pub use symbols::instrumented;

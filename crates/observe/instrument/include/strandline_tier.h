@@ -33,6 +33,12 @@ enum sl_tier_hint {
  * enum sl_status: what went wrong says sl_error(). */
 int sl_tier(void *memory, size_t bytes, int hint);
 
+/* What was allocated in the `bytes` bytes at `memory` belongs to the structure with this name, whichever line allocated it: call it behind the
+ * allocation. `strandline plan --group tag` then plans by name. Nothing else changes; without `strandline plan` it does nothing. 0, or
+ * SL_E_ARGUMENT if the memory or the name is null. Link with the shared library: a program in which this function is linked statically is
+ * planned by call stack. */
+int sl_tag(void *memory, size_t bytes, const char *name);
+
 #ifdef __cplusplus
 }
 #endif

@@ -93,6 +93,30 @@ givers! {
     mtx_unlock;
 }
 
+/// Interposed: the lock of a stream, which threads may hold for whatever they like.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn flockfile(stream: Object) {
+    call!(flockfile(stream: Object) -> ());
+    locked(stream);
+}
+
+/// Interposed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn ftrylockfile(stream: Object) -> c_int {
+    let result = call!(ftrylockfile(stream: Object) -> c_int);
+    if result == 0 {
+        locked(stream);
+    }
+    result
+}
+
+/// Interposed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn funlockfile(stream: Object) {
+    unlocking(stream);
+    call!(funlockfile(stream: Object) -> ());
+}
+
 /// Waits for a condition: the lock is given up and taken again.
 fn waiting(condition: Object, lock: Object, wait: impl FnOnce() -> c_int) -> c_int {
     with(|thread, _| thread.begin_wait(object(lock as usize)));

@@ -5,7 +5,7 @@
 //! allocates so much that call stacks would take too long.
 
 use std::cell::Cell;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -257,4 +257,20 @@ pub unsafe extern "C" fn munmap(memory: Memory, len: usize) -> c_int {
     }
     // SAFETY: the caller's arguments.
     unsafe { libc::syscall(libc::SYS_munmap, memory, len) as c_int }
+}
+
+/// As `strandline_tier.h` has it: what lives in the range is of the structure with that name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sl_tag(memory: Memory, len: usize, name: *const c_char) -> c_int {
+    const ARGUMENT: c_int = -1;
+    if memory.is_null() || name.is_null() {
+        return ARGUMENT;
+    }
+    if FROM.load(Ordering::Relaxed) != usize::MAX && !BUSY.replace(true) {
+        // SAFETY: the caller's text, with a zero at its end.
+        let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+        with(|state| state.tag(memory.addr(), memory.addr().saturating_add(len.max(1)), &name));
+        BUSY.set(false);
+    }
+    0
 }

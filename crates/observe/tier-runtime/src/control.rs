@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use pmem::levelled::Watcher;
 
 use crate::calls;
+use crate::feed::Feed;
 use crate::page::PAGE;
 use crate::pins;
 use crate::protect;
@@ -24,6 +25,8 @@ const SHARE: f64 = 0.02;
 const FAULT: f64 = 1e-6;
 /// Seconds that a use of a protected page takes, about: a signal, and two changes of rights.
 const SIGNAL: f64 = 8e-6;
+/// Ticks between two looks at the sizes of mappings, where nothing else is looked at.
+const SIZES: u32 = 5;
 /// Call stacks per second above which fewer are taken: at 2 microseconds each, 1 % of the time.
 const STACKS: f64 = 5_000.0;
 
@@ -34,6 +37,7 @@ pub struct Control {
     /// When it began.
     pub began: Instant,
     referenced: Option<Referenced>,
+    feed: Option<Feed>,
     watcher: Option<Watcher>,
     watched: Vec<(usize, usize, usize)>,
     /// Windows taken.
@@ -68,8 +72,17 @@ impl Control {
         if settings.source == Source::Protect && !protect::begin() {
             unseen.push("signals of protected pages can't be handled".to_owned());
         }
+        let mut feed = None;
+        if matches!(settings.source, Source::Sampled | Source::Damon) {
+            let path = settings.feed.as_deref().ok_or(std::io::ErrorKind::NotFound.into());
+            match path.and_then(Feed::open).and_then(|feed| Ok((feed, Referenced::reading()?))) {
+                Ok((one, views)) => (feed, referenced) = (Some(one), Some(views)),
+                Err(error) => unseen.push(format!("what is seen from outside: {error}")),
+            }
+        }
         let now = Instant::now();
         Control {
+            feed,
             pause: settings.interval,
             settings,
             began: now,
@@ -105,7 +118,9 @@ impl Control {
         let window = self.ticks as usize % WINDOWS;
         let before = cpu();
         let mut cost = 0.0;
-        if self.referenced.is_some() {
+        if self.feed.is_some() {
+            self.fed();
+        } else if self.referenced.is_some() {
             cost += self.bits(window);
         }
         if self.settings.source == Source::Protect {
@@ -116,6 +131,19 @@ impl Control {
         self.ticks += 1;
         let least = Duration::from_secs_f64(((own + cost) / SHARE).min(60.0));
         self.pause = self.settings.interval.max(least);
+    }
+
+    /// What came from outside. The last of it comes when the program ends.
+    pub fn fed(&mut self) {
+        let (Some(feed), Some(views)) = (&mut self.feed, &mut self.referenced) else { return };
+        let read = self.ticks.is_multiple_of(SIZES) && views.read().is_ok();
+        STATE.with(|state| {
+            let Some(state) = state else { return };
+            feed.take(state, views, self.ticks);
+            if read {
+                views.sizes(state);
+            }
+        });
     }
 
     /// Referenced bits, and stores. Returns seconds that the program's threads lost.

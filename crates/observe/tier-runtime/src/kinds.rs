@@ -7,18 +7,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use crate::page::PAGE;
+pub use abi::kinds::Kind;
 
-/// Where memory comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// The fast node.
-    Fast,
-    /// The slow node.
-    Slow,
-    /// Both, by weights if the kernel has them.
-    Interleave,
-}
+use crate::page::PAGE;
 
 /// Kinds by site, and the nodes that they stand for.
 #[derive(Debug, Default)]
@@ -48,27 +39,6 @@ impl Placed {
         if let Err(error) = done {
             self.refused += 1;
             self.error = error.raw_os_error().unwrap_or(0);
-        }
-    }
-}
-
-impl Kind {
-    /// By its name or memkind's.
-    fn named(name: &str) -> Option<Kind> {
-        Some(match name {
-            "fast" | "MEMKIND_DEFAULT" | "MEMKIND_REGULAR" | "MEMKIND_LOWEST_LATENCY_LOCAL" => Kind::Fast,
-            "slow" | "MEMKIND_DAX_KMEM" | "MEMKIND_DAX_KMEM_ALL" | "MEMKIND_HIGHEST_CAPACITY" => Kind::Slow,
-            "interleave" | "MEMKIND_INTERLEAVE" | "MEMKIND_DAX_KMEM_INTERLEAVE" => Kind::Interleave,
-            _ => return None,
-        })
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Fast => "fast",
-            Kind::Slow => "slow",
-            Kind::Interleave => "interleave",
         }
     }
 }

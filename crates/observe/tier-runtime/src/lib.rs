@@ -4,13 +4,15 @@
 //! [`calls`] stands in front of `malloc` and `mmap`. Large allocations are all noted, small ones by a sample of the bytes; each
 //! by its call stack ([`stack`], [`sites`]). A thread of the library's own ([`control`]) asks the kernel, for windows of a few
 //! milliseconds, which pages were referenced ([`referenced`]), or written, or it protects a few pages and takes the time until
-//! they are used ([`protect`]). [`kinds`] carries a plan out: allocations of named sites go to a NUMA node. [`process`] begins,
+//! they are used ([`protect`]), or it
+//! takes samples and regions that `strandline` sees from outside ([`feed`]). [`kinds`] carries a plan out: allocations of named sites go to a NUMA node. [`process`] begins,
 //! forks and ends; [`report`] is the file that is left.
 //!
 //! The library's own memory comes from the C library's `malloc`, never from itself.
 
 mod calls;
 mod control;
+mod feed;
 // The same as the other library that is preloaded.
 #[path = "../../wear-runtime/src/heap.rs"]
 mod heap;

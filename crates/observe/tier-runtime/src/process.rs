@@ -94,7 +94,8 @@ extern "C" fn finish() {
     }
     calls::end();
     CONTROL.with(|control| {
-        if let Some(control) = control.take() {
+        if let Some(mut control) = control.take() {
+            control.fed();
             report::write(&control, true);
         }
     });

@@ -31,6 +31,17 @@ enum Content {
     File,
 }
 
+impl Content {
+    /// The site of what nobody noted in it.
+    fn site(self) -> usize {
+        match self {
+            Content::File => FILES,
+            Content::Heap => SMALL,
+            Content::Plain => REST,
+        }
+    }
+}
+
 /// The bits.
 pub struct Referenced {
     own: *mut libc::c_void,
@@ -50,6 +61,17 @@ impl Referenced {
     /// # Errors
     /// If it has not, or the process may not use them.
     pub fn new() -> io::Result<Referenced> {
+        let mut referenced = Referenced::reading()?;
+        referenced.clear()?;
+        referenced.read()?;
+        Ok(referenced)
+    }
+
+    /// Only the mappings and their sizes; bits stay as they are.
+    ///
+    /// # Errors
+    /// If the process has no memory for it.
+    pub fn reading() -> io::Result<Referenced> {
         let (protection, flags) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: new memory at an address of the kernel's choice.
@@ -60,10 +82,7 @@ impl Referenced {
         let own = ptr::with_exposed_provenance_mut::<libc::c_void>(own as usize);
         // SAFETY: the memory above.
         unsafe { own.cast::<u8>().write_bytes(1, OWN_PAGES * PAGE) };
-        let mut referenced = Referenced { own, text: Vec::new(), views: Vec::new(), huge_kib: 0 };
-        referenced.clear()?;
-        referenced.read()?;
-        Ok(referenced)
+        Ok(Referenced { own, text: Vec::new(), views: Vec::new(), huge_kib: 0 })
     }
 
     /// Clears all bits.
@@ -127,17 +146,32 @@ impl Referenced {
             }
             let known: f64 = shares.iter().map(|share| share.1).sum();
             let all = known.max(view.there);
-            let rest = match view.kind {
-                Content::File => FILES,
-                Content::Heap => SMALL,
-                Content::Plain => REST,
-            };
-            shares.push((rest, all - known));
+            shares.push((view.kind.site(), all - known));
             for (site, share) in shares {
                 let part = share / all;
                 state.used(window, site, view.used * part, view.there * part, exact);
                 state.slice(tick, site, view.used * part);
             }
+        }
+    }
+
+    /// The site of what nobody noted at an address; `None` if nothing was mapped there when last read.
+    pub fn unowned(&self, address: usize) -> Option<usize> {
+        let after = self.views.partition_point(|view| view.start <= address);
+        let view = self.views[..after].last().filter(|view| address < view.end)?;
+        Some(view.kind.site())
+    }
+
+    /// Bytes in memory that nobody noted, by site: the most that was seen is a site's size.
+    pub fn sizes(&self, state: &mut State) {
+        let mut pages = [0.0; 3];
+        for view in &self.views {
+            let blocks = state.blocks.range(view.start..view.end);
+            let noted: f64 = blocks.map(|(_, block)| block.weight * block.len as f64 / PAGE as f64).sum();
+            pages[view.kind.site()] += (view.there - noted).max(0.0);
+        }
+        for (site, pages) in state.sites.iter_mut().zip(pages) {
+            site.peak = site.peak.max(pages * PAGE as f64);
         }
     }
 

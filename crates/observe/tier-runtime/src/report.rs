@@ -15,6 +15,8 @@ pub fn write(control: &Control, ended: bool) {
         Source::Referenced => "referenced",
         Source::Written => "written",
         Source::Protect => "protect",
+        Source::Sampled => "sampled",
+        Source::Damon => "damon",
     };
     let (noted, from, period) = calls::noted();
     let usage = usage();
@@ -66,7 +68,7 @@ fn state_lines(text: &mut String, state: &State) {
         let slices = list(&mut site.slices.iter().map(|used| format!("{used:.2}")));
         writeln!(
             text,
-            "site {number} {:016x} {} {:.0} {:.0} {:.0} {:.0} {} {used} {written} {:.3} {}/{} -{slices} -{frames}",
+            "site {number} {:016x} {} {:.0} {:.0} {:.0} {:.0} {} {used} {written} {:.3} {}/{} {:.2} -{slices} -{frames} -{}",
             site.key,
             if site.mapping { "map" } else { "heap" },
             site.live.max(0.0),
@@ -77,6 +79,8 @@ fn state_lines(text: &mut String, state: &State) {
             site.exact,
             site.caught.0,
             site.caught.1,
+            site.hits.max(0.0),
+            site.tag.as_deref().map(plain).unwrap_or_default(),
         )
         .ok();
     }
@@ -92,6 +96,11 @@ fn state_lines(text: &mut String, state: &State) {
         )
         .ok();
     }
+}
+
+/// A name as one word.
+fn plain(name: &str) -> String {
+    name.chars().map(|one| if one.is_whitespace() || one.is_control() { '_' } else { one }).collect()
 }
 
 /// Seconds of processor time, faults without and with reading, KiB at most.

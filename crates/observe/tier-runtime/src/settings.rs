@@ -18,6 +18,10 @@ pub enum Source {
     Written,
     /// Pages without access rights, whose first use is a signal.
     Protect,
+    /// Samples of misses, from outside.
+    Sampled,
+    /// Regions of DAMON's, from outside.
+    Damon,
 }
 
 /// The settings.
@@ -29,6 +33,8 @@ pub struct Settings {
     pub interval: Duration,
     /// Allocations of so many bytes and more are all noted.
     pub from: usize,
+    /// What is seen from outside comes by this name with the process's number behind it.
+    pub feed: Option<PathBuf>,
     /// A file of kinds by site.
     pub kinds: Option<PathBuf>,
     /// NUMA nodes of fast and of slow memory.
@@ -55,10 +61,13 @@ impl Settings {
                 "referenced" => Source::Referenced,
                 "written" => Source::Written,
                 "protect" => Source::Protect,
+                "sampled" => Source::Sampled,
+                "damon" => Source::Damon,
                 _ => Source::Counters,
             },
             interval: Duration::try_from_secs_f64(number("interval")?).ok()?,
             from: number("from")? as usize,
+            feed: of("feed").map(PathBuf::from),
             kinds: of("kinds").map(PathBuf::from),
             nodes: of("nodes")
                 .and_then(|nodes| {

@@ -62,6 +62,10 @@ pub struct Site {
     pub exact: f64,
     /// First uses of protected pages, and the seconds that pages were protected.
     pub caught: (u64, f64),
+    /// Samples of misses, estimated.
+    pub hits: f64,
+    /// Name that the program gave to its memory.
+    pub tag: Option<Box<str>>,
     /// Pages used, by part of the run.
     pub slices: Vec<f64>,
 }
@@ -86,6 +90,8 @@ pub struct State {
     /// Sites; the first three are made up.
     pub sites: Vec<Site>,
     by_stack: BTreeMap<u64, usize>,
+    /// By site of a call stack and name.
+    tagged: BTreeMap<(usize, Box<str>), usize>,
     /// By first byte.
     pub blocks: BTreeMap<usize, Block>,
     views: usize,
@@ -148,6 +154,7 @@ impl State {
         State {
             sites: vec![Site::default(); 3],
             by_stack: BTreeMap::new(),
+            tagged: BTreeMap::new(),
             blocks: BTreeMap::new(),
             views: 0,
             modules: modules::all(),
@@ -239,6 +246,63 @@ impl State {
                 }
             }
         }
+    }
+
+    /// Gives what lives in a range a name. It is then a site of its own, and lies where a plan wants that.
+    pub fn tag(&mut self, start: usize, end: usize, name: &str) {
+        let all = self.blocks.range(..end).rev();
+        let inside: Vec<(usize, Block)> = all
+            .take_while(|(at, block)| **at + block.len > start || **at >= start)
+            .map(|(at, block)| (*at, *block))
+            .collect();
+        for (at, block) in inside {
+            let Some(site) = self.named(block.site, name) else { continue };
+            let bytes = block.weight * block.len as f64;
+            let old = &mut self.sites[block.site];
+            // What was just allocated never was of the site without a name.
+            if old.live >= old.peak {
+                old.peak -= bytes;
+            }
+            old.live -= bytes;
+            old.count -= block.weight;
+            old.bytes -= bytes;
+            old.noted -= 1;
+            let new = &mut self.sites[site];
+            new.live += bytes;
+            new.peak = new.peak.max(new.live);
+            new.count += block.weight;
+            new.bytes += bytes;
+            new.noted += 1;
+            let key = new.key;
+            self.blocks.insert(at, Block { site, ..block });
+            if block.weight == 1.0 && block.len >= PAGE {
+                self.place(key, at, block.len);
+            }
+        }
+    }
+
+    /// The site of a call stack with a name; `None` if there are too many.
+    fn named(&mut self, site: usize, name: &str) -> Option<usize> {
+        if let Some(tag) = &self.sites[site].tag {
+            // Another name takes the place of the first one.
+            let here = (tag.as_ref() == name).then_some(site);
+            let base = self.tagged.iter().find(|(_, number)| **number == site).map(|((base, _), _)| *base);
+            return here.map_or_else(|| self.named(base?, name), |_| None);
+        }
+        let known = (site, Box::from(name));
+        if let Some(&number) = self.tagged.get(&known) {
+            return Some(number);
+        }
+        if self.sites.len() >= SITES_MAX {
+            return None;
+        }
+        let Site { key, frames, mapping, .. } = &self.sites[site];
+        let key = mix(std::iter::once(*key).chain(name.bytes().map(u64::from)));
+        let number = self.sites.len();
+        let tag = Some(Box::from(name));
+        self.sites.push(Site { key, frames: frames.clone(), mapping: *mapping, tag, ..Site::default() });
+        self.tagged.insert(known, number);
+        Some(number)
     }
 
     fn place(&mut self, key: u64, address: usize, len: usize) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use event::{Event, NameId, Op, SiteId};
+use event::{Event, NameId, Op, Site, SiteId};
 use serde::{Deserialize, Serialize};
 
 /// Number of a structure; 0 is what nobody allocated.
@@ -36,6 +36,9 @@ pub enum Owner {
     },
 }
 
+/// What sites of the same name are one structure by: `None` keeps a site by itself.
+pub type Namer = fn(&Site) -> Option<String>;
+
 /// Allocations and mappings that live, by address.
 #[derive(Clone, Debug, Default)]
 pub struct Locator {
@@ -47,6 +50,10 @@ pub struct Locator {
     mappings: BTreeMap<u64, (u64, NameId, u64)>,
     /// The last answer, and the addresses for which it holds.
     last: (u64, u64, Structure),
+    /// What joins sites, the first site of each name, and the site that stands for another.
+    namer: Option<Namer>,
+    named: HashMap<String, SiteId>,
+    stands_for: HashMap<SiteId, SiteId>,
     /// By structure: bytes that live, and their maximum.
     live: Vec<(u64, u64)>,
 }
@@ -58,6 +65,19 @@ impl Locator {
         let mut locator = Locator::default();
         locator.number(Owner::Rest);
         locator
+    }
+
+    /// Joins sites by a name.
+    pub fn join_by(&mut self, namer: Namer) {
+        self.namer = Some(namer);
+    }
+
+    /// Takes note of what a site is, which comes before its first event.
+    pub fn define(&mut self, id: SiteId, site: &Site) {
+        if let Some(name) = self.namer.and_then(|namer| namer(site)) {
+            let first = *self.named.entry(name).or_insert(id);
+            self.stands_for.insert(id, first);
+        }
     }
 
     /// The structures' owners, by number.
@@ -134,6 +154,7 @@ impl Locator {
         if len == 0 {
             return;
         }
+        let site = self.stands_for.get(&site).copied().unwrap_or(site);
         let structure = self.number(Owner::Site(site.0));
         self.last = (0, 0, REST);
         self.allocations.insert(addr, (addr.saturating_add(len), structure));
@@ -186,6 +207,18 @@ mod tests {
         note(&mut locator, Op::Alloc { addr: 1_000, len: 10 }, 8);
         assert_eq!(locator.find(1_005), 2);
         assert_eq!((locator.peak(1), locator.peak(2)), (150, 60));
+    }
+
+    #[test]
+    fn sites_of_one_name_are_one_structure() {
+        let mut locator = Locator::new();
+        locator.join_by(|site| site.module.strip_prefix("node").map(|_| "node".to_owned()));
+        for (number, module) in [(7, "node a"), (8, "other"), (9, "node b")] {
+            let site = Site { module: module.to_owned(), ..Site::default() };
+            locator.define(SiteId(number), &site);
+            note(&mut locator, Op::Alloc { addr: u64::from(number) * 1_000, len: 100 }, number);
+        }
+        assert_eq!([7_000, 8_000, 9_000].map(|address| locator.find(address)), [1, 2, 1]);
     }
 
     #[test]

@@ -7,6 +7,6 @@ mod overlap;
 mod profiler;
 
 pub use data::{Profile, StructureProfile};
-pub use locate::{Locator, Owner, PAGE, REST, Structure};
+pub use locate::{Locator, Namer, Owner, PAGE, REST, Structure};
 pub use overlap::{Clusters, Members};
 pub use profiler::Profiler;

@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use event::{Batch, Capabilities, Event, FenceKind, FlushKind, Op, Sink, SinkError, Source};
+use event::{Batch, Capabilities, Definition, Event, FenceKind, FlushKind, Op, Sink, SinkError, Source};
 use machine::{Config, ConfigError};
 
 use super::bank::{Bank, Held, Private, Private2};
 use super::data::{Profile, StructureProfile};
-use super::locate::{Locator, Owner, PAGE, Structure};
+use super::locate::{Locator, Namer, Owner, PAGE, Structure};
 use super::overlap::{Clusters, Open};
 use crate::curve::{Shards, Umon};
 
@@ -41,17 +41,36 @@ struct Thread {
     stored: Vec<(Open, u64)>,
 }
 
+/// A thread's number in its list, and its core's.
+#[derive(Clone, Copy)]
+struct Place {
+    number: usize,
+    core: usize,
+}
+
+/// One core's own caches, and the line that it used last: it is in them, and using it again changes nothing in them, unless it is
+/// stored to for the first time.
+#[derive(Default)]
+struct Core {
+    private: Option<Private>,
+    line: Option<(u64, bool)>,
+}
+
 /// A consumer of events that makes a [`Profile`].
 pub struct Profiler {
     config: Config,
     ways: Vec<u32>,
     locator: Locator,
-    cores: HashMap<u32, Private>,
-    threads: HashMap<u32, Thread>,
+    cores: Vec<Core>,
+    /// Places of threads in `threads`.
+    numbers: HashMap<u32, usize>,
+    threads: Vec<Thread>,
     bank: Bank,
     clusters: Vec<Clusters>,
     tallies: Vec<Tally>,
+    /// Pages that were touched, and the last one.
     pages: HashSet<u64>,
+    page: u64,
     touched: HashMap<Structure, u64>,
     monitor: Umon,
     shards: Shards,
@@ -78,10 +97,12 @@ impl Profiler {
             monitor: Umon::new(sets, most as usize, UMON_EVERY.min(sets.div_ceil(32)).max(1)),
             shards: Shards::new(SHARDS_RATE),
             locator: Locator::new(),
-            cores: HashMap::new(),
-            threads: HashMap::new(),
+            cores: Vec::new(),
+            numbers: HashMap::new(),
+            threads: Vec::new(),
             tallies: Vec::new(),
             pages: HashSet::new(),
+            page: u64::MAX,
             touched: HashMap::new(),
             events: 0,
             accesses: 0,
@@ -94,10 +115,17 @@ impl Profiler {
         })
     }
 
+    /// Structures are sites of one name.
+    #[must_use]
+    pub fn joined_by(mut self, namer: Option<Namer>) -> Profiler {
+        namer.into_iter().for_each(|namer| self.locator.join_by(namer));
+        self
+    }
+
     /// What was found.
     #[must_use]
     pub fn profile(mut self) -> Profile {
-        for thread in self.threads.values_mut() {
+        for thread in &mut self.threads {
             for (at, open) in thread.loads.iter_mut().enumerate() {
                 open.close(&mut self.clusters[at]);
             }
@@ -137,7 +165,7 @@ impl Profiler {
             monitor: self.ways.iter().map(|&ways| self.monitor.miss_ratio(ways as usize)).collect(),
             events: self.events,
             accesses: self.accesses,
-            instructions: self.threads.values().map(|thread| thread.instructions).sum(),
+            instructions: self.threads.iter().map(|thread| thread.instructions).sum(),
             threads: self.threads.len() as u32,
             curve: sizes.map(|bytes| (bytes, curve.misses((bytes / LINE) as f64))).collect(),
             sampled: self.sampled,
@@ -157,13 +185,18 @@ impl Profiler {
         joined
     }
 
-    fn access(&mut self, thread: u32, addr: u64, len: u32, store: bool) {
+    #[inline]
+    fn access(&mut self, thread: Place, addr: u64, len: u32, store: bool) {
         let last = addr.saturating_add(u64::from(len.max(1)) - 1) / LINE;
         for line in addr / LINE..=last.min(addr / LINE + (1 << 20)) {
             self.accesses += 1;
-            let core = thread % self.config.cores.count;
             let Profiler { cores, locator, config, .. } = self;
-            let private = cores.entry(core).or_insert_with(|| Private::new(config, core.into()));
+            let core = &mut cores[thread.core];
+            if core.line.is_some_and(|(last, stored)| last == line && (stored || !store)) {
+                continue;
+            }
+            core.line = Some((line, store));
+            let private = core.private.get_or_insert_with(|| Private::new(config, thread.core as u64));
             let mut structure = 0;
             let answer = private.access(line, store, || {
                 structure = locator.find((line * LINE).max(addr));
@@ -178,7 +211,7 @@ impl Profiler {
     /// A line that the core's own caches do not have.
     fn beyond(
         &mut self,
-        thread: u32,
+        thread: Place,
         line: u64,
         structure: Structure,
         store: bool,
@@ -186,9 +219,11 @@ impl Profiler {
     ) {
         self.monitor.access(line);
         self.shards.access(line);
-        if self.pages.insert(line * LINE / PAGE) {
+        let page = line * LINE / PAGE;
+        if self.page != page && self.pages.insert(page) {
             *self.touched.entry(structure).or_default() += 1;
         }
+        self.page = page;
         let candidates = self.ways.len();
         let (missed, _) = self.bank.take(line);
         let (slice, last) = (self.misses / self.slice, 1 << (candidates - 1));
@@ -219,11 +254,11 @@ impl Profiler {
         }
     }
 
-    fn overlap(&mut self, thread: u32, missing: (Structure, u64), store: bool, missed: u32) {
+    fn overlap(&mut self, thread: Place, missing: (Structure, u64), store: bool, missed: u32) {
         let (window, queue) =
             (u64::from(self.config.cores.pipeline.rob), self.config.cores.pipeline.store_queue);
         let most = self.registers();
-        let thread = self.threads.entry(thread).or_default();
+        let thread = &mut self.threads[thread.number];
         thread.loads.resize_with(self.ways.len(), Open::default);
         thread.stored.resize_with(self.ways.len(), Default::default);
         for candidate in (0..self.ways.len()).filter(|candidate| missed >> candidate & 1 != 0) {
@@ -242,6 +277,20 @@ impl Profiler {
         }
     }
 
+    /// Where a thread's state and its core's are; found once for a batch of events.
+    fn place(&mut self, thread: u32) -> Place {
+        let next = self.threads.len();
+        let number = *self.numbers.entry(thread).or_insert(next);
+        if number == next {
+            self.threads.push(Thread::default());
+        }
+        let core = (thread % self.config.cores.count) as usize;
+        if self.cores.len() <= core {
+            self.cores.resize_with(core + 1, Core::default);
+        }
+        Place { number, core }
+    }
+
     /// Misses that a core keeps under way, at most.
     fn registers(&self) -> u32 {
         self.config.l1.miss_registers.unwrap_or(12)
@@ -255,10 +304,11 @@ impl Profiler {
         }
     }
 
-    fn flush(&mut self, thread: u32, addr: u64, keep: bool) {
+    fn flush(&mut self, thread: Place, addr: u64, keep: bool) {
         let line = addr / LINE;
-        let core = thread % self.config.cores.count;
-        let held = self.cores.get_mut(&core).and_then(|private| private.flush(line, keep));
+        let core = &mut self.cores[thread.core];
+        core.line = None;
+        let held = core.private.as_mut().and_then(|private| private.flush(line, keep));
         let candidates = self.ways.len();
         for (number, candidate) in self.bank.candidates.iter_mut().enumerate() {
             let slot = candidate.cache.find(line);
@@ -277,7 +327,7 @@ impl Profiler {
         }
     }
 
-    fn store_past(&mut self, thread: u32, addr: u64, len: u32) {
+    fn store_past(&mut self, thread: Place, addr: u64, len: u32) {
         self.flush(thread, addr, false);
         let structure = self.locator.find(addr);
         if self.pages.insert(addr / PAGE) {
@@ -291,8 +341,9 @@ impl Profiler {
         tally.writes.iter_mut().for_each(|writes| *writes += lines);
     }
 
-    fn one(&mut self, thread: u32, event: &Event) {
-        let state = self.threads.entry(thread).or_default();
+    #[inline]
+    fn one(&mut self, thread: Place, event: &Event) {
+        let state = &mut self.threads[thread.number];
         state.instructions += u64::from(event.instructions.max(1));
         match event.op {
             Op::Load { addr, len } => self.access(thread, addr, len, false),
@@ -348,14 +399,22 @@ impl Sink for Profiler {
         Ok(())
     }
 
+    fn define(&mut self, definition: Definition<'_>) -> Result<(), SinkError> {
+        if let Definition::Site(id, site) = definition {
+            self.locator.define(id, site);
+        }
+        Ok(())
+    }
+
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
         if batch.thread.0 >= THREADS_MAX {
             let thread = batch.thread.0;
             return Err(SinkError::Other(format!("a batch names thread {thread}: the stream is damaged")));
         }
         self.events += batch.events.len() as u64;
+        let place = self.place(batch.thread.0);
         for event in batch.events {
-            self.one(batch.thread.0, event);
+            self.one(place, event);
         }
         Ok(())
     }

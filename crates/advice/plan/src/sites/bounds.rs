@@ -7,13 +7,17 @@
 
 use serde::Serialize;
 
+use super::SiteUse;
 use super::seen::{Rate, Seen};
+use crate::phases::{phases, shares};
 use crate::prices::Prices;
 use crate::tiers::Tier;
 
 const GIB: f64 = (1u64 << 30) as f64;
 /// Lines of a page.
 const LINES: f64 = 64.0;
+/// Samples of misses below which a run was too short.
+const SAMPLES_MIN: u64 = 200;
 /// Windows below which a run was too short.
 const TICKS_MIN: u32 = 6;
 /// Change of shares between halves of a run above which it has phases.
@@ -57,6 +61,23 @@ pub struct Mix {
     pub cost_high: f64,
 }
 
+/// The plan for a part of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PhasePlan {
+    /// Seconds from the beginning, about.
+    pub from: f64,
+    /// See above.
+    pub to: f64,
+    /// The mix whose cost at its bound is least in this part.
+    pub mix: Mix,
+    /// The site that is used most, by its number among those seen, and its share of the uses.
+    pub hottest: usize,
+    /// See above.
+    pub share: f64,
+    /// Shares of the sites on slow memory, by number.
+    pub slow: Vec<f64>,
+}
+
 /// The plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SitePlan {
@@ -64,6 +85,8 @@ pub struct SitePlan {
     pub mixes: Vec<Mix>,
     /// The one whose cost at its bound is least.
     pub best: usize,
+    /// Plans for parts of the run in which the uses stay alike, if there are several.
+    pub phases: Vec<PhasePlan>,
     /// Sites, most used first.
     pub sites: Vec<SiteAnswer>,
     /// Whether it does not matter where data lies.
@@ -80,21 +103,53 @@ pub struct SitePlan {
 #[must_use]
 pub fn plan(seen: &Seen, tiers: &[Tier; 2], prices: &Prices, footprint: Option<u64>) -> SitePlan {
     let rates: Vec<Rate> = seen.sites.iter().map(super::SiteUse::rate).collect();
-    let bound = |slow: &[f64]| bound(&rates, tiers, slow);
+    // A sampled miss is of one line; a use of a page may be of all of its.
+    let lines = if seen.sees_misses() { 1.0 } else { LINES };
+    let bound = |slow: &[f64]| bound(&rates, tiers, slow, lines);
     let bytes = seen.bytes();
     let rented = footprint.map_or(bytes, |bytes| bytes as f64);
-    let mixes: Vec<Mix> = (0..=10)
-        .map(|tenths| {
+    let mixes = |rates: &[Rate], seconds: f64| -> Vec<Mix> {
+        let one = |tenths| {
             let slow = f64::from(tenths) / 10.0;
             let gib: Vec<f64> = [1.0 - slow, slow].map(|part| part * rented / GIB).into();
             let hour = prices.hour(&gib, 0.0);
-            let longer = bound(&placed(seen, &rates, slow));
-            let cost = hour * seen.elapsed / 3_600.0 * 1e6;
+            let longer = self::bound(rates, tiers, &placed(seen, rates, slow), lines);
+            let cost = hour * seconds / 3_600.0 * 1e6;
             Mix { slow, bound: longer, gib, hour, cost_low: cost, cost_high: cost * (1.0 + longer) }
-        })
-        .collect();
-    let order = |&one: &usize, &two: &usize| mixes[one].cost_high.total_cmp(&mixes[two].cost_high);
-    let best = (0..mixes.len()).min_by(order).unwrap_or(0);
+        };
+        (0..=10).map(one).collect()
+    };
+    let least = |mixes: &[Mix]| {
+        let order = |&one: &usize, &two: &usize| mixes[one].cost_high.total_cmp(&mixes[two].cost_high);
+        (0..mixes.len()).min_by(order).unwrap_or(0)
+    };
+    let uses: Vec<Vec<f64>> = seen.sites.iter().map(|site| site.slices.clone()).collect();
+    let parts = phases(&uses);
+    let slices = parts.last().map_or(0, |last| last.end).max(1) as f64;
+    let phase = |part: &std::ops::Range<usize>| {
+        let seconds = |slice: usize| slice as f64 / slices * seen.elapsed;
+        let rates: Vec<Rate> = seen
+            .sites
+            .iter()
+            .zip(&rates)
+            .map(|(site, rate)| in_part(seen, site, *rate, part, slices))
+            .collect();
+        let mixes = mixes(&rates, seconds(part.len()));
+        let mix = mixes[least(&mixes)].clone();
+        let of = shares(&uses, part);
+        let hottest = (0..of.len()).max_by(|&one, &two| of[one].total_cmp(&of[two])).unwrap_or(0);
+        PhasePlan {
+            from: seconds(part.start),
+            to: seconds(part.end),
+            slow: placed(seen, &rates, mix.slow),
+            share: of.get(hottest).copied().unwrap_or(0.0),
+            hottest,
+            mix,
+        }
+    };
+    let phases: Vec<PhasePlan> = if parts.len() > 1 { parts.iter().map(phase).collect() } else { Vec::new() };
+    let mixes = mixes(&rates, seen.elapsed);
+    let best = least(&mixes);
     let slow = placed(seen, &rates, mixes[best].slow);
     let one = |number: usize| {
         let mut alone = vec![0.0; seen.sites.len()];
@@ -122,15 +177,45 @@ pub fn plan(seen: &Seen, tiers: &[Tier; 2], prices: &Prices, footprint: Option<u
         indifferent: mixes.last().is_some_and(|last| last.bound < SAME),
         best,
         mixes,
+        phases,
         sites,
         weights: crate::answer::weights(tiers.iter().map(|tier| tier.read_gbps)),
         refused: vec![
             "cache ways: use of pages has no miss curve; rent what you have, or build with `strandline cc`"
                 .to_owned(),
-            "run times: caches answer an unknown part of the uses, so only bounds are given".to_owned(),
-            "bandwidth: how many lines of a page are used is not seen".to_owned(),
+            if seen.sees_misses() {
+                "run times: how many misses are under way at once is not seen, so only bounds are given"
+                    .to_owned()
+            } else {
+                "run times: caches answer an unknown part of the uses, so only bounds are given".to_owned()
+            },
+            if seen.sees_misses() {
+                "bandwidth: write-backs and prefetched lines are not sampled".to_owned()
+            } else {
+                "bandwidth: how many lines of a page are used is not seen".to_owned()
+            },
         ],
         cautions: cautions(seen),
+    }
+}
+
+/// A site's rate in a part of the run: the whole run's, by the uses that fall into the part.
+fn in_part(seen: &Seen, site: &SiteUse, rate: Rate, part: &std::ops::Range<usize>, slices: f64) -> Rate {
+    let all: f64 = site.slices.iter().sum();
+    let here: f64 = site.slices.iter().skip(part.start).take(part.len()).sum();
+    if all <= 0.0 {
+        return rate;
+    }
+    let times = here / all * slices / part.len().max(1) as f64;
+    // Not found used once in so many windows: three uses at most, with 95 %.
+    let windows: f64 =
+        site.windows.iter().map(|one| one.seconds).sum::<f64>() / site.windows.len().max(1) as f64;
+    let looked = windows * f64::from(seen.ticks) * part.len() as f64 / slices;
+    let unused = (here <= 0.0 && looked > 0.0).then(|| 3.0 / looked);
+    Rate {
+        per_second: rate.per_second * times,
+        low: rate.low * times,
+        high: unused.or_else(|| rate.high.map(|high| high * times)),
     }
 }
 
@@ -157,7 +242,7 @@ fn placed(seen: &Seen, rates: &[Rate], part: f64) -> Vec<f64> {
     slow
 }
 
-fn bound(rates: &[Rate], tiers: &[Tier; 2], slow: &[f64]) -> f64 {
+fn bound(rates: &[Rate], tiers: &[Tier; 2], slow: &[f64], lines: f64) -> f64 {
     let each = || rates.iter().zip(slow);
     let moved: Option<f64> = each()
         .map(|(rate, &slow)| if slow > 0.0 { rate.high.map(|high| high * slow) } else { Some(0.0) })
@@ -171,14 +256,19 @@ fn bound(rates: &[Rate], tiers: &[Tier; 2], slow: &[f64]) -> f64 {
     };
     let times = (tiers[1].latency_ns / tiers[0].latency_ns.max(1.0) - 1.0).max(0.0);
     let longer = (tiers[1].latency_ns - tiers[0].latency_ns).max(0.0) * 1e-9;
-    let by_rate = moved.map_or(f64::INFINITY, |moved| moved * LINES * longer);
+    let by_rate = moved.map_or(f64::INFINITY, |moved| moved * lines * longer);
     (share * times).min(by_rate)
 }
 
 fn cautions(seen: &Seen) -> Vec<String> {
     let mut cautions = Vec::new();
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    if seen.ticks < TICKS_MIN {
+    if seen.sees_misses() && seen.samples < SAMPLES_MIN {
+        cautions.push(format!(
+            "only {} misses were sampled in {:.1} s: the program hardly waits for memory, or ended too soon",
+            seen.samples, seen.elapsed
+        ));
+    } else if !seen.sees_misses() && seen.ticks < TICKS_MIN {
         cautions.push(format!(
             "the program ended after {:.1} s, {} looks at its pages: sizes of allocations are known, how often they are used hardly; \
              give it a longer input",
@@ -186,7 +276,7 @@ fn cautions(seen: &Seen) -> Vec<String> {
         ));
     } else if seen.drift() > DRIFT_MAX {
         cautions.push(format!(
-            "the program changes: {} of its uses go to other sites in the second half of the run; the plan is for the run as a whole",
+            "the program changes: {} of its uses go to other sites in the second half of the run; plans for its parts stand beside that for the whole",
             percent(seen.drift())
         ));
     }
@@ -217,7 +307,7 @@ fn cautions(seen: &Seen) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sites::{SiteUse, Window};
+    use crate::sites::Window;
 
     fn tier(latency_ns: f64, read_gbps: f64) -> Tier {
         Tier { name: String::new(), latency_ns, read_gbps, write_gbps: read_gbps, loaded: Vec::new() }
@@ -255,6 +345,20 @@ mod tests {
     }
 
     #[test]
+    fn each_phase_has_a_plan_of_its_own() {
+        let (mut one, mut two) = (site(50.0, 0.5), site(50.0, 0.5));
+        (one.slices, two.slices) = (vec![9.0, 9.0, 9.0, 9.0, 0.0, 0.0, 0.0, 0.0], vec![0.0; 4]);
+        two.slices.extend([9.0; 4]);
+        let seen = seen(vec![one, two]);
+        let plan = plan(&seen, &[tier(100.0, 100.0), tier(300.0, 25.0)], &Prices::default(), Some(1 << 40));
+        let [first, second] = &plan.phases[..] else { panic!("{:?}", plan.phases) };
+        assert_eq!((first.hottest, second.hottest), (0, 1));
+        assert!(first.slow[1] > 0.9 && first.slow[0] < 0.1, "{first:?}");
+        assert!(second.slow[0] > 0.9 && second.slow[1] < 0.1, "{second:?}");
+        assert!((first.to - 5.0).abs() < 1e-9 && second.mix.bound < plan.mixes[5].bound, "{second:?}");
+    }
+
+    #[test]
     fn tiers_that_are_alike_do_not_matter_and_prices_upside_down_move_nothing() {
         let seen = seen(vec![site(10.0, 0.5), site(90.0, 0.1)]);
         let same = [tier(100.0, 100.0), tier(101.0, 100.0)];
@@ -262,6 +366,22 @@ mod tests {
         let dear = Prices { gib: vec![0.002, 0.005], ..Prices::default() };
         let plan = plan(&seen, &[tier(100.0, 100.0), tier(300.0, 25.0)], &dear, Some(1 << 40));
         assert_eq!(plan.best, 0);
+    }
+
+    #[test]
+    fn a_sampled_miss_costs_one_line_and_a_page_up_to_all_of_its() {
+        let sampled = |hits| crate::sites::Samples { hits, each: 10_007.0, seconds: 10.0 };
+        let site =
+            |hits| SiteUse { bytes: 1e8, sampled: sampled(hits), allocated: true, ..SiteUse::default() };
+        let mut seen = seen(vec![site(1_000.0), site(10.0)]);
+        seen.samples = 1_010;
+        let plan = plan(&seen, &[tier(100.0, 100.0), tier(300.0, 25.0)], &Prices::default(), Some(1 << 40));
+        // The hot site has a million misses a second, each 200 ns longer: a fifth of the time.
+        assert!((plan.sites[0].alone - 0.21).abs() < 0.02, "{:?}", plan.sites);
+        assert!(plan.refused[1].contains("under way at once"), "{:?}", plan.refused);
+        seen.samples = 9;
+        let few = super::plan(&seen, &[tier(100.0, 100.0), tier(300.0, 25.0)], &Prices::default(), None);
+        assert!(few.cautions[0].contains("only 9 misses"), "{:?}", few.cautions);
     }
 
     #[test]

@@ -3,5 +3,5 @@
 mod bounds;
 mod seen;
 
-pub use bounds::{Mix, SiteAnswer, SitePlan, plan};
-pub use seen::{Rate, Seen, SiteUse, Window};
+pub use bounds::{Mix, PhasePlan, SiteAnswer, SitePlan, plan};
+pub use seen::{Rate, Samples, Seen, SiteUse, Window};

@@ -37,6 +37,14 @@ pub struct SiteUse {
     pub noted: u64,
     /// By length, the shortest first.
     pub windows: Vec<Window>,
+    /// The keys of all that were joined.
+    pub keys: Vec<u64>,
+    /// The type that is allocated, if it is known.
+    pub type_name: Option<String>,
+    /// The name that the program gave it.
+    pub tag: Option<String>,
+    /// Samples of misses.
+    pub sampled: Samples,
     /// First uses of pages without access rights, and the seconds that these had none.
     pub caught: (u64, f64),
     /// Share of the uses that could be kept apart from those of other sites.
@@ -45,6 +53,17 @@ pub struct SiteUse {
     pub slices: Vec<f64>,
     /// Whether it is an allocation that can be placed: none of stacks, globals, files.
     pub allocated: bool,
+}
+
+/// Samples of loads that no cache answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Samples {
+    /// Samples, estimated.
+    pub hits: f64,
+    /// Each stands for so many misses; 0 if none were taken.
+    pub each: f64,
+    /// Over so many seconds.
+    pub seconds: f64,
 }
 
 /// A run.
@@ -60,6 +79,8 @@ pub struct Seen {
     pub cpu: f64,
     /// Windows in all.
     pub ticks: u32,
+    /// Samples of misses in all.
+    pub samples: u64,
     /// Seconds that looking took, by an estimate.
     pub looking: f64,
     /// Most bytes in memory.
@@ -76,7 +97,8 @@ pub struct Seen {
     pub sites: Vec<SiteUse>,
 }
 
-/// How often a site's pages are used: by how many first uses per second a look would find.
+/// How often a site's pages are used: by how many first uses per second a look would find. Where misses were sampled, misses per
+/// second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Rate {
     /// Estimate.
@@ -91,11 +113,20 @@ impl SiteUse {
     /// Uses per second.
     ///
     /// A page that is used at random times `r` times a second is found unused after `t` seconds with probability `exp(-r t)`. Of the
-    /// windows, the shortest with enough uses tells most. Uses that come in bursts, as when a page is read from its beginning to
+    /// windows, the shortest with enough uses is the most precise. Uses that come in bursts, as when a page is read from its beginning to
     /// its end, count as about one.
     #[must_use]
     pub fn rate(&self) -> Rate {
         let pages = (self.bytes / 4096.0).max(1.0);
+        if self.sampled.each > 0.0 && self.sampled.seconds > 0.0 {
+            let (count, times) = (self.sampled.hits, self.sampled.each / self.sampled.seconds);
+            let spread = Z90 * (count + 1.0).sqrt();
+            return Rate {
+                per_second: count * times,
+                low: ((count - spread) * times).max(0.0),
+                high: Some((count + 1.0 + spread) * times),
+            };
+        }
         if self.caught.1 > 0.0 {
             let (count, time) = (self.caught.0 as f64, self.caught.1);
             let spread = Z90 * (count + 1.0).sqrt();
@@ -153,6 +184,12 @@ impl Seen {
         first.iter().zip(&second).map(|(one, two)| (one - two).abs()).sum::<f64>() / 2.0
     }
 
+    /// Whether misses were sampled, and not use of pages.
+    #[must_use]
+    pub fn sees_misses(&self) -> bool {
+        self.sites.iter().any(|site| site.sampled.each > 0.0)
+    }
+
     /// Bytes of all sites.
     #[must_use]
     pub fn bytes(&self) -> f64 {
@@ -188,6 +225,14 @@ mod tests {
         let cold = site(4096.0 * 100.0, &[(0.001, 0.0, 1_000.0), (0.1, 0.0, 1_000.0)]).rate();
         assert!(cold.high.is_some_and(|high| high < 10.0), "{cold:?}");
         assert_eq!(site(4096.0, &[]).rate().high, None, "what was not looked at may be anything");
+    }
+
+    #[test]
+    fn samples_of_misses_give_misses_by_time() {
+        let sampled = Samples { hits: 400.0, each: 10_007.0, seconds: 4.0 };
+        let rate = SiteUse { bytes: 4096.0, sampled, ..SiteUse::default() }.rate();
+        assert!((rate.per_second - 1_000_700.0).abs() < 1e-6, "{rate:?}");
+        assert!(rate.low < rate.per_second && rate.high.is_some_and(|high| high < 1.1 * rate.per_second));
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub fn measure(contest: &VnvmContest, watch: &dyn Watch, results: &mut VnvmResul
     let disk = tempfile::tempdir_in(&contest.disk).map_err(Error::file("make a folder in", &contest.disk))?;
     let peer = peer::program(disk.path());
     if let Err(reason) = &peer {
-        skip(results, "libpmemobj", reason.clone());
+        skip(results, "libpmemobj", reason.clone(), Some("libpmemobj-dev"));
     }
     for (step, bytes) in BYTES.into_iter().enumerate() {
         watch.step(step, BYTES.len(), &format!("commits of {WRITES} writes of {bytes} bytes"));

@@ -13,7 +13,7 @@ pub struct VnvmContest {
     /// Everything of the source is smaller by this factor: memory, records, operations. Records have 64 KiB
     /// all the same.
     pub scale: u64,
-    /// How often each figure is measured; medians count.
+    /// How often commits, and stores that are processes, are measured; medians count.
     pub rounds: u32,
     /// Whether commits are measured.
     pub commits: bool,
@@ -27,6 +27,9 @@ pub struct VnvmContest {
     pub service_ns: u64,
     /// For all choices.
     pub seed: u64,
+    /// The program whose `bench vnvm --instance N` calls [`VnvmContest::store`]; without it studies `process` and
+    /// `spaces` are skipped.
+    pub worker: Option<PathBuf>,
 }
 
 impl VnvmContest {
@@ -34,10 +37,15 @@ impl VnvmContest {
     pub(super) fn scaled(&self, bytes: u64) -> u64 {
         (bytes / self.scale).next_multiple_of(1 << 20)
     }
+
+    /// A number of the source's, scaled.
+    pub(super) fn count(&self, count: u64) -> u64 {
+        (count / self.scale).max(16)
+    }
 }
 
-pub(super) fn skip(results: &mut VnvmResults, name: &str, why: String) {
-    let package = Some("libpmemobj-dev".to_owned());
+pub(super) fn skip(results: &mut VnvmResults, name: &str, why: String, package: Option<&str>) {
+    let package = package.map(str::to_owned);
     results.skipped.push(Skipped { name: name.to_owned(), why, package });
 }
 

@@ -1,6 +1,7 @@
 //! Virtualised NVM: commits beside bare logs and libpmemobj, and stores of large records beside NVM alone
 //! (`bench vnvm`).
 
+mod apart;
 mod commits;
 mod contest;
 mod logs;

@@ -5,9 +5,12 @@
 //! each field; a write makes the document and stores all of
 //! it, in one transaction. In NVM alone there is neither atomicity nor order, as in the source.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use pmem::{Mapped, Os};
 use space::{Env, Image, Space};
-use vnvm::{Mode, Options, Setup, Sizes, Stats, Vnvm};
+use vnvm::{Mode, Options, Real, Region, Setup, Sizes, Stats, Vnvm};
 use workload::load::{Chooser, Distribution};
 
 use super::contest::{VnvmContest, failed};
@@ -20,7 +23,7 @@ const FIELDS: usize = 128;
 const FIELD: usize = 512;
 const RECORD: u64 = (FIELDS * FIELD) as u64;
 /// The source's figures.
-const INSTANCES: u32 = 4;
+pub(super) const INSTANCES: u32 = 4;
 const OPERATIONS: u64 = 100_000;
 const FEW: u64 = 10_000;
 const MANY: u64 = 30_000;
@@ -28,11 +31,11 @@ const GIB: u64 = 1 << 30;
 
 /// A load.
 #[derive(Clone, Copy, Debug)]
-struct Load {
+pub(super) struct Load {
     records: u64,
     distribution: Distribution,
     reads: u64,
-    operations: u64,
+    pub(super) operations: u64,
     seed: u64,
     /// CPU time of a request apart from the record, in nanoseconds.
     service_ns: u64,
@@ -135,20 +138,30 @@ fn baseline(load: &Load) -> Result<f64, Error> {
 
 /// Sizes of the NVM.
 #[derive(Clone, Copy, Debug)]
-struct Memory {
+pub(super) struct Memory {
     log: u64,
     cache: u64,
     page: u64,
 }
 
-fn ours(contest: &VnvmContest, load: &Load, memory: Memory) -> Result<(f64, Stats), Error> {
-    let folder = tempfile::tempdir_in(&contest.nvm).map_err(Error::file("make a folder in", &contest.nvm))?;
-    let disk = tempfile::tempdir_in(&contest.disk).map_err(Error::file("make a folder in", &contest.disk))?;
-    let sizes = Sizes::new(memory.log, memory.cache, memory.page).map_err(failed)?;
-    let mut instances = Vec::new();
-    for instance in 0..INSTANCES {
-        let vnvm = Vnvm::open(folder.path(), &Setup::new(sizes), Options::default()).map_err(failed)?;
-        let file = disk.path().join(format!("records-{instance}"));
+/// One instance.
+pub(super) struct Store {
+    vnvm: Vnvm,
+    region: Arc<Region<Real>>,
+    seed: u64,
+}
+
+impl Store {
+    pub(super) fn open(
+        nvm: &Path,
+        disk: &Path,
+        instance: u32,
+        load: &Load,
+        memory: Memory,
+    ) -> Result<Store, Error> {
+        let sizes = Sizes::new(memory.log, memory.cache, memory.page).map_err(failed)?;
+        let vnvm = Vnvm::open(nvm, &Setup::new(sizes), Options::default()).map_err(failed)?;
+        let file = disk.join(format!("records-{instance}"));
         let region = vnvm.allocate(&file, load.records * RECORD, Mode::Private).map_err(failed)?;
         // As the source's load phase, which stores to the mapping itself, so that the cache begins clean.
         let mut bytes = vec![0; RECORD as usize];
@@ -156,32 +169,82 @@ fn ours(contest: &VnvmContest, load: &Load, memory: Memory) -> Result<(f64, Stat
             document(record, &mut bytes);
             region.store(record * RECORD, &bytes);
         });
-        instances.push((vnvm, region));
+        Ok(Store { vnvm, region, seed: load.seed + u64::from(instance) })
     }
-    let speed = together(load.operations, |instance| {
-        let (vnvm, region) = &instances[instance as usize];
-        let load = Load { seed: load.seed + u64::from(instance), ..*load };
+
+    pub(super) fn run(&self, load: &Load) -> Result<(), Error> {
+        let load = Load { seed: self.seed, ..*load };
         let read = |record: u64, bytes: &mut [u8]| {
-            region.read(record * RECORD, bytes);
+            self.region.read(record * RECORD, bytes);
             Ok(())
         };
         drive(&load, read, |record, bytes| {
-            let mut tx = vnvm.begin();
-            tx.write(region, record * RECORD, bytes).map_err(failed)?;
+            let mut tx = self.vnvm.begin();
+            tx.write(&self.region, record * RECORD, bytes).map_err(failed)?;
             tx.commit().map_err(failed)
         })
-    })?;
+    }
+
+    /// Counts as the source does: all logs are replayed, write-back has come to rest.
+    pub(super) fn finish(&self) -> Result<Stats, Error> {
+        while self.vnvm.process().redo_step().map_err(failed)? {}
+        while self.vnvm.process().write_back_step(false).map_err(failed)? > 0 {}
+        Ok(self.vnvm.stats())
+    }
+}
+
+fn ours(contest: &VnvmContest, load: &Load, memory: Memory) -> Result<(f64, Stats), Error> {
+    let folder = tempfile::tempdir_in(&contest.nvm).map_err(Error::file("make a folder in", &contest.nvm))?;
+    let disk = tempfile::tempdir_in(&contest.disk).map_err(Error::file("make a folder in", &contest.disk))?;
+    let open = |instance| Store::open(folder.path(), disk.path(), instance, load, memory);
+    let stores = (0..INSTANCES).map(open).collect::<Result<Vec<_>, _>>()?;
+    let speed = together(load.operations, |instance| stores[instance as usize].run(load))?;
     let mut all = Stats::default();
-    for (vnvm, _) in &instances {
-        // As the source counts: all logs are replayed, write-back has come to rest.
-        while vnvm.process().redo_step().map_err(failed)? {}
-        while vnvm.process().write_back_step(false).map_err(failed)? > 0 {}
-        let stats = vnvm.stats();
+    for store in &stores {
+        let stats = store.finish()?;
         all.pages_written += stats.pages_written;
         all.written_through += stats.written_through;
         all.starved = stats.starved;
     }
     Ok((speed, all))
+}
+
+/// The load and the memory of stores that are processes.
+pub(super) fn apart(contest: &VnvmContest) -> (Load, Memory) {
+    let load = Load {
+        records: contest.count(MANY),
+        distribution: Distribution::Zipfian,
+        reads: 70,
+        operations: contest.count(OPERATIONS),
+        seed: contest.seed,
+        service_ns: contest.service_ns,
+    };
+    let memory = Memory { log: contest.scaled(2 * GIB), cache: contest.scaled(4 * GIB), page: 4096 };
+    (load, memory)
+}
+
+/// What came of a load.
+pub(super) fn row(
+    study: &str,
+    load: &Load,
+    memory: Memory,
+    speed: f64,
+    base: f64,
+    stats: &Stats,
+) -> RecordRow {
+    RecordRow {
+        study: study.to_owned(),
+        records: load.records,
+        distribution: load.distribution.name().to_owned(),
+        reads: load.reads,
+        log: memory.log,
+        cache: memory.cache,
+        page: memory.page,
+        per_second: speed,
+        over_nvm: speed / base,
+        pages_written: stats.pages_written,
+        written_through: stats.written_through,
+    }
 }
 
 /// What is varied: cache and log sizes, loads, pages.
@@ -203,45 +266,39 @@ fn settings() -> Vec<(&'static str, u64, Distribution, u64, u64, u64, u64)> {
     all
 }
 
-pub fn measure(contest: &VnvmContest, watch: &dyn Watch, results: &mut VnvmResults) -> Result<(), Error> {
+/// Measures; operations per second in NVM alone under the load of [`apart`], unless it was stopped before.
+pub fn measure(
+    contest: &VnvmContest,
+    watch: &dyn Watch,
+    results: &mut VnvmResults,
+) -> Result<Option<f64>, Error> {
     let settings = settings();
     let all = settings.len();
     let mut baselines: Vec<((Distribution, u64), f64)> = Vec::new();
     for (step, (study, records, distribution, reads, log, cache, page)) in settings.into_iter().enumerate() {
         watch.step(step, all, &format!("records, {study}"));
         if watch.stopped() {
-            return Ok(());
+            return Ok(None);
         }
-        let scaled = |count: u64| (count / contest.scale).max(16);
-        let operations = scaled(OPERATIONS);
+        let operations = contest.count(OPERATIONS);
         let service_ns = contest.service_ns;
-        let records = scaled(records);
+        let records = contest.count(records);
         let load = Load { records, distribution, reads, operations, seed: contest.seed, service_ns };
         // As in the source: NVM alone holds no more than the few.
         let known = baselines.iter().find(|(of, _)| *of == (distribution, reads)).map(|(_, speed)| *speed);
         let base = match known {
             Some(base) => base,
             None => {
-                let base = baseline(&Load { records: scaled(FEW), ..load })?;
+                let base = baseline(&Load { records: contest.count(FEW), ..load })?;
                 baselines.push(((distribution, reads), base));
                 base
             }
         };
         let memory = Memory { log: contest.scaled(log), cache: contest.scaled(cache), page };
         let (speed, stats) = ours(contest, &load, memory)?;
-        results.records.push(RecordRow {
-            study: study.to_owned(),
-            records: load.records,
-            distribution: distribution.name().to_owned(),
-            reads,
-            log: memory.log,
-            cache: memory.cache,
-            page,
-            per_second: speed,
-            over_nvm: speed / base,
-            pages_written: stats.pages_written,
-            written_through: stats.written_through,
-        });
+        results.records.push(row(study, &load, memory, speed, base, &stats));
     }
-    Ok(())
+    let of_processes = (Distribution::Zipfian, 70);
+    let base = baselines.iter().find(|(of, _)| *of == of_processes).map(|(_, speed)| *speed);
+    Ok(base)
 }

@@ -2,7 +2,7 @@
 
 use super::contest::VnvmContest;
 use super::results::VnvmResults;
-use super::{commits, records};
+use super::{apart, commits, records};
 use crate::Watch;
 use crate::error::Error;
 
@@ -18,8 +18,17 @@ impl VnvmContest {
             commits::measure(self, watch, &mut results)?;
         }
         if self.records && !watch.stopped() {
-            records::measure(self, watch, &mut results)?;
+            let base = records::measure(self, watch, &mut results)?;
+            base.map_or(Ok(()), |base| apart::measure(self, base, watch, &mut results))?;
         }
         Ok(results)
+    }
+
+    /// Runs one of four record stores in this process, for the one that measures them.
+    ///
+    /// # Errors
+    /// If memory or files can't be had, or the parent is gone.
+    pub fn store(&self, instance: u32) -> Result<(), Error> {
+        apart::store(self, instance)
     }
 }

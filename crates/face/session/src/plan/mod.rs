@@ -8,6 +8,7 @@ mod sites;
 mod verify;
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use ::plan::answer::{Plan, answer};
 use ::plan::choose::candidate_ways;
@@ -15,13 +16,14 @@ use ::plan::placed::{Placed, Where};
 use ::plan::prices::Prices;
 use ::plan::profile::Profiler;
 use ::plan::tiers::{Tier, measure, with_two_memories, with_ways};
-use ::plan::{Model, Reference};
+use ::plan::{Model, Namer, Reference};
+use capture::symbols::Types;
 use event::Sink;
 use machine::Config;
 
 pub use fault::PlanFault;
 pub use fleet::{Fleet, Fleets};
-pub use sites::{Looked, Placement, PlanSource, Survey, Surveyed};
+pub use sites::{Looked, Placement, PlanGroup, PlanSource, Survey, Surveyed};
 pub use verify::Verified;
 
 use crate::ending;
@@ -49,6 +51,8 @@ pub struct Planning {
     pub footprint: Option<u64>,
     /// Configurations that are simulated in full.
     pub verify: usize,
+    /// What counts as one structure.
+    pub group: PlanGroup,
     /// Seed of the machine's random choices; its file's if not given.
     pub seed: Option<u64>,
 }
@@ -68,6 +72,8 @@ pub struct Planned {
     pub made_up: bool,
     /// What costs may differ by.
     pub tolerance: f64,
+    /// What counts as one structure.
+    pub group: PlanGroup,
     /// The model.
     pub model: Model,
     /// The plan.
@@ -89,6 +95,7 @@ impl Planning {
             tolerance: 0.025,
             footprint: None,
             verify: 0,
+            group: PlanGroup::Stack,
             seed: None,
         }
     }
@@ -118,11 +125,12 @@ impl Planning {
             None => self.input.clone(),
         };
         let mut notes = Notes::default();
-        let model = profiled(&input, &configs, tiers, observer, &mut notes, &mut warnings)?;
+        let namer = (self.group == PlanGroup::Type).then_some(type_name as Namer);
+        let model = profiled(&input, &configs, tiers, namer, observer, &mut notes, &mut warnings)?;
         let plan = answer(&model, &prices, self.tolerance, self.footprint);
-        let verified = verify::verify(&input, &configs, &model, &plan, self.verify, observer)?;
+        let verified = verify::verify(&input, &configs, &model, &plan, self.verify, namer, observer)?;
         notes.warnings = notes.sampling().into_iter().chain(warnings).chain(plan.cautions.clone()).collect();
-        Ok(Planned {
+        let mut planned = Planned {
             subject: crate::wear::subject(&self.input)?,
             command: self.command(),
             machine: self.tiers.iter().map(Chosen::label).collect::<Vec<_>>().join(" + "),
@@ -131,15 +139,25 @@ impl Planning {
             prices,
             model,
             plan,
+            group: self.group,
             verified,
             notes,
-        })
+        };
+        let phases = planned.phases();
+        planned.notes.warnings.extend(phases);
+        Ok(planned)
     }
 
     fn check(&self) -> Result<(), PlanFault> {
         if !(0.0..=10.0).contains(&self.tolerance) {
             let remedy = "0 to 10, a share: 0.025 is 2.5 %";
             return Err(PlanFault::Number { what: "a tolerance", value: self.tolerance, remedy });
+        }
+        if self.group == PlanGroup::Tag {
+            return Err(PlanFault::System(
+                "events have no tags: --group tag is for programs as they are, as with --source referenced"
+                    .to_owned(),
+            ));
         }
         if self.footprint == Some(0) {
             let remedy = "at least 1B, or leave it out";
@@ -178,6 +196,7 @@ impl Planning {
         option("--tolerance", (self.tolerance != 0.025).then(|| self.tolerance.to_string()));
         option("--footprint", self.footprint.map(|bytes| device::Size(bytes).to_string()));
         option("--verify", (self.verify > 0).then(|| self.verify.to_string()));
+        option("--group", (self.group != PlanGroup::Stack).then(|| self.group.name().to_owned()));
         option("--seed", self.seed.map(|seed| seed.to_string()));
         words.extend(crate::wear::source(&self.input));
         words
@@ -189,6 +208,13 @@ fn read_prices(path: Option<&Path>) -> Result<Prices, Error> {
     let Some(path) = path else { return Ok(Prices::default()) };
     let text = std::fs::read_to_string(path).map_err(Error::file("read", path))?;
     Ok(Prices::parse(&text, &path.display().to_string()).map_err(PlanFault::Prices)?)
+}
+
+/// The type that a site allocates.
+fn type_name(site: &event::Site) -> Option<String> {
+    static TYPES: Mutex<Option<Types>> = Mutex::new(None);
+    let mut types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
+    types.get_or_insert_default().of(&site.frames)
 }
 
 /// The fast tier, then each slow one.
@@ -209,6 +235,7 @@ fn profiled(
     input: &Input,
     configs: &[Config],
     tiers: Vec<Tier>,
+    namer: Option<Namer>,
     observer: &dyn Observer,
     notes: &mut Notes,
     warnings: &mut Vec<String>,
@@ -216,7 +243,7 @@ fn profiled(
     let config = &configs[0];
     let ways = candidate_ways(config.llc.ways);
     let (fewest, most) = (ways[0], ways[ways.len() - 1]);
-    let mut profiler = Profiler::new(config, &ways)?;
+    let mut profiler = Profiler::new(config, &ways)?.joined_by(namer);
     let mut runs = vec![
         (fewest, 0, Placed::new(&with_ways(config, fewest), Where::Fast)?),
         (most, 0, Placed::new(&with_ways(config, most), Where::Fast)?),

@@ -2,12 +2,13 @@
 
 use ::plan::answer::StructureAnswer;
 use ::plan::choose::Choice;
+use ::plan::phases::{phases, shares};
 use ::plan::profile::Owner;
 use event::{NameId, SiteId};
 use report::human;
 use serde_json::json;
 
-use super::Planned;
+use super::{PlanGroup, Planned};
 use crate::error::Error;
 
 /// Name and version of the document's layout.
@@ -159,6 +160,39 @@ impl Planned {
         self.plan.structures.iter().max_by(|one, two| one.alone.total_cmp(&two.alone))
     }
 
+    /// Where the run changes, and which structures it uses in each part. One profile and three runs are of the whole: nothing is planned for
+    /// a part.
+    pub(super) fn phases(&self) -> Option<String> {
+        let structures = &self.model.profile().structures;
+        let counts = |one: &::plan::profile::StructureProfile| {
+            one.over_time.iter().map(|&count| count as f64).collect()
+        };
+        let uses: Vec<Vec<f64>> = structures.iter().map(counts).collect();
+        let found = phases(&uses);
+        if found.len() < 2 {
+            return None;
+        }
+        let slices = found.last().map_or(1, |last| last.end).max(1) as f64;
+        let each = found.iter().map(|part| {
+            let of = shares(&uses, part);
+            let hottest = (0..of.len()).max_by(|&one, &two| of[one].total_cmp(&of[two]));
+            let one = self.plan.structures.iter().find(|one| Some(one.number) == hottest);
+            format!(
+                "from {:.0} to {:.0} % of the misses {} ({:.0} % of them)",
+                part.start as f64 / slices * 100.0,
+                part.end as f64 / slices * 100.0,
+                one.map_or_else(|| "something else".to_owned(), |one| self.name(one)),
+                hottest.map_or(0.0, |at| of[at]) * 100.0
+            )
+        });
+        let each: Vec<String> = each.collect();
+        Some(format!(
+            "the run has {} phases, by what misses most: {}; this plan is for the whole, one for a phase needs a trace of it alone",
+            found.len(),
+            each.join("; ")
+        ))
+    }
+
     /// What carries the plan out: node 0 is the fast tier, node 1 the slow one.
     pub(super) fn commands(&self) -> Vec<String> {
         let Some(best) = self.plan.best.map(|best| &self.plan.choices[best]) else { return Vec::new() };
@@ -235,7 +269,12 @@ impl Planned {
     pub(super) fn name(&self, one: &StructureAnswer) -> String {
         human::plain(&match one.owner {
             Owner::Rest => "stacks, globals and what is not allocated".to_owned(),
-            Owner::Site(site) => self.notes.sites.label(SiteId(site)),
+            Owner::Site(site) => {
+                let label = self.notes.sites.label(SiteId(site));
+                let by_type = self.group == PlanGroup::Type;
+                let kind = self.notes.sites.site(SiteId(site)).filter(|_| by_type).and_then(super::type_name);
+                kind.map_or(label, |kind| format!("type {kind}"))
+            }
             Owner::Part { mapping, part } => {
                 let name = self.notes.sites.name(NameId(mapping)).unwrap_or("a mapping");
                 format!("{name}, part {part}")

@@ -3,7 +3,7 @@
 use ::plan::answer::Plan;
 use ::plan::placed::{Placed, Where};
 use ::plan::tiers::with_ways;
-use ::plan::{Model, Placement};
+use ::plan::{Model, Namer, Placement};
 use event::{Discard, Sink};
 use machine::Config;
 use serde::Serialize;
@@ -38,6 +38,7 @@ pub(super) fn verify(
     model: &Model,
     plan: &Plan,
     count: usize,
+    namer: Option<Namer>,
     observer: &dyn Observer,
 ) -> Result<Vec<Verified>, Error> {
     let two = |at: &usize| plan.choices[*at].candidate.parts.iter().skip(2).all(|&part| part == 0.0);
@@ -60,7 +61,9 @@ pub(super) fn verify(
         for &number in part {
             let candidate = &plan.choices[number].candidate;
             let placement = Placement::coldest_first(model.profile(), &candidate.parts);
-            runs.push(Placed::new(&with_ways(&configs[0], candidate.ways), Where::By(placement))?);
+            runs.push(
+                Placed::new(&with_ways(&configs[0], candidate.ways), Where::By(placement))?.joined_by(namer),
+            );
         }
         let mut sinks: Vec<&mut (dyn Sink + Send)> =
             runs.iter_mut().map(|run| run as &mut (dyn Sink + Send)).collect();

@@ -115,3 +115,39 @@ fn worn_pages_move_between_two_nodes() {
     assert!(number("far") > 0.0, "writes meet DRAM afterwards:\n{said}");
     assert!(said.contains("\"stopped\": null"), "{said}");
 }
+
+/// `plan --apply` and `sl_tier` put memory onto the other node. The machine has no caches and both nodes are alike: that it takes place is
+/// all that can be seen.
+#[test]
+#[ignore = "boots an emulated machine, which takes a minute (--long)"]
+fn plans_are_carried_out_on_two_nodes() {
+    let machine = match Machine::prepare(Kernel::Newest) {
+        Ok(machine) => machine,
+        Err(missing) => {
+            eprintln!("skipped: {missing}");
+            return;
+        }
+    };
+    if !has("gcc") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let tiers = scratch.path("tiers");
+    let source = scratch.file("tiers.c", include_str!("tiers.c"));
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-o"]).arg(&tiers);
+    ok(gcc.arg(&source).args(capi::link()));
+    let programs =
+        [("/opt/tiers", tiers.as_path()), ("/opt/strandline", Path::new(env!("CARGO_BIN_EXE_strandline")))];
+    let said = machine.run(&Boot::new(Memory::TwoNodes, include_str!("tiers.sh"), &programs));
+    assert!(said.contains("sl_tier: 0, 4096 of 4096 pages on node 1"), "{said}");
+    let lines: Vec<&str> =
+        said.lines().map(str::trim).filter(|line| line.starts_with("cold lies on node 1")).collect();
+    assert!(lines.contains(&"cold lies on node 1: 0 of 16384 pages"), "the first run is as ever:\n{said}");
+    let moved = lines.iter().any(|line| {
+        let pages = line.split_whitespace().nth(5).and_then(|pages| pages.parse::<u32>().ok());
+        pages.is_some_and(|pages| pages > 15_000)
+    });
+    assert!(moved, "the second run is as planned:\n{said}");
+    assert!(said.contains("\"refused\": 0"), "the kernel took the policy:\n{said}");
+}

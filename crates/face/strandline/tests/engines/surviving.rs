@@ -250,3 +250,62 @@ fn sqlite_keeps_its_transactions_in_a_pool() {
         println!("SQLite {design}: {KILLS} kills");
     }
 }
+
+/// Builds Kyoto Cabinet from Debian's source, and the program with it; why not, if it can't be had.
+fn kyoto(scratch: &Scratch) -> Result<PathBuf, String> {
+    if !has("g++") || !has("make") {
+        return Err("no g++ or make".to_owned());
+    }
+    let source = debian_source(scratch, "kyotocabinet")?;
+    let [c, cxx] = ["cc", "c++"].map(|verb| format!("{} --persist=msync", cc(verb)));
+    let configure = format!("./configure --disable-shared --disable-zlib CC='{c}' CXX='{cxx}' > log 2>&1");
+    shell(&source, &configure);
+    shell(&source, "make -j2 libkyotocabinet.a > log 2>&1");
+    shell(&source, &format!("{cxx} -O2 -I. -o kyoto {PROGRAMS}/kyoto.cc libkyotocabinet.a -pthread"));
+    Ok(source.join("kyoto"))
+}
+
+/// Kills it so often; how many kills left a database that its program finds fault with, which then begins anew.
+fn kyoto_killed(program: &Path, design: &str, kills: u64) -> u64 {
+    let memory = memory();
+    let (database, lines) = (memory.path().join("database.kch"), memory.path().join("lines"));
+    let mut bad = 0;
+    for round in 0..kills {
+        let output = std::fs::File::create(&lines).expect("a file");
+        let mut run = Command::new(program);
+        run.env("STRANDLINE_PERSIST", design).arg(&database).arg("run").stdout(output);
+        let mut run = run.spawn().expect("it runs");
+        sleep(Duration::from_millis(20 + round * 37 % 350));
+        run.kill().expect("it is ours");
+        run.wait().expect("it is ours");
+        let said = std::fs::read_to_string(&lines).expect("a file");
+        // The last line may be cut.
+        let whole = said.rfind('\n').map_or("", |end| &said[..end]);
+        let least = whole.lines().next_back().unwrap_or("0");
+        let mut check = Command::new(program);
+        let check = check.env("STRANDLINE_PERSIST", design).arg(&database).args(["check", least]);
+        let output = check.output().expect("it runs");
+        if !output.status.success() {
+            println!("{design}, round {round}: {}", stderr(&output).trim());
+            bad += 1;
+            for entry in std::fs::read_dir(memory.path()).expect("a folder").flatten() {
+                _ = std::fs::remove_file(entry.path());
+            }
+        }
+    }
+    println!("Kyoto Cabinet {design}: {bad} of {kills} kills left a mixture");
+    bad
+}
+
+#[test]
+#[ignore = "builds Kyoto Cabinet and kills it for a minute (--long)"]
+fn kyoto_cabinet_commits_what_it_synchronises() {
+    let scratch = Scratch::new();
+    let program = match kyoto(&scratch) {
+        Ok(program) => program,
+        Err(reason) => return println!("skipped: Kyoto Cabinet: {reason}"),
+    };
+    assert_eq!(kyoto_killed(&program, "msync", KILLS), 0);
+    // A check that finds nothing in what a plain msync leaves would find nothing elsewhere.
+    assert!(kyoto_killed(&program, "none", KILLS) > 0);
+}

@@ -49,6 +49,7 @@ mod sfr_programs;
 mod shipped;
 mod simulate;
 mod slow;
+mod sweep;
 mod tails;
 mod trace_json;
 mod trace_size;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::common::{Scratch, compile, has, ok, stdout};
+use crate::common::{Scratch, compile, has, has_flushes, ok, stderr, stdout, strandline};
 
 /// The designs that promise a frontier of SFRs.
 const DESIGNS: [&str; 3] = ["coupled", "decoupled", "strand"];
@@ -29,31 +29,98 @@ fn build(scratch: &Scratch, source: &str, design: &str, options: &str) -> PathBu
     scratch.path(&name)
 }
 
-/// Twenty shapes of concurrent programs, killed under each design; a design in the environment replaces the linked one.
-#[test]
-fn shapes_of_concurrent_programs_survive_kills() {
-    let (scratch, memory) = (Scratch::new(), memory());
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/persist/shapes.cc");
-    let arguments = format!("--persist=coupled -std=c++20 -O2 -g -o shapes {} -pthread", source.display());
+/// Builds the shapes of concurrent programs with a compiler, and lists their kinds. A design in the environment replaces
+/// the linked one.
+fn shapes(scratch: &Scratch, compiler: &str) -> (PathBuf, Vec<String>) {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/persist/shapes");
+    let sources = ["main", "locks", "words", "waits"].map(|name| format!("{}/{name}.cc", sources.display()));
+    let name = format!("shapes-{compiler}");
+    let arguments = format!(
+        "--compiler={compiler} --persist=coupled -std=c++20 -O2 -g -Wall -Wextra -o {name} {} -pthread",
+        sources.join(" ")
+    );
     compile(scratch.dir(), "c++", &arguments);
-    let program = scratch.path("shapes");
+    let program = scratch.path(&name);
     let kinds = stdout(&ok(Command::new(&program).arg("--kinds")));
-    assert!(kinds.lines().count() > 20);
-    for (number, kind) in (0..).zip(kinds.lines()) {
+    assert!(kinds.lines().count() > 30);
+    (program, kinds.lines().map(str::to_owned).collect())
+}
+
+/// A shape under a design: on a pool, or its check.
+fn shape(program: &Path, design: &str, pool: &Path, kind: &str, checks: bool) -> Command {
+    let mut command = Command::new(program);
+    let verb = checks.then_some("--check");
+    command.env("STRANDLINE_PERSIST", design).args(verb).arg(pool).arg(kind);
+    command
+}
+
+/// Kills each shape under each design so often, each time going on with what the last one left.
+fn shapes_killed(compiler: &str, rounds: u64) {
+    if !has(compiler) {
+        return println!("skipped: no {compiler}");
+    }
+    let (scratch, memory) = (Scratch::new(), memory());
+    let (program, kinds) = shapes(&scratch, compiler);
+    for (number, kind) in (0..).zip(&kinds) {
         // ATLAS knows no locks that a program makes of atomics, so it promises nothing here.
         for design in DESIGNS {
             let pool = memory.path().join(format!("{kind}-{design}"));
-            let run = |verb: Option<&str>| {
-                let mut command = Command::new(&program);
-                command.env("STRANDLINE_PERSIST", design).args(verb).arg(&pool).arg(kind);
-                command
-            };
-            for round in 0..2 {
-                kill_when_it_begins(run(None), (number * 13 + round * 29) % 60);
-                let checked = run(Some("--check")).output().expect("it runs");
-                assert!(checked.status.success(), "{kind}, {design}, round {round}: {}", stdout(&checked));
+            for round in 0..rounds {
+                let run = shape(&program, design, &pool, kind, false);
+                kill_when_it_begins(run, (number * 13 + round * 29) % 60);
+                let checked = shape(&program, design, &pool, kind, true).output().expect("it runs");
+                let said = stdout(&checked);
+                assert!(checked.status.success(), "{compiler}, {kind}, {design}, round {round}: {said}");
             }
+            std::fs::remove_file(&pool).expect("it was there");
         }
+    }
+}
+
+#[test]
+fn shapes_of_concurrent_programs_survive_kills() {
+    shapes_killed("g++", 1);
+}
+
+#[test]
+#[ignore = "kills thousands of processes (--long)"]
+fn shapes_of_concurrent_programs_survive_kills_by_the_thousand() {
+    shapes_killed("g++", 20);
+    shapes_killed("clang++", 20);
+}
+
+/// What `strandline check` finds in two rounds of shapes, on pools that are there before.
+fn shapes_checked(compiler: &str, only: &[&str], bounds: &[&str]) {
+    if !has(compiler) || !has_flushes() {
+        return println!("skipped: no {compiler}, or no flushes");
+    }
+    let (scratch, memory) = (Scratch::new(), memory());
+    let (program, kinds) = shapes(&scratch, compiler);
+    let chosen = |kind: &&String| only.is_empty() || only.contains(&kind.as_str());
+    for (kind, design) in kinds.iter().filter(chosen).flat_map(|kind| DESIGNS.map(|design| (kind, design))) {
+        let pool = memory.path().join(format!("{kind}-{design}"));
+        ok(shape(&program, design, &pool, kind, false).arg("0"));
+        let mut check = strandline();
+        check.env("STRANDLINE_PERSIST", design).args(["check", "--json", "--findings", "1"]).args(bounds);
+        check.args(["--recover", &format!("{} --check POOL {kind}", program.display()), "--"]);
+        let output = check.arg(&program).arg(&pool).args([kind, "2"]).output().expect("it runs");
+        let said = stdout(&output);
+        assert!(output.status.success(), "{compiler}, {kind}, {design}: {said}{}", stderr(&output));
+        assert!(!said.contains("\"images\": 0,"), "{compiler}, {kind}, {design}: no images: {said}");
+        std::fs::remove_file(&pool).expect("it was there");
+    }
+}
+
+#[test]
+fn check_finds_nothing_in_shapes_of_concurrent_programs() {
+    shapes_checked("g++", &["ticket", "many-to-many"], &["--images", "8", "--time", "1s"]);
+}
+
+#[test]
+#[ignore = "recovers thousands of images (--long)"]
+fn check_finds_nothing_in_any_shape_with_gcc_or_clang() {
+    for compiler in ["g++", "clang++"] {
+        shapes_checked(compiler, &[], &["--images", "16", "--time", "4s"]);
     }
 }
 

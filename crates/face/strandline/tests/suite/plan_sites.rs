@@ -195,6 +195,10 @@ fn programs_that_are_hard_to_see_are_named() {
         assert!(warnings(&plan).contains(what), "{program}: {plan:#}");
     };
     said("./app p 3000", "the program changes");
+    let phases = self::plan(&scratch, "", "./app p 3000");
+    let phases = phases["phases"].as_array().expect("a list").clone();
+    assert!(phases.len() > 1, "{phases:?}");
+    assert_ne!(phases[0]["hottest"], phases[phases.len() - 1]["hottest"], "{phases:?}");
     said("./app g 1200", "was not allocated by malloc");
     let huge = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     if huge.contains("[never]") || huge.is_empty() {
@@ -202,6 +206,105 @@ fn programs_that_are_hard_to_see_are_named() {
     } else {
         said("./app t 1000", "huge pages");
     }
+}
+
+/// Two lines allocate nodes and one a table; a C program names what it has.
+#[test]
+fn sites_are_joined_by_type_and_by_tag() {
+    let scratch = scratch();
+    scratch.file(
+        "types.cc",
+        r#"
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <vector>
+struct Node { char bytes[64]; };
+struct Table { char bytes[1 << 22]; };
+static double now() { timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+int main() {
+    Node *one = new Node[1 << 14];
+    std::vector<Node> two(1 << 14);
+    Table *table = new Table;
+    memset((void *)table, 1, sizeof(Table));
+    double until = now() + 0.8;
+    while (now() < until)
+        for (int i = 0; i < 1 << 14; i++) one[i].bytes[0]++, two[i].bytes[0]++;
+    puts("worked");
+    return one[3].bytes[1] + table->bytes[7] == 99;
+}
+"#,
+    );
+    let mut compile = Command::new("g++");
+    ok(compile.current_dir(scratch.dir()).args(["-O1", "-g", "-o", "types", "types.cc"]));
+    let joined = plan(&scratch, "--group type", "./types");
+    let nodes = site(&joined, "type Node");
+    assert_eq!(nodes["keys"].as_array().map(Vec::len), Some(2), "{nodes}");
+    assert!(nodes["bytes"].as_f64() >= Some(2.0 * 64.0 * f64::from(1 << 14)), "{nodes}");
+    assert!(site(&joined, "type Table")["slow"].as_f64() > Some(0.5), "{joined:#}");
+    scratch.file(
+        "tags.c",
+        r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+/* As strandline_tier.h has it; without the library nobody has it. */
+__attribute__((weak)) int sl_tag(void *memory, size_t bytes, const char *name);
+static char *named(size_t bytes, const char *name) {
+    char *memory = malloc(bytes);
+    if (sl_tag) sl_tag(memory, bytes, name);
+    memset(memory, 1, bytes);
+    return memory;
+}
+int main(void) {
+    char *hot[2] = {named(1 << 20, "the hot one"), named(1 << 20, "the hot one")};
+    named(1 << 24, "cold");
+    clock_t until = clock() + CLOCKS_PER_SEC;
+    while (clock() < until)
+        for (int i = 0; i < 1 << 20; i += 64) hot[0][i]++, hot[1][i]++;
+    puts("worked");
+    return 0;
+}
+"#,
+    );
+    ok(Command::new("gcc").current_dir(scratch.dir()).args(["-O1", "-g", "-o", "tags", "tags.c"]));
+    let joined = plan(&scratch, "--group tag", "./tags");
+    let (hot, cold) = (site(&joined, "tag the_hot_one"), site(&joined, "tag cold"));
+    assert_eq!((&hot["allocations"], &cold["allocations"]), (&2.0.into(), &1.0.into()), "{hot} {cold}");
+    assert!(hot["slow"].as_f64() < Some(0.5) && cold["slow"].as_f64() > Some(0.9), "{hot} {cold}");
+    let bytes = cold["bytes"].as_f64();
+    assert!(bytes > Some(16e6) && bytes < Some(18e6), "what is named counts once: {cold}");
+    // One line allocates both: by call stack the plan has a site for each name all the same, and its file of kinds, too.
+    let kinds = std::fs::read_to_string(scratch.path("strandline-report/plan.kinds")).expect("a file");
+    let key = cold["key"].as_str().expect("a key");
+    assert!(kinds.contains(&format!("{key} slow")), "{kinds}");
+    let again = plan(&scratch, "--kinds strandline-report/plan.kinds", "./tags");
+    let placed = again["placed"].as_array().expect("a list").iter().any(|one| one["key"] == key);
+    assert!(placed, "{:#}", again["placed"]);
+}
+
+#[test]
+fn sources_that_are_not_there_are_refused_with_the_reason() {
+    let scratch = scratch();
+    for (source, reasons) in [
+        ("sampled", ["addresses of accesses", "not permitted"]),
+        ("damon", ["left alone", "DAMON: the kernel has none"]),
+    ] {
+        let output = run(&scratch, &format!("--source {source}"), "./app h 700");
+        if output.status.success() {
+            let plan: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+            assert!(plan["source"].as_str().is_some_and(|one| one.starts_with(source)), "{plan:#}");
+            continue;
+        }
+        let said = stderr(&output);
+        assert!(reasons.iter().any(|reason| said.contains(reason)) || said.contains("only root"), "{said}");
+        assert!(!said.contains("worked"), "the program did not run: {said}");
+    }
+    // What others use is named where it is not used either.
+    let plan = plan(&scratch, "", "./app h 300");
+    let unseen = plan["unseen"].to_string();
+    assert!(unseen.contains("PEBS or IBS: ") && unseen.contains("DAMON: "), "{unseen}");
 }
 
 #[test]

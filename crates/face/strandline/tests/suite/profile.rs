@@ -91,6 +91,25 @@ int main(int argc, char **argv) {
     );
 }
 
+/// What a program prints stays out of the JSON also where its functions are only sampled.
+#[test]
+fn a_sampled_programs_output_is_not_in_the_json() {
+    let scratch = Scratch::new();
+    scratch.file("plain.c", "#include <stdio.h>\nint main(void) { return puts(\"not JSON\") < 0; }\n");
+    ok(std::process::Command::new("gcc").current_dir(scratch.dir()).args(["-o", "plain", "plain.c"]));
+    let mut command = strandline();
+    let output = command.current_dir(scratch.dir()).args(["profile", "--json", "--", "./plain"]).output();
+    let output = output.expect("strandline starts");
+    let said = crate::common::stderr(&output);
+    if output.stdout.is_empty() && said.contains("perf_event") {
+        println!("skipped: {said}");
+        return;
+    }
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
+    assert!(json["summary"]["headline"].as_str().is_some_and(|line| line.contains("sampled")), "{json:#}");
+    assert!(said.contains("not JSON"), "its output is among the messages: {said}");
+}
+
 #[test]
 fn misuse_ends_with_status_2_and_a_remedy() {
     for (arguments, part) in [

@@ -13,8 +13,14 @@ use crate::common::{Scratch, cc, has_flushes, ok, stderr, stdout, strandline};
 const BENCHMARKS: [&str; 8] = ["cq", "sps", "pc", "rbtree", "tatp", "ll", "tpcc", "ycsb"];
 
 /// Litmus programs, and whether they keep what is forbidden when nothing protects them.
-const LITMUS: [(&str, bool); 5] =
-    [("tail", false), ("outside", false), ("publication", true), ("condition", true), ("nested", false)];
+const LITMUS: [(&str, bool); 6] = [
+    ("tail", false),
+    ("outside", false),
+    ("publication", true),
+    ("condition", true),
+    ("nested", false),
+    ("reuse", true),
+];
 
 /// The designs under which something survives.
 const DESIGNS: [&str; 4] = ["coupled", "decoupled", "strand", "atlas"];
@@ -195,8 +201,9 @@ fn programs_killed_again_and_again_leave_a_frontier() {
 fn litmus_programs_distinguish_the_designs() {
     let (scratch, memory) = (Scratch::new(), memory());
     let programs = build(&scratch, &format!("{} --persist=decoupled", cc("cc")));
-    let published = ("atlas", "published", &["outside", "publication", "condition"][..]);
-    let designs = DESIGNS.map(|name| (name, "sound", if name == "atlas" { &["outside"][..] } else { &[] }));
+    let published = ("atlas", "published", &["outside", "publication", "condition", "reuse"][..]);
+    let unlogged = &["outside", "reuse"][..];
+    let designs = DESIGNS.map(|name| (name, "sound", if name == "atlas" { unlogged } else { &[] }));
     for (design, kind, broken) in designs.into_iter().chain([published]) {
         for (name, _) in LITMUS {
             let (program, pool) = (programs.join(format!("litmus-{name}")), memory.path().join("pool"));

@@ -190,7 +190,13 @@ fn commits_and_records_are_compared() {
     let commits = json["results"]["commits"].as_array().expect("commits");
     assert!(commits.iter().any(|row| row["contender"] == "bare redo"), "{json:#}");
     assert!(commits.iter().all(|row| row["ns"].as_f64().is_some_and(|ns| ns > 0.0)), "{json:#}");
-    assert!(!json["results"]["records"].as_array().expect("records").is_empty(), "{json:#}");
+    let records = json["results"]["records"].as_array().expect("records");
+    assert!(records.iter().any(|row| row["study"] == "log"), "{json:#}");
+    let skipped = json["results"]["skipped"].as_array().expect("a list");
+    let [process, spaces] =
+        ["process", "spaces"].map(|study| records.iter().find(|row| row["study"] == study));
+    assert!(process.is_some_and(|row| row["per_second"].as_f64().is_some_and(|rate| rate > 0.0)), "{json:#}");
+    assert!(spaces.is_some() || skipped.iter().any(|row| row["name"] == "spaces"), "{json:#}");
     let left = std::fs::read_dir(scratch.dir()).expect("a folder").count();
     assert_eq!(left, 0, "its files are gone");
 }

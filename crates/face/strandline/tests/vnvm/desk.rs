@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use pmem::Os;
 use space::sim::{Accesses, Schedule};
-use space::{Env, Image, Observer, Scratch, Space};
+use space::{Env, Observer, Scratch, Space};
 use strandline::check::{self, Check, Crash, Run};
 use strandline::crash::{Outcome, Platform};
 use vnvm::{Flaw, Mode, Options, Process, recover};

@@ -20,6 +20,14 @@ const CALIBRATION: &str = "the TLB of SSP has 1,024 entries, as the source's sec
 const LACKS: &str = "The structures write 5, 3, 2.5 and 2 lines in a region on average, the source's 12, 10, 3 and 2, so there is less to log and more of what each \
                      region pays once: a journal line, a barrier";
 
+/// Why redo does not win where memory is as fast as DRAM.
+const SHARED_CHANNEL: &str = "Redo stands at fences for half as long (63 us of 698 against 133 of 690), as the source has it, but its reads wait behind its own log and data \
+                              on the one channel (108 ns on average against 94), as it writes 2.7 MiB where SSP writes 1.9. With all lines in the last-level cache before time is taken, SSP \
+                              leads by 1.19, tried: with nothing done between transactions the channel's writes bound redo, and the source's overlap needs work to overlap with";
+/// Why no page is brought together.
+const FEW_PAGES: &str = "A page is brought together when no TLB holds it. The items of the cache take 1,024 pages here and the tables of the agency 160, and each of four TLBs holds 1,024, so \
+                         none is given up. The source's Vacation has 16 million tuples, which would take 512 MiB here; its Memcached's items are not published";
+
 const fn row(
     id: &'static str,
     claim: &'static str,
@@ -109,19 +117,22 @@ pub const ROWS: &[Row] = &[
         "shape: rises; 20 % at both ends; the axis is not published, 1 to 16 times DRAM's latency here",
         latencies,
     ),
-    row(
-        "S10",
-        "With memory as fast as DRAM redo beats SSP by 8 % on the red-black tree",
-        "0.92",
-        "shape: below 1; 8 points",
-        |lab| {
-            let got = over_redo(lab, Kind::RbTree, 1)?;
-            Ok(Evidence::of(vec![
-                Check::at_most("over redo", 1.0, got),
-                Check::within("over redo in numbers", 0.84, 1.0, got),
-            ]))
-        },
-    ),
+    Row {
+        lacks: SHARED_CHANNEL,
+        ..row(
+            "S10",
+            "With memory as fast as DRAM redo beats SSP by 8 % on the red-black tree",
+            "0.92",
+            "shape: below 1; 8 points",
+            |lab| {
+                let got = over_redo(lab, Kind::RbTree, 1)?;
+                Ok(Evidence::of(vec![
+                    Check::at_most("over redo", 1.0, got),
+                    Check::within("over redo in numbers", 0.84, 1.0, got),
+                ]))
+            },
+        )
+    },
     row(
         "S11",
         "Memcached: 75 % more throughput than undo, 35 % more than redo",
@@ -159,20 +170,23 @@ pub const ROWS: &[Row] = &[
     row("S15", "Vacation: 38 % of undo's writes saved, 17 % of redo's", "0.38, 0.17", "ten points", |lab| {
         saved_by(lab, &services()[1..], [0.38, 0.17])
     }),
-    row(
-        "S16",
-        "Consolidation is 15 % of Memcached's writes and 31 % of Vacation's",
-        "0.15, 0.31",
-        "ten points",
-        |lab| {
-            let share = |ran: &Ran, _: &Ran| ratio(ran.own.consolidation_bytes, ran.written);
-            let got = each(lab, &services(), "redo", share)?;
-            Ok(Evidence::of(vec![
-                Check::within("Memcached", 0.05, 0.25, got[0]),
-                Check::within("Vacation", 0.21, 0.41, got[1]),
-            ]))
-        },
-    ),
+    Row {
+        lacks: FEW_PAGES,
+        ..row(
+            "S16",
+            "Consolidation is 15 % of Memcached's writes and 31 % of Vacation's",
+            "0.15, 0.31",
+            "ten points",
+            |lab| {
+                let share = |ran: &Ran, _: &Ran| ratio(ran.own.consolidation_bytes, ran.written);
+                let got = each(lab, &services(), "redo", share)?;
+                Ok(Evidence::of(vec![
+                    Check::within("Memcached", 0.05, 0.25, got[0]),
+                    Check::within("Vacation", 0.21, 0.41, got[1]),
+                ]))
+            },
+        )
+    },
     row(
         "S17",
         "At most 1.8 times fewer writes than the better log",
@@ -236,7 +250,8 @@ pub const ROWS: &[Row] = &[
     ),
     Row {
         means: Means::Later(
-            "whole applications with what they do in DRAM: persistent structures alone have no such share",
+            "whole applications with what they do in DRAM, their sockets, parsing and buffers: the recorded transactions are the persistent \
+             structures alone, of whose accesses nearly all go to persistent memory",
         ),
         note: "",
         lacks: "",

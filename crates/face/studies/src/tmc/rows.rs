@@ -138,9 +138,9 @@ pub const ROWS: &[Row] = &[
         Means::Hardware("a processor with PEBS, and two kinds of memory"),
     ),
     Row {
-        note: "Our clusters of misses have a parallelism each, the source's equations one for all: the models differ in that, and in what \
-               follows from it. The programs have one thread each. That profiling by X-Mem takes 40 times as long is not measured: our profiles are of modelled \
-               accesses",
+        note: "Our clusters of misses have a parallelism each, the source's equations one for all: the models differ \
+               in that, and in what follows from it. The programs have one thread each. That profiling by X-Mem \
+               takes 40 times as long is not measured: our profiles are of modelled accesses",
         ..row(
             "T16",
             "One memory-level parallelism per program is enough",

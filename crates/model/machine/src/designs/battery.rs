@@ -3,15 +3,14 @@
 //! A store to persistent memory enters the buffer when it commits, and is durable from then on: the order of persists is that of
 //! visibility, so flushes and marks do nothing and fences wait for no write-back. The buffer keeps lines so that stores coalesce, and
 //! sends the oldest when it is three quarters full (published threshold). A full buffer stalls. A line that another core asks for itself
-//! moves to that core's buffer. The size is `persist_buffer`, 32 as published.
-//!
-//! Not modelled: that an eviction from the LLC first removes the line from a buffer; here it leaves the buffer as clean.
+//! moves to that core's buffer, and one that the LLC evicts leaves all buffers: memory has it. The size is `persist_buffer`, 32 as published.
 
 use std::collections::VecDeque;
 
-use event::{Capabilities, FenceKind, FlushKind, StrandMark};
+use event::{Capabilities, FenceKind, FlushKind};
 
-use super::persistency::{Notice, Persistency, RegionMark};
+use super::as_tso::as_tso;
+use super::persistency::{Notice, Persistency};
 use super::tso::Tso;
 use crate::interleave::PERSISTENT;
 use crate::simulation::{Access, Cause, Later, Shared, TimedCore, Wait};
@@ -62,6 +61,8 @@ impl Bbb {
 }
 
 impl Persistency for Bbb {
+    as_tso!(publish, region, strand);
+
     fn needs(&self) -> Capabilities {
         Capabilities::MAPPINGS
     }
@@ -136,44 +137,13 @@ impl Persistency for Bbb {
         Ok(())
     }
 
-    fn publish(&mut self, _: &mut TimedCore, _line: u64, _: &mut Shared) -> Result<(), Later> {
-        // Stores become visible by themselves.
-        Ok(())
-    }
-
-    fn publish_all(&mut self, _: &mut TimedCore, _: &mut Shared) -> Result<(), Later> {
-        Ok(())
-    }
-
-    fn region(
-        &mut self,
-        _: &mut TimedCore,
-        mark: RegionMark,
-        _site: u32,
-        _: &mut Shared,
-    ) -> Result<(), Later> {
-        match mark {
-            // What was stored is durable.
-            RegionMark::Begin(_) | RegionMark::End(_) => Ok(()),
-        }
-    }
-
-    fn strand(
-        &mut self,
-        _: &mut TimedCore,
-        mark: StrandMark,
-        _site: u32,
-        _: &mut Shared,
-    ) -> Result<(), Later> {
-        match mark {
-            // Persists have the order of visibility.
-            StrandMark::Barrier | StrandMark::New | StrandMark::Join => Ok(()),
-        }
-    }
-
     fn notice(&mut self, _: &mut TimedCore, notice: Notice, _: &mut Shared) {
-        let Notice::Snooped { line, by, own: true } = notice else { return };
-        for (_, kept) in self.kept.iter_mut().enumerate().filter(|(other, _)| *other != by) {
+        let (line, keeper) = match notice {
+            Notice::Snooped { line, by, own: true } => (line, Some(by)),
+            Notice::LeftCaches { line, .. } => (line, None),
+            _ => return,
+        };
+        for (_, kept) in self.kept.iter_mut().enumerate().filter(|(other, _)| Some(*other) != keeper) {
             kept.retain(|&held| held != line);
         }
     }

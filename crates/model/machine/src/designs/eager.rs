@@ -63,6 +63,10 @@ impl Persistency for Eager {
         self.design.write_slots()
     }
 
+    fn lanes(&self) -> Option<(usize, usize)> {
+        self.design.lanes()
+    }
+
     fn leaves_hits_alone(&self) -> bool {
         false
     }

@@ -20,6 +20,7 @@ use std::collections::VecDeque;
 
 use event::{Capabilities, FenceKind, FlushKind, StrandMark};
 
+use super::as_tso::as_tso;
 use super::persistency::{Notice, Persistency, RegionMark};
 use super::tso::Tso;
 use crate::interleave::PERSISTENT;
@@ -33,7 +34,7 @@ pub(crate) struct Hops {
     /// Whether copies leave before the epochs before theirs are accepted (ASAP).
     speculative: bool,
     /// For lines of other memory.
-    volatile: Tso,
+    tso: Tso,
 }
 
 /// Epoch persistency after ASAP (Abulila et al., ISCA 2022): persist buffers as in HOPS that do not wait.
@@ -79,7 +80,7 @@ impl Hops {
             buffers: vec![Buffer::default(); config.cores.count as usize],
             entries: config.cores.pipeline.persist_buffer,
             speculative: false,
-            volatile: Tso::new(config),
+            tso: Tso::new(config),
         }
     }
 
@@ -173,6 +174,8 @@ impl Hops {
 }
 
 impl Persistency for Hops {
+    as_tso!(publish);
+
     fn needs(&self) -> Capabilities {
         Capabilities::MAPPINGS | Capabilities::FENCES | Capabilities::REGIONS
     }
@@ -198,7 +201,7 @@ impl Persistency for Hops {
         shared: &mut Shared,
     ) -> Result<(), Later> {
         if line & PERSISTENT == 0 {
-            return self.volatile.store(core, line, bytes, site, shared);
+            return self.tso.store(core, line, bytes, site, shared);
         }
         core.stores.make_room(&mut core.window, &mut shared.sites);
         self.room(core, line, site, shared)?;
@@ -219,7 +222,7 @@ impl Persistency for Hops {
         if line & PERSISTENT != 0 {
             return Ok(());
         }
-        self.volatile.flush(core, line, kind, site, shared)
+        self.tso.flush(core, line, kind, site, shared)
     }
 
     fn fence(
@@ -238,15 +241,6 @@ impl Persistency for Hops {
                 Ok(())
             }
         }
-    }
-
-    fn publish(&mut self, _: &mut TimedCore, _line: u64, _: &mut Shared) -> Result<(), Later> {
-        // Stores become visible by themselves.
-        Ok(())
-    }
-
-    fn publish_all(&mut self, _: &mut TimedCore, _: &mut Shared) -> Result<(), Later> {
-        Ok(())
     }
 
     fn region(

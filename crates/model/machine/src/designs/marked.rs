@@ -12,8 +12,9 @@
 //! design that orders log and update should be faster. `switch` is `x86` in front of a CXL switch whose buffer is persistent:
 //! a line is durable when the switch has it, and the switch writes it to memory behind that (`Shared::write_from_core`).
 
-use event::{Capabilities, FenceKind, FlushKind, StrandMark};
+use event::{Capabilities, FenceKind, StrandMark};
 
+use super::as_tso::as_tso;
 use super::persistency::{Persistency, RegionMark};
 use super::tso::Tso;
 use crate::Config;
@@ -60,57 +61,10 @@ impl Switch {
 }
 
 impl Persistency for Marked {
+    as_tso!(write_slots, leaves_hits_alone, store, flush, fence, publish);
+
     fn needs(&self) -> Capabilities {
         Capabilities::MAPPINGS | Capabilities::FENCES
-    }
-
-    fn write_slots(&self) -> u32 {
-        self.tso.write_slots()
-    }
-
-    fn leaves_hits_alone(&self) -> bool {
-        true
-    }
-
-    fn store(
-        &mut self,
-        core: &mut TimedCore,
-        line: u64,
-        bytes: u64,
-        site: u32,
-        shared: &mut Shared,
-    ) -> Result<(), Later> {
-        self.tso.store(core, line, bytes, site, shared)
-    }
-
-    fn flush(
-        &mut self,
-        core: &mut TimedCore,
-        line: u64,
-        kind: FlushKind,
-        site: u32,
-        shared: &mut Shared,
-    ) -> Result<(), Later> {
-        self.tso.flush(core, line, kind, site, shared)
-    }
-
-    fn fence(
-        &mut self,
-        core: &mut TimedCore,
-        kind: FenceKind,
-        site: u32,
-        shared: &mut Shared,
-    ) -> Result<(), Later> {
-        self.tso.fence(core, kind, site, shared)
-    }
-
-    fn publish(&mut self, _: &mut TimedCore, _line: u64, _: &mut Shared) -> Result<(), Later> {
-        // Stores become visible by themselves.
-        Ok(())
-    }
-
-    fn publish_all(&mut self, _: &mut TimedCore, _: &mut Shared) -> Result<(), Later> {
-        Ok(())
     }
 
     fn region(

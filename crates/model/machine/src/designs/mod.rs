@@ -2,6 +2,7 @@
 //!
 //! `docs/new-design.md` says step by step how to add one.
 
+mod as_tso;
 mod battery;
 mod eager;
 mod hops;
@@ -9,6 +10,8 @@ mod list;
 mod marked;
 mod persistency;
 mod redo;
+#[cfg(test)]
+mod skeleton;
 mod ssp;
 mod strand;
 #[cfg(test)]

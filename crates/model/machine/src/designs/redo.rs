@@ -5,8 +5,9 @@
 //! of the log with 8 bytes that commit it, and waits for the log alone. Then the lines go home, beside what follows: the next
 //! region waits only for its own log. Begin and end are full barriers.
 
-use event::{Capabilities, FenceKind, FlushKind, StrandMark};
+use event::Capabilities;
 
+use super::as_tso::as_tso;
 use super::persistency::{Persistency, RegionMark};
 use super::tso::Tso;
 use super::write_set::WriteSet;
@@ -92,12 +93,10 @@ impl Redo {
 }
 
 impl Persistency for Redo {
+    as_tso!(write_slots, flush, fence, publish, strand);
+
     fn needs(&self) -> Capabilities {
         Capabilities::MAPPINGS | Capabilities::REGIONS
-    }
-
-    fn write_slots(&self) -> u32 {
-        self.tso.write_slots()
     }
 
     fn leaves_hits_alone(&self) -> bool {
@@ -134,36 +133,6 @@ impl Persistency for Redo {
         Ok(())
     }
 
-    fn flush(
-        &mut self,
-        core: &mut TimedCore,
-        line: u64,
-        kind: FlushKind,
-        site: u32,
-        shared: &mut Shared,
-    ) -> Result<(), Later> {
-        self.tso.flush(core, line, kind, site, shared)
-    }
-
-    fn fence(
-        &mut self,
-        core: &mut TimedCore,
-        kind: FenceKind,
-        site: u32,
-        shared: &mut Shared,
-    ) -> Result<(), Later> {
-        self.tso.fence(core, kind, site, shared)
-    }
-
-    fn publish(&mut self, _: &mut TimedCore, _line: u64, _: &mut Shared) -> Result<(), Later> {
-        // Stores become visible by themselves.
-        Ok(())
-    }
-
-    fn publish_all(&mut self, _: &mut TimedCore, _: &mut Shared) -> Result<(), Later> {
-        Ok(())
-    }
-
     fn region(
         &mut self,
         core: &mut TimedCore,
@@ -171,30 +140,10 @@ impl Persistency for Redo {
         site: u32,
         shared: &mut Shared,
     ) -> Result<(), Later> {
-        match mark {
-            RegionMark::Begin(_) => {
-                core.stall_for_stores(site, shared);
-                self.cores[core.number].set.begin();
-                Ok(())
-            }
-            RegionMark::End(_) if self.cores[core.number].set.is_last() => self.end(core, site, shared),
-            RegionMark::End(_) => {
-                self.cores[core.number].set.end(shared);
-                Ok(())
-            }
-        }
-    }
-
-    fn strand(
-        &mut self,
-        _: &mut TimedCore,
-        mark: StrandMark,
-        _site: u32,
-        _: &mut Shared,
-    ) -> Result<(), Later> {
-        match mark {
-            // The log orders what regions store.
-            StrandMark::Barrier | StrandMark::New | StrandMark::Join => Ok(()),
+        if self.cores[core.number].set.mark(mark, core, site, shared) {
+            self.end(core, site, shared)
+        } else {
+            Ok(())
         }
     }
 }

@@ -21,8 +21,9 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use event::{Capabilities, FenceKind, FlushKind, StrandMark};
+use event::Capabilities;
 
+use super::as_tso::as_tso;
 use super::persistency::{Persistency, RegionMark};
 use super::tso::Tso;
 use super::write_set::{PAGE_SHIFT, WriteSet};
@@ -280,12 +281,10 @@ impl Ssp {
 }
 
 impl Persistency for Ssp {
+    as_tso!(write_slots, flush, fence, publish, strand);
+
     fn needs(&self) -> Capabilities {
         Capabilities::MAPPINGS | Capabilities::REGIONS
-    }
-
-    fn write_slots(&self) -> u32 {
-        self.tso.write_slots()
     }
 
     fn leaves_hits_alone(&self) -> bool {
@@ -324,36 +323,6 @@ impl Persistency for Ssp {
         Ok(())
     }
 
-    fn flush(
-        &mut self,
-        core: &mut TimedCore,
-        line: u64,
-        kind: FlushKind,
-        site: u32,
-        shared: &mut Shared,
-    ) -> Result<(), Later> {
-        self.tso.flush(core, line, kind, site, shared)
-    }
-
-    fn fence(
-        &mut self,
-        core: &mut TimedCore,
-        kind: FenceKind,
-        site: u32,
-        shared: &mut Shared,
-    ) -> Result<(), Later> {
-        self.tso.fence(core, kind, site, shared)
-    }
-
-    fn publish(&mut self, _: &mut TimedCore, _line: u64, _: &mut Shared) -> Result<(), Later> {
-        // Stores become visible by themselves.
-        Ok(())
-    }
-
-    fn publish_all(&mut self, _: &mut TimedCore, _: &mut Shared) -> Result<(), Later> {
-        Ok(())
-    }
-
     fn region(
         &mut self,
         core: &mut TimedCore,
@@ -361,30 +330,10 @@ impl Persistency for Ssp {
         site: u32,
         shared: &mut Shared,
     ) -> Result<(), Later> {
-        match mark {
-            RegionMark::Begin(_) => {
-                core.stall_for_stores(site, shared);
-                self.cores[core.number].set.begin();
-                Ok(())
-            }
-            RegionMark::End(_) if self.cores[core.number].set.is_last() => self.end(core, site, shared),
-            RegionMark::End(_) => {
-                self.cores[core.number].set.end(shared);
-                Ok(())
-            }
-        }
-    }
-
-    fn strand(
-        &mut self,
-        _: &mut TimedCore,
-        mark: StrandMark,
-        _site: u32,
-        _: &mut Shared,
-    ) -> Result<(), Later> {
-        match mark {
-            // The journal orders what regions store.
-            StrandMark::Barrier | StrandMark::New | StrandMark::Join => Ok(()),
+        if self.cores[core.number].set.mark(mark, core, site, shared) {
+            self.end(core, site, shared)
+        } else {
+            Ok(())
         }
     }
 }

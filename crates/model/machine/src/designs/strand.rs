@@ -28,9 +28,11 @@
 //! - *A flush of a line that is clean because an earlier flush of it is under way* is done when that one is: the next line of the
 //!   buffer waits for it.
 //! - *A request to read a line that is dirty in another core* is not held back: loads do not order strands. Memory is not written for it.
-//! - *A dirty eviction from the LLC*: a line in a write-back buffer is not in the LLC, so what the LLC evicts has been ordered. The
-//!   model moves a line's contents at once and only its core waits; with an LLC of which a set is exchanged while strand buffers drain, a line could
-//!   reach memory too early.
+//! - *A dirty eviction from the LLC* of a line that still lies in a write-back buffer: the LLC does not have the line before the buffer lets it go, so
+//!   it reaches memory no sooner than that. The model moves a line's contents to the LLC at once, and holds back what the LLC evicts of
+//!   it (`simulation/withheld.rs`); a read of such a line meanwhile is timed as one of memory.
+//! - *A flush of a line that lies in a write-back buffer*, by this core on another strand or by another core, leaves behind what the buffer
+//!   waits for.
 //! - *Stores to a line whose flush is in a strand buffer* go on: the flush has its data.
 //! - *Fences* of x86 wait as joins do and for what x86 waits for; locked instructions wait for visibility only.
 
@@ -38,7 +40,8 @@ use std::collections::VecDeque;
 
 use event::{Capabilities, FenceKind, FlushKind, StrandMark};
 
-use super::persistency::{Notice, Persistency, RegionMark};
+use super::as_tso::as_tso;
+use super::persistency::{Notice, Persistency};
 use super::tso::Tso;
 use crate::interleave::PERSISTENT;
 use crate::simulation::{Access, Arrival, Cause, Later, Promise, Shared, TimedCore, Wait};
@@ -182,6 +185,8 @@ impl Strand {
         if let Some(held) = same.filter(|held| held.lane != state.buffer) {
             core.outgoing.order_next_behind(shared.persists.promise_left(number, held.lane, held.number + 1));
         }
+        // Nor does it overtake what lies in a write-back buffer of the line.
+        state.after.extend(shared.withheld.awaits(line, core.window.dispatch, &shared.persists));
         for (other, lane, count) in state.after.drain(..) {
             core.outgoing.order_next_behind(shared.persists.promise_of_lane(other, lane, count));
         }
@@ -266,6 +271,7 @@ impl Strand {
         core.drain_combining(shared);
         core.send_all(shared)?;
         let state = &mut self.cores[core.number];
+        shared.chronicle.fenced(core.number, core.outgoing.flush_done);
         state.joined = core.outgoing.flush_done.max(core.outgoing.nt_done).max(core.stores.committed);
         state.barriers = 0;
         core.stores.committed = core.stores.committed.max(state.joined);
@@ -274,6 +280,8 @@ impl Strand {
 }
 
 impl Persistency for Strand {
+    as_tso!(publish, region);
+
     fn needs(&self) -> Capabilities {
         Capabilities::MAPPINGS | Capabilities::FENCES
     }
@@ -371,28 +379,6 @@ impl Persistency for Strand {
         Ok(())
     }
 
-    fn publish(&mut self, _: &mut TimedCore, _line: u64, _: &mut Shared) -> Result<(), Later> {
-        // Stores become visible by themselves.
-        Ok(())
-    }
-
-    fn publish_all(&mut self, _: &mut TimedCore, _: &mut Shared) -> Result<(), Later> {
-        Ok(())
-    }
-
-    fn region(
-        &mut self,
-        _: &mut TimedCore,
-        mark: RegionMark,
-        _site: u32,
-        _: &mut Shared,
-    ) -> Result<(), Later> {
-        match mark {
-            // The program's own log makes the region atomic, and its joins durable.
-            RegionMark::Begin(_) | RegionMark::End(_) => Ok(()),
-        }
-    }
-
     fn strand(
         &mut self,
         core: &mut TimedCore,
@@ -433,6 +419,8 @@ impl Persistency for Strand {
         let state = &mut self.cores[number];
         if line & PERSISTENT != 0 && !state.pushed.iter().enumerate().all(drained) {
             state.write_backs.push_back(state.pushed.clone());
+            let (tails, now) = (state.pushed.clone(), core.request_time());
+            shared.withheld.hold(line, number, tails, now, &shared.persists);
         }
     }
 }

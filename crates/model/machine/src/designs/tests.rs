@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use event::{
-    Batch, Capabilities, Event, FenceKind, FlushKind, NameId, Op, Sink, SiteId, Source, StrandMark, ThreadId,
-};
+use event::{Batch, Capabilities, Event, NameId, Op, Sink, SiteId, Source, StrandMark, ThreadId};
 
+use super::as_tso::as_tso;
 use super::persistency::{Notice, Persistency, RegionMark};
+use super::skeleton::Name;
 use super::tso::Tso;
 use crate::simulation::{Later, Shared, TimedCore};
 use crate::{Config, PERSISTENT, Simulation};
@@ -30,60 +30,14 @@ impl Watching {
 }
 
 impl Persistency for Watching {
+    as_tso!(write_slots, leaves_hits_alone, store, flush, fence, publish);
+
     fn needs(&self) -> Capabilities {
         Capabilities::REGIONS
     }
 
-    fn write_slots(&self) -> u32 {
-        self.tso.write_slots()
-    }
-
-    fn leaves_hits_alone(&self) -> bool {
-        self.tso.leaves_hits_alone()
-    }
-
     fn wants_notices(&self) -> bool {
         true
-    }
-
-    fn store(
-        &mut self,
-        core: &mut TimedCore,
-        line: u64,
-        bytes: u64,
-        site: u32,
-        shared: &mut Shared,
-    ) -> Result<(), Later> {
-        self.tso.store(core, line, bytes, site, shared)
-    }
-
-    fn flush(
-        &mut self,
-        core: &mut TimedCore,
-        line: u64,
-        kind: FlushKind,
-        site: u32,
-        shared: &mut Shared,
-    ) -> Result<(), Later> {
-        self.tso.flush(core, line, kind, site, shared)
-    }
-
-    fn fence(
-        &mut self,
-        core: &mut TimedCore,
-        kind: FenceKind,
-        site: u32,
-        shared: &mut Shared,
-    ) -> Result<(), Later> {
-        self.tso.fence(core, kind, site, shared)
-    }
-
-    fn publish(&mut self, core: &mut TimedCore, line: u64, shared: &mut Shared) -> Result<(), Later> {
-        self.tso.publish(core, line, shared)
-    }
-
-    fn publish_all(&mut self, core: &mut TimedCore, shared: &mut Shared) -> Result<(), Later> {
-        self.tso.publish_all(core, shared)
     }
 
     fn region(&mut self, _: &mut TimedCore, mark: RegionMark, _: u32, _: &mut Shared) -> Result<(), Later> {
@@ -157,4 +111,29 @@ fn a_design_sees_what_leaves_its_caches() {
     assert!(seen.contains(&left_core), "the first line makes room for others");
     let left_caches = |call: &Call| matches!(call, Call::Notice(Notice::LeftCaches { line, thread: 0, .. }) if line & PERSISTENT != 0);
     assert!(seen.iter().filter(|call| left_caches(call)).count() as u64 > lines / 3);
+}
+
+/// The skeleton of `docs/new-design.md` is a design: strict persistency, in which each store waits for the one before.
+#[test]
+fn the_skeleton_of_the_docs_works() {
+    let page = include_str!("../../../../../docs/new-design.md");
+    assert!(
+        page.contains(include_str!("skeleton.rs")),
+        "the page has another skeleton than designs/skeleton.rs"
+    );
+    let config = Config::preset("table-5.1").expect("a preset");
+    let mut simulation =
+        Simulation::with_design(&config, Box::new(Name::new(&config))).expect("a valid description");
+    simulation.keep_persists(0, 16);
+    simulation.begin(&Source::synthetic("test")).expect("it has all marks");
+    let map = Op::Map { addr: 0, len: 1 << 20, name: NameId(0) };
+    let stores = (0..8).map(|line| Op::Store { addr: line * 64, len: 8 });
+    let events = [map].into_iter().chain(stores).map(|op| Event { op, site: SiteId(0), instructions: 1 });
+    let events: Vec<Event> = events.collect();
+    simulation.push(Batch { thread: ThreadId(0), time_ns: 0, events: &events, values: &[] }).expect("sound");
+    simulation.finish().expect("a sound stream");
+    simulation.audit().expect("books that balance");
+    let persists = simulation.figures().persists;
+    assert_eq!(persists.len(), 8);
+    assert!(persists.windows(2).all(|pair| pair[1].left >= pair[0].durable), "{persists:?}");
 }

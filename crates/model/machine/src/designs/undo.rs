@@ -4,8 +4,9 @@
 //! itself, so it takes a line. The end of the region writes back the region's lines, waits, and writes one more entry that ends the
 //! log. Begin and end are full barriers. A program's own flushes and fences mean what they do on x86; it needs none within regions.
 
-use event::{Capabilities, FenceKind, FlushKind, StrandMark};
+use event::Capabilities;
 
+use super::as_tso::as_tso;
 use super::persistency::{Persistency, RegionMark};
 use super::tso::Tso;
 use super::write_set::WriteSet;
@@ -48,12 +49,10 @@ impl Undo {
 }
 
 impl Persistency for Undo {
+    as_tso!(write_slots, flush, fence, publish, strand);
+
     fn needs(&self) -> Capabilities {
         Capabilities::MAPPINGS | Capabilities::REGIONS
-    }
-
-    fn write_slots(&self) -> u32 {
-        self.tso.write_slots()
     }
 
     fn leaves_hits_alone(&self) -> bool {
@@ -96,36 +95,6 @@ impl Persistency for Undo {
         Ok(())
     }
 
-    fn flush(
-        &mut self,
-        core: &mut TimedCore,
-        line: u64,
-        kind: FlushKind,
-        site: u32,
-        shared: &mut Shared,
-    ) -> Result<(), Later> {
-        self.tso.flush(core, line, kind, site, shared)
-    }
-
-    fn fence(
-        &mut self,
-        core: &mut TimedCore,
-        kind: FenceKind,
-        site: u32,
-        shared: &mut Shared,
-    ) -> Result<(), Later> {
-        self.tso.fence(core, kind, site, shared)
-    }
-
-    fn publish(&mut self, _: &mut TimedCore, _line: u64, _: &mut Shared) -> Result<(), Later> {
-        // Stores become visible by themselves.
-        Ok(())
-    }
-
-    fn publish_all(&mut self, _: &mut TimedCore, _: &mut Shared) -> Result<(), Later> {
-        Ok(())
-    }
-
     fn region(
         &mut self,
         core: &mut TimedCore,
@@ -133,30 +102,10 @@ impl Persistency for Undo {
         site: u32,
         shared: &mut Shared,
     ) -> Result<(), Later> {
-        match mark {
-            RegionMark::Begin(_) => {
-                core.stall_for_stores(site, shared);
-                self.cores[core.number].begin();
-                Ok(())
-            }
-            RegionMark::End(_) if self.cores[core.number].is_last() => self.end(core, site, shared),
-            RegionMark::End(_) => {
-                self.cores[core.number].end(shared);
-                Ok(())
-            }
-        }
-    }
-
-    fn strand(
-        &mut self,
-        _: &mut TimedCore,
-        mark: StrandMark,
-        _site: u32,
-        _: &mut Shared,
-    ) -> Result<(), Later> {
-        match mark {
-            // The log orders what regions store.
-            StrandMark::Barrier | StrandMark::New | StrandMark::Join => Ok(()),
+        if self.cores[core.number].mark(mark, core, site, shared) {
+            self.end(core, site, shared)
+        } else {
+            Ok(())
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::persistency::RegionMark;
 use crate::interleave::PERSISTENT;
 use crate::simulation::{Arrival, Shared, TimedCore};
 
@@ -30,23 +31,29 @@ impl WriteSet {
         self.depth > 0
     }
 
-    /// A region begins.
-    pub(super) fn begin(&mut self) {
-        self.depth += 1;
-    }
-
-    /// Whether the mark at hand ends the outermost region.
-    pub(super) fn is_last(&self) -> bool {
-        self.depth == 1
-    }
-
-    /// A region ends; of the outermost, all is forgotten and counted.
-    pub(super) fn end(&mut self, shared: &mut Shared) {
-        self.depth = self.depth.saturating_sub(1);
-        self.stage = 0;
-        if self.depth > 0 {
-            return;
+    /// A mark of the program. Returns whether it ends the outermost region: what that takes is the design's, and [`WriteSet::end`] its last
+    /// step. An end without a beginning is none.
+    pub(super) fn mark(
+        &mut self,
+        mark: RegionMark,
+        core: &mut TimedCore,
+        site: u32,
+        shared: &mut Shared,
+    ) -> bool {
+        match mark {
+            RegionMark::Begin(_) => {
+                core.stall_for_stores(site, shared);
+                self.depth += 1;
+            }
+            RegionMark::End(_) if self.depth == 1 => return true,
+            RegionMark::End(_) => self.depth = self.depth.saturating_sub(1),
         }
+        false
+    }
+
+    /// The outermost region is over: all is forgotten and counted.
+    pub(super) fn end(&mut self, shared: &mut Shared) {
+        (self.depth, self.stage) = (0, 0);
         let mut pages: Vec<u64> = self.lines.iter().map(|(line, _)| line >> PAGE_SHIFT).collect();
         pages.sort_unstable();
         pages.dedup();

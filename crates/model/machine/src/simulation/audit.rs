@@ -20,6 +20,7 @@ impl Simulation {
         let [made_reads, made_writes] = self.shared.made;
         let written = flows.core_to_memory + flows.llc_to_memory + flows.combining_to_memory + made_writes;
         let waiting: usize = self.cores.iter().map(|core| core.outgoing.waiting_count()).sum();
+        let withheld = self.shared.withheld.evicted_count();
         equal(
             "journal",
             "reads = misses of LLC - forwards",
@@ -30,8 +31,8 @@ impl Simulation {
         equal("memory side", "reads = reads in journal", reads, journal.total_reads)?;
         equal(
             "memory side",
-            "writes + waiting + coalesced = writes in journal",
-            writes + waiting as u64 + self.shared.coalesced,
+            "writes + waiting + withheld + coalesced = writes in journal",
+            writes + waiting as u64 + withheld as u64 + self.shared.coalesced,
             journal.total_writes,
         )?;
         let traffic = self.shared.hierarchy.below.memory.traffic();

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use event::ThreadId;
 
-use super::figures::{Cause, ThreadTiming};
+use super::figures::{Cause, Persist, ThreadTiming};
 use super::order::MeetingPoint;
 use super::outgoing::Outgoing;
 use super::prefetch::Prefetcher;
@@ -191,12 +191,18 @@ impl TimedCore {
             out = shared.hierarchy.below.memory.ask(out + latencies.llc, self.number as u32);
         }
         let accepted = shared.write_from_core(out, leaving.write);
+        if shared.chronicle.is_on() {
+            let (why, until) = self.outgoing.reason(lane, &shared.persists);
+            let (core, line) = (self.number as u32, shared.places.of(leaving.write.line));
+            let ready = leaving.at;
+            let persist = Persist { core, line, ready, left: at, durable: accepted, why, behind: None };
+            shared.chronicle.sent(persist, until);
+        }
         // Its buffer is free when it was handed over; on the rest of the way it is the uncore's.
         let free = if leaving.non_temporal() { out } else { accepted };
         self.outgoing.sent(lane, free, accepted, &mut shared.persists);
         shared.persists.sent(self.number, lane, at, accepted);
-        let place = shared.places.of(leaving.write.line);
-        shared.chronicle.sent(self.number, place, leaving.at, at, accepted);
+        shared.release_withheld();
         Ok(at)
     }
 

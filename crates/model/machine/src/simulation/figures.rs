@@ -74,6 +74,35 @@ pub struct Persist {
     pub left: Time,
     /// When it was durable.
     pub durable: Time,
+    /// What it waited for last, before it was ready or behind that.
+    pub why: Awaited,
+    /// The place in the list of the line that it waited for, if that is known and in the list.
+    pub behind: Option<u32>,
+}
+
+/// What a line waited for before it left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Awaited {
+    /// Nothing: it left when its store was done.
+    #[default]
+    Nothing,
+    /// The core stood at a fence, join or the end of a region until an earlier line was durable.
+    Fence,
+    /// It exists because an earlier line is durable: a log that is complete, the data behind it.
+    Step,
+    /// An order within the core's queue: an epoch, a barrier.
+    Order,
+    /// Lines of another strand buffer or core.
+    Others,
+    /// An entry of its strand buffer.
+    Entry,
+    /// One of the slots that a core has for lines under way.
+    Slot,
+    /// The line before it in its queue, which went elsewhere.
+    Path,
+    /// A write-back buffer: it was evicted while the core's earlier lines were under way.
+    WriteBack,
 }
 
 /// One thread. Busy, idle and stalled time add up to the time until it finished, less the time in which other

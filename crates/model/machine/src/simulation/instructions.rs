@@ -95,6 +95,7 @@ impl TimedCore {
     /// A fence of x86 or Arm: waits for the stores so far, for flushes until `flushes` and for non-temporal lines.
     pub(crate) fn fence_until(&mut self, kind: FenceKind, flushes: Time, site: u32, shared: &mut Shared) {
         let (done, cause) = self.fence_done(flushes);
+        shared.chronicle.fenced(self.number, flushes);
         if kind == FenceKind::Store {
             self.window.hold(Wait::simple(done, cause, site));
             return;
@@ -112,6 +113,7 @@ impl TimedCore {
     /// non-temporal lines are accepted.
     pub(crate) fn stall_for_fence(&mut self, flushes: Time, site: u32, shared: &mut Shared) {
         let (done, cause) = self.fence_done(flushes);
+        shared.chronicle.fenced(self.number, flushes);
         self.stall(done, cause, site, shared);
     }
 

@@ -74,12 +74,15 @@ mod shared;
 mod slots;
 mod stores;
 mod window;
+mod withheld;
 
 use event::{Batch, Capabilities, Definition, Event, NameId, Op, Sink, SinkError, ThreadId};
 
 pub(crate) use self::core::{Access, Later, TimedCore};
 pub(crate) use figures::Cause;
-pub use figures::{Persist, PersistencyFigures, Phase, Span, Stalls, ThreadTiming, TimedFigures, TimedSlice};
+pub use figures::{
+    Awaited, Persist, PersistencyFigures, Phase, Span, Stalls, ThreadTiming, TimedFigures, TimedSlice,
+};
 pub(crate) use persists::Promise;
 pub(crate) use shared::Shared;
 pub(crate) use slots::LineSlots;
@@ -194,7 +197,7 @@ impl Simulation {
             site_stalls: self.shared.sites.clone(),
             prefetches: self.shared.prefetches,
             persistency: self.shared.extra,
-            persists: self.shared.chronicle.persists.clone(),
+            persists: self.shared.chronicle.kept().to_vec(),
         }
     }
 

@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 
+use super::figures::Awaited;
 use super::persists::{LANES_MAX, Persists, Promise};
 use super::shared::Latencies;
 use super::slots::LineSlots;
@@ -280,6 +281,40 @@ impl Outgoing {
             gate = gate.max(open);
         }
         Some(next.at.max(slots.free_at()).max(in_line).max(gate))
+    }
+
+    /// What the next line of `lane`, which can leave, waited for last, and until when.
+    pub(crate) fn reason(&self, lane: usize, persists: &Persists) -> (Awaited, Time) {
+        let lane = &self.lanes[lane];
+        let Some(next) = lane.waiting.front() else { return (Awaited::Nothing, Time::ZERO) };
+        let ways = self.ways[usize::from(next.write.line & PERSISTENT != 0)];
+        let way = ways[usize::from(next.non_temporal())];
+        let follows = !next.non_temporal() && lane.last == Some(self.block(next.write.line));
+        let slots = if next.non_temporal() { &self.combined } else { &self.flushed };
+        let (mut last, mut reason) = (next.at, (Awaited::Nothing, next.at));
+        let mut compare = |why, gate: Time, until| {
+            if gate > last {
+                (last, reason) = (gate, (why, until));
+            }
+        };
+        compare(Awaited::Slot, slots.free_at(), slots.free_at());
+        if !follows {
+            compare(Awaited::Path, lane.accepted.since(way), lane.accepted);
+        }
+        if let Some(before) = self.entries.and_then(|entries| lane.sent.checked_sub(entries as u64)) {
+            let entry = lane.retirement(before).unwrap_or(Time::ZERO);
+            compare(Awaited::Entry, entry, entry);
+        }
+        for gate in lane.gates.iter().take_while(|gate| gate.number == lane.sent) {
+            match gate.promise {
+                None => compare(Awaited::Order, lane.accepted, lane.accepted),
+                Some(promise) => {
+                    let kept = persists.kept(promise).unwrap_or(Time::ZERO);
+                    compare(Awaited::Others, kept, kept);
+                }
+            }
+        }
+        reason
     }
 
     /// The line that leaves next, and its lane. `None` if none can.

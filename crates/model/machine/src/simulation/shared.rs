@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 use persistency::Domain;
 
 use super::chronicle::Chronicle;
-use super::figures::{Cause, PersistencyFigures};
+use super::figures::{Cause, Persist, PersistencyFigures};
 use super::journal::Journal;
 use super::order::Order;
 use super::persists::Persists;
 use super::places::Places;
 use super::slots::Slots;
 use super::window::SiteStalls;
+use super::withheld::Withheld;
 use crate::below::{Backend, Cause as WriteCause, Write};
 use crate::designs::Notice;
 use crate::hierarchy::{Answer, Hierarchy};
@@ -61,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) caches_persist: bool,
     /// What memory has accepted of each core's lines.
     pub(crate) persists: Persists,
+    /// Lines in the cores' write-back buffers.
+    pub(crate) withheld: Withheld,
     /// Where lines are below the caches.
     pub(crate) places: Places,
     /// Lines that left the caches and coalesced with copies that waited.
@@ -99,6 +102,7 @@ impl Shared {
             asked: [0; 2],
             caches_persist: config.memory.persistence == Domain::Eadr,
             persists: Persists::new(config.cores.count as usize),
+            withheld: Withheld::default(),
             places: Places::default(),
             coalesced: 0,
             made: [0; 2],
@@ -179,18 +183,35 @@ impl Shared {
     pub(crate) fn write_back(&mut self, at: Time) {
         let mut writes = std::mem::take(&mut self.hierarchy.below.writes);
         for write in writes.drain(..) {
-            let start = at.max(self.write_backs.free_at());
-            if self.wants_notices && write.cause == WriteCause::Eviction {
-                self.notices.push_back(Notice::LeftCaches {
-                    line: write.line,
-                    thread: write.thread,
-                    at: start,
-                });
+            if let Some(at) = self.withheld.leaves(at, write, &self.persists) {
+                self.leave_caches(at, write);
             }
-            let accepted = self.write(start, write);
-            self.write_backs.take(accepted);
         }
         self.hierarchy.below.writes = writes;
+    }
+
+    /// A line leaves the LLC from `at` on, as soon as there is room in its queue. Returns when, and when it is accepted.
+    fn leave_caches(&mut self, at: Time, write: Write) -> (Time, Time) {
+        let start = at.max(self.write_backs.free_at());
+        if self.wants_notices && write.cause == WriteCause::Eviction {
+            let (line, thread) = (write.line, write.thread);
+            self.notices.push_back(Notice::LeftCaches { line, thread, at: start });
+        }
+        let accepted = self.write(start, write);
+        self.write_backs.take(accepted);
+        (start, accepted)
+    }
+
+    /// A line was sent: evicted lines that waited for it in a write-back buffer leave.
+    pub(crate) fn release_withheld(&mut self) {
+        while self.withheld.evicted_count() > 0
+            && let Some((ready, write)) = self.withheld.next(&self.persists)
+        {
+            let (left, durable) = self.leave_caches(ready, write);
+            let (core, line) = (write.thread % self.core_count, self.places.of(write.line));
+            let why = super::Awaited::WriteBack;
+            self.chronicle.sent(Persist { core, line, ready, left, durable, why, behind: None }, ready);
+        }
     }
 
     /// The core of number `by` asked for `line` beyond its own caches, for itself alone if `own`.

@@ -2,7 +2,7 @@
 
 use crate::timed::{MFENCE, SFENCE, WAY, clwb, event, line, push, step, store, with};
 use event::{NameId, Op, Sink, Source, StrandMark};
-use machine::{Config, Design, Persist, PersistencyFigures, Simulation, Time};
+use machine::{Awaited, Config, Design, Persist, PersistencyFigures, Simulation, Time};
 
 fn on(design: Design) -> Config {
     with(|config| config.cores.pipeline.ordering = design)
@@ -188,4 +188,39 @@ fn a_switch_makes_lines_durable_before_memory_has_them() {
     let ops = || vec![line(0), clwb(0), SFENCE, MFENCE];
     let (with_switch, without) = (step(&near, ops()).0, step(&far, ops()).0);
     assert!(with_switch + 400.0 < without, "{with_switch} {without}");
+}
+
+/// What the picture of persists shows: which line waited for which, and for what.
+#[test]
+fn a_persist_says_for_which_it_waited_and_why() {
+    let ops = |mark| [line(0), line(1), clwb(0), mark, line(2), clwb(128)];
+    let second = |design, mark| {
+        let (_, _, all) = persists(&on(design), &ops(mark));
+        assert_eq!((all[0].line, all[0].why, all[0].behind), (0, Awaited::Nothing, None), "{design:?}");
+        let second = of(&all, 2);
+        if let Some(before) = second.behind {
+            let before = all[before as usize];
+            assert!(before.line == 0 && before.durable <= second.left, "{design:?} {before:?} {second:?}");
+        }
+        (second.why, second.behind)
+    };
+    let first = Some(0);
+    assert_eq!(second(Design::Tso, SFENCE), (Awaited::Fence, first));
+    assert_eq!(second(Design::X86, PB), (Awaited::Fence, first));
+    assert_eq!(second(Design::NonAtomic, PB).0, Awaited::Nothing);
+    assert_eq!(second(Design::Strand, PB), (Awaited::Order, first));
+    assert_eq!(second(Design::Strand, NS), (Awaited::Nothing, None));
+    assert_eq!(second(Design::Strand, JS), (Awaited::Fence, first));
+    // Epochs: the stores themselves persist, so the second line of the first epoch is the last of it.
+    let (_, _, all) = persists(&on(Design::Hops), &[line(0), SFENCE, line(1)]);
+    assert_eq!((all[1].why, all[1].behind), (Awaited::Order, first));
+    // The journal of a region comes behind the region's line, the next region's line behind both.
+    let region = |at| [Op::RegionBegin { region: 1 }, store(at), Op::RegionEnd { region: 1 }];
+    let (_, _, all) = persists(&on(Design::Ssp), &[region(64), region(4096)].concat());
+    let why: Vec<_> = all.iter().map(|persist| (persist.why, persist.behind)).collect();
+    let step = |before| (Awaited::Step, Some(before));
+    assert_eq!(why, [(Awaited::Nothing, None), step(0), (Awaited::Fence, Some(1)), step(2)]);
+    // Redo's data follow the log.
+    let (_, _, all) = persists(&on(Design::Redo), &region(64));
+    assert_eq!(all.iter().map(|persist| persist.why).collect::<Vec<_>>()[2], Awaited::Step, "{all:?}");
 }

@@ -3,7 +3,7 @@
 
 use crate::timed::{push, with};
 use event::{Event, FenceKind, FlushKind, NameId, Op, Order, Sink, SiteId, StrandMark};
-use machine::{Config, Design, Prefetch, Replacement, Simulation, Time};
+use machine::{Config, Design, Eager, HardwarePrestores, Prefetch, Replacement, Simulation, Time};
 use proptest::prelude::*;
 
 /// Lines of the addresses that streams use: three times the LLC.
@@ -45,8 +45,10 @@ fn any_config() -> impl Strategy<Value = Config> {
     let few = || prop_oneof![Just(1u32), Just(3), Just(16)];
     let share = prop_oneof![Just(0.0), Just(0.3), Just(1.0)];
     let llc = prop_oneof![Just(Replacement::Lru), Just(Replacement::QueueAware)];
-    (ordering, prefetch, few(), few(), few(), share, llc).prop_map(
-        |(ordering, prefetch, rob, misses, queue, share, llc)| {
+    let eager = || prop_oneof![2 => Just(Eager::None), 1 => Just(Eager::Clean), 1 => Just(Eager::Demote)];
+    let prestores = (eager(), eager());
+    (ordering, prefetch, few(), few(), few(), share, llc, prestores).prop_map(
+        |(ordering, prefetch, rob, misses, queue, share, llc, (persistent, other))| {
             with(|config| {
                 let pipeline = &mut config.cores.pipeline;
                 (pipeline.ordering, pipeline.rob, pipeline.load_queue) = (ordering, rob, queue);
@@ -57,6 +59,7 @@ fn any_config() -> impl Strategy<Value = Config> {
                     (timing.read_queue, timing.read_crowd) = (misses, queue);
                 }
                 config.llc.replacement = llc;
+                config.prestores = Some(HardwarePrestores { persistent, other });
                 if let Some(timing) = config.memory.timing.as_mut().filter(|_| rob == 16) {
                     timing.write_queue = misses;
                 }

@@ -181,3 +181,43 @@ fn a_full_write_back_buffer_waits_for_the_strand_buffers() {
     assert_eq!(stalled(64), 0.0);
     assert!(stalled(1) > 4.0 * WAY, "{}", stalled(1));
 }
+
+/// A line that lies in a write-back buffer is not in the last-level cache: what that evicts of it reaches memory behind the strand buffers' lines
+/// that were before it, as the line itself would.
+#[test]
+fn an_evicted_line_of_a_write_back_buffer_waits_for_the_strand_buffers() {
+    // Lines of one set of the L2 and of the LLC (64 sets): they push the line 0 out of both.
+    let others = (1..=40).map(|at| load(at * 64 * 64));
+    let chain = (1..=60).flat_map(|number| [flush(number), PB]);
+    let warm = (0..=60).map(line).chain([MFENCE]);
+    let mut config = on(Design::Strand, 4, 128);
+    config.cores.pipeline.strand_write_backs = 64;
+    let evicted = |ops: Vec<Op>| {
+        let persists = run(&config, &[plain(ops)]).persists;
+        let chain: Vec<Persist> = persists.iter().filter(|persist| persist.line != 0).copied().collect();
+        (persists.iter().find(|persist| persist.line == 0).copied(), chain)
+    };
+    let (line_0, ordered) = evicted(warm.clone().chain(chain.clone()).chain(others.clone()).collect());
+    let line_0 = line_0.expect("it was held back");
+    assert_eq!(ordered.len(), 60);
+    // Its eviction comes in the midst of the chain, and it leaves behind all of that.
+    let durable = ordered.iter().map(|persist| persist.durable).max();
+    assert!(Some(line_0.left) >= durable, "{line_0:?} {durable:?}");
+    // Without the chain nothing holds it back: it leaves with the LLC's other evictions, as no persist of a core.
+    let (line_0, ordered) = evicted(warm.chain(others.clone()).collect());
+    assert!(line_0.is_none() && ordered.is_empty(), "{line_0:?}");
+}
+
+/// A flush of such a line, too, leaves behind what the write-back buffer waits for, on whatever strand it is.
+#[test]
+fn a_flush_of_a_line_in_a_write_back_buffer_waits_for_the_strand_buffers() {
+    // The line 0 is pushed out of the L2 alone.
+    let others = (1..=10).map(|at| load((at * 32 + 16 * 64) * 64));
+    let chain = (1..=40).flat_map(|number| [flush(number), PB]);
+    let warm = (0..=40).map(line).chain([load(2 * 32 * 64), MFENCE]);
+    let config = on(Design::Strand, 4, 128);
+    let ops = warm.chain(chain).chain(others).chain([NS, flush(0)]);
+    let persists = run(&config, &[plain(ops)]).persists;
+    let (last, flushed) = (of(&persists, 40), of(&persists, 0));
+    assert!(flushed.left >= last.durable, "{last:?} {flushed:?}");
+}

@@ -5,8 +5,11 @@
 //! by a clock. Children are sampled too. It works for one's own programs where `kernel.perf_event_paranoid`
 //! is at most 2; where it does not, [`CaptureError::NotPermitted`] says so.
 
+mod faults;
+mod misses;
 mod perf;
 mod stores;
+mod units;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -22,6 +25,8 @@ use crate::CaptureError;
 use crate::symbols::{Image, Resolver};
 use perf::{Event, Record, Ring};
 
+pub use faults::{Backing, FaultCause, FaultRun, FaultSample, sample_faults};
+pub use misses::{MissRun, memory_sampling, sample_misses};
 pub use stores::{StoreRun, sample_stores};
 
 /// Samples per second and processor: a prime, so as not to beat with the program's own rhythm.
@@ -70,59 +75,52 @@ pub fn sample(
     limit: Option<Duration>,
     stdout_to_stderr: bool,
 ) -> Result<SampleProfile, CaptureError> {
-    let launch = Launch::of(command, stdout_to_stderr)?;
+    let command = launch(command, stdout_to_stderr)?;
     let (kind, mut rings) = open_rings().map_err(refusal)?;
     let mut tally = Tally::default();
-    let (status, elapsed) = launch.run(limit, &mut rings, |record| tally.add(record))?;
+    let (status, elapsed) = run(command, limit, &mut rings, |record| tally.add(record))?;
     Ok(SampleProfile { kind, samples: tally.resolve(), lost: tally.lost, status, elapsed })
 }
 
 /// A program that is to be sampled.
-struct Launch {
-    command: Command,
-    name: String,
+fn launch(command: &[OsString], stdout_to_stderr: bool) -> Result<Command, CaptureError> {
+    let (program, arguments) = command.split_first().ok_or(CaptureError::NoCommand)?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    if stdout_to_stderr {
+        command.stdout(io::stderr());
+    }
+    Ok(command)
 }
 
-impl Launch {
-    fn of(command: &[OsString], stdout_to_stderr: bool) -> Result<Launch, CaptureError> {
-        let (program, arguments) = command.split_first().ok_or(CaptureError::NoCommand)?;
-        let mut command = Command::new(program);
-        command.args(arguments);
-        if stdout_to_stderr {
-            command.stdout(io::stderr());
+/// Runs a program to its end or for `limit`, and takes what the rings say.
+fn run(
+    mut command: Command,
+    limit: Option<Duration>,
+    rings: &mut [Ring],
+    mut take: impl FnMut(Record),
+) -> Result<(Option<ExitStatus>, Duration), CaptureError> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let mut child =
+        command.spawn().map_err(|source| CaptureError::Spawn { program: name.clone(), source })?;
+    let started = Instant::now();
+    let mut ended = None;
+    let status = loop {
+        rings.iter_mut().for_each(|ring| ring.drain(&mut take));
+        if ended.is_some() {
+            break ended;
         }
-        Ok(Launch { command, name: program.to_string_lossy().into_owned() })
-    }
-
-    /// Runs it to its end or for `limit`, and takes what the rings say.
-    fn run(
-        mut self,
-        limit: Option<Duration>,
-        rings: &mut [Ring],
-        mut take: impl FnMut(Record),
-    ) -> Result<(Option<ExitStatus>, Duration), CaptureError> {
-        let spawned = self.command.spawn();
-        let mut child =
-            spawned.map_err(|source| CaptureError::Spawn { program: self.name.clone(), source })?;
-        let started = Instant::now();
-        let wait = |source| CaptureError::Wait { program: self.name.clone(), source };
-        let mut ended = None;
-        let status = loop {
-            rings.iter_mut().for_each(|ring| ring.drain(&mut take));
-            if ended.is_some() {
-                break ended;
-            }
-            ended = child.try_wait().map_err(wait)?;
-            if ended.is_none() && limit.is_some_and(|limit| started.elapsed() > limit) {
-                // SAFETY: `kill` touches no memory; the child has not been waited for, so the number is its own.
-                unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
-                child.wait().map_err(wait)?;
-                break None;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        };
-        Ok((status, started.elapsed()))
-    }
+        ended = child.try_wait().map_err(|source| CaptureError::Wait { program: name.clone(), source })?;
+        if ended.is_none() && limit.is_some_and(|limit| started.elapsed() > limit) {
+            // SAFETY: `kill` touches no memory; the child has not been waited for, so the number is its own.
+            unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
+            let waited = child.wait();
+            waited.map_err(|source| CaptureError::Wait { program: name.clone(), source })?;
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    Ok((status, started.elapsed()))
 }
 
 /// A ring per processor, of the best event there is. It belongs to this thread, samples nothing as long as
@@ -139,20 +137,6 @@ fn open_each(event: Event, rate: u64) -> io::Result<Vec<Ring>> {
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let processors = processors(&online).unwrap_or_else(|| vec![0]);
     processors.iter().map(|&cpu| Ring::open(event, cpu, rate)).collect()
-}
-
-/// Whether loads can be sampled with their addresses, by PEBS or IBS.
-///
-/// # Errors
-/// Why not.
-pub fn memory_sampling() -> Result<(), String> {
-    let places = ["cpu/events/mem-loads", "cpu_core/events/mem-loads", "ibs_op/type"];
-    let there =
-        places.iter().any(|place| std::path::Path::new("/sys/bus/event_source/devices").join(place).exists());
-    if !there {
-        return Err("there is no performance monitoring unit that knows addresses of loads".to_owned());
-    }
-    Ring::open(Event::Cycles, 0, HERTZ).map(drop).map_err(|error| refusal(error).to_string())
 }
 
 /// The numbers in a list like `0-2,5`.
@@ -217,7 +201,7 @@ impl Tally {
                 let inherited = self.maps.get(&parent).cloned().unwrap_or_default();
                 self.maps.insert(pid, inherited);
             }
-            Record::Fork { .. } => {}
+            Record::Fork { .. } | Record::Fault(_) => {}
             Record::Lost(count) => self.lost += count,
         }
     }

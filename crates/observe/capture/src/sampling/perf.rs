@@ -15,17 +15,35 @@ const PAGE: usize = 4096;
 const PERF_TYPE_HARDWARE: u32 = 0;
 const PERF_TYPE_SOFTWARE: u32 = 1;
 const PERF_COUNT_HW_CPU_CYCLES: u64 = 0;
+const PERF_TYPE_TRACEPOINT: u32 = 2;
 const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
+const PERF_COUNT_SW_PAGE_FAULTS: u64 = 2;
+const SAMPLE_TIME: u64 = 1 << 2;
+const SAMPLE_CALLCHAIN: u64 = 1 << 5;
+const SAMPLE_RAW: u64 = 1 << 10;
 const SAMPLE_IP_TID: u64 = 1 | 2;
 const SAMPLE_ADDR: u64 = 1 << 3;
 const SAMPLE_DATA_SRC: u64 = 1 << 15;
-/// Of a sample's data source: it is of a store.
+/// Of a sample's data source (`union perf_mem_data_src`): what it is of.
+const MEM_OP_LOAD: u64 = 0x02;
 const MEM_OP_STORE: u64 = 0x04;
+/// It was answered by local memory, or by remote memory one or two hops away.
+const MEM_LEVEL_MEMORY: u64 = (0x80 | 0x100 | 0x200) << 5;
+/// The newer field for the same, and its numbers for CXL, memory and persistent memory.
+const MEM_NUMBER_SHIFT: u32 = 33;
+const MEM_NUMBERS_MEMORY: [u64; 3] = [0x09, 0x0d, 0x0e];
 const FLAG_INHERIT: u64 = 1 << 1;
 const FLAG_EXCLUDE_KERNEL: u64 = 1 << 5;
 const FLAG_EXCLUDE_HV: u64 = 1 << 6;
 const FLAG_MMAP: u64 = 1 << 8;
 const FLAG_FREQUENCY: u64 = 1 << 10;
+const FLAG_MMAP_DATA: u64 = 1 << 17;
+const FLAG_EXCLUDE_CALLCHAIN_KERNEL: u64 = 1 << 21;
+const FLAG_USE_CLOCKID: u64 = 1 << 25;
+/// Frames of a call stack that are asked for.
+const STACK_MAX: u16 = 16;
+/// Values of a call stack from here on say whose frames follow.
+const CONTEXT_MAX: u64 = -4095_i64 as u64;
 const FLAG_ENABLE_ON_EXEC: u64 = 1 << 12;
 const FLAG_TASK: u64 = 1 << 13;
 const FLAG_DISABLED: u64 = 1;
@@ -36,7 +54,8 @@ const RECORD_LOST: u32 = 2;
 const RECORD_FORK: u32 = 7;
 const RECORD_SAMPLE: u32 = 9;
 
-/// `struct perf_event_attr` up to what version 1 of it has, which every kernel accepts.
+/// `struct perf_event_attr` up to its version 5; all events but faults name the size of version 1, which
+/// every kernel accepts.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -51,7 +70,19 @@ struct Attributes {
     breakpoint_type: u32,
     config1: u64,
     config2: u64,
+    // From here on of version 5, for faults only.
+    branches: u64,
+    registers: u64,
+    stack: u32,
+    clock: i32,
+    registers_intr: u64,
+    aux_watermark: u32,
+    max_stack: u16,
+    reserved: u16,
 }
+
+/// Bytes of the attributes' version 1.
+const VERSION_1: u32 = 72;
 
 /// What is sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +94,9 @@ pub enum Event {
     CpuClock,
     /// Accesses to memory with their addresses.
     Accesses(AccessEvent),
+    /// Page faults of user mode: by the tracepoint with this number, which says what kind of access it was,
+    /// or by the kernel's count of faults, which does not.
+    Faults(Option<u64>),
 }
 
 /// What a processor calls its samples of accesses.
@@ -76,6 +110,48 @@ pub struct AccessEvent {
     pub precise: bool,
 }
 
+/// A page fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Process.
+    pub pid: u32,
+    /// When, on the monotonic clock, in nanoseconds.
+    pub time: u64,
+    /// What it accessed.
+    pub address: u64,
+    /// The processor's error code, where it is known: bit 0 the page was there, bit 1 a write, bit 4 an
+    /// instruction.
+    pub code: Option<u64>,
+    /// Instruction and its callers, as far as frame pointers lead.
+    pub stack: Vec<u64>,
+}
+
+/// What a sample of an access has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// First byte.
+    pub address: u64,
+    /// Whether it loads.
+    pub loads: bool,
+    /// Whether it stores.
+    pub stores: bool,
+    /// Whether memory answered it and no cache, as far as the processor says.
+    pub memory: bool,
+}
+
+impl Access {
+    /// From the address and the kernel's description of where the data came from.
+    fn of(address: u64, source: u64) -> Access {
+        let number = source >> MEM_NUMBER_SHIFT & 0xf;
+        Access {
+            address,
+            loads: source & MEM_OP_LOAD != 0,
+            stores: source & MEM_OP_STORE != 0,
+            memory: source & MEM_LEVEL_MEMORY != 0 || MEM_NUMBERS_MEMORY.contains(&number),
+        }
+    }
+}
+
 /// What a ring reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
@@ -85,10 +161,12 @@ pub enum Record {
         pid: u32,
         /// Instruction.
         address: u64,
-        /// What it accessed, and whether it stored; of accesses only.
-        data: Option<(u64, bool)>,
+        /// What it accessed; of accesses only.
+        data: Option<Access>,
     },
-    /// Code was mapped.
+    /// The process had a page fault.
+    Fault(Fault),
+    /// Code was mapped; with faults also anything else.
     Map {
         /// Process.
         pid: u32,
@@ -129,7 +207,7 @@ impl Ring {
         // The most precise address that the processor offers: the two bits hold 3, 2, 1, 0.
         let precisions = match event {
             Event::Cycles => 0..=2,
-            Event::CpuClock => 0..=0,
+            Event::CpuClock | Event::Faults(_) => 0..=0,
             // An address is known in the precise mode alone.
             Event::Accesses(access) if access.precise => 1..=2,
             Event::Accesses(_) => 0..=0,
@@ -186,23 +264,35 @@ fn open_event(event: Event, cpu: i32, rate: u64, precision: u64) -> io::Result<F
         Event::Cycles => (PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES),
         Event::CpuClock => (PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK),
         Event::Accesses(access) => (access.kind, access.config),
+        Event::Faults(None) => (PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS),
+        Event::Faults(Some(tracepoint)) => (PERF_TYPE_TRACEPOINT, tracepoint),
     };
     let (sample_type, by) = match event {
         Event::Accesses(_) => (SAMPLE_IP_TID | SAMPLE_ADDR | SAMPLE_DATA_SRC, 0),
+        Event::Faults(tracepoint) => {
+            let raw = if tracepoint.is_some() { SAMPLE_RAW } else { 0 };
+            let of = FLAG_MMAP_DATA | FLAG_EXCLUDE_CALLCHAIN_KERNEL | FLAG_USE_CLOCKID;
+            (SAMPLE_IP_TID | SAMPLE_TIME | SAMPLE_ADDR | SAMPLE_CALLCHAIN | raw, of)
+        }
         _ => (SAMPLE_IP_TID, FLAG_FREQUENCY),
     };
+    // The tracepoint is in the kernel's code.
+    let user = if matches!(event, Event::Faults(Some(_))) { 0 } else { FLAG_EXCLUDE_KERNEL };
     let flags = FLAG_DISABLED
         | FLAG_INHERIT
-        | FLAG_EXCLUDE_KERNEL
+        | user
         | FLAG_EXCLUDE_HV
         | FLAG_MMAP
         | by
         | FLAG_ENABLE_ON_EXEC
         | FLAG_TASK
         | precision << 15;
+    let faults = matches!(event, Event::Faults(_));
     let attributes = Attributes {
         kind,
-        size: size_of::<Attributes>() as u32,
+        size: if faults { size_of::<Attributes>() as u32 } else { VERSION_1 },
+        clock: if faults { libc::CLOCK_MONOTONIC } else { 0 },
+        max_stack: if faults { STACK_MAX } else { 0 },
         config,
         frequency: rate,
         sample_type,
@@ -223,9 +313,27 @@ fn parse(event: Event, kind: u32, body: &[u8]) -> Option<Record> {
     let long = |at: usize| Some(u64::from_le_bytes(body.get(at..at + 8)?.try_into().ok()?));
     let short = |at: usize| Some(u32::from_le_bytes(body.get(at..at + 4)?.try_into().ok()?));
     match kind {
+        RECORD_SAMPLE if matches!(event, Event::Faults(_)) => {
+            let depth = long(32)? as usize;
+            let frames = 40 + 8 * depth.min(body.len() / 8);
+            let mut stack: Vec<u64> =
+                (40..frames).step_by(8).filter_map(long).filter(|&frame| frame < CONTEXT_MAX).collect();
+            let (mut address, mut code) = (long(24)?, None);
+            if let Event::Faults(Some(_)) = event {
+                // After the length of the raw part and the 8 bytes that all tracepoints have.
+                address = long(frames + 12)?;
+                code = Some(long(frames + 28)?);
+                if stack.first() != Some(&long(frames + 20)?) {
+                    stack.insert(0, long(frames + 20)?);
+                }
+            } else if stack.is_empty() {
+                stack.push(long(0)?);
+            }
+            Some(Record::Fault(Fault { pid: short(8)?, time: long(16)?, address, code, stack }))
+        }
         RECORD_SAMPLE => {
             let data = match event {
-                Event::Accesses(_) => Some((long(16)?, long(24)? & MEM_OP_STORE != 0)),
+                Event::Accesses(_) => Some(Access::of(long(16)?, long(24)?)),
                 _ => None,
             };
             Some(Record::Sample { address: long(0)?, pid: short(8)?, data })
@@ -261,11 +369,18 @@ mod tests {
         assert_eq!(parse(Event::CpuClock, RECORD_SAMPLE, &body[..10]), None);
         let access = Event::Accesses(AccessEvent { kind: 4, config: 0x82d0, precise: true });
         assert_eq!(parse(access, RECORD_SAMPLE, &body), None, "an access has an address");
-        for (source, stores) in [(0x04_u64, true), (0x02, false)] {
+        for (source, loads, stores, memory) in [
+            (0x04_u64, false, true, false),
+            (0x02, true, false, false),
+            (0x02 | 0x80 << 5, true, false, true),
+            (0x02 | 0x09 << 33, true, false, true),
+            (0x02 | 0x03 << 33, true, false, false),
+        ] {
             let mut body = body.clone();
             body.extend(0xabc0_u64.to_le_bytes());
             body.extend(source.to_le_bytes());
-            let sample = Record::Sample { pid: 7, address: 0x1234, data: Some((0xabc0, stores)) };
+            let access_of = Access { address: 0xabc0, loads, stores, memory };
+            let sample = Record::Sample { pid: 7, address: 0x1234, data: Some(access_of) };
             assert_eq!(parse(access, RECORD_SAMPLE, &body), Some(sample));
         }
         let mut body = vec![7, 0, 0, 0, 7, 0, 0, 0];

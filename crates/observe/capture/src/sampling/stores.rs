@@ -6,21 +6,17 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
 use event::Site;
 
-use super::perf::{AccessEvent, Event, Record};
-use super::{Launch, Tally, open_each, refusal};
+use super::perf::{Event, Record};
+use super::units::{DEVICES, Unit, Wanted};
+use super::{Tally, launch, open_each, refusal, run};
 use crate::CaptureError;
 use crate::symbols::{Image, Resolver};
-
-const DEVICES: &str = "/sys/bus/event_source/devices";
-/// Of IBS's samples of micro-operations: count these and not cycles.
-const COUNT_OPERATIONS: u64 = 1 << 19;
 
 /// What samples of stores said of a run beside themselves.
 #[derive(Clone, Debug)]
@@ -39,7 +35,8 @@ pub struct StoreRun {
     pub elapsed: Duration,
 }
 
-/// Runs a program and gives the process, the address and the site's number of every `period`-th store to `each`.
+/// Runs a program and gives the process, the address and the site's number of every `period`-th store to `each` (IBS: every
+/// `period`-th micro-operation in whole sixteens, at least 16, if it stores).
 /// With `stdout_to_stderr` it prints where its caller's messages go.
 ///
 /// # Errors
@@ -51,46 +48,13 @@ pub fn sample_stores(
     stdout_to_stderr: bool,
     mut each: impl FnMut(u32, u64, u32),
 ) -> Result<StoreRun, CaptureError> {
-    let launch = Launch::of(command, stdout_to_stderr)?;
-    let (unit, event) = store_event(Path::new(DEVICES)).ok_or(CaptureError::NoAddresses)?;
-    let mut rings = open_each(Event::Accesses(event), period).map_err(refusal)?;
+    let command = launch(command, stdout_to_stderr)?;
+    let unit = Unit::find(Path::new(DEVICES), Wanted::Stores).ok_or(CaptureError::NoAddresses)?;
+    let mut rings = open_each(Event::Accesses(unit.event), unit.period(period)).map_err(refusal)?;
     let mut places = Places::default();
-    let (status, elapsed) = launch.run(None, &mut rings, |record| places.add(record, &mut each))?;
+    let (status, elapsed) = run(command, None, &mut rings, |record| places.add(record, &mut each))?;
     let (samples, lost) = (places.samples, places.tally.lost);
-    Ok(StoreRun { unit, samples, lost, sites: places.resolve(), status, elapsed })
-}
-
-/// The event that samples stores with their addresses, of the units in `devices`.
-fn store_event(devices: &Path) -> Option<(&'static str, AccessEvent)> {
-    let number =
-        |path: &str| -> Option<u32> { fs::read_to_string(devices.join(path)).ok()?.trim().parse().ok() };
-    // Processors of two kinds have a unit for each; those that store most are the cores.
-    for unit in ["cpu", "cpu_core"] {
-        let event = fs::read_to_string(devices.join(unit).join("events/mem-stores"));
-        if let Some(config) = event.ok().as_deref().and_then(config_of) {
-            return Some((
-                "PEBS",
-                AccessEvent { kind: number(&format!("{unit}/type"))?, config, precise: true },
-            ));
-        }
-    }
-    let kind = number("ibs_op/type")?;
-    Some(("IBS", AccessEvent { kind, config: COUNT_OPERATIONS, precise: false }))
-}
-
-/// `event=0xd0,umask=0x82` as the number that the processor takes.
-fn config_of(text: &str) -> Option<u64> {
-    let mut config = 0;
-    for term in text.trim().split(',') {
-        let (name, value) = term.split_once('=')?;
-        let value = u64::from_str_radix(value.trim_start_matches("0x"), 16).ok()?;
-        match name {
-            "event" => config |= value & 0xff,
-            "umask" => config |= (value & 0xff) << 8,
-            _ => return None,
-        }
-    }
-    (config != 0).then_some(config)
+    Ok(StoreRun { unit: unit.name, samples, lost, sites: places.resolve(), status, elapsed })
 }
 
 /// Samples' instructions, numbered.
@@ -105,7 +69,7 @@ struct Places {
 impl Places {
     fn add(&mut self, record: Record, each: &mut impl FnMut(u32, u64, u32)) {
         match record {
-            Record::Sample { pid, address, data: Some((data, true)) } => {
+            Record::Sample { pid, address, data: Some(access) } if access.stores => {
                 self.samples += 1;
                 let site = match self.tally.place(pid, address) {
                     Some(place) => *self.numbers.entry(place).or_insert_with(|| {
@@ -114,7 +78,7 @@ impl Places {
                     }),
                     None => 0,
                 };
-                each(pid, data, site);
+                each(pid, access.address, site);
             }
             Record::Sample { .. } => {}
             other => self.tally.add(other),
@@ -134,32 +98,8 @@ impl Places {
 
 #[cfg(test)]
 mod tests {
+    use super::super::perf::Access;
     use super::*;
-
-    #[test]
-    fn the_kernels_name_of_an_event_is_read() {
-        assert_eq!(config_of("event=0xd0,umask=0x82\n"), Some(0x82d0));
-        assert_eq!(config_of("event=0xcd,umask=0x1,ldlat=3"), None);
-        assert_eq!(config_of(""), None);
-    }
-
-    #[test]
-    fn units_are_found_where_the_kernel_shows_them() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let write = |path: &str, text: &str| {
-            let path = folder.path().join(path);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-            fs::write(path, text).expect("a file");
-        };
-        assert_eq!(store_event(folder.path()), None);
-        write("ibs_op/type", "11\n");
-        let ibs = AccessEvent { kind: 11, config: COUNT_OPERATIONS, precise: false };
-        assert_eq!(store_event(folder.path()), Some(("IBS", ibs)));
-        write("cpu_core/type", "4\n");
-        write("cpu_core/events/mem-stores", "event=0xd0,umask=0x82\n");
-        let pebs = AccessEvent { kind: 4, config: 0x82d0, precise: true };
-        assert_eq!(store_event(folder.path()), Some(("PEBS", pebs)));
-    }
 
     #[test]
     fn stores_have_numbered_sites_and_loads_none() {
@@ -173,9 +113,11 @@ mod tests {
         for (address, data, stores) in
             [(0x1010, 64, true), (0x1020, 128, true), (0x1010, 192, true), (0x1010, 0, false)]
         {
-            places.add(Record::Sample { pid: 1, address, data: Some((data, stores)) }, &mut each);
+            let access = Access { address: data, loads: !stores, stores, memory: false };
+            places.add(Record::Sample { pid: 1, address, data: Some(access) }, &mut each);
         }
-        places.add(Record::Sample { pid: 1, address: 0x9999, data: Some((256, true)) }, &mut each);
+        let access = Access { address: 256, loads: false, stores: true, memory: false };
+        places.add(Record::Sample { pid: 1, address: 0x9999, data: Some(access) }, &mut each);
         assert_eq!(seen, [(1, 64, 1), (1, 128, 2), (1, 192, 1), (1, 256, 0)]);
         assert_eq!((places.samples, places.resolve().len()), (4, 3));
     }

@@ -6,6 +6,8 @@
 mod elf;
 mod names;
 mod resolver;
+mod types;
 
 pub use elf::{HOW_TO_BUILD, Image, RUNTIME, instrumented, preload};
 pub use resolver::{Resolver, stands_for_caller};
+pub use types::Types;

@@ -2,22 +2,10 @@
 
 use std::path::Path;
 
+use abi::kinds::{KINDS, Kind};
+
 use crate::error::Error;
 use crate::plan::PlanFault;
-
-/// Names of kinds, ours and memkind's.
-const KINDS: [&str; 10] = [
-    "fast",
-    "slow",
-    "interleave",
-    "MEMKIND_DEFAULT",
-    "MEMKIND_REGULAR",
-    "MEMKIND_LOWEST_LATENCY_LOCAL",
-    "MEMKIND_DAX_KMEM",
-    "MEMKIND_DAX_KMEM_ALL",
-    "MEMKIND_HIGHEST_CAPACITY",
-    "MEMKIND_INTERLEAVE",
-];
 
 /// Looks whether the library in the program will understand a file.
 pub(super) fn check(path: &Path) -> Result<(), Error> {
@@ -30,8 +18,8 @@ pub(super) fn check(path: &Path) -> Result<(), Error> {
                 format!("`{key}` is no site: 16 digits as in plan.kinds")
             }
             [_] => "a kind is missing: fast, slow or interleave".to_owned(),
-            [_, kind, ..] if !KINDS.contains(&kind) => {
-                format!("no kind `{kind}`: use one of {}", KINDS.join(", "))
+            [_, kind, ..] if Kind::named(kind).is_none() => {
+                format!("no kind `{kind}`: use one of {}", KINDS.map(|(name, _)| name).join(", "))
             }
             [_, _, share] if !share.parse().is_ok_and(|share: f64| (0.0..=1.0).contains(&share)) => {
                 format!("`{share}` is no share: 0 to 1")
@@ -42,4 +30,20 @@ pub(super) fn check(path: &Path) -> Result<(), Error> {
         return Err(PlanFault::Kinds { file: path.display().to_string(), line: number, fault }.into());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_that_the_library_understands_is_accepted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("all.kinds");
+        let text: String = KINDS.iter().map(|(name, _)| format!("00000000000000ab {name} 0.5\n")).collect();
+        std::fs::write(&path, text).expect("a file");
+        assert!(check(&path).is_ok());
+        std::fs::write(&path, "00000000000000ab MEMKIND_HBW\n").expect("a file");
+        assert!(check(&path).is_err());
+    }
 }

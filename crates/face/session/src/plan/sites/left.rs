@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use ::plan::sites::{Seen, SiteUse, Window};
-use capture::symbols::Resolver;
+use ::plan::sites::{Samples, Seen, SiteUse, Window};
+use capture::symbols::{Resolver, Types};
 use serde::Serialize;
 
 /// What was done for a site of a file of kinds.
@@ -42,7 +42,7 @@ impl Left {
         let mut left = Left::default();
         let mut modules: BTreeMap<usize, PathBuf> = BTreeMap::new();
         let mut windows: Vec<f64> = Vec::new();
-        let mut resolver = Resolver::default();
+        let mut names = Names::default();
         let seen = &mut left.seen;
         seen.from = from;
         for line in text.lines() {
@@ -71,11 +71,13 @@ impl Left {
                         modules.insert(number, PathBuf::from(path));
                     }
                 }
-                "site" => seen.sites.extend(site(value, &windows, &modules, &mut resolver)),
+                "site" => seen.sites.extend(site(value, &windows, &modules, &mut names)),
                 "placed" => left.placed.extend(placed(value)),
                 _ => {}
             }
         }
+        let seconds = seen.elapsed;
+        seen.sites.iter_mut().for_each(|site| site.sampled.seconds = seconds);
         // What never was there is no site.
         seen.sites.retain(|site| site.bytes >= 4096.0);
         left
@@ -99,11 +101,27 @@ fn site(
     value: &str,
     windows: &[f64],
     modules: &BTreeMap<usize, PathBuf>,
-    resolver: &mut Resolver,
+    names: &mut Names,
 ) -> Option<SiteUse> {
     let words: Vec<&str> = value.split(' ').collect();
-    let [number, key, way, _live, peak, count, _bytes, noted, used, written, exact, caught, slices, frames] =
-        words[..]
+    let [
+        number,
+        key,
+        way,
+        _live,
+        peak,
+        count,
+        _bytes,
+        noted,
+        used,
+        written,
+        exact,
+        caught,
+        hits,
+        slices,
+        frames,
+        tag,
+    ] = words[..]
     else {
         return None;
     };
@@ -124,20 +142,32 @@ fn site(
     let slices = list(slices.strip_prefix('-')?);
     let allocated = number > 2;
     let mut bytes: f64 = peak.parse().ok()?;
-    if !allocated && !slices.is_empty() {
+    // Where the library measured their sizes itself it says so.
+    if !allocated && bytes == 0.0 && !slices.is_empty() {
         let most = windows.iter().map(|one| one.there).fold(0.0, f64::max);
         // There in each window of a length; all lengths come equally often.
         bytes = most * 4096.0 / (slices.len() as f64 / windows.len().max(1) as f64).max(1.0);
     }
     let all: f64 = windows.iter().map(|one| one.used).sum();
+    let key = u64::from_str_radix(key, 16).ok()?;
+    let frames = frames.strip_prefix('-')?;
+    let (own, type_name) = if allocated { names.of(frames, way == "map", modules) } else { <_>::default() };
+    let tag = tag.strip_prefix('-').filter(|tag| !tag.is_empty()).map(str::to_owned);
     Some(SiteUse {
-        key: u64::from_str_radix(key, 16).ok()?,
+        key,
+        keys: vec![key],
+        type_name,
         name: match number {
             0 => "stacks, globals, threads' heaps".to_owned(),
             1 => "mapped files and code".to_owned(),
             2 => "small allocations".to_owned(),
-            _ => name(frames.strip_prefix('-')?, way == "map", modules, resolver),
+            _ => match &tag {
+                Some(tag) => format!("{own}, tag {tag}"),
+                None => own,
+            },
         },
+        tag,
+        sampled: Samples { hits: hits.parse().ok()?, ..Samples::default() },
         bytes,
         count: count.parse().ok()?,
         noted: noted.parse().ok()?,
@@ -149,33 +179,67 @@ fn site(
     })
 }
 
-/// Function and line of the innermost frame that is the program's own.
-fn name(frames: &str, mapping: bool, modules: &BTreeMap<usize, PathBuf>, resolver: &mut Resolver) -> String {
-    let frame = |text: &str| {
-        let (module, address) = text.split_once('+')?;
-        Some((modules.get(&module.parse().ok()?)?, u64::from_str_radix(address, 16).ok()?))
-    };
-    let all: Vec<_> = frames.split(',').filter_map(frame).collect();
-    let own = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        !LIBRARIES.iter().any(|library| name.starts_with(library))
-    };
-    let Some((path, address)) = all.iter().find(|(path, _)| own(path)).or(all.first()) else {
-        return if mapping { "a mapping".to_owned() } else { "an allocation".to_owned() };
-    };
-    let site = resolver.site(path, *address);
-    let label = site.frames.first().map_or_else(
-        || format!("{}+{address:#x}", site.module),
-        |frame| {
-            let file = std::path::Path::new(&frame.file).file_name().unwrap_or_default().to_string_lossy();
-            if frame.line > 0 {
-                format!("{} at {file}:{}", frame.function, frame.line)
-            } else {
-                format!("{} in {}", frame.function, site.module)
+/// Names of call stacks.
+#[derive(Default)]
+struct Names {
+    resolver: Resolver,
+    types: Types,
+}
+
+impl Names {
+    /// Function and line of the innermost frame that is the program's own, and the type that is allocated there.
+    fn of(
+        &mut self,
+        frames: &str,
+        mapping: bool,
+        modules: &BTreeMap<usize, PathBuf>,
+    ) -> (String, Option<String>) {
+        let frame = |text: &str| {
+            let (module, address) = text.split_once('+')?;
+            Some((modules.get(&module.parse().ok()?)?, u64::from_str_radix(address, 16).ok()?))
+        };
+        let all: Vec<_> = frames.split(',').filter_map(frame).collect();
+        let own = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            !LIBRARIES.iter().any(|library| name.starts_with(library))
+        };
+        // From the innermost of the program's own frames to the first whose code is not of C++'s headers.
+        let first = all.iter().position(|(path, _)| own(path)).unwrap_or(0);
+        let mut inlined = Vec::new();
+        let mut label = None;
+        for (path, address) in all.iter().skip(first) {
+            let site = self.resolver.site(path, *address);
+            inlined.extend(site.frames.iter().cloned());
+            let found = site.frames.iter().find(|frame| !frame.is_library());
+            if label.is_none() || found.is_some() {
+                label = Some(found.or(site.frames.first()).map_or_else(
+                    || format!("{}+{address:#x}", site.module),
+                    |frame| {
+                        let file = std::path::Path::new(&frame.file)
+                            .file_name()
+                            .unwrap_or_default()
+                            .to_string_lossy();
+                        if frame.line > 0 {
+                            format!("{} at {file}:{}", frame.function, frame.line)
+                        } else {
+                            format!("{} in {}", frame.function, site.module)
+                        }
+                    },
+                ));
             }
-        },
-    );
-    if mapping { format!("mapped by {label}") } else { label }
+            if found.is_some() || site.frames.is_empty() {
+                break;
+            }
+        }
+        let kind = self.types.of(&inlined);
+        let label = match label {
+            Some(label) if mapping => format!("mapped by {label}"),
+            Some(label) => label,
+            None if mapping => "a mapping".to_owned(),
+            None => "an allocation".to_owned(),
+        };
+        (label, kind)
+    }
 }
 
 #[cfg(test)]
@@ -185,8 +249,8 @@ mod tests {
     #[test]
     fn lines_of_the_library_are_read_and_damaged_ones_left_out() {
         let text = "source referenced\nended 1\nelapsed 2.5\nticks 9\nwindows 0.001 0.01\nfaults 7 1\nforks 3\n\
-            site 0 0000000000000000 heap 0 0 0 0 0 3/30,3/30 0,0 0 0/0 -1,2 -\n\
-            site 3 00000000000000ab heap 8192 8192 1 8192 1 2/4,4/4 1,0 6 0/0 -3,3 -0+10\n\
+            site 0 0000000000000000 heap 0 0 0 0 0 3/30,3/30 0,0 0 0/0 0 -1,2 - -\n\
+            site 3 00000000000000ab heap 8192 8192 1 8192 1 2/4,4/4 1,0 6 0/0 7.5 -3,3 -0+10 -cold\n\
             site broken\nplaced 00000000000000ab slow 1 8192 1 22\nunseen stores: no\n";
         let left = Left::read(text, 4096);
         assert!(left.ended);
@@ -194,6 +258,7 @@ mod tests {
         assert_eq!(left.seen.sites.len(), 2);
         let site = &left.seen.sites[1];
         assert_eq!((site.key, site.bytes, site.exact), (0xab, 8192.0, 1.0));
+        assert_eq!((site.sampled.hits, site.sampled.seconds, site.tag.as_deref()), (7.5, 2.5, Some("cold")));
         assert_eq!(site.windows[0], Window { seconds: 0.001, used: 2.0, there: 4.0, written: 1.0 });
         assert_eq!(left.placed[0].error, 22);
         assert_eq!(left.seen.unseen, ["stores: no"]);

@@ -1,5 +1,8 @@
 //! `plan` for a program as it is: use of its memory by allocation site, seen by a library that it preloads.
 
+mod damon;
+mod feed;
+mod group;
 mod kinds;
 mod left;
 mod nodes;
@@ -36,8 +39,36 @@ pub enum PlanSource {
     Written,
     /// Pages without access rights, whose first use is a signal.
     Protect,
+    /// Loads that missed all caches, by the processor's samples.
+    Sampled,
+    /// Regions of the kernel's monitor, where nobody else uses it.
+    Damon,
     /// Sizes of allocations and the process's counters only.
     Counters,
+}
+
+/// What counts as one structure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PlanGroup {
+    /// All that a call stack (of events: a line) allocates.
+    #[default]
+    Stack,
+    /// All of a C++ type; what has none that can be known stays by call stack.
+    Type,
+    /// All to which the program gave a tag by `sl_tag`; the rest stays by call stack.
+    Tag,
+}
+
+impl PlanGroup {
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            PlanGroup::Stack => "stack",
+            PlanGroup::Type => "type",
+            PlanGroup::Tag => "tag",
+        }
+    }
 }
 
 impl PlanSource {
@@ -50,6 +81,8 @@ impl PlanSource {
             PlanSource::Referenced => "referenced",
             PlanSource::Written => "written",
             PlanSource::Protect => "protect",
+            PlanSource::Sampled => "sampled",
+            PlanSource::Damon => "damon",
             PlanSource::Counters => "counters",
         }
     }
@@ -74,6 +107,8 @@ pub struct Survey {
     pub program: Program,
     /// How.
     pub source: PlanSource,
+    /// What counts as one structure.
+    pub group: PlanGroup,
     /// The machine whose memory is the slow tier and whose `other_memory`, or else the preset `dram`'s, is the fast one.
     pub tiers: Chosen,
     /// A file of prices; made-up ones if not given.
@@ -122,6 +157,7 @@ impl Survey {
         Survey {
             program,
             source,
+            group: PlanGroup::Stack,
             tiers: Chosen::new("cxl-asic"),
             prices: None,
             footprint: None,
@@ -152,7 +188,8 @@ impl Survey {
         let config = with_two_memories(&self.tiers.config(None)?)?;
         let tiers = measure(&config).map_err(PlanFault::Tiers)?;
         let mut looked = run::look(&self.look(self.kinds.as_deref()))?;
-        looked.seen.unseen.extend(skipped::others(&self.program));
+        looked.seen.unseen.extend(skipped::others(&self.program, self.source));
+        looked.seen.sites = group::join(std::mem::take(&mut looked.seen.sites), self.group);
         looked.warnings.iter().for_each(|warning| observer.warn(warning));
         let plan = plan(&looked.seen, &tiers, &prices, self.footprint);
         let mut warnings = looked.warnings.clone();
@@ -193,13 +230,7 @@ impl Survey {
             PlanSource::Auto | PlanSource::Events => PlanSource::Referenced,
             other => other,
         };
-        run::Look {
-            program: &self.program,
-            source: source.name(),
-            interval: self.interval,
-            from: self.from,
-            kinds,
-        }
+        run::Look { program: &self.program, source, interval: self.interval, from: self.from, kinds }
     }
 
     fn command(&self) -> Vec<String> {
@@ -209,6 +240,7 @@ impl Survey {
         let mut option = |name: &str, value: Option<String>| {
             words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
         };
+        option("--group", (self.group != PlanGroup::Stack).then(|| self.group.name().to_owned()));
         option("--prices", self.prices.as_ref().map(|path| path.display().to_string()));
         option("--footprint", self.footprint.map(|bytes| device::Size(bytes).to_string()));
         option("--kinds", self.kinds.as_ref().map(|path| path.display().to_string()));

@@ -17,6 +17,7 @@ impl Surveyed {
     /// The plan for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
+        let seen = &self.looked.seen;
         let mut text = format!("{}\n{}\n", human::plain(&self.subject), self.headline());
         for line in self.story() {
             text.push_str(&format!("{line}\n"));
@@ -46,6 +47,17 @@ impl Surveyed {
                 one.alone * 100.0,
                 one.slow * 100.0,
                 human::plain(&site.name)
+            ));
+        }
+        for phase in &self.plan.phases {
+            text.push_str(&format!(
+                "Phase from {:.1} to {:.1} s: {:.0} % on slow memory, at most {:.1} % slower; most used: {} ({:.0} %)\n",
+                phase.from,
+                phase.to,
+                phase.mix.slow * 100.0,
+                phase.mix.bound * 100.0,
+                human::plain(&seen.sites[phase.hottest].name),
+                phase.share * 100.0
             ));
         }
         for placed in &self.looked.placed {
@@ -222,6 +234,9 @@ impl Surveyed {
             let mut value = serde_json::to_value(one)?;
             value["name"] = json!(site.name);
             value["key"] = json!(format!("{:016x}", site.key));
+            value["keys"] = json!(site.keys.iter().map(|key| format!("{key:016x}")).collect::<Vec<_>>());
+            value["type"] = json!(site.type_name);
+            value["tag"] = json!(site.tag);
             value["bytes"] = json!(site.bytes);
             value["allocations"] = json!(site.count);
             value["stores"] = json!(site.stores());
@@ -231,6 +246,12 @@ impl Surveyed {
         });
         let sites = sites.collect::<Result<Vec<_>, Error>>()?;
         let seen = &self.looked.seen;
+        let phase = |one: &::plan::sites::PhasePlan| {
+            let mut value = serde_json::to_value(one)?;
+            value["hottest"] = json!(seen.sites.get(one.hottest).map(|site| &site.name));
+            Ok(value)
+        };
+        let phases = self.plan.phases.iter().map(phase).collect::<Result<Vec<_>, Error>>()?;
         let answer = json!({
             "schema": SCHEMA,
             "subject": self.subject,
@@ -243,6 +264,7 @@ impl Surveyed {
             "recommended": serde_json::to_value(&self.plan.mixes[self.plan.best])?,
             "indifferent": self.plan.indifferent,
             "mixes": serde_json::to_value(&self.plan.mixes)?,
+            "phases": phases,
             "sites": sites,
             "interleave_weights": self.plan.weights,
             "commands": self.commands(),
@@ -283,12 +305,10 @@ impl Surveyed {
             let small = site.bytes / site.count.max(1.0) < self.looked.seen.from as f64
                 && site.count > 1.5 * site.noted as f64;
             let mark = if small { "# small allocations: " } else { "" };
-            text.push_str(&format!(
-                "{mark}{:016x} slow {:.3} # {}\n",
-                site.key,
-                one.slow,
-                report::human::plain(&site.name)
-            ));
+            for key in &site.keys {
+                let name = report::human::plain(&site.name);
+                text.push_str(&format!("{mark}{key:016x} slow {:.3} # {name}\n", one.slow));
+            }
         }
         text
     }

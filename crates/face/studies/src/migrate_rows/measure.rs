@@ -1,0 +1,39 @@
+//! The measurements, once for all rows of a run.
+
+use std::path::Path;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use migrate::fam::study::{Pair, Sizes, Study, Writes, study, writes};
+
+use crate::StudyError;
+
+/// Memory that stands for FAM.
+const FOLDER: &str = "/dev/shm";
+/// Bytes of the largest dump.
+const DUMP: u64 = 1 << 30;
+
+/// Rows are judged by several threads: one measures at a time.
+static QUIET: Mutex<()> = Mutex::new(());
+
+/// Migrations, FAM beside socket.
+pub fn migrations() -> Result<&'static Study, StudyError> {
+    let _quiet = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
+    static FOUND: OnceLock<Result<Study, String>> = OnceLock::new();
+    let found =
+        FOUND.get_or_init(|| study(Path::new(FOLDER), Sizes::full()).map_err(|error| error.to_string()));
+    found.as_ref().map_err(|error| StudyError::Migrate(error.clone()))
+}
+
+/// Dumps and stores.
+pub fn dumps_and_stores() -> Result<&'static Writes, StudyError> {
+    let _quiet = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
+    static FOUND: OnceLock<Result<Writes, String>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| writes(Path::new(FOLDER), DUMP, 5).map_err(|error| error.to_string()));
+    found.as_ref().map_err(|error| StudyError::Migrate(error.clone()))
+}
+
+/// The geometric mean of a ratio over pairs.
+pub fn mean(pairs: &[Pair], ratio: impl Fn(&Pair) -> f64) -> f64 {
+    let logarithms: f64 = pairs.iter().map(|pair| ratio(pair).ln()).sum();
+    (logarithms / pairs.len().max(1) as f64).exp()
+}

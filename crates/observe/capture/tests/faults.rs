@@ -1,0 +1,29 @@
+//! Page faults of a real program, as far as the kernel permits.
+
+use std::ffi::OsString;
+
+use capture::{Backing, CaptureError, FaultCause, sample_faults};
+
+#[test]
+fn a_program_that_writes_fresh_memory() {
+    let command: Vec<OsString> =
+        ["dd", "if=/dev/zero", "of=/dev/null", "bs=16M", "count=1", "status=none"].map(Into::into).into();
+    let run = match sample_faults(&command, &[], 1, true) {
+        Ok(run) => run,
+        Err(error @ (CaptureError::NotPermitted { .. } | CaptureError::NoSampling(_))) => {
+            println!("skipped: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    assert!(run.status.is_some_and(|status| status.success()));
+    let reported = run.samples.len() as u64;
+    println!("{} minor, {} major, {reported} reported, {} lost", run.minor, run.major, run.lost);
+    assert!(reported > 20, "loading a program faults");
+    assert!(reported + run.lost <= run.minor + run.major, "no more are reported than there were");
+    let of = |backing| run.samples.iter().filter(|fault| fault.backing == backing).count();
+    assert!(of(Backing::File) > 0, "code and data of the program are files");
+    assert!(run.samples.iter().all(|fault| (fault.cause == FaultCause::Unknown) != run.kinds));
+    assert!(run.samples.iter().all(|fault| !run.stacks[fault.stack].is_empty()));
+    assert!(run.stacks.iter().flatten().any(|site| !site.module.is_empty()), "code has a name");
+}

@@ -1,0 +1,133 @@
+//! Calls to events: names, sites, order.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use event::{Batch, Definition, Event, Frame, NameId, Op, Order, Sink, SinkError, Site, SiteId, ThreadId};
+
+/// The variable whose acquires and releases put all calls in one order.
+const ORDER: u64 = 1;
+
+/// What a call did, before its place in the order is known.
+#[derive(Debug)]
+pub struct Done {
+    /// Who did it.
+    pub thread: ThreadId,
+    /// Which call.
+    pub site: SiteId,
+    /// Its operations.
+    pub ops: Vec<Op>,
+    /// The bytes of its writes.
+    pub values: Vec<u8>,
+    /// Whether others that follow come behind it.
+    pub releases: bool,
+}
+
+/// Events on their way to a sink.
+pub struct Emitter<'s> {
+    sink: &'s mut dyn Sink,
+    names: BTreeMap<String, NameId>,
+    sites: BTreeMap<&'static str, SiteId>,
+    /// Calls in order; `None` where a sync has not returned yet.
+    queue: VecDeque<(u64, Option<Done>)>,
+    tickets: u64,
+    seq: u64,
+    /// Events delivered.
+    pub events: u64,
+}
+
+impl<'s> Emitter<'s> {
+    /// Nothing yet.
+    pub fn new(sink: &'s mut dyn Sink) -> Self {
+        let (names, sites, queue) = Default::default();
+        Emitter { sink, names, sites, queue, tickets: 0, seq: 0, events: 0 }
+    }
+
+    /// The number of a path.
+    pub fn name(&mut self, path: &str) -> Result<NameId, SinkError> {
+        if let Some(&id) = self.names.get(path) {
+            return Ok(id);
+        }
+        let id = NameId(self.names.len() as u32 + 1);
+        self.names.insert(path.to_owned(), id);
+        self.sink.define(Definition::Name(id, path))?;
+        Ok(id)
+    }
+
+    /// The site that stands for a system call.
+    pub fn site(&mut self, call: &'static str, program: &str) -> Result<SiteId, SinkError> {
+        if let Some(&id) = self.sites.get(call) {
+            return Ok(id);
+        }
+        let id = SiteId(self.sites.len() as u32 + 1);
+        let frame = Frame { function: call.to_owned(), file: String::new(), line: 0 };
+        let site = Site { frames: vec![frame], module: program.to_owned(), address: u64::from(id.0) };
+        self.sites.insert(call, id);
+        self.sink.define(Definition::Site(id, &site))?;
+        Ok(id)
+    }
+
+    /// A place in the order for a call that has begun.
+    pub fn reserve(&mut self) -> u64 {
+        self.tickets += 1;
+        self.queue.push_back((self.tickets, None));
+        self.tickets
+    }
+
+    /// What the call of that place did; `None` if it failed.
+    pub fn resolve(&mut self, ticket: u64, done: Option<Done>) -> Result<(), SinkError> {
+        if let Some(at) = self.queue.iter().position(|(number, _)| *number == ticket) {
+            match done {
+                Some(done) => self.queue[at].1 = Some(done),
+                None => drop(self.queue.remove(at)),
+            }
+        }
+        while let Some((_, Some(_))) = self.queue.front() {
+            if let Some((_, Some(done))) = self.queue.pop_front() {
+                self.push(&done)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A call that is over.
+    pub fn done(&mut self, done: Done) -> Result<(), SinkError> {
+        let ticket = self.reserve();
+        self.resolve(ticket, Some(done))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.seq += 1;
+        self.seq
+    }
+
+    fn push(&mut self, done: &Done) -> Result<(), SinkError> {
+        let mut ops = Vec::with_capacity(done.ops.len() + 2);
+        let start = |op: &Op| matches!(op, Op::ThreadStart { .. } | Op::Process { .. });
+        let mut acquired = false;
+        for &op in &done.ops {
+            if !start(&op) && !acquired {
+                ops.push(Op::Acquire { var: ORDER, order: Order::AcqRel, seq: self.next() });
+                acquired = true;
+            }
+            ops.push(match op {
+                Op::ThreadStart { .. } => Op::ThreadStart { seq: self.next() },
+                Op::ThreadEnd { .. } => Op::ThreadEnd { seq: self.next() },
+                Op::Spawn { child, .. } => Op::Spawn { child, seq: self.next() },
+                op => op,
+            });
+        }
+        if done.releases {
+            ops.push(Op::Release { var: ORDER, order: Order::AcqRel, seq: self.next() });
+        }
+        self.events += ops.len() as u64;
+        let mut values = &done.values[..];
+        // A batch ends at each synchronisation.
+        for op in ops {
+            let event = Event { op, site: done.site, instructions: 0 };
+            let (own, rest) = values.split_at(op.value_len().unwrap_or(0) as usize);
+            values = rest;
+            self.sink.push(Batch { thread: done.thread, time_ns: 0, events: &[event], values: own })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,118 @@
+//! The seccomp filter, and the start of a program under it.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+use libc::{c_long, sock_filter};
+
+const ALLOW: u32 = 0x7fff_0000;
+const TRACE: u32 = 0x7ff0_0000;
+const ERRNO: u32 = 0x0005_0000;
+/// `AUDIT_ARCH_X86_64`.
+const ARCH: u32 = 0xc000_003e;
+
+/// Calls that stop the program whatever their arguments are.
+const CALLS: &[c_long] = &[
+    libc::SYS_write,
+    libc::SYS_pwrite64,
+    libc::SYS_writev,
+    libc::SYS_pwritev,
+    libc::SYS_pwritev2,
+    libc::SYS_creat,
+    libc::SYS_openat2,
+    libc::SYS_truncate,
+    libc::SYS_ftruncate,
+    libc::SYS_fallocate,
+    libc::SYS_rename,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_link,
+    libc::SYS_linkat,
+    libc::SYS_symlink,
+    libc::SYS_symlinkat,
+    libc::SYS_unlink,
+    libc::SYS_unlinkat,
+    libc::SYS_mkdir,
+    libc::SYS_mkdirat,
+    libc::SYS_rmdir,
+    libc::SYS_fsync,
+    libc::SYS_fdatasync,
+    libc::SYS_sync_file_range,
+    libc::SYS_syncfs,
+    libc::SYS_sync,
+    libc::SYS_msync,
+    libc::SYS_copy_file_range,
+    libc::SYS_sendfile,
+    libc::SYS_splice,
+];
+/// Calls that fail with `ENOSYS`, so that programs fall back to calls that are seen.
+const REFUSED: &[c_long] = &[libc::SYS_io_uring_setup, libc::SYS_io_setup];
+
+fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
+    sock_filter { code: code as u16, jt, jf, k }
+}
+
+/// The offset of the low half of an argument in `seccomp_data`.
+fn argument(number: u32) -> u32 {
+    16 + 8 * number
+}
+
+fn program() -> Vec<sock_filter> {
+    let load = |at| instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at);
+    let equal = |k, jt, jf| instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jt, jf, k);
+    let any = |k, jt, jf| instruction(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, jt, jf, k);
+    let ret = |k| instruction(libc::BPF_RET | libc::BPF_K, 0, 0, k);
+    // A 32-bit call has other numbers; 32-bit programs are refused when they are executed.
+    let enosys = ERRNO | libc::ENOSYS as u32;
+    let mut code = vec![load(4), equal(ARCH, 1, 0), ret(enosys), load(0)];
+    for &call in CALLS {
+        code.extend([equal(call as u32, 0, 1), ret(TRACE)]);
+    }
+    for &call in REFUSED {
+        code.extend([equal(call as u32, 0, 1), ret(enosys)]);
+    }
+    let changes = (libc::O_CREAT | libc::O_TRUNC) as u32;
+    for (call, flags) in [(libc::SYS_open, 1), (libc::SYS_openat, 2)] {
+        code.extend([
+            equal(call as u32, 0, 4),
+            load(argument(flags)),
+            any(changes, 0, 1),
+            ret(TRACE),
+            ret(ALLOW),
+        ]);
+    }
+    // A mapping: shared and writable. MAP_SHARED_VALIDATE has the bit of MAP_SHARED.
+    code.extend([
+        equal(libc::SYS_mmap as u32, 0, 6),
+        load(argument(3)),
+        any(libc::MAP_SHARED as u32, 0, 3),
+        load(argument(2)),
+        any(libc::PROT_WRITE as u32, 0, 1),
+        ret(TRACE),
+        ret(ALLOW),
+    ]);
+    code.push(ret(ALLOW));
+    code
+}
+
+/// Starts the command, traced by this thread and under the filter; it stops when it has been executed.
+pub fn spawn(command: &mut Command) -> io::Result<Child> {
+    let code = program();
+    let install = move || {
+        let filter = libc::sock_fprog { len: code.len() as u16, filter: code.as_ptr().cast_mut() };
+        nix::sys::ptrace::traceme()?;
+        // SAFETY: constant arguments; it changes the calling process only, which is the new child.
+        if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: `filter` and the instructions it points to outlive the call, which copies them.
+        if unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &filter) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure only makes system calls and allocates nothing.
+    unsafe { command.pre_exec(install) };
+    command.spawn()
+}

@@ -1,0 +1,19 @@
+//! Runs of unmodified programs into file events.
+//!
+//! A seccomp filter stops the program, its threads and its children only at system calls that change or order
+//! files; `ptrace` shows each such call before and after. Which file a descriptor is, and where it stands, is
+//! read from `/proc`, so that duplicates, relative paths and `O_APPEND` need no book-keeping. Files that are
+//! mapped shared and writable are compared with a copy at each call that orders anything ([`mapped`]).
+//!
+//! All calls stand in the order in which they returned; a sync is recorded where it began, if it succeeded.
+//! Programs die with the tracer (`PTRACE_O_EXITKILL`): none is left stopped.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod calls;
+mod emit;
+mod filter;
+mod look;
+mod mapped;
+mod run;
+
+pub use run::{Options, Outcome, TracerError, record};

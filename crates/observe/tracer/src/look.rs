@@ -1,0 +1,119 @@
+//! What `/proc` and the memory of a stopped thread say.
+
+use std::fs;
+use std::io::IoSliceMut;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::unistd::Pid;
+
+/// The longest path that the kernel takes.
+const PATH_MAX: usize = 4096;
+
+/// Bytes of the thread's memory; fewer where the rest is not mapped.
+pub fn memory(pid: Pid, address: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    let remote = [RemoteIoVec { base: address as usize, len }];
+    let read = process_vm_readv(pid, &mut [IoSliceMut::new(&mut bytes)], &remote).unwrap_or(0);
+    bytes.truncate(read);
+    bytes
+}
+
+fn text(pid: Pid, address: u64) -> Option<String> {
+    let mut bytes = Vec::new();
+    while bytes.len() < PATH_MAX {
+        let at = address + bytes.len() as u64;
+        let piece = memory(pid, at, 256 - (at % 256) as usize);
+        if piece.is_empty() {
+            return None;
+        }
+        if let Some(end) = piece.iter().position(|&byte| byte == 0) {
+            bytes.extend_from_slice(&piece[..end]);
+            return String::from_utf8(bytes).ok();
+        }
+        bytes.extend(piece);
+    }
+    None
+}
+
+/// The text at an address, for the target of a symbolic link.
+pub fn string(pid: Pid, address: u64) -> Option<String> {
+    text(pid, address)
+}
+
+/// The path of an open file, if it still has one.
+pub fn descriptor(pid: Pid, fd: i32) -> Option<String> {
+    let path = fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.into_os_string().into_string().ok()?;
+    (path.starts_with('/') && !path.ends_with(" (deleted)")).then_some(path)
+}
+
+/// Position and flags of an open file.
+pub fn position(pid: Pid, fd: i32) -> Option<(u64, i32)> {
+    let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
+    let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    Some((field("pos:")?.parse().ok()?, i32::from_str_radix(field("flags:")?, 8).ok()?))
+}
+
+/// The path that a call means: absolute, its folder without symbolic links, the last part as it is.
+pub fn path(pid: Pid, folder: i32, address: u64) -> Option<String> {
+    let given = text(pid, address)?;
+    let base = match folder {
+        libc::AT_FDCWD => fs::read_link(format!("/proc/{pid}/cwd")).ok()?,
+        fd => fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?,
+    };
+    if given.is_empty() {
+        return base.into_os_string().into_string().ok();
+    }
+    let whole: PathBuf = base.join(given.trim_end_matches('/'));
+    let path = match (whole.parent().and_then(|parent| parent.canonicalize().ok()), whole.file_name()) {
+        (Some(parent), Some(name)) => parent.join(name),
+        _ => whole.canonicalize().ok()?,
+    };
+    path.into_os_string().into_string().ok()
+}
+
+/// Bytes of a file as it is now.
+pub fn contents(path: &str, offset: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    let Ok(file) = fs::File::open(path) else { return Vec::new() };
+    let mut read = 0;
+    while read < len {
+        match file.read_at(&mut bytes[read..], offset + read as u64) {
+            Ok(0) | Err(_) => break,
+            Ok(count) => read += count,
+        }
+    }
+    bytes.truncate(read);
+    bytes
+}
+
+/// The length of the file at a path; `None` without one.
+pub fn length(path: &str) -> Option<u64> {
+    fs::metadata(path).ok().map(|about| about.len())
+}
+
+/// Whether the program that a process executes is a 32-bit one.
+pub fn is_32_bit(pid: Pid) -> bool {
+    let head = contents(&format!("/proc/{pid}/exe"), 0, 5);
+    head.starts_with(b"\x7fELF") && head.get(4) == Some(&1)
+}
+
+/// Whether a path is one of the patterns, or below one.
+pub fn matches(patterns: &[String], path: &str) -> bool {
+    patterns.iter().any(|pattern| match pattern.contains(['*', '?']) {
+        true => glob(pattern.as_bytes(), path.as_bytes()),
+        false => Path::new(path).starts_with(pattern),
+    })
+}
+
+fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    match (pattern.split_first(), text.split_first()) {
+        (None, _) => text.is_empty(),
+        (Some((b'*', rest)), None) => glob(rest, text),
+        (Some((b'*', rest)), Some((_, behind))) => glob(rest, text) || glob(pattern, behind),
+        (Some((b'?', rest)), Some((_, behind))) => glob(rest, behind),
+        (Some((one, rest)), Some((other, behind))) => one == other && glob(rest, behind),
+        (Some(_), None) => false,
+    }
+}

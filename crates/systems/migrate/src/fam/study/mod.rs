@@ -1,0 +1,9 @@
+//! Ratios between fabric-attached memory and a socket, on processes that are started for it.
+
+pub mod app;
+pub mod crash;
+mod migration;
+mod plan;
+
+pub use migration::{By, Settings, Times, migrate};
+pub use plan::{Pair, Rate, Sizes, Study, Writes, study, writes};

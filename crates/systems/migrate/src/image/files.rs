@@ -1,0 +1,126 @@
+//! Open files in an image.
+
+use serde::{Deserialize, Serialize};
+
+/// An open file description, which several file descriptors of several processes may share.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Description {
+    /// What it is.
+    pub kind: FileKind,
+    /// `O_*` flags, those of opening and those of now.
+    pub flags: i32,
+    /// Its position in bytes.
+    pub position: u64,
+    /// Who gets its signals (`F_SETOWN`), 0 for nobody.
+    pub owner: i32,
+}
+
+/// A file descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fd {
+    /// Its number.
+    pub fd: i32,
+    /// Its description, by index in `Image::descriptions`.
+    pub description: usize,
+    /// Whether it is closed by `execve`.
+    pub close_on_exec: bool,
+}
+
+/// What an open file is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FileKind {
+    /// A file, a directory or a device without state, opened again by its path.
+    Path {
+        /// The path.
+        path: String,
+        /// Its length at the checkpoint, for a regular file.
+        len: Option<u64>,
+        /// `flock(2)`: the lock held, as its operation.
+        flock: Option<i32>,
+    },
+    /// What the restoring command has open under that number (a terminal, a pipe or a socket to the outside).
+    Inherited {
+        /// 0, 1 or 2.
+        fd: i32,
+        /// What it was.
+        was: String,
+    },
+    /// An end of a pipe between processes of the tree.
+    Pipe {
+        /// Which pipe.
+        inode: u64,
+        /// Its capacity in bytes.
+        capacity: i32,
+        /// What it holds. Given by one of its read ends.
+        content: Vec<u8>,
+    },
+    /// `eventfd(2)`.
+    Event {
+        /// Its count.
+        count: u64,
+        /// `EFD_SEMAPHORE`.
+        semaphore: bool,
+    },
+    /// `timerfd_create(2)`.
+    Timer {
+        /// Its clock.
+        clock: i32,
+        /// Expirations not yet read.
+        ticks: u64,
+        /// Flags of `timerfd_settime(2)`.
+        set_flags: i32,
+        /// Remaining time: seconds, nanoseconds.
+        value: [i64; 2],
+        /// Interval: seconds, nanoseconds.
+        interval: [i64; 2],
+    },
+    /// `signalfd(2)`, with its mask.
+    Signals(u64),
+    /// `epoll_create(2)`.
+    Epoll(Vec<Watch>),
+    /// A memfd, by index in `Image::shared`.
+    Memory(usize),
+    /// A socket that listens or is only bound.
+    Socket {
+        /// Address family.
+        family: i32,
+        /// Type.
+        kind: i32,
+        /// Protocol.
+        protocol: i32,
+        /// What it is bound to.
+        bound: Option<SocketAddress>,
+        /// Its backlog, if it listens.
+        backlog: Option<i32>,
+        /// Options: level, name, value.
+        options: Vec<(i32, i32, i32)>,
+        /// Whether it was connected and is now closed from the other side.
+        closed: bool,
+    },
+    /// One of two connected sockets between processes of the tree.
+    SocketPair {
+        /// Its inode.
+        inode: u64,
+        /// Its peer's.
+        peer: u64,
+        /// Type.
+        kind: i32,
+        /// What its peer has sent and it has not yet read, packet by packet.
+        content: Vec<Vec<u8>>,
+    },
+}
+
+/// The bytes of a `sockaddr`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketAddress(pub Vec<u8>);
+
+/// What an epoll watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watch {
+    /// The file descriptor.
+    pub fd: i32,
+    /// `EPOLL*`.
+    pub events: u32,
+    /// What it returns.
+    pub data: u64,
+}

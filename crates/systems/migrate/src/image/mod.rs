@@ -1,0 +1,12 @@
+//! What a checkpoint holds, and how it lies in files.
+
+mod files;
+mod state;
+mod store;
+
+pub use files::{Description, Fd, FileKind, SocketAddress, Watch};
+pub use state::{
+    Action, Credentials, Image, Limit, Mm, PosixTimer, Process, Rseq, Run, Shared, Signal, Thread, Vma,
+    VmaKind,
+};
+pub use store::{PAGES_SUFFIX, Store, hash};

@@ -1,0 +1,215 @@
+//! Open files made again, in the restoring process, from which its children have them.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+
+use crate::copies::owned;
+use crate::error::{Error, Result};
+use crate::image::{Description, FileKind, Image};
+
+/// Flags that `open` acts on once; all others belong to the description.
+const ONCE: i32 = libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_NOCTTY;
+
+/// `_IOW('T', 0, u64)`.
+const TFD_IOC_SET_TICKS: libc::Ioctl = 0x4008_5400;
+
+/// Makes the descriptions of an image, in its order. `shared` is its shared memory.
+///
+/// # Errors
+/// If one cannot be made.
+pub fn open_all(image: &Image, shared: &[OwnedFd]) -> Result<Vec<OwnedFd>> {
+    let mut pairs = HashMap::new();
+    let mut all = Vec::new();
+    for one in &image.descriptions {
+        let what = || match &one.kind {
+            FileKind::Path { path, .. } => path.clone(),
+            other => format!("{other:?}").chars().take(60).collect(),
+        };
+        all.push(
+            open(one, image, shared, &mut pairs)
+                .map_err(|error| Error::file(what(), "cannot be opened", error))?,
+        );
+    }
+    Ok(all)
+}
+
+fn open(
+    one: &Description,
+    image: &Image,
+    shared: &[OwnedFd],
+    pairs: &mut HashMap<u64, OwnedFd>,
+) -> io::Result<OwnedFd> {
+    // SAFETY: buffers and structures outlive the calls.
+    unsafe {
+        let made = match &one.kind {
+            FileKind::Path { path, flock, .. } => {
+                let name = CString::new(path.as_str())?;
+                let made = owned(libc::open(name.as_ptr(), one.flags & !ONCE | libc::O_CLOEXEC).into())?;
+                libc::lseek(made.as_raw_fd(), one.position as i64, libc::SEEK_SET);
+                if let Some(lock) = flock
+                    && libc::flock(made.as_raw_fd(), lock | libc::LOCK_NB) < 0
+                {
+                    return Err(io::Error::last_os_error());
+                }
+                return Ok(made);
+            }
+            FileKind::Inherited { fd, .. } => {
+                return owned(libc::fcntl(*fd, libc::F_DUPFD_CLOEXEC, 3).into());
+            }
+            FileKind::Pipe { inode, .. } => pipe(*inode, one, image, pairs)?,
+            FileKind::Event { count, semaphore } => {
+                let made = owned(libc::eventfd(0, if *semaphore { libc::EFD_SEMAPHORE } else { 0 }).into())?;
+                if *count > 0 && libc::write(made.as_raw_fd(), count.to_ne_bytes().as_ptr().cast(), 8) != 8 {
+                    return Err(io::Error::last_os_error());
+                }
+                made
+            }
+            FileKind::Timer { clock, ticks, set_flags, value, interval } => {
+                let made = owned(libc::timerfd_create(*clock, 0).into())?;
+                let time = |pair: &[i64; 2]| libc::timespec { tv_sec: pair[0], tv_nsec: pair[1] };
+                // One that has expired and is not yet read stands still, until it is read.
+                let stands = *ticks > 0 && *value == [0; 2];
+                let value = time(if stands { interval } else { value });
+                let setting = libc::itimerspec { it_interval: time(interval), it_value: value };
+                // The value is what remained, whatever it was set by.
+                let flags = set_flags & !libc::TFD_TIMER_ABSTIME;
+                if libc::timerfd_settime(made.as_raw_fd(), flags, &raw const setting, std::ptr::null_mut())
+                    < 0
+                {
+                    return Err(io::Error::last_os_error());
+                }
+                if *ticks > 0 && libc::ioctl(made.as_raw_fd(), TFD_IOC_SET_TICKS, &raw const *ticks) < 0 {
+                    return Err(io::Error::last_os_error());
+                }
+                made
+            }
+            FileKind::Signals(mask) => owned(libc::syscall(libc::SYS_signalfd4, -1, &raw const *mask, 8, 0))?,
+            FileKind::Epoll(_) => owned(libc::epoll_create1(0).into())?,
+            FileKind::Memory(index) => {
+                let base = shared.get(*index).ok_or(io::ErrorKind::InvalidData)?;
+                let name = CString::new(format!("/proc/self/fd/{}", base.as_raw_fd()))?;
+                let made = owned(libc::open(name.as_ptr(), one.flags & !ONCE | libc::O_CLOEXEC).into())?;
+                libc::lseek(made.as_raw_fd(), one.position as i64, libc::SEEK_SET);
+                return Ok(made);
+            }
+            FileKind::Socket { .. } => socket(&one.kind)?,
+            FileKind::SocketPair { inode, peer, kind, .. } => pair(*inode, *peer, *kind, image, pairs)?,
+        };
+        let flags = libc::O_NONBLOCK | libc::O_APPEND | libc::O_ASYNC | libc::O_DIRECT;
+        libc::fcntl(made.as_raw_fd(), libc::F_SETFL, one.flags & flags);
+        Ok(made)
+    }
+}
+
+/// The end of a pipe that a description is; the pipe is made and filled when its first end is asked for.
+unsafe fn pipe(
+    inode: u64,
+    one: &Description,
+    image: &Image,
+    pairs: &mut HashMap<u64, OwnedFd>,
+) -> io::Result<OwnedFd> {
+    let reads = one.flags & libc::O_ACCMODE == libc::O_RDONLY;
+    if let Some(end) = pairs.remove(&inode) {
+        return Ok(end);
+    }
+    // SAFETY: `ends` outlives the call, and what it returns is ours.
+    let (from, into) = unsafe {
+        let mut ends = [0; 2];
+        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))
+    };
+    for other in &image.descriptions {
+        let FileKind::Pipe { inode: same, capacity, content } = &other.kind else { continue };
+        if *same == inode && !content.is_empty() {
+            // SAFETY: `content` is as long as said.
+            let written = unsafe {
+                libc::fcntl(into.as_raw_fd(), libc::F_SETPIPE_SZ, *capacity);
+                libc::write(into.as_raw_fd(), content.as_ptr().cast(), content.len())
+            };
+            if written < content.len() as isize {
+                return Err(io::Error::last_os_error());
+            }
+        }
+    }
+    let (mine, other) = if reads { (from, into) } else { (into, from) };
+    pairs.insert(inode, other);
+    Ok(mine)
+}
+
+unsafe fn socket(kind: &FileKind) -> io::Result<OwnedFd> {
+    let FileKind::Socket { family, kind, protocol, bound, backlog, options, closed } = kind else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    // SAFETY: buffers outlive the calls.
+    unsafe {
+        let made = owned(libc::socket(*family, *kind | libc::SOCK_CLOEXEC, *protocol).into())?;
+        let fd = made.as_raw_fd();
+        for (level, name, value) in options {
+            libc::setsockopt(fd, *level, *name, (&raw const *value).cast(), 4);
+        }
+        if let Some(address) = bound {
+            if *family == libc::AF_UNIX && address.0.get(2).is_some_and(|byte| *byte != 0) {
+                let name: Vec<u8> = address.0[2..].iter().copied().take_while(|byte| *byte != 0).collect();
+                libc::unlink(CString::new(name)?.as_ptr());
+            }
+            if libc::bind(fd, address.0.as_ptr().cast(), address.0.len() as libc::socklen_t) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        if let Some(backlog) = backlog
+            && libc::listen(fd, *backlog) < 0
+        {
+            return Err(io::Error::last_os_error());
+        }
+        if *closed {
+            // Not connected: reads end, writes fail, an epoll reports a hang-up.
+            libc::shutdown(fd, libc::SHUT_RDWR);
+        }
+        Ok(made)
+    }
+}
+
+unsafe fn pair(
+    inode: u64,
+    peer: u64,
+    kind: i32,
+    image: &Image,
+    pairs: &mut HashMap<u64, OwnedFd>,
+) -> io::Result<OwnedFd> {
+    if let Some(end) = pairs.remove(&inode) {
+        return Ok(end);
+    }
+    // SAFETY: `ends` outlives the call, and what it returns is ours.
+    let (mine, other) = unsafe {
+        let mut ends = [0; 2];
+        if libc::socketpair(libc::AF_UNIX, kind | libc::SOCK_CLOEXEC, 0, ends.as_mut_ptr()) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))
+    };
+    for one in &image.descriptions {
+        let FileKind::SocketPair { inode: end, content, .. } = &one.kind else { continue };
+        let sender = if *end == inode {
+            &other
+        } else if *end == peer {
+            &mine
+        } else {
+            continue;
+        };
+        for packet in content {
+            // SAFETY: `packet` is as long as said.
+            let sent = unsafe {
+                libc::send(sender.as_raw_fd(), packet.as_ptr().cast(), packet.len(), libc::MSG_DONTWAIT)
+            };
+            if sent != packet.len() as isize {
+                return Err(io::Error::last_os_error());
+            }
+        }
+    }
+    pairs.insert(peer, other);
+    Ok(mine)
+}

@@ -1,0 +1,71 @@
+//! Real programs saved in the middle and let go on: the result is that of an undisturbed run.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use migrate::freeze::{Checkpoint, checkpoint};
+use migrate::restore::{exit_code, restore, restore_clone};
+
+const WANTED: &str = "total 1500 sum 4950 shared 100 child 3 ticks 1 alarms 1\n";
+
+/// Builds and starts `tree.c`, and saves it after a while; none where this may not be done.
+fn saved(folder: &Path, leave_running: bool) -> Option<std::process::Child> {
+    if !std::fs::read_to_string("/proc/self/status").expect("/proc is there").contains("CapEff:\t000001ff") {
+        println!("skipped: choosing process numbers needs root");
+        return None;
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/tree.c");
+    let program = folder.join("tree");
+    let built = Command::new("cc").args(["-O1", "-pthread", "-w", "-o"]).arg(&program).arg(source).status();
+    if !built.is_ok_and(|status| status.success()) {
+        println!("skipped: no C compiler");
+        return None;
+    }
+    let mut command = Command::new(&program);
+    command.arg(folder.join("out")).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let child = command.spawn().expect("it was just built");
+    std::thread::sleep(Duration::from_millis(700));
+    let how = Checkpoint { leave_running, no_sync: true, ..Checkpoint::default() };
+    let times = checkpoint(child.id().cast_signed(), &folder.join("image"), &how).expect("it can be saved");
+    assert_eq!((times.processes, times.threads), (2, 6));
+    Some(child)
+}
+
+#[test]
+fn a_tree_with_threads_pipes_and_timers_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut child) = saved(folder.path(), false) else { return };
+    // The checkpoint has already waited for it, as its tracer.
+    let _ = child.wait();
+    let restored = restore(&folder.path().join("image")).unwrap();
+    assert_eq!(exit_code(restored.pid).unwrap(), 5);
+    assert_eq!(std::fs::read_to_string(folder.path().join("out")).unwrap(), WANTED);
+}
+
+#[test]
+fn what_is_left_running_and_its_clone_both_end_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut child) = saved(folder.path(), true) else { return };
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    let out = folder.path().join("out");
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), WANTED);
+    std::fs::write(&out, "").unwrap();
+    let clone = restore_clone(&folder.path().join("image")).unwrap();
+    assert_eq!(exit_code(clone.pid).unwrap(), 5);
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), WANTED);
+}
+
+#[test]
+fn a_damaged_image_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut child) = saved(folder.path(), false) else { return };
+    let _ = child.wait();
+    let image = folder.path().join("image");
+    let pages = image.join(format!("{}.pages", child.id()));
+    let mut bytes = std::fs::read(&pages).unwrap();
+    bytes[5000] ^= 1;
+    std::fs::write(&pages, bytes).unwrap();
+    let error = restore(&image).unwrap_err().to_string();
+    assert!(error.contains(".pages: damaged at byte") && error.contains("checksum"), "{error}");
+}

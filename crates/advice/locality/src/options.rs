@@ -7,8 +7,8 @@ pub struct Options {
     pub share_min: f64,
     /// Accesses below which nothing is said: start-up noise.
     pub accesses_min: u64,
-    /// Times that a line must change threads: handing data over once is no fault.
-    pub switches_min: u32,
+    /// Times that a line would move between threads that run side by side: handing data over once is no fault.
+    pub switches_min: u64,
     /// Part of a fetched line's bytes that is good use.
     pub used_min: f64,
     /// Lines that a rule about lines must have seen.
@@ -36,7 +36,7 @@ impl Default for Options {
         Options {
             share_min: 0.02,
             accesses_min: 20_000,
-            switches_min: 16,
+            switches_min: 64,
             used_min: 0.5,
             lines_min: 4096,
             dead_min: 0.5,

@@ -10,7 +10,8 @@
 enum { CELLS = 4096 };
 int main(void) {
     volatile uint64_t *cells = malloc(CELLS * sizeof *cells);
-    for (int round = 0; round < ROUNDS; round++)
+    uint64_t sum = 0;
+    for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < CELLS; i++) {
 #ifdef MENDED
             uint64_t value = 0;
@@ -21,7 +22,7 @@ int main(void) {
             for (int k = 0; k < 8; k++) cells[i] = value ^= (uint64_t)i * k;
 #endif
         }
-    uint64_t sum = 0;
-    for (int i = 0; i < CELLS; i++) sum += cells[i];
+        for (int i = 0; i < CELLS; i++) sum += cells[i];
+    }
     printf("%llu\n", (unsigned long long)sum);
 }

@@ -15,7 +15,12 @@ impl Cache {
     /// Of so many bytes; sets are rounded to a power of two.
     pub(crate) fn new(bytes: u64, ways: usize) -> Self {
         let sets = (bytes / 64 / ways.max(1) as u64).max(1).next_power_of_two();
-        Cache { tags: vec![EMPTY; sets as usize * ways.max(1)], ways: ways.max(1), mask: sets - 1, hashed: false }
+        Cache {
+            tags: vec![EMPTY; sets as usize * ways.max(1)],
+            ways: ways.max(1),
+            mask: sets - 1,
+            hashed: false,
+        }
     }
 
     /// One whose sets are chosen by a hash, so that no addresses meet in few of them by their distance.

@@ -17,9 +17,10 @@ pub(crate) struct Line {
     pub(crate) count: u32,
     pub(crate) first: u64,
     pub(crate) last: u64,
-    /// Who stored last, and whether with a store of 32 B or more.
+    /// Who stored last with a small store, and who with one of 32 B or more, and the bytes that are of the latter.
     pub(crate) store_site: u32,
-    pub(crate) large: bool,
+    pub(crate) large_site: u32,
+    pub(crate) large: u64,
     /// Bytes that were stored over unread and wait for somebody to read the line, so that it is known that readers are
     /// seen; by whom they were stored, and how many in all.
     pub(crate) doomed: u64,
@@ -47,7 +48,8 @@ const EMPTY: Line = Line {
     first: 0,
     last: 0,
     store_site: 0,
-    large: false,
+    large_site: 0,
+    large: 0,
     doomed: 0,
     doomed_site: 0,
     doomed_bytes: 0,

@@ -27,6 +27,8 @@ pub struct Options {
     pub l1_ways: usize,
     /// Entries of the last-level TLB for 4 KiB pages.
     pub tlb_entries: usize,
+    /// Whether the system puts ordinary memory on large pages by itself, so that to ask for them is no remedy.
+    pub huge_pages: bool,
     /// Sites named per finding.
     pub sites_max: usize,
 }
@@ -46,6 +48,7 @@ impl Default for Options {
             l1_bytes: 32 << 10,
             l1_ways: 8,
             tlb_entries: 1536,
+            huge_pages: false,
             sites_max: 8,
         }
     }

@@ -15,6 +15,7 @@ use crate::lines::{Lines, NOBODY};
 use crate::options::Options;
 use crate::rules;
 use crate::sites::Sites;
+use crate::tape::{Kept, Tape};
 use crate::tlb::Tlb;
 use crate::watch::Watch;
 
@@ -71,6 +72,7 @@ pub struct Watcher {
     starts: HashMap<u32, u64>,
     ends: HashMap<u32, u64>,
     pub(crate) misses: u64,
+    pub(crate) tape: Tape,
     pub(crate) accesses: u64,
     pub(crate) fetches: u64,
     pub(crate) stored: u64,
@@ -84,6 +86,7 @@ struct Access {
     addr: u64,
     len: u32,
     site: u32,
+    instructions: u32,
 }
 
 impl Watcher {
@@ -151,6 +154,15 @@ impl Watcher {
         self.accesses += 1;
         let mut thread = self.take(access.thread);
         thread.now += 1;
+        self.tape.keep(Kept {
+            now: thread.now,
+            addr: access.addr,
+            len: access.len,
+            site: access.site,
+            thread: access.thread,
+            instructions: access.instructions,
+            store: access.store,
+        });
         let site = self.sites.get(access.site);
         site.accesses += 1;
         if access.store {
@@ -201,7 +213,8 @@ impl Watcher {
             if meets && (entry.written != 0 || access.store) {
                 entry.contested = true;
                 let before = (entry.owner, entry.read, entry.written, entry.count, entry.first, entry.last);
-                let (site, sync) = (entry.store_site, entry.sync);
+                let site = if entry.large == 0 { entry.store_site } else { entry.large_site };
+                let sync = entry.sync;
                 Self::contest(&mut self.contests, &mut self.heap, line, before, (site, sync));
             }
             (entry.read, entry.written, entry.unread, entry.count) = (0, 0, 0, 0);
@@ -224,22 +237,29 @@ impl Watcher {
         entry.touched |= mask;
         if access.store {
             let dead = entry.unread & mask;
-            if dead != 0 && (repeated || entry.store_site != access.site) {
+            let large = dead & entry.large != 0;
+            let by = if large { entry.large_site } else { entry.store_site };
+            if dead != 0 && (repeated || by != access.site) {
                 if entry.deaths > 0 {
-                    if entry.doomed_site != entry.store_site {
+                    if entry.doomed_site != by {
                         (entry.doomed, entry.doomed_bytes) = (0, 0);
                     }
                     entry.doomed |= dead;
                     entry.doomed_bytes = entry.doomed_bytes.saturating_add(dead.count_ones());
-                    (entry.doomed_site, entry.doomed_large) = (entry.store_site, entry.large);
-                    self.sites.get(entry.store_site).over = access.site;
+                    (entry.doomed_site, entry.doomed_large) = (by, large);
+                    self.sites.get(by).over = access.site;
                 }
                 entry.deaths = entry.deaths.saturating_add(1);
             }
             entry.unread |= mask;
             entry.written |= mask;
-            entry.store_site = access.site;
-            entry.large = access.len >= 32;
+            if access.len >= 32 {
+                entry.large |= mask;
+                entry.large_site = access.site;
+            } else {
+                entry.large &= !mask;
+                entry.store_site = access.site;
+            }
         } else {
             let known = entry.doomed & mask;
             if known != 0 {
@@ -327,10 +347,10 @@ impl Watcher {
     }
 
     fn event(&mut self, thread: ThreadId, event: &Event) {
-        let site = event.site.0;
+        let (site, instructions) = (event.site.0, event.instructions);
         let mut touch = |store, addr, len| {
             if !self.watch.idle() {
-                self.access(Access { thread: thread.0, store, addr, len, site });
+                self.access(Access { thread: thread.0, store, addr, len, site, instructions });
             }
         };
         match event.op {
@@ -344,7 +364,14 @@ impl Watcher {
             Op::Unlock { lock, .. } => {
                 self.section(thread.0, -1);
                 if !self.watch.idle() {
-                    self.access(Access { thread: thread.0, store: true, addr: lock, len: 4, site });
+                    self.access(Access {
+                        thread: thread.0,
+                        store: true,
+                        addr: lock,
+                        len: 4,
+                        site,
+                        instructions,
+                    });
                 }
             }
             Op::Acquire { var, .. } | Op::Release { var, .. } => self.sync(var, 8),
@@ -465,7 +492,7 @@ impl RunSink for Watcher {
                 match item {
                     BlockItem::Event(event) => self.event(batch.thread, event),
                     BlockItem::Block(_, shape, words) => {
-                        shape.accesses(words, &mut carry, |access, addr, len, _| {
+                        shape.accesses(words, &mut carry, |access, addr, len, instructions| {
                             let store = access.kind != AccessKind::Load;
                             self.access(Access {
                                 thread: batch.thread.0,
@@ -473,6 +500,7 @@ impl RunSink for Watcher {
                                 addr,
                                 len,
                                 site: access.site.0,
+                                instructions,
                             });
                         })
                     }

@@ -114,6 +114,12 @@ fn apply(config: &mut Config, kept: &Calibration) {
     }
 }
 
+/// Whether the system puts ordinary memory on large pages without being asked.
+pub(crate) fn huge_pages() -> bool {
+    fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
+        .is_ok_and(|text| text.contains("[always]"))
+}
+
 /// The file of the user's cache folder.
 fn file() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

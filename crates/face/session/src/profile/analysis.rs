@@ -13,7 +13,12 @@ use event::{
 };
 use locality::Watcher;
 use machine::{Config, ConfigError, Machine};
-use report::{CaptureStats, CrashLints, Prestores, Report, Run, Subject, Withheld, WriteSizes};
+use report::{
+    CaptureStats, CrashLints, Prestores, Report, Run, Structure, Subject, Trial, Withheld, WriteSizes,
+};
+
+/// Data structures that a report lists.
+const STRUCTURES_MAX: usize = 64;
 
 /// Everything that looks at the events of a profile.
 pub struct Analysis {
@@ -24,6 +29,8 @@ pub struct Analysis {
     watcher: Watcher,
     /// The machine for programs that map no persistent memory, if it is not known yet whether this one does.
     ordinary: Option<Config>,
+    /// The machine that was named, or the one for persistent memory.
+    named: Config,
     name: String,
 }
 
@@ -71,11 +78,21 @@ impl Analysis {
         let options = locality::Options {
             l1_bytes: caches.l1.size.0,
             l1_ways: caches.l1.ways as usize,
+            huge_pages: ordinary.is_some() && crate::host::huge_pages(),
             ..locality::Options::default()
         };
         let question = wear::question(config, None, 4.0 * ::wear::YEAR, BASE_PAGE, None).0;
         let (target, name) = (Target::of(config), config.name.clone());
-        Ok(Analysis { model, target, question, notes, watcher: Watcher::new(options), ordinary, name })
+        Ok(Analysis {
+            model,
+            target,
+            question,
+            notes,
+            watcher: Watcher::new(options),
+            ordinary,
+            named: config.clone(),
+            name,
+        })
     }
 
     /// The sink for the thread that brings the events, and the one for another thread.
@@ -126,13 +143,22 @@ impl Analysis {
             attempt: attempt(&run),
         });
         let mut findings = linter.findings(&figures, &sites);
+        let mut withheld: Vec<Withheld> = linter
+            .withheld()
+            .into_iter()
+            .map(|(rule, reason)| Withheld { rule: rule.name().to_owned(), reason })
+            .collect();
+        let mut trials = Vec::new();
         if figures.unit_bytes <= 64 && !figures.mapped_persistent {
-            findings.extend(self.watcher.findings(&sites));
+            let machine = self.ordinary.as_ref().filter(|_| ordinary).unwrap_or(&self.named);
+            let mut own = self.watcher.findings(&sites);
+            trials = tried(&self.watcher, &mut own, machine, &mut withheld);
+            findings.extend(own);
             findings.sort_by(|a, b| b.share.total_cmp(&a.share));
         }
+        let structures = structures(&self.watcher, &sites);
         let sizes = linter.write_sizes();
         let sizes = if figures.mapped_persistent { sizes.persistent } else { sizes.all };
-        let withheld = linter.withheld().into_iter();
         Report {
             run,
             source: source.unwrap_or_else(|| Source::synthetic("nothing")),
@@ -141,9 +167,9 @@ impl Analysis {
             sites,
             findings,
             prestores,
-            withheld: withheld
-                .map(|(rule, reason)| Withheld { rule: rule.name().to_owned(), reason })
-                .collect(),
+            withheld,
+            structures,
+            trials,
             write_sizes: Some(WriteSizes {
                 temporal: sizes.temporal.writes.to_vec(),
                 nt: sizes.non_temporal.writes.to_vec(),
@@ -157,6 +183,50 @@ impl Analysis {
                 .map(|lints| CrashLints { lints: lints.findings(), files: lints.files().to_vec() }),
         }
     }
+}
+
+/// Tries the remedies of findings; those that gain nothing are withdrawn.
+fn tried(
+    watcher: &Watcher,
+    findings: &mut Vec<::advise::Finding>,
+    machine: &Config,
+    withheld: &mut Vec<Withheld>,
+) -> Vec<Trial> {
+    let results = locality::try_out(watcher, findings, machine);
+    let trial = |result: locality::Tried| {
+        let withdrawn = !findings.iter().any(|finding| finding.rule == result.rule);
+        let rule = result.rule.name().to_owned();
+        if withdrawn {
+            let reason = format!(
+                "its remedy was tried on the model and gains nothing ({:+.1} % time)",
+                -100.0 * result.gain
+            );
+            withheld.push(Withheld { rule: rule.clone(), reason });
+        }
+        Trial { rule, gain: result.gain, accesses: result.accesses as u64, withdrawn }
+    };
+    results.into_iter().map(trial).collect()
+}
+
+/// Data structures, at most [`STRUCTURES_MAX`].
+fn structures(watcher: &Watcher, sites: &SiteTable) -> Vec<Structure> {
+    let row = |(site, of): (event::SiteId, locality::Structure)| Structure {
+        site: site.0,
+        label: sites.label(site),
+        blocks: of.blocks,
+        bytes: of.bytes,
+        freed: of.freed,
+        short_lived: of.short,
+        mean_life: (of.freed > 0).then(|| of.lived / of.freed),
+        peak_bytes: of.peak,
+        live_bytes: of.live,
+        fetches: of.fetches,
+        threads: of.threads.count_ones(),
+        heat_loads: of.heat[0].to_vec(),
+        heat_stores: of.heat[1].to_vec(),
+        footprint: of.footprint,
+    };
+    watcher.structures().into_iter().take(STRUCTURES_MAX).map(row).collect()
 }
 
 /// The command that tries advice on pre-stores, made of the one that repeats the profile; empty if it can't

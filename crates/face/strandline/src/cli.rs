@@ -105,6 +105,10 @@ pub enum Command {
     Bench(Box<crate::bench::BenchCommand>),
     /// Text for many regular expressions, and the hardware that would scan it
     Scan(Box<crate::scan::ScanArgs>),
+    /// What changed between two reports of `profile`?
+    Diff(crate::reports::DiffArgs),
+    /// A report of `profile` for other tools: folded stacks, counters for Perfetto
+    Export(crate::reports::ExportArgs),
     /// What would help: advisors that look at a program or a trace
     #[command(subcommand)]
     Advise(AdviseCommand),

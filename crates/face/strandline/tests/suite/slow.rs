@@ -38,7 +38,8 @@ fn both(range: std::ops::Range<usize>) {
     for (name, rule) in &FAULTS[range] {
         let faulty = profile(&scratch, name, "");
         assert_eq!(faulty["machine"]["name"], "host", "{name} maps no persistent memory");
-        let found = faulty["findings"].as_array().expect("findings").iter().find(|found| found["rule"] == *rule);
+        let found =
+            faulty["findings"].as_array().expect("findings").iter().find(|found| found["rule"] == *rule);
         let found = found.unwrap_or_else(|| panic!("{name}: no {rule} in {:#}", faulty["findings"]));
         let label = found["sites"][0]["label"].as_str().expect("a place");
         assert!(label.contains(&format!("{name}.c:")), "{name}: the line is named: {found:#}");
@@ -79,8 +80,27 @@ fn a_program_with_persistent_memory_is_still_judged_on_its_machine() {
     );
     compile(scratch.dir(), "cc", "-O1 -g -o map map.c");
     let pool = format!("/dev/shm/strandline-test-{}", std::process::id());
-    let output = ok(strandline().current_dir(scratch.dir()).args(["profile", "--json", "--", "./map", &pool]));
+    let output =
+        ok(strandline().current_dir(scratch.dir()).args(["profile", "--json", "--", "./map", &pool]));
     let report: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
     assert_eq!(report["machine"]["name"], "xpoint", "it mapped a file below /dev/shm by itself");
     assert!(report["counts"]["stores"].as_u64().expect("stores") >= 1 << 16);
+}
+
+#[test]
+fn what_a_change_changed_is_shown() {
+    let scratch = Scratch::new();
+    let source = format!("{}/../../../examples/c/slow/against-the-rows.c", env!("CARGO_MANIFEST_DIR"));
+    for (name, flags) in [("before", ""), ("after", "-DMENDED")] {
+        compile(scratch.dir(), "cc", &format!("-O1 -g {flags} -o {name}-app {source}"));
+        let program = format!("./{name}-app");
+        ok(strandline().current_dir(scratch.dir()).args(["profile", "--out", name, "--", &program]));
+    }
+    let reports = ["before/report.json", "after/report.json"];
+    let output = ok(strandline().current_dir(scratch.dir()).args(["diff", "--json"]).args(reports));
+    let compared: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert!(compared["gone"].as_array().expect("rules").contains(&"against-the-rows".into()), "{compared:#}");
+    let output =
+        ok(strandline().current_dir(scratch.dir()).args(["export", "folded", "--by", "loads", reports[0]]));
+    assert!(stdout(&output).lines().any(|line| line.starts_with("main;")), "{}", stdout(&output));
 }

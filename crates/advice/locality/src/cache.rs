@@ -6,8 +6,7 @@ pub(crate) struct Cache {
     tags: Vec<u64>,
     ways: usize,
     mask: u64,
-    /// Lines fetched so far.
-    pub(crate) fetches: u32,
+    hashed: bool,
 }
 
 const EMPTY: u64 = u64::MAX;
@@ -20,33 +19,33 @@ impl Cache {
             tags: vec![EMPTY; sets as usize * ways.max(1)],
             ways: ways.max(1),
             mask: sets - 1,
-            fetches: 0,
+            hashed: false,
         }
     }
 
-    /// Lines that it holds.
-    pub(crate) fn lines(&self) -> usize {
-        self.tags.len()
+    /// One whose sets are chosen by a hash, so that no addresses meet in few of them by their distance.
+    pub(crate) fn hashed(bytes: u64, ways: usize) -> Self {
+        Cache { hashed: true, ..Cache::new(bytes, ways) }
     }
 
-    /// Touches a line: `None` if it was there, else the line that made room, if any.
+    /// Whether a line is not there; it is afterwards.
     #[inline]
-    pub(crate) fn touch(&mut self, line: u64) -> Option<Option<u64>> {
-        let start = (line & self.mask) as usize * self.ways;
+    pub(crate) fn misses(&mut self, line: u64) -> bool {
+        let index = if self.hashed { line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40 } else { line };
+        let start = (index & self.mask) as usize * self.ways;
         let set = &mut self.tags[start..start + self.ways];
         if set[0] == line {
-            return None;
+            return false;
         }
         match set.iter().position(|&tag| tag == line) {
             Some(at) => {
                 set[..=at].rotate_right(1);
-                None
+                false
             }
             None => {
-                self.fetches = self.fetches.wrapping_add(1);
                 set.rotate_right(1);
-                let out = std::mem::replace(&mut set[0], line);
-                Some((out != EMPTY).then_some(out))
+                set[0] = line;
+                true
             }
         }
     }

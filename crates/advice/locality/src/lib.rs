@@ -7,23 +7,27 @@
 //!
 //! | rule | evidence | silent when |
 //! |---|---|---|
-//! | false sharing | a line changes threads, none touches bytes that the one before wrote | the line changed hands seldom |
-//! | true sharing | the same, and bytes written by the one before are touched | as above, or the bytes are a lock |
+//! | false sharing | threads that are alive at once use different bytes of a line, one writes | the line would seldom move |
+//! | true sharing | the same, and the same bytes | as above, or the bytes are a lock |
 //! | contended lock | as true sharing, at a variable that synchronises | as above |
-//! | unused bytes | bytes of a line touched before it leaves | lines stay to the end |
+//! | lock beside data | such a line, a fifth of whose accesses are to other bytes | as above |
+//! | unused bytes | bytes of a line touched before it leaves, at a constant stride | lines stay to the end, or are looked up |
 //! | against the rows | a constant stride of lines, then the next column | the walk goes nowhere near its start |
-//! | pointer chase | a load goes from block to block of one allocation site, at one offset, missing | an array is read in between |
-//! | dead store | bytes stored, not read, stored again by the same thread | the line left the table in between |
-//! | overwritten unread | the same, of stores of 32 B and more | as above |
+//! | pointer chase | misses from block to block of one allocation site, and no pointer read elsewhere in between | chains are short |
+//! | dead store | bytes stored, stored again unread by another line of code or at once, and read later | nobody seen ever reads them |
+//! | overwritten unread | the same, of stores of 32 B and more | as above, or it happens once |
 //! | silent store | the bytes stored are those that were there | the source has no values |
 //! | allocation churn | blocks freed within few accesses | they live long |
-//! | leak | blocks at the end although others of the site were freed | none or all were freed |
+//! | leak | blocks at the end, much older than those that were freed, and not used | none or all were freed |
 //! | TLB reach | pages missed by a TLB of 4 KiB pages, and not by one of 2 MiB | large pages would not help |
-//! | conflict misses | lines that come back before the cache could have been filled once | capacity explains it |
+//! | conflict misses | misses that a cache with hashed sets does not have | capacity explains them |
+//!
+//! [`try_out`] applies remedies to accesses that were kept and runs them on the modelled machine with time; what gains
+//! nothing is withdrawn.
 //!
 //! # Bounds
-//! The table has 65,536 lines of 72 B, a thread 20 KiB (up to 256 threads; others share), a code site 200 B (up to 65,536), a live block
-//! 40 B (up to 1,048,576), an allocation site 640 B (up to 4,096). The first 8,388,608 events are looked at, then an eighth,
+//! The table has 65,536 lines of 128 B, a thread 24 KiB (up to 256 threads; others share), a code site 220 B (up to 65,536), a live block
+//! 40 B (up to 1,048,576), an allocation site 900 B (up to 4,096), contested lines 4,096 of up to 3 KiB. 262,144 accesses of 48 B are kept for trials. The first 8,388,608 events are looked at, then an eighth,
 //! in bursts; allocations and locks always.
 #![forbid(unsafe_code)]
 
@@ -34,10 +38,13 @@ mod lines;
 mod options;
 mod rules;
 mod sites;
+mod tape;
 mod tlb;
+mod trial;
 mod watch;
 mod watcher;
 
 pub use heap::{HEAT, Structure};
 pub use options::Options;
+pub use trial::{Tried, try_out};
 pub use watcher::Watcher;

@@ -11,37 +11,54 @@ pub(crate) struct Line {
     pub(crate) unread: u64,
     /// Bytes touched since it came.
     pub(crate) touched: u64,
-    /// Bytes that the present owner wrote, and that the one before wrote.
+    /// What the owner did: bytes read and written, accesses, first and last moment of its clock.
+    pub(crate) read: u64,
     pub(crate) written: u64,
-    pub(crate) before: u64,
-    /// Who stored last, and whether with a store of 32 B or more.
+    pub(crate) count: u32,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    /// Who stored last with a small store, and who with one of 32 B or more, and the bytes that are of the latter.
     pub(crate) store_site: u32,
-    pub(crate) large: bool,
+    pub(crate) large_site: u32,
+    pub(crate) large: u64,
+    /// Bytes that were stored over unread and wait for somebody to read the line, so that it is known that readers are
+    /// seen; by whom they were stored, and how many in all.
+    pub(crate) doomed: u64,
+    pub(crate) doomed_site: u32,
+    pub(crate) doomed_bytes: u32,
+    pub(crate) doomed_large: bool,
+    /// How often that happened.
+    pub(crate) deaths: u8,
     /// Who brought it.
     pub(crate) fetch_site: u32,
     pub(crate) owner: u16,
-    pub(crate) switches: u16,
-    /// Fetches of its thread's cache when it left that.
-    pub(crate) left_at: u32,
-    pub(crate) left: bool,
-    /// Whether this stay was judged to share bytes.
-    pub(crate) judged: bool,
+    /// Whether threads want it at the same time.
+    pub(crate) contested: bool,
+    /// Bytes of variables that synchronise.
+    pub(crate) sync: u64,
 }
 
 const EMPTY: Line = Line {
     tag: u64::MAX,
     unread: 0,
     touched: 0,
+    read: 0,
     written: 0,
-    before: 0,
+    count: 0,
+    first: 0,
+    last: 0,
     store_site: 0,
-    large: false,
+    large_site: 0,
+    large: 0,
+    doomed: 0,
+    doomed_site: 0,
+    doomed_bytes: 0,
+    doomed_large: false,
+    deaths: 0,
     fetch_site: 0,
     owner: NOBODY,
-    switches: 0,
-    left_at: 0,
-    left: false,
-    judged: false,
+    contested: false,
+    sync: 0,
 };
 
 /// Lines by number, directly mapped.
@@ -72,11 +89,19 @@ impl Lines {
         (entry, true, out)
     }
 
-    /// A line that a first-level cache gave up.
-    pub(crate) fn leaves(&mut self, line: u64, fetches: u32) {
+    /// A line that is there.
+    pub(crate) fn peek(&mut self, line: u64) -> Option<&mut Line> {
         let entry = &mut self.0[Self::place(line)];
-        if entry.tag == line {
-            (entry.left, entry.left_at) = (true, fetches);
+        (entry.tag == line).then_some(entry)
+    }
+
+    /// A block was freed: what nobody read of it, nobody stores over.
+    pub(crate) fn freed(&mut self, start: u64, len: u64) {
+        let lines = (start >> 6)..=((start + len.max(1) - 1) >> 6);
+        for line in lines.take(1024) {
+            if let Some(entry) = self.peek(line) {
+                (entry.unread, entry.doomed, entry.doomed_bytes) = (0, 0, 0);
+            }
         }
     }
 

@@ -7,8 +7,8 @@ pub struct Options {
     pub share_min: f64,
     /// Accesses below which nothing is said: start-up noise.
     pub accesses_min: u64,
-    /// Times that a line must change threads: handing data over once is no fault.
-    pub switches_min: u32,
+    /// Times that a line would move between threads that run side by side: handing data over once is no fault.
+    pub switches_min: u64,
     /// Part of a fetched line's bytes that is good use.
     pub used_min: f64,
     /// Lines that a rule about lines must have seen.
@@ -27,6 +27,8 @@ pub struct Options {
     pub l1_ways: usize,
     /// Entries of the last-level TLB for 4 KiB pages.
     pub tlb_entries: usize,
+    /// Whether the system puts ordinary memory on large pages by itself, so that to ask for them is no remedy.
+    pub huge_pages: bool,
     /// Sites named per finding.
     pub sites_max: usize,
 }
@@ -36,7 +38,7 @@ impl Default for Options {
         Options {
             share_min: 0.02,
             accesses_min: 20_000,
-            switches_min: 16,
+            switches_min: 64,
             used_min: 0.5,
             lines_min: 4096,
             dead_min: 0.5,
@@ -46,6 +48,7 @@ impl Default for Options {
             l1_bytes: 32 << 10,
             l1_ways: 8,
             tlb_entries: 1536,
+            huge_pages: false,
             sites_max: 8,
         }
     }

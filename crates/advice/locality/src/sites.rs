@@ -20,7 +20,9 @@ pub(crate) struct SiteState {
     pub(crate) over: u32,
     pub(crate) silent: u64,
     pub(crate) tlb_misses: u64,
+    /// Misses of the first-level cache that one with hashed sets does not have, and the other way round.
     pub(crate) conflicts: u64,
+    pub(crate) hash_misses: u64,
     pub(crate) misses_l1: u64,
     /// Strides.
     pub(crate) last: u64,
@@ -33,13 +35,13 @@ pub(crate) struct SiteState {
     pub(crate) walked: u64,
     pub(crate) walk_stride: u64,
     pub(crate) walk_step: u64,
-    /// Hops from block to block.
-    pub(crate) block: u64,
+    /// Steps of one constant stride of 16 B and more.
+    pub(crate) steady: u64,
+    /// Misses that had to wait for a pointer of the block that was missed before, and chains of them; where.
+    pub(crate) hops: u64,
+    pub(crate) chains: u64,
     pub(crate) offset: u64,
     pub(crate) from: u32,
-    pub(crate) sequential: u64,
-    pub(crate) hops: u64,
-    pub(crate) indexed: u64,
 }
 
 impl SiteState {
@@ -51,6 +53,7 @@ impl SiteState {
             (self.thread, self.stride, self.run, self.start) = (thread, 0, 0, addr);
         } else if delta == self.stride {
             self.run += 1;
+            self.steady += u64::from(self.stride.unsigned_abs() >= 16);
         } else {
             if self.run >= 8 && self.stride.unsigned_abs() >= 128 {
                 let step = (addr.wrapping_sub(self.start) as i64).unsigned_abs();

@@ -26,7 +26,7 @@ impl Tlb {
             return false;
         }
         self.last = page;
-        self.large_misses += u64::from(self.large.touch(page >> 9).is_some());
-        self.small.touch(page).is_some()
+        self.large_misses += u64::from(self.large.misses(page >> 9));
+        self.small.misses(page)
     }
 }

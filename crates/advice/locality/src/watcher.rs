@@ -9,12 +9,13 @@ use event::{
 };
 
 use crate::cache::Cache;
-use crate::contest::Contests;
+use crate::contest::{Contests, Visit};
 use crate::heap::{Heap, Structure};
-use crate::lines::{Line, Lines, NOBODY};
+use crate::lines::{Lines, NOBODY};
 use crate::options::Options;
 use crate::rules;
 use crate::sites::Sites;
+use crate::tape::{Kept, Tape};
 use crate::tlb::Tlb;
 use crate::watch::Watch;
 
@@ -28,9 +29,31 @@ const SHADOWS_MAX: usize = 1 << 16;
 #[derive(Clone, Debug)]
 struct Thread {
     cache: Cache,
+    /// The same with hashed sets, to tell conflicts from capacity.
+    hashed: Cache,
     tlb: Tlb,
-    /// Loads of 8 bytes that walked an array.
-    sequential: u64,
+    /// The line that was touched last.
+    line: u64,
+    /// Its clock: accesses, from its creator's on.
+    now: u64,
+    /// The last moment before which all other threads' accesses are known to have been earlier.
+    since: u64,
+    /// Locks held, and the number of the critical section.
+    held: u32,
+    sections: u64,
+    chain: Chain,
+}
+
+/// Blocks that a thread goes through.
+#[derive(Clone, Copy, Debug, Default)]
+struct Chain {
+    /// The block of the last miss, and its allocation site.
+    start: u64,
+    len: u64,
+    site: u32,
+    /// Whether something as long as a pointer was read from it, and from elsewhere.
+    pointer: bool,
+    roots: u32,
 }
 
 /// Watches events for the rules on caches, sharing and allocations.
@@ -45,6 +68,11 @@ pub struct Watcher {
     pub(crate) sites: Sites,
     pub(crate) heap: Heap,
     shadows: HashMap<u64, ([u8; 64], u64)>,
+    /// Clocks of threads at their start and at their end.
+    starts: HashMap<u32, u64>,
+    ends: HashMap<u32, u64>,
+    pub(crate) misses: u64,
+    pub(crate) tape: Tape,
     pub(crate) accesses: u64,
     pub(crate) fetches: u64,
     pub(crate) stored: u64,
@@ -58,6 +86,7 @@ struct Access {
     addr: u64,
     len: u32,
     site: u32,
+    instructions: u32,
 }
 
 impl Watcher {
@@ -91,19 +120,48 @@ impl Watcher {
         self.threads.iter().flatten().map(|thread| thread.tlb.large_misses).sum()
     }
 
+    /// A thread's own, taken out of its slot.
+    fn take(&mut self, id: u32) -> Box<Thread> {
+        let slot = id as usize % THREADS_MAX;
+        if slot >= self.threads.len() {
+            self.threads.resize(slot + 1, None);
+        }
+        let options = self.options;
+        self.threads[slot].take().unwrap_or_else(|| {
+            let start = self.starts.get(&id).copied().unwrap_or(0);
+            Box::new(Thread {
+                cache: Cache::new(options.l1_bytes, options.l1_ways),
+                hashed: Cache::hashed(options.l1_bytes, options.l1_ways),
+                tlb: Tlb::new(options.tlb_entries),
+                line: u64::MAX,
+                now: start,
+                since: start,
+                held: 0,
+                sections: 0,
+                chain: Chain::default(),
+            })
+        })
+    }
+
+    fn put(&mut self, id: u32, thread: Box<Thread>) {
+        self.threads[id as usize % THREADS_MAX] = Some(thread);
+    }
+
     fn access(&mut self, access: Access) {
         if access.len == 0 {
             return;
         }
         self.accesses += 1;
-        let slot = access.thread as usize % THREADS_MAX;
-        if slot >= self.threads.len() {
-            self.threads.resize(slot + 1, None);
-        }
-        let options = self.options;
-        let mut thread = self.threads[slot].take().unwrap_or_else(|| {
-            let cache = Cache::new(options.l1_bytes, options.l1_ways);
-            Box::new(Thread { cache, tlb: Tlb::new(options.tlb_entries), sequential: 0 })
+        let mut thread = self.take(access.thread);
+        thread.now += 1;
+        self.tape.keep(Kept {
+            now: thread.now,
+            addr: access.addr,
+            len: access.len,
+            site: access.site,
+            thread: access.thread,
+            instructions: access.instructions,
+            store: access.store,
         });
         let site = self.sites.get(access.site);
         site.accesses += 1;
@@ -112,9 +170,8 @@ impl Watcher {
             self.stored += u64::from(access.len);
         }
         site.tlb_misses += u64::from(thread.tlb.touch(access.addr));
-        if site.follow(access.thread, access.addr, access.len) && !access.store && access.len == 8 {
-            thread.sequential += 1;
-        }
+        let repeated = site.last == access.addr && site.thread == access.thread;
+        site.follow(access.thread, access.addr, access.len);
         let end = access.addr.saturating_add(u64::from(access.len));
         let first = access.addr >> 6;
         let last = ((end - 1) >> 6).min(first + LINES_PER_ACCESS);
@@ -122,100 +179,154 @@ impl Watcher {
             let from = access.addr.max(line << 6) - (line << 6);
             let bytes = end.min((line + 1) << 6) - (line << 6) - from;
             let mask = if bytes == 64 { u64::MAX } else { ((1 << bytes) - 1) << from };
-            self.line(&mut thread, access, line, mask);
+            self.line(&mut thread, access, (line, mask), repeated);
         }
-        self.threads[slot] = Some(thread);
+        if !access.store && access.len == 8 {
+            let chain = &mut thread.chain;
+            if access.addr.wrapping_sub(chain.start) < chain.len {
+                chain.pointer = true;
+            } else if !repeated {
+                chain.roots += 1;
+            }
+        }
+        self.put(access.thread, thread);
     }
 
-    fn line(&mut self, thread: &mut Thread, access: Access, line: u64, mask: u64) {
-        let missed = thread.cache.touch(line);
-        if let Some(Some(out)) = missed {
-            self.lines.leaves(out, thread.cache.fetches);
+    fn line(&mut self, thread: &mut Thread, access: Access, (line, mask): (u64, u64), repeated: bool) {
+        let mut missed = false;
+        if thread.line != line {
+            thread.line = line;
+            missed = thread.cache.misses(line);
+            let hashed = thread.hashed.misses(line);
+            if missed || hashed {
+                let site = self.sites.get(access.site);
+                site.misses_l1 += u64::from(missed);
+                site.conflicts += u64::from(missed && !hashed);
+                site.hash_misses += u64::from(hashed && !missed);
+                self.misses += u64::from(missed);
+            }
         }
         let (entry, new, out) = self.lines.get(line, access.site);
         let own = access.thread as u16;
-        if missed.is_some() {
-            let back = entry.left
-                && thread.cache.fetches.wrapping_sub(entry.left_at) < thread.cache.lines() as u32 / 2;
-            let site = self.sites.get(access.site);
-            site.misses_l1 += 1;
-            site.conflicts += u64::from(back && entry.owner == own);
-        }
         if entry.owner != own {
-            let moved = entry.owner != NOBODY && (entry.written != 0 || access.store);
-            (entry.before, entry.written, entry.unread) = (entry.written, 0, 0);
+            let meets = entry.owner != NOBODY && entry.last >= thread.since;
+            if meets && (entry.written != 0 || access.store) {
+                entry.contested = true;
+                let before = (entry.owner, entry.read, entry.written, entry.count, entry.first, entry.last);
+                let site = if entry.large == 0 { entry.store_site } else { entry.large_site };
+                let sync = entry.sync;
+                Self::contest(&mut self.contests, &mut self.heap, line, before, (site, sync));
+            }
+            (entry.read, entry.written, entry.unread, entry.count) = (0, 0, 0, 0);
             entry.owner = own;
-            entry.judged = false;
-            if moved {
-                entry.switches = entry.switches.saturating_add(1);
-            }
-            if moved
-                && entry.switches >= 4
-                && let Some(contest) = self.contests.get(line)
-            {
-                contest.moves += 1;
-                if contest.block.is_none() {
-                    contest.block = self
-                        .heap
-                        .find(line << 6)
-                        .or_else(|| self.heap.find(access.addr))
-                        .map(|(start, block)| (block.site, (line << 6).saturating_sub(start)));
-                }
-            }
+            entry.first = thread.now;
         }
-        if entry.switches >= 4
-            && let Some(contest) = self.contests.get(line)
+        entry.last = thread.now;
+        entry.count = entry.count.saturating_add(1);
+        if entry.contested
+            && let Some(contest) = self.contests.0.get_mut(&line)
+            && contest.wanted_since(access.thread, thread.since)
         {
-            contest.access(access.thread, access.store, mask, access.site);
-            if !entry.judged && entry.before & mask != 0 {
-                entry.judged = true;
-                contest.true_moves += 1;
-            }
+            let (read, written) = if access.store { (0, mask) } else { (mask, 0) };
+            let section = if thread.held > 0 { thread.sections } else { 0 };
+            let span = (thread.now, thread.now);
+            let (thread, site) = (access.thread, access.site);
+            contest.sync |= entry.sync;
+            contest.visit(Visit { thread, read, written, site, count: 1, span, section });
         }
         entry.touched |= mask;
         if access.store {
-            let dead = u64::from((entry.unread & mask).count_ones());
-            if dead > 0 {
-                let large = entry.large;
-                let site = self.sites.get(entry.store_site);
-                *(if large { &mut site.dead_large } else { &mut site.dead }) += dead;
-                site.over = access.site;
+            let dead = entry.unread & mask;
+            let large = dead & entry.large != 0;
+            let by = if large { entry.large_site } else { entry.store_site };
+            if dead != 0 && (repeated || by != access.site) {
+                if entry.deaths > 0 {
+                    if entry.doomed_site != by {
+                        (entry.doomed, entry.doomed_bytes) = (0, 0);
+                    }
+                    entry.doomed |= dead;
+                    entry.doomed_bytes = entry.doomed_bytes.saturating_add(dead.count_ones());
+                    (entry.doomed_site, entry.doomed_large) = (by, large);
+                    self.sites.get(by).over = access.site;
+                }
+                entry.deaths = entry.deaths.saturating_add(1);
             }
             entry.unread |= mask;
             entry.written |= mask;
-            entry.store_site = access.site;
-            entry.large = access.len >= 32;
+            if access.len >= 32 {
+                entry.large |= mask;
+                entry.large_site = access.site;
+            } else {
+                entry.large &= !mask;
+                entry.store_site = access.site;
+            }
         } else {
+            let known = entry.doomed & mask;
+            if known != 0 {
+                let dead = u64::from(entry.doomed_bytes) * u64::from(known.count_ones())
+                    / u64::from(entry.doomed.count_ones());
+                let site = self.sites.get(entry.doomed_site);
+                *(if entry.doomed_large { &mut site.dead_large } else { &mut site.dead }) += dead;
+                entry.doomed &= !known;
+                entry.doomed_bytes -= dead as u32;
+            }
             entry.unread &= !mask;
+            entry.read |= mask;
         }
         if new {
             self.fetches += 1;
-            self.fetched(thread, access, line, out);
+            self.sites.get(access.site).fetches += 1;
+            if let Some(out) = out {
+                let site = self.sites.get(out.fetch_site);
+                site.left += 1;
+                site.used += u64::from(out.touched.count_ones());
+                site.bytes_or |= out.touched;
+            }
+        }
+        if missed {
+            self.fetched(thread, access, line);
         }
     }
 
-    /// A line came into the table.
-    fn fetched(&mut self, thread: &Thread, access: Access, line: u64, out: Option<Line>) {
-        if let Some(out) = out {
-            let site = self.sites.get(out.fetch_site);
-            site.left += 1;
-            site.used += u64::from(out.touched.count_ones());
-            site.bytes_or |= out.touched;
+    /// A line that two threads want at once.
+    fn contest(
+        contests: &mut Contests,
+        heap: &mut Heap,
+        line: u64,
+        before: (u16, u64, u64, u32, u64, u64),
+        (site, sync): (u32, u64),
+    ) {
+        let Some(contest) = contests.open(line) else { return };
+        contest.sync |= sync;
+        let (thread, read, written, count, first, last) = before;
+        let thread = u32::from(thread);
+        if !contest.parties.iter().any(|party| party.thread == thread) {
+            contest.visit(Visit { thread, read, written, site, count, span: (first, last), section: 0 });
         }
+        if contest.block.is_none() {
+            contest.block = heap
+                .find(line << 6)
+                .or_else(|| heap.find((line << 6) + 63))
+                .map(|(start, block)| (block.site, (line << 6).saturating_sub(start)));
+        }
+    }
+
+    /// A line came into the thread's first-level cache.
+    fn fetched(&mut self, thread: &mut Thread, access: Access, line: u64) {
         let addr = access.addr.max(line << 6);
-        let found = self.heap.find(addr);
-        let site = self.sites.get(access.site);
-        site.fetches += 1;
-        let Some((start, block)) = found else { return };
-        if !access.store && access.len == 8 {
-            let offset = addr - start;
-            if site.from == block.site && site.offset == offset && site.block != start {
-                *(if thread.sequential == site.sequential { &mut site.hops } else { &mut site.indexed }) += 1;
+        let Some((start, block)) = self.heap.find(addr) else { return };
+        let chain = &mut thread.chain;
+        if !access.store && chain.start != start {
+            let site = self.sites.get(access.site);
+            if block.site == chain.site && chain.pointer && chain.roots == 0 {
+                site.hops += 1;
+                (site.offset, site.from) = (addr - start, block.site);
+            } else {
+                site.chains += 1;
             }
-            (site.block, site.offset, site.from, site.sequential) =
-                (start, offset, block.site, thread.sequential);
+            *chain = Chain { start, len: block.len, site: block.site, pointer: false, roots: 0 };
         }
-        self.heap.fetched(start, block, addr, access.store);
+        self.heap.fetched(start, block, (access.thread, addr, access.store), self.accesses);
     }
 
     /// Whether a store changes the bytes that it stores to.
@@ -236,30 +347,94 @@ impl Watcher {
     }
 
     fn event(&mut self, thread: ThreadId, event: &Event) {
-        let site = event.site.0;
+        let (site, instructions) = (event.site.0, event.instructions);
         let mut touch = |store, addr, len| {
             if !self.watch.idle() {
-                self.access(Access { thread: thread.0, store, addr, len, site });
+                self.access(Access { thread: thread.0, store, addr, len, site, instructions });
             }
         };
         match event.op {
             Op::Load { addr, len } => touch(false, addr, len),
             Op::Store { addr, len } | Op::StoreNt { addr, len } => touch(true, addr, len),
-            Op::Lock { lock, .. } => {
+            Op::Lock { lock, shared, .. } => {
                 touch(true, lock, 4);
-                self.sync(lock);
+                self.sync(lock, 40);
+                self.section(thread.0, if shared { 0 } else { 1 });
             }
-            Op::Unlock { lock, .. } => touch(true, lock, 4),
-            Op::Acquire { var, .. } | Op::Release { var, .. } => self.sync(var),
+            Op::Unlock { lock, .. } => {
+                self.section(thread.0, -1);
+                if !self.watch.idle() {
+                    self.access(Access {
+                        thread: thread.0,
+                        store: true,
+                        addr: lock,
+                        len: 4,
+                        site,
+                        instructions,
+                    });
+                }
+            }
+            Op::Acquire { var, .. } | Op::Release { var, .. } => self.sync(var, 8),
             Op::Alloc { addr, len } => self.heap.alloc(addr, len, site, self.accesses),
-            Op::Free { addr } => self.heap.free(addr, self.accesses, self.options.short_life),
+            Op::Free { addr } => {
+                if let Some(len) = self.heap.free(addr, self.accesses, self.options.short_life) {
+                    self.lines.freed(addr, len);
+                }
+            }
+            _ => self.order(thread.0, event.op),
+        }
+    }
+
+    /// A thread's life.
+    fn order(&mut self, thread: u32, op: Op) {
+        match op {
+            Op::Spawn { child, .. } => {
+                let own = self.take(thread);
+                self.starts.insert(child.0, own.now);
+                self.put(thread, own);
+            }
+            Op::ThreadStart { .. } => {
+                // A slot may have been another thread's.
+                let mut own = self.take(thread);
+                own.now = own.now.max(self.starts.remove(&thread).unwrap_or(0));
+                (own.since, own.held) = (own.now, 0);
+                self.put(thread, own);
+            }
+            Op::ThreadEnd { .. } => {
+                let own = self.take(thread);
+                self.ends.insert(thread, own.now);
+                self.put(thread, own);
+            }
+            Op::Join { thread: other, .. } => {
+                let end = self.ends.remove(&other.0).unwrap_or(0);
+                let mut own = self.take(thread);
+                own.now = own.now.max(end + 1);
+                own.since = own.now;
+                self.put(thread, own);
+            }
             _ => {}
         }
     }
 
-    fn sync(&mut self, var: u64) {
-        if let Some(contest) = self.contests.0.get_mut(&(var >> 6)) {
-            contest.sync = true;
+    /// A thread takes a lock, or gives it up.
+    fn section(&mut self, thread: u32, by: i32) {
+        let mut own = self.take(thread);
+        if by > 0 && own.held == 0 {
+            own.sections += 1;
+        }
+        own.held = own.held.saturating_add_signed(by);
+        self.put(thread, own);
+    }
+
+    /// A variable of so many bytes synchronises.
+    fn sync(&mut self, var: u64, len: u64) {
+        if self.watch.idle() {
+            return;
+        }
+        let from = var & 63;
+        let mask = (u64::MAX >> (64 - len.min(64 - from))) << from;
+        if let Some(entry) = self.lines.peek(var >> 6) {
+            entry.sync |= mask;
         }
     }
 
@@ -317,7 +492,7 @@ impl RunSink for Watcher {
                 match item {
                     BlockItem::Event(event) => self.event(batch.thread, event),
                     BlockItem::Block(_, shape, words) => {
-                        shape.accesses(words, &mut carry, |access, addr, len, _| {
+                        shape.accesses(words, &mut carry, |access, addr, len, instructions| {
                             let store = access.kind != AccessKind::Load;
                             self.access(Access {
                                 thread: batch.thread.0,
@@ -325,6 +500,7 @@ impl RunSink for Watcher {
                                 addr,
                                 len,
                                 site: access.site.0,
+                                instructions,
                             });
                         })
                     }

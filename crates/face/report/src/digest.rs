@@ -206,6 +206,9 @@ impl<'a> Digest<'a> {
         if media == 0 {
             return format!("{written} never left the device's buffer.");
         }
+        if self.report.figures.unit_bytes <= 64 {
+            return format!("{written}, {} read from it.", bytes(total.controller_read_bytes));
+        }
         let became = format!("{written} became {} on its media (EWR {})", bytes(media), ratio(total.ewr()));
         if media > sent {
             format!("{became}: {} of that is write amplification.", bytes(media - sent))
@@ -228,6 +231,16 @@ impl<'a> Digest<'a> {
             plural(figures.dimms as usize, "DIMM"),
             figures.unit_bytes
         );
+        if figures.machine == "host" {
+            let state = if figures.mapped_persistent {
+                "Its"
+            } else {
+                "The program mapped no persistent memory, so its"
+            };
+            return format!(
+                "{state} memory is judged on this machine, `host`: caches and cores as the system states them."
+            );
+        }
         if figures.mapped_persistent {
             format!(
                 "Figures are about the ranges that the program mapped as persistent, on a modelled {machine}."

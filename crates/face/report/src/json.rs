@@ -9,6 +9,7 @@ use crate::digest::Digest;
 use crate::lints::LintJson;
 use crate::model::{CaptureStats, Exit, Report, Samples, Skipped, Subject, Withheld, WriteSizes};
 use crate::prestores::PrestoresJson;
+use crate::structures::{Structure, Trial};
 use crate::wear::WearJson;
 
 /// Version of the schema of [`json()`]. It grows when a field changes its meaning or goes away; new fields
@@ -44,6 +45,8 @@ struct Document<'a> {
     write_sizes: Option<&'a WriteSizes>,
     capture: Option<&'a CaptureStats>,
     samples: Option<&'a Samples>,
+    structures: &'a [Structure],
+    trials: &'a [Trial],
     crash_lints: Option<Vec<LintJson>>,
     crash_findings: Option<&'a [CrashFinding]>,
 }
@@ -118,6 +121,7 @@ struct FindingJson<'a> {
     remedy: &'a str,
     share: f64,
     share_of: &'a str,
+    gain: Option<f64>,
     sites: Vec<PartJson>,
 }
 
@@ -157,6 +161,8 @@ impl<'a> Document<'a> {
             write_sizes: report.write_sizes.as_ref(),
             capture: report.capture.as_ref(),
             samples: report.samples.as_ref(),
+            structures: &report.structures,
+            trials: &report.trials,
             crash_lints: report.crash_lints.as_ref().map(|lints| lints.json(&report.sites)),
             crash_findings: report.crash_findings.as_ref().map(|crashes| &*crashes.findings),
         }
@@ -259,6 +265,7 @@ fn findings(report: &Report) -> Vec<FindingJson<'_>> {
             remedy: &f.remedy,
             share: f.share,
             share_of: &f.share_of,
+            gain: report.gain(f),
             sites: f.sites.iter().map(part).collect(),
         })
         .collect()

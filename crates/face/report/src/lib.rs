@@ -34,6 +34,7 @@ mod json;
 mod lints;
 mod model;
 mod prestores;
+mod structures;
 mod terminal;
 mod wear;
 
@@ -49,5 +50,6 @@ pub use model::{
     CaptureStats, Exit, FunctionSample, Report, Run, Samples, Skipped, Subject, Withheld, WriteSizes,
 };
 pub use prestores::Prestores;
+pub use structures::{Structure, Trial};
 pub use terminal::terminal;
 pub use wear::{Wear, lifetime};

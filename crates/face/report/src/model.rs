@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::crashes::CrashFindings;
 use crate::lints::CrashLints;
 use crate::prestores::Prestores;
+use crate::structures::{Structure, Trial};
 
 /// Everything that one run of `strandline profile` has to tell.
 #[derive(Clone, Debug)]
@@ -32,6 +33,10 @@ pub struct Report {
     pub prestores: Option<Prestores>,
     /// Sizes of the program's writes; `None` if nobody counted them.
     pub write_sizes: Option<WriteSizes>,
+    /// Data structures by allocation site, the most fetched first.
+    pub structures: Vec<Structure>,
+    /// What trials of the findings' remedies gave.
+    pub trials: Vec<Trial>,
     /// How the program was observed; `None` for workloads that run inside Strandline.
     pub capture: Option<CaptureStats>,
     /// Where a program spent its time that could only be sampled; `None` for instrumented ones.
@@ -45,6 +50,12 @@ pub struct Report {
 }
 
 impl Report {
+    /// Part of the time that a finding's remedy saved when it was tried.
+    pub(crate) fn gain(&self, finding: &Finding) -> Option<f64> {
+        let name = finding.rule.name();
+        self.trials.iter().find(|trial| trial.rule == name && !trial.withdrawn).map(|trial| trial.gain)
+    }
+
     /// Whether it is worth a sentence what the order of stores, flushes and fences says: that nothing looks
     /// wrong is no news behind what recovery found.
     pub(crate) fn lints_are_news(&self, lints: &CrashLints) -> bool {

@@ -30,6 +30,7 @@ pub fn terminal(report: &Report, width: usize, color: bool) -> String {
     crash_lints(&mut page, report);
     key_figures(&mut page, &digest);
     hottest(&mut page, &digest);
+    structures(&mut page, report);
     prestores(&mut page, report);
     worn(&mut page, report);
     samples(&mut page, report);
@@ -128,6 +129,9 @@ fn finding(page: &mut Page, digest: &Digest<'_>, number: usize, finding: &Findin
         let place = elide(&label, page.columns - indent.len() - part.len() - 2);
         page.line(&format!("{indent}{part}  {place}"));
     }
+    if let Some(gain) = digest.report.gain(finding) {
+        page.line(&format!("{indent}remedy tried on the model: {} less time", percent(gain)));
+    }
     if finding.sites.len() > 3 {
         page.line(&format!("{indent}          and {}", human::plural(finding.sites.len() - 3, "more place")));
     }
@@ -181,7 +185,10 @@ fn key_figures(page: &mut Page, digest: &Digest<'_>) {
                 ),
             ),
         ];
-        for (name, text) in rows {
+        // Where a unit is a line, nothing is amplified.
+        let plain = digest.report.figures.unit_bytes <= 64;
+        for (name, text) in rows.into_iter().filter(|(name, _)| !plain || !matches!(*name, "EWR" | "Device"))
+        {
             figure(page, name, &text);
         }
     }
@@ -273,6 +280,26 @@ fn hottest(page: &mut Page, digest: &Digest<'_>) {
         let name = format!("({})", human::plural(rest, "other function"));
         let line = row(&bytes(left), &percent(share(left, whole)), "", "", &name);
         page.line(&line);
+    }
+}
+
+fn structures(page: &mut Page, report: &Report) {
+    let shown: Vec<_> = report.structures.iter().filter(|one| one.fetches > 0).take(5).collect();
+    if shown.is_empty() {
+        return;
+    }
+    page.heading("Data structures by lines fetched (blocks by allocation site; where in a block)");
+    for one in shown {
+        let numbers = format!(
+            "{} blocks, {} at most, {} lines, {}",
+            count(one.blocks),
+            bytes(one.peak_bytes),
+            count(one.fetches),
+            human::plural(one.threads as usize, "thread")
+        );
+        let label = elide(&plain(&one.label), page.columns - 4);
+        page.line(&format!("  {label}"));
+        page.line(&format!("    {}  {}", pad_right(&one.heat(32), 32), elide(&numbers, page.columns - 38)));
     }
 }
 

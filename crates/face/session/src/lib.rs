@@ -34,6 +34,7 @@ mod files;
 #[path = "../../../observe/capture-runtime/src/base/glob.rs"]
 mod glob;
 mod hint;
+pub mod host;
 mod input;
 mod machines;
 mod measure;

@@ -30,7 +30,7 @@ impl Chosen {
     /// # Errors
     /// If there is no such machine, or its description or a setting is wrong.
     pub fn config(&self, seed: Option<u64>) -> Result<Config, ConfigError> {
-        let mut config = Config::load(&self.machine)?.with_timed_overrides(&self.settings)?;
+        let mut config = crate::host::load(&self.machine)?.with_timed_overrides(&self.settings)?;
         config.seed = seed.unwrap_or(config.seed);
         Ok(config)
     }

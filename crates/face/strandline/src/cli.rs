@@ -110,6 +110,10 @@ pub enum Command {
     Bench(Box<crate::bench::BenchCommand>),
     /// Text for many regular expressions, and the hardware that would scan it
     Scan(Box<crate::scan::ScanArgs>),
+    /// What changed between two reports of `profile`?
+    Diff(crate::reports::DiffArgs),
+    /// A report of `profile` for other tools: folded stacks, counters for Perfetto
+    Export(crate::reports::ExportArgs),
     /// What would help: advisors that look at a program or a trace
     #[command(subcommand)]
     Advise(AdviseCommand),
@@ -235,9 +239,10 @@ pub struct ProfileArgs {
     /// given)
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// The modelled machine: a preset (`list` shows them) or a TOML file
-    #[arg(long, value_name = "PRESET|FILE.toml", default_value = "xpoint")]
-    pub machine: String,
+    /// The modelled machine: a preset (`list` shows them), `host` (this one) or a TOML file. If none is given: `xpoint` for
+    /// what maps persistent memory and for built-in workloads, else `host`
+    #[arg(long, value_name = "PRESET|FILE.toml")]
+    pub machine: Option<String>,
     /// Look at the order of stores to persistent memory, flushes and fences, too: what a crash could lose
     #[arg(long)]
     pub check: bool,

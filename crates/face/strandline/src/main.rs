@@ -21,6 +21,7 @@ mod pools;
 mod profile;
 mod progress;
 mod record;
+mod reports;
 mod reproduce;
 mod scan;
 mod serve;
@@ -98,6 +99,8 @@ fn main() -> ExitCode {
             Ok(false) => return ExitCode::from(1),
             other => other.map(drop),
         },
+        Command::Diff(args) => reports::diff(&args),
+        Command::Export(args) => reports::export(&args),
         Command::Advise(command) => advise::run(&command),
         Command::Cc(args) => return toolchain::compiler(instrument::Language::C, &args.args),
         Command::Cxx(args) => return toolchain::compiler(instrument::Language::Cxx, &args.args),

@@ -23,6 +23,9 @@ pub fn run(args: &MeasureArgs) -> anyhow::Result<()> {
     if let Some(device) = crate::unified::named(&args.on) {
         return crate::unified::measure(args, device);
     }
+    if args.calibrate {
+        return calibrate();
+    }
     refuse_without_effect(args)?;
     if let Some(file) = &args.derive_curve {
         return derive_curve(args, file);
@@ -39,6 +42,17 @@ pub fn run(args: &MeasureArgs) -> anyhow::Result<()> {
         found.smaller().iter().for_each(|caution| warn(caution));
     }
     publish(args, &found)
+}
+
+/// Measures this machine's latencies for the machine `host` and keeps them.
+fn calibrate() -> anyhow::Result<()> {
+    let (file, kept) = session::host::calibrate().map_err(anyhow::Error::msg)?;
+    let [l1, l2, llc, memory] = kept.loads_ns;
+    say(&format!(
+        "A load takes {l1:.1} ns from the first-level cache (timing included), {l2:.1} from the second, {llc:.1} from the last, \
+         {memory:.1} from memory.\nKept in {}; the machine `host` has them from now on.\n",
+        file.display()
+    ))
 }
 
 /// Options that the chosen memory has no use for are refused, not ignored.
@@ -83,7 +97,7 @@ fn config(args: &MeasureArgs) -> anyhow::Result<Config> {
         None => bail!("--set {text}: write KEY=VALUE, as in device.buffer.lines=128"),
     };
     let changes = given.set.iter().map(pair).collect::<anyhow::Result<Vec<_>>>()?;
-    let mut config = Config::load(&args.on)?.with_timed_overrides(&changes)?;
+    let mut config = session::host::load(&args.on)?.with_timed_overrides(&changes)?;
     config.seed = given.seed.unwrap_or(config.seed);
     Ok(config)
 }

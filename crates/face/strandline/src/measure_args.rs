@@ -47,6 +47,9 @@ pub struct MeasureArgs {
     /// Write the device's bandwidth-latency curves into a file for a curve device, instead of running studies
     #[arg(long, value_name = "FILE.csv", help_heading = "Output", conflicts_with_all = ["studies", "sweep", "out", "csv", "json", "events", "other_memory"])]
     pub derive_curve: Option<PathBuf>,
+    /// Measure this machine's latencies, some seconds, and keep them for the machine `host`; refused on a busy machine
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["studies", "sweep", "out", "csv", "json", "derive_curve"])]
+    pub calibrate: bool,
     /// Folder for measure.html, measure.csv and measure.json
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub out: Option<PathBuf>,

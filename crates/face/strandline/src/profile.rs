@@ -17,7 +17,7 @@ const WIDTH_MAX: usize = 100;
 
 /// Runs the verb.
 pub fn run(args: &ProfileArgs) -> anyhow::Result<()> {
-    if args.machine == "list" {
+    if args.machine.as_deref() == Some("list") {
         return list_machines();
     }
     if args.input.lists_workloads() {
@@ -47,7 +47,14 @@ pub fn run(args: &ProfileArgs) -> anyhow::Result<()> {
 
 /// Prints the presets.
 pub fn list_machines() -> anyhow::Result<()> {
-    list(Config::presets().map(|name| (name, Config::preset_summary(name).unwrap_or_default())))
+    let own = (
+        session::host::HOST,
+        "This machine: caches and cores as the system states them, latencies as `measure --calibrate` kept them",
+    );
+    list(
+        std::iter::once(own)
+            .chain(Config::presets().map(|name| (name, Config::preset_summary(name).unwrap_or_default()))),
+    )
 }
 
 /// Prints the built-in workloads.

@@ -13,6 +13,7 @@ pub(super) struct Case<'a> {
 }
 
 pub(super) const ACCESSES: &str = "accesses to memory";
+pub(super) const MISSES: &str = "misses of the first-level cache";
 pub(super) const FETCHES: &str = "lines fetched";
 
 /// A part of a whole.
@@ -58,8 +59,8 @@ impl Case<'_> {
         )
     }
 
-    /// The contested lines that changed hands often enough, by whether the same bytes were touched.
-    pub(super) fn contests(&self, same: bool, sync: Option<bool>) -> Vec<(u64, &Contest)> {
+    /// The lines that threads want at the same time, by kind, the most used first.
+    pub(super) fn contests(&self, kind: Kind) -> Vec<(u64, &Contest)> {
         let options = &self.watcher.options;
         let mut lines: Vec<(u64, &Contest)> = self
             .watcher
@@ -67,9 +68,12 @@ impl Case<'_> {
             .0
             .iter()
             .map(|(&line, contest)| (line, contest))
-            .filter(|(_, contest)| contest.moves >= options.switches_min && contest.parties.len() > 1)
-            .filter(|(_, contest)| (contest.true_moves * 2 >= contest.moves) == same)
-            .filter(|(_, contest)| sync.is_none_or(|sync| contest.sync == sync))
+            .filter(|(_, contest)| contest.parties.len() > 1 && self::kind(contest) == kind)
+            .filter(|(_, contest)| {
+                let moves = contest.moves();
+                // A line that many accesses use before it moves costs little.
+                moves >= options.switches_min && moves * 32 >= contest.accesses
+            })
             .collect();
         lines.sort_by(|a, b| b.1.accesses.cmp(&a.1.accesses).then(a.0.cmp(&b.0)));
         lines
@@ -99,16 +103,14 @@ impl Case<'_> {
                 format!("thread {} {what} bytes {} in {}", party.thread, bytes(mask), self.label(party.site))
             })
             .collect();
+        let (number, s) = (lines.len(), if lines.len() == 1 { " is" } else { "s are" });
         Some(Finding {
             rule,
             title: title.to_owned(),
             evidence: format!(
-                "{} line{} went from thread to thread. The one used most, the line{}, changed threads {} times at least \
-                 (a recording shows few of the changes): {}.",
-                lines.len(),
-                if lines.len() == 1 { "" } else { "s" },
+                "{number} line{s} wanted by several threads at the same time. The one used most, the line{}, would move up to {}                  times with a core for each thread: {}.",
                 self.of_block(worst.block),
-                worst.moves,
+                worst.moves(),
                 who.join("; ")
             ),
             remedy: remedy.to_owned(),
@@ -117,6 +119,29 @@ impl Case<'_> {
             sites,
         })
     }
+}
+
+/// What is shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Nothing: threads use different bytes.
+    False,
+    /// Data.
+    Data,
+    /// A variable that synchronises.
+    Sync,
+    /// Such a variable and data beside it.
+    LockAndData,
+}
+
+fn kind(contest: &Contest) -> Kind {
+    let shared = contest.shared();
+    let (same, other) = contest.at(shared);
+    if contest.sync & shared != 0 {
+        let (_, beside) = contest.at(contest.sync);
+        return if beside * 5 >= contest.accesses { Kind::LockAndData } else { Kind::Sync };
+    }
+    if shared != 0 && same >= other { Kind::Data } else { Kind::False }
 }
 
 /// `0-7, 16-23`.

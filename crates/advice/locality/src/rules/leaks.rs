@@ -9,7 +9,13 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let all: u64 = case.watcher.heap.sites.values().map(|of| of.bytes).sum();
     let of = |(&site, of): (&u32, &crate::Structure)| {
         let left = of.blocks - of.freed;
-        (of.freed > 0 && of.blocks >= options.blocks_min && left * 20 >= of.blocks).then_some((site, of.live))
+        if of.freed == 0 || of.blocks < options.blocks_min || left * 20 < of.blocks {
+            return None;
+        }
+        // What lives on for a purpose is used again, or is no older than what was freed.
+        let life = of.lived / of.freed;
+        let (ages, count, used) = case.watcher.heap.left(site, case.watcher.accesses, life * 20 + 1000);
+        (ages > life * 20 * count && used * 10 < count).then_some((site, of.live))
     };
     let (live, sites) = case.rank(case.watcher.heap.sites.iter().filter_map(of).collect());
     let first = &case.watcher.heap.sites[&sites.first()?.site.0];

@@ -32,6 +32,7 @@ pub(crate) fn all(watcher: &Watcher, sites: &SiteTable) -> Vec<Finding> {
         split::check(&case),
         shared::check(&case),
         locks::check(&case),
+        locks::beside_data(&case),
         churn::check(&case),
         leaks::check(&case),
     ];

@@ -6,6 +6,9 @@ use super::case::{ACCESSES, Case, percent, ratio};
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let options = &case.watcher.options;
+    if options.huge_pages {
+        return None;
+    }
     let small: u64 = case.states().map(|(_, state)| state.tlb_misses).sum();
     let large = case.watcher.large_tlb_misses();
     if ratio(small, case.watcher.accesses) < options.tlb_misses_min || large * 4 > small {

@@ -2,14 +2,10 @@
 
 use advise::{Finding, Rule};
 
-use super::case::Case;
+use super::case::{Case, Kind};
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let remedy = "Let each thread keep its own copy and merge them at the end, or hand data over in batches.";
-    case.on_lines(
-        &case.contests(true, Some(false)),
-        Rule::TrueSharing,
-        "Threads take turns at the same data",
-        remedy,
-    )
+    let title = "Threads take turns at the same data";
+    case.on_lines(&case.contests(Kind::Data), Rule::TrueSharing, title, remedy)
 }

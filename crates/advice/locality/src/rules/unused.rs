@@ -8,8 +8,9 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let options = &case.watcher.options;
     let of = |(site, state): (u32, &crate::sites::SiteState)| {
         let use_of = ratio(state.used, state.left * 64);
-        // Walks against the rows and hops are other rules'.
+        // Walks against the rows and hops are other rules'. Who jumps about has no use for the neighbours in any layout.
         let other = state.walks >= 4 || state.hops * 4 >= state.fetches.max(1);
+        let other = other || state.steady * 4 < state.accesses * 3;
         (state.left >= options.lines_min && use_of < options.used_min && !other).then_some((site, state.left))
     };
     let (lines, sites) = case.rank(case.states().filter_map(of).collect());

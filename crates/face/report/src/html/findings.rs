@@ -43,6 +43,9 @@ fn one(
             dl {
                 dt { "Evidence" } dd { (plain(&finding.evidence)) }
                 dt { "Remedy" } dd class="remedy" { (plain(&finding.remedy)) }
+                @if let Some(gain) = digest.report.gain(finding) {
+                    dt { "Tried" } dd { "on the modelled machine, with a part of the run's accesses: " (percent(gain)) " less time" }
+                }
                 dt { "Rule" } dd { code { (finding.rule.name()) } }
             }
             @if !finding.sites.is_empty() { (places(digest, finding)) }

@@ -104,7 +104,7 @@ fn tiles(digest: &Digest<'_>) -> Markup {
     };
     html! {
         dl class="tiles" {
-            (tile("Effective write ratio", &ratio(total.ewr()), "bytes from the controller per byte written to media; below 1 is amplification"))
+            @if figures.unit_bytes > 64 { (tile("Effective write ratio", &ratio(total.ewr()), "bytes from the controller per byte written to media; below 1 is amplification")) }
             (tile("Written to media", &bytes(total.media_write_bytes), &format!("for {} from the controller", bytes(total.controller_write_bytes))))
             (tile("Read", &bytes(total.controller_read_bytes), &format!("through the controller; {} from media", bytes(total.media_read_bytes))))
             @if let Some(last) = figures.caches.last() {

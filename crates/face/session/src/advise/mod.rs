@@ -58,7 +58,7 @@ impl Prestores {
     /// # Errors
     /// If there is no such machine, the input can't be played, or the program has no phase of the name in the options.
     pub fn run(&self, observer: &dyn Observer) -> Result<Advised, Error> {
-        let machine = self.machine.as_deref().map(Config::load).transpose()?;
+        let machine = self.machine.as_deref().map(crate::host::load).transpose()?;
         let folder = tempfile::tempdir().map_err(Error::file("make a folder in", &std::env::temp_dir()))?;
         let trace = match &self.input {
             Input::Trace(trace) => trace.clone(),

@@ -1,6 +1,7 @@
 //! The sinks of a profile. The modelled machine and the bursts of pre-stores have a thread of their own,
 //! everything else runs on the one that brings the events.
 
+use super::chosen::{Waiting, maps};
 use crate::wear;
 use ::advise::guidelines::Linter;
 use ::advise::prestores::{Bursts, Target};
@@ -10,8 +11,14 @@ use crash::lint::Lints;
 use event::{
     AnySink, Batch, BlockBatch, Capabilities, Definition, RunSink, Sink, SinkError, SiteTable, Source,
 };
+use locality::Watcher;
 use machine::{Config, ConfigError, Machine};
-use report::{CaptureStats, CrashLints, Prestores, Report, Run, Subject, Withheld, WriteSizes};
+use report::{
+    CaptureStats, CrashLints, Prestores, Report, Run, Structure, Subject, Trial, Withheld, WriteSizes,
+};
+
+/// Data structures that a report lists.
+const STRUCTURES_MAX: usize = 64;
 
 /// Everything that looks at the events of a profile.
 pub struct Analysis {
@@ -19,6 +26,12 @@ pub struct Analysis {
     target: Target,
     question: Question,
     notes: Notes,
+    watcher: Watcher,
+    /// The machine for programs that map no persistent memory, if it is not known yet whether this one does.
+    ordinary: Option<Config>,
+    /// The machine that was named, or the one for persistent memory.
+    named: Config,
+    name: String,
 }
 
 /// What looks at events on a thread of its own. The bursts of pre-stores do so here because the thread that
@@ -30,6 +43,12 @@ struct Model {
     time_ns: u64,
     /// Unless the source leaves out what it needs.
     prestores: Option<Bursts>,
+    /// Until it is known which machine judges.
+    waiting: Option<Waiting>,
+    /// Whether the machine for ordinary memory judges.
+    ordinary: bool,
+    /// Whether persistent memory was mapped after that was decided.
+    late: bool,
 }
 
 /// What is kept where events are brought.
@@ -43,22 +62,42 @@ struct Notes {
 }
 
 impl Analysis {
-    /// On the given machine; with the lints of crash consistency if `check`.
+    /// On the given machine, or on `ordinary` if the program maps no persistent memory; with the lints of crash
+    /// consistency if `check`.
     ///
     /// # Errors
     /// When its description is no machine.
-    pub fn new(config: &Config, check: bool) -> Result<Self, ConfigError> {
+    pub fn new(config: &Config, ordinary: Option<Config>, check: bool) -> Result<Self, ConfigError> {
         let notes = Notes { lints: check.then(Lints::new), ..Notes::default() };
         let (mut machine, mut watch) = (Machine::new(config)?, Watch::default());
         watch.begin(&mut machine);
-        let model = Model { machine, watch, time_ns: 0, prestores: None };
+        let waiting = ordinary.as_ref().map(Machine::new).transpose()?.map(Waiting::new);
+        let model =
+            Model { machine, watch, time_ns: 0, prestores: None, waiting, ordinary: false, late: false };
+        let caches = ordinary.as_ref().unwrap_or(config);
+        let options = locality::Options {
+            l1_bytes: caches.l1.size.0,
+            l1_ways: caches.l1.ways as usize,
+            huge_pages: ordinary.is_some() && crate::host::huge_pages(),
+            ..locality::Options::default()
+        };
         let question = wear::question(config, None, 4.0 * ::wear::YEAR, BASE_PAGE, None).0;
-        Ok(Analysis { model, target: Target::of(config), question, notes })
+        let (target, name) = (Target::of(config), config.name.clone());
+        Ok(Analysis {
+            model,
+            target,
+            question,
+            notes,
+            watcher: Watcher::new(options),
+            ordinary,
+            named: config.clone(),
+            name,
+        })
     }
 
     /// The sink for the thread that brings the events, and the one for another thread.
-    pub fn sinks(&mut self) -> (&mut (dyn Sink + Send), [&mut (dyn Sink + Send); 1]) {
-        (&mut self.notes, [&mut self.model])
+    pub fn sinks(&mut self) -> (&mut (dyn Sink + Send), [&mut (dyn Sink + Send); 2]) {
+        (&mut self.notes, [&mut self.model, &mut self.watcher])
     }
 
     /// The observed program's command line, if the source says.
@@ -66,10 +105,24 @@ impl Analysis {
         self.notes.source.as_ref().map(|source| source.command.clone()).unwrap_or_default()
     }
 
+    /// The name of the machine that judged.
+    pub fn machine(&self) -> &str {
+        if self.model.ordinary { crate::host::HOST } else { &self.name }
+    }
+
+    /// Whether the program mapped persistent memory when it had been decided that it does not.
+    pub fn late(&self) -> bool {
+        self.model.late
+    }
+
     /// Puts the results together.
     pub fn into_report(self, run: Run, capture: Option<CaptureStats>) -> Report {
         let Notes { source, sites, linter, lints } = self.notes;
-        let Model { mut machine, mut watch, time_ns, prestores } = self.model;
+        let Model { mut machine, mut watch, time_ns, prestores, ordinary, .. } = self.model;
+        let own = match &self.ordinary {
+            Some(config) if ordinary => Target::of(config),
+            _ => self.target,
+        };
         let counts = machine.counts();
         let figures = machine.figures();
         // The figures say what the caches hold; for wear it is written in the end.
@@ -79,19 +132,33 @@ impl Analysis {
         let seconds = (recorded > 0).then_some(recorded as f64 / 1e9);
         let question = Question { seconds, ..self.question };
         let assessment = assess(watch.tally(), watch.allocation_sites(), question);
-        let wear = Some(report::Wear { assessment, command: again(&run, "wear") });
+        // DRAM does not wear out.
+        let wear = (!ordinary).then(|| report::Wear { assessment, command: again(&run, "wear") });
         // Bursts don't see all that is touched, but the model saw what left its caches.
         let stays = figures.caches.last().is_some_and(|cache| cache.evictions == 0);
-        let target = Target { cache_bytes: if stays { u64::MAX } else { 0 }, ..self.target };
+        let target = Target { cache_bytes: if stays { u64::MAX } else { 0 }, ..own };
         let prestores = prestores.map(|bursts| Prestores {
             advice: bursts.advice(Some(target)),
             watched: bursts.watched(),
             attempt: attempt(&run),
         });
-        let findings = linter.findings(&figures, &sites);
+        let mut findings = linter.findings(&figures, &sites);
+        let mut withheld: Vec<Withheld> = linter
+            .withheld()
+            .into_iter()
+            .map(|(rule, reason)| Withheld { rule: rule.name().to_owned(), reason })
+            .collect();
+        let mut trials = Vec::new();
+        if figures.unit_bytes <= 64 && !figures.mapped_persistent {
+            let machine = self.ordinary.as_ref().filter(|_| ordinary).unwrap_or(&self.named);
+            let mut own = self.watcher.findings(&sites);
+            trials = tried(&self.watcher, &mut own, machine, &mut withheld);
+            findings.extend(own);
+            findings.sort_by(|a, b| b.share.total_cmp(&a.share));
+        }
+        let structures = structures(&self.watcher, &sites);
         let sizes = linter.write_sizes();
         let sizes = if figures.mapped_persistent { sizes.persistent } else { sizes.all };
-        let withheld = linter.withheld().into_iter();
         Report {
             run,
             source: source.unwrap_or_else(|| Source::synthetic("nothing")),
@@ -100,9 +167,9 @@ impl Analysis {
             sites,
             findings,
             prestores,
-            withheld: withheld
-                .map(|(rule, reason)| Withheld { rule: rule.name().to_owned(), reason })
-                .collect(),
+            withheld,
+            structures,
+            trials,
             write_sizes: Some(WriteSizes {
                 temporal: sizes.temporal.writes.to_vec(),
                 nt: sizes.non_temporal.writes.to_vec(),
@@ -116,6 +183,50 @@ impl Analysis {
                 .map(|lints| CrashLints { lints: lints.findings(), files: lints.files().to_vec() }),
         }
     }
+}
+
+/// Tries the remedies of findings; those that gain nothing are withdrawn.
+fn tried(
+    watcher: &Watcher,
+    findings: &mut Vec<::advise::Finding>,
+    machine: &Config,
+    withheld: &mut Vec<Withheld>,
+) -> Vec<Trial> {
+    let results = locality::try_out(watcher, findings, machine);
+    let trial = |result: locality::Tried| {
+        let withdrawn = !findings.iter().any(|finding| finding.rule == result.rule);
+        let rule = result.rule.name().to_owned();
+        if withdrawn {
+            let reason = format!(
+                "its remedy was tried on the model and gains nothing ({:+.1} % time)",
+                -100.0 * result.gain
+            );
+            withheld.push(Withheld { rule: rule.clone(), reason });
+        }
+        Trial { rule, gain: result.gain, accesses: result.accesses as u64, withdrawn }
+    };
+    results.into_iter().map(trial).collect()
+}
+
+/// Data structures, at most [`STRUCTURES_MAX`].
+fn structures(watcher: &Watcher, sites: &SiteTable) -> Vec<Structure> {
+    let row = |(site, of): (event::SiteId, locality::Structure)| Structure {
+        site: site.0,
+        label: sites.label(site),
+        blocks: of.blocks,
+        bytes: of.bytes,
+        freed: of.freed,
+        short_lived: of.short,
+        mean_life: (of.freed > 0).then(|| of.lived / of.freed),
+        peak_bytes: of.peak,
+        live_bytes: of.live,
+        fetches: of.fetches,
+        threads: of.threads.count_ones(),
+        heat_loads: of.heat[0].to_vec(),
+        heat_stores: of.heat[1].to_vec(),
+        footprint: of.footprint,
+    };
+    watcher.structures().into_iter().take(STRUCTURES_MAX).map(row).collect()
 }
 
 /// The command that tries advice on pre-stores, made of the one that repeats the profile; empty if it can't
@@ -207,12 +318,38 @@ impl RunSink for Notes {
     }
 }
 
+impl Model {
+    /// Decides which machine judges, and gives it what waited.
+    fn decide(&mut self) -> Result<(), SinkError> {
+        let Some(waiting) = self.waiting.take() else { return Ok(()) };
+        self.ordinary = !waiting.release(&mut self.machine)?;
+        self.collect();
+        Ok(())
+    }
+
+    fn collect(&mut self) {
+        if !self.ordinary {
+            self.watch.collect(&mut self.machine, self.time_ns);
+        }
+    }
+}
+
 impl RunSink for Model {
     fn push_blocks(&mut self, batch: BlockBatch<'_>) -> Result<(), SinkError> {
         self.watch.note(batch.events);
         self.time_ns = self.time_ns.max(batch.time_ns);
-        self.machine.push_blocks(batch)?;
-        self.watch.collect(&mut self.machine, self.time_ns);
+        match &mut self.waiting {
+            Some(waiting) => {
+                if waiting.blocks(batch) {
+                    self.decide()?;
+                }
+            }
+            None => {
+                self.late |= self.ordinary && maps(batch.events);
+                self.machine.push_blocks(batch)?;
+                self.collect();
+            }
+        }
         self.prestores.as_mut().map_or(Ok(()), |prestores| prestores.push_blocks(batch))
     }
 }
@@ -233,12 +370,18 @@ impl Sink for Model {
         if let Some(prestores) = &mut self.prestores {
             prestores.begin(source)?;
         }
+        if let Some(waiting) = &mut self.waiting {
+            waiting.ordinary.begin(source)?;
+        }
         self.machine.begin(source)
     }
 
     fn define(&mut self, definition: Definition<'_>) -> Result<(), SinkError> {
         if let Some(prestores) = &mut self.prestores {
             prestores.define(definition)?;
+        }
+        if let Some(waiting) = &mut self.waiting {
+            waiting.ordinary.define(definition)?;
         }
         self.machine.define(definition)
     }
@@ -249,8 +392,12 @@ impl Sink for Model {
         }
         self.watch.note(batch.events);
         self.time_ns = self.time_ns.max(batch.time_ns);
+        if let Some(waiting) = &mut self.waiting {
+            return if waiting.plain(batch) { self.decide() } else { Ok(()) };
+        }
+        self.late |= self.ordinary && maps(batch.events);
         self.machine.push(batch)?;
-        self.watch.collect(&mut self.machine, self.time_ns);
+        self.collect();
         Ok(())
     }
 
@@ -262,6 +409,7 @@ impl Sink for Model {
         if let Some(prestores) = &mut self.prestores {
             prestores.finish()?;
         }
+        self.decide()?;
         self.machine.finish()
     }
 }

@@ -1,12 +1,12 @@
 //! `profile`: what an input does to memory, as a report.
 
 mod analysis;
+mod chosen;
 
 use std::path::PathBuf;
 use std::time::SystemTime;
 
 use event::Tee;
-use machine::Config;
 use report::{CaptureStats, Exit, Report, Run, Skipped, Subject};
 
 use crate::check::{Beside, Check};
@@ -18,13 +18,20 @@ use crate::play::Played;
 use crate::samples;
 use analysis::Analysis;
 
+/// The machine for programs with persistent memory.
+const PERSISTENT: &str = "xpoint";
+/// What to know of a program that mapped it late.
+const LATE: &str = "the program mapped persistent memory only after a million events, when it had been judged on `host`: \
+                    use --machine xpoint";
+
 /// A profile to be made.
 #[derive(Clone, Debug)]
 pub struct Profile {
     /// Where events come from. A program that was not built with the compiler driver is sampled.
     pub input: Input,
-    /// The modelled machine: a preset's name, or the path of a TOML file.
-    pub machine: String,
+    /// The modelled machine: `host`, a preset's name, or the path of a TOML file. If none is given, programs and traces
+    /// that map persistent memory (or name it, or are checked) and built-in workloads go to `xpoint`, all others to `host`.
+    pub machine: Option<String>,
     /// Seed of the machine's random choices; its file's if not given.
     pub seed: Option<u64>,
     /// Look at the order of stores to persistent memory, flushes and fences, too.
@@ -37,12 +44,12 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// A profile on the machine `xpoint`.
+    /// A profile on the machine that suits the input.
     #[must_use]
     pub fn new(input: Input) -> Self {
         Profile {
             input,
-            machine: "xpoint".to_owned(),
+            machine: None,
             seed: None,
             check: false,
             recover: None,
@@ -55,9 +62,10 @@ impl Profile {
     /// # Errors
     /// If there is no such machine, the input can't be played, or the check fails.
     pub fn run(&self, observer: &dyn Observer) -> Result<Report, Error> {
-        let mut config = Config::load(&self.machine)?;
+        let mut config = crate::host::load(self.machine.as_deref().unwrap_or(PERSISTENT))?;
         config.seed = self.seed.unwrap_or(config.seed);
-        let analysis = Analysis::new(&config, self.check)?;
+        let ordinary = self.undecided().then(crate::host::host).transpose()?;
+        let analysis = Analysis::new(&config, ordinary, self.check)?;
         match &self.input {
             Input::Program(program) if samples::only(&program.command)? => {
                 self.sampled(program, analysis, observer)
@@ -73,11 +81,24 @@ impl Profile {
         }
     }
 
+    /// Whether the input has to show which machine suits it.
+    fn undecided(&self) -> bool {
+        let named = match &self.input {
+            Input::Program(program) => !program.pmem.is_empty(),
+            Input::Trace(_) => false,
+            Input::BuiltIn(_) => true,
+        };
+        self.machine.is_none() && !named && !self.check && self.recover.is_none()
+    }
+
     /// The report on an input that was played.
     fn report(&self, played: &Played, analysis: Analysis) -> Report {
-        let mut run = self.header(self.input.subject(analysis.command()));
+        let mut run = self.header(self.input.subject(analysis.command()), analysis.machine());
         run.duration = played.elapsed;
         run.warnings.clone_from(&played.warnings);
+        if analysis.late() {
+            run.warnings.push(LATE.to_owned());
+        }
         let mut capture = None;
         if let Input::BuiltIn(built_in) = &self.input {
             run.seed = built_in.find().ok().map(|(_, params)| params.seed);
@@ -126,7 +147,7 @@ impl Profile {
             program.name()
         ));
         let profile = capture::sample(&program.command, None, program.stdout_to_stderr)?;
-        let mut run = self.header(self.input.subject(Vec::new()));
+        let mut run = self.header(self.input.subject(Vec::new()), analysis.machine());
         run.duration = profile.elapsed;
         if let Some(status) = profile.status {
             run.exit = ending::exit(status);
@@ -146,14 +167,14 @@ impl Profile {
     }
 
     /// The report's header, with the command that repeats the run.
-    fn header(&self, subject: Subject) -> Run {
+    fn header(&self, subject: Subject, machine: &str) -> Run {
         Run {
-            reproduce: self.command(&subject),
+            reproduce: self.command(&subject, self.machine.as_deref().unwrap_or(machine)),
             subject,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             seed: None,
             date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-            host: host(),
+            host: self::host(),
             exit: Exit::None,
             duration: std::time::Duration::ZERO,
             warnings: Vec::new(),
@@ -161,9 +182,9 @@ impl Profile {
         }
     }
 
-    fn command(&self, subject: &Subject) -> Vec<String> {
+    fn command(&self, subject: &Subject, machine: &str) -> Vec<String> {
         let mut words: Vec<String> =
-            ["strandline", "profile", "--machine", &self.machine].map(str::to_owned).into();
+            ["strandline", "profile", "--machine", machine].map(str::to_owned).into();
         if let Input::Program(program) = &self.input {
             words.extend(program.observe_arguments());
         }

@@ -51,6 +51,7 @@ mod served;
 mod sfr_programs;
 mod shipped;
 mod simulate;
+mod slow;
 mod sweep;
 mod tails;
 mod trace_json;

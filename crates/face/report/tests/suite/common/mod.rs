@@ -50,6 +50,8 @@ pub fn empty() -> Report {
         findings: Vec::new(),
         withheld: Vec::new(),
         write_sizes: None,
+        structures: Vec::new(),
+        trials: Vec::new(),
         capture: None,
         prestores: None,
         samples: None,

@@ -1,0 +1,132 @@
+//! Data structures by allocation site, and what trials of remedies gave.
+
+use maud::{Markup, html};
+use serde::Serialize;
+
+use crate::content::Cell;
+use crate::human::{bytes, count, plain};
+
+/// The blocks of one allocation site.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Structure {
+    /// Number of the allocating site.
+    pub site: u32,
+    /// Its name.
+    pub label: String,
+    /// Blocks allocated.
+    pub blocks: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Blocks freed.
+    pub freed: u64,
+    /// Of these, those that lived for less than 256 accesses.
+    pub short_lived: u64,
+    /// Accesses of the whole run that a freed one lived for, on average; `None` if none was freed.
+    pub mean_life: Option<u64>,
+    /// Most bytes live at once.
+    pub peak_bytes: u64,
+    /// Bytes live at the end.
+    pub live_bytes: u64,
+    /// Lines that first-level caches fetched from them.
+    pub fetches: u64,
+    /// Threads that did so, at most 64.
+    pub threads: u32,
+    /// Of these, where in a block loads fetched: parts of equal size.
+    pub heat_loads: Vec<u32>,
+    /// The same of stores.
+    pub heat_stores: Vec<u32>,
+    /// Most bytes live at once, in equal spans of accesses.
+    pub footprint: Vec<u64>,
+}
+
+/// A remedy, tried on the modelled machine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trial {
+    /// The finding's rule.
+    pub rule: String,
+    /// Part of the time of the accesses tried on that it saves.
+    pub gain: f64,
+    /// Accesses tried on.
+    pub accesses: u64,
+    /// Whether the finding was withdrawn, since its remedy gains nothing.
+    pub withdrawn: bool,
+}
+
+/// Numbers as a strip of blocks, the largest one highest; of at most `columns` columns.
+pub(crate) fn strip(numbers: impl Iterator<Item = u64>, columns: usize) -> String {
+    let numbers: Vec<u64> = numbers.collect();
+    let width = numbers.len().div_ceil(columns.max(1)).max(1);
+    let sums: Vec<u64> = numbers.chunks(width).map(|chunk| chunk.iter().sum()).collect();
+    let most = sums.iter().copied().max().unwrap_or(0).max(1);
+    let levels =
+        ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
+    sums.iter()
+        .map(
+            |&sum| {
+                if sum == 0 { '\u{b7}' } else { levels[(u128::from(sum) * 7 / u128::from(most)) as usize] }
+            },
+        )
+        .collect()
+}
+
+impl Structure {
+    /// Where its lines were fetched, as a strip.
+    pub(crate) fn heat(&self, columns: usize) -> String {
+        let both = self.heat_loads.iter().zip(&self.heat_stores);
+        strip(both.map(|(&load, &store)| u64::from(load) + u64::from(store)), columns)
+    }
+}
+
+/// The page's section: a table of structures with what of a block is used, and how much was live when.
+pub(crate) fn section(structures: &[Structure]) -> Markup {
+    let rows: Vec<Vec<Cell>> = structures
+        .iter()
+        .filter(|one| one.fetches > 0)
+        .take(16)
+        .map(|one| {
+            vec![
+                Cell::Code(plain(&one.label)),
+                Cell::number(one.blocks, count),
+                Cell::number(one.peak_bytes, bytes),
+                Cell::number(one.live_bytes, bytes),
+                Cell::number(one.mean_life.unwrap_or(0), count),
+                Cell::number(one.fetches, count),
+                Cell::number(u64::from(one.threads), count),
+                Cell::Text(one.heat(32)),
+                Cell::Text(strip(one.footprint.iter().copied(), 16)),
+            ]
+        })
+        .collect();
+    let head = [
+        "allocated by",
+        "blocks",
+        "peak",
+        "at end",
+        "mean life",
+        "lines fetched",
+        "threads",
+        "where in a block",
+        "live over time",
+    ];
+    html! {
+        @if !rows.is_empty() {
+            section id="structures" {
+                h2 { "Data structures" }
+                p { "Blocks by the code that allocates them. A life is counted in accesses of the whole run; lines are those that first-level caches fetched." }
+                (crate::html::table("Data structures by lines fetched", &head, &rows))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::strip;
+
+    #[test]
+    fn a_strip_shows_nothing_and_the_most() {
+        assert_eq!(strip([0, 1, 8, 8].into_iter(), 4), "\u{b7}\u{2581}\u{2588}\u{2588}");
+        assert_eq!(strip([1, 1, 2, 0].into_iter(), 2), "\u{2588}\u{2588}");
+        assert_eq!(strip(std::iter::empty(), 4), "");
+    }
+}

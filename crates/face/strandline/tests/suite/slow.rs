@@ -1,0 +1,106 @@
+//! Twelve small programs with one fault each: its rule speaks, and is silent on the mended twin.
+
+use serde_json::Value;
+
+use crate::common::{Scratch, compile, ok, stdout, strandline};
+
+/// Programs of `examples/c/slow`, with the rule that each breaks.
+const FAULTS: [(&str, &str); 12] = [
+    ("false-sharing", "false-sharing"),
+    ("true-sharing", "true-sharing"),
+    ("contended-lock", "contended-lock"),
+    ("unused-bytes", "unused-bytes"),
+    ("against-the-rows", "against-the-rows"),
+    ("pointer-chase", "pointer-chase"),
+    ("dead-store", "dead-store"),
+    ("zeroed-twice", "overwritten-unread"),
+    ("churn", "allocation-churn"),
+    ("leak", "leak"),
+    ("tlb-reach", "tlb-reach"),
+    ("conflicts", "conflict-misses"),
+];
+
+fn profile(scratch: &Scratch, name: &str, flags: &str) -> Value {
+    let source = format!("{}/../../../examples/c/slow/{name}.c", env!("CARGO_MANIFEST_DIR"));
+    compile(scratch.dir(), "cc", &format!("-O1 -g -pthread {flags} -o app {source}"));
+    let output = ok(strandline().current_dir(scratch.dir()).args(["profile", "--json", "--", "./app"]));
+    serde_json::from_str(&stdout(&output)).expect("JSON")
+}
+
+/// The rules of the findings.
+fn rules(report: &Value) -> Vec<&str> {
+    let findings = report["findings"].as_array().expect("findings");
+    findings.iter().map(|finding| finding["rule"].as_str().expect("a rule")).collect()
+}
+
+fn both(range: std::ops::Range<usize>) {
+    let scratch = Scratch::new();
+    for (name, rule) in &FAULTS[range] {
+        let faulty = profile(&scratch, name, "");
+        assert_eq!(faulty["machine"]["name"], "host", "{name} maps no persistent memory");
+        let found =
+            faulty["findings"].as_array().expect("findings").iter().find(|found| found["rule"] == *rule);
+        let found = found.unwrap_or_else(|| panic!("{name}: no {rule} in {:#}", faulty["findings"]));
+        let label = found["sites"][0]["label"].as_str().expect("a place");
+        assert!(label.contains(&format!("{name}.c:")), "{name}: the line is named: {found:#}");
+        let mended = profile(&scratch, name, "-DMENDED");
+        assert!(!rules(&mended).contains(rule), "{name}, mended: {:#}", mended["findings"]);
+    }
+}
+
+#[test]
+fn sharing_is_named_and_its_absence_is_not() {
+    both(0..3);
+}
+
+#[test]
+fn layout_and_walks_are_named() {
+    both(3..6);
+}
+
+#[test]
+fn needless_stores_and_blocks_are_named() {
+    both(6..10);
+}
+
+#[test]
+fn pages_and_sets_are_named() {
+    both(10..12);
+}
+
+#[test]
+fn a_program_with_persistent_memory_is_still_judged_on_its_machine() {
+    let scratch = Scratch::new();
+    scratch.file(
+        "map.c",
+        "#include <fcntl.h>\n#include <sys/mman.h>\n#include <unistd.h>\nint main(int n, char **words) {\n\
+         int fd = open(words[n - 1], O_RDWR | O_CREAT, 0600);\nif (fd < 0 || ftruncate(fd, 1 << 16)) return 1;\n\
+         volatile char *pool = mmap(0, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);\n\
+         for (int i = 0; i < 1 << 16; i++) pool[i] = i;\nreturn unlink(words[n - 1]);\n}\n",
+    );
+    compile(scratch.dir(), "cc", "-O1 -g -o map map.c");
+    let pool = format!("/dev/shm/strandline-test-{}", std::process::id());
+    let output =
+        ok(strandline().current_dir(scratch.dir()).args(["profile", "--json", "--", "./map", &pool]));
+    let report: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!(report["machine"]["name"], "xpoint", "it mapped a file below /dev/shm by itself");
+    assert!(report["counts"]["stores"].as_u64().expect("stores") >= 1 << 16);
+}
+
+#[test]
+fn what_a_change_changed_is_shown() {
+    let scratch = Scratch::new();
+    let source = format!("{}/../../../examples/c/slow/against-the-rows.c", env!("CARGO_MANIFEST_DIR"));
+    for (name, flags) in [("before", ""), ("after", "-DMENDED")] {
+        compile(scratch.dir(), "cc", &format!("-O1 -g {flags} -o {name}-app {source}"));
+        let program = format!("./{name}-app");
+        ok(strandline().current_dir(scratch.dir()).args(["profile", "--out", name, "--", &program]));
+    }
+    let reports = ["before/report.json", "after/report.json"];
+    let output = ok(strandline().current_dir(scratch.dir()).args(["diff", "--json"]).args(reports));
+    let compared: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert!(compared["gone"].as_array().expect("rules").contains(&"against-the-rows".into()), "{compared:#}");
+    let output =
+        ok(strandline().current_dir(scratch.dir()).args(["export", "folded", "--by", "loads", reports[0]]));
+    assert!(stdout(&output).lines().any(|line| line.starts_with("main;")), "{}", stdout(&output));
+}

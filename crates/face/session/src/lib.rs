@@ -26,6 +26,7 @@
 mod advise;
 mod bench;
 mod check;
+mod doctor;
 pub mod dump;
 mod ending;
 mod error;
@@ -63,6 +64,7 @@ pub use check::{
     Check, CheckError, Checked, Code, CommandFault, Doubt, DoubtKind, Judge, Laid, Linted, Noted, Rebooted,
     Replayed, Run,
 };
+pub use doctor::{Doctor, Fact, Limit, State};
 pub use ending::{ending, exit, signal};
 pub use error::Error;
 pub use files::{absolute, make_folder, write};

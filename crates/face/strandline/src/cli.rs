@@ -36,9 +36,14 @@ const OF_COMPILERS: &str = "Exit status: the compiler's; 2 if it can't be run, o
                             can't be observed.";
 
 impl Cli {
+    /// The table of verbs and flags, with the rule of exit statuses in each help.
+    pub fn documented() -> clap::Command {
+        with_statuses(Cli::command())
+    }
+
     /// The command line of this process. Ends the process if it is none, or asks for help.
     pub fn of_process() -> Cli {
-        let command = with_statuses(Cli::command());
+        let command = Cli::documented();
         // The compiler's own help is asked for with other arguments beside.
         let mut words: Vec<OsString> = std::env::args_os().collect();
         if let [_, verb, option] = &*words
@@ -117,6 +122,12 @@ pub enum Command {
     /// What would help: advisors that look at a program or a trace
     #[command(subcommand)]
     Advise(AdviseCommand),
+    /// What does this machine have, and which verbs are limited by what it lacks?
+    Doctor(crate::doctor::DoctorArgs),
+    /// Write manual pages of all verbs into a folder
+    Manual(crate::generated::ManualArgs),
+    /// Print completions for a shell
+    Completions(crate::generated::CompletionsArgs),
     /// Compile C so that the program can be observed: stands in for gcc and clang
     #[command(
         disable_help_flag = true,

@@ -10,6 +10,8 @@ mod bench_vnvm;
 mod check_args;
 mod check_verb;
 mod cli;
+mod doctor;
+mod generated;
 mod litmus;
 mod machines;
 mod measure;
@@ -102,6 +104,9 @@ fn main() -> ExitCode {
         Command::Diff(args) => reports::diff(&args),
         Command::Export(args) => reports::export(&args),
         Command::Advise(command) => advise::run(&command),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Manual(args) => generated::manual(&args),
+        Command::Completions(args) => generated::completions(&args),
         Command::Cc(args) => return toolchain::compiler(instrument::Language::C, &args.args),
         Command::Cxx(args) => return toolchain::compiler(instrument::Language::Cxx, &args.args),
     };

@@ -22,6 +22,6 @@ pub use collect::{
 pub use error::CaptureError;
 pub use sampling::{
     Backing, FaultCause, FaultRun, FaultSample, MissRun, SampleKind, SampleProfile, StoreRun,
-    memory_sampling, sample, sample_faults, sample_misses, sample_stores,
+    memory_sampling, sample, sample_faults, sample_misses, sample_stores, store_sampling, time_sampling,
 };
 pub use symbols::instrumented;

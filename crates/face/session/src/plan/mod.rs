@@ -4,7 +4,7 @@ mod fault;
 mod fleet;
 mod output;
 mod page;
-mod sites;
+pub(crate) mod sites;
 mod verify;
 
 use std::path::{Path, PathBuf};

@@ -27,7 +27,7 @@ use perf::{Event, Record, Ring};
 
 pub use faults::{Backing, FaultCause, FaultRun, FaultSample, sample_faults};
 pub use misses::{MissRun, memory_sampling, sample_misses};
-pub use stores::{StoreRun, sample_stores};
+pub use stores::{StoreRun, sample_stores, store_sampling};
 
 /// Samples per second and processor: a prime, so as not to beat with the program's own rhythm.
 const HERTZ: u64 = 1999;
@@ -80,6 +80,14 @@ pub fn sample(
     let mut tally = Tally::default();
     let (status, elapsed) = run(command, limit, &mut rings, |record| tally.add(record))?;
     Ok(SampleProfile { kind, samples: tally.resolve(), lost: tally.lost, status, elapsed })
+}
+
+/// What [`sample`] would sample by.
+///
+/// # Errors
+/// Those of [`sample`].
+pub fn time_sampling() -> Result<SampleKind, CaptureError> {
+    open_rings().map(|(kind, _)| kind).map_err(refusal)
 }
 
 /// A program that is to be sampled.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use event::Site;
 
-use super::perf::{Event, Record};
+use super::perf::{Event, Record, Ring};
 use super::units::{DEVICES, Unit, Wanted};
 use super::{Tally, launch, open_each, refusal, run};
 use crate::CaptureError;
@@ -55,6 +55,16 @@ pub fn sample_stores(
     let (status, elapsed) = run(command, None, &mut rings, |record| places.add(record, &mut each))?;
     let (samples, lost) = (places.samples, places.tally.lost);
     Ok(StoreRun { unit: unit.name, samples, lost, sites: places.resolve(), status, elapsed })
+}
+
+/// Whether [`sample_stores`] would be let; the unit's name.
+///
+/// # Errors
+/// Those of [`sample_stores`].
+pub fn store_sampling() -> Result<&'static str, CaptureError> {
+    let unit = Unit::find(Path::new(DEVICES), Wanted::Stores).ok_or(CaptureError::NoAddresses)?;
+    Ring::open(Event::Accesses(unit.event), 0, unit.usual()).map_err(refusal)?;
+    Ok(unit.name)
 }
 
 /// Samples' instructions, numbered.

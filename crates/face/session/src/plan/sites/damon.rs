@@ -8,9 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where the kernel has it.
-pub(super) const ADMIN: &str = "/sys/kernel/mm/damon/admin";
+pub(crate) const ADMIN: &str = "/sys/kernel/mm/damon/admin";
 /// Where the kernel has its threads.
-pub(super) const THREADS: &str = "/proc";
+pub(crate) const THREADS: &str = "/proc";
 
 /// Each region's page is looked at so often, in microseconds; the library's second window is as long.
 const SAMPLE_US: u32 = 10_000;
@@ -41,7 +41,7 @@ pub(super) struct Damon {
 ///
 /// # Errors
 /// Why not.
-pub(super) fn free(admin: &Path, threads: &Path) -> Result<(), String> {
+pub(crate) fn free(admin: &Path, threads: &Path) -> Result<(), String> {
     let count = fs::read_to_string(admin.join("kdamonds/nr_kdamonds"))
         .map_err(|_| "the kernel has none, or does not show it".to_owned())?;
     if count.trim() != "0" {

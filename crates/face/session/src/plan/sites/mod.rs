@@ -1,11 +1,11 @@
 //! `plan` for a program as it is: use of its memory by allocation site, seen by a library that it preloads.
 
-mod damon;
+pub(crate) mod damon;
 mod feed;
 mod group;
 mod kinds;
 mod left;
-mod nodes;
+pub(crate) mod nodes;
 mod output;
 mod run;
 mod skipped;

@@ -6,7 +6,7 @@ use std::fs;
 ///
 /// # Errors
 /// Why there are no two.
-pub(super) fn two() -> Result<(u32, u32), String> {
+pub(crate) fn two() -> Result<(u32, u32), String> {
     let list =
         |name: &str| fs::read_to_string(format!("/sys/devices/system/node/{name}")).unwrap_or_default();
     chosen(&list("has_memory"), &list("has_cpu"))

@@ -21,7 +21,7 @@ pub use collect::{
 };
 pub use error::CaptureError;
 pub use sampling::{
-    Backing, FaultCause, FaultRun, FaultSample, MissRun, SampleKind, SampleProfile, StoreRun,
-    memory_sampling, sample, sample_faults, sample_misses, sample_stores,
+    Backing, Counts, FaultCause, FaultRun, FaultSample, MissRun, SampleKind, SampleProfile, StoreRun,
+    count_faults, memory_sampling, sample, sample_faults, sample_misses, sample_stores,
 };
 pub use symbols::instrumented;

@@ -35,6 +35,8 @@ pub enum Source {
     Sfr,
     /// C.-C. Chou, "Optimizing Emerging Memory Systems for Performance", Texas A&M 2020, section 3: migration.
     Migrate,
+    /// C.-C. Chou, "Optimizing Emerging Memory Systems for Performance", Texas A&M 2020, chapter 4: POE, and its successor.
+    Poe,
     /// Measurements of CXL cards by several authors; each row names its own.
     Cxl,
 }
@@ -141,7 +143,7 @@ impl fmt::Display for Verdict {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Source; 13] = [
+    pub const ALL: [Source; 14] = [
         Source::Xpoint,
         Source::Prestores,
         Source::Kv,
@@ -151,6 +153,7 @@ impl Source {
         Source::Tmc,
         Source::Vnvm,
         Source::Migrate,
+        Source::Poe,
         Source::Kevlar,
         Source::Hare,
         Source::Sfr,
@@ -170,6 +173,7 @@ impl Source {
             Source::Tmc => "tmc",
             Source::Vnvm => "vnvm",
             Source::Migrate => "migrate",
+            Source::Poe => "poe",
             Source::Kevlar => "kevlar",
             Source::Hare => "hare",
             Source::Sfr => "sfr",
@@ -202,6 +206,9 @@ impl Source {
             }
             Source::Migrate => {
                 "Chou, Optimizing Emerging Memory Systems for Performance (2020), chapter 3: migration over fabric-attached memory"
+            }
+            Source::Poe => {
+                "Chou, Optimizing Emerging Memory Systems for Performance (2020), chapter 4: page-fault offload"
             }
             Source::Kevlar => {
                 "Gogte, Runtime Systems for Persistent Memories (2020), chapter III: wear (Kevlar)"

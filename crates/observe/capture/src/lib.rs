@@ -22,6 +22,7 @@ pub use collect::{
 pub use error::CaptureError;
 pub use sampling::{
     Backing, Counts, FaultCause, FaultRun, FaultSample, MissRun, SampleKind, SampleProfile, StoreRun,
-    count_faults, memory_sampling, sample, sample_faults, sample_misses, sample_stores,
+    count_faults, memory_sampling, sample, sample_faults, sample_misses, sample_stores, time_first_uses,
+    time_mapped,
 };
 pub use symbols::instrumented;

@@ -8,6 +8,43 @@ use std::time::{Duration, Instant};
 use super::launch;
 use crate::CaptureError;
 
+/// Nanoseconds of each first load of a mapped file, one per `step` bytes.
+///
+/// # Errors
+/// If it can't be mapped.
+pub fn time_mapped(file: &std::fs::File, step: usize) -> std::io::Result<Vec<f64>> {
+    // SAFETY: bytes that others may change are read one by one, and whatever they are is right.
+    let map = unsafe { memmap2::Mmap::map(file)? };
+    let each = |at: usize| {
+        let began = Instant::now();
+        std::hint::black_box(std::hint::black_box(&map[..])[at]);
+        began.elapsed().as_nanos() as f64
+    };
+    Ok((0..map.len()).step_by(step.max(1)).map(each).collect())
+}
+
+/// Nanoseconds of the first use of each of so many pages of 4 KiB of fresh memory: of a store with `write`, else of a load.
+///
+/// # Errors
+/// If there is no such memory.
+pub fn time_first_uses(pages: usize, write: bool) -> std::io::Result<Vec<f64>> {
+    const PAGE: usize = 4096;
+    let mut map = memmap2::MmapMut::map_anon(pages.max(1) * PAGE)?;
+    // Kernels without huge pages refuse the advice.
+    map.advise(memmap2::Advice::NoHugePage).ok();
+    let each = |at: usize| {
+        let began = Instant::now();
+        let page = std::hint::black_box(&mut map[..]);
+        if write {
+            page[at] = 1;
+        } else {
+            std::hint::black_box(page[at]);
+        }
+        began.elapsed().as_nanos() as f64
+    };
+    Ok((0..pages * PAGE).step_by(PAGE).map(each).collect())
+}
+
 /// What the kernel counted of a run, children that were waited for included.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {

@@ -26,7 +26,7 @@ use crate::CaptureError;
 use crate::symbols::{Image, Resolver};
 use perf::{Event, Record, Ring};
 
-pub use counted::{Counts, count_faults};
+pub use counted::{Counts, count_faults, time_first_uses, time_mapped};
 pub use faults::{Backing, FaultCause, FaultRun, FaultSample, sample_faults};
 pub use misses::{MissRun, memory_sampling, sample_misses};
 pub use stores::{StoreRun, sample_stores};

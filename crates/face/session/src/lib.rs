@@ -30,6 +30,7 @@ mod doctor;
 pub mod dump;
 mod ending;
 mod error;
+mod faults;
 mod files;
 // The runtime decides with the same file what the user named.
 #[path = "../../../observe/capture-runtime/src/base/glob.rs"]
@@ -67,6 +68,7 @@ pub use check::{
 pub use doctor::{Doctor, Fact, Limit, State};
 pub use ending::{ending, exit, signal};
 pub use error::Error;
+pub use faults::{FaultSite, FaultTrial, Faults, FaultsFound, Sweeps, SweptFaults};
 pub use files::{absolute, make_folder, write};
 pub use input::{BuiltIn, Input, Program};
 pub use machines::Chosen;

@@ -26,6 +26,7 @@ mod check;
 mod cxl_rows;
 mod data;
 mod designs;
+mod fault_rows;
 mod hare_rows;
 mod index;
 mod judge;

@@ -37,6 +37,8 @@ pub enum Source {
     Migrate,
     /// X. Wu, "Optimizing the Use of Heterogeneous Memory", Sydney 2026, chapter 4.
     Unified,
+    /// C.-C. Chou, "Optimizing Emerging Memory Systems for Performance", Texas A&M 2020, chapter 4: POE, and its successor.
+    Poe,
     /// Measurements of CXL cards by several authors; each row names its own.
     Cxl,
 }
@@ -153,6 +155,7 @@ impl Source {
         Source::Tmc,
         Source::Vnvm,
         Source::Migrate,
+        Source::Poe,
         Source::Kevlar,
         Source::Hare,
         Source::Sfr,
@@ -173,6 +176,7 @@ impl Source {
             Source::Tmc => "tmc",
             Source::Vnvm => "vnvm",
             Source::Migrate => "migrate",
+            Source::Poe => "poe",
             Source::Kevlar => "kevlar",
             Source::Hare => "hare",
             Source::Sfr => "sfr",
@@ -206,6 +210,9 @@ impl Source {
             }
             Source::Migrate => {
                 "Chou, Optimizing Emerging Memory Systems for Performance (2020), chapter 3: migration over fabric-attached memory"
+            }
+            Source::Poe => {
+                "Chou, Optimizing Emerging Memory Systems for Performance (2020), chapter 4: page-fault offload"
             }
             Source::Kevlar => {
                 "Gogte, Runtime Systems for Persistent Memories (2020), chapter III: wear (Kevlar)"

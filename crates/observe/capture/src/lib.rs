@@ -21,7 +21,8 @@ pub use collect::{
 };
 pub use error::CaptureError;
 pub use sampling::{
-    Backing, FaultCause, FaultRun, FaultSample, MissRun, SampleKind, SampleProfile, StoreRun,
-    memory_sampling, sample, sample_faults, sample_misses, sample_stores, store_sampling, time_sampling,
+    Backing, Counts, FaultCause, FaultRun, FaultSample, MissRun, SampleKind, SampleProfile, StoreRun,
+    count_faults, memory_sampling, sample, sample_faults, sample_misses, sample_stores, store_sampling,
+    time_first_uses, time_mapped, time_sampling,
 };
 pub use symbols::instrumented;

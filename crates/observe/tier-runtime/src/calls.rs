@@ -10,6 +10,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::heap;
+use crate::remedies;
 use crate::sites::{STATE, State, Way, maybe};
 use crate::stack::Stack;
 
@@ -109,7 +110,16 @@ fn note(memory: Memory, len: usize, weight: f64, way: Way, large: bool) {
     }
     let stack = Stack::here();
     NOTED.fetch_add(1, Ordering::Relaxed);
-    with(|state| state.note(memory.addr(), len, weight, &stack, way, large));
+    let mut remedy = None;
+    with(|state| {
+        let key = state.note(memory.addr(), len, weight, &stack, way, large);
+        remedy = state.remedies.of(key).filter(|_| large).map(|remedy| (key, remedy));
+    });
+    // It may take long, so nobody waits for it under the lock.
+    if let Some((key, remedy)) = remedy {
+        let (bytes, done) = remedies::apply(remedy, memory.addr(), len);
+        with(|state| state.remedies.did(key, remedy, bytes, done));
+    }
     BUSY.set(false);
 }
 

@@ -9,6 +9,8 @@ use std::thread::{Builder, JoinHandle};
 use crate::control::{Control, FORKS};
 use crate::kinds::Kinds;
 use crate::lock::Lock;
+use crate::log::Log;
+use crate::remedies::{self, Remedies};
 use crate::settings::{Settings, Source};
 use crate::sites::{STATE, State};
 use crate::{calls, modules, report, stack};
@@ -31,7 +33,13 @@ static STOPPED: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
 extern "C" fn begin() {
     let Some(settings) = Settings::read() else { return };
     let kinds = settings.kinds.as_deref().map(|path| Kinds::read(path, settings.nodes)).unwrap_or_default();
-    let state = State::new(kinds);
+    let mut state = State::new(kinds);
+    if settings.source == Source::Counters {
+        state.without_views();
+    }
+    state.log = settings.log.as_deref().and_then(Log::new);
+    state.remedies = settings.remedies.as_deref().map(Remedies::read).unwrap_or_default();
+    let prefaults = state.remedies.prefaults();
     let own = modules::with(&state.modules, begin as *const () as usize).map_or((0, 0), |own| own.range);
     stack::begin(own.0, own.1);
     let (from, source) = (settings.from, settings.source);
@@ -42,6 +50,10 @@ extern "C" fn begin() {
     // SAFETY: functions that stay as long as the process.
     unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
     calls::begin(from);
+    if prefaults {
+        let thread = Builder::new().name("strandline-prefault".to_owned());
+        without_signals(|| thread.spawn(remedies::prefault)).ok();
+    }
     if source != Source::Counters {
         let thread = without_signals(|| Builder::new().name("strandline-tier".to_owned()).spawn(run));
         THREAD.with(|own| *own = thread.ok());
@@ -99,6 +111,11 @@ extern "C" fn finish() {
             report::write(&control, true);
         }
     });
+    STATE.with(|state| {
+        if let Some(log) = state.as_mut().and_then(|state| state.log.as_mut()) {
+            log.write();
+        }
+    });
 }
 
 /// Nothing is noted while a process forks.
@@ -119,6 +136,7 @@ extern "C" fn in_child() {
         STATE.with_held(|state| std::mem::forget(state.take()));
     }
     calls::end();
+    remedies::end();
     STATE.unlock();
     CONTROL.unlock();
     THREAD.with(|thread| std::mem::forget(thread.take()));

@@ -44,6 +44,7 @@ pub fn write(control: &Control, ended: bool) {
     STATE.with(|state| {
         if let Some(state) = state {
             state_lines(&mut text, state);
+            remedies(&mut text, state);
         }
     });
     let mut name = control.settings.out.as_os_str().to_owned();
@@ -95,6 +96,14 @@ fn state_lines(text: &mut String, state: &State) {
             placed.error
         )
         .ok();
+    }
+}
+
+/// What was done against page faults, by site.
+fn remedies(text: &mut String, state: &State) {
+    for (&(key, remedy), done) in &state.remedies.done {
+        let (name, count, bytes) = (remedy.name(), done.count, done.bytes);
+        writeln!(text, "remedy {key:016x} {name} {count} {bytes} {} {}", done.refused, done.error).ok();
     }
 }
 

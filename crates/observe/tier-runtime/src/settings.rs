@@ -39,6 +39,10 @@ pub struct Settings {
     pub kinds: Option<PathBuf>,
     /// NUMA nodes of fast and of slow memory.
     pub nodes: (u32, u32),
+    /// Large blocks are logged by this name with the process's number behind it.
+    pub log: Option<PathBuf>,
+    /// A file of remedies for page faults by site.
+    pub remedies: Option<PathBuf>,
     /// Results go to this name with the process's number behind it.
     pub out: PathBuf,
 }
@@ -75,6 +79,8 @@ impl Settings {
                     Some((fast.parse().ok()?, slow.parse().ok()?))
                 })
                 .unwrap_or((0, 1)),
+            log: of("log").map(PathBuf::from),
+            remedies: of("remedies").map(PathBuf::from),
             out: of("out").map(PathBuf::from)?,
         })
     }

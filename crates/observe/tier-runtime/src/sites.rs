@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::kinds::{Kind, Kinds, Placed};
 use crate::lock::Lock;
+use crate::log::Log;
 use crate::modules::{self, Module};
 use crate::page::PAGE;
+use crate::remedies::Remedies;
 use crate::stack::{Stack, mix};
 
 /// Number of what nobody allocated: stacks, globals, code.
@@ -103,6 +105,10 @@ pub struct State {
     pub placed: BTreeMap<(u64, Kind), Placed>,
     /// One part of a run is so many ticks.
     pub per_slice: u32,
+    /// Where large blocks are logged.
+    pub log: Option<Log>,
+    /// What is done against page faults.
+    pub remedies: Remedies,
 }
 
 /// The state, once the process has begun.
@@ -161,7 +167,14 @@ impl State {
             kinds,
             placed: BTreeMap::new(),
             per_slice: 1,
+            log: None,
+            remedies: Remedies::default(),
         }
+    }
+
+    /// Gives no block a mapping of its own: nobody looks at mappings, and huge pages do not cross them.
+    pub fn without_views(&mut self) {
+        self.views = VIEWS_MAX;
     }
 
     fn site(&mut self, stack: &Stack, way: Way) -> usize {
@@ -193,8 +206,16 @@ impl State {
         number
     }
 
-    /// Notes a block that stands for `weight` allocations of its size.
-    pub fn note(&mut self, address: usize, len: usize, weight: f64, stack: &Stack, way: Way, large: bool) {
+    /// Notes a block that stands for `weight` allocations of its size. Returns its site's key.
+    pub fn note(
+        &mut self,
+        address: usize,
+        len: usize,
+        weight: f64,
+        stack: &Stack,
+        way: Way,
+        large: bool,
+    ) -> u64 {
         let number = self.site(stack, way);
         let site = &mut self.sites[number];
         site.live += weight * len as f64;
@@ -205,18 +226,25 @@ impl State {
         let key = site.key;
         if large {
             self.place(key, address, len);
+            if let Some(log) = &mut self.log {
+                log.block(address, len, key);
+            }
         }
         let view = large && way == Way::Heap && self.views < VIEWS_MAX && view(address, len, true);
         self.views += usize::from(view);
         if self.blocks.insert(address, Block { len, site: number, weight, view, way }).is_none() {
             enter(address);
         }
+        key
     }
 
     /// Forgets the block that begins at an address.
     pub fn forget(&mut self, address: usize) {
         let Some(block) = self.blocks.remove(&address) else { return };
         leave(address);
+        if let Some(log) = &mut self.log {
+            log.gone(address, address + block.len);
+        }
         self.sites[block.site].live -= block.weight * block.len as f64;
         if block.view {
             self.views -= 1;
@@ -227,6 +255,9 @@ impl State {
 
     /// Forgets what lies in a range, which is no longer mapped; what is left of a block stays.
     pub fn forget_range(&mut self, start: usize, end: usize) {
+        if let Some(log) = &mut self.log {
+            log.gone(start, end);
+        }
         let touched: Vec<(usize, Block)> = self
             .blocks
             .range(..end)

@@ -24,6 +24,7 @@ use machine::Config;
 pub use fault::PlanFault;
 pub use fleet::{Fleet, Fleets};
 pub use sites::{Looked, Placement, PlanGroup, PlanSource, Survey, Surveyed};
+pub(crate) use sites::{TIER_RUNTIME, allocators};
 pub use verify::Verified;
 
 use crate::ending;

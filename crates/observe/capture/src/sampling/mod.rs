@@ -5,6 +5,7 @@
 //! by a clock. Children are sampled too. It works for one's own programs where `kernel.perf_event_paranoid`
 //! is at most 2; where it does not, [`CaptureError::NotPermitted`] says so.
 
+mod counted;
 mod faults;
 mod misses;
 mod perf;
@@ -25,12 +26,16 @@ use crate::CaptureError;
 use crate::symbols::{Image, Resolver};
 use perf::{Event, Record, Ring};
 
+pub use counted::{Counts, count_faults, time_first_uses, time_mapped};
 pub use faults::{Backing, FaultCause, FaultRun, FaultSample, sample_faults};
 pub use misses::{MissRun, memory_sampling, sample_misses};
 pub use stores::{StoreRun, sample_stores, store_sampling};
 
 /// Samples per second and processor: a prime, so as not to beat with the program's own rhythm.
 const HERTZ: u64 = 1999;
+
+/// Between two looks at the rings: 200,000 faults a second do not fill one meanwhile.
+const PAUSE: Duration = Duration::from_millis(4);
 
 /// The source of the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +131,7 @@ fn run(
             waited.map_err(|source| CaptureError::Wait { program: name.clone(), source })?;
             break None;
         }
-        std::thread::sleep(Duration::from_millis(10));
+        std::thread::sleep(PAUSE);
     };
     Ok((status, started.elapsed()))
 }

@@ -84,6 +84,18 @@ impl Left {
     }
 }
 
+/// Sites that allocated, by key: whether by `malloc`, and their name.
+pub(crate) fn allocators(text: &str) -> BTreeMap<u64, (bool, String)> {
+    let heap = |line: &str| {
+        let words: Vec<&str> = line.strip_prefix("site ")?.split(' ').collect();
+        let key = u64::from_str_radix(words.get(1)?, 16).ok()?;
+        Some((key, *words.get(2)? == "heap"))
+    };
+    let heap: BTreeMap<u64, bool> = text.lines().filter_map(heap).collect();
+    let sites = Left::read(text, 0).seen.sites.into_iter().filter(|site| site.allocated);
+    sites.map(|site| (site.key, (heap.get(&site.key).copied().unwrap_or(false), site.name))).collect()
+}
+
 fn placed(value: &str) -> Option<Placement> {
     let words: Vec<&str> = value.split(' ').collect();
     let [key, kind, count, bytes, refused, error] = words[..] else { return None };

@@ -17,7 +17,9 @@ use ::plan::sites::{Seen, SitePlan, plan};
 use ::plan::tiers::{Tier, measure, with_two_memories};
 
 pub use left::Placement;
+pub(crate) use left::allocators;
 pub use run::Looked;
+pub(crate) use run::TIER_RUNTIME;
 
 use super::PlanFault;
 use crate::error::Error;

@@ -19,7 +19,7 @@ use crate::plan::PlanFault;
 use crate::temporary::Temporary;
 
 /// The library that the program loads; the crate's build script makes it.
-const RUNTIME: &[u8] = include_bytes!(env!("STRANDLINE_TIER_RUNTIME"));
+pub(crate) const TIER_RUNTIME: &[u8] = include_bytes!(env!("STRANDLINE_TIER_RUNTIME"));
 /// Name of the files that the library reads while the program runs.
 const FEED: &str = "feed";
 /// How often the monitor's regions are read.
@@ -67,7 +67,7 @@ pub(super) fn look(survey: &Look<'_>) -> Result<Looked, Error> {
     let program = survey.program.name();
     let folder = folder()?;
     let library = folder.path().join("libstrandline_tier.so");
-    fs::write(&library, RUNTIME).map_err(Error::file("write", &library))?;
+    fs::write(&library, TIER_RUNTIME).map_err(Error::file("write", &library))?;
     let Started { status, elapsed, peak, sampled, unseen } = start(survey, &library, folder.path())?;
     let mut left = Vec::new();
     for entry in fs::read_dir(folder.path()).into_iter().flatten().flatten() {

@@ -1,0 +1,324 @@
+//! `faults`: what page faults cost a program, which allocations cause them, what removes them, and what a page-fault
+//! offload engine would add.
+
+mod cost;
+mod output;
+mod run;
+mod stacks;
+mod sweep;
+mod system;
+mod trial;
+
+use std::collections::BTreeMap;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use ::faults::advice::{self, Machine, Predicted};
+use ::faults::attribute::{Assumed, Fault, Kind, Kinds, Site, attribute};
+use ::faults::cost::Costs;
+use ::faults::estimate::{Besides, FaultTimes, Saved, estimate, formula};
+use ::faults::timing::{Latencies, engine_time};
+use capture::{Backing, CaptureError, FaultCause, FaultRun};
+
+pub use sweep::{Sweeps, SweptFaults};
+pub use trial::FaultTrial;
+
+use crate::ending::ending;
+use crate::error::Error;
+use crate::input::Program;
+use crate::observer::Observer;
+use run::{Left, Preload};
+
+/// Allocations of so many bytes and more are sites of their own: the C library maps those.
+const FROM: u64 = 128 << 10;
+/// Call stacks that are shown of a site.
+const STACKS: usize = 3;
+
+/// A program whose faults are to be estimated.
+#[derive(Clone, Debug)]
+pub struct Faults {
+    /// The program.
+    pub program: Program,
+    /// Whether remedies are tried.
+    pub trials: bool,
+    /// Runs of each remedy, and of the program without.
+    pub rounds: usize,
+    /// Nanoseconds of a fault by the engine; by its accesses to memory if not given.
+    pub engine: Option<f64>,
+}
+
+/// Faults of what a site allocates.
+#[derive(Clone, Debug)]
+pub struct FaultSite {
+    /// Its key, the same in every run; none for what no large allocation covers.
+    pub key: Option<u64>,
+    /// Function and line that allocate.
+    pub name: String,
+    /// Whether by `malloc`.
+    pub heap: bool,
+    /// What happened.
+    pub site: Site,
+    /// Nanoseconds of its faults, by the costs of the machine.
+    pub cost: f64,
+    /// Call stacks that fault most.
+    pub stacks: Vec<(String, u64)>,
+    /// What remedies would gain.
+    pub remedies: Vec<Predicted>,
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct FaultsFound {
+    /// The command.
+    pub command: Vec<String>,
+    /// How the program ended.
+    pub status: ExitStatus,
+    /// How long it ran.
+    pub elapsed: Duration,
+    /// Processor time in user and in kernel mode.
+    pub cpu: (Duration, Duration),
+    /// Faults, exact: without reading from a disk, and with.
+    pub minor: u64,
+    /// See above.
+    pub major: u64,
+    /// Faults that were reported one by one, and reports that were lost.
+    pub reported: u64,
+    /// See above.
+    pub lost: u64,
+    /// Whether reads and writes were told apart.
+    pub kinds_known: bool,
+    /// Reported faults by kind.
+    pub kinds: Kinds,
+    /// Huge pages of the system: `always`, `madvise`, `never`, `absent`.
+    pub huge_pages: String,
+    /// Processors.
+    pub processors: usize,
+    /// What faults cost here.
+    pub costs: Costs,
+    /// Sites, the most expensive first.
+    pub sites: Vec<FaultSite>,
+    /// Nanoseconds of all faults, those included that were not reported.
+    pub cost: f64,
+    /// Nanoseconds of a fault by the engine.
+    pub engine: f64,
+    /// What the source's formula says that an engine saves, in nanoseconds.
+    pub formula: f64,
+    /// The better estimate.
+    pub saved: Saved,
+    /// What was tried.
+    pub trials: Vec<FaultTrial>,
+    /// All that gained, together, against the program as it is.
+    pub combined: Option<FaultTrial>,
+    /// What a reader has to know.
+    pub warnings: Vec<String>,
+}
+
+impl Faults {
+    /// Estimates only.
+    #[must_use]
+    pub fn new(program: Program) -> Self {
+        Faults { program, trials: false, rounds: 5, engine: None }
+    }
+
+    /// Runs the program, and with trials again and again.
+    ///
+    /// # Errors
+    /// If the program can't be run.
+    pub fn run(&self, observer: &dyn Observer) -> Result<FaultsFound, Error> {
+        self.program.refuse_missing()?;
+        let costs = cost::measure();
+        let preload = Preload::new()?;
+        let mut warnings = Vec::new();
+        let environment = preload.environment(FROM, &[], true)?;
+        let run = self.observe(&environment, &mut warnings)?;
+        let left = preload.left();
+        let loaded = left.is_some();
+        if !loaded {
+            warnings.push(
+                "the program did not load the library that notes allocations (it is linked statically, or runs as \
+                 another user): faults are by call stack only, and no remedy can be tried"
+                    .to_owned(),
+            );
+        }
+        let mut found = self.found(run, left.unwrap_or_default(), costs, warnings);
+        if self.trials && loaded {
+            trial::run(self, &preload, &mut found, observer)?;
+        }
+        Ok(found)
+    }
+
+    /// The run with every fault reported, or only counted where the kernel does not permit that.
+    fn observe(
+        &self,
+        environment: &[(std::ffi::OsString, std::ffi::OsString)],
+        warnings: &mut Vec<String>,
+    ) -> Result<FaultRun, Error> {
+        let Program { command, stdout_to_stderr, .. } = &self.program;
+        match capture::sample_faults(command, environment, 1, *stdout_to_stderr) {
+            Err(error @ (CaptureError::NotPermitted { .. } | CaptureError::NoSampling(_))) => {
+                warnings.push(format!(
+                    "{error}. Faults are only counted: their kinds, sites and call stacks are unknown"
+                ));
+                let counts = capture::count_faults(command, environment, *stdout_to_stderr)?;
+                Ok(FaultRun {
+                    minor: counts.minor,
+                    major: counts.major,
+                    samples: Vec::new(),
+                    stacks: Vec::new(),
+                    lost: 0,
+                    kinds: false,
+                    cpu: counts.cpu,
+                    status: Some(counts.status),
+                    elapsed: counts.elapsed,
+                })
+            }
+            run => Ok(run?),
+        }
+    }
+
+    fn found(&self, run: FaultRun, left: Left, costs: Costs, mut warnings: Vec<String>) -> FaultsFound {
+        let huge_pages = system::huge_pages();
+        let processors = system::processors();
+        let faults: Vec<Fault> = run.samples.iter().map(fault).collect();
+        let assumed = Assumed {
+            huge_always: huge_pages == "always",
+            write: costs.write.mean,
+            populate: costs.populate.unwrap_or(costs.write.mean),
+        };
+        let machine = Machine { huge: matches!(&*huge_pages, "always" | "madvise"), processors };
+        let by_site = attribute(&faults, &left.logs, assumed);
+        let mut kinds = Kinds::default();
+        let mut sites: Vec<FaultSite> = Vec::new();
+        for (key, site) in by_site {
+            add(&mut kinds, &site.kinds);
+            let (heap, name) = key.and_then(|key| left.names.get(&key)).cloned().unwrap_or_else(|| {
+                let name =
+                    if key.is_some() { "an allocation" } else { "small allocations, stacks, files, code" };
+                (false, name.to_owned())
+            });
+            let remedies = match key {
+                Some(_) => advice::predict(&site, heap, &costs, machine),
+                None => Vec::new(),
+            };
+            let mut stacks: Vec<_> = site.stacks.iter().map(|(stack, count)| (*stack, *count)).collect();
+            stacks.sort_by_key(|(stack, count)| (std::cmp::Reverse(*count), *stack));
+            let stacks = stacks
+                .into_iter()
+                .take(STACKS)
+                .map(|(stack, count)| (stacks::name(&run.stacks[stack]), count));
+            let stacks = stacks.collect();
+            sites.push(FaultSite {
+                key,
+                name,
+                heap,
+                cost: advice::cost(&site.kinds, &costs),
+                stacks,
+                remedies,
+                site,
+            });
+        }
+        sites.retain(|site| site.site.kinds.total() > 0);
+        sites.sort_by(|one, two| two.cost.total_cmp(&one.cost).then(one.key.cmp(&two.key)));
+        let reported = run.samples.len() as u64;
+        let unreported = (run.minor + run.major).saturating_sub(reported);
+        // Those that the kernel has for the program: stores into its buffers, mostly.
+        let cost = advice::cost(&kinds, &costs) + unreported as f64 * costs.write.mean;
+        let engine = self.engine.unwrap_or_else(|| engine_time(LATENCIES));
+        let times = FaultTimes { write: costs.write.mean, read: costs.read.mean, engine };
+        let writes = kinds.write + kinds.unknown;
+        let besides = Besides {
+            cache: costs.cache,
+            background: costs.zero + costs.trap * 0.5,
+            idle: if processors > 1 { 1.0 } else { 0.0 },
+            hits: 1.0,
+        };
+        say(&run, reported, processors, &left, &mut warnings);
+        let words = self.program.command.iter().map(|word| word.to_string_lossy().into_owned());
+        FaultsFound {
+            command: words.collect(),
+            status: run.status.unwrap_or_default(),
+            elapsed: run.elapsed,
+            cpu: run.cpu,
+            minor: run.minor,
+            major: run.major,
+            reported,
+            lost: run.lost,
+            kinds_known: run.kinds,
+            kinds,
+            huge_pages,
+            processors,
+            costs,
+            sites,
+            cost,
+            engine,
+            formula: formula(writes, kinds.read, times),
+            saved: estimate(writes, kinds.read, times, besides),
+            trials: Vec::new(),
+            combined: None,
+            warnings,
+        }
+    }
+}
+
+/// Latencies of the engine's accesses: a hit in the first cache, and a line that another core wrote, of current processors.
+pub(crate) const LATENCIES: Latencies = Latencies { first: 1.5, last: 40.0 };
+
+fn say(run: &FaultRun, reported: u64, processors: usize, left: &Left, warnings: &mut Vec<String>) {
+    if run.lost > 0 {
+        warnings.push(format!(
+            "{} faults were not reported, the kernel's ring being full; the counts of all faults are exact",
+            run.lost
+        ));
+    }
+    if reported > 0 && !run.kinds {
+        warnings.push(
+            "reads and writes are not told apart: that takes the right to trace (root, or a mounted tracefs that you \
+             may read); all first uses count as writes"
+                .to_owned(),
+        );
+    }
+    if run.elapsed < Duration::from_millis(20) {
+        warnings.push(format!(
+            "the program ended after {:.1} ms: most of its faults are of being loaded",
+            run.elapsed.as_secs_f64() * 1e3
+        ));
+    }
+    if left.forks > 0 && left.logs.len() < 2 {
+        warnings.push(format!(
+            "{} children of fork were not looked at: their allocations have no sites",
+            left.forks
+        ));
+    }
+    if processors < 2 {
+        warnings.push("one processor: nothing runs in the background for free".to_owned());
+    }
+    if let Some(status) = run.status.filter(|status| !status.success()) {
+        warnings.push(format!("the program ended with {}", ending(status)));
+    }
+}
+
+fn fault(sample: &capture::FaultSample) -> Fault {
+    let kind = match sample.cause {
+        FaultCause::Read => Kind::Read,
+        FaultCause::Write => Kind::Write,
+        FaultCause::Copy => Kind::Copy,
+        FaultCause::Code => Kind::Code,
+        FaultCause::Unknown => Kind::Unknown,
+    };
+    let &capture::FaultSample { pid, time, address, stack, .. } = sample;
+    Fault { pid, time, address, kind, file: sample.backing == Backing::File, stack }
+}
+
+fn add(sum: &mut Kinds, one: &Kinds) {
+    sum.read += one.read;
+    sum.write += one.write;
+    sum.copy += one.copy;
+    sum.file += one.file;
+    sum.huge += one.huge;
+    sum.unknown += one.unknown;
+}
+
+/// Sites by key.
+fn by_key(sites: &[FaultSite]) -> BTreeMap<u64, &FaultSite> {
+    sites.iter().filter_map(|site| Some((site.key?, site))).collect()
+}

@@ -1,0 +1,236 @@
+//! What was found, for a terminal and as JSON.
+
+use report::human;
+use serde_json::{Value, json};
+
+use super::{FaultSite, FaultTrial, FaultsFound};
+use crate::ending::ending;
+use crate::error::Error;
+
+/// Name and version of the document's layout.
+const SCHEMA: &str = "strandline-faults-1";
+/// Sites that the terminal shows.
+const SHOWN: usize = 8;
+
+impl FaultsFound {
+    /// Share of the run time that faults take, at most 1.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        (self.cost / 1e9 / self.seconds()).min(1.0)
+    }
+
+    fn seconds(&self) -> f64 {
+        self.elapsed.as_secs_f64().max(1e-9)
+    }
+
+    /// The result for a terminal.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let kinds = &self.kinds;
+        let mut text = format!(
+            "{} ended with {} after {:.3} s ({:.3} s user, {:.3} s kernel)\n",
+            human::plain(&human::shell(&self.command)),
+            ending(self.status),
+            self.seconds(),
+            self.cpu.0.as_secs_f64(),
+            self.cpu.1.as_secs_f64()
+        );
+        text.push_str(&format!(
+            "{} page faults, {} of them with reading from a disk; about {:.1} % of the time\n",
+            human::grouped(self.minor + self.major),
+            human::grouped(self.major),
+            100.0 * self.share()
+        ));
+        if self.reported > 0 {
+            text.push_str(&format!(
+                "{} reported: {} first writes, {} first reads, {} copies, {} of files and code, {} huge, {} unknown\n",
+                human::grouped(self.reported),
+                human::grouped(kinds.write),
+                human::grouped(kinds.read),
+                human::grouped(kinds.copy),
+                human::grouped(kinds.file),
+                human::grouped(kinds.huge),
+                human::grouped(kinds.unknown)
+            ));
+        }
+        text.push_str(&self.machine());
+        for site in self.sites.iter().take(SHOWN) {
+            text.push_str(&self.site(site));
+        }
+        text.push_str(&self.tried());
+        text.push_str(&format!(
+            "\nAn offload engine ({:.0} ns a fault) would save {:.1} % of the time by the source's formula, {:.1} % if cold \
+             pages and background work count; reads would take {} pages more\n",
+            self.engine,
+            100.0 * self.formula / 1e9 / self.seconds(),
+            100.0 * self.saved.saved / 1e9 / self.seconds(),
+            human::grouped(self.saved.pages)
+        ));
+        for warning in &self.warnings {
+            text.push_str(&format!("warning: {warning}\n"));
+        }
+        text
+    }
+
+    fn machine(&self) -> String {
+        let costs = &self.costs;
+        let huge = costs.huge.map_or("none".to_owned(), |times| format!("{:.1} us", times.mean / 1e3));
+        format!(
+            "Here a first write costs {:.0} ns (10 % below {:.0}, 10 % above {:.0}; cold memory {:.0}), {:.0} of that zeroing; \
+             a first read {:.0}, a copy {:.0}, 2 MiB {huge}; populating {} a page. Huge pages: {}\n",
+            costs.write.mean,
+            costs.write.p10,
+            costs.write.p90,
+            costs.write_cold.mean,
+            costs.zero,
+            costs.read.mean,
+            costs.copy.mean,
+            costs.populate.map_or("is not possible".to_owned(), |time| format!("{time:.0} ns")),
+            self.huge_pages
+        )
+    }
+
+    fn site(&self, site: &FaultSite) -> String {
+        let all = &site.site;
+        let mut text = format!(
+            "\n{:>5.1} %  {} ({} faults",
+            100.0 * site.cost / 1e9 / self.seconds(),
+            human::plain(&site.name),
+            human::grouped(all.kinds.total())
+        );
+        if site.key.is_some() {
+            text.push_str(&format!(
+                "; {} blocks, {} pages, {:.1} % used",
+                human::grouped(all.blocks),
+                human::grouped(all.pages),
+                100.0 * all.density().min(1.0)
+            ));
+        }
+        text.push_str(")\n");
+        for (stack, count) in &site.stacks {
+            text.push_str(&format!("         {:>9}  {}\n", human::grouped(*count), human::plain(stack)));
+        }
+        for one in &site.remedies {
+            let gain = 100.0 * one.gain / 1e9 / self.seconds();
+            let against = one.against.as_ref().map_or(String::new(), |why| format!("  not advised: {why}"));
+            text.push_str(&format!("         {:<9} {gain:>+6.1} % predicted{against}\n", one.remedy.name()));
+        }
+        text
+    }
+
+    fn tried(&self) -> String {
+        let mut text = String::new();
+        let line = |trial: &FaultTrial| {
+            let remedies =
+                trial.remedies.iter().map(|(_, remedy)| remedy.name()).collect::<Vec<_>>().join("+");
+            format!(
+                "  {remedies:<9} {:>+6.1} % predicted, {:>+6.1} % measured (+-{:.1}), faults {} -> {}, memory {} -> {}  {}  {}\n",
+                100.0 * trial.predicted,
+                100.0 * trial.gained,
+                100.0 * trial.noise,
+                human::grouped(trial.faults.0),
+                human::grouped(trial.faults.1),
+                human::bytes(trial.peak_kib.0 << 10),
+                human::bytes(trial.peak_kib.1 << 10),
+                if trial.kept { "kept" } else { "dropped" },
+                human::plain(&trial.place)
+            )
+        };
+        if !self.trials.is_empty() {
+            text.push_str("\nTried:\n");
+            self.trials.iter().for_each(|trial| text.push_str(&line(trial)));
+        }
+        if let Some(all) = &self.combined {
+            text.push_str("Together, against the program as it is:\n");
+            text.push_str(&line(all));
+            let mut said = Vec::new();
+            for (_, remedy) in all.remedies.iter().filter(|_| all.kept) {
+                if !said.contains(remedy) {
+                    text.push_str(&format!("  do: {}\n", remedy.how()));
+                    said.push(*remedy);
+                }
+            }
+        } else if !self.trials.is_empty() {
+            text.push_str("Nothing that was tried gains.\n");
+        }
+        for refused in self.trials.iter().flat_map(|trial| &trial.refused) {
+            text.push_str(&format!("  {refused}\n"));
+        }
+        text
+    }
+
+    /// All numbers. Times are in seconds where the name does not say otherwise.
+    ///
+    /// # Errors
+    /// [`Error::Json`] if a number has no form in JSON.
+    pub fn json(&self) -> Result<String, Error> {
+        let sites: Vec<Value> =
+            self.sites.iter().map(|site| self.site_json(site)).collect::<Result<_, Error>>()?;
+        let answer = json!({
+            "schema": SCHEMA,
+            "command": self.command,
+            "ended": ending(self.status),
+            "elapsed": self.elapsed.as_secs_f64(),
+            "user": self.cpu.0.as_secs_f64(),
+            "system": self.cpu.1.as_secs_f64(),
+            "faults": {
+                "minor": self.minor,
+                "major": self.major,
+                "reported": self.reported,
+                "lost": self.lost,
+                "kinds_known": self.kinds_known,
+                "kinds": serde_json::to_value(self.kinds)?,
+                "seconds": self.cost / 1e9,
+                "share": self.share(),
+            },
+            "machine": {
+                "huge_pages": self.huge_pages,
+                "processors": self.processors,
+                "costs_ns": serde_json::to_value(&self.costs)?,
+            },
+            "sites": sites,
+            "trials": serde_json::to_value(&self.trials)?,
+            "combined": serde_json::to_value(&self.combined)?,
+            "engine": {
+                "fault_ns": self.engine,
+                "formula_seconds": self.formula / 1e9,
+                "formula_share": self.formula / 1e9 / self.seconds(),
+                "seconds": self.saved.saved / 1e9,
+                "share": self.saved.saved / 1e9 / self.seconds(),
+                "background_seconds": self.saved.background / 1e9,
+                "pages_for_reads": self.saved.pages,
+            },
+            "warnings": self.warnings,
+        });
+        Ok(format!("{answer:#}\n"))
+    }
+
+    fn site_json(&self, site: &FaultSite) -> Result<Value, Error> {
+        let all = &site.site;
+        let remedies = site.remedies.iter().map(|one| {
+            json!({
+                "remedy": one.remedy.name(),
+                "seconds": one.gain / 1e9,
+                "share": one.gain / 1e9 / self.seconds(),
+                "advised": one.against.is_none(),
+                "against": one.against,
+                "how": one.remedy.how(),
+            })
+        });
+        let stacks = site.stacks.iter().map(|(stack, faults)| json!({ "frames": stack, "faults": faults }));
+        Ok(json!({
+            "key": site.key.map(|key| format!("{key:016x}")),
+            "name": site.name,
+            "way": site.key.map(|_| if site.heap { "malloc" } else { "mmap" }),
+            "kinds": serde_json::to_value(all.kinds)?,
+            "seconds": site.cost / 1e9,
+            "share": site.cost / 1e9 / self.seconds(),
+            "blocks": all.blocks,
+            "pages": all.pages,
+            "peak_pages": all.peak_pages,
+            "density": all.density(),
+            "stacks": stacks.collect::<Vec<_>>(),
+            "remedies": remedies.collect::<Vec<_>>(),
+        }))
+    }
+}

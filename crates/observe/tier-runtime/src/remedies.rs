@@ -1,0 +1,139 @@
+//! What may save page faults, by site of allocation: pages that are there before they are used, huge pages, a thread that
+//! runs ahead of the program.
+//!
+//! The file has a line per site: its key, and `populate`, `huge` or `prefault`.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::path::Path;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use crate::kinds::Placed;
+use crate::sites::whole;
+
+/// `MADV_POPULATE_WRITE`, since Linux 5.14.
+const POPULATE_WRITE: libc::c_int = 23;
+/// Bytes that the thread populates at a time: others wait for the kernel's lock meanwhile.
+const PIECE: usize = 256 << 10;
+
+/// One remedy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Remedy {
+    /// All pages at once, when memory is allocated.
+    Populate,
+    /// Pages of 2 MiB where they fit.
+    Huge,
+    /// All pages, by a thread of their own.
+    Prefault,
+}
+
+impl Remedy {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Remedy::Populate => "populate",
+            Remedy::Huge => "huge",
+            Remedy::Prefault => "prefault",
+        }
+    }
+
+    fn named(name: &str) -> Option<Remedy> {
+        [Remedy::Populate, Remedy::Huge, Remedy::Prefault].into_iter().find(|one| one.name() == name)
+    }
+}
+
+/// Remedies by site, and what was done.
+#[derive(Debug, Default)]
+pub struct Remedies {
+    of: BTreeMap<u64, Remedy>,
+    /// By site and remedy.
+    pub done: BTreeMap<(u64, Remedy), Placed>,
+}
+
+impl Remedies {
+    /// From a file. Lines that make no sense are left out; who wrote the file has checked it.
+    pub fn read(path: &Path) -> Remedies {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let line = |line: &str| {
+            let (key, name) = line.split_once(' ')?;
+            Some((u64::from_str_radix(key, 16).ok()?, Remedy::named(name.trim())?))
+        };
+        Remedies { of: text.lines().filter_map(line).collect(), done: BTreeMap::new() }
+    }
+
+    /// A site's.
+    pub fn of(&self, key: u64) -> Option<Remedy> {
+        self.of.get(&key).copied()
+    }
+
+    /// Whether the thread is wanted.
+    pub fn prefaults(&self) -> bool {
+        self.of.values().any(|remedy| *remedy == Remedy::Prefault)
+    }
+
+    /// Counts one.
+    pub fn did(&mut self, key: u64, remedy: Remedy, bytes: usize, done: io::Result<()>) {
+        self.done.entry((key, remedy)).or_default().add(bytes, done);
+    }
+}
+
+/// Treats the whole pages of a block that was just allocated. Returns their bytes, and what the kernel said.
+pub fn apply(remedy: Remedy, address: usize, len: usize) -> (usize, io::Result<()>) {
+    let (start, end) = whole(address, len);
+    let bytes = end.saturating_sub(start);
+    if bytes == 0 {
+        return (0, Ok(()));
+    }
+    let done = match remedy {
+        Remedy::Populate => advise(start, bytes, POPULATE_WRITE),
+        Remedy::Huge => advise(start, bytes, libc::MADV_HUGEPAGE),
+        Remedy::Prefault => {
+            enqueue(start, end);
+            Ok(())
+        }
+    };
+    (bytes, done)
+}
+
+fn advise(start: usize, len: usize, advice: libc::c_int) -> io::Result<()> {
+    // SAFETY: the advice changes no byte: pages appear as a store of what they hold would make them appear.
+    let done = unsafe { libc::madvise(ptr::with_exposed_provenance_mut(start), len, advice) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+static WAITING: (Mutex<VecDeque<(usize, usize)>>, Condvar) = (Mutex::new(VecDeque::new()), Condvar::new());
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+
+/// Nothing is given to the thread any more: it was the parent's.
+pub fn end() {
+    ACTIVE.store(false, Ordering::Relaxed);
+}
+
+fn enqueue(start: usize, end: usize) {
+    if ACTIVE.load(Ordering::Relaxed) {
+        WAITING.0.lock().unwrap_or_else(PoisonError::into_inner).push_back((start, end));
+        WAITING.1.notify_one();
+    }
+}
+
+/// The thread. Memory that is freed meanwhile is either unmapped, which the kernel refuses, or somebody's again.
+pub fn prefault() {
+    ACTIVE.store(true, Ordering::Relaxed);
+    loop {
+        let mut waiting = WAITING.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (start, end) = loop {
+            if let Some(range) = waiting.pop_front() {
+                break range;
+            }
+            waiting = WAITING.1.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        };
+        drop(waiting);
+        for at in (start..end).step_by(PIECE) {
+            if advise(at, PIECE.min(end - at), POPULATE_WRITE).is_err() {
+                break;
+            }
+        }
+    }
+}

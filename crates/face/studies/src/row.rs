@@ -145,7 +145,7 @@ impl fmt::Display for Verdict {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Source; 14] = [
+    pub const ALL: [Source; 15] = [
         Source::Xpoint,
         Source::Prestores,
         Source::Kv,

@@ -1,9 +1,8 @@
 //! CPU and accelerator look keys up at the same time: the source's approaches 1, 2 and 3.
 //!
-//! 1. Some workers submit batches and wait for them, the others look up on the CPU. 2. A worker that
-//! submitted a batch asks whether it has ended, without blocking, and looks up on the CPU until then. 3. As
-//! 2, but the CPU reads one copy of the table and the accelerator another. [`change_both`] keeps copies
-//! equal.
+//! 1. Some workers submit batches and wait for them, the others look up on the CPU.
+//! 2. A worker that submitted a batch asks whether it has ended, without blocking, and looks up on the CPU until then.
+//! 3. As 2, but the CPU reads one copy of the table and the accelerator another. [`change_both`] keeps copies equal.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

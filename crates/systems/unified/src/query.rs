@@ -139,7 +139,7 @@ fn names(group: u32) -> (char, char) {
 #[must_use]
 pub fn date(day: u32) -> String {
     let (mut year, mut rest) = (1992, day);
-    let leap = |year: u32| year % 4 == 0;
+    let leap = |year: u32| year.is_multiple_of(4);
     while rest >= 365 + u32::from(leap(year)) {
         rest -= 365 + u32::from(leap(year));
         year += 1;

@@ -109,6 +109,30 @@ fn the_debian_package_works_in_an_empty_root() {
     assert_eq!(stdout(&ok(Command::new("bash").args(["-c", ask]).arg(script))).trim(), "doctor");
 }
 
+/// A Meson project that finds the library, if there is Meson.
+fn by_meson(scratch: &Scratch, sysroot: &Path, source: &Path) -> Option<PathBuf> {
+    if !has("meson") {
+        return None;
+    }
+    let folder = scratch.path("meson");
+    fs::create_dir(&folder).expect("made");
+    fs::copy(source, folder.join("x.c")).expect("copied");
+    fs::write(
+        folder.join("meson.build"),
+        "project('x', 'c')\nexecutable('x', 'x.c', dependencies: dependency('strandline', version: '>=0.1'))\n",
+    )
+    .expect("written");
+    let build = folder.join("build");
+    ok(Command::new("meson")
+        .arg("setup")
+        .arg(&build)
+        .arg(&folder)
+        .env("PKG_CONFIG_SYSROOT_DIR", sysroot)
+        .env("PKG_CONFIG_LIBDIR", sysroot.join("usr/lib/pkgconfig")));
+    ok(Command::new("meson").arg("compile").arg("-C").arg(&build));
+    Some(build.join("x"))
+}
+
 #[test]
 #[ignore = "packages in an empty root: ./test --long"]
 fn the_c_library_is_found_by_pkg_config_cmake_and_meson() {
@@ -161,25 +185,7 @@ fn the_c_library_is_found_by_pkg_config_cmake_and_meson() {
             .output();
         assert!(!refused.expect("cmake").status.success());
     }
-    if has("meson") {
-        let folder = scratch.path("meson");
-        fs::create_dir(&folder).expect("made");
-        fs::copy(&source, folder.join("x.c")).expect("copied");
-        fs::write(
-            folder.join("meson.build"),
-            "project('x', 'c')\nexecutable('x', 'x.c', dependencies: dependency('strandline', version: '>=0.1'))\n",
-        )
-        .expect("written");
-        let build = folder.join("build");
-        ok(Command::new("meson")
-            .arg("setup")
-            .arg(&build)
-            .arg(&folder)
-            .env("PKG_CONFIG_SYSROOT_DIR", &sysroot)
-            .env("PKG_CONFIG_LIBDIR", sysroot.join("usr/lib/pkgconfig")));
-        ok(Command::new("meson").arg("compile").arg("-C").arg(&build));
-        programs.push(build.join("x"));
-    }
+    programs.extend(by_meson(&scratch, &sysroot, &source));
     assert!(!programs.is_empty());
     // Each in a root that has the library, what the loader needs, and nothing else.
     for program in programs {

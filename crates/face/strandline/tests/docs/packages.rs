@@ -39,10 +39,10 @@ fn package(scratch: &Scratch) -> PathBuf {
 }
 
 fn unpack(out: &Path, name: &str, to: &Path) {
-    let all = fs::read_dir(out).expect("packages").flatten().map(|entry| entry.path());
+    let mut all = fs::read_dir(out).expect("packages").flatten().map(|entry| entry.path());
     let starts =
         |path: &PathBuf| path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(name));
-    let file = all.filter(|path| starts(path)).next().unwrap_or_else(|| panic!("no {name}*.deb"));
+    let file = all.find(|path| starts(path)).unwrap_or_else(|| panic!("no {name}*.deb"));
     ok(Command::new("dpkg-deb").arg("-x").arg(file).arg(to));
 }
 

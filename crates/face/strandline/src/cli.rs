@@ -313,7 +313,7 @@ pub struct RecordArgs {
 #[command(
     after_help = "Examples:\n  strandline simulate\n  strandline simulate --machine xpoint --machine eadr -- ./app arguments\n  \
                         strandline simulate --trace t.slt --machine xpoint --machine xpoint --set device.buffer.lines=128\n  \
-                        strandline simulate --workload hash-scatter --set llc.size=16MiB --machine dram --machine my.toml\n  \
+                        strandline simulate --workload hash-scatter --set llc.size=22MiB --machine dram --machine my.toml\n  \
                         strandline simulate --workload rb-tree --machine table-5.1 --persistency x86 --persistency strandweaver --persistency ssp"
 )]
 pub struct SimulateArgs {

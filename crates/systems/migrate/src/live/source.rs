@@ -431,7 +431,7 @@ impl Serving {
             for server in self.servers {
                 match server.join() {
                     Ok(Ok(sent)) => sum.bytes += sent,
-                    // The target hung up: its process has ended, or it is lost, which its last word tells.
+                    // The target hung up: its process has ended, or it is lost, as its last word says.
                     Ok(Err(fam::Error::Os { .. })) => {}
                     Ok(Err(error)) => return Err(error.into()),
                     Err(_) => return Err(Error::Unfit("the page server ended".to_owned())),

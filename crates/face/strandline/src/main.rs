@@ -53,7 +53,10 @@ fn main() -> ExitCode {
     }
     let cli = Cli::of_process();
     progress::show_lines(cli.progress);
-    if !matches!(cli.command, Command::Cc(_) | Command::Cxx(_) | Command::Serve(_) | Command::Restore(_)) {
+    if !matches!(
+        cli.command,
+        Command::Cc(_) | Command::Cxx(_) | Command::Serve(_) | Command::Restore(_) | Command::Migrate(_)
+    ) {
         progress::end_soon_after_signals(kept(&cli.command));
     }
     let result = match cli.command {
@@ -86,14 +89,8 @@ fn main() -> ExitCode {
         },
         Command::Unified(command) => return ended(unified::run(&command)),
         Command::Checkpoint(args) => migrate::checkpoint(&args),
-        Command::Restore(args) => match migrate::restore(&args) {
-            Ok(code) => return ExitCode::from(code),
-            Err(error) => Err(error),
-        },
-        Command::Migrate(args) => match migrate::migrate(&args) {
-            Ok(code) => return ExitCode::from(code),
-            Err(error) => Err(error),
-        },
+        Command::Restore(args) => migrate::restore(&args).map(migrate::end),
+        Command::Migrate(args) => migrate::migrate(&args).map(migrate::end),
         Command::Measure(args) => measure::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Bench(command) => bench::run(&command),

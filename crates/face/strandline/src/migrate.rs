@@ -65,7 +65,7 @@ pub fn checkpoint(args: &CheckpointArgs) -> anyhow::Result<()> {
     let options = Options { close_connections: args.close_connections };
     let how = Checkpoint { leave_running: args.leave_running, options, ..Checkpoint::default() };
     if let Some(period) = args.every {
-        let mut told = |result: migrate::Result<Times>| match result {
+        let mut report = |result: migrate::Result<Times>| match result {
             Ok(times) if args.json => println!("{}", serde_json::to_string(&times).unwrap_or_default()),
             Ok(times) => println!(
                 "{}: {:.1} MiB written, {:.1} MiB as before, stopped for {:.1} ms",
@@ -76,7 +76,7 @@ pub fn checkpoint(args: &CheckpointArgs) -> anyhow::Result<()> {
             ),
             Err(error) => eprintln!("strandline: not saved this time: {error}"),
         };
-        return Ok(checkpoint_every(args.pid, &args.directory, &how, period, args.count, &mut told)?);
+        return Ok(checkpoint_every(args.pid, &args.directory, &how, period, args.count, &mut report)?);
     }
     let times = migrate::freeze::checkpoint(args.pid, &args.directory, &how)?;
     if args.json {
@@ -224,4 +224,9 @@ pub fn migrate(args: &MigrateArgs) -> anyhow::Result<u8> {
         Some(child) => Ok(migrate::restore::exit_code(child)?),
         None => Ok(0),
     }
+}
+
+/// Ends this command with the exit status of the process that it waited for.
+pub fn end(code: u8) {
+    std::process::exit(code.into());
 }

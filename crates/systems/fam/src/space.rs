@@ -151,7 +151,8 @@ impl Space {
                     at = start + done;
                 }
                 // The kernel takes no range of two mappings.
-                Installed::Unmapped if run > PAGE => most = (run / 2).next_multiple_of(PAGE),
+                Installed::Unmapped if run > PAGE && self.lives() => most = (run / 2).next_multiple_of(PAGE),
+                Installed::Unmapped if !self.lives() => return Ok(Step::Gone),
                 Installed::Unmapped => {
                     most = bytes;
                     self.mark(start, PAGE);

@@ -36,12 +36,12 @@ fn each_is_whole_and_later_ones_write_what_changed() {
     std::thread::sleep(Duration::from_millis(60));
     let how = Checkpoint { no_sync: true, ..Checkpoint::default() };
     let mut all = Vec::new();
-    let mut told = |result: migrate::Result<migrate::freeze::Times>| {
+    let mut report = |result: migrate::Result<migrate::freeze::Times>| {
         let times = result.expect("it can be saved");
         assert_eq!(check(&image).expect("whole"), times.generation);
         all.push(times);
     };
-    checkpoint_every(pid, &image, &how, Duration::ZERO, Some(4), &mut told).expect("saved");
+    checkpoint_every(pid, &image, &how, Duration::ZERO, Some(4), &mut report).expect("saved");
     assert_eq!(child.wait().expect("it ends").code(), Some(7), "it was let go on each time");
     assert_eq!(all.iter().map(|times| times.generation).collect::<Vec<_>>(), [1, 2, 3, 4]);
     assert_eq!(all[0].kept_bytes, 0);

@@ -103,6 +103,7 @@ fn a_checkpoint_now_and_then_and_clones_of_the_last() {
 
 /// `check --files` on our own writer: whatever the disk has kept at a crash, the last whole checkpoint restores.
 #[test]
+#[ignore = "--long: a checkpoint recorded and its crash images restored, on two file systems"]
 fn no_crash_while_a_checkpoint_is_written_harms_the_one_before() {
     let Some(scratch) = prepared() else { return };
     let mut child = started(&scratch, "60000");

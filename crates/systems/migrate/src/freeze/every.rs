@@ -7,7 +7,7 @@ use super::checkpoint::{Checkpoint, Times, checkpoint};
 use crate::error::{Error, Result};
 
 /// Takes a checkpoint of the tree of `root` every `period`, in one folder, until the tree ends or there have been `most`.
-/// After the first one only what has changed is written. `told` hears of each, and of those that were not taken (a
+/// After the first one only what has changed is written. `report` hears of each, and of those that were not taken (a
 /// connection was open, say); the last whole one stays then.
 ///
 /// # Errors
@@ -18,7 +18,7 @@ pub fn checkpoint_every(
     how: &Checkpoint,
     period: Duration,
     most: Option<u64>,
-    told: &mut dyn FnMut(Result<Times>),
+    report: &mut dyn FnMut(Result<Times>),
 ) -> Result<()> {
     let mut count = 0;
     let how = Checkpoint { leave_running: true, incremental: true, ..*how };
@@ -27,7 +27,7 @@ pub fn checkpoint_every(
         match checkpoint(root, folder, &how) {
             Err(Error::NoProcess(_) | Error::Zombie(_)) if count > 0 => break,
             Err(error) if count == 0 => return Err(error),
-            other => told(other),
+            other => report(other),
         }
         count += 1;
         if most != Some(count) {

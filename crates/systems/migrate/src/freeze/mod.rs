@@ -5,6 +5,7 @@ mod collect;
 mod contents;
 mod dump;
 mod every;
+mod registers;
 mod stop;
 mod threads;
 

@@ -245,7 +245,7 @@ impl FrozenProcess {
         let mut records = Vec::new();
         for thread in self.threads.iter().take(((SCRATCH - RECORDS) / RECORD) as usize - 1) {
             let rseq = remote::get_rseq(thread.stopped.tid)?;
-            let set = super::threads::going_on(self.pid, &thread.registers, rseq)?;
+            let set = super::registers::going_on(self.pid, &thread.registers, rseq)?;
             let words = ORDER.iter().map(|place| set[*place]).chain([thread.mask, 0]);
             records.extend(words.flat_map(u64::to_ne_bytes));
         }

@@ -16,8 +16,9 @@ use super::link::{self, Listener, PATIENCE, hear, say};
 use super::target::{Target, target};
 use crate::error::{Error, Result};
 use crate::freeze::{Frozen, Looks, Writer, freeze, look_before, own_pages, state};
-use crate::image::{Image, PAGES_SUFFIX, Shared, Store};
+use crate::image::{Image, PAGES_SUFFIX, Shared, Store, Vma};
 use crate::inspect::{Layout, Options, Report, inspect, look_at_memory, tree};
+use crate::proc::Range;
 use crate::restore::{Namespace, spawn_namespace};
 
 /// By which way pages go.
@@ -345,10 +346,32 @@ impl Going {
 fn regions(pid: i32, layout: &Layout) -> Result<Vec<Region>> {
     let mut found = Vec::new();
     for vma in layout.vmas.iter().filter(|vma| may_wait(vma)) {
-        let ranges = own_pages(pid, vma, &layout.whole)?;
-        found.extend(ranges.into_iter().map(|(start, end)| Region { start, bytes: end - start }));
+        for ranges in pieces(pid, vma, &layout.whole)? {
+            found.extend(ranges.into_iter().map(|(start, end)| Region { start, bytes: end - start }));
+        }
     }
     Ok(found)
+}
+
+/// The own pages of a mapping, looked up by several threads where it is large: the process stands meanwhile.
+fn pieces(pid: i32, vma: &Vma, whole: &[(u64, u64)]) -> Result<Vec<Vec<Range>>> {
+    const LARGE: u64 = 64 << 20;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(8) as u64;
+    if vma.end - vma.start < LARGE || cores == 1 || whole.contains(&(vma.start, vma.end)) {
+        return Ok(vec![own_pages(pid, vma, whole)?]);
+    }
+    let piece = ((vma.end - vma.start) / cores).next_multiple_of(fam::VECTOR);
+    let starts = (vma.start..vma.end).step_by(piece as usize);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = starts
+            .map(|start| {
+                let part = Vma { start, end: (start + piece).min(vma.end), ..vma.clone() };
+                scope.spawn(move || own_pages(pid, &part, &[]))
+            })
+            .collect();
+        let ended = || Error::Unfit("a thread that looks for pages ended".to_owned());
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(ended()))).collect()
+    })
 }
 
 /// The pages of one process, and where they are to lie.
@@ -408,7 +431,7 @@ impl Serving {
             for server in self.servers {
                 match server.join() {
                     Ok(Ok(sent)) => sum.bytes += sent,
-                    // The target hung up: its process has ended, or it is lost, which its last word tells.
+                    // The target hung up: its process has ended, or it is lost, as its last word says.
                     Ok(Err(fam::Error::Os { .. })) => {}
                     Ok(Err(error)) => return Err(error.into()),
                     Err(_) => return Err(Error::Unfit("the page server ended".to_owned())),

@@ -51,7 +51,7 @@ pub fn mappings(pid: i32) -> Result<Vec<Mapping>> {
     Ok(all)
 }
 
-/// The same of a process that was looked at shortly before. What the kernel tells of a mapping only after a walk over all of
+/// The same of a process that was looked at shortly before. What the kernel says of a mapping only after a walk over all of
 /// its pages is taken from then, where the mapping is the same or has only grown. What lies in `ours` is left out.
 ///
 /// # Errors

@@ -10,6 +10,7 @@ mod bench_vnvm;
 mod check_args;
 mod check_verb;
 mod cli;
+mod faults;
 mod litmus;
 mod machines;
 mod measure;
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         },
         Command::Wear(args) => wear::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Faults(args) => faults::run(&args),
         Command::Trace(command) => trace::run(command),
         Command::Pool(command) => match pools::run(&command) {
             Ok(false) => return ExitCode::from(1),

@@ -90,7 +90,7 @@ pub fn predict(site: &Site, heap: bool, costs: &Costs, machine: Machine) -> Vec<
     let density = (stores + reads) / pages.max(1.0);
     let sparse = (density < SPARSE && site.kinds.huge == 0).then(|| {
         format!(
-            "only {:.1} % of the pages are used: populating would fill the rest with memory",
+            "only {:.1} % of the allocated pages fault: populating would fill the others for nothing",
             100.0 * density
         )
     });
@@ -124,9 +124,11 @@ pub fn predict(site: &Site, heap: bool, costs: &Costs, machine: Machine) -> Vec<
         };
         all.push(Predicted { remedy: Remedy::Huge, gain, against });
     }
-    if heap && site.pages > site.peak_pages {
-        let again = 1.0 - site.peak_pages as f64 / pages;
-        let gain = again * (now + (stores + reads) * costs.unmap);
+    let faults = stores + reads;
+    // What lives at a time is used once more, at most; the allocator may have kept some by itself.
+    let again = faults - faults.min(site.peak_pages as f64);
+    if heap && again > 0.0 {
+        let gain = again / faults * (now + faults * costs.unmap);
         all.push(Predicted { remedy: Remedy::Keep, gain, against: loses(gain) });
     }
     all
@@ -186,7 +188,7 @@ mod tests {
     fn sparse_arrays_are_not() {
         let sparse = site(100, 51_200);
         let populate = of(&sparse, Remedy::Populate);
-        assert!(populate.gain < 0.0 && populate.against.is_some_and(|why| why.contains("0.2 %")));
+        assert!(populate.gain < 0.0 && populate.against.is_some_and(|why| why.contains("only 0.2 %")));
         let huge = of(&sparse, Remedy::Huge);
         assert!(huge.gain < 0.0 && huge.against.is_some());
         assert!(of(&sparse, Remedy::Prefault).against.is_some());

@@ -88,6 +88,8 @@ pub enum Command {
     Wear(Box<crate::wear_args::WearArgs>),
     /// Which tiers of memory, how much of each and how much cache should I rent?
     Plan(Box<crate::plan_args::PlanArgs>),
+    /// What do page faults cost, and what would remove them?
+    Faults(crate::faults::FaultsArgs),
     /// Look into trace files, or make one from another tool's
     #[command(subcommand)]
     Trace(TraceCommand),

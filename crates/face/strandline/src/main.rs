@@ -11,6 +11,7 @@ mod check_args;
 mod check_verb;
 mod cli;
 mod doctor;
+mod faults;
 mod generated;
 mod litmus;
 mod machines;
@@ -78,6 +79,7 @@ fn main() -> ExitCode {
         },
         Command::Wear(args) => wear::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Faults(args) => faults::run(&args),
         Command::Trace(command) => trace::run(command),
         Command::Pool(command) => match pools::run(&command) {
             Ok(false) => return ExitCode::from(1),

@@ -204,7 +204,7 @@ fn what_can_not_be_served_changes_nothing() {
         assert_eq!(table.bytes().expect("readable"), before);
         // A length that no allocation has room for: the check comes before the requests are looked at.
         let many = vec![SMALL.hash(1); (1 << 27) + 1];
-        let error = table.search(&many).err().expect("refused").to_string();
+        let error = table.search(&many).map(drop).expect_err("refused").to_string();
         assert!(error.contains("several batches"), "{error}");
         let uneven = Shape { buckets: 48, ..SMALL };
         assert!(Table::new(device.clone(), uneven).is_err());
@@ -212,6 +212,6 @@ fn what_can_not_be_served_changes_nothing() {
         assert!(table.region().write(SMALL.words(), &[1]).is_err());
     }
     let poor = Batch::new(BatchOptions { memory_bytes: 1000, ..Default::default() });
-    let error = Table::new(Arc::new(poor), SMALL).err().expect("refused").to_string();
+    let error = Table::new(Arc::new(poor), SMALL).map(drop).expect_err("refused").to_string();
     assert!(error.contains("1000") && error.contains("4096"), "{error}");
 }

@@ -28,6 +28,8 @@ mod counts;
 mod endings;
 mod examples;
 mod faults;
+mod faults_programs;
+mod faults_verb;
 mod files;
 mod flushes;
 mod kv_capi;

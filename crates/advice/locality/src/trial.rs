@@ -15,7 +15,7 @@ const ELSEWHERE: u64 = 1 << 52;
 /// Accesses below which nothing is tried.
 const KEPT_MIN: usize = 4096;
 /// A gain that is none.
-const NOTHING: f64 = 0.005;
+const NOTHING: f64 = 0.02;
 
 /// What became of a finding.
 #[derive(Clone, Debug, PartialEq)]

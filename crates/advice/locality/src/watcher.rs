@@ -170,8 +170,8 @@ impl Watcher {
             self.stored += u64::from(access.len);
         }
         site.tlb_misses += u64::from(thread.tlb.touch(access.addr));
-        let repeated = site.last == access.addr && site.thread == access.thread;
-        site.follow(access.thread, access.addr, access.len);
+        let repeated = site.before == access.addr && site.thread == access.thread;
+        site.follow(access.thread, access.addr);
         let end = access.addr.saturating_add(u64::from(access.len));
         let first = access.addr >> 6;
         let last = ((end - 1) >> 6).min(first + LINES_PER_ACCESS);

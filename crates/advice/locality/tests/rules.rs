@@ -220,6 +220,16 @@ fn one_field_of_eight_is_named_and_a_table_that_is_looked_up_is_not() {
         (0..100_000).for_each(|item| stage.load(0, 3, 0x10_0000 + item * 64));
     }
     stage.says("unused-bytes");
+    // Two fields in one line of code.
+    let mut stage = Stage::new();
+    for _ in 0..3 {
+        for item in 0..100_000 {
+            stage.load(0, 3, 0x10_0000 + item * 96);
+            stage.load(0, 3, 0x10_0000 + item * 96 + 16);
+            stage.store(0, 3, 0x10_0000 + item * 96);
+        }
+    }
+    stage.says("unused-bytes");
     let mut stage = Stage::new();
     let mut state = 1;
     for _ in 0..300_000 {

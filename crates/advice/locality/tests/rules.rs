@@ -309,6 +309,14 @@ fn zeroing_before_a_fill_is_named_and_zeroing_counters_is_not() {
         stage.store(0, 4, word);
     });
     stage.says("overwritten-unread");
+    // The same, and only a word of each line is read.
+    let mut sparse = Stage::new();
+    for _ in 0..40 {
+        (0..64).for_each(|line| sparse.fill(3, 0x1000 + line * 64, 64));
+        (0..512).for_each(|word| sparse.store(0, 4, 0x1000 + word * 8));
+        (0..64).for_each(|line| sparse.load(0, 9, 0x1000 + line * 64));
+    }
+    sparse.says("overwritten-unread");
     let mut state = 3;
     let mut counters = Stage::new();
     for _ in 0..200 {

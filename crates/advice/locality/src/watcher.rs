@@ -263,7 +263,7 @@ impl Watcher {
         } else {
             let known = entry.doomed & mask;
             if known != 0 {
-                // Who zeroes or copies a line is told by a reader of any part of it.
+                // Who zeroes or copies a line is judged by a reader of any part of it.
                 let part = if entry.doomed_large { entry.doomed } else { known };
                 let dead = u64::from(entry.doomed_bytes) * u64::from(part.count_ones())
                     / u64::from(entry.doomed.count_ones());

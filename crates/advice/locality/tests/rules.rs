@@ -155,7 +155,7 @@ fn threads_that_follow_each_other_share_nothing() {
 }
 
 #[test]
-fn true_sharing_is_told_from_false() {
+fn true_sharing_is_not_taken_for_false() {
     let stage = threads(|stage, thread| {
         stage.load(thread, 3, 0x1000);
         stage.store(thread, 3, 0x1000);

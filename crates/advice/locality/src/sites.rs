@@ -35,8 +35,11 @@ pub(crate) struct SiteState {
     pub(crate) walked: u64,
     pub(crate) walk_stride: u64,
     pub(crate) walk_step: u64,
-    /// Steps of one constant stride of 16 B and more.
+    /// Steps of a line and more, and those of them that continue a constant stride.
+    pub(crate) jumps: u64,
     pub(crate) steady: u64,
+    /// The last address.
+    pub(crate) before: u64,
     /// Misses that had to wait for a pointer of the block that was missed before, and chains of them; where.
     pub(crate) hops: u64,
     pub(crate) chains: u64,
@@ -45,15 +48,18 @@ pub(crate) struct SiteState {
 }
 
 impl SiteState {
-    /// Follows the stride; whether this access continues a walk of `len` bytes each.
+    /// Follows the stride. One line of code may access several fields of an element: what is near the last one is no step.
     #[inline]
-    pub(crate) fn follow(&mut self, thread: u32, addr: u64, len: u32) -> bool {
+    pub(crate) fn follow(&mut self, thread: u32, addr: u64) {
+        self.before = addr;
         let delta = addr.wrapping_sub(self.last) as i64;
         if self.thread != thread {
             (self.thread, self.stride, self.run, self.start) = (thread, 0, 0, addr);
+        } else if delta.unsigned_abs() < 64 {
+            return;
         } else if delta == self.stride {
             self.run += 1;
-            self.steady += u64::from(self.stride.unsigned_abs() >= 16);
+            self.steady += 1;
         } else {
             if self.run >= 8 && self.stride.unsigned_abs() >= 128 {
                 let step = (addr.wrapping_sub(self.start) as i64).unsigned_abs();
@@ -73,7 +79,7 @@ impl SiteState {
             }
         }
         self.last = addr;
-        self.stride.unsigned_abs() == u64::from(len) && self.run > 4
+        self.jumps += 1;
     }
 }
 

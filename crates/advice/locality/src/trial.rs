@@ -15,7 +15,7 @@ const ELSEWHERE: u64 = 1 << 52;
 /// Accesses below which nothing is tried.
 const KEPT_MIN: usize = 4096;
 /// A gain that is none.
-const NOTHING: f64 = 0.005;
+const NOTHING: f64 = 0.02;
 
 /// What became of a finding.
 #[derive(Clone, Debug, PartialEq)]
@@ -191,7 +191,10 @@ fn without_dead(kept: &[Kept], sites: &HashSet<u32>) -> Vec<Kept> {
         let words = (access.addr >> 3)..=((access.addr + u64::from(access.len.max(1)) - 1) >> 3);
         let words = words.take(4096);
         if access.store {
-            if sites.contains(&access.site) && words.clone().all(|word| stored.contains(&word)) {
+            let over = words.clone().filter(|word| stored.contains(word)).count();
+            // Of a large one the rest may be left to be zeroed.
+            let part = if access.len >= 32 { 3 } else { 4 };
+            if sites.contains(&access.site) && over * 4 >= words.clone().count() * part {
                 continue;
             }
             stored.extend(words);

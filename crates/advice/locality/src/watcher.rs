@@ -170,8 +170,8 @@ impl Watcher {
             self.stored += u64::from(access.len);
         }
         site.tlb_misses += u64::from(thread.tlb.touch(access.addr));
-        let repeated = site.last == access.addr && site.thread == access.thread;
-        site.follow(access.thread, access.addr, access.len);
+        let repeated = site.before == access.addr && site.thread == access.thread;
+        site.follow(access.thread, access.addr);
         let end = access.addr.saturating_add(u64::from(access.len));
         let first = access.addr >> 6;
         let last = ((end - 1) >> 6).min(first + LINES_PER_ACCESS);
@@ -263,11 +263,13 @@ impl Watcher {
         } else {
             let known = entry.doomed & mask;
             if known != 0 {
-                let dead = u64::from(entry.doomed_bytes) * u64::from(known.count_ones())
+                // Who zeroes or copies a line is judged by a reader of any part of it.
+                let part = if entry.doomed_large { entry.doomed } else { known };
+                let dead = u64::from(entry.doomed_bytes) * u64::from(part.count_ones())
                     / u64::from(entry.doomed.count_ones());
                 let site = self.sites.get(entry.doomed_site);
                 *(if entry.doomed_large { &mut site.dead_large } else { &mut site.dead }) += dead;
-                entry.doomed &= !known;
+                entry.doomed &= !part;
                 entry.doomed_bytes -= dead as u32;
             }
             entry.unread &= !mask;

@@ -155,7 +155,7 @@ fn threads_that_follow_each_other_share_nothing() {
 }
 
 #[test]
-fn true_sharing_is_told_from_false() {
+fn true_sharing_is_not_taken_for_false() {
     let stage = threads(|stage, thread| {
         stage.load(thread, 3, 0x1000);
         stage.store(thread, 3, 0x1000);
@@ -218,6 +218,16 @@ fn one_field_of_eight_is_named_and_a_table_that_is_looked_up_is_not() {
     let mut stage = Stage::new();
     for _ in 0..3 {
         (0..100_000).for_each(|item| stage.load(0, 3, 0x10_0000 + item * 64));
+    }
+    stage.says("unused-bytes");
+    // Two fields in one line of code.
+    let mut stage = Stage::new();
+    for _ in 0..3 {
+        for item in 0..100_000 {
+            stage.load(0, 3, 0x10_0000 + item * 96);
+            stage.load(0, 3, 0x10_0000 + item * 96 + 16);
+            stage.store(0, 3, 0x10_0000 + item * 96);
+        }
     }
     stage.says("unused-bytes");
     let mut stage = Stage::new();
@@ -299,6 +309,14 @@ fn zeroing_before_a_fill_is_named_and_zeroing_counters_is_not() {
         stage.store(0, 4, word);
     });
     stage.says("overwritten-unread");
+    // The same, and only a word of each line is read.
+    let mut sparse = Stage::new();
+    for _ in 0..40 {
+        (0..64).for_each(|line| sparse.fill(3, 0x1000 + line * 64, 64));
+        (0..512).for_each(|word| sparse.store(0, 4, 0x1000 + word * 8));
+        (0..64).for_each(|line| sparse.load(0, 9, 0x1000 + line * 64));
+    }
+    sparse.says("overwritten-unread");
     let mut state = 3;
     let mut counters = Stage::new();
     for _ in 0..200 {

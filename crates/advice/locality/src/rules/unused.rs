@@ -10,7 +10,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         let use_of = ratio(state.used, state.left * 64);
         // Walks against the rows and hops are other rules'. Who jumps about has no use for the neighbours in any layout.
         let other = state.walks >= 4 || state.hops * 4 >= state.fetches.max(1);
-        let other = other || state.steady * 4 < state.accesses * 3;
+        let other = other || state.steady * 4 < state.jumps * 3;
         (state.left >= options.lines_min && use_of < options.used_min && !other).then_some((site, state.left))
     };
     let (lines, sites) = case.rank(case.states().filter_map(of).collect());
@@ -18,7 +18,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let use_of = ratio(first.used, first.left * 64);
     let stride = first.stride.unsigned_abs();
     let fields = if (16..=1024).contains(&stride) && first.run > 2 {
-        format!(" It steps by {stride} B, the size of an element, it seems.")
+        format!(" It steps by {stride} B, the size of an element or of a few of them.")
     } else {
         String::new()
     };

@@ -7,7 +7,7 @@ fn run(script: &str, folder: &std::path::Path) -> Collected {
     let files = vec![folder.canonicalize().expect("its path").display().to_string()];
     let command = vec!["sh".into(), "-c".into(), script.into(), "sh".into(), folder.into()];
     let mut sink = Collected::default();
-    let options = Options { command, files, stdout_to_stderr: false };
+    let options = Options { command, files, stdout_to_stderr: false, ..Options::default() };
     let outcome = record(&options, &mut sink).expect("it is traced");
     assert!(outcome.status.success(), "{outcome:?}");
     sink
@@ -63,7 +63,8 @@ fn stores_to_shared_mappings_are_found_at_the_sync() {
     let seen = run(python, folder.path());
     let at = |wanted: fn(&Op) -> bool| seen.events.iter().position(|(_, event)| wanted(&event.op));
     let write = at(|op| matches!(op, Op::FileWrite { offset: 16, len: 8, .. })).expect("the word");
-    let sync = at(|op| matches!(op, Op::FileSync { data_only: true, .. })).expect("the sync");
+    let sync = at(|op| matches!(op, Op::FileRangeSync { offset: 0, len: 4096, data_only: true, .. }))
+        .expect("the sync");
     assert!(write < sync);
     assert_eq!(seen.values, b"12345678");
 }

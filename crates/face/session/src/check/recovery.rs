@@ -59,7 +59,8 @@ impl<'o> Recovery<'o> {
         observer: &'o dyn Observer,
     ) -> Result<Self, Error> {
         let images = Images::new(run)?;
-        let recipe = Recipe { words: command.words(&images)?, pool: images.pool() };
+        let recipe =
+            Recipe { words: command.words(&images)?, pool: images.pool(), stdout: images.beside("stdout") };
         let placeholder = Placeholder::new(&images.pool());
         let file = images.beside("printed");
         let output = OpenOptions::new().read(true).write(true).create_new(true).open(&file);
@@ -91,6 +92,7 @@ impl<'o> Recovery<'o> {
     fn attempt(&mut self, image: &Image<'_>) -> io::Result<Result<(), String>> {
         self.images.apply(image.changes);
         self.images.lay_out()?;
+        std::fs::write(&self.recipe.stdout, image.printed())?;
         self.output.set_len(0)?;
         self.output.rewind()?;
         let limit = self.pace.limit(image.patience, self.sure);

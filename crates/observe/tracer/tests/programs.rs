@@ -68,3 +68,19 @@ fn stores_to_shared_mappings_are_found_at_the_sync() {
     assert!(write < sync);
     assert_eq!(seen.values, b"12345678");
 }
+
+#[test]
+fn what_is_printed_comes_behind_what_was_synced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let seen = run("cd $1 && echo one > a && sync a && echo saved && echo note >&2", folder.path());
+    let ends = seen.events.iter().enumerate().filter_map(|(at, (_, event))| match event.op {
+        Op::RegionEnd { region } => Some((at, event::printed(region, &seen.table).expect("its text"))),
+        _ => None,
+    });
+    let ends = ends.collect::<Vec<_>>();
+    let sync =
+        seen.events.iter().position(|(_, event)| matches!(event.op, Op::FileSync { .. })).expect("a sync");
+    assert_eq!(ends.len(), 1);
+    assert!(sync < ends[0].0);
+    assert_eq!(ends[0].1, b"saved\n");
+}

@@ -4,10 +4,14 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use capture::{Outcome, ThreadOutcome};
+use capture::{Interrupts, Missed, Outcome, ThreadOutcome, Warning};
 use event::Sink;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::Error;
 use crate::input::Program;
@@ -58,16 +62,22 @@ fn script(path: &Path) -> String {
 pub fn record(program: &Program, sink: &mut dyn Sink) -> Result<Outcome, Error> {
     let options = program.options()?;
     let began = Instant::now();
+    let started = Arc::new(AtomicI32::new(0));
+    let _signals = Signals::pass_on(Arc::clone(&started));
     let traced = tracer::Options {
         command: options.command,
         files: options.files,
         stdout_to_stderr: options.stdout_to_stderr,
+        started,
     };
     let outcome = tracer::record(&traced, sink)?;
     let thread = |&(thread, pid): &(event::ThreadId, u32)| ThreadOutcome { thread, pid, events: 0 };
     let mut processes: Vec<u32> = outcome.threads.iter().map(|thread| thread.1).collect();
     processes.sort_unstable();
     processes.dedup();
+    let missed = outcome.missed.into_iter().map(|(call, file)| Missed { call, file, site: None });
+    let fell_back = outcome.refused.iter().map(|&call| Warning::FellBack { call });
+    let warnings = fell_back.chain(missed.map(Warning::NotRecorded)).collect();
     Ok(Outcome {
         status: outcome.status,
         interrupted: None,
@@ -78,6 +88,48 @@ pub fn record(program: &Program, sink: &mut dyn Sink) -> Result<Outcome, Error> 
         processes,
         killed: outcome.killed,
         elapsed: began.elapsed(),
-        warnings: Vec::new(),
+        warnings,
     })
+}
+
+/// Passes signals on to the program, until it is dropped: a terminal sends them to both, others to us alone. The second
+/// one kills.
+struct Signals {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Signals {
+    fn pass_on(started: Arc<AtomicI32>) -> Signals {
+        let over = Arc::new(AtomicBool::new(false));
+        let Ok(mut interrupts) = Interrupts::note() else { return Signals { over, thread: None } };
+        let end = Arc::clone(&over);
+        let thread = std::thread::spawn(move || {
+            let mut again = false;
+            while !end.load(Ordering::Acquire) {
+                std::thread::park_timeout(Duration::from_millis(50));
+                let Some(interrupt) = interrupts.take() else { continue };
+                let signal = match again {
+                    true => Some(Signal::KILL),
+                    false if interrupt.from_terminal => None,
+                    false => Signal::from_named_raw(interrupt.signal),
+                };
+                again = true;
+                if let (Some(signal), Some(pid)) = (signal, Pid::from_raw(started.load(Ordering::Acquire))) {
+                    kill_process(pid, signal).ok();
+                }
+            }
+        });
+        Signals { over, thread: Some(thread) }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            thread.join().ok();
+        }
+    }
 }

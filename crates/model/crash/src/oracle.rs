@@ -41,6 +41,13 @@ impl<'a> Image<'a> {
         (0..self.marks as u32).chain(self.more_marks.iter().copied())
     }
 
+    /// What the program had printed, where the run says so.
+    #[must_use]
+    pub fn printed(&self) -> Vec<u8> {
+        let table = &self.history.table;
+        self.ended_regions().filter_map(|region| event::printed(region, table)).flatten().collect()
+    }
+
     /// Numbers of the regions that had ended, each thread's in its order.
     pub fn ended_regions(&self) -> impl Iterator<Item = u64> + use<'a> {
         self.marks().filter_map(|mark| match mark.kind {

@@ -81,7 +81,14 @@ impl Teller<'_> {
     fn witness(&self, witness: Witness, missing: &[Missing]) -> String {
         let (site, atom, place, part, thread) = match witness {
             Witness::Store { site, atom, place, part, thread } => (site, atom, place, part, thread),
-            Witness::Ended { region } => return format!("when region {region} had ended"),
+            Witness::Ended { region } => {
+                return match event::printed(region, &self.history.table) {
+                    Some(text) => {
+                        format!("when `{}` had been printed", String::from_utf8_lossy(&text).trim_end())
+                    }
+                    None => format!("when region {region} had ended"),
+                };
+            }
             Witness::Begun { region } => return format!("when region {region} had begun"),
         };
         let (_, atoms) = self.history.operation(atom);

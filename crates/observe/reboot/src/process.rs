@@ -21,6 +21,8 @@ pub struct Recipe {
     pub words: Vec<String>,
     /// The image's file or folder.
     pub pool: PathBuf,
+    /// A file with what the program had printed, the same for all images; what it holds is each image's own.
+    pub stdout: PathBuf,
 }
 
 /// What one image adds to it.
@@ -47,6 +49,7 @@ pub fn run(
         .env("STRANDLINE_BEGUN", attempt.begun.to_string())
         .env("STRANDLINE_DONE", attempt.ended.to_string())
         .env("STRANDLINE_POOL", &recipe.pool)
+        .env("STRANDLINE_STDOUT", &recipe.stdout)
         .stdin(Stdio::null())
         .stdout(stdout)
         .stderr(stderr)

@@ -15,6 +15,17 @@ pub struct Call {
     pub arguments: [u64; 6],
 }
 
+/// What a sync covers.
+#[derive(Clone, Debug)]
+pub enum Synced {
+    /// All files.
+    All,
+    /// A file or folder; whether only its contents.
+    Whole { path: String, data_only: bool },
+    /// Bytes of a file.
+    Range { path: String, from: u64, len: u64 },
+}
+
 /// What was known when the call began.
 #[derive(Clone, Debug, Default)]
 pub struct Before {
@@ -22,6 +33,8 @@ pub struct Before {
     pub paths: Vec<String>,
     /// The length of the file at the first of them; `None` if there is none.
     pub len: Option<u64>,
+    /// Whether the call prints.
+    pub prints: bool,
 }
 
 /// A change of a file, in paths.
@@ -49,8 +62,10 @@ pub enum Deed {
     Collapse(String, u64, u64),
     /// Zeros put in.
     Insert(String, u64, u64),
-    /// A shared mapping: address, length.
-    Map(String, u64, u64),
+    /// A shared mapping.
+    Map(String),
+    /// Something that is not followed: the call, the file.
+    Missed(&'static str, String),
 }
 
 impl Call {
@@ -80,20 +95,44 @@ impl Call {
             libc::SYS_copy_file_range => "copy_file_range",
             libc::SYS_sendfile => "sendfile",
             libc::SYS_splice => "splice",
+            libc::SYS_mknod | libc::SYS_mknodat => "mknod",
+            libc::SYS_ioctl => "ioctl",
+            libc::SYS_io_uring_setup => "io_uring_setup",
+            libc::SYS_io_setup => "io_setup",
+            libc::SYS_setxattr | libc::SYS_lsetxattr | libc::SYS_fsetxattr => "setxattr",
+            libc::SYS_removexattr | libc::SYS_lremovexattr | libc::SYS_fremovexattr => "removexattr",
             _ => "system call",
         }
     }
 
-    /// The file that a sync is of, and whether only its contents; an empty path for all files.
-    pub fn sync(&self, pid: Pid, mapped: impl Fn(u64) -> Option<String>) -> Option<(String, bool)> {
-        let [first, _, third, ..] = self.arguments;
+    /// What a sync is of; `None` if the call is none.
+    pub fn sync(&self, pid: Pid) -> Option<Vec<Synced>> {
+        let [first, len, flags, ..] = self.arguments;
+        let whole = |data_only| {
+            let path = look::descriptor(pid, first as i32);
+            path.into_iter().map(|path| Synced::Whole { path, data_only }).collect()
+        };
         match self.number {
-            libc::SYS_fsync => Some((look::descriptor(pid, first as i32)?, false)),
-            libc::SYS_fdatasync => Some((look::descriptor(pid, first as i32)?, true)),
-            libc::SYS_sync | libc::SYS_syncfs => Some((String::new(), false)),
-            libc::SYS_msync if third as i32 & libc::MS_SYNC != 0 => Some((mapped(first)?, true)),
+            libc::SYS_fsync => Some(whole(false)),
+            libc::SYS_fdatasync => Some(whole(true)),
+            libc::SYS_sync | libc::SYS_syncfs => Some(vec![Synced::All]),
+            libc::SYS_msync if flags as i32 & libc::MS_SYNC != 0 => {
+                let ranges = look::mapped(pid, first, len.next_multiple_of(4096));
+                Some(ranges.into_iter().map(|(path, from, len)| Synced::Range { path, from, len }).collect())
+            }
             _ => None,
         }
+    }
+
+    /// Whether the call changes files and waits for nobody: such calls are let through one at a time, so that their
+    /// order, and where each wrote, is known.
+    pub fn alone(&self) -> bool {
+        self.number != libc::SYS_sendfile && self.number != libc::SYS_splice && self.number != libc::SYS_mmap
+    }
+
+    /// Whether the call is answered with `ENOSYS`, so that the program falls back to calls that are seen.
+    pub fn refused(&self) -> bool {
+        matches!(self.number, libc::SYS_io_uring_setup | libc::SYS_io_setup)
     }
 
     /// The paths that the call names, and the length of the first file.
@@ -102,24 +141,42 @@ impl Call {
         let here = libc::AT_FDCWD;
         let at = |folder: u64, address: u64| look::path(pid, folder as i32, address);
         let named: Vec<Option<String>> = match self.number {
+            // These follow a symbolic link.
             libc::SYS_open
             | libc::SYS_creat
             | libc::SYS_truncate
+            | libc::SYS_setxattr
+            | libc::SYS_removexattr => {
+                vec![look::path(pid, here, a).map(look::target)]
+            }
+            libc::SYS_openat | libc::SYS_openat2 => vec![at(a, b).map(look::target)],
+            libc::SYS_lsetxattr
+            | libc::SYS_lremovexattr
+            | libc::SYS_mknod
             | libc::SYS_unlink
             | libc::SYS_rmdir
             | libc::SYS_mkdir => vec![look::path(pid, here, a)],
-            libc::SYS_openat | libc::SYS_openat2 | libc::SYS_unlinkat | libc::SYS_mkdirat => vec![at(a, b)],
+            libc::SYS_unlinkat | libc::SYS_mkdirat | libc::SYS_mknodat => vec![at(a, b)],
             libc::SYS_rename | libc::SYS_link => vec![look::path(pid, here, a), look::path(pid, here, b)],
+            libc::SYS_linkat
+                if self.arguments[4] as i32 & (libc::AT_EMPTY_PATH | libc::AT_SYMLINK_FOLLOW) != 0 =>
+            {
+                vec![look::linked(pid, a as i32, b), at(c, d)]
+            }
             libc::SYS_renameat | libc::SYS_renameat2 | libc::SYS_linkat => vec![at(a, b), at(c, d)],
             libc::SYS_symlink => vec![look::path(pid, here, b), look::string(pid, a)],
             libc::SYS_symlinkat => vec![at(b, c), look::string(pid, a)],
-            libc::SYS_ftruncate | libc::SYS_fallocate => vec![look::descriptor(pid, a as i32)],
+            libc::SYS_ftruncate
+            | libc::SYS_fallocate
+            | libc::SYS_ioctl
+            | libc::SYS_fsetxattr
+            | libc::SYS_fremovexattr => vec![look::descriptor(pid, a as i32)],
             _ => Vec::new(),
         };
         let paths: Option<Vec<String>> = named.into_iter().collect();
         let paths = paths.unwrap_or_default();
         let len = paths.first().and_then(|path| look::length(path));
-        Before { paths, len }
+        Before { paths, len, prints: false }
     }
 
     /// What the call did, given what it returned.
@@ -146,6 +203,9 @@ impl Call {
             }
             libc::SYS_open | libc::SYS_openat | libc::SYS_openat2 | libc::SYS_creat => {
                 let path = look::descriptor(pid, result as i32)?;
+                if path.starts_with(look::UNNAMED) {
+                    return Some(vec![Deed::Create(path, false)]);
+                }
                 match (before.len, look::length(&path)) {
                     (None, _) => vec![Deed::Create(path, false)],
                     (Some(old), Some(0)) if old > 0 => vec![Deed::Truncate(path, 0)],
@@ -157,9 +217,12 @@ impl Call {
             libc::SYS_rename | libc::SYS_renameat => two().map(|(from, to)| vec![Deed::Rename(from, to)])?,
             libc::SYS_renameat2 => {
                 let (from, to) = two()?;
-                match self.arguments[4] as u32 & libc::RENAME_EXCHANGE {
-                    0 => vec![Deed::Rename(from, to)],
-                    _ => vec![Deed::Exchange(from, to)],
+                match self.arguments[4] as u32 {
+                    flags if flags & libc::RENAME_WHITEOUT != 0 => {
+                        vec![Deed::Missed("rename with RENAME_WHITEOUT", from)]
+                    }
+                    flags if flags & libc::RENAME_EXCHANGE != 0 => vec![Deed::Exchange(from, to)],
+                    _ => vec![Deed::Rename(from, to)],
                 }
             }
             libc::SYS_link | libc::SYS_linkat => two().map(|(from, to)| vec![Deed::Link(from, to)])?,
@@ -168,7 +231,26 @@ impl Call {
             }
             libc::SYS_unlink | libc::SYS_unlinkat | libc::SYS_rmdir => vec![Deed::Unlink(one()?)],
             libc::SYS_mkdir | libc::SYS_mkdirat => vec![Deed::Create(one()?, true)],
-            libc::SYS_mmap => vec![Deed::Map(look::descriptor(pid, self.arguments[4] as i32)?, result, b)],
+            libc::SYS_mmap => {
+                let fd = self.arguments[4] as i32;
+                let writable = look::position(pid, fd)?.1 & libc::O_ACCMODE == libc::O_RDWR;
+                writable.then(|| Some(vec![Deed::Map(look::descriptor(pid, fd)?)]))??
+            }
+            libc::SYS_mknod if b as u32 & libc::S_IFMT == libc::S_IFREG => vec![Deed::Create(one()?, false)],
+            libc::SYS_mknodat if c as u32 & libc::S_IFMT == libc::S_IFREG => {
+                vec![Deed::Create(one()?, false)]
+            }
+            libc::SYS_ioctl => vec![Deed::Missed("ioctl that clones or moves extents", one()?)],
+            libc::SYS_setxattr
+            | libc::SYS_lsetxattr
+            | libc::SYS_fsetxattr
+            | libc::SYS_removexattr
+            | libc::SYS_lremovexattr
+            | libc::SYS_fremovexattr => {
+                let name = look::string(pid, b)?;
+                let kept = name.starts_with("user.") || name.starts_with("trusted.");
+                kept.then(|| Some(vec![Deed::Missed(self.name(), one()?)]))??
+            }
             _ => return None,
         })
     }
@@ -176,6 +258,15 @@ impl Call {
 
 /// `RWF_DSYNC`, `RWF_SYNC` of `pwritev2`.
 const RWF: [i32; 2] = [2, 4];
+
+/// What a call that writes into a vector or from one buffer printed.
+pub fn printed(call: &Call, pid: Pid, count: u64) -> Vec<u8> {
+    let [_, buffer, entries, ..] = call.arguments;
+    match call.number {
+        libc::SYS_writev => gathered(pid, buffer, entries, count),
+        _ => look::memory(pid, buffer, count as usize),
+    }
+}
 
 fn written(
     pid: Pid,
@@ -263,7 +354,7 @@ pub fn operation(
             Op::FileCollapse { file: name(path)?, offset: *offset, len: *len }
         }
         Deed::Insert(path, offset, len) => Op::FileInsert { file: name(path)?, offset: *offset, len: *len },
-        Deed::Map(..) => return Ok(None),
+        Deed::Map(..) | Deed::Missed(..) => return Ok(None),
     }))
 }
 
@@ -279,7 +370,8 @@ impl Deed {
             | Deed::Symlink(path, _)
             | Deed::Collapse(path, ..)
             | Deed::Insert(path, ..)
-            | Deed::Map(path, ..) => vec![path],
+            | Deed::Map(path)
+            | Deed::Missed(_, path) => vec![path],
             Deed::Rename(from, to) | Deed::Exchange(from, to) | Deed::Link(from, to) => vec![from, to],
         }
     }

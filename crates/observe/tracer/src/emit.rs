@@ -95,6 +95,13 @@ impl<'s> Emitter<'s> {
         self.resolve(ticket, Some(done))
     }
 
+    /// A call that printed bytes.
+    pub fn printed(&mut self, thread: ThreadId, site: SiteId, bytes: &[u8]) -> Result<(), SinkError> {
+        let region = event::printed_region(self.name(&event::printed_name(bytes))?);
+        let ops = vec![Op::RegionBegin { region }, Op::RegionEnd { region }];
+        self.done(Done { thread, site, ops, values: Vec::new(), releases: true })
+    }
+
     fn next(&mut self) -> u64 {
         self.seq += 1;
         self.seq

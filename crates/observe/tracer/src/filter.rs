@@ -45,9 +45,21 @@ const CALLS: &[c_long] = &[
     libc::SYS_copy_file_range,
     libc::SYS_sendfile,
     libc::SYS_splice,
+    libc::SYS_mknod,
+    libc::SYS_mknodat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_setup,
 ];
-/// Calls that fail with `ENOSYS`, so that programs fall back to calls that are seen.
-const REFUSED: &[c_long] = &[libc::SYS_io_uring_setup, libc::SYS_io_setup];
+/// Requests of `ioctl` that change contents: `FICLONE`, `FICLONERANGE`, `FIDEDUPERANGE`, `EXT4_IOC_MOVE_EXT`.
+pub const REQUESTS: [u32; 4] = [0x4004_9409, 0x4020_940d, 0xc018_9436, 0xc028_660f];
+/// `__O_TMPFILE` without `O_DIRECTORY`.
+pub const TMPFILE: i32 = 0o20_000_000;
 
 fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
     sock_filter { code: code as u16, jt, jf, k }
@@ -69,10 +81,12 @@ fn program() -> Vec<sock_filter> {
     for &call in CALLS {
         code.extend([equal(call as u32, 0, 1), ret(TRACE)]);
     }
-    for &call in REFUSED {
-        code.extend([equal(call as u32, 0, 1), ret(enosys)]);
+    code.extend([equal(libc::SYS_ioctl as u32, 0, 2 + 2 * REQUESTS.len() as u8), load(argument(1))]);
+    for request in REQUESTS {
+        code.extend([equal(request, 0, 1), ret(TRACE)]);
     }
-    let changes = (libc::O_CREAT | libc::O_TRUNC) as u32;
+    code.push(ret(ALLOW));
+    let changes = (libc::O_CREAT | libc::O_TRUNC | TMPFILE) as u32;
     for (call, flags) in [(libc::SYS_open, 1), (libc::SYS_openat, 2)] {
         code.extend([
             equal(call as u32, 0, 4),
@@ -82,13 +96,11 @@ fn program() -> Vec<sock_filter> {
             ret(ALLOW),
         ]);
     }
-    // A mapping: shared and writable. MAP_SHARED_VALIDATE has the bit of MAP_SHARED.
+    // A shared mapping, which `mprotect` can make writable later. MAP_SHARED_VALIDATE has the bit of MAP_SHARED.
     code.extend([
-        equal(libc::SYS_mmap as u32, 0, 6),
+        equal(libc::SYS_mmap as u32, 0, 4),
         load(argument(3)),
-        any(libc::MAP_SHARED as u32, 0, 3),
-        load(argument(2)),
-        any(libc::PROT_WRITE as u32, 0, 1),
+        any(libc::MAP_SHARED as u32, 0, 1),
         ret(TRACE),
         ret(ALLOW),
     ]);

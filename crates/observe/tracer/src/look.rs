@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::IoSliceMut;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
@@ -42,10 +42,52 @@ pub fn string(pid: Pid, address: u64) -> Option<String> {
     text(pid, address)
 }
 
-/// The path of an open file, if it still has one.
+/// The path of an open file; if it has none, a name that stands for the file itself.
 pub fn descriptor(pid: Pid, fd: i32) -> Option<String> {
-    let path = fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.into_os_string().into_string().ok()?;
-    (path.starts_with('/') && !path.ends_with(" (deleted)")).then_some(path)
+    let path = link(pid, fd)?;
+    if path.starts_with('/') && path.ends_with(" (deleted)") {
+        let about = fs::metadata(format!("/proc/{pid}/fd/{fd}")).ok()?;
+        return Some(format!("{UNNAMED}{}:{}", about.dev(), about.ino()));
+    }
+    path.starts_with('/').then_some(path)
+}
+
+/// How the names of files begin that have no path.
+pub const UNNAMED: &str = "inode:";
+
+/// What a descriptor is of, as the kernel writes it.
+pub fn link(pid: Pid, fd: i32) -> Option<String> {
+    fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.into_os_string().into_string().ok()
+}
+
+/// The descriptor that a path below `/proc` means.
+pub fn by_descriptor(path: &str) -> Option<i32> {
+    let (folder, fd) = path.rsplit_once('/')?;
+    (folder.starts_with("/proc/") && folder.ends_with("/fd") || folder == "/dev/fd")
+        .then(|| fd.parse().ok())?
+}
+
+/// What of files is mapped in a range of addresses: path, offset in the file, bytes.
+pub fn mapped(pid: Pid, address: u64, len: u64) -> Vec<(String, u64, u64)> {
+    let end = address.saturating_add(len);
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let piece = |line: &str| {
+        let mut fields = line.splitn(6, ' ');
+        let (from, to) = fields.next()?.split_once('-')?;
+        let (from, to) = (u64::from_str_radix(from, 16).ok()?, u64::from_str_radix(to, 16).ok()?);
+        let shared = fields.next()?.ends_with('s');
+        let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
+        let path = fields.nth(2)?.trim_start();
+        let (first, last) = (from.max(address), to.min(end));
+        (shared && first < last && path.starts_with('/'))
+            .then(|| (path.to_owned(), offset + (first - from), last - first))
+    };
+    maps.lines().filter_map(piece).collect()
+}
+
+/// Whether there is something at a path that is neither a file nor a folder: a pipe, a device, a socket.
+pub fn is_special(path: &str) -> bool {
+    fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir())
 }
 
 /// Position and flags of an open file.
@@ -71,6 +113,32 @@ pub fn path(pid: Pid, folder: i32, address: u64) -> Option<String> {
         _ => whole.canonicalize().ok()?,
     };
     path.into_os_string().into_string().ok()
+}
+
+/// Where a path leads if there is a symbolic link.
+pub fn target(path: String) -> String {
+    let link = fs::symlink_metadata(&path).is_ok_and(|about| about.is_symlink());
+    let real = link.then(|| fs::canonicalize(&path).ok()?.into_os_string().into_string().ok()).flatten();
+    real.unwrap_or(path)
+}
+
+/// The file that `linkat` links, where it follows a link or takes a descriptor.
+pub fn linked(pid: Pid, folder: i32, address: u64) -> Option<String> {
+    let given = text(pid, address)?;
+    match (given.is_empty(), by_descriptor(&given)) {
+        (true, _) => descriptor(pid, folder),
+        (false, Some(fd)) => descriptor(pid, fd),
+        (false, None) => path(pid, folder, address).map(target),
+    }
+}
+
+/// The paths in a folder, in order.
+pub fn entries(folder: &str) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let path = |entry: fs::DirEntry| entry.path().into_os_string().into_string().ok();
+    let mut paths: Vec<String> = entries.flatten().filter_map(path).collect();
+    paths.sort_unstable();
+    paths
 }
 
 /// Bytes of a file as it is now.

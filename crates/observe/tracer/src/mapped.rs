@@ -5,33 +5,30 @@
 //! words between two scans is not known, which is how the kernel may write them back anyway.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 use crate::look;
 
 /// Bytes of a word.
 const WORD: usize = 8;
 
-/// Copies of mapped files by path, and where they are mapped.
+/// Bytes that are compared at once.
+const PAGE: usize = 4096;
+/// Bytes that are read at once.
+const PIECE: usize = 1 << 20;
+
+/// Copies of mapped files by path.
 #[derive(Debug, Default)]
 pub struct Mapped {
     copies: BTreeMap<String, Vec<u8>>,
-    ranges: Vec<(i32, u64, u64, String)>,
 }
 
 impl Mapped {
     /// A process mapped a file.
-    pub fn map(&mut self, process: i32, address: u64, len: u64, path: &str) {
-        self.ranges.push((process, address, len, path.to_owned()));
+    pub fn map(&mut self, path: &str) {
         let whole = || look::contents(path, 0, look::length(path).unwrap_or(0) as usize);
         self.copies.entry(path.to_owned()).or_insert_with(whole);
-    }
-
-    /// The file that was last mapped at an address.
-    pub fn at(&self, process: i32, address: u64) -> Option<&str> {
-        let hit = |range: &&(i32, u64, u64, String)| {
-            range.0 == process && (range.1..range.1 + range.2).contains(&address)
-        };
-        self.ranges.iter().rev().find(hit).map(|range| range.3.as_str())
     }
 
     /// A recorded call wrote bytes.
@@ -54,10 +51,16 @@ impl Mapped {
         let copy = self.copies.remove(from);
         if let Some((copy, to)) = copy.zip(to) {
             self.copies.insert(to.to_owned(), copy);
-            self.ranges
-                .iter_mut()
-                .filter(|range| range.3 == from)
-                .for_each(|range| to.clone_into(&mut range.3));
+        }
+        // A folder takes what is below it along.
+        let below = format!("{from}/");
+        let moved: Vec<String> =
+            self.copies.keys().filter(|path| path.starts_with(&below)).cloned().collect();
+        for path in moved {
+            let copy = self.copies.remove(&path);
+            if let Some((copy, to)) = copy.zip(to) {
+                self.copies.insert(format!("{to}/{}", &path[below.len()..]), copy);
+            }
         }
     }
 
@@ -65,14 +68,30 @@ impl Mapped {
     pub fn scan(&mut self) -> Vec<(String, u64, Vec<u8>)> {
         let mut found = Vec::new();
         for (path, copy) in &mut self.copies {
-            let now = look::contents(path, 0, copy.len());
-            for (number, (old, new)) in copy.chunks_mut(WORD).zip(now.chunks(WORD)).enumerate() {
-                if old.len() == new.len() && old != new {
-                    old.copy_from_slice(new);
-                    found.push((path.clone(), (number * WORD) as u64, new.to_vec()));
+            let Ok(file) = File::open(path) else { continue };
+            let mut now = vec![0; PIECE.min(copy.len())];
+            for (piece, old) in copy.chunks_mut(PIECE).enumerate() {
+                let new = &mut now[..old.len()];
+                if file.read_exact_at(new, (piece * PIECE) as u64).is_err() {
+                    break;
+                }
+                for (page, (old, new)) in old.chunks_mut(PAGE).zip(new.chunks(PAGE)).enumerate() {
+                    if old != new {
+                        words(path, (piece * PIECE + page * PAGE) as u64, old, new, &mut found);
+                    }
                 }
             }
         }
         found
+    }
+}
+
+/// Notes the words of a page that differ, and takes them over.
+fn words(path: &str, from: u64, old: &mut [u8], new: &[u8], found: &mut Vec<(String, u64, Vec<u8>)>) {
+    for (number, (old, new)) in old.chunks_mut(WORD).zip(new.chunks(WORD)).enumerate() {
+        if old != new {
+            old.copy_from_slice(new);
+            found.push((path.to_owned(), from + (number * WORD) as u64, new.to_vec()));
+        }
     }
 }

@@ -1,10 +1,12 @@
 //! A run under the tracer: threads, processes, stops.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use event::{Capabilities, InstructionCounts, Op, Sink, SinkError, SiteId, Source, ThreadId};
 use nix::errno::Errno;
@@ -13,7 +15,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::calls::{Before, Call, Deed, operation};
+use crate::calls::{Before, Call, Deed, Synced, operation, printed};
 use crate::emit::{Done, Emitter};
 use crate::filter;
 use crate::look;
@@ -28,6 +30,8 @@ pub struct Options {
     pub files: Vec<String>,
     /// Send what the program prints to standard error.
     pub stdout_to_stderr: bool,
+    /// The first process's number, once it runs, for whoever passes signals on.
+    pub started: Arc<AtomicI32>,
 }
 
 /// How a run ended.
@@ -41,6 +45,10 @@ pub struct Outcome {
     pub threads: Vec<(ThreadId, u32)>,
     /// How many other processes a signal has ended.
     pub killed: u32,
+    /// Calls that were answered with `ENOSYS`, by name.
+    pub refused: BTreeSet<&'static str>,
+    /// Calls on files that are not followed: what, and the file.
+    pub missed: BTreeSet<(String, String)>,
 }
 
 /// Why a program could not be traced.
@@ -68,14 +76,25 @@ pub enum TracerError {
     Sink(#[from] SinkError),
 }
 
+/// Bytes of one range that is synced, at most.
+const RANGE: u64 = 1 << 30;
+
 /// A thread that is traced.
 struct Tracee {
     thread: ThreadId,
     process: i32,
     /// The call that it is in.
-    call: Option<(Call, Before, Option<u64>)>,
+    call: Option<Pending>,
     /// Whether its first stop, which is no signal of the program's, is still to come.
     fresh: bool,
+}
+
+/// A call that has begun.
+struct Pending {
+    call: Call,
+    before: Before,
+    /// Of a sync: its place in the order, and what it covers.
+    sync: Option<(u64, Vec<Synced>)>,
 }
 
 struct Run<'s> {
@@ -88,6 +107,15 @@ struct Run<'s> {
     first: Pid,
     status: Option<ExitStatus>,
     killed: u32,
+    /// Who is in a call that changes files; the others wait in front of theirs.
+    busy: Option<i32>,
+    waiting: VecDeque<Pid>,
+    /// Files without a name that are followed.
+    unnamed: BTreeSet<String>,
+    /// What the program's standard output is.
+    stdout: Option<String>,
+    refused: BTreeSet<&'static str>,
+    missed: BTreeSet<(String, String)>,
 }
 
 /// Runs a program and gives its operations on the files to a sink, until its last process has ended.
@@ -123,6 +151,12 @@ pub fn record(options: &Options, sink: &mut dyn Sink) -> Result<Outcome, TracerE
         first,
         status: None,
         killed: 0,
+        busy: None,
+        waiting: VecDeque::new(),
+        unnamed: BTreeSet::new(),
+        stdout: None,
+        refused: BTreeSet::new(),
+        missed: BTreeSet::new(),
     };
     let ended = run.start().and_then(|()| run.follow());
     if let Err(error) = ended {
@@ -138,6 +172,8 @@ pub fn record(options: &Options, sink: &mut dyn Sink) -> Result<Outcome, TracerE
         events: run.emitter.events,
         threads: run.threads,
         killed: run.killed,
+        refused: run.refused,
+        missed: run.missed,
     };
     sink.finish()?;
     Ok(outcome)
@@ -171,6 +207,8 @@ impl Run<'_> {
                 | Trace::PTRACE_O_EXITKILL,
         )?;
         self.refuse_32_bit(self.first)?;
+        self.stdout = look::link(self.first, 1);
+        self.options.started.store(self.first.as_raw(), Ordering::Release);
         self.meet(self.first, false)?;
         ignore_gone(ptrace::cont(self.first, None))
     }
@@ -194,6 +232,7 @@ impl Run<'_> {
             WaitStatus::PtraceEvent(pid, _, event) => self.event(pid, event),
             WaitStatus::PtraceSyscall(pid) => {
                 self.returned(pid)?;
+                self.free(pid)?;
                 ignore_gone(ptrace::cont(pid, None))
             }
             WaitStatus::Stopped(pid, signal) => {
@@ -204,7 +243,9 @@ impl Run<'_> {
                 }
                 let own = self.tracees.get_mut(&pid.as_raw());
                 let first = own.is_some_and(|tracee| std::mem::take(&mut tracee.fresh));
-                let pass = (!first && signal != Signal::SIGTRAP).then_some(signal);
+                // A stop of the whole process, by its shell, has no signal to pass on.
+                let group = ptrace::getsiginfo(pid) == Err(Errno::EINVAL);
+                let pass = (!group && !first && signal != Signal::SIGTRAP).then_some(signal);
                 ignore_gone(ptrace::cont(pid, pass))
             }
             _ => Ok(()),
@@ -214,8 +255,11 @@ impl Run<'_> {
     fn event(&mut self, pid: Pid, event: i32) -> Result<(), TracerError> {
         match event {
             libc::PTRACE_EVENT_SECCOMP => {
-                let waits = self.begun(pid)?;
-                return ignore_gone(if waits { ptrace::syscall(pid, None) } else { ptrace::cont(pid, None) });
+                if self.busy.is_some() {
+                    self.waiting.push_back(pid);
+                    return Ok(());
+                }
+                return self.enter(pid);
             }
             libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
                 let new = Pid::from_raw(ptrace::getevent(pid)? as i32);
@@ -223,7 +267,17 @@ impl Run<'_> {
                     self.meet(new, true)?;
                 }
             }
-            libc::PTRACE_EVENT_EXEC => self.refuse_32_bit(pid)?,
+            libc::PTRACE_EVENT_EXEC => {
+                self.refuse_32_bit(pid)?;
+                // All other threads are gone; the one that called has the process's number now.
+                let process = pid.as_raw();
+                let others = self.tracees.iter().filter(|(_, tracee)| tracee.process == process);
+                let others: Vec<i32> =
+                    others.map(|(&other, _)| other).filter(|&other| other != process).collect();
+                others.into_iter().try_for_each(|other| self.forget(Pid::from_raw(other)))?;
+                let pending = self.tracees.get_mut(&process).and_then(|tracee| tracee.call.take());
+                self.given_up(pid, pending)?;
+            }
             _ => {}
         }
         ignore_gone(ptrace::cont(pid, None))
@@ -256,15 +310,48 @@ impl Run<'_> {
         } else if status.signal().is_some() {
             self.killed += 1;
         }
-        let Some(tracee) = self.tracees.remove(&pid.as_raw()) else { return Ok(()) };
-        if let Some((_, _, Some(ticket))) = tracee.call {
+        self.forget(pid)
+    }
+
+    fn forget(&mut self, pid: Pid) -> Result<(), TracerError> {
+        self.waiting.retain(|&other| other != pid);
+        let pending = self.tracees.remove(&pid.as_raw()).and_then(|tracee| tracee.call);
+        self.given_up(pid, pending)
+    }
+
+    /// The call does not return any more.
+    fn given_up(&mut self, pid: Pid, pending: Option<Pending>) -> Result<(), TracerError> {
+        if let Some(Pending { sync: Some((ticket, _)), .. }) = pending {
             self.emitter.resolve(ticket, None)?;
+        }
+        self.free(pid)
+    }
+
+    /// A thread is not in a call any more; the next one may begin.
+    fn free(&mut self, pid: Pid) -> Result<(), TracerError> {
+        if self.busy != Some(pid.as_raw()) {
+            return Ok(());
+        }
+        self.busy = None;
+        while self.busy.is_none()
+            && let Some(next) = self.waiting.pop_front()
+        {
+            self.enter(next)?;
         }
         Ok(())
     }
 
+    /// A thread stands in front of a call and may begin it.
+    fn enter(&mut self, pid: Pid) -> Result<(), TracerError> {
+        let waits = self.begun(pid)?;
+        ignore_gone(if waits { ptrace::syscall(pid, None) } else { ptrace::cont(pid, None) })
+    }
+
     fn followed(&self, path: &str) -> bool {
-        look::matches(&self.options.files, path)
+        match path.starts_with('/') {
+            true => look::matches(&self.options.files, path),
+            false => self.unnamed.contains(path),
+        }
     }
 
     /// A call is about to be carried out; whether its end is of interest.
@@ -276,17 +363,32 @@ impl Run<'_> {
         let arguments =
             [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9];
         let call = Call { number: registers.orig_rax as i64, arguments };
+        if call.refused() {
+            self.refused.insert(call.name());
+            let mut skip = registers;
+            (skip.orig_rax, skip.rax) = (u64::MAX, -i64::from(libc::ENOSYS) as u64);
+            ignore_gone(ptrace::setregs(pid, skip))?;
+            return Ok(false);
+        }
         let Some(tracee) = self.tracees.get(&pid.as_raw()) else { return Ok(false) };
-        let (thread, process) = (tracee.thread, tracee.process);
-        let sync = call.sync(pid, |address| self.mapped.at(process, address).map(str::to_owned));
-        if let Some((path, _)) = sync {
-            if !path.is_empty() && !self.followed(&path) {
+        let thread = tracee.thread;
+        if let Some(mut sync) = call.sync(pid) {
+            sync.retain(|synced| match synced {
+                Synced::All => true,
+                Synced::Whole { path, .. } | Synced::Range { path, .. } => self.followed(path),
+            });
+            if sync.is_empty() {
                 return Ok(false);
             }
             self.scan(thread)?;
             // The sync stands here, and what its thread does next behind its end.
             let ticket = self.emitter.reserve();
-            self.pend(pid, call, Before { paths: vec![path], len: None }, Some(ticket));
+            self.pend(pid, call, Before::default(), Some((ticket, sync)));
+            return Ok(true);
+        }
+        if matches!(call.number, libc::SYS_write | libc::SYS_writev) && self.prints(pid, call.arguments[0]) {
+            self.scan(thread)?;
+            self.pend(pid, call, Before { prints: true, ..Before::default() }, None);
             return Ok(true);
         }
         let before = call.before(pid);
@@ -296,17 +398,51 @@ impl Run<'_> {
         if before.paths.is_empty() && !self.descriptor_followed(pid, &call) {
             return Ok(false);
         }
+        if before.paths.iter().any(|path| look::is_special(path)) {
+            return Ok(false);
+        }
         if matches!(call.name(), "rename" | "unlink" | "truncate" | "link") {
             self.scan(thread)?;
+        }
+        if call.alone() {
+            self.busy = Some(pid.as_raw());
         }
         self.pend(pid, call, before, None);
         Ok(true)
     }
 
-    fn pend(&mut self, pid: Pid, call: Call, before: Before, ticket: Option<u64>) {
+    /// Whether a descriptor is the standard output that the program began with; standard error may be the same
+    /// terminal.
+    fn prints(&self, pid: Pid, fd: u64) -> bool {
+        let link = if fd == 2 { None } else { look::link(pid, fd as i32) };
+        link.is_some_and(|link| self.stdout.as_ref() == Some(&link) && !self.followed(&link))
+    }
+
+    fn pend(&mut self, pid: Pid, call: Call, before: Before, sync: Option<(u64, Vec<Synced>)>) {
         if let Some(tracee) = self.tracees.get_mut(&pid.as_raw()) {
-            tracee.call = Some((call, before, ticket));
+            tracee.call = Some(Pending { call, before, sync });
         }
+    }
+
+    /// The operations of a sync.
+    fn synced(&mut self, synced: &[Synced]) -> Result<Vec<Op>, TracerError> {
+        let mut ops = Vec::new();
+        for synced in synced {
+            match synced {
+                Synced::All => ops.push(Op::FilesSync { file: self.emitter.name("/")? }),
+                Synced::Whole { path, data_only } => {
+                    ops.push(Op::FileSync { file: self.emitter.name(path)?, data_only: *data_only });
+                }
+                Synced::Range { path, from, len } => {
+                    let file = self.emitter.name(path)?;
+                    for piece in (0..*len).step_by(RANGE as usize) {
+                        let len = (len - piece).min(RANGE) as u32;
+                        ops.push(Op::FileRangeSync { file, offset: from + piece, len, data_only: true });
+                    }
+                }
+            }
+        }
+        Ok(ops)
     }
 
     fn descriptor_followed(&self, pid: Pid, call: &Call) -> bool {
@@ -321,23 +457,19 @@ impl Run<'_> {
     /// A call has returned.
     fn returned(&mut self, pid: Pid) -> Result<(), TracerError> {
         let Some(tracee) = self.tracees.get_mut(&pid.as_raw()) else { return Ok(()) };
-        let (thread, process) = (tracee.thread, tracee.process);
-        let Some((call, before, ticket)) = tracee.call.take() else { return Ok(()) };
+        let thread = tracee.thread;
+        let Some(Pending { call, before, sync }) = tracee.call.take() else { return Ok(()) };
         let result = match ptrace::getregs(pid) {
             Ok(registers) => registers.rax as i64,
             Err(_) => -1,
         };
         let site = self.emitter.site(call.name(), &self.program)?;
-        if let Some(ticket) = ticket {
-            let data_only = call.number != libc::SYS_fsync;
-            let done = match before.paths.first().filter(|_| result >= 0) {
-                None => None,
-                Some(path) => {
-                    let op = match path.is_empty() {
-                        true => Op::FilesSync { file: self.emitter.name("/")? },
-                        false => Op::FileSync { file: self.emitter.name(path)?, data_only },
-                    };
-                    Some(Done { thread, site, ops: vec![op], values: Vec::new(), releases: false })
+        if let Some((ticket, synced)) = sync {
+            let done = match result >= 0 {
+                false => None,
+                true => {
+                    let ops = self.synced(&synced)?;
+                    Some(Done { thread, site, ops, values: Vec::new(), releases: false })
                 }
             };
             let succeeded = done.is_some();
@@ -351,14 +483,23 @@ impl Run<'_> {
         if result < 0 {
             return Ok(());
         }
+        if before.prints {
+            let bytes = printed(&call, pid, result as u64);
+            return Ok(self.emitter.printed(thread, site, &bytes)?);
+        }
         let deeds = call.after(pid, &before, result as u64).unwrap_or_default();
         for deed in deeds {
-            self.deed(thread, process, site, deed)?;
+            self.deed(thread, site, deed)?;
         }
         Ok(())
     }
 
-    fn deed(&mut self, thread: ThreadId, process: i32, site: SiteId, deed: Deed) -> Result<(), TracerError> {
+    fn deed(&mut self, thread: ThreadId, site: SiteId, deed: Deed) -> Result<(), TracerError> {
+        if let Deed::Create(path, false) = &deed
+            && path.starts_with(look::UNNAMED)
+        {
+            self.unnamed.insert(path.clone());
+        }
         if !deed.paths().iter().any(|path| self.followed(path)) {
             return Ok(());
         }
@@ -366,14 +507,29 @@ impl Run<'_> {
         if let Deed::Rename(from, to) = &deed
             && !self.followed(from)
         {
-            let bytes = look::contents(to, 0, look::length(to).unwrap_or(0) as usize);
-            self.deed(thread, process, site, Deed::Create(to.clone(), false))?;
-            return self.deed(thread, process, site, Deed::Write(to.clone(), 0, bytes));
+            return self.arrived(thread, site, to.clone());
+        }
+        if let Deed::Rename(from, to) = &deed
+            && !self.followed(to)
+        {
+            return self.left(thread, site, from, to);
+        }
+        if let Deed::Link(from, to) = &deed
+            && !self.followed(from)
+        {
+            self.missed.insert(("link to a file outside of what --files names".to_owned(), to.clone()));
+        }
+        if let Deed::Exchange(from, to) = &deed
+            && !(self.followed(from) && self.followed(to))
+        {
+            self.missed
+                .insert(("renameat2 with a name outside of what --files names".to_owned(), to.clone()));
         }
         let op = operation(&deed, |path| self.emitter.name(path))?;
         let mut values = Vec::new();
         match deed {
-            Deed::Map(path, address, len) => self.mapped.map(process, address, len, &path),
+            Deed::Map(path) => self.mapped.map(&path),
+            Deed::Missed(call, path) => drop(self.missed.insert((call.to_owned(), path))),
             Deed::Write(path, offset, bytes) => {
                 self.mapped.written(&path, offset, &bytes);
                 values = bytes;
@@ -385,6 +541,39 @@ impl Run<'_> {
         }
         let Some(op) = op else { return Ok(()) };
         Ok(self.emitter.done(Done { thread, site, ops: vec![op], values, releases: true })?)
+    }
+
+    /// A file or folder came from elsewhere: it is new here, with all that it holds.
+    fn arrived(&mut self, thread: ThreadId, site: SiteId, path: String) -> Result<(), TracerError> {
+        let Ok(about) = std::fs::symlink_metadata(&path) else { return Ok(()) };
+        if about.is_symlink() {
+            let target =
+                std::fs::read_link(&path).ok().and_then(|target| target.into_os_string().into_string().ok());
+            return match target {
+                Some(target) => self.deed(thread, site, Deed::Symlink(path, target)),
+                None => Ok(()),
+            };
+        }
+        self.deed(thread, site, Deed::Create(path.clone(), about.is_dir()))?;
+        if !about.is_dir() {
+            let bytes = look::contents(&path, 0, about.len() as usize);
+            return self.deed(thread, site, Deed::Write(path, 0, bytes));
+        }
+        for below in look::entries(&path) {
+            self.arrived(thread, site, below)?;
+        }
+        Ok(())
+    }
+
+    /// A file or folder, which is elsewhere now, left.
+    fn left(&mut self, thread: ThreadId, site: SiteId, from: &str, to: &str) -> Result<(), TracerError> {
+        if !std::fs::symlink_metadata(to).is_ok_and(|about| about.is_dir()) {
+            return self.deed(thread, site, Deed::Unlink(from.to_owned()));
+        }
+        for below in look::entries(to) {
+            self.left(thread, site, &format!("{from}{}", &below[to.len()..]), &below)?;
+        }
+        self.deed(thread, site, Deed::Unlink(from.to_owned()))
     }
 
     /// Records what was stored to shared mappings since the scan before.

@@ -7,7 +7,7 @@ fn run(script: &str, folder: &std::path::Path) -> Collected {
     let files = vec![folder.canonicalize().expect("its path").display().to_string()];
     let command = vec!["sh".into(), "-c".into(), script.into(), "sh".into(), folder.into()];
     let mut sink = Collected::default();
-    let options = Options { command, files, stdout_to_stderr: false };
+    let options = Options { command, files, stdout_to_stderr: false, ..Options::default() };
     let outcome = record(&options, &mut sink).expect("it is traced");
     assert!(outcome.status.success(), "{outcome:?}");
     sink
@@ -63,7 +63,24 @@ fn stores_to_shared_mappings_are_found_at_the_sync() {
     let seen = run(python, folder.path());
     let at = |wanted: fn(&Op) -> bool| seen.events.iter().position(|(_, event)| wanted(&event.op));
     let write = at(|op| matches!(op, Op::FileWrite { offset: 16, len: 8, .. })).expect("the word");
-    let sync = at(|op| matches!(op, Op::FileSync { data_only: true, .. })).expect("the sync");
+    let sync = at(|op| matches!(op, Op::FileRangeSync { offset: 0, len: 4096, data_only: true, .. }))
+        .expect("the sync");
     assert!(write < sync);
     assert_eq!(seen.values, b"12345678");
+}
+
+#[test]
+fn what_is_printed_comes_behind_what_was_synced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let seen = run("cd $1 && echo one > a && sync a && echo saved && echo note >&2", folder.path());
+    let ends = seen.events.iter().enumerate().filter_map(|(at, (_, event))| match event.op {
+        Op::RegionEnd { region } => Some((at, event::printed(region, &seen.table).expect("its text"))),
+        _ => None,
+    });
+    let ends = ends.collect::<Vec<_>>();
+    let sync =
+        seen.events.iter().position(|(_, event)| matches!(event.op, Op::FileSync { .. })).expect("a sync");
+    assert_eq!(ends.len(), 1);
+    assert!(sync < ends[0].0);
+    assert_eq!(ends[0].1, b"saved\n");
 }

@@ -62,7 +62,8 @@ impl<'o> Recovery<'o> {
         observer: &'o dyn Observer,
     ) -> Result<Self, Error> {
         let images = Images::new(run)?;
-        let recipe = Recipe { words: command.words(&images)?, pool: images.pool() };
+        let recipe =
+            Recipe { words: command.words(&images)?, pool: images.pool(), stdout: images.beside("stdout") };
         let placeholder = Placeholder::new(&images.pool());
         let file = images.beside("printed");
         let output = OpenOptions::new().read(true).write(true).create_new(true).open(&file);
@@ -99,6 +100,7 @@ impl<'o> Recovery<'o> {
     fn attempt(&mut self, image: &Image<'_>) -> io::Result<Result<(), String>> {
         self.images.apply(image.changes);
         self.images.lay_out()?;
+        std::fs::write(&self.recipe.stdout, image.printed())?;
         if let Some(function) = &self.function {
             return Ok(self.call(&function.clone(), image));
         }

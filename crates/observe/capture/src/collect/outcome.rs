@@ -164,6 +164,11 @@ pub enum Warning {
     TooManyModules,
     /// A call that changed a file whose changes are recorded is not recorded itself.
     NotRecorded(Missed),
+    /// A call was answered with `ENOSYS`, so that the program falls back to calls that are followed.
+    FellBack {
+        /// Its name.
+        call: &'static str,
+    },
 }
 
 /// A call that is not recorded.
@@ -253,6 +258,12 @@ impl fmt::Display for Warning {
                 write!(f, "{processes} observed processes still ran when the recording ended")
             }
             Warning::NotRecorded(missed) => write!(f, "not recorded: {missed}; {}", missed.remedy()),
+            Warning::FellBack { call } => {
+                write!(
+                    f,
+                    "{call} was answered with ENOSYS, as a kernel without it does, so that all writes are seen"
+                )
+            }
             Warning::TooManyModules => write!(f, "the program loaded too much code; some of it has no names"),
         }
     }

@@ -167,7 +167,7 @@ mod tests {
     fn small() -> Value {
         json!({
             "workload": "hash-scatter", "operations": 50, "machine": ["dram", "xpoint"],
-            "set": { "llc": { "size": ["8MiB", "16MiB", "7B"] } }, "seed": [1, 2],
+            "set": { "llc": { "size": ["11MiB", "22MiB", "7B"] } }, "seed": [1, 2],
         })
     }
 
@@ -193,7 +193,7 @@ mod tests {
         let mut half = small();
         half["machine"] = json!("xpoint");
         half["set"] = json!({});
-        half["llc.size"] = json!(["16MiB", "32MiB"]);
+        half["llc.size"] = json!(["22MiB", "33MiB"]);
         assert_eq!(open(&half).tally(), Tally { all: 4, known: 2 });
         // Half a file, as no killed process leaves it, is none.
         let (address, _) = &sweep.runs[0];
@@ -223,7 +223,7 @@ mod tests {
             seed: Some(1),
         });
         let mut simulate = session::Simulate::new(input);
-        let settings = vec![("llc.size".to_owned(), "16MiB".to_owned())];
+        let settings = vec![("llc.size".to_owned(), "22MiB".to_owned())];
         simulate.machines.push(session::Chosen { machine: "dram".to_owned(), settings });
         simulate.seed = Some(2);
         let alone = simulate.run(&session::Silent).expect("it runs").machines[0].figures.elapsed.ns();
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(columns, sweep.table().columns.len());
         let rows = reader.get_row_iter(None).expect("rows");
         let text: Vec<String> = rows.map(|row| row.expect("a row").to_string()).collect();
-        assert!(text[0].contains("hash-scatter") && text[0].contains("8MiB"), "{}", text[0]);
+        assert!(text[0].contains("hash-scatter") && text[0].contains("11MiB"), "{}", text[0]);
     }
 
     #[test]

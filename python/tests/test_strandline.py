@@ -201,7 +201,7 @@ class Sweeps(Scratch):
 
         with LocalCluster(3, threads_per_worker=1, dashboard_address=None, processes=True) as cluster:
             with Client(cluster) as client:
-                client.wait_for_workers(3)
+                client.wait_for_workers(3, timeout=300)
                 victims = list(client.run(os.getpid).values())
                 answers = []
 

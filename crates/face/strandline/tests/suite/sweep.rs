@@ -67,7 +67,8 @@ fn a_grid_in_a_file_is_computed_once() {
     let results = || {
         let folders =
             std::fs::read_dir(scratch.dir().join(".strandline-sweep")).into_iter().flatten().flatten();
-        let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten().flatten());
+        let files =
+            folders.flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten().flatten());
         files.filter(|file| file.path().extension().is_some_and(|end| end == "json")).count()
     };
     let mut child = command("sweep grid.toml --jobs 1").spawn().expect("it starts");

@@ -9,9 +9,10 @@ use serde_json::Value;
 use crate::compute::{Answer, Task, compute};
 use crate::error::SweepError;
 use crate::grid::Grid;
-use crate::run::{Run, VERSION};
+use crate::run::Run;
 use crate::store::Store;
 use crate::table::Table;
+use crate::version::VERSION;
 
 /// Runs of a task if nobody says: a trace is decoded once for so many machines, and the last tasks still end together.
 const CHUNK: usize = 8;

@@ -15,7 +15,7 @@ print(report)
 trace = program if isinstance(program, str) else sl.Workload("hash-scatter", operations=2000)
 table = sl.sweep(
     trace,
-    {"machine": ["dram", "cxl-asic", "cxl-fpga"], "llc.size": ["8MiB", "16MiB"]},
+    {"machine": ["dram", "cxl-asic", "cxl-fpga"], "llc.size": ["11MiB", "22MiB"]},
     store=os.environ.get("STRANDLINE_STORE", ".strandline-sweep"),
 )
 for row in zip(table["machine"], table["llc.size"], table["elapsed_ns"], table["error"]):

@@ -9,7 +9,7 @@ import strandline as sl
 
 machine = sl.Machine("xpoint")
 machine.cores.count = 4
-machine.llc.size = "8MiB"
+machine.llc.size = "11MiB"
 machine.llc.latency = "20ns"
 # %%
 # Which input: a trace of yours, or a built-in workload.
@@ -20,7 +20,7 @@ print(report.headline)
 # Every combination; the second time this cell runs, nothing is computed.
 table = sl.sweep(
     trace,
-    {"machine": [machine, "dram"], "llc.size": ["4MiB", "8MiB", "16MiB"]},
+    {"machine": [machine, "dram"], "llc.size": ["44MiB", "11MiB", "22MiB"]},
     store=os.environ.get("STRANDLINE_STORE", ".strandline-sweep"),
 )
 for row in zip(table["machine"], table["llc.size"], table["elapsed_ns"]):

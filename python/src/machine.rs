@@ -16,12 +16,12 @@ use crate::error::refused;
 /// ```python
 /// m = Machine("xpoint")
 /// m.device.buffer.lines = 128          # or m["device.buffer.lines"] = 128
-/// m.llc.size = "16MiB"
+/// m.llc.size = "22MiB"
 /// Machine.from_toml(open("mine.toml").read(), name="mine")
 /// ```
 ///
 /// A value is checked when it is set, with the messages of the command line (`StrandlineError`, a `ValueError`). Sizes have units
-/// (`"16MiB"`), times too (`"94ns"`). `Machine.presets()` lists what there is; the commented files say what each key means.
+/// (`"22MiB"`), times too (`"94ns"`). `Machine.presets()` lists what there is; the commented files say what each key means.
 #[pyclass(module = "strandline", from_py_object)]
 #[derive(Clone)]
 pub struct Machine {
@@ -246,7 +246,7 @@ impl Machine {
         Ok(keys)
     }
 
-    /// A copy with values replaced: `m.set({"llc.size": "16MiB"})`.
+    /// A copy with values replaced: `m.set({"llc.size": "22MiB"})`.
     fn set(&self, settings: &Bound<'_, PyDict>) -> PyResult<Machine> {
         let mut machine = self.clone();
         for (key, value) in settings {

@@ -3,14 +3,14 @@
     import strandline as sl
 
     sl.simulate(["./app", "argument"], ["dram", "xpoint"])     # a program built with `strandline cc`
-    sl.simulate("run.slt", sl.Machine("xpoint", {"llc.size": "16MiB"}))
-    sl.sweep("run.slt", {"machine": ["dram", "xpoint"], "llc.size": ["8MiB", "16MiB"]})
+    sl.simulate("run.slt", sl.Machine("xpoint", {"llc.size": "22MiB"}))
+    sl.sweep("run.slt", {"machine": ["dram", "xpoint"], "llc.size": ["11MiB", "22MiB"]})
 
 Each verb returns a `Report`: `report["machines"]` looks into the numbers (the documented JSON), `print(report)` prints what the
 command line prints, and a notebook shows the report's page. A refusal is a `StrandlineError` (a `ValueError`) with the command
 line's message. Nothing heavy is imported: pandas, polars and dask only where you use them.
 
-Units: sizes in bytes or with a unit ("16MiB"), times as text ("94ns", "10s"); fields that end with `_ns` are nanoseconds.
+Units: sizes in bytes or with a unit ("22MiB"), times as text ("94ns", "10s"); fields that end with `_ns` are nanoseconds.
 """
 
 import inspect as _inspect

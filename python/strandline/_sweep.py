@@ -61,7 +61,7 @@ def sweep(trace=None, grid=None, executor=None, *, store=_STORE, output=None, ch
     trace     a trace file (`run.slt`, a `Trace`, a list of these), or a `Workload`; a path that ends with `.toml` is a whole
               grid in a file
     grid      a dictionary of words with one value or a list: `machine` (names, files, `Machine`s), `persistency`, `language`,
-              `seed`, and keys of machines (`"llc.size": ["8MiB", "16MiB"]`); `row` measures published results
+              `seed`, and keys of machines (`"llc.size": ["11MiB", "22MiB"]`); `row` measures published results
     executor  whatever has `submit(function, argument)`: `concurrent.futures.ProcessPoolExecutor`, a Dask `Client`, submitit,
               executorlib. All cores of this machine if not given. Workers need the trace at the same path.
     store     the folder that keeps results, each by a hash of everything that it depends on: trace, configuration, seed,

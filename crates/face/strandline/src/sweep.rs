@@ -23,7 +23,7 @@ const STORE: &str = ".strandline-sweep";
                         \x20 operations = 2000\n\
                         \x20 machine = [\"dram\", \"xpoint\"]\n\
                         \x20 [set]\n\
-                        \x20 llc.size = [\"8MiB\", \"16MiB\"]\n\n\
+                        \x20 llc.size = [\"11MiB\", \"22MiB\"]\n\n\
                         The table goes to sweep.parquet, a row per combination. Results are kept by a hash of everything that they depend on: the \
                         same command computes only what is missing, also after it was killed. With options in place of a file, and -o \
                         FILE.jsonl, there is a line of JSON per combination instead. docs/sweep.md has all words."

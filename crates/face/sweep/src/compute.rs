@@ -18,7 +18,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::SweepError;
 use crate::result;
-use crate::run::{Run, Source, VERSION};
+use crate::run::{Run, Source};
+use crate::version::VERSION;
 
 /// What a task is as text.
 #[derive(Debug, Serialize, Deserialize)]

@@ -48,7 +48,7 @@ pub enum SweepError {
         wanted: String,
     },
     /// The task is of another version of the models.
-    #[error("the task is of version {wanted}, and this is {VERSION}; install the same version on every machine", VERSION = crate::VERSION)]
+    #[error("the task is of version {wanted}, and this is {VERSION}; install the same version on every machine", VERSION = crate::version::VERSION)]
     OtherVersion {
         /// The task's.
         wanted: String,

@@ -26,11 +26,13 @@ mod run;
 mod store;
 mod table;
 mod task;
+mod version;
 
 pub use compute::compute;
 pub use error::SweepError;
 pub use grid::Grid;
-pub use run::{Machine, Run, Source, VERSION};
+pub use run::{Machine, Run, Source};
 pub use store::Store;
 pub use table::{Column, Data, Table};
 pub use task::{Sweep, Tally};
+pub use version::VERSION;

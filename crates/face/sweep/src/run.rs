@@ -9,9 +9,7 @@ use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::SweepError;
-
-/// The version of the models: the package's, and a hash of the sources that results depend on.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("STRANDLINE_MODELS"));
+use crate::version::VERSION;
 
 /// What is run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

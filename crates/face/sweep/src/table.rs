@@ -15,7 +15,8 @@ use parquet::schema::types::Type;
 use serde_json::Value;
 
 use crate::error::SweepError;
-use crate::run::{Run, Source, VERSION};
+use crate::run::{Run, Source};
+use crate::version::VERSION;
 
 /// Values of a column, one per row; none where the row has none.
 #[derive(Clone, Debug, PartialEq)]

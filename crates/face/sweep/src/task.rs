@@ -9,9 +9,10 @@ use serde_json::Value;
 use crate::compute::{Answer, Task, compute};
 use crate::error::SweepError;
 use crate::grid::Grid;
-use crate::run::{Run, VERSION};
+use crate::run::Run;
 use crate::store::Store;
 use crate::table::Table;
+use crate::version::VERSION;
 
 /// Runs of a task if nobody says: a trace is decoded once for so many machines, and the last tasks still end together.
 const CHUNK: usize = 8;
@@ -167,7 +168,7 @@ mod tests {
     fn small() -> Value {
         json!({
             "workload": "hash-scatter", "operations": 50, "machine": ["dram", "xpoint"],
-            "set": { "llc": { "size": ["8MiB", "16MiB", "7B"] } }, "seed": [1, 2],
+            "set": { "llc": { "size": ["11MiB", "22MiB", "7B"] } }, "seed": [1, 2],
         })
     }
 
@@ -193,7 +194,7 @@ mod tests {
         let mut half = small();
         half["machine"] = json!("xpoint");
         half["set"] = json!({});
-        half["llc.size"] = json!(["16MiB", "32MiB"]);
+        half["llc.size"] = json!(["22MiB", "33MiB"]);
         assert_eq!(open(&half).tally(), Tally { all: 4, known: 2 });
         // Half a file, as no killed process leaves it, is none.
         let (address, _) = &sweep.runs[0];
@@ -223,7 +224,7 @@ mod tests {
             seed: Some(1),
         });
         let mut simulate = session::Simulate::new(input);
-        let settings = vec![("llc.size".to_owned(), "16MiB".to_owned())];
+        let settings = vec![("llc.size".to_owned(), "22MiB".to_owned())];
         simulate.machines.push(session::Chosen { machine: "dram".to_owned(), settings });
         simulate.seed = Some(2);
         let alone = simulate.run(&session::Silent).expect("it runs").machines[0].figures.elapsed.ns();
@@ -276,7 +277,7 @@ mod tests {
         assert_eq!(columns, sweep.table().columns.len());
         let rows = reader.get_row_iter(None).expect("rows");
         let text: Vec<String> = rows.map(|row| row.expect("a row").to_string()).collect();
-        assert!(text[0].contains("hash-scatter") && text[0].contains("8MiB"), "{}", text[0]);
+        assert!(text[0].contains("hash-scatter") && text[0].contains("11MiB"), "{}", text[0]);
     }
 
     #[test]

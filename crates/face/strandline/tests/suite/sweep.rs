@@ -54,7 +54,7 @@ fn a_killed_sweep_goes_on_where_it_stopped() {
 fn a_grid_in_a_file_is_computed_once() {
     let scratch = Scratch::new();
     let grid = "workload = \"hash-scatter\"\noperations = 200\nmachine = [\"dram\", \"xpoint\"]\nseed = [1, 2]\n\
-                [set]\nllc.size = [\"8MiB\", \"16MiB\", \"7B\"]\n";
+                [set]\nllc.size = [\"11MiB\", \"22MiB\", \"7B\"]\n";
     std::fs::write(scratch.dir().join("grid.toml"), grid).expect("written");
     let command = |words: &str| {
         let mut command = strandline();

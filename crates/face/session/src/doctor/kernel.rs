@@ -56,7 +56,7 @@ fn time_sampling(root: &Root) -> Fact {
 
 fn userfaultfd(root: &Root) -> Fact {
     let all = root.read("proc/sys/vm/unprivileged_userfaultfd").unwrap_or_else(|| "unknown".into());
-    let answer = migrate::fam::uffd::Uffd::open(0).map_err(|error| error.to_string());
+    let answer = fam::uffd::Uffd::open(0).map_err(|error| error.to_string());
     let detail = |()| format!("vm.unprivileged_userfaultfd is {all}");
     Fact::of("userfaultfd", "userfaultfd", answer.map(drop).map(detail))
 }
@@ -99,7 +99,8 @@ fn reboots() -> Fact {
         let folder = tempfile::tempdir()?;
         let output = tempfile::tempfile()?;
         let pool = folder.path().join("pool");
-        let recipe = Recipe { words: vec!["true".to_owned()], pool };
+        let stdout = folder.path().join("stdout");
+        let recipe = Recipe { words: vec!["true".to_owned()], pool, stdout };
         let all = Reboots::new(true, 1);
         all.system(&recipe, folder.path().to_owned(), &output)?;
         Ok(all.state())

@@ -1,5 +1,7 @@
 //! The table of lines: what was stored and not read, what of a line was used, who had it last.
 
+use crate::sites::Sites;
+
 const SIZE: usize = 1 << 16;
 pub(crate) const NOBODY: u16 = u16::MAX;
 
@@ -36,6 +38,53 @@ pub(crate) struct Line {
     pub(crate) contested: bool,
     /// Bytes of variables that synchronise.
     pub(crate) sync: u64,
+}
+
+impl Line {
+    /// A store to bytes of it. What it overwrites unread is *doomed*: dead if somebody reads what came instead.
+    pub(crate) fn store(&mut self, sites: &mut Sites, site: u32, mask: u64, large: bool, repeated: bool) {
+        let dead = self.unread & mask;
+        let dead_large = dead & self.large != 0;
+        let by = if dead_large { self.large_site } else { self.store_site };
+        if dead != 0 && (repeated || by != site) {
+            if self.deaths > 0 {
+                if self.doomed_site != by {
+                    (self.doomed, self.doomed_bytes) = (0, 0);
+                }
+                self.doomed |= dead;
+                self.doomed_bytes = self.doomed_bytes.saturating_add(dead.count_ones());
+                (self.doomed_site, self.doomed_large) = (by, dead_large);
+                sites.get(by).over = site;
+            }
+            self.deaths = self.deaths.saturating_add(1);
+        }
+        self.unread |= mask;
+        self.written |= mask;
+        if large {
+            self.large |= mask;
+            self.large_site = site;
+        } else {
+            self.large &= !mask;
+            self.store_site = site;
+        }
+    }
+
+    /// A load from bytes of it.
+    pub(crate) fn load(&mut self, sites: &mut Sites, mask: u64) {
+        let known = self.doomed & mask;
+        if known != 0 {
+            // Who zeroes or copies a line is judged by a reader of any part of it.
+            let part = if self.doomed_large { self.doomed } else { known };
+            let dead = u64::from(self.doomed_bytes) * u64::from(part.count_ones())
+                / u64::from(self.doomed.count_ones());
+            let site = sites.get(self.doomed_site);
+            *(if self.doomed_large { &mut site.dead_large } else { &mut site.dead }) += dead;
+            self.doomed &= !part;
+            self.doomed_bytes -= dead as u32;
+        }
+        self.unread &= !mask;
+        self.read |= mask;
+    }
 }
 
 const EMPTY: Line = Line {

@@ -236,44 +236,9 @@ impl Watcher {
         }
         entry.touched |= mask;
         if access.store {
-            let dead = entry.unread & mask;
-            let large = dead & entry.large != 0;
-            let by = if large { entry.large_site } else { entry.store_site };
-            if dead != 0 && (repeated || by != access.site) {
-                if entry.deaths > 0 {
-                    if entry.doomed_site != by {
-                        (entry.doomed, entry.doomed_bytes) = (0, 0);
-                    }
-                    entry.doomed |= dead;
-                    entry.doomed_bytes = entry.doomed_bytes.saturating_add(dead.count_ones());
-                    (entry.doomed_site, entry.doomed_large) = (by, large);
-                    self.sites.get(by).over = access.site;
-                }
-                entry.deaths = entry.deaths.saturating_add(1);
-            }
-            entry.unread |= mask;
-            entry.written |= mask;
-            if access.len >= 32 {
-                entry.large |= mask;
-                entry.large_site = access.site;
-            } else {
-                entry.large &= !mask;
-                entry.store_site = access.site;
-            }
+            entry.store(&mut self.sites, access.site, mask, access.len >= 32, repeated);
         } else {
-            let known = entry.doomed & mask;
-            if known != 0 {
-                // Who zeroes or copies a line is judged by a reader of any part of it.
-                let part = if entry.doomed_large { entry.doomed } else { known };
-                let dead = u64::from(entry.doomed_bytes) * u64::from(part.count_ones())
-                    / u64::from(entry.doomed.count_ones());
-                let site = self.sites.get(entry.doomed_site);
-                *(if entry.doomed_large { &mut site.dead_large } else { &mut site.dead }) += dead;
-                entry.doomed &= !part;
-                entry.doomed_bytes -= dead as u32;
-            }
-            entry.unread &= !mask;
-            entry.read |= mask;
+            entry.load(&mut self.sites, mask);
         }
         if new {
             self.fetches += 1;

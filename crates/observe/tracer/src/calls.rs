@@ -202,15 +202,7 @@ impl Call {
                 copied(pid, c, end, result)?
             }
             libc::SYS_open | libc::SYS_openat | libc::SYS_openat2 | libc::SYS_creat => {
-                let path = look::descriptor(pid, result as i32)?;
-                if path.starts_with(look::UNNAMED) {
-                    return Some(vec![Deed::Create(path, false)]);
-                }
-                match (before.len, look::length(&path)) {
-                    (None, _) => vec![Deed::Create(path, false)],
-                    (Some(old), Some(0)) if old > 0 => vec![Deed::Truncate(path, 0)],
-                    _ => return None,
-                }
+                opened(look::descriptor(pid, result as i32)?, before.len)?
             }
             libc::SYS_truncate | libc::SYS_ftruncate => vec![Deed::Truncate(one()?, b)],
             libc::SYS_fallocate => allocated(one()?, b as i32, c, d, before.len?),
@@ -253,6 +245,18 @@ impl Call {
             }
             _ => return None,
         })
+    }
+}
+
+/// What an open did to the file, whose length was `before`.
+fn opened(path: String, before: Option<u64>) -> Option<Vec<Deed>> {
+    if path.starts_with(look::UNNAMED) {
+        return Some(vec![Deed::Create(path, false)]);
+    }
+    match (before, look::length(&path)) {
+        (None, _) => Some(vec![Deed::Create(path, false)]),
+        (Some(old), Some(0)) if old > 0 => Some(vec![Deed::Truncate(path, 0)]),
+        _ => None,
     }
 }
 

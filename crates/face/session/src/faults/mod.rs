@@ -200,22 +200,9 @@ impl Faults {
                 Some(_) => advice::predict(&site, heap, &costs, machine),
                 None => Vec::new(),
             };
-            let mut stacks: Vec<_> = site.stacks.iter().map(|(stack, count)| (*stack, *count)).collect();
-            stacks.sort_by_key(|(stack, count)| (std::cmp::Reverse(*count), *stack));
-            let stacks = stacks
-                .into_iter()
-                .take(STACKS)
-                .map(|(stack, count)| (stacks::name(&run.stacks[stack]), count));
-            let stacks = stacks.collect();
-            sites.push(FaultSite {
-                key,
-                name,
-                heap,
-                cost: advice::cost(&site.kinds, &costs),
-                stacks,
-                remedies,
-                site,
-            });
+            let stacks = stacks_of(&site, &run);
+            let cost = advice::cost(&site.kinds, &costs);
+            sites.push(FaultSite { key, name, heap, cost, stacks, remedies, site });
         }
         sites.retain(|site| site.site.kinds.total() > 0);
         sites.sort_by(|one, two| two.cost.total_cmp(&one.cost).then(one.key.cmp(&two.key)));
@@ -258,6 +245,15 @@ impl Faults {
             warnings,
         }
     }
+}
+
+/// The call stacks of most faults of a site, by name.
+fn stacks_of(site: &Site, run: &FaultRun) -> Vec<(String, u64)> {
+    let mut stacks: Vec<_> = site.stacks.iter().map(|(stack, count)| (*stack, *count)).collect();
+    stacks.sort_by_key(|(stack, count)| (std::cmp::Reverse(*count), *stack));
+    let named =
+        stacks.into_iter().take(STACKS).map(|(stack, count)| (stacks::name(&run.stacks[stack]), count));
+    named.collect()
 }
 
 /// Latencies of the engine's accesses: a hit in the first cache, and a line that another core wrote, of current processors.

@@ -52,7 +52,9 @@ fn nothing_points_outside() {
 #[test]
 fn a_full_report_shows_every_plot_and_table() {
     let (_, document) = page(&common::full());
-    for section in ["summary", "traffic", "functions", "writes", "machine", "findings", "wear", "run"] {
+    let sections =
+        ["summary", "traffic", "structures", "functions", "writes", "machine", "findings", "wear", "run"];
+    for section in sections {
         assert_eq!(select(&document, &format!("section#{section}")).len(), 1, "{section}");
     }
     let titles: BTreeSet<String> = select(&document, "svg > title").iter().map(text).collect();
@@ -76,6 +78,7 @@ fn a_full_report_shows_every_plot_and_table() {
         "Caches, all cores together",
         "DIMMs",
         "All DIMMs together, by memory",
+        "Data structures by lines fetched",
         "What each counter-measure gives",
         "Hottest pages",
         "What wears the memory",

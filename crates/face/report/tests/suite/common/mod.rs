@@ -13,7 +13,7 @@ use event::{Counts, Frame, Sampling, Site, SiteId, SiteTable, Source};
 use machine::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory, Slice, Traffic};
 use report::{
     Article, CaptureStats, CrashFinding, CrashFindings, CrashLints, Exit, FunctionSample, Prestores, Report,
-    Run, Samples, Skipped, Subject, Wear, Withheld, WriteSizes,
+    Run, Samples, Skipped, Structure, Subject, Trial, Wear, Withheld, WriteSizes,
 };
 use wear::estimate::Tally;
 use wear::{CopyCost, Endurance, Question};
@@ -99,7 +99,30 @@ pub fn full() -> Report {
     });
     report.capture = Some(CaptureStats { processes: 1, trace_bytes: Some(61 * MIB) });
     report.wear = Some(worn());
+    report.structures = vec![structure()];
+    report.trials =
+        vec![Trial { rule: "false-sharing".into(), gain: 0.27, accesses: 400_000, withdrawn: false }];
     report
+}
+
+/// Nodes of which two words are used.
+fn structure() -> Structure {
+    Structure {
+        site: 1,
+        label: "add (tree.c:40)".into(),
+        blocks: 50_000,
+        bytes: 6_400_000,
+        freed: 1_200,
+        short_lived: 40,
+        mean_life: Some(9_000),
+        peak_bytes: 6_300_000,
+        live_bytes: 6_246_400,
+        fetches: 210_000,
+        threads: 2,
+        heat_loads: vec![180_000, 0, 0, 20_000],
+        heat_stores: vec![10_000, 0, 0, 0],
+        footprint: vec![1_000_000, 4_000_000, 6_300_000],
+    }
 }
 
 /// Thirty pages, one of which takes half of the writes.

@@ -40,10 +40,48 @@ extern "C" fn forked() {
         PARENTS.store(open.base, Ordering::Relaxed);
         PARENTS_END.store(open.base + open.bytes as usize, Ordering::Relaxed);
         // The lock is the parent's alone: a child that lives on keeps nobody from opening the pool again.
+        if !map_for_reading(open) {
+            // SAFETY: the pool's own mapping.
+            unsafe { libc::mprotect(open.base as *mut libc::c_void, open.bytes as usize, libc::PROT_READ) };
+        }
         // SAFETY: a descriptor of ours, which a child has no use for, or none.
         unsafe { libc::syscall(libc::SYS_close, open.descriptor) };
-        // SAFETY: the pool's own mapping.
-        unsafe { libc::mprotect(open.base as *mut libc::c_void, open.bytes as usize, libc::PROT_READ) };
+    }
+}
+
+/// Maps the pool anew where it is. A mapping that `fork` copied holds the parent's open file, and with it the lock.
+fn map_for_reading(open: &Open) -> bool {
+    if open.descriptor < 0 {
+        return false;
+    }
+    // No allocation: this is between `fork` and what the program does next.
+    let mut path = *b"/proc/self/fd/0000000000\0";
+    let mut rest = open.descriptor.unsigned_abs();
+    let mut digits = [b'0'; 10];
+    let mut count = 0;
+    while count == 0 || rest > 0 {
+        digits[count] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        count += 1;
+    }
+    let name = path.len() - 1 - 10;
+    digits[..count].reverse();
+    path[name..name + count].copy_from_slice(&digits[..count]);
+    path[name + count] = 0;
+    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+    // SAFETY: a path that ends, a new descriptor, and the pool's own mapping, of which nobody holds a reference to write.
+    unsafe {
+        let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags) as i32;
+        if file < 0 {
+            return false;
+        }
+        // Each argument is a whole register.
+        let flags = libc::c_long::from(libc::MAP_SHARED | libc::MAP_FIXED);
+        let (read, bytes) = (libc::c_long::from(libc::PROT_READ), open.bytes as libc::c_long);
+        let (file, start) = (libc::c_long::from(file), 0 as libc::c_long);
+        let at = libc::syscall(libc::SYS_mmap, open.base as libc::c_long, bytes, read, flags, file, start);
+        libc::syscall(libc::SYS_close, file);
+        at as usize == open.base
     }
 }
 

@@ -69,7 +69,7 @@ fn bad_input_is_named() {
     for (arguments, expected) in [
         ("bench unified --batch 0", "1 to 134217728"),
         ("bench unified --batch 4294967296", "1 to 134217728"),
-        ("bench unified --keys 99999999999", "402653183"),
+        ("bench unified --keys 99999999999", "402653184"),
         ("bench unified --on tpu", "gpu, batch, vulkan"),
         ("measure --on batch --threads 2", "--threads changes nothing"),
         ("measure --on batch gpu-nothing", "gpu-copy"),

@@ -43,7 +43,7 @@ impl Listener {
         made.map_err(|error| Error::file(at, "cannot be listened at", error))
     }
 
-    /// Its address, for [`connect`].
+    /// Its address, for `connect`.
     ///
     /// # Errors
     /// If the system does not tell.

@@ -16,6 +16,7 @@ use crate::cli::ObserveArgs;
                   strandline check --pmem /tmp/db --recover './app --verify POOL' -- ./app /tmp/db\n  \
                   strandline check --files /tmp/db --recover './app --verify POOL' -- ./app /tmp/db\n  \
                   strandline check -- ./app --fill /dev/shm/pool\n  \
+                  strandline check --files d --recover 'sh recover.sh POOL' -- sh save.sh\n  \
                   strandline check --recover './app --recover POOL' --replay adr-p17-a0-b3-c2.1-h9f3a0c11\n  \
                   strandline check --litmus crates/model/crash/litmus/adr-two-lines.litmus\n\n\
                   A whole program, ex.c:\n\n\
@@ -31,7 +32,8 @@ use crate::cli::ObserveArgs;
                   \x20     sl_region_begin(1); write(f, \"saved\", 5); fsync(f); sl_region_end(1); }\n\n\
                   \x20 strandline cc -o ex ex.c\n\
                   \x20 strandline check --files f --recover './ex --recover POOL' -- ./ex f\n\n\
-                  The program runs once, built with `strandline cc --as-shipped`. Then the recovery command runs on the images that a crash of \
+                  The program runs once, built with `strandline cc --as-shipped`; with --files any program will do, as it is: \
+                  then its printing calls are its regions, and STRANDLINE_STDOUT names a file with what it had printed. Then the recovery command runs on the images that a crash of \
                   that run could have left, all of them up to --images per crash point: it exits with 0 if it can bring the image into order. In it, POOL stands for \
                   the image's file (for its folder, if the program maps several files; with --files, for what is at PATH); the environment has STRANDLINE_BEGUN and STRANDLINE_DONE, \
                   the numbers of regions (`sl_region_begin`, `sl_region_end`) that had begun and ended: what ended must be there.\n\n\
@@ -100,7 +102,7 @@ pub struct CheckArgs {
     /// How to observe the program
     #[command(flatten)]
     pub observe: ObserveArgs,
-    /// The program, built with `strandline cc`, and its arguments
+    /// The program, built with `strandline cc` (with --files any, as it is), and its arguments
     #[arg(trailing_var_arg = true, value_name = "PROG ARGS")]
     pub program: Vec<OsString>,
 }

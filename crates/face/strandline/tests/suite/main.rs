@@ -59,6 +59,7 @@ mod tails;
 mod trace_json;
 mod trace_size;
 mod unified;
+mod unmodified;
 mod values;
 mod vnvm;
 mod wear;

@@ -44,7 +44,7 @@ pub fn first_line(text: &str) -> String {
 ///
 /// program  a list of words (a program built with `strandline cc`, else it is sampled), a trace (`run.slt` or a `Trace`), a
 ///          `Workload`; btree-fill if not given
-/// machine  a preset, a file, a `Machine`; "xpoint" if not given
+/// machine  a preset, a file, a `Machine`; if not given, this machine ("host"), and "xpoint" for a program with persistent memory
 /// pmem     mapped files that count as persistent memory, besides those on DAX mounts and under /dev/shm
 /// sample   (N, M): keep N of every M pieces of a thread's events
 /// check    look at the order of stores, flushes and fences, too
@@ -66,7 +66,7 @@ fn profile(
     let scratch = Scratch::new()?;
     let mut verb = Profile { seed, check, ..Profile::new(input) };
     if let Some(machine) = machine {
-        verb.machine = machine_of(machine)?.named(&scratch)?;
+        verb.machine = Some(machine_of(machine)?.named(&scratch)?);
     }
     py.detach(|| {
         let report = verb.run(&Watcher).map_err(refused)?;

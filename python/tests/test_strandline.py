@@ -199,7 +199,7 @@ class Sweeps(Scratch):
     def test_a_dask_cluster_whose_worker_is_killed(self):
         from distributed import Client, LocalCluster
 
-        with LocalCluster(3, threads_per_worker=1, dashboard_address=None, processes=True) as cluster:
+        with LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=None, processes=True) as cluster:
             with Client(cluster) as client:
                 client.wait_for_workers(3, timeout=300)
                 victims = list(client.run(os.getpid).values())

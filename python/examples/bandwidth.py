@@ -16,8 +16,8 @@ print(report)
 compared = sl.simulate(program, ["dram", "xpoint"])
 print(compared.headline)
 for machine in compared["machines"]:
-    waits = sorted(machine["figures"]["site_stalls"], key=lambda site: -site["stalled"])[:3]
-    print(machine["machine"], [site["line"] for site in waits])
+    for site in machine["figures"]["site_stalls"][:3]:
+        print(machine["machine"], site["line"], site["stalled"])
 # %%
 # Every event, as a table: bytes stored per line of code.
 if isinstance(program, str):

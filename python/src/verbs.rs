@@ -44,7 +44,7 @@ pub fn first_line(text: &str) -> String {
 ///
 /// program  a list of words (a program built with `strandline cc`, else it is sampled), a trace (`run.slt` or a `Trace`), a
 ///          `Workload`; btree-fill if not given
-/// machine  a preset, a file, a `Machine`; if not given, this machine ("host"), and "xpoint" for a program with persistent memory
+/// machine  a preset, a file, a `Machine`; if not given "host", or "xpoint" for a program with persistent memory
 /// pmem     mapped files that count as persistent memory, besides those on DAX mounts and under /dev/shm
 /// sample   (N, M): keep N of every M pieces of a thread's events
 /// check    look at the order of stores, flushes and fences, too

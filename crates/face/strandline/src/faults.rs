@@ -17,7 +17,7 @@ use crate::say;
     after_help = "Examples:\n  strandline faults -- ./app arguments\n  strandline faults --try -- ./app arguments\n  \
                   strandline faults --try --json -- ./app | jq .combined\n  strandline faults poe --axis ring\n\n\
                   Any program, as it is. Faults are counted by the kernel; with the right to trace (root) reads and writes are \
-                  told apart. --try runs the program again and again, so it must not mind."
+                  distinguished. --try runs the program again and again, so it must not mind."
 )]
 pub struct FaultsArgs {
     /// Something else than an estimate

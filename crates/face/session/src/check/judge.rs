@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a function is told of an image.
+/// What a function learns of an image.
 #[derive(Clone, Copy, Debug)]
 pub struct Laid<'a> {
     /// The image's file, or its folder if there are several files; of ordinary files, what stands for the path that is checked.

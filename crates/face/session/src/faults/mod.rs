@@ -85,7 +85,7 @@ pub struct FaultsFound {
     pub reported: u64,
     /// See above.
     pub lost: u64,
-    /// Whether reads and writes were told apart.
+    /// Whether reads and writes were distinguished.
     pub kinds_known: bool,
     /// Reported faults by kind.
     pub kinds: Kinds,
@@ -268,7 +268,7 @@ fn say(run: &FaultRun, reported: u64, processors: usize, left: &Left, warnings: 
     }
     if reported > 0 && !run.kinds {
         warnings.push(
-            "reads and writes are not told apart: that takes the right to trace (root, or a mounted tracefs that you \
+            "reads and writes are not distinguished: that takes the right to trace (root, or a mounted tracefs that you \
              may read); all first uses count as writes"
                 .to_owned(),
         );

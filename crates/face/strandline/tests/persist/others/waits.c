@@ -79,7 +79,7 @@ static void mail(void)
     joined(reader);
 }
 
-/* Records go by writev from the pool into a socket and by readv into the pool; an epoll tells of them. */
+/* Records go by writev from the pool into a socket and by readv into the pool; an epoll reports them. */
 static int ends[2];
 static void *listens(void *argument)
 {

@@ -101,7 +101,7 @@ static void combine_step(unsigned thread, unsigned long round)
             }
         atomic_flag_clear_explicit(&combining, memory_order_release);
     }
-    /* What a thread was told is noted: the sum must not be below it. */
+    /* What a thread saw is noted: the sum must not be below it. */
     root->pairs[thread].one = mine->answer;
     root->pairs[thread].two = -mine->answer;
     atomic_store_explicit(&mine->state, 0, memory_order_release);

@@ -3,8 +3,8 @@
 //!
 //! Every agent (a CPU core with a bounded number of lookups in flight, an accelerator with many) takes
 //! lines from one [`device::UnifiedMemory`], which has one cache and one bandwidth for all. The machine's
-//! numbers are those of no publication: a wide low-power memory, cores of ordinary width. What comes out is
-//! a shape.
+//! numbers are guesses (a wide low-power memory, cores of ordinary width), made with the source's claims
+//! known. What comes out is a shape.
 
 use device::{Agent, Time, UnifiedMemory, UnifiedTiming};
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use session::{Chosen, Observer, Progress, Sweep};
+use session::{Observer, Progress};
 use sweep::{Grid, Store};
 
 use crate::progress::terminal;
@@ -25,8 +25,8 @@ const STORE: &str = ".strandline-sweep";
                         \x20 [set]\n\
                         \x20 llc.size = [\"11MiB\", \"22MiB\"]\n\n\
                         The table goes to sweep.parquet, a row per combination. Results are kept by a hash of everything that they depend on: the \
-                        same command computes only what is missing, also after it was killed. With options in place of a file, and -o \
-                        FILE.jsonl, there is a line of JSON per combination instead. docs/sweep.md has all words."
+                        same command computes only what is missing, also after it was killed. With -o FILE.jsonl there is a line of JSON \
+                        per combination instead. docs/sweep.md has all words."
 )]
 pub struct SweepArgs {
     /// A grid
@@ -56,8 +56,7 @@ pub struct SweepArgs {
     /// Combinations at a time; as many as there are cores if not given
     #[arg(long, value_name = "N")]
     pub jobs: Option<usize>,
-    /// The file of results: a Parquet table, or lines of JSON if its name ends with .jsonl (sweep.parquet of a grid,
-    /// sweep.jsonl of options)
+    /// The file of results: a Parquet table, or lines of JSON if its name ends with .jsonl (sweep.parquet)
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Folder that keeps results for later sweeps (.strandline-sweep)
@@ -76,31 +75,15 @@ pub fn run(args: &SweepArgs) -> anyhow::Result<()> {
     if let Some(file) = &args.file {
         return table(&Grid::load(file)?, args, jobs);
     }
-    let output = args.output.clone().unwrap_or_else(|| PathBuf::from("sweep.jsonl"));
-    if output.extension().is_some_and(|end| end == "parquet") {
-        let mut grid = json!({
-            "workload": args.workload, "threads": args.threads, "machine": args.machine,
-            "persistency": args.persistency, "language": args.map_regions.name(),
-        });
-        if let Some(operations) = args.ops {
-            grid["operations"] = json!(operations);
-        }
-        args.vary.iter().for_each(|(key, text)| grid[key] = json!(values(text)));
-        return table(&Grid::parse(&grid.to_string())?, args, jobs);
+    let mut grid = json!({
+        "workload": args.workload, "threads": args.threads, "machine": args.machine,
+        "persistency": args.persistency, "language": args.map_regions.name(),
+    });
+    if let Some(operations) = args.ops {
+        grid["operations"] = json!(operations);
     }
-    let sweep = Sweep {
-        machine: Chosen::new(args.machine.clone()),
-        designs: args.persistency.clone(),
-        workloads: args.workload.clone(),
-        threads: args.threads.clone(),
-        settings: args.vary.iter().map(|(key, text)| (key.clone(), values(text))).collect(),
-        operations: args.ops,
-        language: args.map_regions,
-        jobs,
-        file: output.clone(),
-    };
-    let (ran, known) = sweep.run(&|_| {})?;
-    say(&format!("{ran} combinations run, {known} were there: {}\n", output.display()))
+    args.vary.iter().for_each(|(key, text)| grid[key] = json!(values(text)));
+    table(&Grid::parse(&grid.to_string())?, args, jobs)
 }
 
 /// A grid into a table.

@@ -77,7 +77,8 @@ impl Table {
         self.columns.iter().find(|column| column.name == name).map(|column| &column.data)
     }
 
-    /// Writes the table as a Parquet file: whole, or not at all.
+    /// Writes the table as a file, whole, or not at all: Parquet, or if its name ends with `.jsonl`, a line
+    /// of JSON per row, without the columns in which the row has no value.
     ///
     /// # Errors
     /// If the file can't be written.
@@ -85,10 +86,32 @@ impl Table {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let failed = || SweepError::file("write", path);
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed())?;
-        self.write_to(file.as_file_mut())?;
+        if path.extension().is_some_and(|end| end == "jsonl") {
+            for row in 0..self.rows {
+                writeln!(file, "{}", self.row(row)).map_err(failed())?;
+            }
+        } else {
+            self.write_to(file.as_file_mut())?;
+        }
         file.flush().map_err(failed())?;
         file.persist(path).map_err(|error| failed()(error.error))?;
         Ok(())
+    }
+
+    /// What a row has, by column.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[must_use]
+    pub fn row(&self, row: usize) -> Value {
+        let value = |data: &Data| match data {
+            Data::Int(values) => values[row].map(Value::from),
+            Data::Float(values) => values[row].map(Value::from),
+            Data::Text(values) => values[row].clone().map(Value::from),
+        };
+        let cells =
+            self.columns.iter().filter_map(|Column { name, data }| Some((name.clone(), value(data)?)));
+        Value::Object(cells.collect())
     }
 
     fn write_to(&self, file: &mut File) -> Result<(), SweepError> {

@@ -7,11 +7,16 @@ use serde_json::Value;
 
 use crate::common::{Scratch, ok, stdout, strandline};
 
+/// Results that a folder keeps.
+fn results(scratch: &Scratch) -> usize {
+    let folders = std::fs::read_dir(scratch.dir().join(".strandline-sweep")).into_iter().flatten().flatten();
+    let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten().flatten());
+    files.filter(|file| file.path().extension().is_some_and(|end| end == "json")).count()
+}
+
 #[test]
 fn a_killed_sweep_goes_on_where_it_stopped() {
     let scratch = Scratch::new();
-    let file = scratch.dir().join("sweep.jsonl");
-    let lines = || std::fs::read_to_string(&file).unwrap_or_default().lines().count();
     let command = || {
         let mut command = strandline();
         let arguments = "sweep --persistency x86 strandweaver redo ssp --workload rb-tree array-swap --threads 1,2 \
@@ -19,11 +24,11 @@ fn a_killed_sweep_goes_on_where_it_stopped() {
         command.current_dir(scratch.dir()).args(arguments.split_whitespace());
         command
     };
-    // Killed as soon as there are so many lines; a sweep that is too quick to be killed is whole.
+    // Killed as soon as there are so many results; a sweep that is too quick to be killed is whole.
     for enough in [2, 5, 9] {
         let mut child = command().spawn().expect("it starts");
         let begin = Instant::now();
-        while lines() < enough
+        while results(&scratch) < enough
             && child.try_wait().expect("a child").is_none()
             && begin.elapsed() < Duration::from_secs(60)
         {
@@ -31,22 +36,17 @@ fn a_killed_sweep_goes_on_where_it_stopped() {
         }
         child.kill().expect("ours");
         child.wait().expect("ours");
-        // What a write that was cut off leaves.
-        let text = std::fs::read_to_string(&file).expect("lines");
-        std::fs::write(&file, &text[..text.len() - 30]).expect("written");
     }
     ok(&mut command());
     let again = stdout(&ok(&mut command()));
     assert!(again.starts_with("0 combinations run, 32 were there"), "{again}");
-    let text = std::fs::read_to_string(&file).expect("lines");
-    let whole: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let key = |line: &Value| {
-        let mut line = line.clone();
-        line.as_object_mut().expect("an object").remove("result").expect("a result");
-        line.to_string()
-    };
-    let keys: BTreeSet<String> = whole.iter().map(key).collect();
-    assert_eq!((whole.len(), keys.len()), (32, 32), "each combination once");
+    let text = std::fs::read_to_string(scratch.dir().join("sweep.jsonl")).expect("lines");
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let varied = ["persistency", "workload", "threads", "cores.pipeline.store_queue"];
+    let keys: BTreeSet<String> =
+        lines.iter().map(|line| varied.map(|name| line[name].to_string()).join(" ")).collect();
+    assert_eq!((lines.len(), keys.len()), (32, 32), "each combination once");
+    assert!(lines.iter().all(|line| line["elapsed_ns"].as_f64() > Some(0.0)), "{text}");
 }
 
 /// A grid in a file: the second time nothing is computed, and a killed sweep keeps what it had.
@@ -64,16 +64,9 @@ fn a_grid_in_a_file_is_computed_once() {
     let answer = |words: &str| -> Value {
         serde_json::from_str(&stdout(&ok(&mut command(words)))).expect("an object")
     };
-    let results = || {
-        let folders =
-            std::fs::read_dir(scratch.dir().join(".strandline-sweep")).into_iter().flatten().flatten();
-        let files =
-            folders.flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten().flatten());
-        files.filter(|file| file.path().extension().is_some_and(|end| end == "json")).count()
-    };
     let mut child = command("sweep grid.toml --jobs 1").spawn().expect("it starts");
     let begin = Instant::now();
-    while results() == 0
+    while results(&scratch) == 0
         && child.try_wait().expect("a child").is_none()
         && begin.elapsed() < Duration::from_secs(60)
     {

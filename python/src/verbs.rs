@@ -10,6 +10,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
+use report::{Block, Page, Section};
 use session::{Input, Memory, Profile, Record, Reproduce, Silent, Simulate, Sources, TraceFile, Wear};
 use trace::Compression;
 
@@ -29,6 +30,7 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(measure_verb, module)?)?;
     module.add_function(wrap_pyfunction!(plan, module)?)?;
     module.add_function(wrap_pyfunction!(wear, module)?)?;
+    module.add_function(wrap_pyfunction!(faults, module)?)?;
     module.add_function(wrap_pyfunction!(reproduce, module)?)?;
     module.add_function(wrap_pyfunction!(rows, module)?)?;
     module.add_function(wrap_pyfunction!(workloads, module)?)?;
@@ -317,6 +319,46 @@ fn wear(
             json: worn.json().map_err(refused)?,
             found: false,
         })
+    })
+}
+
+/// What do first-touch page faults cost a program, which allocations cause them, and what would help?
+///
+/// program  a list of words; any program, unchanged
+/// trials   try the remedies in further runs, and keep what gains
+/// rounds   runs of each remedy, and of the program without
+/// engine   nanoseconds of a fault handled by a page-fault offload engine; by its accesses to memory if not given
+///
+/// The numbers are described in docs/faults.md; times in nanoseconds are measured on this computer.
+#[pyfunction]
+#[pyo3(signature = (program, *, trials = false, rounds = 5, engine = None))]
+fn faults(
+    py: Python<'_>,
+    program: &Bound<'_, PyAny>,
+    trials: bool,
+    rounds: usize,
+    engine: Option<f64>,
+) -> PyResult<Report> {
+    let Input::Program(program) = input(Some(program), &Observe::default())? else {
+        return Err(refused("faults are those of a program: give a list of words"));
+    };
+    let verb = session::Faults { trials, rounds, engine, ..session::Faults::new(program) };
+    py.detach(|| {
+        let found = verb.run(&Watcher).map_err(refused)?;
+        let text = found.text();
+        let headline = first_line(&text);
+        let lines = text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned);
+        let block = Block::List(lines.collect());
+        let html = report::page(&Page {
+            verb: "faults".to_owned(),
+            title: found.command.join(" "),
+            headline: headline.clone(),
+            sections: vec![Section { id: "faults".to_owned(), title: "Faults".to_owned(), blocks: vec![block] }],
+            command: found.command.clone(),
+            ..Page::default()
+        });
+        let json = found.json().map_err(refused)?;
+        Ok(Report { verb: "faults".to_owned(), headline, html, json, text, found: false })
     })
 }
 

@@ -131,6 +131,9 @@ def wear(
     goal: Optional[str] = None, page: Optional[Size] = None, capacity: Optional[Size] = None,
     duration: Optional[str] = None, accuracy: bool = False, pmem: Sequence[str] = (), seed: Optional[int] = None,
 ) -> Report: ...
+def faults(
+    program: Union[Path, Words], *, trials: bool = False, rounds: int = 5, engine: Optional[float] = None
+) -> Report: ...
 def reproduce(*names: str, seed: Optional[int] = None) -> Report: ...
 def check(
     program: Optional[Union[Path, Words, Trace]] = None, recover: Any = None, *, files: Sequence[str] = (),

@@ -39,6 +39,11 @@ pub enum On {
     Gpu,
 }
 
+/// Repetitions of a thread's instructions.
+const REPEATS_MAX: u32 = 1_000_000;
+/// Variables of a test.
+const VARIABLES_MAX: usize = 1024;
+
 /// A litmus test.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -126,6 +131,12 @@ impl Test {
         if test.threads.is_empty() || test.threads.len() > 4 {
             return Err(wrong(format!("{} threads; 1 to 4 expected", test.threads.len())));
         }
+        if test.repeats == 0 || test.repeats > REPEATS_MAX {
+            return Err(wrong(format!("repeats = {}; 1 to {REPEATS_MAX} expected", test.repeats)));
+        }
+        if test.variables.is_empty() || test.variables.len() > VARIABLES_MAX {
+            return Err(wrong(format!("{} variables; 1 to {VARIABLES_MAX} expected", test.variables.len())));
+        }
         test.compile()?;
         for outcome in &test.allowed {
             if outcome.len() != test.outcome.len() {
@@ -150,6 +161,15 @@ impl Test {
     fn variable(&self, name: &str) -> Result<u32, Error> {
         let found = self.variables.iter().position(|known| known == name);
         found.map(|at| at as u32).ok_or_else(|| self.wrong(format!("no variable `{name}`")))
+    }
+
+    /// The first of a bakery lock's four variables.
+    fn lock(&self, name: &str) -> Result<u32, Error> {
+        let first = self.variable(name)?;
+        if self.variables.len() - (first as usize) < 4 {
+            return Err(self.wrong(format!("a lock at `{name}` needs four variables from there on")));
+        }
+        Ok(first)
     }
 
     fn register(&self, name: &str) -> Result<u32, Error> {
@@ -178,10 +198,10 @@ impl Test {
             }
             ["fence"] => [operation::FENCE, 0, 0, 0],
             ["lock", first, me, register] if number(me)? < 2 => {
-                [operation::LOCK, self.variable(first)?, number(me)?, self.register(register)?]
+                [operation::LOCK, self.lock(first)?, number(me)?, self.register(register)?]
             }
             ["unlock", first, me] if number(me)? < 2 => {
-                [operation::UNLOCK, self.variable(first)?, number(me)?, 0]
+                [operation::UNLOCK, self.lock(first)?, number(me)?, 0]
             }
             _ => return Err(self.wrong(format!("`{line}` is no instruction"))),
         })

@@ -8,7 +8,7 @@ use std::process::Command;
 use common::{backends, seed};
 use unified::litmus::Test;
 use unified::query::{self, Lineitem, decimal, q1, q1_on_cpu, q6, q6_on_cpu};
-use unified::{Mix, Shape, Store, sort};
+use unified::{Batch, BatchOptions, Mix, Shape, Store, sort};
 
 #[test]
 fn keys_are_sorted_in_one_piece_and_in_many() {
@@ -190,12 +190,57 @@ fn litmus_tests_run_where_memory_is_shared_and_are_refused_elsewhere() {
     }
 }
 
+/// Random programs are refused or run to their end: none leaves its variables.
+#[test]
+fn random_litmus_tests_run_or_are_refused() {
+    let device = Batch::new(BatchOptions { threads: 2, ..BatchOptions::default() });
+    let mut random = Mix::seeded(seed("litmus", 11));
+    let (mut ran, mut refused) = (0, 0);
+    for _ in 0..400 {
+        let names: Vec<String> = (0..random.below(6)).map(|number| format!("v{number}")).collect();
+        let mut thread = |on: &str| {
+            let mut line = || {
+                let (v, r, n) = (random.below(6), random.below(8), random.below(3));
+                match random.below(9) {
+                    0 => format!("store v{v} {n}"),
+                    1 => format!("load v{v} r{r}"),
+                    2 => format!("add v{v} {n} r{r}"),
+                    3 => format!("exchange v{v} {n} r{r}"),
+                    4 => format!("increment v{v} {n}"),
+                    5 => format!("lock v{v} {n} r{r}"),
+                    6 => format!("unlock v{v} {n}"),
+                    7 => "fence".to_owned(),
+                    _ => format!("load v{v}"),
+                }
+            };
+            let lines: Vec<String> = (0..2).map(|_| line()).collect();
+            format!("[[threads]]\non = \"{on}\"\nprogram = {lines:?}\n")
+        };
+        let threads = thread("cpu") + &thread("gpu");
+        let repeats = random.below(3);
+        let text = format!(
+            "name = \"t\"\nquestion = \"?\"\nvariables = {names:?}\noutcome = [\"v0\", \"1:r0\"]\nallowed = []\n\
+             promised = \"\"\nrepeats = {repeats}\n{threads}"
+        );
+        match Test::parse("t", &text) {
+            Ok(test) => {
+                let seen = test.run(&device, 20, 50).expect("a test that was read runs");
+                assert_eq!(seen.instances, 20, "{text}");
+                ran += 1;
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(ran > 10 && refused > 10, "{ran} ran, {refused} were refused");
+}
+
 #[test]
 fn a_wrong_litmus_file_is_named() {
     let right = unified::litmus::FILES[0].1;
     for (from, to, expected) in [
         ("add x 1 r0", "add z 1 r0", "no variable `z`"),
         ("add x 1 r0", "add x 1 r9", "r0 to r6"),
+        ("add x 1 r0", "lock x 0 r0", "four variables"),
         ("add x 1 r0", "jump x", "no instruction"),
         ("repeats", "repeat", "repeat"),
         ("[[\"200\"]]", "[[\"1\", \"2\"]]", "1 values"),

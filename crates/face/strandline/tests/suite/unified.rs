@@ -1,6 +1,7 @@
 //! `strandline unified` and its comparisons as a user meets them. Nothing here needs a GPU.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::common::{Scratch, ok, stderr, stdout, strandline};
 use serde_json::Value;
@@ -83,4 +84,29 @@ fn bad_input_is_named() {
         run("unified litmus --on vulkan").env("VK_ICD_FILENAMES", "/nonexistent").output().expect("runs");
     assert_eq!(failed.status.code(), Some(2));
     assert!(stderr(&failed).contains("--on batch"), "{}", stderr(&failed));
+}
+
+/// The device's process ends in the middle of a batch: nothing stays behind that the next one would stumble over.
+#[test]
+fn a_process_that_is_killed_in_a_batch_leaves_nothing() {
+    let scratch = Scratch::new();
+    let work = |batch: &str| {
+        let mut command = run(&format!("bench unified --on {batch} --only batches --keys 1000000 --json"));
+        command.current_dir(scratch.dir());
+        command
+    };
+    for backend in ["batch", "vulkan"] {
+        if backend == "vulkan" && !run("unified litmus --on vulkan").output().expect("runs").status.success()
+        {
+            println!("skipped: no Vulkan device");
+            continue;
+        }
+        let mut child = work(backend).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        std::thread::sleep(Duration::from_millis(700));
+        child.kill().expect("ours");
+        child.wait().expect("ours");
+        assert_eq!(std::fs::read_dir(scratch.dir()).expect("a folder").count(), 0);
+    }
+    let answer = json("unified litmus --on batch --json");
+    assert!(answer["tests"].as_array().is_some_and(|tests| !tests.is_empty()), "{answer}");
 }

@@ -185,7 +185,10 @@ impl CpuTable<'_> {
 
     fn prefetch(&self, hashed: Hashed) {
         let word = &self.words[slot(self.shape.first(hashed), 0)];
+        #[cfg(target_os = "linux")]
         pmem::isa::prefetch(word.as_ptr().cast());
+        #[cfg(not(target_os = "linux"))]
+        let _ = word;
     }
 
     /// Changes the table.

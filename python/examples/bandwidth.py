@@ -6,11 +6,13 @@ import sys
 
 import strandline as sl
 
-program = sys.argv[1] if len(sys.argv) > 1 else {"workload": "hash-scatter", "operations": 20000}
+traces = [word for word in sys.argv[1:] if word.endswith(".slt")]
+program = traces[0] if traces else {"workload": "hash-scatter", "operations": 20000}
 report = sl.profile(program, machine="xpoint")
-# %%
-# In a notebook, `report` alone shows the page. Here, the summary.
 print(report)
+# %%
+# In a notebook, the report itself: its page.
+report
 # %%
 # The same events on two machines: what changes, and which lines of code wait.
 compared = sl.simulate(program, ["dram", "xpoint"])

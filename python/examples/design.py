@@ -11,6 +11,8 @@ work = sl.Workload("rb-tree", operations=300)
 report = sl.simulate(dict(work), "table-5.1", persistency=["x86", "strandweaver", "ssp"])
 print(report)
 # %%
+report
+# %%
 table = sl.sweep(
     work,
     {

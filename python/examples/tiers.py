@@ -7,9 +7,12 @@ import sys
 
 import strandline as sl
 
-program = sys.argv[1] if len(sys.argv) > 1 else {"workload": "hash-scatter", "operations": 20000}
+traces = [word for word in sys.argv[1:] if word.endswith(".slt")]
+program = traces[0] if traces else {"workload": "hash-scatter", "operations": 20000}
 report = sl.plan(program, ["cxl-asic"])
 print(report)
+# %%
+report
 # %%
 # What a slower tier would do to the whole program, for two caches.
 trace = program if isinstance(program, str) else sl.Workload("hash-scatter", operations=2000)

@@ -1,6 +1,6 @@
 # %% [markdown]
 # # A machine in ten lines, swept and plotted
-# Run as a script, or open in an editor that knows `# %%` cells.
+# `python tour.py run.slt`; without a trace, a built-in workload.
 # %%
 import os
 import sys
@@ -13,9 +13,12 @@ machine.llc.size = "11MiB"
 machine.llc.latency = "20ns"
 # %%
 # Which input: a trace of yours, or a built-in workload.
-trace = sys.argv[1] if len(sys.argv) > 1 else sl.Workload("hash-scatter", operations=2000)
+traces = [word for word in sys.argv[1:] if word.endswith(".slt")]
+trace = traces[0] if traces else sl.Workload("hash-scatter", operations=2000)
 report = sl.simulate(trace if isinstance(trace, str) else dict(trace), ["dram", machine])
 print(report.headline)
+# %%
+report
 # %%
 # Every combination; the second time this cell runs, nothing is computed.
 table = sl.sweep(

@@ -109,8 +109,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn with_room() -> Columns {
-        let rows = ROWS + (1 << 16);
+    fn with_room(rows: usize) -> Columns {
         Columns {
             thread: Vec::with_capacity(rows),
             time: Vec::with_capacity(rows),
@@ -170,11 +169,24 @@ struct Rows {
     names: ArrayRef,
     out: SyncSender<Result<RecordBatch, ArrowError>>,
     thread: Option<u32>,
+    /// Events of a record batch, about.
+    rows: usize,
 }
 
 impl Rows {
+    fn new(
+        rows: usize,
+        room: usize,
+        thread: Option<u32>,
+        out: SyncSender<Result<RecordBatch, ArrowError>>,
+    ) -> Rows {
+        let names = Arc::new(StringArray::from(NAMES.to_vec()));
+        Rows { columns: Columns::with_room(room), schema: schema(), names, out, thread, rows }
+    }
+
     fn send(&mut self) -> Result<(), SinkError> {
-        let columns = std::mem::replace(&mut self.columns, Columns::with_room());
+        let room = if self.rows == usize::MAX { 0 } else { self.columns.op.capacity() };
+        let columns = std::mem::replace(&mut self.columns, Columns::with_room(room));
         let batch = columns.batch(&self.schema, &self.names);
         self.out.send(batch).map_err(|_| SinkError::Other("nobody reads on".to_owned()))
     }
@@ -204,7 +216,7 @@ impl Sink for Rows {
             columns.addr.push(addr);
             columns.len.push(len);
         }
-        if columns.op.len() >= ROWS { self.send() } else { Ok(()) }
+        if columns.op.len() >= self.rows { self.send() } else { Ok(()) }
     }
     fn finish(&mut self) -> Result<(), SinkError> {
         if self.columns.op.is_empty() { Ok(()) } else { self.send() }
@@ -238,14 +250,8 @@ pub fn events(
 ) -> PyResult<impl RecordBatchReader + Send + use<>> {
     let mut reader = ::trace::Reader::open(path).map_err(refused)?;
     let (out, batches) = sync_channel(AHEAD);
-    let schema = schema();
-    let mut rows = Rows {
-        columns: Columns::with_room(),
-        schema: Arc::clone(&schema),
-        names: Arc::new(StringArray::from(NAMES.to_vec())),
-        out: out.clone(),
-        thread,
-    };
+    let mut rows = Rows::new(ROWS, ROWS + (1 << 16), thread, out.clone());
+    let schema = Arc::clone(&rows.schema);
     std::thread::Builder::new().name("strandline trace".to_owned()).spawn(move || {
         if let Err(error) = reader.replay(&mut rows) {
             // Nobody reads on, or a corrupt file: then the reader has to know.
@@ -253,6 +259,20 @@ pub fn events(
         }
     })?;
     Ok(Decoding { schema, batches })
+}
+
+/// The same in one batch, which pandas takes over without a copy.
+pub fn whole(path: &std::path::Path, thread: Option<u32>) -> PyResult<Ready> {
+    let mut reader = ::trace::Reader::open(path).map_err(refused)?;
+    let wanted = |number: &u32| thread.is_none_or(|thread| thread == *number);
+    let events: u64 =
+        reader.threads().filter(|(number, _)| wanted(&number.0)).map(|(_, events)| events).sum();
+    let (out, batches) = sync_channel(1);
+    let mut rows = Rows::new(usize::MAX, usize::try_from(events).unwrap_or(0), thread, out);
+    let schema = Arc::clone(&rows.schema);
+    reader.replay(&mut rows).map_err(refused)?;
+    let batch = batches.try_recv().ok();
+    Ok(RecordBatchIterator::new(batch.into_iter().collect::<Vec<_>>(), schema))
 }
 
 /// Batches that are there.

@@ -1,7 +1,7 @@
 //! Trace files.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{ArrayRef, StringArray, UInt32Array};
 use pyo3::prelude::*;
@@ -76,8 +76,9 @@ impl Trace {
     }
 
     /// The events as a pandas data frame (needs pandas and pyarrow).
-    fn to_pandas<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        to_pandas(this.as_any())
+    fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let events = py.detach(|| arrow::whole(&self.path, self.thread))?;
+        to_pandas(Bound::new(py, Whole(Mutex::new(Some(events))))?.as_any())
     }
 
     /// The events as a polars data frame (needs polars).
@@ -87,6 +88,24 @@ impl Trace {
 
     fn __repr__(&self) -> String {
         format!("<strandline Trace {}>", self.path.display())
+    }
+}
+
+/// Events that are decoded, to be taken once.
+#[pyclass(frozen)]
+struct Whole(Mutex<Option<arrow::Ready>>);
+
+#[pymethods]
+impl Whole {
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        let events = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        arrow::capsule(py, events.ok_or_else(|| refused("these events were taken before"))?)
     }
 }
 

@@ -9,8 +9,8 @@ use ::measure::Parameter;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde_json::json;
 use report::{Block, Page, Section};
+use serde_json::json;
 use session::{Input, Memory, Profile, Record, Reproduce, Silent, Simulate, Sources, TraceFile, Wear};
 use trace::Compression;
 
@@ -353,7 +353,11 @@ fn faults(
             verb: "faults".to_owned(),
             title: found.command.join(" "),
             headline: headline.clone(),
-            sections: vec![Section { id: "faults".to_owned(), title: "Faults".to_owned(), blocks: vec![block] }],
+            sections: vec![Section {
+                id: "faults".to_owned(),
+                title: "Faults".to_owned(),
+                blocks: vec![block],
+            }],
             command: found.command.clone(),
             ..Page::default()
         });

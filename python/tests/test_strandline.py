@@ -8,13 +8,16 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
 import strandline as sl
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
+import to_notebooks  # noqa: E402
+
 WORK = sl.Workload("hash-scatter", operations=100)
 GRID = {"machine": ["dram", "xpoint"], "llc.size": ["11MiB", "22MiB", "33MiB"], "seed": [1, 2, 3, 4]}
 
@@ -49,6 +52,8 @@ class Verbs(Scratch):
         self.assertTrue(sl.measure("xpoint", ["idle-latency"], events=2000).text)
         self.assertTrue(sl.wear(dict(WORK), duration="10s").headline)
         self.assertTrue(sl.plan(dict(WORK)).headline)
+        faults = sl.faults([sys.executable, "-c", "b'x' * 50_000_000"])
+        self.assertGreater(faults["faults"]["minor"], 0)
         report = sl.reproduce("xpoint-9")
         self.assertEqual(report["rows"][0]["id"], "xpoint-9")
         self.assertIn("xpoint-9", [row["id"] for row in sl.rows()])
@@ -283,13 +288,38 @@ class Tables(Scratch):
 
 class Whole(Scratch):
     def test_the_examples_run(self):
-        for example in sorted(EXAMPLES.glob("*.py")):
+        for example in to_notebooks.SCRIPTS:
             with self.subTest(example.name):
                 environment = dict(os.environ, STRANDLINE_STORE=str(self.folder / "store"))
                 ran = subprocess.run(
                     [sys.executable, str(example)], cwd=self.folder, env=environment, capture_output=True, text=True
                 )
                 self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+
+    def test_the_notebooks_are_those_of_the_scripts_and_run(self):
+        for script in to_notebooks.SCRIPTS:
+            notebook = script.with_suffix(".ipynb")
+            self.assertEqual(notebook.read_text(), to_notebooks.notebook(script), "run to_notebooks.py")
+            if not has("nbclient") or not has("ipykernel"):
+                continue
+            import nbclient
+            import nbformat
+
+            environment = dict(os.environ, STRANDLINE_STORE=str(self.folder / "store"))
+            with self.subTest(notebook.name), unittest.mock.patch.dict(os.environ, environment):
+                cells = nbformat.read(notebook, as_version=4)
+                where = {"metadata": {"path": str(self.folder)}}
+                nbclient.NotebookClient(cells, timeout=300, kernel_name="python3", resources=where).execute()
+                outputs = [output for cell in cells.cells if cell.cell_type == "code" for output in cell.outputs]
+                pages = [output for output in outputs if "iframe" in output.get("data", {}).get("text/html", "")]
+                self.assertTrue(pages or script.name == "crash.py", "no report is shown")
+
+    def test_the_command_line_comes_along(self):
+        command = Path(sys.executable).parent / "strandline"
+        said = subprocess.run([command, "--version"], capture_output=True, text=True)
+        self.assertEqual(said.stdout.strip(), f"strandline {sl.__version__}", said.stderr)
+        doctor = subprocess.run([command, "doctor", "--json"], capture_output=True, text=True)
+        self.assertIn("facts", json.loads(doctor.stdout))
 
     def test_nothing_heavy_is_imported(self):
         code = "import sys, strandline; print([m for m in ('pandas', 'polars', 'pyarrow', 'distributed') if m in sys.modules])"

@@ -14,6 +14,9 @@ import maturin
 from maturin import *  # the other hooks are maturin's own
 
 HERE = Path(__file__).resolve().parent.parent
+SCRIPTS = HERE / "strandline.data" / "scripts"
+# maturin wants it, also before it is filled.
+SCRIPTS.mkdir(parents=True, exist_ok=True)
 
 
 def _command():
@@ -25,14 +28,12 @@ def _command():
         output = subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout
         messages = [json.loads(line) for line in output.splitlines()]
         built = next(message["executable"] for message in messages if message.get("executable"))
-    scripts = HERE / "strandline.data" / "scripts"
-    scripts.mkdir(parents=True, exist_ok=True)
     # Replaced whole: the old one may be running.
-    new = scripts / ".strandline"
+    new = SCRIPTS / ".strandline"
     shutil.copy(built, new)
     if shutil.which("strip"):
         subprocess.run(["strip", str(new)], check=True)
-    new.replace(scripts / "strandline")
+    new.replace(SCRIPTS / "strandline")
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):

@@ -40,6 +40,7 @@ fn check(args: &CheckArgs) -> Check {
         judge: None,
         files: args.files.clone(),
         platform: args.platform,
+        sector: args.sector,
         strategy: args.strategy.into(),
         images: args.images,
         findings: args.findings,

@@ -25,7 +25,7 @@ mod words;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crash::{Checker, Finding, Outcome, Platform, Strategy, Token};
+use crash::{Checker, Finding, Outcome, Platform, Sector, Strategy, Token};
 
 pub use doubt::{Code, Doubt, Kind as DoubtKind};
 pub use error::{CheckError, CommandFault};
@@ -60,6 +60,8 @@ pub struct Check {
     pub files: Vec<String>,
     /// What the memory or the file system promises; ADR or ext4 if not given.
     pub platform: Option<Platform>,
+    /// What the disk below the file system writes whole, if the platform or the token does not say it.
+    pub sector: Option<Sector>,
     /// How images are chosen.
     pub strategy: Strategy,
     /// Images per crash point at most, from 1.
@@ -121,6 +123,7 @@ impl Default for Check {
             judge: None,
             files: Vec::new(),
             platform: None,
+            sector: None,
             strategy: Strategy::Auto,
             images: 256,
             findings: 16,

@@ -39,6 +39,7 @@ mod disk;
 mod names;
 mod naming;
 mod record;
+mod rules;
 mod steps;
 
 pub use disk::{Disk, Entry, Node, Tree};

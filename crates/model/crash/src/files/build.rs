@@ -281,8 +281,16 @@ impl<'r> Builder<'r> {
             return;
         }
         // What lies behind the end is written back before the length says that it is there, page by page.
-        let inside = if self.rules.unit == Unit::File { offset } else { len.clamp(offset, end) };
+        let inside = match (self.rules.unit, self.rules.lengths) {
+            (Unit::File, _) => offset,
+            // Nothing orders the bytes behind the end that lie in a block that the file has already.
+            (_, Lengths::WithNewBlocks) => len.next_multiple_of(PAGE).clamp(offset, end),
+            _ => len.clamp(offset, end),
+        };
         self.data(file, offset, &bytes[..(inside - offset) as usize], None, true);
+        if inside > len.max(offset) {
+            self.length(file, inside);
+        }
         let mut at = inside;
         while at < end {
             let until = (at / PAGE * PAGE + PAGE).min(end);

@@ -40,6 +40,8 @@ pub(super) enum Lengths {
     Free,
     /// With the bytes that it covers, page by page.
     WithBytes,
+    /// With the bytes that it covers of blocks that are new; at any time in the block that the file ended in before.
+    WithNewBlocks,
 }
 
 /// See [`Rules::by_sync`].
@@ -59,7 +61,7 @@ impl Rules {
         let ext4 = Rules {
             journal: true,
             unit: Unit::Bytes(platform.sector().bytes()),
-            lengths: Lengths::WithBytes,
+            lengths: Lengths::WithNewBlocks,
             replaces_with_contents: true,
             by_sync: BySync::Journal,
             shifts_at_once: true,
@@ -77,16 +79,19 @@ impl Rules {
             FileModel::Ext4Writeback => {
                 Rules { lengths: Lengths::Free, replaces_with_contents: false, ..ext4 }
             }
-            FileModel::Xfs => Rules { replaces_with_contents: false, ..ext4 },
+            FileModel::Xfs => Rules { lengths: Lengths::WithBytes, replaces_with_contents: false, ..ext4 },
             FileModel::Btrfs => Rules {
                 journal: false,
                 unit: Unit::Bytes(PAGE),
+                lengths: Lengths::WithBytes,
                 replaces_with_contents: false,
                 by_sync: BySync::Own,
                 shifts_at_once: false,
                 ..ext4
             },
-            FileModel::Zfs => Rules { unit: Unit::File, replaces_with_contents: false, ..ext4 },
+            FileModel::Zfs => {
+                Rules { unit: Unit::File, lengths: Lengths::WithBytes, replaces_with_contents: false, ..ext4 }
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crash::Change;
 
-use super::folders::Folders;
+use super::laid::Folders;
 use super::pools::Pools;
 use super::run::Run;
 use crate::error::Error;
@@ -66,7 +66,7 @@ impl Images {
     }
 
     /// Sees that recovery finds the image; whatever an earlier recovery left there is gone.
-    pub fn lay_out(&self) -> io::Result<()> {
+    pub fn lay_out(&mut self) -> io::Result<()> {
         match self {
             Images::Pools(images) => images.lay_out(),
             Images::Folders(images) => images.lay_out(),

@@ -8,6 +8,8 @@ pub(crate) mod error;
 mod folders;
 mod images;
 mod judge;
+mod known;
+mod laid;
 mod lints;
 mod noted;
 mod output;
@@ -90,6 +92,10 @@ pub struct Checked {
     pub run: Run,
     /// The findings and how much was examined.
     pub outcome: Outcome,
+    /// Recoveries that ran, of images of ordinary files; with those that shrank findings.
+    pub ran: u64,
+    /// Images that agreed with one of these in all that recovery had read, so that it did not run again.
+    pub equivalent: u64,
     /// How long the search took.
     pub elapsed: Duration,
     /// Whether the observer stopped the search.

@@ -134,7 +134,7 @@ fn story(history: &History, finding: &Finding, sources: &Sources) -> String {
     text
 }
 
-fn answer(Checked { run, outcome, elapsed, check, rebooted, .. }: &Checked) -> Value {
+fn answer(Checked { run, outcome, ran, equivalent, elapsed, check, rebooted, .. }: &Checked) -> Value {
     let refused = match rebooted {
         Rebooted::Refused(why) => Some(why),
         Rebooted::Yes | Rebooted::NotWanted => None,
@@ -156,6 +156,8 @@ fn answer(Checked { run, outcome, elapsed, check, rebooted, .. }: &Checked) -> V
         "images_repeated": number(outcome.repeated),
         "images_expected": number(outcome.expected),
         "images_failing": number(outcome.failing),
+        "images_equivalent": number(*equivalent),
+        "recoveries": number(*ran),
         "rebooted": seen.then_some(*rebooted == Rebooted::Yes),
         "reboot_refused": refused,
         "seconds": seen.then_some(elapsed.as_secs_f64()),

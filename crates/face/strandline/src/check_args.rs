@@ -95,6 +95,10 @@ pub struct CheckArgs {
     /// Check a trace that was recorded with `--values`
     #[arg(long, value_name = "FILE.slt", conflicts_with = "program")]
     pub trace: Option<PathBuf>,
+    /// Folder that shows the first finding (or that of --replay) without this tool, to be attached to a report:
+    /// the image, the command, the story and run.sh (`reproducer` in --out if not given)
+    #[arg(long, value_name = "DIR", requires = "recover")]
+    pub reproducer: Option<PathBuf>,
     /// Folder for the run (check.slt), the failing images, check.json and check.html
     #[arg(long, value_name = "DIR", default_value = "strandline-check")]
     pub out: PathBuf,

@@ -49,6 +49,7 @@ fn check(args: &CheckArgs) -> Check {
         reboot: !args.no_reboot,
         time: args.time,
         seed: args.seed,
+        reproducer: args.reproducer.clone(),
         out: args.out.clone(),
     }
 }

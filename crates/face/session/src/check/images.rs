@@ -49,6 +49,15 @@ impl Images {
         }
     }
 
+    /// What recovery is to work on of a copy that [`Images::save`] made.
+    pub fn pool_in(&self, folder: &Path) -> PathBuf {
+        let pool = self.pool();
+        match pool.strip_prefix(self.folder().join("image")) {
+            Ok(inside) if !inside.as_os_str().is_empty() => folder.join(inside),
+            _ => folder.to_owned(),
+        }
+    }
+
     /// The program's paths, and where recovery finds what is there.
     pub fn paths(&self) -> Vec<(String, PathBuf)> {
         match self {

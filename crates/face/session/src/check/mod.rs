@@ -18,6 +18,7 @@ mod page;
 mod placeholder;
 mod pools;
 mod recovery;
+mod reproducer;
 mod run;
 mod search;
 mod warnings;
@@ -34,6 +35,7 @@ pub use error::{CheckError, CommandFault};
 pub use judge::{Judge, Laid};
 pub use lints::Linted;
 pub use noted::Noted;
+pub use reproducer::LaidOut;
 pub use run::Run;
 
 pub(crate) use beside::Beside;
@@ -82,6 +84,8 @@ pub struct Check {
     pub time: Option<Duration>,
     /// Seed of the random choice of images.
     pub seed: u64,
+    /// Folder that shows the first finding without this tool; `reproducer` in `out` if not given.
+    pub reproducer: Option<PathBuf>,
     /// Folder for the run (`check.slt`, `before`), `check.json` and the failing images.
     pub out: PathBuf,
 }
@@ -119,6 +123,8 @@ pub struct Replayed {
     pub run: Run,
     /// What is wrong with the image; none if recovery succeeds.
     pub finding: Option<Finding>,
+    /// The image, to look at it by hand; none if a function judged it.
+    pub laid_out: Option<LaidOut>,
 }
 
 impl Default for Check {
@@ -138,6 +144,7 @@ impl Default for Check {
             reboot: true,
             time: None,
             seed: 1,
+            reproducer: None,
             out: "strandline-check".into(),
         }
     }
@@ -189,10 +196,18 @@ impl Check {
         if observer.stopped() {
             return Err(CheckError::Interrupted("recovery could say anything").into());
         }
-        match recovery.error {
-            Some(error) => Err(CheckError::Recovery(error).into()),
-            None => Ok(Replayed { run, finding }),
+        if let Some(error) = recovery.error {
+            return Err(CheckError::Recovery(error).into());
         }
+        let checker = search::checker(self, &run);
+        let laid_out = match command.function() {
+            Some(_) => None,
+            None => Some(reproducer::lay_out(&checker, &run, &command, token, &in_folder(self, "replayed"))?),
+        };
+        if let Some((finding, to)) = finding.as_ref().zip(self.reproducer.as_ref()) {
+            reproducer::write(self, &checker, &run, &command, finding, to)?;
+        }
+        Ok(Replayed { run, finding, laid_out })
     }
 
     /// Looks at the order of stores, flushes and fences alone, and writes `check.json`.
@@ -238,6 +253,11 @@ impl Check {
             Some(Input::Program(program)) => Some(program),
             _ => None,
         }
+    }
+
+    /// Where the first finding is shown without this tool.
+    fn reproducer_folder(&self) -> PathBuf {
+        self.reproducer.clone().unwrap_or_else(|| self.out.join("reproducer"))
     }
 
     /// Where the image of a finding is kept; findings count from 1.

@@ -16,7 +16,7 @@ use super::noted::Noted;
 use super::pace::Pace;
 use super::recovery::Recovery;
 use super::run::Run;
-use super::{Check, CheckError, Checked, boot_id};
+use super::{Check, CheckError, Checked, boot_id, reproducer};
 use crate::error::Error;
 use crate::observer::{Observer, Progress};
 
@@ -227,6 +227,16 @@ impl Search<'_> {
             let folder = self.check.image_folder(number);
             images.save(&folder).map_err(Error::file("write", &folder))?;
         }
-        Ok(())
+        let to = self.check.reproducer_folder();
+        match findings.first() {
+            Some(finding) if self.command.function().is_none() => {
+                reproducer::write(self.check, &self.checker, self.run, self.command, finding, &to)
+            }
+            // An earlier check's would be taken for this one's.
+            _ if self.check.reproducer.is_none() && to.join("run.sh").is_file() => {
+                std::fs::remove_dir_all(&to).map_err(Error::file("remove", &to))
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -57,8 +57,6 @@ const PATHS: &[(c_long, i8, i8, bool)] = &[
     (libc::SYS_readlinkat, 0, 1, false),
     (libc::SYS_statfs, -1, 0, false),
     (libc::SYS_chdir, -1, 0, false),
-    (libc::SYS_execve, -1, 0, false),
-    (libc::SYS_execveat, 0, 1, false),
     (libc::SYS_rename, -1, 0, true),
     (libc::SYS_rename, -1, 1, true),
     (libc::SYS_renameat, 0, 1, true),
@@ -211,6 +209,7 @@ impl Watch {
                         // All other threads of its process are gone without a word.
                         self.known.retain(|&other| other == pid.as_raw() || alive(other));
                         self.reads.all |= look::is_32_bit(pid);
+                        self.executed(pid);
                     }
                     go_on(pid, None)?;
                 }
@@ -222,6 +221,15 @@ impl Watch {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// A program that lies below the folder is read as a whole. (The calls themselves don't stop: the first comes before there are options.)
+    fn executed(&mut self, pid: Pid) {
+        let Ok(path) = std::fs::read_link(format!("/proc/{pid}/exe")) else { return };
+        if let Some(inside) = self.relative(&path) {
+            self.reads.files.insert(inside.clone(), None);
+            self.reads.names.insert(inside);
         }
     }
 

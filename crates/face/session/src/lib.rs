@@ -63,8 +63,7 @@ pub use self::unified::{BenchUnified, DeviceLitmus, LitmusOnDevice, MeasureDevic
 pub use advise::{Advised, Prestores};
 pub use check::{
     Check, CheckError, Checked, Code, CommandFault, Doubt, DoubtKind, Judge, Laid, LaidOut, Linted, Noted,
-    Rebooted,
-    Replayed, Run,
+    Rebooted, Replayed, Run,
 };
 pub use doctor::{Doctor, Fact, Limit, State};
 pub use ending::{ending, exit, signal};

@@ -54,8 +54,8 @@ pub struct CheckArgs {
     /// little as possible)
     #[arg(long, value_name = "NAME")]
     pub platform: Option<Platform>,
-    /// What the disk below the file system writes whole: 512 or 4096 bytes; a call that writes more may be torn
-    /// between such sectors. Nothing to btrfs and zfs, which write no block in place
+    /// What the disk below the file system writes whole: 512 or 4096 bytes; a call that writes more may be
+    /// torn between such sectors. Nothing to btrfs and zfs, which write no block in place
     #[arg(long, value_name = "BYTES", requires = "files")]
     pub sector: Option<Sector>,
     /// How images are chosen
@@ -95,8 +95,8 @@ pub struct CheckArgs {
     /// Check a trace that was recorded with `--values`
     #[arg(long, value_name = "FILE.slt", conflicts_with = "program")]
     pub trace: Option<PathBuf>,
-    /// Folder that shows the first finding (or that of --replay) without this tool, to be attached to a report:
-    /// the image, the command, the story and run.sh (`reproducer` in --out if not given)
+    /// Folder that shows the first finding (or that of --replay) without this tool, to be attached to a
+    /// report: the image, the command, the story and run.sh (`reproducer` in --out if not given)
     #[arg(long, value_name = "DIR", requires = "recover")]
     pub reproducer: Option<PathBuf>,
     /// Folder for the run (check.slt), the failing images, check.json and check.html

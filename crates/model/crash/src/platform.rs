@@ -93,8 +93,8 @@ impl Platform {
         Platform { domain: Domain::Sync, model: Model::File(model), sector: Sector::Bytes512 }
     }
 
-    /// The same file system on a disk with such sectors. Btrfs and ZFS never write in place, so it is nothing to them, nor
-    /// to memory.
+    /// The same file system on a disk with such sectors. Btrfs and ZFS never write in place, so it is nothing
+    /// to them, nor to memory.
     #[must_use]
     pub fn with_sector(self, sector: Sector) -> Self {
         match self.of_files() {
@@ -121,8 +121,8 @@ impl Platform {
         self.model
     }
 
-    /// The name in options and tokens: the domain's for x86-64, else the model's; with `-4k` behind it on a disk with sectors
-    /// of 4,096 bytes.
+    /// The name in options and tokens: the domain's for x86-64, else the model's; with `-4k` behind it on a
+    /// disk with sectors of 4,096 bytes.
     #[must_use]
     pub fn name(self) -> &'static str {
         match (self.model, self.sector) {
@@ -180,8 +180,8 @@ impl FromStr for Platform {
             all.find(|platform| platform.name() == plain).map(|platform| platform.with_sector(sector));
         known.filter(|platform| platform.sector() == sector).ok_or_else(|| {
             format!(
-                "`{name}` is no platform; there are adr, eadr, epoch and strand, and for files posix, ext4, ext4-writeback, xfs, btrfs \
-                 and zfs (with `-4k` behind one: on a disk with sectors of 4,096 bytes)"
+                "`{name}` is no platform; there are adr, eadr, epoch and strand, and for files posix, ext4, \
+                 ext4-writeback, xfs, btrfs and zfs (with `-4k` behind one: on a disk with sectors of 4,096 bytes)"
             )
         })
     }

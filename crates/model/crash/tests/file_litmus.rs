@@ -3,8 +3,8 @@
 //!
 //! A file has what was there `before`, the calls, and the outcomes: lines that begin with a platform's name
 //! or `both` (posix and ext4), and `done` before it
-//! for those that are left once the call `end` was reached. The other platforms are held against the files that have lines of theirs. Files are written `path=contents`, where `y*8`
-//! stands for eight bytes and `+`
+//! for those that are left once the call `end` was reached. The other platforms are held against the files
+//! that have lines of theirs. Files are written `path=contents`, where `y*8` stands for eight bytes and `+`
 //! joins pieces, folders `path/` and symbolic links `path->target`; `nothing` is an empty disk. Zero bytes
 //! are written `0`.
 

@@ -1,7 +1,7 @@
 //! What a program reads below a folder: names that it looks up, folders that it lists, bytes of files.
 //!
-//! A crash check uses it: what a recovery does not read can't change what it says. So whatever is not understood (a symbolic link on
-//! the way, a ring, a 32-bit call) counts as having read everything.
+//! A crash check uses it: what a recovery does not read can't change what it says. So whatever is not
+//! understood (a symbolic link on the way, a ring, a 32-bit call) counts as having read everything.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
@@ -37,10 +37,11 @@ pub struct Reads {
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Pages of a file that are told apart.
+/// Pages of a file that are distinguished.
 const PAGES: usize = 4096;
 
-/// Calls with a path: number, argument of the folder's descriptor or -1, argument of the path, whether it may change what is there.
+/// Calls with a path: number, argument of the folder's descriptor or -1, argument of the path, whether it may
+/// change what is there.
 const PATHS: &[(c_long, i8, i8, bool)] = &[
     (libc::SYS_open, -1, 0, false),
     (libc::SYS_openat, 0, 1, false),
@@ -87,7 +88,8 @@ const PATHS: &[(c_long, i8, i8, bool)] = &[
     (libc::SYS_lgetxattr, -1, 0, false),
     (libc::SYS_setxattr, -1, 0, true),
 ];
-/// Calls that read from a descriptor: number, arguments of the descriptor, of the bytes and of the offset, -1 if there is none.
+/// Calls that read from a descriptor: number, arguments of the descriptor, of the bytes and of the offset, -1
+/// if there is none.
 const READS: &[(c_long, i8, i8, i8)] = &[
     (libc::SYS_read, 0, 2, -1),
     (libc::SYS_pread64, 0, 2, 3),
@@ -127,8 +129,8 @@ fn rules() -> Vec<Rule> {
     rules
 }
 
-/// Runs a command to its end and says what it read below `folder`; its descendants that live longer are killed. `started` gets its process's
-/// number, for whoever kills it after its time.
+/// Runs a command to its end and says what it read below `folder`; its descendants that live longer are
+/// killed. `started` gets its process's number, for whoever kills it after its time.
 ///
 /// # Errors
 /// When it can't be started, or not under `ptrace`.
@@ -224,7 +226,8 @@ impl Watch {
         }
     }
 
-    /// A program that lies below the folder is read as a whole. (The calls themselves don't stop: the first comes before there are options.)
+    /// A program that lies below the folder is read as a whole. (The calls themselves don't stop: the first
+    /// comes before there are options.)
     fn executed(&mut self, pid: Pid) {
         let Ok(path) = std::fs::read_link(format!("/proc/{pid}/exe")) else { return };
         if let Some(inside) = self.relative(&path) {

@@ -1,4 +1,5 @@
-//! What recovery said of images before: those that agree in what it read are equivalent, and are not run again.
+//! What recovery said of images before: those that agree in what it read are equivalent, and are not run
+//! again.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,7 +14,7 @@ use super::laid::{Folders, Laid};
 /// What was said of an image, and how recovery ended.
 pub type Verdict = (Result<(), String>, Ending);
 
-/// Sets of reads that are told apart. A recovery that reads elsewhere each time has no equivalent images.
+/// Sets of reads that are distinguished. A recovery that reads elsewhere each time has no equivalent images.
 const SETS: usize = 256;
 /// Watched recoveries after which equivalent images must have been met, or none is watched any more.
 const TRIED: u64 = 64;
@@ -74,7 +75,8 @@ impl Known {
     }
 }
 
-/// What recovery knows of an image besides its files: what had been printed, and how many regions had begun and ended.
+/// What recovery knows of an image besides its files: what had been printed, and how many regions had begun
+/// and ended.
 fn beside(image: &Image<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (image.begun, image.ended, image.printed()).hash(&mut hasher);

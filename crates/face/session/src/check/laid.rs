@@ -81,7 +81,8 @@ impl Folders {
         self.disk.apply(changes);
     }
 
-    /// Sees that recovery finds the image, whatever an earlier recovery left there: only what differs is written.
+    /// Sees that recovery finds the image, whatever an earlier recovery left there: only what differs is
+    /// written.
     pub fn lay_out(&mut self) -> io::Result<()> {
         let wanted = self.wanted();
         let dirty = self.disk.take_dirty();
@@ -103,7 +104,8 @@ impl Folders {
         Ok(())
     }
 
-    /// Says what the recovery that has just ended may have changed, in paths relative to [`Folders::folder`]; if nobody does, all.
+    /// Says what the recovery that has just ended may have changed, in paths relative to [`Folders::folder`];
+    /// if nobody does, all.
     pub fn touched(&mut self, paths: &BTreeSet<String>) {
         self.touched = Touched::Paths(paths.iter().filter_map(|path| in_image(path)).collect());
     }
@@ -168,7 +170,8 @@ impl Folders {
         Ok(())
     }
 
-    /// A number that is the same for all images that agree in what was read, and hardly for others; none if that can't be said.
+    /// A number that is the same for all images that agree in what was read, and hardly for others; none if
+    /// that can't be said.
     pub fn key(&self, reads: &Reads, wanted: &Laid) -> Option<u128> {
         if reads.all || self.has_links(wanted) {
             return None;

@@ -123,7 +123,7 @@ pub struct Replayed {
     pub run: Run,
     /// What is wrong with the image; none if recovery succeeds.
     pub finding: Option<Finding>,
-    /// The image, to look at it by hand; none if a function judged it.
+    /// The image, for somebody to look at; none if a function judged it.
     pub laid_out: Option<LaidOut>,
 }
 

@@ -71,7 +71,7 @@ impl Replayed {
         };
         if let Some(laid_out) = &self.laid_out {
             text.push_str(&format!(
-                "The image is in {}. By hand:\n{}\n",
+                "The image is in {}. Recovery runs on it by\n{}\n",
                 laid_out.folder.display(),
                 laid_out.command
             ));

@@ -1,4 +1,5 @@
-//! A folder that shows a finding without this tool: the image before recovery, the command, the story, and a script.
+//! A folder that shows a finding without this tool: the image before recovery, the command, the story, and a
+//! script.
 
 use std::fs;
 use std::io;
@@ -40,7 +41,8 @@ pub struct LaidOut {
     pub command: String,
 }
 
-/// Lays the image of a token out below the folder `to`, in place of what is there, and says how to run recovery on it by hand.
+/// Lays the image of a token out below the folder `to`, in place of what is there, and says how to run
+/// recovery on it.
 pub fn lay_out(
     checker: &Checker<'_>,
     run: &Run,

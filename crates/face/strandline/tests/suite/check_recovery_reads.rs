@@ -1,5 +1,5 @@
-//! Images that agree in what recovery reads are not run again; a recovery that writes leaves nothing for the next one; a finding
-//! can be shown without us.
+//! Images that agree in what recovery reads are not run again; a recovery that writes leaves nothing for the
+//! next one; a finding can be shown without us.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -79,7 +79,8 @@ fn what_a_recovery_prints_decides_for_all_that_it_could_have_read() {
     assert_eq!(answer["findings"][0]["message"], "empty", "{answer:#}");
 }
 
-/// Each recovery appends to, overwrites, replaces, removes and makes files; the next one must find none of it.
+/// Each recovery appends to, overwrites, replaces, removes and makes files; the next one must find none of
+/// it.
 #[test]
 fn a_recovery_that_writes_changes_no_other_image() {
     let scratch = Scratch::new();
@@ -133,7 +134,8 @@ fn a_recovery_that_follows_links_is_judged_on_each_image() {
     assert_eq!(number(&answer, "images_equivalent"), 0, "{answer:#}");
 }
 
-/// `--replay` lays the image out and says how to run recovery on it; `reproducer/run.sh` needs nothing of ours.
+/// `--replay` lays the image out and says how to run recovery on it; `reproducer/run.sh` needs nothing of
+/// ours.
 #[test]
 fn a_finding_is_shown_without_us() {
     let scratch = Scratch::new();

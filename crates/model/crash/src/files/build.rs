@@ -309,7 +309,8 @@ impl<'r> Builder<'r> {
         self.cut(file, len, len.next_multiple_of(PAGE));
     }
 
-    /// As [`Self::truncate`]; where a length goes with its bytes, only what is cut off up to `written` is written as zeros, too.
+    /// As [`Self::truncate`]; where a length goes with its bytes, only what is cut off up to `written` is
+    /// written as zeros, too.
     fn cut(&mut self, file: u16, len: u64, written: u64) {
         let before = self.files[usize::from(file)].len;
         let first = len / 8 * 8;
@@ -433,8 +434,8 @@ impl<'r> Builder<'r> {
         self.barrier(demands);
     }
 
-    /// What made a file, what changed its names last, and what made the folders above it, as far as a crash could still lose
-    /// that.
+    /// What made a file, what changed its names last, and what made the folders above it, as far as a crash
+    /// could still lose that.
     fn own_names(&self, file: u16, data_only: bool) -> Vec<u32> {
         let known = &self.files[usize::from(file)];
         let mut open: Vec<u32> = known.made.into_iter().chain(known.named.filter(|_| !data_only)).collect();

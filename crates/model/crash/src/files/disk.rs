@@ -48,7 +48,8 @@ pub struct Disk {
     targets: HashMap<u16, String>,
     /// Words that were changed, by file and offset.
     changed: Vec<BTreeMap<u64, u64>>,
-    /// A number for what differs in each file from what it held when the run began, and in each of its pages; zero, or none, if nothing does.
+    /// A number for what differs in each file from what it held when the run began, and in each of its pages;
+    /// zero, or none, if nothing does.
     differs: HashMap<u16, u128>,
     pages: HashMap<(u16, u64), u128>,
     /// Pages that changed since somebody asked.

@@ -25,8 +25,8 @@
 //! | its collapse and insert of a range | sector by sector, and the length | at once, not before the bytes that move |
 //! | `msync` | the sectors of the range, and the length | as `fdatasync`, of the sectors of the range |
 //!
-//! The other file systems are sets of the same rules (`rules.rs`); `docs/file-systems.md` has each with its source, and what real kernels
-//! left.
+//! The other file systems are sets of the same rules (`rules.rs`); `docs/file-systems.md` has each with its
+//! source, and what real kernels left.
 //!
 //! A store to a mapping is a change of its sector; what one call writes to a sector is never torn, what stores write may be torn between
 //! words.

@@ -50,7 +50,8 @@ impl FilesRecorder {
     pub fn new(platform: Platform, before: Tree) -> Result<Self, SinkError> {
         if !platform.is_files() {
             return Err(SinkError::Other(format!(
-                "platform {platform} is one of memory; for files there are posix, ext4, ext4-writeback, xfs, btrfs and zfs"
+                "platform {platform} is one of memory; for files there are posix, ext4, ext4-writeback, xfs, \
+                 btrfs and zfs"
             )));
         }
         let mut recorder = FilesRecorder {

@@ -40,7 +40,8 @@ pub(super) enum Lengths {
     Free,
     /// With the bytes that it covers, page by page.
     WithBytes,
-    /// With the bytes that it covers of blocks that are new; at any time in the block that the file ended in before.
+    /// With the bytes that it covers of blocks that are new; at any time in the block that the file ended in
+    /// before.
     WithNewBlocks,
 }
 

@@ -8,8 +8,8 @@ use event::Op;
 
 use crate::on_files::{Judge, Run};
 
-/// The calls, a letter each: they write to, name and sync two files `a` and `b` of a folder that has a folder `d`, and the
-/// files that they make.
+/// The calls, a letter each: they write to, name and sync two files `a` and `b` of a folder that has a folder
+/// `d`, and the files that they make.
 pub const CALLS: &str = "wvABCtTrsqRmluUkxfghFDE";
 
 /// What is there before.
@@ -78,9 +78,30 @@ pub fn all(len: usize) -> Vec<String> {
     sequences
 }
 
+fn rename(run: &mut Run, lens: &mut BTreeMap<&'static str, u64>, call: char) {
+    let (from, to) = match call {
+        'r' => ("/a", "/b"),
+        's' => ("/b", "/a"),
+        'q' => ("/a", "/c"),
+        'R' => ("/c", "/a"),
+        _ => ("/a", "/d/a"),
+    };
+    let moved = lens.remove(from).unwrap_or(0);
+    lens.insert(to, moved);
+    let (from, to) = (run.name(from), run.name(to));
+    run.push(Op::Rename { from, to }, &[]);
+}
+
+fn append(run: &mut Run, lens: &mut BTreeMap<&'static str, u64>, call: char) {
+    let (path, count) = if call == 'A' { ("/a", 5000) } else { ("/b", 600) };
+    let end = lens.get(path).copied().unwrap_or(0);
+    lens.insert(path, end + count as u64);
+    let file = run.name(path);
+    run.push(Op::FileWrite { file, offset: end, len: count as u32 }, &vec![call as u8; count]);
+}
+
 /// Does what a call does, and says that it has returned.
 fn call(run: &mut Run, lens: &mut BTreeMap<&'static str, u64>, call: char, number: u64) {
-    let len = |lens: &BTreeMap<&'static str, u64>, path: &str| lens.get(path).copied().unwrap_or(0);
     let mut write = |run: &mut Run, path: &'static str, offset: u64, byte: char, count: usize| {
         let file = run.name(path);
         let end = offset + count as u64;
@@ -91,18 +112,7 @@ fn call(run: &mut Run, lens: &mut BTreeMap<&'static str, u64>, call: char, numbe
     match call {
         'w' => write(run, "/a", 0, 'w', 512),
         'v' => write(run, "/a", 300, 'v', 900),
-        'A' => {
-            let end = len(lens, "/a");
-            let file = run.name("/a");
-            lens.insert("/a", end + 5000);
-            run.push(Op::FileWrite { file, offset: end, len: 5000 }, &[b'A'; 5000]);
-        }
-        'B' => {
-            let end = len(lens, "/b");
-            let file = run.name("/b");
-            lens.insert("/b", end + 600);
-            run.push(Op::FileWrite { file, offset: end, len: 600 }, &[b'B'; 600]);
-        }
+        'A' | 'B' => append(run, lens, call),
         'C' | 'x' => {
             let (path, count) = if call == 'C' { ("/c", 700) } else { ("/d/x", 1) };
             let file = run.name(path);
@@ -114,19 +124,7 @@ fn call(run: &mut Run, lens: &mut BTreeMap<&'static str, u64>, call: char, numbe
             lens.insert("/a", to);
             op(run, Op::FileTruncate { file, len: to });
         }
-        'r' | 's' | 'q' | 'R' | 'm' => {
-            let (from, to) = match call {
-                'r' => ("/a", "/b"),
-                's' => ("/b", "/a"),
-                'q' => ("/a", "/c"),
-                'R' => ("/c", "/a"),
-                _ => ("/a", "/d/a"),
-            };
-            let moved = lens.remove(from).unwrap_or(0);
-            lens.insert(to, moved);
-            let (from, to) = (run.name(from), run.name(to));
-            op(run, Op::Rename { from, to });
-        }
+        'r' | 's' | 'q' | 'R' | 'm' => rename(run, lens, call),
         'l' => {
             let (from, to) = (run.name("/a"), run.name("/c"));
             op(run, Op::Link { from, to });
@@ -172,7 +170,8 @@ fn shown(tree: &Tree) -> String {
     tree.iter().map(entry).collect()
 }
 
-/// The states that a model allows of a sequence, each with the most calls that may have returned; none if there are too many.
+/// The states that a model allows of a sequence, each with the most calls that may have returned; none if
+/// there are too many.
 pub fn allowed(platform: Platform, sequence: &str) -> Option<BTreeMap<String, u64>> {
     let mut run = Run::on(platform, before());
     let mut lens = BTreeMap::from([("/a", 1000), ("/b", 600)]);

@@ -1,9 +1,10 @@
 /*
  * cuts DEVICE IMAGE LOGDEVICE LOG TYPE OPTIONS SEED MOUNTS <CORPUS
  *
- * Runs sequences of calls on a real file system over dm-log-writes, a folder for each, cuts the log of the block device at
- * every point at which it could have lost the rest, mounts each cut, and prints what is in the folders. The corpus has a
- * sequence a line, and batches of them between lines `batch`. Lines that are printed:
+ * Runs sequences of calls on a real file system over dm-log-writes, a folder for each, cuts the log of the
+ * block device at every point at which it could have lost the rest, mounts each cut, and prints what is in
+ * the folders. The corpus has a sequence a line, and batches of them between lines `batch`. Lines that are
+ * printed:
  *   S SEQUENCE CALLS STATE    the state was there when at least so many calls had returned
  *   T MOUNTS FAILED           at the end: cuts that were mounted, and that could not be
  */

@@ -1,10 +1,12 @@
-//! The models of file systems, held against the real ones: sequences of calls run on ext4, XFS and Btrfs of a real kernel in an emulated
-//! machine, over `dm-log-writes`. The log is cut wherever a disk that loses power may stop, the cut is mounted, and what is in
-//! the files must be a state that the model allows once so many calls had returned. How many of the model's states were seen is printed.
+//! The models of file systems, held against the real ones: sequences of calls run on ext4, XFS and Btrfs of a
+//! real kernel in an emulated machine, over `dm-log-writes`. The log is cut wherever a disk that loses power
+//! may stop, the cut is mounted, and what is in the files must be a state that the model allows once so many
+//! calls had returned. How many of the model's states were seen is printed.
 //!
-//! `./test --long` runs it. All sequences of one and two calls run, and samples of longer ones by a seed: `STRANDLINE_SEED`.
-//! `STRANDLINE_SEQUENCES` says how many of three calls (`all` of them take hours) and as many again of four to eight; `STRANDLINE_MOUNTS`
-//! how many cuts of each kind are mounted of 64 sequences.
+//! `./test --long` runs it. All sequences of one and two calls run, and samples of longer ones by a seed:
+//! `STRANDLINE_SEED`.
+//! `STRANDLINE_SEQUENCES` says how many of three calls (`all` of them take hours) and as many again of four
+//! to eight; `STRANDLINE_MOUNTS` how many cuts of each kind are mounted of 64 sequences.
 #![cfg(target_arch = "x86_64")]
 
 #[path = "../../../../library/pmem/tests/dax/archive.rs"]

@@ -70,6 +70,7 @@ const CLOCK_OWNERS: &[&str] = &[
     "crates/observe/reboot/src/",
     "crates/observe/capture-runtime/",
     "crates/observe/persist-runtime/",
+    "crates/observe/reboot/src/watched.rs",
     "crates/observe/wear-runtime/",
     "crates/observe/tier-runtime/",
     "crates/systems/fam/",

@@ -35,6 +35,14 @@ pub enum FileModel {
     /// ext4 with default mount options (`data=ordered`): metadata in journal order, data before the metadata that
     /// refers to it.
     Ext4,
+    /// ext4 with `data=writeback`: metadata in journal order, data at any time.
+    Ext4Writeback,
+    /// XFS: metadata in the order of the log, a length after the bytes that it covers.
+    Xfs,
+    /// Btrfs: blocks are copied on write, a length follows the bytes that it covers; names in any order.
+    Btrfs,
+    /// ZFS: names in order, and each file's contents in order.
+    Zfs,
 }
 
 impl Model {
@@ -56,7 +64,14 @@ impl Model {
 
 impl FileModel {
     /// All models of file systems.
-    pub const ALL: [FileModel; 2] = [FileModel::Posix, FileModel::Ext4];
+    pub const ALL: [FileModel; 6] = [
+        FileModel::Posix,
+        FileModel::Ext4,
+        FileModel::Ext4Writeback,
+        FileModel::Xfs,
+        FileModel::Btrfs,
+        FileModel::Zfs,
+    ];
 
     /// The name in options and reports.
     #[must_use]
@@ -64,6 +79,10 @@ impl FileModel {
         match self {
             FileModel::Posix => "posix",
             FileModel::Ext4 => "ext4",
+            FileModel::Ext4Writeback => "ext4-writeback",
+            FileModel::Xfs => "xfs",
+            FileModel::Btrfs => "btrfs",
+            FileModel::Zfs => "zfs",
         }
     }
 }
@@ -84,9 +103,8 @@ impl FromStr for Model {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
-        let [posix, ext4] = FileModel::ALL.map(Model::File);
-        let [x86, arm, epoch, strand] = Model::OF_MEMORY;
-        find("persistency model", name, &[x86, arm, epoch, strand, posix, ext4], Model::name)
+        let all: Vec<Model> = Model::OF_MEMORY.into_iter().chain(FileModel::ALL.map(Model::File)).collect();
+        find("persistency model", name, &all, Model::name)
     }
 }
 

@@ -51,8 +51,9 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_refused_with_the_names_there_are() {
-        let error = "zfs".parse::<FileModel>().map_err(|error| error.to_string());
-        assert_eq!(error, Err("`zfs` is no persistency model of files; use one of posix, ext4".to_owned()));
+        let error = "fat".parse::<FileModel>().map_err(|error| error.to_string());
+        let known = "posix, ext4, ext4-writeback, xfs, btrfs, zfs";
+        assert_eq!(error, Err(format!("`fat` is no persistency model of files; use one of {known}")));
         assert!("x86".parse::<FileModel>().is_err() && "ADR".parse::<Domain>().is_err());
     }
 }

@@ -61,8 +61,8 @@ pub use self::bench::{Bench, BenchSfr, BenchVnvm};
 pub use self::unified::{BenchUnified, DeviceLitmus, LitmusOnDevice, MeasureDevice, MeasuredDevice};
 pub use advise::{Advised, Prestores};
 pub use check::{
-    Check, CheckError, Checked, Code, CommandFault, Doubt, DoubtKind, Judge, Laid, Linted, Noted, Rebooted,
-    Replayed, Run,
+    Check, CheckError, Checked, Code, CommandFault, Doubt, DoubtKind, Judge, Laid, LaidOut, Linted, Noted,
+    Rebooted, Replayed, Run,
 };
 pub use doctor::{Doctor, Fact, Limit, State};
 pub use ending::{ending, exit, signal};

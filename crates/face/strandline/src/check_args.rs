@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use crash::{Platform, Strategy, Token};
+use crash::{Platform, Sector, Strategy, Token};
 
 use crate::cli::ObserveArgs;
 
@@ -50,9 +50,14 @@ pub struct CheckArgs {
     #[arg(long, value_name = "PATH", conflicts_with = "pmem")]
     pub files: Vec<String>,
     /// What the memory promises: adr, eadr, epoch or strand (adr if not given); with --files, what the file
-    /// system promises: ext4 (with data=ordered, if not given) or posix (as little as possible)
+    /// system promises: ext4 (with data=ordered, if not given), ext4-writeback, xfs, btrfs, zfs or posix (as
+    /// little as possible)
     #[arg(long, value_name = "NAME")]
     pub platform: Option<Platform>,
+    /// What the disk below the file system writes whole: 512 or 4096 bytes; a call that writes more may be
+    /// torn between such sectors. Nothing to btrfs and zfs, which write no block in place
+    #[arg(long, value_name = "BYTES", requires = "files")]
+    pub sector: Option<Sector>,
     /// How images are chosen
     #[arg(long, value_enum, default_value_t)]
     pub strategy: StrategyName,
@@ -79,7 +84,7 @@ pub struct CheckArgs {
     #[arg(long, value_name = "FILE.litmus", conflicts_with_all = ["program", "recover", "trace", "replay"], num_args = 1..)]
     pub litmus: Vec<PathBuf>,
     /// Stop after so long; what was examined is then spread evenly over the run
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, alias = "time-limit", value_name = "TIME", value_parser = humantime::parse_duration)]
     pub time: Option<Duration>,
     /// Seed of the random choice of images
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -90,6 +95,10 @@ pub struct CheckArgs {
     /// Check a trace that was recorded with `--values`
     #[arg(long, value_name = "FILE.slt", conflicts_with = "program")]
     pub trace: Option<PathBuf>,
+    /// Folder that shows the first finding (or that of --replay) without this tool, to be attached to a
+    /// report: the image, the command, the story and run.sh (`reproducer` in --out if not given)
+    #[arg(long, value_name = "DIR", requires = "recover")]
+    pub reproducer: Option<PathBuf>,
     /// Folder for the run (check.slt), the failing images, check.json and check.html
     #[arg(long, value_name = "DIR", default_value = "strandline-check")]
     pub out: PathBuf,

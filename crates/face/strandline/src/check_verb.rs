@@ -40,6 +40,7 @@ fn check(args: &CheckArgs) -> Check {
         judge: None,
         files: args.files.clone(),
         platform: args.platform,
+        sector: args.sector,
         strategy: args.strategy.into(),
         images: args.images,
         findings: args.findings,
@@ -48,6 +49,7 @@ fn check(args: &CheckArgs) -> Check {
         reboot: !args.no_reboot,
         time: args.time,
         seed: args.seed,
+        reproducer: args.reproducer.clone(),
         out: args.out.clone(),
     }
 }

@@ -66,7 +66,7 @@ pub use finding::{Finding, Missing, Reason, Witness};
 pub use history::{Atom, Barrier, Difference, History, Left, Mark, MarkKind, Operation, Part, Recorder};
 pub use oracle::{Change, Ending, Image, Oracle, Patience, Read};
 pub use picture::{Fate, Picture, Step, What};
-pub use platform::Platform;
+pub use platform::{Platform, Sector};
 pub use regions::Regions;
 pub use token::{Token, TokenError};
 pub use words::{Contents, Place};

@@ -106,7 +106,8 @@ fn check_sum(history: &History, cut: &Cut) -> u32 {
 
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-p{}-a{}-b", self.platform, self.cut.point, self.cut.ahead)?;
+        let platform = self.platform.name().replace('-', "_");
+        write!(f, "{platform}-p{}-a{}-b", self.cut.point, self.cut.ahead)?;
         let list = |f: &mut fmt::Formatter<'_>, parts: Vec<String>| f.write_str(&parts.join("_"));
         list(f, self.cut.avoid.iter().map(u32::to_string).collect())?;
         f.write_str("-c")?;
@@ -125,7 +126,8 @@ impl FromStr for Token {
 
 fn parse(text: &str) -> Option<Token> {
     let mut parts = text.trim().split('-');
-    let platform = parts.next()?.parse().ok()?;
+    // Dashes are between the parts.
+    let platform = parts.next()?.replace('_', "-").parse().ok()?;
     let mut field = |letter: char| parts.next()?.strip_prefix(letter);
     let point = field('p')?.parse().ok()?;
     let ahead = field('a')?.parse().ok()?;

@@ -2,9 +2,9 @@
 //! says.
 //!
 //! A file has what was there `before`, the calls, and the outcomes: lines that begin with a platform's name
-//! or `both`, and `done` before it
-//! for those that are left once the call `end` was reached. Files are written `path=contents`, where `y*8`
-//! stands for eight bytes and `+`
+//! or `both` (posix and ext4), and `done` before it
+//! for those that are left once the call `end` was reached. The other platforms are held against the files
+//! that have lines of theirs. Files are written `path=contents`, where `y*8` stands for eight bytes and `+`
 //! joins pieces, folders `path/` and symbolic links `path->target`; `nothing` is an empty disk. Zero bytes
 //! are written `0`.
 
@@ -15,9 +15,12 @@ use std::fs;
 use std::path::Path;
 
 use crash::files::{Entry, FilesRun, Tree};
-use crash::{Bounds, Checker, Image, Platform, Strategy};
+use crash::{Bounds, Checker, Image, Platform, Sector, Strategy};
 use event::Op;
 use on_files::{Judge, Run};
+
+/// The platforms that a line with `both` is about.
+const BOTH: [Platform; 2] = [Platform::POSIX, Platform::EXT4];
 
 /// All trees, and those that are left once the call `end` was reached.
 type Outcomes = [BTreeSet<String>; 2];
@@ -129,8 +132,13 @@ fn held(text: &str, platform: Platform) -> [Outcomes; 2] {
         let (done, key) = key.strip_prefix("done ").map_or((0, key), |key| (1, key));
         match key {
             "before" => run = Run::on(platform, before(rest)),
-            _ if key == "both" || key == platform.name() => drop(wanted[done].insert(rest.to_owned())),
-            _ => assert!(["ext4", "posix"].contains(&key), "no key `{key}`"),
+            _ if key == platform.name() || key == "both" && BOTH.contains(&platform) => {
+                wanted[done].insert(rest.to_owned());
+            }
+            _ => assert!(
+                key == "both" || key.parse::<Platform>().is_ok_and(Platform::is_files),
+                "no key `{key}`"
+            ),
         }
     }
     let mut found = outcomes(&run.run());
@@ -146,11 +154,18 @@ fn calls_leave_exactly_what_the_files_say() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("litmus/files");
     let mut wrong = Vec::new();
     let mut count = 0;
+    let mut held_on: std::collections::BTreeMap<&str, u32> = std::collections::BTreeMap::new();
     for entry in fs::read_dir(folder).expect("the folder") {
         let path = entry.expect("an entry").path();
         let text = fs::read_to_string(&path).expect("a text");
         count += 1;
-        for platform in Platform::OF_FILES {
+        let says = |platform: &Platform| text.contains(&format!("\n{platform}: "));
+        let large = Platform::POSIX.with_sector(Sector::Bytes4096);
+        for platform in Platform::OF_FILES.into_iter().chain([large]) {
+            if !says(&platform) && (!BOTH.contains(&platform) || !text.contains("\nboth: ")) {
+                continue;
+            }
+            *held_on.entry(platform.name()).or_default() += 1;
             let [wanted, found] = held(&text, platform);
             if wanted != found {
                 wrong.push(format!("{} on {platform}: {found:#?}, not {wanted:#?}", path.display()));
@@ -158,7 +173,9 @@ fn calls_leave_exactly_what_the_files_say() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(count >= 15);
+    assert!(count >= 25);
+    // Each platform has tests of its own.
+    assert!(held_on.len() == 7 && held_on.values().all(|&files| files >= 2), "{held_on:?}");
 }
 
 /// A wrong outcome must be noticed, or the suite proves nothing.

@@ -28,8 +28,9 @@ use rustix::thread::{
     configure_capability_in_ambient_set, set_capabilities,
 };
 
-use crate::process::{self, Attempt, timespec};
+use crate::process::{Attempt, timespec};
 use crate::protocol::{BOOT_ID, NAME, Processes, Reply, Setup, receive, send};
+use crate::watched;
 
 /// The second process.
 const INNER: &str = "starter";
@@ -109,10 +110,10 @@ fn serve(line: &mut BufReader<UnixStream>, first: bool) -> Result<(), Refusal> {
     // Whoever does not listen has ended, and this ends, too.
     while send(line.get_mut(), &reply).is_ok() {
         let Ok(Some(attempt)) = receive::<Attempt>(line) else { break };
-        let printed = [Stdio::inherit(), Stdio::inherit()];
-        let mut given_up = || hung_up(line.get_ref());
-        reply = match process::run(&setup.recipe, &attempt, printed, &mut given_up) {
-            Ok(status) => Reply::Ended(status.map(ExitStatusExt::into_raw)),
+        let printed = || Ok([Stdio::inherit(), Stdio::inherit()]);
+        let given_up = || hung_up(line.get_ref());
+        reply = match watched::run(&setup.recipe, &attempt, &setup.folder, printed, &given_up) {
+            Ok((status, reads)) => Reply::Ended(status.map(ExitStatusExt::into_raw), reads),
             Err(error) => Reply::Failed { code: error.raw_os_error(), why: error.to_string() },
         };
         if first {

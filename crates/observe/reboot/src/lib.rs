@@ -13,9 +13,12 @@
 mod inside;
 mod process;
 mod protocol;
+mod watched;
 
-pub use process::{Attempt, Recipe, run};
+pub use process::{Attempt, Recipe};
 pub use protocol::BOOT_ID;
+pub use tracer::Reads;
+pub use watched::{Ended, run};
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -156,7 +159,7 @@ impl System {
         Ok(match system.ask(setup)? {
             Reply::Ready => Ok(system),
             Reply::Refused(why) => Err(why),
-            Reply::Ended(_) | Reply::Failed { .. } => Err("it answers what was not asked".to_owned()),
+            Reply::Ended(..) | Reply::Failed { .. } => Err("it answers what was not asked".to_owned()),
         })
     }
 
@@ -167,7 +170,7 @@ impl System {
     }
 
     /// Runs one recovery; `None` if it was killed after its time, or because `given_up` said so.
-    pub fn run(&mut self, attempt: &Attempt, given_up: &dyn Fn() -> bool) -> io::Result<Option<ExitStatus>> {
+    pub fn run(&mut self, attempt: &Attempt, given_up: &dyn Fn() -> bool) -> io::Result<Ended> {
         let line = self.line.as_mut().ok_or_else(ended)?;
         send(line.get_mut(), attempt)?;
         loop {
@@ -176,7 +179,7 @@ impl System {
                 Ok(0) | Err(Errno::INTR) if given_up() => {
                     // It ends with its line, and everything in it.
                     self.line = None;
-                    return Ok(None);
+                    return Ok((None, None));
                 }
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) => break,
@@ -184,7 +187,7 @@ impl System {
             }
         }
         match receive(line)?.ok_or_else(ended)? {
-            Reply::Ended(status) => Ok(status.map(ExitStatus::from_raw)),
+            Reply::Ended(status, reads) => Ok((status.map(ExitStatus::from_raw), reads)),
             Reply::Failed { code: Some(code), .. } => Err(io::Error::from_raw_os_error(code)),
             Reply::Failed { why, .. } | Reply::Refused(why) => Err(io::Error::other(why)),
             Reply::Ready => Err(ended()),

@@ -34,6 +34,8 @@ pub struct Attempt {
     pub ended: u64,
     /// How long it may take.
     pub limit: Duration,
+    /// Whether what it reads is to be known.
+    pub watched: bool,
 }
 
 /// Runs a recovery that prints there; `None` if it was killed after its time, or because `given_up` said
@@ -44,7 +46,15 @@ pub fn run(
     [stdout, stderr]: [Stdio; 2],
     given_up: &mut dyn FnMut() -> bool,
 ) -> io::Result<Option<ExitStatus>> {
-    let mut child = Command::new(&recipe.words[0])
+    let mut command = prepared(recipe, attempt, [stdout, stderr]);
+    let mut child = command.process_group(0).spawn()?;
+    wait(&mut child, attempt.limit, given_up)
+}
+
+/// The command with its environment.
+pub(crate) fn prepared(recipe: &Recipe, attempt: &Attempt, [stdout, stderr]: [Stdio; 2]) -> Command {
+    let mut command = Command::new(&recipe.words[0]);
+    command
         .args(&recipe.words[1..])
         .env("STRANDLINE_BEGUN", attempt.begun.to_string())
         .env("STRANDLINE_DONE", attempt.ended.to_string())
@@ -52,10 +62,8 @@ pub fn run(
         .env("STRANDLINE_STDOUT", &recipe.stdout)
         .stdin(Stdio::null())
         .stdout(stdout)
-        .stderr(stderr)
-        .process_group(0)
-        .spawn()?;
-    wait(&mut child, attempt.limit, given_up)
+        .stderr(stderr);
+    command
 }
 
 fn wait(

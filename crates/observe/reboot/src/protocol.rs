@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use tracer::Reads;
+
 use crate::process::Recipe;
 
 /// The name under which an executable starts itself.
@@ -50,8 +52,8 @@ pub enum Reply {
     Ready,
     /// There will be none.
     Refused(String),
-    /// The recovery ended with this status, or was killed after its time.
-    Ended(Option<i32>),
+    /// The recovery ended with this status, or was killed after its time; and what it read, if that is known.
+    Ended(Option<i32>, Option<Reads>),
     /// The recovery can't be started or waited for.
     Failed { code: Option<i32>, why: String },
 }

@@ -108,9 +108,49 @@ fn program() -> Vec<sock_filter> {
     code
 }
 
+/// Which calls stop a program.
+#[derive(Clone, Copy, Debug)]
+pub enum Rule {
+    /// Each of that number.
+    Stop(c_long),
+    /// Those whose argument has none of the bits.
+    StopWithout { call: c_long, argument: u32, bits: u32 },
+}
+
+/// A filter of these rules alone.
+fn of_rules(rules: &[Rule]) -> Vec<sock_filter> {
+    let load = |at| instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at);
+    let equal = |k, jt, jf| instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jt, jf, k);
+    let any = |k, jt, jf| instruction(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, jt, jf, k);
+    let ret = |k| instruction(libc::BPF_RET | libc::BPF_K, 0, 0, k);
+    let mut code = vec![load(4), equal(ARCH, 1, 0), ret(TRACE), load(0)];
+    for &rule in rules {
+        match rule {
+            Rule::Stop(call) => code.extend([equal(call as u32, 0, 1), ret(TRACE)]),
+            Rule::StopWithout { call, argument: number, bits } => code.extend([
+                equal(call as u32, 0, 4),
+                load(argument(number)),
+                any(bits, 1, 0),
+                ret(TRACE),
+                ret(ALLOW),
+            ]),
+        }
+    }
+    code.push(ret(ALLOW));
+    code
+}
+
+/// As [`spawn`], with other calls that stop it.
+pub fn spawn_under(command: &mut Command, rules: &[Rule]) -> io::Result<Child> {
+    spawn_with(command, of_rules(rules))
+}
+
 /// Starts the command, traced by this thread and under the filter; it stops when it has been executed.
 pub fn spawn(command: &mut Command) -> io::Result<Child> {
-    let code = program();
+    spawn_with(command, program())
+}
+
+fn spawn_with(command: &mut Command, code: Vec<sock_filter>) -> io::Result<Child> {
     let install = move || {
         let filter = libc::sock_fprog { len: code.len() as u16, filter: code.as_ptr().cast_mut() };
         nix::sys::ptrace::traceme()?;

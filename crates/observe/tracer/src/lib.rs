@@ -14,6 +14,8 @@ mod emit;
 mod filter;
 mod look;
 mod mapped;
+mod reads;
 mod run;
 
+pub use reads::{Reads, watch};
 pub use run::{Options, Outcome, TracerError, record};

@@ -111,6 +111,17 @@ impl RecoveryCommand {
         })
     }
 
+    /// As a shell would run it on a copy of the images in `folder`.
+    pub fn text_on(&self, images: &Images, folder: &Path) -> String {
+        let here = images.folder().join("image");
+        let mut text = self.text.clone();
+        for (name, path) in images.paths() {
+            let there = path.strip_prefix(&here).map_or_else(|_| path.clone(), |inside| folder.join(inside));
+            text = text.replace(&name, &there.to_string_lossy());
+        }
+        replace_word(&text, POOL, &images.pool_in(folder).to_string_lossy())
+    }
+
     /// Whether a shell runs it, whose own complaints are none about the image.
     pub fn takes_shell(&self) -> bool {
         self.shell

@@ -65,7 +65,9 @@ pub enum CheckError {
     #[error("platform {0} is one of ordinary files; say which with --files PATH")]
     OfFiles(Platform),
     /// The platform is one of memory.
-    #[error("platform {0} is one of memory; with --files there are ext4 and posix")]
+    #[error(
+        "platform {0} is one of memory; with --files there are ext4, ext4-writeback, xfs, btrfs, zfs and posix"
+    )]
     OfMemory(Platform),
     /// Lints follow persistent memory by the rules of ADR.
     #[error(

@@ -1,20 +1,16 @@
-//! The program's ordinary files: what was there before the run, and copies as a crash of a file system leaves
-//! them.
+//! The program's ordinary files: what was there before the run, kept for a later replay.
 
 use std::collections::{HashMap, hash_map};
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, symlink};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
-use crash::Change;
 use crash::files::{Disk, Entry, Tree};
 use serde_json::json;
 
 use super::CheckError;
-use super::pools::{KEPT_MAX, memory_folder};
-use crate::error::Error;
-use crate::temporary::Temporary;
+use super::pools::KEPT_MAX;
 
 /// The ordinary files that a check follows: their paths, and the disk as the run found it.
 #[derive(Debug)]
@@ -118,105 +114,4 @@ pub fn kept(folder: &Path) -> io::Result<Option<(Vec<String>, Tree)>> {
     tree.extend(pairs("links").into_iter().map(|(path, to)| (path, Entry::Link(to))));
     tree.extend(pairs("again").into_iter().map(|(path, of)| (path, Entry::Again(of))));
     Ok(Some((list("roots"), tree)))
-}
-
-/// One image of all files below the roots, in a folder of its own in memory.
-#[derive(Debug)]
-pub struct Folders {
-    folder: Temporary,
-    disk: Disk,
-    /// Each root, and its name in the image.
-    roots: Vec<(String, String)>,
-}
-
-impl Folders {
-    /// The files as they were before the run.
-    pub fn new(files: &Files) -> Result<Self, Error> {
-        let mut roots: Vec<(String, String)> = Vec::new();
-        for (number, root) in files.roots.iter().enumerate() {
-            let base = root.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("root");
-            let taken = roots.iter().any(|(_, name)| name == base);
-            roots.push((root.clone(), if taken { format!("{number}-{base}") } else { base.to_owned() }));
-        }
-        let images = Folders { folder: memory_folder()?, disk: files.disk.clone(), roots };
-        let folder = images.image_folder();
-        fs::create_dir(&folder).map_err(Error::file("make", &folder))?;
-        Ok(images)
-    }
-
-    fn image_folder(&self) -> PathBuf {
-        self.folder.path().join("image")
-    }
-
-    /// Its folder, with room for other files outside the image.
-    pub fn folder(&self) -> PathBuf {
-        self.folder.path().to_owned()
-    }
-
-    /// What recovery is to work on: what is at the only root, or a folder with all of them.
-    pub fn pool(&self) -> PathBuf {
-        match &*self.roots {
-            [(_, name)] => self.image_folder().join(name),
-            _ => self.image_folder(),
-        }
-    }
-
-    /// Each root, and where it is in the image.
-    pub fn paths(&self) -> Vec<(String, PathBuf)> {
-        self.roots.iter().map(|(root, name)| (root.clone(), self.image_folder().join(name))).collect()
-    }
-
-    /// Takes over changes.
-    pub fn apply(&mut self, changes: &[Change]) {
-        self.disk.apply(changes);
-    }
-
-    /// Makes the image anew; whatever an earlier recovery left there is gone.
-    pub fn lay_out(&self) -> io::Result<()> {
-        fs::remove_dir_all(self.image_folder())?;
-        fs::create_dir(self.image_folder())?;
-        self.write_to(&self.image_folder())
-    }
-
-    /// Copies the image as recovery would find it.
-    pub fn save(&self, folder: &Path) -> io::Result<()> {
-        fs::create_dir_all(folder)?;
-        self.write_to(folder)
-    }
-
-    /// Where a path of the program's is in an image; none if it lies outside of the roots.
-    fn inside(&self, path: &str) -> Option<String> {
-        self.roots.iter().find_map(|(root, name)| {
-            let rest = path.strip_prefix(root.as_str())?;
-            (rest.is_empty() || rest.starts_with('/')).then(|| format!("{name}{rest}"))
-        })
-    }
-
-    fn write_to(&self, folder: &Path) -> io::Result<()> {
-        let mut written: HashMap<u16, PathBuf> = HashMap::new();
-        // In the order of their paths: folders come before what is in them.
-        for (path, node) in self.disk.nodes() {
-            let Some(inside) = self.inside(&path) else { continue };
-            let to = folder.join(inside);
-            if node.folder {
-                fs::create_dir(&to)?;
-                continue;
-            }
-            if let Some(first) = written.get(&node.file()) {
-                fs::hard_link(first, &to)?;
-                continue;
-            }
-            written.insert(node.file(), to.clone());
-            if let Some(target) = self.disk.target(node) {
-                // What leads to the program's files is to lead to those of the image.
-                let there = self.inside(target).map(|inside| self.image_folder().join(inside));
-                symlink(there.unwrap_or_else(|| target.into()), &to)?;
-                continue;
-            }
-            let file = OpenOptions::new().write(true).create(true).truncate(true).open(&to)?;
-            file.set_len(node.len)?;
-            self.disk.read(node, |offset, bytes| file.write_all_at(bytes, offset))?;
-        }
-        Ok(())
-    }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crash::Change;
 
-use super::folders::Folders;
+use super::laid::Folders;
 use super::pools::Pools;
 use super::run::Run;
 use crate::error::Error;
@@ -49,6 +49,15 @@ impl Images {
         }
     }
 
+    /// What recovery is to work on of a copy that [`Images::save`] made.
+    pub fn pool_in(&self, folder: &Path) -> PathBuf {
+        let pool = self.pool();
+        match pool.strip_prefix(self.folder().join("image")) {
+            Ok(inside) if !inside.as_os_str().is_empty() => folder.join(inside),
+            _ => folder.to_owned(),
+        }
+    }
+
     /// The program's paths, and where recovery finds what is there.
     pub fn paths(&self) -> Vec<(String, PathBuf)> {
         match self {
@@ -66,7 +75,7 @@ impl Images {
     }
 
     /// Sees that recovery finds the image; whatever an earlier recovery left there is gone.
-    pub fn lay_out(&self) -> io::Result<()> {
+    pub fn lay_out(&mut self) -> io::Result<()> {
         match self {
             Images::Pools(images) => images.lay_out(),
             Images::Folders(images) => images.lay_out(),

@@ -98,6 +98,8 @@ fn answer(Linted { noted, warnings, no_verdict, .. }: &Linted) -> Value {
         "images_repeated": null,
         "images_expected": null,
         "images_failing": null,
+        "images_equivalent": null,
+        "recoveries": null,
         "rebooted": null,
         "reboot_refused": null,
         "seconds": null,

@@ -8,6 +8,8 @@ pub(crate) mod error;
 mod folders;
 mod images;
 mod judge;
+mod known;
+mod laid;
 mod lints;
 mod noted;
 mod output;
@@ -16,6 +18,7 @@ mod page;
 mod placeholder;
 mod pools;
 mod recovery;
+mod reproducer;
 mod run;
 mod search;
 mod warnings;
@@ -25,13 +28,14 @@ mod words;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crash::{Checker, Finding, Outcome, Platform, Strategy, Token};
+use crash::{Checker, Finding, Outcome, Platform, Sector, Strategy, Token};
 
 pub use doubt::{Code, Doubt, Kind as DoubtKind};
 pub use error::{CheckError, CommandFault};
 pub use judge::{Judge, Laid};
 pub use lints::Linted;
 pub use noted::Noted;
+pub use reproducer::LaidOut;
 pub use run::Run;
 
 pub(crate) use beside::Beside;
@@ -60,6 +64,8 @@ pub struct Check {
     pub files: Vec<String>,
     /// What the memory or the file system promises; ADR or ext4 if not given.
     pub platform: Option<Platform>,
+    /// What the disk below the file system writes whole, if the platform or the token does not say it.
+    pub sector: Option<Sector>,
     /// How images are chosen.
     pub strategy: Strategy,
     /// Images per crash point at most, from 1.
@@ -78,6 +84,8 @@ pub struct Check {
     pub time: Option<Duration>,
     /// Seed of the random choice of images.
     pub seed: u64,
+    /// Folder that shows the first finding without this tool; `reproducer` in `out` if not given.
+    pub reproducer: Option<PathBuf>,
     /// Folder for the run (`check.slt`, `before`), `check.json` and the failing images.
     pub out: PathBuf,
 }
@@ -88,6 +96,10 @@ pub struct Checked {
     pub run: Run,
     /// The findings and how much was examined.
     pub outcome: Outcome,
+    /// Recoveries that ran, of images of ordinary files; with those that shrank findings.
+    pub ran: u64,
+    /// Images that agreed with one of these in all that recovery had read, so that it did not run again.
+    pub equivalent: u64,
     /// How long the search took.
     pub elapsed: Duration,
     /// Whether the observer stopped the search.
@@ -111,6 +123,8 @@ pub struct Replayed {
     pub run: Run,
     /// What is wrong with the image; none if recovery succeeds.
     pub finding: Option<Finding>,
+    /// The image, for somebody to look at; none if a function judged it.
+    pub laid_out: Option<LaidOut>,
 }
 
 impl Default for Check {
@@ -121,6 +135,7 @@ impl Default for Check {
             judge: None,
             files: Vec::new(),
             platform: None,
+            sector: None,
             strategy: Strategy::Auto,
             images: 256,
             findings: 16,
@@ -129,6 +144,7 @@ impl Default for Check {
             reboot: true,
             time: None,
             seed: 1,
+            reproducer: None,
             out: "strandline-check".into(),
         }
     }
@@ -180,10 +196,18 @@ impl Check {
         if observer.stopped() {
             return Err(CheckError::Interrupted("recovery could say anything").into());
         }
-        match recovery.error {
-            Some(error) => Err(CheckError::Recovery(error).into()),
-            None => Ok(Replayed { run, finding }),
+        if let Some(error) = recovery.error {
+            return Err(CheckError::Recovery(error).into());
         }
+        let checker = search::checker(self, &run);
+        let laid_out = match command.function() {
+            Some(_) => None,
+            None => Some(reproducer::lay_out(&checker, &run, &command, token, &in_folder(self, "replayed"))?),
+        };
+        if let Some((finding, to)) = finding.as_ref().zip(self.reproducer.as_ref()) {
+            reproducer::write(self, &checker, &run, &command, finding, to)?;
+        }
+        Ok(Replayed { run, finding, laid_out })
     }
 
     /// Looks at the order of stores, flushes and fences alone, and writes `check.json`.
@@ -229,6 +253,11 @@ impl Check {
             Some(Input::Program(program)) => Some(program),
             _ => None,
         }
+    }
+
+    /// Where the first finding is shown without this tool.
+    fn reproducer_folder(&self) -> PathBuf {
+        self.reproducer.clone().unwrap_or_else(|| self.out.join("reproducer"))
     }
 
     /// Where the image of a finding is kept; findings count from 1.

@@ -48,6 +48,10 @@ impl Checked {
             count => format!("{}\n", plural(count, "finding")),
         });
         text.push_str(&findings(check, &run.history, &outcome.findings));
+        let script = check.reproducer_folder().join("run.sh");
+        if !outcome.findings.is_empty() && script.is_file() {
+            text.push_str(&format!("\nThe first one without this tool: sh {}\n", script.display()));
+        }
         if let Some(noted) = run.lints.as_ref().filter(|noted| !noted.lints.lints.is_empty()) {
             text.push_str(&format!("\nBeside that, from flushes and fences alone: {}", noted.text()));
         }
@@ -59,18 +63,30 @@ impl Replayed {
     /// What is wrong with the image, for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
-        match &self.finding {
+        let mut text = match &self.finding {
             None => "the image is right\n".to_owned(),
             Some(finding) => {
                 format!("{}\n{}", finding.message, story(&self.run.history, finding, &Sources::default()))
             }
+        };
+        if let Some(laid_out) = &self.laid_out {
+            text.push_str(&format!(
+                "The image is in {}. Recovery runs on it by\n{}\n",
+                laid_out.folder.display(),
+                laid_out.command
+            ));
         }
+        text
     }
 
     /// The same as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
-        json!({ "finding": self.finding.as_ref().map(|finding| as_json(&self.run.history, finding)) })
+        json!({
+            "finding": self.finding.as_ref().map(|finding| as_json(&self.run.history, finding)),
+            "image": self.laid_out.as_ref().map(|laid_out| &laid_out.folder),
+            "command": self.laid_out.as_ref().map(|laid_out| &laid_out.command),
+        })
     }
 }
 
@@ -134,7 +150,7 @@ fn story(history: &History, finding: &Finding, sources: &Sources) -> String {
     text
 }
 
-fn answer(Checked { run, outcome, elapsed, check, rebooted, .. }: &Checked) -> Value {
+fn answer(Checked { run, outcome, ran, equivalent, elapsed, check, rebooted, .. }: &Checked) -> Value {
     let refused = match rebooted {
         Rebooted::Refused(why) => Some(why),
         Rebooted::Yes | Rebooted::NotWanted => None,
@@ -156,6 +172,8 @@ fn answer(Checked { run, outcome, elapsed, check, rebooted, .. }: &Checked) -> V
         "images_repeated": number(outcome.repeated),
         "images_expected": number(outcome.expected),
         "images_failing": number(outcome.failing),
+        "images_equivalent": number(*equivalent),
+        "recoveries": number(*ran),
         "rebooted": seen.then_some(*rebooted == Rebooted::Yes),
         "reboot_refused": refused,
         "seconds": seen.then_some(elapsed.as_secs_f64()),

@@ -8,12 +8,13 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Instant;
 
 use crash::{Ending, Image, Oracle};
-use reboot::{Attempt, Reboots, Recipe, System};
+use reboot::{Attempt, Ended, Reads, Reboots, Recipe, System};
 
 use super::CheckError;
 use super::command::RecoveryCommand;
 use super::images::Images;
 use super::judge::{Judge, Laid};
+use super::known::Known;
 use super::pace::Pace;
 use super::placeholder::Placeholder;
 use super::run::Run;
@@ -41,6 +42,10 @@ pub struct Recovery<'o> {
     pace: &'o Pace,
     /// Whether findings hang on what it says, so that it takes more time.
     sure: bool,
+    /// What was said of other images, if equivalent ones need not run.
+    known: Option<&'o Known>,
+    /// What the last recovery read, if that is known.
+    reads: Option<Reads>,
     ending: Ending,
     /// Its path is not quoted.
     placeholder: Placeholder,
@@ -83,6 +88,8 @@ impl<'o> Recovery<'o> {
             shell,
             pace,
             sure: false,
+            known: None,
+            reads: None,
             ending: Ending::Failed,
             placeholder,
             output,
@@ -97,8 +104,36 @@ impl<'o> Recovery<'o> {
         self
     }
 
+    /// Lets equivalent images be judged alike, by what recovery reads.
+    pub fn knowing(mut self, known: &'o Known) -> Self {
+        self.known = Some(known).filter(|_| self.function.is_none());
+        self
+    }
+
     fn attempt(&mut self, image: &Image<'_>) -> io::Result<Result<(), String>> {
         self.images.apply(image.changes);
+        let known = self.known.filter(|_| !self.sure);
+        let (Some(known), Images::Folders(folders)) = (known, &self.images) else {
+            return self.try_it(image);
+        };
+        let laid = folders.wanted();
+        if let Some((verdict, ending)) = known.verdict(folders, &laid, image) {
+            self.ending = ending;
+            return Ok(verdict);
+        }
+        let verdict = self.try_it(image)?;
+        known.ran();
+        if let (Some(reads), Images::Folders(folders)) = (self.reads.take(), &mut self.images) {
+            if !reads.all {
+                folders.touched(&reads.written);
+            }
+            known.learn(folders, &laid, image, reads, (verdict.clone(), self.ending));
+        }
+        Ok(verdict)
+    }
+
+    /// Lays the image out and runs recovery on it.
+    fn try_it(&mut self, image: &Image<'_>) -> io::Result<Result<(), String>> {
         self.images.lay_out()?;
         std::fs::write(&self.recipe.stdout, image.printed())?;
         if let Some(function) = &self.function {
@@ -108,7 +143,10 @@ impl<'o> Recovery<'o> {
         self.output.rewind()?;
         let limit = self.pace.limit(image.patience, self.sure);
         let started = Instant::now();
-        let status = self.run(&Attempt { begun: image.begun, ended: image.ended, limit })?;
+        let watched = self.known.is_some_and(|known| !self.sure && known.pays());
+        let (status, reads) =
+            self.run(&Attempt { begun: image.begun, ended: image.ended, limit, watched })?;
+        self.reads = reads;
         if status.is_some_and(|status| status.success()) {
             self.pace.succeeded(started.elapsed());
             return Ok(Ok(()));
@@ -155,13 +193,14 @@ impl<'o> Recovery<'o> {
         judged
     }
 
-    fn run(&mut self, attempt: &Attempt) -> io::Result<Option<ExitStatus>> {
-        let Recovery { observer, system, recipe, output, .. } = self;
+    fn run(&mut self, attempt: &Attempt) -> io::Result<Ended> {
+        let Recovery { observer, system, recipe, output, images, .. } = self;
         match system {
             Some(system) => system.run(attempt, &|| observer.stopped()),
             None => {
-                let printed = [Stdio::from(output.try_clone()?), Stdio::from(output.try_clone()?)];
-                reboot::run(recipe, attempt, printed, &mut || observer.stopped())
+                let printed = || Ok([Stdio::from(output.try_clone()?), Stdio::from(output.try_clone()?)]);
+                let observer = *observer;
+                reboot::run(recipe, attempt, &images.folder(), printed, &|| observer.stopped())
             }
         }
     }

@@ -274,7 +274,8 @@ fn lints_for(platform: Platform) -> Option<Lints> {
 /// The platform: the one that the check names, the token's, or the usual one of what is checked.
 fn platform(check: &Check, token: Option<&Token>, of_files: bool) -> Result<Platform, CheckError> {
     let usual = if of_files { Platform::EXT4 } else { Platform::ADR };
-    let platform = check.platform.or(token.map(Token::platform)).unwrap_or(usual);
+    let named = check.platform.or(token.map(Token::platform)).unwrap_or(usual);
+    let platform = check.sector.map_or(named, |sector| named.with_sector(sector));
     match (platform.is_files(), of_files) {
         (true, false) => Err(CheckError::OfFiles(platform)),
         (false, true) => Err(CheckError::OfMemory(platform)),

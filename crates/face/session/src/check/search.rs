@@ -11,11 +11,12 @@ use report::human::plural;
 use super::command::RecoveryCommand;
 use super::doubt::Doubt;
 use super::images::Images;
+use super::known::Known;
 use super::noted::Noted;
 use super::pace::Pace;
 use super::recovery::Recovery;
 use super::run::Run;
-use super::{Check, CheckError, Checked, boot_id};
+use super::{Check, CheckError, Checked, boot_id, reproducer};
 use crate::error::Error;
 use crate::observer::{Observer, Progress};
 
@@ -38,12 +39,14 @@ pub fn examine(
 ) -> Result<Checked, Error> {
     let reboots = Reboots::new(check.reboot, check.seed);
     let pace = Pace::new(check.timeout);
+    let known = Known::default();
     let search = Search {
         check,
         command,
         run: &run,
         checker: checker(check, &run),
         reboots: &reboots,
+        known: &known,
         pace: &pace,
         observer,
     };
@@ -61,7 +64,9 @@ pub fn examine(
     run.doubts.extend(rejected);
     let interrupted = observer.stopped();
     let rebooted = reboots.state();
-    Ok(Checked { run, outcome, elapsed: started.elapsed(), interrupted, rebooted, check: check.clone() })
+    let (ran, equivalent) = known.counts();
+    let elapsed = started.elapsed();
+    Ok(Checked { run, outcome, ran, equivalent, elapsed, interrupted, rebooted, check: check.clone() })
 }
 
 struct Search<'r> {
@@ -70,6 +75,7 @@ struct Search<'r> {
     run: &'r Run,
     checker: Checker<'r>,
     reboots: &'r Reboots,
+    known: &'r Known,
     pace: &'r Pace,
     observer: &'r dyn Observer,
 }
@@ -155,7 +161,7 @@ impl Search<'_> {
         let started = Instant::now();
         let done = Mutex::new(vec![Done::default(); jobs]);
         let work = |part: usize| -> Result<Outcome, Error> {
-            let mut recovery = self.recovery()?;
+            let mut recovery = self.recovery()?.knowing(self.known);
             let outcome = self.checker.part(part, jobs, &mut recovery, &mut |outcome| {
                 if let Ok(mut done) = done.lock() {
                     let findings = outcome.findings.len();
@@ -221,6 +227,16 @@ impl Search<'_> {
             let folder = self.check.image_folder(number);
             images.save(&folder).map_err(Error::file("write", &folder))?;
         }
-        Ok(())
+        let to = self.check.reproducer_folder();
+        match findings.first() {
+            Some(finding) if self.command.function().is_none() => {
+                reproducer::write(self.check, &self.checker, self.run, self.command, finding, &to)
+            }
+            // An earlier check's would be taken for this one's.
+            _ if self.check.reproducer.is_none() && to.join("run.sh").is_file() => {
+                std::fs::remove_dir_all(&to).map_err(Error::file("remove", &to))
+            }
+            _ => Ok(()),
+        }
     }
 }

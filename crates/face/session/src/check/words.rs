@@ -24,7 +24,8 @@ pub fn examined(Checked { run, outcome, elapsed, .. }: &Checked) -> String {
 }
 
 /// That not all was examined, or not as after a crash, if so.
-pub fn partly(Checked { outcome, check, interrupted, rebooted, .. }: &Checked) -> Vec<String> {
+pub fn partly(checked: &Checked) -> Vec<String> {
+    let Checked { outcome, check, interrupted, rebooted, .. } = checked;
     let mut lines = Vec::new();
     if let Rebooted::Refused(why) = rebooted {
         lines.push(format!(
@@ -47,6 +48,16 @@ pub fn partly(Checked { outcome, check, interrupted, rebooted, .. }: &Checked) -
         lines.push(format!(
             "{} not tried: they have in them what recovery hung on again and again",
             plural(outcome.expected as usize, "image")
+        ));
+    }
+    if checked.equivalent > 0 {
+        lines.push(format!(
+            "{} of recovery; {} equivalent to these in all that it read",
+            plural(checked.ran as usize, "run"),
+            match checked.equivalent {
+                1 => "1 image was".to_owned(),
+                count => format!("{} images were", grouped(count)),
+            }
         ));
     }
     let points = match outcome.cut_short {

@@ -33,7 +33,7 @@ fn keeps_what_was_reported(machine: &Machine, programs: &[(&str, &Path)], memory
     let (found, durability, again) = match memory {
         Memory::Reserved => (include_str!("memmap.sh"), "dax", 4),
         Memory::VirtioPmem => (include_str!("virtio.sh"), "synced", 2),
-        Memory::TwoNodes => unreachable!("it has no persistent memory"),
+        Memory::TwoNodes | Memory::Plain => unreachable!("it has no persistent memory"),
     };
     let passed = |said: &str, passes: usize| {
         let passed = said.lines().filter(|line| line.trim() == "GUEST: passed").count();

@@ -22,6 +22,7 @@ use fate::Fate;
 use points::Points;
 use search::Search;
 pub(crate) use walker::Walker;
+pub(crate) use walker::mix;
 pub(crate) use window::Window;
 
 /// How images are chosen at a cut.

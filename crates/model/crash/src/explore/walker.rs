@@ -104,7 +104,7 @@ impl<'h> Walker<'h> {
 }
 
 /// A well mixed number for a word of an image.
-fn mix(place: Place, word: u64) -> u128 {
+pub(crate) fn mix(place: Place, word: u64) -> u128 {
     let a = (u128::from(place.0) << 64 | u128::from(word))
         .wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
     let b = (a ^ a >> 67).wrapping_mul(0xD6E8_FEB8_6659_FD93_CA5A_8263_9512_1157);

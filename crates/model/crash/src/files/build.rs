@@ -1,25 +1,21 @@
-//! From steps to atoms, cells and barriers: the promises of the two models of files.
+//! From steps to atoms, cells and barriers: by the rules of a file system.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use event::{SiteId, SiteTable, ThreadId};
-use persistency::FileModel;
 
 use super::names::{Change, Entry, Names, entry_place, length_place};
 use super::naming::{self, Changed};
+use super::rules::{BySync, Lengths, PAGE, Rules, Unit};
 use super::steps::{About, Step, What};
 use crate::history::{Atom, Barrier, Clocks, Item, Mark, Operation, Stamp};
 use crate::words::merge;
-use crate::{History, Place};
+use crate::{History, Place, Platform};
 
-/// What a disk writes whole.
-const SECTOR: u64 = 512;
-/// What a file system writes back, and extends a file by.
-const PAGE: u64 = 4096;
 /// Behind the last byte that a file can have.
 const END: u64 = (1 << 48) - 1;
-/// The journal's cell under [`FileModel::Ext4`]: no other has this bit.
+/// The journal's cell, where there is one: no other has this bit.
 const JOURNAL: u64 = 1;
 
 /// What the builder knows of a file.
@@ -37,7 +33,7 @@ struct File {
 }
 
 pub(super) struct Builder<'r> {
-    model: FileModel,
+    rules: Rules,
     names: &'r Names,
     before: &'r HashMap<u16, Vec<u8>>,
     bytes: &'r [u8],
@@ -68,7 +64,7 @@ pub(super) struct Builder<'r> {
 
 impl<'r> Builder<'r> {
     pub fn new(
-        model: FileModel,
+        platform: Platform,
         names: &'r Names,
         before: &'r HashMap<u16, Vec<u8>>,
         steps: &[Step],
@@ -78,13 +74,14 @@ impl<'r> Builder<'r> {
         for (&file, bytes) in before {
             files[usize::from(file)].len = bytes.len() as u64;
         }
+        let rules = Rules::of(platform);
         Builder {
-            model,
+            rules,
             names,
             before,
             bytes,
-            entry_cells: entry_cells(model, names.entries.len(), steps),
-            history: History { platform: model.into(), ..History::default() },
+            entry_cells: entry_cells(rules, names.entries.len(), steps),
+            history: History { platform, ..History::default() },
             clocks: Clocks::new(false),
             files,
             cells: HashMap::new(),
@@ -240,6 +237,12 @@ impl<'r> Builder<'r> {
         u64::from_le_bytes(word)
     }
 
+    /// The cell of a file's bytes at an offset.
+    fn sector(&self, file: u16, offset: u64) -> u64 {
+        let piece = self.rules.piece();
+        Place::new(file, offset / piece * piece).0
+    }
+
     /// Bytes of a file, each in the cell of its sector if not in `cell`.
     fn data(&mut self, file: u16, offset: u64, bytes: &[u8], cell: Option<u64>, whole: bool) {
         let (mut offset, mut bytes) = (offset, bytes);
@@ -251,7 +254,7 @@ impl<'r> Builder<'r> {
             let value = u64::from_le_bytes(value);
             let mask = (((1u32 << piece.len()) - 1) << shift) as u8;
             let place = Place::new(file, offset).word();
-            let sector = Place::new(file, offset / SECTOR * SECTOR).0;
+            let sector = self.sector(file, offset);
             self.atom(place, (value, mask), cell.unwrap_or(sector), whole);
             let word = merge(self.word(file, place.offset()), value, mask);
             self.files[usize::from(file)].words.insert(place.offset(), word);
@@ -270,7 +273,7 @@ impl<'r> Builder<'r> {
 
     fn write(&mut self, file: u16, offset: u64, bytes: &[u8]) {
         let (len, end) = (self.files[usize::from(file)].len, offset + bytes.len() as u64);
-        if self.model == FileModel::Posix {
+        if self.rules.lengths == Lengths::Free {
             self.data(file, offset, bytes, None, true);
             if end > len {
                 self.length(file, end);
@@ -278,15 +281,25 @@ impl<'r> Builder<'r> {
             return;
         }
         // What lies behind the end is written back before the length says that it is there, page by page.
-        let inside = len.clamp(offset, end);
+        let inside = match (self.rules.unit, self.rules.lengths) {
+            (Unit::File, _) => offset,
+            // Nothing orders the bytes behind the end that lie in a block that the file has already.
+            (_, Lengths::WithNewBlocks) => len.next_multiple_of(PAGE).clamp(offset, end),
+            _ => len.clamp(offset, end),
+        };
         self.data(file, offset, &bytes[..(inside - offset) as usize], None, true);
+        if inside > len.max(offset) {
+            self.length(file, inside);
+        }
         let mut at = inside;
         while at < end {
             let until = (at / PAGE * PAGE + PAGE).min(end);
             self.stores += 1;
             let piece = &bytes[(at - offset) as usize..(until - offset) as usize];
             self.data(file, at, piece, Some(length_place(file).0), true);
-            self.length(file, until);
+            if until > self.files[usize::from(file)].len {
+                self.length(file, until);
+            }
             at = until;
         }
     }
@@ -296,7 +309,8 @@ impl<'r> Builder<'r> {
         self.cut(file, len, len.next_multiple_of(PAGE));
     }
 
-    /// As [`Self::truncate`]; under `Ext4` what is cut off up to `written` is written as zeros, too.
+    /// As [`Self::truncate`]; where a length goes with its bytes, only what is cut off up to `written` is
+    /// written as zeros, too.
     fn cut(&mut self, file: u16, len: u64, written: u64) {
         let before = self.files[usize::from(file)].len;
         let first = len / 8 * 8;
@@ -313,10 +327,11 @@ impl<'r> Builder<'r> {
             let word = merge(self.word(file, offset), 0, mask);
             if word != self.word(file, offset) {
                 let place = Place::new(file, offset);
-                let sector = Place::new(file, offset / SECTOR * SECTOR).0;
+                let sector = self.sector(file, offset);
                 self.atom(place, (0, mask), length_place(file).0, true);
                 // In its sector, too: what was written there before comes before this. Blocks that are given up whole are not written.
-                if self.model == FileModel::Posix || offset < written {
+                let in_place = self.rules.lengths == Lengths::Free || offset < written;
+                if in_place && self.rules.unit != Unit::File {
                     self.atom(place, (0, mask), sector, true);
                 }
                 self.files[usize::from(file)].words.insert(offset, word);
@@ -341,9 +356,9 @@ impl<'r> Builder<'r> {
         for (at, word) in words {
             let place = Place::new(file, at);
             // The file system writes back what it moves, and moves it with the length.
-            let cell = match self.model {
-                FileModel::Ext4 => length_place(file).0,
-                FileModel::Posix => Place::new(file, at / SECTOR * SECTOR).0,
+            let cell = match self.rules.shifts_at_once {
+                true => length_place(file).0,
+                false => self.sector(file, at),
             };
             self.atom(place, (word, 0xFF), cell, true);
             self.files[usize::from(file)].words.insert(at, word);
@@ -368,7 +383,7 @@ impl<'r> Builder<'r> {
         }
         match (about, files.first()) {
             (About::Made, Some(&file)) => self.files[usize::from(file)].made = Some(first),
-            (About::Replaces, Some(&file)) if self.model == FileModel::Ext4 => {
+            (About::Replaces, Some(&file)) if self.rules.replaces_with_contents => {
                 self.with_contents(file, cell);
                 self.renamed.push((first, file));
             }
@@ -402,7 +417,7 @@ impl<'r> Builder<'r> {
     fn sync(&mut self, file: u16, within: Range<u64>, data_only: bool) {
         let known = &self.files[usize::from(file)];
         let length = length_place(file).0;
-        let sectors = Place::new(file, within.start / SECTOR * SECTOR).0..Place::new(file, within.end).0;
+        let sectors = self.sector(file, within.start)..Place::new(file, within.end).0;
         let mut cells: Vec<u64> =
             known.cells.iter().copied().filter(|cell| *cell == length || sectors.contains(cell)).collect();
         cells.sort_unstable();
@@ -411,10 +426,31 @@ impl<'r> Builder<'r> {
         let grown = self.cells.get(&length).and_then(|atoms| atoms.last()).is_some_and(lost);
         let changed = || known.named.as_ref().is_some_and(lost) || demands.iter().any(lost);
         let in_journal = grown || known.made.as_ref().is_some_and(lost) || !data_only && changed();
-        if self.model == FileModel::Ext4 && in_journal {
-            demands.extend(self.journal());
+        match self.rules.by_sync {
+            BySync::Journal if in_journal => demands.extend(self.journal()),
+            BySync::Own => demands.extend(self.own_names(file, data_only)),
+            BySync::None | BySync::Journal => {}
         }
         self.barrier(demands);
+    }
+
+    /// What made a file, what changed its names last, and what made the folders above it, as far as a crash
+    /// could still lose that.
+    fn own_names(&self, file: u16, data_only: bool) -> Vec<u32> {
+        let known = &self.files[usize::from(file)];
+        let mut open: Vec<u32> = known.made.into_iter().chain(known.named.filter(|_| !data_only)).collect();
+        let mut demands = Vec::new();
+        while let Some(at) = open.pop() {
+            if self.demanded[at as usize].is_some() || demands.contains(&at) {
+                continue;
+            }
+            demands.push(at);
+            let entry = self.history.atoms[at as usize].place.offset() / 8;
+            let folder = self.names.entries[entry as usize].folder;
+            open.extend(self.files[usize::from(folder)].made);
+        }
+        let known = |at: u32| self.last(self.history.atoms[at as usize].cell, Some(at));
+        demands.into_iter().filter_map(known).collect()
     }
 
     /// Demands all that any file or folder has by now.
@@ -424,15 +460,20 @@ impl<'r> Builder<'r> {
     }
 
     fn sync_folder(&mut self, folder: u16) {
-        let demands = match self.model {
-            FileModel::Ext4 => self.journal(),
-            FileModel::Posix => {
-                let last = self.folders.get(&folder).cloned().unwrap_or_default();
+        let last = self.folders.get(&folder).cloned().unwrap_or_default();
+        let folder = &self.files[usize::from(folder)];
+        let lost = |at: &u32| self.demanded[*at as usize].is_none();
+        let demands = match self.rules.journal {
+            // The journal is written up to the last change of the folder, if that is not durable.
+            true if last.iter().chain(&folder.made).chain(&folder.named).any(lost) => self.journal(),
+            true => Vec::new(),
+            false => {
                 let known = |at: u32| {
                     let cell = self.history.atoms[at as usize].cell;
                     self.last(cell, Some(at))
                 };
-                last.into_iter().filter_map(known).collect()
+                let own = if self.rules.by_sync == BySync::Own { folder.made } else { None };
+                last.into_iter().chain(own).filter_map(known).collect()
             }
         };
         self.barrier(demands);
@@ -500,8 +541,8 @@ impl<'r> Builder<'r> {
 }
 
 /// The cell of each entry: the journal, or one for all entries that some change joins.
-fn entry_cells(model: FileModel, entries: usize, steps: &[Step]) -> Vec<u64> {
-    if model == FileModel::Ext4 {
+fn entry_cells(rules: Rules, entries: usize, steps: &[Step]) -> Vec<u64> {
+    if rules.journal {
         return vec![JOURNAL; entries];
     }
     let mut leader: Vec<u32> = (0..entries as u32).collect();

@@ -1,9 +1,11 @@
 //! Files and folders from the words of an image.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use super::names::{self, Kind, LENGTHS, NAMES};
+use super::rules::PAGE;
+use crate::explore::mix;
 use crate::{Change, Contents, Place};
 
 /// What is at a path.
@@ -46,6 +48,12 @@ pub struct Disk {
     targets: HashMap<u16, String>,
     /// Words that were changed, by file and offset.
     changed: Vec<BTreeMap<u64, u64>>,
+    /// A number for what differs in each file from what it held when the run began, and in each of its pages;
+    /// zero, or none, if nothing does.
+    differs: HashMap<u16, u128>,
+    pages: HashMap<(u16, u64), u128>,
+    /// Pages that changed since somebody asked.
+    dirty: BTreeSet<(u16, u64)>,
 }
 
 /// A file, folder or symbolic link of a disk, without its contents.
@@ -74,7 +82,8 @@ impl Disk {
         contents: Contents,
     ) -> Self {
         let changed = vec![BTreeMap::new(); titles.len()];
-        Disk { entries, contents, titles, targets, changed }
+        let (differs, pages, dirty) = (HashMap::new(), HashMap::new(), BTreeSet::new());
+        Disk { entries, contents, titles, targets, changed, differs, pages, dirty }
     }
 
     /// What a node leads to, if it is a symbolic link.
@@ -86,10 +95,61 @@ impl Disk {
     /// Takes over the changes of an image.
     pub fn apply(&mut self, changes: &[Change]) {
         for &Change { place, word } in changes {
-            if let Some(words) = self.changed.get_mut(usize::from(place.file())) {
-                words.insert(place.offset(), word);
+            let (file, offset) = (place.file(), place.offset());
+            if usize::from(file) >= self.changed.len() {
+                continue;
+            }
+            let before = self.word(place);
+            self.changed[usize::from(file)].insert(offset, word);
+            if before != word && names::is_contents(place) {
+                let mixed = mix(place, before) ^ mix(place, word);
+                let page = (file, offset / PAGE);
+                *self.differs.entry(file).or_default() ^= mixed;
+                *self.pages.entry(page).or_default() ^= mixed;
+                self.dirty.insert(page);
             }
         }
+    }
+
+    /// A number that is the same for equal contents of a file in all images of the run.
+    #[must_use]
+    pub fn difference(&self, file: u16) -> u128 {
+        self.differs.get(&file).copied().unwrap_or(0)
+    }
+
+    /// The same for a page of a file; pages have [`Disk::PAGE`] bytes.
+    #[must_use]
+    pub fn page_difference(&self, file: u16, page: u64) -> u128 {
+        self.pages.get(&(file, page)).copied().unwrap_or(0)
+    }
+
+    /// Bytes of a page.
+    pub const PAGE: u64 = PAGE;
+
+    /// The pages, by file and number, that changed since the last call.
+    pub fn take_dirty(&mut self) -> BTreeSet<(u16, u64)> {
+        std::mem::take(&mut self.dirty)
+    }
+
+    /// Bytes of a file from `from` to `to`, which lie within its length.
+    #[must_use]
+    pub fn bytes(&self, node: Node, from: u64, to: u64) -> Vec<u8> {
+        let file = usize::from(node.file);
+        let to = to.min(node.len).max(from);
+        let mut bytes = vec![0; (to - from) as usize];
+        let before = self.contents.file(&self.titles[file]).unwrap_or(&[]);
+        if let Some(rest) = before.get(from as usize..) {
+            let held = rest.len().min(bytes.len());
+            bytes[..held].copy_from_slice(&rest[..held]);
+        }
+        for (&offset, word) in self.changed[file].range(from / 8 * 8..to) {
+            for (at, byte) in (offset..).zip(word.to_le_bytes()) {
+                if (from..to).contains(&at) {
+                    bytes[(at - from) as usize] = byte;
+                }
+            }
+        }
+        bytes
     }
 
     fn word(&self, place: Place) -> u64 {

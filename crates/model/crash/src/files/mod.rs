@@ -10,11 +10,11 @@
 //! | | [`Platform::POSIX`](crate::Platform::POSIX), pessimistic | [`Platform::EXT4`](crate::Platform::EXT4), with `data=ordered` |
 //! |---|---|---|
 //! | a sector of 512 B | survives as it was at any moment since its last sync, whole | the same, where the file was not longer before |
-//! | a file's length | any since the last sync of the file, whatever became of its bytes | never before the bytes that it covers; appended bytes survive page by page in order |
+//! | a file's length | any since the last sync of the file, whatever became of its bytes | never before the bytes that it covers of new blocks, which survive page by page in order; in the block that the file ended in before, at any time |
 //! | names | of names that have to do with each other (one was renamed to the other), in order; others in any order | all in the order of the journal |
 //! | a renaming | at once, whatever became of the file's bytes; from one folder into another, a sync of the new one alone may leave both names | at once; if it replaces another file, not before the bytes and the length that the file has by then (`auto_da_alloc`) |
 //! | `fsync`, `fdatasync` of a file | its bytes and its length; not its name | the same; and the journal up to there, if there is something of the file in it (for `fsync` also a change of its names) |
-//! | `fsync` of a folder | its entries | the journal up to there |
+//! | `fsync` of a folder | its entries | the journal up to there, if something of the folder is in it |
 //! | a hard or symbolic link, a removal | in any order with others, also of the old name behind the new one | in order |
 //! | `RENAME_EXCHANGE` | both names at once | the same, whatever became of the files' bytes |
 //! | `RENAME_NOREPLACE` | a renaming to a free name | the same: it brings no bytes along |
@@ -24,6 +24,9 @@
 //! | `fallocate` | a length; a hole or zeros are a write of zeros | the same |
 //! | its collapse and insert of a range | sector by sector, and the length | at once, not before the bytes that move |
 //! | `msync` | the sectors of the range, and the length | as `fdatasync`, of the sectors of the range |
+//!
+//! The other file systems are sets of the same rules (`rules.rs`); `docs/file-systems.md` has each with its
+//! source, and what real kernels left.
 //!
 //! A store to a mapping is a change of its sector; what one call writes to a sector is never torn, what stores write may be torn between
 //! words.
@@ -39,6 +42,7 @@ mod disk;
 mod names;
 mod naming;
 mod record;
+mod rules;
 mod steps;
 
 pub use disk::{Disk, Entry, Node, Tree};

@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, HashMap};
 use event::{
     Batch, Capabilities, Definition, Event, NameId, Op, Sink, SinkError, SiteId, SiteTable, ThreadId,
 };
-use persistency::FileModel;
 
 use super::build::Builder;
 use super::disk::{Disk, Entry, Tree, special, words};
@@ -17,7 +16,7 @@ use crate::{Contents, History, MarkKind, Place, Platform};
 /// A sink that makes a [`FilesRun`] of a stream with [`Capabilities::FILES`] and values.
 #[derive(Debug)]
 pub struct FilesRecorder {
-    model: FileModel,
+    platform: Platform,
     names: Names,
     paths: HashMap<NameId, String>,
     ranges: Ranges,
@@ -49,13 +48,14 @@ impl FilesRecorder {
     /// # Errors
     /// When the platform is one of memory, or there are more than some 65,000 files.
     pub fn new(platform: Platform, before: Tree) -> Result<Self, SinkError> {
-        let Some(model) = platform.of_files() else {
+        if !platform.is_files() {
             return Err(SinkError::Other(format!(
-                "platform {platform} is one of memory; for files there are posix and ext4"
+                "platform {platform} is one of memory; for files there are posix, ext4, ext4-writeback, xfs, \
+                 btrfs and zfs"
             )));
-        };
+        }
         let mut recorder = FilesRecorder {
-            model,
+            platform,
             names: Names::new(),
             paths: HashMap::new(),
             ranges: Ranges::default(),
@@ -89,7 +89,7 @@ impl FilesRecorder {
     /// What was pushed so far.
     #[must_use]
     pub fn into_run(self) -> FilesRun {
-        let FilesRecorder { model, names, before, steps, bytes, objects, table, .. } = self;
+        let FilesRecorder { platform, names, before, steps, bytes, objects, table, .. } = self;
         let mut contents = Contents::default();
         let [entries, lengths] = special(&names.titles);
         contents.insert(entries, words(names.entries.iter().map(|entry| entry.before)));
@@ -98,7 +98,7 @@ impl FilesRecorder {
         for (&file, bytes) in &before {
             contents.insert(&names.titles[usize::from(file)], bytes.clone());
         }
-        let mut builder = Builder::new(model, &names, &before, &steps, &bytes);
+        let mut builder = Builder::new(platform, &names, &before, &steps, &bytes);
         steps.iter().for_each(|step| builder.step(step));
         let history = History { objects, ..builder.into_history(names.titles.clone(), table) };
         let entries = names.entries.into_iter().map(|entry| (entry.folder, entry.name)).collect();

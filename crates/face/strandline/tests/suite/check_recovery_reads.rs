@@ -1,0 +1,173 @@
+//! Images that agree in what recovery reads are not run again; a recovery that writes leaves nothing for the
+//! next one; a finding can be shown without us.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::common::{Scratch, has, stdout, strandline};
+
+fn check(scratch: &Scratch, options: &str, recover: &str, program: &str) -> (Option<i32>, Value) {
+    let folder = scratch.path("d");
+    fs::remove_dir_all(&folder).ok();
+    fs::create_dir(&folder).expect("the folder is made");
+    for name in ["a", "b", "c"] {
+        fs::write(folder.join(name), [b'0'; 2048]).expect("the file is written");
+    }
+    let output = run(scratch, options, recover, &["sh", "-c", program]);
+    let json = serde_json::from_slice(&output.stdout);
+    (output.status.code(), json.unwrap_or_else(|_| panic!("{output:?}")))
+}
+
+fn run(scratch: &Scratch, options: &str, recover: &str, program: &[&str]) -> Output {
+    let mut command = strandline();
+    command.current_dir(scratch.dir()).args(["check", "--files", "d", "--json", "--jobs", "1"]);
+    command.args(options.split_whitespace()).args(["--recover", recover, "--"]).args(program);
+    command.output().expect("it runs")
+}
+
+fn number(answer: &Value, key: &str) -> u64 {
+    answer[key].as_u64().unwrap_or_else(|| panic!("{key}: {answer:#}"))
+}
+
+/// Overwrites all three files, of which nothing is synced.
+const PROGRAM: &str =
+    "for f in a b c; do head -c 2048 /dev/zero | tr '\\0' 1 | dd of=d/$f conv=notrunc status=none; done";
+
+#[test]
+fn images_that_differ_in_what_recovery_does_not_read_are_not_run() {
+    let scratch = Scratch::new();
+    // Wrong if the file is torn in its middle; `all` reads the others, too, and judges alike.
+    scratch.file(
+        "recover.sh",
+        "[ \"$2\" = all ] && cat \"$1\"/* >/dev/null\n\
+         case \"$(tr -s 01 < \"$1/a\")\" in 0|1|01|10) ;; *) echo torn; exit 1 ;; esac\n",
+    );
+    let options = "--platform posix --images 64";
+    let (status, few) = check(&scratch, options, "sh recover.sh POOL", PROGRAM);
+    let (status_all, all) = check(&scratch, options, "sh recover.sh POOL all", PROGRAM);
+    assert_eq!((status, status_all), (Some(1), Some(1)), "{few:#}{all:#}");
+    let messages = |answer: &Value| -> Vec<String> {
+        let findings = answer["findings"].as_array().expect("a list");
+        findings.iter().map(|finding| finding["message"].to_string()).collect()
+    };
+    assert_eq!(messages(&few), messages(&all));
+    for (key, answer) in [("few", &few), ("all", &all)] {
+        assert!(number(answer, "images") >= 64, "{key}: {answer:#}");
+        assert_eq!(number(answer, "images_failing"), number(&few, "images_failing"), "{key}");
+    }
+    assert!(number(&few, "images_equivalent") > 20, "{few:#}");
+    assert!(number(&few, "recoveries") * 2 < number(&all, "recoveries"), "{few:#}{all:#}");
+}
+
+#[test]
+fn what_a_recovery_prints_decides_for_all_that_it_could_have_read() {
+    let scratch = Scratch::new();
+    // The name decides, and what is in the folder: no file is read.
+    scratch.file(
+        "recover.sh",
+        "ls \"$1\" | grep -q b || { echo gone; exit 1; }\n[ ! -e \"$1/new\" ] || [ -s \"$1/new\" ]\n",
+    );
+    let program = "echo x > d/new; sync d/new d; rm d/b; rm d/c";
+    let (status, answer) =
+        check(&scratch, "--platform posix", "sh recover.sh POOL", &format!("{program}; sync"));
+    assert_eq!(status, Some(2), "recovery rejects the undisturbed result: {answer:#}");
+    scratch.file("recover.sh", "[ ! -e \"$1/new\" ] || [ -s \"$1/new\" ] || { echo empty; exit 1; }\n");
+    let (status, answer) = check(&scratch, "--platform posix", "sh recover.sh POOL", program);
+    assert_eq!(status, Some(1), "{answer:#}");
+    assert_eq!(answer["findings"][0]["message"], "empty", "{answer:#}");
+}
+
+/// Each recovery appends to, overwrites, replaces, removes and makes files; the next one must find none of
+/// it.
+#[test]
+fn a_recovery_that_writes_changes_no_other_image() {
+    let scratch = Scratch::new();
+    let writes = "\
+         [ ! -e \"$1/mark\" ] || { echo the last recovery is there; exit 1; }\n\
+         touch \"$1/mark\"; mkdir \"$1/e\"; echo y > \"$1/e/y\"\n\
+         cat \"$1/a\" \"$1/b\" \"$1/c\" | tr -d 01 | grep -q . && { echo its bytes are there; exit 1; }\n\
+         [ $(cat \"$1/a\" \"$1/b\" \"$1/c\" | wc -c) = 6144 ] || { echo its lengths are there; exit 1; }\n";
+    scratch.file(
+        "recover.sh",
+        &format!(
+            "{writes}\
+             echo more >> \"$1/a\"; printf 'x' | dd of=\"$1/b\" conv=notrunc bs=1 seek=700 status=none\n\
+             mv \"$1/c\" \"$1/z\"; rm \"$1/z\"\n"
+        ),
+    );
+    scratch.file(
+        "recover.py",
+        "import mmap,sys,os\np=sys.argv[1]\n\
+         for n in 'abc':\n    d=open(p+'/'+n,'rb').read()\n    assert len(d)==2048 and not d.strip(b'01'), n\n\
+         f=open(p+'/a','r+b'); m=mmap.mmap(f.fileno(),0); m[5:8]=b'xyz'; m.close()\n\
+         os.truncate(p+'/b',3); os.rename(p+'/c',p+'/b')\n",
+    );
+    for recover in ["sh recover.sh POOL", "python3 recover.py POOL"] {
+        if recover.starts_with("python3") && !has("python3") {
+            continue;
+        }
+        for options in ["--platform posix --images 32", "--platform posix --images 32 --no-reboot"] {
+            let (status, answer) = check(&scratch, options, recover, PROGRAM);
+            assert_eq!(status, Some(0), "{recover} {options}: {answer:#}");
+            assert!(number(&answer, "images") > 20, "{answer:#}");
+        }
+    }
+    // The program's own files are as it left them.
+    for name in ["a", "b", "c"] {
+        assert_eq!(fs::read(scratch.path("d").join(name)).expect("it is there"), [b'1'; 2048]);
+    }
+}
+
+/// Links make images that are always laid out whole.
+#[test]
+fn a_recovery_that_follows_links_is_judged_on_each_image() {
+    let scratch = Scratch::new();
+    scratch.file(
+        "recover.sh",
+        "grep -q 0 \"$1/current\" && grep -q 1 \"$1/current\" && { echo torn; exit 1; }; exit 0\n",
+    );
+    let program = format!("ln -s a d/current; sync d; {PROGRAM}");
+    let (status, answer) = check(&scratch, "--platform posix --images 64", "sh recover.sh POOL", &program);
+    assert_eq!(status, Some(1), "{answer:#}");
+    assert_eq!(number(&answer, "images_equivalent"), 0, "{answer:#}");
+}
+
+/// `--replay` lays the image out and says how to run recovery on it; `reproducer/run.sh` needs nothing of
+/// ours.
+#[test]
+fn a_finding_is_shown_without_us() {
+    let scratch = Scratch::new();
+    scratch.file("recover.sh", "[ -s \"$1/new\" ] || [ ! -e \"$1/new\" ] || { echo empty; exit 3; }\n");
+    let program = "cp d/a d/tmp; mv d/tmp d/new; echo saved";
+    let (status, answer) =
+        check(&scratch, "--platform xfs --reproducer shown", "sh recover.sh POOL", program);
+    assert_eq!(status, Some(1), "{answer:#}");
+    let shown = scratch.path("shown");
+    let story = fs::read_to_string(shown.join("story.txt")).expect("the story");
+    assert!(
+        story.contains("empty") && story.contains("platform: xfs") && story.contains("sh recover.sh POOL"),
+        "{story}"
+    );
+    // Somewhere else, with nothing but what is in the folder.
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let moved = elsewhere.path().join("moved");
+    fs::rename(&shown, &moved)
+        .or_else(|_| Command::new("cp").arg("-a").arg(&shown).arg(&moved).status().map(drop))
+        .expect("it is moved");
+    for again in 0..2 {
+        let output = Command::new("sh").arg(moved.join("run.sh")).current_dir("/").output().expect("it runs");
+        let said = stdout(&output);
+        assert!(output.status.code() == Some(3) && said.starts_with("empty\n"), "{again}: {output:?}");
+    }
+    let token = answer["findings"][0]["token"].as_str().expect("a token");
+    let mut replay = strandline();
+    replay.current_dir(scratch.dir()).args(["check", "--recover", "sh recover.sh POOL", "--replay", token]);
+    let output = replay.output().expect("it runs");
+    let said = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let line = said.lines().find(|line| line.starts_with("cd ")).unwrap_or_else(|| panic!("{said}"));
+    let output = Command::new("sh").args(["-c", line]).current_dir("/").output().expect("it runs");
+    assert!(output.status.code() == Some(3) && stdout(&output) == "empty\n", "{line}: {output:?}");
+}

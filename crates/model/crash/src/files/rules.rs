@@ -1,0 +1,106 @@
+//! What sets file systems apart, as rules. `docs/file-systems.md` has the source of each.
+
+use persistency::FileModel;
+
+use crate::Platform;
+
+/// What a file system writes back, and extends a file by.
+pub(super) const PAGE: u64 = 4096;
+
+/// See the module's head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rules {
+    /// Whether all changes of names survive in their order.
+    pub journal: bool,
+    /// What of a file's contents survives in its order, and whole.
+    pub unit: Unit,
+    /// When a new length survives.
+    pub lengths: Lengths,
+    /// Whether a renaming that replaces a file brings the new one's contents along.
+    pub replaces_with_contents: bool,
+    /// Which names the sync of a file makes durable.
+    pub by_sync: BySync,
+    /// Whether bytes are taken out of a file, or put in, at once.
+    pub shifts_at_once: bool,
+}
+
+/// See [`Rules::unit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// Aligned pieces of so many bytes: a sector that is written in place, a block that is copied on write.
+    Bytes(u64),
+    /// All that calls write to a file, in order; stores to mappings page by page.
+    File,
+}
+
+/// See [`Rules::lengths`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lengths {
+    /// At any time, whatever became of the bytes that it covers.
+    Free,
+    /// With the bytes that it covers, page by page.
+    WithBytes,
+    /// With the bytes that it covers of blocks that are new; at any time in the block that the file ended in
+    /// before.
+    WithNewBlocks,
+}
+
+/// See [`Rules::by_sync`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BySync {
+    /// None.
+    None,
+    /// If something of the file is in the journal: all up to there.
+    Journal,
+    /// Its own, with the new folders above it.
+    Own,
+}
+
+impl Rules {
+    /// Those of a platform of files; of any other, those of POSIX.
+    pub fn of(platform: Platform) -> Rules {
+        let ext4 = Rules {
+            journal: true,
+            unit: Unit::Bytes(platform.sector().bytes()),
+            lengths: Lengths::WithNewBlocks,
+            replaces_with_contents: true,
+            by_sync: BySync::Journal,
+            shifts_at_once: true,
+        };
+        match platform.of_files().unwrap_or(FileModel::Posix) {
+            FileModel::Posix => Rules {
+                journal: false,
+                lengths: Lengths::Free,
+                replaces_with_contents: false,
+                by_sync: BySync::None,
+                shifts_at_once: false,
+                ..ext4
+            },
+            FileModel::Ext4 => ext4,
+            FileModel::Ext4Writeback => {
+                Rules { lengths: Lengths::Free, replaces_with_contents: false, ..ext4 }
+            }
+            FileModel::Xfs => Rules { lengths: Lengths::WithBytes, replaces_with_contents: false, ..ext4 },
+            FileModel::Btrfs => Rules {
+                journal: false,
+                unit: Unit::Bytes(PAGE),
+                lengths: Lengths::WithBytes,
+                replaces_with_contents: false,
+                by_sync: BySync::Own,
+                shifts_at_once: false,
+                ..ext4
+            },
+            FileModel::Zfs => {
+                Rules { unit: Unit::File, lengths: Lengths::WithBytes, replaces_with_contents: false, ..ext4 }
+            }
+        }
+    }
+
+    /// What is written whole of a mapping.
+    pub fn piece(self) -> u64 {
+        match self.unit {
+            Unit::Bytes(bytes) => bytes,
+            Unit::File => PAGE,
+        }
+    }
+}

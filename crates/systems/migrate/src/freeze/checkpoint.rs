@@ -62,6 +62,19 @@ pub struct Times {
 /// # Errors
 /// If something cannot move, or anything fails: the tree then goes on.
 pub fn checkpoint(root: i32, folder: &Path, how: &Checkpoint) -> Result<Times> {
+    checkpoint_then(root, folder, how, &mut |_| Ok(()))
+}
+
+/// As [`checkpoint`]; `then` gets the image when it is whole in its folder and before the tree is ended.
+///
+/// # Errors
+/// As [`checkpoint`], and those of `then`: the tree then goes on.
+pub fn checkpoint_then(
+    root: i32,
+    folder: &Path,
+    how: &Checkpoint,
+    then: &mut dyn FnMut(&Image) -> Result<()>,
+) -> Result<Times> {
     let begin = Instant::now();
     let seen = inspect(root, &how.options)?;
     if !seen.obstacles.is_empty() {
@@ -106,6 +119,7 @@ pub fn checkpoint(root: i32, folder: &Path, how: &Checkpoint) -> Result<Times> {
     }
     store.write(&image, !how.no_sync)?;
     store.clean(&image);
+    then(&image)?;
     if let Some(frozen) = kept {
         frozen.kill();
     }

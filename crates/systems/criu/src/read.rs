@@ -6,7 +6,8 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use migrate::image::{
-    Action, Description, Fd, FileKind, Image, Limit, Mm, PosixTimer, Process, Run, Shared, Vma, VmaKind, Watch, hash,
+    Action, Description, Fd, FileKind, Image, Limit, Mm, PosixTimer, Process, Run, Shared, Vma, VmaKind,
+    Watch, hash,
 };
 use migrate::proc::mappings;
 use migrate::{Error, Result};
@@ -39,7 +40,7 @@ pub fn read(folder: &Path) -> Result<Image> {
     if !(1..=2).contains(&version) {
         return Err(damaged(&path, 4, format!("images of version {version}, and 1 and 2 are known")));
     }
-    if fs::metadata(folder.join("remap-fpath.img")).is_ok_and(|found| found.len() > 8) {
+    if deleted_files(folder)? {
         return Err(Error::Unfit("it has deleted files open, which only criu restores".to_owned()));
     }
     let mut reader = Reader::new(folder)?;
@@ -79,6 +80,19 @@ pub fn read(folder: &Path) -> Result<Image> {
         generation: 0,
         migration: None,
     })
+}
+
+/// Whether the image has files of its own in place of deleted ones.
+fn deleted_files(folder: &Path) -> Result<bool> {
+    let mut found = false;
+    let path = folder.join("remap-fpath.img");
+    if path.exists() {
+        each(&path, names::REMAP, |_| {
+            found = true;
+            Ok(())
+        })?;
+    }
+    Ok(found)
 }
 
 /// Goes through the messages of a file.
@@ -284,10 +298,13 @@ impl Reader {
         let mut all = Vec::new();
         for tid in threads {
             let path = self.path(&format!("core-{tid}.img"));
-            let (machine, thread) =
-                one(&path, names::CORE, |core| (core.num(1), state::thread(*tid, core)))?;
+            let (machine, thread) = one(&path, names::CORE, |core| (core.num(1), state::thread(*tid, core)))?;
             if machine != 1 {
-                return Err(damaged(&path, 8, format!("the state of another processor ({machine}) than x86-64")));
+                return Err(damaged(
+                    &path,
+                    8,
+                    format!("the state of another processor ({machine}) than x86-64"),
+                ));
             }
             all.push(thread);
         }
@@ -319,7 +336,8 @@ impl Reader {
         self.take_vdso(&vmas, &mut pages)?;
         let special = |run: &Run| {
             vmas.iter().any(|vma| {
-                matches!(vma.kind, VmaKind::Vdso | VmaKind::Vvar) && (vma.start..vma.end).contains(&run.address)
+                matches!(vma.kind, VmaKind::Vdso | VmaKind::Vvar)
+                    && (vma.start..vma.end).contains(&run.address)
             })
         };
         pages.retain(|run| !special(run));
@@ -391,7 +409,10 @@ impl Reader {
         if hindered.is_empty() {
             return Ok(fds);
         }
-        Err(Error::Unfit(format!("let criu restore it; here is what we do not:\n  {}", hindered.join("\n  "))))
+        Err(Error::Unfit(format!(
+            "let criu restore it; here is what we do not:\n  {}",
+            hindered.join("\n  ")
+        )))
     }
 
     fn mapping(&mut self, pid: i32, entry: &Fields<'_>, vmas: &mut Vec<Vma>) -> Result<()> {
@@ -417,7 +438,9 @@ impl Reader {
         } else if status & names::MAPS_MEMFD != 0 {
             match self.memfds.get(&number).and_then(|index| usize::try_from(*index).ok()) {
                 Some(index) if index < self.shared.len() => VmaKind::Shared { index, offset },
-                _ => return Err(damaged(&path, 8, format!("a mapping of memfd {number}, which is not there"))),
+                _ => {
+                    return Err(damaged(&path, 8, format!("a mapping of memfd {number}, which is not there")));
+                }
             }
         } else if status & names::ANON_SHARED != 0 {
             let index = self.shared_by(number);
@@ -460,8 +483,11 @@ impl Reader {
 
     fn file_mapping(&self, number: u64, offset: u64, mode: i32) -> Result<VmaKind> {
         let path = self.regular_path(number, "which it maps")?;
-        let found = fs::metadata(&path)
-            .map_err(|source| Error::File { path: PathBuf::from(&path), what: "which it maps", source })?;
+        let found = fs::metadata(&path).map_err(|source| Error::File {
+            path: PathBuf::from(&path),
+            what: "which it maps",
+            source,
+        })?;
         if self.regular.get(&number).and_then(|one| one.size).is_some_and(|size| size != found.len()) {
             return Err(Error::Unfit(format!("{path}, which it maps, has changed since")));
         }
@@ -535,7 +561,8 @@ impl Reader {
         if ranges.is_empty() {
             return Ok(runs);
         }
-        let fail = |source| Error::File { path: path.clone(), what: "a file of pages cannot be read", source };
+        let fail =
+            |source| Error::File { path: path.clone(), what: "a file of pages cannot be read", source };
         let source = File::open(&path).map_err(fail)?;
         let len = source.metadata().map_err(fail)?.len();
         let mut offset = 0;

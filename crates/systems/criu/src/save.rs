@@ -17,7 +17,10 @@ use crate::{read, write};
 /// As a checkpoint, and as [`write`]. The tree goes on then, and the folder holds no image.
 pub fn save(root: i32, folder: &Path, how: &Checkpoint) -> Result<Times> {
     if read::is_image(folder) {
-        return Err(Error::Unfit(format!("{} holds an image already: name another folder", folder.display())));
+        return Err(Error::Unfit(format!(
+            "{} holds an image already: name another folder",
+            folder.display()
+        )));
     }
     let within = folder.join("strandline");
     let store = Store::new(&within);

@@ -110,7 +110,8 @@ pub fn credentials(who: &Credentials) -> Message {
     let [group, effective_group, saved_group, group_of_files] = who.gids;
     let numbers =
         [user, group, effective, effective_group, saved, saved_group, files, group_of_files].map(u64::from);
-    let message = (1_u32..).zip(numbers).fold(Message::new(), |message, (field, value)| message.num(field, value));
+    let message =
+        (1_u32..).zip(numbers).fold(Message::new(), |message, (field, value)| message.num(field, value));
     let [inheritable, permitted, active, bounding, ambient] = who.capabilities;
     let message = message.nums(9, halves(inheritable)).nums(10, halves(permitted));
     let message = message.nums(11, halves(active)).nums(12, halves(bounding));
@@ -137,9 +138,7 @@ pub fn credentials_of(from: &Fields<'_>) -> Credentials {
 
 /// `signal_queue_entry`.
 pub fn signals(queue: &[Signal]) -> Message {
-    queue.iter().fold(Message::new(), |message, one| {
-        message.message(1, Message::new().bytes(1, &one.info))
-    })
+    queue.iter().fold(Message::new(), |message, one| message.message(1, Message::new().bytes(1, &one.info)))
 }
 
 /// Signals out of `signal_queue_entry`.

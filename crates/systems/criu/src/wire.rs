@@ -195,7 +195,10 @@ impl<'a> Fields<'a> {
     /// The text of a field, empty if it is not there.
     #[must_use]
     pub fn text(&self, field: u32) -> String {
-        self.all_bytes(field).last().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
+        self.all_bytes(field)
+            .last()
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+            .unwrap_or_default()
     }
 
     /// The message of a field, empty if it is not there or is none.
@@ -332,7 +335,8 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let inner = Message::new().num(1, 300_u64);
-        let message = Message::new().num(1, 0_u64).zigzag(2, -3).int(3, -1).bytes(4, "hello").message(5, inner);
+        let message =
+            Message::new().num(1, 0_u64).zigzag(2, -3).int(3, -1).bytes(4, "hello").message(5, inner);
         let message = message.nums(6, [1, u64::MAX]);
         let fields = Fields::parse(&message.0).expect("whole");
         assert_eq!((fields.get(1), fields.zigzag(2), fields.num(3) as i64), (Some(0), -3, -1));

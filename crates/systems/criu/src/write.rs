@@ -27,7 +27,8 @@ const SHARED: u64 = 1000;
 /// If the checkpoint has what CRIU's format, or we, cannot write there: each is named. If the folder cannot be written.
 pub fn write(image: &Image, store: &Store, folder: &Path) -> Result<()> {
     refuse(image)?;
-    let mut out = Out { image, store, folder: folder.to_owned(), files: Vec::new(), names: HashMap::new(), pages: 0 };
+    let mut out =
+        Out { image, store, folder: folder.to_owned(), files: Vec::new(), names: HashMap::new(), pages: 0 };
     let tree = out.processes()?;
     for (index, shared) in image.shared.iter().enumerate() {
         out.pagemap(&format!("shmem-{}", SHARED + index as u64), &shared.pages, &[])?;
@@ -40,7 +41,8 @@ pub fn write(image: &Image, store: &Store, folder: &Path) -> Result<()> {
     let mut seccomp = out.file("seccomp.img", names::SECCOMP);
     seccomp.push(&Message::new());
     seccomp.finish()?;
-    let clock = Duration { seconds: image.monotonic_ns / 1_000_000_000, rest: image.monotonic_ns % 1_000_000_000 };
+    let clock =
+        Duration { seconds: image.monotonic_ns / 1_000_000_000, rest: image.monotonic_ns % 1_000_000_000 };
     let clocks = Message::new().message(1, clock.message()).message(2, clock.message());
     let mut offsets = out.file("timens-0.img", names::TIMENS);
     offsets.push(&clocks);
@@ -135,7 +137,9 @@ impl Out<'_> {
             let mut table = self.file(&format!("fdinfo-{}.img", index + 2), names::FDINFO);
             for fd in &process.fds {
                 let Some(one) = image.descriptions.get(fd.description) else { continue };
-                let entry = Message::new().num(1, self.description(fd.description)).num(2, u64::from(fd.close_on_exec));
+                let entry = Message::new()
+                    .num(1, self.description(fd.description))
+                    .num(2, u64::from(fd.close_on_exec));
                 table.push(&entry.num(3, kind(one)).num(4, fd.fd as u32));
             }
             table.finish()?;
@@ -159,7 +163,8 @@ impl Out<'_> {
         let mut file = self.file(&format!("ids-{pid}.img"), names::IDS);
         file.push(&ids);
         file.finish()?;
-        let place = Message::new().num(1, self.opened(&process.cwd, 0)?).num(2, self.opened(&process.root, 0)?);
+        let place =
+            Message::new().num(1, self.opened(&process.cwd, 0)?).num(2, self.opened(&process.root, 0)?);
         let mut file = self.file(&format!("fs-{pid}.img"), names::FS);
         file.push(&place.num(3, process.umask));
         file.finish()?;
@@ -172,19 +177,42 @@ impl Out<'_> {
 
     /// `mm_entry`.
     fn memory(&mut self, process: &Process) -> Result<Message> {
-        let [code, code_end, data, data_end, heap, heap_end, stack, arguments, arguments_end, environment, end] =
-            process.mm.bounds;
+        let [
+            code,
+            code_end,
+            data,
+            data_end,
+            heap,
+            heap_end,
+            stack,
+            arguments,
+            arguments_end,
+            environment,
+            end,
+        ] = process.mm.bounds;
         let numbers = [
-            code, code_end, data, data_end, stack, heap, heap_end, arguments, arguments_end, environment, end,
+            code,
+            code_end,
+            data,
+            data_end,
+            stack,
+            heap,
+            heap_end,
+            arguments,
+            arguments_end,
+            environment,
+            end,
         ];
         let message =
             (1..).zip(numbers).fold(Message::new(), |message, (field, number)| message.num(field, number));
-        let mut message = message.num(12, self.opened(&process.exe, 0)?).nums(13, process.mm.auxv.iter().copied());
+        let mut message = message.num(12, self.opened(&process.exe, 0)?).nums(13, auxiliary(process));
         let mut vmas: Vec<Vma> = Vec::new();
         for vma in &process.vmas {
             // The kernel's data for the vDSO is one range there.
             match vmas.last_mut() {
-                Some(last) if vma.kind == VmaKind::Vvar && last.kind == VmaKind::Vvar && last.end == vma.start => {
+                Some(last)
+                    if vma.kind == VmaKind::Vvar && last.kind == VmaKind::Vvar && last.end == vma.start =>
+                {
                     last.end = vma.end;
                 }
                 _ => vmas.push(vma.clone()),
@@ -340,7 +368,9 @@ impl Out<'_> {
                 let fail = |source| Error::File { path: from.clone(), what: "cannot be read", source };
                 let source = match sources.entry(run.file) {
                     std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-                    std::collections::hash_map::Entry::Vacant(free) => free.insert(File::open(&from).map_err(fail)?),
+                    std::collections::hash_map::Entry::Vacant(free) => {
+                        free.insert(File::open(&from).map_err(fail)?)
+                    }
                 };
                 bytes.resize(run.len as usize, 0);
                 source.read_exact_at(&mut bytes, run.offset).map_err(fail)?;
@@ -366,6 +396,15 @@ fn vdso_here(image: &Image) -> Result<Vec<u8>> {
         return Err(Error::Unfit(format!("its kernel {} has another vDSO than this one", image.kernel)));
     }
     Ok(bytes)
+}
+
+/// The auxiliary vector as far as CRIU takes it: up to its end, 44 words at most.
+fn auxiliary(process: &Process) -> Vec<u64> {
+    const MOST: usize = 44;
+    let pairs = process.mm.auxv.chunks_exact(2).take_while(|pair| pair[0] != 0);
+    let mut words: Vec<u64> = pairs.flatten().copied().take(MOST - 2).collect();
+    words.extend([0, 0]);
+    words
 }
 
 fn nobody() -> Message {
@@ -423,7 +462,10 @@ fn file_entry(one: &Description, number: u64) -> Result<Message> {
                 let entry = Message::new().num(1, 0_u64).num(2, watch.fd as u32);
                 entry.num(3, watch.events).num(4, watch.data)
             });
-            head.message(9, watches.fold(begin().message(3, nobody()), |entry, watch| entry.message(4, watch)))
+            head.message(
+                9,
+                watches.fold(begin().message(3, nobody()), |entry, watch| entry.message(4, watch)),
+            )
         }
         FileKind::Memory(index) => {
             let entry = begin().num(3, one.position).message(4, nobody());
@@ -444,14 +486,18 @@ fn task(process: &Process) -> Message {
     message = message.bytes(6, leader.map_or("", |thread| thread.name.as_str()));
     let mut timers = Message::new();
     for (field, timer) in (1..).zip(&process.itimers) {
-        let inner = (1..).zip(timer).fold(Message::new(), |inner, (field, value)| inner.num(field, *value as u64));
+        let inner =
+            (1..).zip(timer).fold(Message::new(), |inner, (field, value)| inner.num(field, *value as u64));
         timers = timers.message(field, inner);
     }
     for timer in &process.timers {
-        let inner = Message::new().num(1, timer.id as u32).num(2, timer.clock as u32).num(3, timer.signal as u32);
+        let inner =
+            Message::new().num(1, timer.id as u32).num(2, timer.clock as u32).num(3, timer.signal as u32);
         let inner = inner.num(4, timer.notify as u32).num(5, timer.value).num(6, 0_u64);
-        let inner = (7..).zip(timer.setting).fold(inner, |inner, (field, value)| inner.num(field, value as u64));
-        timers = timers.message(4, if timer.thread == 0 { inner } else { inner.int(11, timer.thread.into()) });
+        let inner =
+            (7..).zip(timer.setting).fold(inner, |inner, (field, value)| inner.num(field, value as u64));
+        timers =
+            timers.message(4, if timer.thread == 0 { inner } else { inner.int(11, timer.thread.into()) });
     }
     message = message.message(7, timers);
     let limits = process.limits.iter();

@@ -52,7 +52,10 @@ fn image(folder: &Path) -> PathBuf {
 
 /// Waits until whoever is now the parent of the tree's processes has asked for their ends.
 fn numbers_free(image: &Path) {
-    let names = fs::read_dir(image).expect("the image").flatten().filter_map(|one| one.file_name().into_string().ok());
+    let names = fs::read_dir(image)
+        .expect("the image")
+        .flatten()
+        .filter_map(|one| one.file_name().into_string().ok());
     let numbers = names.filter_map(|name| Some(name.strip_prefix("core-")?.strip_suffix(".img")?.to_owned()));
     for number in numbers {
         while Path::new("/proc").join(&number).exists() {
@@ -66,7 +69,8 @@ fn saved(folder: &Path) -> Option<PathBuf> {
     let program = built(folder)?;
     let mut child = started(&program, &folder.join("out"));
     let image = folder.join("image");
-    let times = criu::save(child.id().cast_signed(), &image, &Checkpoint::default()).expect("it can be saved");
+    let times =
+        criu::save(child.id().cast_signed(), &image, &Checkpoint::default()).expect("it can be saved");
     assert_eq!((times.processes, times.threads), (2, 6));
     let _ = child.wait();
     assert!(!image.join("strandline").exists());
@@ -81,10 +85,11 @@ fn what_we_write_criu_restores() {
         return;
     }
     let Some(image) = saved(folder.path()) else { return };
-    let done = Command::new("criu").arg("restore").arg("-D").arg(&image).args(["-v4", "-o", "restore.log"]).status();
+    let done =
+        Command::new("criu").arg("restore").arg("-D").arg(&image).args(["-v4", "-o", "restore.log"]).status();
     let log = fs::read_to_string(image.join("restore.log")).unwrap_or_default();
     let errors: Vec<&str> = log.lines().filter(|line| line.contains("Error")).collect();
-    assert_eq!(done.expect("it starts").code(), Some(5), "{errors:#?}");
+    assert!(done.expect("it starts").success(), "{errors:#?}");
     assert_eq!(fs::read_to_string(folder.path().join("out")).expect("written"), WANTED);
 }
 
@@ -98,7 +103,8 @@ fn what_criu_dumps_we_restore() {
     let mut child = started(&program, &folder.path().join("out"));
     let image = image(folder.path());
     let pid = child.id().to_string();
-    let done = Command::new("criu").args(["dump", "-t", &pid, "-o", "dump.log", "-v4", "-D"]).arg(&image).status();
+    let done =
+        Command::new("criu").args(["dump", "-t", &pid, "-o", "dump.log", "-v4", "-D"]).arg(&image).status();
     let log = fs::read_to_string(image.join("dump.log")).unwrap_or_default();
     let errors: Vec<&str> = log.lines().filter(|line| line.contains("Error")).collect();
     assert!(done.expect("it starts").success(), "{errors:#?}");
@@ -138,7 +144,8 @@ fn what_we_write_we_read_and_damage_is_named() {
             assert!(error.contains(".img: ") && error.contains("damaged"), "{name}: {error}");
         }
         fs::remove_file(&path).expect("gone");
-        let optional = name.starts_with("pagemap-shmem") || ["memfd.img", "pipes-data.img", "inventory.img"].contains(&name.as_str());
+        let optional = name.starts_with("pagemap-shmem")
+            || ["memfd.img", "pipes-data.img", "inventory.img"].contains(&name.as_str());
         if !optional {
             let error = criu::read(&image).expect_err(&name).to_string();
             assert!(error.contains("cannot be read") && error.contains(&name), "{name}: {error}");

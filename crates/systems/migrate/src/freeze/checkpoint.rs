@@ -155,7 +155,7 @@ pub fn state(root: i32, frozen: &Frozen, options: &Options, looks: &Looks) -> Re
         let scratch = process.leader().stopped.scratch;
         let before = looks.get(&process.pid).map_or(&[][..], Vec::as_slice);
         let ours = (scratch, scratch + remote::SCRATCH);
-        let mut layout = look_again(process.pid, before, ours, &mut report)?;
+        let mut layout = look_again(process.pid, before, ours, options.own_watch, &mut report)?;
         layout.vmas.retain(|vma| !covers(vma, scratch));
         cut_scratch(&mut layout, scratch);
         merge(process.pid, &mut layout, &mut shared);

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use fam::{Dumped, FamFile, Medium, Owner, Region, Remote, Room, Source, Stream, Throttle, room};
+use fam::{Dumped, FamFile, Owner, Region, Remote, Room, Source, Stream, Throttle, room};
 use serde::Serialize;
 
+use super::before::{Before, Copied, copy_before};
 use super::lazy::{Lazy, may_wait};
 use super::link::{self, Listener, PATIENCE, hear, say};
 use super::target::{Target, target};
@@ -39,8 +40,10 @@ pub struct Migrate {
     pub to: Option<String>,
     /// By which way pages go.
     pub way: Way,
-    /// How the target that is started here gets them.
+    /// How the target that is started here gets them; its medium is the source's, too.
     pub lazy: Lazy,
+    /// Pages go to fabric-attached memory before the stop, too.
+    pub precopy: bool,
     /// What to do with what cannot move.
     pub options: Options,
 }
@@ -62,6 +65,9 @@ pub struct Moved {
     pub inspect_s: f64,
     /// Taking room in fabric-attached memory, and the target's greeting, in seconds; the tree runs.
     pub prepare_s: f64,
+    /// What went before the stop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Before>,
     /// Stopping, in seconds.
     pub freeze_s: f64,
     /// Collecting and writing the state, in seconds.
@@ -227,18 +233,24 @@ impl Going {
 
     fn go(
         &mut self,
-        rooms: HashMap<i32, Room>,
+        mut rooms: HashMap<i32, Room>,
         side: &mut Side,
         how: &Migrate,
         moved: &mut Moved,
     ) -> Result<()> {
+        let throttle = Arc::new(Throttle::new(how.lazy.medium));
+        let mut copied = HashMap::new();
+        if how.precopy && how.way == Way::Fam {
+            let before = moved.before.insert(Before::default());
+            copied = copy_before(self.root, &mut rooms, &throttle, before)?;
+        }
         let looks = look_before(self.root)?;
         let freezing = Instant::now();
         let mut frozen = freeze(self.root)?;
         moved.freeze_s = freezing.elapsed().as_secs_f64();
-        let sources = self.freeze_out(&mut frozen, rooms, &looks, how, moved)?;
+        let sources = self.freeze_out(&mut frozen, (rooms, copied), &looks, how, moved)?;
         moved.state_s = freezing.elapsed().as_secs_f64() - moved.freeze_s;
-        let serving = Serving::start(sources, side)?;
+        let serving = Serving::start(sources, side, &throttle)?;
         say(&mut side.control, "go").map_err(refused)?;
         match hear(&mut side.control, Some(PATIENCE)).map_err(refused)?.as_str() {
             "ready" => {}
@@ -286,12 +298,13 @@ impl Going {
     fn freeze_out(
         &mut self,
         frozen: &mut Frozen,
-        mut rooms: HashMap<i32, Room>,
+        (mut rooms, mut copied): (HashMap<i32, Room>, HashMap<i32, Copied>),
         looks: &Looks,
         how: &Migrate,
         moved: &mut Moved,
     ) -> Result<Vec<Pages>> {
-        let (mut image, layouts) = state(self.root, frozen, &how.options, looks)?;
+        let options = Options { own_watch: !copied.is_empty(), ..how.options };
+        let (mut image, layouts) = state(self.root, frozen, &options, looks)?;
         moved.eager_bytes = self.eager(frozen, &mut image, &layouts)?;
         let mut all = Vec::new();
         for (process, layout) in image.processes.iter_mut().zip(&layouts) {
@@ -304,9 +317,12 @@ impl Going {
                     let path = self.store.path(&name);
                     self.files.push(path.clone());
                     let owner = Owner::of(process.pid as u32)?;
-                    Some(match rooms.remove(&process.pid) {
-                        Some(room) => room.lay_out(owner, &regions)?,
-                        None => FamFile::create(&path, owner, &regions)?,
+                    Some(match (copied.remove(&process.pid), rooms.remove(&process.pid)) {
+                        (Some(copied), _) => {
+                            copied.finish(process.pid, &regions, moved.before.get_or_insert_default())?
+                        }
+                        (_, Some(room)) => room.lay_out(owner, &regions)?,
+                        _ => FamFile::create(&path, owner, &regions)?,
                     })
                 }
             };
@@ -343,7 +359,7 @@ impl Going {
 }
 
 /// The pages of a process that may come on demand.
-fn regions(pid: i32, layout: &Layout) -> Result<Vec<Region>> {
+pub fn regions(pid: i32, layout: &Layout) -> Result<Vec<Region>> {
     let mut found = Vec::new();
     for vma in layout.vmas.iter().filter(|vma| may_wait(vma)) {
         for ranges in pieces(pid, vma, &layout.whole)? {
@@ -389,16 +405,15 @@ struct Serving {
 }
 
 impl Serving {
-    fn start(all: Vec<Pages>, side: &Side) -> Result<Self> {
+    fn start(all: Vec<Pages>, side: &Side, throttle: &Arc<Throttle>) -> Result<Self> {
         let mut serving = Self::default();
-        let throttle = Arc::new(Throttle::new(Medium::DRAM));
         for Pages { pid, regions, file } in all {
             let memory = Box::new(Remote::of(pid as u32)?);
             let mut stream = link::connect(&side.address).map_err(refused)?;
             say(&mut stream, &format!("pages {pid}")).map_err(refused)?;
             match file {
                 Some(file) => {
-                    let source = Source::start(file, memory, Arc::clone(&throttle), fam::Store::Direct);
+                    let source = Source::start(file, memory, Arc::clone(throttle), fam::Store::Direct);
                     source.serve(stream)?;
                     serving.sources.push(source);
                 }
@@ -411,7 +426,7 @@ impl Serving {
                         say(&mut stream, one).map_err(refused)?;
                     }
                     let layout = Arc::new(fam::Layout::new(&regions, 0));
-                    serving.servers.push(fam::page_server(stream, memory, layout, Arc::clone(&throttle)));
+                    serving.servers.push(fam::page_server(stream, memory, layout, Arc::clone(throttle)));
                 }
             }
         }

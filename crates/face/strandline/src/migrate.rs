@@ -8,7 +8,7 @@ use clap::Args;
 use fam::Medium;
 use migrate::freeze::{Checkpoint, Times, checkpoint_every};
 use migrate::inspect::Options;
-use migrate::live::{Lazy, Listener, Migrate, Way};
+use migrate::live::{Lazy, Listener, Migrate, Moved, Way};
 use migrate::restore::Restored;
 
 /// Arguments of `checkpoint`.
@@ -24,6 +24,9 @@ pub struct CheckpointArgs {
     /// Save connections to the outside as ones that their peer has closed
     #[arg(long)]
     close_connections: bool,
+    /// Do not wait for the disk: a crash of the system may lose the checkpoint, and those before it in the directory
+    #[arg(long, conflicts_with = "criu")]
+    no_sync: bool,
     /// Save it again every so often (`10s`) until it ends, each time only what has changed; it goes on meanwhile
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     every: Option<Duration>,
@@ -116,7 +119,12 @@ fn medium(text: &str) -> Result<Medium, String> {
 /// Runs `checkpoint`.
 pub fn checkpoint(args: &CheckpointArgs) -> anyhow::Result<()> {
     let options = Options { close_connections: args.close_connections, ..Options::default() };
-    let how = Checkpoint { leave_running: args.leave_running, options, ..Checkpoint::default() };
+    let how = Checkpoint {
+        leave_running: args.leave_running,
+        no_sync: args.no_sync,
+        options,
+        ..Checkpoint::default()
+    };
     if let Some(period) = args.every {
         let mut report = |result: migrate::Result<Times>| match result {
             Ok(times) if args.json => println!("{}", serde_json::to_string(&times).unwrap_or_default()),
@@ -276,6 +284,12 @@ pub struct MigrateArgs {
     /// Move connections to the outside as ones that their peer has closed
     #[arg(long)]
     close_connections: bool,
+    /// Write a page that shows how fast the process worked while it moved
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// With --html: a file whose first eight bytes are a number that the program counts up (otherwise its processor time counts)
+    #[arg(long, value_name = "FILE", requires = "html")]
+    heartbeat: Option<PathBuf>,
     /// Return once all pages have come, and leave the process running (otherwise wait for its end)
     #[arg(long)]
     detach: bool,
@@ -286,6 +300,11 @@ pub struct MigrateArgs {
 
 /// Runs `migrate`: the exit status of the process that moved, if its target is a child of this command.
 pub fn migrate(args: &MigrateArgs) -> anyhow::Result<u8> {
+    if let Some(html) = &args.html {
+        return crate::migrate_html::watched(args.pid, html, args.heartbeat.as_deref(), |moved| {
+            show(args, moved)
+        });
+    }
     let how = Migrate {
         to: args.to.clone(),
         way: if args.by_socket { Way::Socket } else { Way::Fam },
@@ -294,8 +313,16 @@ pub fn migrate(args: &MigrateArgs) -> anyhow::Result<u8> {
         options: Options { close_connections: args.close_connections, ..Options::default() },
     };
     let moved = migrate::live::migrate(args.pid, &args.fam, &how)?;
+    show(args, &moved)?;
+    match moved.child.filter(|_| !args.detach) {
+        Some(child) => Ok(migrate::restore::exit_code(child)?),
+        None => Ok(0),
+    }
+}
+
+fn show(args: &MigrateArgs, moved: &Moved) -> anyhow::Result<()> {
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&moved)?);
+        println!("{}", serde_json::to_string_pretty(moved)?);
     } else {
         for note in &moved.notes {
             println!("note: {note}");
@@ -309,11 +336,7 @@ pub fn migrate(args: &MigrateArgs) -> anyhow::Result<u8> {
             moved.busy_s * 1e3,
         );
     }
-    std::io::stdout().flush()?;
-    match moved.child.filter(|_| !args.detach) {
-        Some(child) => Ok(migrate::restore::exit_code(child)?),
-        None => Ok(0),
-    }
+    Ok(std::io::stdout().flush()?)
 }
 
 /// Ends this command with the exit status of the process that it waited for.

@@ -439,7 +439,11 @@ impl Reader {
             match self.memfds.get(&number).and_then(|index| usize::try_from(*index).ok()) {
                 Some(index) if index < self.shared.len() => VmaKind::Shared { index, offset },
                 _ => {
-                    return Err(damaged(&path, 8, format!("a mapping of memfd {number}, which is not there")));
+                    return Err(damaged(
+                        &path,
+                        8,
+                        format!("a mapping of memfd {number}, which is not there"),
+                    ));
                 }
             }
         } else if status & names::ANON_SHARED != 0 {

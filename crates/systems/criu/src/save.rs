@@ -1,5 +1,6 @@
 //! A process saved as an image of CRIU's, and restored from one.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
@@ -49,7 +50,12 @@ fn clear(folder: &Path) {
 pub fn restore(folder: &Path) -> Result<Restored> {
     let begin = Instant::now();
     let image = read::read(folder)?;
-    restore_image(&Store::new(folder), &image, begin, How { pager: None, gate: &mut || Ok(()) })
+    restore_image(
+        &Store::new(folder),
+        &image,
+        begin,
+        How { pager: None, gate: &mut || Ok(()), given: HashMap::new() },
+    )
 }
 
 /// The same in a PID namespace of its own.

@@ -33,13 +33,13 @@ const MAGIC: u64 = u64::from_le_bytes(*b"SLFAMPG1");
 const FILLING: u64 = u64::from_le_bytes(*b"FILLING.");
 const COMPLETE: u64 = u64::from_le_bytes(*b"COMPLETE");
 /// Pages of the vector are there, not yet their checksum.
-const PRESENT: u32 = 0x5052_4553;
+pub(crate) const PRESENT: u32 = 0x5052_4553;
 /// Pages and checksum are there.
 const DONE: u32 = 0x444f_4e45;
 const STATE: u64 = 64;
 const PROGRESS: u64 = 72;
-const TABLE: u64 = 4096;
-const ENTRY: u64 = 32;
+pub(crate) const TABLE: u64 = 4096;
+pub(crate) const ENTRY: u64 = 32;
 
 /// Whose pages a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

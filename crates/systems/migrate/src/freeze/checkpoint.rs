@@ -273,6 +273,8 @@ fn pages(frozen: &Frozen, image: &mut Image, layouts: &[Layout], writer: &mut Wr
     Ok(())
 }
 
+/// `CLOCK_MONOTONIC`.
+#[must_use]
 pub fn monotonic() -> Duration {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` outlives the call.

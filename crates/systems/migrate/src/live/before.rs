@@ -7,7 +7,7 @@ use std::time::Instant;
 use fam::precopy::{Precopied, Rounds, Watch, finish, rounds};
 use fam::uffd::{self, Uffd};
 use fam::{FamFile, Owner, Region, Remote, Room, Throttle};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::lazy::may_wait;
 use super::source::regions;
@@ -22,7 +22,7 @@ const SPARE: u64 = 16 << 10;
 const LITTLE: u64 = 1 << 20;
 
 /// What pre-copy did.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Before {
     /// How long the tree was stopped to begin with, in seconds.
     pub stopped_s: f64,

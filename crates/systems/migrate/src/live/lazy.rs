@@ -370,7 +370,7 @@ pub fn restore_lazy(folder: &Path, how: Lazy) -> Result<(Restored, LazyPages)> {
     } else {
         take_lazy(&store, &mut image, &pages)?;
     }
-    let how = How { pager: Some(&pages), gate: &mut || Ok(()) };
+    let how = How { pager: Some(&pages), gate: &mut || Ok(()), given: HashMap::new() };
     match restore_image(&store, &image, begin, how) {
         Ok(restored) => Ok((restored, pages)),
         // A process that is ended since its pages cannot be had is what the restore notices; this is the cause.

@@ -16,6 +16,7 @@
 //! 5. Pages go to the folder in the background. After the last one the source's tree is killed.
 
 mod before;
+mod hand;
 mod lazy;
 mod link;
 mod map;

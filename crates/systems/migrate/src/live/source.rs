@@ -3,27 +3,29 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use fam::{Dumped, FamFile, Owner, Region, Remote, Room, Source, Stream, Throttle, room};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::before::{Before, Copied, copy_before};
+use super::hand;
 use super::lazy::{Lazy, may_wait};
 use super::link::{self, Listener, PATIENCE, hear, say};
 use super::target::{Target, target};
 use crate::error::{Error, Result};
-use crate::freeze::{Frozen, Looks, Writer, freeze, look_before, own_pages, state};
+use crate::freeze::{Frozen, Looks, Writer, freeze, look_before, monotonic, own_pages, state};
 use crate::image::{Image, PAGES_SUFFIX, Shared, Store, Vma};
 use crate::inspect::{Layout, Options, Report, inspect, look_at_memory, tree};
 use crate::proc::Range;
 use crate::restore::{Namespace, spawn_namespace};
 
 /// By which way pages go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
     /// Fabric-attached memory.
@@ -49,7 +51,7 @@ pub struct Migrate {
 }
 
 /// What a migration took.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Moved {
     /// Processes.
     pub processes: usize,
@@ -66,8 +68,10 @@ pub struct Moved {
     /// Taking room in fabric-attached memory, and the target's greeting, in seconds; the tree runs.
     pub prepare_s: f64,
     /// What went before the stop.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Before>,
+    /// When the stop began, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub stopped_at_ns: u64,
     /// Stopping, in seconds.
     pub freeze_s: f64,
     /// Collecting and writing the state, in seconds.
@@ -114,7 +118,7 @@ pub fn migrate(root: i32, folder: &Path, how: &Migrate) -> Result<Moved> {
     let store = Store::new(folder);
     store.make()?;
     refuse_used(&store)?;
-    let mut going = Going { store, root, files: Vec::new(), done: false };
+    let mut going = Going { store, root, files: Vec::new(), sockets: Vec::new(), done: false };
     let mut side = Side::reach(&going.store, how)?;
     let greeted = greet(&mut side.control, &going.store, root, how.way);
     let rooms =
@@ -201,6 +205,7 @@ struct Going {
     store: Store,
     root: i32,
     files: Vec<PathBuf>,
+    sockets: Vec<(usize, OwnedFd)>,
     done: bool,
 }
 
@@ -246,12 +251,13 @@ impl Going {
         }
         let looks = look_before(self.root)?;
         let freezing = Instant::now();
+        moved.stopped_at_ns = monotonic().as_nanos() as u64;
         let mut frozen = freeze(self.root)?;
         moved.freeze_s = freezing.elapsed().as_secs_f64();
         let sources = self.freeze_out(&mut frozen, (rooms, copied), &looks, how, moved)?;
         moved.state_s = freezing.elapsed().as_secs_f64() - moved.freeze_s;
         let serving = Serving::start(sources, side, &throttle)?;
-        say(&mut side.control, "go").map_err(refused)?;
+        self.send_sockets(side)?;
         match hear(&mut side.control, Some(PATIENCE)).map_err(refused)?.as_str() {
             "ready" => {}
             other => return Err(refused(other)),
@@ -294,6 +300,17 @@ impl Going {
         Ok(())
     }
 
+    /// Lets the target begin, with the sockets that listen where it is on this machine.
+    fn send_sockets(&mut self, side: &mut Side) -> Result<()> {
+        let sockets = std::mem::take(&mut self.sockets);
+        if sockets.is_empty() || matches!(side.control, Stream::Tcp(_)) {
+            return say(&mut side.control, "go").map_err(refused);
+        }
+        let indices: Vec<String> = sockets.iter().map(|(index, _)| index.to_string()).collect();
+        say(&mut side.control, &format!("go {}", indices.join(","))).map_err(refused)?;
+        hand::send(&side.control, &sockets).map_err(refused)
+    }
+
     /// Writes the state, and what goes with it; the tree is as it was afterwards, only stopped.
     fn freeze_out(
         &mut self,
@@ -333,6 +350,7 @@ impl Going {
         moved.processes = image.processes.len();
         moved.threads = image.processes.iter().map(|process| process.threads.len()).sum();
         self.store.write(&image, false)?;
+        self.sockets = hand::listening(&image);
         frozen.park()?;
         Ok(all)
     }

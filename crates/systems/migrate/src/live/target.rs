@@ -1,11 +1,13 @@
 //! The side that a tree of processes comes to.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use fam::{FamFile, Region, Socket, Stream};
 
+use super::hand;
 use super::lazy::{Lazy, LazyPages};
 use super::link::{self, Listener, PATIENCE, hear, say};
 use crate::error::{Error, Result};
@@ -63,9 +65,14 @@ fn take(
     };
     say(control, "welcome").map_err(source_gone)?;
     let word = hear(control, None).map_err(source_gone)?;
-    if word != "go" {
-        return Err(source_gone(word));
-    }
+    let given = match word.split_once(' ') {
+        None if word == "go" => HashMap::new(),
+        Some(("go", indices)) => {
+            let indices: Vec<usize> = indices.split(',').filter_map(|index| index.parse().ok()).collect();
+            hand::receive(control, &indices).map_err(source_gone)?
+        }
+        _ => return Err(source_gone(word)),
+    };
     let begin = Instant::now();
     let store = Store::new(folder);
     let image = store.read()?;
@@ -82,7 +89,7 @@ fn take(
     }
     let restored = {
         let mut gate = || gate(control, folder);
-        restore_image(&store, &image, begin, How { pager: Some(&pages), gate: &mut gate })?
+        restore_image(&store, &image, begin, How { pager: Some(&pages), gate: &mut gate, given })?
     };
     let _ = say(control, "runs");
     Ok((restored, pages))

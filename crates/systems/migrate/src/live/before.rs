@@ -10,7 +10,7 @@ use fam::{FamFile, Owner, Region, Remote, Room, Throttle};
 use serde::{Deserialize, Serialize};
 
 use super::lazy::may_wait;
-use super::source::regions;
+use super::regions::regions;
 use crate::copies::Copies;
 use crate::error::{Error, Result};
 use crate::freeze::freeze;

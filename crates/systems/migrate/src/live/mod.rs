@@ -20,6 +20,7 @@ mod hand;
 mod lazy;
 mod link;
 mod map;
+mod regions;
 mod source;
 mod target;
 

@@ -16,12 +16,12 @@ use super::before::{Before, Copied, copy_before};
 use super::hand;
 use super::lazy::{Lazy, may_wait};
 use super::link::{self, Listener, PATIENCE, hear, say};
+use super::regions::{regions, regions_after};
 use super::target::{Target, target};
 use crate::error::{Error, Result};
 use crate::freeze::{Frozen, Looks, Writer, freeze, look_before, monotonic, own_pages, state};
-use crate::image::{Image, PAGES_SUFFIX, Shared, Store, Vma};
+use crate::image::{Image, PAGES_SUFFIX, Shared, Store};
 use crate::inspect::{Layout, Options, Report, inspect, look_at_memory, tree};
-use crate::proc::Range;
 use crate::restore::{Namespace, spawn_namespace};
 
 /// By which way pages go.
@@ -118,7 +118,8 @@ pub fn migrate(root: i32, folder: &Path, how: &Migrate) -> Result<Moved> {
     let store = Store::new(folder);
     store.make()?;
     refuse_used(&store)?;
-    let mut going = Going { store, root, files: Vec::new(), sockets: Vec::new(), done: false };
+    let (files, sockets, known) = (Vec::new(), Vec::new(), HashMap::new());
+    let mut going = Going { store, root, files, sockets, known, done: false };
     let mut side = Side::reach(&going.store, how)?;
     let greeted = greet(&mut side.control, &going.store, root, how.way);
     let rooms =
@@ -206,6 +207,8 @@ struct Going {
     root: i32,
     files: Vec<PathBuf>,
     sockets: Vec<(usize, OwnedFd)>,
+    /// The pages that processes had before the stop.
+    known: HashMap<i32, Vec<Region>>,
     done: bool,
 }
 
@@ -228,7 +231,9 @@ impl Going {
         let mut rooms = HashMap::new();
         for pid in tree(self.root)? {
             let layout = look_at_memory(pid, &mut Report::default())?;
-            let need = room(&regions(pid, &layout)?);
+            let known = regions(pid, &layout)?;
+            let need = room(&known);
+            self.known.insert(pid, known);
             let path = self.store.path(&format!("{pid}.lazy"));
             self.files.push(path.clone());
             rooms.insert(pid, Room::take(&path, need + need / 16 + (8 << 20))?);
@@ -325,7 +330,8 @@ impl Going {
         moved.eager_bytes = self.eager(frozen, &mut image, &layouts)?;
         let mut all = Vec::new();
         for (process, layout) in image.processes.iter_mut().zip(&layouts) {
-            let regions = regions(process.pid, layout)?;
+            let known = self.known.remove(&process.pid).unwrap_or_default();
+            let regions = regions_after(process.pid, layout, &known)?;
             moved.lazy_bytes += regions.iter().map(|region| region.bytes).sum::<u64>();
             let name = format!("{}.lazy", process.pid);
             let file = match how.way {
@@ -374,38 +380,6 @@ impl Going {
         }
         Ok(writer.bytes())
     }
-}
-
-/// The pages of a process that may come on demand.
-pub fn regions(pid: i32, layout: &Layout) -> Result<Vec<Region>> {
-    let mut found = Vec::new();
-    for vma in layout.vmas.iter().filter(|vma| may_wait(vma)) {
-        for ranges in pieces(pid, vma, &layout.whole)? {
-            found.extend(ranges.into_iter().map(|(start, end)| Region { start, bytes: end - start }));
-        }
-    }
-    Ok(found)
-}
-
-/// The own pages of a mapping, looked up by several threads where it is large: the process stands meanwhile.
-fn pieces(pid: i32, vma: &Vma, whole: &[(u64, u64)]) -> Result<Vec<Vec<Range>>> {
-    const LARGE: u64 = 64 << 20;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(8) as u64;
-    if vma.end - vma.start < LARGE || cores == 1 || whole.contains(&(vma.start, vma.end)) {
-        return Ok(vec![own_pages(pid, vma, whole)?]);
-    }
-    let piece = ((vma.end - vma.start) / cores).next_multiple_of(fam::VECTOR);
-    let starts = (vma.start..vma.end).step_by(piece as usize);
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = starts
-            .map(|start| {
-                let part = Vma { start, end: (start + piece).min(vma.end), ..vma.clone() };
-                scope.spawn(move || own_pages(pid, &part, &[]))
-            })
-            .collect();
-        let ended = || Error::Unfit("a thread that looks for pages ended".to_owned());
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(ended()))).collect()
-    })
 }
 
 /// The pages of one process, and where they are to lie.

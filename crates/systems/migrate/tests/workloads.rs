@@ -32,13 +32,25 @@ fn memory() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("strandline-work-").tempdir_in("/dev/shm").expect("/dev/shm")
 }
 
+/// A program that has none of the files that whoever started these tests has left open.
+fn alone(command: &mut Command) -> &mut Command {
+    use std::os::unix::process::CommandExt as _;
+    let close = || {
+        // SAFETY: no memory is involved.
+        unsafe { libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC as i32) };
+        Ok(())
+    };
+    // SAFETY: the child makes a system call only.
+    unsafe { command.pre_exec(close) }
+}
+
 /// Runs a command undisturbed, then again in ways that move it, in `folder`; each time `result` is what it left there.
 fn compared(folder: &Path, make: &dyn Fn() -> Command, result: &dyn Fn() -> Vec<u8>) {
     let start = || {
         let mut command = make();
         let out = std::fs::File::create(folder.join("stdout")).expect("a file");
         command.current_dir(folder).stdout(out).stderr(Stdio::null());
-        command.spawn().expect("it is installed")
+        alone(&mut command).spawn().expect("it is installed")
     };
     let begin = Instant::now();
     assert!(start().wait().expect("it ends").success());

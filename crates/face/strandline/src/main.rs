@@ -18,6 +18,7 @@ mod machines;
 mod measure;
 mod measure_args;
 mod migrate;
+mod migrate_html;
 mod plan;
 mod plan_args;
 mod pools;

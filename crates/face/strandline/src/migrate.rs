@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use fam::Medium;
 use migrate::freeze::{Checkpoint, Times, checkpoint_every};
 use migrate::inspect::Options;
-use migrate::live::{Lazy, Listener, Migrate, Way};
+use migrate::live::{Lazy, Listener, Migrate, Moved, Way};
+use migrate::restore::Restored;
 
 /// Arguments of `checkpoint`.
 #[derive(Debug, Args)]
@@ -22,12 +24,18 @@ pub struct CheckpointArgs {
     /// Save connections to the outside as ones that their peer has closed
     #[arg(long)]
     close_connections: bool,
+    /// Do not wait for the disk: a crash of the system may lose the checkpoint, and those before it in the directory
+    #[arg(long, conflicts_with = "criu")]
+    no_sync: bool,
     /// Save it again every so often (`10s`) until it ends, each time only what has changed; it goes on meanwhile
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     every: Option<Duration>,
     /// With --every: stop after so many
     #[arg(long, requires = "every")]
     count: Option<u64>,
+    /// Write an image for CRIU (`criu restore -D DIRECTORY`) instead of a checkpoint of ours
+    #[arg(long, conflicts_with = "every")]
+    criu: bool,
     /// Print JSON (docs/migrate.md says what is in it); with --every a line for each
     #[arg(long)]
     json: bool,
@@ -53,17 +61,70 @@ pub struct RestoreArgs {
     /// Restore it so many times, each in a PID namespace of its own
     #[arg(long)]
     clones: Option<u32>,
+    #[command(flatten)]
+    pages: PageArgs,
     /// Print JSON (docs/migrate.md says what is in it)
     #[arg(long)]
     json: bool,
-    /// Where it was saved
+    /// Where it was saved, by us or by `criu dump`
     directory: PathBuf,
+}
+
+/// How pages come on demand.
+#[derive(Debug, Args)]
+pub struct PageArgs {
+    /// With --lazy: map pages in fabric-attached memory (a file in memory) instead of copying them; the process gets a page of its
+    /// own at its first store
+    #[arg(long)]
+    map: bool,
+    /// With --lazy: pages of 2 MiB once all have come, where the kernel has them
+    #[arg(long)]
+    huge_pages: bool,
+    /// Make fabric-attached memory, or the network, as slow as this: dram, pcm (1 us, 2 GB/s), ethernet-10g, or LATENCY_NS:MB_PER_S
+    #[arg(long, value_name = "MEDIUM", default_value = "dram", value_parser = medium)]
+    throttle: Medium,
+}
+
+impl PageArgs {
+    fn lazy(&self) -> Lazy {
+        Lazy { map: self.map, huge: self.huge_pages, medium: self.throttle, ..Lazy::default() }
+    }
+}
+
+/// A medium by its name, or by its latency and its bandwidth.
+fn medium(text: &str) -> Result<Medium, String> {
+    match text {
+        "dram" => return Ok(Medium::DRAM),
+        "pcm" => return Ok(Medium::PCM),
+        "ethernet-10g" => return Ok(Medium::ETHERNET_10G),
+        _ => {}
+    }
+    let numbers = text
+        .split_once(':')
+        .and_then(|(latency, rate)| Some((latency.parse().ok()?, rate.parse::<u64>().ok()?)));
+    match numbers {
+        Some((latency, rate)) if rate > 0 && latency <= 1_000_000_000 => Ok(Medium {
+            read_ns: latency,
+            write_ns: latency,
+            bytes_per_second: Some(rate.saturating_mul(1_000_000)),
+            occupies_core: true,
+        }),
+        _ => {
+            Err("neither dram, pcm nor ethernet-10g, nor nanoseconds and MB per second (`1000:2000`)"
+                .to_owned())
+        }
+    }
 }
 
 /// Runs `checkpoint`.
 pub fn checkpoint(args: &CheckpointArgs) -> anyhow::Result<()> {
-    let options = Options { close_connections: args.close_connections };
-    let how = Checkpoint { leave_running: args.leave_running, options, ..Checkpoint::default() };
+    let options = Options { close_connections: args.close_connections, ..Options::default() };
+    let how = Checkpoint {
+        leave_running: args.leave_running,
+        no_sync: args.no_sync,
+        options,
+        ..Checkpoint::default()
+    };
     if let Some(period) = args.every {
         let mut report = |result: migrate::Result<Times>| match result {
             Ok(times) if args.json => println!("{}", serde_json::to_string(&times).unwrap_or_default()),
@@ -78,7 +139,11 @@ pub fn checkpoint(args: &CheckpointArgs) -> anyhow::Result<()> {
         };
         return Ok(checkpoint_every(args.pid, &args.directory, &how, period, args.count, &mut report)?);
     }
-    let times = migrate::freeze::checkpoint(args.pid, &args.directory, &how)?;
+    let times = if args.criu {
+        criu::save(args.pid, &args.directory, &how)?
+    } else {
+        migrate::freeze::checkpoint(args.pid, &args.directory, &how)?
+    };
     if args.json {
         println!("{}", serde_json::to_string_pretty(&times)?);
         return Ok(());
@@ -101,6 +166,11 @@ pub fn checkpoint(args: &CheckpointArgs) -> anyhow::Result<()> {
 /// Runs `restore`: the exit status of the restored process, or of the last clone that failed.
 pub fn restore(args: &RestoreArgs) -> anyhow::Result<u8> {
     let folder = &args.directory;
+    if args.check && criu::is_image(folder) {
+        let image = criu::read(folder)?;
+        println!("an image of CRIU's with {} processes", image.processes.len());
+        return Ok(0);
+    }
     if args.check {
         let generation = migrate::live::check(folder)?;
         if args.json {
@@ -110,14 +180,17 @@ pub fn restore(args: &RestoreArgs) -> anyhow::Result<u8> {
         }
         return Ok(0);
     }
+    if criu::is_image(folder) {
+        return restore_criu(args);
+    }
     let listener = args.listen.as_deref().map(Listener::bind).transpose()?;
     let one = || -> migrate::Result<migrate::restore::Made> {
         if let Some(listener) = &listener {
-            let came = migrate::live::target(listener, folder, Lazy::default())?;
+            let came = migrate::live::target(listener, folder, args.pages.lazy())?;
             return Ok((came.restored, Box::new(|| drop(came.pages.join()))));
         }
         if args.lazy {
-            let (restored, pages) = migrate::live::restore_lazy(folder, Lazy::default())?;
+            let (restored, pages) = migrate::live::restore_lazy(folder, args.pages.lazy())?;
             return Ok((restored, Box::new(move || complain(pages.wait().err()))));
         }
         Ok((migrate::restore::restore(folder)?, Box::new(|| ())))
@@ -135,24 +208,43 @@ pub fn restore(args: &RestoreArgs) -> anyhow::Result<u8> {
             }
         }
     }
+    let code = until_all_end(args, &all)?;
+    if let Some(then) = after {
+        then();
+    }
+    Ok(code)
+}
+
+/// Reports what runs, and waits for all: the exit status of the last one that failed.
+fn until_all_end(args: &RestoreArgs, all: &[Restored]) -> anyhow::Result<u8> {
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&all)?);
+        println!("{}", serde_json::to_string_pretty(all)?);
     } else {
-        for one in &all {
+        for one in all {
             eprintln!("process {} runs after {:.1} ms", one.pid, (one.check_s + one.resume_s) * 1e3);
         }
     }
     let mut code = 0;
-    for one in &all {
+    for one in all {
         match migrate::restore::exit_code(one.pid)? {
             0 => {}
             other => code = other,
         }
     }
-    if let Some(then) = after {
-        then();
-    }
     Ok(code)
+}
+
+/// The same for an image of CRIU's.
+fn restore_criu(args: &RestoreArgs) -> anyhow::Result<u8> {
+    anyhow::ensure!(!args.lazy, "{} is an image of CRIU's: leave --lazy away", args.directory.display());
+    let mut all = Vec::new();
+    for _ in 0..args.clones.unwrap_or(0) {
+        all.push(criu::restore_clone(&args.directory)?);
+    }
+    if args.clones.is_none() {
+        all.push(criu::restore(&args.directory)?);
+    }
+    until_all_end(args, &all)
 }
 
 /// A process whose pages could not be had has been killed; here is why.
@@ -184,9 +276,20 @@ pub struct MigrateArgs {
     /// After so many milliseconds without a fault the target gets its remaining pages unasked
     #[arg(long, value_name = "MS", default_value_t = 100)]
     timer: u64,
+    /// Send pages before the stop, too, while the process runs: then round after round what it has written to since
+    #[arg(long, conflicts_with = "by_socket")]
+    precopy: bool,
+    #[command(flatten)]
+    pages: PageArgs,
     /// Move connections to the outside as ones that their peer has closed
     #[arg(long)]
     close_connections: bool,
+    /// Write a page that shows how fast the process worked while it moved
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// With --html: a file whose first eight bytes are a number that the program counts up (otherwise its processor time counts)
+    #[arg(long, value_name = "FILE", requires = "html")]
+    heartbeat: Option<PathBuf>,
     /// Return once all pages have come, and leave the process running (otherwise wait for its end)
     #[arg(long)]
     detach: bool,
@@ -197,15 +300,29 @@ pub struct MigrateArgs {
 
 /// Runs `migrate`: the exit status of the process that moved, if its target is a child of this command.
 pub fn migrate(args: &MigrateArgs) -> anyhow::Result<u8> {
+    if let Some(html) = &args.html {
+        return crate::migrate_html::watched(args.pid, html, args.heartbeat.as_deref(), |moved| {
+            show(args, moved)
+        });
+    }
     let how = Migrate {
         to: args.to.clone(),
         way: if args.by_socket { Way::Socket } else { Way::Fam },
-        lazy: Lazy { timer: Duration::from_millis(args.timer), ..Lazy::default() },
-        options: Options { close_connections: args.close_connections },
+        lazy: Lazy { timer: Duration::from_millis(args.timer), ..args.pages.lazy() },
+        precopy: args.precopy,
+        options: Options { close_connections: args.close_connections, ..Options::default() },
     };
     let moved = migrate::live::migrate(args.pid, &args.fam, &how)?;
+    show(args, &moved)?;
+    match moved.child.filter(|_| !args.detach) {
+        Some(child) => Ok(migrate::restore::exit_code(child)?),
+        None => Ok(0),
+    }
+}
+
+fn show(args: &MigrateArgs, moved: &Moved) -> anyhow::Result<()> {
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&moved)?);
+        println!("{}", serde_json::to_string_pretty(moved)?);
     } else {
         for note in &moved.notes {
             println!("note: {note}");
@@ -219,11 +336,7 @@ pub fn migrate(args: &MigrateArgs) -> anyhow::Result<u8> {
             moved.busy_s * 1e3,
         );
     }
-    std::io::stdout().flush()?;
-    match moved.child.filter(|_| !args.detach) {
-        Some(child) => Ok(migrate::restore::exit_code(child)?),
-        None => Ok(0),
-    }
+    Ok(std::io::stdout().flush()?)
 }
 
 /// Ends this command with the exit status of the process that it waited for.

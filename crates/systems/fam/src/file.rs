@@ -33,13 +33,13 @@ const MAGIC: u64 = u64::from_le_bytes(*b"SLFAMPG1");
 const FILLING: u64 = u64::from_le_bytes(*b"FILLING.");
 const COMPLETE: u64 = u64::from_le_bytes(*b"COMPLETE");
 /// Pages of the vector are there, not yet their checksum.
-const PRESENT: u32 = 0x5052_4553;
+pub(crate) const PRESENT: u32 = 0x5052_4553;
 /// Pages and checksum are there.
 const DONE: u32 = 0x444f_4e45;
 const STATE: u64 = 64;
 const PROGRESS: u64 = 72;
-const TABLE: u64 = 4096;
-const ENTRY: u64 = 32;
+pub(crate) const TABLE: u64 = 4096;
+pub(crate) const ENTRY: u64 = 32;
 
 /// Whose pages a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,10 +118,18 @@ impl Room {
     /// # Errors
     /// As [`Room::take`].
     pub fn lay_out(self, owner: Owner, regions: &[Region]) -> Result<FamFile, Error> {
-        let need = room(regions);
+        self.lay_out_with(owner, regions, 0)
+    }
+
+    /// As [`Room::lay_out`], with place in the table for `spare` vectors more.
+    ///
+    /// # Errors
+    /// As [`Room::take`].
+    pub fn lay_out_with(self, owner: Owner, regions: &[Region], spare: u64) -> Result<FamFile, Error> {
+        let need = room(regions) + spare * ENTRY;
         let Room { path, file, memory } =
             if need > self.memory.bytes() { Room::take(&self.path, need)? } else { self };
-        let vectors = vectors_most(regions);
+        let vectors = vectors_most(regions) + spare;
         let layout = Layout::new(regions, TABLE + vectors * ENTRY);
         let this = FamFile { path, file, memory, layout, owner };
         this.write_header(vectors);
@@ -147,6 +155,23 @@ impl FamFile {
     /// [`Error::Full`], after which no file is left behind; the file can't be made.
     pub fn create(path: &Path, owner: Owner, regions: &[Region]) -> Result<FamFile, Error> {
         Room::take(path, room(regions))?.lay_out(owner, regions)
+    }
+
+    /// Lays the file out anew for what the process has now. Pages that were written stay where they are. None of them counts as
+    /// present any more: [`FamFile::set_present`] says which are right. Where there is not enough room, all of it is begun again.
+    ///
+    /// # Errors
+    /// As [`Room::take`].
+    pub fn lay_out_again(self, regions: &[Region]) -> Result<FamFile, Error> {
+        let capacity = (self.memory.load(40) - TABLE) / ENTRY;
+        let layout = self.layout.again(regions);
+        if layout.vectors().len() as u64 > capacity || layout.end() > self.memory.bytes() {
+            let FamFile { path, file, memory, owner, .. } = self;
+            return Room { path, file, memory }.lay_out(owner, regions);
+        }
+        let this = FamFile { layout, ..self };
+        this.write_header(capacity);
+        Ok(this)
     }
 
     fn write_header(&self, capacity: u64) {

@@ -74,15 +74,49 @@ impl Layout {
         Layout { regions: joined, vectors, end: offset }
     }
 
+    /// The same for what a process has later. What it had before stays where it is; the rest goes behind the end.
+    #[must_use]
+    pub fn again(&self, regions: &[Region]) -> Layout {
+        let fresh = Layout::new(regions, 0);
+        let (mut vectors, mut tail) = (Vec::new(), self.end);
+        for region in &fresh.regions {
+            let (mut at, end) = (region.start, region.start + region.bytes);
+            while at < end {
+                let after = self.vectors.partition_point(|vector| vector.start <= at);
+                let known =
+                    after.checked_sub(1).map(|index| self.vectors[index]).filter(|known| at < known.end());
+                let (past, offset) = match known {
+                    Some(known) => (known.end().min(end), known.offset + (at - known.start)),
+                    None => {
+                        let next = self.vectors.get(after).map_or(end, |next| next.start);
+                        let past = next.min(end).min((at / VECTOR + 1) * VECTOR);
+                        tail += past - at;
+                        (past, tail - (past - at))
+                    }
+                };
+                vectors.push(Vector { start: at, bytes: past - at, offset });
+                at = past;
+            }
+        }
+        Layout { regions: fresh.regions, vectors, end: tail }
+    }
+
     /// The same from what a file says; none if its vectors are not in order, overlap or leave the file.
     #[must_use]
     pub fn from_vectors(vectors: Vec<Vector>, first: u64, end: u64) -> Option<Layout> {
-        let (mut address, mut offset) = (0, first);
+        let mut by_offset: Vec<(u64, u64)> =
+            vectors.iter().map(|vector| (vector.offset, vector.bytes)).collect();
+        by_offset.sort_unstable();
+        let apart = by_offset.windows(2).all(|pair| pair[0].0.saturating_add(pair[0].1) <= pair[1].0);
+        if !apart {
+            return None;
+        }
+        let mut address = 0;
         let mut regions: Vec<Region> = Vec::new();
         for vector in &vectors {
             let whole = vector.bytes > 0 && vector.bytes <= VECTOR && vector.bytes.is_multiple_of(PAGE);
             let fits = vector.start >= address
-                && vector.offset >= offset
+                && vector.offset >= first
                 && vector.start.is_multiple_of(PAGE)
                 && vector.offset.is_multiple_of(PAGE)
                 && vector.start.checked_add(vector.bytes).is_some()
@@ -94,9 +128,10 @@ impl Layout {
                 Some(last) if last.start + last.bytes == vector.start => last.bytes += vector.bytes,
                 _ => regions.push(Region { start: vector.start, bytes: vector.bytes }),
             }
-            (address, offset) = (vector.end(), vector.offset + vector.bytes);
+            address = vector.end();
         }
-        Some(Layout { regions, vectors, end: offset })
+        let end = by_offset.last().map_or(first, |(offset, bytes)| offset + bytes);
+        Some(Layout { regions, vectors, end })
     }
 
     /// Regions by address.
@@ -162,6 +197,20 @@ mod tests {
         assert_eq!(layout.offset(0x2008), layout.offset(0x1000).map(|offset| offset + 0x1008));
         let again = Layout::from_vectors(layout.vectors().to_vec(), 100, layout.end());
         assert_eq!(again.as_ref(), Some(&layout));
+    }
+
+    #[test]
+    fn what_a_process_had_before_stays_where_it_is() {
+        let before = Layout::new(&[Region { start: 0x10000, bytes: 0x8000 }], 0x1000);
+        let now = [Region { start: 0xe000, bytes: 0x4000 }, Region { start: 0x16000, bytes: 0x5000 }];
+        let layout = before.again(&now);
+        assert_eq!(layout.bytes(), 0x9000);
+        assert_eq!(layout.offset(0x10000), before.offset(0x10000));
+        assert_eq!(layout.offset(0x17008), before.offset(0x17008));
+        assert_eq!((layout.offset(0xe000), layout.offset(0x18000)), (Some(0x9000), Some(0xb000)));
+        assert_eq!(layout.offset(0x12000), None, "dropped meanwhile");
+        let read = Layout::from_vectors(layout.vectors().to_vec(), 0x1000, layout.end());
+        assert_eq!(read.as_ref(), Some(&layout));
     }
 
     #[test]

@@ -38,6 +38,8 @@ mod message;
 pub mod order;
 mod pages;
 pub mod precopy;
+#[cfg(test)]
+mod publish;
 mod seam;
 mod server;
 mod socket;

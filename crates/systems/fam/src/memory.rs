@@ -92,6 +92,8 @@ impl Memory {
 
     /// Publishes a word.
     pub fn store(&self, offset: u64, value: u64) {
+        #[cfg(test)]
+        crate::publish::note(self, Some((offset, &value.to_le_bytes())));
         self.word(offset).store(value, Ordering::Release);
     }
 
@@ -103,6 +105,8 @@ impl Memory {
 
     /// Publishes half a word.
     pub fn store_half(&self, offset: u64, value: u32) {
+        #[cfg(test)]
+        crate::publish::note(self, Some((offset, &value.to_le_bytes())));
         self.half(offset).store(value, Ordering::Release);
     }
 
@@ -115,6 +119,8 @@ impl Memory {
 
     /// Copies in.
     pub fn write(&self, offset: u64, from: &[u8]) {
+        #[cfg(test)]
+        crate::publish::note(self, Some((offset, from)));
         let to = self.address(offset, from.len() as u64);
         // SAFETY: checked range; who writes holds the lock of the vector.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
@@ -129,6 +135,8 @@ impl Memory {
 
     /// Orders all that was written before what is published next.
     pub fn fence(&self) {
+        #[cfg(test)]
+        crate::publish::note(self, None);
         crate::batch::nt::store_fence();
         fence(Ordering::SeqCst);
     }

@@ -16,14 +16,16 @@ use super::delay::{Throttle, Way};
 use super::file::FamFile;
 use super::layout::{Layout, Region};
 use super::pages::Pages;
-use super::uffd::{self, Uffd};
+use super::uffd::{self, PAGE, Uffd};
 use super::{Error, Vector};
 
 /// `PAGEMAP_SCAN`, Linux 6.7.
 const SCAN: u64 = 0xc060_6610;
 const SCAN_PROTECT: u64 = 1;
-const SCAN_CHECK: u64 = 2;
+const WATCHED: u64 = 1 << 0;
 const WRITTEN: u64 = 1 << 1;
+const PRESENT: u64 = 1 << 3;
+const SWAPPED: u64 = 1 << 4;
 
 /// When rounds end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +47,9 @@ impl Default for Rounds {
 pub struct Precopied {
     /// Bytes written in each round.
     pub rounds: Vec<u64>,
+    /// What could not be read, since the process had given it back.
+    #[serde(skip)]
+    pub unread: Vec<Region>,
 }
 
 /// Written pages of a running process, watched through a userfaultfd that was opened in it with
@@ -58,18 +63,25 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches regions from now on.
+    /// Watches regions from now on. One that the process has given back meanwhile is left out.
     ///
     /// # Errors
-    /// The kernel has no asynchronous write protection, or a region can't be watched.
+    /// The kernel has no asynchronous write protection, or no region can be watched.
     pub fn start(pid: u32, uffd: Uffd, regions: &[Region]) -> Result<Watch, Error> {
         let path = format!("/proc/{pid}/pagemap");
         let pagemap = File::open(&path).map_err(Error::os(path))?;
+        let (mut watched, mut failed) = (Vec::new(), None);
         for region in regions {
-            uffd.register(region.start, region.bytes, uffd::WRITE_PROTECT)?;
-            uffd.protect(region.start, region.bytes)?;
+            let begun = uffd.register(region.start, region.bytes, uffd::WRITE_PROTECT);
+            match begun.and_then(|()| uffd.protect(region.start, region.bytes)) {
+                Ok(()) => watched.push(*region),
+                Err(error) => failed = Some(error),
+            }
         }
-        Ok(Watch { pagemap, regions: regions.to_vec(), _uffd: uffd })
+        match failed {
+            Some(error) if watched.is_empty() => Err(error),
+            _ => Ok(Watch { pagemap, regions: watched, _uffd: uffd }),
+        }
     }
 
     /// Ranges written to since the last call; from here on they are watched anew.
@@ -77,24 +89,46 @@ impl Watch {
     /// # Errors
     /// The process is gone.
     pub fn written(&self) -> Result<Vec<Region>, Error> {
+        self.scan(SCAN_PROTECT, 0, WRITTEN, 0)
+    }
+
+    /// Ranges that are watched and have not been written to since the last call of [`Watch::written`]. What the process has
+    /// mapped anew meanwhile is not watched, so it is not among them.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn clean(&self) -> Result<Vec<Region>, Error> {
+        let mut found = self.scan(0, WRITTEN, WATCHED | WRITTEN, PRESENT | SWAPPED)?;
+        found.sort_unstable_by_key(|region| region.start);
+        let mut joined: Vec<Region> = Vec::new();
+        for region in found {
+            match joined.last_mut() {
+                Some(last) if last.start + last.bytes == region.start => last.bytes += region.bytes,
+                _ => joined.push(region),
+            }
+        }
+        Ok(joined)
+    }
+
+    fn scan(&self, flags: u64, inverted: u64, all: u64, any: u64) -> Result<Vec<Region>, Error> {
         let mut found = Vec::new();
+        let mut out = vec![[0_u64; 3]; 4096];
         for region in &self.regions {
             let (mut at, end) = (region.start, region.start + region.bytes);
             while at < end {
-                let mut out = [[0u64; 3]; 512];
                 let mut argument = [
                     96,
-                    SCAN_PROTECT | SCAN_CHECK,
+                    flags,
                     at,
                     end,
                     0,
                     out.as_mut_ptr() as u64,
                     out.len() as u64,
                     0,
-                    0,
-                    WRITTEN,
-                    0,
-                    WRITTEN,
+                    inverted,
+                    all,
+                    any,
+                    PRESENT,
                 ];
                 // SAFETY: the kernel's structure of twelve words; `out` is as long as said.
                 let got = unsafe { libc::ioctl(self.pagemap.as_raw_fd(), SCAN as _, argument.as_mut_ptr()) };
@@ -140,7 +174,12 @@ pub fn rounds(
     let mut next: Vec<Region> = file.layout().regions().to_vec();
     for round in 0..limit.most {
         for region in &next {
-            write(file, pages, throttle, *region)?;
+            if let Err(error) = write(file, pages, throttle, *region) {
+                match error {
+                    Error::SourceLost { .. } => return Err(error),
+                    _ => done.unread.push(*region),
+                }
+            }
         }
         let bytes: u64 = next.iter().map(|region| region.bytes).sum();
         done.rounds.push(bytes);
@@ -154,54 +193,79 @@ pub fn rounds(
     Ok(done)
 }
 
-/// After the freeze: writes what was written to since the last round if it is little, and marks as present all vectors
-/// that are as the process is. Others are left to the source's daemon. Returns the bytes that are left to it.
+/// After the freeze: lays the file out for what the process has now, and marks as present what is in it as the process has
+/// it. Where all that is missing is `little` or less, it is written at once; otherwise whole vectors are left to the
+/// source's daemon: so many bytes.
 ///
 /// # Errors
-/// As [`rounds`].
+/// As [`rounds`], and if there is no room.
 pub fn finish(
     watch: &Watch,
-    file: &FamFile,
+    file: FamFile,
+    done: &Precopied,
+    now: &[Region],
     pages: &dyn Pages,
-    throttle: &Arc<Throttle>,
     little: u64,
-) -> Result<u64, Error> {
-    let written = watch.written()?;
-    let bytes: u64 = written.iter().map(|region| region.bytes).sum();
-    let at_once = bytes <= little;
-    if at_once {
-        for region in &written {
-            write(file, pages, throttle, *region)?;
-        }
-    }
-    let mut left = 0;
+) -> Result<(FamFile, u64), Error> {
+    let clean = watch.clean()?;
+    let before = file.layout().clone();
+    let file = file.lay_out_again(now)?;
+    let (mut dirty, mut left) = (Vec::new(), 0);
     for (index, vector) in file.layout().vectors().iter().enumerate() {
-        if at_once || !touches(&written, vector) {
+        let stayed = before.offset(vector.start) == Some(vector.offset) && !touches(&done.unread, vector);
+        let mut missing = Vec::new();
+        let mut at = vector.start;
+        let first = clean.partition_point(|region| region.start + region.bytes <= vector.start);
+        for region in clean[first..].iter().take_while(|region| stayed && region.start < vector.end()) {
+            if at < region.start {
+                missing.push((at, region.start - at));
+            }
+            at = region.start + region.bytes;
+        }
+        if at < vector.end() {
+            missing.push((at, vector.end() - at));
+        }
+        if missing.is_empty() {
             file.set_present(index);
         } else {
             left += vector.bytes;
+            dirty.push((index, missing));
         }
     }
-    Ok(left)
+    let all: u64 = dirty.iter().flat_map(|(_, missing)| missing).map(|(_, bytes)| bytes).sum();
+    if all > little {
+        return Ok((file, left));
+    }
+    for (index, missing) in dirty {
+        let vector = file.layout().vectors()[index];
+        for (start, bytes) in missing {
+            pages.read_to(start, file.memory(), vector.offset + (start - vector.start), bytes)?;
+        }
+        file.set_present(index);
+    }
+    Ok((file, 0))
 }
 
-fn touches(written: &[Region], vector: &Vector) -> bool {
-    written.iter().any(|region| region.start < vector.end() && vector.start < region.start + region.bytes)
+fn touches(regions: &[Region], vector: &Vector) -> bool {
+    regions.iter().any(|region| region.start < vector.end() && vector.start < region.start + region.bytes)
 }
 
 /// Writes a range, vector by vector.
 fn write(file: &FamFile, pages: &dyn Pages, throttle: &Throttle, region: Region) -> Result<(), Error> {
     let (mut at, end) = (region.start, region.start + region.bytes);
     while at < end {
-        let (bytes, offset) = piece(file.layout(), at, end)?;
+        let Some((bytes, offset)) = piece(file.layout(), at, end) else {
+            // Of a mapping that is newer than the layout: the daemon writes it.
+            at += PAGE;
+            continue;
+        };
         throttle.during(Way::Write, bytes, || pages.read_to(at, file.memory(), offset, bytes))?;
         at += bytes;
     }
     Ok(())
 }
 
-fn piece(layout: &Layout, at: u64, end: u64) -> Result<(u64, u64), Error> {
-    let index = layout.find(at).ok_or(Error::Stray(at))?;
-    let vector = layout.vectors()[index];
-    Ok((vector.end().min(end) - at, vector.offset + (at - vector.start)))
+fn piece(layout: &Layout, at: u64, end: u64) -> Option<(u64, u64)> {
+    let vector = layout.vectors()[layout.find(at)?];
+    Some((vector.end().min(end) - at, vector.offset + (at - vector.start)))
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -27,6 +28,8 @@ pub struct Options {
     pub stay: bool,
     /// The restored process: its end ends the service.
     pub process: Option<u32>,
+    /// Who hears it when the last page is there.
+    pub complete: Option<Sender<Served>>,
 }
 
 impl Default for Options {
@@ -37,6 +40,7 @@ impl Default for Options {
             prefetch: Vec::new(),
             stay: false,
             process: None,
+            complete: None,
         }
     }
 }
@@ -109,6 +113,9 @@ impl Server<'_> {
             if self.left() == 0 && self.served.resume_s == 0.0 {
                 self.served.resume_s = self.start.elapsed().as_secs_f64();
                 self.transport.bye();
+                if let Some(complete) = self.options.complete.take() {
+                    let _ = complete.send(self.served.clone());
+                }
             }
             if self.left() == 0 && !self.options.stay {
                 return Ok(());

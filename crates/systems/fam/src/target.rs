@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::Error;
 use super::delay::{Throttle, Way};
 use super::file::FamFile;
+use super::layout::Region;
 use super::message::Frame;
 use super::space::{Space, Step};
 use super::stream::Stream;
@@ -41,6 +42,8 @@ pub struct Fam {
     asked: u64,
     /// Of a file without a source, the vectors that have been held against their checksums.
     checked: Option<Vec<bool>>,
+    /// With [`Install::Map`], what the process maps, by address; none: all of it.
+    mapped: Option<Vec<Region>>,
 }
 
 impl Fam {
@@ -49,8 +52,19 @@ impl Fam {
     pub fn new(file: FamFile, source: impl Into<Stream>, throttle: Arc<Throttle>, install: Install) -> Fam {
         let source = Some(source.into());
         let dumped = VecDeque::new();
-        let checked = None;
-        Fam { file, source, throttle, install, dumped, progress: 0, all_done: false, asked: 0, checked }
+        let (checked, mapped) = (None, None);
+        Fam {
+            file,
+            source,
+            throttle,
+            install,
+            dumped,
+            progress: 0,
+            all_done: false,
+            asked: 0,
+            checked,
+            mapped,
+        }
     }
 
     /// From a file that is complete: no source is needed, nor that there ever was one. Each vector is held against its
@@ -59,7 +73,44 @@ impl Fam {
     pub fn complete(file: FamFile, throttle: Arc<Throttle>, install: Install) -> Fam {
         let dumped = VecDeque::new();
         let checked = Some(vec![false; file.layout().vectors().len()]);
-        Fam { file, source: None, throttle, install, dumped, progress: 0, all_done: true, asked: 0, checked }
+        let mapped = None;
+        Fam {
+            file,
+            source: None,
+            throttle,
+            install,
+            dumped,
+            progress: 0,
+            all_done: true,
+            asked: 0,
+            checked,
+            mapped,
+        }
+    }
+
+    /// The process maps these regions, in order of addresses; all others are copied.
+    #[must_use]
+    pub fn mapping(mut self, regions: Vec<Region>) -> Fam {
+        self.install = Install::Map;
+        self.mapped = Some(regions);
+        self
+    }
+
+    /// What lies with this address in one vector and gets into the process in the same way: its start, its end, and whether
+    /// it is mapped.
+    fn piece(&self, address: u64) -> Option<(u64, u64, bool)> {
+        let vector = self.file.layout().vectors()[self.file.layout().find(address)?];
+        let (start, end) = (vector.start, vector.end());
+        let Some(mapped) = self.mapped.as_ref() else {
+            return Some((start, end, self.install == Install::Map));
+        };
+        let after = mapped.partition_point(|region| region.start <= address);
+        let before = after.checked_sub(1).map(|index| mapped[index]);
+        let past = before.map_or(0, |region| region.start + region.bytes);
+        Some(match before.filter(|_| address < past) {
+            Some(region) => (start.max(region.start), end.min(past), true),
+            None => (start.max(past), mapped.get(after).map_or(end, |next| end.min(next.start)), false),
+        })
     }
 
     /// Messages that were sent because a page was not known to be in FAM.
@@ -143,7 +194,22 @@ impl Fam {
         Ok(())
     }
 
+    /// Installs a range, piece by piece, each once it is in FAM.
     fn put(&mut self, start: u64, bytes: u64, space: &mut Space) -> Result<Step, Error> {
+        let (mut at, end) = (start, start + bytes);
+        while at < end {
+            let Some((_, past, mapped)) = self.piece(at) else { return Err(Error::Stray(at)) };
+            let now = past.min(end) - at;
+            self.ensure(at)?;
+            match self.put_piece(at, now, mapped, space)? {
+                Step::Done => at += now,
+                other => return Ok(other),
+            }
+        }
+        Ok(Step::Done)
+    }
+
+    fn put_piece(&mut self, start: u64, bytes: u64, mapped: bool, space: &mut Space) -> Result<Step, Error> {
         let Some(index) = self.file.layout().find(start) else { return Err(Error::Stray(start)) };
         let vector = self.file.layout().vectors()[index];
         let offset = vector.offset + (start - vector.start);
@@ -151,32 +217,30 @@ impl Fam {
             self.file.verify_vector(index)?;
             checked[index] = true;
         }
-        match self.install {
-            Install::Copy { .. } => {
-                let from = self.file.memory().address(offset, bytes);
-                self.throttle.during(Way::Read, bytes, || {
-                    // SAFETY: `address` checked the range.
-                    unsafe { space.copy(start, from, bytes) }
-                })
-            }
-            Install::Map => space.map(start, bytes),
+        if mapped {
+            return space.map(start, bytes);
         }
+        let from = self.file.memory().address(offset, bytes);
+        self.throttle.during(Way::Read, bytes, || {
+            // SAFETY: `address` checked the range.
+            unsafe { space.copy(start, from, bytes) }
+        })
     }
 }
 
+/// Bytes around a fault that are copied where the rest is mapped.
+const BESIDE_MAPPED: u64 = 64 << 10;
+
 impl Transport for Fam {
     fn fault(&mut self, page: u64, space: &mut Space) -> Result<Step, Error> {
-        self.ensure(page)?;
-        let layout = space.layout();
-        let Some(index) = layout.find(page) else { return Err(Error::Stray(page)) };
-        let vector = layout.vectors()[index];
-        let (start, end) = match self.install {
-            Install::Copy { grain } => {
-                let grain = grain.max(PAGE);
-                let start = page / grain * grain;
-                (start.max(vector.start), (start + grain).min(vector.end()))
-            }
-            Install::Map => (vector.start, vector.end()),
+        let Some((first, past, mapped)) = self.piece(page) else { return Err(Error::Stray(page)) };
+        let (start, end) = if mapped {
+            (first, past)
+        } else {
+            let grain =
+                if let Install::Copy { grain } = self.install { grain.max(PAGE) } else { BESIDE_MAPPED };
+            let start = page / grain * grain;
+            (start.max(first), (start + grain).min(past))
         };
         // The fault's own page first: its thread goes on while the rest follows.
         match self.put(page, PAGE, space)? {
@@ -186,7 +250,6 @@ impl Transport for Fam {
     }
 
     fn push(&mut self, start: u64, bytes: u64, space: &mut Space) -> Result<Step, Error> {
-        self.ensure(start)?;
         self.put(start, bytes, space)
     }
 

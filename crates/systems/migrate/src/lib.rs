@@ -13,6 +13,7 @@ pub mod freeze;
 pub mod image;
 pub mod inspect;
 pub mod live;
+pub mod plot;
 pub mod proc;
 pub mod remote;
 pub mod restore;

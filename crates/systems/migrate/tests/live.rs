@@ -41,28 +41,72 @@ fn memory() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("strandline-live-").tempdir_in("/dev/shm").expect("/dev/shm")
 }
 
-fn moves(way: Way) {
+fn moves(how: &Migrate) -> Option<migrate::live::Moved> {
     let folder = memory();
-    let Some(program) = built(folder.path(), "tree") else { return };
+    let program = built(folder.path(), "tree")?;
     let mut child = started(&program, &folder.path().join("out"));
     std::thread::sleep(Duration::from_millis(700));
-    let how = Migrate { way, ..Migrate::default() };
-    let moved = migrate(child.id().cast_signed(), &folder.path().join("fam"), &how).expect("it moves");
+    let moved = migrate(child.id().cast_signed(), &folder.path().join("fam"), how).expect("it moves");
     let _ = child.wait();
     assert_eq!((moved.processes, moved.threads), (2, 6));
     assert!(moved.lazy_bytes > 0 && moved.downtime_s <= moved.busy_s, "{moved:?}");
     assert_eq!(exit_code(moved.child.expect("a target of ours")).expect("our child"), 5);
     assert_eq!(std::fs::read_to_string(folder.path().join("out")).expect("written"), TREE);
+    Some(moved)
 }
 
 #[test]
 fn a_tree_moves_through_memory() {
-    moves(Way::Fam);
+    moves(&Migrate::default());
+}
+
+#[test]
+fn a_tree_moves_without_copies() {
+    moves(&Migrate { lazy: Lazy { map: true, ..Lazy::default() }, ..Migrate::default() });
+}
+
+#[test]
+fn a_tree_moves_before_it_stops() {
+    let Some(moved) = moves(&Migrate { precopy: true, ..Migrate::default() }) else { return };
+    let before = moved.before.expect("pages were sent before");
+    assert!(
+        before.rounds[0] > 0 && before.left_bytes < moved.lazy_bytes,
+        "{before:?} of {}",
+        moved.lazy_bytes
+    );
+}
+
+#[test]
+fn a_tree_moves_through_slow_memory_onto_large_pages() {
+    let lazy = Lazy { medium: fam::Medium::PCM, huge: true, ..Lazy::default() };
+    moves(&Migrate { lazy, ..Migrate::default() });
+}
+
+/// Memory that is written, given back, read as zeros and written again while its pages are mapped.
+#[test]
+fn memory_that_is_given_back_reads_as_zeros_in_spite_of_the_file() {
+    let folder = memory();
+    let Some(program) = built(folder.path(), "gives_back") else { return };
+    for precopy in [false, true] {
+        let out = folder.path().join(format!("out.{precopy}"));
+        let mut child = started(&program, &out);
+        std::thread::sleep(Duration::from_millis(400));
+        let how = Migrate { precopy, lazy: Lazy { map: true, ..Lazy::default() }, ..Migrate::default() };
+        let fam = folder.path().join(format!("fam.{precopy}"));
+        let moved = migrate(child.id().cast_signed(), &fam, &how).expect("it moves");
+        let _ = child.wait();
+        assert_eq!(
+            exit_code(moved.child.expect("a target of ours")).expect("our child"),
+            0,
+            "precopy: {precopy}"
+        );
+        assert_eq!(std::fs::read_to_string(&out).expect("written"), "wrong 0\n", "precopy: {precopy}");
+    }
 }
 
 #[test]
 fn a_tree_moves_through_a_socket() {
-    moves(Way::Socket);
+    moves(&Migrate { way: Way::Socket, ..Migrate::default() });
 }
 
 #[test]

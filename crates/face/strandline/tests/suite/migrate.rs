@@ -101,6 +101,61 @@ fn a_checkpoint_now_and_then_and_clones_of_the_last() {
     assert!(stderr(&refused).contains("damaged at byte"), "{}", stderr(&refused));
 }
 
+#[test]
+fn a_process_moves_without_copies_before_it_stops_and_a_page_shows_it() {
+    let Some(scratch) = prepared() else { return };
+    let mut child = started(&scratch, "200");
+    let pid = child.id().to_string();
+    let ways = ["--precopy", "--map", "--huge-pages", "--throttle", "1000:2000", "--html", "page.html"];
+    let moved = run(&scratch, &[&["migrate", "--json", "--pid", &pid, "--fam", "fam"], &ways[..]].concat());
+    assert_eq!(moved.status.code(), Some(7), "{}", stderr(&moved));
+    let times: Value = serde_json::from_slice(&moved.stdout).expect("it prints JSON");
+    assert!(times["before"]["rounds"][0].as_u64() > Some(0), "{times:#}");
+    let _ = child.wait();
+    assert_eq!(lines(&scratch).len(), 1, "it ran to its end once");
+    let page = std::fs::read_to_string(scratch.path("page.html")).expect("written");
+    assert!(page.contains("<polyline") && page.contains("runs there"), "{page}");
+    let again = run(&scratch, &["restore", "--lazy", "--map", "--clones", "2", "fam"]);
+    assert_eq!(again.status.code(), Some(7), "{}", stderr(&again));
+    let lines = lines(&scratch);
+    assert!(
+        lines.len() == 3 && lines.iter().all(|line| *line == lines[0]),
+        "the same from memory alone: {lines:?}"
+    );
+    let refused = run(&scratch, &["migrate", "--pid", "1", "--fam", "x", "--throttle", "tape"]);
+    assert!(stderr(&refused).contains("neither dram, pcm nor ethernet-10g"), "{}", stderr(&refused));
+}
+
+#[test]
+fn an_image_of_crius_is_written_and_restored() {
+    let Some(scratch) = prepared() else { return };
+    let mut child = started(&scratch, "60");
+    let pid = child.id().to_string();
+    let saved = run(&scratch, &["checkpoint", "--criu", "--json", "--pid", &pid, "image"]);
+    fine(&saved);
+    let _ = child.wait();
+    assert!(scratch.path("image/inventory.img").exists() && !scratch.path("image/state").exists());
+    fine(&run(&scratch, &["restore", "--check", "image"]));
+    let restored = run(&scratch, &["restore", "--json", "image"]);
+    assert_eq!(restored.status.code(), Some(7), "{}", stderr(&restored));
+    assert_eq!(lines(&scratch).len(), 1);
+    std::fs::write(scratch.path("image/pstree.img"), "nonsense").expect("written");
+    let refused = run(&scratch, &["restore", "image"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("pstree.img: damaged at byte 0"), "{}", stderr(&refused));
+}
+
+/// What `check --files` finds in two checkpoints that are added to a folder.
+fn checked(scratch: &Scratch, pid: &str, platform: &str, more: &[&str]) -> Value {
+    let binary = strandline().get_program().to_string_lossy().into_owned();
+    let recover = format!("{binary} restore --check POOL");
+    let mut arguments = vec!["check", "--json", "--files", "saved", "--platform", platform];
+    arguments.extend(["--no-reboot", "--time", "8s", "--recover", &recover]);
+    let writer = ["--", &binary, "checkpoint", "--pid", pid, "--every", "1ms", "--count", "2", "saved"];
+    let checked = run(scratch, &[&arguments[..], &writer[..], more].concat());
+    serde_json::from_slice(&checked.stdout).unwrap_or_else(|_| panic!("it prints JSON: {}", stderr(&checked)))
+}
+
 /// `check --files` on our own writer: whatever the disk has kept at a crash, the last whole checkpoint restores.
 #[test]
 #[ignore = "--long: a checkpoint recorded and its crash images restored, on two file systems"]
@@ -109,18 +164,17 @@ fn no_crash_while_a_checkpoint_is_written_harms_the_one_before() {
     let mut child = started(&scratch, "60000");
     let pid = child.id().to_string();
     fine(&run(&scratch, &["checkpoint", "--leave-running", "--pid", &pid, "saved"]));
-    let binary = strandline().get_program().to_string_lossy().into_owned();
-    let recover = format!("{binary} restore --check POOL");
     for platform in ["ext4", "posix"] {
-        let mut arguments = vec!["check", "--json", "--files", "saved", "--platform", platform];
-        arguments.extend(["--no-reboot", "--time", "8s", "--recover", &recover]);
-        let writer = ["--", &binary, "checkpoint", "--pid", &pid, "--every", "1ms", "--count", "2", "saved"];
-        let checked = run(&scratch, &[&arguments[..], &writer[..]].concat());
-        let answer: Value = serde_json::from_slice(&checked.stdout)
-            .unwrap_or_else(|_| panic!("it prints JSON: {}", stderr(&checked)));
+        let answer = checked(&scratch, &pid, platform, &[]);
         assert_eq!(answer["findings"].as_array().map(Vec::len), Some(0), "{platform}: {answer:#}");
         assert!(answer["images"].as_u64() > Some(3), "{platform}: {answer:#}");
     }
+    // The same writer that does not wait for pages before the state takes its name: a crash leaves a state without pages.
+    let answer = checked(&scratch, &pid, "posix", &["--no-sync"]);
+    assert!(
+        answer["findings"].as_array().is_some_and(|all| !all.is_empty()),
+        "the twin's fault is found: {answer:#}"
+    );
     let _ = child.kill();
     let _ = child.wait();
 }

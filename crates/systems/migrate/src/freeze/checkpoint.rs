@@ -62,6 +62,19 @@ pub struct Times {
 /// # Errors
 /// If something cannot move, or anything fails: the tree then goes on.
 pub fn checkpoint(root: i32, folder: &Path, how: &Checkpoint) -> Result<Times> {
+    checkpoint_then(root, folder, how, &mut |_| Ok(()))
+}
+
+/// As [`checkpoint`]; `then` gets the image when it is whole in its folder and before the tree is ended.
+///
+/// # Errors
+/// As [`checkpoint`], and those of `then`: the tree then goes on.
+pub fn checkpoint_then(
+    root: i32,
+    folder: &Path,
+    how: &Checkpoint,
+    then: &mut dyn FnMut(&Image) -> Result<()>,
+) -> Result<Times> {
     let begin = Instant::now();
     let seen = inspect(root, &how.options)?;
     if !seen.obstacles.is_empty() {
@@ -106,6 +119,7 @@ pub fn checkpoint(root: i32, folder: &Path, how: &Checkpoint) -> Result<Times> {
     }
     store.write(&image, !how.no_sync)?;
     store.clean(&image);
+    then(&image)?;
     if let Some(frozen) = kept {
         frozen.kill();
     }
@@ -141,7 +155,7 @@ pub fn state(root: i32, frozen: &Frozen, options: &Options, looks: &Looks) -> Re
         let scratch = process.leader().stopped.scratch;
         let before = looks.get(&process.pid).map_or(&[][..], Vec::as_slice);
         let ours = (scratch, scratch + remote::SCRATCH);
-        let mut layout = look_again(process.pid, before, ours, &mut report)?;
+        let mut layout = look_again(process.pid, before, ours, options.own_watch, &mut report)?;
         layout.vmas.retain(|vma| !covers(vma, scratch));
         cut_scratch(&mut layout, scratch);
         merge(process.pid, &mut layout, &mut shared);
@@ -259,6 +273,8 @@ fn pages(frozen: &Frozen, image: &mut Image, layouts: &[Layout], writer: &mut Wr
     Ok(())
 }
 
+/// `CLOCK_MONOTONIC`.
+#[must_use]
 pub fn monotonic() -> Duration {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` outlives the call.

@@ -9,7 +9,7 @@ mod registers;
 mod stop;
 mod threads;
 
-pub use checkpoint::{Checkpoint, Looks, Times, checkpoint, look_before, state};
+pub use checkpoint::{Checkpoint, Looks, Times, checkpoint, checkpoint_then, look_before, monotonic, state};
 pub use dump::{Writer, own_pages};
 pub use every::checkpoint_every;
 pub use stop::{Frozen, FrozenProcess, FrozenThread, freeze};

@@ -17,6 +17,8 @@ use crate::proc::read_text;
 pub struct Options {
     /// Connections to the outside go on as ones that their peer has closed.
     pub close_connections: bool,
+    /// Memory that is watched by a userfaultfd is watched by us.
+    pub own_watch: bool,
 }
 
 /// The open files of a tree.

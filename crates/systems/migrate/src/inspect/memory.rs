@@ -39,17 +39,27 @@ const ADVICE: [(&str, i32); 7] = [
 /// # Errors
 /// If the process is gone.
 pub fn look_at_memory(pid: i32, report: &mut Report) -> Result<Layout> {
-    look_again(pid, &[], (0, 0), report)
+    look_again(pid, &[], (0, 0), false, report)
 }
 
-/// The same of a process that was looked at shortly before, which takes less time; without what lies in `ours`.
+/// The same of a process that was looked at shortly before, which takes less time; without what lies in `ours`. With
+/// `own_watch`, mappings that a userfaultfd watches are watched by us.
 ///
 /// # Errors
 /// As [`look_at_memory`].
-pub fn look_again(pid: i32, before: &[Mapping], ours: (u64, u64), report: &mut Report) -> Result<Layout> {
+pub fn look_again(
+    pid: i32,
+    before: &[Mapping],
+    ours: (u64, u64),
+    own_watch: bool,
+    report: &mut Report,
+) -> Result<Layout> {
     let mut layout = Layout::default();
     let all = if before.is_empty() { mappings(pid)? } else { mappings_after(pid, before, ours)? };
-    for mapping in all {
+    for mut mapping in all {
+        if own_watch {
+            mapping.flags.retain(|flag| flag != "um" && flag != "uw");
+        }
         if mapping.name == "[vsyscall]" {
             continue;
         }

@@ -3,18 +3,21 @@
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fam::uffd::{self, Uffd};
-use fam::{Fam, FamFile, Install, Medium, Region, Served, Space, Step, Throttle, Transport};
+use fam::{Fam, FamFile, Install, Medium, Region, Served, Space, Step, Stream, Throttle, Transport};
 
 use crate::copies::Copies;
 use crate::error::{Error, Result};
 use crate::image::{Image, Process, Run, Store, Vma, VmaKind, hash};
 use crate::live::decided;
+use crate::live::map::Mapped;
 use crate::remote::Stopped;
 use crate::restore::{How, Pager, Restored, restore_image};
 
@@ -25,11 +28,18 @@ pub struct Lazy {
     pub timer: Duration,
     /// Bytes that a fault brings.
     pub grain: u64,
+    /// Pages in fabric-attached memory are mapped instead of copied, where they lie in a file in memory.
+    pub map: bool,
+    /// What fabric-attached memory, or the network, is to be as slow as.
+    pub medium: Medium,
+    /// Once all pages are there, they become pages of 2 MiB where that is possible.
+    pub huge: bool,
 }
 
 impl Default for Lazy {
     fn default() -> Self {
-        Self { timer: Duration::from_millis(100), grain: 64 << 10 }
+        let (timer, grain) = (Duration::from_millis(100), 64 << 10);
+        Self { timer, grain, map: false, medium: Medium::DRAM, huge: false }
     }
 }
 
@@ -43,14 +53,14 @@ pub fn may_wait(vma: &Vma) -> bool {
 #[derive(Default)]
 pub struct LazyPages {
     waiting: Mutex<HashMap<i32, Waiting>>,
-    serving: Mutex<Vec<(i32, Serving)>>,
+    serving: Mutex<Vec<(i32, Receiver<Served>, Serving)>>,
     how: Lazy,
     /// Where the order of faults is kept.
     folder: PathBuf,
 }
 
 /// The pages of a process that is not made yet.
-type Waiting = (Vec<Region>, Box<dyn Transport>);
+type Waiting = (Vec<Region>, Box<dyn Transport>, Option<Mapped>);
 /// The fault server of one that is.
 type Serving = JoinHandle<std::result::Result<Served, fam::Error>>;
 
@@ -63,7 +73,36 @@ impl LazyPages {
 
     /// The pages of process `pid`: the regions that there are, and where they come from.
     pub fn add(&self, pid: i32, regions: Vec<Region>, transport: Box<dyn Transport>) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, (regions, transport));
+        self.add_mapped(pid, regions, transport, None);
+    }
+
+    /// The same, some of them mapped.
+    pub fn add_mapped(
+        &self,
+        pid: i32,
+        regions: Vec<Region>,
+        transport: Box<dyn Transport>,
+        mapped: Option<Mapped>,
+    ) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, (regions, transport, mapped));
+    }
+
+    /// The pages of process `process` out of its lazy-page file, mapped where that was asked for.
+    pub fn add_fam(&self, process: &Process, file: FamFile, source: Option<Stream>) {
+        let regions = file.layout().regions().to_vec();
+        let mapped = self.how.map.then(|| Mapped::plan(process, &file));
+        let mapped = mapped.filter(|mapped| !mapped.pieces.is_empty());
+        let install = Install::Copy { grain: self.how.grain };
+        let throttle = Arc::new(Throttle::new(self.how.medium));
+        let transport = match source {
+            Some(stream) => Fam::new(file, stream, throttle, install),
+            None => Fam::complete(file, throttle, install),
+        };
+        let transport = match &mapped {
+            Some(mapped) => transport.mapping(mapped.regions()),
+            None => transport,
+        };
+        self.add_mapped(process.pid, regions, Box::new(transport), mapped);
     }
 
     /// Waits until all pages of all processes are there: sums over them.
@@ -74,8 +113,13 @@ impl LazyPages {
         let mut sum = Served::default();
         let all = std::mem::take(&mut *self.serving.lock().unwrap_or_else(PoisonError::into_inner));
         let mut failed = None;
-        for (pid, thread) in all {
-            match thread.join() {
+        for (pid, complete, thread) in all {
+            // Where memory is mapped the thread goes on until the process ends.
+            let served = match complete.recv() {
+                Ok(one) => Ok(Ok(one)),
+                Err(_) => thread.join(),
+            };
+            match served {
                 Ok(Ok(one)) => {
                     sum.faults += one.faults;
                     sum.pages_by_fault += one.pages_by_fault;
@@ -105,39 +149,51 @@ fn order_of(folder: &Path, pid: i32) -> PathBuf {
 impl Pager for LazyPages {
     fn begin(&self, stopped: &Stopped, process: &Process) -> Result<()> {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&process.pid);
-        let Some((regions, mut transport)) = waiting.filter(|(regions, _)| !regions.is_empty()) else {
+        let Some((regions, mut transport, mapped)) = waiting.filter(|(regions, ..)| !regions.is_empty())
+        else {
             return Ok(());
         };
-        let uffd = watch(stopped, process, &regions)?;
-        let pid = process.pid;
+        if let Some(mapped) = &mapped {
+            mapped.apply(stopped)?;
+        }
+        let uffd = watch(stopped, process, &regions, mapped.as_ref())?;
+        let (pid, huge) = (process.pid, self.how.huge);
+        let (complete, completed) = channel();
         let options = fam::Options {
             timer: Some(self.how.timer),
             prefetch: fam::order::load(&order_of(&self.folder, pid)).unwrap_or_default(),
             process: Some(pid as u32),
+            stay: mapped.is_some(),
+            complete: Some(complete),
             ..fam::Options::default()
         };
+        let large: Vec<Region> = if huge { large(process) } else { Vec::new() };
         let thread = std::thread::spawn(move || {
             let served = fam::serve(uffd.into_fd(), &regions, &mut *transport, options);
             if served.as_ref().is_err_and(|error| !matches!(error, fam::Error::TargetLost)) {
                 // Its memory is lost: it must not go on with another content.
                 crate::remote::kill(pid);
             }
+            if served.is_ok() && mapped.is_none() {
+                collapse(pid, &large);
+            }
             served
         });
-        self.serving.lock().unwrap_or_else(PoisonError::into_inner).push((pid, thread));
+        self.serving.lock().unwrap_or_else(PoisonError::into_inner).push((pid, completed, thread));
         Ok(())
     }
 }
 
 /// Has a process open a userfaultfd for its own memory and hand it to us, with the regions' mappings registered.
-fn watch(stopped: &Stopped, process: &Process, regions: &[Region]) -> Result<Uffd> {
+fn watch(stopped: &Stopped, process: &Process, regions: &[Region], mapped: Option<&Mapped>) -> Result<Uffd> {
     let flags = (libc::O_CLOEXEC | libc::O_NONBLOCK) as u64;
     let theirs = stopped.call("to serve its page faults", libc::SYS_userfaultfd, &[flags])?;
     let ours = Copies::new(stopped.tid).and_then(|copies| copies.get(theirs as i32)).map_err(|source| {
         Error::Call { pid: stopped.tid, what: "to serve its page faults".to_owned(), source }
     })?;
     stopped.call("to close a file", libc::SYS_close, &[theirs])?;
-    let uffd = Uffd::adopt(ours, uffd::EVENTS)?;
+    let features = if mapped.is_some() { uffd::EVENTS | uffd::SHMEM } else { uffd::EVENTS };
+    let uffd = Uffd::adopt(ours, features)?;
     for vma in process.vmas.iter().filter(|vma| may_wait(vma)) {
         let mut inside =
             regions.iter().filter(|region| region.start < vma.end && vma.start < region.start + region.bytes);
@@ -147,7 +203,40 @@ fn watch(stopped: &Stopped, process: &Process, regions: &[Region]) -> Result<Uff
         let end = (last.start + last.bytes).min(vma.end);
         uffd.register(start, end - start, uffd::MISSING)?;
     }
+    for piece in mapped.iter().flat_map(|mapped| &mapped.pieces) {
+        uffd.register(piece.start, piece.bytes, uffd::MISSING | uffd::MINOR)?;
+    }
     Ok(uffd)
+}
+
+/// Ranges of a process that may have pages of 2 MiB.
+fn large(process: &Process) -> Vec<Region> {
+    const LARGE: u64 = fam::VECTOR;
+    let refused = |vma: &Vma| vma.advice.contains(&libc::MADV_NOHUGEPAGE);
+    let vmas = process.vmas.iter().filter(|vma| may_wait(vma) && !vma.grows_down && !refused(vma));
+    let inner = vmas.map(|vma| (vma.start.next_multiple_of(LARGE), vma.end / LARGE * LARGE));
+    inner
+        .filter(|(start, end)| start < end)
+        .map(|(start, end)| Region { start, bytes: end - start })
+        .collect()
+}
+
+/// Has the kernel put pages of 2 MiB in place of small ones. Helps only: what cannot be stays as it is.
+fn collapse(pid: i32, regions: &[Region]) {
+    /// Since Linux 6.1.
+    const MADV_COLLAPSE: i32 = 25;
+    // SAFETY: no memory is involved.
+    let Ok(process) = crate::copies::owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) }) else {
+        return;
+    };
+    for region in regions {
+        for start in (region.start..region.start + region.bytes).step_by(fam::VECTOR as usize) {
+            let range = libc::iovec { iov_base: start as *mut _, iov_len: fam::VECTOR as usize };
+            let (fd, range) = (process.as_raw_fd(), &raw const range);
+            // SAFETY: the kernel reads `range`; the memory is another process's, whose contents stay.
+            unsafe { libc::syscall(libc::SYS_process_madvise, fd, range, 1, MADV_COLLAPSE, 0) };
+        }
+    }
 }
 
 /// Pages in the files of a checkpoint, each run held against its hash when it is first touched.
@@ -276,15 +365,12 @@ pub fn restore_lazy(folder: &Path, how: Lazy) -> Result<(Restored, LazyPages)> {
                 let what = format!("{name} is of process {}, not of {}", file.owner().pid, process.pid);
                 return Err(Error::Unfit(what));
             }
-            let regions = file.layout().regions().to_vec();
-            let install = Install::Copy { grain: pages.how.grain };
-            let transport = Fam::complete(file, Arc::new(Throttle::new(Medium::DRAM)), install);
-            pages.add(process.pid, regions, Box::new(transport));
+            pages.add_fam(process, file, None);
         }
     } else {
         take_lazy(&store, &mut image, &pages)?;
     }
-    let how = How { pager: Some(&pages), gate: &mut || Ok(()) };
+    let how = How { pager: Some(&pages), gate: &mut || Ok(()), given: HashMap::new() };
     match restore_image(&store, &image, begin, how) {
         Ok(restored) => Ok((restored, pages)),
         // A process that is ended since its pages cannot be had is what the restore notices; this is the cause.

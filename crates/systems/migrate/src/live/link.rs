@@ -137,3 +137,46 @@ pub fn decide(folder: &Path, side: &str) -> Result<String> {
 pub fn decided(folder: &Path) -> Option<String> {
     fs::read_to_string(folder.join(DECISION)).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both sides decide at the same time, in so many folders: in how many do they disagree?
+    fn disagreements(decide: fn(&Path, &str) -> String) -> usize {
+        let folder = tempfile::tempdir().expect("a folder");
+        let rounds: Vec<_> = (0..60).map(|round: i32| folder.path().join(round.to_string())).collect();
+        rounds.iter().for_each(|round| fs::create_dir(round).expect("a folder"));
+        let barrier = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            let side = |name: &'static str| {
+                let (rounds, barrier) = (&rounds, &barrier);
+                scope.spawn(move || {
+                    let one = |round: &std::path::PathBuf| {
+                        barrier.wait();
+                        decide(round, name)
+                    };
+                    rounds.iter().map(one).collect::<Vec<String>>()
+                })
+            };
+            let (source, target) = (side("source"), side("target"));
+            let (source, target) = (source.join().expect("it ends"), target.join().expect("it ends"));
+            source.iter().zip(&target).filter(|(one, other)| one != other).count()
+        })
+    }
+
+    #[test]
+    fn a_decision_is_the_same_for_both_sides_and_one_that_is_not_atomic_is_found() {
+        assert_eq!(disagreements(|folder, side| decide(folder, side).expect("written")), 0);
+        let twin = disagreements(|folder, side| {
+            if let Some(known) = decided(folder) {
+                return known;
+            }
+            std::thread::yield_now();
+            fs::write(folder.join(DECISION), side).expect("written");
+            side.to_owned()
+        });
+        println!("the twin that looks first and then writes: {twin} of 60");
+        assert!(twin > 0);
+    }
+}

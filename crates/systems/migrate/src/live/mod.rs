@@ -15,11 +15,16 @@
 //!    *commit* decides for the source. So the tree runs in exactly one place, whoever is killed when.
 //! 5. Pages go to the folder in the background. After the last one the source's tree is killed.
 
+mod before;
+mod hand;
 mod lazy;
 mod link;
+mod map;
+mod regions;
 mod source;
 mod target;
 
+pub use before::Before;
 pub use lazy::{Lazy, LazyPages, check, restore_lazy};
 pub use link::{Listener, decide, decided};
 pub use source::{Migrate, Moved, Way, migrate};

@@ -3,26 +3,29 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use fam::{Dumped, FamFile, Medium, Owner, Region, Remote, Room, Source, Stream, Throttle, room};
-use serde::Serialize;
+use fam::{Dumped, FamFile, Owner, Region, Remote, Room, Source, Stream, Throttle, room};
+use serde::{Deserialize, Serialize};
 
+use super::before::{Before, Copied, copy_before};
+use super::hand;
 use super::lazy::{Lazy, may_wait};
 use super::link::{self, Listener, PATIENCE, hear, say};
+use super::regions::{regions, regions_after};
 use super::target::{Target, target};
 use crate::error::{Error, Result};
-use crate::freeze::{Frozen, Looks, Writer, freeze, look_before, own_pages, state};
-use crate::image::{Image, PAGES_SUFFIX, Shared, Store, Vma};
+use crate::freeze::{Frozen, Looks, Writer, freeze, look_before, monotonic, own_pages, state};
+use crate::image::{Image, PAGES_SUFFIX, Shared, Store};
 use crate::inspect::{Layout, Options, Report, inspect, look_at_memory, tree};
-use crate::proc::Range;
 use crate::restore::{Namespace, spawn_namespace};
 
 /// By which way pages go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
     /// Fabric-attached memory.
@@ -39,14 +42,16 @@ pub struct Migrate {
     pub to: Option<String>,
     /// By which way pages go.
     pub way: Way,
-    /// How the target that is started here gets them.
+    /// How the target that is started here gets them; its medium is the source's, too.
     pub lazy: Lazy,
+    /// Pages go to fabric-attached memory before the stop, too.
+    pub precopy: bool,
     /// What to do with what cannot move.
     pub options: Options,
 }
 
 /// What a migration took.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Moved {
     /// Processes.
     pub processes: usize,
@@ -62,6 +67,11 @@ pub struct Moved {
     pub inspect_s: f64,
     /// Taking room in fabric-attached memory, and the target's greeting, in seconds; the tree runs.
     pub prepare_s: f64,
+    /// What went before the stop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Before>,
+    /// When the stop began, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub stopped_at_ns: u64,
     /// Stopping, in seconds.
     pub freeze_s: f64,
     /// Collecting and writing the state, in seconds.
@@ -108,7 +118,8 @@ pub fn migrate(root: i32, folder: &Path, how: &Migrate) -> Result<Moved> {
     let store = Store::new(folder);
     store.make()?;
     refuse_used(&store)?;
-    let mut going = Going { store, root, files: Vec::new(), done: false };
+    let (files, sockets, known) = (Vec::new(), Vec::new(), HashMap::new());
+    let mut going = Going { store, root, files, sockets, known, done: false };
     let mut side = Side::reach(&going.store, how)?;
     let greeted = greet(&mut side.control, &going.store, root, how.way);
     let rooms =
@@ -195,6 +206,9 @@ struct Going {
     store: Store,
     root: i32,
     files: Vec<PathBuf>,
+    sockets: Vec<(usize, OwnedFd)>,
+    /// The pages that processes had before the stop.
+    known: HashMap<i32, Vec<Region>>,
     done: bool,
 }
 
@@ -217,7 +231,9 @@ impl Going {
         let mut rooms = HashMap::new();
         for pid in tree(self.root)? {
             let layout = look_at_memory(pid, &mut Report::default())?;
-            let need = room(&regions(pid, &layout)?);
+            let known = regions(pid, &layout)?;
+            let need = room(&known);
+            self.known.insert(pid, known);
             let path = self.store.path(&format!("{pid}.lazy"));
             self.files.push(path.clone());
             rooms.insert(pid, Room::take(&path, need + need / 16 + (8 << 20))?);
@@ -227,19 +243,26 @@ impl Going {
 
     fn go(
         &mut self,
-        rooms: HashMap<i32, Room>,
+        mut rooms: HashMap<i32, Room>,
         side: &mut Side,
         how: &Migrate,
         moved: &mut Moved,
     ) -> Result<()> {
+        let throttle = Arc::new(Throttle::new(how.lazy.medium));
+        let mut copied = HashMap::new();
+        if how.precopy && how.way == Way::Fam {
+            let before = moved.before.insert(Before::default());
+            copied = copy_before(self.root, &mut rooms, &throttle, before)?;
+        }
         let looks = look_before(self.root)?;
         let freezing = Instant::now();
+        moved.stopped_at_ns = monotonic().as_nanos() as u64;
         let mut frozen = freeze(self.root)?;
         moved.freeze_s = freezing.elapsed().as_secs_f64();
-        let sources = self.freeze_out(&mut frozen, rooms, &looks, how, moved)?;
+        let sources = self.freeze_out(&mut frozen, (rooms, copied), &looks, how, moved)?;
         moved.state_s = freezing.elapsed().as_secs_f64() - moved.freeze_s;
-        let serving = Serving::start(sources, side)?;
-        say(&mut side.control, "go").map_err(refused)?;
+        let serving = Serving::start(sources, side, &throttle)?;
+        self.send_sockets(side)?;
         match hear(&mut side.control, Some(PATIENCE)).map_err(refused)?.as_str() {
             "ready" => {}
             other => return Err(refused(other)),
@@ -282,20 +305,33 @@ impl Going {
         Ok(())
     }
 
+    /// Lets the target begin, with the sockets that listen where it is on this machine.
+    fn send_sockets(&mut self, side: &mut Side) -> Result<()> {
+        let sockets = std::mem::take(&mut self.sockets);
+        if sockets.is_empty() || matches!(side.control, Stream::Tcp(_)) {
+            return say(&mut side.control, "go").map_err(refused);
+        }
+        let indices: Vec<String> = sockets.iter().map(|(index, _)| index.to_string()).collect();
+        say(&mut side.control, &format!("go {}", indices.join(","))).map_err(refused)?;
+        hand::send(&side.control, &sockets).map_err(refused)
+    }
+
     /// Writes the state, and what goes with it; the tree is as it was afterwards, only stopped.
     fn freeze_out(
         &mut self,
         frozen: &mut Frozen,
-        mut rooms: HashMap<i32, Room>,
+        (mut rooms, mut copied): (HashMap<i32, Room>, HashMap<i32, Copied>),
         looks: &Looks,
         how: &Migrate,
         moved: &mut Moved,
     ) -> Result<Vec<Pages>> {
-        let (mut image, layouts) = state(self.root, frozen, &how.options, looks)?;
+        let options = Options { own_watch: !copied.is_empty(), ..how.options };
+        let (mut image, layouts) = state(self.root, frozen, &options, looks)?;
         moved.eager_bytes = self.eager(frozen, &mut image, &layouts)?;
         let mut all = Vec::new();
         for (process, layout) in image.processes.iter_mut().zip(&layouts) {
-            let regions = regions(process.pid, layout)?;
+            let known = self.known.remove(&process.pid).unwrap_or_default();
+            let regions = regions_after(process.pid, layout, &known)?;
             moved.lazy_bytes += regions.iter().map(|region| region.bytes).sum::<u64>();
             let name = format!("{}.lazy", process.pid);
             let file = match how.way {
@@ -304,9 +340,12 @@ impl Going {
                     let path = self.store.path(&name);
                     self.files.push(path.clone());
                     let owner = Owner::of(process.pid as u32)?;
-                    Some(match rooms.remove(&process.pid) {
-                        Some(room) => room.lay_out(owner, &regions)?,
-                        None => FamFile::create(&path, owner, &regions)?,
+                    Some(match (copied.remove(&process.pid), rooms.remove(&process.pid)) {
+                        (Some(copied), _) => {
+                            copied.finish(process.pid, &regions, moved.before.get_or_insert_default())?
+                        }
+                        (_, Some(room)) => room.lay_out(owner, &regions)?,
+                        _ => FamFile::create(&path, owner, &regions)?,
                     })
                 }
             };
@@ -317,6 +356,7 @@ impl Going {
         moved.processes = image.processes.len();
         moved.threads = image.processes.iter().map(|process| process.threads.len()).sum();
         self.store.write(&image, false)?;
+        self.sockets = hand::listening(&image);
         frozen.park()?;
         Ok(all)
     }
@@ -342,38 +382,6 @@ impl Going {
     }
 }
 
-/// The pages of a process that may come on demand.
-fn regions(pid: i32, layout: &Layout) -> Result<Vec<Region>> {
-    let mut found = Vec::new();
-    for vma in layout.vmas.iter().filter(|vma| may_wait(vma)) {
-        for ranges in pieces(pid, vma, &layout.whole)? {
-            found.extend(ranges.into_iter().map(|(start, end)| Region { start, bytes: end - start }));
-        }
-    }
-    Ok(found)
-}
-
-/// The own pages of a mapping, looked up by several threads where it is large: the process stands meanwhile.
-fn pieces(pid: i32, vma: &Vma, whole: &[(u64, u64)]) -> Result<Vec<Vec<Range>>> {
-    const LARGE: u64 = 64 << 20;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(8) as u64;
-    if vma.end - vma.start < LARGE || cores == 1 || whole.contains(&(vma.start, vma.end)) {
-        return Ok(vec![own_pages(pid, vma, whole)?]);
-    }
-    let piece = ((vma.end - vma.start) / cores).next_multiple_of(fam::VECTOR);
-    let starts = (vma.start..vma.end).step_by(piece as usize);
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = starts
-            .map(|start| {
-                let part = Vma { start, end: (start + piece).min(vma.end), ..vma.clone() };
-                scope.spawn(move || own_pages(pid, &part, &[]))
-            })
-            .collect();
-        let ended = || Error::Unfit("a thread that looks for pages ended".to_owned());
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(ended()))).collect()
-    })
-}
-
 /// The pages of one process, and where they are to lie.
 struct Pages {
     pid: i32,
@@ -389,16 +397,15 @@ struct Serving {
 }
 
 impl Serving {
-    fn start(all: Vec<Pages>, side: &Side) -> Result<Self> {
+    fn start(all: Vec<Pages>, side: &Side, throttle: &Arc<Throttle>) -> Result<Self> {
         let mut serving = Self::default();
-        let throttle = Arc::new(Throttle::new(Medium::DRAM));
         for Pages { pid, regions, file } in all {
             let memory = Box::new(Remote::of(pid as u32)?);
             let mut stream = link::connect(&side.address).map_err(refused)?;
             say(&mut stream, &format!("pages {pid}")).map_err(refused)?;
             match file {
                 Some(file) => {
-                    let source = Source::start(file, memory, Arc::clone(&throttle), fam::Store::Direct);
+                    let source = Source::start(file, memory, Arc::clone(throttle), fam::Store::Direct);
                     source.serve(stream)?;
                     serving.sources.push(source);
                 }
@@ -411,7 +418,7 @@ impl Serving {
                         say(&mut stream, one).map_err(refused)?;
                     }
                     let layout = Arc::new(fam::Layout::new(&regions, 0));
-                    serving.servers.push(fam::page_server(stream, memory, layout, Arc::clone(&throttle)));
+                    serving.servers.push(fam::page_server(stream, memory, layout, Arc::clone(throttle)));
                 }
             }
         }

@@ -1,12 +1,13 @@
 //! The side that a tree of processes comes to.
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use fam::{Fam, FamFile, Install, Medium, Region, Socket, Stream, Throttle, Transport};
+use fam::{FamFile, Region, Socket, Stream};
 
+use super::hand;
 use super::lazy::{Lazy, LazyPages};
 use super::link::{self, Listener, PATIENCE, hear, say};
 use crate::error::{Error, Result};
@@ -64,9 +65,14 @@ fn take(
     };
     say(control, "welcome").map_err(source_gone)?;
     let word = hear(control, None).map_err(source_gone)?;
-    if word != "go" {
-        return Err(source_gone(word));
-    }
+    let given = match word.split_once(' ') {
+        None if word == "go" => HashMap::new(),
+        Some(("go", indices)) => {
+            let indices: Vec<usize> = indices.split(',').filter_map(|index| index.parse().ok()).collect();
+            hand::receive(control, &indices).map_err(source_gone)?
+        }
+        _ => return Err(source_gone(word)),
+    };
     let begin = Instant::now();
     let store = Store::new(folder);
     let image = store.read()?;
@@ -77,32 +83,25 @@ fn take(
         );
         return Err(Error::Unfit(what));
     }
-    let pages = LazyPages::new(folder, how.clone());
+    let pages = LazyPages::new(folder, how);
     for _ in &image.processes {
-        let (pid, regions, transport) = one(listener, &store, &image, way, &how)?;
-        pages.add(pid, regions, transport);
+        one(listener, &store, &image, way, &pages)?;
     }
     let restored = {
         let mut gate = || gate(control, folder);
-        restore_image(&store, &image, begin, How { pager: Some(&pages), gate: &mut gate })?
+        restore_image(&store, &image, begin, How { pager: Some(&pages), gate: &mut gate, given })?
     };
     let _ = say(control, "runs");
     Ok((restored, pages))
 }
 
 /// The pages of one process, which its source names first.
-fn one(
-    listener: &Listener,
-    store: &Store,
-    image: &Image,
-    way: &str,
-    how: &Lazy,
-) -> Result<(i32, Vec<Region>, Box<dyn Transport>)> {
+fn one(listener: &Listener, store: &Store, image: &Image, way: &str, pages: &LazyPages) -> Result<()> {
     let mut stream = listener.accept()?;
     let line = hear(&mut stream, Some(PATIENCE)).map_err(source_gone)?;
     let pid = line.strip_prefix("pages ").and_then(|pid| pid.parse().ok()).unwrap_or(0);
     let process = image.processes.iter().find(|process| process.pid == pid);
-    let Some(name) = process.and_then(|process| process.lazy.as_deref()) else {
+    let Some((process, name)) = process.and_then(|process| Some((process, process.lazy.as_deref()?))) else {
         return Err(Error::Unfit(format!("`{line}` names no process of the tree")));
     };
     if way == "socket" {
@@ -117,17 +116,16 @@ fn one(
             regions.push(region.ok_or_else(|| source_gone(format!("`{line}` is no region")))?);
         }
         stream.set_patience(None).map_err(source_gone)?;
-        return Ok((pid, regions, Box::new(Socket::new(stream))));
+        pages.add(pid, regions, Box::new(Socket::new(stream)));
+        return Ok(());
     }
     stream.set_patience(None).map_err(source_gone)?;
     let file = FamFile::open(&store.path(name), None)?;
     if file.owner().pid != pid as u32 {
         return Err(Error::Unfit(format!("{name} is of process {}, not of {pid}", file.owner().pid)));
     }
-    let regions = file.layout().regions().to_vec();
-    let install = Install::Copy { grain: how.grain };
-    let fam = Fam::new(file, stream, Arc::new(Throttle::new(Medium::DRAM)), install);
-    Ok((pid, regions, Box::new(fam)))
+    pages.add_fam(process, file, Some(stream));
+    Ok(())
 }
 
 /// All is made: who has the tree? Without a source that answers, whoever decides first.

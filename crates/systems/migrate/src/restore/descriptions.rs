@@ -15,22 +15,23 @@ const ONCE: i32 = libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_NOCTTY;
 /// `_IOW('T', 0, u64)`.
 const TFD_IOC_SET_TICKS: libc::Ioctl = 0x4008_5400;
 
-/// Makes the descriptions of an image, in its order. `shared` is its shared memory.
+/// Makes the descriptions of an image, in its order. `shared` is its shared memory; those of `given` are there already.
 ///
 /// # Errors
 /// If one cannot be made.
-pub fn open_all(image: &Image, shared: &[OwnedFd]) -> Result<Vec<OwnedFd>> {
+pub fn open_all(image: &Image, shared: &[OwnedFd], given: &HashMap<usize, OwnedFd>) -> Result<Vec<OwnedFd>> {
     let mut pairs = HashMap::new();
     let mut all = Vec::new();
-    for one in &image.descriptions {
+    for (index, one) in image.descriptions.iter().enumerate() {
         let what = || match &one.kind {
             FileKind::Path { path, .. } => path.clone(),
             other => format!("{other:?}").chars().take(60).collect(),
         };
-        all.push(
-            open(one, image, shared, &mut pairs)
-                .map_err(|error| Error::file(what(), "cannot be opened", error))?,
-        );
+        let made = match given.get(&index) {
+            Some(known) => known.try_clone(),
+            None => open(one, image, shared, &mut pairs),
+        };
+        all.push(made.map_err(|error| Error::file(what(), "cannot be opened", error))?);
     }
     Ok(all)
 }

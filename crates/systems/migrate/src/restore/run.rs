@@ -46,6 +46,8 @@ pub struct How<'a> {
     pub pager: Option<&'a dyn Pager>,
     /// Called when all is made and nothing runs yet; with an error nothing is left of what was made.
     pub gate: &'a mut dyn FnMut() -> Result<()>,
+    /// Open files that need not be made, by the index of their descriptions.
+    pub given: HashMap<usize, OwnedFd>,
 }
 
 /// Restores the tree of `folder` as children of this process, under the numbers that it had.
@@ -62,7 +64,7 @@ pub fn restore(folder: &Path) -> Result<Restored> {
             process.pid
         )));
     }
-    restore_image(&store, &image, begin, How { pager: None, gate: &mut || Ok(()) })
+    restore_image(&store, &image, begin, How { pager: None, gate: &mut || Ok(()), given: HashMap::new() })
 }
 
 /// Restores the tree of an image that has been read; `begin` is when that began.
@@ -82,7 +84,7 @@ pub fn restore_image(store: &Store, image: &Image, begin: Instant, how: How<'_>)
         return Err(Error::Unfit(what));
     }
     let first = prepare_numbers(image)?;
-    let opened = open(store, image, first)?;
+    let opened = open(store, image, first, &how.given)?;
     let mut made = vec![spawn::root(root)?];
     let result = build(image, &mut made, &opened, how);
     if let Err(error) = result {
@@ -154,7 +156,7 @@ fn place(file: &impl std::os::fd::AsRawFd, least: i32) -> Result<OwnedFd> {
     owned(moved.into()).map_err(|error| Error::file("open files", "are too many", error))
 }
 
-fn open(store: &Store, image: &Image, first: i32) -> Result<Opened> {
+fn open(store: &Store, image: &Image, first: i32, given: &HashMap<usize, OwnedFd>) -> Result<Opened> {
     let mut kept = Vec::new();
     let mut pages = Vec::new();
     let mut page_files = Vec::new();
@@ -179,7 +181,7 @@ fn open(store: &Store, image: &Image, first: i32) -> Result<Opened> {
         memories.push(place(&memory::shared(one, read)?, least)?);
     }
     let mut numbers = Vec::new();
-    for description in descriptions::open_all(image, &memories)? {
+    for description in descriptions::open_all(image, &memories, given)? {
         let moved = place(&description, first)?;
         numbers.push(moved.as_raw_fd());
         kept.push(moved);

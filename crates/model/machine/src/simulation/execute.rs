@@ -178,6 +178,7 @@ impl TimedCore {
             }
             let line = shared.ranges.place(line);
             access(self, line, bytes, shared)?;
+            self.accessed();
             self.progress = Some((at + 1, false));
             entered = false;
         }

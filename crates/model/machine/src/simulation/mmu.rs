@@ -29,11 +29,13 @@ pub(crate) struct Mmu {
     pub(super) levels: Levels,
     pub(super) epoch: u64,
     pub(super) walk: Option<Walk>,
+    /// The line at hand is translated, and its access may be tried again.
+    pub(super) translated: bool,
 }
 
 impl Mmu {
     pub(crate) fn new(config: &Config) -> Option<Box<Mmu>> {
         let tlb = config.tlb.as_ref()?;
-        Some(Box::new(Mmu { levels: Levels::new(tlb), epoch: 0, walk: None }))
+        Some(Box::new(Mmu { levels: Levels::new(tlb), epoch: 0, walk: None, translated: false }))
     }
 }

@@ -39,6 +39,13 @@ impl TimedCore {
         done
     }
 
+    /// The access whose address was translated is made.
+    pub(crate) fn accessed(&mut self) {
+        if let Some(mmu) = &mut self.mmu {
+            mmu.translated = false;
+        }
+    }
+
     fn translate_by(
         &mut self,
         mmu: &mut Mmu,
@@ -47,6 +54,9 @@ impl TimedCore {
         site: u32,
         shared: &mut Shared,
     ) -> Result<(), Later> {
+        if mmu.translated {
+            return Ok(());
+        }
         let page = mmu.levels.page(address);
         if mmu.walk.is_none() {
             self.not_before = Time::ZERO;
@@ -65,6 +75,7 @@ impl TimedCore {
                     if latency > Time::ZERO {
                         self.not_before = self.window.dispatch + latency;
                     }
+                    mmu.translated = true;
                     return Ok(());
                 }
                 Found::Nowhere(latency) => {
@@ -80,6 +91,7 @@ impl TimedCore {
             mmu.walk = next.0;
             self.not_before = next.1;
         }
+        mmu.translated = true;
         Ok(())
     }
 

@@ -174,6 +174,8 @@ impl TimedCore {
         };
         *count += 1;
         let (begins, takes) = pages.kernel(at, store);
+        // Another core that comes to the page meanwhile waits for it.
+        pages.appears(page, There { since: begins + takes, own: store });
         let step = Step::Zero { line: 0, until: begins + takes, begun: at };
         (Some(Walk { at: begins, step, ..walk }), begins)
     }

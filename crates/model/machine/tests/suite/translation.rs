@@ -57,7 +57,12 @@ fn digest(text: &str) -> u64 {
 }
 
 /// Digests of all figures, as the machine gave them before it had a TLB.
-const BEFORE: [(&str, u64); 4] = [("dram", 0), ("xpoint", 0), ("cxl-dram", 0), ("enzian-fast", 0)];
+const BEFORE: [(&str, u64); 4] = [
+    ("dram", 3_615_645_195_023_006_397),
+    ("xpoint", 11_638_679_592_268_132_425),
+    ("cxl-dram", 2_530_175_771_771_273_057),
+    ("enzian-fast", 12_953_183_177_567_297_596),
+];
 
 #[test]
 fn without_a_table_every_figure_is_as_before() {

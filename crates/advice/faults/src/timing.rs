@@ -5,9 +5,20 @@
 //! are the kernel's times and the thread's work per page. The thread works on a processor of its own or takes core 0's
 //! time. Free memory may run out: then tables stay empty, and the kernel reclaims for its own faults.
 
-use event::{Event, FenceKind, Op, SiteId, ThreadId};
-use machine::{Config, Next, Offload, PageFaults, Program, Simulation, Size, Time, Tlb};
+use event::{Event, FenceKind, Op, SinkError, SiteId, ThreadId};
+use machine::{Config, ConfigError, Next, Offload, PageFaults, Program, Simulation, Size, Time, Tlb};
 use serde::Serialize;
+
+/// Why it can't be simulated.
+#[derive(Debug, thiserror::Error)]
+pub enum TimingError {
+    /// The machine can't be: without timing, with too many cores, a value that none can have.
+    #[error(transparent)]
+    Machine(#[from] ConfigError),
+    /// The run ended with an error.
+    #[error(transparent)]
+    Run(#[from] SinkError),
+}
 
 /// What is simulated. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -166,15 +177,15 @@ impl Program for Touches {
 /// Runs it on a machine. The same setting gives the same numbers.
 ///
 /// # Errors
-/// A sentence, if the machine is without timing or has too few cores.
-pub fn run(machine: &Config, setting: &Setting) -> Result<Timed, String> {
-    let mut simulation = Simulation::new(&setting.config(machine)).map_err(|error| error.to_string())?;
+/// If the machine is without timing, or has a value that none can have.
+pub fn run(machine: &Config, setting: &Setting) -> Result<Timed, TimingError> {
+    let mut simulation = Simulation::new(&setting.config(machine))?;
     let program = |core: usize| {
         let first = (core as u64 + 1) << 20;
         let touches = Touches { setting: *setting, first, done: 0, rests: false, begun: false };
         (ThreadId(core as u32), Box::new(touches) as Box<dyn Program>)
     };
-    simulation.run((0..setting.cores).map(program).collect()).map_err(|error| error.to_string())?;
+    simulation.run((0..setting.cores).map(program).collect())?;
     let figures = simulation.figures();
     let time = figures.elapsed.ns();
     let idle: f64 = figures.threads.iter().map(|thread| thread.idle.ns()).sum();
@@ -198,7 +209,7 @@ pub fn run(machine: &Config, setting: &Setting) -> Result<Timed, String> {
 ///
 /// # Errors
 /// As [`run`].
-pub fn engine_time(machine: &Config, write: bool) -> Result<f64, String> {
+pub fn engine_time(machine: &Config, write: bool) -> Result<f64, TimingError> {
     let pages = 2000;
     let setting = Setting { ring: 2 * pages, pages, write, start: 1e6, ..Setting::new(1000.0, 1.0) };
     Ok(run(machine, &setting)?.page)
@@ -261,7 +272,12 @@ impl Point {
 ///
 /// # Errors
 /// As [`run`].
-pub fn sweep(machine: &Config, setting: &Setting, other: &Setting, axis: Axis) -> Result<Vec<Point>, String> {
+pub fn sweep(
+    machine: &Config,
+    setting: &Setting,
+    other: &Setting,
+    axis: Axis,
+) -> Result<Vec<Point>, TimingError> {
     let values: &[f64] = match axis {
         Axis::Ring => &[1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0],
         Axis::Period => &[50e3, 200e3, 500e3, 1e6, 2e6, 5e6, 20e6],

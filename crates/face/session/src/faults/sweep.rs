@@ -1,6 +1,6 @@
 //! The offload engine in time, over its parameters.
 
-use ::faults::timing::{AXES, Axis, Point, Setting, TimingError, run, sweep};
+use ::faults::timing::{AXES, Point, Setting, TimingError, run, sweep};
 use report::{Axis as Ruler, Block, Cell, Curve, Curves, Page, Section, Table, Unit};
 use serde_json::json;
 

@@ -296,8 +296,9 @@ fn say(run: &FaultRun, reported: u64, processors: usize, left: &Left, warnings: 
     }
     if reported > 0 && !run.kinds {
         warnings.push(
-            "reads and writes are not distinguished: that takes the right to trace (root, or a mounted tracefs that you \
-             may read, and kernel.perf_event_paranoid at most -1); all first uses count as writes"
+            "the kernel does not tell reads from writes: that takes the right to trace (root, or a mounted tracefs that you \
+             may read, and kernel.perf_event_paranoid at most -1); they are told by the faulting instructions, stores to \
+             shared pages count as writes, and what an instruction does not say counts as a write"
                 .to_owned(),
         );
     }

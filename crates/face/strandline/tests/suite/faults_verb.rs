@@ -301,7 +301,7 @@ fn without_permission_faults_are_counted_and_it_is_said() {
     assert_eq!(json["faults"]["kinds_known"], false, "{json:#}");
     assert!(json["faults"]["minor"].as_u64() > Some(1000), "{json:#}");
     assert!(
-        warnings.contains("only counted") || warnings.contains("not distinguished"),
+        warnings.contains("only counted") || warnings.contains("does not tell reads from writes"),
         "what is missing is said: {warnings}"
     );
 }

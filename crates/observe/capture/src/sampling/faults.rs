@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::mem::MaybeUninit;
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use event::Site;
 
 use super::perf::{Event, Fault, Record};
-use super::{Tally, launch, open_each, refusal, run};
+use super::{Tally, decode, launch, open_each, refusal, run};
 use crate::CaptureError;
 use crate::symbols::{Image, Resolver};
 
@@ -83,7 +84,8 @@ pub struct FaultRun {
     pub stacks: Vec<Vec<Site>>,
     /// Faults that the kernel could not report, its ring being full.
     pub lost: u64,
-    /// Whether reads and writes are distinguished.
+    /// Whether the kernel distinguishes reads and writes; else the faulting instruction's opcode says it, where it could be
+    /// read, and a store to a shared page counts as a write.
     pub kinds: bool,
     /// Processes that forked: the new one, its parent, when on the monotonic clock.
     pub forks: Vec<(u32, u32, u64)>,
@@ -120,6 +122,9 @@ pub fn sample_faults(
     let before = usage();
     let (status, elapsed) = run(command, None, &mut rings, |record| seen.add(record))?;
     let after = usage();
+    if !kinds {
+        seen.decode();
+    }
     let stacks = seen.resolve();
     Ok(FaultRun {
         minor: after.minor - before.minor,
@@ -232,6 +237,25 @@ impl Faults {
             Some(name) if name.starts_with("//anon") || name.starts_with("/dev/zero") => Backing::Anonymous,
             Some(name) if !name.starts_with('/') => Backing::Anonymous,
             _ => Backing::File,
+        }
+    }
+
+    /// Reads from the faulting instructions what the kernel did not say.
+    fn decode(&mut self) {
+        let files: Vec<Option<std::fs::File>> =
+            self.tally.files.iter().map(|path| std::fs::File::open(path).ok()).collect();
+        let mut known: HashMap<(usize, u64), FaultCause> = HashMap::new();
+        for fault in &mut self.samples {
+            let Some(Some(place)) = self.order[fault.stack].first().copied() else { continue };
+            fault.cause = *known.entry(place).or_insert_with(|| {
+                let mut code = [0; 16];
+                let read = files[place.0].as_ref().and_then(|file| file.read_at(&mut code, place.1).ok());
+                match decode::stores(&code[..read.unwrap_or(0)]) {
+                    Some(true) => FaultCause::Write,
+                    Some(false) => FaultCause::Read,
+                    None => FaultCause::Unknown,
+                }
+            });
         }
     }
 

@@ -71,7 +71,7 @@ pub fn cost(kinds: &Kinds, costs: &Costs) -> f64 {
     let huge = costs.huge.as_ref().map_or(costs.zero * 512.0, |times| times.mean);
     kinds.read as f64 * costs.read.mean
         + (kinds.write + kinds.unknown) as f64 * costs.write.mean
-        + kinds.copy as f64 * costs.copy.mean
+        + (kinds.copy + kinds.upgrade) as f64 * costs.copy.mean
         + kinds.file as f64 * costs.file.mean
         + kinds.huge as f64 * huge
 }
@@ -86,11 +86,12 @@ pub fn predict(site: &Site, heap: bool, costs: &Costs, machine: Machine) -> Vec<
     let mut all = Vec::new();
     let (stores, reads) = (site.stores() as f64, site.kinds.read as f64);
     let now = stores * costs.write.mean + reads * costs.read.mean;
-    let pages = site.pages as f64;
-    let density = (stores + reads) / pages.max(1.0);
+    // Pages that the allocator had kept are there, and populating finds them so.
+    let pages = site.fresh() as f64;
+    let density = site.density();
     let sparse = (density < SPARSE && site.kinds.huge == 0).then(|| {
         format!(
-            "only {:.1} % of the allocated pages fault: populating would fill the others for nothing",
+            "only {:.1} % of the new pages are used: populating would fill the others for nothing",
             100.0 * density
         )
     });
@@ -115,7 +116,9 @@ pub fn predict(site: &Site, heap: bool, costs: &Costs, machine: Machine) -> Vec<
     {
         let gain = site.chunk_faults as f64 * costs.write.mean - site.chunks_touched as f64 * huge.mean;
         let against = if machine.huge {
-            let filled = site.chunk_faults as f64 / (512.0 * site.chunks_touched.max(1) as f64);
+            let fresh = site.fresh() as f64 / site.pages.max(1) as f64;
+            let filled =
+                site.chunk_faults as f64 / (512.0 * site.chunks_touched.max(1) as f64 * fresh.max(0.01));
             let sparse = (filled < SPARSE / 4.0)
                 .then(|| format!("only {:.1} % of each 2 MiB is used", 100.0 * filled));
             sparse.or_else(|| loses(gain))
@@ -192,6 +195,13 @@ mod tests {
         let huge = of(&sparse, Remedy::Huge);
         assert!(huge.gain < 0.0 && huge.against.is_some());
         assert!(of(&sparse, Remedy::Prefault).against.is_some());
+    }
+
+    #[test]
+    fn memory_that_is_used_again_is_populated_once() {
+        let again = Site { blocks: 10, pages: 10_240, resident: 9216, ..site(1024, 1024) };
+        let populate = of(&again, Remedy::Populate);
+        assert_eq!((populate.gain, populate.against), (1024.0 * 600.0, None));
     }
 
     #[test]

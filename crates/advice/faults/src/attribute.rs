@@ -22,6 +22,19 @@ pub enum Kind {
     Unknown,
 }
 
+/// What is mapped where a fault was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Backing {
+    /// The heap that `brk` extends.
+    Heap,
+    /// Anonymous mappings.
+    Anonymous,
+    /// A stack.
+    Stack,
+    /// A file.
+    File,
+}
+
 /// One fault.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
@@ -33,8 +46,8 @@ pub struct Fault {
     pub address: u64,
     /// How.
     pub kind: Kind,
-    /// Whether a file is mapped there.
-    pub file: bool,
+    /// What is mapped there.
+    pub backing: Backing,
     /// Number of its call stack.
     pub stack: usize,
 }
@@ -42,7 +55,7 @@ pub struct Fault {
 /// What happened to a block.
 #[derive(Clone, Copy, Debug)]
 enum Change {
-    Begins { start: u64, end: u64, key: u64 },
+    Begins { start: u64, end: u64, key: u64, resident: u64 },
     Ends { start: u64, end: u64 },
 }
 
@@ -59,9 +72,10 @@ impl Log {
             let hex = |at: usize| u64::from_str_radix(words.get(at)?, 16).ok();
             let time = words.get(1)?.parse().ok()?;
             match (*words.first()?, words.len()) {
-                ("+", 5) => {
+                ("+", 5 | 6) => {
                     let (start, len) = (hex(2)?, hex(3)?);
-                    Some((time, Change::Begins { start, end: start.checked_add(len)?, key: hex(4)? }))
+                    let (end, resident) = (start.checked_add(len)?, hex(5).unwrap_or(0));
+                    Some((time, Change::Begins { start, end, key: hex(4)?, resident }))
                 }
                 ("-", 4) => Some((time, Change::Ends { start: hex(2)?, end: hex(3)? })),
                 _ => None,
@@ -70,6 +84,12 @@ impl Log {
         let mut changes: Vec<_> = text.lines().filter_map(line).collect();
         changes.sort_by_key(|(time, _)| *time);
         Log(changes)
+    }
+
+    /// What a child of `fork` has of it: all until then.
+    #[must_use]
+    pub fn until(&self, time: u64) -> Log {
+        Log(self.0.iter().copied().take_while(|(at, _)| *at <= time).collect())
     }
 }
 
@@ -80,8 +100,10 @@ pub struct Kinds {
     pub read: u64,
     /// First stores to it.
     pub write: u64,
-    /// Stores to shared pages.
+    /// Stores to shared pages: of `fork`, of files mapped privately.
     pub copy: u64,
+    /// First stores to pages that loads had brought, as the page of zeros.
+    pub upgrade: u64,
     /// Faults of mapped files, code included.
     pub file: u64,
     /// First stores that brought a page of 2 MiB.
@@ -94,13 +116,25 @@ impl Kinds {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.read + self.write + self.copy + self.file + self.huge + self.unknown
+        self.read + self.write + self.copy + self.upgrade + self.file + self.huge + self.unknown
     }
 
-    fn add(&mut self, fault: &Fault) {
+    /// Another's, too.
+    pub fn sum(&mut self, other: &Kinds) {
+        self.read += other.read;
+        self.write += other.write;
+        self.copy += other.copy;
+        self.upgrade += other.upgrade;
+        self.file += other.file;
+        self.huge += other.huge;
+        self.unknown += other.unknown;
+    }
+
+    fn add(&mut self, fault: &Fault, upgrades: bool) {
         *match fault.kind {
+            Kind::Copy if upgrades => &mut self.upgrade,
             Kind::Copy => &mut self.copy,
-            _ if fault.file => &mut self.file,
+            _ if fault.backing == Backing::File => &mut self.file,
             Kind::Read => &mut self.read,
             Kind::Write => &mut self.write,
             Kind::Code => &mut self.file,
@@ -114,6 +148,8 @@ impl Kinds {
 pub struct Site {
     /// Faults.
     pub kinds: Kinds,
+    /// Faults by what is mapped there: the heap of `brk`, anonymous, stacks, files.
+    pub backing: [u64; 4],
     /// By call stack: faults.
     pub stacks: BTreeMap<usize, u64>,
     /// Blocks that it allocated.
@@ -122,6 +158,8 @@ pub struct Site {
     pub pages: u64,
     /// See above.
     pub peak_pages: u64,
+    /// Of all pages, those that were in memory when their block was allocated, the allocator having kept them: they can't fault.
+    pub resident: u64,
     /// Aligned 2 MiB that lie wholly in a block, and how many of these were touched.
     pub chunks: u64,
     /// See above.
@@ -140,10 +178,22 @@ impl Site {
         self.kinds.write + self.kinds.unknown
     }
 
-    /// Share of the pages that were touched. Above 1 where pages were touched, freed and touched again.
+    /// Pages that were not in memory when their block was allocated.
+    #[must_use]
+    pub fn fresh(&self) -> u64 {
+        self.pages.saturating_sub(self.resident)
+    }
+
+    /// Share of these pages that were touched. Above 1 where the allocator gave pages back and had them again meanwhile.
     #[must_use]
     pub fn density(&self) -> f64 {
-        (self.stores() + self.kinds.read) as f64 / self.pages.max(1) as f64
+        (self.stores() + self.kinds.read) as f64 / self.fresh().max(1) as f64
+    }
+
+    fn add(&mut self, fault: &Fault, upgrades: bool) {
+        self.kinds.add(fault, upgrades);
+        self.backing[fault.backing as usize] += 1;
+        *self.stacks.entry(fault.stack).or_default() += 1;
     }
 }
 
@@ -169,26 +219,51 @@ struct Lives {
     forestalled: u64,
 }
 
-/// Faults by site's key; `None` for those of no large block.
+/// Faults by site's key; `None` for those of no large block. `forks` are new processes with their parents and times: a child
+/// that has no log of its own has its parent's blocks.
 #[must_use]
 pub fn attribute(
     faults: &[Fault],
     logs: &BTreeMap<u32, Log>,
+    forks: &[(u32, u32, u64)],
     assumed: Assumed,
 ) -> BTreeMap<Option<u64>, Site> {
     let mut sites: BTreeMap<Option<u64>, Site> = BTreeMap::new();
     let mut by_process: BTreeMap<u32, Vec<Fault>> = BTreeMap::new();
     faults.iter().for_each(|fault| by_process.entry(fault.pid).or_default().push(*fault));
-    let empty = Log::default();
     for (pid, mut faults) in by_process {
         faults.sort_by_key(|fault| fault.time);
-        process(&faults, logs.get(&pid).unwrap_or(&empty), assumed, &mut sites);
+        let log = logs.get(&pid).cloned().unwrap_or_else(|| inherited(pid, logs, forks));
+        // A child's blocks were allocated by its parent, and count there.
+        let mut of_child = BTreeMap::new();
+        let own = logs.contains_key(&pid);
+        process(&faults, &log, assumed, if own { &mut sites } else { &mut of_child });
+        for (key, site) in of_child {
+            let into: &mut Site = sites.entry(key).or_default();
+            into.kinds.sum(&site.kinds);
+            (0..4).for_each(|at| into.backing[at] += site.backing[at]);
+            site.stacks.iter().for_each(|(stack, count)| *into.stacks.entry(*stack).or_default() += count);
+        }
     }
     // Processes without a fault in a block have allocated all the same.
     for site in sites.values_mut() {
         site.live = 0;
     }
     sites
+}
+
+/// What a process without a log of its own has from the parents of `fork`.
+fn inherited(pid: u32, logs: &BTreeMap<u32, Log>, forks: &[(u32, u32, u64)]) -> Log {
+    let (mut at, mut until) = (pid, u64::MAX);
+    for _ in 0..=forks.len() {
+        let Some((_, parent, time)) = forks.iter().rev().find(|(child, _, _)| *child == at) else { break };
+        until = until.min(*time);
+        if let Some(log) = logs.get(parent) {
+            return log.until(until);
+        }
+        at = *parent;
+    }
+    Log::default()
 }
 
 fn process(faults: &[Fault], log: &Log, assumed: Assumed, sites: &mut BTreeMap<Option<u64>, Site>) {
@@ -200,21 +275,28 @@ fn process(faults: &[Fault], log: &Log, assumed: Assumed, sites: &mut BTreeMap<O
     let mut touched: HashMap<(usize, u64), u64> = HashMap::new();
     let mut firsts: HashMap<(usize, u64), (u64, usize)> = HashMap::new();
     let mut seen: HashSet<(usize, u64)> = HashSet::new();
+    // Pages that are the page of zeros.
+    let mut zeros: HashSet<u64> = HashSet::new();
     for fault in faults {
+        let upgrades = match fault.kind {
+            Kind::Read if fault.backing != Backing::File => {
+                zeros.insert(fault.address / PAGE);
+                false
+            }
+            Kind::Copy => zeros.remove(&(fault.address / PAGE)),
+            _ => false,
+        };
         while let Some((time, change)) = changes.next_if(|(time, _)| *time <= fault.time) {
             step(*time, *change, &mut living, sites, &mut number, &mut thread_free, assumed);
         }
         let found =
             living.range_mut(..=fault.address).next_back().filter(|(_, block)| fault.address < block.end);
         let Some((start, block)) = found else {
-            let site = sites.entry(None).or_default();
-            site.kinds.add(fault);
-            *site.stacks.entry(fault.stack).or_default() += 1;
+            sites.entry(None).or_default().add(fault, upgrades);
             continue;
         };
         let site = sites.entry(Some(block.key)).or_default();
-        site.kinds.add(fault);
-        *site.stacks.entry(fault.stack).or_default() += 1;
+        site.add(fault, upgrades);
         let page = (fault.address - start) / PAGE;
         // Forestalled faults make the program come sooner to the next.
         let at = fault.time.saturating_sub(block.began) as f64 - block.forestalled as f64 * assumed.write;
@@ -258,11 +340,12 @@ fn step(
     assumed: Assumed,
 ) {
     match change {
-        Change::Begins { start, end, key } => {
+        Change::Begins { start, end, key, resident } => {
             let pages = (end / PAGE).saturating_sub(start.div_ceil(PAGE));
             let site = sites.entry(Some(key)).or_default();
             site.blocks += 1;
             site.pages += pages;
+            site.resident += resident.min(pages);
             site.live += pages;
             site.peak_pages = site.peak_pages.max(site.live);
             site.chunks += (end / HUGE).saturating_sub(start.div_ceil(HUGE));
@@ -302,11 +385,11 @@ mod tests {
     const ASSUMED: Assumed = Assumed { huge_always: false, write: 1000.0, populate: 500.0 };
 
     fn fault(time: u64, address: u64, kind: Kind) -> Fault {
-        Fault { pid: 1, time, address, kind, file: false, stack: 0 }
+        Fault { pid: 1, time, address, kind, backing: Backing::Anonymous, stack: 0 }
     }
 
     fn sites(faults: &[Fault], log: &str, assumed: Assumed) -> BTreeMap<Option<u64>, Site> {
-        attribute(faults, &BTreeMap::from([(1, Log::read(log))]), assumed)
+        attribute(faults, &BTreeMap::from([(1, Log::read(log))]), &[(2, 1, 100)], assumed)
     }
 
     #[test]
@@ -362,5 +445,37 @@ mod tests {
         let late = [fault(9000, 0x10_8000, Kind::Write)];
         assert_eq!(sites(&early, log, ASSUMED)[&Some(0xa)].forestalled, 0);
         assert_eq!(sites(&late, log, ASSUMED)[&Some(0xa)].forestalled, 1);
+    }
+
+    #[test]
+    fn memory_that_the_allocator_kept_is_not_sparse() {
+        // Sixteen pages each time, all of them in memory from the second time on.
+        let log = "+ 1 100000 10000 a 0\n- 20 100000 110000\n+ 30 100000 10000 a 10\n- 40 100000 110000";
+        let faults: Vec<Fault> = (0..16).map(|page| fault(5, 0x10_0000 + page * PAGE, Kind::Write)).collect();
+        let site = &sites(&faults, log, ASSUMED)[&Some(0xa)];
+        assert_eq!((site.pages, site.resident, site.fresh(), site.density()), (32, 16, 16, 1.0));
+        let sparse = &sites(&faults[..2], log, ASSUMED)[&Some(0xa)];
+        assert!(sparse.density() < 0.2);
+    }
+
+    #[test]
+    fn a_first_store_to_a_page_of_zeros_is_no_copy() {
+        let log = "+ 1 100000 10000 a 0";
+        let faults = [
+            fault(5, 0x10_0000, Kind::Read),
+            fault(6, 0x10_0008, Kind::Copy),
+            fault(7, 0x10_1000, Kind::Copy),
+        ];
+        let kinds = sites(&faults, log, ASSUMED)[&Some(0xa)].kinds;
+        assert_eq!((kinds.read, kinds.upgrade, kinds.copy, kinds.total()), (1, 1, 1, 3));
+    }
+
+    #[test]
+    fn a_child_has_its_parents_blocks() {
+        let log = "+ 1 100000 10000 a 0\n+ 200 200000 10000 b 0";
+        let of = |address| Fault { pid: 2, ..fault(150, address, Kind::Copy) };
+        let sites = sites(&[of(0x10_0000), of(0x20_0000)], log, ASSUMED);
+        assert_eq!((sites[&Some(0xa)].kinds.copy, sites[&None].kinds.copy), (1, 1));
+        assert_eq!(sites[&Some(0xa)].pages, 0, "they are counted where they were allocated");
     }
 }

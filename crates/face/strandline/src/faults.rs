@@ -1,6 +1,7 @@
 //! `strandline faults`: what page faults cost, and what removes them.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -29,7 +30,7 @@ pub struct FaultsArgs {
     /// Runs of each remedy
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub rounds: u16,
-    /// What a fault takes that an offload engine completes (by its accesses to memory, if not given)
+    /// What a first store takes whose fault an offload engine completes (as this machine is modelled, if not given)
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub engine: Option<Duration>,
     /// Print JSON; what the program prints goes to standard error
@@ -43,7 +44,7 @@ pub struct FaultsArgs {
 /// The verbs of `strandline faults`.
 #[derive(Debug, Subcommand)]
 pub enum FaultsCommand {
-    /// A page-fault offload engine in time: table, period, cores, free memory, bursts, background
+    /// A page-fault offload engine on a modelled machine: table, period, cores, free memory, bursts, background, huge pages
     Poe(PoeArgs),
 }
 
@@ -51,21 +52,24 @@ pub enum FaultsCommand {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  strandline faults poe\n  strandline faults poe --axis ring --axis period --json\n  \
-                        strandline faults poe --huge --cores 8 --gap 500ns --kernel 2us --engine 127ns\n\n\
-                        Parameters: ring, period, cores, free, burst, background."
+                        strandline faults poe --machine dram --cores 8 --gap 500ns --kernel 2us --out poe\n\n\
+                        Parameters: ring, period, cores, free, burst, background, work, huge."
 )]
 pub struct PoeArgs {
     /// A parameter to sweep; may be given again (all, if none is given)
     #[arg(long, value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(Sweeps::names()))]
     pub axis: Vec<String>,
-    /// A fault by the kernel (measured here, if not given)
+    /// A first store by the kernel, zeroing included (measured here, if not given)
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub kernel: Option<Duration>,
-    /// A fault by the engine (by its accesses to memory, if not given)
+    /// The machine: `host`, a preset, or a file
+    #[arg(long, value_name = "NAME", default_value = "host")]
+    pub machine: String,
+    /// The work of the thread that refills tables, per page (zeroing and half of a trap, measured here, if not given)
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
-    pub engine: Option<Duration>,
+    pub refill: Option<Duration>,
     /// Entries of each core's table
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(0..=65_536))]
     pub ring: u64,
     /// Between two refills of the tables
     #[arg(long, value_name = "TIME", default_value = "2ms", value_parser = positive)]
@@ -76,9 +80,15 @@ pub struct PoeArgs {
     /// Between two new pages of a core
     #[arg(long, value_name = "TIME", default_value = "10us", value_parser = humantime::parse_duration)]
     pub gap: Duration,
+    /// First uses are loads
+    #[arg(long)]
+    pub reads: bool,
     /// Pages of 2 MiB, in tables of their own
     #[arg(long)]
     pub huge: bool,
+    /// Folder for faults-poe.html, with plots, and faults-poe.json
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -114,13 +124,20 @@ fn poe(args: &PoeArgs) -> anyhow::Result<()> {
     let sweeps = Sweeps {
         axes: args.axis.clone(),
         kernel: args.kernel.map(nanoseconds),
-        engine: args.engine.map(nanoseconds),
+        machine: args.machine.clone(),
+        refill: args.refill.map(nanoseconds),
         ring: args.ring,
         period: nanoseconds(args.period),
         cores: usize::from(args.cores),
         gap: nanoseconds(args.gap),
+        reads: args.reads,
         huge: args.huge,
     };
     let swept = sweeps.run()?;
+    if let Some(out) = &args.out {
+        session::make_folder(out)?;
+        session::write(&out.join("faults-poe.html"), &swept.html())?;
+        session::write(&out.join("faults-poe.json"), &swept.json()?)?;
+    }
     say(&if args.json { swept.json()? } else { swept.text() })
 }

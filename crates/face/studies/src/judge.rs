@@ -100,6 +100,15 @@ pub enum StudyError {
     /// A plan on which something is measured.
     #[error("{0}")]
     Plan(String),
+    /// A page-fault offload engine in time.
+    #[error(transparent)]
+    Faults(#[from] faults::timing::TimingError),
+    /// A program on which something is measured.
+    #[error(transparent)]
+    Program(#[from] capture::CaptureError),
+    /// A program on which something is measured can't be built.
+    #[error("the kernels can't be built with `gcc -O2`: {0}")]
+    Build(String),
     /// The machine can't do what a row asks of it.
     #[error("{machine}: {reason}")]
     Skipped {

@@ -30,6 +30,7 @@ mod fault_rows;
 mod hare_rows;
 mod index;
 mod judge;
+mod kernels;
 mod kv;
 mod lab;
 mod migrate_rows;

@@ -85,11 +85,16 @@ impl<B: Backend> Hierarchy<B> {
     /// The core on which `thread` runs.
     pub(crate) fn schedule(&mut self, thread: u32) -> usize {
         let core = (thread % self.config.cores.count) as usize;
+        self.reach(core);
+        self.cores[core].thread = thread;
+        core
+    }
+
+    /// The core of that number, and those before it, exist.
+    pub(crate) fn reach(&mut self, core: usize) {
         while self.cores.len() <= core {
             self.cores.push(Core::new(&self.config, self.cores.len() as u64));
         }
-        self.cores[core].thread = thread;
-        core
     }
 
     /// An ordinary load or store of `line`.

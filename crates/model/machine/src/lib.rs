@@ -115,7 +115,8 @@
 //!   of the load misses wait for the one before; it is the user's knowledge, not the model's guess. Arithmetic takes no
 //!   longer than the issue width says.
 //! - *Wrong paths*: no branch prediction, no instruction fetches.
-//! - *A TLB and page placement*: addresses are used as they are.
+//! - *Page placement*: addresses are used as they are. A TLB, page walks and page faults are modelled where the description has
+//!   `[tlb]` (`simulation/walk.rs`); without it they cost nothing.
 //! - *Bandwidth between cores and LLC*, ports of the L1, banks of the LLC: only latencies and miss registers. Nor does a
 //!   core pay for lines that others take away from it.
 //! - *How a first cache that is written through keeps its lines*: `cores.pipeline.visible_in_llc` says when a store is visible, but what
@@ -128,7 +129,7 @@
 //! - *Another outcome of a race*: in a recorded run, threads meet in the recorded order at each lock and variable,
 //!   however fast they come.
 //!
-//! - *Page walks*, and whatever else a real LLC holds besides a program's data: sets are in step more than they would be.
+//! - *Whatever else* a real LLC holds besides a program's data, and page tables without `[tlb]`: sets are in step more than they would be.
 //! - *The LLC's real policy*, which is unpublished: `queue-aware` is true LRU while write queues have room.
 //!
 //! In both: one LLC for all cores and sockets.
@@ -181,8 +182,8 @@ mod timeline;
 
 pub use audit::AuditError;
 pub use config::{
-    CacheLevel, Config, ConfigError, Controller, ControllerTiming, Cores, Eager, HardwarePrestores,
-    OtherMemory, Pipeline, Prefetch, Sockets,
+    CacheLevel, Config, ConfigError, Controller, ControllerTiming, Cores, Eager, HardwarePrestores, Offload,
+    OtherMemory, PageFaults, Pipeline, Prefetch, Sockets, Tlb, TlbLevel,
 };
 pub use designs::Design;
 /// What a [`Config`] and figures have of devices.
@@ -198,5 +199,5 @@ pub use memory_side::{AdrEstimate, Histogram, MemorySide, MemoryTiming, NO_THREA
 pub use program::{Next, Program};
 pub use simulation::{
     Awaited, Persist, PersistencyFigures, Phase, Simulation, Span, Stalls, ThreadTiming, TimedFigures,
-    TimedSlice,
+    TimedSlice, TranslationFigures,
 };

@@ -1,13 +1,19 @@
 //! The log of large blocks: which memory was of which site, and when. `strandline faults` holds the addresses of page
 //! faults against it.
 //!
-//! `+ TIME ADDRESS LENGTH KEY` is a block that begins to live, `- TIME START END` a range that no block has any longer.
+//! `+ TIME ADDRESS LENGTH KEY RESIDENT` is a block that begins to live, RESIDENT of whose whole pages are in memory from an
+//! earlier life, which the allocator has kept; `- TIME START END` a range that no block has any longer.
 //! Times are of the monotonic clock in nanoseconds, all numbers but times hexadecimal.
 
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
+
+use crate::page::{PAGE, whole};
+
+/// Larger blocks come from new mappings.
+const LOOKED_AT: usize = 256 << 20;
 
 /// Bytes that wait before they are written.
 const WAITING: usize = 64 << 10;
@@ -27,9 +33,10 @@ impl Log {
         Some(Log { file: File::create(name).ok()?, text: String::new() })
     }
 
-    /// A block lives.
-    pub fn block(&mut self, address: usize, len: usize, key: u64) {
-        writeln!(self.text, "+ {} {address:x} {len:x} {key:x}", now()).ok();
+    /// A block lives; `fresh` if its mapping is new.
+    pub fn block(&mut self, address: usize, len: usize, key: u64, fresh: bool) {
+        let resident = if fresh || len > LOOKED_AT { 0 } else { resident(address, len) };
+        writeln!(self.text, "+ {} {address:x} {len:x} {key:x} {resident:x}", now()).ok();
         self.full();
     }
 
@@ -50,6 +57,24 @@ impl Log {
         self.file.write_all(self.text.as_bytes()).ok();
         self.text.clear();
     }
+}
+
+/// Whole pages of a range that are in memory.
+fn resident(address: usize, len: usize) -> usize {
+    let (mut at, end) = whole(address, len);
+    let mut pages = [0u8; 1024];
+    let mut count = 0;
+    while at < end {
+        let bytes = (end - at).min(pages.len() * PAGE);
+        let address = std::ptr::with_exposed_provenance_mut(at);
+        // SAFETY: a byte per page; the call reads none of the memory in question.
+        if unsafe { libc::mincore(address, bytes, pages.as_mut_ptr()) } != 0 {
+            break;
+        }
+        count += pages[..bytes / PAGE].iter().filter(|page| **page & 1 != 0).count();
+        at += bytes;
+    }
+    count
 }
 
 fn now() -> u64 {

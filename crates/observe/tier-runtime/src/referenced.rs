@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ptr;
 
-use crate::page::PAGE;
-use crate::sites::{FILES, REST, SMALL, State, Way, whole};
+use crate::page::{PAGE, whole};
+use crate::sites::{FILES, REST, SMALL, State, Way};
 
 /// Pages whose change of rights makes the kernel empty the buffers as a whole: more than 33.
 const OWN_PAGES: usize = 64;

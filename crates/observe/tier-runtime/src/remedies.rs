@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::kinds::Placed;
-use crate::sites::whole;
+use crate::page::whole;
 
 /// `MADV_POPULATE_WRITE`, since Linux 5.14.
 const POPULATE_WRITE: libc::c_int = 23;

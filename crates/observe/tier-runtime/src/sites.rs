@@ -9,7 +9,7 @@ use crate::kinds::{Kind, Kinds, Placed};
 use crate::lock::Lock;
 use crate::log::Log;
 use crate::modules::{self, Module};
-use crate::page::PAGE;
+use crate::page::{PAGE, whole};
 use crate::remedies::Remedies;
 use crate::stack::{Stack, mix};
 
@@ -141,11 +141,6 @@ fn leave(address: usize) {
     }
 }
 
-/// First and the last byte's successor of the whole pages of a block.
-pub fn whole(address: usize, len: usize) -> (usize, usize) {
-    (address.next_multiple_of(PAGE), (address + len) / PAGE * PAGE)
-}
-
 /// Gives whole pages a mapping of their own, or takes that away: what core dumps leave out is one.
 fn view(address: usize, len: usize, own: bool) -> bool {
     let (start, end) = whole(address, len);
@@ -227,7 +222,7 @@ impl State {
         if large {
             self.place(key, address, len);
             if let Some(log) = &mut self.log {
-                log.block(address, len, key);
+                log.block(address, len, key, way == Way::Mapping);
             }
         }
         let view = large && way == Way::Heap && self.views < VIEWS_MAX && view(address, len, true);

@@ -1,7 +1,8 @@
 //! What must hold when all actors have ended.
 
 use super::layout::{
-    FIRST_HUGE, FREE, FREE_HUGE, HUGE, PRESENT, Scope, USED, VALID, field, is_locked, table_frame, table_tgid,
+    ENABLED, FIRST_HUGE, FREE, FREE_HUGE, HUGE, PRESENT, Scope, USED, USERS, VALID, field, is_locked,
+    table_frame, table_tgid,
 };
 
 /// The broken invariant of a system at rest, if there is one. `word` gives the words.
@@ -10,7 +11,8 @@ use super::layout::{
 /// - a page of memory is in two places, or in none (mapped, in a table, free);
 /// - a mapping count or a process's count of resident pages differs from what is mapped, with the pages
 ///   that wait for delayed work counted in;
-/// - an entry is locked;
+/// - an entry is locked, or a page that is accounted for is charged to no memory group;
+/// - the enable bit and the number of processes that use the engine do not fit each other;
 /// - a page that was written does not hold what was written;
 /// - a table's entries that the kernel and the walker will come to next do not fit each other.
 pub fn at_rest(scope: &Scope, word: impl Fn(u64) -> u64) -> Result<(), String> {
@@ -35,6 +37,13 @@ pub fn at_rest(scope: &Scope, word: impl Fn(u64) -> u64) -> Result<(), String> {
             }
         }
         order(&ring, &word)?;
+    }
+    if (word(USERS) > 0) != (word(ENABLED) != 0) {
+        return Err(format!(
+            "{} processes use the engine, whose enable bit is {}",
+            word(USERS),
+            word(ENABLED)
+        ));
     }
     for process in 0..scope.processes {
         let mut resident = 0;
@@ -85,6 +94,9 @@ fn frames(
         if places != 1 {
             let (held, mapped) = (held[at], mapped[at]);
             return Err(format!("memory {frame}: free {free}, in tables {held}, mapped {mapped}"));
+        }
+        if mapped[at] > waiting[at] && word(scope.charged(frame)) == 0 {
+            return Err(format!("memory {frame} is mapped and charged to nobody"));
         }
         let counted = word(scope.mappings(frame)).wrapping_add(waiting[at]);
         if counted != mapped[at] {

@@ -53,11 +53,27 @@ pub enum Flaw {
     HeadPassesHole,
     /// The handler puts a table of small pages where the walker fills a huge one.
     SplitIgnoresLock,
+    /// `mremap` leaves marked entries where they are: they are not present.
+    MoveSkipsMarked,
+    /// `mremap` moves an entry while the walker fills it.
+    MoveIgnoresLock,
+    /// Swap-off takes a marked entry for a swapped page and reads it in.
+    SwapOffSeesSwap,
+    /// Pages that the walker mapped are charged to no memory group.
+    NoCharge,
+    /// Marking does not leave executable regions out, and the walker always sets NX.
+    MarksCode,
+    /// Exit gives the TGID back before all pages are accounted for.
+    ExitDropsTgid,
+    /// Disabling empties the tables and leaves their heads where they were: what is filled later, the walker does not reach.
+    DisableKeepsHead,
+    /// Enabling and disabling do not exclude each other.
+    EnableUnlocked,
 }
 
 impl Flaw {
     /// All.
-    pub const ALL: [Flaw; 22] = [
+    pub const ALL: [Flaw; 30] = [
         Flaw::BlindLock,
         Flaw::PublishFirst,
         Flaw::KeepsLock,
@@ -80,5 +96,13 @@ impl Flaw {
         Flaw::DisableDropsUsed,
         Flaw::HeadPassesHole,
         Flaw::SplitIgnoresLock,
+        Flaw::MoveSkipsMarked,
+        Flaw::MoveIgnoresLock,
+        Flaw::SwapOffSeesSwap,
+        Flaw::NoCharge,
+        Flaw::MarksCode,
+        Flaw::ExitDropsTgid,
+        Flaw::DisableKeepsHead,
+        Flaw::EnableUnlocked,
     ];
 }

@@ -5,7 +5,7 @@
 //! bit 5 taken.
 
 use super::flaw::Flaw;
-use super::layout::{DIRTY, HUGE, LOCK, PRESENT, RW, field, is_locked, is_marked, mapped, marked};
+use super::layout::{DIRTY, HUGE, LOCK, NX, PRESENT, RW, field, is_locked, is_marked, mapped, marked};
 use super::memory::Memory;
 use super::system::{Access, System, Touched};
 
@@ -23,6 +23,7 @@ impl<M: Memory> System<M> {
         let Access { process, page, write, .. } = access;
         let (memory, scope) = (&self.memory, &self.scope);
         let refused = memory.load(scope.alive(process)).await == 0
+            || page < memory.peek(scope.first(process))
             || write && memory.load(scope.writable(process)).await == 0;
         if refused {
             return Some(Touched::Refused);
@@ -91,8 +92,10 @@ impl<M: Memory> System<M> {
 
     async fn map(&self, process: u64, slot: u64, frame: u64, entry: u64, write: bool) {
         self.memory.store(self.scope.mappings(frame), 1).await;
+        self.memory.poke(self.scope.charged(frame), 1);
         self.memory.update(self.scope.counter(process), |count| count.wrapping_add(1)).await;
-        self.memory.store(slot, mapped(frame, entry, write)).await;
+        let code = if self.scope.executable { NX } else { 0 };
+        self.memory.store(slot, mapped(frame, entry, write) & !code).await;
     }
 
     /// Takes bit 5 of a marked entry; gives its value without the lock. `None` if it is marked no more.
@@ -121,6 +124,7 @@ impl<M: Memory> System<M> {
         let bytes = memory.load(self.scope.content(old)).await;
         memory.store(self.scope.content(new), bytes).await;
         memory.store(self.scope.mappings(new), 1).await;
+        memory.poke(self.scope.charged(new), 1);
         memory.store(slot, mapped(new, entry | RW, true)).await;
         self.shoot_down().await;
         self.unmap_frame(old).await;
@@ -133,6 +137,10 @@ impl<M: Memory> System<M> {
             self.memory.fail(format!("memory {frame} is unmapped, and nobody had counted it"));
         }
         if before == 1 {
+            if self.memory.peek(self.scope.charged(frame)) == 0 {
+                self.memory.fail(format!("memory {frame} is uncharged, and was charged to nobody"));
+            }
+            self.memory.poke(self.scope.charged(frame), 0);
             self.release(frame).await;
         }
     }
@@ -281,8 +289,65 @@ impl<M: Memory> System<M> {
         memory.store(to, entry & !(RW | DIRTY)).await;
     }
 
+    /// Moves the first page of the region to the second one's place, which has none: `mremap`.
+    pub async fn move_first(&self, process: u64) {
+        let (memory, scope) = (&self.memory, &self.scope);
+        let (from, to) = (scope.entry(process, 0), scope.entry(process, 1));
+        self.lock(scope.table_lock(process)).await;
+        memory.poke(scope.first(process), 1);
+        loop {
+            let ignores = self.has(Flaw::MoveIgnoresLock);
+            let entry = if ignores {
+                memory.load(from).await
+            } else {
+                memory.wait(from, |entry| !is_locked(entry)).await
+            };
+            if entry == 0 || is_marked(entry) && self.has(Flaw::MoveSkipsMarked) {
+                break;
+            }
+            if ignores {
+                memory.store(from, 0).await;
+            } else if memory.cas(from, entry, 0).await.is_err() {
+                continue;
+            }
+            self.shoot_down().await;
+            // What was written moves along; notes for checks.
+            if entry & PRESENT != 0 {
+                let content = scope.content(field(entry));
+                memory.poke(content, memory.peek(content) << 1);
+                memory.poke(scope.wrote(process, 1), memory.peek(scope.wrote(process, 0)));
+            }
+            memory.poke(scope.wrote(process, 0), 0);
+            memory.store(to, entry).await;
+            break;
+        }
+        memory.poke(scope.settled(process), memory.peek(scope.settled(process)) | 4);
+        self.unlock(scope.table_lock(process)).await;
+    }
+
+    /// A swap device goes: pages that are swapped to it are read in. There are none; marked entries look like them.
+    pub async fn swap_off(&self, process: u64) {
+        let (memory, scope) = (&self.memory, &self.scope);
+        self.lock(scope.table_lock(process)).await;
+        for page in 0..scope.pages {
+            let slot = scope.entry(process, page);
+            let entry = memory.load(slot).await;
+            if self.has(Flaw::SwapOffSeesSwap)
+                && is_marked(entry)
+                && let Some(frame) = self.allocate(false).await
+            {
+                memory.poke(scope.content(frame), 1 << 63);
+                self.map(process, slot, frame, entry, false).await;
+            }
+        }
+        self.unlock(scope.table_lock(process)).await;
+    }
+
     /// Ends the process: its TGID may be given to another from then on.
     pub async fn exit(&self, process: u64) {
+        if self.has(Flaw::ExitDropsTgid) {
+            self.memory.store(self.scope.tgid(process), 0).await;
+        }
         self.unmap(process).await;
         self.memory.store(self.scope.tgid(process), 0).await;
     }

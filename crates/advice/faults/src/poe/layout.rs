@@ -91,6 +91,8 @@ pub struct Scope {
     pub frames: u64,
     /// Huge pages of memory, at most 31.
     pub huge_frames: u64,
+    /// Whether regions hold code.
+    pub executable: bool,
 }
 
 /// A pre-allocation table: one producer (the kernel), one consumer (the walker).
@@ -137,7 +139,9 @@ pub const FREE_HUGE: u64 = 1;
 pub const ENABLED: u64 = 2;
 /// Word of the number of processes that have the engine enabled.
 pub const USERS: u64 = 3;
-const SHARED: u64 = 4;
+/// The lock of enabling and disabling.
+pub const ENABLE_LOCK: u64 = 4;
+const SHARED: u64 = 5;
 
 impl Scope {
     fn core_words(&self) -> u64 {
@@ -159,7 +163,7 @@ impl Scope {
     /// Words of the whole.
     #[must_use]
     pub fn words(&self) -> u64 {
-        self.frames_at() + 2 * 64
+        self.frames_at() + 3 * 64
     }
 
     /// 1 while a core is within an instruction that walks: interrupts wait until it is done.
@@ -210,7 +214,7 @@ impl Scope {
         self.process(process, 4)
     }
 
-    /// Note for checks: bit 0, `munmap` has returned; bit 1, `mprotect` to read-only has.
+    /// Note for checks: bit 0, `munmap` has returned; bit 1, `mprotect` to read-only has; bit 2, `mremap` of the first page has.
     #[must_use]
     pub fn settled(&self, process: u64) -> u64 {
         self.process(process, 5)
@@ -220,6 +224,12 @@ impl Scope {
     #[must_use]
     pub fn upper(&self, process: u64) -> u64 {
         self.process(process, 6)
+    }
+
+    /// The first page of its region: pages before it were moved away.
+    #[must_use]
+    pub fn first(&self, process: u64) -> u64 {
+        self.process(process, 7)
     }
 
     /// The entry of a page.
@@ -237,13 +247,19 @@ impl Scope {
     /// How often a page of memory is mapped, as the kernel counts: 0 until it has accounted for a fill.
     #[must_use]
     pub fn mappings(&self, frame: u64) -> u64 {
-        self.frames_at() + 2 * frame
+        self.frames_at() + 3 * frame
     }
 
     /// What a page of memory holds: 0, or a bit per page of the region that was written there.
     #[must_use]
     pub fn content(&self, frame: u64) -> u64 {
-        self.frames_at() + 2 * frame + 1
+        self.frames_at() + 3 * frame + 1
+    }
+
+    /// Whether a page of memory is charged to a memory group.
+    #[must_use]
+    pub fn charged(&self, frame: u64) -> u64 {
+        self.frames_at() + 3 * frame + 2
     }
 
     /// The words before anything runs: all memory free, no region, a full-width enable bit of 0.

@@ -19,8 +19,12 @@
 //! - A core does not answer a shootdown within a walk; unmapping and disabling wait for that before they
 //!   free.
 //!
-//! Not modelled: charging to memory groups, swapping, code pages (marking leaves executable regions out,
-//! since the walker always sets NX), more than one hardware thread per core (a table has one consumer).
+//! - Moving a page takes a marked entry along, from its unlocked value; swap-off knows marked entries.
+//! - Accounting charges the page to its memory group. Marking leaves executable regions out: the walker
+//!   always sets NX.
+//! - Enabling and disabling exclude each other, and disabling sets each table's head to its tail.
+//!
+//! Not modelled: swapping itself, more than one hardware thread per core (a table has one consumer).
 
 mod check;
 mod explore;

@@ -34,6 +34,14 @@ pub enum Step {
     Borrow,
     /// A process disables the engine.
     Disable,
+    /// A process enables it.
+    Enable,
+    /// `mremap` of the first page of a process's region to the second one's place.
+    Move(u64),
+    /// Swap-off, over a process's region.
+    SwapOff(u64),
+    /// An instruction is fetched: core, process, page.
+    Fetch(u64, u64, u64),
 }
 
 /// A sequence of steps: one actor.
@@ -67,6 +75,8 @@ pub enum Region {
     Marked,
     /// Marked for huge ones.
     MarkedHuge,
+    /// Its first page marked, nothing in place of the others.
+    FirstMarked,
 }
 
 impl Scene {
@@ -86,6 +96,10 @@ impl Scene {
             Region::Marked => {
                 set(scope.upper(0), PRESENT);
                 (0..scope.pages).for_each(|page| set(scope.entry(0, page), marked(1, true)));
+            }
+            Region::FirstMarked => {
+                set(scope.upper(0), PRESENT);
+                set(scope.entry(0, 0), marked(1, true));
             }
             Region::MarkedHuge => set(scope.upper(0), marked(1, true)),
         }
@@ -128,6 +142,14 @@ impl Scene {
                     }
                 }
                 Step::Disable => system.disable().await,
+                Step::Enable => system.enable().await,
+                Step::Move(process) => system.move_first(process).await,
+                Step::SwapOff(process) => system.swap_off(process).await,
+                Step::Fetch(core, process, page) => {
+                    if system.fetch(core, process, page).await != Touched::Done {
+                        memory.fail(format!("the fetch from page {page} of process {process} is lost"));
+                    }
+                }
             }
         }
     }
@@ -135,7 +157,8 @@ impl Scene {
     async fn expect<M: Memory>(&self, system: &System<M>, access: Access) {
         let touched = system.touch(access).await;
         let memory = &system.memory;
-        let gone = memory.peek(self.scope.alive(access.process)) == 0;
+        let gone = memory.peek(self.scope.alive(access.process)) == 0
+            || access.page < memory.peek(self.scope.first(access.process));
         let read_only = access.write && memory.peek(self.scope.writable(access.process)) == 0;
         let right = match touched {
             Touched::Done => true,
@@ -173,7 +196,8 @@ const fn touch(core: u64, process: u64, page: u64, write: bool) -> Step {
     Step::Touch(Access { core, process, page, write })
 }
 
-const SMALL: Scope = Scope { pages: 1, processes: 1, cores: 2, entries: 1, frames: 4, huge_frames: 0 };
+const SMALL: Scope =
+    Scope { pages: 1, processes: 1, cores: 2, entries: 1, frames: 4, huge_frames: 0, executable: false };
 const BASE: Scene = Scene {
     name: "",
     scope: SMALL,
@@ -290,6 +314,46 @@ pub const SCENES: &[Scene] = &[
         filled_huge: 0,
         region: Region::MarkedHuge,
         parts: &[&[touch(0, 0, 0, true)], &[touch(1, 0, 1, true)], &[Step::Work(0, true)]],
+        ..BASE
+    },
+    Scene {
+        name: "a page is moved while a core touches it",
+        scope: Scope { pages: 2, ..SMALL },
+        region: Region::FirstMarked,
+        parts: &[
+            &[touch(0, 0, 0, true)],
+            &[Step::Move(0), touch(1, 0, 1, true), touch(1, 0, 0, false)],
+            &[Step::Work(0, false)],
+        ],
+        ..BASE
+    },
+    Scene {
+        name: "swap-off while cores touch",
+        parts: &[
+            &[touch(0, 0, 0, true)],
+            &[Step::SwapOff(0), touch(1, 0, 0, false)],
+            &[Step::Work(0, false)],
+        ],
+        ..BASE
+    },
+    Scene {
+        name: "a region of code",
+        scope: Scope { executable: true, ..SMALL },
+        region: Region::Plain,
+        parts: &[&[Step::Mark(0, false)], &[Step::Fetch(0, 0, 0)], &[Step::Fetch(1, 0, 0)]],
+        ..BASE
+    },
+    Scene {
+        name: "the engine is disabled and enabled again",
+        scope: Scope { pages: 1, entries: 2, cores: 1, frames: 2, ..SMALL },
+        filled: 2,
+        parts: &[&[touch(0, 0, 0, true), Step::Disable], &[Step::Enable, Step::Work(0, false)]],
+        ..BASE
+    },
+    Scene {
+        name: "the last user goes while the next comes",
+        scope: Scope { cores: 1, ..SMALL },
+        parts: &[&[Step::Disable], &[Step::Enable, touch(0, 0, 0, true)], &[Step::Work(0, false)]],
         ..BASE
     },
 ];

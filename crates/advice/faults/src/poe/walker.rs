@@ -2,7 +2,7 @@
 
 use super::flaw::Flaw;
 use super::layout::{
-    ENABLED, FIRST_HUGE, HUGE, LOCK, PRESENT, RW, USED, VALID, field, is_locked, is_marked, mapped,
+    ENABLED, FIRST_HUGE, HUGE, LOCK, NX, PRESENT, RW, USED, VALID, field, is_locked, is_marked, mapped,
     table_frame, table_word,
 };
 use super::memory::Memory;
@@ -36,6 +36,29 @@ impl<M: Memory> System<M> {
         }
     }
 
+    /// An instruction is fetched from a page of code.
+    pub async fn fetch(&self, core: u64, process: u64, page: u64) -> Touched {
+        let access = Access { core, process, page, write: false };
+        loop {
+            self.memory.label(0x8000 | page << 8 | core << 4);
+            self.memory.store(self.scope.walking(core), 1).await;
+            let walked = self.walk(access).await;
+            self.memory.store(self.scope.walking(core), 0).await;
+            match walked {
+                Walked::Filled(entry) if entry & NX != 0 => {
+                    self.memory
+                        .fail(format!("page {page} of process {process} is code and may not be executed"));
+                    return Touched::Done;
+                }
+                Walked::Filled(_) => return Touched::Done,
+                Walked::Fault => {}
+            }
+            if let Some(refused) = self.handle(access).await {
+                return refused;
+            }
+        }
+    }
+
     /// The access itself, with what must hold at that moment.
     async fn perform(&self, process: u64, page: u64, write: bool, frame: u64) {
         let content = self.scope.content(frame);
@@ -56,6 +79,9 @@ impl<M: Memory> System<M> {
         let settled = self.memory.peek(self.scope.settled(process));
         if settled & 1 != 0 {
             self.memory.fail(format!("process {process} uses page {page} after it was unmapped"));
+        }
+        if settled & 4 != 0 && page == 0 {
+            self.memory.fail(format!("process {process} uses page {page} after it was moved"));
         }
         if settled & 2 != 0 && write {
             self.memory.fail(format!("process {process} writes page {page} after it became read-only"));

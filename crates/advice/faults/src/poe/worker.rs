@@ -3,7 +3,7 @@
 
 use super::flaw::Flaw;
 use super::layout::{
-    ENABLED, PRESENT, Ring, USED, USERS, VALID, marked, table_frame, table_tgid, table_word,
+    ENABLE_LOCK, ENABLED, PRESENT, Ring, USED, USERS, VALID, marked, table_frame, table_tgid, table_word,
 };
 use super::memory::Memory;
 use super::system::System;
@@ -13,6 +13,9 @@ impl<M: Memory> System<M> {
     /// instead.
     pub async fn mark(&self, process: u64, huge: bool) {
         let (memory, scope) = (&self.memory, &self.scope);
+        if scope.executable && !self.has(Flaw::MarksCode) {
+            return;
+        }
         let pages = if huge { 1 } else { scope.pages };
         for page in 0..pages {
             memory.label(0x1000 | page);
@@ -93,6 +96,9 @@ impl<M: Memory> System<M> {
         if before != 0 {
             self.memory.fail(format!("memory {frame} is accounted for twice"));
         }
+        if !self.has(Flaw::NoCharge) {
+            self.memory.poke(self.scope.charged(frame), 1);
+        }
         self.memory.update(self.scope.counter(owner), |count| count.wrapping_add(1)).await;
     }
 
@@ -113,12 +119,38 @@ impl<M: Memory> System<M> {
         }
     }
 
+    /// A process uses the engine from now on. Delayed work fills the tables.
+    pub async fn enable(&self) {
+        self.lock_enabling().await;
+        if self.memory.update(USERS, |users| users + 1).await == 0 {
+            self.memory.store(ENABLED, 1).await;
+        }
+        self.unlock_enabling().await;
+    }
+
+    async fn lock_enabling(&self) {
+        if !self.has(Flaw::EnableUnlocked) {
+            self.lock(ENABLE_LOCK).await;
+        }
+    }
+
+    async fn unlock_enabling(&self) {
+        if !self.has(Flaw::EnableUnlocked) {
+            self.unlock(ENABLE_LOCK).await;
+        }
+    }
+
     /// A process no longer uses the engine; the last one takes the tables down.
     pub async fn disable(&self) {
-        let memory = &self.memory;
-        if memory.update(USERS, |users| users - 1).await != 1 {
-            return;
+        self.lock_enabling().await;
+        if self.memory.update(USERS, |users| users - 1).await == 1 {
+            self.take_down().await;
         }
+        self.unlock_enabling().await;
+    }
+
+    async fn take_down(&self) {
+        let memory = &self.memory;
         memory.store(ENABLED, 0).await;
         if !self.has(Flaw::DisableWhileWalking) {
             self.shoot_down().await;
@@ -137,6 +169,11 @@ impl<M: Memory> System<M> {
                 if word != 0 {
                     memory.store(at, 0).await;
                 }
+            }
+            if !self.has(Flaw::DisableKeepsHead) {
+                // Whoever enables the engine again fills from where walkers take.
+                let tail = memory.load(ring.tail).await;
+                memory.store(ring.head, tail).await;
             }
             self.unlock_table(&ring).await;
         }

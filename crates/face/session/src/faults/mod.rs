@@ -14,10 +14,10 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use ::faults::advice::{self, Machine, Predicted};
-use ::faults::attribute::{Assumed, Fault, Kind, Kinds, Site, attribute};
+use ::faults::attribute::{Assumed, Backing as Behind, Fault, Kind, Kinds, Site, attribute};
 use ::faults::cost::Costs;
 use ::faults::estimate::{Besides, FaultTimes, Saved, estimate, formula};
-use ::faults::timing::{Latencies, engine_time};
+use ::faults::timing::{TimingError, engine_time};
 use capture::{Backing, CaptureError, FaultCause, FaultRun};
 
 pub use sweep::{Sweeps, SweptFaults};
@@ -43,8 +43,25 @@ pub struct Faults {
     pub trials: bool,
     /// Runs of each remedy, and of the program without.
     pub rounds: usize,
-    /// Nanoseconds of a fault by the engine; by its accesses to memory if not given.
+    /// Nanoseconds of a fault by the engine; by the modelled machine if not given.
     pub engine: Option<f64>,
+}
+
+/// Reported faults by what is mapped there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Origins {
+    /// Large blocks of `malloc`.
+    pub malloc: u64,
+    /// The rest of the heap that `brk` extends: small blocks.
+    pub heap: u64,
+    /// Anonymous memory that the program mapped, in large blocks.
+    pub mmap: u64,
+    /// Other anonymous memory.
+    pub anonymous: u64,
+    /// Stacks.
+    pub stack: u64,
+    /// Files and code.
+    pub file: u64,
 }
 
 /// Faults of what a site allocates.
@@ -89,6 +106,8 @@ pub struct FaultsFound {
     pub kinds_known: bool,
     /// Reported faults by kind.
     pub kinds: Kinds,
+    /// Reported faults by what is mapped there.
+    pub origins: Origins,
     /// Huge pages of the system: `always`, `madvise`, `never`, `absent`.
     pub huge_pages: String,
     /// Processors.
@@ -165,6 +184,7 @@ impl Faults {
                     major: counts.major,
                     samples: Vec::new(),
                     stacks: Vec::new(),
+                    forks: Vec::new(),
                     lost: 0,
                     kinds: false,
                     cpu: counts.cpu,
@@ -186,16 +206,17 @@ impl Faults {
             populate: costs.populate.unwrap_or(costs.write.mean),
         };
         let machine = Machine { huge: matches!(&*huge_pages, "always" | "madvise"), processors };
-        let by_site = attribute(&faults, &left.logs, assumed);
-        let mut kinds = Kinds::default();
+        let by_site = attribute(&faults, &left.logs, &run.forks, assumed);
+        let (mut kinds, mut origins) = (Kinds::default(), Origins::default());
         let mut sites: Vec<FaultSite> = Vec::new();
         for (key, site) in by_site {
-            add(&mut kinds, &site.kinds);
+            kinds.sum(&site.kinds);
             let (heap, name) = key.and_then(|key| left.names.get(&key)).cloned().unwrap_or_else(|| {
                 let name =
                     if key.is_some() { "an allocation" } else { "small allocations, stacks, files, code" };
                 (false, name.to_owned())
             });
+            origins.add(&site, key.map(|_| heap));
             let remedies = match key {
                 Some(_) => advice::predict(&site, heap, &costs, machine),
                 None => Vec::new(),
@@ -210,7 +231,7 @@ impl Faults {
         let unreported = (run.minor + run.major).saturating_sub(reported);
         // Those that the kernel has for the program: stores into its buffers, mostly.
         let cost = advice::cost(&kinds, &costs) + unreported as f64 * costs.write.mean;
-        let engine = self.engine.unwrap_or_else(|| engine_time(LATENCIES));
+        let engine = self.engine.unwrap_or_else(|| modelled_engine(&mut warnings));
         let times = FaultTimes { write: costs.write.mean, read: costs.read.mean, engine };
         let writes = kinds.write + kinds.unknown;
         let besides = Besides {
@@ -232,6 +253,7 @@ impl Faults {
             lost: run.lost,
             kinds_known: run.kinds,
             kinds,
+            origins,
             huge_pages,
             processors,
             costs,
@@ -256,8 +278,14 @@ fn stacks_of(site: &Site, run: &FaultRun) -> Vec<(String, u64)> {
     named.collect()
 }
 
-/// Latencies of the engine's accesses: a hit in the first cache, and a line that another core wrote, of current processors.
-pub(crate) const LATENCIES: Latencies = Latencies { first: 1.5, last: 40.0 };
+/// Nanoseconds of a first store by the engine on this machine as it is modelled.
+fn modelled_engine(warnings: &mut Vec<String>) -> f64 {
+    let machine = crate::host::host().map_err(TimingError::from);
+    machine.and_then(|machine| engine_time(&machine, true)).unwrap_or_else(|error| {
+        warnings.push(format!("the engine's time is not known: {error}"));
+        0.0
+    })
+}
 
 fn say(run: &FaultRun, reported: u64, processors: usize, left: &Left, warnings: &mut Vec<String>) {
     if run.lost > 0 {
@@ -268,8 +296,9 @@ fn say(run: &FaultRun, reported: u64, processors: usize, left: &Left, warnings: 
     }
     if reported > 0 && !run.kinds {
         warnings.push(
-            "reads and writes are not distinguished: that takes the right to trace (root, or a mounted tracefs that you \
-             may read); all first uses count as writes"
+            "the kernel does not tell reads from writes: that takes the right to trace (root, or a mounted tracefs that you \
+             may read, and kernel.perf_event_paranoid at most -1); they are told by the faulting instructions, stores to \
+             shared pages count as writes, and what an instruction does not say counts as a write"
                 .to_owned(),
         );
     }
@@ -279,9 +308,9 @@ fn say(run: &FaultRun, reported: u64, processors: usize, left: &Left, warnings: 
             run.elapsed.as_secs_f64() * 1e3
         ));
     }
-    if left.forks > 0 && left.logs.len() < 2 {
+    if left.forks > 0 {
         warnings.push(format!(
-            "{} children of fork were not looked at: their allocations have no sites",
+            "{} children of fork have their parent's blocks; what they allocate themselves has no sites",
             left.forks
         ));
     }
@@ -301,17 +330,31 @@ fn fault(sample: &capture::FaultSample) -> Fault {
         FaultCause::Code => Kind::Code,
         FaultCause::Unknown => Kind::Unknown,
     };
+    let backing = match sample.backing {
+        Backing::Heap => Behind::Heap,
+        Backing::Anonymous => Behind::Anonymous,
+        Backing::Stack => Behind::Stack,
+        Backing::File => Behind::File,
+    };
     let &capture::FaultSample { pid, time, address, stack, .. } = sample;
-    Fault { pid, time, address, kind, file: sample.backing == Backing::File, stack }
+    Fault { pid, time, address, kind, backing, stack }
 }
 
-fn add(sum: &mut Kinds, one: &Kinds) {
-    sum.read += one.read;
-    sum.write += one.write;
-    sum.copy += one.copy;
-    sum.file += one.file;
-    sum.huge += one.huge;
-    sum.unknown += one.unknown;
+impl Origins {
+    /// Those of a site: of large blocks by `malloc` or not, or of none.
+    fn add(&mut self, site: &Site, heap: Option<bool>) {
+        let [brk, anonymous, stack, file] = site.backing;
+        match heap {
+            Some(true) => self.malloc += brk + anonymous,
+            Some(false) => self.mmap += brk + anonymous,
+            None => {
+                self.heap += brk;
+                self.anonymous += anonymous;
+            }
+        }
+        self.stack += stack;
+        self.file += file;
+    }
 }
 
 /// Sites by key.

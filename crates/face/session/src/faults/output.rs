@@ -43,14 +43,29 @@ impl FaultsFound {
         ));
         if self.reported > 0 {
             text.push_str(&format!(
-                "{} reported: {} first writes, {} first reads, {} copies, {} of files and code, {} huge, {} unknown\n",
+                "{} reported: {} first writes, {} first reads, {} writes to pages that were read first, {} copies, {} of files \
+                 and code, {} huge, {} unknown\n",
                 human::grouped(self.reported),
                 human::grouped(kinds.write),
                 human::grouped(kinds.read),
+                human::grouped(kinds.upgrade),
                 human::grouped(kinds.copy),
                 human::grouped(kinds.file),
                 human::grouped(kinds.huge),
                 human::grouped(kinds.unknown)
+            ));
+        }
+        if self.reported > 0 {
+            let of = &self.origins;
+            text.push_str(&format!(
+                "Of these {} in large blocks of malloc, {} in mapped memory, {} in the heap, {} elsewhere in anonymous memory, \
+                 {} on stacks, {} in files\n",
+                human::grouped(of.malloc),
+                human::grouped(of.mmap),
+                human::grouped(of.heap),
+                human::grouped(of.anonymous),
+                human::grouped(of.stack),
+                human::grouped(of.file)
             ));
         }
         text.push_str(&self.machine());
@@ -100,9 +115,10 @@ impl FaultsFound {
         );
         if site.key.is_some() {
             text.push_str(&format!(
-                "; {} blocks, {} pages, {:.1} % used",
+                "; {} blocks, {} pages, {} of them new, {:.1} % of these used",
                 human::grouped(all.blocks),
                 human::grouped(all.pages),
+                human::grouped(all.fresh()),
                 100.0 * all.density().min(1.0)
             ));
         }
@@ -141,8 +157,11 @@ impl FaultsFound {
             self.trials.iter().for_each(|trial| text.push_str(&line(trial)));
         }
         if let Some(all) = &self.combined {
-            text.push_str("Together, against the program as it is:\n");
+            text.push_str("Together, measured anew against the program as it is:\n");
             text.push_str(&line(all));
+            if !all.kept {
+                text.push_str("Nothing of it gains when it is measured again.\n");
+            }
             let mut said = Vec::new();
             for (_, remedy) in all.remedies.iter().filter(|_| all.kept) {
                 if !said.contains(remedy) {
@@ -180,6 +199,7 @@ impl FaultsFound {
                 "lost": self.lost,
                 "kinds_known": self.kinds_known,
                 "kinds": serde_json::to_value(self.kinds)?,
+                "origins": serde_json::to_value(self.origins)?,
                 "seconds": self.cost / 1e9,
                 "share": self.share(),
             },
@@ -228,6 +248,7 @@ impl FaultsFound {
             "blocks": all.blocks,
             "pages": all.pages,
             "peak_pages": all.peak_pages,
+            "new_pages": all.fresh(),
             "density": all.density(),
             "stacks": stacks.collect::<Vec<_>>(),
             "remedies": remedies.collect::<Vec<_>>(),

@@ -49,6 +49,7 @@ struct Timed {
     cpu: f64,
     faults: u64,
     peak: u64,
+    status: std::process::ExitStatus,
 }
 
 struct Candidate {
@@ -57,6 +58,20 @@ struct Candidate {
     predicted: f64,
     runs: Vec<Timed>,
     refused: Vec<String>,
+    /// A run ended in another way than without.
+    ends_otherwise: bool,
+}
+
+impl Candidate {
+    fn ran(&mut self, timed: Timed, refused: Vec<String>, expected: std::process::ExitStatus) {
+        self.runs.push(timed);
+        self.refused = refused;
+        if timed.status != expected {
+            self.refused
+                .push(format!("with it the program ends with {}", crate::ending::ending(timed.status)));
+            self.ends_otherwise = true;
+        }
+    }
 }
 
 pub(super) fn run(
@@ -90,8 +105,7 @@ pub(super) fn run(
         for one in &mut candidates {
             step(&one.place);
             let (timed, refused) = with(faults, preload, &one.remedies)?;
-            one.runs.push(timed);
-            one.refused = refused;
+            one.ran(timed, refused, found.status);
             if observer.stopped() {
                 return Ok(());
             }
@@ -120,13 +134,21 @@ fn candidates(found: &FaultsFound, seconds: f64) -> Vec<Candidate> {
                     predicted,
                     runs: Vec::new(),
                     refused: Vec::new(),
+                    ends_otherwise: false,
                 });
             }
         }
     }
     if keep >= WORTH {
         let (remedies, place) = (vec![(None, Remedy::Keep)], kept.join("; "));
-        all.push(Candidate { remedies, place, predicted: keep, runs: Vec::new(), refused: Vec::new() });
+        all.push(Candidate {
+            remedies,
+            place,
+            predicted: keep,
+            runs: Vec::new(),
+            refused: Vec::new(),
+            ends_otherwise: false,
+        });
     }
     all.sort_by(|one, two| two.predicted.total_cmp(&one.predicted));
     all.truncate(TRIED);
@@ -164,14 +186,28 @@ fn together(
     let place = place.collect::<Vec<_>>().join("; ");
     let predicted = candidates.iter().filter(|one| chosen.contains(&one.remedies[0]));
     let predicted = predicted.map(|one| one.predicted).sum();
-    let mut all = Candidate { remedies: chosen, place, predicted, runs: Vec::new(), refused: Vec::new() };
+    let mut all = Candidate {
+        remedies: chosen,
+        place,
+        predicted,
+        runs: Vec::new(),
+        refused: Vec::new(),
+        ends_otherwise: false,
+    };
     for _ in 0..faults.rounds {
         base.push(plain(faults)?);
         let (timed, refused) = with(faults, preload, &all.remedies)?;
-        all.runs.push(timed);
-        all.refused = refused;
+        all.ran(timed, refused, found.status);
     }
-    found.combined = Some(judged(&all, &base));
+    // Of several that were tried, the best has gained by chance, too: only this run says by how much.
+    let combined = judged(&all, &base);
+    if !combined.kept {
+        found.trials.iter_mut().for_each(|trial| trial.kept = false);
+        found.warnings.push(
+            "what gained in the trials did not gain when it was measured anew: nothing is kept".to_owned(),
+        );
+    }
+    found.combined = Some(combined);
     Ok(())
 }
 
@@ -207,7 +243,7 @@ fn judged(one: &Candidate, base: &[Timed]) -> FaultTrial {
         gained_cpu,
         faults: both(|run| run.faults),
         peak_kib: both(|run| run.peak),
-        kept: gained > GAIN && gained > 1.5 * noise,
+        kept: gained > GAIN && gained > 1.5 * noise && !one.ends_otherwise,
         refused: one.refused.clone(),
     }
 }
@@ -236,5 +272,6 @@ fn timed(faults: &Faults, environment: &[(std::ffi::OsString, std::ffi::OsString
         cpu: (counts.cpu.0 + counts.cpu.1).as_secs_f64(),
         faults: counts.minor + counts.major,
         peak: counts.peak_kib,
+        status: counts.status,
     })
 }

@@ -138,12 +138,170 @@ fn what_cannot_be_seen_is_said() {
 
 #[test]
 fn the_engine_is_swept() {
+    let scratch = Scratch::new();
     let mut command = strandline();
-    let words = ["faults", "poe", "--axis", "ring", "--kernel", "1us", "--engine", "50ns", "--json"];
-    let json: Value = serde_json::from_str(&stdout(&ok(command.args(words)))).expect("JSON");
+    let words = ["faults", "poe", "--machine", "dram", "--axis", "ring", "--axis", "huge", "--kernel", "1us"];
+    command.current_dir(scratch.dir()).args(words).args(["--refill", "500ns", "--out", "poe", "--json"]);
+    let json: Value = serde_json::from_str(&stdout(&ok(&mut command))).expect("JSON");
+    assert_eq!((&json["schema"], &json["machine"]), (&"strandline-faults-poe-2".into(), &"dram".into()));
     let points = json["sweeps"]["ring"].as_array().expect("points");
     let engine = |point: &Value| point["with"]["engine"].as_u64().expect("a count");
     assert!(points.windows(2).all(|two| engine(&two[0]) <= engine(&two[1])), "{points:?}");
-    let output = strandline().args(["faults", "poe", "--axis", "colour"]).output().expect("it runs");
-    assert_eq!(output.status.code(), Some(2));
+    assert!(points.iter().all(|point| point["with"]["bytes"] == 32 * engine(point)), "{points:?}");
+    assert_eq!(json["sweeps"]["huge"].as_array().map(Vec::len), Some(2));
+    let page = std::fs::read_to_string(scratch.dir().join("poe/faults-poe.html")).expect("a page");
+    assert!(page.contains("<svg") && page.contains("Entries of each core"), "{page}");
+    for words in [["--axis", "colour"], ["--machine", "none"], ["--ring", "99999999"]] {
+        let output = strandline().args(["faults", "poe"]).args(words).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", stderr(&output));
+    }
+}
+
+/// A program of which each kind of fault has a place.
+const KINDS: &str = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+enum { M = 1 << 20, PAGE = 4096 };
+static long read_first(char *memory, long bytes) {
+    long sum = 0;
+    for (long i = 0; i < bytes; i += PAGE) sum += memory[i];
+    return sum;
+}
+int main(void) {
+    char *zeros = mmap(NULL, 8 * M, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long sum = read_first(zeros, 8 * M);
+    for (long i = 0; i < 4 * M; i += PAGE) zeros[i] = 1;
+    char *shared = malloc(16 * M);
+    memset(shared, 1, 16 * M);
+    pid_t child = fork();
+    if (child == 0) {
+        for (long i = 0; i < 16 * M; i += PAGE) shared[i] = 2;
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    int file = open("data", O_RDWR | O_CREAT, 0600);
+    if (ftruncate(file, 4 * M)) return 1;
+    char *mapped = mmap(NULL, 4 * M, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    memset(mapped, 3, 4 * M);
+    printf("summed %ld\n", sum + mapped[5]);
+    return 0;
+}
+"#;
+
+#[test]
+fn kinds_and_origins_are_told_apart() {
+    let scratch = Scratch::new();
+    scratch.file("app.c", KINDS);
+    ok(Command::new("gcc").current_dir(scratch.dir()).args(["-O1", "-g", "-w", "-o", "app", "app.c"]));
+    let json = json(&faults(&scratch, &["--json"], &["./app"]));
+    if !reported(&json) || json["faults"]["kinds_known"] != true || json["machine"]["huge_pages"] == "always"
+    {
+        eprintln!("skipped: kinds are not known here: {}", json["warnings"]);
+        return;
+    }
+    let count = |value: &Value| value.as_u64().expect("a count");
+    let kinds = &json["faults"]["kinds"];
+    let near = |value: &Value, expected: u64| {
+        let got = count(value);
+        assert!((expected..expected + 1500).contains(&got), "{expected}: {got}: {}", json["faults"]);
+    };
+    // 2048 pages read, 1024 of these written, 4096 written, 4096 copied by the child, 1024 of a file.
+    near(&kinds["read"], 2048);
+    near(&kinds["upgrade"], 1024);
+    near(&kinds["write"], 4096);
+    near(&kinds["copy"], 4096);
+    assert!(count(&kinds["file"]) >= 64, "{kinds}");
+    let origins = &json["faults"]["origins"];
+    near(&origins["malloc"], 2 * 4096);
+    near(&origins["mmap"], 2048 + 1024);
+    let all: u64 = origins.as_object().expect("an object").values().map(count).sum();
+    assert_eq!(all, count(&json["faults"]["reported"]));
+    // The child has its parent's blocks.
+    let sites = json["sites"].as_array().expect("sites");
+    let malloc = sites.iter().find(|site| site["way"] == "malloc").expect("a site");
+    near(&malloc["kinds"]["copy"], 4096);
+    assert_eq!(count(&malloc["pages"]), 4096);
+}
+
+/// The allocator keeps small enough blocks: those that come again are in memory.
+const AGAIN: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int main(void) {
+    long sum = 0;
+    /* Freed once, blocks of up to 2 MiB come from the heap and stay in it. */
+    free(malloc(4 << 20));
+    char *first = malloc(2 << 20);
+    memset(first, 1, 2 << 20);
+    char *guard = malloc(64);
+    free(first);
+    for (int i = 0; i < 50; i++) {
+        char *memory = malloc(2 << 20);
+        memset(memory, i, 2 << 20);
+        sum += memory[4096 * i];
+        free(memory);
+    }
+    printf("summed %ld %p
+", sum, (void *)guard);
+    return 0;
+}
+"#;
+
+#[test]
+fn memory_that_the_allocator_kept_is_not_taken_for_sparse() {
+    let scratch = Scratch::new();
+    scratch.file("app.c", AGAIN);
+    ok(Command::new("gcc").current_dir(scratch.dir()).args(["-O1", "-g", "-w", "-o", "app", "app.c"]));
+    let json = json(&faults(&scratch, &["--json"], &["./app"]));
+    if !reported(&json) || json["machine"]["huge_pages"] == "always" {
+        return;
+    }
+    let again = site(&json, "app.c:15");
+    let count = |value: &Value| value.as_u64().expect("a count");
+    assert_eq!(count(&again["blocks"]), 50);
+    // All but the first page or so of each are there.
+    assert!(count(&again["new_pages"]) < count(&again["pages"]) / 10, "{again:#}");
+    let why = again["remedies"].as_array().expect("remedies").iter();
+    let sparse = why.filter_map(|one| one["against"].as_str()).any(|why| why.contains("of the new pages"));
+    assert!(!sparse || count(&again["new_pages"]) < 100, "{again:#}");
+}
+
+/// Whoever may not sample is told so, and has the counts.
+#[test]
+fn without_permission_faults_are_counted_and_it_is_said() {
+    let scratch = Scratch::new();
+    program(&scratch, &[]);
+    // Another user, where this one may sample everything.
+    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    let root =
+        std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    if !root || level.trim().parse::<i32>().unwrap_or(0) < 2 {
+        eprintln!("skipped: only root can be another user, and perf_event_paranoid is {}", level.trim());
+        return;
+    }
+    ok(Command::new("chmod").args(["-R", "a+rwX"]).arg(scratch.dir()));
+    let tool = scratch.dir().join("tool");
+    std::fs::copy(env!("CARGO_BIN_EXE_strandline"), &tool).expect("a copy");
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
+    command.env("HOME", scratch.dir()).current_dir(scratch.dir());
+    let output = command.arg(&tool).args(["faults", "--json", "--", "./app", "3"]).output();
+    let Ok(output) = output else {
+        eprintln!("skipped: no setpriv");
+        return;
+    };
+    let json = json(&output);
+    let warnings = json["warnings"].to_string();
+    assert_eq!(json["faults"]["kinds_known"], false, "{json:#}");
+    assert!(json["faults"]["minor"].as_u64() > Some(1000), "{json:#}");
+    assert!(
+        warnings.contains("only counted") || warnings.contains("does not tell reads from writes"),
+        "what is missing is said: {warnings}"
+    );
 }

@@ -6,11 +6,13 @@ mod overrides;
 mod pipeline;
 mod prestores;
 mod sockets;
+mod tlb;
 
 pub use controller::{Controller, ControllerTiming, OtherMemory};
 pub use pipeline::Pipeline;
 pub use prestores::{Eager, HardwarePrestores};
 pub use sockets::Sockets;
+pub use tlb::{Offload, PageFaults, Tlb, TlbLevel};
 
 use std::{fs, path::Path};
 
@@ -80,6 +82,9 @@ pub struct Config {
     /// Pre-stores that the cores make by themselves, if they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prestores: Option<HardwarePrestores>,
+    /// TLB, page walker and page faults; absent if addresses are used as they are. With time only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tlb: Option<Tlb>,
     /// Where the description came from, for messages.
     #[serde(skip)]
     origin: String,
@@ -282,6 +287,7 @@ impl Config {
         if let Some(OtherMemory { controller, device }) = &self.other_memory {
             self.validate_memory("other_memory.controller", controller, "other_memory.device", device)?;
         }
+        self.validate_tlb()?;
         self.validate_sockets()
     }
 

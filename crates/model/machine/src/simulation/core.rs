@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use event::ThreadId;
 
 use super::figures::{Cause, Persist, ThreadTiming};
+use super::mmu::Mmu;
 use super::order::MeetingPoint;
 use super::outgoing::Outgoing;
 use super::prefetch::Prefetcher;
@@ -83,6 +84,10 @@ pub(crate) struct TimedCore {
     /// Share of the load misses that depend on the one before, and what is due of it.
     dependent: f64,
     dependence_due: f64,
+    /// TLB and walker, if addresses are translated.
+    pub(crate) mmu: Option<Box<Mmu>>,
+    /// No access begins before this: the end of its translation.
+    pub(crate) not_before: Time,
 }
 
 impl TimedCore {
@@ -109,6 +114,8 @@ impl TimedCore {
             last_load: Time::ZERO,
             dependent: config.cores.pipeline.dependent_loads,
             dependence_due: 0.0,
+            mmu: Mmu::new(config),
+            not_before: Time::ZERO,
         }
     }
 
@@ -258,7 +265,7 @@ impl TimedCore {
             found => self.fetch(line, access, site, found, shared)?,
         };
         shared.accesses += 1;
-        Ok(Arrival { done: arrival.done.max(gone), ..arrival })
+        Ok(Arrival { done: arrival.done.max(gone).max(self.not_before), ..arrival })
     }
 
     fn fetch(
@@ -272,7 +279,7 @@ impl TimedCore {
         let store = access != Access::Load;
         let gone = self.gone(line, shared)?;
         let depends = !store && self.dependence_due + self.dependent >= 1.0;
-        let earliest = gone.max(if depends { self.last_load } else { Time::ZERO });
+        let earliest = gone.max(self.not_before).max(if depends { self.last_load } else { Time::ZERO });
         let wanted = self.window.dispatch;
         let buffered = access == Access::Buffered;
         let fill = if buffered { Time::ZERO } else { self.fills.free_at() };

@@ -109,14 +109,21 @@ impl TimedCore {
     ) -> Result<(), Later> {
         let site = event.site.0;
         match event.op {
-            Op::Load { addr, len } => self
-                .each_line(addr, len, shared, |core, line, _, shared| design.load(core, line, site, shared)),
-            Op::Store { addr, len } => self.each_line(addr, len, shared, |core, line, bytes, shared| {
-                design.store(core, line, bytes, site, shared)
-            }),
-            Op::StoreNt { addr, len } => self.each_line(addr, len, shared, |core, line, bytes, shared| {
-                design.store_nt(core, line, bytes, site, shared)
-            }),
+            Op::Load { addr, len } => {
+                self.each_line(addr, len, site, false, shared, |core, line, _, shared| {
+                    design.load(core, line, site, shared)
+                })
+            }
+            Op::Store { addr, len } => {
+                self.each_line(addr, len, site, true, shared, |core, line, bytes, shared| {
+                    design.store(core, line, bytes, site, shared)
+                })
+            }
+            Op::StoreNt { addr, len } => {
+                self.each_line(addr, len, site, true, shared, |core, line, bytes, shared| {
+                    design.store_nt(core, line, bytes, site, shared)
+                })
+            }
             Op::Flush { .. } if shared.caches_persist => Ok(()),
             Op::Flush { addr, kind } => {
                 design.flush(self, shared.ranges.place(addr / LINE_BYTES), kind, site, shared)
@@ -131,6 +138,9 @@ impl TimedCore {
                 Ok(())
             }
             Op::Unmap { addr, len } => {
+                if let Some(pages) = &mut shared.pages {
+                    pages.unmap(addr, len);
+                }
                 shared.ranges.unmap(addr, len);
                 Ok(())
             }
@@ -151,6 +161,8 @@ impl TimedCore {
         &mut self,
         addr: u64,
         len: u32,
+        site: u32,
+        store: bool,
         shared: &mut Shared,
         mut access: impl FnMut(&mut Self, u64, u64, &mut Shared) -> Result<(), Later>,
     ) -> Result<(), Later> {
@@ -161,8 +173,12 @@ impl TimedCore {
                 self.window.enter(1, &mut shared.sites);
                 self.progress = Some((at, true));
             }
+            if self.mmu.is_some() {
+                self.translate(line * LINE_BYTES, store, site, shared)?;
+            }
             let line = shared.ranges.place(line);
             access(self, line, bytes, shared)?;
+            self.accessed();
             self.progress = Some((at + 1, false));
             entered = false;
         }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::pages::TranslationFigures;
 use crate::{CacheFigures, MemoryTiming, Time, Traffic};
 
 /// Everything that a run with time produced.
@@ -30,6 +31,9 @@ pub struct TimedFigures {
     pub persistency: PersistencyFigures,
     /// What became of the lines of a few regions, if it was asked for.
     pub persists: Vec<Persist>,
+    /// What TLBs and page walkers did, if the description has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub translation: Option<TranslationFigures>,
 }
 
 /// What a persistency design did by itself. Bytes are of lines that it wrote to persistent memory.
@@ -117,7 +121,7 @@ pub struct ThreadTiming {
     pub events: u64,
     /// Instructions; every event is at least one.
     pub instructions: u64,
-    /// In which its instructions entered the window.
+    /// In which its instructions entered the window, and in which the kernel handled its page faults.
     pub busy: Time,
     /// In which it had nothing to do, by its own account or because it had not been started.
     pub idle: Time,

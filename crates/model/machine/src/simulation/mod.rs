@@ -63,16 +63,21 @@ mod execute;
 mod figures;
 mod instructions;
 mod journal;
+mod mmu;
 mod order;
 mod outgoing;
+mod pages;
 mod persists;
 mod places;
 mod prefetch;
 mod progress;
 mod queue;
+mod refill;
 mod shared;
 mod slots;
 mod stores;
+mod tlb;
+mod walk;
 mod window;
 mod withheld;
 
@@ -83,6 +88,7 @@ pub(crate) use figures::Cause;
 pub use figures::{
     Awaited, Persist, PersistencyFigures, Phase, Span, Stalls, ThreadTiming, TimedFigures, TimedSlice,
 };
+pub use pages::TranslationFigures;
 pub(crate) use persists::Promise;
 pub(crate) use shared::Shared;
 pub(crate) use slots::LineSlots;
@@ -198,6 +204,11 @@ impl Simulation {
             prefetches: self.shared.prefetches,
             persistency: self.shared.extra,
             persists: self.shared.chronicle.kept().to_vec(),
+            translation: self
+                .shared
+                .pages
+                .as_ref()
+                .map(|pages| TranslationFigures { reserved: pages.reserved(), ..pages.figures.clone() }),
         }
     }
 
@@ -327,7 +338,7 @@ impl Simulation {
     /// Runs a core until it has to let others go first.
     fn advance(&mut self, number: usize) -> Result<(), SinkError> {
         let limit = self.shared.hits_until();
-        let leaves_hits_alone = self.design.leaves_hits_alone();
+        let leaves_hits_alone = self.design.leaves_hits_alone() && self.shared.pages.is_none();
         loop {
             let core = &mut self.cores[number];
             let Some(thread) = core.queue.thread().filter(|_| core.blocked.is_none()) else {

@@ -8,6 +8,7 @@ use super::chronicle::Chronicle;
 use super::figures::{Cause, Persist, PersistencyFigures};
 use super::journal::Journal;
 use super::order::Order;
+use super::pages::Pages;
 use super::persists::Persists;
 use super::places::Places;
 use super::slots::Slots;
@@ -84,7 +85,9 @@ pub(crate) struct Shared {
     llc_misses: Slots,
     write_backs: Slots,
     arriving: Arriving,
-    core_count: u32,
+    pub(super) core_count: u32,
+    /// Pages and their faults, if addresses are translated.
+    pub(crate) pages: Option<Box<Pages>>,
 }
 
 impl Shared {
@@ -119,6 +122,7 @@ impl Shared {
             write_backs: Slots::new(config.llc.write_backs.unwrap_or(64)),
             arriving: Arriving::new(),
             core_count: config.cores.count,
+            pages: Pages::new(config).map(Box::new),
         })
     }
 

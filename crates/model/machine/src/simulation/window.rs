@@ -205,6 +205,13 @@ impl Window {
         self.dispatch += late;
     }
 
+    /// The kernel works for the thread until `until`.
+    pub(crate) fn occupied(&mut self, until: Time) {
+        self.account.busy += until.since(self.dispatch);
+        self.dispatch = self.dispatch.max(until);
+        self.retired = self.retired.max(until);
+    }
+
     /// There is nothing to do until `until`.
     pub(crate) fn idle(&mut self, until: Time) {
         self.account.idle += until.since(self.dispatch);

@@ -19,4 +19,5 @@ mod simulation_stores;
 mod simulation_threads;
 mod strands;
 mod timed;
+mod translation;
 mod xpoint;

@@ -3,13 +3,15 @@
 //!
 //! The kernel counts all faults of the process and its children. Faults of user mode it also reports one by
 //! one: through the tracepoint `exceptions:page_fault_user`, with the processor's error code, where
-//! tracing's file system is mounted and the user may trace; else through its software event, which does not
+//! the user may trace (root; tracing's file system need not be mounted); else through its software event, which does not
 //! distinguish reads from writes. Faults that the kernel has itself when it copies to or from a program are
 //! counted and not reported.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::mem::MaybeUninit;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -17,7 +19,7 @@ use std::time::Duration;
 use event::Site;
 
 use super::perf::{Event, Fault, Record};
-use super::{Tally, launch, open_each, refusal, run};
+use super::{Tally, decode, launch, open_each, refusal, run};
 use crate::CaptureError;
 use crate::symbols::{Image, Resolver};
 
@@ -82,8 +84,11 @@ pub struct FaultRun {
     pub stacks: Vec<Vec<Site>>,
     /// Faults that the kernel could not report, its ring being full.
     pub lost: u64,
-    /// Whether reads and writes are distinguished.
+    /// Whether the kernel distinguishes reads and writes; else the faulting instruction's opcode says it, where it could be
+    /// read, and a store to a shared page counts as a write.
     pub kinds: bool,
+    /// Processes that forked: the new one, its parent, when on the monotonic clock.
+    pub forks: Vec<(u32, u32, u64)>,
     /// Processor time in user and in kernel mode, children included.
     pub cpu: (Duration, Duration),
     /// How the program ended.
@@ -106,10 +111,7 @@ pub fn sample_faults(
 ) -> Result<FaultRun, CaptureError> {
     let mut command = launch(command, stdout_to_stderr)?;
     command.envs(environment.iter().map(|(name, value)| (name, value)));
-    let tracepoint = TRACING.iter().find_map(|place| {
-        let path = PathBuf::from(place).join("events/exceptions/page_fault_user/id");
-        std::fs::read_to_string(path).ok()?.trim().parse().ok()
-    });
+    let tracepoint = tracepoint();
     let by_tracepoint = tracepoint.and_then(|id| open_each(Event::Faults(Some(id)), every).ok());
     let kinds = by_tracepoint.is_some();
     let mut rings = match by_tracepoint {
@@ -120,17 +122,50 @@ pub fn sample_faults(
     let before = usage();
     let (status, elapsed) = run(command, None, &mut rings, |record| seen.add(record))?;
     let after = usage();
+    if !kinds {
+        seen.decode();
+    }
     let stacks = seen.resolve();
     Ok(FaultRun {
         minor: after.minor - before.minor,
         major: after.major - before.major,
         samples: seen.samples,
+        forks: seen.forks,
         stacks,
         lost: seen.tally.lost,
         kinds,
         cpu: (after.user - before.user, after.system - before.system),
         status,
         elapsed,
+    })
+}
+
+/// The tracepoint's number. Where nobody has mounted tracing's file system, a short-lived child of root's mounts it in a mount
+/// namespace of its own, reads the number and is gone; nobody else sees the mount.
+fn tracepoint() -> Option<u64> {
+    const ID: &str = "events/exceptions/page_fault_user/id";
+    let read =
+        |place: &&str| std::fs::read_to_string(PathBuf::from(place).join(ID)).ok()?.trim().parse().ok();
+    TRACING.iter().find_map(|place| read(&place)).or_else(|| {
+        let mut child = std::process::Command::new("/bin/sh");
+        let script = format!("mount -t tracefs nodev {0} && cat {0}/{ID}", TRACING[0]);
+        child.args(["-c", &script]).stderr(std::process::Stdio::null());
+        // SAFETY: two system calls that touch no memory of ours, in the child between fork and exec.
+        unsafe {
+            child.pre_exec(|| {
+                if libc::unshare(libc::CLONE_NEWNS) != 0 {
+                    return Err(std::io::Error::last_os_error());
+                }
+                let flags = libc::MS_REC | libc::MS_PRIVATE;
+                let nothing = std::ptr::null();
+                // Nothing that is mounted here reaches other namespaces.
+                if libc::mount(nothing, c"/".as_ptr(), nothing, flags, nothing.cast()) != 0 {
+                    return Err(std::io::Error::last_os_error());
+                }
+                Ok(())
+            })
+        };
+        String::from_utf8(child.output().ok()?.stdout).ok()?.trim().parse().ok()
     })
 }
 
@@ -163,6 +198,7 @@ fn usage() -> Usage {
 struct Faults {
     tally: Tally,
     samples: Vec<FaultSample>,
+    forks: Vec<(u32, u32, u64)>,
     numbers: HashMap<Vec<Option<(usize, u64)>>, usize>,
     order: Vec<Vec<Option<(usize, u64)>>>,
 }
@@ -170,6 +206,11 @@ struct Faults {
 impl Faults {
     fn add(&mut self, record: Record) {
         let Record::Fault(Fault { pid, time, address, code, stack }) = record else {
+            if let Record::Fork { pid, parent, time } = record
+                && pid != parent
+            {
+                self.forks.push((pid, parent, time));
+            }
             self.tally.add(record);
             return;
         };
@@ -196,6 +237,25 @@ impl Faults {
             Some(name) if name.starts_with("//anon") || name.starts_with("/dev/zero") => Backing::Anonymous,
             Some(name) if !name.starts_with('/') => Backing::Anonymous,
             _ => Backing::File,
+        }
+    }
+
+    /// Reads from the faulting instructions what the kernel did not say.
+    fn decode(&mut self) {
+        let files: Vec<Option<std::fs::File>> =
+            self.tally.files.iter().map(|path| std::fs::File::open(path).ok()).collect();
+        let mut known: HashMap<(usize, u64), FaultCause> = HashMap::new();
+        for fault in &mut self.samples {
+            let Some(Some(place)) = self.order[fault.stack].first().copied() else { continue };
+            fault.cause = *known.entry(place).or_insert_with(|| {
+                let mut code = [0; 16];
+                let read = files[place.0].as_ref().and_then(|file| file.read_at(&mut code, place.1).ok());
+                match decode::stores(&code[..read.unwrap_or(0)]) {
+                    Some(true) => FaultCause::Write,
+                    Some(false) => FaultCause::Read,
+                    None => FaultCause::Unknown,
+                }
+            });
         }
     }
 

@@ -6,6 +6,7 @@
 //! is at most 2; where it does not, [`CaptureError::NotPermitted`] says so.
 
 mod counted;
+mod decode;
 mod faults;
 mod misses;
 mod perf;
@@ -210,7 +211,7 @@ impl Tally {
                 });
                 self.maps.entry(pid).or_default().push(Mapped { start, len, offset, file });
             }
-            Record::Fork { pid, parent } if pid != parent => {
+            Record::Fork { pid, parent, .. } if pid != parent => {
                 let inherited = self.maps.get(&parent).cloned().unwrap_or_default();
                 self.maps.insert(pid, inherited);
             }
@@ -268,7 +269,7 @@ mod tests {
         tally.add(map("/a", 0x1000));
         tally.add(map("/b", 0x8000));
         tally.add(map("/a", 0x8000));
-        tally.add(Record::Fork { pid: 2, parent: 1 });
+        tally.add(Record::Fork { pid: 2, parent: 1, time: 0 });
         tally.add(Record::Sample { pid: 2, address: 0x8010, data: None });
         tally.add(Record::Sample { pid: 1, address: 0x1010, data: None });
         tally.add(Record::Sample { pid: 3, address: 0x1010, data: None });

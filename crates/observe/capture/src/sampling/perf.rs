@@ -185,6 +185,8 @@ pub enum Record {
         pid: u32,
         /// Its origin.
         parent: u32,
+        /// When, on the monotonic clock for faults, in nanoseconds.
+        time: u64,
     },
     /// So many records were lost because the ring was full.
     Lost(u64),
@@ -342,7 +344,7 @@ fn parse(event: Event, kind: u32, body: &[u8]) -> Option<Record> {
             let path = body.get(32..)?.split(|&byte| byte == 0).next()?.to_vec();
             Some(Record::Map { pid: short(0)?, start: long(8)?, len: long(16)?, offset: long(24)?, path })
         }
-        RECORD_FORK => Some(Record::Fork { pid: short(0)?, parent: short(4)? }),
+        RECORD_FORK => Some(Record::Fork { pid: short(0)?, parent: short(4)?, time: long(16).unwrap_or(0) }),
         RECORD_LOST => Some(Record::Lost(long(8)?)),
         _ => None,
     }
@@ -364,7 +366,10 @@ mod tests {
             parse(Event::CpuClock, RECORD_SAMPLE, &body),
             Some(Record::Sample { pid: 7, address: 0x1234, data: None })
         );
-        assert_eq!(parse(Event::CpuClock, RECORD_FORK, &body[8..]), Some(Record::Fork { pid: 7, parent: 8 }));
+        assert_eq!(
+            parse(Event::CpuClock, RECORD_FORK, &body[8..]),
+            Some(Record::Fork { pid: 7, parent: 8, time: 0 })
+        );
         assert_eq!(parse(Event::CpuClock, RECORD_LOST, &body), Some(Record::Lost(0x0008_0000_0007)));
         assert_eq!(parse(Event::CpuClock, RECORD_SAMPLE, &body[..10]), None);
         let access = Event::Accesses(AccessEvent { kind: 4, config: 0x82d0, precise: true });

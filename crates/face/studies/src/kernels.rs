@@ -1,0 +1,89 @@
+//! Eleven single-threaded kernels in C, built and run here, with their page faults and their time.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use capture::{Backing, CaptureError, FaultCause, count_faults, sample_faults};
+
+use crate::StudyError;
+
+const SOURCE: &str = include_str!("kernels.c");
+
+/// Their names.
+pub(crate) const NAMES: [&str; 11] = [
+    "blackscholes",
+    "fft",
+    "lu",
+    "radix",
+    "ocean",
+    "barnes",
+    "canneal",
+    "streamcluster",
+    "dedup",
+    "swaptions",
+    "freqmine",
+];
+
+/// What a kernel did.
+pub(crate) struct Ran {
+    /// First stores to anonymous memory; all first uses where the kernel does not distinguish them.
+    pub(crate) writes: u64,
+    /// First loads from it.
+    pub(crate) reads: u64,
+    /// Processor time, the median of five runs.
+    pub(crate) nanoseconds: f64,
+}
+
+/// A folder that goes when it is done with.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+fn build() -> Result<(Folder, PathBuf), StudyError> {
+    let folder = Folder(std::env::temp_dir().join(format!("strandline-kernels-{}", std::process::id())));
+    let failed = |error: std::io::Error| StudyError::Build(error.to_string());
+    fs::create_dir_all(&folder.0).map_err(failed)?;
+    let (source, program) = (folder.0.join("kernels.c"), folder.0.join("kernels"));
+    fs::write(&source, SOURCE).map_err(failed)?;
+    let output = Command::new("gcc").args(["-O2", "-w", "-o"]).args([&program, &source]).arg("-lm").output();
+    let output = output.map_err(failed)?;
+    if !output.status.success() {
+        return Err(StudyError::Build(String::from_utf8_lossy(&output.stderr).into_owned()));
+    }
+    Ok((folder, program))
+}
+
+/// Runs them all.
+pub(crate) fn all() -> Result<Vec<Ran>, StudyError> {
+    let (_folder, program) = build()?;
+    NAMES.iter().map(|name| one(&[program.clone().into_os_string(), OsString::from(name)])).collect()
+}
+
+fn one(command: &[OsString]) -> Result<Ran, StudyError> {
+    let mut times = Vec::new();
+    let mut minor = 0;
+    for _ in 0..5 {
+        let counts = count_faults(command, &[], true)?;
+        times.push((counts.cpu.0 + counts.cpu.1).as_nanos() as f64);
+        minor = counts.minor;
+    }
+    times.sort_by(f64::total_cmp);
+    let (writes, reads) = match sample_faults(command, &[], 1, true) {
+        Ok(run) => {
+            let of = |kinds: &[FaultCause]| {
+                let anonymous = run.samples.iter().filter(|fault| fault.backing != Backing::File);
+                anonymous.filter(|fault| kinds.contains(&fault.cause)).count() as u64
+            };
+            (of(&[FaultCause::Write, FaultCause::Unknown]), of(&[FaultCause::Read]))
+        }
+        Err(CaptureError::NotPermitted { .. } | CaptureError::NoSampling(_)) => (minor, 0),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Ran { writes, reads, nanoseconds: times[times.len() / 2] })
+}

@@ -152,7 +152,7 @@ impl Analysis {
         if figures.unit_bytes <= 64 && !figures.mapped_persistent {
             let machine = self.ordinary.as_ref().filter(|_| ordinary).unwrap_or(&self.named);
             let mut own = self.watcher.findings(&sites);
-            trials = tried(&self.watcher, &mut own, machine, &mut withheld);
+            trials = tried(&self.watcher, &mut own, machine, &sites, &mut withheld);
             findings.extend(own);
             findings.sort_by(|a, b| b.share.total_cmp(&a.share));
         }
@@ -190,9 +190,10 @@ fn tried(
     watcher: &Watcher,
     findings: &mut Vec<::advise::Finding>,
     machine: &Config,
+    sites: &SiteTable,
     withheld: &mut Vec<Withheld>,
 ) -> Vec<Trial> {
-    let results = locality::try_out(watcher, findings, machine);
+    let results = locality::try_out(watcher, findings, machine, sites);
     let trial = |result: locality::Tried| {
         let withdrawn = !findings.iter().any(|finding| finding.rule == result.rule);
         let rule = result.rule.name().to_owned();

@@ -59,5 +59,5 @@ mod watcher;
 pub use heap::{HEAT, Structure};
 pub use options::Options;
 pub use reuse::Reuse;
-pub use trial::{Tried, is_slow, try_out};
+pub use trial::{Trials, Tried, is_slow, try_out};
 pub use watcher::Watcher;

@@ -34,6 +34,21 @@ pub struct Tried {
     pub accesses: usize,
 }
 
+/// What all trials gave, and the accesses as they are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trials {
+    /// What became of each finding.
+    pub tried: Vec<Tried>,
+    /// Accesses that ran on the machine.
+    pub accesses: usize,
+    /// Nanoseconds that they take.
+    pub elapsed_ns: f64,
+    /// What cores stood still for, nanoseconds of all of them.
+    pub waits: Vec<(&'static str, f64)>,
+    /// The same by code.
+    pub stalls: Vec<(SiteId, f64)>,
+}
+
 /// What the machine does to accesses beside carrying them out.
 #[derive(Default)]
 struct Setting<'a> {
@@ -49,14 +64,9 @@ struct Setting<'a> {
 /// Leaks, lives, nodes and bandwidth have no remedy that moves an access, so these are not tried. Adds what only time shows:
 /// phases that are bound by bandwidth.
 #[must_use]
-pub fn try_out(
-    watcher: &Watcher,
-    findings: &mut Vec<Finding>,
-    config: &Config,
-    sites: &SiteTable,
-) -> Vec<Tried> {
+pub fn try_out(watcher: &Watcher, findings: &mut Vec<Finding>, config: &Config, sites: &SiteTable) -> Trials {
     let kept = watcher.tape.in_order();
-    let mut results: Vec<Tried> = Vec::new();
+    let mut results = Trials::default();
     if kept.len() < KEPT_MIN {
         return results;
     }
@@ -69,13 +79,14 @@ pub fn try_out(
     config.cores.pipeline.full_fence = Time::ZERO;
     let Some(run) = carry_out(&config, &kept, &Setting::default()) else { return results };
     let before = run.elapsed.0 as f64;
+    results.note(&run, kept.len());
     let mut rest = Vec::new();
     for finding in findings.drain(..) {
         let Some(gain) = gain(watcher, &finding, &kept, &config, before) else {
             rest.push(finding);
             continue;
         };
-        results.push(Tried { rule: finding.rule, gain, accesses: kept.len() });
+        results.tried.push(Tried { rule: finding.rule, gain, accesses: kept.len() });
         if gain >= NOTHING {
             rest.push(finding);
         }
@@ -83,6 +94,23 @@ pub fn try_out(
     rest.extend(bandwidth::check(&run, &config, sites, watcher.options.sites_max));
     *findings = rest;
     results
+}
+
+impl Trials {
+    fn note(&mut self, run: &TimedFigures, accesses: usize) {
+        let ns = |time: Time| time.0 as f64 / 1000.0;
+        (self.accesses, self.elapsed_ns) = (accesses, ns(run.elapsed));
+        let mut all = machine::Stalls::default();
+        run.threads.iter().for_each(|thread| all.add(&thread.stalls));
+        self.waits = all
+            .each()
+            .iter()
+            .filter(|wait| wait.1 > Time::ZERO)
+            .map(|&(name, time)| (name, ns(time)))
+            .collect();
+        let sites = (0u32..).zip(&run.site_stalls).filter(|site| *site.1 > Time::ZERO);
+        self.stalls = sites.map(|(site, &time)| (SiteId(site), ns(time))).collect();
+    }
 }
 
 /// Part of the time that a remedy saves; `None` if it can't be tried.

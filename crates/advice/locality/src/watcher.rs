@@ -128,6 +128,14 @@ impl Watcher {
         all
     }
 
+    /// Misses of the first-level caches by code, of the events that were looked at.
+    pub fn misses(&self) -> impl Iterator<Item = (SiteId, u64)> {
+        (0u32..)
+            .zip(&self.sites.0)
+            .filter(|of| of.1.misses_l1 > 0)
+            .map(|(site, of)| (SiteId(site), of.misses_l1))
+    }
+
     pub(crate) fn large_tlb_misses(&self) -> u64 {
         self.threads.iter().flatten().map(|thread| thread.tlb.large_misses).sum()
     }

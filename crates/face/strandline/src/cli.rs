@@ -256,6 +256,9 @@ pub struct ProfileArgs {
     /// what maps persistent memory and for built-in workloads, else `host`
     #[arg(long, value_name = "PRESET|FILE.toml")]
     pub machine: Option<String>,
+    /// Don't measure this machine before `host` judges for the first time; STRANDLINE_CALIBRATE=never does the same
+    #[arg(long)]
+    pub no_calibrate: bool,
     /// Look at the order of stores to persistent memory, flushes and fences, too: what a crash could lose
     #[arg(long)]
     pub check: bool,

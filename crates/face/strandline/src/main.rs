@@ -21,6 +21,7 @@ mod migrate;
 mod plan;
 mod plan_args;
 mod pools;
+mod pprof;
 mod profile;
 mod progress;
 mod record;

@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::common::{Scratch, compile, dump, info, number, ok, record, stderr, strandline};
+use crate::common::{Scratch, compile, dump, info, number, ok, record, stderr, stdout, strandline};
 
 const THREADS: &str = r"
 #include <pthread.h>

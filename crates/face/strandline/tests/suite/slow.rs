@@ -113,11 +113,13 @@ fn a_report_has_costs_structures_and_other_formats() {
     ok(strandline().current_dir(scratch.dir()).args(["export", "pprof", "-o", "p.pb", path]));
     let bytes = std::fs::read(scratch.path("p.pb")).expect("a profile");
     assert!(bytes.windows(4).any(|part| part == b"main"), "functions are named in it");
-    let folded = ok(strandline().current_dir(scratch.dir()).args(["export", "folded", "--by", "misses", path]));
+    let folded =
+        ok(strandline().current_dir(scratch.dir()).args(["export", "folded", "--by", "misses", path]));
     assert!(stdout(&folded).contains("straddled.c:"), "{}", stdout(&folded));
     let again = ["diff", "--json", "--again", path, path, path];
     let compared: Value =
-        serde_json::from_str(&stdout(&ok(strandline().current_dir(scratch.dir()).args(again)))).expect("JSON");
+        serde_json::from_str(&stdout(&ok(strandline().current_dir(scratch.dir()).args(again))))
+            .expect("JSON");
     assert!(compared["figures"].as_array().expect("figures").iter().all(|of| of["beyond_noise"] == false));
 }
 
@@ -156,4 +158,68 @@ fn what_a_change_changed_is_shown() {
     let output =
         ok(strandline().current_dir(scratch.dir()).args(["export", "folded", "--by", "loads", reports[0]]));
     assert!(stdout(&output).lines().any(|line| line.starts_with("main;")), "{}", stdout(&output));
+}
+
+/// Ranks of numbers, from 0 on.
+fn ranks(numbers: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..numbers.len()).collect();
+    order.sort_by(|&a, &b| numbers[a].total_cmp(&numbers[b]));
+    let mut ranks = vec![0.0; numbers.len()];
+    order.iter().enumerate().for_each(|(rank, &at)| ranks[at] = rank as f64);
+    ranks
+}
+
+/// Spearman's coefficient.
+fn correlation(a: &[f64], b: &[f64]) -> f64 {
+    let squares: f64 = ranks(a).iter().zip(ranks(b)).map(|(a, b)| (a - b) * (a - b)).sum();
+    let count = a.len() as f64;
+    1.0 - 6.0 * squares / (count * (count * count - 1.0))
+}
+
+/// The best of five runs, nanoseconds.
+fn best(scratch: &Scratch, program: &str) -> f64 {
+    let one = |_| {
+        let start = std::time::Instant::now();
+        ok(std::process::Command::new(program).current_dir(scratch.dir()));
+        start.elapsed().as_nanos() as f64
+    };
+    (0..5).map(one).fold(f64::INFINITY, f64::min)
+}
+
+#[test]
+fn ranks_that_agree_correlate() {
+    assert!((correlation(&[1.0, 5.0, 9.0], &[2.0, 3.0, 40.0]) - 1.0).abs() < 1e-9);
+    assert!((correlation(&[1.0, 5.0, 9.0], &[40.0, 3.0, 2.0]) + 1.0).abs() < 1e-9);
+}
+
+/// Prints the modelled time of each program beside its real time, and how their ranks correlate. It measures, so it judges nothing.
+#[test]
+#[ignore = "--long: thirty-five programs, profiled and timed"]
+fn modelled_time_and_real_time_side_by_side() {
+    let scratch = Scratch::new();
+    scratch.file("nothing.c", "int main(void) { return 0; }");
+    ok(std::process::Command::new("cc").current_dir(scratch.dir()).args(["-o", "nothing", "nothing.c"]));
+    let start = best(&scratch, "./nothing");
+    let (mut modelled, mut real) = (Vec::new(), Vec::new());
+    let all = FAULTS.iter().flat_map(|(name, _)| [(*name, ""), (*name, "-DMENDED")]).chain([("table", "")]);
+    for (name, flags) in all {
+        let report = profile(&scratch, name, flags);
+        let (compiler, end) = if name == "tree" { ("c++", "cc") } else { ("cc", "c") };
+        let source = format!("{}/../../../examples/c/slow/{name}.{end}", env!("CARGO_MANIFEST_DIR"));
+        let mut plain = std::process::Command::new(compiler);
+        plain
+            .current_dir(scratch.dir())
+            .args(["-O1", "-pthread", "-o", "plain"])
+            .args(flags.split_whitespace());
+        ok(plain.arg(source));
+        let number = |value: &Value| value.as_f64().unwrap_or(0.0);
+        let accesses = number(&report["counts"]["loads"]) + number(&report["counts"]["stores"]);
+        let each =
+            number(&report["modelled"]["elapsed_ns"]) / number(&report["modelled"]["accesses"]).max(1.0);
+        let (model, measured) = (accesses * each, (best(&scratch, "./plain") - start).max(1.0));
+        println!("{name}{flags}: modelled {:.2} ms, measured {:.2} ms", model / 1e6, measured / 1e6);
+        modelled.push(model);
+        real.push(measured);
+    }
+    println!("rank correlation over {} programs: {:.2}", real.len(), correlation(&modelled, &real));
 }

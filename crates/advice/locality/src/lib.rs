@@ -45,6 +45,7 @@ mod heap;
 mod lines;
 mod nodes;
 mod options;
+mod outside;
 mod pairs;
 mod reuse;
 mod rules;

@@ -14,6 +14,7 @@ use crate::heap::{Heap, Structure};
 use crate::lines::{Lines, NOBODY};
 use crate::nodes::Pages;
 use crate::options::Options;
+use crate::outside::Outside;
 use crate::pairs::{Pairs, Straddled};
 use crate::rules;
 use crate::sites::Sites;
@@ -80,6 +81,7 @@ pub struct Watcher {
     pub(crate) tape: Tape,
     pub(crate) straddled: Straddled,
     pub(crate) pages: Pages,
+    pub(crate) outside: Outside,
     pub(crate) accesses: u64,
     pub(crate) fetches: u64,
     pub(crate) stored: u64,
@@ -126,6 +128,17 @@ impl Watcher {
         let mut all: Vec<_> = self.heap.sites.iter().map(with_peak).collect();
         all.sort_by(|a, b| b.1.fetches.cmp(&a.1.fetches).then(b.1.bytes.cmp(&a.1.bytes)).then(a.0.cmp(&b.0)));
         all
+    }
+
+    /// Says where global variables lie: names, addresses, bytes, by address.
+    pub fn name_globals(&mut self, globals: Vec<(String, u64, u64)>) {
+        self.outside.name(globals);
+    }
+
+    /// Globals and the main thread's stack, by name, the most fetched first.
+    #[must_use]
+    pub fn outside(&self) -> Vec<(String, Structure)> {
+        self.outside.structures()
     }
 
     /// Misses of the first-level caches by code, of the events that were looked at.
@@ -347,7 +360,10 @@ impl Watcher {
     /// A line came into the thread's first-level cache.
     fn fetched(&mut self, thread: &mut Thread, access: Access, line: u64) {
         let addr = access.addr.max(line << 6);
-        let Some((start, block)) = self.heap.find(addr) else { return };
+        let Some((start, block)) = self.heap.find(addr) else {
+            self.outside.fetched(line, access.thread, access.store);
+            return;
+        };
         let chain = &mut thread.chain;
         if !access.store && chain.start != start {
             let site = self.sites.get(access.site);

@@ -140,6 +140,11 @@ impl Analysis {
         self.model.late
     }
 
+    /// Says where global variables lie.
+    pub fn name_globals(&mut self, globals: Vec<(String, u64, u64)>) {
+        self.watcher.name_globals(globals);
+    }
+
     /// Puts the results together.
     pub fn into_report(self, run: Run, capture: Option<CaptureStats>) -> Report {
         let Notes { source, sites, linter, lints, phases, .. } = self.notes;
@@ -181,7 +186,10 @@ impl Analysis {
             findings.extend(own);
             findings.sort_by(|a, b| b.share.total_cmp(&a.share));
         }
-        let structures = structures(&self.watcher, &sites);
+        let mut structures = structures(&self.watcher, &sites);
+        structures.extend(self.watcher.outside().into_iter().map(|(name, of)| structure(0, name, of)));
+        structures.sort_by(|a, b| b.fetches.cmp(&a.fetches));
+        structures.truncate(STRUCTURES_MAX);
         let sizes = linter.write_sizes();
         let sizes = if figures.mapped_persistent { sizes.persistent } else { sizes.all };
         Report {
@@ -258,9 +266,15 @@ fn costs(watcher: &Watcher, trials: &locality::Trials) -> Option<Costs> {
 
 /// Data structures, at most [`STRUCTURES_MAX`].
 fn structures(watcher: &Watcher, sites: &SiteTable) -> Vec<Structure> {
-    let row = |(site, of): (event::SiteId, locality::Structure)| Structure {
-        site: site.0,
-        label: sites.label(site),
+    let row = |(site, of): (event::SiteId, locality::Structure)| structure(site.0, sites.label(site), of);
+    watcher.structures().into_iter().take(STRUCTURES_MAX).map(row).collect()
+}
+
+/// One of them.
+fn structure(site: u32, label: String, of: locality::Structure) -> Structure {
+    Structure {
+        site,
+        label,
         blocks: of.blocks,
         bytes: of.bytes,
         freed: of.freed,
@@ -282,8 +296,7 @@ fn structures(watcher: &Watcher, sites: &SiteTable) -> Vec<Structure> {
         at_peak_bytes: of.at_peak,
         idle_at_peak_bytes: of.idle_at_peak,
         footprint: of.footprint,
-    };
-    watcher.structures().into_iter().take(STRUCTURES_MAX).map(row).collect()
+    }
 }
 
 /// The command that tries advice on pre-stores, made of the one that repeats the profile; empty if it can't

@@ -77,6 +77,18 @@ pub enum Rule {
     TlbReach,
     /// Lines that push each other out of few sets.
     ConflictMisses,
+    /// Elements that lie on two lines where one would hold them.
+    StraddledLines,
+    /// Misses whose addresses are known long before.
+    MissingPrefetch,
+    /// Blocks that are kept long after their last use, at the time when most memory is in use.
+    LivesTooLong,
+    /// Phases in which memory gives as much as it can.
+    BandwidthBound,
+    /// Pages on the node of the thread that touched them first, used from another.
+    WrongNode,
+    /// Small and busy data on a slow tier.
+    WrongTier,
 }
 
 impl Rule {
@@ -105,6 +117,12 @@ impl Rule {
             Rule::Leak => "leak",
             Rule::TlbReach => "tlb-reach",
             Rule::ConflictMisses => "conflict-misses",
+            Rule::StraddledLines => "straddled-lines",
+            Rule::MissingPrefetch => "missing-prefetch",
+            Rule::LivesTooLong => "lives-too-long",
+            Rule::BandwidthBound => "bandwidth-bound",
+            Rule::WrongNode => "wrong-node",
+            Rule::WrongTier => "wrong-tier",
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::reuse::{Distances, Reuse, WorkingSet};
+
 const BLOCKS_MAX: usize = 1 << 20;
 const SITES_MAX: usize = 4096;
 /// Parts into which the blocks of a site are cut for [`Structure::heat`].
@@ -15,9 +17,15 @@ pub(crate) struct Block {
     pub(crate) len: u64,
     pub(crate) site: u32,
     born: u64,
-    /// When one of its lines was fetched last.
+    /// When one of its lines was fetched last, and whether any was.
     used: u64,
+    touched: bool,
 }
+
+/// Accesses by which a last use may be later than it seems, and more.
+const SLACK: u64 = 8192;
+/// Threads whose fetches are kept apart.
+const THREADS: usize = 8;
 
 /// The blocks of one allocation site: a data structure, as far as one can tell.
 #[derive(Clone, Debug)]
@@ -42,8 +50,18 @@ pub struct Structure {
     pub threads: u64,
     /// Where in a block these were: loads and stores, [`HEAT`] parts of equal size.
     pub heat: [[u32; HEAT]; 2],
+    /// Where each thread's were, loads and stores together, of the first eight threads.
+    pub by_thread: Vec<(u32, [u32; HEAT])>,
     /// Most bytes that were live at once, in equal spans of accesses, the last one perhaps not full.
     pub footprint: Vec<u64>,
+    /// Lines in use, and how far apart their uses are.
+    pub(crate) working: WorkingSet,
+    /// How far apart fetches of one line are.
+    pub reuse: Reuse,
+    /// Bytes live when most memory was.
+    pub at_peak: u64,
+    /// Of these, those of blocks that were used for the last time before.
+    pub idle_at_peak: u64,
 }
 
 impl Default for Structure {
@@ -59,7 +77,12 @@ impl Default for Structure {
             fetches: 0,
             threads: 0,
             heat: [[0; HEAT]; 2],
+            by_thread: Vec::new(),
             footprint: Vec::new(),
+            working: WorkingSet::default(),
+            reuse: Reuse::default(),
+            at_peak: 0,
+            idle_at_peak: 0,
         }
     }
 }
@@ -73,6 +96,13 @@ pub(crate) struct Heap {
     pub(crate) span: u64,
     /// The block that was found last.
     last: Option<(u64, Block)>,
+    /// Bytes live, at most, when, and as they were when the sites' parts of it were noted.
+    live: u64,
+    pub(crate) peak: u64,
+    peak_at: u64,
+    noted: u64,
+    noted_at: u64,
+    distances: Distances,
 }
 
 impl Heap {
@@ -83,7 +113,11 @@ impl Heap {
             return;
         }
         self.last = None;
-        self.blocks.insert(addr, Block { len, site, born: now, used: now });
+        self.blocks.insert(addr, Block { len, site, born: now, used: now, touched: false });
+        self.live += len;
+        if self.live > self.peak {
+            (self.peak, self.peak_at) = (self.live, now);
+        }
         self.note(now);
         let span = self.span;
         let of = self.sites.entry(site).or_default();
@@ -95,11 +129,16 @@ impl Heap {
     }
 
     pub(crate) fn free(&mut self, addr: u64, now: u64, short: u64) -> Option<u64> {
+        self.note_peak();
         let block = self.blocks.remove(&addr)?;
         self.last = None;
+        self.live -= block.len;
         self.note(now);
-        let span = self.span;
+        let (span, noted_at) = (self.span, self.noted_at);
         if let Some(of) = self.sites.get_mut(&block.site) {
+            if block.idle_at(noted_at, now) {
+                of.idle_at_peak += block.len;
+            }
             of.extend((now / span) as usize);
             of.freed += 1;
             of.lived += now - block.born;
@@ -107,6 +146,32 @@ impl Heap {
             of.live -= block.len;
         }
         Some(block.len)
+    }
+
+    /// Notes each site's part of the peak, if it has grown since that was done last.
+    fn note_peak(&mut self) {
+        if self.live < self.peak || self.peak < self.noted + self.noted / 64 + 4096 {
+            return;
+        }
+        (self.noted, self.noted_at) = (self.peak, self.peak_at);
+        for of in self.sites.values_mut() {
+            (of.at_peak, of.idle_at_peak) = (of.live, 0);
+        }
+    }
+
+    /// Bytes of a site that were live when most memory was, and of these those of blocks that had been used for the last
+    /// time. What is left at the end was in use until then or never again.
+    pub(crate) fn at_peak(&self, now: u64) -> HashMap<u32, (u64, u64)> {
+        // The peak may be now.
+        let unnoted = self.live == self.peak && self.peak > self.noted + self.noted / 64 + 4096;
+        let moment = if unnoted { self.peak_at } else { self.noted_at };
+        let of = |of: &Structure| if unnoted { (of.live, 0) } else { (of.at_peak, of.idle_at_peak) };
+        let mut all: HashMap<u32, (u64, u64)> =
+            self.sites.iter().map(|(&site, own)| (site, of(own))).collect();
+        for block in self.blocks.values().filter(|block| block.idle_at(moment, now)) {
+            all.entry(block.site).or_default().1 += block.len;
+        }
+        all
     }
 
     /// Makes spans longer when there would be too many of them.
@@ -117,6 +182,7 @@ impl Heap {
             for of in self.sites.values_mut() {
                 of.footprint =
                     of.footprint.chunks(2).map(|pair| pair.iter().copied().max().unwrap_or(0)).collect();
+                of.working.halve();
             }
         }
     }
@@ -139,17 +205,33 @@ impl Heap {
     /// A line was fetched from a block.
     pub(crate) fn fetched(&mut self, start: u64, block: Block, at: (u32, u64, bool), now: u64) {
         let (thread, addr, store) = at;
-        if now - block.used > 4096
+        if (now - block.used > 4096 || !block.touched)
             && let Some(there) = self.blocks.get_mut(&start)
         {
-            there.used = now;
+            (there.used, there.touched) = (now, true);
             self.last = None;
         }
+        let distance = self.distances.of(addr >> 6);
+        self.note(now);
+        let span = (now / self.span.max(1)) as usize;
         if let Some(of) = self.sites.get_mut(&block.site) {
+            of.working.touch(addr >> 6, span);
+            of.reuse.note(distance);
             of.fetches += 1;
             of.threads |= 1 << thread.min(63);
             let part = ((addr - start) as u128 * HEAT as u128 / u128::from(block.len.max(1))) as usize;
-            of.heat[usize::from(store)][part.min(HEAT - 1)] += 1;
+            let part = part.min(HEAT - 1);
+            of.heat[usize::from(store)][part] += 1;
+            let known = of.by_thread.iter().position(|(own, _)| *own == thread);
+            if known.is_none() && of.by_thread.len() < THREADS {
+                of.by_thread.push((thread, [0; HEAT]));
+            }
+            let at = known.unwrap_or(of.by_thread.len() - 1);
+            if let Some((own, parts)) = of.by_thread.get_mut(at)
+                && *own == thread
+            {
+                parts[part] += 1;
+            }
         }
     }
 
@@ -166,7 +248,20 @@ impl Heap {
     }
 }
 
+impl Block {
+    /// Whether it was there at a moment, long before its end, and had been used for the last time. What nobody seen uses says nothing.
+    fn idle_at(&self, moment: u64, end: u64) -> bool {
+        self.touched && self.born <= moment && self.used <= moment && moment + SLACK < end
+    }
+}
+
 impl Structure {
+    /// Lines of it that were fetched in each span of `footprint`, estimated.
+    #[must_use]
+    pub fn working_set(&self) -> Vec<u64> {
+        self.working.lines()
+    }
+
     /// Notes what is live, up to a span.
     fn extend(&mut self, span: usize) {
         let before = self.footprint.last().copied().unwrap_or(0).min(self.live);

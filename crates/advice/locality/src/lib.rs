@@ -21,6 +21,12 @@
 //! | leak | blocks at the end, much older than those that were freed, and not used | none or all were freed |
 //! | TLB reach | pages missed by a TLB of 4 KiB pages, and not by one of 2 MiB | large pages would not help |
 //! | conflict misses | misses that a cache with hashed sets does not have | capacity explains them |
+//! | straddled lines | two misses on neighbouring lines for bytes less than a line apart | a walk goes on to the next line |
+//! | missing prefetch | misses right after an array is read in order, at addresses that follow no stride | the model's window covers them |
+//! | lives too long | blocks used for the last time before most memory is in use, and freed after | little memory, or a small part of it |
+//! | bandwidth bound | slices of the modelled run that move three quarters of what all cores can | memory is not short |
+//! | wrong node | misses to pages that a thread of another node touched first | there is one node |
+//! | wrong tier | few bytes that have most misses, on memory slower than DRAM | all memory is alike |
 //!
 //! [`try_out`] applies remedies to accesses that were kept and runs them on the modelled machine with time; what gains
 //! nothing is withdrawn.
@@ -31,13 +37,20 @@
 //! in bursts; allocations and locks always.
 #![forbid(unsafe_code)]
 
+mod bandwidth;
 mod cache;
 mod contest;
+mod cures;
 mod heap;
 mod lines;
+mod nodes;
 mod options;
+mod outside;
+mod pairs;
+mod reuse;
 mod rules;
 mod sites;
+mod streams;
 mod tape;
 mod tlb;
 mod trial;
@@ -46,5 +59,6 @@ mod watcher;
 
 pub use heap::{HEAT, Structure};
 pub use options::Options;
-pub use trial::{Tried, try_out};
+pub use reuse::Reuse;
+pub use trial::{Trials, Tried, is_slow, try_out};
 pub use watcher::Watcher;

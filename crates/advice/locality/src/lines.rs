@@ -42,12 +42,23 @@ pub(crate) struct Line {
 
 impl Line {
     /// A store to bytes of it. What it overwrites unread is *doomed*: dead if somebody reads what came instead.
-    pub(crate) fn store(&mut self, sites: &mut Sites, site: u32, mask: u64, large: bool, repeated: bool) {
+    /// Of a large one it is enough that somebody reads the page: who zeroes a buffer that is then filled, and of which little is
+    /// looked at, zeroes all of it.
+    pub(crate) fn store(
+        &mut self,
+        sites: &mut Sites,
+        (site, mask): (u32, u64),
+        (large, repeated, page_read): (bool, bool, bool),
+    ) {
         let dead = self.unread & mask;
         let dead_large = dead & self.large != 0;
         let by = if dead_large { self.large_site } else { self.store_site };
         if dead != 0 && (repeated || by != site) {
-            if self.deaths > 0 {
+            if self.deaths > 0 && dead_large && page_read {
+                let state = sites.get(by);
+                state.dead_large += u64::from(dead.count_ones());
+                state.over = site;
+            } else if self.deaths > 0 {
                 if self.doomed_site != by {
                     (self.doomed, self.doomed_bytes) = (0, 0);
                 }
@@ -112,11 +123,14 @@ const EMPTY: Line = Line {
 
 /// Lines by number, directly mapped.
 #[derive(Clone, Debug)]
-pub(crate) struct Lines(Vec<Line>);
+pub(crate) struct Lines(Vec<Line>, Vec<u64>);
+
+/// Pages of which it is known that they are read.
+const PAGES: usize = 4096;
 
 impl Default for Lines {
     fn default() -> Self {
-        Lines(vec![EMPTY; SIZE])
+        Lines(vec![EMPTY; SIZE], vec![u64::MAX; PAGES])
     }
 }
 
@@ -124,6 +138,18 @@ impl Lines {
     fn place(line: u64) -> usize {
         // Pages of one column must not meet in one place, or strides would look like capacity.
         ((line ^ line >> 16 ^ (line >> 22).wrapping_mul(0x9e37)) as usize) & (SIZE - 1)
+    }
+
+    /// Somebody reads a page.
+    #[inline]
+    pub(crate) fn read(&mut self, line: u64) {
+        self.1[(line >> 6) as usize % PAGES] = line >> 6;
+    }
+
+    /// Whether somebody does.
+    #[inline]
+    pub(crate) fn is_read(&self, line: u64) -> bool {
+        self.1[(line >> 6) as usize % PAGES] == line >> 6
     }
 
     /// The line, and what it drove out if it came now.

@@ -29,6 +29,18 @@ pub struct Options {
     pub tlb_entries: usize,
     /// Whether the system puts ordinary memory on large pages by itself, so that to ask for them is no remedy.
     pub huge_pages: bool,
+    /// Nodes that memory is spread over, and cores of all of them together.
+    pub nodes: u32,
+    /// These.
+    pub cores: u32,
+    /// What a walk of the page tables takes, and a block from the allocator and back to it, nanoseconds; 0 if not known.
+    pub walk_ns: f64,
+    /// The latter.
+    pub alloc_ns: f64,
+    /// Whether memory is slower than DRAM, which there may be beside it.
+    pub slow_memory: bool,
+    /// Bytes live at most below which nobody cares how long blocks live.
+    pub peak_min: u64,
     /// Sites named per finding.
     pub sites_max: usize,
 }
@@ -49,6 +61,12 @@ impl Default for Options {
             l1_ways: 8,
             tlb_entries: 1536,
             huge_pages: false,
+            nodes: 1,
+            cores: 1,
+            walk_ns: 0.0,
+            alloc_ns: 0.0,
+            slow_memory: false,
+            peak_min: 1 << 20,
             sites_max: 8,
         }
     }

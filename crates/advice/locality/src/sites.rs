@@ -45,6 +45,14 @@ pub(crate) struct SiteState {
     pub(crate) chains: u64,
     pub(crate) offset: u64,
     pub(crate) from: u32,
+    /// Misses that began with another element, and those whose element lay on two lines.
+    pub(crate) visits: u64,
+    pub(crate) pairs: u64,
+    /// Load misses at addresses that follow no stride: right after something was read from an array in order, and others.
+    pub(crate) indexed: u64,
+    pub(crate) unindexed: u64,
+    /// Misses to pages that a thread of another node touched first.
+    pub(crate) remote: u64,
 }
 
 impl SiteState {

@@ -14,8 +14,19 @@ pub(crate) struct Kept {
     pub(crate) site: u32,
     pub(crate) thread: u32,
     pub(crate) instructions: u32,
+    /// Allocation site of the block that it goes to, [`NO_BLOCK`] if there is none.
+    pub(crate) block: u32,
     pub(crate) store: bool,
+    /// Its address was read by the miss before.
+    pub(crate) hop: bool,
+    /// It ends a locked instruction.
+    pub(crate) locked: bool,
+    /// It stores what was there.
+    pub(crate) silent: bool,
 }
+
+/// Globals, stacks and what was allocated unseen.
+pub(crate) const NO_BLOCK: u32 = u32::MAX;
 
 /// Windows of the threads' clocks, the same ones of all threads; the more time goes by, the fewer.
 #[derive(Clone, Debug, Default)]
@@ -25,9 +36,15 @@ pub(crate) struct Tape {
 }
 
 impl Tape {
+    /// Whether a moment lies in a window.
+    #[inline]
+    pub(crate) fn keeps(&self, now: u64) -> bool {
+        (now >> WINDOW) & ((1 << self.every) - 1) == 0
+    }
+
     #[inline]
     pub(crate) fn keep(&mut self, access: Kept) {
-        if (access.now >> WINDOW) & ((1 << self.every) - 1) != 0 {
+        if !self.keeps(access.now) {
             return;
         }
         if self.kept.len() >= KEPT_MAX {
@@ -39,6 +56,33 @@ impl Tape {
             }
         }
         self.kept.push(access);
+    }
+
+    /// The last access of a thread, if it was kept, is the end of a locked instruction.
+    pub(crate) fn locked(&mut self, thread: u32) {
+        if let Some(last) = self.kept.last_mut()
+            && last.thread == thread
+        {
+            last.locked = true;
+        }
+    }
+
+    /// The last access, if it was kept and is of this address, stored what was there.
+    pub(crate) fn silent(&mut self, thread: u32, addr: u64) {
+        if let Some(last) = self.kept.last_mut()
+            && (last.thread, last.addr) == (thread, addr)
+        {
+            last.silent = true;
+        }
+    }
+
+    /// The last access, if it was kept, waited for the miss before.
+    pub(crate) fn hop(&mut self, now: u64, thread: u32) {
+        if let Some(last) = self.kept.last_mut()
+            && (last.now, last.thread) == (now, thread)
+        {
+            last.hop = true;
+        }
     }
 
     /// All of it, as if threads had run side by side.

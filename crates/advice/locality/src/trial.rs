@@ -4,18 +4,24 @@
 use std::collections::{HashMap, HashSet};
 
 use advise::{Finding, Rule};
-use event::{Batch, Event, Op, Sink, SiteId, Source, ThreadId};
-use machine::{Config, Simulation};
+use event::{Batch, Event, FenceKind, NameId, Op, Sink, SiteId, SiteTable, Source, ThreadId};
+use machine::{Config, Simulation, Time, TimedFigures};
 
+use crate::bandwidth;
+use crate::cures::cured;
+use crate::rules::tier;
 use crate::tape::Kept;
+use crate::tlb::Tlb;
 use crate::watcher::Watcher;
 
-/// Where moved data goes: nothing else is there.
-const ELSEWHERE: u64 = 1 << 52;
 /// Accesses below which nothing is tried.
 const KEPT_MIN: usize = 4096;
 /// A gain that is none.
 const NOTHING: f64 = 0.02;
+/// Elements by which a prefetch goes ahead.
+pub(crate) const AHEAD: usize = 16;
+/// Accesses of all threads that are handed to the machine together.
+const CHUNK: usize = 4096;
 
 /// What became of a finding.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,46 +34,200 @@ pub struct Tried {
     pub accesses: usize,
 }
 
+/// What all trials gave, and the accesses as they are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trials {
+    /// What became of each finding.
+    pub tried: Vec<Tried>,
+    /// Accesses that ran on the machine.
+    pub accesses: usize,
+    /// Nanoseconds that they take.
+    pub elapsed_ns: f64,
+    /// What cores stood still for, nanoseconds of all of them.
+    pub waits: Vec<(&'static str, f64)>,
+    /// The same by code.
+    pub stalls: Vec<(SiteId, f64)>,
+}
+
+/// What the machine does to accesses beside carrying them out.
+#[derive(Default)]
+struct Setting<'a> {
+    /// Blocks of these sites lie on DRAM.
+    fast: Option<&'a HashSet<u32>>,
+    /// Prefetches of these sites, so many accesses ahead.
+    prefetch: Option<(HashSet<u32>, usize)>,
+    /// Entries of a TLB whose misses take so long, and whether its pages are of 2 MiB.
+    walks: Option<(usize, Time, bool)>,
+}
+
 /// Tries the remedies of findings on a machine. Findings whose remedy gains nothing are taken out; the results say which.
-/// Rules whose remedy moves no access (allocations, leaks, pages: they were tried in the TLB) are not tried.
+/// Leaks, lives, nodes and bandwidth have no remedy that moves an access, so these are not tried. Adds what only time shows:
+/// phases that are bound by bandwidth.
 #[must_use]
-pub fn try_out(watcher: &Watcher, findings: &mut Vec<Finding>, config: &Config) -> Vec<Tried> {
+pub fn try_out(watcher: &Watcher, findings: &mut Vec<Finding>, config: &Config, sites: &SiteTable) -> Trials {
     let kept = watcher.tape.in_order();
-    let mut results: Vec<Tried> = Vec::new();
-    if kept.len() < KEPT_MIN || findings.is_empty() {
+    let mut results = Trials::default();
+    if kept.len() < KEPT_MIN {
         return results;
     }
     let mut config = config.clone();
-    config.cores.count = config.cores.count.max(8);
-    let Some(before) = time(&config, &kept) else { return results };
+    config.cores.count = config.cores.count.max(2);
+    if let Some(sockets) = &config.sockets {
+        config.cores.count = config.cores.count.next_multiple_of(sockets.count);
+    }
+    // A load that waits for the one before is put behind a fence, which itself takes no time.
+    config.cores.pipeline.full_fence = Time::ZERO;
+    let Some(run) = carry_out(&config, &kept, &Setting::default()) else { return results };
+    let before = run.elapsed.0 as f64;
+    results.note(&run, kept.len());
     let mut rest = Vec::new();
     for finding in findings.drain(..) {
-        let after = cured(watcher, &finding, &kept).and_then(|cured| time(&config, &cured));
-        let Some(after) = after else {
+        let Some(gain) = gain(watcher, &finding, &kept, &config, before) else {
             rest.push(finding);
             continue;
         };
-        let gain = 1.0 - after / before;
-        results.push(Tried { rule: finding.rule, gain, accesses: kept.len() });
+        results.tried.push(Tried { rule: finding.rule, gain, accesses: kept.len() });
         if gain >= NOTHING {
             rest.push(finding);
         }
     }
+    rest.extend(bandwidth::check(&run, &config, sites, watcher.options.sites_max));
     *findings = rest;
     results
 }
 
-/// Nanoseconds that accesses take.
-fn time(config: &Config, accesses: &[Kept]) -> Option<f64> {
+impl Trials {
+    fn note(&mut self, run: &TimedFigures, accesses: usize) {
+        let ns = |time: Time| time.0 as f64 / 1000.0;
+        (self.accesses, self.elapsed_ns) = (accesses, ns(run.elapsed));
+        let mut all = machine::Stalls::default();
+        run.threads.iter().for_each(|thread| all.add(&thread.stalls));
+        self.waits = all
+            .each()
+            .iter()
+            .filter(|wait| wait.1 > Time::ZERO)
+            .map(|&(name, time)| (name, ns(time)))
+            .collect();
+        let sites = (0u32..).zip(&run.site_stalls).filter(|site| *site.1 > Time::ZERO);
+        self.stalls = sites.map(|(site, &time)| (SiteId(site), ns(time))).collect();
+    }
+}
+
+/// Part of the time that a remedy saves; `None` if it can't be tried.
+fn gain(watcher: &Watcher, finding: &Finding, kept: &[Kept], config: &Config, before: f64) -> Option<f64> {
+    let sites: HashSet<u32> = finding.sites.iter().map(|part| part.site.0).collect();
+    let time = |kept: &[Kept], setting: &Setting<'_>| {
+        carry_out(config, kept, setting).map(|figures| figures.elapsed.0 as f64)
+    };
+    let options = &watcher.options;
+    match finding.rule {
+        Rule::MissingPrefetch => {
+            let own = kept.iter().filter(|access| sites.contains(&access.site)).count();
+            let events = AHEAD * kept.len() / own.max(1);
+            let setting = Setting { prefetch: Some((sites, events.min(CHUNK / 4))), ..Setting::default() };
+            Some(1.0 - time(kept, &setting)? / before)
+        }
+        Rule::TlbReach => {
+            let walk = Time((options.walk_ns * 1000.0) as u64);
+            let of =
+                |large| Setting { walks: Some((options.tlb_entries, walk, large)), ..Setting::default() };
+            (walk > Time::ZERO).then_some(())?;
+            Some(1.0 - time(kept, &of(true))? / time(kept, &of(false))?)
+        }
+        Rule::AllocationChurn => {
+            // A block that is used again costs nothing; the allocator's own accesses were not recorded.
+            let short: u64 =
+                sites.iter().filter_map(|site| watcher.heap.sites.get(site)).map(|of| of.short).sum();
+            let accesses = before / kept.len() as f64 * watcher.accesses as f64;
+            let blocks = short as f64 * options.alloc_ns * 1000.0;
+            (options.alloc_ns > 0.0).then(|| blocks / (blocks + accesses))
+        }
+        Rule::WrongTier => {
+            let busy: HashSet<u32> = tier::busy(watcher).iter().map(|of| of.0).collect();
+            let config = two_tiers(config)?;
+            let setting = Setting { fast: Some(&busy), ..Setting::default() };
+            let slow = carry_out(&config, kept, &Setting::default())?.elapsed.0 as f64;
+            Some(1.0 - carry_out(&config, kept, &setting)?.elapsed.0 as f64 / slow)
+        }
+        _ => Some(1.0 - time(&cured(watcher, finding, kept)?, &Setting::default())? / before),
+    }
+}
+
+/// The machine with DRAM in place of its persistent memory, and all else as slow as it was.
+fn two_tiers(config: &Config) -> Option<Config> {
+    let dram = Config::preset("dram").ok()?;
+    let mut both = config.clone();
+    if both.other_memory.is_none() {
+        both.other_memory =
+            Some(machine::OtherMemory { controller: config.memory.clone(), device: config.device.clone() });
+    }
+    (both.memory, both.device) = (dram.memory, dram.device);
+    both.validate().ok()?;
+    Some(both)
+}
+
+/// The idle latency of a machine's memory, nanoseconds.
+fn latency(config: &Config) -> Option<f64> {
+    let load = |at: u64| {
+        let of = |op| Event { op, site: SiteId(0), instructions: 1 };
+        [of(Op::Load { addr: (at * 7919 % 4096) << 16, len: 8 }), of(Op::Fence(FenceKind::Full))]
+    };
+    let mut config = config.clone();
+    config.cores.pipeline.full_fence = Time::ZERO;
+    let events: Vec<Event> = (1..=500).flat_map(load).collect();
+    let mut machine = Simulation::new(&config).ok()?;
+    machine.begin(&Source::synthetic("trial")).ok()?;
+    machine.push(Batch { thread: ThreadId(0), time_ns: 0, events: &events, values: &[] }).ok()?;
+    machine.finish().ok()?;
+    Some(machine.figures().elapsed.0 as f64 / 500_000.0)
+}
+
+/// Whether ordinary memory of a machine is so much slower than DRAM that it pays to ask what should lie on which.
+#[must_use]
+pub fn is_slow(config: &Config) -> bool {
+    let of = |config: &Config| {
+        let mut plain = config.clone();
+        if let Some(other) = plain.other_memory.take() {
+            (plain.memory, plain.device) = (other.controller, other.device);
+        }
+        latency(&plain)
+    };
+    let dram = Config::preset("dram").ok();
+    dram.and_then(|dram| Some(of(config)? > of(&dram)? * 1.5)).unwrap_or(false)
+}
+
+/// Runs accesses on a machine.
+fn carry_out(config: &Config, accesses: &[Kept], setting: &Setting<'_>) -> Option<TimedFigures> {
     let mut machine = Simulation::new(config).ok()?;
     machine.begin(&Source::synthetic("trial")).ok()?;
+    if let Some((sites, events)) = &setting.prefetch {
+        machine.prefetch(sites.iter().map(|&site| SiteId(site)).collect(), *events);
+    }
     let mut threads: HashMap<u32, Vec<Event>> = HashMap::new();
-    for slice in accesses.chunks(256) {
+    let mut tlbs: HashMap<u32, Tlb> = HashMap::new();
+    // Instructions that take as long as a walk does.
+    let step = (config.cores.pipeline.cycle.0 / u64::from(config.cores.pipeline.issue_width)).max(1);
+    if let Some(fast) = setting.fast {
+        let maps = ranges(accesses, fast);
+        let of = |(addr, len): (u64, u64)| Event {
+            op: Op::Map { addr, len, name: NameId(0) },
+            site: SiteId(0),
+            instructions: 1,
+        };
+        threads.insert(0, maps.into_iter().map(of).collect());
+    }
+    for slice in accesses.chunks(CHUNK) {
         for access in slice {
-            let (addr, len) = (access.addr, access.len);
-            let op = if access.store { Op::Store { addr, len } } else { Op::Load { addr, len } };
-            let event = Event { op, site: SiteId(access.site), instructions: access.instructions };
-            threads.entry(access.thread).or_default().push(event);
+            let mut instructions = access.instructions;
+            if let Some((entries, walk, large)) = setting.walks {
+                let tlb = tlbs.entry(access.thread).or_insert_with(|| Tlb::new(entries));
+                let (before, small) = (tlb.large_misses, tlb.touch(access.addr));
+                if if large { tlb.large_misses > before } else { small } {
+                    instructions = instructions.saturating_add((walk.0 / step) as u32);
+                }
+            }
+            let events = threads.entry(access.thread).or_default();
+            add(events, access, instructions);
         }
         let mut numbers: Vec<u32> = threads.keys().copied().collect();
         numbers.sort_unstable();
@@ -80,131 +240,36 @@ fn time(config: &Config, accesses: &[Kept]) -> Option<f64> {
         }
     }
     machine.finish().ok()?;
-    let picoseconds = machine.now().0;
-    (picoseconds > 0).then_some(picoseconds as f64)
+    let figures = machine.figures();
+    (figures.elapsed > Time::ZERO).then_some(figures)
 }
 
-/// The accesses with the remedy applied, if it can be.
-fn cured(watcher: &Watcher, finding: &Finding, kept: &[Kept]) -> Option<Vec<Kept>> {
-    let sites: HashSet<u32> = finding.sites.iter().map(|part| part.site.0).collect();
-    let first = finding.sites.first()?.site.0;
-    let state = *watcher.sites.0.get(first as usize)?;
-    match finding.rule {
-        Rule::FalseSharing | Rule::TrueSharing | Rule::ContendedLock => Some(apart(watcher, &sites, kept)),
-        Rule::AgainstTheRows => exchanged(kept, first, state.walk_stride, state.walk_step),
-        Rule::UnusedBytes => by_field(kept, first, state.stride.unsigned_abs()),
-        Rule::PointerChase => Some(in_order_of_use(kept, &sites)),
-        Rule::ConflictMisses => Some(padded(kept, &sites)),
-        Rule::DeadStore | Rule::OverwrittenUnread => Some(without_dead(kept, &sites)),
-        _ => None,
+fn add(events: &mut Vec<Event>, access: &Kept, instructions: u32) {
+    let site = SiteId(access.site);
+    let fence = |kind| Event { op: Op::Fence(kind), site, instructions: 0 };
+    if access.hop {
+        events.push(fence(FenceKind::Full));
+    }
+    let (addr, len) = (access.addr, access.len);
+    let op = if access.store { Op::Store { addr, len } } else { Op::Load { addr, len } };
+    events.push(Event { op, site, instructions });
+    if access.locked {
+        events.push(fence(FenceKind::Locked));
     }
 }
 
-/// Each thread's part of contested lines on lines of its own.
-fn apart(watcher: &Watcher, sites: &HashSet<u32>, kept: &[Kept]) -> Vec<Kept> {
-    let moved = |access: &Kept| {
-        let line = access.addr >> 6;
-        let contested = watcher
-            .contests
-            .0
-            .get(&line)
-            .is_some_and(|contest| contest.parties.iter().any(|party| sites.contains(&party.site)));
-        let addr = if contested {
-            ELSEWHERE + ((line << 8 | u64::from(access.thread & 0xff)) << 7) % (1 << 50) + (access.addr & 63)
-        } else {
-            access.addr
-        };
-        Kept { addr, ..*access }
-    };
-    kept.iter().map(moved).collect()
-}
-
-/// A matrix walked along its rows: addresses exchange rows and columns.
-fn exchanged(kept: &[Kept], site: u32, stride: u64, step: u64) -> Option<Vec<Kept>> {
-    let own = || kept.iter().filter(|access| access.site == site);
-    let base = own().map(|access| access.addr).min()?;
-    let rows = (own().map(|access| access.addr).max()? - base) / stride.max(1) + 1;
-    let moved = |access: &Kept| {
-        if access.site != site || stride == 0 || step == 0 {
-            return *access;
+/// Pages of the blocks of some sites.
+fn ranges(accesses: &[Kept], sites: &HashSet<u32>) -> Vec<(u64, u64)> {
+    let own = accesses.iter().filter(|access| sites.contains(&access.block));
+    let mut pages: Vec<u64> = own.map(|access| access.addr >> 12).collect();
+    pages.sort_unstable();
+    pages.dedup();
+    let mut found: Vec<(u64, u64)> = Vec::new();
+    for page in pages {
+        match found.last_mut() {
+            Some((start, len)) if *start + *len == page << 12 => *len += 4096,
+            _ => found.push((page << 12, 4096)),
         }
-        let offset = access.addr - base;
-        let (row, column) = (offset / stride, offset % stride / step);
-        Kept { addr: ELSEWHERE + (column * rows + row) * step, ..*access }
-    };
-    Some(kept.iter().map(moved).collect())
-}
-
-/// An array for each field of eight bytes.
-fn by_field(kept: &[Kept], site: u32, element: u64) -> Option<Vec<Kept>> {
-    if element < 16 {
-        return None;
     }
-    let own = || kept.iter().filter(|access| access.site == site);
-    let (base, end) = (own().map(|access| access.addr).min()?, own().map(|access| access.addr).max()?);
-    let count = (end - base) / element + 1;
-    let moved = |access: &Kept| {
-        if access.addr < base || access.addr > end {
-            return *access;
-        }
-        let (at, within) = ((access.addr - base) / element, (access.addr - base) % element);
-        Kept { addr: ELSEWHERE + (within / 8) * count * 8 + at * 8 + within % 8, ..*access }
-    };
-    Some(kept.iter().map(moved).collect())
-}
-
-/// Lines of a chain one behind the other, in the order in which they were visited first.
-fn in_order_of_use(kept: &[Kept], sites: &HashSet<u32>) -> Vec<Kept> {
-    let mut order: HashMap<u64, u64> = HashMap::new();
-    for access in kept.iter().filter(|access| sites.contains(&access.site)) {
-        let next = order.len() as u64;
-        order.entry(access.addr >> 6).or_insert(next);
-    }
-    let moved = |access: &Kept| match order.get(&(access.addr >> 6)) {
-        Some(at) => Kept { addr: ELSEWHERE + (at << 6) + (access.addr & 63), ..*access },
-        None => *access,
-    };
-    kept.iter().map(moved).collect()
-}
-
-/// A line of padding behind every 4 KiB.
-fn padded(kept: &[Kept], sites: &HashSet<u32>) -> Vec<Kept> {
-    let own = || kept.iter().filter(|access| sites.contains(&access.site)).map(|access| access.addr);
-    let (from, to) = (own().min().unwrap_or(0), own().max().unwrap_or(0));
-    let moved = |access: &Kept| {
-        let inside = (from..=to).contains(&access.addr);
-        let more = if inside { (access.addr - from) >> 12 << 6 } else { 0 };
-        Kept {
-            addr: if inside { ELSEWHERE + (from & 0xfff) + (access.addr - from) + more } else { access.addr },
-            ..*access
-        }
-    };
-    kept.iter().map(moved).collect()
-}
-
-/// Without the stores of these sites that are stored over before they are read.
-fn without_dead(kept: &[Kept], sites: &HashSet<u32>) -> Vec<Kept> {
-    // Words whose next access, seen from behind, is a store.
-    let mut stored: HashSet<u64> = HashSet::new();
-    let mut left = Vec::with_capacity(kept.len());
-    for access in kept.iter().rev() {
-        let words = (access.addr >> 3)..=((access.addr + u64::from(access.len.max(1)) - 1) >> 3);
-        let words = words.take(4096);
-        if access.store {
-            let over = words.clone().filter(|word| stored.contains(word)).count();
-            // Of a large one the rest may be left to be zeroed.
-            let part = if access.len >= 32 { 3 } else { 4 };
-            if sites.contains(&access.site) && over * 4 >= words.clone().count() * part {
-                continue;
-            }
-            stored.extend(words);
-        } else {
-            words.for_each(|word| {
-                stored.remove(&word);
-            });
-        }
-        left.push(*access);
-    }
-    left.reverse();
-    left
+    found
 }

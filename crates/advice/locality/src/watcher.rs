@@ -4,18 +4,22 @@ use std::collections::HashMap;
 
 use advise::Finding;
 use event::{
-    AccessKind, Batch, BlockBatch, BlockItem, Capabilities, Event, Op, RunSink, Sink, SinkError, SiteId,
-    SiteTable, Source, ThreadId,
+    AccessKind, Batch, BlockBatch, BlockItem, Capabilities, Event, FenceKind, Op, RunSink, Sink, SinkError,
+    SiteId, SiteTable, Source, ThreadId,
 };
 
 use crate::cache::Cache;
 use crate::contest::{Contests, Visit};
 use crate::heap::{Heap, Structure};
 use crate::lines::{Lines, NOBODY};
+use crate::nodes::Pages;
 use crate::options::Options;
+use crate::outside::Outside;
+use crate::pairs::{Pairs, Straddled};
 use crate::rules;
 use crate::sites::Sites;
-use crate::tape::{Kept, Tape};
+use crate::streams::Streams;
+use crate::tape::{Kept, NO_BLOCK, Tape};
 use crate::tlb::Tlb;
 use crate::watch::Watch;
 
@@ -42,6 +46,8 @@ struct Thread {
     held: u32,
     sections: u64,
     chain: Chain,
+    pairs: Pairs,
+    streams: Streams,
 }
 
 /// Blocks that a thread goes through.
@@ -73,6 +79,9 @@ pub struct Watcher {
     ends: HashMap<u32, u64>,
     pub(crate) misses: u64,
     pub(crate) tape: Tape,
+    pub(crate) straddled: Straddled,
+    pub(crate) pages: Pages,
+    pub(crate) outside: Outside,
     pub(crate) accesses: u64,
     pub(crate) fetches: u64,
     pub(crate) stored: u64,
@@ -111,9 +120,33 @@ impl Watcher {
     /// The data structures by allocation site, the most fetched first.
     #[must_use]
     pub fn structures(&self) -> Vec<(SiteId, Structure)> {
-        let mut all: Vec<_> = self.heap.sites.iter().map(|(&site, of)| (SiteId(site), of.clone())).collect();
+        let peaks = self.heap.at_peak(self.accesses);
+        let with_peak = |(&site, of): (&u32, &Structure)| {
+            let (at_peak, idle_at_peak) = peaks.get(&site).copied().unwrap_or_default();
+            (SiteId(site), Structure { at_peak, idle_at_peak, ..of.clone() })
+        };
+        let mut all: Vec<_> = self.heap.sites.iter().map(with_peak).collect();
         all.sort_by(|a, b| b.1.fetches.cmp(&a.1.fetches).then(b.1.bytes.cmp(&a.1.bytes)).then(a.0.cmp(&b.0)));
         all
+    }
+
+    /// Says where global variables lie: names, addresses, bytes, by address.
+    pub fn name_globals(&mut self, globals: Vec<(String, u64, u64)>) {
+        self.outside.name(globals);
+    }
+
+    /// Globals and the main thread's stack, by name, the most fetched first.
+    #[must_use]
+    pub fn outside(&self) -> Vec<(String, Structure)> {
+        self.outside.structures()
+    }
+
+    /// Misses of the first-level caches by code, of the events that were looked at.
+    pub fn misses(&self) -> impl Iterator<Item = (SiteId, u64)> {
+        (0u32..)
+            .zip(&self.sites.0)
+            .filter(|of| of.1.misses_l1 > 0)
+            .map(|(site, of)| (SiteId(site), of.misses_l1))
     }
 
     pub(crate) fn large_tlb_misses(&self) -> u64 {
@@ -139,6 +172,8 @@ impl Watcher {
                 held: 0,
                 sections: 0,
                 chain: Chain::default(),
+                pairs: Pairs::default(),
+                streams: Streams::default(),
             })
         })
     }
@@ -154,8 +189,15 @@ impl Watcher {
         self.accesses += 1;
         let mut thread = self.take(access.thread);
         thread.now += 1;
+        // Looking for the block of each access would take long.
+        let kept = self.tape.keeps(thread.now);
+        let block = if kept { self.heap.find(access.addr).map(|(_, block)| block.site) } else { None };
         self.tape.keep(Kept {
             now: thread.now,
+            block: block.unwrap_or(NO_BLOCK),
+            hop: false,
+            locked: false,
+            silent: false,
             addr: access.addr,
             len: access.len,
             site: access.site,
@@ -170,6 +212,7 @@ impl Watcher {
             self.stored += u64::from(access.len);
         }
         site.tlb_misses += u64::from(thread.tlb.touch(access.addr));
+        let array = !access.store && thread.streams.load(access.addr, access.len, thread.now);
         let repeated = site.before == access.addr && site.thread == access.thread;
         site.follow(access.thread, access.addr);
         let end = access.addr.saturating_add(u64::from(access.len));
@@ -179,7 +222,7 @@ impl Watcher {
             let from = access.addr.max(line << 6) - (line << 6);
             let bytes = end.min((line + 1) << 6) - (line << 6) - from;
             let mask = if bytes == 64 { u64::MAX } else { ((1 << bytes) - 1) << from };
-            self.line(&mut thread, access, (line, mask), repeated);
+            self.line(&mut thread, access, (line, mask), repeated, array);
         }
         if !access.store && access.len == 8 {
             let chain = &mut thread.chain;
@@ -192,7 +235,14 @@ impl Watcher {
         self.put(access.thread, thread);
     }
 
-    fn line(&mut self, thread: &mut Thread, access: Access, (line, mask): (u64, u64), repeated: bool) {
+    fn line(
+        &mut self,
+        thread: &mut Thread,
+        access: Access,
+        (line, mask): (u64, u64),
+        repeated: bool,
+        array: bool,
+    ) {
         let mut missed = false;
         if thread.line != line {
             thread.line = line;
@@ -204,8 +254,16 @@ impl Watcher {
                 site.conflicts += u64::from(missed && !hashed);
                 site.hash_misses += u64::from(hashed && !missed);
                 self.misses += u64::from(missed);
+                if missed && !access.store && !array {
+                    let indexed = thread.streams.just_read(thread.now);
+                    *(if indexed { &mut site.indexed } else { &mut site.unindexed }) += 1;
+                }
             }
         }
+        if !access.store {
+            self.lines.read(line);
+        }
+        let page_read = self.lines.is_read(line);
         let (entry, new, out) = self.lines.get(line, access.site);
         let own = access.thread as u16;
         if entry.owner != own {
@@ -236,7 +294,8 @@ impl Watcher {
         }
         entry.touched |= mask;
         if access.store {
-            entry.store(&mut self.sites, access.site, mask, access.len >= 32, repeated);
+            let how = (access.len >= 32, repeated, page_read);
+            entry.store(&mut self.sites, (access.site, mask), how);
         } else {
             entry.load(&mut self.sites, mask);
         }
@@ -251,7 +310,27 @@ impl Watcher {
             }
         }
         if missed {
+            self.pair(thread, access, (line, mask));
             self.fetched(thread, access, line);
+        }
+    }
+
+    /// A miss: whether it is of an element that another line holds, too, and of a page that is far away.
+    fn pair(&mut self, thread: &mut Thread, access: Access, (line, mask): (u64, u64)) {
+        let from = (line << 6) + u64::from(mask.trailing_zeros());
+        let to = (line << 6) + 64 - u64::from(mask.leading_zeros());
+        let visit = thread.pairs.missed(line, (from, to), thread.now, access.site);
+        if visit.over {
+            let site = self.sites.get(visit.site);
+            site.visits += 1;
+            site.pairs += u64::from(visit.pair.is_some());
+        }
+        if let Some(pair) = visit.pair {
+            self.straddled.note(pair);
+        }
+        let Options { nodes, cores, .. } = self.options;
+        if nodes > 1 && self.pages.missed(from, access.thread, cores, nodes) {
+            self.sites.get(access.site).remote += 1;
         }
     }
 
@@ -281,11 +360,17 @@ impl Watcher {
     /// A line came into the thread's first-level cache.
     fn fetched(&mut self, thread: &mut Thread, access: Access, line: u64) {
         let addr = access.addr.max(line << 6);
-        let Some((start, block)) = self.heap.find(addr) else { return };
+        let Some((start, block)) = self.heap.find(addr) else {
+            self.outside.fetched(line, access.thread, access.store);
+            return;
+        };
         let chain = &mut thread.chain;
         if !access.store && chain.start != start {
             let site = self.sites.get(access.site);
-            if block.site == chain.site && chain.pointer && chain.roots == 0 {
+            // A table and its nodes may be allocated by one line of source; they differ in size.
+            let alike = block.len / 2 <= chain.len && chain.len / 2 <= block.len;
+            if block.site == chain.site && alike && chain.pointer && chain.roots == 0 {
+                self.tape.hop(thread.now, access.thread);
                 site.hops += 1;
                 (site.offset, site.from) = (addr - start, block.site);
             } else {
@@ -297,7 +382,7 @@ impl Watcher {
     }
 
     /// Whether a store changes the bytes that it stores to.
-    fn value(&mut self, addr: u64, bytes: &[u8], site: u32) {
+    fn value(&mut self, addr: u64, bytes: &[u8], (thread, site): (u32, u32)) {
         let (line, from) = (addr >> 6, (addr & 63) as usize);
         if from + bytes.len() > 64 || (self.shadows.len() >= SHADOWS_MAX && !self.shadows.contains_key(&line))
         {
@@ -307,6 +392,7 @@ impl Watcher {
         let mask = if bytes.len() == 64 { u64::MAX } else { ((1 << bytes.len()) - 1) << from };
         let there = &mut held[from..from + bytes.len()];
         if *known & mask == mask && there == bytes {
+            self.tape.silent(thread, addr);
             self.sites.get(site).silent += bytes.len() as u64;
         }
         there.copy_from_slice(bytes);
@@ -342,6 +428,7 @@ impl Watcher {
                 }
             }
             Op::Acquire { var, .. } | Op::Release { var, .. } => self.sync(var, 8),
+            Op::Fence(FenceKind::Locked) => self.tape.locked(thread.0),
             Op::Alloc { addr, len } => self.heap.alloc(addr, len, site, self.accesses),
             Op::Free { addr } => {
                 if let Some(len) = self.heap.free(addr, self.accesses, self.options.short_life) {
@@ -432,7 +519,7 @@ impl Sink for Watcher {
                 let (own, rest) = values.split_at((len as usize).min(values.len()));
                 values = rest;
                 if let Some((addr, _)) = event.op.stored() {
-                    self.value(addr, own, event.site.0);
+                    self.value(addr, own, (batch.thread.0, event.site.0));
                 }
             }
         }

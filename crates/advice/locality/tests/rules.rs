@@ -1,7 +1,8 @@
 //! Each rule on events that break it, and on events of an ordinary program that look alike.
 
 use event::{Batch, Event, Op, Order, Sink, SiteId, SiteTable, ThreadId};
-use locality::{Options, Watcher};
+use locality::{Options, Watcher, try_out};
+use machine::Config;
 
 /// Feeds events to a watcher and keeps the order of synchronisation.
 struct Stage {
@@ -12,6 +13,19 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         Stage { watcher: Watcher::new(Options::default()), seq: 0 }
+    }
+
+    fn with(options: Options) -> Self {
+        Stage { watcher: Watcher::new(options), seq: 0 }
+    }
+
+    /// What is left of the findings when their remedies were tried on a machine.
+    fn tried(&self, machine: &str) -> Vec<&'static str> {
+        let sites = SiteTable::default();
+        let mut findings = self.watcher.findings(&sites);
+        let config = Config::preset(machine).expect("a preset");
+        let _ = try_out(&self.watcher, &mut findings, &config, &sites);
+        findings.iter().map(|found| found.rule.name()).collect()
     }
 
     fn op(&mut self, thread: u32, site: u32, op: Op) {
@@ -424,4 +438,199 @@ fn a_short_run_says_nothing() {
         stage.store(2, 3, 0x1008);
     }
     stage.is_silent();
+}
+
+/// Looks up nodes of 40 B, of which the first and the last word are read, at random.
+fn nodes_apart(apart: u64) -> Stage {
+    let mut stage = Stage::new();
+    let mut state = 1;
+    for _ in 0..100_000 {
+        let node = 0x10_0010 + random(&mut state) % 400_000 * apart;
+        stage.load(0, 3, node);
+        stage.load(0, 3, node + 32);
+    }
+    stage
+}
+
+#[test]
+fn nodes_that_straddle_lines_are_named_and_aligned_ones_or_a_walk_are_not() {
+    nodes_apart(48).says("straddled-lines");
+    assert!(nodes_apart(48).tried("dram").contains(&"straddled-lines"), "a line less per visit is a gain");
+    assert!(!nodes_apart(64).rules().contains(&"straddled-lines"));
+    let mut walk = Stage::new();
+    for _ in 0..4 {
+        for at in 0..40_000 {
+            walk.load(0, 3, 0x10_0010 + at * 48);
+            walk.load(0, 3, 0x10_0010 + at * 48 + 32);
+        }
+    }
+    assert!(!walk.rules().contains(&"straddled-lines"), "{:?}", walk.rules());
+}
+
+#[test]
+fn addresses_that_an_array_holds_are_known_before_and_hashes_of_a_hash_are_not() {
+    let of = |array: bool, work: u32| {
+        let mut stage = Stage::new();
+        let mut state = 1;
+        for at in 0..100_000u64 {
+            if array {
+                stage.op(0, 3, Op::Load { addr: 0x10_0000 + at * 4, len: 4 });
+            }
+            let addr = 0x1000_0000 + random(&mut state) % 200_000 * 64;
+            let op = Op::Load { addr, len: 8 };
+            let event = Event { op, site: SiteId(3), instructions: work };
+            let batch = Batch { thread: ThreadId(0), time_ns: 0, events: &[event], values: &[] };
+            stage.watcher.push(batch).expect("taken");
+        }
+        stage
+    };
+    of(true, 400).says("missing-prefetch");
+    assert!(!of(false, 400).rules().contains(&"missing-prefetch"));
+    // A core overlaps the misses of a short loop by itself, and not those of a long one.
+    assert!(of(true, 400).tried("dram").contains(&"missing-prefetch"));
+    assert!(!of(true, 4).tried("dram").contains(&"missing-prefetch"));
+}
+
+#[test]
+fn what_is_kept_after_its_last_use_at_the_peak_is_named() {
+    let of = |free_first: bool| {
+        let mut stage = Stage::new();
+        let (old, new, len) = (0x100_0000, 0x200_0000, 4 << 20);
+        stage.alloc(5, old, len);
+        (0..len / 64).for_each(|line| stage.store(0, 3, old + line * 64));
+        if free_first {
+            stage.free(old);
+        }
+        stage.alloc(6, new, len);
+        for _ in 0..2 {
+            (0..len / 8).for_each(|word| stage.store(0, 4, new + word * 8));
+            (0..len / 8).for_each(|word| stage.load(0, 9, new + word * 8));
+        }
+        if !free_first {
+            stage.free(old);
+        }
+        stage.free(new);
+        stage.rules().contains(&"lives-too-long")
+    };
+    assert!(of(false));
+    assert!(!of(true));
+}
+
+#[test]
+fn pages_are_on_the_node_of_who_touched_them_first() {
+    let of = |first_by_user: bool, nodes: u32| {
+        let mut stage = Stage::with(Options { nodes, cores: 4, ..Options::default() });
+        let part = |thread: u32| 0x100_0000 + u64::from(thread) * 0x20_0000;
+        stage.spawn(3);
+        for thread in 1..=3 {
+            let by = if first_by_user { thread } else { 0 };
+            (0..512).for_each(|page| stage.store(by, 2, part(thread) + page * 4096));
+        }
+        for thread in 1..=3 {
+            for _ in 0..2 {
+                (0..16_384).for_each(|line| stage.load(thread, 3, part(thread) + line * 64));
+            }
+        }
+        stage.rules().contains(&"wrong-node")
+    };
+    assert!(of(false, 2));
+    assert!(!of(true, 2));
+    assert!(!of(false, 1));
+}
+
+#[test]
+fn a_small_busy_table_belongs_on_dram_where_memory_is_slow() {
+    let of = |slow_memory: bool| {
+        let mut stage = Stage::with(Options { slow_memory, ..Options::default() });
+        let (table, rest) = (0x100_0000u64, 0x1000_0000u64);
+        stage.alloc(5, table, 4 << 20);
+        stage.alloc(6, rest, 64 << 20);
+        let mut state = 1;
+        (0..(64 << 20) / 4096).for_each(|page| stage.store(0, 2, rest + page * 4096));
+        for _ in 0..150_000 {
+            stage.load(0, 3, table + random(&mut state) % (4 << 20) / 8 * 8);
+        }
+        stage
+    };
+    of(true).says("wrong-tier");
+    assert!(of(true).tried("cxl-dram").contains(&"wrong-tier"), "{:?}", of(true).tried("cxl-dram"));
+    assert!(!of(false).rules().contains(&"wrong-tier"));
+    assert!(locality::is_slow(&Config::preset("cxl-dram").expect("a preset")));
+    assert!(!locality::is_slow(&Config::preset("dram").expect("a preset")));
+}
+
+#[test]
+fn all_cores_that_stream_are_bound_by_bandwidth_and_one_of_many_is_not() {
+    let of = |threads: u32| {
+        let mut stage = Stage::new();
+        stage.spawn(threads);
+        for thread in 1..=threads {
+            let part = u64::from(thread) << 28;
+            (0..10_000).for_each(|line| stage.load(thread, 3, part + line * 64));
+        }
+        stage.tried("dram").contains(&"bandwidth-bound")
+    };
+    assert!(of(24));
+    assert!(!of(1));
+}
+
+#[test]
+fn a_table_and_its_nodes_may_come_from_one_line_of_source() {
+    let mut stage = Stage::new();
+    let nodes: Vec<u64> = nodes(&mut stage);
+    // The site of the nodes allocates the table, too, and one site reads both.
+    stage.alloc(5, 0x800_0000, 8 * 16_384);
+    let mut state = 9;
+    for _ in 0..100_000 {
+        let key = random(&mut state);
+        stage.load(0, 3, 0x800_0000 + key % 16_384 * 8);
+        let node = nodes[key as usize % nodes.len()];
+        stage.load(0, 3, node + 8);
+        stage.load(0, 3, node);
+    }
+    assert!(!stage.rules().contains(&"pointer-chase"), "{:?}", stage.rules());
+}
+
+#[test]
+fn a_packet_that_is_zeroed_and_copied_over_is_named_and_its_trial_agrees() {
+    let of = |zeroed: bool| {
+        let mut stage = Stage::new();
+        for packet in 0..4000u64 {
+            let buffer = 0x10_0000 + packet % 16 * 2048;
+            if zeroed {
+                stage.fill(3, buffer, 2048);
+            }
+            stage.fill(4, buffer, 1500);
+            (0..8).for_each(|word| stage.load(0, 5, buffer + word * 8));
+        }
+        stage
+    };
+    of(true).says("overwritten-unread");
+    assert!(of(true).tried("dram").contains(&"overwritten-unread"));
+    assert!(!of(false).rules().contains(&"overwritten-unread"));
+}
+
+#[test]
+fn structures_have_a_miss_curve_a_working_set_and_their_threads() {
+    let mut stage = Stage::new();
+    stage.spawn(2);
+    stage.alloc(5, 0x100_0000, 1 << 20);
+    for thread in 1..=2 {
+        for _ in 0..4 {
+            (0..8192).for_each(|line| {
+                stage.load(thread, 3, 0x100_0000 + u64::from(thread - 1) * (1 << 19) + line * 64)
+            });
+        }
+    }
+    let (_, of) = stage.watcher.structures().remove(0);
+    assert_eq!(of.by_thread.len(), 2);
+    assert!(of.by_thread[0].1[..32].iter().all(|&count| count > 0), "{:?}", of.by_thread[0]);
+    assert!(
+        of.by_thread[0].1[32..].iter().all(|&count| count == 0),
+        "the first thread stays in the first half"
+    );
+    let curve = of.reuse.miss_curve();
+    assert!(curve[8] > 0.95 && curve[15] < 0.4, "{curve:?}");
+    assert!(of.working_set().iter().any(|&lines| lines > 1500), "{:?}", of.working_set());
+    assert_eq!(of.at_peak, 1 << 20);
 }

@@ -4,6 +4,7 @@ use event::{Counts, Frame, Sampling, SiteId, SiteTable};
 use machine::{CacheFigures, MemoryFigures, SiteFigures, Slice, Traffic};
 use serde::Serialize;
 
+use crate::costs::{Costs, PhaseMark};
 use crate::crashes::CrashFinding;
 use crate::digest::Digest;
 use crate::lints::LintJson;
@@ -47,6 +48,8 @@ struct Document<'a> {
     samples: Option<&'a Samples>,
     structures: &'a [Structure],
     trials: &'a [Trial],
+    modelled: Option<&'a Costs>,
+    phases: &'a [PhaseMark],
     crash_lints: Option<Vec<LintJson>>,
     crash_findings: Option<&'a [CrashFinding]>,
 }
@@ -163,6 +166,8 @@ impl<'a> Document<'a> {
             samples: report.samples.as_ref(),
             structures: &report.structures,
             trials: &report.trials,
+            modelled: report.costs.as_ref(),
+            phases: &report.phases,
             crash_lints: report.crash_lints.as_ref().map(|lints| lints.json(&report.sites)),
             crash_findings: report.crash_findings.as_ref().map(|crashes| &*crashes.findings),
         }

@@ -25,6 +25,7 @@
 
 mod chart;
 mod content;
+mod costs;
 mod crashes;
 mod digest;
 mod excerpt;
@@ -40,6 +41,7 @@ mod wear;
 
 pub use chart::{Axis, Curve, Curves, Order, OrderStep, StepKind, Unit};
 pub use content::{Article, Block, Cell, Page, Section, Table};
+pub use costs::{Costs, PhaseMark, SiteCost, Wait};
 pub use crashes::{CrashFinding, CrashFindings};
 pub use digest::of_sampling;
 pub use excerpt::Excerpt;
@@ -50,6 +52,6 @@ pub use model::{
     CaptureStats, Exit, FunctionSample, Report, Run, Samples, Skipped, Subject, Withheld, WriteSizes,
 };
 pub use prestores::Prestores;
-pub use structures::{Structure, Trial};
+pub use structures::{Structure, ThreadHeat, Trial};
 pub use terminal::terminal;
 pub use wear::{Wear, lifetime};

@@ -7,6 +7,7 @@ use event::{Counts, SiteTable, Source};
 use machine::Figures;
 use serde::Serialize;
 
+use crate::costs::{Costs, PhaseMark};
 use crate::crashes::CrashFindings;
 use crate::lints::CrashLints;
 use crate::prestores::Prestores;
@@ -37,6 +38,10 @@ pub struct Report {
     pub structures: Vec<Structure>,
     /// What trials of the findings' remedies gave.
     pub trials: Vec<Trial>,
+    /// What accesses cost on the modelled machine with time; `None` if they did not run there.
+    pub costs: Option<Costs>,
+    /// Phases that the program marked.
+    pub phases: Vec<PhaseMark>,
     /// How the program was observed; `None` for workloads that run inside Strandline.
     pub capture: Option<CaptureStats>,
     /// Where a program spent its time that could only be sampled; `None` for instrumented ones.

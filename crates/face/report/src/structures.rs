@@ -35,8 +35,27 @@ pub struct Structure {
     pub heat_loads: Vec<u32>,
     /// The same of stores.
     pub heat_stores: Vec<u32>,
+    /// Where each of the first eight threads fetched.
+    pub heat_by_thread: Vec<ThreadHeat>,
     /// Most bytes live at once, in equal spans of accesses.
     pub footprint: Vec<u64>,
+    /// Lines of it that were fetched in each of these spans, estimated.
+    pub working_set: Vec<u64>,
+    /// Part of its fetches that a cache of 2^i lines, least recently used out first, does not answer; empty if too few.
+    pub miss_curve: Vec<f64>,
+    /// Bytes live when most memory was, and of these those that had been used for the last time.
+    pub at_peak_bytes: u64,
+    /// The latter.
+    pub idle_at_peak_bytes: u64,
+}
+
+/// One thread's part.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ThreadHeat {
+    /// Its number.
+    pub thread: u32,
+    /// Fetches by parts of the block, all of equal size.
+    pub fetches: Vec<u32>,
 }
 
 /// A remedy, tried on the modelled machine.
@@ -75,6 +94,17 @@ impl Structure {
         let both = self.heat_loads.iter().zip(&self.heat_stores);
         strip(both.map(|(&load, &store)| u64::from(load) + u64::from(store)), columns)
     }
+
+    /// The same of each thread, if there are several.
+    fn by_thread(&self, columns: usize) -> String {
+        if self.heat_by_thread.len() < 2 {
+            return String::new();
+        }
+        let one = |of: &ThreadHeat| {
+            format!("{} {}", of.thread, strip(of.fetches.iter().map(|&part| part.into()), columns))
+        };
+        self.heat_by_thread.iter().map(one).collect::<Vec<_>>().join("  ")
+    }
 }
 
 /// The page's section: a table of structures with what of a block is used, and how much was live when.
@@ -93,7 +123,10 @@ pub(crate) fn section(structures: &[Structure]) -> Markup {
                 Cell::number(one.fetches, count),
                 Cell::number(u64::from(one.threads), count),
                 Cell::Text(one.heat(32)),
+                Cell::Text(one.by_thread(16)),
                 Cell::Text(strip(one.footprint.iter().copied(), 16)),
+                Cell::Text(strip(one.working_set.iter().copied(), 16)),
+                Cell::Text(strip(one.miss_curve.iter().map(|part| (part * 1000.0) as u64), 24)),
             ]
         })
         .collect();
@@ -106,7 +139,10 @@ pub(crate) fn section(structures: &[Structure]) -> Markup {
         "lines fetched",
         "threads",
         "where in a block",
+        "by thread",
         "live over time",
+        "lines in use over time",
+        "misses by cache, 64 B to 1 GiB",
     ];
     html! {
         @if !rows.is_empty() {

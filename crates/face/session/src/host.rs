@@ -3,23 +3,41 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use machine::{CacheLevel, Config, ConfigError, Replacement, Size, Time};
-use measure::{Bench, Kind, Model, Op, Outcome, Pattern, Real, RealMemory, Task};
-use pmem::probe::Placement;
 use serde::{Deserialize, Serialize};
 
 /// The name of the machine that this runs on.
 pub const HOST: &str = "host";
 
+/// Version of what is kept; what an older one kept is measured again.
+pub(crate) const VERSION: u32 = 2;
+
 /// What `measure --calibrate` keeps, nanoseconds of an 8-byte load with nothing else under way.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
+    /// Of the file.
+    #[serde(default)]
+    pub version: u32,
     /// From the first-level cache, the second-level cache, the last one, and memory.
     pub loads_ns: [f64; 4],
     /// The same on the description before calibration: memory alone.
     pub modelled_ns: f64,
+    /// From one core's cache to another's; 0 with one core.
+    #[serde(default)]
+    pub forward_ns: f64,
+    /// What a walk of the page tables adds to a load.
+    #[serde(default)]
+    pub walk_ns: f64,
+    /// A small block from the allocator and back to it.
+    #[serde(default)]
+    pub alloc_ns: f64,
+    /// All cores reading in order, GB/s.
+    #[serde(default)]
+    pub read_gbps: f64,
+    /// The idle latency of a core while the others read: their GB/s, nanoseconds.
+    #[serde(default)]
+    pub loaded: Vec<[f64; 2]>,
 }
 
 /// A machine by its name: `host`, a preset, or the path of a file.
@@ -43,12 +61,19 @@ pub fn host() -> Result<Config, ConfigError> {
 }
 
 /// By the files of a folder as `/sys/devices/system/cpu`.
-fn described(cpus: &Path) -> Result<Config, ConfigError> {
+pub(crate) fn described(cpus: &Path) -> Result<Config, ConfigError> {
     let mut plain = Config::preset("dram")?;
     HOST.clone_into(&mut plain.name);
     let mut config = plain.clone();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     config.cores.count = u32::try_from(cores).unwrap_or(1).clamp(1, 1024);
+    // All processors of these kinds fetch streams ahead.
+    if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+        config.l2.prefetch = Some(machine::Prefetch::Stream);
+    }
+    if let Some(cycle) = fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| cycle(&text)) {
+        config.cores.pipeline.cycle = cycle;
+    }
     for index in 0..8 {
         let folder = cpus.join(format!("cpu0/cache/index{index}"));
         let text = |name: &str| fs::read_to_string(folder.join(name)).map(|text| text.trim().to_owned()).ok();
@@ -112,6 +137,24 @@ fn apply(config: &mut Config, kept: &Calibration) {
         let more = (memory - l1) - kept.modelled_ns;
         timing.read_request = time(timing.read_request.0 as f64 / 1000.0 + more);
     }
+    if kept.forward_ns > 0.0 {
+        config.llc.forward = Some(time(kept.forward_ns));
+    }
+    if kept.read_gbps > 0.0 {
+        // So many channels as this takes, if each gives three quarters of what its bus can.
+        let channel = match &config.device.timing {
+            Some(machine::DeviceTiming::Dram(dram)) => 64_000.0 / dram.t_bl.0.max(1) as f64 * 0.75,
+            _ => 16.0,
+        };
+        config.memory.dimms = ((kept.read_gbps / channel).ceil() as u32).clamp(1, 64);
+    }
+}
+
+/// A core's clock cycle, as the system states it.
+fn cycle(cpuinfo: &str) -> Option<Time> {
+    let line = cpuinfo.lines().find(|line| line.starts_with("cpu MHz"))?;
+    let mhz: f64 = line.split(':').nth(1)?.trim().parse().ok()?;
+    (100.0..20_000.0).contains(&mhz).then(|| Time((1e6 / mhz) as u64))
 }
 
 /// Whether the system puts ordinary memory on large pages without being asked.
@@ -121,7 +164,7 @@ pub(crate) fn huge_pages() -> bool {
 }
 
 /// The file of the user's cache folder.
-fn file() -> Option<PathBuf> {
+pub(crate) fn file() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     Some(base.join("strandline/host.json"))
@@ -130,61 +173,36 @@ fn file() -> Option<PathBuf> {
 /// What was measured here before.
 #[must_use]
 pub fn kept() -> Option<Calibration> {
-    serde_json::from_str(&fs::read_to_string(file()?).ok()?).ok()
+    let kept: Calibration = serde_json::from_str(&fs::read_to_string(file()?).ok()?).ok()?;
+    (kept.version == VERSION).then_some(kept)
 }
 
-/// Measures latencies of some 10 s and keeps them; the file, and what is in it.
-///
-/// # Errors
-/// A sentence: the machine is busy, can't measure, or nothing can be kept.
-pub fn calibrate() -> Result<(PathBuf, Calibration), String> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
-    let busy =
-        fs::read_to_string("/proc/loadavg").ok().and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
-    if let Some(load) = busy.filter(|load| *load > cores * 0.75) {
-        return Err(format!("this machine is busy (load {load} on {cores} cores); latencies would be wrong"));
+/// What the rules of ordinary memory need to know of this machine, beside its description.
+pub(crate) fn options(options: locality::Options) -> locality::Options {
+    let kept = kept().unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as u32;
+    locality::Options {
+        tlb_entries: pmem::probe::tlb_entries().map_or(options.tlb_entries, |entries| entries as usize),
+        huge_pages: huge_pages(),
+        nodes: nodes(Path::new("/sys/devices/system/node")),
+        cores,
+        walk_ns: kept.walk_ns,
+        alloc_ns: kept.alloc_ns,
+        ..options
     }
-    let path = file().ok_or("there is no cache folder: set XDG_CACHE_HOME or HOME")?;
-    let config = described(Path::new("/sys/devices/system/cpu")).map_err(|error| error.to_string())?;
-    let memory = RealMemory {
-        placement: Placement::Anonymous,
-        node: None,
-        cpus: Vec::new(),
-        interleave: None,
-        limit: None,
-    };
-    let mut real = Real::new(memory).with_runtime(Duration::from_millis(200), 3);
-    let half = |size: Size| size.0 / 2 / 4096 * 4096;
-    let regions = [half(config.l1.size), half(config.l2.size), half(config.llc.size), config.llc.size.0 * 8];
-    let mut loads_ns = [0.0; 4];
-    for (ns, region) in loads_ns.iter_mut().zip(regions) {
-        *ns = idle(&mut real, region)?;
-    }
-    let modelled_ns = idle(&mut Model::new(&config).with_events(50_000), config.llc.size.0 * 8)?;
-    let kept = Calibration { loads_ns, modelled_ns };
-    let text = serde_json::to_string_pretty(&kept).map_err(|error| error.to_string())?;
-    path.parent()
-        .map_or(Ok(()), fs::create_dir_all)
-        .and_then(|()| fs::write(&path, text + "\n"))
-        .map_err(|error| format!("can't keep {}: {error}", path.display()))?;
-    Ok((path, kept))
 }
 
-/// Idle latency of loads at random places of a region.
-fn idle(bench: &mut dyn Bench, region: u64) -> Result<f64, String> {
-    let task = Task {
-        kind: Kind::IdleLatency,
-        op: Op::Load,
-        pattern: Pattern::Random,
-        region,
-        samples: 1 << 16,
-        ..Task::default()
+/// Nodes that have memory.
+fn nodes(folder: &Path) -> u32 {
+    let names = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_node = |name: &str| name.strip_prefix("node").is_some_and(|number| number.parse::<u32>().is_ok());
+    let has_memory = |path: &Path| {
+        fs::read_to_string(path.join("meminfo")).is_ok_and(|text| !text.contains("MemTotal:       0 kB"))
     };
-    match bench.measure(&task) {
-        Ok(Outcome::Done(figures)) => figures.mean_ns().ok_or_else(|| "no latency was measured".to_owned()),
-        Ok(Outcome::Skipped(why)) => Err(why),
-        Err(error) => Err(error.to_string()),
-    }
+    let count = names
+        .filter(|name| name.file_name().to_str().is_some_and(is_node) && has_memory(&name.path()))
+        .count();
+    (count as u32).max(1)
 }
 
 #[cfg(test)]
@@ -218,9 +236,33 @@ mod tests {
     fn what_was_measured_moves_the_latencies() {
         let mut config = described(Path::new("/nowhere")).expect("a machine");
         let before = config.memory.timing.clone().expect("timed").read_request;
-        apply(&mut config, &Calibration { loads_ns: [20.0, 24.0, 45.0, 150.0], modelled_ns: 100.0 });
+        let (loads_ns, modelled_ns, forward_ns) = ([20.0, 24.0, 45.0, 150.0], 100.0, 60.0);
+        let kept =
+            Calibration { loads_ns, modelled_ns, forward_ns, read_gbps: 30.0, ..Calibration::default() };
+        apply(&mut config, &kept);
+        assert_eq!(
+            (config.llc.forward, config.memory.dimms),
+            (Some(Time(60_000)), 2),
+            "30 GB/s take two channels"
+        );
         assert_eq!((config.l2.latency, config.llc.latency), (Some(Time(4000)), Some(Time(21_000))));
         assert_eq!(config.memory.timing.as_ref().expect("timed").read_request.0, before.0 + 30_000);
         config.validate().expect("still a machine");
+    }
+
+    #[test]
+    fn clock_and_nodes_are_read() {
+        assert_eq!(cycle("processor: 0\ncpu MHz\t\t: 2500.000\n"), Some(Time(400)));
+        assert_eq!(cycle("no clock"), None);
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, memory) in [
+            ("node0", "Node 0 MemTotal:       100 kB"),
+            ("node1", "Node 1 MemTotal:       0 kB"),
+            ("possible", ""),
+        ] {
+            fs::create_dir(folder.path().join(name)).expect("a folder");
+            fs::write(folder.path().join(name).join("meminfo"), memory).expect("a file");
+        }
+        assert_eq!(nodes(folder.path()), 1, "a node without memory is none");
     }
 }

@@ -33,6 +33,7 @@ mod error;
 mod faults;
 mod files;
 // The runtime decides with the same file what the user named.
+pub mod calibrate;
 #[path = "../../../observe/capture-runtime/src/base/glob.rs"]
 mod glob;
 mod hint;

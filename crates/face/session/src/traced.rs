@@ -88,6 +88,7 @@ pub fn record(program: &Program, sink: &mut dyn Sink) -> Result<Outcome, Error> 
         processes,
         killed: outcome.killed,
         elapsed: began.elapsed(),
+        globals: Vec::new(),
         warnings,
     })
 }

@@ -256,6 +256,9 @@ pub struct ProfileArgs {
     /// what maps persistent memory and for built-in workloads, else `host`
     #[arg(long, value_name = "PRESET|FILE.toml")]
     pub machine: Option<String>,
+    /// Don't measure this machine before `host` judges for the first time; STRANDLINE_CALIBRATE=never does the same
+    #[arg(long)]
+    pub no_calibrate: bool,
     /// Look at the order of stores to persistent memory, flushes and fences, too: what a crash could lose
     #[arg(long)]
     pub check: bool,
@@ -413,12 +416,16 @@ pub enum TraceCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Make a trace from the output of `valgrind --tool=lackey --trace-mem=yes`
-    #[command(after_help = "Example:\n  valgrind --tool=lackey --trace-mem=yes --log-file=l.txt ./app\n  \
-                            strandline trace import -o t.slt l.txt")]
+    /// Make a trace from another tool's: Valgrind's lackey, perf, DynamoRIO, PIN, ChampSim, Ramulator and others
+    #[command(after_help = "Examples:\n  valgrind --tool=lackey --trace-mem=yes --log-file=l.txt ./app\n  \
+                            strandline trace import -o t.slt l.txt\n  \
+                            perf mem record ./app && perf script | strandline trace import -o t.slt -")]
     Import {
-        /// Lackey's output; `-` reads standard input
+        /// The other tool's file, plain or packed by gzip or zstd; `-` reads standard input
         file: PathBuf,
+        /// Its format, if its first lines don't say
+        #[arg(long, value_name = "NAME", value_parser = format)]
+        format: Option<foreign::Format>,
         /// The trace file to write
         #[arg(short, long, value_name = "FILE.slt")]
         output: PathBuf,
@@ -426,6 +433,14 @@ pub enum TraceCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// Parses a format's name.
+fn format(text: &str) -> Result<foreign::Format, String> {
+    foreign::Format::ALL
+        .into_iter()
+        .find(|format| format.name() == text)
+        .ok_or_else(|| format!("one of {}", foreign::Format::ALL.map(foreign::Format::name).join(", ")))
 }
 
 /// Parses `N/M`.

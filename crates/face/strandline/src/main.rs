@@ -22,6 +22,7 @@ mod migrate_html;
 mod plan;
 mod plan_args;
 mod pools;
+mod pprof;
 mod profile;
 mod progress;
 mod record;

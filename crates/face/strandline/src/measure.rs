@@ -46,11 +46,16 @@ pub fn run(args: &MeasureArgs) -> anyhow::Result<()> {
 
 /// Measures this machine's latencies for the machine `host` and keeps them.
 fn calibrate() -> anyhow::Result<()> {
-    let (file, kept) = session::host::calibrate().map_err(anyhow::Error::msg)?;
+    let (file, kept) = session::calibrate::calibrate().map_err(anyhow::Error::msg)?;
     let [l1, l2, llc, memory] = kept.loads_ns;
     say(&format!(
         "A load takes {l1:.1} ns from the first-level cache (timing included), {l2:.1} from the second, {llc:.1} from the last, \
-         {memory:.1} from memory.\nKept in {}; the machine `host` has them from now on.\n",
+         {memory:.1} from memory, {:.1} from another core's cache. A walk of the page tables adds {:.1} ns; a block from the allocator \
+         and back takes {:.1} ns. All cores together read {:.1} GB/s.\nKept in {}; the machine `host` has them from now on.\n",
+        kept.forward_ns,
+        kept.walk_ns,
+        kept.alloc_ns,
+        kept.read_gbps,
         file.display()
     ))
 }

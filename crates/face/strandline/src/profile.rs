@@ -23,6 +23,7 @@ pub fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     if args.input.lists_workloads() {
         return list_workloads();
     }
+    calibrate_once(args);
     let profile = Profile {
         machine: args.machine.clone(),
         seed: args.seed,
@@ -43,6 +44,25 @@ pub fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     // The process ends, which frees it faster than its destructors do.
     std::mem::forget(report);
     Ok(())
+}
+
+/// The machine `host` is measured before it judges for the first time.
+fn calibrate_once(args: &ProfileArgs) {
+    let builtin = args.input.program.is_empty() && args.input.trace.is_none();
+    let host = match args.machine.as_deref() {
+        Some(name) => name == session::host::HOST,
+        None => !builtin && !args.check,
+    };
+    if !host || args.no_calibrate || !session::calibrate::is_due() {
+        return;
+    }
+    crate::warn(
+        "measuring this machine once, some seconds, for the machine `host` (--no-calibrate leaves it out)",
+    );
+    match session::calibrate::calibrate() {
+        Ok((file, _)) => crate::warn(&format!("kept in {}", file.display())),
+        Err(why) => crate::warn(&why),
+    }
 }
 
 /// Prints the presets.

@@ -1,6 +1,7 @@
 //! `strandline diff` and `strandline export`: what to do with reports of `profile`.
 
 use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -23,6 +24,10 @@ pub struct DiffArgs {
     pub before: PathBuf,
     /// The report after it
     pub after: PathBuf,
+    /// Another report of the program before the change, with another --seed or of another run: what differs between them is
+    /// noise (may be given again)
+    #[arg(long, value_name = "REPORT")]
+    pub again: Vec<PathBuf>,
     /// Print the comparison as JSON
     #[arg(long)]
     pub json: bool,
@@ -38,6 +43,9 @@ pub struct ExportArgs {
     pub format: Format,
     /// The report of `profile`
     pub report: PathBuf,
+    /// The file to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     /// What folded stacks count
     #[arg(long, default_value = "read")]
     pub by: By,
@@ -48,7 +56,9 @@ pub struct ExportArgs {
 pub enum Format {
     /// A line per stack and its count, as flame graph tools read them
     Folded,
-    /// Counters over time, as ui.perfetto.dev and chrome://tracing open them
+    /// A profile for pprof, not compressed: `pprof -http : FILE`
+    Pprof,
+    /// Counters and phases over time, as ui.perfetto.dev and chrome://tracing open them
     Perfetto,
 }
 
@@ -63,6 +73,10 @@ pub enum By {
     Read,
     /// Bytes written to memory
     Written,
+    /// Misses of the first-level caches
+    Misses,
+    /// Time that cores stood still on the model, nanoseconds
+    Time,
 }
 
 fn read(path: &Path) -> anyhow::Result<Value> {
@@ -78,7 +92,8 @@ fn read(path: &Path) -> anyhow::Result<Value> {
 /// Compares two reports.
 pub fn diff(args: &DiffArgs) -> anyhow::Result<()> {
     let (before, after) = (read(&args.before)?, read(&args.after)?);
-    let compared = compare(&before, &after);
+    let again = args.again.iter().map(|path| read(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let compared = compare(&before, &after, &again);
     if args.json {
         return say(&format!("{compared:#}\n"));
     }
@@ -107,7 +122,7 @@ fn rules(report: &Value) -> BTreeMap<String, f64> {
         .collect()
 }
 
-fn compare(before: &Value, after: &Value) -> Value {
+fn compare(before: &Value, after: &Value, again: &[Value]) -> Value {
     let misses = |report: &Value, level: usize| report["machine"]["caches"][level]["misses"].as_u64();
     let total = |report: &Value, field: &str| {
         let of = |memory: &str| report["machine"][memory]["total"][field].as_u64().unwrap_or(0);
@@ -124,7 +139,14 @@ fn compare(before: &Value, after: &Value) -> Value {
     ];
     let figures: Vec<Value> = figures
         .iter()
-        .filter_map(|(name, of)| Some(json!({"figure": name, "before": of(before)?, "after": of(after)?})))
+        .filter_map(|(name, of)| {
+            let (old, new) = (of(before)?, of(after)?);
+            // Runs of the same program differ by so much.
+            let others: Vec<u64> = again.iter().filter_map(of).collect();
+            let noise = others.iter().map(|other| other.abs_diff(old)).max();
+            let beyond = noise.map(|noise| new.abs_diff(old) > noise);
+            Some(json!({"figure": name, "before": old, "after": new, "noise": noise, "beyond_noise": beyond}))
+        })
         .collect();
     let (old, new) = (rules(before), rules(after));
     let gone: Vec<&String> = old.keys().filter(|rule| !new.contains_key(*rule)).collect();
@@ -180,8 +202,13 @@ fn text(compared: &Value) -> String {
     for figure in compared["figures"].as_array().into_iter().flatten() {
         let of = |when: &str| figure[when].as_u64().unwrap_or(0);
         let name = figure["figure"].as_str().unwrap_or("?").replace('_', " ");
+        let noise = match figure["beyond_noise"].as_bool() {
+            Some(false) => format!("  within noise ({})", of("noise")),
+            Some(true) => format!("  noise {}", of("noise")),
+            None => String::new(),
+        };
         text.push_str(&format!(
-            "{name:<16}{:>16}{:>16}{:>10}\n",
+            "{name:<16}{:>16}{:>16}{:>10}{noise}\n",
             of("before"),
             of("after"),
             change(of("before"), of("after"))
@@ -215,24 +242,37 @@ fn change(before: u64, after: u64) -> String {
 /// Writes a report in a format of other tools.
 pub fn export(args: &ExportArgs) -> anyhow::Result<()> {
     let report = read(&args.report)?;
-    say(&match args.format {
-        Format::Folded => folded(&report, args.by),
-        Format::Perfetto => format!("{}\n", perfetto(&report)),
-    })
+    let bytes = match args.format {
+        Format::Folded => folded(&report, args.by).into_bytes(),
+        Format::Perfetto => format!("{}\n", perfetto(&report)).into_bytes(),
+        Format::Pprof => crate::pprof::profile(&report),
+    };
+    match &args.output {
+        Some(path) => std::fs::write(path, bytes).with_context(|| format!("can't write {}", path.display())),
+        None if matches!(args.format, Format::Pprof) && std::io::stdout().is_terminal() => {
+            bail!("a pprof profile is no text: give a file with -o, or redirect standard output")
+        }
+        None => crate::quiet_if_closed(std::io::stdout().lock().write_all(&bytes)),
+    }
 }
 
 /// A line per stack: the compiled function first, what was inlined behind it, the line of code last.
 fn folded(report: &Value, by: By) -> String {
+    let costs = crate::pprof::costs(report);
     let mut stacks: BTreeMap<String, u64> = BTreeMap::new();
     for site in report["sites"].as_array().into_iter().flatten() {
         let both = |field: &str| {
             ["persistent", "volatile"].iter().map(|memory| site[*memory][field].as_u64().unwrap_or(0)).sum()
         };
+        let cost =
+            |site: &Value| site["id"].as_u64().and_then(|id| costs.get(&id)).copied().unwrap_or_default();
         let weight: u64 = match by {
             By::Loads => site["loads"].as_u64().unwrap_or(0),
             By::Stores => site["stores"].as_u64().unwrap_or(0),
             By::Read => both("read_bytes"),
             By::Written => both("controller_write_bytes"),
+            By::Misses => cost(site).0,
+            By::Time => cost(site).1,
         };
         if weight == 0 {
             continue;
@@ -267,6 +307,18 @@ fn perfetto(report: &Value) -> Value {
             events.push(json!({"name": name, "ph": "C", "ts": time, "pid": 1, "args": {"bytes": of(field)}}));
         }
     }
+    let clock = |at: &Value| match at["time_ns"].as_u64() {
+        Some(0) | None => at["events"].as_f64().unwrap_or(0.0),
+        Some(time) => time as f64 / 1000.0,
+    };
+    let end = report["machine"]["timeline"].as_array().and_then(|slices| slices.last()).map_or(0.0, &clock);
+    let phases = report["phases"].as_array().map_or(&[][..], Vec::as_slice);
+    for (at, phase) in phases.iter().enumerate() {
+        let (from, to) = (clock(phase), phases.get(at + 1).map_or(end, &clock));
+        events.push(json!({
+            "name": phase["name"], "ph": "X", "ts": from, "dur": (to - from).max(0.0), "pid": 1, "tid": 1, "cat": "phase",
+        }));
+    }
     json!({"traceEvents": events, "displayTimeUnit": "ns"})
 }
 
@@ -288,13 +340,23 @@ mod tests {
 
     #[test]
     fn what_changed_is_named() {
-        let compared = compare(&report(640, &["leak", "tlb-reach"]), &report(64, &["leak", "dead-store"]));
+        let compared = compare(
+            &report(640, &["leak", "tlb-reach"]),
+            &report(64, &["leak", "dead-store"]),
+            &[report(600, &[])],
+        );
         assert_eq!(compared["gone"], json!(["tlb-reach"]));
         assert_eq!(compared["new"], json!(["dead-store"]));
         assert_eq!(compared["sites"][0]["read_bytes"], json!({"before": 640, "after": 64}));
         assert!(text(&compared).contains("-90.0 %"), "{}", text(&compared));
-        let same = compare(&report(64, &[]), &report(64, &[]));
+        let same = compare(&report(64, &[]), &report(64, &[]), &[]);
         assert_eq!(same["sites"], json!([]));
+        let read =
+            compared["figures"].as_array().expect("figures").iter().find(|of| of["figure"] == "read_bytes");
+        let read = read.expect("bytes read");
+        assert_eq!((&read["noise"], &read["beyond_noise"]), (&json!(40), &json!(true)));
+        let small = compare(&report(640, &[]), &report(630, &[]), &[report(600, &[])]);
+        assert!(text(&small).contains("within noise"), "{}", text(&small));
     }
 
     #[test]
@@ -302,5 +364,10 @@ mod tests {
         assert_eq!(folded(&report(64, &[]), By::Loads), "main;walk;walk (a.c:3) 7\n");
         assert_eq!(folded(&report(0, &[]), By::Read), "");
         assert_eq!(perfetto(&report(64, &[]))["traceEvents"][0]["ts"], json!(2.0));
+        let mut phased = report(64, &[]);
+        phased["phases"] = json!([{"name": "load", "time_ns": 500, "events": 1}]);
+        let events = &perfetto(&phased)["traceEvents"];
+        let phase = events.as_array().expect("events").last().expect("a phase");
+        assert_eq!((&phase["name"], &phase["dur"]), (&json!("load"), &json!(1.5)));
     }
 }

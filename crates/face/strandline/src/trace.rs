@@ -25,7 +25,7 @@ pub fn run(command: TraceCommand) -> anyhow::Result<()> {
         TraceCommand::Dump { file, thread, from, limit, json } => {
             dump(&file, thread, from, limit.unwrap_or(u64::MAX), json)
         }
-        TraceCommand::Import { file, output, json } => import(&file, &output, json),
+        TraceCommand::Import { file, format, output, json } => import(&file, format, &output, json),
     }
 }
 
@@ -217,7 +217,7 @@ impl<W: Write> Printer<W> {
     }
 }
 
-fn import(file: &Path, output: &Path, json: bool) -> anyhow::Result<()> {
+fn import(file: &Path, format: Option<foreign::Format>, output: &Path, json: bool) -> anyhow::Result<()> {
     let standard = file == Path::new("-");
     let name = if standard { "standard input".to_owned() } else { file.display().to_string() };
     let input: Box<dyn Read> = if standard {
@@ -237,18 +237,22 @@ fn import(file: &Path, output: &Path, json: bool) -> anyhow::Result<()> {
     }
     let mut writer = Watched::new("importing", terminal(), &mut trace);
     let input = BufReader::with_capacity(1 << 20, input);
-    let imported = trace::lackey::import(input, &name, &mut Tee(&mut writer, &mut counts));
+    let imported = foreign::import(input, &name, format, &mut Tee(&mut writer, &mut counts));
     drop(writer);
     if counts.events == 0 {
         trace.abandon();
-        imported?;
-        bail!("{name} holds no memory access; run valgrind with --tool=lackey --trace-mem=yes");
+        let imported = imported?;
+        bail!("{name} holds no memory access; it was read as {}", imported.format.what());
     }
     let imported = imported?;
+    if imported.format != foreign::Format::Lackey {
+        crate::warn(&format!("{name} is {}, which sees {}", imported.format.what(), imported.format.blind()));
+    }
     if json {
         let answer = json!({
             "file": output, "bytes": trace.bytes(), "events": imported.events,
             "instructions": imported.instructions, "lines": imported.lines, "cut_line": imported.cut_line,
+            "format": imported.format.name(), "threads": imported.threads, "cannot_see": imported.format.blind(),
         });
         say(&format!("{answer:#}\n"))?;
     }

@@ -52,11 +52,14 @@ impl Case<'_> {
     }
 
     /// ` of the blocks that make (a.c:3) allocates`, if known.
-    pub(super) fn of_block(&self, block: Option<(u32, u64)>) -> String {
-        block.map_or_else(
-            || " of a global or a stack".to_owned(),
-            |(site, offset)| format!(" at byte {offset} of a block that {} allocates", self.label(site)),
-        )
+    pub(super) fn of_block(&self, line: u64, block: Option<(u32, u64)>) -> String {
+        let global = || match self.watcher.outside.of(line) {
+            Some((name, offset)) => format!(" at byte {offset} of the global {name}"),
+            None => " of a global or a stack".to_owned(),
+        };
+        block.map_or_else(global, |(site, offset)| {
+            format!(" at byte {offset} of a block that {} allocates", self.label(site))
+        })
     }
 
     /// The lines that threads want at the same time, by kind, the most used first.
@@ -87,7 +90,7 @@ impl Case<'_> {
         title: &str,
         remedy: &str,
     ) -> Option<Finding> {
-        let (_, worst) = lines.first()?;
+        let (line, worst) = lines.first()?;
         let parts = lines
             .iter()
             .flat_map(|(_, contest)| contest.parties.iter().map(|party| (party.site, party.accesses)));
@@ -109,7 +112,7 @@ impl Case<'_> {
             title: title.to_owned(),
             evidence: format!(
                 "{number} line{s} wanted by several threads at the same time. The one used most, the line{}, would move up to {}                  times with a core for each thread: {}.",
-                self.of_block(worst.block),
+                self.of_block(*line, worst.block),
                 worst.moves(),
                 who.join("; ")
             ),

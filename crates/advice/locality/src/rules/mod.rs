@@ -6,12 +6,17 @@ mod conflicts;
 mod dead;
 mod leaks;
 mod locks;
+mod long;
+mod node;
 mod pages;
 mod pointers;
+mod prefetch;
 mod rows;
 mod shared;
 mod silent;
 mod split;
+mod straddled;
+pub(crate) mod tier;
 mod unread;
 mod unused;
 
@@ -35,10 +40,13 @@ pub(crate) fn all(watcher: &Watcher, sites: &SiteTable) -> Vec<Finding> {
         locks::beside_data(&case),
         churn::check(&case),
         leaks::check(&case),
+        long::check(&case),
+        node::check(&case),
     ];
     if sees.contains(Capabilities::LOADS) {
         found.extend([rows::check(&case), unused::check(&case), pointers::check(&case), pages::check(&case)]);
         found.extend([dead::check(&case), unread::check(&case), conflicts::check(&case)]);
+        found.extend([straddled::check(&case), prefetch::check(&case), tier::check(&case)]);
     }
     found.push(silent::check(&case));
     let mut found: Vec<Finding> =

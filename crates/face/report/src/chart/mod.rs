@@ -65,6 +65,24 @@ fn svg(width: f64, height: f64, title: &str, description: &str, inner: &Markup) 
     }
 }
 
+/// A plot made of boxes by somebody else.
+pub fn framed((width, height): (f64, f64), title: &str, description: &str, inner: &Markup) -> Markup {
+    svg(width, height, title, description, inner)
+}
+
+/// A box with as much of its name as fits, and a text that is shown above it.
+pub fn labelled(at: (f64, f64), size: (f64, f64), class: &str, (name, tip): (&str, &str)) -> Markup {
+    let fits = letters(size.0 - 6.0);
+    let short: String = if fits < 3 { String::new() } else { name.chars().take(fits).collect() };
+    html! {
+        g {
+            title { (tip) }
+            g opacity="0.45" { (rect(at.0, at.1, size.0 - 1.0, size.1, class)) }
+            @if !short.is_empty() { (text(at.0 + 3.0, at.1 + size.1 - 5.0, "start", "key", &short)) }
+        }
+    }
+}
+
 /// A length with one digit after the point at most: more can't be seen and makes the page large.
 fn px(length: f64) -> String {
     let text = format!("{length:.1}");

@@ -24,7 +24,7 @@ use crate::content::Block;
 use crate::digest::Digest;
 use crate::lints::CrashLints;
 use crate::model::Report;
-use crate::{prestores, structures, wear};
+use crate::{costs, prestores, structures, wear};
 
 /// The report as one self-contained HTML page.
 ///
@@ -53,6 +53,7 @@ pub fn html(report: &Report, source: &dyn Fn(&str) -> Option<String>) -> String 
                     (figures::sections(&digest))
                     (findings::section(&digest, source))
                     @if let Some(lints) = &report.crash_lints { (crash_lints(lints, report, source)) }
+                    (costs::section(report))
                     (structures::section(&report.structures))
                     (prestores::section(report.prestores.as_ref()))
                     (wear::section(report.wear.as_ref(), &report.sites))

@@ -1,6 +1,8 @@
 //! The sinks of a profile. The modelled machine and the bursts of pre-stores have a thread of their own,
 //! everything else runs on the one that brings the events.
 
+use std::collections::BTreeMap;
+
 use super::chosen::{Waiting, maps};
 use crate::wear;
 use ::advise::guidelines::Linter;
@@ -9,16 +11,20 @@ use ::wear::estimate::{BASE_PAGE, Watch};
 use ::wear::{Question, assess};
 use crash::lint::Lints;
 use event::{
-    AnySink, Batch, BlockBatch, Capabilities, Definition, RunSink, Sink, SinkError, SiteTable, Source,
+    AnySink, Batch, BlockBatch, Capabilities, Definition, Event, Op, RunSink, Sink, SinkError, SiteTable,
+    Source,
 };
 use locality::Watcher;
 use machine::{Config, ConfigError, Machine};
 use report::{
-    CaptureStats, CrashLints, Prestores, Report, Run, Structure, Subject, Trial, Withheld, WriteSizes,
+    CaptureStats, Costs, CrashLints, Prestores, Report, Run, SiteCost, Structure, Subject, Trial, Wait,
+    Withheld, WriteSizes,
 };
 
 /// Data structures that a report lists.
 const STRUCTURES_MAX: usize = 64;
+/// Phases that a report lists.
+const PHASES_MAX: usize = 1024;
 
 /// Everything that looks at the events of a profile.
 pub struct Analysis {
@@ -51,9 +57,21 @@ struct Model {
     late: bool,
 }
 
+/// A phase's name, and the events and the time before it.
+struct Mark(event::NameId, u64, u64);
+
+impl Mark {
+    fn named(self, sites: &SiteTable) -> report::PhaseMark {
+        let name = sites.name(self.0).unwrap_or("?").to_owned();
+        report::PhaseMark { name, events: self.1, time_ns: self.2 }
+    }
+}
+
 /// What is kept where events are brought.
 #[derive(Default)]
 struct Notes {
+    phases: Vec<Mark>,
+    events: u64,
     source: Option<Source>,
     sites: SiteTable,
     linter: Linter,
@@ -78,8 +96,15 @@ impl Analysis {
         let options = locality::Options {
             l1_bytes: caches.l1.size.0,
             l1_ways: caches.l1.ways as usize,
-            huge_pages: ordinary.is_some() && crate::host::huge_pages(),
+            cores: caches.cores.count,
+            nodes: caches.sockets.as_ref().map_or(1, |sockets| sockets.count),
             ..locality::Options::default()
+        };
+        // The host's own, unless another machine was named.
+        let options = if caches.name == crate::host::HOST {
+            crate::host::options(options)
+        } else {
+            locality::Options { slow_memory: locality::is_slow(caches), ..options }
         };
         let question = wear::question(config, None, 4.0 * ::wear::YEAR, BASE_PAGE, None).0;
         let (target, name) = (Target::of(config), config.name.clone());
@@ -115,9 +140,14 @@ impl Analysis {
         self.model.late
     }
 
+    /// Says where global variables lie.
+    pub fn name_globals(&mut self, globals: Vec<(String, u64, u64)>) {
+        self.watcher.name_globals(globals);
+    }
+
     /// Puts the results together.
     pub fn into_report(self, run: Run, capture: Option<CaptureStats>) -> Report {
-        let Notes { source, sites, linter, lints } = self.notes;
+        let Notes { source, sites, linter, lints, phases, .. } = self.notes;
         let Model { mut machine, mut watch, time_ns, prestores, ordinary, .. } = self.model;
         let own = match &self.ordinary {
             Some(config) if ordinary => Target::of(config),
@@ -148,15 +178,18 @@ impl Analysis {
             .into_iter()
             .map(|(rule, reason)| Withheld { rule: rule.name().to_owned(), reason })
             .collect();
-        let mut trials = Vec::new();
+        let (mut trials, mut costs) = (Vec::new(), None);
         if figures.unit_bytes <= 64 && !figures.mapped_persistent {
             let machine = self.ordinary.as_ref().filter(|_| ordinary).unwrap_or(&self.named);
             let mut own = self.watcher.findings(&sites);
-            trials = tried(&self.watcher, &mut own, machine, &mut withheld);
+            (trials, costs) = tried(&self.watcher, &mut own, machine, &sites, &mut withheld);
             findings.extend(own);
             findings.sort_by(|a, b| b.share.total_cmp(&a.share));
         }
-        let structures = structures(&self.watcher, &sites);
+        let mut structures = structures(&self.watcher, &sites);
+        structures.extend(self.watcher.outside().into_iter().map(|(name, of)| structure(0, name, of)));
+        structures.sort_by(|a, b| b.fetches.cmp(&a.fetches));
+        structures.truncate(STRUCTURES_MAX);
         let sizes = linter.write_sizes();
         let sizes = if figures.mapped_persistent { sizes.persistent } else { sizes.all };
         Report {
@@ -170,6 +203,8 @@ impl Analysis {
             withheld,
             structures,
             trials,
+            costs,
+            phases: phases.into_iter().map(|mark| mark.named(&sites)).collect(),
             write_sizes: Some(WriteSizes {
                 temporal: sizes.temporal.writes.to_vec(),
                 nt: sizes.non_temporal.writes.to_vec(),
@@ -190,9 +225,10 @@ fn tried(
     watcher: &Watcher,
     findings: &mut Vec<::advise::Finding>,
     machine: &Config,
+    sites: &SiteTable,
     withheld: &mut Vec<Withheld>,
-) -> Vec<Trial> {
-    let results = locality::try_out(watcher, findings, machine);
+) -> (Vec<Trial>, Option<Costs>) {
+    let results = locality::try_out(watcher, findings, machine, sites);
     let trial = |result: locality::Tried| {
         let withdrawn = !findings.iter().any(|finding| finding.rule == result.rule);
         let rule = result.rule.name().to_owned();
@@ -205,14 +241,40 @@ fn tried(
         }
         Trial { rule, gain: result.gain, accesses: result.accesses as u64, withdrawn }
     };
-    results.into_iter().map(trial).collect()
+    let costs = costs(watcher, &results);
+    (results.tried.into_iter().map(trial).collect(), costs)
+}
+
+/// What accesses cost on the modelled machine.
+fn costs(watcher: &Watcher, trials: &locality::Trials) -> Option<Costs> {
+    (trials.accesses > 0).then_some(())?;
+    let mut sites: BTreeMap<u32, SiteCost> = BTreeMap::new();
+    let mut at = |site: event::SiteId, l1_misses, stalled_ns| {
+        let of = sites.entry(site.0).or_insert(SiteCost { site: site.0, l1_misses: 0, stalled_ns: 0.0 });
+        of.l1_misses += l1_misses;
+        of.stalled_ns += stalled_ns;
+    };
+    watcher.misses().for_each(|(site, misses)| at(site, misses, 0.0));
+    trials.stalls.iter().for_each(|&(site, ns)| at(site, 0, ns));
+    Some(Costs {
+        accesses: trials.accesses as u64,
+        elapsed_ns: trials.elapsed_ns,
+        waits: trials.waits.iter().map(|&(cause, ns)| Wait { cause: cause.to_owned(), ns }).collect(),
+        sites: sites.into_values().collect(),
+    })
 }
 
 /// Data structures, at most [`STRUCTURES_MAX`].
 fn structures(watcher: &Watcher, sites: &SiteTable) -> Vec<Structure> {
-    let row = |(site, of): (event::SiteId, locality::Structure)| Structure {
-        site: site.0,
-        label: sites.label(site),
+    let row = |(site, of): (event::SiteId, locality::Structure)| structure(site.0, sites.label(site), of);
+    watcher.structures().into_iter().take(STRUCTURES_MAX).map(row).collect()
+}
+
+/// One of them.
+fn structure(site: u32, label: String, of: locality::Structure) -> Structure {
+    Structure {
+        site,
+        label,
         blocks: of.blocks,
         bytes: of.bytes,
         freed: of.freed,
@@ -224,9 +286,17 @@ fn structures(watcher: &Watcher, sites: &SiteTable) -> Vec<Structure> {
         threads: of.threads.count_ones(),
         heat_loads: of.heat[0].to_vec(),
         heat_stores: of.heat[1].to_vec(),
+        heat_by_thread: of
+            .by_thread
+            .iter()
+            .map(|(thread, parts)| report::ThreadHeat { thread: *thread, fetches: parts.to_vec() })
+            .collect(),
+        working_set: of.working_set(),
+        miss_curve: of.reuse.miss_curve(),
+        at_peak_bytes: of.at_peak,
+        idle_at_peak_bytes: of.idle_at_peak,
         footprint: of.footprint,
-    };
-    watcher.structures().into_iter().take(STRUCTURES_MAX).map(row).collect()
+    }
 }
 
 /// The command that tries advice on pre-stores, made of the one that repeats the profile; empty if it can't
@@ -294,6 +364,7 @@ impl Sink for Notes {
     }
 
     fn push(&mut self, batch: Batch<'_>) -> Result<(), SinkError> {
+        self.mark(batch.events, batch.events.len(), batch.time_ns);
         if let Some(lints) = &mut self.lints {
             lints.push(batch)?;
         }
@@ -309,8 +380,23 @@ impl Sink for Notes {
     }
 }
 
+impl Notes {
+    /// Notes the phases that begin in a batch.
+    fn mark(&mut self, events: &[Event], count: usize, time_ns: u64) {
+        for event in events {
+            if let Op::Phase { name } = event.op
+                && self.phases.len() < PHASES_MAX
+            {
+                self.phases.push(Mark(name, self.events, time_ns));
+            }
+        }
+        self.events += count as u64;
+    }
+}
+
 impl RunSink for Notes {
     fn push_blocks(&mut self, batch: BlockBatch<'_>) -> Result<(), SinkError> {
+        self.mark(batch.events, batch.count, batch.time_ns);
         if let Some(lints) = &mut self.lints {
             AnySink(lints).push_blocks(batch)?;
         }

@@ -92,7 +92,7 @@ impl Profile {
     }
 
     /// The report on an input that was played.
-    fn report(&self, played: &Played, analysis: Analysis) -> Report {
+    fn report(&self, played: &Played, mut analysis: Analysis) -> Report {
         let mut run = self.header(self.input.subject(analysis.command()), analysis.machine());
         run.duration = played.elapsed;
         run.warnings.clone_from(&played.warnings);
@@ -109,6 +109,7 @@ impl Profile {
             capture = Some(CaptureStats { trace_bytes: Some(trace.bytes), ..CaptureStats::default() });
         }
         if let Some(outcome) = &played.recording {
+            analysis.name_globals(outcome.globals.clone());
             run.exit = ending::exit(outcome.status);
             let processes = u32::try_from(outcome.processes.len()).unwrap_or(u32::MAX);
             capture = Some(CaptureStats { processes, ..CaptureStats::default() });

@@ -165,6 +165,7 @@ fn execute(block: &Block, scratch: &Scratch, shared: &Shared) -> Output {
         .env("PATH", path)
         .env("ROOT", crate::root())
         .env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"))
+        .env("STRANDLINE_CALIBRATE", "never")
         .stdin(Stdio::null())
         .output()
         .expect("timeout and bash")

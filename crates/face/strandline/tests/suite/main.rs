@@ -7,6 +7,7 @@ mod advise;
 mod allocators;
 mod bench;
 mod bugs;
+mod cachegrind;
 mod capi;
 mod check_calls;
 mod check_commands;

@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::common::{Scratch, compile, dump, info, number, ok, record, stderr, strandline};
+use crate::common::{Scratch, compile, dump, info, number, ok, record, stderr, stdout, strandline};
 
 const THREADS: &str = r"
 #include <pthread.h>
@@ -383,13 +383,41 @@ fn a_run_that_yields_no_event_costs_no_older_trace() {
     let mut import = strandline();
     import.args(["trace", "import", "-o"]).arg(&trace).arg(&log);
     for (mut command, part) in
-        [(missing, "no-such-program"), (plain, "strandline cc"), (import, "not a line")]
+        [(missing, "no-such-program"), (plain, "strandline cc"), (import, "not a trace that is known")]
     {
         let output = command.output().expect("starts");
         assert_eq!(output.status.code(), Some(2), "{part}");
         assert!(stderr(&output).contains(part), "{}", stderr(&output));
         assert_eq!(std::fs::read(&trace).expect("it is still there"), older);
     }
+}
+
+#[test]
+fn traces_of_other_tools_are_profiled_and_say_what_they_cannot_see() {
+    let scratch = Scratch::new();
+    let mut text = String::new();
+    for at in 0..30_000u64 {
+        text +=
+            &format!("0x401000: R {:#x}\n0x401008: W {:#x}\n", 0x10_0000 + at * 4096, 0x9000 + at % 8 * 8);
+    }
+    let out = scratch.file("pinatrace.out", &(text + "#eof\n"));
+    let output =
+        ok(strandline().args(["trace", "import", "--json", "-o"]).arg(scratch.path("t.slt")).arg(&out));
+    let answer: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!((answer["format"].as_str(), answer["events"].as_u64()), (Some("pinatrace"), Some(60_000)));
+    assert!(stderr(&output).contains("no threads"), "{}", stderr(&output));
+    let profiled = ["profile", "--machine", "dram", "--json", "--trace", "t.slt"];
+    let output = ok(strandline().current_dir(scratch.dir()).args(profiled));
+    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!(report["counts"]["loads"], 30_000);
+    let wrong = strandline()
+        .args(["trace", "import", "--format", "dinero", "-o"])
+        .arg(scratch.path("u.slt"))
+        .arg(&out)
+        .output();
+    let wrong = wrong.expect("starts");
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(stderr(&wrong).contains("pinatrace.out:1:"), "{}", stderr(&wrong));
 }
 
 #[test]

@@ -23,6 +23,15 @@ pub use conditions::{Conditions, conditions, cpus_of_node, free_bytes, last_leve
 pub use placement::{Pages, Placed, Placement, Request, place};
 pub use team::{TeamError, cpus, on_cpus};
 
+/// Entries of the last-level TLB for 4 KiB pages of data, if the processor states them.
+#[must_use]
+pub fn tlb_entries() -> Option<u32> {
+    #[cfg(target_arch = "x86_64")]
+    return cpu::tlb_entries();
+    #[cfg(not(target_arch = "x86_64"))]
+    None
+}
+
 use space::{LINE, Space, check_range};
 
 use crate::Mapped;

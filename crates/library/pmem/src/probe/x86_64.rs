@@ -16,6 +16,24 @@ pub enum Width {
     Sse2,
 }
 
+/// Entries of the last-level TLB for 4 KiB pages of data, as the processor states them.
+pub fn tlb_entries() -> Option<u32> {
+    let cpu = CpuId::new();
+    let intel = cpu.get_deterministic_address_translation_info().into_iter().flatten();
+    let intel = intel
+        .filter(|level| {
+            level.has_4k_entries()
+                && matches!(level.cache_type(), raw_cpuid::DatType::DataTLB | raw_cpuid::DatType::UnifiedTLB)
+        })
+        .map(|level| u32::from(level.ways()) * level.sets())
+        .max();
+    let amd = || {
+        let info = cpu.get_l2_l3_cache_and_tlb_info()?;
+        Some(u32::from(info.dtlb_4k_size()))
+    };
+    intel.or_else(amd).filter(|entries| *entries > 0)
+}
+
 impl Width {
     /// The widest of this processor, whose system saves the registers; asked once per process.
     pub fn detect() -> Width {

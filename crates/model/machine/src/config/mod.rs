@@ -125,6 +125,10 @@ pub struct CacheLevel {
     /// so many, no miss can begin. Default 64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_backs: Option<u32>,
+    /// LLC only: from a core's request to the line, where another core's cache has it, and what it takes to make other cores' copies
+    /// invalid. At most 1ms; default: the latencies of L1, L2 and LLC and of the other's L2, and without the latter for copies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forward: Option<Time>,
     /// LLC only: slices over which lines are spread by the hash of a Xeon Scalable processor, 20 or 24, each with a power of two
     /// of sets. By default sets follow one another, as they always do in the counting machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -319,6 +323,12 @@ impl Config {
     fn validate_level_timing(&self, table: &str, level: &CacheLevel) -> Result<(), ConfigError> {
         if let Some(latency) = level.latency.filter(|latency| latency.0 > 1_000_000_000) {
             return Err(self.wrong(&format!("{table}.latency"), latency, "use at most 1ms"));
+        }
+        if let Some(forward) = level.forward {
+            if table != "llc" || forward.0 > 1_000_000_000 {
+                let remedy = "use at most 1ms, and only for the LLC: llc.forward";
+                return Err(self.wrong(&format!("{table}.forward"), forward, remedy));
+            }
         }
         for (key, value) in [("miss_registers", level.miss_registers), ("write_backs", level.write_backs)] {
             let Some(value) = value else { continue };

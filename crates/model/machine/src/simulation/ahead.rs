@@ -5,9 +5,9 @@
 //! this machine a fence is carried out before the events behind it, and carrying it out takes the core's clock past
 //! the time at which it would have asked; so the stores that are in the window ask just before.
 
-use event::{FenceKind, Op};
+use event::{Event, FenceKind, Op};
 
-use super::core::TimedCore;
+use super::core::{Later, TimedCore};
 use super::shared::Shared;
 use crate::Time;
 use crate::core::lines;
@@ -32,7 +32,7 @@ impl TimedCore {
                 if instructions > self.window.rob() || stores > self.stores.capacity() {
                     break;
                 }
-                self.ask_for(shared.ranges.place(line), start, event.site.0, shared);
+                self.ask_for((shared.ranges.place(line), true), start, event.site.0, shared);
             }
             if self.fills.free_at() > start || instructions > self.window.rob() {
                 break;
@@ -41,8 +41,19 @@ impl TimedCore {
         self.queue = queue;
     }
 
-    /// Brings `line` into the L2, for a store to come, if there is a fill buffer and nothing in the way.
-    fn ask_for(&mut self, line: u64, start: Time, site: u32, shared: &mut Shared) {
+    /// An instruction of its own asks for what a load will need later.
+    pub(crate) fn prefetch_for(&mut self, later: &Event, shared: &mut Shared) -> Result<(), Later> {
+        let Op::Load { addr, len } = later.op else { return Ok(()) };
+        let start = self.turn(shared)?;
+        self.window.enter(1, &mut shared.sites);
+        for (line, _) in lines(addr, len) {
+            self.ask_for((shared.ranges.place(line), false), start, later.site.0, shared);
+        }
+        Ok(())
+    }
+
+    /// Brings `line` into the L2, to be stored to if `own`, if there is a fill buffer and nothing in the way.
+    fn ask_for(&mut self, (line, own): (u64, bool), start: Time, site: u32, shared: &mut Shared) {
         let busy = self.outgoing.waits(line) || self.outgoing.until(line) > start;
         if busy || self.fills.free_at().max(self.l2_misses.free_at()).max(shared.ready_at().0) > start {
             return;
@@ -51,7 +62,7 @@ impl TimedCore {
         let Some(answer) = shared.hierarchy.prefetch(self.number, line, site) else { return };
         shared.snooped(line, self.number, false);
         let request = Request { line, thread: self.window.account.thread, core: self.number as u32 };
-        let done = shared.fetched(start, answer, true, request);
+        let done = shared.fetched(start, answer, own, request);
         shared.arrives(line, done);
         self.fills.take(line, done);
         self.l2_misses.take(done);

@@ -81,7 +81,9 @@ mod walk;
 mod window;
 mod withheld;
 
-use event::{Batch, Capabilities, Definition, Event, NameId, Op, Sink, SinkError, ThreadId};
+use std::collections::HashSet;
+
+use event::{Batch, Capabilities, Definition, Event, NameId, Op, Sink, SinkError, SiteId, ThreadId};
 
 pub(crate) use self::core::{Access, Later, TimedCore};
 pub(crate) use figures::Cause;
@@ -125,6 +127,8 @@ pub struct Simulation {
     events: u64,
     /// The last program's answer, kept for its memory.
     asked_for: Vec<Event>,
+    /// Sites whose loads are prefetched, and so many events ahead.
+    prefetched: Option<(HashSet<u32>, usize)>,
 }
 
 impl Simulation {
@@ -152,6 +156,7 @@ impl Simulation {
             fresh: 0,
             events: 0,
             asked_for: Vec::new(),
+            prefetched: None,
             config: config.clone(),
         })
     }
@@ -168,6 +173,11 @@ impl Simulation {
             self.refresh_key(core);
         }
         self.run_out()
+    }
+
+    /// From now on each thread prefetches, by an instruction of its own, what a load of these sites will need `events` events later.
+    pub fn prefetch(&mut self, sites: Vec<SiteId>, events: usize) {
+        self.prefetched = Some((sites.into_iter().map(|site| site.0).collect(), events.max(1)));
     }
 
     /// When the last of the cores' events so far has retired.
@@ -356,9 +366,18 @@ impl Simulation {
             }
             let queue = std::mem::take(&mut core.queue);
             let events = queue.front();
-            let hits = if leaves_hits_alone { core.run_hits(events, &mut self.shared) } else { 0 };
+            let alone = leaves_hits_alone && self.prefetched.is_none();
+            let hits = if alone { core.run_hits(events, &mut self.shared) } else { 0 };
             let next = events.get(hits).copied();
+            let later = self.prefetched.as_ref().and_then(|(sites, far)| {
+                events.get(*far).filter(|later| core.progress.is_none() && sites.contains(&later.site.0))
+            });
+            let asked = later.map_or(Ok(()), |later| core.prefetch_for(later, &mut self.shared));
             core.queue = queue;
+            if let Err(Later(time)) = asked {
+                core.key = time;
+                return Ok(());
+            }
             self.carried_out(number, hits);
             let Some(event) = next else { continue };
             match self.cores[number].execute(thread, &event, &mut *self.design, &mut self.shared) {

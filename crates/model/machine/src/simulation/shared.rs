@@ -27,6 +27,8 @@ pub(crate) struct Latencies {
     pub(crate) l1: Time,
     pub(crate) l2: Time,
     pub(crate) llc: Time,
+    /// All of the way to a line that another core has.
+    pub(crate) forward: Option<Time>,
 }
 
 impl Latencies {
@@ -35,6 +37,7 @@ impl Latencies {
             l1: config.l1.latency.unwrap_or(Time(2_275)),
             l2: config.l2.latency.unwrap_or(Time(4_095)),
             llc: config.llc.latency.unwrap_or(Time::from_ns(25)),
+            forward: config.llc.forward,
         }
     }
 
@@ -145,18 +148,19 @@ impl Shared {
     /// A miss of the L1 that began at `start` and was answered from `answer`. Returns when its line is there, and may be
     /// written to if `own`.
     pub(crate) fn fetched(&mut self, start: Time, answer: Answer, own: bool, request: Request) -> Time {
-        let Latencies { l1, l2, llc } = self.latencies;
+        let Latencies { l1, l2, llc, forward } = self.latencies;
         let (in_l2, in_llc) = (start + l1 + l2, start + l1 + l2 + llc);
         let arrival = |shared: &Self| shared.arriving.until(request.line);
         let done = match answer {
             Answer::L2 => in_l2.max(arrival(self)),
             Answer::Llc => in_llc.max(arrival(self)),
             Answer::Upgrade => {
-                let leave = self.hierarchy.below.memory.own(in_llc, request).unwrap_or(in_llc);
+                let others = forward.map_or(in_llc, |forward| start + forward);
+                let leave = self.hierarchy.below.memory.own(in_llc, request).unwrap_or(others);
                 leave.max(arrival(self))
             }
             // The LLC's directory knows the core; its L2 is looked up.
-            Answer::Core(_) => (in_llc + l2).max(arrival(self)),
+            Answer::Core(_) => forward.map_or(in_llc + l2, |forward| start + forward).max(arrival(self)),
             Answer::Memory => {
                 self.hierarchy.below.reads = false;
                 self.asked[0] += 1;

@@ -93,6 +93,8 @@ pub struct Outcome {
     pub elapsed: Duration,
     /// What a reader of the events should know.
     pub warnings: Vec<Warning>,
+    /// Global variables of the first process: names, addresses, bytes; by address.
+    pub globals: Vec<(String, u64, u64)>,
 }
 
 /// One thread of a recording.

@@ -10,7 +10,7 @@ use event::Site;
 
 use super::code::{Code, Place};
 use crate::session::SessionFile;
-use crate::symbols::{Image, Resolver};
+use crate::symbols::{Image, RUNTIME, Resolver, Variable, globals};
 use abi::MODULES;
 
 /// A file with code, however often it is loaded.
@@ -88,6 +88,26 @@ impl Programs {
             old.addresses.end <= new.addresses.start || new.addresses.end <= old.addresses.start
         });
         loaded.push(new);
+    }
+
+    /// Variables of the first process's own files, those in the system's folders left out, where they lie in its memory.
+    pub fn globals(&mut self) -> Vec<Variable> {
+        self.refresh();
+        let first = self.session.module(0).map_or(0, |module| module.pid);
+        let mut all = Vec::new();
+        let mut seen = Vec::new();
+        for loaded in self.processes.get(&first).into_iter().flatten() {
+            let path = &self.files[loaded.file as usize].path;
+            let system = ["/usr/lib", "/lib"].iter().any(|folder| path.starts_with(folder));
+            if system || path.file_name().is_some_and(|name| name == RUNTIME) || seen.contains(&loaded.file) {
+                continue;
+            }
+            seen.push(loaded.file);
+            let own = globals(path).into_iter();
+            all.extend(own.map(|(name, address, size)| (name, address.wrapping_add(loaded.bias), size)));
+        }
+        all.sort_by_key(|variable| variable.1);
+        all
     }
 
     fn known(&self, pid: u32, address: u64) -> Option<&Loaded> {

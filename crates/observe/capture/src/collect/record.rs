@@ -443,6 +443,7 @@ impl Recording {
 
     fn outcome(&mut self, options: &Options, status: ExitStatus) -> Outcome {
         let warnings = self.warnings(options);
+        let globals = self.merger.decoder.code.globals();
         let decoder = &self.merger.decoder;
         let mut threads: Vec<ThreadOutcome> = self
             .merger
@@ -465,6 +466,7 @@ impl Recording {
             killed: self.session.head().killed.load(Ordering::Relaxed),
             elapsed: self.started.elapsed(),
             warnings,
+            globals,
         }
     }
 

@@ -52,6 +52,8 @@ pub fn empty() -> Report {
         write_sizes: None,
         structures: Vec::new(),
         trials: Vec::new(),
+        costs: None,
+        phases: Vec::new(),
         capture: None,
         prestores: None,
         samples: None,

@@ -12,6 +12,7 @@ enum { RECORDS = 1 << 18, VISITS = 1 << 16, AHEAD = 8 };
 int main(void) {
     struct record *records = calloc(RECORDS, sizeof *records);
     uint32_t *which = malloc((VISITS + AHEAD) * sizeof *which);
+    static volatile uint64_t small[24] = {1, 2, 3};
     uint64_t state = 1, sum = 0;
     for (int i = 0; i < VISITS + AHEAD; i++) {
         state = state * 6364136223846793005ull + 1442695040888963407ull;
@@ -23,7 +24,8 @@ int main(void) {
             __builtin_prefetch(&records[which[i + AHEAD]]);
 #endif
             uint64_t value = records[which[i]].words[0];
-            for (int k = 0; k < 120; k++) { value = value * 3 + k; __asm__ volatile("" : "+r"(value)); }
+            for (int k = 0; k < 24; k++)
+                value = value * 3 + small[k];
             sum += value;
         }
     printf("%llu\n", (unsigned long long)sum);

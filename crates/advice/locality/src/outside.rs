@@ -31,8 +31,9 @@ impl Outside {
         }
         let of = self.lines.entry(line).or_default();
         of.stores += u32::from(store);
-        match of.by_thread.iter_mut().find(|own| own.0 == thread) {
-            Some(own) => own.1 += 1,
+        let at = of.by_thread.iter().position(|own| own.0 == thread);
+        match at {
+            Some(at) => of.by_thread[at].1 += 1,
             None if of.by_thread.len() < 64 => of.by_thread.push((thread, 1)),
             None => {}
         }

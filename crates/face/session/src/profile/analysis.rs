@@ -186,6 +186,7 @@ impl Analysis {
             findings.extend(own);
             findings.sort_by(|a, b| b.share.total_cmp(&a.share));
         }
+        let phases = phases.into_iter().map(|mark| mark.named(&sites)).collect();
         let mut structures = structures(&self.watcher, &sites);
         structures.extend(self.watcher.outside().into_iter().map(|(name, of)| structure(0, name, of)));
         structures.sort_by(|a, b| b.fetches.cmp(&a.fetches));
@@ -204,7 +205,7 @@ impl Analysis {
             structures,
             trials,
             costs,
-            phases: phases.into_iter().map(|mark| mark.named(&sites)).collect(),
+            phases,
             write_sizes: Some(WriteSizes {
                 temporal: sizes.temporal.writes.to_vec(),
                 nt: sizes.non_temporal.writes.to_vec(),

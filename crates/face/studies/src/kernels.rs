@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use capture::{Backing, CaptureError, FaultCause, count_faults, sample_faults};
 
@@ -46,7 +47,10 @@ impl Drop for Folder {
 }
 
 fn build() -> Result<(Folder, PathBuf), StudyError> {
-    let folder = Folder(std::env::temp_dir().join(format!("strandline-kernels-{}", std::process::id())));
+    // Rows are measured at the same time.
+    static BUILT: AtomicU64 = AtomicU64::new(0);
+    let name = format!("strandline-kernels-{}-{}", std::process::id(), BUILT.fetch_add(1, Ordering::Relaxed));
+    let folder = Folder(std::env::temp_dir().join(name));
     let failed = |error: std::io::Error| StudyError::Build(error.to_string());
     fs::create_dir_all(&folder.0).map_err(failed)?;
     let (source, program) = (folder.0.join("kernels.c"), folder.0.join("kernels"));

@@ -194,7 +194,7 @@ int main(void) {
 "#;
 
 #[test]
-fn kinds_and_origins_are_told_apart() {
+fn kinds_and_origins_are_distinguished() {
     let scratch = Scratch::new();
     scratch.file("app.c", KINDS);
     ok(Command::new("gcc").current_dir(scratch.dir()).args(["-O1", "-g", "-w", "-o", "app", "app.c"]));
@@ -271,7 +271,7 @@ fn memory_that_the_allocator_kept_is_not_taken_for_sparse() {
     assert!(!sparse || count(&again["new_pages"]) < 100, "{again:#}");
 }
 
-/// Whoever may not sample is told so, and has the counts.
+/// Without permission there are the counts, and a warning.
 #[test]
 fn without_permission_faults_are_counted_and_it_is_said() {
     let scratch = Scratch::new();

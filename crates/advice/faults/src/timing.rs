@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(large.kernel, 0);
     }
 
-    /// The whole of it by hand: a share of the faults costs the engine's time, the others the kernel's.
+    /// A closed sum: a share of the faults costs the engine's time, the others the kernel's.
     #[test]
     fn time_is_what_a_sum_over_the_faults_says() {
         for (ring, gap) in [(16, 500.0), (64, 1000.0), (256, 3000.0), (1024, 10_000.0)] {

@@ -103,12 +103,9 @@ pub enum StudyError {
     /// A page-fault offload engine in time.
     #[error(transparent)]
     Faults(#[from] faults::timing::TimingError),
-    /// A program on which something is measured.
+    /// Programs on which something is measured.
     #[error(transparent)]
-    Program(#[from] capture::CaptureError),
-    /// A program on which something is measured can't be built.
-    #[error("the kernels can't be built with `gcc -O2`: {0}")]
-    Build(String),
+    Kernels(#[from] crate::kernels::KernelError),
     /// The machine can't do what a row asks of it.
     #[error("{machine}: {reason}")]
     Skipped {

@@ -4,10 +4,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use capture::{Backing, CaptureError, FaultCause, count_faults, sample_faults};
-
-use crate::StudyError;
 
 const SOURCE: &str = include_str!("kernels.c");
 
@@ -25,6 +24,17 @@ pub(crate) const NAMES: [&str; 11] = [
     "swaptions",
     "freqmine",
 ];
+
+/// Why they can't be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum KernelError {
+    /// The compiler is absent, or refuses them.
+    #[error("the kernels can't be built with `gcc -O2`: {0}")]
+    Build(String),
+    /// They can't be run.
+    #[error(transparent)]
+    Run(#[from] CaptureError),
+}
 
 /// What a kernel did.
 pub(crate) struct Ran {
@@ -45,27 +55,30 @@ impl Drop for Folder {
     }
 }
 
-fn build() -> Result<(Folder, PathBuf), StudyError> {
-    let folder = Folder(std::env::temp_dir().join(format!("strandline-kernels-{}", std::process::id())));
-    let failed = |error: std::io::Error| StudyError::Build(error.to_string());
+fn build() -> Result<(Folder, PathBuf), KernelError> {
+    // Rows are measured at the same time.
+    static BUILT: AtomicU64 = AtomicU64::new(0);
+    let name = format!("strandline-kernels-{}-{}", std::process::id(), BUILT.fetch_add(1, Ordering::Relaxed));
+    let folder = Folder(std::env::temp_dir().join(name));
+    let failed = |error: std::io::Error| KernelError::Build(error.to_string());
     fs::create_dir_all(&folder.0).map_err(failed)?;
     let (source, program) = (folder.0.join("kernels.c"), folder.0.join("kernels"));
     fs::write(&source, SOURCE).map_err(failed)?;
     let output = Command::new("gcc").args(["-O2", "-w", "-o"]).args([&program, &source]).arg("-lm").output();
     let output = output.map_err(failed)?;
     if !output.status.success() {
-        return Err(StudyError::Build(String::from_utf8_lossy(&output.stderr).into_owned()));
+        return Err(KernelError::Build(String::from_utf8_lossy(&output.stderr).into_owned()));
     }
     Ok((folder, program))
 }
 
 /// Runs them all.
-pub(crate) fn all() -> Result<Vec<Ran>, StudyError> {
+pub(crate) fn all() -> Result<Vec<Ran>, KernelError> {
     let (_folder, program) = build()?;
     NAMES.iter().map(|name| one(&[program.clone().into_os_string(), OsString::from(name)])).collect()
 }
 
-fn one(command: &[OsString]) -> Result<Ran, StudyError> {
+fn one(command: &[OsString]) -> Result<Ran, KernelError> {
     let mut times = Vec::new();
     let mut minor = 0;
     for _ in 0..5 {

@@ -54,6 +54,7 @@ mod xpoint;
 pub use check::{Check, Kind, number};
 pub use data::{SCHEMA, json};
 pub use judge::{Hardware, Outcome, StudyError, judge, rows, select};
+pub use kernels::KernelError;
 pub use lab::{Access, Idle, Lab, Sample, Tail};
 pub use measure::{Op, Pattern as Order};
 pub use page::page;

@@ -197,8 +197,7 @@ impl Faults {
     }
 
     fn found(&self, run: FaultRun, left: Left, costs: Costs, mut warnings: Vec<String>) -> FaultsFound {
-        let huge_pages = system::huge_pages();
-        let processors = system::processors();
+        let (huge_pages, processors) = (system::huge_pages(), system::processors());
         let faults: Vec<Fault> = run.samples.iter().map(fault).collect();
         let assumed = Assumed {
             huge_always: huge_pages == "always",
@@ -297,7 +296,7 @@ fn say(run: &FaultRun, reported: u64, processors: usize, left: &Left, warnings: 
     if reported > 0 && !run.kinds {
         warnings.push(
             "the kernel does not tell reads from writes: that takes the right to trace (root, or a mounted tracefs that you \
-             may read, and kernel.perf_event_paranoid at most -1); they are told by the faulting instructions, stores to \
+             may read, and kernel.perf_event_paranoid at most -1); the faulting instructions say it, stores to \
              shared pages count as writes, and what an instruction does not say counts as a write"
                 .to_owned(),
         );

@@ -194,7 +194,7 @@ int main(void) {
 "#;
 
 #[test]
-fn kinds_and_origins_are_told_apart() {
+fn kinds_and_origins_are_distinguished() {
     let scratch = Scratch::new();
     scratch.file("app.c", KINDS);
     ok(Command::new("gcc").current_dir(scratch.dir()).args(["-O1", "-g", "-w", "-o", "app", "app.c"]));
@@ -225,7 +225,7 @@ fn kinds_and_origins_are_told_apart() {
     let sites = json["sites"].as_array().expect("sites");
     let malloc = sites.iter().find(|site| site["way"] == "malloc").expect("a site");
     near(&malloc["kinds"]["copy"], 4096);
-    assert_eq!(count(&malloc["pages"]), 4096);
+    assert!((4095..=4097).contains(&count(&malloc["pages"])), "{malloc:#}");
 }
 
 /// The allocator keeps small enough blocks: those that come again are in memory.
@@ -247,8 +247,7 @@ int main(void) {
         sum += memory[4096 * i];
         free(memory);
     }
-    printf("summed %ld %p
-", sum, (void *)guard);
+    printf("summed %ld %p\n", sum, (void *)guard);
     return 0;
 }
 "#;
@@ -272,7 +271,7 @@ fn memory_that_the_allocator_kept_is_not_taken_for_sparse() {
     assert!(!sparse || count(&again["new_pages"]) < 100, "{again:#}");
 }
 
-/// Whoever may not sample is told so, and has the counts.
+/// Without permission there are the counts, and a warning.
 #[test]
 fn without_permission_faults_are_counted_and_it_is_said() {
     let scratch = Scratch::new();

@@ -34,7 +34,7 @@ impl Shared {
             if offload.worker.is_some() {
                 pages.stolen += work;
             }
-            pages.refill_at = pages.refill_at + offload.period.max(work);
+            pages.refill_at += offload.period.max(work);
         }
         self.pages = Some(pages);
     }

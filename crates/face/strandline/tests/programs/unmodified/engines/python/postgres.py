@@ -20,6 +20,10 @@ def as_user():
 
 
 def own(folder):
+    # The folders of tests are closed to others.
+    for above in (os.path.abspath(f"{folder}/.."), os.path.abspath(f"{folder}/../..")):
+        if not os.stat(above).st_mode & 1:
+            os.chmod(above, 0o711)
     for path, _, names in os.walk(folder):
         for name in [path, *(os.path.join(path, name) for name in names)]:
             os.chown(name, USER, USER, follow_symlinks=False)

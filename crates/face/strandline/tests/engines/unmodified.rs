@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::common::{Scratch, ok, stderr, strandline};
+use crate::common::{Scratch, ok, stderr, stdout, strandline};
 use crate::page::{self, UnmodifiedRow};
 
 const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/unmodified/engines");
@@ -45,7 +45,9 @@ fn needed(commands: &[&str]) -> Result<(), String> {
 /// A program in Python that needs the machine's commands alone.
 fn script(name: &str, commands: &[&str]) -> Result<Vec<String>, String> {
     needed(&["python3"]).and_then(|()| needed(commands))?;
-    Ok(vec!["python3".to_owned(), format!("{PROGRAMS}/python/{name}")])
+    let python = ok(Command::new("python3").args(["-c", "import sys; print(sys.executable)"]));
+    // What is found first may be a script that looks for the interpreter.
+    Ok(vec![stdout(&python).trim().to_owned(), format!("{PROGRAMS}/python/{name}")])
 }
 
 /// A program in Python that needs a package, in a version.

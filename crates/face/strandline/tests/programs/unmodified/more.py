@@ -152,7 +152,8 @@ def recover(pool):
             sys.exit(f"what was acknowledged is not in {os.path.basename(path)}")
 
 
-SHAPES = [folder, mapped, by_flag, by_range, copied, linked, allocated, buffered, unnamed, by_child, wrong_file]
+SHAPES = [folder, mapped, by_flag, by_range, copied, linked, allocated, buffered, unnamed]
+SHAPES += [by_child, wrong_file]
 if sys.argv[2] == "recover":
     recover(sys.argv[3])
 else:

@@ -92,7 +92,8 @@ func length() {
 	}
 }
 
-// The second sync fails: its file is closed too early. A static program takes no error from a preloaded library.
+// The second sync fails: its file is closed too early. A static
+// program takes no error from a preloaded library.
 func swallowed() {
 	all := ""
 	for i := 1; i <= 3; i++ {

@@ -1,5 +1,5 @@
-//! The shapes of public reports of lost data in five languages, unmodified programs all of them: each fault is
-//! found, and nothing is said of its fixed twin.
+//! The shapes of public reports of lost data in five languages, unmodified programs all of them: each fault
+//! is found, and nothing is said of its fixed twin.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -22,7 +22,8 @@ class Server:
         peer = f"http://127.0.0.1:{peers}"
         words = ["--data-dir", f"{folder}/db", "--heartbeat-interval", "10", "--election-timeout", "100"]
         words += ["--listen-client-urls", self.url, "--advertise-client-urls", self.url, "--listen-peer-urls", peer]
-        words += ["--initial-advertise-peer-urls", "http://127.0.0.1:1", "--snapshot-count", "8", "--logger", "zap"]
+        words += ["--initial-advertise-peer-urls", "http://127.0.0.1:1", "--snapshot-count", "8"]
+        words += ["--logger", "zap"]
         words += ["--initial-cluster", "default=http://127.0.0.1:1", "--log-level", "fatal"]
         self.process = subprocess.Popen(["etcd", *words], stdout=subprocess.DEVNULL)
         for _ in range(2000):

@@ -1,4 +1,4 @@
-"""PostgreSQL by libpq. Settings: values of `synchronous_commit`, `on` or `off`. The folder `db` is the cluster."""
+"""PostgreSQL by libpq. Settings: values of `synchronous_commit`, `on` or `off`."""
 import ctypes
 import os
 import shutil
@@ -42,7 +42,8 @@ class Server:
         self.sockets = tempfile.mkdtemp()
         own(self.sockets)
         how = f"-c listen_addresses= -c unix_socket_directories={self.sockets} -c synchronous_commit={settings} "
-        how += "-c max_connections=5 -c shared_buffers=1MB -c autovacuum=off -c max_wal_senders=0 -c wal_level=minimal"
+        how += "-c max_connections=5 -c shared_buffers=1MB -c autovacuum=off "
+        how += "-c max_wal_senders=0 -c wal_level=minimal"
         run("pg_ctl", "-w", "-s", "-D", self.folder, "-l", f"{self.sockets}/log", "-o", how, "start")
         self.base = LIBPQ.PQconnectdb(f"host={self.sockets} dbname=postgres user=postgres".encode())
 

@@ -1,4 +1,4 @@
-//! Engines in Rust: the first word of the settings is the engine, the others are its own. See `../python/engine.py`.
+//! Engines in Rust: the settings are the name of the engine. See `../python/engine.py`.
 
 use std::error::Error;
 use std::process::exit;

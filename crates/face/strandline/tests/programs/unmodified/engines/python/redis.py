@@ -12,7 +12,9 @@ class Server:
     def __init__(self, settings, folder):
         self.socket_folder = tempfile.TemporaryDirectory()
         path = f"{self.socket_folder.name}/s"
-        aof = ["--appendonly", "no"] if settings == "rdb" else ["--appendonly", "yes", "--appendfsync", settings]
+        aof = ["--appendonly", "yes", "--appendfsync", settings]
+        if settings == "rdb":
+            aof = ["--appendonly", "no"]
         words = ["--port", "0", "--unixsocket", path, "--dir", os.path.abspath(folder), "--save", "", *aof]
         self.process = subprocess.Popen(["redis-server", *words], stdout=subprocess.DEVNULL)
         for _ in range(2000):

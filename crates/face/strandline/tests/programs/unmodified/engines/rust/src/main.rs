@@ -112,7 +112,8 @@ fn open(settings: &str, folder: &str) -> Result<Box<dyn Store>> {
         "sled" => Box::new(Sled(sled::Config::new().path(path).cache_capacity(1 << 20).open()?)),
         "surrealkv" => {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-            let tree = runtime.block_on(async { surrealkv::TreeBuilder::new().with_path(path.into()).build() })?;
+            let builder = surrealkv::TreeBuilder::new().with_path(path.into());
+            let tree = runtime.block_on(async { builder.build() })?;
             Box::new(Surreal(runtime, tree))
         }
         other => return Err(format!("no engine {other}").into()),

@@ -9,6 +9,7 @@ mod build;
 mod common;
 mod page;
 mod surviving;
+mod unmodified;
 
 use std::time::Instant;
 

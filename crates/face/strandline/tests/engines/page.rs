@@ -47,13 +47,66 @@ fn read() -> String {
     std::fs::read_to_string(path()).expect("docs/engines.md is read")
 }
 
+/// The heading of the second table.
+const UNMODIFIED: &str = "## Unmodified";
+
+/// The cells of a row of a table.
+fn cells(line: &str) -> Option<Vec<&str>> {
+    Some(line.strip_prefix("| ")?.trim_end_matches('|').split('|').map(str::trim).collect())
+}
+
+/// A row of the second table.
+#[derive(Debug)]
+pub struct UnmodifiedRow {
+    pub settings: String,
+    pub platform: String,
+    /// How many acknowledged transactions may be lost.
+    pub lost: String,
+    verdict: String,
+    /// The row's line.
+    line: String,
+}
+
+/// The second table's rows of an engine.
+pub fn unmodified_rows(engine: &str) -> Vec<UnmodifiedRow> {
+    let page = read();
+    let (_, unmodified) = page.split_once(UNMODIFIED).expect("the page has two tables");
+    let rows = unmodified.lines().filter_map(|line| {
+        let [name, _, settings, platform, lost, verdict, ..] = cells(line)?[..] else { return None };
+        (name == engine).then(|| UnmodifiedRow {
+            settings: settings.to_owned(),
+            platform: platform.to_owned(),
+            lost: if lost == "any" { "1000".to_owned() } else { lost.to_owned() },
+            verdict: verdict.to_owned(),
+            line: line.to_owned(),
+        })
+    });
+    rows.collect()
+}
+
+impl UnmodifiedRow {
+    /// Holds what was found against the row, and writes what was measured if that is asked for.
+    pub fn hold(&self, answer: &Value, measured: &Measured) {
+        let findings = answer["findings"].to_string();
+        if self.verdict == "nothing found" {
+            assert!(findings == "[]", "{self:?}: {answer:#}");
+        } else {
+            let names: Vec<&str> = self.verdict.split('`').skip(1).step_by(2).collect();
+            let found = !names.is_empty() && names.iter().all(|name| findings.contains(name));
+            assert!(found, "{self:?}: {answer:#}");
+        }
+        if std::env::var_os("STRANDLINE_UPDATE_DOCS").is_some() {
+            write(&self.line, measured);
+        }
+    }
+}
+
 /// The page's rows of an engine.
 pub fn rows(engine: Engine) -> Vec<Row> {
     let page = read();
-    let rows = page.lines().filter_map(|line| {
-        let cells: Vec<&str> =
-            line.strip_prefix("| ")?.trim_end_matches('|').split('|').map(str::trim).collect();
-        let [name, settings, built, platform, lost, verdict, ..] = cells[..] else { return None };
+    let (compiled, _) = page.split_once(UNMODIFIED).expect("the page has two tables");
+    let rows = compiled.lines().filter_map(|line| {
+        let [name, settings, built, platform, lost, verdict, ..] = cells(line)?[..] else { return None };
         (name == engine.name()).then(|| Row {
             engine,
             settings: if settings == "default" { String::new() } else { settings.to_owned() },
@@ -87,17 +140,18 @@ impl Row {
             );
         }
         if std::env::var_os("STRANDLINE_UPDATE_DOCS").is_some() {
-            self.write(measured);
+            write(&self.line, measured);
         }
     }
+}
 
-    fn write(&self, measured: &Measured) {
-        let _page = PAGE.lock().expect("no test panics while it writes");
-        let token = measured.token.as_deref().map_or("-".to_owned(), |token| format!("`{token}`"));
-        let kept: Vec<&str> = self.line.split('|').take(7).collect();
-        let line =
-            format!("{}| {} | {:.0} s | {token} |", kept.join("|"), measured.images, measured.seconds.ceil());
-        let page = read().replacen(&self.line, &line, 1);
-        std::fs::write(path(), page).expect("docs/engines.md is written");
-    }
+/// Writes what was measured into the last three of a row's columns.
+fn write(line: &str, measured: &Measured) {
+    let _page = PAGE.lock().expect("no test panics while it writes");
+    let token = measured.token.as_deref().map_or("-".to_owned(), |token| format!("`{token}`"));
+    let kept: Vec<&str> = line.split('|').take(7).collect();
+    let new =
+        format!("{}| {} | {:.0} s | {token} |", kept.join("|"), measured.images, measured.seconds.ceil());
+    let page = read().replacen(line, &new, 1);
+    std::fs::write(path(), page).expect("docs/engines.md is written");
 }

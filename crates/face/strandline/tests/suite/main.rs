@@ -63,6 +63,7 @@ mod trace_json;
 mod trace_size;
 mod unified;
 mod unmodified;
+mod unmodified_twins;
 mod values;
 mod vnvm;
 mod wear;

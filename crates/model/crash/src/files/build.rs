@@ -286,8 +286,14 @@ impl<'r> Builder<'r> {
         let (len, end) = (self.files[usize::from(file)].len, offset + bytes.len() as u64);
         if self.rules.lengths == Lengths::Free {
             self.data(file, offset, bytes, None, true);
-            if end > len {
-                self.length(file, end);
+            let mut until = len.max(offset);
+            while until < end {
+                // A journal has the length of each page that gets its block.
+                let next = (until / PAGE * PAGE + PAGE).min(end);
+                let paged = self.rules.names == Order::All;
+                until = if paged { next } else { end };
+                self.stores += u32::from(paged);
+                self.length(file, until);
             }
             return;
         }

@@ -292,8 +292,8 @@ impl<'r> Builder<'r> {
                 let next = (until / PAGE * PAGE + PAGE).min(end);
                 let paged = self.rules.names == Order::All;
                 until = if paged { next } else { end };
-                self.stores += u32::from(paged);
                 self.length(file, until);
+                self.stores += u32::from(paged && until < end);
             }
             return;
         }

@@ -50,8 +50,8 @@ impl Known {
         let key = (key, beside(image));
         let reads = Reads { written: Default::default(), ..reads };
         let mut sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
-        match sets.iter_mut().find(|(known, _)| *known == reads) {
-            Some((_, verdicts)) => drop(verdicts.insert(key, verdict)),
+        match sets.iter().position(|(known, _)| *known == reads) {
+            Some(at) => drop(sets[at].1.insert(key, verdict)),
             None if sets.len() < SETS => sets.push((reads, HashMap::from([(key, verdict)]))),
             None => {}
         }

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use event::{SiteId, SiteTable, ThreadId};
 
-use super::names::{Change, Entry, Names, entry_place, length_place};
+use super::names::{Change, Entry, NAMES, Names, entry_place, length_place};
 use super::naming::{self, Changed};
-use super::rules::{BySync, Lengths, PAGE, Rules, Unit};
+use super::rules::{BySync, Lengths, Order, PAGE, Rules, Unit};
 use super::steps::{About, Step, What};
 use crate::history::{Atom, Barrier, Clocks, Item, Mark, Operation, Stamp};
 use crate::words::merge;
@@ -15,6 +15,8 @@ use crate::{History, Place, Platform};
 
 /// Behind the last byte that a file can have.
 const END: u64 = (1 << 48) - 1;
+/// Behind the places of entries: cells of the names of files.
+const OF_FILES: u64 = 1 << 40;
 /// The journal's cell, where there is one: no other has this bit.
 const JOURNAL: u64 = 1;
 
@@ -39,11 +41,15 @@ pub(super) struct Builder<'r> {
     bytes: &'r [u8],
     /// The cell of each entry.
     entry_cells: Vec<u64>,
+    /// Of each file the first one of those that changed names with it at once.
+    exchanged: Vec<u16>,
     history: History,
     clocks: Clocks,
     files: Vec<File>,
     /// Atoms of each cell, in order.
     cells: HashMap<u64, Vec<u32>>,
+    /// Atoms of each entry, in order.
+    by_entry: HashMap<Place, Vec<u32>>,
     /// The first barrier that demanded an atom.
     demanded: Vec<Option<Stamp>>,
     /// The last atom of each cell that changed an entry of the folder.
@@ -81,10 +87,12 @@ impl<'r> Builder<'r> {
             before,
             bytes,
             entry_cells: entry_cells(rules, names.entries.len(), steps),
+            exchanged: exchanged(names.titles.len(), steps),
             history: History { platform, ..History::default() },
             clocks: Clocks::new(false),
             files,
             cells: HashMap::new(),
+            by_entry: HashMap::new(),
             demanded: Vec::new(),
             folders: HashMap::new(),
             renamed: Vec::new(),
@@ -219,6 +227,9 @@ impl<'r> Builder<'r> {
         });
         self.demanded.push(None);
         self.cells.entry(cell).or_default().push(at);
+        if place.file() == NAMES {
+            self.by_entry.entry(place).or_default().push(at);
+        }
         if let Some(file) = self.files.get_mut(usize::from(place.file())) {
             file.cells.insert(cell);
         }
@@ -275,8 +286,14 @@ impl<'r> Builder<'r> {
         let (len, end) = (self.files[usize::from(file)].len, offset + bytes.len() as u64);
         if self.rules.lengths == Lengths::Free {
             self.data(file, offset, bytes, None, true);
-            if end > len {
-                self.length(file, end);
+            let mut until = len.max(offset);
+            while until < end {
+                // A journal has the length of each page that gets its block.
+                let next = (until / PAGE * PAGE + PAGE).min(end);
+                let paged = self.rules.names == Order::All;
+                until = if paged { next } else { end };
+                self.length(file, until);
+                self.stores += u32::from(paged && until < end);
             }
             return;
         }
@@ -368,9 +385,14 @@ impl<'r> Builder<'r> {
 
     fn names(&mut self, changes: &[Change], about: About, files: &[u16]) {
         let first = self.history.atoms.len() as u32;
-        let Some(cell) = changes.first().map(|change| self.entry_cells[change.entry as usize]) else {
+        let Some(mut cell) = changes.first().map(|change| self.entry_cells[change.entry as usize]) else {
             return;
         };
+        if self.rules.names == Order::OfFile
+            && let Some(&file) = files.first()
+        {
+            cell = Place::new(NAMES, OF_FILES + u64::from(self.exchanged[usize::from(file)]) * 8).0;
+        }
         for change in changes {
             let at = self.atom(entry_place(change.entry), (change.word, 0xFF), cell, true);
             let folder = self.names.entries[change.entry as usize].folder;
@@ -463,7 +485,7 @@ impl<'r> Builder<'r> {
         let last = self.folders.get(&folder).cloned().unwrap_or_default();
         let folder = &self.files[usize::from(folder)];
         let lost = |at: &u32| self.demanded[*at as usize].is_none();
-        let demands = match self.rules.journal {
+        let demands = match self.rules.names == Order::All {
             // The journal is written up to the last change of the folder, if that is not durable.
             true if last.iter().chain(&folder.made).chain(&folder.named).any(lost) => self.journal(),
             true => Vec::new(),
@@ -503,11 +525,43 @@ impl<'r> Builder<'r> {
             .find(|&at| self.clocks.known(self.thread, self.history.atoms[at as usize].stamp))
     }
 
+    /// Adds what other files did before to the names that become durable: where each file has its names in order, a name
+    /// that is taken anew is synced with what became of the file that had it.
+    fn with_earlier_names(&self, demands: &mut Vec<u32>) {
+        if self.rules.names != Order::OfFile {
+            return;
+        }
+        let mut next = 0;
+        while let Some(&at) = demands.get(next) {
+            next += 1;
+            let cell = &self.cells[&self.history.atoms[at as usize].cell];
+            let until = cell.partition_point(|&other| other <= at);
+            let lost = |other: &u32| self.demanded[*other as usize].is_none();
+            for &taken in cell[..until].iter().rev().take_while(|other| lost(other)) {
+                let known = self.by_entry.get(&self.history.atoms[taken as usize].place);
+                let earlier = known.into_iter().flatten().copied();
+                let earlier: Vec<u32> = earlier.filter(|other| *other < taken && lost(other)).collect();
+                for other in earlier {
+                    let more = |known: &u32| {
+                        let (a, b) =
+                            (&self.history.atoms[*known as usize], &self.history.atoms[other as usize]);
+                        a.cell == b.cell && *known >= other
+                    };
+                    if !demands.iter().any(more) {
+                        demands.push(other);
+                    }
+                }
+            }
+        }
+    }
+
     fn barrier(&mut self, mut demands: Vec<u32>) {
         let atoms = &self.history.atoms;
         demands.retain(|&at| {
             self.demanded[at as usize].is_none_or(|barrier| !self.clocks.known(self.thread, barrier))
         });
+        self.with_earlier_names(&mut demands);
+        let atoms = &self.history.atoms;
         // The last one of each cell.
         demands.sort_unstable_by_key(|&at| (atoms[at as usize].cell, std::cmp::Reverse(at)));
         demands.dedup_by_key(|at| atoms[*at as usize].cell);
@@ -540,9 +594,23 @@ impl<'r> Builder<'r> {
     }
 }
 
+/// Of each file the first one of those whose names an exchange joins with its own.
+fn exchanged(files: usize, steps: &[Step]) -> Vec<u16> {
+    let mut first: Vec<u16> = (0..files).map(|file| file as u16).collect();
+    for step in steps {
+        let What::Names { changes, files, .. } = &step.what else { continue };
+        // A renaming leaves nothing at the old name.
+        if let ([one, other], true) = (&files[..], changes.iter().all(|change| change.word != 0)) {
+            let (a, b) = (first[usize::from(*one)], first[usize::from(*other)]);
+            first.iter_mut().filter(|file| **file == a.max(b)).for_each(|file| *file = a.min(b));
+        }
+    }
+    first
+}
+
 /// The cell of each entry: the journal, or one for all entries that some change joins.
 fn entry_cells(rules: Rules, entries: usize, steps: &[Step]) -> Vec<u64> {
-    if rules.journal {
+    if rules.names == Order::All {
         return vec![JOURNAL; entries];
     }
     let mut leader: Vec<u32> = (0..entries as u32).collect();

@@ -10,8 +10,8 @@ pub(super) const PAGE: u64 = 4096;
 /// See the module's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rules {
-    /// Whether all changes of names survive in their order.
-    pub journal: bool,
+    /// Which changes of names survive in their order.
+    pub names: Order,
     /// What of a file's contents survives in its order, and whole.
     pub unit: Unit,
     /// When a new length survives.
@@ -22,6 +22,17 @@ pub(super) struct Rules {
     pub by_sync: BySync,
     /// Whether bytes are taken out of a file, or put in, at once.
     pub shifts_at_once: bool,
+}
+
+/// See [`Rules::names`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// All, by a journal.
+    All,
+    /// Those of names that have to do with each other: one was renamed to the other.
+    Connected,
+    /// Those of the names of one file.
+    OfFile,
 }
 
 /// See [`Rules::unit`].
@@ -60,7 +71,7 @@ impl Rules {
     /// Those of a platform of files; of any other, those of POSIX.
     pub fn of(platform: Platform) -> Rules {
         let ext4 = Rules {
-            journal: true,
+            names: Order::All,
             unit: Unit::Bytes(platform.sector().bytes()),
             lengths: Lengths::WithNewBlocks,
             replaces_with_contents: true,
@@ -69,7 +80,7 @@ impl Rules {
         };
         match platform.of_files().unwrap_or(FileModel::Posix) {
             FileModel::Posix => Rules {
-                journal: false,
+                names: Order::Connected,
                 lengths: Lengths::Free,
                 replaces_with_contents: false,
                 by_sync: BySync::None,
@@ -80,9 +91,9 @@ impl Rules {
             FileModel::Ext4Writeback => {
                 Rules { lengths: Lengths::Free, replaces_with_contents: false, ..ext4 }
             }
-            FileModel::Xfs => Rules { lengths: Lengths::WithBytes, replaces_with_contents: false, ..ext4 },
+            FileModel::Xfs => Rules { replaces_with_contents: false, ..ext4 },
             FileModel::Btrfs => Rules {
-                journal: false,
+                names: Order::OfFile,
                 unit: Unit::Bytes(PAGE),
                 lengths: Lengths::WithBytes,
                 replaces_with_contents: false,

@@ -23,6 +23,8 @@ pub struct Recipe {
     pub pool: PathBuf,
     /// A file with what the program had printed, the same for all images; what it holds is each image's own.
     pub stdout: PathBuf,
+    /// A file with what it had acknowledged elsewhere, likewise; `None` if nothing is followed there.
+    pub acks: Option<PathBuf>,
 }
 
 /// What one image adds to it.
@@ -44,7 +46,11 @@ pub fn run(
     [stdout, stderr]: [Stdio; 2],
     given_up: &mut dyn FnMut() -> bool,
 ) -> io::Result<Option<ExitStatus>> {
-    let mut child = Command::new(&recipe.words[0])
+    let mut command = Command::new(&recipe.words[0]);
+    if let Some(acks) = &recipe.acks {
+        command.env("STRANDLINE_ACKS", acks);
+    }
+    let mut child = command
         .args(&recipe.words[1..])
         .env("STRANDLINE_BEGUN", attempt.begun.to_string())
         .env("STRANDLINE_DONE", attempt.ended.to_string())

@@ -5,7 +5,7 @@ use std::io::{self, Seek};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crash::{Ending, Image, Oracle};
 use reboot::{Attempt, Reboots, Recipe, System};
@@ -15,6 +15,7 @@ use super::command::RecoveryCommand;
 use super::images::Images;
 use super::judge::{Judge, Laid};
 use super::pace::Pace;
+use super::pattern::Pattern;
 use super::placeholder::Placeholder;
 use super::run::Run;
 use crate::ending::signal;
@@ -41,6 +42,8 @@ pub struct Recovery<'o> {
     pace: &'o Pace,
     /// Whether findings hang on what it says, so that it takes more time.
     sure: bool,
+    /// What recovery prints if it rejects an image, whatever its exit status is.
+    fails_on: Option<Pattern>,
     ending: Ending,
     /// Its path is not quoted.
     placeholder: Placeholder,
@@ -62,8 +65,12 @@ impl<'o> Recovery<'o> {
         observer: &'o dyn Observer,
     ) -> Result<Self, Error> {
         let images = Images::new(run)?;
-        let recipe =
-            Recipe { words: command.words(&images)?, pool: images.pool(), stdout: images.beside("stdout") };
+        let recipe = Recipe {
+            words: command.words(&images)?,
+            pool: images.pool(),
+            stdout: images.beside("stdout"),
+            acks: run.files.is_some().then(|| images.beside("acks")),
+        };
         let placeholder = Placeholder::new(&images.pool());
         let file = images.beside("printed");
         let output = OpenOptions::new().read(true).write(true).create_new(true).open(&file);
@@ -83,6 +90,7 @@ impl<'o> Recovery<'o> {
             shell,
             pace,
             sure: false,
+            fails_on: command.fails_on().map(Pattern::new).transpose()?,
             ending: Ending::Failed,
             placeholder,
             output,
@@ -101,6 +109,9 @@ impl<'o> Recovery<'o> {
         self.images.apply(image.changes);
         self.images.lay_out()?;
         std::fs::write(&self.recipe.stdout, image.printed())?;
+        if let Some(acks) = &self.recipe.acks {
+            std::fs::write(acks, image.acked())?;
+        }
         if let Some(function) = &self.function {
             return Ok(self.call(&function.clone(), image));
         }
@@ -109,12 +120,28 @@ impl<'o> Recovery<'o> {
         let limit = self.pace.limit(image.patience, self.sure);
         let started = Instant::now();
         let status = self.run(&Attempt { begun: image.begun, ended: image.ended, limit })?;
-        if status.is_some_and(|status| status.success()) {
+        let succeeded = status.is_some_and(|status| status.success());
+        let wrong = match self.fails_on.is_some() {
+            true => self.printed()?.into_iter().find(|line| self.fails_on(line)),
+            false => None,
+        };
+        if succeeded && wrong.is_none() {
             self.pace.succeeded(started.elapsed());
             return Ok(Ok(()));
         }
         let printed = self.printed()?;
-        let line = printed.last().cloned();
+        let line = wrong.filter(|_| succeeded).or_else(|| printed.last().cloned());
+        self.failed(status, printed, line, limit)
+    }
+
+    /// What is wrong with an image that recovery rejected; `line` is what it said of it.
+    fn failed(
+        &mut self,
+        status: Option<ExitStatus>,
+        printed: Vec<String>,
+        line: Option<String>,
+        limit: Duration,
+    ) -> io::Result<Result<(), String>> {
         let (ending, message) = match status {
             None => {
                 self.pace.was_late();
@@ -142,6 +169,10 @@ impl<'o> Recovery<'o> {
         let from = printed.len().saturating_sub(REPEATED_MAX);
         self.failure.get_or_insert((ending, printed[from..].to_vec()));
         Ok(Err(message))
+    }
+
+    fn fails_on(&self, line: &str) -> bool {
+        self.fails_on.as_ref().is_some_and(|pattern| pattern.is_in(line))
     }
 
     /// Asks the function that stands in for a command.

@@ -169,6 +169,8 @@ pub enum Warning {
         /// Its name.
         call: &'static str,
     },
+    /// Something else that a reader has to know, in words.
+    Noted(String),
 }
 
 /// A call that is not recorded.
@@ -264,6 +266,7 @@ impl fmt::Display for Warning {
                     "{call} was answered with ENOSYS, as a kernel without it does, so that all writes are seen"
                 )
             }
+            Warning::Noted(text) => write!(f, "{text}"),
             Warning::TooManyModules => write!(f, "the program loaded too much code; some of it has no names"),
         }
     }

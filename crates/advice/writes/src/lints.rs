@@ -1,6 +1,7 @@
 //! The sink that holds calls against what a crash may keep.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::collections::btree_map::{BTreeMap, Entry};
 
 use event::{
     Batch, Capabilities, Definition, Note, Op, Sink, SinkError, SiteId, SiteTable, Source, ThreadId,
@@ -107,7 +108,15 @@ impl Lints {
         if let (Some((site, path)), false) = (&self.first_change, self.any_sync) {
             add(Finding { path: path.clone(), ..self.finding(Kind::NeverSynced, *site, usize::MAX) });
         }
-        let mut found: Vec<Finding> = found.into_values().collect();
+        // Other addresses may be the same code to a reader.
+        let mut named: BTreeMap<(Kind, String), Finding> = BTreeMap::new();
+        for finding in found.into_values() {
+            match named.entry((finding.kind, self.table.chain(finding.site))) {
+                Entry::Occupied(mut same) => same.get_mut().count += finding.count,
+                Entry::Vacant(free) => drop(free.insert(finding)),
+            }
+        }
+        let mut found: Vec<Finding> = named.into_values().collect();
         found.sort_by_key(|finding| (finding.kind, std::cmp::Reverse(finding.count), finding.site));
         found
     }
@@ -387,6 +396,8 @@ impl Lints {
             .iter()
             .any(|&(when, other)| other != number && when > file.synced && when < file.over_since);
         let own = !file.before.is_empty() && !overlap(&file.before, &file.over);
+        // A short write may have said that what stands here does not count any more.
+        let given_up = !file.before.is_empty() && file.before.bytes() <= SECTOR;
         let suspect = file.suspect.take();
         let switch = |over: &Ranges| dirty.bytes() <= SWITCH && !overlap(&dirty, over);
         let mut kept: Option<Finding> = None;
@@ -399,7 +410,7 @@ impl Lints {
         let emptied = file.emptied.take();
         let next = if let (Some((site, held)), false) = (emptied, elsewhere) {
             Some((site, held, 0, Ranges::default()))
-        } else if over.blocks(SECTOR) > 1 && !elsewhere && !own && emptied.is_none() {
+        } else if over.blocks(SECTOR) > 1 && !elsewhere && !own && !given_up && emptied.is_none() {
             let from = over.iter().next().map_or(0, |(from, _)| from);
             file.over_by.map(|site| (site, over.bytes(), from, over))
         } else {

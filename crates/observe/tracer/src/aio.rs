@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use event::SiteId;
 use nix::unistd::Pid;
 
 use crate::look;
@@ -38,6 +39,8 @@ pub struct Request {
     pub asked: Asked,
     /// Whether the file is open with `O_DIRECT`.
     pub direct: bool,
+    /// Where it was submitted.
+    pub site: SiteId,
     /// Of a sync: its place in the order.
     pub ticket: Option<u64>,
 }
@@ -86,7 +89,7 @@ fn request(pid: Pid, iocb: &[u8]) -> Option<Request> {
     };
     let path = look::descriptor(pid, fd)?;
     let direct = look::position(pid, fd).is_some_and(|(_, flags)| flags & libc::O_DIRECT != 0);
-    Some(Request { path, asked, direct, ticket: None })
+    Some(Request { path, asked, direct, site: SiteId::UNKNOWN, ticket: None })
 }
 
 #[derive(Debug, PartialEq, Eq)]

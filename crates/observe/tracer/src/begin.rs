@@ -64,7 +64,7 @@ impl Run<'_> {
             return Ok(true);
         }
         let says = self.hearing.hears(pid, process, &call);
-        if says.is_some() && !self.descriptor_followed(pid, &call) {
+        if says.is_some() && self.descriptor_followed(pid, &call).is_none() {
             self.scan(thread)?;
             self.pend(pid, call, Before { says, ..Before::default() }, None);
             return Ok(true);
@@ -79,12 +79,13 @@ impl Run<'_> {
     fn changes(&mut self, pid: Pid, call: Call, says: Option<Says>) -> Result<bool, TracerError> {
         let Some(tracee) = self.tracees.get(&pid.as_raw()) else { return Ok(false) };
         let thread = tracee.thread;
-        let before = Before { says, ..call.before(pid) };
+        let mut before = Before { says, ..call.before(pid) };
         if !before.paths.is_empty() && !before.paths.iter().any(|path| self.followed(path)) {
             return Ok(false);
         }
-        if before.paths.is_empty() && !self.descriptor_followed(pid, &call) {
-            return Ok(false);
+        if before.paths.is_empty() {
+            let Some(path) = self.descriptor_followed(pid, &call) else { return Ok(false) };
+            before.written = Some(path);
         }
         if before.paths.iter().any(|path| look::is_special(path)) {
             return Ok(false);
@@ -167,12 +168,13 @@ impl Run<'_> {
         }
     }
 
-    fn descriptor_followed(&self, pid: Pid, call: &Call) -> bool {
+    /// The path of the descriptor that a call is on, if it is followed.
+    fn descriptor_followed(&self, pid: Pid, call: &Call) -> Option<String> {
         let fd = match call.number {
             libc::SYS_copy_file_range | libc::SYS_splice => call.arguments[2],
             libc::SYS_mmap => call.arguments[4],
             _ => call.arguments[0],
         };
-        look::descriptor(pid, fd as i32).is_some_and(|path| self.followed(&path))
+        look::descriptor(pid, fd as i32).filter(|path| self.followed(path))
     }
 }

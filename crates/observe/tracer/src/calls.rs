@@ -36,6 +36,8 @@ pub struct Before {
     pub len: Option<u64>,
     /// Whom the call tells something.
     pub says: Option<Says>,
+    /// The path of the file that it writes to by a descriptor.
+    pub written: Option<String>,
 }
 
 /// Whom a call tells something that counts as said when it returns.
@@ -193,7 +195,7 @@ impl Call {
         let paths: Option<Vec<String>> = named.into_iter().collect();
         let paths = paths.unwrap_or_default();
         let len = paths.first().and_then(|path| look::length(path));
-        Before { paths, len, says: None }
+        Before { paths, len, says: None, written: None }
     }
 
     /// What the call did, given what it returned.
@@ -202,15 +204,19 @@ impl Call {
         let one = || before.paths.first().cloned();
         let two = || Some((one()?, before.paths.get(1)?.clone()));
         Some(match self.number {
-            libc::SYS_write => written(pid, a, None, 0, result, || look::memory(pid, b, result as usize))?,
-            libc::SYS_pwrite64 => {
-                written(pid, a, Some(d), 0, result, || look::memory(pid, b, result as usize))?
+            libc::SYS_write => {
+                written(pid, before, a, None, 0, result, || look::memory(pid, b, result as usize))?
             }
-            libc::SYS_writev => written(pid, a, None, 0, result, || look::gathered(pid, b, c, result))?,
+            libc::SYS_pwrite64 => {
+                written(pid, before, a, Some(d), 0, result, || look::memory(pid, b, result as usize))?
+            }
+            libc::SYS_writev => {
+                written(pid, before, a, None, 0, result, || look::gathered(pid, b, c, result))?
+            }
             libc::SYS_pwritev | libc::SYS_pwritev2 => {
                 let flags = if self.number == libc::SYS_pwritev2 { self.arguments[5] as i32 } else { 0 };
                 let offset = (d as i64 != -1).then_some(d);
-                written(pid, a, offset, flags, result, || look::gathered(pid, b, c, result))?
+                written(pid, before, a, offset, flags, result, || look::gathered(pid, b, c, result))?
             }
             libc::SYS_sendfile => copied(pid, a, None, result)?,
             libc::SYS_copy_file_range | libc::SYS_splice => {
@@ -300,13 +306,14 @@ pub fn said(call: &Call, pid: Pid, count: u64) -> Vec<u8> {
 
 fn written(
     pid: Pid,
+    before: &Before,
     fd: u64,
     offset: Option<u64>,
     rwf: i32,
     count: u64,
     bytes: impl FnOnce() -> Vec<u8>,
 ) -> Option<Vec<Deed>> {
-    let path = look::descriptor(pid, fd as i32)?;
+    let path = before.written.clone().or_else(|| look::descriptor(pid, fd as i32))?;
     let (position, flags) = look::position(pid, fd as i32)?;
     let offset = match offset {
         None => position.checked_sub(count)?,

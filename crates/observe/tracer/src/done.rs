@@ -133,7 +133,9 @@ impl Run<'_> {
             }
         }
         let process = self.tracees.get(&pid.as_raw()).map_or(pid.as_raw(), |tracee| tracee.process);
-        let requests = requests.into_iter().filter_map(|(address, request)| Some((address, request?)));
+        let site = self.site(pid, call.name())?;
+        let of = |(address, request): (u64, Option<Request>)| Some((address, Request { site, ..request? }));
+        let requests = requests.into_iter().filter_map(of);
         self.aio.submitted(process, call.arguments[0], requests.collect());
         Ok(())
     }
@@ -145,21 +147,14 @@ impl Run<'_> {
         let count = u64::try_from(result).unwrap_or(0);
         for (address, result) in aio::events(pid, call.arguments[3], count) {
             let Some(request) = self.aio.fetched(process, call.arguments[0], address) else { continue };
-            let site = self.site(pid, "io_submit")?;
-            self.completed(thread, site, request, result)?;
+            self.completed(thread, request, result)?;
         }
         Ok(())
     }
 
     /// A request is over, with a result like a call's.
-    fn completed(
-        &mut self,
-        thread: ThreadId,
-        site: SiteId,
-        request: Request,
-        result: i64,
-    ) -> Result<(), TracerError> {
-        let Request { path, asked, direct, ticket } = request;
+    fn completed(&mut self, thread: ThreadId, request: Request, result: i64) -> Result<(), TracerError> {
+        let Request { path, asked, direct, site, ticket } = request;
         match asked {
             Asked::Sync(data_only) => {
                 let op = Op::FileSync { file: self.emitter.name(&path)?, data_only };
@@ -192,8 +187,7 @@ impl Run<'_> {
         let Some(tracee) = self.tracees.get(&pid.as_raw()) else { return Ok(()) };
         let (thread, process) = (tracee.thread, tracee.process);
         for request in self.aio.left(process, Some(context)) {
-            let site = self.site(pid, "io_submit")?;
-            self.nobody_asked(thread, site, request)?;
+            self.nobody_asked(thread, request)?;
         }
         Ok(())
     }
@@ -201,20 +195,19 @@ impl Run<'_> {
     /// A process is gone, or executes another program: nobody fetches what it submitted.
     pub fn left_open(&mut self, process: i32) -> Result<(), TracerError> {
         for request in self.aio.left(process, None) {
-            let site = self.emitter.site("io_submit", Vec::new(), &mut self.stacks, &self.program)?;
-            self.nobody_asked(ThreadId(0), site, request)?;
+            self.nobody_asked(ThreadId(0), request)?;
         }
         Ok(())
     }
 
     /// Nobody asked whether the request succeeded: its bytes may be there, and a sync made nothing sure.
-    fn nobody_asked(&mut self, thread: ThreadId, site: SiteId, request: Request) -> Result<(), TracerError> {
+    fn nobody_asked(&mut self, thread: ThreadId, request: Request) -> Result<(), TracerError> {
         match (&request.asked, request.ticket) {
             (Asked::Sync(_), Some(ticket)) => Ok(self.emitter.resolve(ticket, None)?),
             (Asked::Sync(_), None) => Ok(()),
             (Asked::Write(_, bytes), _) => {
                 let len = bytes.len() as i64;
-                self.completed(thread, site, request, len)
+                self.completed(thread, request, len)
             }
         }
     }

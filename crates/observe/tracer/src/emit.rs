@@ -111,6 +111,11 @@ impl<'s> Emitter<'s> {
                 None => drop(self.queue.remove(at)),
             }
         }
+        Ok(())
+    }
+
+    /// Gives the sink what stands in order. The program runs meanwhile: nothing of it is read here.
+    pub fn drain(&mut self) -> Result<(), SinkError> {
         while let Some((_, Some(_))) = self.queue.front() {
             if let Some((_, Some(done))) = self.queue.pop_front() {
                 self.push(&done)?;

@@ -233,6 +233,7 @@ impl Run<'_> {
                 | Trace::PTRACE_O_EXITKILL,
         )?;
         self.refuse_32_bit(self.first)?;
+        self.note_rights(self.first);
         self.hearing.begins(self.first);
         self.options.started.store(self.first.as_raw(), Ordering::Release);
         self.meet(self.first, false)?;
@@ -243,7 +244,10 @@ impl Run<'_> {
         loop {
             let flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
             match waitpid(None, Some(flags)) {
-                Ok(status) => self.stop(status)?,
+                Ok(status) => {
+                    self.stop(status)?;
+                    self.emitter.drain()?;
+                }
                 Err(Errno::EINTR) => {}
                 Err(Errno::ECHILD) => return self.end(),
                 Err(error) => return Err(error.into()),
@@ -303,17 +307,22 @@ impl Run<'_> {
                 others.into_iter().try_for_each(|other| self.forget(Pid::from_raw(other)))?;
                 self.stacks.forget(process);
                 self.left_open(process)?;
-                if let Some(program) = look::gains_rights(pid) {
-                    self.notes.insert(format!(
-                        "{program} is a set-user-id or set-group-id program; it ran without these rights"
-                    ));
-                }
+                self.note_rights(pid);
                 let pending = self.tracees.get_mut(&process).and_then(|tracee| tracee.call.take());
                 self.given_up(pid, pending)?;
             }
             _ => {}
         }
         ignore_gone(ptrace::cont(pid, None))
+    }
+
+    /// Says that a program does not get the rights that it has set.
+    fn note_rights(&mut self, pid: Pid) {
+        if let Some(program) = look::gains_rights(pid) {
+            self.notes.insert(format!(
+                "{program} is a set-user-id or set-group-id program; it ran without these rights"
+            ));
+        }
     }
 
     fn refuse_32_bit(&self, pid: Pid) -> Result<(), TracerError> {
@@ -386,6 +395,7 @@ impl Run<'_> {
     }
 
     fn end(&mut self) -> Result<(), TracerError> {
-        self.scan(ThreadId(0))
+        self.scan(ThreadId(0))?;
+        Ok(self.emitter.drain()?)
     }
 }

@@ -1,9 +1,12 @@
 //! To whom a program says what it has done: standard output, and where `--acks` says.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 
@@ -102,16 +105,21 @@ impl Hearing {
 }
 
 /// Whether a socket is bound or connected to an address; `None` if it is connected to nothing yet.
-fn is_bound(process: i32, fd: i32, acks: &Acks) -> Option<bool> {
-    let process = rustix::process::Pid::from_raw(process)?;
+fn is_bound(number: i32, fd: i32, acks: &Acks) -> Option<bool> {
+    let process = rustix::process::Pid::from_raw(number)?;
     let process = pidfd_open(process, PidfdFlags::empty()).ok()?;
     let socket: OwnedFd = pidfd_getfd(process, fd, PidfdGetfdFlags::empty()).ok()?;
     let own = rustix::net::getsockname(&socket).ok();
     let other = rustix::net::getpeername(&socket).ok().flatten();
     let connected = other.is_some();
     let is_meant = |name: SocketAddrAny| match acks {
-        Acks::Path(path) => rustix::net::SocketAddrUnix::try_from(name)
-            .is_ok_and(|name| name.path_bytes() == Some(path.as_bytes())),
+        Acks::Path(path) => rustix::net::SocketAddrUnix::try_from(name).is_ok_and(|name| {
+            // As the program gave it: relative to its folder.
+            let given = name.path_bytes().map(OsStr::from_bytes).filter(|given| !given.is_empty());
+            let folder = fs::read_link(format!("/proc/{number}/cwd")).unwrap_or_default();
+            let whole = given.map(|given| folder.join(given));
+            whole.is_some_and(|whole| whole.canonicalize().unwrap_or(whole) == Path::new(path))
+        }),
         Acks::Port(port) => std::net::SocketAddr::try_from(name).is_ok_and(|name| name.port() == *port),
         Acks::Descriptor(_) => false,
     };

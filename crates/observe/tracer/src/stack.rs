@@ -24,7 +24,7 @@ const DEPTH: usize = 40;
 /// Frames that a site keeps.
 const FRAMES: usize = 12;
 /// Bytes of a stack that are read at once.
-const STACK: usize = 16 << 10;
+const STACK: usize = 4 << 10;
 const PAGE: u64 = 4096;
 
 /// An address in a loaded file, before relocation; of code without a file the address itself.
@@ -92,7 +92,7 @@ impl Stacks {
             self.look(process, registers.rip);
         }
         let Some(loaded) = self.processes.get(&process) else { return Vec::new() };
-        let stack = Stack::read(pid, registers.rsp);
+        let mut stack = Stack::read(pid, registers.rsp);
         let mut read = |address: u64| stack.word(pid, address).ok_or(());
         let start = UnwindRegsX86_64::new(registers.rip, registers.rsp, registers.rbp);
         let mut frames = loaded.unwinder.iter_frames(registers.rip, start, &mut self.cache, &mut read);
@@ -119,7 +119,13 @@ impl Stacks {
             if found.is_empty() && is_c_library(&path) {
                 continue;
             }
+            let module = path.file_name().unwrap_or_default().to_string_lossy().into_owned() + "+0x";
             for frame in self.named(place, &path) {
+                // Of functions without names, the innermost says enough.
+                let nameless = frame.function.starts_with(&module);
+                if nameless && found.last().is_some_and(|last| last.function.starts_with(&module)) {
+                    continue;
+                }
                 if found.is_empty() && is_in_between(call, &frame) {
                     continue;
                 }
@@ -272,24 +278,36 @@ fn executable(line: &str) -> Option<(u64, u64, u64, &str)> {
     })?
 }
 
-/// The innermost part of a stack.
+/// The innermost part of a stack, and a further piece.
 struct Stack {
     from: u64,
     bytes: Vec<u8>,
+    further: Option<(u64, Vec<u8>)>,
 }
 
 impl Stack {
     fn read(pid: Pid, from: u64) -> Stack {
-        Stack { from, bytes: look::pages(pid, from, STACK) }
+        Stack { from, bytes: look::pages(pid, from, STACK), further: None }
     }
 
-    fn word(&self, pid: Pid, address: u64) -> Option<u64> {
-        let at = address.checked_sub(self.from)? as usize;
-        match self.bytes.get(at..at.checked_add(8)?) {
-            Some(bytes) => Some(u64::from_ne_bytes(bytes.try_into().ok()?)),
-            None => Some(u64::from_ne_bytes(look::memory(pid, address, 8).try_into().ok()?)),
+    fn word(&mut self, pid: Pid, address: u64) -> Option<u64> {
+        if let Some(word) = word(self.from, &self.bytes, address) {
+            return Some(word);
         }
+        if let Some(word) = self.further.as_ref().and_then(|(from, bytes)| word(*from, bytes, address)) {
+            return Some(word);
+        }
+        let bytes = look::pages(pid, address, 4 * STACK);
+        let found = word(address, &bytes, address);
+        self.further = Some((address, bytes));
+        found
     }
+}
+
+/// The word at an address in bytes that begin at another one.
+fn word(from: u64, bytes: &[u8], address: u64) -> Option<u64> {
+    let at = usize::try_from(address.checked_sub(from)?).ok()?;
+    Some(u64::from_ne_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
 }
 
 fn is_c_library(path: &Path) -> bool {

@@ -197,6 +197,8 @@ impl Missed {
              and output has an option, an environment variable or a build switch for it"
         } else if is("outside of") {
             "name the folder of both names with --files"
+        } else if is("not UTF-8") {
+            "give the file a name that is UTF-8: a recording's names are text"
         } else {
             "have the program use a call of the C library's that is recorded: write, pwrite, fsync, rename"
         }

@@ -125,7 +125,7 @@ fn a_program_goes_with_the_one_that_follows_it() {
         }
         assert!(wanted());
     };
-    until(&|| scratch.path("d/a").exists());
+    until(&|| std::fs::read(scratch.path("d/a")).is_ok_and(|bytes| bytes == b"a\n"));
     running.kill().expect("it is killed");
     running.wait().expect("it is gone");
     until(&|| !is_running(&marker));

@@ -232,6 +232,7 @@ int main(void) {
 }
 
 /// A program that was built with `strandline cc` gives the same findings and as many images, whichever way it is followed.
+/// One call stands on each line: images like those of a finding of the same code are not tried again.
 #[test]
 fn both_ways_of_recording_give_the_same_images() {
     let scratch = Scratch::new();
@@ -242,10 +243,12 @@ int main(void) {
     int fd = open("d/a", O_CREAT | O_RDWR, 0600);
     if (write(fd, "first version", 13) != 13) return 1;
     fsync(fd);
-    if (pwrite(fd, "FIRST", 5, 0) != 5 || ftruncate(fd, 9)) return 1;
+    if (pwrite(fd, "FIRST", 5, 0) != 5) return 1;
+    if (ftruncate(fd, 9)) return 1;
     rename("d/a", "d/b");
     int other = open("d/c", O_CREAT | O_WRONLY | O_APPEND, 0600);
-    if (write(other, "one", 3) != 3 || write(other, "two", 3) != 3) return 1;
+    if (write(other, "one", 3) != 3) return 1;
+    if (write(other, "two", 3) != 3) return 1;
     link("d/b", "d/l");
     fdatasync(other);
     unlink("d/c");
@@ -271,11 +274,11 @@ int main(void) {
                 "1",
                 "--json",
                 "--out",
-                program,
+                "found",
                 "--images",
                 "100000",
                 "--recover",
-                "sh -c 'cat POOL/b 2>/dev/null | grep -q t || ! test -e POOL/l'",
+                "sh -c 'cat POOL/b 2>/dev/null | grep -q FIRST || ! test -e POOL/l'",
             ];
             let output = run(&scratch, &options, &[&format!("./{program}")]);
             let json: serde_json::Value = serde_json::from_slice(&output.stdout)

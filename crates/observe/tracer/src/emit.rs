@@ -111,11 +111,12 @@ impl<'s> Emitter<'s> {
                 None => drop(self.queue.remove(at)),
             }
         }
-        Ok(())
+        self.drain()
     }
 
-    /// Gives the sink what stands in order. The program runs meanwhile: nothing of it is read here.
-    pub fn drain(&mut self) -> Result<(), SinkError> {
+    /// Gives the sink what stands in order. The thread is stopped meanwhile: to wake it on the processor that works here is
+    /// far cheaper than to be woken on another one.
+    fn drain(&mut self) -> Result<(), SinkError> {
         while let Some((_, Some(_))) = self.queue.front() {
             if let Some((_, Some(done))) = self.queue.pop_front() {
                 self.push(&done)?;

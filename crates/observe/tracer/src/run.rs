@@ -244,10 +244,7 @@ impl Run<'_> {
         loop {
             let flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
             match waitpid(None, Some(flags)) {
-                Ok(status) => {
-                    self.stop(status)?;
-                    self.emitter.drain()?;
-                }
+                Ok(status) => self.stop(status)?,
                 Err(Errno::EINTR) => {}
                 Err(Errno::ECHILD) => return self.end(),
                 Err(error) => return Err(error.into()),
@@ -395,7 +392,6 @@ impl Run<'_> {
     }
 
     fn end(&mut self) -> Result<(), TracerError> {
-        self.scan(ThreadId(0))?;
-        Ok(self.emitter.drain()?)
+        self.scan(ThreadId(0))
     }
 }

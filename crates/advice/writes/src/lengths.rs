@@ -80,7 +80,7 @@ impl Window {
                 let covers = length.values.iter().any(|value| *value >= LEAST && counts.contains(value));
                 let others =
                     short.iter().filter(|other| (from..to).contains(&other.offset)).map(|other| other.site);
-                let covered = others.last().or(last);
+                let covered = others.next_back().or(last);
                 covers.then_some(Length {
                     site: length.site,
                     covered,

@@ -78,7 +78,7 @@ impl Window {
                 // As many bytes as there are, as there are behind the length, or up to the file's end.
                 let counts = [to - from, to - behind, to];
                 let covers = length.values.iter().any(|value| *value >= LEAST && counts.contains(value));
-                let others =
+                let mut others =
                     short.iter().filter(|other| (from..to).contains(&other.offset)).map(|other| other.site);
                 let covered = others.next_back().or(last);
                 covers.then_some(Length {

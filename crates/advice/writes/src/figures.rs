@@ -231,6 +231,46 @@ impl Figures {
         self.all.sync(sync);
     }
 
+    /// An operation on names.
+    fn renames(&mut self, op: Op) {
+        let text = |name| text(&self.table, name);
+        match op {
+            Op::FileCreate { file, .. } => {
+                let path = text(file);
+                let number = self.names.create(&path);
+                self.files.insert(number, File { names: 1, ..File::default() });
+                self.named(&path);
+            }
+            Op::Unlink { file } => {
+                let path = text(file);
+                self.names.unlink(&path);
+                self.named(&path);
+            }
+            Op::Rename { from, to } => {
+                let (from, to) = (text(from), text(to));
+                self.names.rename(&from, &to);
+                self.named(&from);
+                self.named(&to);
+            }
+            Op::Exchange { from, to } => {
+                let (from, to) = (text(from), text(to));
+                self.names.exchange(&from, &to);
+                self.named(&from);
+                self.named(&to);
+            }
+            Op::Link { from, to } => {
+                let (from, to) = (text(from), text(to));
+                self.names.link(&from, &to);
+                self.named(&to);
+            }
+            Op::Symlink { file, .. } => {
+                let path = text(file);
+                self.named(&path);
+            }
+            _ => {}
+        }
+    }
+
     fn event(&mut self, site: SiteId, op: Op) {
         let text = |name| text(&self.table, name);
         match op {
@@ -268,44 +308,12 @@ impl Figures {
                     .collect();
                 numbers.into_iter().for_each(|number| self.sync(site, number, None));
             }
-            Op::FileCreate { file, .. } => {
-                let path = text(file);
-                let number = self.names.create(&path);
-                self.files.insert(number, File { names: 1, ..File::default() });
-                self.named(&path);
-            }
-            Op::Unlink { file } => {
-                let path = text(file);
-                self.names.unlink(&path);
-                self.named(&path);
-            }
-            Op::Rename { from, to } => {
-                let (from, to) = (text(from), text(to));
-                self.names.rename(&from, &to);
-                self.named(&from);
-                self.named(&to);
-            }
-            Op::Exchange { from, to } => {
-                let (from, to) = (text(from), text(to));
-                self.names.exchange(&from, &to);
-                self.named(&from);
-                self.named(&to);
-            }
-            Op::Link { from, to } => {
-                let (from, to) = (text(from), text(to));
-                self.names.link(&from, &to);
-                self.named(&to);
-            }
-            Op::Symlink { file, .. } => {
-                let path = text(file);
-                self.named(&path);
-            }
             Op::Phase { name } => {
                 if matches!(Note::of(name, &self.table), Some(Note::SyncFailed { .. })) {
                     self.failed += 1;
                 }
             }
-            _ => {}
+            op => self.renames(op),
         }
     }
 }

@@ -177,6 +177,20 @@ impl Lints {
                 let durable = self.entries.folder_synced(None);
                 self.names_durable(durable);
             }
+            Op::Phase { name } => {
+                if let Some(note) = Note::of(name, &self.table) {
+                    self.noted(thread, site, note);
+                }
+            }
+            Op::RegionEnd { region } => self.said(thread, site, region),
+            op => self.renames(thread, site, op),
+        }
+    }
+
+    /// An operation on names.
+    fn renames(&mut self, thread: ThreadId, site: SiteId, op: Op) {
+        let text = |name| text(&self.table, name);
+        match op {
             Op::FileCreate { file, folder } => {
                 let path = text(file);
                 let number = self.names.create(&path);
@@ -212,12 +226,6 @@ impl Lints {
                 let wanted = self.state(number).ever_synced;
                 self.named(thread, site, &to, number, wanted);
             }
-            Op::Phase { name } => {
-                if let Some(note) = Note::of(name, &self.table) {
-                    self.noted(thread, site, note);
-                }
-            }
-            Op::RegionEnd { region } => self.said(thread, site, region),
             _ => {}
         }
     }
@@ -366,30 +374,15 @@ impl Lints {
             }
             file.lost = None;
         }
-        let dirty = match range {
-            None => file.dirty.take(),
-            Some((from, to)) => {
-                let mut rest = file.dirty.clone();
-                rest.remove(from, to);
-                let mut synced = std::mem::replace(&mut file.dirty, rest.clone());
-                rest.iter().for_each(|(from, to)| synced.remove(from, to));
-                synced
-            }
-        };
+        let dirty = synced(&mut file.dirty, range);
         file.direct = None;
         file.ever_synced = true;
         if dirty.is_empty() {
             return;
         }
         if let Some(length) = file.window.sync() {
-            found.push((
-                Kind::LengthBeforeContents,
-                length.site,
-                length.covered,
-                String::new(),
-                length.offset,
-                length.bytes,
-            ));
+            let (site, at, bytes) = (length.site, length.offset, length.bytes);
+            found.push((Kind::LengthBeforeContents, site, length.covered, String::new(), at, bytes));
         }
         // What another file, or another part of this one, made durable before may bring the old or the new back.
         let elsewhere = latest
@@ -480,6 +473,16 @@ impl Lints {
             self.note(Finding { other: Some(failed), detail: error, ..finding });
         }
     }
+}
+
+/// What a sync of all, or of a range, takes of what is dirty.
+fn synced(dirty: &mut Ranges, range: Option<(u64, u64)>) -> Ranges {
+    let Some((from, to)) = range else { return dirty.take() };
+    let mut taken = dirty.clone();
+    taken.remove(0, from);
+    taken.remove(to, u64::MAX);
+    dirty.remove(from, to);
+    taken
 }
 
 fn folder_not_synced(path: &str, named: &Named) -> Finding {

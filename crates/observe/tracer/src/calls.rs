@@ -34,13 +34,13 @@ pub struct Before {
     pub paths: Vec<String>,
     /// The length of the file at the first of them; `None` if there is none.
     pub len: Option<u64>,
-    /// Whom the call tells something.
+    /// To whom the call says something.
     pub says: Option<Says>,
     /// The path of the file that it writes to by a descriptor.
     pub written: Option<String>,
 }
 
-/// Whom a call tells something that counts as said when it returns.
+/// To whom a call says something that counts as said when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Says {
     /// Standard output.

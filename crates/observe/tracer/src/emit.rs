@@ -8,7 +8,7 @@ use crate::stack::{Place, Stacks};
 
 /// The variable whose acquires and releases put all calls in one order.
 const ORDER: u64 = 1;
-/// Call stacks that are told apart.
+/// Call stacks that are distinguished.
 const SITES: usize = 20_000;
 
 /// What a call did, before its place in the order is known.
@@ -67,7 +67,7 @@ impl<'s> Emitter<'s> {
         stacks: &mut Stacks,
         program: &str,
     ) -> Result<SiteId, SinkError> {
-        // A run may call from any number of places; beyond these, only the call is told.
+        // A run may call from any number of places; beyond these, only the call is named.
         let places = if self.sites.len() < SITES { places } else { Vec::new() };
         let key = (call, places);
         if let Some(&id) = self.sites.get(&key) {

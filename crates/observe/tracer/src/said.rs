@@ -130,7 +130,7 @@ fn is_bound(number: i32, fd: i32, acks: &Acks) -> Option<bool> {
 }
 
 /// Gives the program a standard output of its own where it would be the same as its standard error, which could not be
-/// told apart then (a shell writes `echo … >&2` by descriptor 1): what is printed there is passed on. A terminal stays.
+/// distinguished then (a shell writes `echo … >&2` by descriptor 1): what is printed there is passed on. A terminal stays.
 pub fn apart(command: &mut Command, to_stderr: bool) -> io::Result<Option<JoinHandle<()>>> {
     let target = if to_stderr {
         io::stderr().as_fd().try_clone_to_owned()?

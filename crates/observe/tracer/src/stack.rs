@@ -1,7 +1,7 @@
 //! Call stacks of threads that stand at a call, and the names of what is on them.
 //!
 //! Return addresses come from the unwind tables of the loaded files (`.eh_frame`, which compilers write for C, C++ and
-//! Rust unless told not to), from frame pointers where there are none (Go, just-in-time compilers that keep them).
+//! Rust unless asked not to), from frame pointers where there are none (Go, just-in-time compilers that keep them).
 //! A stack that can't be followed further ends there.
 
 use std::collections::{BTreeSet, HashMap};

@@ -65,7 +65,7 @@ impl RecoveryCommand {
         RecoveryCommand { text: name.to_owned(), function: Some(function), shell: false, fails_on: None }
     }
 
-    /// The same, if what it prints can tell of a rejection, too.
+    /// The same, if what it prints can show a rejection, too.
     ///
     /// # Errors
     /// When that is no regular expression.

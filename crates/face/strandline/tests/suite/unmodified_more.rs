@@ -103,7 +103,7 @@ fn a_pattern_decides_whatever_the_status_is() {
 
 /// A shell writes `echo … >&2` by descriptor 1; where both are one pipe, that is not printed all the same.
 #[test]
-fn standard_output_and_error_of_one_pipe_are_told_apart() {
+fn standard_output_and_error_of_one_pipe_are_distinguished() {
     let scratch = Scratch::new();
     fresh(&scratch);
     let strandline = crate::common::strandline();

@@ -76,6 +76,7 @@ const CLOCK_OWNERS: &[&str] = &[
     "crates/systems/fam/",
     "crates/systems/migrate/",
     "crates/systems/unified/",
+    "crates/observe/tracer/src/said.rs",
     "crates/face/session/",
     "crates/face/strandline/src/",
     "crates/library/capi/build.rs",

@@ -20,6 +20,7 @@
 mod block;
 mod compared;
 pub mod map;
+mod note;
 mod op;
 mod printed;
 mod ranges;
@@ -33,8 +34,9 @@ mod upper;
 
 pub use block::{AccessKind, BlockAccess, BlockBatch, BlockItem, BlockShape, EVENT, HEAD};
 pub use compared::{COMPARED, Compared, copy_and_compare};
+pub use note::Note;
 pub use op::{Event, FenceKind, FlushKind, Op, Order, StrandMark, ThreadId};
-pub use printed::{printed, printed_name, printed_region};
+pub use printed::{acked, acked_name, printed, printed_name, printed_region};
 pub use ranges::{RangeValue, Ranges};
 pub use raw::{Consumed, HeadTable, RAW_WORDS_MAX, RawBlocks, RawWords, raw_address};
 pub use runs::{AnySink, RunSink};

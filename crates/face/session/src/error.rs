@@ -30,6 +30,18 @@ pub enum Error {
     /// A program can't be followed by its system calls.
     #[error(transparent)]
     Tracer(#[from] tracer::TracerError),
+    /// Nobody knows where acknowledgements go.
+    #[error("--acks {words}: give the number of a descriptor, a path, or a port (`:6379`)")]
+    Acks {
+        /// What was given.
+        words: String,
+    },
+    /// An option is for programs that are followed by their system calls.
+    #[error("{option} is for programs that were not built with strandline cc, and needs --files")]
+    OfUnmodified {
+        /// The option.
+        option: &'static str,
+    },
     /// A sink refused its source or failed.
     #[error(transparent)]
     Sink(#[from] SinkError),

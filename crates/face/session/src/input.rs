@@ -40,6 +40,10 @@ pub struct Program {
     pub sampling: Option<(u64, u64)>,
     /// Send what the program prints to standard error.
     pub stdout_to_stderr: bool,
+    /// Where the program acknowledges what it has done besides standard output, as `check --acks` takes it.
+    pub acks: Option<String>,
+    /// Let this sync of the files, counted from 1, fail with `EIO`.
+    pub fail_sync: Option<u64>,
     /// Called once with their number if processes that the program left behind are waited for after its end.
     pub lingering: Option<fn(usize)>,
     /// Files that a verb follows besides.

@@ -79,7 +79,7 @@ pub use plan::{
     Verified,
 };
 pub use play::{Played, cut_short};
-pub use profile::{Profile, host};
+pub use profile::{Profile, ProfileFiles, ProfiledFiles, host};
 pub use reboot::answer as answer_as_reboot;
 pub use record::{Record, Recorded};
 pub use reproduce::Reproduce;

@@ -94,6 +94,8 @@ fn unmatched(program: &Program, pattern: &str) -> String {
 fn of_program(program: &Program, sink: &mut (dyn Sink + Send)) -> Result<Played, Error> {
     let outcome = match traced::applies(program) {
         true => traced::record(program, sink)?,
+        false if program.acks.is_some() => return Err(Error::OfUnmodified { option: "--acks" }),
+        false if program.fail_sync.is_some() => return Err(Error::OfUnmodified { option: "--fail-sync" }),
         false => capture::record(&program.options()?, sink)?,
     };
     if !outcome.attached {

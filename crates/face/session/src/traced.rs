@@ -10,10 +10,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use capture::{Interrupts, Missed, Outcome, ThreadOutcome, Warning};
-use event::Sink;
+use event::{Sink, Site};
 use rustix::process::{Pid, Signal, kill_process};
+use tracer::Acks;
 
 use crate::error::Error;
+use crate::files;
 use crate::input::Program;
 use crate::samples;
 
@@ -68,6 +70,8 @@ pub fn record(program: &Program, sink: &mut dyn Sink) -> Result<Outcome, Error> 
         command: options.command,
         files: options.files,
         stdout_to_stderr: options.stdout_to_stderr,
+        acks: program.acks.as_deref().map(acks).transpose()?,
+        fail_sync: program.fail_sync,
         started,
     };
     let outcome = tracer::record(&traced, sink)?;
@@ -75,9 +79,21 @@ pub fn record(program: &Program, sink: &mut dyn Sink) -> Result<Outcome, Error> 
     let mut processes: Vec<u32> = outcome.threads.iter().map(|thread| thread.1).collect();
     processes.sort_unstable();
     processes.dedup();
-    let missed = outcome.missed.into_iter().map(|(call, file)| Missed { call, file, site: None });
+    let missed = outcome.missed.into_iter().map(|((call, file), frames)| {
+        let site = (!frames.is_empty()).then(|| Site { frames, ..Site::default() });
+        Missed { call, file, site }
+    });
+    let mut notes: Vec<String> = outcome.notes.into_iter().collect();
+    notes.extend(places(&traced.files));
+    if let Some(number) = program.fail_sync.filter(|&number| number > outcome.syncs) {
+        let asked = report::human::plural(outcome.syncs as usize, "sync");
+        notes.push(format!(
+            "--fail-sync {number}: the program asked for {asked} of the files only, so none failed"
+        ));
+    }
     let fell_back = outcome.refused.iter().map(|&call| Warning::FellBack { call });
-    let warnings = fell_back.chain(missed.map(Warning::NotRecorded)).collect();
+    let noted = notes.into_iter().map(Warning::Noted);
+    let warnings = fell_back.chain(noted).chain(missed.map(Warning::NotRecorded)).collect();
     Ok(Outcome {
         status: outcome.status,
         interrupted: None,
@@ -91,6 +107,60 @@ pub fn record(program: &Program, sink: &mut dyn Sink) -> Result<Outcome, Error> 
         globals: Vec::new(),
         warnings,
     })
+}
+
+/// Where acknowledgements go: the number of a descriptor, a path, or the port of a connection (`:6379`,
+/// `localhost:6379`).
+fn acks(words: &str) -> Result<Acks, Error> {
+    let wrong = || Error::Acks { words: words.to_owned() };
+    if let Ok(number) = words.parse() {
+        return Ok(Acks::Descriptor(number));
+    }
+    if let Some((host, port)) = words.rsplit_once(':')
+        && !host.contains('/')
+    {
+        return port.parse().map(Acks::Port).map_err(|_| wrong());
+    }
+    match &files::absolute(&[words.to_owned()])?[..] {
+        [path] => Ok(Acks::Path(path.clone())),
+        _ => Err(wrong()),
+    }
+}
+
+/// What to know of the places of files: file systems that are stacked or far away.
+fn places(paths: &[String]) -> Vec<String> {
+    const OVERLAY: u64 = 0x794c_7630;
+    const NFS: u64 = 0x6969;
+    const SMB: [u64; 3] = [0x517b, 0xff53_4d42, 0xfe53_4d42];
+    const FUSE: u64 = 0x6573_5546;
+    let mut notes = Vec::new();
+    for path in paths {
+        let Ok(about) = rustix::fs::statfs(path.as_str()) else { continue };
+        let kind = about.f_type as u64 & 0xffff_ffff;
+        let what = match kind {
+            NFS => "on NFS: what the server keeps in a crash is not modelled, only the client's calls",
+            FUSE => "on a FUSE file system: what it keeps in a crash is its own affair and not modelled",
+            kind if SMB.contains(&kind) => {
+                "on a file server: what it keeps in a crash is not modelled, only the client's calls"
+            }
+            OVERLAY => {
+                "on an overlay: the images are those of the upper layer's file system, without what copying up does"
+            }
+            _ if is_mount_point(path) => {
+                "a mount point: a rename across it is a copy, and a sync of the folder above says nothing of it"
+            }
+            _ => continue,
+        };
+        notes.push(format!("{path} is {what}"));
+    }
+    notes
+}
+
+fn is_mount_point(path: &str) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let device = |path: &Path| std::fs::symlink_metadata(path).map(|about| about.dev()).ok();
+    let (own, above) = (device(Path::new(path)), Path::new(path).parent().and_then(device));
+    own.is_some() && above.is_some() && own != above && Path::new(path).is_dir()
 }
 
 /// Passes signals on to the program, until it is dropped: a terminal sends them to both, others to us alone. The second

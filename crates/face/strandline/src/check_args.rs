@@ -49,6 +49,17 @@ pub struct CheckArgs {
     /// memory (may be given again)
     #[arg(long, value_name = "PATH", conflicts_with = "pmem")]
     pub files: Vec<String>,
+    /// With --files: where the program acknowledges what it has done besides standard output: the number of a
+    /// descriptor, a path (of a file, a FIFO or a socket), or a port (`:6379`); STRANDLINE_ACKS names a file with what
+    /// was written there, for the recovery command
+    #[arg(long, value_name = "FD|PATH|SOCKET", requires = "files")]
+    pub acks: Option<String>,
+    /// With --files: let this sync of the files, counted from 1, fail with EIO
+    #[arg(long, value_name = "N", requires = "files", value_parser = clap::value_parser!(u64).range(1..))]
+    pub fail_sync: Option<u64>,
+    /// Recovery rejects an image, too, if it prints a line with this regular expression, whatever its status is
+    #[arg(long, value_name = "PATTERN", requires = "recover")]
+    pub fail_on: Option<String>,
     /// What the memory promises: adr, eadr, epoch or strand (adr if not given); with --files, what the file
     /// system promises: ext4 (with data=ordered, if not given), ext4-writeback, xfs, btrfs, zfs or posix (as
     /// little as possible)

@@ -31,13 +31,19 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<bool> {
 fn check(args: &CheckArgs) -> Check {
     let input = match (&args.trace, args.program.is_empty()) {
         (Some(trace), _) => Some(Input::Trace(trace.clone())),
-        (None, false) => Some(Input::Program(args.observe.program(&args.program, args.json))),
+        (None, false) => {
+            let mut program = args.observe.program(&args.program, args.json);
+            program.acks.clone_from(&args.acks);
+            program.fail_sync = args.fail_sync;
+            Some(Input::Program(program))
+        }
         (None, true) => None,
     };
     Check {
         input,
         recover: args.recover.clone(),
         judge: None,
+        fail_on: args.fail_on.clone(),
         files: args.files.clone(),
         platform: args.platform,
         sector: args.sector,
@@ -89,7 +95,7 @@ fn lints(args: &CheckArgs, check: &Check) -> anyhow::Result<bool> {
     } else {
         say(&(linted.text() + page.trim_start()))?;
     }
-    Ok(linted.noted.lints.lints.is_empty())
+    Ok(linted.is_right())
 }
 
 /// Says why there is no verdict: as JSON on standard output if that is asked for, and as an error.

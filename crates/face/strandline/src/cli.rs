@@ -241,6 +241,7 @@ impl InputArgs {
 #[command(
     after_help = "Examples:\n  strandline profile\n  strandline profile --workload hash-scatter --machine dram\n  \
                         strandline profile --pmem /tmp/db -- ./app --load /tmp/db\n  \
+                        strandline profile --files /tmp/db -- any-program /tmp/db\n  \
                         strandline profile --check --recover './app --recover POOL' -- ./app --fill /dev/shm/pool\n  \
                         strandline profile --trace t.slt --machine my-machine.toml"
 )]
@@ -259,6 +260,11 @@ pub struct ProfileArgs {
     /// Don't measure this machine before `host` judges for the first time; STRANDLINE_CALIBRATE=never does the same
     #[arg(long)]
     pub no_calibrate: bool,
+    /// Report what any program, as it is, does to this ordinary file, or to the files below this folder, in place of
+    /// memory: writes by size and alignment, syncs and what each waited for, per file and per call stack (may be given
+    /// again)
+    #[arg(long, value_name = "PATH", requires = "program", conflicts_with_all = ["machine", "check", "recover", "pmem", "sample", "seed"])]
+    pub files: Vec<String>,
     /// Look at the order of stores to persistent memory, flushes and fences, too: what a crash could lose
     #[arg(long)]
     pub check: bool,

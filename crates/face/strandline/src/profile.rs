@@ -5,12 +5,12 @@ use std::io::{IsTerminal, Write};
 use anyhow::bail;
 use machine::Config;
 use report::Report;
-use session::{Profile, Sources};
+use session::{Profile, ProfileFiles, Sources};
 use workload::Workload;
 
 use crate::cli::ProfileArgs;
 use crate::progress::terminal;
-use crate::{quiet_if_closed, say};
+use crate::{command_line, quiet_if_closed, say};
 
 /// Widest summary that is printed; wider lines are hard to read.
 const WIDTH_MAX: usize = 100;
@@ -22,6 +22,9 @@ pub fn run(args: &ProfileArgs) -> anyhow::Result<()> {
     }
     if args.input.lists_workloads() {
         return list_workloads();
+    }
+    if !args.files.is_empty() {
+        return files(args);
     }
     calibrate_once(args);
     let profile = Profile {
@@ -63,6 +66,22 @@ fn calibrate_once(args: &ProfileArgs) {
         Ok((file, _)) => crate::warn(&format!("kept in {}", file.display())),
         Err(why) => crate::warn(&why),
     }
+}
+
+/// Of what a program does to its files.
+fn files(args: &ProfileArgs) -> anyhow::Result<()> {
+    let mut program = args.observe.program(&args.input.program, args.json);
+    program.files.clone_from(&args.files);
+    let profiled = ProfileFiles { program }.run(terminal())?;
+    session::make_folder(&args.out)?;
+    let (page, numbers) = (args.out.join("report.html"), args.out.join("report.json"));
+    session::write(&page, &profiled.html(command_line()))?;
+    let json = format!("{:#}\n", profiled.json());
+    session::write(&numbers, &json)?;
+    if args.json {
+        return say(&json);
+    }
+    say(&format!("{}\nThe page: {}   the numbers: {}\n", profiled.text(), page.display(), numbers.display()))
 }
 
 /// Prints the presets.

@@ -48,6 +48,13 @@ impl<'a> Image<'a> {
         self.ended_regions().filter_map(|region| event::printed(region, table)).flatten().collect()
     }
 
+    /// What the program had acknowledged elsewhere than on its standard output, where the run says so.
+    #[must_use]
+    pub fn acked(&self) -> Vec<u8> {
+        let table = &self.history.table;
+        self.ended_regions().filter_map(|region| event::acked(region, table)).flatten().collect()
+    }
+
     /// Numbers of the regions that had ended, each thread's in its order.
     pub fn ended_regions(&self) -> impl Iterator<Item = u64> + use<'a> {
         self.marks().filter_map(|mark| match mark.kind {

@@ -82,11 +82,12 @@ impl Teller<'_> {
         let (site, atom, place, part, thread) = match witness {
             Witness::Store { site, atom, place, part, thread } => (site, atom, place, part, thread),
             Witness::Ended { region } => {
-                return match event::printed(region, &self.history.table) {
-                    Some(text) => {
-                        format!("when `{}` had been printed", String::from_utf8_lossy(&text).trim_end())
-                    }
-                    None => format!("when region {region} had ended"),
+                let table = &self.history.table;
+                let quoted = |text: &[u8]| String::from_utf8_lossy(text).trim_end().to_owned();
+                return match (event::printed(region, table), event::acked(region, table)) {
+                    (Some(text), _) => format!("when `{}` had been printed", quoted(&text)),
+                    (None, Some(text)) => format!("when `{}` had been acknowledged", quoted(&text)),
+                    (None, None) => format!("when region {region} had ended"),
                 };
             }
             Witness::Begun { region } => return format!("when region {region} had begun"),

@@ -23,6 +23,8 @@ pub struct Recipe {
     pub pool: PathBuf,
     /// A file with what the program had printed, the same for all images; what it holds is each image's own.
     pub stdout: PathBuf,
+    /// A file with what it had acknowledged elsewhere, likewise; `None` if nothing is followed there.
+    pub acks: Option<PathBuf>,
 }
 
 /// What one image adds to it.
@@ -54,6 +56,9 @@ pub fn run(
 /// The command with its environment.
 pub(crate) fn prepared(recipe: &Recipe, attempt: &Attempt, [stdout, stderr]: [Stdio; 2]) -> Command {
     let mut command = Command::new(&recipe.words[0]);
+    if let Some(acks) = &recipe.acks {
+        command.env("STRANDLINE_ACKS", acks);
+    }
     command
         .args(&recipe.words[1..])
         .env("STRANDLINE_BEGUN", attempt.begun.to_string())

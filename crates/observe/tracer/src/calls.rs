@@ -1,9 +1,10 @@
 //! What each system call does to files: looked at before it runs, decoded when it has returned.
 
-use event::Op;
+use event::{Note, Op};
 use libc::c_long;
 use nix::unistd::Pid;
 
+use crate::aio::PGETEVENTS;
 use crate::look;
 
 /// The number, arguments and name of a call.
@@ -33,8 +34,19 @@ pub struct Before {
     pub paths: Vec<String>,
     /// The length of the file at the first of them; `None` if there is none.
     pub len: Option<u64>,
-    /// Whether the call prints.
-    pub prints: bool,
+    /// To whom the call says something.
+    pub says: Option<Says>,
+    /// The path of the file that it writes to by a descriptor.
+    pub written: Option<String>,
+}
+
+/// To whom a call says something that counts as said when it returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Says {
+    /// Standard output.
+    Printed,
+    /// Where acknowledgements go.
+    Acked,
 }
 
 /// A change of a file, in paths.
@@ -66,6 +78,8 @@ pub enum Deed {
     Map(String),
     /// Something that is not followed: the call, the file.
     Missed(&'static str, String),
+    /// Something about a call on a file that changes nothing by itself.
+    Noted(String, Note),
 }
 
 impl Call {
@@ -98,7 +112,12 @@ impl Call {
             libc::SYS_mknod | libc::SYS_mknodat => "mknod",
             libc::SYS_ioctl => "ioctl",
             libc::SYS_io_uring_setup => "io_uring_setup",
-            libc::SYS_io_setup => "io_setup",
+            libc::SYS_io_submit => "io_submit",
+            libc::SYS_io_getevents | PGETEVENTS => "io_getevents",
+            libc::SYS_io_destroy => "io_destroy",
+            libc::SYS_sendto => "sendto",
+            libc::SYS_sendmsg => "sendmsg",
+            libc::SYS_ptrace => "ptrace",
             libc::SYS_setxattr | libc::SYS_lsetxattr | libc::SYS_fsetxattr => "setxattr",
             libc::SYS_removexattr | libc::SYS_lremovexattr | libc::SYS_fremovexattr => "removexattr",
             _ => "system call",
@@ -132,7 +151,7 @@ impl Call {
 
     /// Whether the call is answered with `ENOSYS`, so that the program falls back to calls that are seen.
     pub fn refused(&self) -> bool {
-        matches!(self.number, libc::SYS_io_uring_setup | libc::SYS_io_setup)
+        self.number == libc::SYS_io_uring_setup
     }
 
     /// The paths that the call names, and the length of the first file.
@@ -176,7 +195,7 @@ impl Call {
         let paths: Option<Vec<String>> = named.into_iter().collect();
         let paths = paths.unwrap_or_default();
         let len = paths.first().and_then(|path| look::length(path));
-        Before { paths, len, prints: false }
+        Before { paths, len, says: None, written: None }
     }
 
     /// What the call did, given what it returned.
@@ -185,15 +204,19 @@ impl Call {
         let one = || before.paths.first().cloned();
         let two = || Some((one()?, before.paths.get(1)?.clone()));
         Some(match self.number {
-            libc::SYS_write => written(pid, a, None, 0, result, || look::memory(pid, b, result as usize))?,
-            libc::SYS_pwrite64 => {
-                written(pid, a, Some(d), 0, result, || look::memory(pid, b, result as usize))?
+            libc::SYS_write => {
+                written(pid, before, a, None, 0, result, || look::memory(pid, b, result as usize))?
             }
-            libc::SYS_writev => written(pid, a, None, 0, result, || gathered(pid, b, c, result))?,
+            libc::SYS_pwrite64 => {
+                written(pid, before, a, Some(d), 0, result, || look::memory(pid, b, result as usize))?
+            }
+            libc::SYS_writev => {
+                written(pid, before, a, None, 0, result, || look::gathered(pid, b, c, result))?
+            }
             libc::SYS_pwritev | libc::SYS_pwritev2 => {
                 let flags = if self.number == libc::SYS_pwritev2 { self.arguments[5] as i32 } else { 0 };
                 let offset = (d as i64 != -1).then_some(d);
-                written(pid, a, offset, flags, result, || gathered(pid, b, c, result))?
+                written(pid, before, a, offset, flags, result, || look::gathered(pid, b, c, result))?
             }
             libc::SYS_sendfile => copied(pid, a, None, result)?,
             libc::SYS_copy_file_range | libc::SYS_splice => {
@@ -263,24 +286,34 @@ fn opened(path: String, before: Option<u64>) -> Option<Vec<Deed>> {
 /// `RWF_DSYNC`, `RWF_SYNC` of `pwritev2`.
 const RWF: [i32; 2] = [2, 4];
 
-/// What a call that writes into a vector or from one buffer printed.
-pub fn printed(call: &Call, pid: Pid, count: u64) -> Vec<u8> {
+/// What a call that writes or sends a vector or one buffer said.
+pub fn said(call: &Call, pid: Pid, count: u64) -> Vec<u8> {
     let [_, buffer, entries, ..] = call.arguments;
     match call.number {
-        libc::SYS_writev => gathered(pid, buffer, entries, count),
+        libc::SYS_writev => look::gathered(pid, buffer, entries, count),
+        libc::SYS_sendmsg => {
+            // msg_iov and msg_iovlen of `struct msghdr`.
+            let head = look::memory(pid, buffer + 16, 16);
+            let number = |at: usize| head.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes);
+            match (number(0), number(8)) {
+                (Some(vector), Some(entries)) => look::gathered(pid, vector, entries, count),
+                _ => Vec::new(),
+            }
+        }
         _ => look::memory(pid, buffer, count as usize),
     }
 }
 
 fn written(
     pid: Pid,
+    before: &Before,
     fd: u64,
     offset: Option<u64>,
     rwf: i32,
     count: u64,
     bytes: impl FnOnce() -> Vec<u8>,
 ) -> Option<Vec<Deed>> {
-    let path = look::descriptor(pid, fd as i32)?;
+    let path = before.written.clone().or_else(|| look::descriptor(pid, fd as i32))?;
     let (position, flags) = look::position(pid, fd as i32)?;
     let offset = match offset {
         None => position.checked_sub(count)?,
@@ -289,23 +322,14 @@ fn written(
         Some(offset) => offset,
     };
     let mut deeds = vec![Deed::Write(path.clone(), offset, bytes())];
+    if flags & libc::O_DIRECT != 0 {
+        deeds.insert(0, Deed::Noted(path.clone(), Note::Direct { path: path.clone() }));
+    }
     let whole = flags & libc::O_SYNC == libc::O_SYNC || rwf & RWF[1] != 0;
     if whole || flags & libc::O_DSYNC != 0 || rwf & RWF[0] != 0 {
         deeds.push(Deed::RangeSync(path, offset, u32::try_from(count).ok()?, !whole));
     }
     Some(deeds)
-}
-
-/// The bytes of a vector of buffers.
-fn gathered(pid: Pid, vector: u64, count: u64, total: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for entry in look::memory(pid, vector, count.min(1024) as usize * 16).chunks_exact(16) {
-        let (base, len) = entry.split_at(8);
-        let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
-        let rest = total.saturating_sub(bytes.len() as u64);
-        bytes.extend(look::memory(pid, number(base), number(len).min(rest) as usize));
-    }
-    bytes
 }
 
 /// What the kernel copied into a file, read back from it.
@@ -316,6 +340,43 @@ fn copied(pid: Pid, fd: u64, end: Option<u64>, count: u64) -> Option<Vec<Deed>> 
     let bytes = look::contents(&path, offset, count as usize);
     Some(vec![Deed::Write(path, offset, bytes)])
 }
+
+/// What of a write with `O_DIRECT` is no multiple of a sector; `None` if all is, or it is another call.
+pub fn unaligned(call: &Call, pid: Pid) -> Option<Deed> {
+    let [fd, buffer, third, fourth, ..] = call.arguments;
+    let path = look::descriptor(pid, fd as i32)?;
+    let (position, flags) = look::position(pid, fd as i32)?;
+    if flags & libc::O_DIRECT == 0 {
+        return None;
+    }
+    let mut pieces = Vec::new();
+    let offset = match call.number {
+        libc::SYS_write | libc::SYS_pwrite64 => {
+            pieces.push((buffer, third));
+            if call.number == libc::SYS_write { position } else { fourth }
+        }
+        libc::SYS_writev | libc::SYS_pwritev | libc::SYS_pwritev2 => {
+            for entry in look::memory(pid, buffer, third.min(1024) as usize * 16).chunks_exact(16) {
+                let (base, len) = entry.split_at(8);
+                let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
+                pieces.push((number(base), number(len)));
+            }
+            if call.number == libc::SYS_writev { position } else { fourth }
+        }
+        _ => return None,
+    };
+    let wrong = |number: u64| !number.is_multiple_of(SECTOR);
+    let what = match pieces.iter().find(|piece| wrong(piece.0) || wrong(piece.1)) {
+        _ if wrong(offset) => format!("its offset, {offset},"),
+        Some(&(_, len)) if wrong(len) => format!("its length, {len} B,"),
+        Some(&(base, _)) => format!("its buffer's address, which is {} beyond one,", base % SECTOR),
+        None => return None,
+    };
+    Some(Deed::Noted(path.clone(), Note::Unaligned { path, what }))
+}
+
+/// Bytes of the smallest unit that devices write.
+const SECTOR: u64 = 512;
 
 fn allocated(path: String, mode: i32, offset: u64, len: u64, before: u64) -> Vec<Deed> {
     let end = offset.saturating_add(len);
@@ -358,6 +419,7 @@ pub fn operation(
             Op::FileCollapse { file: name(path)?, offset: *offset, len: *len }
         }
         Deed::Insert(path, offset, len) => Op::FileInsert { file: name(path)?, offset: *offset, len: *len },
+        Deed::Noted(_, note) => Op::Phase { name: name(&note.name())? },
         Deed::Map(..) | Deed::Missed(..) => return Ok(None),
     }))
 }
@@ -375,7 +437,8 @@ impl Deed {
             | Deed::Collapse(path, ..)
             | Deed::Insert(path, ..)
             | Deed::Map(path)
-            | Deed::Missed(_, path) => vec![path],
+            | Deed::Missed(_, path)
+            | Deed::Noted(path, _) => vec![path],
             Deed::Rename(from, to) | Deed::Exchange(from, to) | Deed::Link(from, to) => vec![from, to],
         }
     }

@@ -1,11 +1,15 @@
 //! Calls to events: names, sites, order.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use event::{Batch, Definition, Event, Frame, NameId, Op, Order, Sink, SinkError, Site, SiteId, ThreadId};
 
+use crate::stack::{Place, Stacks};
+
 /// The variable whose acquires and releases put all calls in one order.
 const ORDER: u64 = 1;
+/// Call stacks that are distinguished.
+const SITES: usize = 20_000;
 
 /// What a call did, before its place in the order is known.
 #[derive(Debug)]
@@ -26,7 +30,9 @@ pub struct Done {
 pub struct Emitter<'s> {
     sink: &'s mut dyn Sink,
     names: BTreeMap<String, NameId>,
-    sites: BTreeMap<&'static str, SiteId>,
+    sites: HashMap<(&'static str, Vec<Place>), SiteId>,
+    /// Sites by what they are called: other addresses may have the same names.
+    named: HashMap<Vec<Frame>, SiteId>,
     /// Calls in order; `None` where a sync has not returned yet.
     queue: VecDeque<(u64, Option<Done>)>,
     tickets: u64,
@@ -38,8 +44,8 @@ pub struct Emitter<'s> {
 impl<'s> Emitter<'s> {
     /// Nothing yet.
     pub fn new(sink: &'s mut dyn Sink) -> Self {
-        let (names, sites, queue) = Default::default();
-        Emitter { sink, names, sites, queue, tickets: 0, seq: 0, events: 0 }
+        let (names, sites, named, queue) = Default::default();
+        Emitter { sink, names, sites, named, queue, tickets: 0, seq: 0, events: 0 }
     }
 
     /// The number of a path.
@@ -53,17 +59,41 @@ impl<'s> Emitter<'s> {
         Ok(id)
     }
 
-    /// The site that stands for a system call.
-    pub fn site(&mut self, call: &'static str, program: &str) -> Result<SiteId, SinkError> {
-        if let Some(&id) = self.sites.get(call) {
+    /// The site of a call with this name, made with this stack.
+    pub fn site(
+        &mut self,
+        call: &'static str,
+        places: Vec<Place>,
+        stacks: &mut Stacks,
+        program: &str,
+    ) -> Result<SiteId, SinkError> {
+        // A run may call from any number of places; beyond these, only the call is named.
+        let places = if self.sites.len() < SITES { places } else { Vec::new() };
+        let key = (call, places);
+        if let Some(&id) = self.sites.get(&key) {
             return Ok(id);
         }
-        let id = SiteId(self.sites.len() as u32 + 1);
-        let frame = Frame { function: call.to_owned(), file: String::new(), line: 0 };
-        let site = Site { frames: vec![frame], module: program.to_owned(), address: u64::from(id.0) };
-        self.sites.insert(call, id);
-        self.sink.define(Definition::Site(id, &site))?;
+        let mut frames = vec![Frame { function: call.to_owned(), file: String::new(), line: 0 }];
+        frames.extend(stacks.names(call, &key.1));
+        let id = match self.named.get(&frames) {
+            Some(&id) => id,
+            None => {
+                let id = SiteId(self.named.len() as u32 + 1);
+                let site =
+                    Site { frames: frames.clone(), module: program.to_owned(), address: u64::from(id.0) };
+                self.sink.define(Definition::Site(id, &site))?;
+                self.named.insert(frames, id);
+                id
+            }
+        };
+        self.sites.insert(key, id);
         Ok(id)
+    }
+
+    /// The functions of a site, without the call itself.
+    pub fn frames(&self, site: SiteId) -> Vec<Frame> {
+        let found = self.named.iter().find(|(_, id)| **id == site);
+        found.map_or_else(Vec::new, |(frames, _)| frames.iter().skip(1).cloned().collect())
     }
 
     /// A place in the order for a call that has begun.
@@ -81,6 +111,12 @@ impl<'s> Emitter<'s> {
                 None => drop(self.queue.remove(at)),
             }
         }
+        self.drain()
+    }
+
+    /// Gives the sink what stands in order. The thread is stopped meanwhile: to wake it on the processor that works here is
+    /// far cheaper than to be woken on another one.
+    fn drain(&mut self) -> Result<(), SinkError> {
         while let Some((_, Some(_))) = self.queue.front() {
             if let Some((_, Some(done))) = self.queue.pop_front() {
                 self.push(&done)?;
@@ -95,9 +131,9 @@ impl<'s> Emitter<'s> {
         self.resolve(ticket, Some(done))
     }
 
-    /// A call that printed bytes.
-    pub fn printed(&mut self, thread: ThreadId, site: SiteId, bytes: &[u8]) -> Result<(), SinkError> {
-        let region = event::printed_region(self.name(&event::printed_name(bytes))?);
+    /// A call that printed or acknowledged something; the name says what.
+    pub fn said(&mut self, thread: ThreadId, site: SiteId, name: &str) -> Result<(), SinkError> {
+        let region = event::printed_region(self.name(name)?);
         let ops = vec![Op::RegionBegin { region }, Op::RegionEnd { region }];
         self.done(Done { thread, site, ops, values: Vec::new(), releases: true })
     }

@@ -54,8 +54,14 @@ const CALLS: &[c_long] = &[
     libc::SYS_lremovexattr,
     libc::SYS_fremovexattr,
     libc::SYS_io_uring_setup,
-    libc::SYS_io_setup,
+    libc::SYS_io_submit,
+    libc::SYS_io_getevents,
+    crate::aio::PGETEVENTS,
+    libc::SYS_io_destroy,
+    libc::SYS_ptrace,
 ];
+/// Calls that stop the program if it acknowledges by a socket.
+const SENDS: [c_long; 2] = [libc::SYS_sendto, libc::SYS_sendmsg];
 /// Requests of `ioctl` that change contents: `FICLONE`, `FICLONERANGE`, `FIDEDUPERANGE`, `EXT4_IOC_MOVE_EXT`.
 pub const REQUESTS: [u32; 4] = [0x4004_9409, 0x4020_940d, 0xc018_9436, 0xc028_660f];
 /// `__O_TMPFILE` without `O_DIRECTORY`.
@@ -70,7 +76,7 @@ fn argument(number: u32) -> u32 {
     16 + 8 * number
 }
 
-fn program() -> Vec<sock_filter> {
+fn program(sends: bool) -> Vec<sock_filter> {
     let load = |at| instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at);
     let equal = |k, jt, jf| instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jt, jf, k);
     let any = |k, jt, jf| instruction(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, jt, jf, k);
@@ -78,7 +84,8 @@ fn program() -> Vec<sock_filter> {
     // A 32-bit call has other numbers; 32-bit programs are refused when they are executed.
     let enosys = ERRNO | libc::ENOSYS as u32;
     let mut code = vec![load(4), equal(ARCH, 1, 0), ret(enosys), load(0)];
-    for &call in CALLS {
+    let sends = if sends { &SENDS[..] } else { &[] };
+    for &call in CALLS.iter().chain(sends) {
         code.extend([equal(call as u32, 0, 1), ret(TRACE)]);
     }
     code.extend([equal(libc::SYS_ioctl as u32, 0, 2 + 2 * REQUESTS.len() as u8), load(argument(1))]);
@@ -145,9 +152,10 @@ pub fn spawn_under(command: &mut Command, rules: &[Rule]) -> io::Result<Child> {
     spawn_with(command, of_rules(rules))
 }
 
-/// Starts the command, traced by this thread and under the filter; it stops when it has been executed.
-pub fn spawn(command: &mut Command) -> io::Result<Child> {
-    spawn_with(command, program())
+/// Starts the command, traced by this thread and under the filter; it stops when it has been executed. With
+/// `sends`, it stops at what it sends by sockets, too.
+pub fn spawn(command: &mut Command, sends: bool) -> io::Result<Child> {
+    spawn_with(command, program(sends))
 }
 
 fn spawn_with(command: &mut Command, code: Vec<sock_filter>) -> io::Result<Child> {

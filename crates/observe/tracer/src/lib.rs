@@ -5,17 +5,25 @@
 //! read from `/proc`, so that duplicates, relative paths and `O_APPEND` need no book-keeping. Files that are
 //! mapped shared and writable are compared with a copy at each call that orders anything (`mapped.rs`).
 //!
+//! A call's site is its name and the functions on its thread's stack (`stack.rs`).
+//!
 //! All calls stand in the order in which they returned; a sync is recorded where it began, if it succeeded.
 //! Programs die with the tracer (`PTRACE_O_EXITKILL`): none is left stopped.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+mod aio;
+mod begin;
 mod calls;
+mod done;
 mod emit;
 mod filter;
 mod look;
 mod mapped;
 mod reads;
 mod run;
+mod said;
+mod stack;
 
 pub use reads::{Reads, watch};
 pub use run::{Options, Outcome, TracerError, record};
+pub use said::Acks;

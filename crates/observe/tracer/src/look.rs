@@ -8,13 +8,44 @@ use std::path::{Path, PathBuf};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
+/// Bytes that one call moves at most, as the kernel bounds it.
+const CALL_MAX: usize = 0x7fff_f000;
 /// The longest path that the kernel takes.
 const PATH_MAX: usize = 4096;
 
 /// Bytes of the thread's memory; fewer where the rest is not mapped.
 pub fn memory(pid: Pid, address: u64, len: usize) -> Vec<u8> {
+    let len = len.min(CALL_MAX);
     let mut bytes = vec![0; len];
     let remote = [RemoteIoVec { base: address as usize, len }];
+    let read = process_vm_readv(pid, &mut [IoSliceMut::new(&mut bytes)], &remote).unwrap_or(0);
+    bytes.truncate(read);
+    bytes
+}
+
+/// The bytes of a vector of buffers, up to `total` of them.
+pub fn gathered(pid: Pid, vector: u64, count: u64, total: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for entry in memory(pid, vector, count.min(1024) as usize * 16).chunks_exact(16) {
+        let (base, len) = entry.split_at(8);
+        let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
+        let rest = total.saturating_sub(bytes.len() as u64);
+        bytes.extend(memory(pid, number(base), number(len).min(rest) as usize));
+    }
+    bytes
+}
+
+/// Bytes of the thread's memory up to the first page that is not mapped.
+pub fn pages(pid: Pid, address: u64, len: usize) -> Vec<u8> {
+    const PAGE: usize = 4096;
+    let mut remote = Vec::new();
+    let (mut from, end) = (address as usize, address as usize + len);
+    while from < end {
+        let next = ((from / PAGE + 1) * PAGE).min(end);
+        remote.push(RemoteIoVec { base: from, len: next - from });
+        from = next;
+    }
+    let mut bytes = vec![0; len];
     let read = process_vm_readv(pid, &mut [IoSliceMut::new(&mut bytes)], &remote).unwrap_or(0);
     bytes.truncate(read);
     bytes
@@ -30,7 +61,7 @@ fn text(pid: Pid, address: u64) -> Option<String> {
         }
         if let Some(end) = piece.iter().position(|&byte| byte == 0) {
             bytes.extend_from_slice(&piece[..end]);
-            return String::from_utf8(bytes).ok();
+            return Some(String::from_utf8_lossy(&bytes).into_owned());
         }
         bytes.extend(piece);
     }
@@ -57,7 +88,12 @@ pub const UNNAMED: &str = "inode:";
 
 /// What a descriptor is of, as the kernel writes it.
 pub fn link(pid: Pid, fd: i32) -> Option<String> {
-    fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.into_os_string().into_string().ok()
+    Some(fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.to_string_lossy().into_owned())
+}
+
+/// Whether a path had bytes that are no UTF-8, which the events' names can't have.
+pub fn is_foreign(path: &str) -> bool {
+    path.contains(char::REPLACEMENT_CHARACTER)
 }
 
 /// The descriptor that a path below `/proc` means.
@@ -90,6 +126,27 @@ pub fn is_special(path: &str) -> bool {
     fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir())
 }
 
+/// Whether there is an ordinary file at a path.
+pub fn is_file(path: &str) -> bool {
+    fs::metadata(path).is_ok_and(|about| about.is_file())
+}
+
+/// The path of what a process executes.
+pub fn program(pid: Pid) -> String {
+    let path = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    path.display().to_string()
+}
+
+/// The program that a process executes, if it would have gained rights by that.
+pub fn gains_rights(pid: Pid) -> Option<String> {
+    let path = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let about = fs::metadata(&path).ok()?;
+    let owner = fs::metadata(format!("/proc/{pid}")).ok()?;
+    let user = about.mode() & libc::S_ISUID != 0 && about.uid() != owner.uid();
+    let group = about.mode() & libc::S_ISGID != 0 && about.gid() != owner.gid();
+    (user || group).then(|| path.display().to_string())
+}
+
 /// Position and flags of an open file.
 pub fn position(pid: Pid, fd: i32) -> Option<(u64, i32)> {
     let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
@@ -105,14 +162,14 @@ pub fn path(pid: Pid, folder: i32, address: u64) -> Option<String> {
         fd => fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?,
     };
     if given.is_empty() {
-        return base.into_os_string().into_string().ok();
+        return Some(base.to_string_lossy().into_owned());
     }
     let whole: PathBuf = base.join(given.trim_end_matches('/'));
     let path = match (whole.parent().and_then(|parent| parent.canonicalize().ok()), whole.file_name()) {
         (Some(parent), Some(name)) => parent.join(name),
         _ => whole.canonicalize().ok()?,
     };
-    path.into_os_string().into_string().ok()
+    Some(path.to_string_lossy().into_owned())
 }
 
 /// Where a path leads if there is a symbolic link.

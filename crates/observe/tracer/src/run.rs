@@ -4,22 +4,25 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use event::{Capabilities, InstructionCounts, Op, Sink, SinkError, SiteId, Source, ThreadId};
+use event::{Capabilities, Frame, InstructionCounts, Op, Sink, SinkError, SiteId, Source, ThreadId};
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options as Trace};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::calls::{Before, Call, Deed, Synced, operation, printed};
+use crate::aio::{Aio, Request};
+use crate::calls::{Before, Call, Synced};
 use crate::emit::{Done, Emitter};
 use crate::filter;
 use crate::look;
 use crate::mapped::Mapped;
+use crate::said::{Acks, Hearing};
+use crate::stack::Stacks;
 
 /// What is run, and which files are followed.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +33,10 @@ pub struct Options {
     pub files: Vec<String>,
     /// Send what the program prints to standard error.
     pub stdout_to_stderr: bool,
+    /// Where the program acknowledges what it has done, besides standard output.
+    pub acks: Option<Acks>,
+    /// Let this sync of the files, counted from 1, fail with `EIO`.
+    pub fail_sync: Option<u64>,
     /// The first process's number, once it runs, for whoever passes signals on.
     pub started: Arc<AtomicI32>,
 }
@@ -47,8 +54,12 @@ pub struct Outcome {
     pub killed: u32,
     /// Calls that were answered with `ENOSYS`, by name.
     pub refused: BTreeSet<&'static str>,
-    /// Calls on files that are not followed: what, and the file.
-    pub missed: BTreeSet<(String, String)>,
+    /// Calls on files that are not followed: what, and the file, with the stack of the first such call.
+    pub missed: BTreeMap<(String, String), Vec<Frame>>,
+    /// What else a reader has to know, in words.
+    pub notes: BTreeSet<String>,
+    /// Syncs of the files that the program asked for.
+    pub syncs: u64,
 }
 
 /// Why a program could not be traced.
@@ -76,46 +87,50 @@ pub enum TracerError {
     Sink(#[from] SinkError),
 }
 
-/// Bytes of one range that is synced, at most.
-const RANGE: u64 = 1 << 30;
-
 /// A thread that is traced.
-struct Tracee {
-    thread: ThreadId,
-    process: i32,
+pub struct Tracee {
+    pub thread: ThreadId,
+    pub process: i32,
     /// The call that it is in.
-    call: Option<Pending>,
+    pub call: Option<Pending>,
     /// Whether its first stop, which is no signal of the program's, is still to come.
     fresh: bool,
 }
 
 /// A call that has begun.
-struct Pending {
-    call: Call,
-    before: Before,
+pub struct Pending {
+    pub call: Call,
+    pub before: Before,
     /// Of a sync: its place in the order, and what it covers.
-    sync: Option<(u64, Vec<Synced>)>,
+    pub sync: Option<(u64, Vec<Synced>)>,
+    /// What is submitted: addresses, and requests on followed files.
+    pub requests: Vec<(u64, Option<Request>)>,
 }
 
-struct Run<'s> {
-    options: &'s Options,
-    emitter: Emitter<'s>,
-    tracees: BTreeMap<i32, Tracee>,
+/// A run under way.
+pub struct Run<'s> {
+    pub options: &'s Options,
+    pub emitter: Emitter<'s>,
+    pub tracees: BTreeMap<i32, Tracee>,
     threads: Vec<(ThreadId, u32)>,
-    mapped: Mapped,
-    program: String,
+    pub mapped: Mapped,
+    pub stacks: Stacks,
+    pub aio: Aio,
+    pub program: String,
     first: Pid,
     status: Option<ExitStatus>,
     killed: u32,
     /// Who is in a call that changes files; the others wait in front of theirs.
-    busy: Option<i32>,
+    pub busy: Option<i32>,
     waiting: VecDeque<Pid>,
     /// Files without a name that are followed.
-    unnamed: BTreeSet<String>,
-    /// What the program's standard output is.
-    stdout: Option<String>,
-    refused: BTreeSet<&'static str>,
-    missed: BTreeSet<(String, String)>,
+    pub unnamed: BTreeSet<String>,
+    /// To whom the program says what it has done.
+    pub hearing: Hearing,
+    pub refused: BTreeSet<&'static str>,
+    pub missed: BTreeMap<(String, String), Vec<Frame>>,
+    pub notes: BTreeSet<String>,
+    pub syncs: u64,
 }
 
 /// Runs a program and gives its operations on the files to a sink, until its last process has ended.
@@ -136,10 +151,11 @@ pub fn record(options: &Options, sink: &mut dyn Sink) -> Result<Outcome, TracerE
     let failed = |source| TracerError::Start { program: program.clone(), source };
     let mut command = Command::new(options.command.first().map_or("".as_ref(), |word| word.as_os_str()));
     command.args(options.command.iter().skip(1));
-    if options.stdout_to_stderr {
-        command.stdout(Stdio::from(io::stderr()));
-    }
-    let mut child = filter::spawn(&mut command).map_err(failed)?;
+    let relay = crate::said::apart(&mut command, options.stdout_to_stderr).map_err(failed)?;
+    let sends = options.acks.as_ref().is_some_and(Acks::may_be_socket);
+    let mut child = filter::spawn(&mut command, sends).map_err(failed)?;
+    // The program alone holds its standard output.
+    drop(command);
     let first = Pid::from_raw(child.id() as i32);
     let mut run = Run {
         options,
@@ -147,6 +163,8 @@ pub fn record(options: &Options, sink: &mut dyn Sink) -> Result<Outcome, TracerE
         tracees: BTreeMap::new(),
         threads: Vec::new(),
         mapped: Mapped::default(),
+        stacks: Stacks::new(),
+        aio: Aio::default(),
         program: program.clone(),
         first,
         status: None,
@@ -154,9 +172,11 @@ pub fn record(options: &Options, sink: &mut dyn Sink) -> Result<Outcome, TracerE
         busy: None,
         waiting: VecDeque::new(),
         unnamed: BTreeSet::new(),
-        stdout: None,
+        hearing: Hearing::new(options.acks.clone()),
         refused: BTreeSet::new(),
-        missed: BTreeSet::new(),
+        missed: BTreeMap::new(),
+        notes: BTreeSet::new(),
+        syncs: 0,
     };
     let ended = run.start().and_then(|()| run.follow());
     if let Err(error) = ended {
@@ -174,12 +194,18 @@ pub fn record(options: &Options, sink: &mut dyn Sink) -> Result<Outcome, TracerE
         killed: run.killed,
         refused: run.refused,
         missed: run.missed,
+        notes: run.notes,
+        syncs: run.syncs,
     };
+    if let Some(relay) = relay {
+        relay.join().ok();
+    }
     sink.finish()?;
     Ok(outcome)
 }
 
-fn ignore_gone(result: Result<(), Errno>) -> Result<(), TracerError> {
+/// Takes it that a thread may be gone.
+pub fn ignore_gone(result: Result<(), Errno>) -> Result<(), TracerError> {
     match result {
         // Another thread ended the process meanwhile; its end is reported by a wait.
         Ok(()) | Err(Errno::ESRCH) => Ok(()),
@@ -207,7 +233,8 @@ impl Run<'_> {
                 | Trace::PTRACE_O_EXITKILL,
         )?;
         self.refuse_32_bit(self.first)?;
-        self.stdout = look::link(self.first, 1);
+        self.note_rights(self.first);
+        self.hearing.begins(self.first);
         self.options.started.store(self.first.as_raw(), Ordering::Release);
         self.meet(self.first, false)?;
         ignore_gone(ptrace::cont(self.first, None))
@@ -275,12 +302,24 @@ impl Run<'_> {
                 let others: Vec<i32> =
                     others.map(|(&other, _)| other).filter(|&other| other != process).collect();
                 others.into_iter().try_for_each(|other| self.forget(Pid::from_raw(other)))?;
+                self.stacks.forget(process);
+                self.left_open(process)?;
+                self.note_rights(pid);
                 let pending = self.tracees.get_mut(&process).and_then(|tracee| tracee.call.take());
                 self.given_up(pid, pending)?;
             }
             _ => {}
         }
         ignore_gone(ptrace::cont(pid, None))
+    }
+
+    /// Says that a program does not get the rights that it has set.
+    fn note_rights(&mut self, pid: Pid) {
+        if let Some(program) = look::gains_rights(pid) {
+            self.notes.insert(format!(
+                "{program} is a set-user-id or set-group-id program; it ran without these rights"
+            ));
+        }
     }
 
     fn refuse_32_bit(&self, pid: Pid) -> Result<(), TracerError> {
@@ -305,6 +344,11 @@ impl Run<'_> {
     }
 
     fn gone(&mut self, pid: Pid, status: ExitStatus) -> Result<(), TracerError> {
+        let process = self.tracees.get(&pid.as_raw()).map(|tracee| tracee.process);
+        if process == Some(pid.as_raw()) {
+            self.stacks.forget(pid.as_raw());
+            self.left_open(pid.as_raw())?;
+        }
         if pid == self.first {
             self.status = Some(status);
         } else if status.signal().is_some() {
@@ -345,245 +389,6 @@ impl Run<'_> {
     fn enter(&mut self, pid: Pid) -> Result<(), TracerError> {
         let waits = self.begun(pid)?;
         ignore_gone(if waits { ptrace::syscall(pid, None) } else { ptrace::cont(pid, None) })
-    }
-
-    fn followed(&self, path: &str) -> bool {
-        match path.starts_with('/') {
-            true => look::matches(&self.options.files, path),
-            false => self.unnamed.contains(path),
-        }
-    }
-
-    /// A call is about to be carried out; whether its end is of interest.
-    fn begun(&mut self, pid: Pid) -> Result<bool, TracerError> {
-        let registers = match ptrace::getregs(pid) {
-            Err(Errno::ESRCH) => return Ok(false),
-            registers => registers?,
-        };
-        let arguments =
-            [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9];
-        let call = Call { number: registers.orig_rax as i64, arguments };
-        if call.refused() {
-            self.refused.insert(call.name());
-            let mut skip = registers;
-            (skip.orig_rax, skip.rax) = (u64::MAX, -i64::from(libc::ENOSYS) as u64);
-            ignore_gone(ptrace::setregs(pid, skip))?;
-            return Ok(false);
-        }
-        let Some(tracee) = self.tracees.get(&pid.as_raw()) else { return Ok(false) };
-        let thread = tracee.thread;
-        if let Some(mut sync) = call.sync(pid) {
-            sync.retain(|synced| match synced {
-                Synced::All => true,
-                Synced::Whole { path, .. } | Synced::Range { path, .. } => self.followed(path),
-            });
-            if sync.is_empty() {
-                return Ok(false);
-            }
-            self.scan(thread)?;
-            // The sync stands here, and what its thread does next behind its end.
-            let ticket = self.emitter.reserve();
-            self.pend(pid, call, Before::default(), Some((ticket, sync)));
-            return Ok(true);
-        }
-        if matches!(call.number, libc::SYS_write | libc::SYS_writev) && self.prints(pid, call.arguments[0]) {
-            self.scan(thread)?;
-            self.pend(pid, call, Before { prints: true, ..Before::default() }, None);
-            return Ok(true);
-        }
-        let before = call.before(pid);
-        if !before.paths.is_empty() && !before.paths.iter().any(|path| self.followed(path)) {
-            return Ok(false);
-        }
-        if before.paths.is_empty() && !self.descriptor_followed(pid, &call) {
-            return Ok(false);
-        }
-        if before.paths.iter().any(|path| look::is_special(path)) {
-            return Ok(false);
-        }
-        if matches!(call.name(), "rename" | "unlink" | "truncate" | "link") {
-            self.scan(thread)?;
-        }
-        if call.alone() {
-            self.busy = Some(pid.as_raw());
-        }
-        self.pend(pid, call, before, None);
-        Ok(true)
-    }
-
-    /// Whether a descriptor is the standard output that the program began with; standard error may be the same
-    /// terminal.
-    fn prints(&self, pid: Pid, fd: u64) -> bool {
-        let link = if fd == 2 { None } else { look::link(pid, fd as i32) };
-        link.is_some_and(|link| self.stdout.as_ref() == Some(&link) && !self.followed(&link))
-    }
-
-    fn pend(&mut self, pid: Pid, call: Call, before: Before, sync: Option<(u64, Vec<Synced>)>) {
-        if let Some(tracee) = self.tracees.get_mut(&pid.as_raw()) {
-            tracee.call = Some(Pending { call, before, sync });
-        }
-    }
-
-    /// The operations of a sync.
-    fn synced(&mut self, synced: &[Synced]) -> Result<Vec<Op>, TracerError> {
-        let mut ops = Vec::new();
-        for synced in synced {
-            match synced {
-                Synced::All => ops.push(Op::FilesSync { file: self.emitter.name("/")? }),
-                Synced::Whole { path, data_only } => {
-                    ops.push(Op::FileSync { file: self.emitter.name(path)?, data_only: *data_only });
-                }
-                Synced::Range { path, from, len } => {
-                    let file = self.emitter.name(path)?;
-                    for piece in (0..*len).step_by(RANGE as usize) {
-                        let len = (len - piece).min(RANGE) as u32;
-                        ops.push(Op::FileRangeSync { file, offset: from + piece, len, data_only: true });
-                    }
-                }
-            }
-        }
-        Ok(ops)
-    }
-
-    fn descriptor_followed(&self, pid: Pid, call: &Call) -> bool {
-        let fd = match call.number {
-            libc::SYS_copy_file_range | libc::SYS_splice => call.arguments[2],
-            libc::SYS_mmap => call.arguments[4],
-            _ => call.arguments[0],
-        };
-        look::descriptor(pid, fd as i32).is_some_and(|path| self.followed(&path))
-    }
-
-    /// A call has returned.
-    fn returned(&mut self, pid: Pid) -> Result<(), TracerError> {
-        let Some(tracee) = self.tracees.get_mut(&pid.as_raw()) else { return Ok(()) };
-        let thread = tracee.thread;
-        let Some(Pending { call, before, sync }) = tracee.call.take() else { return Ok(()) };
-        let result = match ptrace::getregs(pid) {
-            Ok(registers) => registers.rax as i64,
-            Err(_) => -1,
-        };
-        let site = self.emitter.site(call.name(), &self.program)?;
-        if let Some((ticket, synced)) = sync {
-            let done = match result >= 0 {
-                false => None,
-                true => {
-                    let ops = self.synced(&synced)?;
-                    Some(Done { thread, site, ops, values: Vec::new(), releases: false })
-                }
-            };
-            let succeeded = done.is_some();
-            self.emitter.resolve(ticket, done)?;
-            if succeeded {
-                let done = Done { thread, site, ops: Vec::new(), values: Vec::new(), releases: true };
-                self.emitter.done(done)?;
-            }
-            return Ok(());
-        }
-        if result < 0 {
-            return Ok(());
-        }
-        if before.prints {
-            let bytes = printed(&call, pid, result as u64);
-            return Ok(self.emitter.printed(thread, site, &bytes)?);
-        }
-        let deeds = call.after(pid, &before, result as u64).unwrap_or_default();
-        for deed in deeds {
-            self.deed(thread, site, deed)?;
-        }
-        Ok(())
-    }
-
-    fn deed(&mut self, thread: ThreadId, site: SiteId, deed: Deed) -> Result<(), TracerError> {
-        if let Deed::Create(path, false) = &deed
-            && path.starts_with(look::UNNAMED)
-        {
-            self.unnamed.insert(path.clone());
-        }
-        if !deed.paths().iter().any(|path| self.followed(path)) {
-            return Ok(());
-        }
-        // A file that comes from elsewhere is new here, with all that it holds.
-        if let Deed::Rename(from, to) = &deed
-            && !self.followed(from)
-        {
-            return self.arrived(thread, site, to.clone());
-        }
-        if let Deed::Rename(from, to) = &deed
-            && !self.followed(to)
-        {
-            return self.left(thread, site, from, to);
-        }
-        if let Deed::Link(from, to) = &deed
-            && !self.followed(from)
-        {
-            self.missed.insert(("link to a file outside of what --files names".to_owned(), to.clone()));
-        }
-        if let Deed::Exchange(from, to) = &deed
-            && !(self.followed(from) && self.followed(to))
-        {
-            self.missed
-                .insert(("renameat2 with a name outside of what --files names".to_owned(), to.clone()));
-        }
-        let op = operation(&deed, |path| self.emitter.name(path))?;
-        let mut values = Vec::new();
-        match deed {
-            Deed::Map(path) => self.mapped.map(&path),
-            Deed::Missed(call, path) => drop(self.missed.insert((call.to_owned(), path))),
-            Deed::Write(path, offset, bytes) => {
-                self.mapped.written(&path, offset, &bytes);
-                values = bytes;
-            }
-            Deed::Truncate(path, len) => self.mapped.truncated(&path, len),
-            Deed::Rename(from, to) => self.mapped.renamed(&from, Some(&to)),
-            Deed::Unlink(path) => self.mapped.renamed(&path, None),
-            _ => {}
-        }
-        let Some(op) = op else { return Ok(()) };
-        Ok(self.emitter.done(Done { thread, site, ops: vec![op], values, releases: true })?)
-    }
-
-    /// A file or folder came from elsewhere: it is new here, with all that it holds.
-    fn arrived(&mut self, thread: ThreadId, site: SiteId, path: String) -> Result<(), TracerError> {
-        let Ok(about) = std::fs::symlink_metadata(&path) else { return Ok(()) };
-        if about.is_symlink() {
-            let target =
-                std::fs::read_link(&path).ok().and_then(|target| target.into_os_string().into_string().ok());
-            return match target {
-                Some(target) => self.deed(thread, site, Deed::Symlink(path, target)),
-                None => Ok(()),
-            };
-        }
-        self.deed(thread, site, Deed::Create(path.clone(), about.is_dir()))?;
-        if !about.is_dir() {
-            let bytes = look::contents(&path, 0, about.len() as usize);
-            return self.deed(thread, site, Deed::Write(path, 0, bytes));
-        }
-        for below in look::entries(&path) {
-            self.arrived(thread, site, below)?;
-        }
-        Ok(())
-    }
-
-    /// A file or folder, which is elsewhere now, left.
-    fn left(&mut self, thread: ThreadId, site: SiteId, from: &str, to: &str) -> Result<(), TracerError> {
-        if !std::fs::symlink_metadata(to).is_ok_and(|about| about.is_dir()) {
-            return self.deed(thread, site, Deed::Unlink(from.to_owned()));
-        }
-        for below in look::entries(to) {
-            self.left(thread, site, &format!("{from}{}", &below[to.len()..]), &below)?;
-        }
-        self.deed(thread, site, Deed::Unlink(from.to_owned()))
-    }
-
-    /// Records what was stored to shared mappings since the scan before.
-    fn scan(&mut self, thread: ThreadId) -> Result<(), TracerError> {
-        for (path, offset, values) in self.mapped.scan() {
-            let site = self.emitter.site("store to a shared mapping", &self.program)?;
-            let op = Op::FileWrite { file: self.emitter.name(&path)?, offset, len: values.len() as u32 };
-            self.emitter.done(Done { thread, site, ops: vec![op], values, releases: true })?;
-        }
-        Ok(())
     }
 
     fn end(&mut self) -> Result<(), TracerError> {

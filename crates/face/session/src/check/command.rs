@@ -7,6 +7,7 @@ use rustix::fs::{Access, access};
 
 use super::images::Images;
 use super::judge::Judge;
+use super::pattern::Pattern;
 use super::{Check, CheckError, CommandFault};
 use crate::error::Error;
 use crate::samples;
@@ -25,6 +26,8 @@ pub struct RecoveryCommand {
     function: Option<Judge>,
     /// Whether it takes a shell.
     shell: bool,
+    /// What it prints if it rejects an image, whatever its status is.
+    fails_on: Option<String>,
 }
 
 impl RecoveryCommand {
@@ -34,7 +37,8 @@ impl RecoveryCommand {
     /// When there is no such program, or the shell can't read the command.
     pub fn new(text: &str) -> Result<Self, CheckError> {
         let Some(program) = text.split_whitespace().next() else { return Err(CheckError::Empty) };
-        let command = |shell| RecoveryCommand { text: text.to_owned(), function: None, shell };
+        let command =
+            |shell| RecoveryCommand { text: text.to_owned(), function: None, shell, fails_on: None };
         if text.contains(SHELL) || program.contains('=') {
             let answer = shell("-nc", &[text])?;
             if !answer.status.success() {
@@ -58,7 +62,21 @@ impl RecoveryCommand {
 
     /// A function in place of a command; `name` is what messages call it.
     pub fn of_function(name: &str, function: Judge) -> Self {
-        RecoveryCommand { text: name.to_owned(), function: Some(function), shell: false }
+        RecoveryCommand { text: name.to_owned(), function: Some(function), shell: false, fails_on: None }
+    }
+
+    /// The same, if what it prints can show a rejection, too.
+    ///
+    /// # Errors
+    /// When that is no regular expression.
+    pub fn failing_on(self, pattern: Option<&str>) -> Result<Self, CheckError> {
+        pattern.map(Pattern::new).transpose()?;
+        Ok(RecoveryCommand { fails_on: pattern.map(str::to_owned), ..self })
+    }
+
+    /// What it prints if it rejects an image.
+    pub fn fails_on(&self) -> Option<&str> {
+        self.fails_on.as_deref()
     }
 
     /// The function that is called in place of a command.

@@ -71,8 +71,8 @@ pub enum CheckError {
     OfMemory(Platform),
     /// Lints follow persistent memory by the rules of ADR.
     #[error(
-        "without a recovery command, flushes and fences of persistent memory are looked at by the rules of adr; for ordinary files and \
-         other platforms say --recover './app --recover POOL'"
+        "without a recovery command, flushes and fences of persistent memory are looked at by the rules of adr; for other platforms \
+         of memory say --recover './app --recover POOL'"
     )]
     LintsOfAdr,
     /// A recording with gaps can't be checked.
@@ -100,6 +100,14 @@ pub enum CheckError {
     Pattern {
         /// The pattern.
         pattern: String,
+    },
+    /// What recovery is to print is no pattern.
+    #[error("--fail-on {pattern}: it is no regular expression: {reason}")]
+    FailOn {
+        /// What was given.
+        pattern: String,
+        /// Why.
+        reason: String,
     },
     /// A file can't be kept.
     #[error("{}: {source}", .path.display())]

@@ -17,6 +17,8 @@ use super::pools::KEPT_MAX;
 pub struct Files {
     pub roots: Vec<String>,
     pub disk: Disk,
+    /// The files that were there before the run, with their lengths.
+    pub before: Vec<(String, u64)>,
 }
 
 /// Where the names of what was there are kept, beside their contents.

@@ -75,11 +75,11 @@ impl Known {
     }
 }
 
-/// What recovery knows of an image besides its files: what had been printed, and how many regions had begun
+/// What recovery knows of an image besides its files: what had been printed and acknowledged, and how many regions had begun
 /// and ended.
 fn beside(image: &Image<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (image.begun, image.ended, image.printed()).hash(&mut hasher);
+    (image.begun, image.ended, image.printed(), image.acked()).hash(&mut hasher);
     image.ended_regions().for_each(|region| region.hash(&mut hasher));
     hasher.finish()
 }

@@ -1,4 +1,4 @@
-//! What the order of stores, flushes and fences says about crashes, without images.
+//! What the order of stores, flushes and fences, or of calls on files, says about crashes, without images.
 
 use crash::Platform;
 use crash::lint::Lints;
@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::doubt::Doubt;
 use super::noted::Noted;
+use super::ordinary::Ordinary;
 use super::run::{self, Run};
 use super::{Check, CheckError, page, warnings};
 use crate::error::Error;
@@ -23,12 +24,19 @@ pub struct Linted {
     pub warnings: Vec<String>,
     /// Why nothing can be said of the run; empty if it was seen whole.
     pub no_verdict: Vec<Doubt>,
+    /// What was found about ordinary files, if the check is of these.
+    pub ordinary: Option<Ordinary>,
+    /// By whose rules.
+    platform: Platform,
     check: Check,
 }
 
 /// A check without a recovery command.
 pub fn alone(check: &Check, observer: &dyn Observer) -> Result<Linted, Error> {
-    if check.platform.unwrap_or_default() != Platform::ADR || !check.files.is_empty() {
+    if !check.files.is_empty() || check.platform.is_some_and(Platform::is_files) {
+        return of_files(check, observer);
+    }
+    if check.platform.unwrap_or_default() != Platform::ADR {
         return Err(CheckError::LintsOfAdr.into());
     }
     let (noted, warnings, no_verdict) = if check.program().is_some() {
@@ -43,19 +51,60 @@ pub fn alone(check: &Check, observer: &dyn Observer) -> Result<Linted, Error> {
         warnings.iter().for_each(|warning| observer.warn(warning));
         (lints.into(), warnings, doubts)
     };
-    let linted = Linted { noted, warnings, no_verdict, check: check.clone() };
+    let (ordinary, platform) = (None, Platform::ADR);
+    let linted = Linted { noted, warnings, no_verdict, ordinary, platform, check: check.clone() };
     if linted.noted.lints.files.is_empty() {
         return Err(CheckError::NothingPersistent { ordinary: false }.into());
     }
-    files::make_folder(&check.out)?;
-    files::write(&super::in_folder(check, "check.json"), &format!("{:#}\n", linted.json()))?;
-    Ok(linted)
+    linted.save()
+}
+
+/// Of ordinary files.
+fn of_files(check: &Check, observer: &dyn Observer) -> Result<Linted, Error> {
+    let run = Run::get(check, None, observer)?;
+    if run.doubts.is_empty() && run.history.atoms().is_empty() {
+        return Err(CheckError::NoFileChanged.into());
+    }
+    let trace = match &check.input {
+        Some(Input::Trace(trace)) => trace.clone(),
+        _ => run::recorded_in(check),
+    };
+    let mut lints = writes::Lints::new(run.lengths_before());
+    Input::Trace(trace).play("looking at calls on files", observer, &mut lints, &mut [])?;
+    let linted = Linted {
+        noted: Lints::new().into(),
+        warnings: run.warnings,
+        no_verdict: run.doubts,
+        ordinary: Some(lints.into()),
+        platform: run.history.platform(),
+        check: check.clone(),
+    };
+    linted.save()
 }
 
 impl Linted {
+    fn save(self) -> Result<Linted, Error> {
+        files::make_folder(&self.check.out)?;
+        files::write(&super::in_folder(&self.check, "check.json"), &format!("{:#}\n", self.json()))?;
+        Ok(self)
+    }
+
+    /// Whether nothing was found.
+    #[must_use]
+    pub fn is_right(&self) -> bool {
+        match &self.ordinary {
+            Some(ordinary) => ordinary.findings.is_empty(),
+            None => self.noted.lints.lints.is_empty(),
+        }
+    }
+
     /// The lints for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
+        if let Some(ordinary) = &self.ordinary {
+            let hint = "Whether a crash does harm is known with a command that recovers: --recover './app --recover POOL'";
+            return format!("{}\n{hint}\n", ordinary.text());
+        }
         let hint = "Whether a crash does harm is known with a command that recovers: --recover './app --recover POOL'";
         format!("{}\n{hint}\n", self.noted.text())
     }
@@ -63,6 +112,15 @@ impl Linted {
     /// The lints as a self-contained HTML page; `command` is the command line that makes it again.
     #[must_use]
     pub fn html(&self, command: Vec<String>) -> String {
+        if let Some(ordinary) = &self.ordinary {
+            return report::page(&Page {
+                headline: ordinary.headline(),
+                story: vec!["Calls on files were followed one by one; no crash image was tried.".to_owned()],
+                cautions: self.warnings.clone(),
+                sections: ordinary.section().into_iter().collect(),
+                ..page::frame(&self.check, self.platform, command)
+            });
+        }
         report::page(&Page {
             headline: self.noted.lints.headline(),
             story: vec![
@@ -82,13 +140,16 @@ impl Linted {
     }
 }
 
-fn answer(Linted { noted, warnings, no_verdict, .. }: &Linted) -> Value {
+fn answer(Linted { noted, warnings, no_verdict, ordinary, platform, .. }: &Linted) -> Value {
     let seen = no_verdict.is_empty();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "platform": Platform::ADR.name(),
+        "platform": platform.name(),
         "seed": null,
-        "files": noted.lints.files,
+        "files": match ordinary {
+            Some(ordinary) => ordinary.findings.iter().map(|finding| finding.path.clone()).collect(),
+            None => noted.lints.files.clone(),
+        },
         "stored_words": null,
         "crash_points": null,
         "crash_points_examined": null,
@@ -105,7 +166,10 @@ fn answer(Linted { noted, warnings, no_verdict, .. }: &Linted) -> Value {
         "seconds": null,
         "warnings": warnings,
         "no_verdict": (!seen).then_some(no_verdict),
-        "lints": seen.then(|| noted.lints.json(&noted.table)),
+        "lints": seen.then(|| match ordinary {
+            Some(ordinary) => json!(ordinary.json()),
+            None => json!(noted.lints.json(&noted.table)),
+        }),
         "findings": null,
     })
 }

@@ -12,9 +12,11 @@ mod known;
 mod laid;
 mod lints;
 mod noted;
+mod ordinary;
 mod output;
 mod pace;
 mod page;
+mod pattern;
 mod placeholder;
 mod pools;
 mod recovery;
@@ -35,6 +37,7 @@ pub use error::{CheckError, CommandFault};
 pub use judge::{Judge, Laid};
 pub use lints::Linted;
 pub use noted::Noted;
+pub use ordinary::Ordinary;
 pub use reproducer::LaidOut;
 pub use run::Run;
 
@@ -60,6 +63,8 @@ pub struct Check {
     pub recover: Option<String>,
     /// A function that recovers an image and checks it, in place of a command.
     pub judge: Option<Judge>,
+    /// A regular expression: recovery rejects an image, too, if it prints a line with this, whatever its status is.
+    pub fail_on: Option<String>,
     /// Ordinary files, and folders of them, to check in place of persistent memory.
     pub files: Vec<String>,
     /// What the memory or the file system promises; ADR or ext4 if not given.
@@ -133,6 +138,7 @@ impl Default for Check {
             input: None,
             recover: None,
             judge: None,
+            fail_on: None,
             files: Vec::new(),
             platform: None,
             sector: None,
@@ -210,10 +216,11 @@ impl Check {
         Ok(Replayed { run, finding, laid_out })
     }
 
-    /// Looks at the order of stores, flushes and fences alone, and writes `check.json`.
+    /// Looks at the order of stores, flushes and fences alone, or of calls on files, and writes `check.json`.
     ///
     /// # Errors
-    /// If the program can't be observed or mapped no persistent file, or for a platform other than ADR.
+    /// If the program can't be observed, or mapped no persistent file or changed none of the files, or for another
+    /// platform of memory than ADR.
     pub fn lints(&self, observer: &dyn Observer) -> Result<Linted, Error> {
         lints::alone(self, observer)
     }
@@ -234,6 +241,7 @@ impl Check {
             (None, Some(command)) => RecoveryCommand::new(command)?,
             (None, None) => return Err(CheckError::NoCommand.into()),
         };
+        let command = command.failing_on(self.fail_on.as_deref())?;
         command.names_a_file(self)?;
         let run = Run::get(self, token, observer)?;
         if !run.doubts.is_empty() {

@@ -5,7 +5,7 @@ use std::io::{self, Seek};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crash::{Ending, Image, Oracle};
 use reboot::{Attempt, Ended, Reads, Reboots, Recipe, System};
@@ -16,6 +16,7 @@ use super::images::Images;
 use super::judge::{Judge, Laid};
 use super::known::Known;
 use super::pace::Pace;
+use super::pattern::Pattern;
 use super::placeholder::Placeholder;
 use super::run::Run;
 use crate::ending::signal;
@@ -46,6 +47,8 @@ pub struct Recovery<'o> {
     known: Option<&'o Known>,
     /// What the last recovery read, if that is known.
     reads: Option<Reads>,
+    /// What recovery prints if it rejects an image, whatever its exit status is.
+    fails_on: Option<Pattern>,
     ending: Ending,
     /// Its path is not quoted.
     placeholder: Placeholder,
@@ -67,8 +70,12 @@ impl<'o> Recovery<'o> {
         observer: &'o dyn Observer,
     ) -> Result<Self, Error> {
         let images = Images::new(run)?;
-        let recipe =
-            Recipe { words: command.words(&images)?, pool: images.pool(), stdout: images.beside("stdout") };
+        let recipe = Recipe {
+            words: command.words(&images)?,
+            pool: images.pool(),
+            stdout: images.beside("stdout"),
+            acks: run.files.is_some().then(|| images.beside("acks")),
+        };
         let placeholder = Placeholder::new(&images.pool());
         let file = images.beside("printed");
         let output = OpenOptions::new().read(true).write(true).create_new(true).open(&file);
@@ -90,6 +97,7 @@ impl<'o> Recovery<'o> {
             sure: false,
             known: None,
             reads: None,
+            fails_on: command.fails_on().map(Pattern::new).transpose()?,
             ending: Ending::Failed,
             placeholder,
             output,
@@ -136,6 +144,9 @@ impl<'o> Recovery<'o> {
     fn try_it(&mut self, image: &Image<'_>) -> io::Result<Result<(), String>> {
         self.images.lay_out()?;
         std::fs::write(&self.recipe.stdout, image.printed())?;
+        if let Some(acks) = &self.recipe.acks {
+            std::fs::write(acks, image.acked())?;
+        }
         if let Some(function) = &self.function {
             return Ok(self.call(&function.clone(), image));
         }
@@ -147,12 +158,28 @@ impl<'o> Recovery<'o> {
         let (status, reads) =
             self.run(&Attempt { begun: image.begun, ended: image.ended, limit, watched })?;
         self.reads = reads;
-        if status.is_some_and(|status| status.success()) {
+        let succeeded = status.is_some_and(|status| status.success());
+        let wrong = match self.fails_on.is_some() {
+            true => self.printed()?.into_iter().find(|line| self.fails_on(line)),
+            false => None,
+        };
+        if succeeded && wrong.is_none() {
             self.pace.succeeded(started.elapsed());
             return Ok(Ok(()));
         }
         let printed = self.printed()?;
-        let line = printed.last().cloned();
+        let line = wrong.filter(|_| succeeded).or_else(|| printed.last().cloned());
+        self.failed(status, printed, line, limit)
+    }
+
+    /// What is wrong with an image that recovery rejected; `line` is what it said of it.
+    fn failed(
+        &mut self,
+        status: Option<ExitStatus>,
+        printed: Vec<String>,
+        line: Option<String>,
+        limit: Duration,
+    ) -> io::Result<Result<(), String>> {
         let (ending, message) = match status {
             None => {
                 self.pace.was_late();
@@ -180,6 +207,10 @@ impl<'o> Recovery<'o> {
         let from = printed.len().saturating_sub(REPEATED_MAX);
         self.failure.get_or_insert((ending, printed[from..].to_vec()));
         Ok(Err(message))
+    }
+
+    fn fails_on(&self, line: &str) -> bool {
+        self.fails_on.as_ref().is_some_and(|pattern| pattern.is_in(line))
     }
 
     /// Asks the function that stands in for a command.

@@ -23,11 +23,13 @@ struct Beside {
     begun: u64,
     ended: u64,
     printed: Vec<u8>,
+    acked: Vec<u8>,
 }
 
 impl Oracle for Beside {
     fn examine(&mut self, image: &Image<'_>) -> Result<(), String> {
-        *self = Beside { begun: image.begun, ended: image.ended, printed: image.printed() };
+        let (begun, ended) = (image.begun, image.ended);
+        *self = Beside { begun, ended, printed: image.printed(), acked: image.acked() };
         Ok(())
     }
 }
@@ -51,23 +53,24 @@ pub fn lay_out(
     to: &Path,
 ) -> Result<LaidOut, Error> {
     let failed = |error| Error::file("write", to)(error);
-    if to.is_dir() {
-        fs::remove_dir_all(to).map_err(failed)?;
-    }
+    clear(to, &["image", "stdout", "acks"]).map_err(failed)?;
     let mut images = Images::new(run)?;
     images.apply(&checker.image(token)?);
     images.save(&to.join("image")).map_err(failed)?;
     let beside = beside(checker, token)?;
     fs::write(to.join("stdout"), &beside.printed).map_err(failed)?;
+    fs::write(to.join("acks"), &beside.acked).map_err(failed)?;
     let folder = to.canonicalize().map_err(failed)?;
     let text = command.text_on(&images, &folder.join("image"));
     let command = format!(
-        "cd {} && STRANDLINE_BEGUN={} STRANDLINE_DONE={} STRANDLINE_POOL={} STRANDLINE_STDOUT={} sh -c {}",
+        "cd {} && STRANDLINE_BEGUN={} STRANDLINE_DONE={} STRANDLINE_POOL={} STRANDLINE_STDOUT={} \
+         STRANDLINE_ACKS={} sh -c {}",
         quoted(&std::env::current_dir().map_err(failed)?.to_string_lossy()),
         beside.begun,
         beside.ended,
         quoted(&images.pool_in(&folder.join("image")).to_string_lossy()),
         quoted(&folder.join("stdout").to_string_lossy()),
+        quoted(&folder.join("acks").to_string_lossy()),
         quoted(&text),
     );
     Ok(LaidOut { folder, command })
@@ -89,15 +92,14 @@ pub fn write(
     to: &Path,
 ) -> Result<(), Error> {
     let failed = |error| Error::file("write", to)(error);
-    if to.is_dir() {
-        fs::remove_dir_all(to).map_err(failed)?;
-    }
+    clear(to, &["image", "stdout", "acks", "files", "work", "story.txt", "run.sh"]).map_err(failed)?;
     fs::create_dir_all(to.join("files")).map_err(failed)?;
     let mut images = Images::new(run)?;
     images.apply(&checker.image(&finding.token)?);
     images.save(&to.join("image")).map_err(failed)?;
     let beside = beside(checker, &finding.token)?;
     fs::write(to.join("stdout"), &beside.printed).map_err(failed)?;
+    fs::write(to.join("acks"), &beside.acked).map_err(failed)?;
     copy_files(command.text(), &to.join("files")).map_err(failed)?;
     let pool = images.pool_in(Path::new("$here/work"));
     let text = command.text_on(&images, Path::new("$here/work"));
@@ -124,6 +126,7 @@ pub fn write(
          rm -rf \"$here/work\"\n\
          cp -a \"$here/image\" \"$here/work\" || exit 2\n\
          export STRANDLINE_BEGUN={} STRANDLINE_DONE={} STRANDLINE_POOL=\"{}\" STRANDLINE_STDOUT=\"$here/stdout\"\n\
+         export STRANDLINE_ACKS=\"$here/acks\"\n\
          cd \"$here/files\" || exit 2\n\
          {text}\n\
          status=$?\n\
@@ -137,6 +140,21 @@ pub fn write(
     fs::write(&file, script).map_err(failed)?;
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).map_err(failed)?;
     Ok(())
+}
+
+/// Removes a folder that an earlier run has left, and no other: one with anything besides `ours` is refused.
+fn clear(folder: &Path, ours: &[&str]) -> io::Result<()> {
+    if !folder.is_dir() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        if !ours.iter().any(|our| name == *our) {
+            let remedy = format!("it has {} in it; name a new folder", name.to_string_lossy());
+            return Err(io::Error::new(io::ErrorKind::DirectoryNotEmpty, remedy));
+        }
+    }
+    fs::remove_dir_all(folder)
 }
 
 /// Copies the files that a command names by relative paths.

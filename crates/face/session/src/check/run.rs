@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use capture::Warning;
-use crash::files::{FilesRecorder, Tree};
+use crash::files::{Entry, FilesRecorder, Tree};
 use crash::lint::Lints;
 use crash::{Change, Contents, History, Platform, Recorder, Token};
 use event::{Capabilities, Tee};
@@ -151,6 +151,12 @@ impl Run {
         Run { history, contents, files: None, warnings, lints: None, doubts: Vec::new(), raced: Vec::new() }
     }
 
+    /// Ordinary files that were there before the run, with their lengths.
+    pub(super) fn lengths_before(&self) -> Vec<(String, u64)> {
+        let nodes = self.files.iter().flat_map(|files| files.before.iter());
+        nodes.map(|(path, len)| (path.clone(), *len)).collect()
+    }
+
     /// Takes over what the comparison of its files says. If a process was cut off, its last store or call
     /// may have been carried out and not recorded: then a difference is a warning.
     fn takes(&mut self, compared: Compared, cut_off: Option<&str>) {
@@ -236,10 +242,15 @@ impl Replay<'_> {
         roots: Vec<String>,
         tree: Tree,
     ) -> Result<Run, Error> {
+        let len = |(path, entry): (&String, &Entry)| match entry {
+            Entry::File(bytes) => Some((path.clone(), bytes.len() as u64)),
+            _ => None,
+        };
+        let before = tree.iter().filter_map(len).collect();
         let mut recorder = FilesRecorder::new(platform, tree)?;
         trace.replay(&mut Watched::new("reading", self.observer, &mut recorder))?;
         let run = recorder.into_run();
-        let files = Some(Files { roots, disk: run.disk });
+        let files = Some(Files { roots, disk: run.disk, before });
         Ok(Run { files, ..Run::seen(run.history, run.contents, Vec::new()) })
     }
 
@@ -259,6 +270,11 @@ impl Replay<'_> {
         }
         Ok((recorder.into_history(), lints.map(Noted::from)))
     }
+}
+
+/// Where the trace of the run that has just ended is.
+pub fn recorded_in(check: &Check) -> PathBuf {
+    in_folder(check, TRACE)
 }
 
 /// The trace of the run that has just ended.

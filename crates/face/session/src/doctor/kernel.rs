@@ -100,7 +100,7 @@ fn reboots() -> Fact {
         let output = tempfile::tempfile()?;
         let pool = folder.path().join("pool");
         let stdout = folder.path().join("stdout");
-        let recipe = Recipe { words: vec!["true".to_owned()], pool, stdout };
+        let recipe = Recipe { words: vec!["true".to_owned()], pool, stdout, acks: None };
         let all = Reboots::new(true, 1);
         all.system(&recipe, folder.path().to_owned(), &output)?;
         Ok(all.state())

@@ -2,6 +2,7 @@
 
 mod analysis;
 mod chosen;
+mod ordinary;
 
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -17,6 +18,7 @@ use crate::observer::Observer;
 use crate::play::Played;
 use crate::samples;
 use analysis::Analysis;
+pub use ordinary::{ProfileFiles, ProfiledFiles};
 
 /// The machine for programs with persistent memory.
 const PERSISTENT: &str = "xpoint";
@@ -144,7 +146,7 @@ impl Profile {
     ) -> Result<Report, Error> {
         observer.warn(&format!(
             "{} was not built with strandline cc; sampling its functions instead.\n\
-             To see its memory: CC=\"strandline cc\" make",
+             To see its memory: CC=\"strandline cc\" make; to see its files, as it is: --files PATH",
             program.name()
         ));
         let profile = capture::sample(&program.command, None, program.stdout_to_stderr)?;

@@ -171,6 +171,8 @@ pub enum Warning {
         /// Its name.
         call: &'static str,
     },
+    /// Something else that a reader has to know, in words.
+    Noted(String),
 }
 
 /// A call that is not recorded.
@@ -197,6 +199,8 @@ impl Missed {
              and output has an option, an environment variable or a build switch for it"
         } else if is("outside of") {
             "name the folder of both names with --files"
+        } else if is("not UTF-8") {
+            "give the file a name that is UTF-8: a recording's names are text"
         } else {
             "have the program use a call of the C library's that is recorded: write, pwrite, fsync, rename"
         }
@@ -266,6 +270,7 @@ impl fmt::Display for Warning {
                     "{call} was answered with ENOSYS, as a kernel without it does, so that all writes are seen"
                 )
             }
+            Warning::Noted(text) => write!(f, "{text}"),
             Warning::TooManyModules => write!(f, "the program loaded too much code; some of it has no names"),
         }
     }

@@ -68,7 +68,11 @@ pub fn copy_before(
         let pages = Remote::of(pid as u32)?;
         let Some(room) = rooms.remove(&pid) else { continue };
         let file = room.lay_out_with(Owner::of(pid as u32)?, &regions(pid, &layout)?, SPARE)?;
-        let done = rounds(&watch, &file, &pages, throttle, Rounds::default())?;
+        let done =
+            rounds(&watch, &file, &pages, throttle, Rounds::default()).map_err(|error| match error {
+                fam::Error::SourceLost { .. } => Error::Changed { pid, what: "ended".to_owned() },
+                other => other.into(),
+            })?;
         for (index, bytes) in done.rounds.iter().enumerate() {
             if before.rounds.len() <= index {
                 before.rounds.push(0);

@@ -21,6 +21,9 @@ const SPARE: u64 = 16 << 10;
 /// What is written at once after the stop instead of by the daemon.
 const LITTLE: u64 = 1 << 20;
 
+/// A flag of `userfaultfd(2)`.
+const USER_MODE_ONLY: u64 = 1;
+
 /// What pre-copy did.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Before {
@@ -98,7 +101,11 @@ fn watch(root: i32) -> Result<HashMap<i32, Uffd>> {
     for process in &frozen.processes {
         let stopped = &process.leader().stopped;
         let flags = (libc::O_CLOEXEC | libc::O_NONBLOCK) as u64;
-        let theirs = stopped.call("to watch its stores", libc::SYS_userfaultfd, &[flags])?;
+        // Where its user may not watch the kernel's stores: they are seen all the same, since nobody waits for them.
+        let theirs = match stopped.raw(libc::SYS_userfaultfd, &[flags])? {
+            fd if fd >= 0 => fd as u64,
+            _ => stopped.call("to watch its stores", libc::SYS_userfaultfd, &[flags | USER_MODE_ONLY])?,
+        };
         let ours = Copies::new(process.pid).and_then(|copies| copies.get(theirs as i32));
         let closed = stopped.call("to close a file", libc::SYS_close, &[theirs]);
         let ours = ours.map_err(|source| Error::Call {

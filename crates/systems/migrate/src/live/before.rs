@@ -67,10 +67,12 @@ pub fn copy_before(
         if watched.is_empty() {
             continue;
         }
+        // Before they are watched: from then on the kernel counts pages that are not there, too.
+        let now = regions(pid, &layout)?;
         let watch = Watch::start(pid as u32, fd, &watched)?;
         let pages = Remote::of(pid as u32)?;
         let Some(room) = rooms.remove(&pid) else { continue };
-        let file = room.lay_out_with(Owner::of(pid as u32)?, &regions(pid, &layout)?, SPARE)?;
+        let file = room.lay_out_with(Owner::of(pid as u32)?, &now, SPARE)?;
         let done =
             rounds(&watch, &file, &pages, throttle, Rounds::default()).map_err(|error| match error {
                 fam::Error::SourceLost { .. } => Error::Changed { pid, what: "ended".to_owned() },

@@ -39,7 +39,8 @@ pub struct Before {
 
 /// A process of which pages have been written while it ran.
 pub struct Copied {
-    watch: Watch,
+    watch: Option<Watch>,
+    clean: Vec<Region>,
     file: FamFile,
     done: Precopied,
 }
@@ -84,7 +85,7 @@ pub fn copy_before(
             }
             before.rounds[index] += bytes;
         }
-        copied.insert(pid, Copied { watch, file, done });
+        copied.insert(pid, Copied { watch: Some(watch), clean: Vec::new(), file, done });
     }
     before.all_s = begin.elapsed().as_secs_f64();
     Ok(copied)
@@ -122,13 +123,24 @@ fn watch(root: i32) -> Result<HashMap<i32, Uffd>> {
 }
 
 impl Copied {
+    /// After the stop: notes what is clean, and ends watching, after which the kernel counts only pages that are there.
+    ///
+    /// # Errors
+    /// If the process is gone.
+    pub fn end_watch(&mut self) -> Result<()> {
+        if let Some(watch) = self.watch.take() {
+            self.clean = watch.clean()?;
+        }
+        Ok(())
+    }
+
     /// After the stop: the file, laid out for the pages that the process has now; what is in it counts.
     ///
     /// # Errors
     /// If the process is gone, or there is no room.
     pub fn finish(self, pid: i32, regions: &[Region], before: &mut Before) -> Result<FamFile> {
         let pages = Remote::of(pid as u32)?;
-        let (file, left) = finish(&self.watch, self.file, &self.done, regions, &pages, LITTLE)?;
+        let (file, left) = finish(&self.clean, self.file, &self.done, regions, &pages, LITTLE)?;
         before.left_bytes += left;
         Ok(file)
     }

@@ -200,14 +200,13 @@ pub fn rounds(
 /// # Errors
 /// As [`rounds`], and if there is no room.
 pub fn finish(
-    watch: &Watch,
+    clean: &[Region],
     file: FamFile,
     done: &Precopied,
     now: &[Region],
     pages: &dyn Pages,
     little: u64,
 ) -> Result<(FamFile, u64), Error> {
-    let clean = watch.clean()?;
     let before = file.layout().clone();
     let file = file.lay_out_again(now)?;
     let (mut dirty, mut left) = (Vec::new(), 0);

@@ -34,7 +34,8 @@ fn run(name: &str, work_ns: u64, little: u64) -> Run {
         std::thread::yield_now();
     }
     app.freeze(false).expect("frozen");
-    let (file, left) = finish(&watch, file, &copied, &regions, &pages, little).expect("finished");
+    let (file, left) =
+        finish(&watch.clean().expect("frozen"), file, &copied, &regions, &pages, little).expect("finished");
     Source::start(file, Box::new(pages), throttle, Store::Direct).wait().expect("dumped");
     let file = FamFile::open_complete(&path, Some(owner)).expect("complete");
     file.verify().expect("whole");

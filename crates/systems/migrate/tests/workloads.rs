@@ -93,7 +93,7 @@ fn python_with_threads() {
     }
     let folder = memory();
     let text = "import threading, hashlib\nout = [None] * 4\ndef work(n):\n    h, d = hashlib.sha256(), {}\n    for i in \
-                range(250000):\n        d[i % 5000] = i * n\n        h.update(str(i * n).encode())\n    out[n] = \
+                range(1000000):\n        d[i % 5000] = i * n\n        h.update(str(i * n).encode())\n    out[n] = \
                 h.hexdigest() + str(sum(d.values()))\nall = [threading.Thread(target=work, args=(n,)) for n in \
                 range(4)]\nfor t in all: t.start()\nfor t in all: t.join()\nprint(out)\n";
     std::fs::write(folder.path().join("work.py"), text).expect("written");
@@ -137,7 +137,7 @@ fn a_jvm() {
     let folder = memory();
     let text = "import java.util.*; public class Main { public static void main(String[] a) throws Exception { long[] out \
                 = new long[4]; Thread[] all = new Thread[4]; for (int t = 0; t < 4; t++) { int n = t; all[t] = new \
-                Thread(() -> { Map<Integer, String> m = new HashMap<>(); long s = 0; for (int i = 0; i < 1500000; i++) { \
+                Thread(() -> { Map<Integer, String> m = new HashMap<>(); long s = 0; for (int i = 0; i < 6000000; i++) { \
                 m.put(i % 30000, \"v\" + i * n); s += m.get((i * 7) % (i % 30000 + 1)) == null ? 1 : 3; } out[n] = s; }); \
                 all[t].start(); } for (Thread t : all) t.join(); System.out.println(Arrays.toString(out)); } }";
     std::fs::write(folder.path().join("Main.java"), text).expect("written");
@@ -157,7 +157,7 @@ fn go() {
     }
     let folder = memory();
     let text = "package main\nimport (\"fmt\"; \"sync\")\nfunc main() { var w sync.WaitGroup; out := make([]int, 8); for n \
-                := range out { w.Add(1); go func() { defer w.Done(); m := map[int][]int{}; for i := 0; i < 1500000; i++ { \
+                := range out { w.Add(1); go func() { defer w.Done(); m := map[int][]int{}; for i := 0; i < 8000000; i++ { \
                 k := i % 4000; m[k] = append(m[k][:0:0], i, i*n); out[n] += m[(i*7)%(k+1)][1] % 1000 } }() }; w.Wait(); \
                 fmt.Println(out) }\n";
     std::fs::write(folder.path().join("main.go"), text).expect("written");

@@ -76,17 +76,16 @@ fn auxiliary(pid: i32) -> Result<Vec<u64>> {
     Ok(bytes.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_ne_bytes)).collect())
 }
 
+/// Limits, in the order of their numbers.
 fn limits(pid: i32) -> Result<Vec<Limit>> {
-    let limit = |number: u32| {
-        let mut found = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: `found` outlives the call.
-        let done = unsafe { libc::prlimit64(pid, number, std::ptr::null(), &raw mut found) };
-        if done < 0 {
-            return Err(Error::call(pid, "to read its limits"));
-        }
-        Ok(Limit { soft: found.rlim_cur, hard: found.rlim_max })
+    let text = read_text(pid, "limits")?;
+    let number = |word: Option<&str>| match word.unwrap_or_default().trim() {
+        "unlimited" => libc::RLIM64_INFINITY,
+        other => other.parse().unwrap_or(0),
     };
-    (0..16).map(limit).collect()
+    // A column of 26 characters for the name, then two of 21.
+    let limit = |line: &str| Limit { soft: number(line.get(26..46)), hard: number(line.get(47..67)) };
+    Ok(text.lines().skip(1).take(16).map(limit).collect())
 }
 
 /// What only the process itself can ask for.

@@ -101,7 +101,7 @@ pub enum FileKind {
     SocketPair {
         /// Its inode.
         inode: u64,
-        /// Its peer's.
+        /// Its peer's; 0 if that is closed.
         peer: u64,
         /// Type.
         kind: i32,

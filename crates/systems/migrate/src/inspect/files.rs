@@ -249,6 +249,9 @@ impl Look<'_> {
         match sockets::look(&copy, seen.inode) {
             sockets::Found::Moves(kind) => Some(kind),
             sockets::Found::Local(kind, peer) => {
+                if peer == 0 && sockets::hung_up(&copy) {
+                    return Some(FileKind::SocketPair { inode: seen.inode, peer, kind, content: Vec::new() });
+                }
                 if peer == 0 || self.held_outside(seen.inode) || self.held_outside(peer) {
                     return self.outside(seen, "a local socket");
                 }
@@ -344,7 +347,8 @@ fn check_pairs(files: &Files, report: &mut Report) {
         }
     }
     for (peer, (pid, fd)) in ends.values() {
-        if !ends.contains_key(peer) {
+        // 0: closed, and restored as such.
+        if *peer != 0 && !ends.contains_key(peer) {
             report.add(*pid, Some(*fd), "a local socket whose other end nobody has open", "close it");
         }
     }

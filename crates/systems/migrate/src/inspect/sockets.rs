@@ -21,6 +21,13 @@ pub enum Found {
     Other(String),
 }
 
+/// Whether the other end is closed.
+pub fn hung_up(socket: &OwnedFd) -> bool {
+    let mut one = libc::pollfd { fd: socket.as_raw_fd(), events: 0, revents: 0 };
+    // SAFETY: one structure, which outlives the call.
+    unsafe { libc::poll(&raw mut one, 1, 0) == 1 && one.revents & libc::POLLHUP != 0 }
+}
+
 /// Options of `SOL_SOCKET`, TCP and IPv6 that are kept.
 const OPTIONS: [(i32, i32); 12] = [
     (libc::SOL_SOCKET, libc::SO_REUSEADDR),

@@ -21,6 +21,9 @@ const SPARE: u64 = 16 << 10;
 /// What is written at once after the stop instead of by the daemon.
 const LITTLE: u64 = 1 << 20;
 
+/// A flag of `userfaultfd(2)`.
+const USER_MODE_ONLY: u64 = 1;
+
 /// What pre-copy did.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Before {
@@ -36,7 +39,8 @@ pub struct Before {
 
 /// A process of which pages have been written while it ran.
 pub struct Copied {
-    watch: Watch,
+    watch: Option<Watch>,
+    clean: Vec<Region>,
     file: FamFile,
     done: Precopied,
 }
@@ -64,18 +68,24 @@ pub fn copy_before(
         if watched.is_empty() {
             continue;
         }
+        // Before they are watched: from then on the kernel counts pages that are not there, too.
+        let now = regions(pid, &layout)?;
         let watch = Watch::start(pid as u32, fd, &watched)?;
         let pages = Remote::of(pid as u32)?;
         let Some(room) = rooms.remove(&pid) else { continue };
-        let file = room.lay_out_with(Owner::of(pid as u32)?, &regions(pid, &layout)?, SPARE)?;
-        let done = rounds(&watch, &file, &pages, throttle, Rounds::default())?;
+        let file = room.lay_out_with(Owner::of(pid as u32)?, &now, SPARE)?;
+        let done =
+            rounds(&watch, &file, &pages, throttle, Rounds::default()).map_err(|error| match error {
+                fam::Error::SourceLost { .. } => Error::Changed { pid, what: "ended".to_owned() },
+                other => other.into(),
+            })?;
         for (index, bytes) in done.rounds.iter().enumerate() {
             if before.rounds.len() <= index {
                 before.rounds.push(0);
             }
             before.rounds[index] += bytes;
         }
-        copied.insert(pid, Copied { watch, file, done });
+        copied.insert(pid, Copied { watch: Some(watch), clean: Vec::new(), file, done });
     }
     before.all_s = begin.elapsed().as_secs_f64();
     Ok(copied)
@@ -94,7 +104,11 @@ fn watch(root: i32) -> Result<HashMap<i32, Uffd>> {
     for process in &frozen.processes {
         let stopped = &process.leader().stopped;
         let flags = (libc::O_CLOEXEC | libc::O_NONBLOCK) as u64;
-        let theirs = stopped.call("to watch its stores", libc::SYS_userfaultfd, &[flags])?;
+        // Where its user may not watch the kernel's stores: they are seen all the same, since nobody waits for them.
+        let theirs = match stopped.raw(libc::SYS_userfaultfd, &[flags])? {
+            fd if fd >= 0 => fd as u64,
+            _ => stopped.call("to watch its stores", libc::SYS_userfaultfd, &[flags | USER_MODE_ONLY])?,
+        };
         let ours = Copies::new(process.pid).and_then(|copies| copies.get(theirs as i32));
         let closed = stopped.call("to close a file", libc::SYS_close, &[theirs]);
         let ours = ours.map_err(|source| Error::Call {
@@ -109,13 +123,24 @@ fn watch(root: i32) -> Result<HashMap<i32, Uffd>> {
 }
 
 impl Copied {
+    /// After the stop: notes what is clean, and ends watching, after which the kernel counts only pages that are there.
+    ///
+    /// # Errors
+    /// If the process is gone.
+    pub fn end_watch(&mut self) -> Result<()> {
+        if let Some(watch) = self.watch.take() {
+            self.clean = watch.clean()?;
+        }
+        Ok(())
+    }
+
     /// After the stop: the file, laid out for the pages that the process has now; what is in it counts.
     ///
     /// # Errors
     /// If the process is gone, or there is no room.
     pub fn finish(self, pid: i32, regions: &[Region], before: &mut Before) -> Result<FamFile> {
         let pages = Remote::of(pid as u32)?;
-        let (file, left) = finish(&self.watch, self.file, &self.done, regions, &pages, LITTLE)?;
+        let (file, left) = finish(&self.clean, self.file, &self.done, regions, &pages, LITTLE)?;
         before.left_bytes += left;
         Ok(file)
     }

@@ -42,12 +42,22 @@ fn fits(vma: &Vma) -> bool {
     may_wait(vma) && !vma.grows_down && vma.advice.iter().all(|advice| harmless.contains(advice))
 }
 
+/// Whether the file lies in memory (tmpfs), whose faults the kernel reports; on another file system pages are copied.
+fn in_memory(file: &FamFile) -> bool {
+    // SAFETY: a structure of plain numbers, filled by the call.
+    unsafe {
+        let mut found: libc::statfs = std::mem::zeroed();
+        libc::fstatfs(file.as_fd().as_raw_fd(), &raw mut found) == 0 && found.f_type == libc::TMPFS_MAGIC
+    }
+}
+
 impl Mapped {
     /// What of a process may be mapped from its file. `file` stays open until the process has mapped it.
     #[must_use]
     pub fn plan(process: &Process, file: &FamFile) -> Self {
         let mut pieces: Vec<Piece> = Vec::new();
-        for vma in process.vmas.iter().filter(|vma| fits(vma)) {
+        let vmas: &[Vma] = if in_memory(file) { &process.vmas } else { &[] };
+        for vma in vmas.iter().filter(|vma| fits(vma)) {
             let vectors = file.layout().vectors();
             let first = vectors.partition_point(|vector| vector.end() <= vma.start);
             for vector in vectors[first..].iter().take_while(|vector| vector.start < vma.end) {

@@ -325,6 +325,7 @@ impl Going {
         how: &Migrate,
         moved: &mut Moved,
     ) -> Result<Vec<Pages>> {
+        copied.values_mut().try_for_each(Copied::end_watch)?;
         let options = Options { own_watch: !copied.is_empty(), ..how.options };
         let (mut image, layouts) = state(self.root, frozen, &options, looks)?;
         moved.eager_bytes = self.eager(frozen, &mut image, &layouts)?;

@@ -211,6 +211,9 @@ unsafe fn pair(
             }
         }
     }
-    pairs.insert(peer, other);
+    // Without a peer the other end is closed now, as it was.
+    if peer != 0 {
+        pairs.insert(peer, other);
+    }
     Ok(mine)
 }

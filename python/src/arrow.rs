@@ -10,7 +10,7 @@ use arrow_array::{
     StringArray, UInt8Array, UInt32Array, UInt64Array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use event::{Batch, Capabilities, Event, Op, Sink, SinkError};
+use event::{Batch, Capabilities, Event, FenceKind, FlushKind, Op, Sink, SinkError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use sweep::Data;
@@ -145,6 +145,22 @@ fn coded(op: &Op) -> (u8, u64, u32) {
         Op::Load { addr, len } => (0, addr, len),
         Op::Store { addr, len } => (1, addr, len),
         Op::StoreNt { addr, len } => (2, addr, len),
+        Op::Flush { addr, kind } => match kind {
+            FlushKind::Clwb => (3, addr, 0),
+            FlushKind::Clflushopt => (4, addr, 0),
+            FlushKind::Clflush => (5, addr, 0),
+        },
+        Op::Demote { addr } => (6, addr, 0),
+        Op::Fence(kind) => match kind {
+            FenceKind::Store => (7, 0, 0),
+            FenceKind::Full => (8, 0, 0),
+            FenceKind::Locked => (9, 0, 0),
+        },
+        Op::Acquire { var, .. } => (10, var, 0),
+        Op::Release { var, .. } => (11, var, 0),
+        Op::Lock { lock, shared, .. } => (12 + u8::from(shared), lock, 0),
+        Op::Unlock { lock, .. } => (14, lock, 0),
+        Op::Free { addr } => (20, addr, 0),
         _ => others(op),
     }
 }

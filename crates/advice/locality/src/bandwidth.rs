@@ -39,7 +39,7 @@ pub(crate) fn check(
     }
     // What cores wait for, the longest first.
     let mut causes = stalls.each().to_vec();
-    causes.sort_by(|a, b| b.1.cmp(&a.1));
+    causes.sort_by_key(|cause| std::cmp::Reverse(cause.1));
     let all = stalls.total().0.max(1) as f64;
     let waits: Vec<String> = causes
         .iter()
@@ -87,7 +87,7 @@ fn stream(config: &Config) -> Option<f64> {
     let cores = config.cores.count.min(64);
     for core in 0..cores {
         let load = |line: u64| Event {
-            op: Op::Load { addr: (u64::from(core) + 1 << 32) + line * 64, len: 8 },
+            op: Op::Load { addr: ((u64::from(core) + 1) << 32) + line * 64, len: 8 },
             site: SiteId(0),
             instructions: 4,
         };

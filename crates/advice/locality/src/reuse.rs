@@ -150,7 +150,7 @@ impl WorkingSet {
     }
 
     pub(crate) fn lines(&self) -> Vec<u64> {
-        self.0.iter().map(|registers| estimate(registers)).collect()
+        self.0.iter().map(estimate).collect()
     }
 }
 

@@ -274,6 +274,7 @@ impl Frames {
     ///
     /// # Errors
     /// If it is cut short.
+    #[allow(clippy::should_implement_trait)] // lends its bytes, which an iterator can't
     pub fn next(&mut self) -> Result<Option<&[u8]>> {
         if self.at == self.bytes.len() {
             return Ok(None);

@@ -156,7 +156,8 @@ fn each_fault_in_the_order_is_found() {
         file.seal(index);
     });
     assert_eq!(none, None, "the twin without a fault");
-    let faults: [(&str, fn(&FamFile, usize)); 4] = [
+    type Publishes = fn(&FamFile, usize);
+    let faults: [(&str, Publishes); 4] = [
         ("early", |file, index| {
             file.set_present(index);
             data(file, index);

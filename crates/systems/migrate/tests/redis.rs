@@ -188,7 +188,7 @@ fn moved(records: u64, clients: u64, how: &Migrate, seed: u64) -> Option<(Moved,
     let _ = last.call(&[b"SHUTDOWN", b"NOSAVE"]);
     assert_eq!(exit_code(result.child.expect("a target of ours")).expect("our child"), 0);
     let before = samples.iter().filter(|one| one.at_ns < result.stopped_at_ns);
-    let speed = before.clone().last().zip(before.clone().next()).map_or(0.0, |(last, first)| {
+    let speed = before.clone().next_back().zip(before.clone().next()).map_or(0.0, |(last, first)| {
         (last.count - first.count) as f64 / ((last.at_ns - first.at_ns) as f64 / 1e9)
     });
     let line = format!(

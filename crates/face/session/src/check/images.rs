@@ -12,6 +12,7 @@ use crate::error::Error;
 
 /// One image, in a folder of its own.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // one for each job
 pub enum Images {
     /// Of persistent memory.
     Pools(Pools),

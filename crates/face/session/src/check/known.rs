@@ -19,10 +19,13 @@ const SETS: usize = 256;
 /// Watched recoveries after which equivalent images must have been met, or none is watched any more.
 const TRIED: u64 = 64;
 
+/// By what the recoveries of a kind read: the hash of that, and of what else they know, with what they said.
+type Set = (Reads, HashMap<(u128, u64), Verdict>);
+
 /// Shared by all jobs of a search.
 #[derive(Debug, Default)]
 pub struct Known {
-    sets: Mutex<Vec<(Reads, HashMap<(u128, u64), Verdict>)>>,
+    sets: Mutex<Vec<Set>>,
     run: AtomicU64,
     watched: AtomicU64,
     equivalent: AtomicU64,

@@ -189,7 +189,7 @@ impl Analysis {
         let phases = phases.into_iter().map(|mark| mark.named(&sites)).collect();
         let mut structures = structures(&self.watcher, &sites);
         structures.extend(self.watcher.outside().into_iter().map(|(name, of)| structure(0, name, of)));
-        structures.sort_by(|a, b| b.fetches.cmp(&a.fetches));
+        structures.sort_by_key(|structure| std::cmp::Reverse(structure.fetches));
         structures.truncate(STRUCTURES_MAX);
         let sizes = linter.write_sizes();
         let sizes = if figures.mapped_persistent { sizes.persistent } else { sizes.all };

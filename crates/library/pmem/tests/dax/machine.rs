@@ -16,6 +16,7 @@ use crate::archive::Archive;
 const PATIENCE: Duration = Duration::from_secs(20 * 60);
 
 /// What a machine has beside its main memory.
+#[allow(dead_code, reason = "each test binary uses a part")]
 #[derive(Clone, Copy, Debug)]
 pub enum Memory {
     /// Half a GiB that the kernel takes for persistent memory, by its command line.
@@ -29,6 +30,7 @@ pub enum Memory {
 }
 
 /// Which of Debian's kernels runs there.
+#[allow(dead_code, reason = "each test binary uses a part")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
     /// The release's own.

@@ -556,7 +556,6 @@ impl<'r> Builder<'r> {
     }
 
     fn barrier(&mut self, mut demands: Vec<u32>) {
-        let atoms = &self.history.atoms;
         demands.retain(|&at| {
             self.demanded[at as usize].is_none_or(|barrier| !self.clocks.known(self.thread, barrier))
         });

@@ -99,7 +99,6 @@ impl Rules {
                 replaces_with_contents: false,
                 by_sync: BySync::Own,
                 shifts_at_once: false,
-                ..ext4
             },
             FileModel::Zfs => {
                 Rules { unit: Unit::File, lengths: Lengths::WithBytes, replaces_with_contents: false, ..ext4 }

@@ -108,7 +108,9 @@ fn call(run: &mut Run, lens: &mut BTreeMap<&'static str, u64>, call: char, numbe
         lens.entry(path).and_modify(|len| *len = end.max(*len)).or_insert(end);
         run.push(Op::FileWrite { file, offset, len: count as u32 }, &vec![byte as u8; count]);
     };
-    let op = |run: &mut Run, op: Op| drop(run.push(op, &[]));
+    let op = |run: &mut Run, op: Op| {
+        run.push(op, &[]);
+    };
     match call {
         'w' => write(run, "/a", 0, 'w', 512),
         'v' => write(run, "/a", 300, 'v', 900),

@@ -13,6 +13,7 @@ pub struct Run {
 }
 
 impl Run {
+    #[allow(dead_code, reason = "each test binary uses a part")]
     pub fn new(platform: Platform, before: &[(&str, &[u8])]) -> Run {
         let tree =
             before.iter().map(|(path, bytes)| ((*path).to_owned(), Entry::File(bytes.to_vec()))).collect();

@@ -324,11 +324,11 @@ impl Config {
         if let Some(latency) = level.latency.filter(|latency| latency.0 > 1_000_000_000) {
             return Err(self.wrong(&format!("{table}.latency"), latency, "use at most 1ms"));
         }
-        if let Some(forward) = level.forward {
-            if table != "llc" || forward.0 > 1_000_000_000 {
-                let remedy = "use at most 1ms, and only for the LLC: llc.forward";
-                return Err(self.wrong(&format!("{table}.forward"), forward, remedy));
-            }
+        if let Some(forward) = level.forward
+            && (table != "llc" || forward.0 > 1_000_000_000)
+        {
+            let remedy = "use at most 1ms, and only for the LLC: llc.forward";
+            return Err(self.wrong(&format!("{table}.forward"), forward, remedy));
         }
         for (key, value) in [("miss_registers", level.miss_registers), ("write_backs", level.write_backs)] {
             let Some(value) = value else { continue };

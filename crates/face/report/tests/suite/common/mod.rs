@@ -13,7 +13,7 @@ use event::{Counts, Frame, Sampling, Site, SiteId, SiteTable, Source};
 use machine::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory, Slice, Traffic};
 use report::{
     Article, CaptureStats, CrashFinding, CrashFindings, CrashLints, Exit, FunctionSample, Prestores, Report,
-    Run, Samples, Skipped, Structure, Subject, Trial, Wear, Withheld, WriteSizes,
+    Run, Samples, Skipped, Structure, Subject, ThreadHeat, Trial, Wear, Withheld, WriteSizes,
 };
 use wear::estimate::Tally;
 use wear::{CopyCost, Endurance, Question};
@@ -123,7 +123,12 @@ fn structure() -> Structure {
         threads: 2,
         heat_loads: vec![180_000, 0, 0, 20_000],
         heat_stores: vec![10_000, 0, 0, 0],
+        heat_by_thread: vec![ThreadHeat { thread: 1, fetches: vec![150_000, 0, 0, 20_000] }],
         footprint: vec![1_000_000, 4_000_000, 6_300_000],
+        working_set: vec![900_000, 3_000_000, 2_000_000],
+        miss_curve: vec![1.0, 0.8, 0.5, 0.1],
+        at_peak_bytes: 6_300_000,
+        idle_at_peak_bytes: 4_000_000,
     }
 }
 

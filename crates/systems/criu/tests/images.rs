@@ -85,8 +85,10 @@ fn what_we_write_criu_restores() {
         return;
     }
     let Some(image) = saved(folder.path()) else { return };
-    let done =
-        Command::new("criu").arg("restore").arg("-D").arg(&image).args(["-v4", "-o", "restore.log"]).status();
+    // criu waits for what it has restored.
+    let mut restore = Command::new("timeout");
+    restore.args(["-k", "5", "60", "criu", "restore", "-v4", "-o", "restore.log", "-D"]).arg(&image);
+    let done = restore.status();
     let log = fs::read_to_string(image.join("restore.log")).unwrap_or_default();
     let errors: Vec<&str> = log.lines().filter(|line| line.contains("Error")).collect();
     assert!(done.expect("it starts").success(), "{errors:#?}");

@@ -56,6 +56,13 @@ pub(crate) struct SiteState {
 }
 
 impl SiteState {
+    /// A line that it brought left; these bytes of it were used.
+    pub(crate) fn left_with(&mut self, touched: u64) {
+        self.left += 1;
+        self.used += u64::from(touched.count_ones());
+        self.bytes_or |= touched;
+    }
+
     /// Follows the stride. One line of code may access several fields of an element: what is near the last one is no step.
     #[inline]
     pub(crate) fn follow(&mut self, thread: u32, addr: u64) {

@@ -243,23 +243,7 @@ impl Watcher {
         repeated: bool,
         array: bool,
     ) {
-        let mut missed = false;
-        if thread.line != line {
-            thread.line = line;
-            missed = thread.cache.misses(line);
-            let hashed = thread.hashed.misses(line);
-            if missed || hashed {
-                let site = self.sites.get(access.site);
-                site.misses_l1 += u64::from(missed);
-                site.conflicts += u64::from(missed && !hashed);
-                site.hash_misses += u64::from(hashed && !missed);
-                self.misses += u64::from(missed);
-                if missed && !access.store && !array {
-                    let indexed = thread.streams.just_read(thread.now);
-                    *(if indexed { &mut site.indexed } else { &mut site.unindexed }) += 1;
-                }
-            }
-        }
+        let missed = thread.line != line && self.looked_up(thread, access, line, array);
         if !access.store {
             self.lines.read(line);
         }
@@ -303,16 +287,32 @@ impl Watcher {
             self.fetches += 1;
             self.sites.get(access.site).fetches += 1;
             if let Some(out) = out {
-                let site = self.sites.get(out.fetch_site);
-                site.left += 1;
-                site.used += u64::from(out.touched.count_ones());
-                site.bytes_or |= out.touched;
+                self.sites.get(out.fetch_site).left_with(out.touched);
             }
         }
         if missed {
             self.pair(thread, access, (line, mask));
             self.fetched(thread, access, line);
         }
+    }
+
+    /// Looks a line other than the last one up in the thread's first-level caches; whether it is missed.
+    fn looked_up(&mut self, thread: &mut Thread, access: Access, line: u64, array: bool) -> bool {
+        thread.line = line;
+        let missed = thread.cache.misses(line);
+        let hashed = thread.hashed.misses(line);
+        if missed || hashed {
+            let site = self.sites.get(access.site);
+            site.misses_l1 += u64::from(missed);
+            site.conflicts += u64::from(missed && !hashed);
+            site.hash_misses += u64::from(hashed && !missed);
+            self.misses += u64::from(missed);
+            if missed && !access.store && !array {
+                let indexed = thread.streams.just_read(thread.now);
+                *(if indexed { &mut site.indexed } else { &mut site.unindexed }) += 1;
+            }
+        }
+        missed
     }
 
     /// A miss: whether it is of an element that another line holds, too, and of a page that is far away.

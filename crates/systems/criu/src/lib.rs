@@ -6,6 +6,7 @@
 //! (`names`), without generated code.
 //!
 //! What an image of CRIU has and a checkpoint of ours does not, or the other way round, is refused by name.
+#![forbid(unsafe_code)]
 
 mod names;
 mod read;

@@ -300,11 +300,8 @@ impl Reader {
             let path = self.path(&format!("core-{tid}.img"));
             let (machine, thread) = one(&path, names::CORE, |core| (core.num(1), state::thread(*tid, core)))?;
             if machine != 1 {
-                return Err(damaged(
-                    &path,
-                    8,
-                    format!("the state of another processor ({machine}) than x86-64"),
-                ));
+                let what = format!("the state of another processor ({machine}) than x86-64");
+                return Err(damaged(&path, 8, what));
             }
             all.push(thread);
         }
@@ -334,21 +331,7 @@ impl Reader {
         }
         let mut pages = self.pages(&format!("pagemap-{pid}.img"))?;
         self.take_vdso(&vmas, &mut pages)?;
-        let special = |run: &Run| {
-            vmas.iter().any(|vma| {
-                matches!(vma.kind, VmaKind::Vdso | VmaKind::Vvar)
-                    && (vma.start..vma.end).contains(&run.address)
-            })
-        };
-        pages.retain(|run| !special(run));
-        let outside = |run: &Run| {
-            let after = vmas.partition_point(|vma| vma.start <= run.address);
-            after.checked_sub(1).is_none_or(|index| vmas[index].end < run.address + PAGE)
-        };
-        if let Some(run) = pages.iter().find(|run| outside(run)) {
-            let what = format!("pages at {:#x}, where nothing is mapped", run.address);
-            return Err(damaged(&self.path(&format!("pagemap-{pid}.img")), 8, what));
-        }
+        self.keep_mapped(pid, &vmas, &mut pages)?;
         let number = |field| memory.num(field);
         let bounds = [1, 2, 3, 4, 6, 7, 5, 8, 9, 10, 11].map(number);
         let dumpable = memory.get(15).unwrap_or(1);
@@ -379,6 +362,28 @@ impl Reader {
             timers: timers(&task),
             threads: all,
         })
+    }
+
+    /// Drops pages that every kernel brings itself; pages where nothing is mapped are an error.
+    fn keep_mapped(&self, pid: i32, vmas: &[Vma], pages: &mut Vec<Run>) -> Result<()> {
+        let special = |run: &Run| {
+            vmas.iter().any(|vma| {
+                matches!(vma.kind, VmaKind::Vdso | VmaKind::Vvar)
+                    && (vma.start..vma.end).contains(&run.address)
+            })
+        };
+        pages.retain(|run| !special(run));
+        let outside = |run: &Run| {
+            let after = vmas.partition_point(|vma| vma.start <= run.address);
+            after.checked_sub(1).is_none_or(|index| vmas[index].end < run.address + PAGE)
+        };
+        match pages.iter().find(|run| outside(run)) {
+            None => Ok(()),
+            Some(run) => {
+                let what = format!("pages at {:#x}, where nothing is mapped", run.address);
+                Err(damaged(&self.path(&format!("pagemap-{pid}.img")), 8, what))
+            }
+        }
     }
 
     fn regular_path(&self, number: u64, what: &str) -> Result<String> {

@@ -183,7 +183,6 @@ fn each_fault_in_the_order_is_found() {
     ];
     for (name, write) in faults {
         let (_, found) = twin(name, write);
-        println!("{name}: {found:?}");
         assert!(found.is_some(), "{name} is not found");
     }
 }

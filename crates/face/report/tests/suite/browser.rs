@@ -74,7 +74,7 @@ fn plots_and_tables_show_at_both_widths_and_nothing_is_fetched() {
     let page = report::html(&common::full(), &common::sources);
     for size in ["1200,900", "500,900"] {
         let seen = seen(browser, &page, size);
-        assert_eq!(seen["plots"], 5, "{size}: {seen}");
+        assert_eq!(seen["plots"], 8, "{size}: {seen}");
         assert_eq!(seen["tables"], 10, "{size}: {seen}");
         assert_eq!(seen["fetched"], 0, "{size}: {seen}");
         assert_eq!(seen["refused"], Value::Array(Vec::new()), "{size}: {seen}");
@@ -89,7 +89,7 @@ fn hostile_names_neither_run_nor_widen_the_page() {
     let Some(browser) = browser() else { return };
     let seen = seen(browser, &report::html(&common::hostile(), &common::sources), "500,900");
     assert_eq!(seen["failures"], Value::Array(Vec::new()), "{seen}");
-    assert_eq!(seen["plots"], 5, "{seen}");
+    assert_eq!(seen["plots"], 8, "{seen}");
     assert!(seen["wide"].as_u64() <= seen["window"].as_u64(), "scrolls sideways: {seen}");
 }
 

@@ -187,10 +187,7 @@ impl Analysis {
             findings.sort_by(|a, b| b.share.total_cmp(&a.share));
         }
         let phases = phases.into_iter().map(|mark| mark.named(&sites)).collect();
-        let mut structures = structures(&self.watcher, &sites);
-        structures.extend(self.watcher.outside().into_iter().map(|(name, of)| structure(0, name, of)));
-        structures.sort_by_key(|structure| std::cmp::Reverse(structure.fetches));
-        structures.truncate(STRUCTURES_MAX);
+        let structures = most_fetched(&self.watcher, &sites);
         let sizes = linter.write_sizes();
         let sizes = if figures.mapped_persistent { sizes.persistent } else { sizes.all };
         Report {
@@ -219,6 +216,15 @@ impl Analysis {
                 .map(|lints| CrashLints { lints: lints.findings(), files: lints.files().to_vec() }),
         }
     }
+}
+
+/// The data structures of which most lines were fetched.
+fn most_fetched(watcher: &locality::Watcher, sites: &SiteTable) -> Vec<report::Structure> {
+    let mut all = structures(watcher, sites);
+    all.extend(watcher.outside().into_iter().map(|(name, of)| structure(0, name, of)));
+    all.sort_by_key(|structure| std::cmp::Reverse(structure.fetches));
+    all.truncate(STRUCTURES_MAX);
+    all
 }
 
 /// Tries the remedies of findings; those that gain nothing are withdrawn.

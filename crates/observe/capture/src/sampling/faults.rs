@@ -146,7 +146,7 @@ fn tracepoint() -> Option<u64> {
     const ID: &str = "events/exceptions/page_fault_user/id";
     let read =
         |place: &&str| std::fs::read_to_string(PathBuf::from(place).join(ID)).ok()?.trim().parse().ok();
-    TRACING.iter().find_map(|place| read(place)).or_else(|| {
+    TRACING.iter().find_map(read).or_else(|| {
         let mut child = std::process::Command::new("/bin/sh");
         let script = format!("mount -t tracefs nodev {0} && cat {0}/{ID}", TRACING[0]);
         child.args(["-c", &script]).stderr(std::process::Stdio::null());

@@ -51,13 +51,10 @@ pub fn write(folder: &Path) -> Image {
         FileKind::Epoll(vec![Watch { fd: 2, events: 1, data: 8 }]),
         FileKind::Memory(0),
     ];
-    let shared = |id, name: &str| Shared {
-        id: (1, id),
-        name: name.to_owned(),
-        len: 8192,
-        seals: 1,
-        sysv: None,
-        pages: vec![run(0)],
+    let pages = || vec![run(0)];
+    let shared = |id, name: &str| {
+        let name = name.to_owned();
+        Shared { id: (1, id), name, len: 8192, seals: 1, sysv: None, pages: pages() }
     };
     let process = Process {
         pid: 77,

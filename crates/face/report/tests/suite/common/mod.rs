@@ -12,8 +12,9 @@ use crash::lint::{Kind, Lint};
 use event::{Counts, Frame, Sampling, Site, SiteId, SiteTable, Source};
 use machine::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory, Slice, Traffic};
 use report::{
-    Article, CaptureStats, CrashFinding, CrashFindings, CrashLints, Exit, FunctionSample, Prestores, Report,
-    Run, Samples, Skipped, Structure, Subject, ThreadHeat, Trial, Wear, Withheld, WriteSizes,
+    Article, CaptureStats, Costs, CrashFinding, CrashFindings, CrashLints, Exit, FunctionSample, PhaseMark,
+    Prestores, Report, Run, Samples, SiteCost, Skipped, Structure, Subject, ThreadHeat, Trial, Wait, Wear,
+    Withheld, WriteSizes,
 };
 use wear::estimate::Tally;
 use wear::{CopyCost, Endurance, Question};
@@ -102,6 +103,13 @@ pub fn full() -> Report {
     report.capture = Some(CaptureStats { processes: 1, trace_bytes: Some(61 * MIB) });
     report.wear = Some(worn());
     report.structures = vec![structure()];
+    report.costs = Some(Costs {
+        accesses: 400_000,
+        elapsed_ns: 3.2e7,
+        waits: vec![Wait { cause: "loads".into(), ns: 1.1e7 }],
+        sites: vec![SiteCost { site: 1, l1_misses: 90_000, stalled_ns: 9.0e6 }],
+    });
+    report.phases = vec![PhaseMark { name: "load".into(), events: 1_000_000, time_ns: 40_000_000 }];
     report.trials =
         vec![Trial { rule: "false-sharing".into(), gain: 0.27, accesses: 400_000, withdrawn: false }];
     report

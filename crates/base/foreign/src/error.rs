@@ -26,6 +26,12 @@ pub enum ImportError {
         /// How it starts.
         text: String,
     },
+    /// The file has no byte.
+    #[error("{file} is empty: there is no memory access in it")]
+    Empty {
+        /// The file.
+        file: String,
+    },
     /// It is packed by something else.
     #[error(
         "{file}: packed by {by}: unpack it first, as in `{by} -dc {file} | strandline trace import -o t.slt -`"

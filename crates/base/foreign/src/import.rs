@@ -55,6 +55,9 @@ pub fn import<S: Sink + ?Sized>(
     let mut head = Vec::new();
     (&mut input).take(1 << 16).read_to_end(&mut head).map_err(io)?;
     let Some(format) = format.or_else(|| Format::of(&head)) else {
+        if head.is_empty() {
+            return Err(ImportError::Empty { file: file.to_owned() });
+        }
         return Err(ImportError::Unknown { file: file.to_owned(), text: excerpt(&head) });
     };
     let mut rest = std::io::Cursor::new(head).chain(input);

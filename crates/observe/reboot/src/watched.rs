@@ -14,7 +14,7 @@ use crate::process::{self, Attempt, LOOK, Recipe};
 /// How a recovery ended, if it was not killed after its time, and what it read, if that is known.
 pub type Ended = (Option<ExitStatus>, Option<Reads>);
 
-/// As [`process::run`]; says, too, what the recovery read below `folder`, if the attempt wants that. Where
+/// As a recovery that is not watched; says, too, what the recovery read below `folder`, if the attempt wants that. Where
 /// `ptrace` is not allowed, it runs without.
 pub fn run(
     recipe: &Recipe,

@@ -15,7 +15,7 @@ use crate::{read, write};
 /// Saves the tree of process `root` in `folder`, for `criu restore`.
 ///
 /// # Errors
-/// As a checkpoint, and as [`write`]. The tree goes on then, and the folder holds no image.
+/// As a checkpoint, and as [`write()`]. The tree goes on then, and the folder holds no image.
 pub fn save(root: i32, folder: &Path, how: &Checkpoint) -> Result<Times> {
     if read::is_image(folder) {
         return Err(Error::Unfit(format!(

@@ -261,7 +261,7 @@ fn memory_that_the_allocator_kept_is_not_taken_for_sparse() {
     if !reported(&json) || json["machine"]["huge_pages"] == "always" {
         return;
     }
-    let again = site(&json, "app.c:15");
+    let again = site(&json, "app.c:14");
     let count = |value: &Value| value.as_u64().expect("a count");
     assert_eq!(count(&again["blocks"]), 50);
     // All but the first page or so of each are there.

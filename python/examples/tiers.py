@@ -1,6 +1,7 @@
 # %% [markdown]
 # # Which mix of memory tiers?
-# `python tiers.py run.slt`; without a trace, a built-in workload.
+# `python tiers.py run.slt`; without a trace, a built-in workload. In a notebook, set
+# `traces = ["run.slt"]` below.
 # %%
 import os
 import sys
@@ -14,11 +15,11 @@ print(report)
 # %%
 report
 # %%
-# What a slower tier would do to the whole program, for two caches.
+# What a slower tier would do to the whole program, for two caches: on cxl-dram all of its memory is behind CXL.
 trace = program if isinstance(program, str) else sl.Workload("hash-scatter", operations=2000)
 table = sl.sweep(
     trace,
-    {"machine": ["dram", "cxl-asic", "cxl-fpga"], "llc.size": ["11MiB", "22MiB"]},
+    {"machine": ["dram", "dram-remote", "cxl-dram"], "llc.size": ["11MiB", "22MiB"]},
     store=os.environ.get("STRANDLINE_STORE", ".strandline-sweep"),
 )
 for row in zip(table["machine"], table["llc.size"], table["elapsed_ns"], table["error"]):

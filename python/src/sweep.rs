@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ::sweep::{Grid, Store, Sweep};
+use ::sweep::{Grid, Store, Sweep, SweepError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -10,21 +10,37 @@ use crate::arrow;
 use crate::error::refused;
 use crate::trace::{to_pandas, to_polars};
 
-/// The runs of a grid and what a store has of them.
+/// The runs of a grid and what a store has of them; where a grid's file wants the table.
 #[pyclass(module = "strandline")]
-pub struct Plan(Sweep);
+pub struct Plan(Sweep, Option<PathBuf>);
+
+/// Where results are kept if nobody says.
+const STORE: &str = ".strandline-sweep";
+
+fn opened(grid: &Grid, store: Option<PathBuf>) -> Result<Plan, SweepError> {
+    let store = store.or_else(|| grid.store()).unwrap_or_else(|| PathBuf::from(STORE));
+    Ok(Plan(Sweep::open(grid, Store::open(store)?)?, grid.output()))
+}
 
 #[pymethods]
 impl Plan {
     #[new]
-    fn new(py: Python<'_>, grid: &str, store: PathBuf) -> PyResult<Plan> {
-        py.detach(|| Sweep::open(&Grid::parse(grid)?, Store::open(store)?)).map(Plan).map_err(refused)
+    #[pyo3(signature = (grid, store = None))]
+    fn new(py: Python<'_>, grid: &str, store: Option<PathBuf>) -> PyResult<Plan> {
+        py.detach(|| opened(&Grid::parse(grid)?, store)).map_err(refused)
     }
 
     /// The plan of a grid in a TOML file.
     #[staticmethod]
-    fn load(py: Python<'_>, file: PathBuf, store: PathBuf) -> PyResult<Plan> {
-        py.detach(|| Sweep::open(&Grid::load(&file)?, Store::open(store)?)).map(Plan).map_err(refused)
+    #[pyo3(signature = (file, store = None))]
+    fn load(py: Python<'_>, file: PathBuf, store: Option<PathBuf>) -> PyResult<Plan> {
+        py.detach(|| opened(&Grid::load(&file)?, store)).map_err(refused)
+    }
+
+    /// Where the grid wants the table, if it says.
+    #[getter]
+    fn output(&self) -> Option<PathBuf> {
+        self.1.clone()
     }
 
     /// Configurations, and those whose result was there.

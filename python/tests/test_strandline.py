@@ -199,6 +199,11 @@ class Sweeps(Scratch):
         file = self.folder / "g.toml"
         file.write_text('workload = "hash-scatter"\noperations = 50\n[set]\nllc.size = ["11MiB", "22MiB"]\n')
         self.assertEqual(len(sl.sweep(file, store=self.folder / "store")), 2)
+        # Its own words count, from its folder.
+        file.write_text('store = "own"\noutput = "t.parquet"\n' + file.read_text())
+        self.assertEqual(len(sl.sweep(file)), 2)
+        self.assertTrue(list((self.folder / "own").glob("*/*.json")))
+        self.assertTrue((self.folder / "t.parquet").exists())
 
     @unittest.skipUnless(has("distributed"), "no distributed")
     def test_a_dask_cluster_whose_worker_is_killed(self):

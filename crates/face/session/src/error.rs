@@ -102,7 +102,7 @@ pub enum Error {
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     /// A file or folder can't be worked on.
-    #[error("can't {doing} {}: {source}{}", .path.display(), remedy(.path, .source))]
+    #[error("can't {doing} {}: {source}{}", .path.display(), remedy(.doing, .path, .source))]
     File {
         /// What was to be done: `create`, `write`, `read`.
         doing: &'static str,
@@ -186,7 +186,14 @@ impl Error {
 }
 
 /// What to do about a file that can't be worked on: text behind the error's.
-fn remedy(path: &Path, error: &io::Error) -> String {
+fn remedy(doing: &str, path: &Path, error: &io::Error) -> String {
+    if doing == "read" {
+        return match error.kind() {
+            io::ErrorKind::NotFound => "; name a file that is there".to_owned(),
+            io::ErrorKind::PermissionDenied => "; name a file that you may read".to_owned(),
+            _ => String::new(),
+        };
+    }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     match (error.kind(), folder) {
         (io::ErrorKind::NotFound, Some(folder)) if !folder.exists() => {
@@ -220,4 +227,21 @@ fn readable(kept: Option<&Path>) -> String {
     kept.map_or_else(String::new, |trace| {
         format!("; what was written until then can be read: strandline trace info {}", trace.display())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remedy_fits_what_was_done() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let remedy = |doing, path: &str| {
+            let path = folder.path().join(path);
+            Error::File { doing, path, source: io::ErrorKind::NotFound.into() }.to_string()
+        };
+        assert!(remedy("read", "absent").ends_with("name a file that is there"));
+        assert!(remedy("read", "absent/file").ends_with("name a file that is there"));
+        assert!(remedy("write", "absent/file").contains("mkdir -p"));
+    }
 }

@@ -16,6 +16,8 @@ const STORE: &str = ".strandline-sweep";
 /// Arguments of `strandline sweep`.
 #[derive(Debug, Args)]
 #[command(
+    override_usage = "strandline sweep FILE.toml [OPTIONS]\n       \
+                      strandline sweep --persistency NAME... --workload NAME... [OPTIONS]",
     after_help = "Examples:\n  strandline sweep sweep.toml\n  strandline sweep --persistency x86 strandweaver --workload rb-tree nstore-write --threads 1,8 \
                         --vary cores.pipeline.strand_buffers=1,2,4 -o strands.jsonl\n\n\
                         sweep.toml, a whole one:\n\n\
@@ -133,7 +135,8 @@ fn publish(
             0 => String::new(),
             errors => format!(", {errors} can't be (column `error`)"),
         };
-        say(&format!("{ran} combinations run, {} were there{wrong}: {}\n", tally.known, output.display()))?;
+        let combinations = if ran == 1 { "combination" } else { "combinations" };
+        say(&format!("{ran} {combinations} run, {} were there{wrong}: {}\n", tally.known, output.display()))?;
     }
     if missing > 0 {
         anyhow::bail!("interrupted: {missing} combinations are missing; the same command goes on");

@@ -4,12 +4,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ::unified::litmus::Seen;
 use ::unified::micro::Options;
 use ::unified::{BatchOptions, Choice, Contest, Devices, Info, Part};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
-use session::{BenchUnified, LitmusOnDevice, MeasureDevice};
+use session::{BenchUnified, DeviceLitmus, LitmusOnDevice, MeasureDevice};
 
 use crate::measure_args::MeasureArgs;
 use crate::progress::terminal;
@@ -154,11 +155,15 @@ fn litmus(args: &LitmusArgs) -> anyhow::Result<bool> {
     let run = LitmusOnDevice { accelerator, files: args.files.clone(), rounds: args.rounds };
     let found = run.run(terminal())?;
     let surprising = found.tests.iter().any(|test| test.surprising > 0);
+    let ended = |found: &DeviceLitmus| match found.tests.iter().find(|test| test.instances == 0) {
+        Some(test) if !surprising => bail!("{}: {UNENDED}", test.test),
+        _ => Ok(!surprising),
+    };
     if args.json {
         let value =
             json!({ "schema": 1, "command": command_line(), "device": found.device, "tests": found.tests });
         say(&format!("{value:#}\n"))?;
-        return Ok(!surprising);
+        return ended(&found);
     }
     let mut text = about(&found.device);
     for test in &found.tests {
@@ -168,14 +173,22 @@ fn litmus(args: &LitmusArgs) -> anyhow::Result<bool> {
                 test.values.iter().zip(outcome).map(|(name, value)| format!("{name}={value}")).collect();
             text.push_str(&format!("  {count:>8}  {}\n", values.join(" ")));
         }
-        let verdict = match test.surprising {
-            0 => "as a coherent memory".to_owned(),
-            count => format!("{count} of {} that a coherent memory does not allow", test.instances),
-        };
-        text.push_str(&format!("  {verdict}\n"));
+        text.push_str(&format!("  {}\n", verdict(test)));
     }
     say(&text)?;
-    Ok(!surprising)
+    ended(&found)
+}
+
+/// Why a test has no verdict.
+const UNENDED: &str = "no instance ran to its end in every thread; try fewer `repeats`, or more --rounds";
+
+/// What a test showed about the device.
+fn verdict(test: &Seen) -> String {
+    match (test.surprising, test.instances) {
+        (0, 0) => format!("no verdict: {UNENDED}"),
+        (0, _) => "as a coherent memory".to_owned(),
+        (count, all) => format!("{count} of {all} that a coherent memory does not allow"),
+    }
 }
 
 /// Runs `strandline bench unified`.
@@ -284,5 +297,21 @@ fn batch(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(count @ 1..=134_217_728) => Ok(count),
         _ => Err("1 to 134217728 keys".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_that_never_ended_has_no_verdict() {
+        let seen = |surprising, instances| {
+            let (test, question, promised) = ("t".to_owned(), String::new(), String::new());
+            verdict(&Seen { test, question, promised, values: vec![], outcomes: vec![], surprising, instances })
+        };
+        assert!(seen(0, 0).starts_with("no verdict"));
+        assert_eq!(seen(0, 3), "as a coherent memory");
+        assert!(seen(2, 3).starts_with("2 of 3"));
     }
 }

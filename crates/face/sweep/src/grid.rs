@@ -55,21 +55,52 @@ impl Grid {
     }
 
     fn checked(self) -> Result<Grid, SweepError> {
-        let known: Vec<&str> = WORDS.split(',').map(str::trim).collect();
-        for word in self.words.keys() {
-            if !known.contains(&word.as_str()) && !word.contains('.') {
+        for (word, value) in &self.words {
+            // A dotted key at the head of a TOML file is a table.
+            if !is_word(word) && !word.contains('.') && !value.is_object() {
                 return Err(self.wrong(format!(
                     "no such word `{word}`; there are {WORDS}, and keys of machines such as device.buffer.lines"
                 )));
             }
+            if value.as_array().is_some_and(Vec::is_empty) {
+                return Err(self.wrong(format!("{word} has no values")));
+            }
+        }
+        for word in ["store", "output"] {
+            if let Some(value) = self.words.get(word).filter(|value| !value.is_string()) {
+                return Err(self.wrong(format!("{word} is a path, not {value}")));
+            }
+        }
+        if let Some(value) = self.words.get("chunk").filter(|value| value.as_u64().is_none_or(|n| n == 0)) {
+            return Err(self.wrong(format!("chunk is a whole number from 1, not {value}")));
         }
         let inputs =
             ["trace", "workload", "row"].iter().filter(|word| self.words.contains_key(**word)).count();
         match inputs {
             0 => Err(self
                 .wrong("nothing to run: give trace = \"FILE.slt\", workload = [\"NAME\"] or row = [\"ID\"]")),
-            1 => Ok(self),
+            1 => self.no_strangers(),
             _ => Err(self.wrong("trace, workload and row are three kinds of input: give one")),
+        }
+    }
+
+    /// A word that changes nothing for the input is a mistake.
+    fn no_strangers(self) -> Result<Grid, SweepError> {
+        let input = ["trace", "workload", "row"].into_iter().find(|word| self.words.contains_key(*word));
+        let fits = |word: &str| match word {
+            "operations" | "threads" | "workload_seed" => input == Some("workload"),
+            "trace" | "workload" | "row" | "seed" | "store" | "output" | "chunk" => true,
+            _ => input != Some("row"),
+        };
+        match (self.words.keys().find(|word| !fits(word)), input) {
+            (Some(word), Some(input)) => Err(self.wrong(format!(
+                "{word} changes nothing beside {input}: {}",
+                match input {
+                    "row" => "published results have their own machines and workloads",
+                    _ => "it is a word of workloads",
+                }
+            ))),
+            _ => Ok(self),
         }
     }
 
@@ -283,6 +314,10 @@ impl Grid {
         for (word, value) in &self.words {
             if word.contains('.') {
                 axes.push((word.clone(), self.values(word, value)?));
+            } else if let Value::Object(tables) = value
+                && !is_word(word)
+            {
+                self.flatten(word, tables, &mut axes)?;
             }
         }
         match self.words.get("set") {
@@ -349,6 +384,11 @@ impl Grid {
         }
         Ok(combinations)
     }
+}
+
+/// Whether it is a word of grids, and no key of a machine.
+fn is_word(word: &str) -> bool {
+    WORDS.split(',').any(|known| known.trim() == word)
 }
 
 fn or<T>(values: Vec<T>, default: T) -> Vec<T> {

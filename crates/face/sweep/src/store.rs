@@ -1,10 +1,12 @@
 //! Results by their addresses, a file each.
 
-use std::fs;
-use std::io::Write;
+use std::fs::{self, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use tempfile::NamedTempFile;
 
 use crate::error::SweepError;
 
@@ -54,9 +56,14 @@ impl Store {
         let folder = path.parent().unwrap_or(&self.folder);
         let failed = || SweepError::file("write", &path);
         fs::create_dir_all(folder).map_err(failed())?;
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed())?;
+        let mut file = beside(folder).map_err(failed())?;
         file.write_all(result.to_string().as_bytes()).map_err(failed())?;
         file.persist(&path).map_err(|error| failed()(error.error))?;
         Ok(())
     }
+}
+
+/// A new file of a folder, to be renamed, that others may read as the process's mask says.
+pub(crate) fn beside(folder: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder)
 }

@@ -85,7 +85,7 @@ impl Table {
     pub fn write(&self, path: &Path) -> Result<(), SweepError> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let failed = || SweepError::file("write", path);
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed())?;
+        let mut file = crate::store::beside(folder).map_err(failed())?;
         if path.extension().is_some_and(|end| end == "jsonl") {
             for row in 0..self.rows {
                 writeln!(file, "{}", self.row(row)).map_err(failed())?;

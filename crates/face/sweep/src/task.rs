@@ -241,6 +241,7 @@ mod tests {
             (json!({ "workload": "hash-scatter", "language": "c" }), "tx, atlas, sfr"),
             (json!({ "trace": "nowhere.slt" }), "nowhere.slt"),
             (json!({ "row": "nothing" }), "nothing"),
+            (json!({ "workload": "hash-scatter", "llc": { "sise": [1] } }), "llc.size"),
         ] {
             let error = grid(&wrong).runs().expect_err("it is refused").to_string();
             assert!(error.contains(says), "{error}");
@@ -248,6 +249,41 @@ mod tests {
         for wrong in [json!({}), json!({ "machines": "dram" }), json!({ "trace": "t", "row": "r" })] {
             Grid::parse(&wrong.to_string()).expect_err("it is refused");
         }
+        // What would change nothing is a mistake.
+        for (word, value) in [
+            ("chunk", json!("8")),
+            ("chunk", json!(0)),
+            ("store", json!(3)),
+            ("output", json!(["a", "b"])),
+            ("seed", json!([])),
+        ] {
+            let wrong = json!({ "workload": "hash-scatter", word: value });
+            let error = Grid::parse(&wrong.to_string()).expect_err("it is refused").to_string();
+            assert!(error.contains(word), "{error}");
+        }
+        for wrong in [
+            json!({ "trace": "t.slt", "operations": 3 }),
+            json!({ "row": "xpoint-9", "machine": "dram" }),
+            json!({ "row": "xpoint-9", "llc.size": "11MiB" }),
+        ] {
+            let error = Grid::parse(&wrong.to_string()).expect_err("it is refused").to_string();
+            assert!(error.contains("changes nothing beside"), "{error}");
+        }
+    }
+
+    /// The two ways to write a key of a machine at the head of a file, beside `[set]`.
+    #[test]
+    fn a_dotted_key_at_the_head_of_a_file_is_one_of_the_machine() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let runs = |keys: &str| {
+            let path = folder.path().join("grid.toml");
+            std::fs::write(&path, format!("workload = \"hash-scatter\"\n{keys}")).expect("written");
+            Grid::load(&path).expect("a grid").runs().expect("runs")
+        };
+        let set = runs("[set]\nllc.size = [\"11MiB\", \"22MiB\"]\n");
+        assert_eq!(set.len(), 2);
+        assert_eq!(runs("llc.size = [\"11MiB\", \"22MiB\"]\n"), set);
+        assert_eq!(runs("\"llc.size\" = [\"11MiB\", \"22MiB\"]\n"), set);
     }
 
     #[test]
@@ -264,6 +300,8 @@ mod tests {
 
     #[test]
     fn the_table_is_a_parquet_file() {
+        use std::os::unix::fs::PermissionsExt;
+
         use parquet::file::reader::{FileReader, SerializedFileReader};
         let folder = tempfile::tempdir().expect("a folder");
         let mut sweep =
@@ -271,6 +309,11 @@ mod tests {
         sweep.run(2, &|_, _| true).expect("it runs");
         let path = folder.path().join("t.parquet");
         sweep.table().write(&path).expect("written");
+        // As any file that a program makes: others may read it if the mask lets them.
+        let mode = |path: &std::path::Path| path.metadata().expect("a file").permissions().mode() & 0o777;
+        let plain = folder.path().join("plain");
+        std::fs::write(&plain, "").expect("written");
+        assert_eq!(mode(&path), mode(&plain));
         let reader = SerializedFileReader::new(std::fs::File::open(&path).expect("a file")).expect("a table");
         assert_eq!(reader.metadata().file_metadata().num_rows(), 12);
         let columns = reader.metadata().file_metadata().schema_descr().num_columns();

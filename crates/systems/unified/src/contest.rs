@@ -208,8 +208,7 @@ impl Contest {
             figures.push(Figure { part: Part::Batches, name, value, unit, right, expected: 0.0 });
         };
         figure("inserts".to_owned(), value, "inserts/us", keys.len() as u64 == self.keys);
-        let mut size = 100;
-        while size <= self.batch {
+        for size in sizes(self.batch) {
             let mut failure = None;
             let (value, right) = self.rate(size, |numbers| {
                 let batch: Vec<Hashed> = numbers.iter().map(|&number| keys[number as usize]).collect();
@@ -225,7 +224,6 @@ impl Contest {
                 return Err(error);
             }
             figure(format!("lookups, batches of {size}"), value, "lookups/us", right);
-            size *= 10;
         }
         let updates: Vec<_> = keys.iter().take(self.batch).map(|&key| (key, Change::Insert(7))).collect();
         let start = Instant::now();
@@ -330,6 +328,12 @@ impl Contest {
     }
 }
 
+/// Numbers of keys: 100, 1,000 and so on below the largest, then the largest.
+fn sizes(largest: usize) -> impl Iterator<Item = usize> {
+    let powers = std::iter::successors(Some(100usize), |size| size.checked_mul(10));
+    powers.take_while(move |&size| size < largest).chain([largest])
+}
+
 impl Figures {
     /// Whether every result was right.
     #[must_use]
@@ -363,5 +367,16 @@ impl Figures {
             writeln!(text, "left out: {reason}").ok();
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_batch_that_was_asked_for_is_the_last_size() {
+        let sizes = |largest| super::sizes(largest).collect::<Vec<usize>>();
+        assert_eq!(sizes(50), [50]);
+        assert_eq!(sizes(1000), [100, 1000]);
+        assert_eq!(sizes(1500), [100, 1000, 1500]);
     }
 }

@@ -44,6 +44,10 @@ const REPEATS_MAX: u32 = 1_000_000;
 /// Variables of a test.
 const VARIABLES_MAX: usize = 1024;
 
+/// Forms of instructions, for messages.
+const INSTRUCTIONS: &str = "`store x 1`, `load x r0`, `add x 1 r0`, `exchange x 1 r0`, `increment x 1`, `fence`, \
+                            `lock c0 0 r0`, `unlock c0 0` (processors of a lock are 0 and 1)";
+
 /// A litmus test.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -137,10 +141,17 @@ impl Test {
         if test.variables.is_empty() || test.variables.len() > VARIABLES_MAX {
             return Err(wrong(format!("{} variables; 1 to {VARIABLES_MAX} expected", test.variables.len())));
         }
-        test.compile()?;
+        // Messages name the file, whatever the test in it is called.
+        test.compile().map_err(|error| match error {
+            Error::Litmus { reason, .. } => wrong(reason),
+            other => other,
+        })?;
         for outcome in &test.allowed {
             if outcome.len() != test.outcome.len() {
                 return Err(wrong(format!("outcome {outcome:?} has not {} values", test.outcome.len())));
+            }
+            if let Some(value) = outcome.iter().find(|value| *value != "*" && value.parse::<u32>().is_err()) {
+                return Err(wrong(format!("allowed value `{value}` is neither a number nor *")));
             }
         }
         Ok(test)
@@ -160,7 +171,9 @@ impl Test {
 
     fn variable(&self, name: &str) -> Result<u32, Error> {
         let found = self.variables.iter().position(|known| known == name);
-        found.map(|at| at as u32).ok_or_else(|| self.wrong(format!("no variable `{name}`")))
+        found.map(|at| at as u32).ok_or_else(|| {
+            self.wrong(format!("no variable `{name}`; there are {}", self.variables.join(", ")))
+        })
     }
 
     /// The first of a bakery lock's four variables.
@@ -203,7 +216,9 @@ impl Test {
             ["unlock", first, me] if number(me)? < 2 => {
                 [operation::UNLOCK, self.lock(first)?, number(me)?, 0]
             }
-            _ => return Err(self.wrong(format!("`{line}` is no instruction"))),
+            _ => {
+                return Err(self.wrong(format!("`{line}` is no instruction; there are {INSTRUCTIONS}")));
+            }
         })
     }
 
@@ -223,7 +238,8 @@ impl Test {
             if let Some((thread, register)) = name.split_once(':') {
                 let known = thread.parse::<usize>().is_ok_and(|thread| thread < self.threads.len());
                 if !known {
-                    return Err(self.wrong(format!("outcome `{name}` names no thread")));
+                    let last = self.threads.len() - 1;
+                    return Err(self.wrong(format!("outcome `{name}`: the threads are 0 to {last}")));
                 }
                 self.register(register)?;
             } else {

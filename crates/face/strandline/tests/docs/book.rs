@@ -11,6 +11,9 @@ use crate::{root, shell};
 /// Pages that stand beside the book: its own table of contents on a code host, and notes that are dated.
 const BESIDE: &[&str] = &["SUMMARY.md", "README.md"];
 
+/// Pages beside the book, from the folder `docs`, whose shell lines run and whose links lead somewhere, too.
+const FRONT: [&str; 2] = ["../README.md", "../CONTRIBUTING.md"];
+
 /// The chapters, from the folder `docs`.
 fn chapters() -> Vec<String> {
     let text = fs::read_to_string(root().join("docs/SUMMARY.md")).expect("docs/SUMMARY.md");
@@ -69,7 +72,8 @@ fn dead_anchors(path: &Path) -> Vec<String> {
 #[test]
 fn links_to_headings_lead_there() {
     let docs = root().join("docs");
-    let dead: Vec<String> = chapters().iter().flat_map(|name| dead_anchors(&docs.join(name))).collect();
+    let pages = chapters().into_iter().chain(FRONT.map(str::to_owned));
+    let dead: Vec<String> = pages.flat_map(|name| dead_anchors(&docs.join(name))).collect();
     assert!(dead.is_empty(), "{dead:#?}");
 }
 
@@ -96,8 +100,9 @@ fn runs(chapters: &[String]) {
 }
 
 #[test]
-fn the_tour_runs() {
-    runs(&["tour.md".to_owned()]);
+fn the_tour_and_the_front_pages_run() {
+    let pages: Vec<String> = ["tour.md"].into_iter().chain(FRONT).map(str::to_owned).collect();
+    runs(&pages);
 }
 
 /// One chapter: `STRANDLINE_CHAPTER=check.md`.

@@ -204,13 +204,33 @@ impl Report {
     /// Whether both agree, and with what the test expects.
     #[must_use]
     pub fn holds(&self) -> bool {
+        self.faults().is_empty()
+    }
+
+    /// What does not hold, a line each.
+    #[must_use]
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        if self.axioms != self.machine {
+            faults.push("axioms and machine disagree".to_owned());
+        }
+        if let Some(exactly) = &self.litmus.exactly {
+            let more = self.axioms.difference(exactly).map(|one| (one, "is an outcome, and not in"));
+            let less = exactly.difference(&self.axioms).map(|one| (one, "is no outcome, and in"));
+            faults.extend(more.chain(less).map(|(one, how)| format!("{} {how} `outcome:`", self.outcome(one))));
+        }
         let found = |values: &[(usize, u64)]| {
             self.axioms.iter().any(|outcome| values.iter().all(|&(at, value)| outcome[at] == value))
         };
-        self.axioms == self.machine
-            && self.litmus.exactly.as_ref().is_none_or(|exactly| *exactly == self.axioms)
-            && self.litmus.allowed.iter().all(|values| found(values))
-            && !self.litmus.forbidden.iter().any(|values| found(values))
+        let words = |values: &[(usize, u64)]| {
+            let pairs = values.iter().map(|&(at, value)| format!("{}={value}", self.litmus.locations[at]));
+            pairs.collect::<Vec<_>>().join(" ")
+        };
+        let absent = self.litmus.allowed.iter().filter(|values| !found(values));
+        faults.extend(absent.map(|values| format!("{} is `allowed:`, and no outcome", words(values))));
+        let there = self.litmus.forbidden.iter().filter(|values| found(values));
+        faults.extend(there.map(|values| format!("{} is `forbidden:`, and an outcome", words(values))));
+        faults
     }
 
     /// An outcome in words.
@@ -223,13 +243,22 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, self.litmus.design.name())
+    }
+}
+
+impl Report {
+    /// Writes it as a test of `hardware`, a design or a platform.
+    ///
+    /// # Errors
+    /// If `f` takes nothing.
+    pub fn write(&self, f: &mut impl fmt::Write, hardware: &str) -> fmt::Result {
         let verdict = if self.holds() { "holds" } else { "FAILS" };
         let all: BTreeSet<&Values> = self.axioms.union(&self.machine).collect();
         writeln!(
             f,
-            "{} ({}): {verdict}, {} outcomes",
+            "{} ({hardware}): {verdict}, {} outcomes",
             self.litmus.name,
-            self.litmus.design.name(),
             all.len()
         )?;
         writeln!(f, "  axiomatic  operational")?;
@@ -238,7 +267,7 @@ impl fmt::Display for Report {
             let (axioms, machine) = (mark(&self.axioms), mark(&self.machine));
             writeln!(f, "  {axioms:9}  {machine:11}  {}", self.outcome(values))?;
         }
-        Ok(())
+        self.faults().iter().try_for_each(|fault| writeln!(f, "  {fault}"))
     }
 }
 

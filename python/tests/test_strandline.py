@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -318,6 +319,22 @@ class Whole(Scratch):
                 outputs = [output for cell in cells.cells if cell.cell_type == "code" for output in cell.outputs]
                 pages = [output for output in outputs if "iframe" in output.get("data", {}).get("text/html", "")]
                 self.assertTrue(pages or script.name == "crash.py", "no report is shown")
+
+    @unittest.skipUnless(has("pandas") and has("pyarrow") and has("distributed"), "no pandas, pyarrow or distributed")
+    def test_the_code_of_the_manuals_runs(self):
+        root = Path(__file__).parent.parent.parent
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        for page in ["docs/python.md", "python/README.md"]:
+            with self.subTest(page), tempfile.TemporaryDirectory(dir="/dev/shm") as shared:
+                text = (root / page).read_text().replace("/dev/shm/", f"{shared}/")
+                blocks = re.findall(r"^(<!-- shell: skip.*\n)?```(sh|python)\n(.*?)^```$", text, re.M | re.S)
+                shell = "\n".join(code for skip, language, code in blocks if language == "sh" and not skip)
+                code = "\n".join(code for _, language, code in blocks if language == "python")
+                self.assertIn("import strandline", code)
+                for words in [["bash", "-ec", shell], [sys.executable, "-c", code]]:
+                    environment = dict(os.environ, PATH=path)
+                    ran = subprocess.run(words, cwd=self.folder, env=environment, capture_output=True, text=True)
+                    self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
 
     def test_the_command_line_comes_along(self):
         command = Path(sys.executable).parent / "strandline"

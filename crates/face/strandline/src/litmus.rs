@@ -37,7 +37,9 @@ pub fn both(args: &LitmusArgs) -> anyhow::Result<bool> {
             let design = report.litmus.design.name().to_owned();
             (report, design)
         } else if !text.lines().any(|line| line.trim_start().starts_with("platform:")) {
-            bail!("{name}: neither `platform:` (adr, eadr, epoch, strand) nor `design:` (see --help); say one");
+            bail!(
+                "{name}: neither `platform:` (adr, eadr, epoch, strand) nor `design:` (see --help); say one"
+            );
         } else {
             let litmus = Litmus::parse(&name, &text)?;
             (of_platform(&litmus), format!("platform {}", litmus.platform))

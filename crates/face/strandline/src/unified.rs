@@ -308,7 +308,15 @@ mod tests {
     fn a_test_that_never_ended_has_no_verdict() {
         let seen = |surprising, instances| {
             let (test, question, promised) = ("t".to_owned(), String::new(), String::new());
-            verdict(&Seen { test, question, promised, values: vec![], outcomes: vec![], surprising, instances })
+            verdict(&Seen {
+                test,
+                question,
+                promised,
+                values: vec![],
+                outcomes: vec![],
+                surprising,
+                instances,
+            })
         };
         assert!(seen(0, 0).starts_with("no verdict"));
         assert_eq!(seen(0, 3), "as a coherent memory");

@@ -52,7 +52,9 @@ pub enum Error {
         expected: &'static str,
     },
     /// The memory of this device is not mapped, so the CPU can't use it directly.
-    #[error("{device}: the CPU can't reach its memory while it works; use a copy (approach 3), or `--on vulkan` or `--on batch`")]
+    #[error(
+        "{device}: the CPU can't reach its memory while it works; use a copy (approach 3), or `--on vulkan` or `--on batch`"
+    )]
     NotMapped {
         /// The device's name.
         device: String,

@@ -57,7 +57,10 @@ fn time_sampling(root: &Root) -> Fact {
 fn userfaultfd(root: &Root) -> Fact {
     let all = root.read("proc/sys/vm/unprivileged_userfaultfd").unwrap_or_else(|| "unknown".into());
     let answer = fam::uffd::Uffd::open(0).map_err(|error| error.to_string());
-    let detail = |()| format!("vm.unprivileged_userfaultfd is {all}");
+    let detail = |()| match all.trim() {
+        "0" => "this process may; others may not (vm.unprivileged_userfaultfd is 0)".to_owned(),
+        all => format!("vm.unprivileged_userfaultfd is {all}"),
+    };
     Fact::of("userfaultfd", "userfaultfd", answer.map(drop).map(detail))
 }
 

@@ -217,7 +217,8 @@ impl Report {
         if let Some(exactly) = &self.litmus.exactly {
             let more = self.axioms.difference(exactly).map(|one| (one, "is an outcome, and not in"));
             let less = exactly.difference(&self.axioms).map(|one| (one, "is no outcome, and in"));
-            faults.extend(more.chain(less).map(|(one, how)| format!("{} {how} `outcome:`", self.outcome(one))));
+            faults
+                .extend(more.chain(less).map(|(one, how)| format!("{} {how} `outcome:`", self.outcome(one))));
         }
         let found = |values: &[(usize, u64)]| {
             self.axioms.iter().any(|outcome| values.iter().all(|&(at, value)| outcome[at] == value))
@@ -255,12 +256,7 @@ impl Report {
     pub fn write(&self, f: &mut impl fmt::Write, hardware: &str) -> fmt::Result {
         let verdict = if self.holds() { "holds" } else { "FAILS" };
         let all: BTreeSet<&Values> = self.axioms.union(&self.machine).collect();
-        writeln!(
-            f,
-            "{} ({hardware}): {verdict}, {} outcomes",
-            self.litmus.name,
-            all.len()
-        )?;
+        writeln!(f, "{} ({hardware}): {verdict}, {} outcomes", self.litmus.name, all.len())?;
         writeln!(f, "  axiomatic  operational")?;
         for values in all {
             let mark = |set: &BTreeSet<Values>| if set.contains(values) { "yes" } else { "-" };

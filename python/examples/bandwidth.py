@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Where does my program's bandwidth go?
-# `python bandwidth.py run.slt`: a trace of `strandline record -o run.slt -- ./app`. Without one, a built-in workload. In a notebook, set
-# `traces = ["run.slt"]` below.
+# `python bandwidth.py run.slt`: a trace of `strandline record -o run.slt -- ./app`. Without one, a built-in workload.
+# In a notebook, set `traces = ["run.slt"]` below.
 # %%
 import sys
 

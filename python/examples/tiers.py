@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Which mix of memory tiers?
-# `python tiers.py run.slt`; without a trace, a built-in workload. In a notebook, set
-# `traces = ["run.slt"]` below.
+# `python tiers.py run.slt`; without a trace, a built-in workload.
+# In a notebook, set `traces = ["run.slt"]` below.
 # %%
 import os
 import sys
@@ -15,7 +15,7 @@ print(report)
 # %%
 report
 # %%
-# What a slower tier would do to the whole program, for two caches: on cxl-dram all of its memory is behind CXL.
+# What a slower tier would do to the whole program, for two caches: cxl-dram is all behind CXL.
 trace = program if isinstance(program, str) else sl.Workload("hash-scatter", operations=2000)
 table = sl.sweep(
     trace,

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # A machine in ten lines, swept and plotted
-# `python tour.py run.slt`; without a trace, a built-in workload. In a notebook, set
-# `traces = ["run.slt"]` below.
+# `python tour.py run.slt`; without a trace, a built-in workload.
+# In a notebook, set `traces = ["run.slt"]` below.
 # %%
 import os
 import sys

@@ -62,7 +62,8 @@ def sweep(trace=None, grid=None, executor=None, *, store=None, output=None, chun
               `seed`, and keys of machines (`"llc.size": ["11MiB", "22MiB"]`); `row` measures published results
     executor  whatever has `submit(function, argument)`: `concurrent.futures.ProcessPoolExecutor`, a Dask `Client`, submitit,
               executorlib. All cores of this machine if not given. Workers need the trace at the same path.
-    store     the folder that keeps results (.strandline-sweep, or what a grid's file says), each by a hash of everything that it depends on: trace, configuration, seed,
+    store     the folder that keeps results (.strandline-sweep, or what a grid's file says), each by a hash of
+              everything that it depends on: trace, configuration, seed,
               version of the models. Any number of sweeps may share it; only this process writes it.
     output    a Parquet file for the table; what a grid's file says if not given
     chunk     configurations of one task (8): a task decodes the trace once

@@ -320,7 +320,7 @@ class Whole(Scratch):
                 pages = [output for output in outputs if "iframe" in output.get("data", {}).get("text/html", "")]
                 self.assertTrue(pages or script.name == "crash.py", "no report is shown")
 
-    @unittest.skipUnless(has("pandas") and has("pyarrow") and has("distributed"), "no pandas, pyarrow or distributed")
+    @unittest.skipUnless(all(map(has, ["pandas", "pyarrow", "distributed"])), "no pandas, pyarrow, distributed")
     def test_the_code_of_the_manuals_runs(self):
         root = Path(__file__).parent.parent.parent
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -332,8 +332,8 @@ class Whole(Scratch):
                 code = "\n".join(code for _, language, code in blocks if language == "python")
                 self.assertIn("import strandline", code)
                 for words in [["bash", "-ec", shell], [sys.executable, "-c", code]]:
-                    environment = dict(os.environ, PATH=path)
-                    ran = subprocess.run(words, cwd=self.folder, env=environment, capture_output=True, text=True)
+                    own = dict(os.environ, PATH=path)
+                    ran = subprocess.run(words, cwd=self.folder, env=own, capture_output=True, text=True)
                     self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
 
     def test_the_command_line_comes_along(self):

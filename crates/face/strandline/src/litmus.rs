@@ -47,7 +47,8 @@ pub fn both(args: &LitmusArgs) -> anyhow::Result<bool> {
         all &= report.holds();
         if args.json {
             answers.push(json!({
-                "file": name, "on": on, "holds": report.holds(), "faults": report.faults(), "locations": report.litmus.locations,
+                "file": name, "on": on, "holds": report.holds(), "faults": report.faults(),
+                "locations": report.litmus.locations,
                 "axiomatic": report.axioms, "operational": report.machine,
             }));
         } else {

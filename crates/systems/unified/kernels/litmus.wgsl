@@ -4,8 +4,8 @@
 
 // All atomics of WGSL are relaxed. The strongest order that it offers is the barrier of a workgroup's storage.
 var<private> base: u32;
-// Steps of loops so far, as Mesa's software driver counts them (two for a loop's turn and for its end, one for a switch);
-// see `change.wgsl`.
+// Steps of loops so far, as Mesa's software driver counts them (two for a loop's turn and for its end, one
+// for a switch); see `change.wgsl`.
 var<private> steps: u32;
 
 fn at(variable: u32) -> u32 {

@@ -53,7 +53,8 @@ pub enum Error {
     },
     /// The memory of this device is not mapped, so the CPU can't use it directly.
     #[error(
-        "{device}: the CPU can't reach its memory while it works; use a copy (approach 3), or `--on vulkan` or `--on batch`"
+        "{device}: the CPU can't reach its memory while it works; \
+         use a copy (approach 3), or `--on vulkan` or `--on batch`"
     )]
     NotMapped {
         /// The device's name.

@@ -45,7 +45,8 @@ const REPEATS_MAX: u32 = 1_000_000;
 const VARIABLES_MAX: usize = 1024;
 
 /// Forms of instructions, for messages.
-const INSTRUCTIONS: &str = "`store x 1`, `load x r0`, `add x 1 r0`, `exchange x 1 r0`, `increment x 1`, `fence`, \
+const INSTRUCTIONS: &str = "`store x 1`, `load x r0`, `add x 1 r0`, `exchange x 1 r0`, `increment x 1`, \
+                            `fence`, \
                             `lock c0 0 r0`, `unlock c0 0` (processors of a lock are 0 and 1)";
 
 /// A litmus test.

@@ -197,7 +197,8 @@ fn an_instance_whose_loops_a_driver_ended_is_not_counted() {
     for repeats in [5000, 20_000] {
         let text = format!(
             "name = \"t\"\nquestion = \"?\"\nvariables = [\"x\"]\nrepeats = {repeats}\noutcome = [\"x\"]\n\
-             allowed = [[\"{repeats}\"]]\npromised = \"?\"\n[[threads]]\non = \"gpu\"\nprogram = [\"add x 1 r0\"]\n"
+             allowed = [[\"{repeats}\"]]\npromised = \"?\"\n[[threads]]\non = \"gpu\"\n\
+             program = [\"add x 1 r0\"]\n"
         );
         let test = Test::parse("t", &text).expect("a test");
         for device in backends().iter().filter(|device| device.info().concurrent) {

@@ -54,8 +54,8 @@ impl Wear {
             None => " Without a clock lifetimes are in runs;".to_owned(),
         };
         format!(
-            "{} lines reached {memory} (also those cached at the end), {} pages of it.{rate} 1 % of the pages \
-             are worn out after {}, \
+            "{} lines reached {memory} (also those cached at the end), {} pages of it.{rate} 1 % of the \
+             pages are worn out after {}, \
              shuffled after {} (cells survive {} writes).",
             grouped(found.writes),
             grouped(found.written_pages),

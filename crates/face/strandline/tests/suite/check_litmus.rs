@@ -31,8 +31,8 @@ fn outcomes_are_printed_and_held_against_the_expectation() {
     assert!(String::from_utf8_lossy(&none.stderr).contains("wrong.litmus"), "{none:?}");
 }
 
-/// What does not hold is said in the verdict, below the outcomes, in the JSON and by the status, for both kinds
-/// of files.
+/// What does not hold is said in the verdict, below the outcomes, in the JSON and by the status, for both
+/// kinds of files.
 #[test]
 fn expectations_that_are_not_met_are_named() {
     let folder = tempfile::tempdir().expect("a folder");

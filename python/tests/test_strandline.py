@@ -327,7 +327,7 @@ class Whole(Scratch):
         for page in ["docs/python.md", "python/README.md"]:
             with self.subTest(page), tempfile.TemporaryDirectory(dir="/dev/shm") as shared:
                 text = (root / page).read_text().replace("/dev/shm/", f"{shared}/")
-                blocks = re.findall(r"^(<!-- shell: skip.*\n)?```(sh|python)\n(.*?)^```$", text, re.M | re.S)
+                blocks = re.findall(r"^(<!-- shell: skip[^\n]*\n)?```(sh|python)\n(.*?)^```$", text, re.M | re.S)
                 shell = "\n".join(code for skip, language, code in blocks if language == "sh" and not skip)
                 code = "\n".join(code for _, language, code in blocks if language == "python")
                 self.assertIn("import strandline", code)

@@ -31,6 +31,11 @@ impl Mapped {
         self.copies.entry(path.to_owned()).or_insert_with(whole);
     }
 
+    /// Whether a file is mapped.
+    pub fn has(&self, path: &str) -> bool {
+        self.copies.contains_key(path)
+    }
+
     /// A recorded call wrote bytes.
     pub fn written(&mut self, path: &str, offset: u64, bytes: &[u8]) {
         let Some(copy) = self.copies.get_mut(path) else { return };

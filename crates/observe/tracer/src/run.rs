@@ -8,6 +8,7 @@ use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use libc::user_regs_struct;
 use event::{Capabilities, Frame, InstructionCounts, Op, Sink, SinkError, SiteId, Source, ThreadId};
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options as Trace};
@@ -18,9 +19,11 @@ use nix::unistd::Pid;
 use crate::aio::{Aio, Request};
 use crate::calls::{Before, Call, Synced};
 use crate::emit::{Done, Emitter};
+use crate::expected::Expected;
 use crate::filter;
 use crate::look;
 use crate::mapped::Mapped;
+use crate::opened::Descriptors;
 use crate::said::{Acks, Hearing};
 use crate::stack::Stacks;
 
@@ -116,6 +119,13 @@ pub struct Run<'s> {
     pub mapped: Mapped,
     pub stacks: Stacks,
     pub aio: Aio,
+    pub descriptors: Descriptors,
+    /// Of the thread that stands, once they are read.
+    pub registers: Option<(Pid, user_regs_struct)>,
+    /// What the call did whose end is not waited for.
+    pub expected: Option<Expected>,
+    /// Whether there may be such calls.
+    pub expecting: bool,
     pub program: String,
     first: Pid,
     status: Option<ExitStatus>,
@@ -165,6 +175,10 @@ pub fn record(options: &Options, sink: &mut dyn Sink) -> Result<Outcome, TracerE
         mapped: Mapped::default(),
         stacks: Stacks::new(),
         aio: Aio::default(),
+        descriptors: Descriptors::default(),
+        registers: None,
+        expected: None,
+        expecting: true,
         program: program.clone(),
         first,
         status: None,
@@ -253,6 +267,8 @@ impl Run<'_> {
     }
 
     fn stop(&mut self, status: WaitStatus) -> Result<(), TracerError> {
+        self.confirm()?;
+        self.registers = None;
         match status {
             WaitStatus::Exited(pid, code) => self.gone(pid, ExitStatus::from_raw(code << 8)),
             WaitStatus::Signaled(pid, signal, _) => self.gone(pid, ExitStatus::from_raw(signal as i32)),
@@ -282,7 +298,7 @@ impl Run<'_> {
     fn event(&mut self, pid: Pid, event: i32) -> Result<(), TracerError> {
         match event {
             libc::PTRACE_EVENT_SECCOMP => {
-                if self.busy.is_some() {
+                if self.busy.is_some() || self.holds_back() {
                     self.waiting.push_back(pid);
                     return Ok(());
                 }
@@ -303,6 +319,7 @@ impl Run<'_> {
                     others.map(|(&other, _)| other).filter(|&other| other != process).collect();
                 others.into_iter().try_for_each(|other| self.forget(Pid::from_raw(other)))?;
                 self.stacks.forget(process);
+                self.descriptors.forget(pid);
                 self.left_open(process)?;
                 self.note_rights(pid);
                 let pending = self.tracees.get_mut(&process).and_then(|tracee| tracee.call.take());
@@ -359,6 +376,7 @@ impl Run<'_> {
 
     fn forget(&mut self, pid: Pid) -> Result<(), TracerError> {
         self.waiting.retain(|&other| other != pid);
+        self.descriptors.forget(pid);
         let pending = self.tracees.remove(&pid.as_raw()).and_then(|tracee| tracee.call);
         self.given_up(pid, pending)
     }
@@ -373,16 +391,22 @@ impl Run<'_> {
 
     /// A thread is not in a call any more; the next one may begin.
     fn free(&mut self, pid: Pid) -> Result<(), TracerError> {
-        if self.busy != Some(pid.as_raw()) {
-            return Ok(());
+        if self.busy == Some(pid.as_raw()) {
+            self.busy = None;
         }
-        self.busy = None;
         while self.busy.is_none()
+            && !self.holds_back()
             && let Some(next) = self.waiting.pop_front()
         {
             self.enter(next)?;
         }
         Ok(())
+    }
+
+    /// Whether so much was done behind a sync under way that the next calls wait for its end.
+    fn holds_back(&self) -> bool {
+        let syncing = |tracee: &Tracee| tracee.call.as_ref().is_some_and(|call| call.sync.is_some());
+        self.emitter.is_full() && self.tracees.values().any(syncing)
     }
 
     /// A thread stands in front of a call and may begin it.

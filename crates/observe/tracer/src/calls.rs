@@ -165,9 +165,9 @@ impl Call {
         .then_some(self.arguments[0] as i32)
     }
 
-    /// Whether files may have other names, or none, afterwards.
+    /// Whether files may have other names afterwards.
     pub fn renames(&self) -> bool {
-        matches!(self.name(), "rename" | "link" | "unlink" | "rmdir")
+        self.name() == "rename"
     }
 
     /// Whether the call is answered with `ENOSYS`, so that the program falls back to calls that are seen.

@@ -1,7 +1,7 @@
 //! The descriptors of the traced threads: of which file each is, where it stands, its flags.
 //!
 //! `/proc/PID/fdinfo/N`, kept open, says at each reading of which inode descriptor `N` is by then. The path is asked for
-//! again only if the inode is another one, has several names, or a call since may have renamed something. The files
+//! again only if the inode is another one, has not one name alone, or a call since may have renamed something. The files
 //! themselves are opened anew by their paths: a duplicate of the program's descriptor would keep its locks.
 
 use std::collections::HashMap;
@@ -25,6 +25,8 @@ pub struct Open {
     pub name: String,
     pub position: u64,
     pub flags: i32,
+    /// The file's length, if it is opened here.
+    pub len: u64,
     /// The file, opened for reading, if it is an ordinary one with a path.
     pub file: Option<Rc<File>>,
 }
@@ -64,7 +66,6 @@ impl Descriptors {
     /// A file may have been removed: it is not kept open.
     pub fn removed(&mut self, path: &str) {
         self.slots.retain(|_, slot| slot.name != path);
-        self.renamed();
     }
 
     /// The thread is gone, or executes another program.
@@ -102,15 +103,18 @@ impl Slot {
         let read = self.info.read_at(&mut head, 0).ok()?;
         let Info { position, flags, inode, mount } = info(&head[..read])?;
         let same = self.inode == inode && self.mount == mount && inode != 0;
-        let one_name = || self.file.as_ref().is_none_or(|file| file.metadata().is_ok_and(|it| it.nlink() == 1));
-        if !(same && self.names == names && one_name()) {
+        let mut about = self.file.as_ref().and_then(|file| file.metadata().ok());
+        let one_name = about.as_ref().is_none_or(|about| about.nlink() == 1);
+        if !(same && self.names == names && one_name) {
             let name = look::named(pid, fd)?;
             if !same || name != self.name {
                 self.file = open(&name, inode);
+                about = self.file.as_ref().and_then(|file| file.metadata().ok());
             }
             (self.inode, self.mount, self.names, self.name) = (inode, mount, names, name);
         }
-        Some(Open { name: self.name.clone(), position, flags, file: self.file.clone() })
+        let len = about.map_or(0, |about| about.len());
+        Some(Open { name: self.name.clone(), position, flags, len, file: self.file.clone() })
     }
 }
 
@@ -181,12 +185,12 @@ mod tests {
         fs::rename(path("c"), path("d")).expect("it is renamed");
         known.renamed();
         assert_eq!(name(&mut known), wanted("d"));
-        // With two names, it is asked for each time.
+        // With two names, or none, it is asked for each time.
         fs::hard_link(path("d"), path("e")).expect("a link");
         fs::rename(path("d"), path("f")).expect("it is renamed");
         assert_eq!(name(&mut known), wanted("f"));
         fs::remove_file(path("f")).expect("it is removed");
-        known.renamed();
+        known.removed(&path("f").display().to_string());
         assert!(name(&mut known).is_some_and(|name| name.starts_with("inode:")));
         drop(third);
         assert_eq!(name(&mut known), None);

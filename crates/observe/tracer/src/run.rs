@@ -8,8 +8,8 @@ use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use libc::user_regs_struct;
 use event::{Capabilities, Frame, InstructionCounts, Op, Sink, SinkError, SiteId, Source, ThreadId};
+use libc::user_regs_struct;
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options as Trace};
 use nix::sys::signal::Signal;

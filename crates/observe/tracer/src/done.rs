@@ -278,7 +278,7 @@ impl Run<'_> {
         let op = operation(&deed, |path| self.emitter.name(path))?;
         let mut values = Vec::new();
         match deed {
-            Deed::Map(path) => self.mapped.map(&path),
+            Deed::Map(path) => self.map(&path),
             Deed::Missed(call, path) => self.miss(site, call, path),
             Deed::Write(path, offset, bytes) => {
                 self.mapped.written(&path, offset, &bytes);
@@ -291,6 +291,16 @@ impl Run<'_> {
         }
         let Some(op) = op else { return Ok(()) };
         Ok(self.emitter.done(Done { thread, site, ops: vec![op], values, releases: true })?)
+    }
+
+    /// The thread that stands mapped a file.
+    fn map(&mut self, path: &str) {
+        let first = self.mapped.map(path);
+        let Some((pid, registers)) = self.registers.filter(|_| first) else { return };
+        let process = self.tracees.get(&pid.as_raw()).map_or(pid.as_raw(), |tracee| tracee.process);
+        if self.mapped.pages.watch(pid, process, path, &registers) {
+            self.watched += 1;
+        }
     }
 
     /// Bytes that are in a file came there.

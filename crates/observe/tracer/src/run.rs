@@ -63,6 +63,8 @@ pub struct Outcome {
     pub notes: BTreeSet<String>,
     /// Syncs of the files that the program asked for.
     pub syncs: u64,
+    /// Mapped files whose pages the kernel watched: only those that were stored to were compared.
+    pub watched: u64,
 }
 
 /// Why a program could not be traced.
@@ -141,6 +143,7 @@ pub struct Run<'s> {
     pub missed: BTreeMap<(String, String), Vec<Frame>>,
     pub notes: BTreeSet<String>,
     pub syncs: u64,
+    pub watched: u64,
 }
 
 /// Runs a program and gives its operations on the files to a sink, until its last process has ended.
@@ -191,6 +194,7 @@ pub fn record(options: &Options, sink: &mut dyn Sink) -> Result<Outcome, TracerE
         missed: BTreeMap::new(),
         notes: BTreeSet::new(),
         syncs: 0,
+        watched: 0,
     };
     let ended = run.start().and_then(|()| run.follow());
     if let Err(error) = ended {
@@ -210,6 +214,7 @@ pub fn record(options: &Options, sink: &mut dyn Sink) -> Result<Outcome, TracerE
         missed: run.missed,
         notes: run.notes,
         syncs: run.syncs,
+        watched: run.watched,
     };
     if let Some(relay) = relay {
         relay.join().ok();
@@ -319,6 +324,7 @@ impl Run<'_> {
                     others.map(|(&other, _)| other).filter(|&other| other != process).collect();
                 others.into_iter().try_for_each(|other| self.forget(Pid::from_raw(other)))?;
                 self.stacks.forget(process);
+                self.mapped.pages.forget(process);
                 self.descriptors.forget(pid);
                 self.left_open(process)?;
                 self.note_rights(pid);
@@ -352,6 +358,10 @@ impl Run<'_> {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
         let process = process.and_then(|text| text.trim().parse().ok()).unwrap_or(pid.as_raw());
+        if process == pid.as_raw() && pid != self.first {
+            // It has what is mapped, too, and nobody watches its stores.
+            self.mapped.pages.leave_all();
+        }
         let thread = ThreadId(self.threads.len() as u32);
         self.threads.push((thread, process as u32));
         self.tracees.insert(pid.as_raw(), Tracee { thread, process, call: None, fresh });
@@ -364,6 +374,7 @@ impl Run<'_> {
         let process = self.tracees.get(&pid.as_raw()).map(|tracee| tracee.process);
         if process == Some(pid.as_raw()) {
             self.stacks.forget(pid.as_raw());
+            self.mapped.pages.forget(pid.as_raw());
             self.left_open(pid.as_raw())?;
         }
         if pid == self.first {

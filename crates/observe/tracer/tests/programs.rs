@@ -161,3 +161,60 @@ fn one_thread_gives_the_same_events_as_two() {
     }
     assert!(!one.0.iter().any(|what| what.contains("/no ") || what.ends_with("/no")), "{:?}", one.0);
 }
+
+/// Stores to a mapped file of 4 MiB; mapped twice, it is compared as a whole, else only the pages that the kernel names.
+const STORES: &str = r#"
+import mmap, os, random, sys
+os.chdir(sys.argv[1])
+f = os.open('m', os.O_RDWR)
+m = mmap.mmap(f, 4 << 20)
+if sys.argv[2] == 'twice': other = mmap.mmap(f, 4 << 20)
+random.seed(43)
+def some():
+    for _ in range(40):
+        at = random.randrange((4 << 20) - 20)
+        m[at:at + 20] = random.randbytes(20)
+some(); m.flush(); m.flush(); some(); os.fsync(f)
+os.pwrite(f, b'by a call', 100000); m[100000:100002] = b'BY'; some(); m.flush(0, 8192)
+f2 = os.open('g', os.O_CREAT | os.O_RDWR); os.ftruncate(f2, 3 << 20); n = mmap.mmap(f2, 2 << 20, offset=1 << 20)
+n[5:9] = b'past'; n.flush(); n[4096:4100] = b'left'; n.close(); os.fsync(f2)
+os.rename('g', 'h'); some(); m.flush(); m.resize(8 << 20); some(); m[5 << 20] = 7; m.flush()
+m[0:4] = b'last'
+"#;
+
+#[test]
+fn what_the_kernel_says_of_pages_gives_the_same_events_as_comparison() {
+    if std::process::Command::new("python3").arg("-V").output().is_err() {
+        println!("skipped: no python3");
+        return;
+    }
+    let of = |times: &str| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("its path").display().to_string();
+        std::fs::write(folder.path().join("m"), vec![0; 4 << 20]).expect("a file");
+        let command = ["python3", "-c", STORES, &root, times].map(Into::into).to_vec();
+        let mut sink = Collected::default();
+        let options = Options { command, files: vec![root.clone()], ..Options::default() };
+        let outcome = record(&options, &mut sink).expect("it is traced");
+        assert!(outcome.status.success(), "{outcome:?}");
+        let name = |id| sink.table.name(id).unwrap_or_default().replace(&root, "");
+        let mut seen = Vec::new();
+        for (_, event) in &sink.events {
+            match event.op {
+                Op::FileWrite { file, offset, len } => seen.push((name(file), offset, u64::from(len))),
+                Op::FileRangeSync { file, offset, len, .. } => {
+                    seen.push((format!("sync {}", name(file)), offset, u64::from(len)));
+                }
+                Op::FileTruncate { file, len } => seen.push((format!("truncate {}", name(file)), len, 0)),
+                _ => {}
+            }
+        }
+        (outcome.watched, seen, sink.values)
+    };
+    let (one, twice) = (of("once"), of("twice"));
+    println!("watched {} and {}", one.0, twice.0);
+    assert_eq!(one.1, twice.1);
+    assert!(one.2 == twice.2, "other bytes");
+    assert!(one.1.iter().filter(|write| write.0 == "/m" && write.2 == 8).count() > 200, "{:?}", one.1.len());
+    assert!(one.1.contains(&("/g".to_owned(), (1 << 20) + 4096, 8)), "stored and unmapped before the sync");
+}

@@ -218,3 +218,34 @@ fn what_the_kernel_says_of_pages_gives_the_same_events_as_comparison() {
     assert!(one.1.iter().filter(|write| write.0 == "/m" && write.2 == 8).count() > 200, "{:?}", one.1.len());
     assert!(one.1.contains(&("/g".to_owned(), (1 << 20) + 4096, 8)), "stored and unmapped before the sync");
 }
+
+/// Go has its own calling convention, stacks that move, and lines in DWARF.
+#[test]
+fn functions_and_lines_of_go_programs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = "package main\n\nimport \"os\"\n\ntype store struct{ f *os.File }\n\n//go:noinline\n\
+                  func (s *store) put(text string) { s.f.WriteString(text) }\n\nfunc main() {\n\
+                  \tf, _ := os.Create(os.Args[1])\n\ts := &store{f}\n\tdone := make(chan bool)\n\
+                  \tgo func() { s.put(\"one\"); done <- true }()\n\t<-done\n\tf.Sync()\n}\n";
+    std::fs::write(folder.path().join("save.go"), source).expect("its source");
+    let mut go = std::process::Command::new("go");
+    go.current_dir(folder.path()).env("GO111MODULE", "off").args(["build", "-o", "save", "save.go"]);
+    if !go.status().is_ok_and(|status| status.success()) {
+        println!("skipped: no go");
+        return;
+    }
+    let root = folder.path().canonicalize().expect("its path");
+    let file = root.join("f");
+    let command = vec![root.join("save").into(), file.clone().into()];
+    let mut sink = Collected::default();
+    let options = Options { command, files: vec![file.display().to_string()], ..Options::default() };
+    record(&options, &mut sink).expect("it is traced");
+    let stack = |wanted: fn(&Op) -> bool| {
+        let (_, event) = sink.events.iter().find(|(_, event)| wanted(&event.op)).expect("the call");
+        let frames = &sink.table.site(event.site).expect("its site").frames;
+        frames.iter().map(|frame| format!("{}:{}", frame.function, frame.line)).collect::<Vec<_>>()
+    };
+    let write = stack(|op| matches!(op, Op::FileWrite { .. }));
+    assert_eq!(write, ["write:0", "main.(*store).put:8", "main.main.func1:14"]);
+    assert_eq!(stack(|op| matches!(op, Op::FileSync { .. })), ["fsync:0", "main.main:16"]);
+}

@@ -183,7 +183,8 @@ fn named(call: &Call, before: &Before) -> Outlook {
         true => Outlook::Nothing,
         false => Outlook::Shows(deed, Proof::Present(path.clone())),
     };
-    let shortened = |len| Outlook::Shows(Deed::Truncate(first.clone(), len), Proof::Length(first.clone(), len));
+    let shortened =
+        |len| Outlook::Shows(Deed::Truncate(first.clone(), len), Proof::Length(first.clone(), len));
     match call.number {
         libc::SYS_open | libc::SYS_openat | libc::SYS_creat => {
             let flags = match call.number {

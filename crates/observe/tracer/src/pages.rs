@@ -93,7 +93,8 @@ impl Pages {
 
     /// The ranges of a file that were stored to since the scan before; `None` if it has to be compared as a whole.
     pub fn stored(&mut self, path: &str) -> Option<Vec<(u64, u64)>> {
-        let found = self.watched.get(path).and_then(|watched| watched.is_there(path).then(|| scanned(watched))?);
+        let found =
+            self.watched.get(path).and_then(|watched| watched.is_there(path).then(|| scanned(watched))?);
         if found.is_none() {
             self.watched.remove(path);
         }

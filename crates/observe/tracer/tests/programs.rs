@@ -156,7 +156,8 @@ fn one_thread_gives_the_same_events_as_two() {
     let (one, two) = (of("one"), of("two"));
     assert_eq!(one.0, two.0);
     assert!(one.1 == two.1, "other bytes");
-    for wanted in ["write /a 5 300000", "write /t 0 10", "unlink /n", "create /nowhere false", "write /t 2 6"] {
+    for wanted in ["write /a 5 300000", "write /t 0 10", "unlink /n", "create /nowhere false", "write /t 2 6"]
+    {
         assert!(one.0.iter().any(|what| what == wanted), "no {wanted}: {:?}", one.0);
     }
     assert!(!one.0.iter().any(|what| what.contains("/no ") || what.ends_with("/no")), "{:?}", one.0);

@@ -87,7 +87,16 @@ fn a_program_that_becomes_another_user_is_followed() {
     }
     std::fs::remove_file(scratch.path("d/a")).expect("its file");
     let mut command = strandline();
-    command.current_dir(scratch.dir()).args(["record", "--values", "--files", "d", "-o", "t.slt", "--", "./becomes"]);
+    command.current_dir(scratch.dir()).args([
+        "record",
+        "--values",
+        "--files",
+        "d",
+        "-o",
+        "t.slt",
+        "--",
+        "./becomes",
+    ]);
     says(&command.output().expect("it runs"), 0, &[]);
     let dumped = dump(&scratch.path("t.slt"));
     for word in ["d/a", "file-write", "file-sync"] {

@@ -4,8 +4,8 @@
 const HEAD: usize = 21;
 /// Calls whose arguments are looked at, by their numbers on x86-64.
 const CALLS: [i64; 45] = [
-    1, 18, 20, 296, 328, 2, 257, 437, 85, 76, 77, 285, 82, 264, 316, 86, 265, 88, 266, 87, 263, 83, 258, 84, 133,
-    259, 74, 75, 277, 306, 162, 26, 9, 40, 275, 326, 16, 188, 190, 197, 209, 208, 207, 44, 46,
+    1, 18, 20, 296, 328, 2, 257, 437, 85, 76, 77, 285, 82, 264, 316, 86, 265, 88, 266, 87, 263, 83, 258, 84,
+    133, 259, 74, 75, 277, 306, 162, 26, 9, 40, 275, 326, 16, 188, 190, 197, 209, 208, 207, 44, 46,
 ];
 
 /// `AT_FDCWD`.
@@ -20,7 +20,8 @@ pub fn tried(bytes: &[u8]) -> Vec<String> {
     // Words with this top byte point into the memory: vectors, requests.
     for at in (0..memory.len()).step_by(8) {
         if memory[at + 7] == 0xAA {
-            let inside = u64::from(u16::from_le_bytes([memory[at], memory[at + 1]])) % rest.len().max(1) as u64;
+            let inside =
+                u64::from(u16::from_le_bytes([memory[at], memory[at + 1]])) % rest.len().max(1) as u64;
             memory[at..at + 8].copy_from_slice(&(base + inside).to_ne_bytes());
         }
     }
@@ -47,4 +48,3 @@ pub fn tried(bytes: &[u8]) -> Vec<String> {
     drop(memory);
     found
 }
-

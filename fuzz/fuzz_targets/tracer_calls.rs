@@ -1,5 +1,5 @@
-//! Any bytes, taken for the registers of a system call and the memory behind them: what the tracer takes it for, and
-//! the same again.
+//! Any bytes, taken for the registers of a system call and the memory behind them: what the tracer takes it
+//! for, and the same again.
 #![no_main]
 
 #[path = "../../crates/observe/tracer/tests/decoding/shape.rs"]
@@ -9,6 +9,6 @@ use libfuzzer_sys::fuzz_target;
 use shape::tried;
 
 fuzz_target!(|bytes: &[u8]| {
-    let told: usize = tried(bytes).iter().map(String::len).sum();
-    assert!(told < 64 << 20, "{told} B");
+    let found: usize = tried(bytes).iter().map(String::len).sum();
+    assert!(found < 64 << 20, "{found} B");
 });

@@ -258,16 +258,7 @@ impl Call {
             libc::SYS_truncate | libc::SYS_ftruncate => vec![Deed::Truncate(one()?, b)],
             libc::SYS_fallocate => allocated(one()?, b as i32, c, d, before.len?),
             libc::SYS_rename | libc::SYS_renameat => two().map(|(from, to)| vec![Deed::Rename(from, to)])?,
-            libc::SYS_renameat2 => {
-                let (from, to) = two()?;
-                match self.arguments[4] as u32 {
-                    flags if flags & libc::RENAME_WHITEOUT != 0 => {
-                        vec![Deed::Missed("rename with RENAME_WHITEOUT", from)]
-                    }
-                    flags if flags & libc::RENAME_EXCHANGE != 0 => vec![Deed::Exchange(from, to)],
-                    _ => vec![Deed::Rename(from, to)],
-                }
-            }
+            libc::SYS_renameat2 => two().map(|(from, to)| vec![renamed(from, to, self.arguments[4])])?,
             libc::SYS_link | libc::SYS_linkat => two().map(|(from, to)| vec![Deed::Link(from, to)])?,
             libc::SYS_symlink | libc::SYS_symlinkat => {
                 two().map(|(path, target)| vec![Deed::Symlink(path, target)])?
@@ -296,6 +287,15 @@ impl Call {
             }
             _ => return None,
         })
+    }
+}
+
+/// What `renameat2` does with these flags.
+fn renamed(from: String, to: String, flags: u64) -> Deed {
+    match flags as u32 {
+        flags if flags & libc::RENAME_WHITEOUT != 0 => Deed::Missed("rename with RENAME_WHITEOUT", from),
+        flags if flags & libc::RENAME_EXCHANGE != 0 => Deed::Exchange(from, to),
+        _ => Deed::Rename(from, to),
     }
 }
 

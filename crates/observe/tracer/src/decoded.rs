@@ -6,8 +6,9 @@ use crate::aio;
 use crate::calls::{Call, Deed, said, unaligned};
 use crate::opened::Descriptors;
 
-/// What a system call with this number, these arguments and this result is taken for, were it this process's own: its
-/// addresses are those of this memory, its descriptors are this process's. Nothing is called, and no file is changed.
+/// What a system call with this number, these arguments and this result is taken for, were it this process's
+/// own: its addresses are those of this memory, its descriptors are this process's. Nothing is called, and no
+/// file is changed.
 ///
 /// Whatever the numbers are, it ends: a program may call with any.
 #[must_use]

@@ -2,10 +2,11 @@
 //!
 //! A seccomp filter stops the program, its threads and its children only at system calls that change or order
 //! files; `ptrace` shows each such call before and after. Which file a descriptor is, and where it stands, is
-//! read from `/proc`, so that duplicates, relative paths and `O_APPEND` need no book-keeping (`opened.rs`). Of a program
-//! with one thread only the beginning of most calls is seen; the files show whether they succeeded (`expected.rs`). Files that are
-//! mapped shared and writable are compared with a copy at each call that orders anything (`mapped.rs`), where the kernel
-//! watches them only the pages that were stored to (`pages.rs`).
+//! read from `/proc`, so that duplicates, relative paths and `O_APPEND` need no book-keeping (`opened.rs`).
+//! Of a program with one thread only the beginning of most calls is seen; the files show whether they
+//! succeeded (`expected.rs`). Files that are mapped shared and writable are compared with a copy at each call
+//! that orders anything (`mapped.rs`), where the kernel watches them only the pages that were stored to
+//! (`pages.rs`).
 //!
 //! A call's site is its name and the functions on its thread's stack (`stack.rs`).
 //!
@@ -25,6 +26,7 @@ mod look;
 mod mapped;
 mod opened;
 mod pages;
+mod proof;
 mod reads;
 mod run;
 mod said;

@@ -1,9 +1,9 @@
 //! Files that are mapped shared and writable.
 //!
-//! A store to such a mapping makes no call. The file, read through the page cache, shows it at once; so each scan
-//! compares the file with a copy and reports every word that differs as a write of its own. Where the kernel says which
-//! pages were stored to (`pages.rs`), only those are compared. The order of the
-//! words between two scans is not known, which is how the kernel may write them back anyway.
+//! A store to such a mapping makes no call. The file, read through the page cache, shows it at once; so each
+//! scan compares the file with a copy and reports every word that differs as a write of its own. Where the
+//! kernel says which pages were stored to (`pages.rs`), only those are compared. The order of the words
+//! between two scans is not known, which is how the kernel may write them back anyway.
 
 use std::collections::BTreeMap;
 use std::fs::File;

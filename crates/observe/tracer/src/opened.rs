@@ -1,8 +1,9 @@
 //! The descriptors of the traced threads: of which file each is, where it stands, its flags.
 //!
-//! `/proc/PID/fdinfo/N`, kept open, says at each reading of which inode descriptor `N` is by then. The path is asked for
-//! again only if the inode is another one, has not one name alone, or a call since may have renamed something. The files
-//! themselves are opened anew by their paths: a duplicate of the program's descriptor would keep its locks.
+//! `/proc/PID/fdinfo/N`, kept open, says at each reading of which inode descriptor `N` is by then. The path
+//! is asked for again only if the inode is another one, has not one name alone, or a call since may have
+//! renamed something. The files themselves are opened anew by their paths: a duplicate of the program's
+//! descriptor would keep its locks.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -73,8 +74,8 @@ impl Descriptors {
         self.slots.retain(|&(owner, _), _| owner != pid.as_raw());
     }
 
-    /// What a descriptor of a thread is of; `None` if it is closed. Unless the thread is the only one, others may give
-    /// files other names at any time.
+    /// What a descriptor of a thread is of; `None` if it is closed. Unless the thread is the only one, others
+    /// may give files other names at any time.
     pub fn of(&mut self, pid: Pid, fd: i32, only: bool) -> Option<Open> {
         if !only {
             self.renamed();

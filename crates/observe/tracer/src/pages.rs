@@ -1,9 +1,10 @@
 //! Which pages of a shared mapping were stored to, from the kernel.
 //!
-//! Linux 6.7 and later write-protects pages by itself (`userfaultfd` with `UFFD_FEATURE_WP_ASYNC`) and lists those that
-//! were written since (`PAGEMAP_SCAN`). The program opens the `userfaultfd`, which is for its own memory, by a call that
-//! is put in at the end of its `mmap`; the tracer takes it over and registers ranges. What this can't follow (a mapping
-//! that was moved, cut or left, a second process) is compared as a whole, as without it.
+//! Linux 6.7 and later write-protects pages by itself (`userfaultfd` with `UFFD_FEATURE_WP_ASYNC`) and lists
+//! those that were written since (`PAGEMAP_SCAN`). The program opens the `userfaultfd`, which is for its own
+//! memory, by a call that is put in at the end of its `mmap`; the tracer takes it over and registers ranges.
+//! What this can't follow (a mapping that was moved, cut or left, a second process) is compared as a whole,
+//! as without it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -52,7 +53,8 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// A thread stands at the end of an `mmap` of a file that was not mapped before. Whether the kernel watches it now.
+    /// A thread stands at the end of an `mmap` of a file that was not mapped before. Whether the kernel
+    /// watches it now.
     pub fn watch(&mut self, pid: Pid, process: i32, path: &str, registers: &user_regs_struct) -> bool {
         let (from, len, offset) = (registers.rax, registers.rsi.next_multiple_of(4096), registers.r9);
         if len < SHORTEST {
@@ -91,7 +93,8 @@ impl Pages {
         self.watched.retain(|_, watched| watched.process != process);
     }
 
-    /// The ranges of a file that were stored to since the scan before; `None` if it has to be compared as a whole.
+    /// The ranges of a file that were stored to since the scan before; `None` if it has to be compared as a
+    /// whole.
     pub fn stored(&mut self, path: &str) -> Option<Vec<(u64, u64)>> {
         let found =
             self.watched.get(path).and_then(|watched| watched.is_there(path).then(|| scanned(watched))?);
@@ -135,7 +138,8 @@ fn scanned(watched: &Watched) -> Option<Vec<(u64, u64)>> {
         asked[..4].copy_from_slice(&[96, PROTECT_AND_CHECK, start, watched.to]);
         asked[5..7].copy_from_slice(&[ranges.as_mut_ptr() as u64, RANGES as u64]);
         (asked[9], asked[11]) = (WRITTEN, WRITTEN);
-        // SAFETY: both structures outlive the call, which writes at most `RANGES` ranges and the end of its walk.
+        // SAFETY: both structures outlive the call, which writes at most `RANGES` ranges and the end of its
+        // walk.
         let count = unsafe { libc::ioctl(pagemap.as_raw_fd(), SCAN as _, asked.as_mut_ptr()) };
         let count = usize::try_from(count).ok()?;
         let in_file = |at: u64| at - watched.from + watched.offset;

@@ -19,11 +19,11 @@ use nix::unistd::Pid;
 use crate::aio::{Aio, Request};
 use crate::calls::{Before, Call, Synced};
 use crate::emit::{Done, Emitter};
-use crate::expected::Expected;
 use crate::filter;
 use crate::look;
 use crate::mapped::Mapped;
 use crate::opened::Descriptors;
+use crate::proof::Expected;
 use crate::said::{Acks, Hearing};
 use crate::stack::Stacks;
 
@@ -170,32 +170,7 @@ pub fn record(options: &Options, sink: &mut dyn Sink) -> Result<Outcome, TracerE
     // The program alone holds its standard output.
     drop(command);
     let first = Pid::from_raw(child.id() as i32);
-    let mut run = Run {
-        options,
-        emitter: Emitter::new(sink),
-        tracees: BTreeMap::new(),
-        threads: Vec::new(),
-        mapped: Mapped::default(),
-        stacks: Stacks::new(),
-        aio: Aio::default(),
-        descriptors: Descriptors::default(),
-        registers: None,
-        expected: None,
-        expecting: true,
-        program: program.clone(),
-        first,
-        status: None,
-        killed: 0,
-        busy: None,
-        waiting: VecDeque::new(),
-        unnamed: BTreeSet::new(),
-        hearing: Hearing::new(options.acks.clone()),
-        refused: BTreeSet::new(),
-        missed: BTreeMap::new(),
-        notes: BTreeSet::new(),
-        syncs: 0,
-        watched: 0,
-    };
+    let mut run = Run::new(options, sink, program, first);
     let ended = run.start().and_then(|()| run.follow());
     if let Err(error) = ended {
         let _ = child.kill();
@@ -232,7 +207,36 @@ pub fn ignore_gone(result: Result<(), Errno>) -> Result<(), TracerError> {
     }
 }
 
-impl Run<'_> {
+impl<'s> Run<'s> {
+    fn new(options: &'s Options, sink: &'s mut dyn Sink, program: String, first: Pid) -> Run<'s> {
+        Run {
+            options,
+            emitter: Emitter::new(sink),
+            tracees: BTreeMap::new(),
+            threads: Vec::new(),
+            mapped: Mapped::default(),
+            stacks: Stacks::new(),
+            aio: Aio::default(),
+            descriptors: Descriptors::default(),
+            registers: None,
+            expected: None,
+            expecting: true,
+            program,
+            first,
+            status: None,
+            killed: 0,
+            busy: None,
+            waiting: VecDeque::new(),
+            unnamed: BTreeSet::new(),
+            hearing: Hearing::new(options.acks.clone()),
+            refused: BTreeSet::new(),
+            missed: BTreeMap::new(),
+            notes: BTreeSet::new(),
+            syncs: 0,
+            watched: 0,
+        }
+    }
+
     fn start(&mut self) -> Result<(), TracerError> {
         match waitpid(self.first, Some(WaitPidFlag::__WALL))? {
             WaitStatus::Stopped(..) => {}

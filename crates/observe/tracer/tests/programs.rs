@@ -85,7 +85,8 @@ fn what_is_printed_comes_behind_what_was_synced() {
     assert_eq!(ends[0].1, b"saved\n");
 }
 
-/// All that can succeed or fail, by one thread; with a second one, which does nothing, each call's end is waited for.
+/// All that can succeed or fail, by one thread; with a second one, which does nothing, each call's end is
+/// waited for.
 const CALLS: &str = r#"
 import os, resource, sys, threading
 if sys.argv[2] == 'two':
@@ -96,7 +97,8 @@ def tried(call, *words):
     except OSError: return None
 f = os.open('a', os.O_CREAT | os.O_RDWR, 0o600)
 os.write(f, b'first'); os.write(f, b' second'); os.pwrite(f, b'FIRST', 0); os.writev(f, [b'1', b'', b'23'])
-os.pwrite(f, b'far', 9000); os.pwrite(f, b'x' * 300000, 5); os.pwrite(f, b'same', 100); os.pwrite(f, b'same', 100)
+os.pwrite(f, b'far', 9000); os.pwrite(f, b'x' * 300000, 5)
+os.pwrite(f, b'same', 100); os.pwrite(f, b'same', 100)
 os.lseek(f, 3, os.SEEK_SET); os.write(f, b'!')
 e = os.open('a', os.O_WRONLY | os.O_APPEND); os.write(e, b'end'); os.pwrite(e, b'end', 0)
 d = os.dup(f); os.write(d, b'by a duplicate'); os.close(f)
@@ -107,7 +109,8 @@ s = os.open('s', os.O_CREAT | os.O_WRONLY | os.O_DSYNC, 0o600); os.write(s, b'du
 r = os.open('a', os.O_RDONLY); tried(os.write, r, b'not allowed')
 tried(os.open, 'a', os.O_CREAT | os.O_EXCL | os.O_WRONLY); tried(os.open, 'no/x', os.O_CREAT | os.O_WRONLY)
 os.mkdir('m'); tried(os.mkdir, 'm'); tried(os.rmdir, 'a'); tried(os.unlink, 'no'); tried(os.rename, 'no', 'a')
-os.link('a', 'l'); tried(os.link, 'a', 'b'); os.rename('a', 'm/a'); os.rename('m', 'n'); tried(os.rename, 'b', 'n')
+os.link('a', 'l'); tried(os.link, 'a', 'b')
+os.rename('a', 'm/a'); os.rename('m', 'n'); tried(os.rename, 'b', 'n')
 os.write(d, b'after the renaming'); os.rename('b', 's'); os.unlink('l'); os.unlink('n/a'); os.rmdir('n')
 os.write(d, b'without a name'); os.symlink('nowhere', 'y'); os.close(os.open('y', os.O_CREAT | os.O_WRONLY))
 t = os.open('t', os.O_CREAT | os.O_WRONLY, 0o600)
@@ -131,7 +134,7 @@ fn one_thread_gives_the_same_events_as_two() {
         let outcome = record(&options, &mut sink).expect("it is traced");
         assert!(outcome.status.success(), "{outcome:?}");
         let name = |id| sink.table.name(id).unwrap_or_default().replace(&root, "").to_owned();
-        let mut told = Vec::new();
+        let mut seen = Vec::new();
         for (_, event) in &sink.events {
             let what = match event.op {
                 Op::FileWrite { file, offset, len } => format!("write {} {offset} {len}", name(file)),
@@ -144,14 +147,14 @@ fn one_thread_gives_the_same_events_as_two() {
                 Op::Unlink { file } => format!("unlink {}", name(file)),
                 _ => continue,
             };
-            told.push(match what.split_once("inode:") {
+            seen.push(match what.split_once("inode:") {
                 Some((what, rest)) => {
                     format!("{what}without a name{}", rest.split_once(' ').map_or("", |rest| rest.1))
                 }
                 None => what,
             });
         }
-        (told, sink.values)
+        (seen, sink.values)
     };
     let (one, two) = (of("one"), of("two"));
     assert_eq!(one.0, two.0);
@@ -163,7 +166,8 @@ fn one_thread_gives_the_same_events_as_two() {
     assert!(!one.0.iter().any(|what| what.contains("/no ") || what.ends_with("/no")), "{:?}", one.0);
 }
 
-/// Stores to a mapped file of 4 MiB; mapped twice, it is compared as a whole, else only the pages that the kernel names.
+/// Stores to a mapped file of 4 MiB; mapped twice, it is compared as a whole, else only the pages that the
+/// kernel names.
 const STORES: &str = r#"
 import mmap, os, random, sys
 os.chdir(sys.argv[1])
@@ -177,7 +181,8 @@ def some():
         m[at:at + 20] = random.randbytes(20)
 some(); m.flush(); m.flush(); some(); os.fsync(f)
 os.pwrite(f, b'by a call', 100000); m[100000:100002] = b'BY'; some(); m.flush(0, 8192)
-f2 = os.open('g', os.O_CREAT | os.O_RDWR); os.ftruncate(f2, 3 << 20); n = mmap.mmap(f2, 2 << 20, offset=1 << 20)
+f2 = os.open('g', os.O_CREAT | os.O_RDWR); os.ftruncate(f2, 3 << 20)
+n = mmap.mmap(f2, 2 << 20, offset=1 << 20)
 n[5:9] = b'past'; n.flush(); n[4096:4100] = b'left'; n.close(); os.fsync(f2)
 os.rename('g', 'h'); some(); m.flush(); m.resize(8 << 20); some(); m[5 << 20] = 7; m.flush()
 m[0:4] = b'last'

@@ -74,7 +74,8 @@ fn a_program_that_becomes_another_user_is_followed() {
     }
     let source = "#include <unistd.h>\n#include <fcntl.h>\n\
                   int main(void){if(setgid(65534)||setuid(65534))return 3;\n\
-                  int f=open(\"d/a\",O_CREAT|O_WRONLY,0600);if(f<0||write(f,\"seen\",4)!=4||fsync(f))return 2;return 0;}\n";
+                  int f=open(\"d/a\",O_CREAT|O_WRONLY,0600);\n\
+                  if(f<0||write(f,\"seen\",4)!=4||fsync(f))return 2;return 0;}\n";
     scratch.file("becomes.c", source);
     ok(Command::new("gcc").current_dir(scratch.dir()).args(["-w", "-o", "becomes", "becomes.c"]));
     let open_to_all = std::fs::Permissions::from_mode(0o777);

@@ -1,5 +1,5 @@
-//! Whatever the registers of a call and the memory behind them are, decoding ends without a panic, and in little memory.
-//! `fuzz/fuzz_targets/tracer_calls.rs` gives the same entry point any bytes.
+//! Whatever the registers of a call and the memory behind them are, decoding ends without a panic, and in
+//! little memory. `fuzz/fuzz_targets/tracer_calls.rs` gives the same entry point any bytes.
 
 mod shape;
 
@@ -11,8 +11,8 @@ proptest! {
 
     #[test]
     fn any_call_is_decoded(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
-        let told: usize = tried(&bytes).iter().map(String::len).sum();
-        assert!(told < 16 << 20, "{told} B");
+        let found: usize = tried(&bytes).iter().map(String::len).sum();
+        assert!(found < 16 << 20, "{found} B");
     }
 
     /// As above, mostly with calls and arguments that mean something.
@@ -29,8 +29,8 @@ proptest! {
         for (number, address) in words {
             bytes.extend((u64::from(number) | if address { 0xAA << 56 } else { 0 }).to_le_bytes());
         }
-        let told: usize = tried(&bytes).iter().map(String::len).sum();
-        assert!(told < 16 << 20, "{told} B");
+        let found: usize = tried(&bytes).iter().map(String::len).sum();
+        assert!(found < 16 << 20, "{found} B");
     }
 }
 
@@ -42,8 +42,8 @@ fn a_call_is_taken_for_what_it_is() {
     let own = std::fs::OpenOptions::new().write(true).open(file.path()).expect("it opens");
     let fd = std::os::fd::AsRawFd::as_raw_fd(&own) as u64;
     let text = b"abcdef";
-    let told = tracer::decoded(libc::SYS_pwrite64, [fd, text.as_ptr() as u64, 6, 4, 0, 0], 6);
+    let found = tracer::decoded(libc::SYS_pwrite64, [fd, text.as_ptr() as u64, 6, 4, 0, 0], 6);
     let path = file.path().canonicalize().expect("its path");
     let wanted = format!("6 B at 4 of {}", path.display());
-    assert!(told.contains(&wanted), "{told:?}");
+    assert!(found.contains(&wanted), "{found:?}");
 }

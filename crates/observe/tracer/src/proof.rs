@@ -55,7 +55,10 @@ pub fn written(file: &File, before: u64, offset: u64, bytes: &[u8]) -> usize {
     for wanted in bytes.chunks(PIECE) {
         let now = &mut now[..wanted.len()];
         let read = file.read_at(now, offset + same as u64).unwrap_or(0);
-        let alike = wanted.iter().zip(&now[..read]).take_while(|(one, other)| one == other).count();
+        let alike = match wanted == &now[..read] {
+            true => read,
+            false => wanted.iter().zip(&now[..read]).take_while(|(one, other)| one == other).count(),
+        };
         same += alike;
         if alike < wanted.len() {
             break;

@@ -10,6 +10,7 @@ use crate::aio::{self, PGETEVENTS};
 use crate::calls::{Before, Call, Says, Synced};
 use crate::emit::Done;
 use crate::look;
+use crate::opened::Open;
 use crate::run::{Pending, Run, TracerError, ignore_gone};
 
 impl Run<'_> {
@@ -19,6 +20,7 @@ impl Run<'_> {
             Err(Errno::ESRCH) => return Ok(false),
             registers => registers?,
         };
+        self.registers = Some((pid, registers));
         let arguments =
             [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9];
         let call = Call { number: registers.orig_rax as i64, arguments };
@@ -28,6 +30,9 @@ impl Run<'_> {
         }
         let Some(tracee) = self.tracees.get(&pid.as_raw()) else { return Ok(false) };
         let (thread, process) = (tracee.thread, tracee.process);
+        if call.renames() {
+            self.descriptors.renamed();
+        }
         match call.number {
             libc::SYS_ptrace => {
                 let program = look::program(pid);
@@ -63,8 +68,11 @@ impl Run<'_> {
             self.pend(pid, call, Before::default(), Some((ticket, sync)));
             return Ok(true);
         }
-        let says = self.hearing.hears(pid, process, &call);
-        if says.is_some() && self.descriptor_followed(pid, &call).is_none() {
+        let open = call.written_to().map(|fd| self.descriptors.of(pid, fd, self.tracees.len() == 1));
+        let Some(open) = open.map_or(Some(None), |found| found.map(Some)) else { return Ok(false) };
+        let says = open.as_ref().and_then(|open| self.hearing.hears(process, &call, &open.name));
+        let open = open.filter(|open| look::is_file_name(&open.name) && self.followed(&open.name));
+        if says.is_some() && open.is_none() {
             self.scan(thread)?;
             self.pend(pid, call, Before { says, ..Before::default() }, None);
             return Ok(true);
@@ -72,26 +80,35 @@ impl Run<'_> {
         if matches!(call.number, libc::SYS_sendto | libc::SYS_sendmsg) {
             return Ok(false);
         }
-        self.changes(pid, call, says)
+        self.changes(pid, call, says, open)
     }
 
     /// A call that changes a file, if it is one that is followed.
-    fn changes(&mut self, pid: Pid, call: Call, says: Option<Says>) -> Result<bool, TracerError> {
+    fn changes(
+        &mut self,
+        pid: Pid,
+        call: Call,
+        says: Option<Says>,
+        open: Option<Open>,
+    ) -> Result<bool, TracerError> {
         let Some(tracee) = self.tracees.get(&pid.as_raw()) else { return Ok(false) };
         let thread = tracee.thread;
-        let mut before = Before { says, ..call.before(pid) };
+        let before = Before { says, ..call.before(pid) };
         if !before.paths.is_empty() && !before.paths.iter().any(|path| self.followed(path)) {
             return Ok(false);
         }
-        if before.paths.is_empty() {
-            let Some(path) = self.descriptor_followed(pid, &call) else { return Ok(false) };
-            before.written = Some(path);
+        let by_descriptor = || open.is_some() || self.descriptor_followed(pid, &call).is_some();
+        if before.paths.is_empty() && !by_descriptor() {
+            return Ok(false);
         }
         if before.paths.iter().any(|path| look::is_special(path)) {
             return Ok(false);
         }
         if matches!(call.name(), "rename" | "unlink" | "truncate" | "link") {
             self.scan(thread)?;
+        }
+        if self.expects(pid, &call, &before, open.as_ref())? {
+            return Ok(false);
         }
         if call.alone() {
             self.busy = Some(pid.as_raw());

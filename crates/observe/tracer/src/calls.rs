@@ -6,6 +6,7 @@ use nix::unistd::Pid;
 
 use crate::aio::PGETEVENTS;
 use crate::look;
+use crate::opened::{Descriptors, Open};
 
 /// The number, arguments and name of a call.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +37,6 @@ pub struct Before {
     pub len: Option<u64>,
     /// To whom the call says something.
     pub says: Option<Says>,
-    /// The path of the file that it writes to by a descriptor.
-    pub written: Option<String>,
 }
 
 /// To whom a call says something that counts as said when it returns.
@@ -54,6 +53,8 @@ pub enum Says {
 pub enum Deed {
     /// Bytes at an offset.
     Write(String, u64, Vec<u8>),
+    /// Bytes that are in a file: offset, length. They are read from it, piece by piece.
+    Copy(String, u64, u64),
     /// The bytes just written are synced: offset, length, data only.
     RangeSync(String, u64, u32, bool),
     /// A new length.
@@ -149,6 +150,26 @@ impl Call {
         self.number != libc::SYS_sendfile && self.number != libc::SYS_splice && self.number != libc::SYS_mmap
     }
 
+    /// The descriptor of a call that writes or sends by one, and does nothing else.
+    pub fn written_to(&self) -> Option<i32> {
+        matches!(
+            self.number,
+            libc::SYS_write
+                | libc::SYS_pwrite64
+                | libc::SYS_writev
+                | libc::SYS_pwritev
+                | libc::SYS_pwritev2
+                | libc::SYS_sendto
+                | libc::SYS_sendmsg
+        )
+        .then_some(self.arguments[0] as i32)
+    }
+
+    /// Whether files may have other names afterwards.
+    pub fn renames(&self) -> bool {
+        self.name() == "rename"
+    }
+
     /// Whether the call is answered with `ENOSYS`, so that the program falls back to calls that are seen.
     pub fn refused(&self) -> bool {
         self.number == libc::SYS_io_uring_setup
@@ -195,28 +216,35 @@ impl Call {
         let paths: Option<Vec<String>> = named.into_iter().collect();
         let paths = paths.unwrap_or_default();
         let len = paths.first().and_then(|path| look::length(path));
-        Before { paths, len, says: None, written: None }
+        Before { paths, len, says: None }
     }
 
     /// What the call did, given what it returned.
-    pub fn after(&self, pid: Pid, before: &Before, result: u64) -> Option<Vec<Deed>> {
+    pub fn after(
+        &self,
+        pid: Pid,
+        before: &Before,
+        result: u64,
+        descriptors: &mut Descriptors,
+    ) -> Option<Vec<Deed>> {
         let [a, b, c, d, ..] = self.arguments;
         let one = || before.paths.first().cloned();
         let two = || Some((one()?, before.paths.get(1)?.clone()));
+        let fd = |number: u64| (pid, number as i32);
         Some(match self.number {
             libc::SYS_write => {
-                written(pid, before, a, None, 0, result, || look::memory(pid, b, result as usize))?
+                written(fd(a), descriptors, None, 0, result, || look::memory(pid, b, result as usize))?
             }
             libc::SYS_pwrite64 => {
-                written(pid, before, a, Some(d), 0, result, || look::memory(pid, b, result as usize))?
+                written(fd(a), descriptors, Some(d), 0, result, || look::memory(pid, b, result as usize))?
             }
             libc::SYS_writev => {
-                written(pid, before, a, None, 0, result, || look::gathered(pid, b, c, result))?
+                written(fd(a), descriptors, None, 0, result, || look::gathered(pid, b, c, result))?
             }
             libc::SYS_pwritev | libc::SYS_pwritev2 => {
                 let flags = if self.number == libc::SYS_pwritev2 { self.arguments[5] as i32 } else { 0 };
                 let offset = (d as i64 != -1).then_some(d);
-                written(pid, before, a, offset, flags, result, || look::gathered(pid, b, c, result))?
+                written(fd(a), descriptors, offset, flags, result, || look::gathered(pid, b, c, result))?
             }
             libc::SYS_sendfile => copied(pid, a, None, result)?,
             libc::SYS_copy_file_range | libc::SYS_splice => {
@@ -230,16 +258,7 @@ impl Call {
             libc::SYS_truncate | libc::SYS_ftruncate => vec![Deed::Truncate(one()?, b)],
             libc::SYS_fallocate => allocated(one()?, b as i32, c, d, before.len?),
             libc::SYS_rename | libc::SYS_renameat => two().map(|(from, to)| vec![Deed::Rename(from, to)])?,
-            libc::SYS_renameat2 => {
-                let (from, to) = two()?;
-                match self.arguments[4] as u32 {
-                    flags if flags & libc::RENAME_WHITEOUT != 0 => {
-                        vec![Deed::Missed("rename with RENAME_WHITEOUT", from)]
-                    }
-                    flags if flags & libc::RENAME_EXCHANGE != 0 => vec![Deed::Exchange(from, to)],
-                    _ => vec![Deed::Rename(from, to)],
-                }
-            }
+            libc::SYS_renameat2 => two().map(|(from, to)| vec![renamed(from, to, self.arguments[4])])?,
             libc::SYS_link | libc::SYS_linkat => two().map(|(from, to)| vec![Deed::Link(from, to)])?,
             libc::SYS_symlink | libc::SYS_symlinkat => {
                 two().map(|(path, target)| vec![Deed::Symlink(path, target)])?
@@ -268,6 +287,15 @@ impl Call {
             }
             _ => return None,
         })
+    }
+}
+
+/// What `renameat2` does with these flags.
+fn renamed(from: String, to: String, flags: u64) -> Deed {
+    match flags as u32 {
+        flags if flags & libc::RENAME_WHITEOUT != 0 => Deed::Missed("rename with RENAME_WHITEOUT", from),
+        flags if flags & libc::RENAME_EXCHANGE != 0 => Deed::Exchange(from, to),
+        _ => Deed::Rename(from, to),
     }
 }
 
@@ -305,16 +333,17 @@ pub fn said(call: &Call, pid: Pid, count: u64) -> Vec<u8> {
 }
 
 fn written(
-    pid: Pid,
-    before: &Before,
-    fd: u64,
+    (pid, fd): (Pid, i32),
+    descriptors: &mut Descriptors,
     offset: Option<u64>,
     rwf: i32,
     count: u64,
     bytes: impl FnOnce() -> Vec<u8>,
 ) -> Option<Vec<Deed>> {
-    let path = before.written.clone().or_else(|| look::descriptor(pid, fd as i32))?;
-    let (position, flags) = look::position(pid, fd as i32)?;
+    let Open { name: path, position, flags, .. } = descriptors.of(pid, fd, false)?;
+    if !look::is_file_name(&path) {
+        return None;
+    }
     let offset = match offset {
         None => position.checked_sub(count)?,
         // Linux appends whatever the offset is.
@@ -336,9 +365,7 @@ fn written(
 fn copied(pid: Pid, fd: u64, end: Option<u64>, count: u64) -> Option<Vec<Deed>> {
     let path = look::descriptor(pid, fd as i32)?;
     let end = end.or_else(|| look::position(pid, fd as i32).map(|position| position.0))?;
-    let offset = end.checked_sub(count)?;
-    let bytes = look::contents(&path, offset, count as usize);
-    Some(vec![Deed::Write(path, offset, bytes)])
+    Some(vec![Deed::Copy(path, end.checked_sub(count)?, count)])
 }
 
 /// What of a write with `O_DIRECT` is no multiple of a sector; `None` if all is, or it is another call.
@@ -375,6 +402,8 @@ pub fn unaligned(call: &Call, pid: Pid) -> Option<Deed> {
     Some(Deed::Noted(path.clone(), Note::Unaligned { path, what }))
 }
 
+/// Bytes that one call may empty.
+const ZEROS: u64 = 256 << 20;
 /// Bytes of the smallest unit that devices write.
 const SECTOR: u64 = 512;
 
@@ -388,7 +417,11 @@ fn allocated(path: String, mode: i32, offset: u64, len: u64, before: u64) -> Vec
     }
     let mut deeds = Vec::new();
     if mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) != 0 && offset < before {
-        deeds.push(Deed::Write(path.clone(), offset, vec![0; (end.min(before) - offset) as usize]));
+        let len = end.min(before) - offset;
+        if len > ZEROS {
+            return vec![Deed::Missed("fallocate that empties more than 256 MiB at once", path)];
+        }
+        deeds.push(Deed::Write(path.clone(), offset, vec![0; len as usize]));
     }
     if mode & libc::FALLOC_FL_KEEP_SIZE == 0 && end > before {
         deeds.push(Deed::Truncate(path, end));
@@ -420,7 +453,7 @@ pub fn operation(
         }
         Deed::Insert(path, offset, len) => Op::FileInsert { file: name(path)?, offset: *offset, len: *len },
         Deed::Noted(_, note) => Op::Phase { name: name(&note.name())? },
-        Deed::Map(..) | Deed::Missed(..) => return Ok(None),
+        Deed::Map(..) | Deed::Missed(..) | Deed::Copy(..) => return Ok(None),
     }))
 }
 
@@ -429,6 +462,7 @@ impl Deed {
     pub fn paths(&self) -> Vec<&str> {
         match self {
             Deed::Write(path, ..)
+            | Deed::Copy(path, ..)
             | Deed::RangeSync(path, ..)
             | Deed::Truncate(path, _)
             | Deed::Create(path, _)

@@ -13,6 +13,10 @@ use crate::run::{Pending, Run, TracerError};
 
 /// Bytes of one range that is synced, at most.
 const RANGE: u64 = 1 << 30;
+/// Calls that are not followed, and their files, that are named.
+const MISSED: usize = 1000;
+/// Bytes of a copied file that are read at once.
+const PIECE: usize = 16 << 20;
 /// What has no call.
 const STORE: &str = "store to a shared mapping";
 
@@ -20,8 +24,10 @@ impl Run<'_> {
     /// The site of the call at which a thread stands.
     pub fn site(&mut self, pid: Pid, call: &'static str) -> Result<SiteId, TracerError> {
         let process = self.tracees.get(&pid.as_raw()).map_or(pid.as_raw(), |tracee| tracee.process);
-        let places = ptrace::getregs(pid)
-            .map_or_else(|_| Vec::new(), |registers| self.stacks.of(pid, process, &registers));
+        let known = self.registers.filter(|(owner, _)| *owner == pid).map(|(_, registers)| registers);
+        let places = known
+            .or_else(|| ptrace::getregs(pid).ok())
+            .map_or_else(Vec::new, |registers| self.stacks.of(pid, process, &registers));
         Ok(self.emitter.site(call, places, &mut self.stacks, &self.program)?)
     }
 
@@ -31,9 +37,15 @@ impl Run<'_> {
         let thread = tracee.thread;
         let Some(Pending { call, before, sync, requests }) = tracee.call.take() else { return Ok(()) };
         let result = match ptrace::getregs(pid) {
-            Ok(registers) => registers.rax as i64,
+            Ok(registers) => {
+                self.registers = Some((pid, registers));
+                registers.rax as i64
+            }
             Err(_) => -1,
         };
+        if call.renames() {
+            self.descriptors.renamed();
+        }
         match call.number {
             libc::SYS_io_submit => return self.submitted(pid, &call, requests, result),
             libc::SYS_io_getevents | PGETEVENTS => return self.fetched(pid, &call, result),
@@ -51,7 +63,7 @@ impl Run<'_> {
             }
             return Ok(());
         }
-        let deeds = call.after(pid, &before, result as u64).unwrap_or_default();
+        let deeds = call.after(pid, &before, result as u64, &mut self.descriptors).unwrap_or_default();
         if deeds.is_empty() && before.says.is_none() {
             return Ok(());
         }
@@ -215,10 +227,17 @@ impl Run<'_> {
     /// Notes that a call on a file is not followed.
     fn miss(&mut self, site: SiteId, call: &str, path: String) {
         let frames = self.emitter.frames(site);
+        if self.missed.len() >= MISSED {
+            self.notes.insert(format!("more than {MISSED} files saw calls that are not followed"));
+            return;
+        }
         self.missed.entry((call.to_owned(), path)).or_insert(frames);
     }
 
-    fn deed(&mut self, thread: ThreadId, site: SiteId, deed: Deed) -> Result<(), TracerError> {
+    pub fn deed(&mut self, thread: ThreadId, site: SiteId, deed: Deed) -> Result<(), TracerError> {
+        if let Deed::Unlink(path) | Deed::Rename(_, path) = &deed {
+            self.descriptors.removed(path);
+        }
         if let Deed::Create(path, false) = &deed
             && path.starts_with(look::UNNAMED)
         {
@@ -253,10 +272,13 @@ impl Run<'_> {
         {
             self.miss(site, "renameat2 with a name outside of what --files names", to.clone());
         }
+        if let Deed::Copy(path, offset, len) = deed {
+            return self.copied(thread, site, &path, offset, len);
+        }
         let op = operation(&deed, |path| self.emitter.name(path))?;
         let mut values = Vec::new();
         match deed {
-            Deed::Map(path) => self.mapped.map(&path),
+            Deed::Map(path) => self.map(&path),
             Deed::Missed(call, path) => self.miss(site, call, path),
             Deed::Write(path, offset, bytes) => {
                 self.mapped.written(&path, offset, &bytes);
@@ -269,6 +291,35 @@ impl Run<'_> {
         }
         let Some(op) = op else { return Ok(()) };
         Ok(self.emitter.done(Done { thread, site, ops: vec![op], values, releases: true })?)
+    }
+
+    /// The thread that stands mapped a file.
+    fn map(&mut self, path: &str) {
+        let first = self.mapped.map(path);
+        let Some((pid, registers)) = self.registers.filter(|_| first) else { return };
+        let process = self.tracees.get(&pid.as_raw()).map_or(pid.as_raw(), |tracee| tracee.process);
+        if self.mapped.pages.watch(pid, process, path, &registers) {
+            self.watched += 1;
+        }
+    }
+
+    /// Bytes that are in a file came there.
+    fn copied(
+        &mut self,
+        thread: ThreadId,
+        site: SiteId,
+        path: &str,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), TracerError> {
+        for from in (0..len).step_by(PIECE) {
+            let piece = (len - from).min(PIECE as u64) as usize;
+            let bytes = look::contents(path, offset + from, piece);
+            if !bytes.is_empty() {
+                self.deed(thread, site, Deed::Write(path.to_owned(), offset + from, bytes))?;
+            }
+        }
+        Ok(())
     }
 
     /// A file or folder came from elsewhere: it is new here, with all that it holds.
@@ -284,8 +335,7 @@ impl Run<'_> {
         }
         self.deed(thread, site, Deed::Create(path.clone(), about.is_dir()))?;
         if !about.is_dir() {
-            let bytes = look::contents(&path, 0, about.len() as usize);
-            return self.deed(thread, site, Deed::Write(path, 0, bytes));
+            return self.deed(thread, site, Deed::Copy(path, 0, about.len()));
         }
         for below in look::entries(&path) {
             self.arrived(thread, site, below)?;

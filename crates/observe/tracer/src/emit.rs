@@ -11,6 +11,11 @@ const ORDER: u64 = 1;
 /// Call stacks that are distinguished.
 const SITES: usize = 20_000;
 
+/// Texts that were printed that are remembered.
+const TEXTS: usize = 4096;
+/// Bytes of writes that wait for a sync to return; more calls wait in front of theirs.
+const WAITING: usize = 64 << 20;
+
 /// What a call did, before its place in the order is known.
 #[derive(Debug)]
 pub struct Done {
@@ -30,11 +35,16 @@ pub struct Done {
 pub struct Emitter<'s> {
     sink: &'s mut dyn Sink,
     names: BTreeMap<String, NameId>,
+    /// Names of what was printed: any number, so not all are remembered.
+    texts: BTreeMap<String, NameId>,
+    named_so_far: u32,
     sites: HashMap<(&'static str, Vec<Place>), SiteId>,
     /// Sites by what they are called: other addresses may have the same names.
     named: HashMap<Vec<Frame>, SiteId>,
     /// Calls in order; `None` where a sync has not returned yet.
     queue: VecDeque<(u64, Option<Done>)>,
+    /// Bytes of the writes in it.
+    waiting: usize,
     tickets: u64,
     seq: u64,
     /// Events delivered.
@@ -44,8 +54,9 @@ pub struct Emitter<'s> {
 impl<'s> Emitter<'s> {
     /// Nothing yet.
     pub fn new(sink: &'s mut dyn Sink) -> Self {
-        let (names, sites, named, queue) = Default::default();
-        Emitter { sink, names, sites, named, queue, tickets: 0, seq: 0, events: 0 }
+        let (names, texts, sites, named, queue) = Default::default();
+        let (named_so_far, waiting, tickets, seq, events) = Default::default();
+        Emitter { sink, names, texts, named_so_far, sites, named, queue, waiting, tickets, seq, events }
     }
 
     /// The number of a path.
@@ -53,10 +64,21 @@ impl<'s> Emitter<'s> {
         if let Some(&id) = self.names.get(path) {
             return Ok(id);
         }
-        let id = NameId(self.names.len() as u32 + 1);
+        let id = self.new_name(path)?;
         self.names.insert(path.to_owned(), id);
-        self.sink.define(Definition::Name(id, path))?;
         Ok(id)
+    }
+
+    fn new_name(&mut self, name: &str) -> Result<NameId, SinkError> {
+        self.named_so_far += 1;
+        let id = NameId(self.named_so_far);
+        self.sink.define(Definition::Name(id, name))?;
+        Ok(id)
+    }
+
+    /// Whether so much waits for a sync that nothing more should be added.
+    pub fn is_full(&self) -> bool {
+        self.waiting > WAITING
     }
 
     /// The site of a call with this name, made with this stack.
@@ -107,7 +129,10 @@ impl<'s> Emitter<'s> {
     pub fn resolve(&mut self, ticket: u64, done: Option<Done>) -> Result<(), SinkError> {
         if let Some(at) = self.queue.iter().position(|(number, _)| *number == ticket) {
             match done {
-                Some(done) => self.queue[at].1 = Some(done),
+                Some(done) => {
+                    self.waiting += done.values.len();
+                    self.queue[at].1 = Some(done);
+                }
                 None => drop(self.queue.remove(at)),
             }
         }
@@ -119,6 +144,7 @@ impl<'s> Emitter<'s> {
     fn drain(&mut self) -> Result<(), SinkError> {
         while let Some((_, Some(_))) = self.queue.front() {
             if let Some((_, Some(done))) = self.queue.pop_front() {
+                self.waiting -= done.values.len();
                 self.push(&done)?;
             }
         }
@@ -133,7 +159,19 @@ impl<'s> Emitter<'s> {
 
     /// A call that printed or acknowledged something; the name says what.
     pub fn said(&mut self, thread: ThreadId, site: SiteId, name: &str) -> Result<(), SinkError> {
-        let region = event::printed_region(self.name(name)?);
+        let known = self.texts.get(name).copied();
+        let id = match known {
+            Some(id) => id,
+            None => {
+                let id = self.new_name(name)?;
+                if self.texts.len() >= TEXTS {
+                    self.texts.clear();
+                }
+                self.texts.insert(name.to_owned(), id);
+                id
+            }
+        };
+        let region = event::printed_region(id);
         let ops = vec![Op::RegionBegin { region }, Op::RegionEnd { region }];
         self.done(Done { thread, site, ops, values: Vec::new(), releases: true })
     }

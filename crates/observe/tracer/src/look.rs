@@ -10,22 +10,32 @@ use nix::unistd::Pid;
 
 /// Bytes that one call moves at most, as the kernel bounds it.
 const CALL_MAX: usize = 0x7fff_f000;
+/// Bytes of memory that are read at once.
+const PIECE: usize = 16 << 20;
 /// The longest path that the kernel takes.
 const PATH_MAX: usize = 4096;
 
 /// Bytes of the thread's memory; fewer where the rest is not mapped.
 pub fn memory(pid: Pid, address: u64, len: usize) -> Vec<u8> {
-    let len = len.min(CALL_MAX);
-    let mut bytes = vec![0; len];
-    let remote = [RemoteIoVec { base: address as usize, len }];
-    let read = process_vm_readv(pid, &mut [IoSliceMut::new(&mut bytes)], &remote).unwrap_or(0);
-    bytes.truncate(read);
+    let (mut bytes, len) = (Vec::new(), len.min(CALL_MAX));
+    // A length that a program gives may be far more than it has.
+    while bytes.len() < len {
+        let (had, piece) = (bytes.len(), (len - bytes.len()).min(PIECE));
+        bytes.resize(had + piece, 0);
+        let base = (address as usize).wrapping_add(had);
+        let remote = [RemoteIoVec { base, len: piece }];
+        let read = process_vm_readv(pid, &mut [IoSliceMut::new(&mut bytes[had..])], &remote).unwrap_or(0);
+        if read < piece {
+            bytes.truncate(had + read);
+            break;
+        }
+    }
     bytes
 }
 
 /// The bytes of a vector of buffers, up to `total` of them.
 pub fn gathered(pid: Pid, vector: u64, count: u64, total: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
+    let (mut bytes, total) = (Vec::new(), total.min(CALL_MAX as u64));
     for entry in memory(pid, vector, count.min(1024) as usize * 16).chunks_exact(16) {
         let (base, len) = entry.split_at(8);
         let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
@@ -35,13 +45,24 @@ pub fn gathered(pid: Pid, vector: u64, count: u64, total: u64) -> Vec<u8> {
     bytes
 }
 
+/// All bytes of a vector of buffers; `None` if they are more than `most`, or not all are there.
+pub fn vector(pid: Pid, vector: u64, count: u64, most: u64) -> Option<Vec<u8>> {
+    const ENTRIES: u64 = 1024;
+    let entries = memory(pid, vector, count.min(ENTRIES) as usize * 16);
+    let length = |entry: &[u8]| entry[8..].try_into().map_or(u64::MAX, u64::from_ne_bytes);
+    let total = entries.chunks_exact(16).map(length).try_fold(0_u64, u64::checked_add)?;
+    let whole = count <= ENTRIES && entries.len() as u64 == count * 16 && total <= most;
+    let bytes = whole.then(|| gathered(pid, vector, count, total))?;
+    (bytes.len() as u64 == total).then_some(bytes)
+}
+
 /// Bytes of the thread's memory up to the first page that is not mapped.
 pub fn pages(pid: Pid, address: u64, len: usize) -> Vec<u8> {
     const PAGE: usize = 4096;
     let mut remote = Vec::new();
-    let (mut from, end) = (address as usize, address as usize + len);
+    let (mut from, end) = (address as usize, (address as usize).saturating_add(len));
     while from < end {
-        let next = ((from / PAGE + 1) * PAGE).min(end);
+        let next = (from / PAGE + 1).saturating_mul(PAGE).min(end);
         remote.push(RemoteIoVec { base: from, len: next - from });
         from = next;
     }
@@ -54,7 +75,7 @@ pub fn pages(pid: Pid, address: u64, len: usize) -> Vec<u8> {
 fn text(pid: Pid, address: u64) -> Option<String> {
     let mut bytes = Vec::new();
     while bytes.len() < PATH_MAX {
-        let at = address + bytes.len() as u64;
+        let at = address.checked_add(bytes.len() as u64)?;
         let piece = memory(pid, at, 256 - (at % 256) as usize);
         if piece.is_empty() {
             return None;
@@ -75,12 +96,27 @@ pub fn string(pid: Pid, address: u64) -> Option<String> {
 
 /// The path of an open file; if it has none, a name that stands for the file itself.
 pub fn descriptor(pid: Pid, fd: i32) -> Option<String> {
+    named(pid, fd).filter(|name| is_file_name(name))
+}
+
+/// As [`descriptor`], and of what is no file what the kernel writes.
+pub fn named(pid: Pid, fd: i32) -> Option<String> {
     let path = link(pid, fd)?;
     if path.starts_with('/') && path.ends_with(" (deleted)") {
         let about = fs::metadata(format!("/proc/{pid}/fd/{fd}")).ok()?;
         return Some(format!("{UNNAMED}{}:{}", about.dev(), about.ino()));
     }
-    path.starts_with('/').then_some(path)
+    Some(path)
+}
+
+/// Whether what [`named`] says is of a file.
+pub fn is_file_name(name: &str) -> bool {
+    name.starts_with('/') || name.starts_with(UNNAMED)
+}
+
+/// Whether something is at a path: a link counts, wherever it leads.
+pub fn is_there(path: &str) -> bool {
+    fs::symlink_metadata(path).is_ok()
 }
 
 /// How the names of files begin that have no path.
@@ -198,13 +234,16 @@ pub fn entries(folder: &str) -> Vec<String> {
     paths
 }
 
-/// Bytes of a file as it is now.
+/// Bytes of an ordinary file as it is now: to read from a pipe would take what is in it.
 pub fn contents(path: &str, offset: u64, len: usize) -> Vec<u8> {
+    if !is_file(path) {
+        return Vec::new();
+    }
     let mut bytes = vec![0; len];
     let Ok(file) = fs::File::open(path) else { return Vec::new() };
     let mut read = 0;
     while read < len {
-        match file.read_at(&mut bytes[read..], offset + read as u64) {
+        match file.read_at(&mut bytes[read..], offset.saturating_add(read as u64)) {
             Ok(0) | Err(_) => break,
             Ok(count) => read += count,
         }

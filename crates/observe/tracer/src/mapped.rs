@@ -1,14 +1,16 @@
 //! Files that are mapped shared and writable.
 //!
-//! A store to such a mapping makes no call. The file, read through the page cache, shows it at once; so each scan
-//! compares the file with a copy and reports every word that differs as a write of its own. The order of the
-//! words between two scans is not known, which is how the kernel may write them back anyway.
+//! A store to such a mapping makes no call. The file, read through the page cache, shows it at once; so each
+//! scan compares the file with a copy and reports every word that differs as a write of its own. Where the
+//! kernel says which pages were stored to (`pages.rs`), only those are compared. The order of the words
+//! between two scans is not known, which is how the kernel may write them back anyway.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use crate::look;
+use crate::pages::Pages;
 
 /// Bytes of a word.
 const WORD: usize = 8;
@@ -22,13 +24,25 @@ const PIECE: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub struct Mapped {
     copies: BTreeMap<String, Vec<u8>>,
+    /// What the kernel watches of them.
+    pub pages: Pages,
 }
 
 impl Mapped {
-    /// A process mapped a file.
-    pub fn map(&mut self, path: &str) {
+    /// A process mapped a file; whether it is the first to do so.
+    pub fn map(&mut self, path: &str) -> bool {
+        let first = !self.copies.contains_key(path);
         let whole = || look::contents(path, 0, look::length(path).unwrap_or(0) as usize);
         self.copies.entry(path.to_owned()).or_insert_with(whole);
+        if !first {
+            self.pages.leave(path);
+        }
+        first
+    }
+
+    /// Whether a file is mapped.
+    pub fn has(&self, path: &str) -> bool {
+        self.copies.contains_key(path)
     }
 
     /// A recorded call wrote bytes.
@@ -68,21 +82,35 @@ impl Mapped {
     pub fn scan(&mut self) -> Vec<(String, u64, Vec<u8>)> {
         let mut found = Vec::new();
         for (path, copy) in &mut self.copies {
+            let stored = self.pages.stored(path);
+            if stored.as_ref().is_some_and(Vec::is_empty) {
+                continue;
+            }
             let Ok(file) = File::open(path) else { continue };
-            let mut now = vec![0; PIECE.min(copy.len())];
-            for (piece, old) in copy.chunks_mut(PIECE).enumerate() {
-                let new = &mut now[..old.len()];
-                if file.read_exact_at(new, (piece * PIECE) as u64).is_err() {
-                    break;
-                }
-                for (page, (old, new)) in old.chunks_mut(PAGE).zip(new.chunks(PAGE)).enumerate() {
-                    if old != new {
-                        words(path, (piece * PIECE + page * PAGE) as u64, old, new, &mut found);
-                    }
+            for (from, to) in stored.unwrap_or_else(|| vec![(0, copy.len() as u64)]) {
+                let to = to.min(copy.len() as u64);
+                if from < to {
+                    compared(path, &file, from, &mut copy[from as usize..to as usize], &mut found);
                 }
             }
         }
         found
+    }
+}
+
+/// Notes the words of a part of a file, from an offset on, that differ from a copy, and takes them over.
+fn compared(path: &str, file: &File, from: u64, copy: &mut [u8], found: &mut Vec<(String, u64, Vec<u8>)>) {
+    let mut now = vec![0; PIECE.min(copy.len())];
+    for (piece, old) in copy.chunks_mut(PIECE).enumerate() {
+        let new = &mut now[..old.len()];
+        if file.read_exact_at(new, from + (piece * PIECE) as u64).is_err() {
+            break;
+        }
+        for (page, (old, new)) in old.chunks_mut(PAGE).zip(new.chunks(PAGE)).enumerate() {
+            if old != new {
+                words(path, from + (piece * PIECE + page * PAGE) as u64, old, new, found);
+            }
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use event::{Capabilities, Frame, InstructionCounts, Op, Sink, SinkError, SiteId, Source, ThreadId};
+use libc::user_regs_struct;
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options as Trace};
 use nix::sys::signal::Signal;
@@ -21,6 +22,8 @@ use crate::emit::{Done, Emitter};
 use crate::filter;
 use crate::look;
 use crate::mapped::Mapped;
+use crate::opened::Descriptors;
+use crate::proof::Expected;
 use crate::said::{Acks, Hearing};
 use crate::stack::Stacks;
 
@@ -60,6 +63,8 @@ pub struct Outcome {
     pub notes: BTreeSet<String>,
     /// Syncs of the files that the program asked for.
     pub syncs: u64,
+    /// Mapped files whose pages the kernel watched: only those that were stored to were compared.
+    pub watched: u64,
 }
 
 /// Why a program could not be traced.
@@ -116,6 +121,13 @@ pub struct Run<'s> {
     pub mapped: Mapped,
     pub stacks: Stacks,
     pub aio: Aio,
+    pub descriptors: Descriptors,
+    /// Of the thread that stands, once they are read.
+    pub registers: Option<(Pid, user_regs_struct)>,
+    /// What the call did whose end is not waited for.
+    pub expected: Option<Expected>,
+    /// Whether there may be such calls.
+    pub expecting: bool,
     pub program: String,
     first: Pid,
     status: Option<ExitStatus>,
@@ -131,6 +143,7 @@ pub struct Run<'s> {
     pub missed: BTreeMap<(String, String), Vec<Frame>>,
     pub notes: BTreeSet<String>,
     pub syncs: u64,
+    pub watched: u64,
 }
 
 /// Runs a program and gives its operations on the files to a sink, until its last process has ended.
@@ -157,27 +170,7 @@ pub fn record(options: &Options, sink: &mut dyn Sink) -> Result<Outcome, TracerE
     // The program alone holds its standard output.
     drop(command);
     let first = Pid::from_raw(child.id() as i32);
-    let mut run = Run {
-        options,
-        emitter: Emitter::new(sink),
-        tracees: BTreeMap::new(),
-        threads: Vec::new(),
-        mapped: Mapped::default(),
-        stacks: Stacks::new(),
-        aio: Aio::default(),
-        program: program.clone(),
-        first,
-        status: None,
-        killed: 0,
-        busy: None,
-        waiting: VecDeque::new(),
-        unnamed: BTreeSet::new(),
-        hearing: Hearing::new(options.acks.clone()),
-        refused: BTreeSet::new(),
-        missed: BTreeMap::new(),
-        notes: BTreeSet::new(),
-        syncs: 0,
-    };
+    let mut run = Run::new(options, sink, program, first);
     let ended = run.start().and_then(|()| run.follow());
     if let Err(error) = ended {
         let _ = child.kill();
@@ -196,6 +189,7 @@ pub fn record(options: &Options, sink: &mut dyn Sink) -> Result<Outcome, TracerE
         missed: run.missed,
         notes: run.notes,
         syncs: run.syncs,
+        watched: run.watched,
     };
     if let Some(relay) = relay {
         relay.join().ok();
@@ -213,7 +207,36 @@ pub fn ignore_gone(result: Result<(), Errno>) -> Result<(), TracerError> {
     }
 }
 
-impl Run<'_> {
+impl<'s> Run<'s> {
+    fn new(options: &'s Options, sink: &'s mut dyn Sink, program: String, first: Pid) -> Run<'s> {
+        Run {
+            options,
+            emitter: Emitter::new(sink),
+            tracees: BTreeMap::new(),
+            threads: Vec::new(),
+            mapped: Mapped::default(),
+            stacks: Stacks::new(),
+            aio: Aio::default(),
+            descriptors: Descriptors::default(),
+            registers: None,
+            expected: None,
+            expecting: true,
+            program,
+            first,
+            status: None,
+            killed: 0,
+            busy: None,
+            waiting: VecDeque::new(),
+            unnamed: BTreeSet::new(),
+            hearing: Hearing::new(options.acks.clone()),
+            refused: BTreeSet::new(),
+            missed: BTreeMap::new(),
+            notes: BTreeSet::new(),
+            syncs: 0,
+            watched: 0,
+        }
+    }
+
     fn start(&mut self) -> Result<(), TracerError> {
         match waitpid(self.first, Some(WaitPidFlag::__WALL))? {
             WaitStatus::Stopped(..) => {}
@@ -253,6 +276,8 @@ impl Run<'_> {
     }
 
     fn stop(&mut self, status: WaitStatus) -> Result<(), TracerError> {
+        self.confirm()?;
+        self.registers = None;
         match status {
             WaitStatus::Exited(pid, code) => self.gone(pid, ExitStatus::from_raw(code << 8)),
             WaitStatus::Signaled(pid, signal, _) => self.gone(pid, ExitStatus::from_raw(signal as i32)),
@@ -282,7 +307,7 @@ impl Run<'_> {
     fn event(&mut self, pid: Pid, event: i32) -> Result<(), TracerError> {
         match event {
             libc::PTRACE_EVENT_SECCOMP => {
-                if self.busy.is_some() {
+                if self.busy.is_some() || self.holds_back() {
                     self.waiting.push_back(pid);
                     return Ok(());
                 }
@@ -303,6 +328,8 @@ impl Run<'_> {
                     others.map(|(&other, _)| other).filter(|&other| other != process).collect();
                 others.into_iter().try_for_each(|other| self.forget(Pid::from_raw(other)))?;
                 self.stacks.forget(process);
+                self.mapped.pages.forget(process);
+                self.descriptors.forget(pid);
                 self.left_open(process)?;
                 self.note_rights(pid);
                 let pending = self.tracees.get_mut(&process).and_then(|tracee| tracee.call.take());
@@ -335,6 +362,10 @@ impl Run<'_> {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
         let process = process.and_then(|text| text.trim().parse().ok()).unwrap_or(pid.as_raw());
+        if process == pid.as_raw() && pid != self.first {
+            // It has what is mapped, too, and nobody watches its stores.
+            self.mapped.pages.leave_all();
+        }
         let thread = ThreadId(self.threads.len() as u32);
         self.threads.push((thread, process as u32));
         self.tracees.insert(pid.as_raw(), Tracee { thread, process, call: None, fresh });
@@ -347,6 +378,7 @@ impl Run<'_> {
         let process = self.tracees.get(&pid.as_raw()).map(|tracee| tracee.process);
         if process == Some(pid.as_raw()) {
             self.stacks.forget(pid.as_raw());
+            self.mapped.pages.forget(pid.as_raw());
             self.left_open(pid.as_raw())?;
         }
         if pid == self.first {
@@ -359,6 +391,7 @@ impl Run<'_> {
 
     fn forget(&mut self, pid: Pid) -> Result<(), TracerError> {
         self.waiting.retain(|&other| other != pid);
+        self.descriptors.forget(pid);
         let pending = self.tracees.remove(&pid.as_raw()).and_then(|tracee| tracee.call);
         self.given_up(pid, pending)
     }
@@ -373,16 +406,22 @@ impl Run<'_> {
 
     /// A thread is not in a call any more; the next one may begin.
     fn free(&mut self, pid: Pid) -> Result<(), TracerError> {
-        if self.busy != Some(pid.as_raw()) {
-            return Ok(());
+        if self.busy == Some(pid.as_raw()) {
+            self.busy = None;
         }
-        self.busy = None;
         while self.busy.is_none()
+            && !self.holds_back()
             && let Some(next) = self.waiting.pop_front()
         {
             self.enter(next)?;
         }
         Ok(())
+    }
+
+    /// Whether so much was done behind a sync under way that the next calls wait for its end.
+    fn holds_back(&self) -> bool {
+        let syncing = |tracee: &Tracee| tracee.call.as_ref().is_some_and(|call| call.sync.is_some());
+        self.emitter.is_full() && self.tracees.values().any(syncing)
     }
 
     /// A thread stands in front of a call and may begin it.

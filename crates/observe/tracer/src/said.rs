@@ -18,6 +18,9 @@ use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use crate::calls::{Call, Says};
 use crate::look;
 
+/// Sockets that are remembered.
+const SOCKETS: usize = 4096;
+
 /// Where a program acknowledges what it has done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acks {
@@ -60,14 +63,14 @@ impl Hearing {
 
     /// The program's first process begins.
     pub fn begins(&mut self, pid: Pid) {
-        self.stdout = look::link(pid, 1);
+        self.stdout = look::named(pid, 1);
         if let Some(Acks::Descriptor(fd)) = self.acks {
-            self.descriptor = look::link(pid, fd);
+            self.descriptor = look::named(pid, fd);
         }
     }
 
-    /// To whom the call says something, if to anybody.
-    pub fn hears(&mut self, pid: Pid, process: i32, call: &Call) -> Option<Says> {
+    /// To whom the call says something, if to anybody; `name` is what its descriptor is of.
+    pub fn hears(&mut self, process: i32, call: &Call, name: &str) -> Option<Says> {
         const WRITES: [c_long; 3] = [libc::SYS_write, libc::SYS_writev, libc::SYS_pwrite64];
         const SENDS: [c_long; 2] = [libc::SYS_sendto, libc::SYS_sendmsg];
         let (writes, sends) = (WRITES.contains(&call.number), SENDS.contains(&call.number));
@@ -75,12 +78,11 @@ impl Hearing {
             return None;
         }
         let fd = call.arguments[0] as i32;
-        let link = look::link(pid, fd)?;
-        if self.is_for_acks(process, fd, &link) {
+        if self.is_for_acks(process, fd, name) {
             return Some(Says::Acked);
         }
         // Standard error may be the same terminal.
-        (writes && fd != 2 && self.stdout.as_ref() == Some(&link)).then_some(Says::Printed)
+        (writes && fd != 2 && self.stdout.as_deref() == Some(name)).then_some(Says::Printed)
     }
 
     fn is_for_acks(&mut self, process: i32, fd: i32, link: &str) -> bool {
@@ -93,6 +95,9 @@ impl Hearing {
                     let found = is_bound(process, fd, acks);
                     // A socket that is not connected yet may be so later.
                     if let Some(found) = found {
+                        if self.sockets.len() >= SOCKETS {
+                            self.sockets.clear();
+                        }
                         self.sockets.insert(link.to_owned(), found);
                     }
                     found.unwrap_or(false)

@@ -26,6 +26,9 @@ const FRAMES: usize = 12;
 /// Bytes of a stack that are read at once.
 const STACK: usize = 4 << 10;
 const PAGE: u64 = 4096;
+/// Stacks that are remembered, and the longest, in bytes.
+const SEEN: usize = 4096;
+const SPAN: u64 = 64 << 10;
 
 /// An address in a loaded file, before relocation; of code without a file the address itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -64,6 +67,28 @@ pub struct Stacks {
     cache: CacheX86_64,
     resolver: Resolver,
     names: HashMap<Place, Vec<Frame>>,
+    /// Stacks by process, code address and top of the stack.
+    seen: HashMap<(i32, u64, u64), Seen>,
+}
+
+/// A stack, the base pointer, and the words of memory that it was found by.
+struct Seen {
+    base: u64,
+    words: Vec<(u64, u64)>,
+    places: Vec<Place>,
+}
+
+impl Seen {
+    /// Whether a thread has the same words there: its stack is the same then.
+    fn holds(&self, pid: Pid, base: u64) -> bool {
+        let addresses = || self.words.iter().map(|word| word.0);
+        let (Some(from), Some(to)) = (addresses().min(), addresses().max()) else { return false };
+        if self.base != base || to - from > SPAN {
+            return false;
+        }
+        let bytes = look::memory(pid, from, (to - from) as usize + 8);
+        self.words.iter().all(|&(address, value)| word(from, &bytes, address) == Some(value))
+    }
 }
 
 impl std::fmt::Debug for Stacks {
@@ -75,25 +100,36 @@ impl std::fmt::Debug for Stacks {
 impl Stacks {
     /// Nothing is known yet.
     pub fn new() -> Self {
-        let (files, numbers, sections, processes, names) = Default::default();
+        let (files, numbers, sections, processes, names, seen) = Default::default();
         let (cache, resolver) = (CacheX86_64::new(), Resolver::default());
-        Stacks { files, numbers, sections, processes, cache, resolver, names }
+        Stacks { files, numbers, sections, processes, cache, resolver, names, seen }
     }
 
     /// The process executes another program, or has ended.
     pub fn forget(&mut self, process: i32) {
         self.processes.remove(&process);
+        self.seen.retain(|key, _| key.0 != process);
     }
 
     /// Where a stopped thread is and whence it was called, innermost first.
     pub fn of(&mut self, pid: Pid, process: i32, registers: &user_regs_struct) -> Vec<Place> {
+        let key = (process, registers.rip, registers.rsp);
+        if let Some(seen) = self.seen.get(&key).filter(|seen| seen.holds(pid, registers.rbp)) {
+            return seen.places.clone();
+        }
         let known = self.processes.get(&process).is_some_and(|loaded| loaded.knows(registers.rip));
         if !known {
             self.look(process, registers.rip);
         }
         let Some(loaded) = self.processes.get(&process) else { return Vec::new() };
         let mut stack = Stack::read(pid, registers.rsp);
-        let mut read = |address: u64| stack.word(pid, address).ok_or(());
+        let (mut words, mut whole) = (Vec::new(), true);
+        let mut read = |address: u64| {
+            let found = stack.word(pid, address);
+            words.extend(found.map(|value| (address, value)));
+            whole &= found.is_some();
+            found.ok_or(())
+        };
         let start = UnwindRegsX86_64::new(registers.rip, registers.rsp, registers.rbp);
         let mut frames = loaded.unwinder.iter_frames(registers.rip, start, &mut self.cache, &mut read);
         let mut places = Vec::new();
@@ -101,6 +137,12 @@ impl Stacks {
             && let Ok(Some(frame)) = frames.next()
         {
             places.push(loaded.place(frame.address_for_lookup()));
+        }
+        if whole {
+            if self.seen.len() >= SEEN {
+                self.seen.clear();
+            }
+            self.seen.insert(key, Seen { base: registers.rbp, words, places: places.clone() });
         }
         places
     }

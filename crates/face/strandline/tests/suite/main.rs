@@ -66,6 +66,7 @@ mod unified;
 mod unmodified;
 mod unmodified_bad;
 mod unmodified_more;
+mod unmodified_places;
 mod unmodified_twins;
 mod values;
 mod vnvm;

@@ -39,6 +39,7 @@ mod flushes;
 mod kv_capi;
 mod measure;
 mod migrate;
+mod migrate_programs;
 mod patched;
 mod persist;
 mod persist_kinds;

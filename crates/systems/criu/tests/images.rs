@@ -114,7 +114,7 @@ fn timers_that_had_expired_unnoticed_go_on_by_criu() {
         return;
     }
     let Some(image) = saved(folder.path(), "late", (1, 1)) else { return };
-    assert_eq!(restored_by_criu(folder.path(), &image), "reads 10, alarms\n");
+    assert_eq!(restored_by_criu(folder.path(), &image), "reads, alarms\n");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn timers_that_had_expired_unnoticed_go_on_by_us() {
     let Some(image) = saved(folder.path(), "late", (1, 1)) else { return };
     let restored = criu::restore(&image).expect("it restores");
     assert_eq!(exit_code(restored.pid).expect("our child"), 5);
-    assert_eq!(fs::read_to_string(folder.path().join("out")).expect("written"), "reads 10, alarms\n");
+    assert_eq!(fs::read_to_string(folder.path().join("out")).expect("written"), "reads, alarms\n");
 }
 
 #[test]

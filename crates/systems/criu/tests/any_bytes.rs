@@ -43,7 +43,8 @@ fn an_image_reads_back() {
 fn a_timer_that_had_expired_unnoticed_is_written_as_one_that_goes_on() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut image = small::write(folder.path());
-    let timer = |set_flags, value| FileKind::Timer { clock: 1, ticks: 2, set_flags, value, interval: [0, 50] };
+    let timer =
+        |set_flags, value| FileKind::Timer { clock: 1, ticks: 2, set_flags, value, interval: [0, 50] };
     image.descriptions[3].kind = timer(libc::TFD_TIMER_ABSTIME, [0; 2]);
     image.processes[0].itimers = [[0, 50, 0, 0], [1, 2, 0, 0], [0; 4]];
     let other = folder.path().join("other");

@@ -24,9 +24,8 @@ fn run(name: &str, work_ns: u64, little: u64) -> Run {
     let file = FamFile::create(&path, owner, &regions).expect("created");
     let pages = Remote::of(app.pid()).expect("runs");
     let throttle = Arc::new(Throttle::new(Medium::DRAM));
-    let watch =
-        Watch::start(app.pid(), Uffd::from_fd(app.uffd().expect("handed out")), &regions, &regions)
-            .expect("watched");
+    let watch = Watch::start(app.pid(), Uffd::from_fd(app.uffd().expect("handed out")), &regions, &regions)
+        .expect("watched");
     let copied =
         rounds(&watch, &file, &pages, &throttle, Rounds { most: 4, enough: 64 << 10 }).expect("copied");
     // It writes on until it is frozen, however the machine shares its cores.

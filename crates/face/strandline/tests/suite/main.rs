@@ -40,6 +40,7 @@ mod kv_capi;
 mod measure;
 mod migrate;
 mod migrate_programs;
+mod migrate_refused;
 mod patched;
 mod persist;
 mod persist_kinds;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{stderr, strandline};
+use crate::common::{alone, stderr, strandline};
 use serde_json::Value;
 
 /// Where a program is; none if it is not installed, or process numbers may not be chosen.
@@ -28,17 +28,6 @@ fn memory() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("strandline-work-").tempdir_in("/dev/shm").expect("/dev/shm")
 }
 
-/// A program that has none of the files that whoever started these tests has left open.
-fn alone(command: &mut Command) -> &mut Command {
-    let close = || {
-        // SAFETY: no memory is involved.
-        unsafe { libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC as i32) };
-        Ok(())
-    };
-    // SAFETY: the child makes a system call only.
-    unsafe { command.pre_exec(close) }
-}
-
 /// What a program runs on, and what it leaves.
 struct Work<'a> {
     folder: &'a Path,
@@ -51,7 +40,7 @@ impl Work<'_> {
         let mut command = (self.make)();
         let out = fs::File::create(self.folder.join("stdout")).expect("a file");
         command.current_dir(self.folder).stdout(out).stderr(Stdio::null());
-        alone(&mut command).spawn().expect("it is installed")
+        command.spawn().expect("it is installed")
     }
 
     /// Runs it undisturbed, then again in each of the ways that move it; what the verb said of each.
@@ -103,7 +92,7 @@ fn python_with_threads() {
                 range(4)]\nfor t in all: t.start()\nfor t in all: t.join()\nprint(out)\n";
     fs::write(folder.path().join("work.py"), text).expect("written");
     let make = || {
-        let mut command = Command::new(&python);
+        let mut command = alone(&python);
         command.arg("work.py").stdin(Stdio::null());
         command
     };
@@ -124,7 +113,7 @@ fn a_compiler() {
     });
     fs::write(folder.path().join("large.c"), functions.collect::<String>()).expect("written");
     let make = || {
-        let mut command = Command::new(&gcc);
+        let mut command = alone(&gcc);
         command.args(["-O2", "-c", "large.c", "-o", "large.o"]).stdin(Stdio::null());
         command
     };
@@ -146,7 +135,7 @@ fn a_jvm() {
                 all[t].start(); } for (Thread t : all) t.join(); System.out.println(Arrays.toString(out)); } }";
     fs::write(folder.path().join("Main.java"), text).expect("written");
     let make = || {
-        let mut command = Command::new(&java);
+        let mut command = alone(&java);
         command.arg("Main.java").stdin(Stdio::null());
         command
     };
@@ -169,7 +158,7 @@ fn go() {
     assert!(build.status().expect("it is installed").success());
     let program = folder.path().join("program");
     let make = || {
-        let mut command = Command::new(&program);
+        let mut command = alone(&program);
         command.stdin(Stdio::null());
         command
     };
@@ -202,7 +191,7 @@ fn postgres_for_a_single_user() {
     let input = folder.path().join("query");
     fs::write(&input, query).expect("written");
     let make = || {
-        let mut command = Command::new(&postgres);
+        let mut command = alone(&postgres);
         command.args(["--single", "-D"]).arg(&data).arg("postgres").uid(user).gid(group);
         command.stdin(fs::File::open(&input).expect("written"));
         command

@@ -2,7 +2,7 @@
 //! where it was. (`crates/systems/migrate/tests/refused.rs` tries the same of the library, and more of each kind.)
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt as _;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use crate::common::{Scratch, compile, stderr, strandline};
+use crate::common::{Scratch, alone, compile, stderr, strandline};
 
 fn privileged() -> bool {
     let is = fs::read_to_string("/proc/self/status").is_ok_and(|text| text.contains("CapEff:\t000001ff"));
@@ -21,16 +21,10 @@ fn privileged() -> bool {
 }
 
 fn started(program: &Path, arguments: &[&str]) -> Child {
-    let mut command = Command::new(program);
+    let mut command = alone(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let close = || {
-        // SAFETY: no memory is involved.
-        unsafe { libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC as i32) };
-        Ok(())
-    };
-    // SAFETY: the child makes a system call only.
-    let child = unsafe { command.pre_exec(close) }.spawn().expect("it is there");
-    std::thread::sleep(Duration::from_millis(100));
+    let child = command.spawn().expect("it is there");
+    std::thread::sleep(Duration::from_millis(150));
     child
 }
 
@@ -75,21 +69,19 @@ fn one_that_is_gone_a_zombie_or_traced() {
     refused(&scratch, child.id(), "has ended (a zombie)");
     let _ = child.wait();
     refused(&scratch, child.id(), "does not exist");
-    let mut child = started(Path::new("sleep"), &["60"]);
-    let pid = child.id();
-    // Who traces it must be the thread that says so, and stay.
-    // SAFETY: no memory is involved.
-    let attach = || unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, 0, 0) };
-    assert_eq!(attach(), 0);
-    refused(&scratch, pid, "detach that debugger first");
-    // SAFETY: as above; a tracee must be stopped to be detached.
-    unsafe {
-        libc::ptrace(libc::PTRACE_INTERRUPT, pid, 0, 0);
-        libc::waitpid(pid as i32, std::ptr::null_mut(), libc::__WALL);
-        libc::ptrace(libc::PTRACE_DETACH, pid, 0, 0);
-    }
-    lives(&mut child);
-    end(child);
+    let text = "#include <stdio.h>\n#include <sys/ptrace.h>\n#include <unistd.h>\nint main() { int p = fork(); if (!p) \
+                for (;;) pause(); ptrace(PTRACE_SEIZE, p, 0, 0); printf(\"%d\\n\", p); fflush(stdout); pause(); }";
+    scratch.file("tracer.c", text);
+    compile(scratch.dir(), "cc", "-O1 -w -o tracer tracer.c");
+    let mut tracer = Command::new(scratch.path("tracer")).stdout(Stdio::piped()).spawn().expect("built");
+    let mut line = String::new();
+    BufReader::new(tracer.stdout.take().expect("piped")).read_line(&mut line).expect("a number");
+    let traced = line.trim().parse().expect("a number");
+    refused(&scratch, traced, "detach that debugger first");
+    assert!(Path::new("/proc").join(line.trim()).exists(), "it goes on");
+    let _ = Command::new("kill").arg(line.trim()).status();
+    let _ = tracer.kill();
+    let _ = tracer.wait();
 }
 
 #[test]

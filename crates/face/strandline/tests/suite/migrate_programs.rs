@@ -139,7 +139,11 @@ fn a_jvm() {
         command.arg("Main.java").stdin(Stdio::null());
         command
     };
-    Work { folder: folder.path(), make: &make, result: &printed(folder.path()) }.compare();
+    let said = Work { folder: folder.path(), make: &make, result: &printed(folder.path()) }.compare();
+    for (name, times) in said.iter().filter(|(_, times)| times["before"].is_object()) {
+        let (first, lazy) = (times["before"]["rounds"][0].as_u64(), times["lazy_bytes"].as_u64());
+        assert!(first < lazy.map(|bytes| 2 * bytes), "{name}: more than it has: {times:#}");
+    }
 }
 
 #[test]

@@ -279,7 +279,9 @@ fn table(
         rows.push(("of it running with pages missing (resume)", milliseconds(total - moved.downtime_s)));
         let before: Vec<f64> = points.iter().filter(|point| point.0 < -0.005).map(|point| point.1).collect();
         let usual = before.iter().sum::<f64>() / before.len().max(1) as f64;
-        let during = points.iter().filter(|point| (moved.downtime_s..total).contains(&point.0));
+        // A process that is being made has used processor time before it runs.
+        let made = if counted == Counted::Beats { 0.0 } else { 2.0 * JOINED as f64 * PERIOD.as_secs_f64() };
+        let during = points.iter().filter(|point| (moved.downtime_s + made..total).contains(&point.0));
         let rates: Vec<f64> = during.map(|point| point.1).collect();
         if usual > 0.0 && !rates.is_empty() {
             let share = rates.iter().sum::<f64>() / rates.len() as f64 / usual;

@@ -6,9 +6,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use migrate::image::{
-    Description, FileKind, Image, Process, Run, Store, Vma, VmaKind, hash, time_left,
-};
+use migrate::image::{Description, FileKind, Image, Process, Run, Store, Vma, VmaKind, hash, time_left};
 use migrate::proc::mappings;
 use migrate::{Error, Result};
 

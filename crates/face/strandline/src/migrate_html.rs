@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use migrate::live::Moved;
-use migrate::plot::{Heartbeat, page, sample};
+use migrate::plot::{Counted, Heartbeat, page, sample};
 use migrate::proc::{children, read_text, threads};
 
 /// What is sampled before the migration begins, and after its last page.
@@ -23,11 +23,7 @@ pub fn watched(
     show: impl Fn(&Moved) -> anyhow::Result<()>,
 ) -> anyhow::Result<u8> {
     let heartbeat = heartbeat.map(Heartbeat::open).transpose()?;
-    let what = if heartbeat.is_some() {
-        "Beats of the program per second"
-    } else {
-        "Nanoseconds of processor time per second"
-    };
+    let counted = if heartbeat.is_some() { Counted::Beats } else { Counted::ProcessorTime };
     let over = AtomicBool::new(false);
     let own = std::process::id().cast_signed();
     let count = || heartbeat.as_ref().map_or_else(|| processor_time(pid, own), Heartbeat::count);
@@ -40,7 +36,7 @@ pub fn watched(
         moved.map(|(moved, child)| (moved, samples, child))
     })?;
     show(&moved)?;
-    std::fs::write(html, page(&moved, &samples, what)).with_context(|| format!("{}", html.display()))?;
+    std::fs::write(html, page(&moved, &samples, counted)).with_context(|| format!("{}", html.display()))?;
     let status = child.wait()?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }

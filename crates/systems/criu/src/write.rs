@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use migrate::image::{Description, FileKind, Image, Process, Run, Store, Vma, VmaKind, hash};
+use migrate::image::{Description, FileKind, Image, Process, Run, Store, Vma, VmaKind, hash, time_left};
 use migrate::proc::mappings;
 use migrate::{Error, Result};
 
@@ -452,8 +452,11 @@ fn file_entry(one: &Description, number: u64) -> Result<Message> {
         }
         FileKind::Event { count, .. } => head.message(8, begin().message(3, nobody()).num(4, *count)),
         FileKind::Timer { clock, ticks, set_flags, value, interval } => {
+            // criu sets what it finds: no time left would disarm the timer, and the time is none of day.
+            let left = time_left(*value, *interval, *ticks > 0);
+            let set_flags = set_flags & !libc::TFD_TIMER_ABSTIME;
             let entry = begin().message(3, nobody()).num(4, *clock as u32).num(5, *ticks);
-            let entry = entry.num(6, *set_flags as u32).num(7, signed(value[0])).num(8, signed(value[1]));
+            let entry = entry.num(6, set_flags as u32).num(7, signed(left[0])).num(8, signed(left[1]));
             head.message(12, entry.num(9, signed(interval[0])).num(10, signed(interval[1])))
         }
         FileKind::Signals(mask) => head.message(10, begin().message(3, nobody()).num(4, *mask)),
@@ -485,9 +488,9 @@ fn task(process: &Process) -> Message {
     message = message.num(4, RANDOMIZED).num(5, leader.map_or(0, |thread| thread.mask));
     message = message.bytes(6, leader.map_or("", |thread| thread.name.as_str()));
     let mut timers = Message::new();
-    for (field, timer) in (1..).zip(&process.itimers) {
+    for (field, timer) in (1..).zip(process.running_itimers()) {
         let inner =
-            (1..).zip(timer).fold(Message::new(), |inner, (field, value)| inner.num(field, *value as u64));
+            (1..).zip(timer).fold(Message::new(), |inner, (field, value)| inner.num(field, value as u64));
         timers = timers.message(field, inner);
     }
     for timer in &process.timers {

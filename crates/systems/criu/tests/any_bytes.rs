@@ -4,7 +4,7 @@ mod small;
 
 use std::fs;
 
-use migrate::image::{FileKind, VmaKind};
+use migrate::image::{FileKind, Store, VmaKind};
 
 #[test]
 fn an_image_reads_back() {
@@ -36,6 +36,25 @@ fn an_image_reads_back() {
         }
     }
     assert_eq!(again.shared.iter().filter(|shared| shared.pages.len() == 1 && shared.len == 8192).count(), 2);
+}
+
+/// criu sets timers as it finds them: one that stood still because nobody had noticed that it expired would do so for ever.
+#[test]
+fn a_timer_that_had_expired_unnoticed_is_written_as_one_that_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut image = small::write(folder.path());
+    let timer =
+        |set_flags, value| FileKind::Timer { clock: 1, ticks: 2, set_flags, value, interval: [0, 50] };
+    image.descriptions[3].kind = timer(libc::TFD_TIMER_ABSTIME, [0; 2]);
+    image.processes[0].itimers = [[0, 50, 0, 0], [1, 2, 0, 0], [0; 4]];
+    let other = folder.path().join("other");
+    fs::create_dir(&other).expect("a folder");
+    criu::write(&image, &Store::new(&folder.path().join("within")), &other).expect("it can be written");
+    let again = criu::read(&other).expect("whole");
+    let process = &again.processes[0];
+    let found = &again.descriptions[process.fds[3].description].kind;
+    assert_eq!(*found, timer(0, [0, 50]), "what is left counts from now");
+    assert_eq!(process.itimers, [[0, 50, 0, 50], [1, 2, 0, 0], [0; 4]]);
 }
 
 #[test]

@@ -10,14 +10,14 @@ use migrate::restore::exit_code;
 
 const WANTED: &str = "total 1500 sum 4950 shared 100 child 3 ticks 1 alarms 1\n";
 
-/// `tree.c` of the crate `migrate`, built; none where this may not be done.
-fn built(folder: &Path) -> Option<PathBuf> {
+/// A program of the crate `migrate`'s tests, built; none where this may not be done.
+fn built(folder: &Path, name: &str) -> Option<PathBuf> {
     if !fs::read_to_string("/proc/self/status").expect("/proc is there").contains("CapEff:\t000001ff") {
         println!("skipped: choosing process numbers needs root");
         return None;
     }
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrate/tests/programs/tree.c");
-    let program = folder.join("tree");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrate/tests/programs");
+    let (source, program) = (source.join(format!("{name}.c")), folder.join(name));
     let done = Command::new("cc").args(["-O1", "-pthread", "-w", "-o"]).arg(&program).arg(source).status();
     if !done.is_ok_and(|status| status.success()) {
         println!("skipped: no C compiler");
@@ -64,18 +64,37 @@ fn numbers_free(image: &Path) {
     }
 }
 
-/// Saves the tree for CRIU.
-fn saved(folder: &Path) -> Option<PathBuf> {
-    let program = built(folder)?;
+/// Saves a program for CRIU: its processes and threads are to be so many.
+fn saved(folder: &Path, name: &str, wanted: (usize, usize)) -> Option<PathBuf> {
+    let program = built(folder, name)?;
     let mut child = started(&program, &folder.join("out"));
     let image = folder.join("image");
     let times =
         criu::save(child.id().cast_signed(), &image, &Checkpoint::default()).expect("it can be saved");
-    assert_eq!((times.processes, times.threads), (2, 6));
+    assert_eq!((times.processes, times.threads), wanted);
     let _ = child.wait();
     assert!(!image.join("strandline").exists());
     numbers_free(&image);
     Some(image)
+}
+
+/// Has criu restore an image, and waits for what runs then, as criu does.
+fn restored_by_criu(folder: &Path, image: &Path) -> String {
+    let mut restore = Command::new("timeout");
+    restore.args(["-k", "5", "60", "criu", "restore", "-v4", "-o", "restore.log", "-D"]).arg(image);
+    let done = restore.status().expect("it starts");
+    let log = fs::read_to_string(image.join("restore.log")).unwrap_or_default();
+    let errors: Vec<&str> = log.lines().filter(|line| line.contains("Error")).collect();
+    if !done.success() {
+        // What it had restored and stands still goes with the test.
+        let root = log.lines().find_map(|line| line.split_once("Forking task with ")?.1.split(' ').next());
+        if let Some(Ok(root)) = root.map(str::parse) {
+            // SAFETY: no memory is involved.
+            unsafe { libc::kill(root, libc::SIGKILL) };
+        }
+    }
+    assert!(done.success(), "{done}: {errors:#?}");
+    fs::read_to_string(folder.join("out")).expect("written")
 }
 
 #[test]
@@ -84,15 +103,27 @@ fn what_we_write_criu_restores() {
     if !criu_runs() {
         return;
     }
-    let Some(image) = saved(folder.path()) else { return };
-    // criu waits for what it has restored.
-    let mut restore = Command::new("timeout");
-    restore.args(["-k", "5", "60", "criu", "restore", "-v4", "-o", "restore.log", "-D"]).arg(&image);
-    let done = restore.status();
-    let log = fs::read_to_string(image.join("restore.log")).unwrap_or_default();
-    let errors: Vec<&str> = log.lines().filter(|line| line.contains("Error")).collect();
-    assert!(done.expect("it starts").success(), "{errors:#?}");
-    assert_eq!(fs::read_to_string(folder.path().join("out")).expect("written"), WANTED);
+    let Some(image) = saved(folder.path(), "tree", (2, 6)) else { return };
+    assert_eq!(restored_by_criu(folder.path(), &image), WANTED);
+}
+
+#[test]
+fn timers_that_had_expired_unnoticed_go_on_by_criu() {
+    let folder = tempfile::tempdir().expect("a folder");
+    if !criu_runs() {
+        return;
+    }
+    let Some(image) = saved(folder.path(), "late", (1, 1)) else { return };
+    assert_eq!(restored_by_criu(folder.path(), &image), "reads, alarms\n");
+}
+
+#[test]
+fn timers_that_had_expired_unnoticed_go_on_by_us() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(image) = saved(folder.path(), "late", (1, 1)) else { return };
+    let restored = criu::restore(&image).expect("it restores");
+    assert_eq!(exit_code(restored.pid).expect("our child"), 5);
+    assert_eq!(fs::read_to_string(folder.path().join("out")).expect("written"), "reads, alarms\n");
 }
 
 #[test]
@@ -101,7 +132,7 @@ fn what_criu_dumps_we_restore() {
     if !criu_runs() {
         return;
     }
-    let Some(program) = built(folder.path()) else { return };
+    let Some(program) = built(folder.path(), "tree") else { return };
     let mut child = started(&program, &folder.path().join("out"));
     let image = image(folder.path());
     let pid = child.id().to_string();
@@ -120,7 +151,7 @@ fn what_criu_dumps_we_restore() {
 #[test]
 fn what_we_write_we_read_and_damage_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(image) = saved(folder.path()) else { return };
+    let Some(image) = saved(folder.path(), "tree", (2, 6)) else { return };
     let restored = criu::restore(&image).expect("it restores");
     assert_eq!(exit_code(restored.pid).expect("our child"), 5);
     assert_eq!(fs::read_to_string(folder.path().join("out")).expect("written"), WANTED);

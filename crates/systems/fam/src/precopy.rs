@@ -26,6 +26,8 @@ const WATCHED: u64 = 1 << 0;
 const WRITTEN: u64 = 1 << 1;
 const PRESENT: u64 = 1 << 3;
 const SWAPPED: u64 = 1 << 4;
+/// The kernel's page of zeros: read, and never written.
+const ZERO: u64 = 1 << 5;
 
 /// When rounds end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,26 +59,35 @@ pub struct Precopied {
 #[derive(Debug)]
 pub struct Watch {
     pagemap: File,
+    /// Mappings.
     regions: Vec<Region>,
     /// Watching ends with it.
     _uffd: Uffd,
 }
 
 impl Watch {
-    /// Watches regions from now on. One that the process has given back meanwhile is left out.
+    /// Watches mappings from now on, of which `present` has the pages that are there. A mapping that the process has given
+    /// back meanwhile is left out.
+    ///
+    /// Only pages that are there are protected. One that comes to be later counts as written without that; protected
+    /// addresses without a page would each take an entry in the kernel's page tables, and every look would find them: a JVM
+    /// reserves gigabytes that it does not use.
     ///
     /// # Errors
-    /// The kernel has no asynchronous write protection, or no region can be watched.
-    pub fn start(pid: u32, uffd: Uffd, regions: &[Region]) -> Result<Watch, Error> {
+    /// The kernel has no asynchronous write protection, or no mapping can be watched.
+    pub fn start(pid: u32, uffd: Uffd, mappings: &[Region], present: &[Region]) -> Result<Watch, Error> {
         let path = format!("/proc/{pid}/pagemap");
         let pagemap = File::open(&path).map_err(Error::os(path))?;
         let (mut watched, mut failed) = (Vec::new(), None);
-        for region in regions {
-            let begun = uffd.register(region.start, region.bytes, uffd::WRITE_PROTECT);
-            match begun.and_then(|()| uffd.protect(region.start, region.bytes)) {
+        for region in mappings {
+            match uffd.register(region.start, region.bytes, uffd::WRITE_PROTECT) {
                 Ok(()) => watched.push(*region),
                 Err(error) => failed = Some(error),
             }
+        }
+        for region in present {
+            // Pages that are not protected, since their mapping is gone or new, count as written.
+            let _ = uffd.protect(region.start, region.bytes);
         }
         match failed {
             Some(error) if watched.is_empty() => Err(error),
@@ -89,7 +100,8 @@ impl Watch {
     /// # Errors
     /// The process is gone.
     pub fn written(&self) -> Result<Vec<Region>, Error> {
-        self.scan(SCAN_PROTECT, 0, WRITTEN, 0)
+        // Addresses without a page are neither here nor protected, and count as written.
+        self.scan(SCAN_PROTECT, ZERO, WRITTEN | ZERO, PRESENT | SWAPPED)
     }
 
     /// Ranges that are watched and have not been written to since the last call of [`Watch::written`]. What the process has

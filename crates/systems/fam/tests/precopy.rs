@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use fam::precopy::{Rounds, Watch, finish, rounds};
 use fam::study::app::{Access, App, Load, Memory};
-use fam::uffd::Uffd;
-use fam::{FamFile, Medium, Owner, Pages, Remote, Source, Store, Throttle};
+use fam::uffd::{ASYNC_PROTECT, PAGE, Uffd};
+use fam::{FamFile, Medium, Owner, Pages as _, Region, Remote, Source, Store, Throttle};
 
 struct Run {
     rounds: Vec<u64>,
@@ -24,8 +24,8 @@ fn run(name: &str, work_ns: u64, little: u64) -> Run {
     let file = FamFile::create(&path, owner, &regions).expect("created");
     let pages = Remote::of(app.pid()).expect("runs");
     let throttle = Arc::new(Throttle::new(Medium::DRAM));
-    let watch =
-        Watch::start(app.pid(), Uffd::from_fd(app.uffd().expect("handed out")), &regions).expect("watched");
+    let watch = Watch::start(app.pid(), Uffd::from_fd(app.uffd().expect("handed out")), &regions, &regions)
+        .expect("watched");
     let copied =
         rounds(&watch, &file, &pages, &throttle, Rounds { most: 4, enough: 64 << 10 }).expect("copied");
     // It writes on until it is frozen, however the machine shares its cores.
@@ -67,4 +67,59 @@ fn what_is_written_too_fast_is_left_to_the_daemon() {
     println!("{:?}, {} left", busy.rounds, busy.left);
     assert!(busy.same, "each page is as it was at the freeze");
     assert!(busy.left > 0, "something was written after the last round");
+}
+
+/// Pages in regions.
+fn pages(regions: &[Region]) -> u64 {
+    regions.iter().map(|region| region.bytes / PAGE).sum()
+}
+
+/// Kilobytes of page tables of this process.
+fn page_tables() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("/proc");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmPTE:")).expect("VmPTE");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+/// What a JVM reserves and does not use is neither protected nor visited.
+#[test]
+fn addresses_without_pages_are_not_looked_at() {
+    const RESERVED: u64 = 4 << 30;
+    let uffd = match Uffd::open(ASYNC_PROTECT) {
+        Ok(uffd) => uffd,
+        Err(error) => return println!("skipped: {error}"),
+    };
+    // SAFETY: a new mapping at an address that the kernel chooses.
+    let start = unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let at = libc::mmap(std::ptr::null_mut(), RESERVED as usize, 3, flags, -1, 0);
+        assert!(at != libc::MAP_FAILED);
+        libc::madvise(at, RESERVED as usize, libc::MADV_NOHUGEPAGE);
+        at.cast::<u8>()
+    };
+    // SAFETY: inside of the mapping, which is ours.
+    let write = |page: u64| unsafe { start.add((page * PAGE) as usize).write_volatile(1) };
+    // SAFETY: as above.
+    let read = |page: u64| unsafe { start.add((page * PAGE) as usize).read_volatile() };
+    let at = start as u64;
+    (0..10).for_each(write);
+    let present = [Region { start: at, bytes: 10 * PAGE }];
+    let before = page_tables();
+    let all = [Region { start: at, bytes: RESERVED }];
+    let watch = Watch::start(std::process::id(), uffd, &all, &present).expect("watched");
+    assert!(page_tables() < before + 1024, "{before} KB grew to {}", page_tables());
+    assert_eq!(pages(&watch.written().expect("ours")), 0, "nothing was written since");
+    assert_eq!(pages(&watch.clean().expect("ours")), 10, "addresses without a page are no clean pages");
+    // One that was there, two that were not, and one that is only read.
+    write(3);
+    write(500_000);
+    write(900_000);
+    assert_eq!(read(700_000), 0);
+    assert_eq!(pages(&watch.clean().expect("ours")), 9);
+    assert_eq!(pages(&watch.written().expect("ours")), 3);
+    assert_eq!(pages(&watch.written().expect("ours")), 0, "they are watched anew");
+    assert_eq!(pages(&watch.clean().expect("ours")), 12);
+    drop(watch);
+    // SAFETY: what was mapped above.
+    unsafe { libc::munmap(start.cast(), RESERVED as usize) };
 }

@@ -16,7 +16,7 @@ const PERIOD: Duration = Duration::from_millis(2);
 /// Samples that make one point of the curve.
 const JOINED: usize = 5;
 const WIDTH: f64 = 900.0;
-const HEIGHT: f64 = 320.0;
+const HEIGHT: f64 = 380.0;
 
 /// A count at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,77 +93,206 @@ pub fn gap(samples: &[Sample]) -> f64 {
     longest as f64 / 1e9
 }
 
-/// One page with the curve and the times. `what` says what was counted.
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// A number that the program counts up.
+    Beats,
+    /// Nanoseconds that its threads have run.
+    ProcessorTime,
+}
+
+impl Counted {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Beats => "Beats of the program per second",
+            Self::ProcessorTime => "Processor time of the program, in per cent of one core",
+        }
+    }
+
+    /// A rate per second, in the unit of the curve.
+    fn scaled(self, rate: f64) -> f64 {
+        match self {
+            Self::Beats => rate,
+            Self::ProcessorTime => rate / 1e7,
+        }
+    }
+}
+
+/// The drawing: the axes' ends, and what of the area is the curve's.
+struct Plot {
+    first: f64,
+    last: f64,
+    most: f64,
+}
+
+impl Plot {
+    const LEFT: f64 = 70.0;
+    const RIGHT: f64 = 20.0;
+    const TOP: f64 = 20.0;
+    const BOTTOM: f64 = 100.0;
+    /// Between two lines of text.
+    const LINE: f64 = 15.0;
+
+    fn of(points: &[(f64, f64)]) -> Self {
+        let first = points.first().map_or(-0.1, |point| point.0);
+        let last = points.last().map_or(1.0, |point| point.0).max(first + 0.01);
+        let most = points.iter().map(|point| point.1).fold(0.0, f64::max);
+        Self { first, last, most: round_up(most) }
+    }
+
+    fn x(&self, at: f64) -> f64 {
+        Self::LEFT + (at - self.first) / (self.last - self.first) * (WIDTH - Self::LEFT - Self::RIGHT)
+    }
+
+    fn y(&self, rate: f64) -> f64 {
+        HEIGHT - Self::BOTTOM - rate / self.most * (HEIGHT - Self::BOTTOM - Self::TOP)
+    }
+
+    /// Axes with their numbers.
+    fn axes(&self, out: &mut String) {
+        let (floor, right) = (HEIGHT - Self::BOTTOM, WIDTH - Self::RIGHT);
+        for part in 0..=4 {
+            let rate = self.most * f64::from(part) / 4.0;
+            let (y, left) = (self.y(rate), Self::LEFT);
+            let _ = write!(
+                out,
+                "<path d=\"M{left} {y:.1}H{right}\" stroke=\"#ddd\"/><text x=\"{0}\" y=\"{1:.1}\" \
+                 text-anchor=\"end\">{2}</text>",
+                left - 6.0,
+                y + 4.0,
+                short(rate)
+            );
+        }
+        let step = round_up((self.last - self.first) / 8.0);
+        let mut at = (self.first / step).ceil() * step;
+        while at <= self.last {
+            let _ = write!(
+                out,
+                "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{} ms</text>",
+                self.x(at),
+                floor + Self::LINE,
+                (at * 1e3).round() + 0.0
+            );
+            at += step;
+        }
+        let _ = write!(
+            out,
+            "<path d=\"M{0} {1}V{floor}H{right}\" fill=\"none\" stroke=\"#888\"/>",
+            Self::LEFT,
+            Self::TOP
+        );
+    }
+
+    /// What happened when: each in a line of its own below the axis, to the left of its mark where the drawing ends.
+    fn marks(&self, moved: &Moved, out: &mut String) {
+        let marks = [
+            (Some(0.0), "stopped"),
+            (Some(moved.downtime_s), "runs there"),
+            (Some(moved.busy_s), "source free"),
+            (moved.total_s, "last page"),
+        ];
+        for (row, (at, name)) in (2_u32..).zip(marks) {
+            let Some(at) = at.filter(|at| (self.first..=self.last).contains(at)) else { continue };
+            let (x, y) = (self.x(at), HEIGHT - Self::BOTTOM + Self::LINE * f64::from(row));
+            let (anchor, beside) = if x > WIDTH - 150.0 { ("end", x - 4.0) } else { ("start", x + 4.0) };
+            let _ = write!(
+                out,
+                "<path d=\"M{x:.1} {0}V{y:.1}\" stroke=\"#c40\" stroke-dasharray=\"3\"/><text x=\"{beside:.1}\" \
+                 y=\"{y:.1}\" text-anchor=\"{anchor}\">{name}</text>",
+                Self::TOP
+            );
+        }
+    }
+}
+
+/// The next number of one digit: 1, 2 or 5 and zeros.
+fn round_up(value: f64) -> f64 {
+    let value = value.max(1e-9);
+    let ten = 10_f64.powf(value.log10().floor());
+    [1.0, 2.0, 5.0, 10.0].map(|digit| digit * ten).into_iter().find(|one| *one >= value).unwrap_or(value)
+}
+
+/// A number with at most three digits before its unit.
+fn short(value: f64) -> String {
+    let (value, unit) = match value {
+        value if value >= 1e9 => (value / 1e9, "G"),
+        value if value >= 1e6 => (value / 1e6, "M"),
+        value if value >= 1e3 => (value / 1e3, "k"),
+        value => (value, ""),
+    };
+    format!("{}{unit}", (value * 100.0).round() / 100.0)
+}
+
+/// One page with the curve and the times.
 #[must_use]
-pub fn page(moved: &Moved, samples: &[Sample], what: &str) -> String {
-    let points = rates(samples, moved.stopped_at_ns);
-    let first = points.first().map_or(-0.1, |point| point.0);
-    let last = points.last().map_or(1.0, |point| point.0).max(first + 0.01);
-    let most = points.iter().map(|point| point.1).fold(1.0, f64::max);
-    let x = |at: f64| 60.0 + (at - first) / (last - first) * (WIDTH - 80.0);
-    let y = |rate: f64| HEIGHT - 40.0 - rate / most * (HEIGHT - 70.0);
-    let before: Vec<f64> = points.iter().filter(|point| point.0 < -0.005).map(|point| point.1).collect();
-    let usual = before.iter().sum::<f64>() / before.len().max(1) as f64;
+pub fn page(moved: &Moved, samples: &[Sample], counted: Counted) -> String {
+    let points: Vec<(f64, f64)> = rates(samples, moved.stopped_at_ns)
+        .into_iter()
+        .map(|(at, rate)| (at, counted.scaled(rate)))
+        .collect();
+    let plot = Plot::of(&points);
     let mut out = String::from(
-        "<!doctype html><meta charset=\"utf-8\"><title>A process that moved</title><style>body{font:15px sans-serif;\
-         max-width:920px;margin:2em auto}td{padding:.1em 1em .1em 0}text{font-size:12px}</style><h1>A process that \
-         moved</h1>",
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>A process that moved</title><style>body{font:15px \
+         sans-serif;max-width:920px;margin:2em auto}td{padding:.1em 1em .1em 0}text{font-size:12px}</style><h1>A process \
+         that moved</h1>",
     );
-    let _ = write!(out, "<p>{what}, over time since the stop.</p><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\">");
-    let _ = write!(
-        out,
-        "<path d=\"M60 20V{0}H{1}\" fill=\"none\" stroke=\"#888\"/><text x=\"4\" y=\"{2:.0}\">{most:.3e}/s</text>",
-        HEIGHT - 40.0,
-        WIDTH - 20.0,
-        y(most) + 4.0
-    );
+    let title = counted.title();
+    let _ =
+        write!(out, "<p>{title}, over the time since the stop.</p><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\">");
+    plot.axes(&mut out);
     let curve: Vec<String> =
-        points.iter().map(|(at, rate)| format!("{:.1},{:.1}", x(*at), y(*rate))).collect();
+        points.iter().map(|(at, rate)| format!("{:.1},{:.1}", plot.x(*at), plot.y(*rate))).collect();
     let _ = write!(
         out,
         "<polyline points=\"{}\" fill=\"none\" stroke=\"#246\" stroke-width=\"1.5\"/>",
         curve.join(" ")
     );
-    let marks = [
-        (Some(0.0), "stopped"),
-        (Some(moved.downtime_s), "runs there"),
-        (Some(moved.busy_s), "source free"),
-        (moved.total_s, "last page"),
-    ];
-    for (row, (at, name)) in marks.into_iter().enumerate() {
-        let Some(at) = at.filter(|at| (first..=last).contains(at)) else { continue };
-        let _ = write!(
-            out,
-            "<path d=\"M{0:.1} 20V{1}\" stroke=\"#c40\" stroke-dasharray=\"3\"/><text x=\"{0:.1}\" y=\"{2}\">{name}</text>",
-            x(at),
-            HEIGHT - 40.0,
-            HEIGHT - 28.0 + 9.0 * row as f64 % 28.0
-        );
-    }
+    plot.marks(moved, &mut out);
     out.push_str("</svg><table>");
-    let mut row = |name: &str, value: String| {
+    for (name, value) in table(moved, samples, &points, counted) {
         let _ = write!(out, "<tr><td>{name}</td><td>{value}</td></tr>");
+    }
+    let numbers = serde_json::to_string_pretty(moved).unwrap_or_default();
+    let numbers = numbers.replace('&', "&amp;").replace('<', "&lt;");
+    let _ =
+        write!(out, "</table><details><summary>All numbers, as JSON</summary><pre>{numbers}</pre></details>");
+    out
+}
+
+/// Names and values of the table.
+fn table(
+    moved: &Moved,
+    samples: &[Sample],
+    points: &[(f64, f64)],
+    counted: Counted,
+) -> Vec<(&'static str, String)> {
+    let milliseconds = |seconds: f64| format!("{:.1} ms", seconds * 1e3);
+    let gap_name = match counted {
+        Counted::Beats => "longest time without a beat",
+        Counted::ProcessorTime => "longest time without running",
     };
-    row("stopped (downtime)", format!("{:.1} ms", moved.downtime_s * 1e3));
-    row("longest time without a beat", format!("{:.1} ms", gap(samples) * 1e3));
+    let mut rows =
+        vec![("stopped (downtime)", milliseconds(moved.downtime_s)), (gap_name, milliseconds(gap(samples)))];
     if let Some(total) = moved.total_s {
-        row("until the last page was there (total)", format!("{:.1} ms", total * 1e3));
-        row(
-            "of it running with pages missing (resume)",
-            format!("{:.1} ms", (total - moved.downtime_s) * 1e3),
-        );
-        let during = points.iter().filter(|point| (moved.downtime_s..total).contains(&point.0));
+        rows.push(("until the last page was there (total)", milliseconds(total)));
+        rows.push(("of it running with pages missing (resume)", milliseconds(total - moved.downtime_s)));
+        let before: Vec<f64> = points.iter().filter(|point| point.0 < -0.005).map(|point| point.1).collect();
+        let usual = before.iter().sum::<f64>() / before.len().max(1) as f64;
+        // A process that is being made has used processor time before it runs.
+        let made = if counted == Counted::Beats { 0.0 } else { 2.0 * JOINED as f64 * PERIOD.as_secs_f64() };
+        let during = points.iter().filter(|point| (moved.downtime_s + made..total).contains(&point.0));
         let rates: Vec<f64> = during.map(|point| point.1).collect();
         if usual > 0.0 && !rates.is_empty() {
             let share = rates.iter().sum::<f64>() / rates.len() as f64 / usual;
-            row("speed meanwhile, of that before", format!("{:.0} %", share * 100.0));
+            rows.push(("speed meanwhile, of that before", format!("{:.0} %", share * 100.0)));
         }
     }
-    row("source busy", format!("{:.1} ms", moved.busy_s * 1e3));
-    row("pages", format!("{:.1} MiB", (moved.lazy_bytes + moved.eager_bytes) as f64 / f64::from(1 << 20)));
-    row("page faults served", moved.faults.to_string());
-    out.push_str("</table>");
-    out
+    rows.push(("source busy", milliseconds(moved.busy_s)));
+    let bytes = (moved.lazy_bytes + moved.eager_bytes) as f64;
+    rows.push(("pages", format!("{:.1} MiB", bytes / f64::from(1 << 20))));
+    rows.push(("page faults served", moved.faults.to_string()));
+    rows
 }
 
 #[cfg(test)]
@@ -183,9 +312,53 @@ mod tests {
         assert!((gap(&samples) - 0.052).abs() < 0.003, "{}", gap(&samples));
         let moved =
             Moved { stopped_at_ns: 1_100_000_000, downtime_s: 0.05, total_s: Some(0.1), ..Moved::default() };
-        let page = page(&moved, &samples, "Beats");
+        let page = page(&moved, &samples, Counted::Beats);
         for part in ["<polyline", "runs there", "last page", "50.0 ms", "longest time without a beat"] {
             assert!(page.contains(part), "{part}: {page}");
         }
+    }
+
+    /// Position and text of each label in a drawing.
+    fn labels(page: &str) -> Vec<(f64, f64, String)> {
+        let attribute = |text: &str, name: &str| {
+            let (_, rest) = text.split_once(&format!(" {name}=\""))?;
+            rest.split_once('"')?.0.parse::<f64>().ok()
+        };
+        let label = |text: &str| {
+            let (head, rest) = text.split_once('>')?;
+            Some((attribute(head, "x")?, attribute(head, "y")?, rest.split_once('<')?.0.to_owned()))
+        };
+        page.split("<text").skip(1).filter_map(label).collect()
+    }
+
+    #[test]
+    fn labels_are_inside_and_apart() {
+        let sample = |ms: u64| Sample { at_ns: ms * 1_000_000, count: ms * 900_000 };
+        let samples: Vec<Sample> = (0..1000).step_by(2).map(sample).collect();
+        for (busy_s, total_s) in [(0.001, 0.002), (0.001, 0.47), (0.469, 0.47)] {
+            let moved = Moved {
+                stopped_at_ns: 500_000_000,
+                downtime_s: 0.0005,
+                busy_s,
+                total_s: Some(total_s),
+                ..Moved::default()
+            };
+            let page = page(&moved, &samples, Counted::ProcessorTime);
+            let found = labels(&page);
+            assert!(found.len() > 12 && found.iter().any(|label| label.2 == "100"), "{found:?}");
+            for (index, (x, y, text)) in found.iter().enumerate() {
+                assert!((0.0..WIDTH).contains(x) && (8.0..HEIGHT - 3.0).contains(y), "{text}: {x}, {y}");
+                let near =
+                    |other: &&(f64, f64, String)| (other.0 - x).abs() < 40.0 && (other.1 - y).abs() < 12.0;
+                let other = found[index + 1..].iter().find(near);
+                assert!(other.is_none(), "{text} over {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([0.0, 7.5, 1500.0, 2e6, 3.25e9].map(short), ["0", "7.5", "1.5k", "2M", "3.25G"]);
+        assert_eq!([0.3, 1.0, 1.2, 61.0, 900.0].map(round_up), [0.5, 1.0, 2.0, 100.0, 1000.0]);
     }
 }

@@ -202,10 +202,29 @@ fn state_of(pid: u32) -> char {
     text.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('X')
 }
 
-/// One migration with a kill. Who had the process in the end.
-fn trial(seed: u64, program: &Path, wanted: &str) -> &'static str {
+/// Microseconds in which both sides come, move a process and let its source go, on this machine as it is now.
+fn window(program: &Path) -> u64 {
+    let folder = memory();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (fam, at) = (path("fam"), path("there"));
+    let mut child = started(program, &folder.path().join("out"));
+    let mut there = role("target", &[&fam, &at]);
+    while !Path::new(&at).exists() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let begin = Instant::now();
+    let mut here = role("source", &[&child.id().to_string(), &fam, &at]);
+    assert!(here.wait().expect("our child").success());
+    let moved = begin.elapsed();
+    assert!(there.wait().expect("our child").success());
+    let _ = child.wait();
+    moved.as_micros() as u64
+}
+
+/// One migration with a kill within so many microseconds. Who had the process in the end.
+fn trial(seed: u64, program: &Path, wanted: &str, within: u64) -> &'static str {
     let mut random = fastrand::Rng::with_seed(seed);
-    let (kill_source, after_us) = (random.bool(), random.u64(0..450_000));
+    let (kill_source, after_us) = (random.bool(), random.u64(0..within));
     let folder = memory();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let (out, fam, at) = (folder.path().join("out"), path("fam"), path("there"));
@@ -274,8 +293,13 @@ fn kill_by_the(count: u64, seed: u64) {
     assert!(started(&program, &out).wait().is_ok());
     let wanted = std::fs::read_to_string(&out).expect("written");
     let mut by_owner = std::collections::BTreeMap::new();
-    for seed in seed..seed + count {
-        *by_owner.entry(trial(seed, &program, &wanted)).or_insert(0) += 1;
+    let mut within = 0;
+    for (number, seed) in (seed..seed + count).enumerate() {
+        if number % 50 == 0 {
+            within = window(&program) * 6 / 5;
+            println!("kills within {within} us");
+        }
+        *by_owner.entry(trial(seed, &program, &wanted, within)).or_insert(0) += 1;
     }
     println!("{by_owner:?}");
     assert!(by_owner.get(BROKEN).copied().unwrap_or(0) <= 1 + count / 50, "{by_owner:?}");

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use migrate::inspect::Options;
 use migrate::live::{Lazy, Migrate, Moved, migrate};
-use migrate::plot::{gap, page, sample};
+use migrate::plot::{Counted, gap, page, sample};
 use migrate::restore::exit_code;
 
 const VALUE: usize = 1000;
@@ -202,7 +202,7 @@ fn moved(records: u64, clients: u64, how: &Migrate, seed: u64) -> Option<(Moved,
         result.faults
     );
     println!("{line}");
-    let text = page(&result, &samples, "Requests answered per second");
+    let text = page(&result, &samples, Counted::Beats);
     assert!(text.contains("<polyline") && text.contains("speed meanwhile"), "{text}");
     if let Ok(path) = std::env::var("STRANDLINE_HTML") {
         std::fs::write(path, text).expect("written");

@@ -103,6 +103,15 @@ pub fn dump(trace: &Path) -> Vec<String> {
     stdout(&ok(strandline().args(["trace", "dump"]).arg(trace))).lines().map(str::to_owned).collect()
 }
 
+/// A command whose program inherits no file beside the standard streams: bash closes the others, then becomes the program.
+pub fn alone(program: &Path) -> Command {
+    let mut command = Command::new("bash");
+    let close =
+        "for n in /proc/$$/fd/*; do n=${n##*/}; [ $n -gt 2 ] && eval \"exec $n>&-\"; done; exec \"$@\"";
+    command.args(["-c", close, "bash"]).arg(program);
+    command
+}
+
 /// Whether a command is there; prints why the test is skipped if not.
 pub fn has(command: &str) -> bool {
     let found = Command::new(command).arg("--version").output().is_ok_and(|o| o.status.success());

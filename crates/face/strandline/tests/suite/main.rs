@@ -39,6 +39,8 @@ mod flushes;
 mod kv_capi;
 mod measure;
 mod migrate;
+mod migrate_programs;
+mod migrate_refused;
 mod patched;
 mod persist;
 mod persist_kinds;

@@ -8,12 +8,12 @@ use fam::study::{Pair, Sizes, Study, Writes, study, writes};
 use crate::StudyError;
 
 /// Memory that stands for FAM.
-const FOLDER: &str = "/dev/shm";
+pub(super) const FOLDER: &str = "/dev/shm";
 /// Bytes of the largest dump.
 const DUMP: u64 = 1 << 30;
 
 /// Rows are judged by several threads: one measures at a time.
-static QUIET: Mutex<()> = Mutex::new(());
+pub(super) static QUIET: Mutex<()> = Mutex::new(());
 
 /// Migrations, FAM beside socket.
 pub fn migrations() -> Result<&'static Study, StudyError> {

@@ -5,5 +5,6 @@
 
 mod measure;
 mod rows;
+mod verb;
 
 pub use rows::ROWS;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::files::{Description, Fd};
+use super::files::{Description, Fd, time_left};
 
 /// A checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -83,6 +83,19 @@ pub struct Process {
     pub timers: Vec<PosixTimer>,
     /// Its threads; the first one has the process's number.
     pub threads: Vec<Thread>,
+}
+
+impl Process {
+    /// Its interval timers, as they are set again. `ITIMER_REAL` alone stands still until its signal is delivered; the others
+    /// are disarmed if they have no time left.
+    #[must_use]
+    pub fn running_itimers(&self) -> [[i64; 4]; 3] {
+        let mut timers = self.itimers;
+        let [seconds, micros, left, left_micros] = timers[0];
+        let left = time_left([left, left_micros], [seconds, micros], true);
+        timers[0] = [seconds, micros, left[0], left[1]];
+        timers
+    }
 }
 
 /// A resource limit.

@@ -68,9 +68,8 @@ pub fn copy_before(
         if watched.is_empty() {
             continue;
         }
-        // Before they are watched: from then on the kernel counts pages that are not there, too.
         let now = regions(pid, &layout)?;
-        let watch = Watch::start(pid as u32, fd, &watched)?;
+        let watch = Watch::start(pid as u32, fd, &watched, &now)?;
         let pages = Remote::of(pid as u32)?;
         let Some(room) = rooms.remove(&pid) else { continue };
         let file = room.lay_out_with(Owner::of(pid as u32)?, &now, SPARE)?;
@@ -123,7 +122,8 @@ fn watch(root: i32) -> Result<HashMap<i32, Uffd>> {
 }
 
 impl Copied {
-    /// After the stop: notes what is clean, and ends watching, after which the kernel counts only pages that are there.
+    /// After the stop: notes what is clean, and ends watching. The kernel counts addresses that were protected and whose page
+    /// has gone as pages until then.
     ///
     /// # Errors
     /// If the process is gone.

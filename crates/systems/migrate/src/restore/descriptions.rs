@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
 use crate::copies::owned;
 use crate::error::{Error, Result};
-use crate::image::{Description, FileKind, Image};
+use crate::image::{Description, FileKind, Image, time_left};
 
 /// Flags that `open` acts on once; all others belong to the description.
 const ONCE: i32 = libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_NOCTTY;
@@ -69,11 +69,9 @@ fn open(
             }
             FileKind::Timer { clock, ticks, set_flags, value, interval } => {
                 let made = owned(libc::timerfd_create(*clock, 0).into())?;
-                let time = |pair: &[i64; 2]| libc::timespec { tv_sec: pair[0], tv_nsec: pair[1] };
-                // One that has expired and is not yet read stands still, until it is read.
-                let stands = *ticks > 0 && *value == [0; 2];
-                let value = time(if stands { interval } else { value });
-                let setting = libc::itimerspec { it_interval: time(interval), it_value: value };
+                let time = |pair: [i64; 2]| libc::timespec { tv_sec: pair[0], tv_nsec: pair[1] };
+                let left = time_left(*value, *interval, *ticks > 0);
+                let setting = libc::itimerspec { it_interval: time(*interval), it_value: time(left) };
                 // The value is what remained, whatever it was set by.
                 let flags = set_flags & !libc::TFD_TIMER_ABSTIME;
                 if libc::timerfd_settime(made.as_raw_fd(), flags, &raw const setting, std::ptr::null_mut())

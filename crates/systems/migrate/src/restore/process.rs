@@ -107,12 +107,8 @@ pub fn limits_and_timers(stopped: &Stopped, process: &Process) -> Result<()> {
         let setting = batch.words(&timer.setting.map(|word| word as u64))?;
         batch.call("to set its timers", libc::SYS_timer_settime, &[timer.id as u64, 0, setting, 0])?;
     }
-    for (which, timer) in (0_u64..).zip(&process.itimers) {
-        if *timer != [0; 4] {
-            // One whose signal is still waiting stands still until that is delivered: its next round starts now.
-            let [seconds, micros, ..] = *timer;
-            let waits = timer[2..] == [0; 2];
-            let timer = if waits { [seconds, micros, seconds, micros] } else { *timer };
+    for (which, timer) in (0_u64..).zip(process.running_itimers()) {
+        if timer != [0; 4] {
             let setting = batch.words(&timer.map(|word| word as u64))?;
             batch.call("to set its timers", libc::SYS_setitimer, &[which, setting, 0])?;
         }

@@ -43,6 +43,8 @@ pub struct Recovery<'o> {
     pace: &'o Pace,
     /// Whether findings hang on what it says, so that it takes more time.
     sure: bool,
+    /// When no further image is to be tried.
+    until: Option<Instant>,
     /// What was said of other images, if equivalent ones need not run.
     known: Option<&'o Known>,
     /// What the last recovery read, if that is known.
@@ -95,6 +97,7 @@ impl<'o> Recovery<'o> {
             shell,
             pace,
             sure: false,
+            until: None,
             known: None,
             reads: None,
             fails_on: command.fails_on().map(Pattern::new).transpose()?,
@@ -109,6 +112,12 @@ impl<'o> Recovery<'o> {
     /// Takes time to be sure.
     pub fn sure(mut self) -> Self {
         self.sure = true;
+        self
+    }
+
+    /// Tries no image behind this moment, if there is one.
+    pub fn until(mut self, moment: Option<Instant>) -> Self {
+        self.until = moment;
         self
     }
 
@@ -282,6 +291,12 @@ impl Oracle for Recovery<'_> {
 
     fn ending(&self) -> Ending {
         self.ending
+    }
+
+    fn stopped(&self) -> bool {
+        self.error.is_some()
+            || self.observer.stopped()
+            || self.until.is_some_and(|moment| Instant::now() >= moment)
     }
 }
 

@@ -55,5 +55,7 @@ pub fn kept(trace: &Path) -> (Vec<String>, Vec<Doubt>) {
     let warnings = answer["warnings"].as_array().into_iter().flatten();
     let warnings = warnings.filter_map(|warning| Some(warning.as_str()?.to_owned())).collect();
     let doubts: Vec<Doubt> = serde_json::from_value(answer["no_verdict"].take()).unwrap_or_default();
-    (warnings, doubts.into_iter().filter(|doubt| doubt.kind != Kind::Rejected).collect())
+    // These are about an earlier search, not about the run.
+    let of_search = |kind| matches!(kind, Kind::Rejected | Kind::NotCovered);
+    (warnings, doubts.into_iter().filter(|doubt| !of_search(doubt.kind)).collect())
 }

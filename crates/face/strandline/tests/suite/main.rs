@@ -11,6 +11,7 @@ mod cachegrind;
 mod capi;
 mod check_calls;
 mod check_commands;
+mod check_cover;
 mod check_files;
 mod check_hangs;
 mod check_images;

@@ -292,12 +292,10 @@ impl<'r> Builder<'r> {
             self.data(file, offset, bytes, None, true);
             let mut until = len.max(offset);
             while until < end {
-                // A journal has the length of each page that gets its block.
-                let next = (until / PAGE * PAGE + PAGE).min(end);
-                let paged = self.rules.names == Order::All;
-                until = if paged { next } else { end };
+                // A file system has the length of each page that gets its block.
+                until = (until / PAGE * PAGE + PAGE).min(end);
                 self.length(file, until);
-                self.stores += u32::from(paged && until < end);
+                self.stores += u32::from(until < end);
             }
             return;
         }

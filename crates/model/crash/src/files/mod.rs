@@ -10,7 +10,7 @@
 //! | | [`Platform::POSIX`](crate::Platform::POSIX), pessimistic | [`Platform::EXT4`](crate::Platform::EXT4), with `data=ordered` |
 //! |---|---|---|
 //! | a sector of 512 B | survives as it was at any moment since its last sync, whole | the same |
-//! | a file's length | any since the last sync of the file, whatever became of its bytes | the same, and that of each page between |
+//! | a file's length | any since the last sync of the file, and that of each page between, whatever became of its bytes | the same |
 //! | what a truncation cuts off | in the file's last block, may come back with a later, greater length | is zero with any later length |
 //! | names | of names that have to do with each other (one was renamed to the other), in order; others in any order | all in the order of the journal |
 //! | a renaming | at once, whatever became of the file's bytes; from one folder into another, a sync of the new one alone may leave both names | at once; if it replaces another file, not before the length that the file has by then, and its bytes in blocks that it did not have at its last sync (`auto_da_alloc`); bytes written over others are not brought along |

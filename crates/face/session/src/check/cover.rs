@@ -35,7 +35,10 @@ pub fn uncovered(
         reasons.push(reason(format!("{why}: {}", share(outcome)), remedy));
     }
     if let Some(text) = contradicted_text(contradicted) {
-        reasons.push(reason(text, "let recovery depend on the image alone: not on time, chance or an earlier recovery"));
+        reasons.push(reason(
+            text,
+            "let recovery depend on the image alone: not on time, chance or an earlier recovery",
+        ));
     }
     if check.strategy == Strategy::Exhaustive && outcome.cut_short > 0 {
         let text = format!(

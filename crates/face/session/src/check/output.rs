@@ -44,7 +44,9 @@ impl Checked {
             text.push_str(&format!("{partly}\n"));
         }
         text.push_str(&match outcome.findings.len() {
-            0 if !checked.uncovered.is_empty() => "nothing found in what was examined: no verdict\n".to_owned(),
+            0 if !checked.uncovered.is_empty() => {
+                "nothing found in what was examined: no verdict\n".to_owned()
+            }
             0 if run.warnings.is_empty() => "nothing found\n".to_owned(),
             0 => "nothing found, as far as the warnings allow to say that\n".to_owned(),
             count => format!("{}\n", plural(count, "finding")),

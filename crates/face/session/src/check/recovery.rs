@@ -25,6 +25,8 @@ use crate::observer::Observer;
 
 /// Bytes of recovery's output that are read.
 const OUTPUT_MAX: u64 = 64 << 10;
+/// Images of more bytes take longer to be written than recovery to be watched.
+const LARGE: u64 = 8 << 20;
 /// What is wrong if it does not end.
 const HANGS: &str = "recovery hangs";
 /// Lines of it that are repeated when the command itself looks wrong.
@@ -163,7 +165,9 @@ impl<'o> Recovery<'o> {
         self.output.rewind()?;
         let limit = self.pace.limit(image.patience, self.sure);
         let started = Instant::now();
-        let watched = self.known.is_some_and(|known| !self.sure && known.pays());
+        // What a watched recovery has not changed need not be written again for the next image.
+        let large = matches!(&self.images, Images::Folders(folders) if folders.laid_bytes() > LARGE);
+        let watched = self.known.is_some_and(|known| !self.sure && (large || known.pays()));
         let (status, reads) =
             self.run(&Attempt { begun: image.begun, ended: image.ended, limit, watched })?;
         self.reads = reads;

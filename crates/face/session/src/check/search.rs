@@ -235,11 +235,13 @@ impl Search<'_> {
             Some(finding) if self.command.function().is_none() => {
                 reproducer::write(self.check, &self.checker, self.run, self.command, finding, &to)
             }
-            // An earlier check's would be taken for this one's.
-            _ if self.check.reproducer.is_none() && to.join("run.sh").is_file() => {
-                std::fs::remove_dir_all(&to).map_err(Error::file("remove", &to))
+            _ => {
+                // An earlier check's would be taken for this one's. What somebody else put there stays.
+                if self.check.reproducer.is_none() {
+                    reproducer::clear_own(&to).ok();
+                }
+                Ok(())
             }
-            _ => Ok(()),
         }
     }
 }

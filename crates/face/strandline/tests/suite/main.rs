@@ -66,6 +66,7 @@ mod trace_size;
 mod unified;
 mod unmodified;
 mod unmodified_bad;
+mod unmodified_blind;
 mod unmodified_more;
 mod unmodified_twins;
 mod values;

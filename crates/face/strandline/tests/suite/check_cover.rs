@@ -56,7 +56,7 @@ fn a_time_limit_that_ends_a_search_leaves_no_verdict_but_findings() {
     written(&scratch);
     let (whole, answer) = check(&scratch, "--time 10m --images 4", "test -d POOL", &["sh", "write.sh"]);
     assert_eq!(whole.status.code(), Some(0), "{}{}", stdout(&whole), stderr(&whole));
-    assert_eq!((&answer["share_examined"], &answer["no_verdict"]), (&1.0.into(), &Value::Null));
+    assert_eq!((&answer["share_examined"], &answer["no_verdict"]), (&Value::from(1.0), &Value::Null));
     // A finding is one, whatever the share is.
     written(&scratch);
     let wrong = "sh -c 'sleep 0.2; test -s POOL/f9' POOL";

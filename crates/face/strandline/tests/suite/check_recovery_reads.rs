@@ -203,7 +203,7 @@ fn a_foreign_folder_is_no_reproducer() {
     };
     // Names like ours, and a script of another kind.
     for (folder, names) in
-        [("one", &["files/a", "image/b"][..]), ("two", &["run.sh", "story.txt"]), ("three", &["a"])]
+        [("one", &["files/a", "image/b"][..]), ("two", &["run.sh", "story.txt"][..]), ("three", &["a"][..])]
     {
         files(folder, names);
         assert_eq!(found(&format!("--reproducer {folder}")), Some(2), "{folder}");

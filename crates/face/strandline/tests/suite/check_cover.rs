@@ -95,6 +95,7 @@ fn a_trace_without_its_end_leaves_no_verdict() {
     let (again, answer) = check(&scratch, "--trace found/check.slt", "test -d POOL", &[]);
     assert_eq!(again.status.code(), Some(0), "{}{}", stdout(&again), stderr(&again));
     assert!(answer["no_verdict"].is_null(), "{answer:#}");
+    assert!(!stderr(&again).contains("cut short"), "{}", stderr(&again));
 }
 
 /// What a program did until it was killed is a run like any other.

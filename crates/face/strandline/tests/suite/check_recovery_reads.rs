@@ -179,7 +179,7 @@ fn a_finding_is_shown_without_us() {
     assert!(output.status.code() == Some(3) && stdout(&output) == "empty\n", "{line}: {output:?}");
 }
 
-/// A folder that no check has made is refused as a reproducer's, and one that has something of somebody else in it.
+/// A folder that no check has made is refused as a reproducer's, and so is one that has something else in it.
 #[test]
 fn a_foreign_folder_is_no_reproducer() {
     let scratch = Scratch::new();

@@ -1,6 +1,7 @@
 /*
  * blind SHAPE wrong|fixed: loses data in the folder d, in a way that public reports have, or does not.
- * blind judge SHAPE wrong|fixed POOL: whether the folder is in order after a crash. blind.py and blind.go are the same.
+ * blind judge SHAPE wrong|fixed POOL: whether the folder is in order after a crash.
+ * blind.py and blind.go lose the same.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -86,13 +86,16 @@ fn lints(py: Python<'_>, check: &Check) -> PyResult<Report> {
         if !linted.no_verdict.is_empty() {
             return Err(refused(CheckError::NoVerdict(linted.no_verdict.clone())));
         }
+        if let Some(reason) = linted.uncovered() {
+            return Err(refused(CheckError::NoVerdict(vec![reason.clone()])));
+        }
         let text = linted.text();
         Ok(Report {
             verb: "check".to_owned(),
             headline: first_line(&text),
             html: linted.html(vec!["strandline".to_owned(), "check".to_owned()]),
             json: format!("{:#}\n", linted.json()),
-            found: !linted.noted.lints.lints.is_empty(),
+            found: !linted.is_right(),
             text,
         })
     })

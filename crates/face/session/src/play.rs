@@ -116,12 +116,15 @@ fn of_built_in(built_in: &BuiltIn, sink: &mut (dyn Sink + Send)) -> Result<Playe
     Ok(Played { elapsed: start.elapsed(), ..Played::default() })
 }
 
+/// How the warning of [`cut_short`] begins.
+pub(crate) const CUT_SHORT: &str = "the trace was cut short";
+
 /// The warning that a trace lacks its end, if it does.
 #[must_use]
 pub fn cut_short(trace: &Info) -> Option<String> {
     let cut = trace.truncated?;
     Some(format!(
-        "the trace was cut short at offset {}: its writer was killed or its disk was full; {} after it were lost",
+        "{CUT_SHORT} at offset {}: its writer was killed or its disk was full; {} after it were lost",
         cut.offset,
         human::bytes(cut.lost_bytes)
     ))

@@ -62,7 +62,7 @@ fn check(args: &CheckArgs) -> Check {
 
 fn search(args: &CheckArgs, check: &Check) -> anyhow::Result<bool> {
     let checked = check.run(terminal())?;
-    if !checked.no_verdict().is_empty() {
+    if !checked.is_searched() {
         return no_verdict(args, checked.no_verdict(), || checked.json());
     }
     let mut page = String::new();
@@ -74,11 +74,10 @@ fn search(args: &CheckArgs, check: &Check) -> anyhow::Result<bool> {
     } else {
         say(&(checked.text() + &page))?;
     }
-    let right = checked.outcome.findings.is_empty();
-    if right && checked.interrupted {
-        bail!("interrupted before the search had ended");
+    match checked.no_verdict() {
+        [] => Ok(checked.outcome.findings.is_empty()),
+        reasons => Err(CheckError::NoVerdict(reasons.to_vec()).into()),
     }
-    Ok(right)
 }
 
 fn lints(args: &CheckArgs, check: &Check) -> anyhow::Result<bool> {
@@ -94,6 +93,9 @@ fn lints(args: &CheckArgs, check: &Check) -> anyhow::Result<bool> {
         say(&format!("{:#}\n", linted.json()))?;
     } else {
         say(&(linted.text() + page.trim_start()))?;
+    }
+    if let Some(reason) = linted.uncovered() {
+        return Err(CheckError::NoVerdict(vec![reason.clone()]).into());
     }
     Ok(linted.is_right())
 }

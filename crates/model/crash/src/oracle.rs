@@ -106,6 +106,11 @@ pub trait Oracle {
     fn read(&self) -> Option<&[Read]> {
         None
     }
+
+    /// Whether the search is to end before the next image: for want of time, or because somebody stopped it.
+    fn stopped(&self) -> bool {
+        false
+    }
 }
 
 /// Words of a line that recovery read.

@@ -73,7 +73,7 @@ impl Beside {
         let checked = examine(&self.check, &self.command, run, observer)?;
         checked.save()?;
         if !checked.no_verdict().is_empty() {
-            return Err(CheckError::NoVerdict(checked.run.doubts).into());
+            return Err(CheckError::NoVerdict(checked.no_verdict().to_vec()).into());
         }
         let (history, findings) = (&checked.run.history, &checked.outcome.findings);
         let articles = page::articles(&self.check, &checked.run, findings)?;
@@ -86,7 +86,7 @@ impl Beside {
             article: report::Article { id: format!("crash-{}", article.number), ..article },
         };
         Ok(CrashFindings {
-            examined: words::examined(&checked),
+            examined: [vec![words::examined(&checked)], words::partly(&checked)].concat().join("; "),
             folder: self.check.out.display().to_string(),
             findings: findings.iter().zip(articles).map(one).collect(),
         })

@@ -35,6 +35,8 @@ pub enum Kind {
     Differs,
     /// Recovery rejects the undisturbed result.
     Rejected,
+    /// Nothing was found, and not all was examined that was to be.
+    NotCovered,
 }
 
 /// A place in the program.

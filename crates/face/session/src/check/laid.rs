@@ -81,6 +81,11 @@ impl Folders {
         self.disk.apply(changes);
     }
 
+    /// Bytes of the files that are laid out.
+    pub fn laid_bytes(&self) -> u64 {
+        self.laid.values().filter(|node| !node.folder).map(|node| node.len).sum()
+    }
+
     /// Sees that recovery finds the image, whatever an earlier recovery left there: only what differs is
     /// written.
     pub fn lay_out(&mut self) -> io::Result<()> {

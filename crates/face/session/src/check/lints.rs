@@ -9,11 +9,12 @@ use super::doubt::Doubt;
 use super::noted::Noted;
 use super::ordinary::Ordinary;
 use super::run::{self, Run};
-use super::{Check, CheckError, page, warnings};
+use super::{Check, CheckError, cover, page, warnings};
 use crate::error::Error;
 use crate::files;
 use crate::input::Input;
 use crate::observer::Observer;
+use crate::play::cut_short;
 
 /// What a check without a recovery command found.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub struct Linted {
     pub warnings: Vec<String>,
     /// Why nothing can be said of the run; empty if it was seen whole.
     pub no_verdict: Vec<Doubt>,
+    /// That a part of the run was not looked at, if so: to have found nothing is no verdict then.
+    uncovered: Option<Doubt>,
     /// What was found about ordinary files, if the check is of these.
     pub ordinary: Option<Ordinary>,
     /// By whose rules.
@@ -39,20 +42,22 @@ pub fn alone(check: &Check, observer: &dyn Observer) -> Result<Linted, Error> {
     if check.platform.unwrap_or_default() != Platform::ADR {
         return Err(CheckError::LintsOfAdr.into());
     }
-    let (noted, warnings, no_verdict) = if check.program().is_some() {
+    let (noted, warnings, no_verdict, uncovered) = if check.program().is_some() {
         let run = Run::record(check, observer)?;
-        (run.lints.unwrap_or_else(|| Lints::new().into()), run.warnings, run.doubts)
+        (run.lints.unwrap_or_else(|| Lints::new().into()), run.warnings, run.doubts, None)
     } else {
         let trace = run::trace(check, None, observer)?;
         let mut lints = Lints::new();
         let input = Input::Trace(trace.clone());
-        input.play("looking at flushes and fences", observer, &mut lints, &mut [])?;
-        let (warnings, doubts) = warnings::kept(&trace);
+        let played = input.play("looking at flushes and fences", observer, &mut lints, &mut [])?;
+        let (mut warnings, doubts) = warnings::kept(&trace);
+        let cut = played.trace.as_ref().and_then(cut_short);
+        warnings.extend(cut.clone().filter(|cut| !warnings.contains(cut)));
         warnings.iter().for_each(|warning| observer.warn(warning));
-        (lints.into(), warnings, doubts)
+        (lints.into(), warnings, doubts, cover::of_trace(cut))
     };
     let (ordinary, platform) = (None, Platform::ADR);
-    let linted = Linted { noted, warnings, no_verdict, ordinary, platform, check: check.clone() };
+    let linted = Linted { noted, warnings, no_verdict, uncovered, ordinary, platform, check: check.clone() };
     if linted.noted.lints.files.is_empty() {
         return Err(CheckError::NothingPersistent { ordinary: false }.into());
     }
@@ -75,6 +80,7 @@ fn of_files(check: &Check, observer: &dyn Observer) -> Result<Linted, Error> {
         noted: Lints::new().into(),
         warnings: run.warnings,
         no_verdict: run.doubts,
+        uncovered: cover::of_trace(run.cut_short),
         ordinary: Some(lints.into()),
         platform: run.history.platform(),
         check: check.clone(),
@@ -87,6 +93,12 @@ impl Linted {
         files::make_folder(&self.check.out)?;
         files::write(&super::in_folder(&self.check, "check.json"), &format!("{:#}\n", self.json()))?;
         Ok(self)
+    }
+
+    /// Why there is no verdict, if nothing was found and a part of the run was not looked at.
+    #[must_use]
+    pub fn uncovered(&self) -> Option<&Doubt> {
+        self.uncovered.as_ref().filter(|_| self.no_verdict.is_empty() && self.is_right())
     }
 
     /// Whether nothing was found.
@@ -140,8 +152,10 @@ impl Linted {
     }
 }
 
-fn answer(Linted { noted, warnings, no_verdict, ordinary, platform, .. }: &Linted) -> Value {
+fn answer(linted: &Linted) -> Value {
+    let Linted { noted, warnings, no_verdict, ordinary, platform, .. } = linted;
     let seen = no_verdict.is_empty();
+    let reasons: Vec<&Doubt> = no_verdict.iter().chain(linted.uncovered()).collect();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "platform": platform.name(),
@@ -153,6 +167,7 @@ fn answer(Linted { noted, warnings, no_verdict, ordinary, platform, .. }: &Linte
         "stored_words": null,
         "crash_points": null,
         "crash_points_examined": null,
+        "share_examined": null,
         "cuts": null,
         "cuts_short": null,
         "images": null,
@@ -165,7 +180,7 @@ fn answer(Linted { noted, warnings, no_verdict, ordinary, platform, .. }: &Linte
         "reboot_refused": null,
         "seconds": null,
         "warnings": warnings,
-        "no_verdict": (!seen).then_some(no_verdict),
+        "no_verdict": (!reasons.is_empty()).then_some(reasons),
         "lints": seen.then(|| match ordinary {
             Some(ordinary) => json!(ordinary.json()),
             None => json!(noted.lints.json(&noted.table)),

@@ -3,6 +3,7 @@
 mod beside;
 mod boot_id;
 mod command;
+mod cover;
 mod doubt;
 pub(crate) mod error;
 mod folders;
@@ -101,24 +102,34 @@ pub struct Checked {
     pub run: Run,
     /// The findings and how much was examined.
     pub outcome: Outcome,
+    /// Why not all was examined that was to be; empty if all was. With no finding, there is no verdict then.
+    pub uncovered: Vec<Doubt>,
     /// Recoveries that ran, of images of ordinary files; with those that shrank findings.
     pub ran: u64,
     /// Images that agreed with one of these in all that recovery had read, so that it did not run again.
     pub equivalent: u64,
     /// How long the search took.
     pub elapsed: Duration,
-    /// Whether the observer stopped the search.
-    pub interrupted: bool,
     /// Whether recovery ran as after a reboot.
     pub rebooted: Rebooted,
     check: Check,
 }
 
 impl Checked {
-    /// Why nothing can be said of the run, the first cause first; empty if there is a verdict.
+    /// Why nothing can be said of the run, the first cause first; empty if there is a verdict. To have found
+    /// nothing in a part of what was to be examined is none.
     #[must_use]
     pub fn no_verdict(&self) -> &[Doubt] {
-        &self.run.doubts
+        match self.run.doubts.is_empty() && self.outcome.findings.is_empty() {
+            true => &self.uncovered,
+            false => &self.run.doubts,
+        }
+    }
+
+    /// Whether images were tried: the run was seen whole, and recovery accepts what it left undisturbed.
+    #[must_use]
+    pub fn is_searched(&self) -> bool {
+        self.run.doubts.is_empty()
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::page::page;
 use super::words::{examined, failing, partly, quoted};
-use super::{Check, Checked, Replayed};
+use super::{Check, Checked, Replayed, cover};
 use crate::error::Error;
 use crate::files;
 use crate::sources::Sources;
@@ -39,10 +39,14 @@ impl Checked {
     pub fn text(&self) -> String {
         let Checked { run, outcome, check, .. } = self;
         let mut text = format!("{}\n", examined(self));
-        for partly in partly(self) {
+        let checked = self;
+        for partly in partly(checked) {
             text.push_str(&format!("{partly}\n"));
         }
         text.push_str(&match outcome.findings.len() {
+            0 if !checked.uncovered.is_empty() => {
+                "nothing found in what was examined: no verdict\n".to_owned()
+            }
             0 if run.warnings.is_empty() => "nothing found\n".to_owned(),
             0 => "nothing found, as far as the warnings allow to say that\n".to_owned(),
             count => format!("{}\n", plural(count, "finding")),
@@ -150,12 +154,14 @@ fn story(history: &History, finding: &Finding, sources: &Sources) -> String {
     text
 }
 
-fn answer(Checked { run, outcome, ran, equivalent, elapsed, check, rebooted, .. }: &Checked) -> Value {
+fn answer(checked: &Checked) -> Value {
+    let Checked { run, outcome, ran, equivalent, elapsed, check, rebooted, .. } = checked;
     let refused = match rebooted {
         Rebooted::Refused(why) => Some(why),
         Rebooted::Yes | Rebooted::NotWanted => None,
     };
-    let seen = run.doubts.is_empty();
+    let seen = checked.is_searched();
+    let reasons = checked.no_verdict();
     let findings = outcome.findings.iter().map(|finding| as_json(&run.history, finding));
     let number = |number: u64| seen.then_some(number);
     json!({
@@ -166,6 +172,7 @@ fn answer(Checked { run, outcome, ran, equivalent, elapsed, check, rebooted, .. 
         "stored_words": run.history.atoms().len(),
         "crash_points": number(outcome.points),
         "crash_points_examined": number(outcome.points_done),
+        "share_examined": seen.then(|| cover::fraction(outcome)),
         "cuts": number(outcome.cuts),
         "cuts_short": number(outcome.cut_short),
         "images": number(outcome.images),
@@ -178,7 +185,7 @@ fn answer(Checked { run, outcome, ran, equivalent, elapsed, check, rebooted, .. 
         "reboot_refused": refused,
         "seconds": seen.then_some(elapsed.as_secs_f64()),
         "warnings": run.warnings,
-        "no_verdict": (!seen).then_some(&run.doubts),
+        "no_verdict": (!reasons.is_empty()).then_some(reasons),
         "lints": run.lints.as_ref().filter(|_| seen).map(|noted| noted.lints.json(&noted.table)),
         "findings": seen.then(|| findings.collect::<Vec<_>>()),
     })

@@ -28,6 +28,9 @@ pub fn page(checked: &Checked, command: Vec<String>) -> Result<Page, Error> {
     sections.extend(run.lints.as_ref().and_then(Noted::section));
     Ok(Page {
         headline: match findings {
+            0 if !checked.uncovered.is_empty() => {
+                "No verdict: nothing found, and not all was examined that was to be".to_owned()
+            }
             0 => "Nothing found: recovery mended every image that was tried".to_owned(),
             1 => "A crash can leave what recovery does not mend".to_owned(),
             _ => format!("A crash can leave what recovery does not mend, in {findings} ways"),

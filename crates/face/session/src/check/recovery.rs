@@ -25,6 +25,8 @@ use crate::observer::Observer;
 
 /// Bytes of recovery's output that are read.
 const OUTPUT_MAX: u64 = 64 << 10;
+/// Images of more bytes take longer to be written than recovery to be watched.
+const LARGE: u64 = 8 << 20;
 /// What is wrong if it does not end.
 const HANGS: &str = "recovery hangs";
 /// Lines of it that are repeated when the command itself looks wrong.
@@ -43,6 +45,8 @@ pub struct Recovery<'o> {
     pace: &'o Pace,
     /// Whether findings hang on what it says, so that it takes more time.
     sure: bool,
+    /// When no further image is to be tried.
+    until: Option<Instant>,
     /// What was said of other images, if equivalent ones need not run.
     known: Option<&'o Known>,
     /// What the last recovery read, if that is known.
@@ -95,6 +99,7 @@ impl<'o> Recovery<'o> {
             shell,
             pace,
             sure: false,
+            until: None,
             known: None,
             reads: None,
             fails_on: command.fails_on().map(Pattern::new).transpose()?,
@@ -109,6 +114,12 @@ impl<'o> Recovery<'o> {
     /// Takes time to be sure.
     pub fn sure(mut self) -> Self {
         self.sure = true;
+        self
+    }
+
+    /// Tries no image behind this moment, if there is one.
+    pub fn until(mut self, moment: Option<Instant>) -> Self {
+        self.until = moment;
         self
     }
 
@@ -154,7 +165,9 @@ impl<'o> Recovery<'o> {
         self.output.rewind()?;
         let limit = self.pace.limit(image.patience, self.sure);
         let started = Instant::now();
-        let watched = self.known.is_some_and(|known| !self.sure && known.pays());
+        // What a watched recovery has not changed need not be written again for the next image.
+        let large = matches!(&self.images, Images::Folders(folders) if folders.laid_bytes() > LARGE);
+        let watched = self.known.is_some_and(|known| !self.sure && (large || known.pays()));
         let (status, reads) =
             self.run(&Attempt { begun: image.begun, ended: image.ended, limit, watched })?;
         self.reads = reads;
@@ -282,6 +295,12 @@ impl Oracle for Recovery<'_> {
 
     fn ending(&self) -> Ending {
         self.ending
+    }
+
+    fn stopped(&self) -> bool {
+        self.error.is_some()
+            || self.observer.stopped()
+            || self.until.is_some_and(|moment| Instant::now() >= moment)
     }
 }
 

@@ -14,6 +14,8 @@ use super::images::Images;
 use super::run::Run;
 use crate::error::Error;
 
+/// The second line of the script, by which a folder is known as one of a check.
+const OURS: &str = "# Runs the recovery on a copy of the image that a crash left. It fails: see story.txt.";
 /// Files that the command names, and that are not larger, are copied.
 const COPIED_MAX: u64 = 64 << 20;
 
@@ -92,7 +94,11 @@ pub fn write(
     to: &Path,
 ) -> Result<(), Error> {
     let failed = |error| Error::file("write", to)(error);
-    clear(to, &["image", "stdout", "acks", "files", "work", "story.txt", "run.sh"]).map_err(failed)?;
+    clear_own(to).map_err(failed)?;
+    fs::create_dir_all(to).map_err(failed)?;
+    // First of all, so that what is left of a check that is killed is known as ours.
+    let file = to.join("run.sh");
+    fs::write(&file, format!("#!/bin/sh\n{OURS}\nexit 2\n")).map_err(failed)?;
     fs::create_dir_all(to.join("files")).map_err(failed)?;
     let mut images = Images::new(run)?;
     images.apply(&checker.image(&finding.token)?);
@@ -120,7 +126,7 @@ pub fn write(
     fs::write(to.join("story.txt"), &about).map_err(failed)?;
     let script = format!(
         "#!/bin/sh\n\
-         # Runs the recovery on a copy of the image that a crash left. It fails: see story.txt.\n\
+         {OURS}\n\
          # files/ has what the command names, as far as it was a file; all else is to be installed.\n\
          here=$(cd \"$(dirname \"$0\")\" && pwd) || exit 2\n\
          rm -rf \"$here/work\"\n\
@@ -136,10 +142,24 @@ pub fn write(
         beside.ended,
         pool.display(),
     );
-    let file = to.join("run.sh");
     fs::write(&file, script).map_err(failed)?;
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).map_err(failed)?;
     Ok(())
+}
+
+/// Removes the folder that an earlier check has left, and no other.
+///
+/// # Errors
+/// If it has something else in it, or can't be removed.
+pub fn clear_own(folder: &Path) -> io::Result<()> {
+    let script = folder.join("run.sh");
+    let is_ours = fs::read_to_string(&script).is_ok_and(|text| text.lines().nth(1) == Some(OURS));
+    let is_empty = |folder: &Path| fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    if folder.is_dir() && !is_ours && !is_empty(folder) {
+        let remedy = "no check has made it; name a new folder";
+        return Err(io::Error::new(io::ErrorKind::DirectoryNotEmpty, remedy));
+    }
+    clear(folder, &["image", "stdout", "acks", "files", "work", "story.txt", "run.sh"])
 }
 
 /// Removes a folder that an earlier run has left, and no other: one with anything besides `ours` is refused.

@@ -44,6 +44,8 @@ pub struct Run {
     pub doubts: Vec<Doubt>,
     /// Words that unordered stores left in another order than the recorded one.
     pub(super) raced: Vec<Change>,
+    /// If its trace lacks its end: what is known of that. Findings are findings, but what came behind is not known.
+    pub(super) cut_short: Option<String>,
 }
 
 /// What is known of a recording besides its events.
@@ -148,7 +150,16 @@ impl Run {
 impl Run {
     /// One that was seen whole, as far as is known.
     fn seen(history: History, contents: Contents, warnings: Vec<String>) -> Run {
-        Run { history, contents, files: None, warnings, lints: None, doubts: Vec::new(), raced: Vec::new() }
+        Run {
+            history,
+            contents,
+            files: None,
+            warnings,
+            lints: None,
+            doubts: Vec::new(),
+            raced: Vec::new(),
+            cut_short: None,
+        }
     }
 
     /// Ordinary files that were there before the run, with their lengths.
@@ -219,7 +230,8 @@ impl Replay<'_> {
         let kept_tree = folders::kept(before).map_err(CheckError::keep(before))?;
         let platform = platform(check, self.token, kept_tree.is_some() || !check.files.is_empty())?;
         let (mut warnings, doubts) = warnings::kept(trace);
-        warnings.extend(cut_short(&reader.info()));
+        let cut_short = cut_short(&reader.info());
+        warnings.extend(cut_short.clone().filter(|cut| !warnings.contains(cut)));
         warnings.iter().for_each(|warning| observer.warn(warning));
         if platform.is_files() {
             let (roots, tree) = match kept_tree {
@@ -227,12 +239,12 @@ impl Replay<'_> {
                 None => (files::absolute(&check.files)?, Tree::new()),
             };
             let run = self.of_files(platform, &mut reader, roots, tree)?;
-            return Ok(Run { warnings, doubts, ..run });
+            return Ok(Run { warnings, doubts, cut_short, ..run });
         }
         let (history, lints) = self.history(&mut reader, platform)?;
         let mut contents = kept(before).map_err(CheckError::keep(before))?;
         history.truncate(&mut contents);
-        Ok(Run { lints, doubts, ..Run::seen(history, contents, warnings) })
+        Ok(Run { lints, doubts, cut_short, ..Run::seen(history, contents, warnings) })
     }
 
     fn of_files(

@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use crash::{Bounds, Checker, Finding, Outcome, lint};
 use reboot::{Rebooted, Reboots};
-use report::human::plural;
 
 use super::command::RecoveryCommand;
 use super::doubt::Doubt;
@@ -16,14 +15,19 @@ use super::noted::Noted;
 use super::pace::Pace;
 use super::recovery::Recovery;
 use super::run::Run;
-use super::{Check, CheckError, Checked, boot_id, reproducer};
+use super::{Check, CheckError, Checked, boot_id, cover, reproducer};
 use crate::error::Error;
 use crate::observer::{Observer, Progress};
 
 /// The search as the options have it.
 pub fn checker<'r>(check: &Check, run: &'r Run) -> Checker<'r> {
     let mut checker = Checker::new(&run.history, &run.contents);
-    checker.bounds = Bounds { per_cut: check.images, findings: check.findings as usize, ..Bounds::default() };
+    checker.bounds = Bounds {
+        per_cut: check.images,
+        findings: check.findings as usize,
+        hurried: check.time.is_some(),
+        ..Bounds::default()
+    };
     checker.strategy = check.strategy;
     checker.seed = check.seed;
     checker
@@ -54,7 +58,7 @@ pub fn examine(
     observer.progress(&search.progress(&[]));
     let found = if run.doubts.is_empty() { search.images() } else { Ok(Searched::default()) };
     observer.finished();
-    let Searched { mut outcome, notes, rejected } = found?;
+    let Searched { mut outcome, notes, rejected, contradicted } = found?;
     if let Some(Noted { lints, .. }) = &run.lints {
         lint::explain(&mut outcome.findings, run.history.files(), &lints.lints, &lints.files);
     }
@@ -66,7 +70,8 @@ pub fn examine(
     let rebooted = reboots.state();
     let (ran, equivalent) = known.counts();
     let elapsed = started.elapsed();
-    Ok(Checked { run, outcome, ran, equivalent, elapsed, interrupted, rebooted, check: check.clone() })
+    let uncovered = cover::uncovered(check, &run, &outcome, interrupted, contradicted);
+    Ok(Checked { run, outcome, uncovered, ran, equivalent, elapsed, rebooted, check: check.clone() })
 }
 
 struct Search<'r> {
@@ -88,6 +93,8 @@ struct Searched {
     notes: Vec<String>,
     /// That there was no search, because recovery rejects the undisturbed result.
     rejected: Option<Doubt>,
+    /// Images that recovery called wrong and then right.
+    contradicted: usize,
 }
 
 /// What one worker has done.
@@ -127,12 +134,13 @@ impl Search<'_> {
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
         searched.outcome = self.parts(jobs)?;
-        let note = if self.observer.stopped() {
-            Some("the search was interrupted; crash points that were not looked at may have more".to_owned())
+        if self.observer.stopped() {
+            let note = "the search was interrupted; crash points that were not looked at may have more";
+            searched.notes.push(note.to_owned());
         } else {
-            self.confirm(&mut searched.outcome)?
-        };
-        searched.notes.extend(note);
+            searched.contradicted = self.confirm(&mut searched.outcome)?;
+            searched.notes.extend(cover::contradicted(searched.contradicted));
+        }
         searched.notes.iter().for_each(|text| self.observer.warn(text));
         Ok(searched)
     }
@@ -158,17 +166,18 @@ impl Search<'_> {
 
     /// All parts of the search, each with an image of its own.
     fn parts(&self, jobs: usize) -> Result<Outcome, Error> {
-        let started = Instant::now();
         let done = Mutex::new(vec![Done::default(); jobs]);
         let work = |part: usize| -> Result<Outcome, Error> {
-            let mut recovery = self.recovery()?.knowing(self.known);
+            let recovery = self.recovery()?.knowing(self.known);
+            let until = self.check.time.and_then(|limit| Instant::now().checked_add(limit));
+            let mut recovery = recovery.until(until);
             let outcome = self.checker.part(part, jobs, &mut recovery, &mut |outcome| {
                 if let Ok(mut done) = done.lock() {
                     let findings = outcome.findings.len();
                     done[part] = Done { points: outcome.points_done, images: outcome.images, findings };
                     self.observer.progress(&self.progress(&done));
                 }
-                !self.observer.stopped() && self.check.time.is_none_or(|limit| started.elapsed() < limit)
+                !self.observer.stopped() && until.is_none_or(|moment| Instant::now() < moment)
             });
             match recovery.error {
                 Some(error) => Err(CheckError::Recovery(error).into()),
@@ -191,8 +200,8 @@ impl Search<'_> {
     }
 
     /// Repeats each finding, as its token would, and drops those whose image recovery does not call wrong
-    /// again. Returns a warning about these.
-    fn confirm(&self, outcome: &mut Outcome) -> Result<Option<String>, Error> {
+    /// again. Returns how many these are.
+    fn confirm(&self, outcome: &mut Outcome) -> Result<usize, Error> {
         let before = outcome.findings.len();
         let mut confirmed = Vec::new();
         for finding in outcome.findings.drain(..) {
@@ -205,13 +214,7 @@ impl Search<'_> {
             }
         }
         outcome.findings = confirmed;
-        let dropped = before - outcome.findings.len();
-        Ok((dropped > 0).then(|| {
-            format!(
-                "recovery does not say the same of one image each time: it called {} wrong and, asked again, right; not among the findings",
-                plural(dropped, "image")
-            )
-        }))
+        Ok(before - outcome.findings.len())
     }
 
     /// Leaves each finding's image where a debugger can look at it, in place of those of an earlier check.
@@ -232,11 +235,13 @@ impl Search<'_> {
             Some(finding) if self.command.function().is_none() => {
                 reproducer::write(self.check, &self.checker, self.run, self.command, finding, &to)
             }
-            // An earlier check's would be taken for this one's.
-            _ if self.check.reproducer.is_none() && to.join("run.sh").is_file() => {
-                std::fs::remove_dir_all(&to).map_err(Error::file("remove", &to))
+            _ => {
+                // An earlier check's would be taken for this one's. What somebody else put there stays.
+                if self.check.reproducer.is_none() {
+                    reproducer::clear_own(&to).ok();
+                }
+                Ok(())
             }
-            _ => Ok(()),
         }
     }
 }

@@ -9,6 +9,7 @@ use report::human::{grouped, plural};
 
 use super::doubt::{Doubt, Kind};
 use super::pools::is_older;
+use crate::play::CUT_SHORT;
 
 /// If more than one store in so many changes nothing in a file that was not empty, the run mostly repeats
 /// what was there.
@@ -53,7 +54,11 @@ pub fn kept(trace: &Path) -> (Vec<String>, Vec<Doubt>) {
     let text = fs::read(trace.with_file_name("check.json")).unwrap_or_default();
     let mut answer: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
     let warnings = answer["warnings"].as_array().into_iter().flatten();
-    let warnings = warnings.filter_map(|warning| Some(warning.as_str()?.to_owned())).collect();
+    let warnings = warnings.filter_map(|warning| Some(warning.as_str()?.to_owned()));
+    // This is said of the trace that is read now, if it is so.
+    let warnings = warnings.filter(|warning| !warning.starts_with(CUT_SHORT)).collect();
     let doubts: Vec<Doubt> = serde_json::from_value(answer["no_verdict"].take()).unwrap_or_default();
-    (warnings, doubts.into_iter().filter(|doubt| doubt.kind != Kind::Rejected).collect())
+    // These are about an earlier search, not about the run.
+    let of_search = |kind| matches!(kind, Kind::Rejected | Kind::NotCovered);
+    (warnings, doubts.into_iter().filter(|doubt| !of_search(doubt.kind)).collect())
 }

@@ -25,7 +25,7 @@ pub fn examined(Checked { run, outcome, elapsed, .. }: &Checked) -> String {
 
 /// That not all was examined, or not as after a crash, if so.
 pub fn partly(checked: &Checked) -> Vec<String> {
-    let Checked { outcome, check, interrupted, rebooted, .. } = checked;
+    let Checked { outcome, check, rebooted, .. } = checked;
     let mut lines = Vec::new();
     if let Rebooted::Refused(why) = rebooted {
         lines.push(format!(
@@ -33,17 +33,7 @@ pub fn partly(checked: &Checked) -> Vec<String> {
              /run and processes were those of the run"
         ));
     }
-    if outcome.points_done < outcome.points && outcome.findings.len() < check.findings as usize {
-        let why = match check.time.filter(|_| !interrupted) {
-            Some(time) => format!("stopped after --time {}", humantime::format_duration(time)),
-            None => "interrupted".to_owned(),
-        };
-        lines.push(format!(
-            "{why}: {} of {}, evenly over the run",
-            grouped(outcome.points_done),
-            plural(outcome.points as usize, "crash point"),
-        ));
-    }
+    lines.extend(checked.uncovered.iter().map(|reason| reason.text.clone()));
     if outcome.expected > 0 {
         lines.push(format!(
             "{} not tried: they have in them what recovery hung on again and again",

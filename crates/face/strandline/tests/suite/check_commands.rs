@@ -260,5 +260,6 @@ fn a_recovery_that_contradicts_itself_is_reported_as_such() {
         .expect("strandline starts");
     let said = stderr(&output);
     assert!(said.contains("does not say the same of one image each time"), "{said}{}", stdout(&output));
+    assert_eq!(output.status.code(), Some(2), "neither found nor nothing: {said}{}", stdout(&output));
     assert!(!stdout(&output).contains("1 finding"), "{}", stdout(&output));
 }

@@ -9,15 +9,19 @@ use serde_json::Value;
 use crate::common::{Scratch, has, stdout, strandline};
 
 fn check(scratch: &Scratch, options: &str, recover: &str, program: &str) -> (Option<i32>, Value) {
+    let output = checked(scratch, options, recover, program);
+    let json = serde_json::from_slice(&output.stdout);
+    (output.status.code(), json.unwrap_or_else(|_| panic!("{output:?}")))
+}
+
+fn checked(scratch: &Scratch, options: &str, recover: &str, program: &str) -> Output {
     let folder = scratch.path("d");
     fs::remove_dir_all(&folder).ok();
     fs::create_dir(&folder).expect("the folder is made");
     for name in ["a", "b", "c"] {
         fs::write(folder.join(name), [b'0'; 2048]).expect("the file is written");
     }
-    let output = run(scratch, options, recover, &["sh", "-c", program]);
-    let json = serde_json::from_slice(&output.stdout);
-    (output.status.code(), json.unwrap_or_else(|_| panic!("{output:?}")))
+    run(scratch, options, recover, &["sh", "-c", program])
 }
 
 fn run(scratch: &Scratch, options: &str, recover: &str, program: &[&str]) -> Output {
@@ -157,7 +161,10 @@ fn a_finding_is_shown_without_us() {
         .or_else(|_| Command::new("cp").arg("-a").arg(&shown).arg(&moved).status().map(drop))
         .expect("it is moved");
     for again in 0..2 {
-        let output = Command::new("sh").arg(moved.join("run.sh")).current_dir("/").output().expect("it runs");
+        // Without this tool, and with no more of the environment than where the system's programs are.
+        let mut script = Command::new("/bin/sh");
+        script.arg(moved.join("run.sh")).current_dir("/").env_clear().env("PATH", "/bin:/usr/bin");
+        let output = script.output().expect("it runs");
         let said = stdout(&output);
         assert!(output.status.code() == Some(3) && said.starts_with("empty\n"), "{again}: {output:?}");
     }
@@ -170,4 +177,48 @@ fn a_finding_is_shown_without_us() {
     let line = said.lines().find(|line| line.starts_with("cd ")).unwrap_or_else(|| panic!("{said}"));
     let output = Command::new("sh").args(["-c", line]).current_dir("/").output().expect("it runs");
     assert!(output.status.code() == Some(3) && stdout(&output) == "empty\n", "{line}: {output:?}");
+}
+
+/// A folder that no check has made is refused as a reproducer's, and so is one that has something else in it.
+#[test]
+fn a_foreign_folder_is_no_reproducer() {
+    let scratch = Scratch::new();
+    scratch.file("recover.sh", "[ -s \"$1/new\" ] || [ ! -e \"$1/new\" ] || { echo empty; exit 3; }\n");
+    let found = |options: &str| {
+        let program = "cp d/a d/tmp; mv d/tmp d/new; echo saved";
+        let options = format!("--platform xfs {options}");
+        checked(&scratch, &options, "sh recover.sh POOL", program).status.code()
+    };
+    let files = |folder: &str, names: &[&str]| {
+        for name in names {
+            let path = scratch.path(folder).join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("it is made");
+            fs::write(path, "mine\n").expect("it is written");
+        }
+    };
+    let kept = |folder: &str, names: &[&str]| {
+        let is_kept =
+            |name: &&str| fs::read(scratch.path(folder).join(name)).is_ok_and(|bytes| bytes == b"mine\n");
+        assert!(names.iter().all(is_kept), "{folder}");
+    };
+    // Names like ours, and a script of another kind.
+    for (folder, names) in
+        [("one", &["files/a", "image/b"][..]), ("two", &["run.sh", "story.txt"][..]), ("three", &["a"][..])]
+    {
+        files(folder, names);
+        assert_eq!(found(&format!("--reproducer {folder}")), Some(2), "{folder}");
+        kept(folder, names);
+    }
+    // Our own is replaced, unless something was added to it; an empty folder is taken.
+    fs::create_dir(scratch.path("four")).expect("it is made");
+    assert_eq!(found("--reproducer four"), Some(1));
+    assert_eq!(found("--reproducer four"), Some(1));
+    files("four", &["notes"]);
+    assert_eq!(found("--reproducer four"), Some(2));
+    kept("four", &["notes"]);
+    // Beside the run itself, what is not ours stays where nothing is found.
+    files("strandline-check/reproducer", &["run.sh"]);
+    let fine = check(&scratch, "--platform xfs", "true POOL", "echo 1 > d/new; sync d/new").0;
+    assert_eq!(fine, Some(0));
+    kept("strandline-check/reproducer", &["run.sh"]);
 }

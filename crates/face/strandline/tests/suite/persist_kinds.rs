@@ -105,7 +105,8 @@ fn shapes_checked(compiler: &str, only: &[&str], bounds: &[&str]) {
         check.args(["--recover", &format!("{} --check POOL {kind}", program.display()), "--"]);
         let output = check.arg(&program).arg(&pool).args([kind, "2"]).output().expect("it runs");
         let said = stdout(&output);
-        assert!(output.status.success(), "{compiler}, {kind}, {design}: {said}{}", stderr(&output));
+        // A part of the images is no verdict, and a finding among them is one.
+        assert!(said.contains("\"findings\": []"), "{compiler}, {kind}, {design}: {said}{}", stderr(&output));
         assert!(!said.contains("\"images\": 0,"), "{compiler}, {kind}, {design}: no images: {said}");
         std::fs::remove_file(&pool).expect("it was there");
     }

@@ -6,6 +6,7 @@ busybox mount -t proc proc /proc
 busybox --install -s /bin
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
+echo 'GUEST: started'
 trap 'echo GUEST: end; echo o >/proc/sysrq-trigger; sleep 60' EXIT
 
 load() { for module; do modprobe $module || echo "GUEST: failed to load $module"; done; }

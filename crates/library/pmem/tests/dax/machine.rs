@@ -6,18 +6,25 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use crate::archive::Archive;
 
 /// Longer than any machine takes, however busy the one below is.
-const PATIENCE: Duration = Duration::from_secs(20 * 60);
+const PATIENCE: Duration = Duration::from_secs(60 * 60);
+/// Longer than one takes to start that is not emulated.
+const PATIENCE_KVM: Duration = Duration::from_secs(20);
+/// A processor that is not emulated, with what all have: of more, the host's virtual one may refuse a part.
+const KVM: [&str; 4] = ["-accel", "kvm", "-cpu", "kvm64"];
+
+/// What each machine says first.
+const STARTED: &str = "GUEST: started";
 
 /// What a machine has beside its main memory.
 #[allow(dead_code, reason = "each test binary uses a part")]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
     /// Half a GiB that the kernel takes for persistent memory, by its command line.
     Reserved,
@@ -108,10 +115,27 @@ impl Machine {
         let archive = self.own.path().join("initrd");
         fs::write(&archive, self.archive(boot).expect("the parts can be read"))
             .expect("room for the archive");
+        if boot.memory == Memory::Plain && self.has_kvm(boot, &archive) {
+            return console(self.command(boot, &archive, &KVM), None, PATIENCE);
+        }
+        let command = self.command(boot, &archive, &["-accel", "tcg,thread=multi", "-cpu", "max"]);
+        console(command, boot.power_until, PATIENCE)
+    }
+
+    /// Whether the machine starts on the host's own processors: a virtual host may have `/dev/kvm` and hang.
+    fn has_kvm(&self, boot: &Boot<'_>, archive: &Path) -> bool {
+        static STARTS: OnceLock<bool> = OnceLock::new();
+        let may = fs::OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok();
+        let starts =
+            || console(self.command(boot, archive, &KVM), Some(STARTED), PATIENCE_KVM).contains(STARTED);
+        may && *STARTS.get_or_init(starts)
+    }
+
+    fn command(&self, boot: &Boot<'_>, archive: &Path, processor: &[&str]) -> Command {
         let mut command = Command::new("qemu-system-x86_64");
-        command.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"]);
+        command.args(processor).args(["-smp", "2"]);
         command.args(["-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot"]);
-        command.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(&archive);
+        command.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(archive);
         // On a busy machine the emulated timer looks broken to a kernel that tries it.
         let mut kernel = "console=ttyS0 quiet panic=-1 no_timer_check".to_owned();
         let backing = |name: &str, bytes: u64| {
@@ -144,7 +168,7 @@ impl Machine {
             }
         }
         command.args(["-append", &kernel]);
-        console(command, boot.power_until)
+        command
     }
 
     /// The guest's files: a shell, what makes file systems, modules, programs, and the script.
@@ -247,7 +271,7 @@ fn libraries(program: &Path) -> Vec<String> {
 }
 
 /// Runs a machine to its end, or until it has said that, and gives what it said.
-fn console(mut command: Command, until: Option<&str>) -> String {
+fn console(mut command: Command, until: Option<&str>, patience: Duration) -> String {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("qemu was there");
     let mut output = child.stdout.take().expect("a pipe");
     let (done, ended) = mpsc::channel();
@@ -265,7 +289,7 @@ fn console(mut command: Command, until: Option<&str>) -> String {
         said
     });
     // Its end, that moment, or the end of our patience: what it said tells which.
-    let _ = ended.recv_timeout(PATIENCE);
+    let _ = ended.recv_timeout(patience);
     let _ = child.kill();
     let _ = child.wait();
     reader.join().expect("no panic")

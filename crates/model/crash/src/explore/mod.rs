@@ -48,11 +48,13 @@ pub struct Bounds {
     pub findings: usize,
     /// With several threads: how many items the others may be ahead of the observed run.
     pub ahead: usize,
+    /// Whether the search may be broken off, so that its order matters however few crash points there are.
+    pub hurried: bool,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Bounds { per_cut: 4096, findings: 16, ahead: 4096 }
+        Bounds { per_cut: 4096, findings: 16, ahead: 4096, hurried: false }
     }
 }
 
@@ -61,7 +63,7 @@ impl Default for Bounds {
 pub struct Outcome {
     /// Moments of the run at which a crash is worth trying.
     pub points: u64,
-    /// Those of them that were.
+    /// Those of them that were, with all images that strategy and bounds want of each.
     pub points_done: u64,
     /// Cuts through the threads at these moments; with one thread there is one at each.
     pub cuts: u64,
@@ -105,16 +107,19 @@ impl<'h> Checker<'h> {
     /// How many points there are at which a crash is tried.
     #[must_use]
     pub fn point_count(&self) -> usize {
-        Points::of(self.history).len()
+        Points::of(self.history, self.bounds.hurried).len()
     }
 
     /// Examines every image that strategy and bounds allow, in the order of the run.
     pub fn run(&self, oracle: &mut dyn Oracle) -> Outcome {
-        let points = Points::of(self.history);
+        let points = Points::of(self.history, self.bounds.hurried);
         let mut search = Search::new(self, oracle);
         search.outcome.points = points.len() as u64;
         for (point, before) in points.all() {
             search.point(point, before);
+            if search.stopped {
+                break;
+            }
             search.outcome.points_done += 1;
             if search.outcome.findings.len() >= self.bounds.findings {
                 break;
@@ -134,7 +139,7 @@ impl<'h> Checker<'h> {
         oracle: &mut dyn Oracle,
         progress: &mut dyn FnMut(&Outcome) -> bool,
     ) -> Outcome {
-        let points = Points::of(self.history);
+        let points = Points::of(self.history, self.bounds.hurried);
         let mut search = Search::new(self, oracle);
         search.outcome.points = points.len_of(part, parts) as u64;
         'search: for round in 0..points.rounds() {
@@ -143,6 +148,10 @@ impl<'h> Checker<'h> {
             }
             for (point, before) in points.round(round, part, parts) {
                 search.point(point, before);
+                if search.stopped {
+                    progress(search.outcome());
+                    break 'search;
+                }
                 search.outcome.points_done += 1;
                 let enough = search.outcome.findings.len() >= self.bounds.findings;
                 if !progress(search.outcome()) || enough {

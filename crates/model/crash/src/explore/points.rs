@@ -21,6 +21,8 @@ const SPREAD: u32 = 64;
 pub(super) struct Points {
     /// Items before which a crash is tried, and the round in which it is.
     points: Vec<(usize, u32)>,
+    /// So many neighbours go to one part.
+    block: usize,
 }
 
 impl Points {
@@ -28,7 +30,7 @@ impl Points {
     ///
     /// Most of a long run repeats itself. Two points are alike if the same code stored, flushed and fenced in the same order since the
     /// point before; what happened seldom comes first.
-    pub fn of(history: &History) -> Self {
+    pub fn of(history: &History, hurried: bool) -> Self {
         let mut points = Vec::new();
         let mut seen: HashMap<u64, u32> = HashMap::new();
         let mut kind = DefaultHasher::new();
@@ -52,21 +54,22 @@ impl Points {
             }
         }
         add(history.items.len(), kind.finish());
-        if points.len() <= MANY {
+        if points.len() <= MANY && !hurried {
             points.iter_mut().for_each(|(_, round)| *round = 0);
-            return Points { points };
+            return Points { points, block: BLOCK };
         }
+        let block = (points.len() / SPREAD as usize).clamp(1, BLOCK);
         // Where nearly everything is rare, rarity says nothing.
         let rare = points.iter().filter(|&&(_, round)| round < RARE).count() <= points.len() / 4;
         for (number, (_, round)) in points.iter_mut().enumerate() {
             if !rare || *round >= RARE {
                 // In the order 0, 32, 16, 48, 8, …: the first of them are far apart.
-                let turn = (number / BLOCK) as u32 % SPREAD;
+                let turn = (number / block) as u32 % SPREAD;
                 let rank = turn.reverse_bits() >> (32 - SPREAD.trailing_zeros());
                 *round = RARE + rank.checked_ilog2().map_or(0, |double| double + 1);
             }
         }
-        Points { points }
+        Points { points, block }
     }
 
     /// How many.
@@ -76,7 +79,7 @@ impl Points {
 
     /// How many of them are the part's.
     pub fn len_of(&self, part: usize, parts: usize) -> usize {
-        (0..self.len()).filter(|number| number / BLOCK % parts == part).count()
+        (0..self.len()).filter(|number| number / self.block % parts == part).count()
     }
 
     /// Rounds that a search goes through.
@@ -91,7 +94,7 @@ impl Points {
 
     /// Those of a round and a part.
     pub fn round(&self, round: u32, part: usize, parts: usize) -> impl Iterator<Item = (usize, usize)> {
-        self.chosen(move |number, own| own == round && number / BLOCK % parts == part)
+        self.chosen(move |number, own| own == round && number / self.block % parts == part)
     }
 
     fn chosen(&self, which: impl Fn(usize, u32) -> bool) -> impl Iterator<Item = (usize, usize)> {

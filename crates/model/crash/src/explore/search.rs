@@ -51,6 +51,8 @@ pub(super) struct Search<'c, 'h, 'o> {
     before: usize,
     /// Failing images that are still to be shrunk at this cut.
     left_here: u32,
+    /// Whether the oracle ended the search, so that images of this point are missing.
+    pub stopped: bool,
     rng: u64,
 }
 
@@ -67,6 +69,7 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
             patience: Patience::Full,
             before: 0,
             left_here: 0,
+            stopped: false,
             rng: checker.seed,
         }
     }
@@ -108,6 +111,9 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
         self.outcome.cut_short += u64::from(!complete);
         let several = cuts.len() > 1;
         for cut in cuts {
+            if self.stopped {
+                break;
+            }
             let mut window = Window::open(&mut self.walker, &cut);
             let state = several.then(|| (self.walker.hash, window.begun, window.ended, window.shape()));
             if cut.ahead == 0 || window.reaches_ahead() && !reached.contains(&state) {
@@ -279,6 +285,10 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
                 return Some(self.oracle.read().map(|_| Rc::default()));
             }
             None => {}
+        }
+        if self.oracle.stopped() {
+            self.stopped = true;
+            return None;
         }
         if self.seen.len() >= MEMORY {
             self.seen.clear();

@@ -32,6 +32,8 @@ struct File {
     made: Option<u32>,
     /// The atom of the last change of its names.
     named: Option<u32>,
+    /// Behind the blocks that it may have on the disk: those of its length when the run began or at a sync.
+    blocks_end: u64,
 }
 
 pub(super) struct Builder<'r> {
@@ -78,7 +80,9 @@ impl<'r> Builder<'r> {
     ) -> Self {
         let mut files = vec![File::default(); names.titles.len()];
         for (&file, bytes) in before {
-            files[usize::from(file)].len = bytes.len() as u64;
+            let len = bytes.len() as u64;
+            files[usize::from(file)].len = len;
+            files[usize::from(file)].blocks_end = len.next_multiple_of(PAGE);
         }
         let rules = Rules::of(platform);
         Builder {
@@ -288,12 +292,10 @@ impl<'r> Builder<'r> {
             self.data(file, offset, bytes, None, true);
             let mut until = len.max(offset);
             while until < end {
-                // A journal has the length of each page that gets its block.
-                let next = (until / PAGE * PAGE + PAGE).min(end);
-                let paged = self.rules.names == Order::All;
-                until = if paged { next } else { end };
+                // A file system has the length of each page that gets its block.
+                until = (until / PAGE * PAGE + PAGE).min(end);
                 self.length(file, until);
-                self.stores += u32::from(paged && until < end);
+                self.stores += u32::from(until < end);
             }
             return;
         }
@@ -345,9 +347,12 @@ impl<'r> Builder<'r> {
             if word != self.word(file, offset) {
                 let place = Place::new(file, offset);
                 let sector = self.sector(file, offset);
-                self.atom(place, (0, mask), length_place(file).0, true);
+                let journals = self.rules.names == Order::All;
+                if self.rules.zeros_with_length || journals && offset >= written {
+                    self.atom(place, (0, mask), length_place(file).0, true);
+                }
                 // In its sector, too: what was written there before comes before this. Blocks that are given up whole are not written.
-                let in_place = self.rules.lengths == Lengths::Free || offset < written;
+                let in_place = self.rules.lengths == Lengths::Free && !journals || offset < written;
                 if in_place && self.rules.unit != Unit::File {
                     self.atom(place, (0, mask), sector, true);
                 }
@@ -355,6 +360,8 @@ impl<'r> Builder<'r> {
             }
         }
         self.length(file, len);
+        // Space that is reserved with a greater length has its blocks, too.
+        self.files[usize::from(file)].blocks_end = len.next_multiple_of(PAGE);
     }
 
     /// Moves what is behind `offset` by `len` bytes: down, over what is taken out, or up, to let zeros in.
@@ -413,15 +420,17 @@ impl<'r> Builder<'r> {
         }
     }
 
-    /// Puts what of a file a crash could still lose into the step at hand, too: a renaming that survives brings it along.
+    /// Puts what of a file's new blocks a crash could still lose into the step at hand, too: a renaming that
+    /// survives brings it along, but not what was written to blocks that the file had.
     fn with_contents(&mut self, file: u16, cell: u64) {
+        let blocks_end = self.files[usize::from(file)].blocks_end;
         let mut places: Vec<Place> = self.files[usize::from(file)]
             .cells
             .iter()
             .filter_map(|cell| self.cells.get(cell))
             .flat_map(|atoms| atoms.iter().rev().take_while(|&&at| self.demanded[at as usize].is_none()))
             .map(|&at| self.history.atoms[at as usize].place)
-            .filter(|place| place.file() == file)
+            .filter(|place| place.file() == file && place.offset() >= blocks_end)
             .collect();
         places.sort_unstable();
         places.dedup();
@@ -454,6 +463,8 @@ impl<'r> Builder<'r> {
             BySync::None | BySync::Journal => {}
         }
         self.barrier(demands);
+        let known = &mut self.files[usize::from(file)];
+        known.blocks_end = known.blocks_end.max(known.len.next_multiple_of(PAGE));
     }
 
     /// What made a file, what changed its names last, and what made the folders above it, as far as a crash
@@ -479,6 +490,9 @@ impl<'r> Builder<'r> {
     fn sync_all(&mut self) {
         let demands = self.cells.keys().filter_map(|&cell| self.last(cell, None)).collect();
         self.barrier(demands);
+        for known in &mut self.files {
+            known.blocks_end = known.blocks_end.max(known.len.next_multiple_of(PAGE));
+        }
     }
 
     fn sync_folder(&mut self, folder: u16) {
@@ -507,8 +521,13 @@ impl<'r> Builder<'r> {
         let mut demands = vec![last];
         for &(first, file) in self.renamed.iter().filter(|&&(first, _)| first <= last) {
             if self.demanded[first as usize].is_none() {
-                let cells = &self.files[usize::from(file)].cells;
-                demands.extend(cells.iter().filter_map(|&cell| self.last(cell, Some(first))));
+                let known = &self.files[usize::from(file)];
+                let (length, new) = (length_place(file).0, Place::new(file, known.blocks_end).0);
+                let brought =
+                    |cell: &&u64| **cell == length || **cell >= new && **cell < Place::new(file, END).0;
+                demands.extend(
+                    known.cells.iter().filter(brought).filter_map(|&cell| self.last(cell, Some(first))),
+                );
             }
         }
         demands

@@ -9,10 +9,11 @@
 //! # What is promised
 //! | | [`Platform::POSIX`](crate::Platform::POSIX), pessimistic | [`Platform::EXT4`](crate::Platform::EXT4), with `data=ordered` |
 //! |---|---|---|
-//! | a sector of 512 B | survives as it was at any moment since its last sync, whole | the same, where the file was not longer before |
-//! | a file's length | any since the last sync of the file, whatever became of its bytes | never before the bytes that it covers of new blocks, which survive page by page in order; in the block that the file ended in before, at any time |
+//! | a sector of 512 B | survives as it was at any moment since its last sync, whole | the same |
+//! | a file's length | any since the last sync of the file, and that of each page between, whatever became of its bytes | the same |
+//! | what a truncation cuts off | in the file's last block, may come back with a later, greater length | is zero with any later length |
 //! | names | of names that have to do with each other (one was renamed to the other), in order; others in any order | all in the order of the journal |
-//! | a renaming | at once, whatever became of the file's bytes; from one folder into another, a sync of the new one alone may leave both names | at once; if it replaces another file, not before the bytes and the length that the file has by then (`auto_da_alloc`) |
+//! | a renaming | at once, whatever became of the file's bytes; from one folder into another, a sync of the new one alone may leave both names | at once; if it replaces another file, not before the length that the file has by then, and its bytes in blocks that it did not have at its last sync (`auto_da_alloc`); bytes written over others are not brought along |
 //! | `fsync`, `fdatasync` of a file | its bytes and its length; not its name | the same; and the journal up to there, if there is something of the file in it (for `fsync` also a change of its names) |
 //! | `fsync` of a folder | its entries | the journal up to there, if something of the folder is in it |
 //! | a hard or symbolic link, a removal | in any order with others, also of the old name behind the new one | in order |

@@ -20,6 +20,9 @@ pub(super) struct Rules {
     pub replaces_with_contents: bool,
     /// Which names the sync of a file makes durable.
     pub by_sync: BySync,
+    /// Whether what a truncation cuts off in the last block is zero on the disk as soon as the new length is
+    /// there, so that a later, greater length never shows it again.
+    pub zeros_with_length: bool,
     /// Whether bytes are taken out of a file, or put in, at once.
     pub shifts_at_once: bool,
 }
@@ -73,31 +76,35 @@ impl Rules {
         let ext4 = Rules {
             names: Order::All,
             unit: Unit::Bytes(platform.sector().bytes()),
-            lengths: Lengths::WithNewBlocks,
+            lengths: Lengths::Free,
             replaces_with_contents: true,
             by_sync: BySync::Journal,
+            zeros_with_length: true,
             shifts_at_once: true,
         };
         match platform.of_files().unwrap_or(FileModel::Posix) {
             FileModel::Posix => Rules {
                 names: Order::Connected,
-                lengths: Lengths::Free,
                 replaces_with_contents: false,
                 by_sync: BySync::None,
+                zeros_with_length: false,
                 shifts_at_once: false,
                 ..ext4
             },
             FileModel::Ext4 => ext4,
             FileModel::Ext4Writeback => {
-                Rules { lengths: Lengths::Free, replaces_with_contents: false, ..ext4 }
+                Rules { replaces_with_contents: false, zeros_with_length: false, ..ext4 }
             }
-            FileModel::Xfs => Rules { replaces_with_contents: false, ..ext4 },
+            FileModel::Xfs => {
+                Rules { lengths: Lengths::WithNewBlocks, replaces_with_contents: false, ..ext4 }
+            }
             FileModel::Btrfs => Rules {
                 names: Order::OfFile,
                 unit: Unit::Bytes(PAGE),
                 lengths: Lengths::WithBytes,
                 replaces_with_contents: false,
                 by_sync: BySync::Own,
+                zeros_with_length: true,
                 shifts_at_once: false,
             },
             FileModel::Zfs => {

@@ -68,6 +68,7 @@ pub use check::{
 pub use doctor::{Doctor, Fact, Limit, State};
 pub use ending::{ending, exit, signal};
 pub use error::Error;
+pub use capture::Reports;
 pub use faults::{FaultSite, FaultTrial, Faults, FaultsFound, Sweeps, SweptFaults};
 pub use files::{absolute, make_folder, write};
 pub use input::{BuiltIn, Input, Program};

@@ -161,9 +161,8 @@ fn huge(site: &Site, each: f64, costs: &Costs, machine: Machine) -> Option<Predi
     if site.chunks == 0 {
         return None;
     }
-    let said = |gain: f64, against: String| {
-        Some(Predicted { remedy: Remedy::Huge, gain, against: Some(against) })
-    };
+    let said =
+        |gain: f64, against: String| Some(Predicted { remedy: Remedy::Huge, gain, against: Some(against) });
     if machine.huge == HugePages::Refused {
         let why = "not possible here: the setting permits huge pages, but the kernel gives this process none (prctl \
                    PR_SET_THP_DISABLE, or no free 2 MiB)";

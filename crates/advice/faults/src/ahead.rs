@@ -200,7 +200,9 @@ pub fn ahead(happens: &[Happens], rates: &Rates) -> Ahead {
             Happens::Begins { block, time, pages, resident } => {
                 found.gain -= rates.wake.0;
                 thread.queue.push_back((block, time - found.gain + rates.wake.1));
-                thread.blocks.insert(block, Block { pages, resident: resident.min(pages), ..Block::default() });
+                thread
+                    .blocks
+                    .insert(block, Block { pages, resident: resident.min(pages), ..Block::default() });
             }
             Happens::Fault { block, time, page, what, weight } => {
                 let now = time - found.gain;
@@ -323,7 +325,8 @@ mod tests {
         let begins = |block, resident| Happens::Begins { block, time: 0.0, pages: 20_000, resident };
         let late = ahead(&[begins(1, 20_000), begins(2, 0), fault], &RATES);
         assert_eq!(late.forestalled, 0, "the thread is at the first block: {late:?}");
-        let early = ahead(&[begins(1, 0), Happens::Ends { block: 1, time: 1.0 }, begins(2, 0), fault], &RATES);
+        let early =
+            ahead(&[begins(1, 0), Happens::Ends { block: 1, time: 1.0 }, begins(2, 0), fault], &RATES);
         assert_eq!(early.forestalled, 1, "{early:?}");
     }
 

@@ -353,7 +353,9 @@ fn process(
             if let Some(site) = sites.get_mut(&Some(key)) {
                 site.kinds.was_huge(kind);
             }
-            if let Some(Happens::Fault { what, .. }) = stories.get_mut(&key).and_then(|story| story.get_mut(at)) {
+            if let Some(Happens::Fault { what, .. }) =
+                stories.get_mut(&key).and_then(|story| story.get_mut(at))
+            {
                 *what = Use::Huge;
             }
         }

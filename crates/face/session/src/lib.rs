@@ -61,6 +61,7 @@ mod wear;
 pub use self::bench::{Bench, BenchSfr, BenchVnvm};
 pub use self::unified::{BenchUnified, DeviceLitmus, LitmusOnDevice, MeasureDevice, MeasuredDevice};
 pub use advise::{Advised, Prestores};
+pub use capture::Reports;
 pub use check::{
     Check, CheckError, Checked, Code, CommandFault, Doubt, DoubtKind, Judge, Laid, LaidOut, Linted, Noted,
     Rebooted, Replayed, Run,
@@ -68,7 +69,6 @@ pub use check::{
 pub use doctor::{Doctor, Fact, Limit, State};
 pub use ending::{ending, exit, signal};
 pub use error::Error;
-pub use capture::Reports;
 pub use faults::{FaultSite, FaultTrial, Faults, FaultsFound, Sweeps, SweptFaults};
 pub use files::{absolute, make_folder, write};
 pub use input::{BuiltIn, Input, Program};

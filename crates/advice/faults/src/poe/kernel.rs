@@ -5,7 +5,9 @@
 //! bit 5 taken.
 
 use super::flaw::Flaw;
-use super::layout::{DIRTY, FIRST_HUGE, HUGE, LOCK, NX, PRESENT, RW, field, is_locked, is_marked, mapped, marked};
+use super::layout::{
+    DIRTY, FIRST_HUGE, HUGE, LOCK, NX, PRESENT, RW, field, is_locked, is_marked, mapped, marked,
+};
 use super::memory::Memory;
 use super::system::{Access, System, Touched};
 
@@ -188,7 +190,9 @@ impl<M: Memory> System<M> {
                 continue;
             }
             if is_marked(entry) && self.has(Flaw::ZapSeesSwap) {
-                memory.fail(format!("unmapping frees a slot of the swap device that process {process} never had"));
+                memory.fail(format!(
+                    "unmapping frees a slot of the swap device that process {process} never had"
+                ));
             }
             if entry & PRESENT != 0 {
                 self.drop_page(process, field(entry)).await;

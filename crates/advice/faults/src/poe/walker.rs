@@ -2,8 +2,8 @@
 
 use super::flaw::Flaw;
 use super::layout::{
-    DIRTY, ENABLED, FIRST_HUGE, HUGE, LOCK, NX, PRESENT, RW, SOFT_DIRTY, USED, VALID, field, is_locked, is_marked, mapped,
-    table_frame, table_word,
+    DIRTY, ENABLED, FIRST_HUGE, HUGE, LOCK, NX, PRESENT, RW, SOFT_DIRTY, USED, VALID, field, is_locked,
+    is_marked, mapped, table_frame, table_word,
 };
 use super::memory::Memory;
 use super::system::{Access, System, Touched};

@@ -84,7 +84,9 @@ impl Beside {
         }
         let pages = WARM / PAGE;
         let uses = |elsewhere| {
-            median((0..ROUNDS).filter_map(|_| capture::time_populated_use(pages / 4, elsewhere).ok()).collect())
+            median(
+                (0..ROUNDS).filter_map(|_| capture::time_populated_use(pages / 4, elsewhere).ok()).collect(),
+            )
         };
         let upgrade = Times::of(capture::time_upgrades_beside(pages / 2).unwrap_or_default());
         let chases: Vec<_> = (0..=2 * ROUNDS).filter_map(|_| capture::time_chase(pages).ok()).collect();

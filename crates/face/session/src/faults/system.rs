@@ -19,7 +19,8 @@ fn huge_pages_of(read: impl Fn(&str) -> Option<String>) -> String {
 
 /// Sizes in KiB between a page and 2 MiB that are given unasked.
 pub(super) fn sizes_between() -> Vec<u64> {
-    let general = fs::read_to_string(Path::new(HUGE_PAGES).join("enabled")).ok().and_then(|text| chosen(&text));
+    let general =
+        fs::read_to_string(Path::new(HUGE_PAGES).join("enabled")).ok().and_then(|text| chosen(&text));
     let mut sizes = Vec::new();
     for entry in fs::read_dir(HUGE_PAGES).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -66,7 +67,10 @@ mod tests {
         assert_eq!(setting(general, None), "madvise");
         assert_eq!(setting(general, Some("always [inherit] madvise never\n")), "madvise");
         assert_eq!(setting(general, Some("[always] inherit madvise never\n")), "always");
-        assert_eq!(setting(Some("[always] madvise never\n"), Some("always inherit madvise [never]\n")), "never");
+        assert_eq!(
+            setting(Some("[always] madvise never\n"), Some("always inherit madvise [never]\n")),
+            "never"
+        );
         assert_eq!(setting(None, None), "absent");
         assert_eq!(setting(Some("damaged"), None), "absent");
     }

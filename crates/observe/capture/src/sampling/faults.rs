@@ -356,7 +356,15 @@ impl Faults {
             self.order.push(frames);
         }
         let backing = self.backing(pid, address);
-        self.samples.push(FaultSample { pid, time, address, cause: cause(code), backing, stack, weight: every });
+        self.samples.push(FaultSample {
+            pid,
+            time,
+            address,
+            cause: cause(code),
+            backing,
+            stack,
+            weight: every,
+        });
     }
 
     fn backing(&self, pid: u32, address: u64) -> Backing {
@@ -443,8 +451,14 @@ mod tests {
     #[test]
     fn a_fault_is_of_the_mapping_that_was_made_last() {
         let mut faults = Faults::default();
-        let map =
-            |path: &str, start| Record::Map { pid: 1, start, len: 0x1000, offset: 0, path: path.into(), time: 0 };
+        let map = |path: &str, start| Record::Map {
+            pid: 1,
+            start,
+            len: 0x1000,
+            offset: 0,
+            path: path.into(),
+            time: 0,
+        };
         for record in
             [map("[heap]", 0x1000), map("/lib/x", 0x2000), map("//anon", 0x2000), map("/lib/x", 0x4000)]
         {
@@ -484,7 +498,14 @@ mod tests {
     #[test]
     fn records_are_looked_at_in_their_order() {
         let mut faults = Faults::default();
-        let map = |path: &str, time| Record::Map { pid: 1, start: 0x9000, len: 0x1000, offset: 0, path: path.into(), time };
+        let map = |path: &str, time| Record::Map {
+            pid: 1,
+            start: 0x9000,
+            len: 0x1000,
+            offset: 0,
+            path: path.into(),
+            time,
+        };
         for record in [fault(5, 1), fault(15, 1), map("/lib/x", 10), map("[heap]", 1), fault(WAITS * 3, 1)] {
             faults.take(record);
         }

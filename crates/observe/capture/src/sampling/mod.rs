@@ -31,8 +31,8 @@ use perf::{Event, Record, Ring};
 pub use counted::{Counts, count_faults, time_first_uses, time_mapped};
 pub use faults::{Backing, EVERY, FaultCause, FaultRun, FaultSample, Reports, sample_faults, time_reports};
 pub use misses::{MissRun, memory_sampling, sample_misses};
-pub use together::{Chase, time_chase, time_populated_use, time_upgrades_beside, time_wakes};
 pub use stores::{StoreRun, sample_stores, store_sampling};
+pub use together::{Chase, time_chase, time_populated_use, time_upgrades_beside, time_wakes};
 
 /// Samples per second and processor: a prime, so as not to beat with the program's own rhythm.
 const HERTZ: u64 = 1999;
@@ -266,8 +266,14 @@ mod tests {
     #[test]
     fn samples_go_to_the_file_that_was_mapped_last_and_children_inherit() {
         let mut tally = Tally::default();
-        let map =
-            |path: &str, start| Record::Map { pid: 1, start, len: 0x1000, offset: 0x4000, path: path.into(), time: 0 };
+        let map = |path: &str, start| Record::Map {
+            pid: 1,
+            start,
+            len: 0x1000,
+            offset: 0x4000,
+            path: path.into(),
+            time: 0,
+        };
         tally.add(map("/a", 0x1000));
         tally.add(map("/b", 0x8000));
         tally.add(map("/a", 0x8000));

@@ -334,7 +334,9 @@ impl Ring {
         for (from, len) in [(offset, before), (0, count - before)] {
             // SAFETY: inside the mapping, since no record is larger than the ring; the kernel does not touch what lies between
             // tail and head.
-            bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(self.map.as_ptr().add(PAGE + from), len) });
+            bytes.extend_from_slice(unsafe {
+                std::slice::from_raw_parts(self.map.as_ptr().add(PAGE + from), len)
+            });
         }
         bytes
     }
@@ -359,14 +361,10 @@ fn open_event(event: Event, cpu: i32, rate: u64, precision: u64) -> io::Result<F
         _ => (SAMPLE_IP_TID, FLAG_FREQUENCY | FLAG_MMAP | FLAG_TASK),
     };
     // The tracepoint is in the kernel's code.
-    let user = if matches!(event, Event::Faults { tracepoint: Some(_), .. }) { 0 } else { FLAG_EXCLUDE_KERNEL };
-    let flags = FLAG_DISABLED
-        | FLAG_INHERIT
-        | user
-        | FLAG_EXCLUDE_HV
-        | by
-        | FLAG_ENABLE_ON_EXEC
-        | precision << 15;
+    let user =
+        if matches!(event, Event::Faults { tracepoint: Some(_), .. }) { 0 } else { FLAG_EXCLUDE_KERNEL };
+    let flags =
+        FLAG_DISABLED | FLAG_INHERIT | user | FLAG_EXCLUDE_HV | by | FLAG_ENABLE_ON_EXEC | precision << 15;
     let faults = matches!(event, Event::Faults { .. });
     let attributes = Attributes {
         kind,
@@ -424,7 +422,14 @@ fn parse(event: Event, kind: u32, body: &[u8]) -> Option<Record> {
                 Event::Faults { .. } => long(body.len().checked_sub(8)?)?,
                 _ => 0,
             };
-            Some(Record::Map { pid: short(0)?, start: long(8)?, len: long(16)?, offset: long(24)?, path, time })
+            Some(Record::Map {
+                pid: short(0)?,
+                start: long(8)?,
+                len: long(16)?,
+                offset: long(24)?,
+                path,
+                time,
+            })
         }
         RECORD_FORK => Some(Record::Fork { pid: short(0)?, parent: short(4)?, time: long(16).unwrap_or(0) }),
         RECORD_LOST => Some(Record::Lost(long(8)?)),

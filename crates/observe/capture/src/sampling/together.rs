@@ -30,9 +30,9 @@ impl Shared {
 
     fn populate(&self) -> std::io::Result<()> {
         let len = self.0.len();
-        (0..len).step_by(PIECE).try_for_each(|at| {
-            self.0.advise_range(Advice::PopulateWrite, at, PIECE.min(len - at))
-        })
+        (0..len)
+            .step_by(PIECE)
+            .try_for_each(|at| self.0.advise_range(Advice::PopulateWrite, at, PIECE.min(len - at)))
     }
 }
 

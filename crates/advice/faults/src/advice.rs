@@ -126,10 +126,9 @@ pub fn predict(site: &Site, heap: bool, costs: &Costs, machine: Machine) -> Vec<
     }
     all.extend(huge(site, now / faults.max(1) as f64, costs, machine));
     // What lives at a time is used once more, at most; the allocator may have kept some by itself.
-    let (faults, once) = (faults as f64, site.peak_pages as f64 - (first.huge * 511) as f64);
-    let again = faults - faults.min(once.max(0.0));
+    let again = used - used.min(site.peak_pages as f64);
     if heap && again > 0.0 {
-        let gain = again / faults * (now + used * costs.unmap);
+        let gain = again / used * (now + used * costs.unmap);
         all.push(Predicted { remedy: Remedy::Keep, gain, against: loses(gain) });
     }
     all
@@ -258,6 +257,10 @@ mod tests {
         let again = Site { blocks: 10, peak_pages: 1024, ..site(10_240, 10_240) };
         let keep = of(&again, Remedy::Keep);
         assert!((keep.gain - 0.9 * 10_240.0 * 1100.0).abs() < 1.0);
+        // A page that is loaded from first has two faults, and is used once.
+        let kinds = Kinds { read: 1024, upgrade: 1024, ..Kinds::default() };
+        let twice = Site { kinds, ..site(0, 1024) };
+        assert!(predict(&twice, true, &costs(), MACHINE).iter().all(|one| one.remedy != Remedy::Keep));
         let once = site(10_240, 10_240);
         assert!(predict(&once, true, &costs(), MACHINE).iter().all(|one| one.remedy != Remedy::Keep));
         assert!(predict(&again, false, &costs(), MACHINE).iter().all(|one| one.remedy != Remedy::Keep));

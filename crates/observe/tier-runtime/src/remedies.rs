@@ -120,6 +120,11 @@ fn advise(start: usize, len: usize, advice: libc::c_int) -> io::Result<()> {
 static WAITING: (Mutex<VecDeque<(usize, usize)>>, Condvar) = (Mutex::new(VecDeque::new()), Condvar::new());
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 
+/// There is a thread: what is allocated from now on waits for it, though it may not run yet.
+pub fn begin() {
+    ACTIVE.store(true, Ordering::Relaxed);
+}
+
 /// Nothing is given to the thread any more: it was the parent's.
 pub fn end() {
     ACTIVE.store(false, Ordering::Relaxed);
@@ -134,7 +139,6 @@ fn enqueue(start: usize, end: usize) {
 
 /// The thread. Memory that is freed meanwhile is either unmapped, which the kernel refuses, or somebody's again.
 pub fn prefault() {
-    ACTIVE.store(true, Ordering::Relaxed);
     loop {
         let mut waiting = WAITING.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (start, end) = loop {
@@ -155,6 +159,17 @@ pub fn prefault() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A program whose only large block is its first allocation.
+    #[test]
+    fn what_is_allocated_before_the_thread_runs_waits_for_it() {
+        enqueue(0x1000, 0x2000);
+        assert!(WAITING.0.lock().expect("nobody panicked").is_empty(), "there is no thread");
+        begin();
+        enqueue(0x1000, 0x2000);
+        assert_eq!(WAITING.0.lock().expect("nobody panicked").pop_front(), Some((0x1000, 0x2000)));
+        end();
+    }
 
     #[test]
     fn a_mapping_is_advised_whole() {

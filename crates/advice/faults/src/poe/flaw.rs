@@ -81,17 +81,13 @@ pub enum Flaw {
     MarkOverTable,
     /// `fork` takes a marked entry for a swapped page.
     ForkSeesSwap,
-    /// `fork` leaves the parent's huge page writable.
-    ForkKeepsHugeWritable,
-    /// `fork` takes no huge entry along, and the child has a small page in the place of one that was written.
-    ForkSkipsHuge,
     /// Unmapping takes a marked entry for a swapped page, and frees a slot of the swap device that is another's.
     ZapSeesSwap,
 }
 
 impl Flaw {
     /// All.
-    pub const ALL: [Flaw; 39] = [
+    pub const ALL: [Flaw; 37] = [
         Flaw::BlindLock,
         Flaw::PublishFirst,
         Flaw::KeepsLock,
@@ -128,8 +124,6 @@ impl Flaw {
         Flaw::ScanSkipsHuge,
         Flaw::MarkOverTable,
         Flaw::ForkSeesSwap,
-        Flaw::ForkKeepsHugeWritable,
-        Flaw::ForkSkipsHuge,
         Flaw::ZapSeesSwap,
     ];
 }

@@ -288,13 +288,8 @@ impl<M: Memory> System<M> {
                 memory.store(to, PRESENT).await;
                 return false;
             }
-            if upper && entry != 0 && self.has(Flaw::ForkSkipsHuge) {
-                memory.store(to, PRESENT).await;
-                return true;
-            }
             if entry & PRESENT != 0 {
-                let keeps = upper && self.has(Flaw::ForkKeepsHugeWritable);
-                if !keeps && memory.cas(from, entry, entry & !RW).await.is_err() {
+                if memory.cas(from, entry, entry & !RW).await.is_err() {
                     continue;
                 }
                 self.share(parent, child, to, entry).await;

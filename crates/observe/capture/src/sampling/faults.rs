@@ -3,7 +3,8 @@
 //!
 //! The kernel counts all faults of the process and its children. Faults of user mode it also reports, each one or, of
 //! programs that fault often, one in [`EVERY`], with weights that sum up to the exact count: a report takes the program about
-//! a microsecond, a count a tenth of that. They are reported through the tracepoint `exceptions:page_fault_user`, with the processor's error code, where
+//! a microsecond, a count a tenth of that. They are reported through the tracepoint `exceptions:page_fault_user`, with the
+//! processor's error code, where
 //! the user may trace (root; tracing's file system need not be mounted); else through its software event, which does not
 //! distinguish reads from writes. Faults that the kernel has itself when it copies to or from a program are
 //! counted and not reported.
@@ -173,41 +174,9 @@ pub fn sample_faults(
     })
 }
 
-/// By how many nanoseconds a fault of user mode takes longer while each is reported, and while one in [`EVERY`] is: medians of
-/// `rounds`, in this thread.
-///
-/// # Errors
-/// As of [`sample_faults`].
-pub fn time_reports(pages: usize, rounds: usize) -> Result<(f64, f64), CaptureError> {
-    let tracepoint = tracepoint();
-    let timed = |every: u64| -> io::Result<f64> {
-        let open = |tracepoint| open_each(Event::Faults { tracepoint, maps: false }, every);
-        let rings = match every {
-            0 => Vec::new(),
-            _ => tracepoint.and_then(|id| open(Some(id)).ok()).map_or_else(|| open(None), Ok)?,
-        };
-        rings.iter().try_for_each(Ring::begin)?;
-        let times = super::time_first_uses(pages, true)?;
-        // The same share is left out of all: interrupts and other processes.
-        let mut times = times;
-        times.sort_by(f64::total_cmp);
-        times.truncate((times.len() * 9).div_ceil(10));
-        Ok(times.iter().sum::<f64>() / times.len().max(1) as f64)
-    };
-    let mut gaps = [Vec::new(), Vec::new()];
-    for _ in 0..rounds.max(1) {
-        let without = timed(0).map_err(refusal)?;
-        for (gaps, every) in gaps.iter_mut().zip([1, EVERY]) {
-            gaps.push((timed(every).map_err(refusal)? - without).max(0.0));
-        }
-    }
-    gaps.iter_mut().for_each(|gaps| gaps.sort_by(f64::total_cmp));
-    Ok((gaps[0][rounds / 2], gaps[1][rounds / 2]))
-}
-
 /// The tracepoint's number. Where nobody has mounted tracing's file system, a short-lived child of root's mounts it in a mount
 /// namespace of its own, reads the number and is gone; nobody else sees the mount.
-fn tracepoint() -> Option<u64> {
+pub(super) fn tracepoint() -> Option<u64> {
     const ID: &str = "events/exceptions/page_fault_user/id";
     let read =
         |place: &&str| std::fs::read_to_string(PathBuf::from(place).join(ID)).ok()?.trim().parse().ok();

@@ -29,10 +29,10 @@ use crate::symbols::{Image, Resolver};
 use perf::{Event, Record, Ring};
 
 pub use counted::{Counts, count_faults, time_first_uses, time_mapped};
-pub use faults::{Backing, EVERY, FaultCause, FaultRun, FaultSample, Reports, sample_faults, time_reports};
+pub use faults::{Backing, EVERY, FaultCause, FaultRun, FaultSample, Reports, sample_faults};
 pub use misses::{MissRun, memory_sampling, sample_misses};
 pub use stores::{StoreRun, sample_stores, store_sampling};
-pub use together::{Chase, time_chase, time_populated_use, time_upgrades_beside, time_wakes};
+pub use together::{Chase, time_chase, time_populated_use, time_reports, time_upgrades_beside, time_wakes};
 
 /// Samples per second and processor: a prime, so as not to beat with the program's own rhythm.
 const HERTZ: u64 = 1999;

@@ -1,10 +1,15 @@
-//! First uses of memory while another thread of the process runs, or populates the same memory.
+//! First uses of memory while another thread of the process runs, or populates the same memory, and while faults are reported.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use memmap2::{Advice, MmapMut, MmapRaw};
+
+use super::faults::{EVERY, tracepoint};
+use super::perf::{Event, Ring};
+use super::{open_each, refusal};
+use crate::CaptureError;
 
 const PAGE: usize = 4096;
 /// Bytes that a thread populates at a time.
@@ -150,6 +155,38 @@ pub fn time_wakes(rounds: usize) -> Vec<(f64, f64)> {
         };
         (1..=rounds).map(each).collect()
     })
+}
+
+/// By how many nanoseconds a fault of user mode takes longer while each is reported, and while one in [`EVERY`] is: medians of
+/// `rounds`, in this thread.
+///
+/// # Errors
+/// As of [`sample_faults`].
+pub fn time_reports(pages: usize, rounds: usize) -> Result<(f64, f64), CaptureError> {
+    let tracepoint = tracepoint();
+    let timed = |every: u64| -> std::io::Result<f64> {
+        let open = |tracepoint| open_each(Event::Faults { tracepoint, maps: false }, every);
+        let rings = match every {
+            0 => Vec::new(),
+            _ => tracepoint.and_then(|id| open(Some(id)).ok()).map_or_else(|| open(None), Ok)?,
+        };
+        rings.iter().try_for_each(Ring::begin)?;
+        let times = super::time_first_uses(pages, true)?;
+        // The same share is left out of all: interrupts and other processes.
+        let mut times = times;
+        times.sort_by(f64::total_cmp);
+        times.truncate((times.len() * 9).div_ceil(10));
+        Ok(times.iter().sum::<f64>() / times.len().max(1) as f64)
+    };
+    let mut gaps = [Vec::new(), Vec::new()];
+    for _ in 0..rounds.max(1) {
+        let without = timed(0).map_err(refusal)?;
+        for (gaps, every) in gaps.iter_mut().zip([1, EVERY]) {
+            gaps.push((timed(every).map_err(refusal)? - without).max(0.0));
+        }
+    }
+    gaps.iter_mut().for_each(|gaps| gaps.sort_by(f64::total_cmp));
+    Ok((gaps[0][rounds / 2], gaps[1][rounds / 2]))
 }
 
 #[cfg(test)]

@@ -36,7 +36,10 @@ impl Remedy {
     pub fn how(self) -> &'static str {
         match self {
             Remedy::Populate => "madvise(memory, bytes, MADV_POPULATE_WRITE) behind the allocation",
-            Remedy::Huge => "madvise(memory, bytes, MADV_HUGEPAGE) behind the allocation",
+            Remedy::Huge => {
+                "madvise(memory, bytes, MADV_HUGEPAGE) behind the allocation; what realloc enlarges, from the start of its \
+                 first page to its last page's end (malloc_usable_size), or realloc copies it instead of moving it"
+            }
             Remedy::Prefault => "a thread that calls madvise(memory, 256 KiB, MADV_POPULATE_WRITE) ahead",
             Remedy::Keep => {
                 "mallopt(M_MMAP_MAX, 0), mallopt(M_TRIM_THRESHOLD, INT_MAX), or reuse the memory instead of freeing it"
@@ -56,11 +59,24 @@ pub struct Predicted {
     pub against: Option<String>,
 }
 
+/// When the system gives pages of 2 MiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HugePages {
+    /// Unasked.
+    Always,
+    /// Where a program asks (`MADV_HUGEPAGE`).
+    Asked,
+    /// Never: so it is set, or the kernel has none.
+    Never,
+    /// Not to this process, though the system's setting permits it.
+    Refused,
+}
+
 /// What is known of the machine besides costs.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
-    /// Whether `MADV_HUGEPAGE` has an effect.
-    pub huge: bool,
+    /// Pages of 2 MiB.
+    pub huge: HugePages,
     /// Processors.
     pub processors: usize,
 }
@@ -84,26 +100,23 @@ const SPARSE: f64 = 0.5;
 #[must_use]
 pub fn predict(site: &Site, heap: bool, costs: &Costs, machine: Machine) -> Vec<Predicted> {
     let mut all = Vec::new();
-    let (stores, reads) = (site.stores() as f64, site.kinds.read as f64);
-    let now = stores * costs.write.mean + reads * costs.read.mean;
-    // Pages that the allocator had kept are there, and populating finds them so.
-    let pages = site.fresh() as f64;
+    // Copies of what is shared with a child or a file are none of a first use, and stay.
+    let first = Kinds { copy: 0, file: 0, ..site.kinds };
+    let now = cost(&first, costs);
+    let faults = first.total();
+    let used = (site.stores() + first.read + first.huge * 512) as f64;
     let density = site.density();
-    let sparse = (density < SPARSE && site.kinds.huge == 0).then(|| {
+    let sparse = (density < SPARSE).then(|| {
         format!(
             "only {:.1} % of the new pages are used: populating would fill the others for nothing",
             100.0 * density
         )
     });
-    if let Some(populate) = costs.populate {
-        let gain = now - pages * populate - (stores + reads) * costs.cache;
-        all.push(Predicted {
-            remedy: Remedy::Populate,
-            gain,
-            against: sparse.clone().or_else(|| loses(gain)),
-        });
-        let forestalled = site.forestalled as f64;
-        let gain = forestalled * (costs.write.mean - costs.cache);
+    if costs.populate.is_some() {
+        let gain = now - populating(site, costs, machine) - used * costs.cache_after(block_bytes(site));
+        let against = sparse.clone().or_else(|| loses(gain));
+        all.push(Predicted { remedy: Remedy::Populate, gain, against });
+        let gain = site.ahead.gain;
         let against = if machine.processors < 2 {
             Some("there is one processor".to_owned())
         } else {
@@ -111,30 +124,65 @@ pub fn predict(site: &Site, heap: bool, costs: &Costs, machine: Machine) -> Vec<
         };
         all.push(Predicted { remedy: Remedy::Prefault, gain, against });
     }
-    if let Some(huge) = &costs.huge
-        && site.chunks > 0
-    {
-        let gain = site.chunk_faults as f64 * costs.write.mean - site.chunks_touched as f64 * huge.mean;
-        let against = if machine.huge {
-            let fresh = site.fresh() as f64 / site.pages.max(1) as f64;
-            let filled =
-                site.chunk_faults as f64 / (512.0 * site.chunks_touched.max(1) as f64 * fresh.max(0.01));
-            let sparse = (filled < SPARSE / 4.0)
-                .then(|| format!("only {:.1} % of each 2 MiB is used", 100.0 * filled));
-            sparse.or_else(|| loses(gain))
-        } else {
-            Some("the system gives no huge pages (transparent_hugepage/enabled)".to_owned())
-        };
-        all.push(Predicted { remedy: Remedy::Huge, gain, against });
-    }
-    let faults = stores + reads;
+    all.extend(huge(site, now / faults.max(1) as f64, costs, machine));
     // What lives at a time is used once more, at most; the allocator may have kept some by itself.
-    let again = faults - faults.min(site.peak_pages as f64);
+    let again = used - used.min(site.peak_pages as f64);
     if heap && again > 0.0 {
-        let gain = again / faults * (now + faults * costs.unmap);
+        let gain = again / used * (now + used * costs.unmap);
         all.push(Predicted { remedy: Remedy::Keep, gain, against: loses(gain) });
     }
     all
+}
+
+/// Bytes of a block that are new, on average.
+fn block_bytes(site: &Site) -> u64 {
+    4096 * site.fresh() / site.blocks.max(1)
+}
+
+/// Populating all blocks: pages that are there are looked at, and pages that nobody uses have to be given back.
+fn populating(site: &Site, costs: &Costs, machine: Machine) -> f64 {
+    let small = costs.populate.unwrap_or(costs.write.mean);
+    let pages = site.fresh() as f64;
+    let whole = match (&costs.huge, machine.huge) {
+        (Some(_), HugePages::Always) => (512.0 * site.chunks as f64).min(pages),
+        _ => 0.0,
+    };
+    let huge = costs.huge.as_ref().map_or(0.0, |times| times.mean / 512.0);
+    let unused = pages * (1.0 - site.density()).max(0.0);
+    (pages - whole) * small
+        + whole * huge
+        + site.resident as f64 * costs.populate_again
+        + unused * costs.unmap
+}
+
+/// Pages of 2 MiB in place of faults that take `each`.
+fn huge(site: &Site, each: f64, costs: &Costs, machine: Machine) -> Option<Predicted> {
+    if site.chunks == 0 {
+        return None;
+    }
+    let said =
+        |gain: f64, against: String| Some(Predicted { remedy: Remedy::Huge, gain, against: Some(against) });
+    if machine.huge == HugePages::Refused {
+        let why = "not possible here: the setting permits huge pages, but the kernel gives this process none (prctl \
+                   PR_SET_THP_DISABLE, or no free 2 MiB)";
+        return said(0.0, why.to_owned());
+    }
+    let (Some(huge), true) = (&costs.huge, machine.huge != HugePages::Never) else {
+        let remedy = "not possible here: the system gives no huge pages (as root: echo madvise > \
+                      /sys/kernel/mm/transparent_hugepage/enabled)";
+        return said(0.0, remedy.to_owned());
+    };
+    if machine.huge == HugePages::Always && 2 * site.kinds.huge >= site.chunks_touched {
+        return said(0.0, "pages are huge already: the system gives them unasked".to_owned());
+    }
+    let (faults, touched) = (site.chunk_faults as f64, site.chunks_touched as f64);
+    // What lies in a cache after the zeroing of 2 MiB differs little from what lies there after that of 4 KiB.
+    let gain = faults * (each + costs.unmap) - touched * (huge.mean + costs.unmap_huge);
+    let fresh = site.fresh() as f64 / site.pages.max(1) as f64;
+    let filled = faults / (512.0 * touched.max(1.0) * fresh.max(0.01));
+    let sparse =
+        (filled < SPARSE / 4.0).then(|| format!("only {:.1} % of each 2 MiB is used", 100.0 * filled));
+    Some(Predicted { remedy: Remedy::Huge, gain, against: sparse.or_else(|| loses(gain)) })
 }
 
 fn loses(gain: f64) -> Option<String> {
@@ -158,7 +206,7 @@ mod tests {
         }
     }
 
-    const MACHINE: Machine = Machine { huge: true, processors: 2 };
+    const MACHINE: Machine = Machine { huge: HugePages::Asked, processors: 2 };
 
     fn site(write: u64, pages: u64) -> Site {
         let kinds = Kinds { write, ..Kinds::default() };
@@ -209,6 +257,10 @@ mod tests {
         let again = Site { blocks: 10, peak_pages: 1024, ..site(10_240, 10_240) };
         let keep = of(&again, Remedy::Keep);
         assert!((keep.gain - 0.9 * 10_240.0 * 1100.0).abs() < 1.0);
+        // A page that is loaded from first has two faults, and is used once.
+        let kinds = Kinds { read: 1024, upgrade: 1024, ..Kinds::default() };
+        let twice = Site { kinds, ..site(0, 1024) };
+        assert!(predict(&twice, true, &costs(), MACHINE).iter().all(|one| one.remedy != Remedy::Keep));
         let once = site(10_240, 10_240);
         assert!(predict(&once, true, &costs(), MACHINE).iter().all(|one| one.remedy != Remedy::Keep));
         assert!(predict(&again, false, &costs(), MACHINE).iter().all(|one| one.remedy != Remedy::Keep));
@@ -216,11 +268,42 @@ mod tests {
 
     #[test]
     fn huge_pages_need_a_system_that_gives_them() {
-        let none = Machine { huge: false, processors: 1 };
-        let all = predict(&site(10_240, 10_240), true, &costs(), none);
-        let against =
-            |remedy| all.iter().find(|one| one.remedy == remedy).and_then(|one| one.against.clone());
-        assert!(against(Remedy::Huge).is_some_and(|why| why.contains("transparent_hugepage")));
-        assert!(against(Remedy::Prefault).is_some_and(|why| why.contains("one processor")));
+        for costs in [costs(), Costs { huge: None, ..costs() }] {
+            let none = Machine { huge: HugePages::Never, processors: 1 };
+            let all = predict(&site(10_240, 10_240), true, &costs, none);
+            let against =
+                |remedy| all.iter().find(|one| one.remedy == remedy).and_then(|one| one.against.clone());
+            let why = against(Remedy::Huge).expect("it is said");
+            assert!(why.contains("echo madvise") && why.contains("transparent_hugepage"), "{why}");
+            assert!(against(Remedy::Prefault).is_some_and(|why| why.contains("one processor")));
+        }
+    }
+
+    #[test]
+    fn pages_that_are_huge_already_are_left() {
+        let kinds = Kinds { huge: 20, write: 30, ..Kinds::default() };
+        let always = Machine { huge: HugePages::Always, processors: 2 };
+        let already = Site { kinds, chunk_faults: 20, chunks_touched: 20, ..site(0, 10_240) };
+        let all = predict(&already, true, &costs(), always);
+        let huge = all.iter().find(|one| one.remedy == Remedy::Huge).expect("a prediction");
+        assert!(huge.gain == 0.0 && huge.against.as_ref().is_some_and(|why| why.contains("already")));
+        // Populating takes as long as the faults, and the array is not sparse.
+        let populate = all.iter().find(|one| one.remedy == Remedy::Populate).expect("a prediction");
+        assert!(populate.gain.abs() < 40_000.0, "{populate:?}");
+        assert_eq!(already.density(), (20.0 * 512.0 + 30.0) / 10_240.0);
+        // Where the system would give them and there are none, asking for them may help.
+        let small = predict(&site(10_240, 10_240), true, &costs(), always);
+        let huge = small.iter().find(|one| one.remedy == Remedy::Huge).expect("a prediction");
+        assert_eq!(huge.against, None);
+    }
+
+    #[test]
+    fn populating_what_is_there_takes_time() {
+        let costs = Costs { populate_again: 300.0, ..costs() };
+        let again = Site { blocks: 40, pages: 40 * 2048, resident: 39 * 2048, ..site(2048, 2048) };
+        let all = predict(&again, true, &costs, MACHINE);
+        let populate = all.iter().find(|one| one.remedy == Remedy::Populate).expect("a prediction");
+        assert_eq!(populate.gain, 2048.0 * 600.0 - 39.0 * 2048.0 * 300.0);
+        assert!(populate.against.is_some());
     }
 }

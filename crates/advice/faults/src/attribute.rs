@@ -1,6 +1,12 @@
 //! Faults by site of allocation: each fault's address and time are held against the log of large blocks.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
+
+use crate::ahead::{Ahead, Happens, Rates, Use, ahead};
+use crate::blocks::Change;
+use crate::chunks::{Chunks, Seen};
+
+pub use crate::blocks::Log;
 
 /// Bytes of a page and of a huge one.
 pub const PAGE: u64 = 4096;
@@ -50,47 +56,8 @@ pub struct Fault {
     pub backing: Backing,
     /// Number of its call stack.
     pub stack: usize,
-}
-
-/// What happened to a block.
-#[derive(Clone, Copy, Debug)]
-enum Change {
-    Begins { start: u64, end: u64, key: u64, resident: u64 },
-    Ends { start: u64, end: u64 },
-}
-
-/// The log of a process: which large block lived when.
-#[derive(Clone, Debug, Default)]
-pub struct Log(Vec<(u64, Change)>);
-
-impl Log {
-    /// From the library's lines; damaged ones, as at the end of a killed process's log, are left out.
-    #[must_use]
-    pub fn read(text: &str) -> Log {
-        let line = |line: &str| {
-            let words: Vec<&str> = line.split(' ').collect();
-            let hex = |at: usize| u64::from_str_radix(words.get(at)?, 16).ok();
-            let time = words.get(1)?.parse().ok()?;
-            match (*words.first()?, words.len()) {
-                ("+", 5 | 6) => {
-                    let (start, len) = (hex(2)?, hex(3)?);
-                    let (end, resident) = (start.checked_add(len)?, hex(5).unwrap_or(0));
-                    Some((time, Change::Begins { start, end, key: hex(4)?, resident }))
-                }
-                ("-", 4) => Some((time, Change::Ends { start: hex(2)?, end: hex(3)? })),
-                _ => None,
-            }
-        };
-        let mut changes: Vec<_> = text.lines().filter_map(line).collect();
-        changes.sort_by_key(|(time, _)| *time);
-        Log(changes)
-    }
-
-    /// What a child of `fork` has of it: all until then.
-    #[must_use]
-    pub fn until(&self, time: u64) -> Log {
-        Log(self.0.iter().copied().take_while(|(at, _)| *at <= time).collect())
-    }
+    /// How many faults it stands for.
+    pub weight: u64,
 }
 
 /// Faults by kind.
@@ -139,7 +106,18 @@ impl Kinds {
             Kind::Write => &mut self.write,
             Kind::Code => &mut self.file,
             Kind::Unknown => &mut self.unknown,
-        } += 1;
+        } += fault.weight;
+    }
+
+    /// A fault that was a first store, or an upgrade, has brought 2 MiB.
+    fn was_huge(&mut self, kind: Kind) {
+        let from = match kind {
+            Kind::Write => &mut self.write,
+            Kind::Copy => &mut self.upgrade,
+            _ => &mut self.unknown,
+        };
+        *from = from.saturating_sub(1);
+        self.huge += 1;
     }
 }
 
@@ -166,8 +144,8 @@ pub struct Site {
     pub chunks_touched: u64,
     /// Faults in these.
     pub chunk_faults: u64,
-    /// Faults that a thread would have forestalled that populates pages from the allocation on.
-    pub forestalled: u64,
+    /// What a thread gains that populates pages from the allocation on.
+    pub ahead: Ahead,
     pub(crate) live: u64,
 }
 
@@ -184,16 +162,18 @@ impl Site {
         self.pages.saturating_sub(self.resident)
     }
 
-    /// Share of these pages that were touched. Above 1 where the allocator gave pages back and had them again meanwhile.
+    /// Share of these pages that were touched; of those that came as 2 MiB, each counts. Above 1 where the allocator gave pages
+    /// back and had them again meanwhile.
     #[must_use]
     pub fn density(&self) -> f64 {
-        (self.stores() + self.kinds.read) as f64 / self.fresh().max(1) as f64
+        let touched = self.stores() + self.kinds.read + self.kinds.huge * (HUGE / PAGE);
+        touched as f64 / self.fresh().max(1) as f64
     }
 
     fn add(&mut self, fault: &Fault, upgrades: bool) {
         self.kinds.add(fault, upgrades);
-        self.backing[fault.backing as usize] += 1;
-        *self.stacks.entry(fault.stack).or_default() += 1;
+        self.backing[fault.backing as usize] += fault.weight;
+        *self.stacks.entry(fault.stack).or_default() += fault.weight;
     }
 }
 
@@ -202,10 +182,10 @@ impl Site {
 pub struct Assumed {
     /// Whether the kernel gives pages of 2 MiB unasked.
     pub huge_always: bool,
-    /// Nanoseconds of a first store.
-    pub write: f64,
-    /// Nanoseconds in which a thread populates a page.
-    pub populate: f64,
+    /// What a thread that populates takes, and the program beside it.
+    pub rates: Rates,
+    /// Nanoseconds that a report took the program, of a fault that stands for itself alone and of each that another stands for.
+    pub reports: (f64, f64),
 }
 
 #[derive(Clone, Copy)]
@@ -213,11 +193,10 @@ struct Lives {
     end: u64,
     key: u64,
     number: usize,
-    began: u64,
-    /// When the thread would get to it.
-    ahead_from: f64,
-    forestalled: u64,
 }
+
+/// What happened to the blocks of each site of a process.
+type Stories = BTreeMap<u64, Vec<Happens>>;
 
 /// Faults by site's key; `None` for those of no large block. `forks` are new processes with their parents and times: a child
 /// that has no log of its own has its parent's blocks.
@@ -237,7 +216,8 @@ pub fn attribute(
         // A child's blocks were allocated by its parent, and count there.
         let mut of_child = BTreeMap::new();
         let own = logs.contains_key(&pid);
-        process(&faults, &log, assumed, if own { &mut sites } else { &mut of_child });
+        let forked = forks.iter().any(|(child, parent, _)| *child == pid || *parent == pid);
+        process(&faults, &log, forked, assumed, if own { &mut sites } else { &mut of_child });
         for (key, site) in of_child {
             let into: &mut Site = sites.entry(key).or_default();
             into.kinds.sum(&site.kinds);
@@ -266,29 +246,39 @@ fn inherited(pid: u32, logs: &BTreeMap<u32, Log>, forks: &[(u32, u32, u64)]) -> 
     Log::default()
 }
 
-fn process(faults: &[Fault], log: &Log, assumed: Assumed, sites: &mut BTreeMap<Option<u64>, Site>) {
+/// Adds the faults of one process. Unless it has `forked`, or is a child, a store to a page that is there can only be to the page
+/// of zeros.
+fn process(
+    faults: &[Fault],
+    log: &Log,
+    forked: bool,
+    assumed: Assumed,
+    sites: &mut BTreeMap<Option<u64>, Site>,
+) {
     let mut living: BTreeMap<u64, Lives> = BTreeMap::new();
     let mut changes = log.0.iter().peekable();
     let mut number = 0;
-    let mut thread_free = 0.0f64;
-    // Faults by block and chunk, for pages of 2 MiB.
-    let mut touched: HashMap<(usize, u64), u64> = HashMap::new();
-    let mut firsts: HashMap<(usize, u64), (u64, usize)> = HashMap::new();
-    let mut seen: HashSet<(usize, u64)> = HashSet::new();
+    let mut stories = Stories::new();
+    let mut chunks = Chunks::default();
     // Pages that are the page of zeros.
     let mut zeros: HashSet<u64> = HashSet::new();
+    // What reports took so far.
+    let mut reports = 0.0;
     for fault in faults {
         let upgrades = match fault.kind {
             Kind::Read if fault.backing != Backing::File => {
                 zeros.insert(fault.address / PAGE);
                 false
             }
-            Kind::Copy => zeros.remove(&(fault.address / PAGE)),
+            Kind::Copy => zeros.remove(&(fault.address / PAGE)) || !forked && fault.backing != Backing::File,
             _ => false,
         };
         while let Some((time, change)) = changes.next_if(|(time, _)| *time <= fault.time) {
-            step(*time, *change, &mut living, sites, &mut number, &mut thread_free, assumed);
+            step(*time as f64 - reports, *change, &mut living, sites, &mut number, &mut stories);
         }
+        let time = fault.time as f64 - reports;
+        let (each, of_many) = assumed.reports;
+        reports += if fault.weight == 1 { each } else { fault.weight as f64 * of_many };
         let found =
             living.range_mut(..=fault.address).next_back().filter(|(_, block)| fault.address < block.end);
         let Some((start, block)) = found else {
@@ -297,47 +287,57 @@ fn process(faults: &[Fault], log: &Log, assumed: Assumed, sites: &mut BTreeMap<O
         };
         let site = sites.entry(Some(block.key)).or_default();
         site.add(fault, upgrades);
-        let page = (fault.address - start) / PAGE;
-        // Forestalled faults make the program come sooner to the next.
-        let at = fault.time.saturating_sub(block.began) as f64 - block.forestalled as f64 * assumed.write;
-        if block.ahead_from + page as f64 * assumed.populate < at {
-            block.forestalled += 1;
-            site.forestalled += 1;
-        }
+        let what = match fault.kind {
+            Kind::Read => Some(Use::Load),
+            Kind::Write | Kind::Unknown => Some(Use::Store),
+            Kind::Copy if upgrades => Some(Use::Upgrade),
+            Kind::Copy | Kind::Code => None,
+        };
+        let story = stories.entry(block.key).or_default();
         let chunk = fault.address / HUGE;
         if chunk * HUGE >= *start && (chunk + 1) * HUGE <= block.end {
-            let key = (block.number, chunk);
-            site.chunk_faults += 1;
-            site.chunks_touched += u64::from(seen.insert(key));
-            if fault.kind == Kind::Write || fault.kind == Kind::Unknown {
-                *touched.entry(key).or_default() += 1;
-                firsts.entry(key).or_insert((block.key, fault.stack));
-            }
+            site.chunk_faults += fault.weight;
+            let stores = what.is_some_and(|what| what != Use::Load);
+            let first = stores.then_some((fault.kind, story.len()));
+            chunks.add((block.number, chunk), block.key, fault.weight, first);
+        }
+        if let Some(what) = what {
+            let (block, page) = (block.number, (fault.address - start) / PAGE);
+            story.push(Happens::Fault { block, time, page, what, weight: fault.weight });
         }
     }
     for (time, change) in changes {
-        step(*time, *change, &mut living, sites, &mut number, &mut thread_free, assumed);
+        step(*time as f64 - reports, *change, &mut living, sites, &mut number, &mut stories);
     }
     if assumed.huge_always {
-        // A whole 2 MiB that faulted once came as one page.
-        for (key, _) in touched.into_iter().filter(|(_, count)| *count == 1) {
-            if let Some(site) = firsts.get(&key).and_then(|(site, _)| sites.get_mut(&Some(*site))) {
-                let from = if site.kinds.write > 0 { &mut site.kinds.write } else { &mut site.kinds.unknown };
-                *from = from.saturating_sub(1);
-                site.kinds.huge += 1;
+        // A whole 2 MiB that was stored to in one fault came as one page.
+        for Seen { key, kind, at } in chunks.single_stores() {
+            if let Some(site) = sites.get_mut(&Some(key)) {
+                site.kinds.was_huge(kind);
+            }
+            if let Some(Happens::Fault { what, .. }) =
+                stories.get_mut(&key).and_then(|story| story.get_mut(at))
+            {
+                *what = Use::Huge;
             }
         }
+    }
+    for (key, story) in &stories {
+        let site = sites.entry(Some(*key)).or_default();
+        site.chunks_touched += chunks.touched(*key).min(site.chunks);
+        let found = ahead(story, &assumed.rates);
+        site.ahead.gain += found.gain;
+        site.ahead.forestalled += found.forestalled;
     }
 }
 
 fn step(
-    time: u64,
+    time: f64,
     change: Change,
     living: &mut BTreeMap<u64, Lives>,
     sites: &mut BTreeMap<Option<u64>, Site>,
     number: &mut usize,
-    thread_free: &mut f64,
-    assumed: Assumed,
+    stories: &mut Stories,
 ) {
     match change {
         Change::Begins { start, end, key, resident } => {
@@ -349,12 +349,10 @@ fn step(
             site.live += pages;
             site.peak_pages = site.peak_pages.max(site.live);
             site.chunks += (end / HUGE).saturating_sub(start.div_ceil(HUGE));
-            let begins = thread_free.max(time as f64);
-            *thread_free = begins + pages as f64 * assumed.populate;
-            let ahead_from = begins - time as f64;
             *number += 1;
-            living
-                .insert(start, Lives { end, key, number: *number, began: time, ahead_from, forestalled: 0 });
+            let begins = Happens::Begins { block: *number, time, pages, resident };
+            stories.entry(key).or_default().push(begins);
+            living.insert(start, Lives { end, key, number: *number });
         }
         Change::Ends { start, end } => {
             let gone: Vec<u64> = living
@@ -368,10 +366,16 @@ fn step(
                 let pages = |start: u64, end: u64| (end / PAGE).saturating_sub(start.div_ceil(PAGE));
                 let site = sites.entry(Some(block.key)).or_default();
                 site.live = site.live.saturating_sub(pages(from.max(start), block.end.min(end)));
+                let mut rest = false;
                 for (start, end) in [(from, start.min(block.end)), (end.max(from), block.end)] {
                     if start < end {
+                        rest = true;
                         living.insert(start, Lives { end, ..block });
                     }
+                }
+                if !rest {
+                    let ends = Happens::Ends { block: block.number, time };
+                    stories.entry(block.key).or_default().push(ends);
                 }
             }
         }
@@ -382,10 +386,24 @@ fn step(
 mod tests {
     use super::*;
 
-    const ASSUMED: Assumed = Assumed { huge_always: false, write: 1000.0, populate: 500.0 };
+    const RATES: Rates = Rates {
+        store: 1000.0,
+        load: 500.0,
+        upgrade: 1000.0,
+        huge: 100_000.0,
+        store_beside: 1000.0,
+        upgrade_beside: 1000.0,
+        populate: 500.0,
+        populate_beside: 500.0,
+        again: 100.0,
+        other: 0.0,
+        wake: (0.0, 0.0),
+        unmap: 0.0,
+    };
+    const ASSUMED: Assumed = Assumed { huge_always: false, rates: RATES, reports: (0.0, 0.0) };
 
     fn fault(time: u64, address: u64, kind: Kind) -> Fault {
-        Fault { pid: 1, time, address, kind, backing: Backing::Anonymous, stack: 0 }
+        Fault { pid: 1, time, address, kind, backing: Backing::Anonymous, stack: 0, weight: 1 }
     }
 
     fn sites(faults: &[Fault], log: &str, assumed: Assumed) -> BTreeMap<Option<u64>, Site> {
@@ -443,8 +461,8 @@ mod tests {
         // Page 8 is populated after 4,000 ns.
         let early = [fault(2000, 0x10_8000, Kind::Write)];
         let late = [fault(9000, 0x10_8000, Kind::Write)];
-        assert_eq!(sites(&early, log, ASSUMED)[&Some(0xa)].forestalled, 0);
-        assert_eq!(sites(&late, log, ASSUMED)[&Some(0xa)].forestalled, 1);
+        assert_eq!(sites(&early, log, ASSUMED)[&Some(0xa)].ahead.forestalled, 0);
+        assert_eq!(sites(&late, log, ASSUMED)[&Some(0xa)].ahead.forestalled, 1);
     }
 
     #[test]

@@ -59,12 +59,62 @@ pub struct Costs {
     pub huge_cold: Option<Times>,
     /// Per page that `MADV_POPULATE_WRITE` populates; `None` where the kernel has no such call.
     pub populate: Option<f64>,
+    /// Per page that it finds there.
+    pub populate_again: f64,
     /// Zeroing of 4 KiB that are in no cache.
     pub zero: f64,
     /// The trap, page tables and accounting: a first store without the zeroing.
     pub trap: f64,
     /// By how much the first use of all lines of a page takes longer if the page was zeroed long before.
     pub cache: f64,
+    /// The same by the bytes that were populated at once, as far as measured: what lies in a cache costs nothing more.
+    pub cache_after: Vec<(u64, f64)>,
+    /// By how much it takes longer if another processor has zeroed it.
+    pub other: f64,
+    /// Stores to a page that so far was the page of zeros, while another thread of the process runs; `None` on one processor.
+    pub upgrade_beside: Option<f64>,
+    /// Per page of a program that stores to new pages while a thread populates the same ones, and of the thread; `None` on one
+    /// processor.
+    pub chase: Option<(f64, f64)>,
+    /// Waking a thread: for who wakes it, and until it runs.
+    pub wake: (f64, f64),
     /// Giving a page back by `munmap`.
     pub unmap: f64,
+    /// Giving 2 MiB back.
+    pub unmap_huge: f64,
+    /// By how much a fault takes longer because it is reported: where each is, and where one in many is.
+    pub reports: (f64, f64),
+}
+
+impl Costs {
+    /// By how much the first use of a page takes longer if so many bytes were zeroed at once before.
+    #[must_use]
+    pub fn cache_after(&self, bytes: u64) -> f64 {
+        let Some(&(first, least)) = self.cache_after.first() else { return self.cache };
+        if bytes <= first {
+            return least * bytes as f64 / first as f64;
+        }
+        let within = self.cache_after.windows(2).find(|two| bytes <= two[1].0);
+        within.map_or_else(
+            || self.cache_after.last().map_or(least, |(_, time)| *time),
+            |two| {
+                let share = (bytes - two[0].0) as f64 / (two[1].0 - two[0].0) as f64;
+                two[0].1 + share * (two[1].1 - two[0].1)
+            },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_cache_holds_is_between_what_was_measured() {
+        let costs = Costs { cache: 7.0, ..Costs::default() };
+        assert_eq!(costs.cache_after(1 << 20), 7.0);
+        let costs = Costs { cache_after: vec![(1000, 10.0), (2000, 50.0), (4000, 60.0)], ..costs };
+        let at = [0, 500, 1000, 1500, 3000, 4000, 1 << 30].map(|bytes| costs.cache_after(bytes));
+        assert_eq!(at, [0.0, 5.0, 10.0, 30.0, 55.0, 60.0, 60.0]);
+    }
 }

@@ -61,6 +61,7 @@ mod wear;
 pub use self::bench::{Bench, BenchSfr, BenchVnvm};
 pub use self::unified::{BenchUnified, DeviceLitmus, LitmusOnDevice, MeasureDevice, MeasuredDevice};
 pub use advise::{Advised, Prestores};
+pub use capture::Reports;
 pub use check::{
     Check, CheckError, Checked, Code, CommandFault, Doubt, DoubtKind, Judge, Laid, LaidOut, Linted, Noted,
     Rebooted, Replayed, Run,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use session::{Faults, Program, Sweeps};
+use session::{Faults, Program, Reports, Sweeps};
 
 use crate::progress::terminal;
 use crate::say;
@@ -33,6 +33,9 @@ pub struct FaultsArgs {
     /// What a first store takes whose fault an offload engine completes (as this machine is modelled, if not given)
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub engine: Option<Duration>,
+    /// Report each fault of a program that has them often, too, which slows it down (else one in 17, and all are counted)
+    #[arg(long)]
+    pub each: bool,
     /// Print JSON; what the program prints goes to standard error
     #[arg(long)]
     pub json: bool,
@@ -114,6 +117,7 @@ pub fn run(args: &FaultsArgs) -> anyhow::Result<()> {
         trials: args.trials,
         rounds: usize::from(args.rounds),
         engine: args.engine.map(nanoseconds),
+        reports: if args.each { Reports::All } else { Reports::Budget },
         ..Faults::new(program)
     };
     let found = faults.run(terminal())?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use capture::{Backing, CaptureError, FaultCause, count_faults, sample_faults};
+use capture::{Backing, CaptureError, FaultCause, Reports, count_faults, sample_faults};
 
 const SOURCE: &str = include_str!("kernels.c");
 
@@ -87,7 +87,7 @@ fn one(command: &[OsString]) -> Result<Ran, KernelError> {
         minor = counts.minor;
     }
     times.sort_by(f64::total_cmp);
-    let (writes, reads) = match sample_faults(command, &[], 1, true) {
+    let (writes, reads) = match sample_faults(command, &[], Reports::All, true) {
         Ok(run) => {
             let of = |kinds: &[FaultCause]| {
                 let anonymous = run.samples.iter().filter(|fault| fault.backing != Backing::File);

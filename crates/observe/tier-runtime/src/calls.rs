@@ -117,7 +117,7 @@ fn note(memory: Memory, len: usize, weight: f64, way: Way, large: bool) {
     });
     // It may take long, so nobody waits for it under the lock.
     if let Some((key, remedy)) = remedy {
-        let (bytes, done) = remedies::apply(remedy, memory.addr(), len);
+        let (bytes, done) = remedies::apply(remedy, memory.addr(), len, way == Way::Heap);
         with(|state| state.remedies.did(key, remedy, bytes, done));
     }
     BUSY.set(false);

@@ -52,7 +52,9 @@ extern "C" fn begin() {
     calls::begin(from);
     if prefaults {
         let thread = Builder::new().name("strandline-prefault".to_owned());
-        without_signals(|| thread.spawn(remedies::prefault)).ok();
+        if without_signals(|| thread.spawn(remedies::prefault)).is_ok() {
+            remedies::begin();
+        }
     }
     if source != Source::Counters {
         let thread = without_signals(|| Builder::new().name("strandline-tier".to_owned()).spawn(run));

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::kinds::Placed;
-use crate::page::whole;
+use crate::page::{PAGE, whole};
 
 /// `MADV_POPULATE_WRITE`, since Linux 5.14.
 const POPULATE_WRITE: libc::c_int = 23;
@@ -79,9 +79,12 @@ impl Remedies {
     }
 }
 
-/// Treats the whole pages of a block that was just allocated. Returns their bytes, and what the kernel said.
-pub fn apply(remedy: Remedy, address: usize, len: usize) -> (usize, io::Result<()>) {
-    let (start, end) = whole(address, len);
+/// Treats the pages of a block that was just allocated; `heap`: by `malloc`. Returns their bytes, and what the kernel said.
+pub fn apply(remedy: Remedy, address: usize, len: usize, heap: bool) -> (usize, io::Result<()>) {
+    let (start, end) = match remedy {
+        Remedy::Huge => mapped(address, if heap { usable(address).max(len) } else { len }),
+        Remedy::Populate | Remedy::Prefault => whole(address, len),
+    };
     let bytes = end.saturating_sub(start);
     if bytes == 0 {
         return (0, Ok(()));
@@ -97,6 +100,17 @@ pub fn apply(remedy: Remedy, address: usize, len: usize) -> (usize, io::Result<(
     (bytes, done)
 }
 
+/// All pages of which the block has a byte. A mapping of which a part has other advice is two to the kernel, which then moves
+/// neither for `realloc`: that copies all bytes. The allocator's own bytes lie before the block, in its first page.
+fn mapped(address: usize, len: usize) -> (usize, usize) {
+    (address & !(PAGE - 1), address.saturating_add(len).next_multiple_of(PAGE))
+}
+
+fn usable(address: usize) -> usize {
+    // SAFETY: a block that the C library has just allocated.
+    unsafe { libc::malloc_usable_size(ptr::with_exposed_provenance_mut(address)) }
+}
+
 fn advise(start: usize, len: usize, advice: libc::c_int) -> io::Result<()> {
     // SAFETY: the advice changes no byte: pages appear as a store of what they hold would make them appear.
     let done = unsafe { libc::madvise(ptr::with_exposed_provenance_mut(start), len, advice) };
@@ -105,6 +119,11 @@ fn advise(start: usize, len: usize, advice: libc::c_int) -> io::Result<()> {
 
 static WAITING: (Mutex<VecDeque<(usize, usize)>>, Condvar) = (Mutex::new(VecDeque::new()), Condvar::new());
 static ACTIVE: AtomicBool = AtomicBool::new(false);
+
+/// There is a thread: what is allocated from now on waits for it, though it may not run yet.
+pub fn begin() {
+    ACTIVE.store(true, Ordering::Relaxed);
+}
 
 /// Nothing is given to the thread any more: it was the parent's.
 pub fn end() {
@@ -120,7 +139,6 @@ fn enqueue(start: usize, end: usize) {
 
 /// The thread. Memory that is freed meanwhile is either unmapped, which the kernel refuses, or somebody's again.
 pub fn prefault() {
-    ACTIVE.store(true, Ordering::Relaxed);
     loop {
         let mut waiting = WAITING.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (start, end) = loop {
@@ -135,5 +153,28 @@ pub fn prefault() {
                 break;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program whose only large block is its first allocation.
+    #[test]
+    fn what_is_allocated_before_the_thread_runs_waits_for_it() {
+        enqueue(0x1000, 0x2000);
+        assert!(WAITING.0.lock().expect("nobody panicked").is_empty(), "there is no thread");
+        begin();
+        enqueue(0x1000, 0x2000);
+        assert_eq!(WAITING.0.lock().expect("nobody panicked").pop_front(), Some((0x1000, 0x2000)));
+        end();
+    }
+
+    #[test]
+    fn a_mapping_is_advised_whole() {
+        assert_eq!(mapped(0x10010, 0x3000 - 0x10), (0x10000, 0x13000));
+        assert_eq!(mapped(0x10010, 0x3000), (0x10000, 0x14000));
+        assert_eq!(mapped(0x10000, 0x3000), (0x10000, 0x13000));
     }
 }

@@ -69,11 +69,25 @@ pub enum Flaw {
     DisableKeepsHead,
     /// Enabling and disabling do not exclude each other.
     EnableUnlocked,
+    /// The walker writes page and permissions first and the rest of the entry in a second store (the source's list of bits).
+    PublishInParts,
+    /// Delayed work fills an entry again without accounting for the page that the walker took from it.
+    WorkSkipsUsed,
+    /// Teardown looks into one core's tables only.
+    ScanSkipsCores,
+    /// Teardown does not look into the tables of huge pages.
+    ScanSkipsHuge,
+    /// Marking for huge pages takes the place of a table of small ones.
+    MarkOverTable,
+    /// `fork` takes a marked entry for a swapped page.
+    ForkSeesSwap,
+    /// Unmapping takes a marked entry for a swapped page, and frees a slot of the swap device that is another's.
+    ZapSeesSwap,
 }
 
 impl Flaw {
     /// All.
-    pub const ALL: [Flaw; 30] = [
+    pub const ALL: [Flaw; 37] = [
         Flaw::BlindLock,
         Flaw::PublishFirst,
         Flaw::KeepsLock,
@@ -104,5 +118,12 @@ impl Flaw {
         Flaw::ExitDropsTgid,
         Flaw::DisableKeepsHead,
         Flaw::EnableUnlocked,
+        Flaw::PublishInParts,
+        Flaw::WorkSkipsUsed,
+        Flaw::ScanSkipsCores,
+        Flaw::ScanSkipsHuge,
+        Flaw::MarkOverTable,
+        Flaw::ForkSeesSwap,
+        Flaw::ZapSeesSwap,
     ];
 }

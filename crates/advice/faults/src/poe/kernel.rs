@@ -5,7 +5,9 @@
 //! bit 5 taken.
 
 use super::flaw::Flaw;
-use super::layout::{DIRTY, HUGE, LOCK, NX, PRESENT, RW, field, is_locked, is_marked, mapped, marked};
+use super::layout::{
+    DIRTY, FIRST_HUGE, HUGE, LOCK, NX, PRESENT, RW, field, is_locked, is_marked, mapped, marked,
+};
 use super::memory::Memory;
 use super::system::{Access, System, Touched};
 
@@ -34,7 +36,11 @@ impl<M: Memory> System<M> {
                 return None;
             }
         } else if upper & HUGE != 0 {
-            return None;
+            return if write && upper & RW == 0 {
+                self.copy_on_write(process, scope.upper(process), upper).await
+            } else {
+                None
+            };
         } else if upper == 0 {
             memory.store(scope.upper(process), PRESENT).await;
         }
@@ -120,7 +126,7 @@ impl<M: Memory> System<M> {
             memory.store(slot, entry | RW | DIRTY).await;
             return None;
         }
-        let Some(new) = self.allocate(false).await else { return Some(Touched::NoMemory) };
+        let Some(new) = self.allocate(old >= FIRST_HUGE).await else { return Some(Touched::NoMemory) };
         let bytes = memory.load(self.scope.content(old)).await;
         memory.store(self.scope.content(new), bytes).await;
         memory.store(self.scope.mappings(new), 1).await;
@@ -183,6 +189,11 @@ impl<M: Memory> System<M> {
             } else if memory.cas(slot, entry, 0).await.is_err() {
                 continue;
             }
+            if is_marked(entry) && self.has(Flaw::ZapSeesSwap) {
+                memory.fail(format!(
+                    "unmapping frees a slot of the swap device that process {process} never had"
+                ));
+            }
             if entry & PRESENT != 0 {
                 self.drop_page(process, field(entry)).await;
             }
@@ -244,32 +255,16 @@ impl<M: Memory> System<M> {
         self.unlock(scope.table_lock(process)).await;
     }
 
-    /// Copies the region of `parent` (of small pages) to `child`, which then is the process `tgid`.
+    /// Copies the region of `parent` to `child`, which then is the process `tgid`.
     pub async fn fork(&self, parent: u64, child: u64, tgid: u64) {
         let (memory, scope) = (&self.memory, &self.scope);
         self.lock(scope.table_lock(parent)).await;
-        memory.store(scope.upper(child), PRESENT).await;
         memory.store(scope.tgid(child), tgid).await;
-        for page in 0..scope.pages {
-            let (from, to) = (scope.entry(parent, page), scope.entry(child, page));
-            loop {
-                let copies_lock = self.has(Flaw::ForkCopiesLock);
-                let entry = if copies_lock {
-                    memory.load(from).await
-                } else {
-                    memory.wait(from, |entry| !is_locked(entry)).await
-                };
-                if entry & PRESENT != 0 {
-                    if memory.cas(from, entry, entry & !RW).await.is_err() {
-                        continue;
-                    }
-                    self.share(parent, child, to, entry).await;
-                    self.shoot_down().await;
-                } else if is_marked(entry) {
-                    let lock = if copies_lock { entry & LOCK } else { 0 };
-                    let named = if self.has(Flaw::ForkKeepsTgid) { field(entry) } else { tgid };
-                    memory.store(to, marked(named, entry & RW != 0) | lock).await;
-                }
+        let slots = self.slots(parent).zip(self.slots(child));
+        for (number, (from, to)) in slots.enumerate() {
+            // The upper entry comes first: where it is a huge page's, there are no others.
+            let done = self.fork_entry(parent, child, tgid, (from, to), number == 0).await;
+            if done {
                 break;
             }
         }
@@ -277,6 +272,38 @@ impl<M: Memory> System<M> {
         memory.store(scope.writable(child), writable).await;
         memory.store(scope.alive(child), 1).await;
         self.unlock(scope.table_lock(parent)).await;
+    }
+
+    /// Whether the entry is a huge page's, or will be.
+    async fn fork_entry(&self, parent: u64, child: u64, tgid: u64, slots: (u64, u64), upper: bool) -> bool {
+        let (memory, (from, to)) = (&self.memory, slots);
+        loop {
+            let copies_lock = self.has(Flaw::ForkCopiesLock);
+            let entry = if copies_lock {
+                memory.load(from).await
+            } else {
+                memory.wait(from, |entry| !is_locked(entry)).await
+            };
+            if upper && entry & (PRESENT | HUGE) == PRESENT {
+                memory.store(to, PRESENT).await;
+                return false;
+            }
+            if entry & PRESENT != 0 {
+                if memory.cas(from, entry, entry & !RW).await.is_err() {
+                    continue;
+                }
+                self.share(parent, child, to, entry).await;
+                self.shoot_down().await;
+            } else if is_marked(entry) {
+                if self.has(Flaw::ForkSeesSwap) {
+                    memory.fail(format!("fork of process {parent} fails: no such swap entry"));
+                }
+                let lock = if copies_lock { entry & LOCK } else { 0 };
+                let named = if self.has(Flaw::ForkKeepsTgid) { field(entry) } else { tgid };
+                memory.store(to, marked(named, entry & RW != 0) | lock).await;
+            }
+            return upper && entry != 0;
+        }
     }
 
     async fn share(&self, parent: u64, child: u64, to: u64, entry: u64) {

@@ -356,4 +356,34 @@ pub const SCENES: &[Scene] = &[
         parts: &[&[Step::Disable], &[Step::Enable, touch(0, 0, 0, true)], &[Step::Work(0, false)]],
         ..BASE
     },
+    Scene {
+        name: "huge pages, and marking while a core touches",
+        scope: Scope { pages: 2, huge_frames: 3, ..SMALL },
+        filled: 1,
+        filled_huge: 1,
+        region: Region::Plain,
+        parts: &[&[Step::Mark(0, true)], &[touch(0, 0, 0, true)], &[touch(1, 0, 1, true)]],
+        ..BASE
+    },
+    Scene {
+        name: "huge pages, fork while a core touches; the child writes",
+        scope: Scope { processes: 2, huge_frames: 5, ..SMALL },
+        filled_huge: 1,
+        region: Region::MarkedHuge,
+        parts: &[
+            &[touch(0, 0, 0, true)],
+            &[Step::Fork(2), touch(1, 1, 0, true)],
+            &[Step::Work(0, true), Step::Work(1, true)],
+        ],
+        ..BASE
+    },
+    Scene {
+        name: "huge pages are exhausted and come back",
+        scope: Scope { huge_frames: 2, entries: 2, cores: 1, ..SMALL },
+        filled: 1,
+        filled_huge: 1,
+        region: Region::MarkedHuge,
+        parts: &[&[touch(0, 0, 0, true), Step::Exit(0)], &[Step::Work(0, true), Step::Work(0, true)]],
+        ..BASE
+    },
 ];

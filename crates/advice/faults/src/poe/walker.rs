@@ -2,8 +2,8 @@
 
 use super::flaw::Flaw;
 use super::layout::{
-    ENABLED, FIRST_HUGE, HUGE, LOCK, NX, PRESENT, RW, USED, VALID, field, is_locked, is_marked, mapped,
-    table_frame, table_word,
+    DIRTY, ENABLED, FIRST_HUGE, HUGE, LOCK, NX, PRESENT, RW, SOFT_DIRTY, USED, VALID, field, is_locked,
+    is_marked, mapped, table_frame, table_word,
 };
 use super::memory::Memory;
 use super::system::{Access, System, Touched};
@@ -147,6 +147,9 @@ impl<M: Memory> System<M> {
         memory.store(at, page << 12).await;
         memory.store(at + 1, table_word(frame, field(entry), USED)).await;
         memory.store(ring.tail, ring.next(tail)).await;
+        if self.has(Flaw::PublishInParts) {
+            memory.store(slot, new & !(LOCK | DIRTY | SOFT_DIRTY)).await;
+        }
         if !self.has(Flaw::PublishFirst) {
             memory.store(slot, new).await;
         }

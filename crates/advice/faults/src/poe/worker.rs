@@ -30,7 +30,8 @@ impl<M: Memory> System<M> {
                 memory.store(scope.upper(process), PRESENT).await;
             }
             let slot = if huge { scope.upper(process) } else { scope.entry(process, page) };
-            if memory.load(slot).await == 0 {
+            let there = memory.load(slot).await;
+            if there == 0 || huge && there == PRESENT && self.has(Flaw::MarkOverTable) {
                 let writable = memory.load(scope.writable(process)).await != 0;
                 let tgid = memory.load(scope.tgid(process)).await;
                 memory.store(slot, marked(tgid, writable)).await;
@@ -54,7 +55,7 @@ impl<M: Memory> System<M> {
                 if word & VALID != 0 {
                     break;
                 }
-                if word & USED != 0 {
+                if word & USED != 0 && !self.has(Flaw::WorkSkipsUsed) {
                     self.account(word).await;
                     memory.store(ring.entry(at) + 1, 0).await;
                 }
@@ -106,6 +107,11 @@ impl<M: Memory> System<M> {
     pub(super) async fn account_all(&self, process: u64) {
         let tgid = self.memory.load(self.scope.tgid(process)).await;
         for ring in self.scope.rings() {
+            let skipped = ring.huge && self.has(Flaw::ScanSkipsHuge)
+                || ring.head > self.scope.walking(1) && self.has(Flaw::ScanSkipsCores);
+            if skipped {
+                continue;
+            }
             self.lock_table(&ring).await;
             for number in 1..=ring.entries() {
                 let at = ring.entry(number) + 1;

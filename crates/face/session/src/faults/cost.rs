@@ -16,7 +16,7 @@ const WARM: usize = 8 << 20;
 const COLD: usize = 96 << 20;
 const ROUNDS: usize = 4;
 
-/// Measures; under a second on most machines.
+/// Measures; about a second on most machines.
 pub(super) fn measure() -> Costs {
     let timer = median((0..2000).map(|_| since(Instant::now())).collect());
     let small = |bytes| mapping(bytes, Advice::NoHugePage);
@@ -36,10 +36,13 @@ pub(super) fn measure() -> Costs {
     });
     let cold = small(COLD).map(|mut map| touch(&mut map, PAGE)).unwrap_or_default();
     let cold = cold.into_iter().skip(2 * WARM / PAGE).map(|time| (time - timer).max(0.0));
-    let populate = median((0..ROUNDS).filter_map(|_| populated()).collect());
+    let (populate, again): (Vec<_>, Vec<_>) = (0..ROUNDS).filter_map(|_| populated()).unzip();
+    let (populate, again) = (median(populate.concat()), median(again.concat()));
     let (zero, cache) = zeroing(timer);
     let unmap = median((0..ROUNDS).filter_map(|_| unmapped()).collect());
-    let (huge, huge_cold) = huge(timer);
+    let (huge, huge_cold, unmap_huge) = huge(timer);
+    let several = system::processors() > 1;
+    let beside = Beside::measure(several, timer);
     Costs {
         trap: (write.mean - zero).max(0.0),
         write,
@@ -50,10 +53,64 @@ pub(super) fn measure() -> Costs {
         huge,
         huge_cold,
         populate: (populate > 0.0).then_some(populate),
+        populate_again: again,
         zero,
         cache,
+        cache_after: cache_after(),
+        other: beside.other,
+        upgrade_beside: beside.upgrade,
+        chase: beside.chase,
+        wake: beside.wake,
         unmap,
+        unmap_huge,
+        // Where faults can't be reported, reports take no time.
+        reports: capture::time_reports(WARM / PAGE / 2, 2 * ROUNDS + 1).unwrap_or_default(),
     }
+}
+
+/// What a thread of the same process costs, and can do.
+#[derive(Default)]
+struct Beside {
+    other: f64,
+    upgrade: Option<f64>,
+    chase: Option<(f64, f64)>,
+    wake: (f64, f64),
+}
+
+impl Beside {
+    fn measure(several: bool, timer: f64) -> Beside {
+        if !several {
+            return Beside::default();
+        }
+        let pages = WARM / PAGE;
+        let uses = |elsewhere| {
+            median(
+                (0..ROUNDS).filter_map(|_| capture::time_populated_use(pages / 4, elsewhere).ok()).collect(),
+            )
+        };
+        let upgrade = Times::of(capture::time_upgrades_beside(pages / 2).unwrap_or_default());
+        let chases: Vec<_> = (0..=2 * ROUNDS).filter_map(|_| capture::time_chase(pages).ok()).collect();
+        let of = |value: fn(&capture::Chase) -> f64| median(chases.iter().map(value).collect());
+        let (caller, runs) = capture::time_wakes(20).into_iter().unzip();
+        Beside {
+            other: (uses(true) - uses(false)).max(0.0),
+            upgrade: (upgrade.count > 0).then_some((upgrade.mean - timer).max(0.0)),
+            chase: (!chases.is_empty()).then(|| (of(|chase| chase.program), of(|chase| chase.thread))),
+            wake: (median(caller), median(runs)),
+        }
+    }
+}
+
+/// By how much the first use of a page's lines takes longer than behind its own zeroing, by the bytes populated at once.
+fn cache_after() -> Vec<(u64, f64)> {
+    const SIZES: [usize; 4] = [256 << 10, 1 << 20, 4 << 20, 32 << 20];
+    let each = |bytes: usize| {
+        let rounds = if bytes < WARM { 2 * ROUNDS } else { 1 };
+        let times = (0..rounds).filter_map(|_| capture::time_populated_use(bytes / PAGE, false).ok());
+        median(times.collect())
+    };
+    let own = each(64 << 10);
+    SIZES.iter().map(|&bytes| (bytes as u64, (each(bytes) - own).max(0.0))).collect()
 }
 
 fn since(began: Instant) -> f64 {
@@ -92,11 +149,19 @@ fn load(map: &MmapMut, step: usize) -> Vec<f64> {
     (0..map.len()).step_by(step).map(each).collect()
 }
 
-fn populated() -> Option<f64> {
+/// Bytes that are populated at a time: the median of such pieces leaves out when other processes ran.
+const PIECE: usize = 256 << 10;
+
+/// Per page of each piece: populating, and doing it again.
+fn populated() -> Option<(Vec<f64>, Vec<f64>)> {
     let map = mapping(WARM, Advice::NoHugePage)?;
-    let began = Instant::now();
-    map.advise(Advice::PopulateWrite).ok()?;
-    Some(since(began) / (WARM / PAGE) as f64)
+    let piece = |at: usize| {
+        let began = Instant::now();
+        map.advise_range(Advice::PopulateWrite, at, PIECE).ok()?;
+        Some(since(began) / (PIECE / PAGE) as f64)
+    };
+    let all = || (0..WARM).step_by(PIECE).map(piece).collect::<Option<Vec<f64>>>();
+    Some((all()?, all()?))
 }
 
 fn unmapped() -> Option<f64> {
@@ -145,8 +210,8 @@ fn file() -> Option<Vec<f64>> {
     capture::time_mapped(&file, 64 << 10).ok()
 }
 
-/// First stores to pages of 2 MiB, warm and cold, if the kernel gives any.
-fn huge(timer: f64) -> (Option<Times>, Option<Times>) {
+/// First stores to pages of 2 MiB, warm and cold, if the kernel gives any; and giving one back.
+fn huge(timer: f64) -> (Option<Times>, Option<Times>, f64) {
     let before = system::huge_here();
     let first = |skip: usize, bytes: usize| {
         let mut map = mapping(bytes + HUGE, Advice::HugePage)?;
@@ -159,9 +224,14 @@ fn huge(timer: f64) -> (Option<Times>, Option<Times>) {
                 since(began) - timer
             })
             .collect();
-        (system::huge_here() > before).then(|| times.into_iter().skip(skip).collect::<Vec<f64>>())
+        let given = system::huge_here() > before;
+        let began = Instant::now();
+        drop(map);
+        let unmap = since(began) * HUGE as f64 / bytes as f64;
+        given.then(|| (times.into_iter().skip(skip).collect::<Vec<f64>>(), unmap))
     };
     let cold = first(4, COLD);
-    let warm: Vec<f64> = (0..ROUNDS * 2).filter_map(|_| first(0, WARM)).flatten().collect();
-    ((!warm.is_empty()).then(|| Times::of(warm)), cold.map(Times::of))
+    let (warm, unmap): (Vec<_>, Vec<_>) = (0..ROUNDS * 2).filter_map(|_| first(0, WARM)).unzip();
+    let warm = warm.concat();
+    ((!warm.is_empty()).then(|| Times::of(warm)), cold.map(|(times, _)| Times::of(times)), median(unmap))
 }

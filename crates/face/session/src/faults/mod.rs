@@ -13,12 +13,13 @@ use std::collections::BTreeMap;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use ::faults::advice::{self, Machine, Predicted};
+use ::faults::advice::{self, HugePages, Machine, Predicted};
+use ::faults::ahead::Rates;
 use ::faults::attribute::{Assumed, Backing as Behind, Fault, Kind, Kinds, Site, attribute};
 use ::faults::cost::Costs;
 use ::faults::estimate::{Besides, FaultTimes, Saved, estimate, formula};
 use ::faults::timing::{TimingError, engine_time};
-use capture::{Backing, CaptureError, FaultCause, FaultRun};
+use capture::{Backing, CaptureError, FaultCause, FaultRun, Reports};
 
 pub use sweep::{Sweeps, SweptFaults};
 pub use trial::FaultTrial;
@@ -45,6 +46,8 @@ pub struct Faults {
     pub rounds: usize,
     /// Nanoseconds of a fault by the engine; by the modelled machine if not given.
     pub engine: Option<f64>,
+    /// Which faults are reported.
+    pub reports: Reports,
 }
 
 /// Reported faults by what is mapped there.
@@ -98,10 +101,14 @@ pub struct FaultsFound {
     pub minor: u64,
     /// See above.
     pub major: u64,
-    /// Faults that were reported one by one, and reports that were lost.
+    /// Faults of user mode that reports stand for, and reports that were lost.
     pub reported: u64,
     /// See above.
     pub lost: u64,
+    /// Reports: as many as `reported`, unless the program has faults so often that one in many is reported.
+    pub samples: u64,
+    /// Nanoseconds that reports took the program, by what one takes on this machine.
+    pub reporting: f64,
     /// Whether reads and writes were distinguished.
     pub kinds_known: bool,
     /// Reported faults by kind.
@@ -136,7 +143,7 @@ impl Faults {
     /// Estimates only.
     #[must_use]
     pub fn new(program: Program) -> Self {
-        Faults { program, trials: false, rounds: 5, engine: None }
+        Faults { program, trials: false, rounds: 5, engine: None, reports: Reports::Budget }
     }
 
     /// Runs the program, and with trials again and again.
@@ -173,7 +180,7 @@ impl Faults {
         warnings: &mut Vec<String>,
     ) -> Result<FaultRun, Error> {
         let Program { command, stdout_to_stderr, .. } = &self.program;
-        match capture::sample_faults(command, environment, 1, *stdout_to_stderr) {
+        match capture::sample_faults(command, environment, self.reports, *stdout_to_stderr) {
             Err(error @ (CaptureError::NotPermitted { .. } | CaptureError::NoSampling(_))) => {
                 warnings.push(format!(
                     "{error}. Faults are only counted: their kinds, sites and call stacks are unknown"
@@ -183,6 +190,7 @@ impl Faults {
                     minor: counts.minor,
                     major: counts.major,
                     samples: Vec::new(),
+                    sampled_from: None,
                     stacks: Vec::new(),
                     forks: Vec::new(),
                     lost: 0,
@@ -199,12 +207,16 @@ impl Faults {
     fn found(&self, run: FaultRun, left: Left, costs: Costs, mut warnings: Vec<String>) -> FaultsFound {
         let (huge_pages, processors) = (system::huge_pages(), system::processors());
         let faults: Vec<Fault> = run.samples.iter().map(fault).collect();
-        let assumed = Assumed {
-            huge_always: huge_pages == "always",
-            write: costs.write.mean,
-            populate: costs.populate.unwrap_or(costs.write.mean),
+        let huge = match (&*huge_pages, &costs.huge) {
+            ("always", Some(_)) => HugePages::Always,
+            ("madvise", Some(_)) => HugePages::Asked,
+            ("always" | "madvise", None) => HugePages::Refused,
+            _ => HugePages::Never,
         };
-        let machine = Machine { huge: matches!(&*huge_pages, "always" | "madvise"), processors };
+        let huge_always = huge == HugePages::Always;
+        let rates = Rates::of(&costs, huge_always);
+        let assumed = Assumed { huge_always, rates, reports: costs.reports };
+        let machine = Machine { huge, processors };
         let by_site = attribute(&faults, &left.logs, &run.forks, assumed);
         let (mut kinds, mut origins) = (Kinds::default(), Origins::default());
         let mut sites: Vec<FaultSite> = Vec::new();
@@ -226,7 +238,7 @@ impl Faults {
         }
         sites.retain(|site| site.site.kinds.total() > 0);
         sites.sort_by(|one, two| two.cost.total_cmp(&one.cost).then(one.key.cmp(&two.key)));
-        let reported = run.samples.len() as u64;
+        let reported = run.samples.iter().map(|sample| sample.weight).sum();
         let unreported = (run.minor + run.major).saturating_sub(reported);
         // Those that the kernel has for the program: stores into its buffers, mostly.
         let cost = advice::cost(&kinds, &costs) + unreported as f64 * costs.write.mean;
@@ -239,6 +251,7 @@ impl Faults {
             idle: if processors > 1 { 1.0 } else { 0.0 },
             hits: 1.0,
         };
+        let reporting = reporting(&run, &costs);
         say(&run, reported, processors, &left, &mut warnings);
         let words = self.program.command.iter().map(|word| word.to_string_lossy().into_owned());
         FaultsFound {
@@ -249,6 +262,8 @@ impl Faults {
             minor: run.minor,
             major: run.major,
             reported,
+            samples: run.samples.len() as u64,
+            reporting,
             lost: run.lost,
             kinds_known: run.kinds,
             kinds,
@@ -266,6 +281,15 @@ impl Faults {
             warnings,
         }
     }
+}
+
+/// Nanoseconds of the program's run that reports took. Threads have theirs at the same time.
+fn reporting(run: &FaultRun, costs: &Costs) -> f64 {
+    let (each, of_many) = costs.reports;
+    let of = |weight: u64| if weight == 1 { each } else { weight as f64 * of_many };
+    let all: f64 = run.samples.iter().map(|sample| of(sample.weight)).sum();
+    let (elapsed, cpu) = (run.elapsed.as_secs_f64(), (run.cpu.0 + run.cpu.1).as_secs_f64());
+    (all * (elapsed / cpu.max(1e-9)).min(1.0)).min(0.9 * elapsed * 1e9)
 }
 
 /// The call stacks of most faults of a site, by name.
@@ -301,6 +325,15 @@ fn say(run: &FaultRun, reported: u64, processors: usize, left: &Left, warnings: 
                 .to_owned(),
         );
     }
+    let between = system::sizes_between();
+    if !between.is_empty() {
+        let sizes: Vec<String> = between.iter().map(|size| format!("{size} KiB")).collect();
+        warnings.push(format!(
+            "the system gives pages of {} unasked (transparent_hugepage/hugepages-*kB/enabled): a fault brings several pages, \
+             costs are of pages of 4 KiB",
+            sizes.join(", ")
+        ));
+    }
     if run.elapsed < Duration::from_millis(20) {
         warnings.push(format!(
             "the program ended after {:.1} ms: most of its faults are of being loaded",
@@ -335,8 +368,8 @@ fn fault(sample: &capture::FaultSample) -> Fault {
         Backing::Stack => Behind::Stack,
         Backing::File => Behind::File,
     };
-    let &capture::FaultSample { pid, time, address, stack, .. } = sample;
-    Fault { pid, time, address, kind, backing, stack }
+    let &capture::FaultSample { pid, time, address, stack, weight, .. } = sample;
+    Fault { pid, time, address, kind, backing, stack, weight }
 }
 
 impl Origins {

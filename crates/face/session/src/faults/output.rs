@@ -11,6 +11,8 @@ use crate::error::Error;
 const SCHEMA: &str = "strandline-faults-1";
 /// Sites that the terminal shows.
 const SHOWN: usize = 8;
+/// Share of the run time below which it does not show another.
+const LEAST: f64 = 0.001;
 
 impl FaultsFound {
     /// Share of the run time that faults take, at most 1.
@@ -19,8 +21,9 @@ impl FaultsFound {
         (self.cost / 1e9 / self.seconds()).min(1.0)
     }
 
+    /// Seconds of the run without what reports took.
     fn seconds(&self) -> f64 {
-        self.elapsed.as_secs_f64().max(1e-9)
+        (self.elapsed.as_secs_f64() - self.reporting / 1e9).max(1e-9)
     }
 
     /// The result for a terminal.
@@ -31,7 +34,7 @@ impl FaultsFound {
             "{} ended with {} after {:.3} s ({:.3} s user, {:.3} s kernel)\n",
             human::plain(&human::shell(&self.command)),
             ending(self.status),
-            self.seconds(),
+            self.elapsed.as_secs_f64(),
             self.cpu.0.as_secs_f64(),
             self.cpu.1.as_secs_f64()
         );
@@ -55,6 +58,13 @@ impl FaultsFound {
                 human::grouped(kinds.unknown)
             ));
         }
+        if self.samples < self.reported {
+            text.push_str(&format!(
+                "Kinds and places are of {} reports, which stand for all: of the program's many faults one in {} was reported\n",
+                human::grouped(self.samples),
+                capture::EVERY
+            ));
+        }
         if self.reported > 0 {
             let of = &self.origins;
             text.push_str(&format!(
@@ -69,8 +79,15 @@ impl FaultsFound {
             ));
         }
         text.push_str(&self.machine());
-        for site in self.sites.iter().take(SHOWN) {
+        let share = |site: &&FaultSite| site.cost / 1e9 / self.seconds();
+        let shown = self.sites.iter().take_while(|site| share(site) >= LEAST).count().clamp(1, SHOWN);
+        for site in self.sites.iter().take(shown) {
             text.push_str(&self.site(site));
+        }
+        if let Some(more) = self.sites.len().checked_sub(shown).filter(|more| *more > 0) {
+            let rest: f64 = self.sites[shown..].iter().map(|site| share(&site)).sum();
+            let all = if more == 1 { "site more" } else { "sites more" };
+            text.push_str(&format!("\n{:>5.1} %  {more} {all} (--json has them)\n", 100.0 * rest));
         }
         text.push_str(&self.tried());
         text.push_str(&format!(
@@ -128,7 +145,11 @@ impl FaultsFound {
         }
         for one in &site.remedies {
             let gain = 100.0 * one.gain / 1e9 / self.seconds();
-            let against = one.against.as_ref().map_or(String::new(), |why| format!("  not advised: {why}"));
+            let against = match &one.against {
+                Some(why) => format!("  not advised: {why}"),
+                None if gain < 100.0 * super::trial::WORTH => "  too little for a try".to_owned(),
+                None => String::new(),
+            };
             text.push_str(&format!("         {:<9} {gain:>+6.1} % predicted{against}\n", one.remedy.name()));
         }
         text
@@ -197,6 +218,8 @@ impl FaultsFound {
                 "major": self.major,
                 "reported": self.reported,
                 "lost": self.lost,
+                "samples": self.samples,
+                "reporting_seconds": self.reporting / 1e9,
                 "kinds_known": self.kinds_known,
                 "kinds": serde_json::to_value(self.kinds)?,
                 "origins": serde_json::to_value(self.origins)?,

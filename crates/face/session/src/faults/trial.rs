@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::observer::{Observer, Progress};
 
 /// Share of the run time below which nothing is tried.
-const WORTH: f64 = 0.005;
+pub(super) const WORTH: f64 = 0.005;
 /// Remedies that are tried, at most.
 const TRIED: usize = 8;
 /// Share of the run time that a remedy has to gain.

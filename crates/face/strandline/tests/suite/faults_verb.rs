@@ -304,3 +304,66 @@ fn without_permission_faults_are_counted_and_it_is_said() {
         "what is missing is said: {warnings}"
     );
 }
+
+/// Runs a command without huge pages: the kernel gives its process tree none, whatever the system's setting is.
+const WITHOUT_HUGE: &str = "#include <sys/prctl.h>\n#include <unistd.h>\nint main(int n, char **words) { \
+                            if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)) return 9; execvp(words[1], words + 1); return 9; }\n";
+
+#[test]
+fn without_huge_pages_it_is_said_that_they_are_not_possible() {
+    let scratch = Scratch::new();
+    program(&scratch, &[]);
+    scratch.file("without.c", WITHOUT_HUGE);
+    ok(Command::new("gcc").current_dir(scratch.dir()).args(["-o", "without", "without.c"]));
+    let mut command = Command::new(scratch.dir().join("without"));
+    command.arg(env!("CARGO_BIN_EXE_strandline")).args(["faults", "--json", "--", "./app", "3"]);
+    let json = json(&command.current_dir(scratch.dir()).output().expect("it runs"));
+    if !reported(&json) {
+        return;
+    }
+    assert_eq!(json["machine"]["costs_ns"]["huge"], Value::Null, "{json:#}");
+    let dense = site(&json, "dense at app.c:7");
+    let huge = dense["remedies"].as_array().expect("remedies").iter().find(|one| one["remedy"] == "huge");
+    let against = huge.and_then(|one| one["against"].as_str()).expect("it is said why");
+    assert!(against.contains("not possible here"), "{against}");
+    assert_eq!(dense["kinds"]["huge"], 0);
+}
+
+/// The system's setting, as it was when this goes.
+struct Setting(String);
+
+const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        std::fs::write(SETTING, &self.0).ok();
+    }
+}
+
+#[test]
+#[ignore = "--long: changes the system's setting of huge pages for some seconds, as root only"]
+fn each_setting_of_huge_pages_is_respected() {
+    let text = std::fs::read_to_string(SETTING).unwrap_or_default();
+    let Some(was) = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')) else { return };
+    let _back = Setting(was.0.to_owned());
+    let scratch = Scratch::new();
+    program(&scratch, &[]);
+    for setting in ["always", "never"] {
+        if std::fs::write(SETTING, setting).is_err() {
+            eprintln!("skipped: the setting can't be changed");
+            return;
+        }
+        let json = json(&faults(&scratch, &["--json"], &["./app", "3"]));
+        if !reported(&json) {
+            return;
+        }
+        let dense = site(&json, "dense at app.c:7");
+        let remedies = dense["remedies"].as_array().expect("remedies");
+        let huge = remedies.iter().find(|one| one["remedy"] == "huge").expect("it is said");
+        assert_eq!(huge["advised"], false, "{setting}: {huge:#}");
+        let against = huge["against"].as_str().expect("why");
+        let wanted = if setting == "always" { "already" } else { "not possible" };
+        assert!(against.contains(wanted), "{setting}: {against}");
+        assert_eq!(dense["kinds"]["huge"].as_u64() > Some(0), setting == "always", "{dense:#}");
+    }
+}

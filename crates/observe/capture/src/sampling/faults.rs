@@ -1,14 +1,17 @@
 //! Page faults of any program: how many exactly, and each one's address, kind and call stack as the kernel
 //! reports it.
 //!
-//! The kernel counts all faults of the process and its children. Faults of user mode it also reports one by
-//! one: through the tracepoint `exceptions:page_fault_user`, with the processor's error code, where
+//! The kernel counts all faults of the process and its children. Faults of user mode it also reports, each one or, of
+//! programs that fault often, one in [`EVERY`], with weights that sum up to the exact count: a report takes the program about
+//! a microsecond, a count a tenth of that. They are reported through the tracepoint `exceptions:page_fault_user`, with the
+//! processor's error code, where
 //! the user may trace (root; tracing's file system need not be mounted); else through its software event, which does not
 //! distinguish reads from writes. Faults that the kernel has itself when it copies to or from a program are
 //! counted and not reported.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
@@ -18,7 +21,7 @@ use std::time::Duration;
 
 use event::Site;
 
-use super::perf::{Event, Fault, Record};
+use super::perf::{Event, Fault, Record, Ring, Stop};
 use super::{Tally, decode, launch, open_each, refusal, run};
 use crate::CaptureError;
 use crate::symbols::{Image, Resolver};
@@ -69,7 +72,23 @@ pub struct FaultSample {
     pub backing: Backing,
     /// Index of its call stack in [`FaultRun::stacks`].
     pub stack: usize,
+    /// How many faults it stands for.
+    pub weight: u64,
 }
+
+/// Which faults are reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reports {
+    /// Each.
+    All,
+    /// Each of the first [`FIRST`] and of as many in each second; one in [`EVERY`] once there were more.
+    Budget,
+}
+
+/// Faults that are reported one by one, and so many more for each second.
+pub const FIRST: u64 = 15_000;
+/// Beyond these, one of so many is: a prime, so that no pattern of a program beats with it.
+pub const EVERY: u64 = 17;
 
 /// A program's faults.
 #[derive(Clone, Debug)]
@@ -78,8 +97,10 @@ pub struct FaultRun {
     pub minor: u64,
     /// Faults that read from a disk, exact.
     pub major: u64,
-    /// Every fault that was reported.
+    /// Every fault that was reported. The weights sum up to all faults of user mode, but for those that were lost.
     pub samples: Vec<FaultSample>,
+    /// From when on one of [`EVERY`] was reported, on the monotonic clock.
+    pub sampled_from: Option<u64>,
     /// Call stacks, the innermost frame first. Callers are as frame pointers lead, and may be missing.
     pub stacks: Vec<Vec<Site>>,
     /// Faults that the kernel could not report, its ring being full.
@@ -97,7 +118,7 @@ pub struct FaultRun {
     pub elapsed: Duration,
 }
 
-/// Runs a program and takes every `every`-th of its faults, and those of its children. With
+/// Runs a program and takes its faults, and those of its children. With
 /// `stdout_to_stderr` it prints where its caller's messages go. `environment` is added to its own.
 ///
 /// # Errors
@@ -106,22 +127,34 @@ pub struct FaultRun {
 pub fn sample_faults(
     command: &[OsString],
     environment: &[(OsString, OsString)],
-    every: u64,
+    reports: Reports,
     stdout_to_stderr: bool,
 ) -> Result<FaultRun, CaptureError> {
     let mut command = launch(command, stdout_to_stderr)?;
     command.envs(environment.iter().map(|(name, value)| (name, value)));
     let tracepoint = tracepoint();
-    let by_tracepoint = tracepoint.and_then(|id| open_each(Event::Faults(Some(id)), every).ok());
-    let kinds = by_tracepoint.is_some();
-    let mut rings = match by_tracepoint {
-        Some(rings) => rings,
-        None => open_each(Event::Faults(None), every).map_err(refusal)?,
+    let open = |tracepoint| -> io::Result<(Vec<Ring>, Vec<Ring>)> {
+        let event = |maps| Event::Faults { tracepoint, maps };
+        match reports {
+            Reports::All => Ok((Vec::new(), open_each(event(true), 1)?)),
+            // What is mapped is reported by the event that goes on to the end.
+            Reports::Budget => Ok((open_each(event(false), 1)?, open_each(event(true), EVERY)?)),
+        }
     };
-    let mut seen = Faults::default();
+    let by_tracepoint = tracepoint.and_then(|id| open(Some(id)).ok());
+    let kinds = by_tracepoint.is_some();
+    let (mut rings, last) = match by_tracepoint {
+        Some(rings) => rings,
+        None => open(None).map_err(refusal)?,
+    };
+    let stops: Vec<Stop> = rings.iter().map(Ring::stop).collect::<Result<_, _>>().map_err(refusal)?;
+    let first = rings.len();
+    rings.extend(last);
+    let mut seen = Faults { stops, ..Faults::default() };
     let before = usage();
-    let (status, elapsed) = run(command, None, &mut rings, |record| seen.add(record))?;
+    let (status, elapsed) = run(command, None, &mut rings, |record| seen.take(record))?;
     let after = usage();
+    seen.finish(rings[first..].iter().filter_map(|ring| ring.count().ok()).sum());
     if !kinds {
         seen.decode();
     }
@@ -130,6 +163,7 @@ pub fn sample_faults(
         minor: after.minor - before.minor,
         major: after.major - before.major,
         samples: seen.samples,
+        sampled_from: seen.sampled_from,
         forks: seen.forks,
         stacks,
         lost: seen.tally.lost,
@@ -142,7 +176,7 @@ pub fn sample_faults(
 
 /// The tracepoint's number. Where nobody has mounted tracing's file system, a short-lived child of root's mounts it in a mount
 /// namespace of its own, reads the number and is gone; nobody else sees the mount.
-fn tracepoint() -> Option<u64> {
+pub(super) fn tracepoint() -> Option<u64> {
     const ID: &str = "events/exceptions/page_fault_user/id";
     let read =
         |place: &&str| std::fs::read_to_string(PathBuf::from(place).join(ID)).ok()?.trim().parse().ok();
@@ -193,10 +227,23 @@ fn usage() -> Usage {
     }
 }
 
+/// Records wait for so many nanoseconds: processors' rings are read one after the other, and what was mapped has to be known.
+const WAITS: u64 = 500_000_000;
+
 /// Faults, and what it takes to name their code.
 #[derive(Default)]
 struct Faults {
     tally: Tally,
+    /// What was not yet looked at, and the latest time.
+    waiting: Vec<Record>,
+    latest: u64,
+    looked: u64,
+    /// What ends the reports of each fault.
+    stops: Vec<Stop>,
+    /// Faults that were reported each, and when the first was.
+    each: u64,
+    began: Option<u64>,
+    sampled_from: Option<u64>,
     samples: Vec<FaultSample>,
     forks: Vec<(u32, u32, u64)>,
     numbers: HashMap<Vec<Option<(usize, u64)>>, usize>,
@@ -204,8 +251,57 @@ struct Faults {
 }
 
 impl Faults {
+    /// As it comes, each processor's in order.
+    fn take(&mut self, record: Record) {
+        let time = record.time();
+        self.latest = self.latest.max(time);
+        if let Record::Fault(Fault { every: 1, .. }) = record {
+            self.each += 1;
+            let began = *self.began.get_or_insert(time);
+            if self.sampled_from.is_none() && exhausted(self.each, time.saturating_sub(began)) {
+                self.sample();
+            }
+        }
+        self.waiting.push(record);
+        if self.latest > self.looked + 2 * WAITS {
+            self.look(self.latest - WAITS);
+        }
+    }
+
+    /// From now on one in so many is reported.
+    fn sample(&mut self) {
+        let stopped = self.stops.iter().all(|stop| stop.stop().is_ok());
+        if stopped && !self.stops.is_empty() {
+            self.sampled_from = Some(monotonic());
+        }
+    }
+
+    /// At all that was until then, in its order.
+    fn look(&mut self, until: u64) {
+        self.waiting.sort_by_key(Record::time);
+        let later = self.waiting.partition_point(|record| record.time() <= until);
+        let later = self.waiting.split_off(later);
+        for record in std::mem::replace(&mut self.waiting, later) {
+            self.add(record);
+        }
+        self.looked = until;
+    }
+
+    /// At the rest. Faults that were reported one in so many stand for those that were counted.
+    fn finish(&mut self, counted: u64) {
+        self.look(u64::MAX);
+        self.samples.sort_by_key(|sample| sample.time);
+        let from = self.samples.partition_point(|sample| sample.weight == 1);
+        let sampled = (self.samples.len() - from) as u64;
+        let rest = counted.saturating_sub(from as u64).max(sampled);
+        for (sample, at) in self.samples[from..].iter_mut().zip(0..) {
+            let until = |at: u64| (u128::from(rest) * u128::from(at) / u128::from(sampled)) as u64;
+            sample.weight = until(at + 1) - until(at);
+        }
+    }
+
     fn add(&mut self, record: Record) {
-        let Record::Fault(Fault { pid, time, address, code, stack }) = record else {
+        let Record::Fault(Fault { pid, time, address, code, stack, every }) = record else {
             if let Record::Fork { pid, parent, time } = record
                 && pid != parent
             {
@@ -214,6 +310,9 @@ impl Faults {
             self.tally.add(record);
             return;
         };
+        if every > 1 && self.sampled_from.is_none_or(|from| time <= from) {
+            return;
+        }
         let frames: Vec<_> = stack
             .iter()
             .zip(0..)
@@ -226,7 +325,15 @@ impl Faults {
             self.order.push(frames);
         }
         let backing = self.backing(pid, address);
-        self.samples.push(FaultSample { pid, time, address, cause: cause(code), backing, stack });
+        self.samples.push(FaultSample {
+            pid,
+            time,
+            address,
+            cause: cause(code),
+            backing,
+            stack,
+            weight: every,
+        });
     }
 
     fn backing(&self, pid: u32, address: u64) -> Backing {
@@ -277,6 +384,18 @@ impl Faults {
     }
 }
 
+/// Whether so many reports after so many nanoseconds are too many.
+fn exhausted(reports: u64, after: u64) -> bool {
+    reports > FIRST + (u128::from(FIRST) * u128::from(after) / 1_000_000_000) as u64
+}
+
+fn monotonic() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: room for a time.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 fn cause(code: Option<u64>) -> FaultCause {
     match code {
         None => FaultCause::Unknown,
@@ -301,8 +420,14 @@ mod tests {
     #[test]
     fn a_fault_is_of_the_mapping_that_was_made_last() {
         let mut faults = Faults::default();
-        let map =
-            |path: &str, start| Record::Map { pid: 1, start, len: 0x1000, offset: 0, path: path.into() };
+        let map = |path: &str, start| Record::Map {
+            pid: 1,
+            start,
+            len: 0x1000,
+            offset: 0,
+            path: path.into(),
+            time: 0,
+        };
         for record in
             [map("[heap]", 0x1000), map("/lib/x", 0x2000), map("//anon", 0x2000), map("/lib/x", 0x4000)]
         {
@@ -310,5 +435,51 @@ mod tests {
         }
         let of = [0x1000, 0x2000, 0x4000, 0x9000].map(|address| faults.backing(1, address));
         assert_eq!(of, [Backing::Heap, Backing::Anonymous, Backing::File, Backing::Anonymous]);
+    }
+
+    fn fault(time: u64, every: u64) -> Record {
+        Record::Fault(Fault { pid: 1, time, address: 0x9000, code: Some(6), stack: vec![1], every })
+    }
+
+    #[test]
+    fn weights_sum_up_to_the_count() {
+        let mut faults = Faults { sampled_from: Some(100), ..Faults::default() };
+        (90..=100).for_each(|time| faults.take(fault(time, 1)));
+        // Those of the time when each was reported do not count twice.
+        (0..7).for_each(|at| faults.take(fault(95 + 17 * at, EVERY)));
+        faults.finish(11 + 100);
+        let weights: Vec<u64> = faults.samples.iter().map(|sample| sample.weight).collect();
+        assert_eq!((weights.len(), weights.iter().sum::<u64>()), (11 + 6, 111));
+        assert!(weights[11..].iter().all(|weight| (16..=17).contains(weight)), "{weights:?}");
+        let mut few = Faults::default();
+        (0..7).for_each(|at| few.take(fault(at, if at % 2 == 0 { 1 } else { EVERY })));
+        few.finish(4);
+        assert!(few.samples.len() == 4 && few.samples.iter().all(|sample| sample.weight == 1));
+    }
+
+    #[test]
+    fn reports_have_a_budget() {
+        assert!(!exhausted(FIRST, 0) && exhausted(FIRST + 1, 0));
+        assert!(!exhausted(3 * FIRST, 2_000_000_000) && exhausted(3 * FIRST + 1, 2_000_000_000));
+    }
+
+    /// A fault is of what was mapped before it, whatever processor's ring was read first.
+    #[test]
+    fn records_are_looked_at_in_their_order() {
+        let mut faults = Faults::default();
+        let map = |path: &str, time| Record::Map {
+            pid: 1,
+            start: 0x9000,
+            len: 0x1000,
+            offset: 0,
+            path: path.into(),
+            time,
+        };
+        for record in [fault(5, 1), fault(15, 1), map("/lib/x", 10), map("[heap]", 1), fault(WAITS * 3, 1)] {
+            faults.take(record);
+        }
+        faults.finish(3);
+        let backing: Vec<Backing> = faults.samples.iter().map(|sample| sample.backing).collect();
+        assert_eq!(backing, [Backing::Heap, Backing::File, Backing::File]);
     }
 }

@@ -11,6 +11,7 @@ mod faults;
 mod misses;
 mod perf;
 mod stores;
+mod together;
 mod units;
 
 use std::collections::HashMap;
@@ -28,9 +29,10 @@ use crate::symbols::{Image, Resolver};
 use perf::{Event, Record, Ring};
 
 pub use counted::{Counts, count_faults, time_first_uses, time_mapped};
-pub use faults::{Backing, FaultCause, FaultRun, FaultSample, sample_faults};
+pub use faults::{Backing, EVERY, FaultCause, FaultRun, FaultSample, Reports, sample_faults};
 pub use misses::{MissRun, memory_sampling, sample_misses};
 pub use stores::{StoreRun, sample_stores, store_sampling};
+pub use together::{Chase, time_chase, time_populated_use, time_reports, time_upgrades_beside, time_wakes};
 
 /// Samples per second and processor: a prime, so as not to beat with the program's own rhythm.
 const HERTZ: u64 = 1999;
@@ -202,7 +204,7 @@ impl Tally {
                 Some(place) => *self.by_place.entry(place).or_default() += 1,
                 None => self.elsewhere += 1,
             },
-            Record::Map { pid, start, len, offset, path } => {
+            Record::Map { pid, start, len, offset, path, .. } => {
                 let path = PathBuf::from(OsStr::from_bytes(&path));
                 let known = self.files.iter().position(|file| *file == path);
                 let file = known.unwrap_or_else(|| {
@@ -264,8 +266,14 @@ mod tests {
     #[test]
     fn samples_go_to_the_file_that_was_mapped_last_and_children_inherit() {
         let mut tally = Tally::default();
-        let map =
-            |path: &str, start| Record::Map { pid: 1, start, len: 0x1000, offset: 0x4000, path: path.into() };
+        let map = |path: &str, start| Record::Map {
+            pid: 1,
+            start,
+            len: 0x1000,
+            offset: 0x4000,
+            path: path.into(),
+            time: 0,
+        };
         tally.add(map("/a", 0x1000));
         tally.add(map("/b", 0x8000));
         tally.add(map("/a", 0x8000));

@@ -1,14 +1,14 @@
 //! The kernel's sampling: `perf_event_open` and its ring buffer, no more of it than is needed.
 
 use std::fs::File;
-use std::io;
-use std::os::fd::FromRawFd;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
 
 /// Data pages of a ring; a power of two. With the page of the head it stays within what `perf_event_mlock_kb`
-/// allows.
+/// allows (516 KiB for each processor).
 const PAGES: usize = 64;
 const PAGE: usize = 4096;
 
@@ -38,6 +38,8 @@ const FLAG_EXCLUDE_HV: u64 = 1 << 6;
 const FLAG_MMAP: u64 = 1 << 8;
 const FLAG_FREQUENCY: u64 = 1 << 10;
 const FLAG_MMAP_DATA: u64 = 1 << 17;
+/// Every record ends with process and time.
+const FLAG_SAMPLE_ID_ALL: u64 = 1 << 18;
 const FLAG_EXCLUDE_CALLCHAIN_KERNEL: u64 = 1 << 21;
 const FLAG_USE_CLOCKID: u64 = 1 << 25;
 /// Frames of a call stack that are asked for.
@@ -95,8 +97,13 @@ pub enum Event {
     /// Accesses to memory with their addresses.
     Accesses(AccessEvent),
     /// Page faults of user mode: by the tracepoint with this number, which says what kind of access it was,
-    /// or by the kernel's count of faults, which does not.
-    Faults(Option<u64>),
+    /// or by the kernel's count of faults, which does not. With `maps`, mappings and new processes are reported, too.
+    Faults {
+        /// The tracepoint.
+        tracepoint: Option<u64>,
+        /// See above.
+        maps: bool,
+    },
 }
 
 /// What a processor calls its samples of accesses.
@@ -124,6 +131,8 @@ pub struct Fault {
     pub code: Option<u64>,
     /// Instruction and its callers, as far as frame pointers lead.
     pub stack: Vec<u64>,
+    /// Of how many faults one is reported.
+    pub every: u64,
 }
 
 /// What a sample of an access has.
@@ -178,6 +187,8 @@ pub enum Record {
         offset: u64,
         /// File.
         path: Vec<u8>,
+        /// When, of fault events, on the monotonic clock in nanoseconds; else 0.
+        time: u64,
     },
     /// `pid` began with what `parent` has mapped.
     Fork {
@@ -192,11 +203,45 @@ pub enum Record {
     Lost(u64),
 }
 
+impl Record {
+    /// When it was, of fault events; 0 if it does not say.
+    pub fn time(&self) -> u64 {
+        match self {
+            Record::Fault(Fault { time, .. }) | Record::Map { time, .. } | Record::Fork { time, .. } => *time,
+            Record::Sample { .. } | Record::Lost(_) => 0,
+        }
+    }
+}
+
 /// One processor's ring.
 pub struct Ring {
     map: MmapRaw,
-    _file: File,
+    file: File,
     event: Event,
+    rate: u64,
+    /// Data pages.
+    pages: usize,
+}
+
+/// Stops an event, also of the processes that inherited it; its ring stays.
+pub struct Stop(File);
+
+impl Stop {
+    /// From now on nothing is reported.
+    pub fn stop(&self) -> io::Result<()> {
+        control(&self.0, IOC_DISABLE)
+    }
+}
+
+const IOC_ENABLE: libc::c_ulong = 0x2400;
+const IOC_DISABLE: libc::c_ulong = 0x2401;
+
+fn control(file: &File, request: libc::c_ulong) -> io::Result<()> {
+    // SAFETY: the descriptor is an event's, and the request has no argument.
+    match unsafe { libc::ioctl(file.as_raw_fd(), request, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 impl Ring {
@@ -209,7 +254,7 @@ impl Ring {
         // The most precise address that the processor offers: the two bits hold 3, 2, 1, 0.
         let precisions = match event {
             Event::Cycles => 0..=2,
-            Event::CpuClock | Event::Faults(_) => 0..=0,
+            Event::CpuClock | Event::Faults { .. } => 0..=0,
             // An address is known in the precise mode alone.
             Event::Accesses(access) if access.precise => 1..=2,
             Event::Accesses(_) => 0..=0,
@@ -222,8 +267,36 @@ impl Ring {
             }
         }
         let file = result?;
-        let map = MmapOptions::new().len(PAGE * (1 + PAGES)).map_raw(&file)?;
-        Ok(Ring { map, _file: file, event })
+        // Both rings of faults together stay within the limit.
+        let pages = if matches!(event, Event::Faults { .. }) && rate > 1 { PAGES / 4 } else { PAGES };
+        let map = MmapOptions::new().len(PAGE * (1 + pages)).map_raw(&file)?;
+        Ok(Ring { map, file, event, rate, pages })
+    }
+
+    /// What stops it.
+    ///
+    /// # Errors
+    /// If there are too many descriptors.
+    pub fn stop(&self) -> io::Result<Stop> {
+        Ok(Stop(self.file.try_clone()?))
+    }
+
+    /// Begins at once, in this thread.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn begin(&self) -> io::Result<()> {
+        control(&self.file, IOC_ENABLE)
+    }
+
+    /// Events so far, reported or not, of children that ended, too.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn count(&self) -> io::Result<u64> {
+        let mut count = [0; 8];
+        (&self.file).read_exact(&mut count)?;
+        Ok(u64::from_ne_bytes(count))
     }
 
     /// Takes out all records that are there.
@@ -242,7 +315,10 @@ impl Ring {
             if size < 8 {
                 break;
             }
-            if let Some(record) = parse(self.event, kind, &self.copy(at + 8, size as usize - 8)) {
+            if let Some(mut record) = parse(self.event, kind, &self.copy(at + 8, size as usize - 8)) {
+                if let Record::Fault(fault) = &mut record {
+                    fault.every = self.rate;
+                }
                 take(record);
             }
             at += size;
@@ -252,12 +328,17 @@ impl Ring {
 
     /// Bytes of the ring from position `at` on, which may wrap around its end.
     fn copy(&self, at: u64, count: usize) -> Vec<u8> {
-        let byte = |position: u64| {
-            let offset = PAGE + (position as usize & (PAGES * PAGE - 1));
-            // SAFETY: inside the mapping; the kernel does not touch what lies between tail and head.
-            unsafe { self.map.as_ptr().add(offset).read() }
-        };
-        (at..at + count as u64).map(byte).collect()
+        let offset = at as usize & (self.pages * PAGE - 1);
+        let before = count.min(self.pages * PAGE - offset);
+        let mut bytes = Vec::with_capacity(count);
+        for (from, len) in [(offset, before), (0, count - before)] {
+            // SAFETY: inside the mapping, since no record is larger than the ring; the kernel does not touch what lies between
+            // tail and head.
+            bytes.extend_from_slice(unsafe {
+                std::slice::from_raw_parts(self.map.as_ptr().add(PAGE + from), len)
+            });
+        }
+        bytes
     }
 }
 
@@ -266,30 +347,25 @@ fn open_event(event: Event, cpu: i32, rate: u64, precision: u64) -> io::Result<F
         Event::Cycles => (PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES),
         Event::CpuClock => (PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK),
         Event::Accesses(access) => (access.kind, access.config),
-        Event::Faults(None) => (PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS),
-        Event::Faults(Some(tracepoint)) => (PERF_TYPE_TRACEPOINT, tracepoint),
+        Event::Faults { tracepoint: None, .. } => (PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS),
+        Event::Faults { tracepoint: Some(tracepoint), .. } => (PERF_TYPE_TRACEPOINT, tracepoint),
     };
     let (sample_type, by) = match event {
-        Event::Accesses(_) => (SAMPLE_IP_TID | SAMPLE_ADDR | SAMPLE_DATA_SRC, 0),
-        Event::Faults(tracepoint) => {
+        Event::Accesses(_) => (SAMPLE_IP_TID | SAMPLE_ADDR | SAMPLE_DATA_SRC, FLAG_MMAP | FLAG_TASK),
+        Event::Faults { tracepoint, maps } => {
             let raw = if tracepoint.is_some() { SAMPLE_RAW } else { 0 };
-            let of = FLAG_MMAP_DATA | FLAG_EXCLUDE_CALLCHAIN_KERNEL | FLAG_USE_CLOCKID;
+            let maps = if maps { FLAG_MMAP | FLAG_MMAP_DATA | FLAG_TASK } else { 0 };
+            let of = maps | FLAG_EXCLUDE_CALLCHAIN_KERNEL | FLAG_USE_CLOCKID | FLAG_SAMPLE_ID_ALL;
             (SAMPLE_IP_TID | SAMPLE_TIME | SAMPLE_ADDR | SAMPLE_CALLCHAIN | raw, of)
         }
-        _ => (SAMPLE_IP_TID, FLAG_FREQUENCY),
+        _ => (SAMPLE_IP_TID, FLAG_FREQUENCY | FLAG_MMAP | FLAG_TASK),
     };
     // The tracepoint is in the kernel's code.
-    let user = if matches!(event, Event::Faults(Some(_))) { 0 } else { FLAG_EXCLUDE_KERNEL };
-    let flags = FLAG_DISABLED
-        | FLAG_INHERIT
-        | user
-        | FLAG_EXCLUDE_HV
-        | FLAG_MMAP
-        | by
-        | FLAG_ENABLE_ON_EXEC
-        | FLAG_TASK
-        | precision << 15;
-    let faults = matches!(event, Event::Faults(_));
+    let user =
+        if matches!(event, Event::Faults { tracepoint: Some(_), .. }) { 0 } else { FLAG_EXCLUDE_KERNEL };
+    let flags =
+        FLAG_DISABLED | FLAG_INHERIT | user | FLAG_EXCLUDE_HV | by | FLAG_ENABLE_ON_EXEC | precision << 15;
+    let faults = matches!(event, Event::Faults { .. });
     let attributes = Attributes {
         kind,
         size: if faults { size_of::<Attributes>() as u32 } else { VERSION_1 },
@@ -315,13 +391,13 @@ fn parse(event: Event, kind: u32, body: &[u8]) -> Option<Record> {
     let long = |at: usize| Some(u64::from_le_bytes(body.get(at..at + 8)?.try_into().ok()?));
     let short = |at: usize| Some(u32::from_le_bytes(body.get(at..at + 4)?.try_into().ok()?));
     match kind {
-        RECORD_SAMPLE if matches!(event, Event::Faults(_)) => {
+        RECORD_SAMPLE if matches!(event, Event::Faults { .. }) => {
             let depth = long(32)? as usize;
             let frames = 40 + 8 * depth.min(body.len() / 8);
             let mut stack: Vec<u64> =
                 (40..frames).step_by(8).filter_map(long).filter(|&frame| frame < CONTEXT_MAX).collect();
             let (mut address, mut code) = (long(24)?, None);
-            if let Event::Faults(Some(_)) = event {
+            if let Event::Faults { tracepoint: Some(_), .. } = event {
                 // After the length of the raw part and the 8 bytes that all tracepoints have.
                 address = long(frames + 12)?;
                 code = Some(long(frames + 28)?);
@@ -331,7 +407,7 @@ fn parse(event: Event, kind: u32, body: &[u8]) -> Option<Record> {
             } else if stack.is_empty() {
                 stack.push(long(0)?);
             }
-            Some(Record::Fault(Fault { pid: short(8)?, time: long(16)?, address, code, stack }))
+            Some(Record::Fault(Fault { pid: short(8)?, time: long(16)?, address, code, stack, every: 1 }))
         }
         RECORD_SAMPLE => {
             let data = match event {
@@ -342,7 +418,18 @@ fn parse(event: Event, kind: u32, body: &[u8]) -> Option<Record> {
         }
         RECORD_MMAP => {
             let path = body.get(32..)?.split(|&byte| byte == 0).next()?.to_vec();
-            Some(Record::Map { pid: short(0)?, start: long(8)?, len: long(16)?, offset: long(24)?, path })
+            let time = match event {
+                Event::Faults { .. } => long(body.len().checked_sub(8)?)?,
+                _ => 0,
+            };
+            Some(Record::Map {
+                pid: short(0)?,
+                start: long(8)?,
+                len: long(16)?,
+                offset: long(24)?,
+                path,
+                time,
+            })
         }
         RECORD_FORK => Some(Record::Fork { pid: short(0)?, parent: short(4)?, time: long(16).unwrap_or(0) }),
         RECORD_LOST => Some(Record::Lost(long(8)?)),
@@ -394,7 +481,7 @@ mod tests {
         }
         body.extend(b"/bin/x\0\0");
         let path = b"/bin/x".to_vec();
-        let expected = Record::Map { pid: 7, start: 0x1000, len: 0x2000, offset: 0x3000, path };
+        let expected = Record::Map { pid: 7, start: 0x1000, len: 0x2000, offset: 0x3000, path, time: 0 };
         assert_eq!(parse(Event::CpuClock, RECORD_MMAP, &body), Some(expected));
     }
 }

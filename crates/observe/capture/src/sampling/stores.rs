@@ -117,7 +117,7 @@ mod tests {
         let mut seen = Vec::new();
         let mut each = |pid, data, site| seen.push((pid, data, site));
         places.add(
-            Record::Map { pid: 1, start: 0x1000, len: 0x1000, offset: 0, path: b"/a".to_vec() },
+            Record::Map { pid: 1, start: 0x1000, len: 0x1000, offset: 0, path: b"/a".to_vec(), time: 0 },
             &mut each,
         );
         for (address, data, stores) in

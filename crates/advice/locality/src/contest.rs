@@ -35,8 +35,8 @@ pub(crate) struct Contest {
     pub(crate) accesses: u64,
     /// Bytes of variables on it that synchronise.
     pub(crate) sync: u64,
-    /// Allocation site and offset of the line in its block.
-    pub(crate) block: Option<(u32, u64)>,
+    /// Allocation site, where the line begins in its block, and the block's bytes.
+    pub(crate) block: Option<(u32, i64, u64)>,
     shift: u32,
 }
 

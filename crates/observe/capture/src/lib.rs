@@ -16,7 +16,7 @@ mod session;
 pub mod symbols;
 
 pub use collect::{
-    Counted, Interrupt, Interrupts, Missed, Options, Outcome, Progress, ThreadOutcome, Warning, abandon,
+    Counted, Interrupt, Interrupts, Missed, Options, Outcome, Progress, StackOutcome, ThreadOutcome, Warning, abandon,
     count, record,
 };
 pub use error::CaptureError;

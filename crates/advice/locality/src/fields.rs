@@ -58,8 +58,7 @@ impl Uses {
             if access.offset == u32::MAX || access.prefetch {
                 continue;
             }
-            let (_, fields) =
-                uses.all.entry(of).or_insert_with(|| (layout.clone(), unused(layout, bytes)));
+            let (_, fields) = uses.all.entry(of).or_insert_with(|| (layout.clone(), unused(layout, bytes)));
             let (seen, own) = uses.sites.entry(access.site).or_default().entry(of).or_default();
             *seen += 1;
             own.resize(fields.len(), false);
@@ -105,8 +104,7 @@ impl Uses {
 
 /// The fields of a type, or the elements of a small array of it, none used.
 fn unused(layout: &Layout, bytes: u64) -> Vec<FieldUse> {
-    let field =
-        |name: String, offset, bytes| FieldUse { name, offset, bytes, ..FieldUse::default() };
+    let field = |name: String, offset, bytes| FieldUse { name, offset, bytes, ..FieldUse::default() };
     if !layout.fields.is_empty() {
         return layout.fields.iter().map(|of| field(of.name.clone(), of.offset, of.bytes)).collect();
     }

@@ -23,7 +23,7 @@
 //! | conflict misses | misses that a cache with hashed sets does not have | capacity explains them |
 //! | straddled lines | two misses on neighbouring lines for bytes less than a line apart | a walk goes on to the next line |
 //! | late prefetch | misses of lines that a prefetch asked for a few accesses before | the distance covers the latency |
-| missing prefetch | misses right after an array is read in order, at addresses that follow no stride | the model's window covers them |
+//! | missing prefetch | misses right after an array is read in order, at addresses that follow no stride | the model's window covers them |
 //! | lives too long | blocks used for the last time before most memory is in use, and freed after | little memory, or a small part of it |
 //! | bandwidth bound | slices of the modelled run that move three quarters of what all cores can | memory is not short |
 //! | wrong node | misses to pages that a thread of another node touched first | there is one node |

@@ -89,13 +89,14 @@ impl Outside {
                 continue;
             };
             let all: u32 = of.by_thread.iter().map(|own| own.1).sum();
-            let structure = found.entry((name, if start == STACK { 0 } else { start })).or_insert_with(|| Structure {
-                blocks: 1,
-                bytes: size,
-                peak: size,
-                live: size,
-                ..Structure::default()
-            });
+            let structure =
+                found.entry((name, if start == STACK { 0 } else { start })).or_insert_with(|| Structure {
+                    blocks: 1,
+                    bytes: size,
+                    peak: size,
+                    live: size,
+                    ..Structure::default()
+                });
             structure.fetches += u64::from(all);
             let within = (line << 6).saturating_sub(start);
             let part =

@@ -8,11 +8,11 @@ use event::{
     SinkError, SiteId, SiteTable, Source, ThreadId, Variable,
 };
 
+use crate::asked::Asked;
 use crate::cache::Cache;
 use crate::contest::{Contests, Visit};
 use crate::fields::Uses;
 use crate::heap::{Heap, Structure};
-use crate::asked::Asked;
 use crate::lines::{Lines, NOBODY};
 use crate::nodes::Pages;
 use crate::options::Options;

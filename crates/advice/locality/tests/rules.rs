@@ -495,8 +495,7 @@ fn addresses_that_an_array_holds_are_known_before_and_hashes_of_a_hash_are_not()
 fn prefetched(ahead: usize, work: u32) -> Stage {
     let mut stage = Stage::new();
     let mut state = 1;
-    let addrs: Vec<u64> =
-        (0..100_000).map(|_| 0x1000_0000 + random(&mut state) % 200_000 * 64).collect();
+    let addrs: Vec<u64> = (0..100_000).map(|_| 0x1000_0000 + random(&mut state) % 200_000 * 64).collect();
     for (at, &addr) in addrs.iter().enumerate() {
         stage.op(0, 3, Op::Load { addr: 0x10_0000 + at as u64 * 4, len: 4 });
         if let Some(&addr) = addrs.get(at + ahead) {
@@ -523,8 +522,7 @@ fn a_program_that_prefetches_in_time_is_left_alone_and_one_that_is_late_is_told(
 
 /// A type with a hot field among cold ones.
 fn particle() -> Layout {
-    let field =
-        |name: &str, offset| Field { name: name.to_owned(), offset, bytes: 8, element: 8 };
+    let field = |name: &str, offset| Field { name: name.to_owned(), offset, bytes: 8, element: 8 };
     let fields = ["x", "y", "mass", "name"].iter().zip((0..).step_by(8)).map(|(name, at)| field(name, at));
     Layout { name: "particle".to_owned(), bytes: 64, fields: fields.collect() }
 }
@@ -565,7 +563,9 @@ fn contested_bytes_have_the_names_of_fields_and_variables() {
     stage.watcher.set_names(Names { variables: vec![counters], threads, ..Names::default() });
     let findings = stage.watcher.findings(&SiteTable::default());
     let found = findings.iter().find(|found| found.rule.name() == "false-sharing").expect("it is named");
-    for part in ["at byte 8 of the global counters", "thread 1 (serve) writes bytes 0-7 ([1])", "bytes 8-15 ([2])"] {
+    for part in
+        ["at byte 8 of the global counters", "thread 1 (serve) writes bytes 0-7 ([1])", "bytes 8-15 ([2])"]
+    {
         assert!(found.evidence.contains(part), "{part}: {}", found.evidence);
     }
     stage.watcher.set_names(Names { stacks: vec![(2, 0x5800, 8192)], ..Names::default() });

@@ -161,7 +161,8 @@ impl FieldHeat {
                 _ => parts.push((thread, thread)),
             }
         }
-        let part = |&(from, to): &(u32, u32)| if from == to { from.to_string() } else { format!("{from}-{to}") };
+        let part =
+            |&(from, to): &(u32, u32)| if from == to { from.to_string() } else { format!("{from}-{to}") };
         parts.iter().map(part).collect::<Vec<_>>().join(", ")
     }
 }

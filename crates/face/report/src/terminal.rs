@@ -308,7 +308,8 @@ fn structures(page: &mut Page, report: &Report) {
             let uses = format!("{} loads, {} stores", count(field.loads), count(field.stores));
             let threads = if one.threads > 1 { format!(", threads {}", field.by()) } else { String::new() };
             let name = format!("{:>4} {}", field.offset, elide(&plain(&field.name), 22));
-            let line = format!("{} {} {uses}{threads}", pad_right(&name, 28), pad_right(&field.bar(most, 8), 8));
+            let line =
+                format!("{} {} {uses}{threads}", pad_right(&name, 28), pad_right(&field.bar(most, 8), 8));
             page.line(&format!("    {}", elide(&line, page.columns - 6)));
         }
     }

@@ -22,8 +22,8 @@ use rustix::thread::futex;
 
 use crate::CaptureError;
 use abi::{
-    AREA_ALIGN, CHUNK_FREE, Chunk, MISSED, MODE_OFF, MODULES, Missed, Module, SESSION_MAGIC, SESSION_VERSION, STACKS, Stack,
-    Session, WORD_LOCKS,
+    AREA_ALIGN, CHUNK_FREE, Chunk, MISSED, MODE_OFF, MODULES, Missed, Module, SESSION_MAGIC, SESSION_VERSION,
+    STACKS, Session, Stack, WORD_LOCKS,
 };
 
 /// Fewest chunks that a session is worth having with.

@@ -46,7 +46,12 @@ pub(crate) fn all(watcher: &Watcher, sites: &SiteTable) -> Vec<Finding> {
     if sees.contains(Capabilities::LOADS) {
         found.extend([rows::check(&case), unused::check(&case), pointers::check(&case), pages::check(&case)]);
         found.extend([dead::check(&case), unread::check(&case), conflicts::check(&case)]);
-        found.extend([straddled::check(&case), prefetch::check(&case), prefetch::late(&case), tier::check(&case)]);
+        found.extend([
+            straddled::check(&case),
+            prefetch::check(&case),
+            prefetch::late(&case),
+            tier::check(&case),
+        ]);
     }
     found.push(silent::check(&case));
     let mut found: Vec<Finding> =

@@ -52,7 +52,8 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
 fn fields(case: &Case<'_>, site: u32) -> Option<String> {
     let (layout, fields, own) = case.uses.by_code(site)?;
     let named = |wanted: &dyn Fn(usize, &FieldUse) -> bool| {
-        let found: Vec<&FieldUse> = fields.iter().enumerate().filter(|(at, of)| wanted(*at, of)).map(|of| of.1).collect();
+        let found: Vec<&FieldUse> =
+            fields.iter().enumerate().filter(|(at, of)| wanted(*at, of)).map(|of| of.1).collect();
         let bytes: u64 = found.iter().map(|of| of.bytes).sum();
         let mut names: Vec<&str> = found.iter().take(NAMES_MAX).map(|of| of.name.as_str()).collect();
         if found.len() > NAMES_MAX {

@@ -4,14 +4,19 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use capture::Outcome;
-use capture::symbols::{Layouts, Resolver, Types, globals};
+use capture::symbols::{Debug, Layouts, Resolver, Types, globals};
 use event::{Layout, SiteTable, Variable};
 use locality::{Names, Watcher};
 
 /// Says what data is called.
 pub(super) fn name(watcher: &mut Watcher, sites: &SiteTable, outcome: &Outcome) {
-    let files: Vec<(&Path, u64, Option<Layouts>)> =
-        outcome.files.iter().map(|(path, bias)| (path.as_path(), *bias, Layouts::open(path))).collect();
+    let debug: Vec<Option<Debug>> = outcome.files.iter().map(|(path, _)| Debug::open(path)).collect();
+    let files: Vec<(&Path, u64, Option<Layouts<'_>>)> = outcome
+        .files
+        .iter()
+        .zip(&debug)
+        .map(|((path, bias), debug)| (path.as_path(), *bias, debug.as_ref().and_then(Layouts::of)))
+        .collect();
     let mut variables = Vec::new();
     for (path, bias, layouts) in &files {
         let of = |(name, address, bytes): (String, u64, u64)| Variable {
@@ -28,7 +33,7 @@ pub(super) fn name(watcher: &mut Watcher, sites: &SiteTable, outcome: &Outcome) 
     let mut known: HashMap<u32, Layout> = HashMap::new();
     for (id, bytes) in watcher.allocation_sites() {
         let Some(site) = sites.site(id) else { continue };
-        let own = |(path, ..): &&(&Path, u64, Option<Layouts>)| {
+        let own = |(path, ..): &&(&Path, u64, Option<Layouts<'_>>)| {
             path.file_name().is_some_and(|name| name.to_string_lossy() == site.module)
         };
         let Some(layouts) = files.iter().find(own).and_then(|file| file.2.as_ref()) else { continue };
@@ -40,7 +45,7 @@ pub(super) fn name(watcher: &mut Watcher, sites: &SiteTable, outcome: &Outcome) 
     let mut resolver = Resolver::default();
     let mut threads = HashMap::new();
     for stack in &outcome.stacks {
-        let own = |(path, bias, _): &(&Path, u64, Option<Layouts>)| {
+        let own = |(path, bias, _): &(&Path, u64, Option<Layouts<'_>>)| {
             let site = resolver.site(path, stack.function.wrapping_sub(*bias));
             Some(site.frames.last()?.function.clone()).filter(|name| !name.starts_with("0x"))
         };
@@ -57,7 +62,7 @@ fn fits(layout: &Layout, bytes: u64) -> bool {
 }
 
 /// Variables in the frames of the functions that threads run. Stacks that came after one another at one address share names.
-fn on_stacks(layouts: &Layouts, bias: u64, outcome: &Outcome) -> Vec<Variable> {
+fn on_stacks(layouts: &Layouts<'_>, bias: u64, outcome: &Outcome) -> Vec<Variable> {
     let mut found: Vec<(Variable, Vec<u32>)> = Vec::new();
     for stack in &outcome.stacks {
         for (name, offset, bytes, layout) in layouts.frame(stack.function.wrapping_sub(bias)) {
@@ -73,7 +78,10 @@ fn on_stacks(layouts: &Layouts, bias: u64, outcome: &Outcome) -> Vec<Variable> {
         let first: Vec<String> = threads.iter().take(4).map(u32::to_string).collect();
         let more = if threads.len() > first.len() { ", …" } else { "" };
         let s = if threads.len() > 1 { "s" } else { "" };
-        Variable { name: format!("variable {} on the stack of thread{s} {}{more}", of.name, first.join(", ")), ..of }
+        Variable {
+            name: format!("variable {} on the stack of thread{s} {}{more}", of.name, first.join(", ")),
+            ..of
+        }
     };
     found.into_iter().map(named).collect()
 }

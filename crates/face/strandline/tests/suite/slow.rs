@@ -98,7 +98,12 @@ fn missing_prefetches_are_named_and_tried() {
     let scratch = Scratch::new();
     let mended = profile(&scratch, "prefetch", "-DMENDED");
     let named = |rule: &&str| rule.ends_with("-prefetch");
-    assert_eq!(rules(&mended).into_iter().find(named), None, "it prefetches in time: {:#}", mended["findings"]);
+    assert_eq!(
+        rules(&mended).into_iter().find(named),
+        None,
+        "it prefetches in time: {:#}",
+        mended["findings"]
+    );
     let late = profile(&scratch, "prefetch", "-DMENDED -DSOON");
     assert!(!rules(&late).contains(&"missing-prefetch"), "{:#}", late["findings"]);
     assert!(rules(&late).contains(&"late-prefetch"), "{:#}", late["findings"]);
@@ -109,9 +114,13 @@ fn missing_prefetches_are_named_and_tried() {
 fn fields_are_named_by_debug_information() {
     let scratch = Scratch::new();
     let report = profile(&scratch, "unused-bytes", "");
-    let found = report["findings"].as_array().expect("findings").iter().find(|found| found["rule"] == "unused-bytes");
+    let found =
+        report["findings"].as_array().expect("findings").iter().find(|found| found["rule"] == "unused-bytes");
     let evidence = found.expect("it is named")["evidence"].as_str().expect("evidence");
-    assert!(evidence.contains("Of each item of 64 B it uses price (8 B); none that was looked at uses rest."), "{evidence}");
+    assert!(
+        evidence.contains("Of each item of 64 B it uses price (8 B); none that was looked at uses rest."),
+        "{evidence}"
+    );
     let structures = report["structures"].as_array().expect("structures");
     let known = structures.iter().find(|one| one["type_name"] == "item").expect("its type is known");
     let fields = known["fields"].as_array().expect("fields");

@@ -9,9 +9,9 @@ use event::{Event, FenceKind, Op};
 
 use super::core::{Later, TimedCore};
 use super::shared::Shared;
-use crate::{LINE_BYTES, Time};
 use crate::core::lines;
 use crate::memory_side::Request;
+use crate::{LINE_BYTES, Time};
 
 impl TimedCore {
     /// The stores that are in the window behind the event under way ask for their lines at `start`.

@@ -45,7 +45,11 @@ pub(super) fn assigned(code: &str) -> Option<Expression> {
     if let Some(declared) = left.rsplit("let ").next().filter(|rest| rest.len() < left.len()) {
         let name = declared.trim_start().trim_start_matches("mut ").trim_start();
         let end = name.find(|letter: char| !is_word(letter)).unwrap_or(name.len());
-        return (end > 0).then(|| Expression { name: name[..end].to_owned(), steps: Vec::new(), value: false });
+        return (end > 0).then(|| Expression {
+            name: name[..end].to_owned(),
+            steps: Vec::new(),
+            value: false,
+        });
     }
     let start = start_of(left)?;
     let before = left[..start].trim_end();

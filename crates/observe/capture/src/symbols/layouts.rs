@@ -4,10 +4,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::Arc;
 
 use addr2line::gimli::{
-    self, AttributeValue, Dwarf, EndianArcSlice, Operation, Reader, RunTimeEndian, Unit, UnitOffset,
+    self, AttributeValue, Dwarf, EndianSlice, Operation, RunTimeEndian, Unit, UnitOffset,
 };
 use event::{Field, Layout};
 use object::read::elf::ElfFile64;
@@ -15,8 +14,8 @@ use object::{Endianness, Object, ObjectSection};
 
 use super::expression::{Expression, Step};
 
-type Data = EndianArcSlice<RunTimeEndian>;
-type Entry = gimli::DebuggingInformationEntry<Data>;
+type Data<'d> = EndianSlice<'d, RunTimeEndian>;
+type Entry<'d> = gimli::DebuggingInformationEntry<Data<'d>>;
 
 /// Debug information above this is not read.
 const DEBUG_MAX: usize = 512 << 20;
@@ -24,18 +23,8 @@ const DEBUG_MAX: usize = 512 << 20;
 const DEPTH_MAX: u32 = 4;
 const FIELDS_MAX: usize = 256;
 /// Types that stand for what they point to.
-const HOLDERS: [&str; 10] = [
-    "vector<",
-    "Vec<",
-    "Box<",
-    "unique_ptr<",
-    "shared_ptr<",
-    "Arc<",
-    "Rc<",
-    "VecDeque<",
-    "deque<",
-    "array<",
-];
+const HOLDERS: [&str; 10] =
+    ["vector<", "Vec<", "Box<", "unique_ptr<", "shared_ptr<", "Arc<", "Rc<", "VecDeque<", "deque<", "array<"];
 
 /// A type: its unit and its entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,10 +38,34 @@ struct Local {
     of: Place,
 }
 
+/// The debug information of one file.
+#[derive(Debug)]
+pub struct Debug(HashMap<&'static str, Vec<u8>>);
+
+impl Debug {
+    /// Of an ELF file; `None` if it can't be read or has none.
+    #[must_use]
+    pub fn open(path: &Path) -> Option<Self> {
+        let bytes = std::fs::read(path).ok()?;
+        let file = ElfFile64::<Endianness, _>::parse(&bytes[..]).ok()?;
+        file.section_by_name(gimli::SectionId::DebugInfo.name())?;
+        let mut all = HashMap::new();
+        let _ = Dwarf::load(|id| {
+            let found = file.section_by_name(id.name());
+            let data = found.and_then(|section| section.uncompressed_data().ok()).unwrap_or_default();
+            if data.len() <= DEBUG_MAX {
+                all.insert(id.name(), data.into_owned());
+            }
+            Ok::<_, gimli::Error>(EndianSlice::new(&[], RunTimeEndian::Little))
+        });
+        Some(Debug(all))
+    }
+}
+
 /// The types of one file.
-pub struct Layouts {
-    dwarf: Dwarf<Data>,
-    units: Vec<Unit<Data>>,
+pub struct Layouts<'d> {
+    dwarf: Dwarf<Data<'d>>,
+    units: Vec<Unit<Data<'d>>>,
     starts: Vec<usize>,
     globals: HashMap<u64, Place>,
     global_names: HashMap<String, Option<Place>>,
@@ -67,23 +80,19 @@ pub struct Layouts {
     library: HashSet<Place>,
 }
 
-impl std::fmt::Debug for Layouts {
+impl std::fmt::Debug for Layouts<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Layouts").field("units", &self.units.len()).finish_non_exhaustive()
     }
 }
 
-impl Layouts {
-    /// Of an ELF file; `None` without debug information.
+impl<'d> Layouts<'d> {
+    /// Of what a file's debug information has; `None` if it is damaged.
     #[must_use]
-    pub fn open(path: &Path) -> Option<Self> {
-        let bytes = std::fs::read(path).ok()?;
-        let file = ElfFile64::<Endianness, _>::parse(&bytes[..]).ok()?;
-        let section = |id: gimli::SectionId| -> Result<Data, gimli::Error> {
-            let found = file.section_by_name(id.name());
-            let data = found.and_then(|section| section.uncompressed_data().ok()).unwrap_or_default();
-            let data: Arc<[u8]> = if data.len() > DEBUG_MAX { Arc::from([]) } else { Arc::from(&*data) };
-            Ok(EndianArcSlice::new(data, RunTimeEndian::Little))
+    pub fn of(debug: &'d Debug) -> Option<Self> {
+        let section = |id: gimli::SectionId| -> Result<Data<'d>, gimli::Error> {
+            let data = debug.0.get(id.name()).map_or(&[][..], Vec::as_slice);
+            Ok(EndianSlice::new(data, RunTimeEndian::Little))
         };
         let dwarf = Dwarf::load(section).ok()?;
         let mut all = Layouts {
@@ -182,7 +191,7 @@ impl Layouts {
     }
 
     /// A member of a type.
-    fn member_of(&self, unit: usize, of: &Entry, name: &str) -> Option<Place> {
+    fn member_of(&self, unit: usize, of: &Entry<'d>, name: &str) -> Option<Place> {
         let unit_of = &self.units[unit];
         let mut tree = unit_of.entries_tree(Some(of.offset())).ok()?;
         let mut children = tree.root().ok()?.children();
@@ -195,13 +204,13 @@ impl Layouts {
         None
     }
 
-    fn string(&self, unit: usize, entry: &Entry) -> Option<String> {
+    fn string(&self, unit: usize, entry: &Entry<'d>) -> Option<String> {
         let value = entry.attr_value(gimli::DW_AT_name)?;
         let text = self.dwarf.attr_string(&self.units[unit], value).ok()?;
-        text.to_string_lossy().ok().map(std::borrow::Cow::into_owned)
+        Some(text.to_string_lossy().into_owned())
     }
 
-    fn reference(&self, unit: usize, value: AttributeValue<Data>) -> Option<Place> {
+    fn reference(&self, unit: usize, value: AttributeValue<Data<'d>>) -> Option<Place> {
         match value {
             AttributeValue::UnitRef(offset) => Some(Place(unit, offset)),
             AttributeValue::DebugInfoRef(offset) => {
@@ -212,16 +221,16 @@ impl Layouts {
         }
     }
 
-    fn type_of(&self, unit: usize, entry: &Entry) -> Option<Place> {
+    fn type_of(&self, unit: usize, entry: &Entry<'d>) -> Option<Place> {
         self.reference(unit, entry.attr_value(gimli::DW_AT_type)?)
     }
 
-    fn entry(&self, place: Place) -> Option<Entry> {
+    fn entry(&self, place: Place) -> Option<Entry<'d>> {
         self.units.get(place.0)?.entry(place.1).ok()
     }
 
     /// A type without its names and qualifiers; a declaration's definition.
-    fn bare(&self, mut place: Place) -> Option<(Place, Entry)> {
+    fn bare(&self, mut place: Place) -> Option<(Place, Entry<'d>)> {
         for _ in 0..32 {
             let entry = self.entry(place)?;
             match entry.tag() {
@@ -349,8 +358,10 @@ impl Layouts {
                 format!("{prefix}{name}")
             };
             let opened = self.bare(type_of).filter(|(at, entry)| {
-                let whole =
-                    matches!(entry.tag(), gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type);
+                let whole = matches!(
+                    entry.tag(),
+                    gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type
+                );
                 whole && depth < DEPTH_MAX && (inherited || !self.library.contains(at))
             });
             if let Some((inner, _)) = opened {
@@ -399,8 +410,11 @@ impl Layouts {
                     let place = Place(number, entry.offset());
                     let library = scopes.last().is_some_and(|scope| scope.2);
                     if !entry.has_attr(gimli::DW_AT_declaration) {
-                        let mut whole: Vec<&str> =
-                            scopes.iter().map(|scope| scope.1.as_str()).filter(|part| !part.is_empty()).collect();
+                        let mut whole: Vec<&str> = scopes
+                            .iter()
+                            .map(|scope| scope.1.as_str())
+                            .filter(|part| !part.is_empty())
+                            .collect();
                         whole.push(&name);
                         found.types.push((plain(&whole.join("::")), place, library));
                         if whole.len() > 1 && !library {
@@ -437,7 +451,13 @@ impl Layouts {
         Ok(())
     }
 
-    fn variable(&self, number: usize, entry: &Entry, files: &mut HashMap<u64, String>, found: &mut Found) {
+    fn variable(
+        &self,
+        number: usize,
+        entry: &Entry<'d>,
+        files: &mut HashMap<u64, String>,
+        found: &mut Found,
+    ) {
         let origin = [gimli::DW_AT_specification, gimli::DW_AT_abstract_origin]
             .iter()
             .find_map(|&name| self.reference(number, entry.attr_value(name)?));
@@ -463,7 +483,7 @@ impl Layouts {
     }
 
     /// The first address of a function whose variables lie at fixed distances from the address above its frame.
-    fn framed(&self, unit: usize, entry: &Entry) -> Option<u64> {
+    fn framed(&self, unit: usize, entry: &Entry<'d>) -> Option<u64> {
         let of = &self.units[unit];
         let base = entry.attr_value(gimli::DW_AT_frame_base)?.exprloc_value()?;
         let first = base.operations(of.encoding()).next().ok()??;
@@ -472,7 +492,7 @@ impl Layouts {
     }
 
     /// A variable with a fixed place in its function's frame.
-    fn in_frame(&self, unit: usize, entry: &Entry) -> Option<(String, i64, Place)> {
+    fn in_frame(&self, unit: usize, entry: &Entry<'d>) -> Option<(String, i64, Place)> {
         let expression = entry.attr_value(gimli::DW_AT_location)?.exprloc_value()?;
         let mut operations = expression.operations(self.units[unit].encoding());
         let Operation::FrameOffset { offset } = operations.next().ok()?? else { return None };
@@ -485,11 +505,11 @@ impl Layouts {
         let unit = &self.units[unit];
         let file = unit.line_program.as_ref()?.header().file(number)?;
         let name = self.dwarf.attr_string(unit, file.path_name()).ok()?;
-        Some(base_name(&name.to_string_lossy().ok()?).to_owned())
+        Some(base_name(&name.to_string_lossy()).to_owned())
     }
 
     /// The address of a variable that has a fixed one.
-    fn address(&self, unit: usize, entry: &Entry) -> Option<u64> {
+    fn address(&self, unit: usize, entry: &Entry<'d>) -> Option<u64> {
         let unit = &self.units[unit];
         let expression = entry.attr_value(gimli::DW_AT_location)?.exprloc_value()?;
         let mut operations = expression.operations(unit.encoding());
@@ -543,7 +563,7 @@ struct Found {
 }
 
 /// Bytes before a member.
-fn offset(entry: &Entry) -> Option<u64> {
+fn offset(entry: &Entry<'_>) -> Option<u64> {
     if let Some(bits) = entry.attr_value(gimli::DW_AT_data_bit_offset) {
         return bits.udata_value().map(|bits| bits / 8);
     }
@@ -601,18 +621,29 @@ mod tests {
     #[test]
     fn our_own_types_have_their_fields() {
         let all = std::hint::black_box(&STRANDLINE_TEST_OUTER);
-        assert_eq!(all[1].key + u64::from(all[1].inner.low + all[0].inner.high) + u64::from(all[0].rest[0]), 18);
+        assert_eq!(
+            all[1].key + u64::from(all[1].inner.low + all[0].inner.high) + u64::from(all[0].rest[0]),
+            18
+        );
         let own = std::env::current_exe().expect("a program");
-        let Some(layouts) = Layouts::open(&own) else { panic!("tests are built with debug information") };
+        let debug = Debug::open(&own).expect("tests are built with debug information");
+        let layouts = Layouts::of(&debug).expect("it is whole");
         let layout = layouts.named("StrandlineTestOuter").expect("a type of ours");
-        let fields: Vec<_> =
-            layout.fields.iter().map(|field| (field.name.as_str(), field.offset, field.bytes, field.element)).collect();
+        let fields: Vec<_> = layout
+            .fields
+            .iter()
+            .map(|field| (field.name.as_str(), field.offset, field.bytes, field.element))
+            .collect();
         assert_eq!(layout.bytes, 32);
-        assert_eq!(fields, [("key", 0, 8, 8), ("inner.low", 8, 4, 4), ("inner.high", 12, 4, 4), ("rest", 16, 16, 2)]);
+        assert_eq!(
+            fields,
+            [("key", 0, 8, 8), ("inner.low", 8, 4, 4), ("inner.high", 12, 4, 4), ("rest", 16, 16, 2)]
+        );
         let globals = crate::symbols::globals(&own);
-        let found = globals.iter().find(|variable| variable.0 == "STRANDLINE_TEST_OUTER").expect("our variable");
+        let found =
+            globals.iter().find(|variable| variable.0 == "STRANDLINE_TEST_OUTER").expect("our variable");
         assert_eq!(layouts.global(found.1).expect("it has a type").name, layout.name);
-        assert!(Layouts::open(Path::new("/nowhere")).is_none());
+        assert!(Debug::open(Path::new("/nowhere")).is_none());
     }
 
     #[test]

@@ -13,6 +13,6 @@ mod types;
 
 pub use elf::{HOW_TO_BUILD, Image, RUNTIME, instrumented, preload};
 pub use globals::{Variable, globals};
-pub use layouts::Layouts;
+pub use layouts::{Debug, Layouts};
 pub use resolver::{Resolver, stands_for_caller};
 pub use types::Types;

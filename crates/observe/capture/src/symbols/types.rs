@@ -33,10 +33,11 @@ impl Types {
     }
 
     /// The layout of the type that is allocated by a call stack: by its name, or of what the line of source assigns the block to.
-    pub fn layout(&mut self, frames: &[Frame], layouts: &Layouts) -> Option<Layout> {
+    pub fn layout(&mut self, frames: &[Frame], layouts: &Layouts<'_>) -> Option<Layout> {
         let by_name = self.of(frames).and_then(|name| layouts.named(&name));
         by_name.or_else(|| {
-            let own = frames.iter().find(|frame| frame.line > 0 && !frame.is_library() && !is_rusts(frame))?;
+            let own =
+                frames.iter().find(|frame| frame.line > 0 && !frame.is_library() && !is_rusts(frame))?;
             let code = self.statement(Path::new(&own.file), own.line)?;
             let cast = || layouts.named(&cast(&code)?);
             let of = |expression| layouts.pointed_to(&expression, &own.file, own.line);
@@ -50,7 +51,9 @@ impl Types {
         let ends = |text: &str| text.trim_end().ends_with([';', '{', '}']) || text.trim().is_empty();
         let mut text = without_comment(own).to_owned();
         for before in (line.saturating_sub(3).max(1)..line).rev() {
-            let Some(part) = self.line(path, before).map(without_comment).filter(|part| !ends(part)) else { break };
+            let Some(part) = self.line(path, before).map(without_comment).filter(|part| !ends(part)) else {
+                break;
+            };
             text = format!("{part} {text}");
         }
         for after in line + 1..line + 3 {

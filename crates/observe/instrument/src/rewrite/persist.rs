@@ -62,7 +62,9 @@ impl<'a> Hook<'a> {
             b"clflush" => flush("clflush"),
             b"xsaveopt" if operand_size_prefix => flush("clwb"),
             b"cldemote" => flush("cldemote"),
-            b"prefetcht0" | b"prefetcht1" | b"prefetcht2" | b"prefetchnta" | b"prefetchw" => flush("prefetch"),
+            b"prefetcht0" | b"prefetcht1" | b"prefetcht2" | b"prefetchnta" | b"prefetchw" => {
+                flush("prefetch")
+            }
             b"sfence" => Some(Hook::new("sfence", 0, None)),
             b"mfence" => Some(Hook::new("mfence", 0, None)),
             b"xchg" | b"xchgb" | b"xchgw" | b"xchgl" | b"xchgq" => locked(instruction, intel),

@@ -13,8 +13,8 @@ use event::{Counts, Frame, Sampling, Site, SiteId, SiteTable, Source};
 use machine::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory, Slice, Traffic};
 use report::{
     Article, CaptureStats, Costs, CrashFinding, CrashFindings, CrashLints, Exit, FieldHeat, FunctionSample,
-    PhaseMark, Prestores, Report, Run, Samples, SiteCost, Skipped, Structure, Subject, ThreadHeat, Trial, Wait, Wear,
-    Withheld, WriteSizes,
+    PhaseMark, Prestores, Report, Run, Samples, SiteCost, Skipped, Structure, Subject, ThreadHeat, Trial,
+    Wait, Wear, Withheld, WriteSizes,
 };
 use wear::estimate::Tally;
 use wear::{CopyCost, Endurance, Question};

@@ -551,6 +551,40 @@ fn fields_are_named_where_their_type_is_known() {
 }
 
 #[test]
+fn who_prepares_counters_for_others_does_not_share_them() {
+    let mut stage = Stage::new();
+    for at in 0..8 {
+        stage.store(0, 9, 0x5000 + at * 8);
+    }
+    for round in 0..40_000 {
+        stage.store(1, 3, 0x5000);
+        stage.store(2, 3, 0x5008);
+        if round == 100 {
+            stage.store(0, 9, 0x5008);
+        }
+    }
+    assert_eq!(stage.rules(), ["false-sharing"]);
+}
+
+#[test]
+fn a_lock_that_is_given_back_unread_is_no_dead_store() {
+    let of = |synchronises: bool| {
+        let mut stage = Stage::new();
+        for _ in 0..20_000 {
+            let seq = stage.seq();
+            stage.load(0, 3, 0x5000);
+            stage.store(0, 3, 0x5000);
+            if synchronises {
+                stage.op(0, 3, Op::Acquire { var: 0x5000, order: Order::SeqCst, seq });
+            }
+            stage.store(0, 4, 0x5000);
+        }
+        stage.rules().contains(&"dead-store")
+    };
+    assert_eq!((of(false), of(true)), (true, false));
+}
+
+#[test]
 fn contested_bytes_have_the_names_of_fields_and_variables() {
     let mut stage = Stage::new();
     for _ in 0..40_000 {

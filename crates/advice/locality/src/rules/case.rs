@@ -1,7 +1,7 @@
 //! What rules share: names, shares, bytes of a line in words.
 
 use advise::{Finding, Rule, SiteShare};
-use event::{SiteId, SiteTable};
+use event::{Frame, SiteId, SiteTable};
 
 use crate::contest::Contest;
 use crate::fields::Uses;
@@ -28,8 +28,11 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 impl Case<'_> {
+    /// A code site's name; of C++'s library, who called it, too.
     pub(super) fn label(&self, site: u32) -> String {
-        self.sites.label(SiteId(site))
+        let id = SiteId(site);
+        let library = self.sites.site(id).and_then(|site| site.frame()).is_some_and(Frame::is_library);
+        if library { self.sites.chain(id) } else { self.sites.label(id) }
     }
 
     /// The states of the sites that did anything.
@@ -134,7 +137,13 @@ impl Case<'_> {
                     if party.written != 0 { ("writes", party.written) } else { ("reads", party.read) };
                 let names = self.names(*line, worst, mask);
                 let (thread, place) = (self.thread(party.thread), self.label(party.site));
-                format!("{thread} {what} bytes {}{names} in {place}", bytes(mask))
+                let also = party.read & !party.written;
+                let reads = if party.written != 0 && also != 0 {
+                    format!(" and reads bytes {}{}", bytes(also), self.names(*line, worst, also))
+                } else {
+                    String::new()
+                };
+                format!("{thread} {what} bytes {}{names}{reads} in {place}", bytes(mask))
             })
             .collect();
         let (number, s) = (lines.len(), if lines.len() == 1 { " is" } else { "s are" });

@@ -3,9 +3,9 @@
 #include <stdio.h>
 enum { ROUNDS = 40000 };
 struct pair {
-    _Alignas(64) volatile long left;
+    volatile long left;
 #ifdef MENDED
-    _Alignas(64)
+    char apart[56];
 #endif
     volatile long right;
 };
@@ -18,7 +18,7 @@ static void *count(void *where) {
 }
 
 static void *manage(void *result) {
-    struct pair sums = {0, 0};
+    struct pair sums = {0};
     pthread_t left, right;
     pthread_create(&left, 0, count, (void *)&sums.left);
     pthread_create(&right, 0, count, (void *)&sums.right);

@@ -530,9 +530,9 @@ fn particle() -> Layout {
 #[test]
 fn fields_are_named_where_their_type_is_known() {
     let mut stage = Stage::new();
-    stage.alloc(7, 0x100_0000, 64 << 16);
+    stage.alloc(7, 0x100_0000, 64 << 17);
     for round in 0..3 {
-        for at in 0..1u64 << 16 {
+        for at in 0..1u64 << 17 {
             stage.load(0, 3, 0x100_0000 + at * 64);
             if at % 64 == 0 && round == 0 {
                 stage.load(1, 4, 0x100_0000 + at * 64 + 16);

@@ -8,7 +8,9 @@ use super::case::{Case, MISSES, percent, ratio};
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let options = &case.watcher.options;
     let of = |(site, state): (u32, &crate::sites::SiteState)| {
-        let known = state.indexed >= options.lines_min && state.indexed >= state.unindexed * 3;
+        // A program that prefetches most of them knows what it does.
+        let asked = state.prefetched >= state.indexed;
+        let known = state.indexed >= options.lines_min && state.indexed >= state.unindexed * 3 && !asked;
         // What follows a stride, hardware fetches by itself; what is read from the block before can't be known.
         let other = state.walks >= 4 || state.hops * 4 >= state.indexed || state.steady * 2 >= state.jumps;
         (known && !other).then_some((site, state.indexed))

@@ -591,8 +591,22 @@ fn plain(name: &str) -> String {
     for (from, to) in NUMBERS {
         name = name.replace(from, to);
     }
-    let words = name.split_whitespace().filter(|word| !matches!(*word, "const" | "struct" | "class"));
-    words.collect::<Vec<_>>().concat()
+    let mut plain = String::new();
+    let mut rest = name.as_str();
+    while let Some(first) = rest.chars().next() {
+        let word = |letter: char| letter.is_alphanumeric() || letter == '_';
+        let end = if word(first) {
+            rest.find(|letter| !word(letter)).unwrap_or(rest.len())
+        } else {
+            first.len_utf8()
+        };
+        let (token, behind) = rest.split_at(end);
+        if !matches!(token, "const" | "struct" | "class") && !first.is_whitespace() {
+            plain.push_str(token);
+        }
+        rest = behind;
+    }
+    plain
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use sweep::Data;
 use crate::error::refused;
 
 /// Operations, by the names that `strandline trace dump` has for them; the most frequent first. What is not listed is `other`.
-const NAMES: [&str; 49] = [
+const NAMES: [&str; 50] = [
     "load",
     "store",
     "ntstore",
@@ -67,6 +67,7 @@ const NAMES: [&str; 49] = [
     "files-sync",
     "file-collapse",
     "file-insert",
+    "prefetch",
     "other",
 ];
 /// Events of a record batch, about.

@@ -81,6 +81,8 @@ pub enum Rule {
     StraddledLines,
     /// Misses whose addresses are known long before.
     MissingPrefetch,
+    /// Prefetches whose lines are asked for so late that the load waits nevertheless.
+    LatePrefetch,
     /// Blocks that are kept long after their last use, at the time when most memory is in use.
     LivesTooLong,
     /// Phases in which memory gives as much as it can.
@@ -119,6 +121,7 @@ impl Rule {
             Rule::ConflictMisses => "conflict-misses",
             Rule::StraddledLines => "straddled-lines",
             Rule::MissingPrefetch => "missing-prefetch",
+            Rule::LatePrefetch => "late-prefetch",
             Rule::LivesTooLong => "lives-too-long",
             Rule::BandwidthBound => "bandwidth-bound",
             Rule::WrongNode => "wrong-node",

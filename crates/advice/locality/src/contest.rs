@@ -35,8 +35,8 @@ pub(crate) struct Contest {
     pub(crate) accesses: u64,
     /// Bytes of variables on it that synchronise.
     pub(crate) sync: u64,
-    /// Allocation site and offset of the line in its block.
-    pub(crate) block: Option<(u32, u64)>,
+    /// Allocation site, where the line begins in its block, and the block's bytes.
+    pub(crate) block: Option<(u32, i64, u64)>,
     shift: u32,
 }
 
@@ -145,12 +145,14 @@ impl Contest {
         moves
     }
 
-    /// Bytes that one thread writes and another one touches.
+    /// Bytes that one thread writes and another one touches. Who prepares the data for others, or looks at it in the end, shares
+    /// nothing: such a thread has few of the accesses.
     pub(crate) fn shared(&self) -> u64 {
         let mut shared = 0;
-        for (at, one) in self.parties.iter().enumerate() {
+        let counts = |party: &Party| party.accesses * 256 >= self.accesses;
+        for (at, one) in self.parties.iter().enumerate().filter(|of| counts(of.1)) {
             for (other_at, other) in self.parties.iter().enumerate() {
-                if at != other_at {
+                if at != other_at && counts(other) {
                     shared |= one.written & (other.written | other.read);
                 }
             }

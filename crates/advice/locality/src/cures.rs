@@ -135,6 +135,10 @@ fn without_dead(kept: &[Kept], sites: &HashSet<u32>) -> Vec<Kept> {
     let mut left: Vec<Kept> = Vec::with_capacity(kept.len());
     let mut later: HashMap<u32, usize> = HashMap::new();
     for access in kept.iter().rev() {
+        if access.prefetch {
+            left.push(*access);
+            continue;
+        }
         let words = (access.addr >> 3)..=((access.addr + u64::from(access.len.max(1)) - 1) >> 3);
         let words = words.take(4096);
         if access.store {

@@ -22,6 +22,7 @@
 //! | TLB reach | pages missed by a TLB of 4 KiB pages, and not by one of 2 MiB | large pages would not help |
 //! | conflict misses | misses that a cache with hashed sets does not have | capacity explains them |
 //! | straddled lines | two misses on neighbouring lines for bytes less than a line apart | a walk goes on to the next line |
+//! | late prefetch | misses of lines that a prefetch asked for a few accesses before | the distance covers the latency |
 //! | missing prefetch | misses right after an array is read in order, at addresses that follow no stride | the model's window covers them |
 //! | lives too long | blocks used for the last time before most memory is in use, and freed after | little memory, or a small part of it |
 //! | bandwidth bound | slices of the modelled run that move three quarters of what all cores can | memory is not short |
@@ -33,14 +34,16 @@
 //!
 //! # Bounds
 //! The table has 65,536 lines of 128 B, a thread 24 KiB (up to 256 threads; others share), a code site 220 B (up to 65,536), a live block
-//! 40 B (up to 1,048,576), an allocation site 900 B (up to 4,096), contested lines 4,096 of up to 3 KiB. 262,144 accesses of 48 B are kept for trials. The first 8,388,608 events are looked at, then an eighth,
+//! 40 B (up to 1,048,576), an allocation site 900 B (up to 4,096), contested lines 4,096 of up to 3 KiB. 262,144 accesses of 56 B are kept for trials. The first 8,388,608 events are looked at, then an eighth,
 //! in bursts; allocations and locks always.
 #![forbid(unsafe_code)]
 
+mod asked;
 mod bandwidth;
 mod cache;
 mod contest;
 mod cures;
+mod fields;
 mod heap;
 mod lines;
 mod nodes;
@@ -57,8 +60,9 @@ mod trial;
 mod watch;
 mod watcher;
 
+pub use fields::{FieldUse, Uses};
 pub use heap::{HEAT, Structure};
 pub use options::Options;
 pub use reuse::Reuse;
 pub use trial::{Trials, Tried, is_slow, try_out};
-pub use watcher::Watcher;
+pub use watcher::{Names, Watcher};

@@ -50,7 +50,8 @@ impl Line {
         (site, mask): (u32, u64),
         (large, repeated, page_read): (bool, bool, bool),
     ) {
-        let dead = self.unread & mask;
+        // A lock's value is read by who waits for it, if anyone does.
+        let dead = self.unread & mask & !self.sync;
         let dead_large = dead & self.large != 0;
         let by = if dead_large { self.large_site } else { self.store_site };
         if dead != 0 && (repeated || by != site) {

@@ -16,6 +16,8 @@ pub(crate) struct Kept {
     pub(crate) instructions: u32,
     /// Allocation site of the block that it goes to, [`NO_BLOCK`] if there is none.
     pub(crate) block: u32,
+    /// Where in this block.
+    pub(crate) offset: u32,
     pub(crate) store: bool,
     /// Its address was read by the miss before.
     pub(crate) hop: bool,
@@ -23,6 +25,8 @@ pub(crate) struct Kept {
     pub(crate) locked: bool,
     /// It stores what was there.
     pub(crate) silent: bool,
+    /// It is a prefetch.
+    pub(crate) prefetch: bool,
 }
 
 /// Globals, stacks and what was allocated unseen.
@@ -83,6 +87,11 @@ impl Tape {
         {
             last.hop = true;
         }
+    }
+
+    /// All of it, by time of recording.
+    pub(crate) fn all(&self) -> &[Kept] {
+        &self.kept
     }
 
     /// All of it, as if threads had run side by side.

@@ -121,11 +121,13 @@ fn gain(watcher: &Watcher, finding: &Finding, kept: &[Kept], config: &Config, be
     };
     let options = &watcher.options;
     match finding.rule {
-        Rule::MissingPrefetch => {
+        Rule::MissingPrefetch | Rule::LatePrefetch => {
+            // Those that are there come too late.
+            let kept: Vec<Kept> = kept.iter().filter(|access| !access.prefetch).copied().collect();
             let own = kept.iter().filter(|access| sites.contains(&access.site)).count();
             let events = AHEAD * kept.len() / own.max(1);
             let setting = Setting { prefetch: Some((sites, events.min(CHUNK / 4))), ..Setting::default() };
-            Some(1.0 - time(kept, &setting)? / before)
+            Some(1.0 - time(&kept, &setting)? / before)
         }
         Rule::TlbReach => {
             let walk = Time((options.walk_ns * 1000.0) as u64);
@@ -251,7 +253,11 @@ fn add(events: &mut Vec<Event>, access: &Kept, instructions: u32) {
         events.push(fence(FenceKind::Full));
     }
     let (addr, len) = (access.addr, access.len);
-    let op = if access.store { Op::Store { addr, len } } else { Op::Load { addr, len } };
+    let op = match (access.prefetch, access.store) {
+        (true, _) => Op::Prefetch { addr },
+        (false, true) => Op::Store { addr, len },
+        (false, false) => Op::Load { addr, len },
+    };
     events.push(Event { op, site, instructions });
     if access.locked {
         events.push(fence(FenceKind::Locked));

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 
 use advise::Finding;
 use event::{
-    AccessKind, Batch, BlockBatch, BlockItem, Capabilities, Event, FenceKind, Op, RunSink, Sink, SinkError,
-    SiteId, SiteTable, Source, ThreadId,
+    AccessKind, Batch, BlockBatch, BlockItem, Capabilities, Event, FenceKind, Layout, Op, RunSink, Sink,
+    SinkError, SiteId, SiteTable, Source, ThreadId, Variable,
 };
 
+use crate::asked::Asked;
 use crate::cache::Cache;
 use crate::contest::{Contests, Visit};
+use crate::fields::Uses;
 use crate::heap::{Heap, Structure};
 use crate::lines::{Lines, NOBODY};
 use crate::nodes::Pages;
@@ -48,6 +50,7 @@ struct Thread {
     chain: Chain,
     pairs: Pairs,
     streams: Streams,
+    asked: Asked,
 }
 
 /// Blocks that a thread goes through.
@@ -60,6 +63,19 @@ struct Chain {
     /// Whether something as long as a pointer was read from it, and from elsewhere.
     pointer: bool,
     roots: u32,
+}
+
+/// What data and threads are called, as debug information has it.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// Variables with an address.
+    pub variables: Vec<Variable>,
+    /// Stacks: their threads, the addresses above them, and bytes below, at most.
+    pub stacks: Vec<(u32, u64, u64)>,
+    /// Of which type allocation sites' blocks are.
+    pub types: HashMap<u32, Layout>,
+    /// The functions that threads run.
+    pub threads: HashMap<u32, String>,
 }
 
 /// Watches events for the rules on caches, sharing and allocations.
@@ -82,6 +98,9 @@ pub struct Watcher {
     pub(crate) straddled: Straddled,
     pub(crate) pages: Pages,
     pub(crate) outside: Outside,
+    pub(crate) types: HashMap<u32, Layout>,
+    /// Functions of threads.
+    pub(crate) names: HashMap<u32, String>,
     pub(crate) accesses: u64,
     pub(crate) fetches: u64,
     pub(crate) stored: u64,
@@ -130,14 +149,26 @@ impl Watcher {
         all
     }
 
-    /// Says where global variables lie: names, addresses, bytes, by address.
-    pub fn name_globals(&mut self, globals: Vec<(String, u64, u64)>) {
-        self.outside.name(globals);
+    /// Says what data and threads are called.
+    pub fn set_names(&mut self, names: Names) {
+        self.outside.name(names.variables, names.stacks);
+        (self.types, self.names) = (names.types, names.threads);
     }
 
-    /// Globals and the main thread's stack, by name, the most fetched first.
+    /// Sites that allocated, and the mean bytes of their blocks.
+    pub fn allocation_sites(&self) -> impl Iterator<Item = (SiteId, u64)> {
+        self.heap.sites.iter().map(|(&site, of)| (SiteId(site), of.bytes / of.blocks.max(1)))
+    }
+
+    /// How much of each field of an allocation site's blocks, or of a variable, was used, in the accesses that were kept.
     #[must_use]
-    pub fn outside(&self) -> Vec<(String, Structure)> {
+    pub fn uses(&self) -> Uses {
+        Uses::of(self)
+    }
+
+    /// Variables and stacks with their addresses (0 of a stack), the most fetched first.
+    #[must_use]
+    pub fn outside(&self) -> Vec<(String, u64, Structure)> {
         self.outside.structures()
     }
 
@@ -174,6 +205,7 @@ impl Watcher {
                 chain: Chain::default(),
                 pairs: Pairs::default(),
                 streams: Streams::default(),
+                asked: Asked::default(),
             })
         })
     }
@@ -191,13 +223,15 @@ impl Watcher {
         thread.now += 1;
         // Looking for the block of each access would take long.
         let kept = self.tape.keeps(thread.now);
-        let block = if kept { self.heap.find(access.addr).map(|(_, block)| block.site) } else { None };
+        let block = if kept { self.heap.find(access.addr) } else { None };
         self.tape.keep(Kept {
             now: thread.now,
-            block: block.unwrap_or(NO_BLOCK),
+            block: block.map_or(NO_BLOCK, |(_, block)| block.site),
+            offset: block.map_or(0, |(start, _)| u32::try_from(access.addr - start).unwrap_or(u32::MAX)),
             hop: false,
             locked: false,
             silent: false,
+            prefetch: false,
             addr: access.addr,
             len: access.len,
             site: access.site,
@@ -307,7 +341,14 @@ impl Watcher {
             site.conflicts += u64::from(missed && !hashed);
             site.hash_misses += u64::from(hashed && !missed);
             self.misses += u64::from(missed);
-            if missed && !access.store && !array {
+            if missed
+                && !access.store
+                && let Some((ahead, by)) = thread.asked.before(line, thread.now)
+            {
+                site.prefetched += 1;
+                site.ahead += ahead;
+                site.prefetcher = by;
+            } else if missed && !access.store && !array {
                 let indexed = thread.streams.just_read(thread.now);
                 *(if indexed { &mut site.indexed } else { &mut site.unindexed }) += 1;
             }
@@ -353,7 +394,7 @@ impl Watcher {
             contest.block = heap
                 .find(line << 6)
                 .or_else(|| heap.find((line << 6) + 63))
-                .map(|(start, block)| (block.site, (line << 6).saturating_sub(start)));
+                .map(|(start, block)| (block.site, (line << 6).wrapping_sub(start) as i64, block.len));
         }
     }
 
@@ -408,6 +449,7 @@ impl Watcher {
         };
         match event.op {
             Op::Load { addr, len } => touch(false, addr, len),
+            Op::Prefetch { addr } => self.prefetch(thread.0, addr, site, instructions),
             Op::Store { addr, len } | Op::StoreNt { addr, len } => touch(true, addr, len),
             Op::Lock { lock, shared, .. } => {
                 touch(true, lock, 4);
@@ -437,6 +479,32 @@ impl Watcher {
             }
             _ => self.order(thread.0, event.op),
         }
+    }
+
+    /// A prefetch instruction: no access, but the line comes.
+    fn prefetch(&mut self, number: u32, addr: u64, site: u32, instructions: u32) {
+        if self.watch.idle() {
+            return;
+        }
+        let mut thread = self.take(number);
+        thread.asked.ask(addr >> 6, thread.now, site);
+        let (now, len) = (thread.now, 1);
+        self.put(number, thread);
+        self.tape.keep(Kept {
+            now,
+            block: NO_BLOCK,
+            offset: 0,
+            hop: false,
+            locked: false,
+            silent: false,
+            prefetch: true,
+            addr,
+            len,
+            site,
+            thread: number,
+            instructions,
+            store: false,
+        });
     }
 
     /// A thread's life.

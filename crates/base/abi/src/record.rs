@@ -168,6 +168,8 @@ pub mod flush {
     pub const CLFLUSH: u8 = 2;
     /// `cldemote`
     pub const CLDEMOTE: u8 = 3;
+    /// `prefetcht0` and its like
+    pub const PREFETCH: u8 = 4;
 }
 
 /// Bytes that one instruction of a library call is taken to touch.

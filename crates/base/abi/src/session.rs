@@ -14,7 +14,7 @@ pub const SESSION_ENV: &str = "STRANDLINE_SESSION";
 /// First word of a session.
 pub const SESSION_MAGIC: u64 = u64::from_le_bytes(*b"SLSESS01");
 /// Layout version; both sides must be of the same build.
-pub const SESSION_VERSION: u32 = 8;
+pub const SESSION_VERSION: u32 = 9;
 /// Entries of the module table: half a dozen per process that executes a program, one per fork.
 pub const MODULES: usize = 8192;
 /// Longest path in a [`Module`].
@@ -105,6 +105,42 @@ pub struct Session {
     pub next_missed: AtomicU32,
     /// Calls that changed a named file and are not recorded, the first ones.
     pub missed: [Missed; MISSED],
+    /// Next entry of `stacks` to give.
+    pub next_stack: AtomicU32,
+    /// Stacks of threads, the first ones.
+    pub stacks: [Stack; STACKS],
+}
+
+/// How many of [`Session::stacks`].
+pub const STACKS: usize = 1024;
+
+/// The stack of a thread that was made by `pthread_create` or `thrd_create`.
+#[repr(C)]
+pub struct Stack {
+    /// The thread's number, plus 1; 0 until the rest is written.
+    pub thread: AtomicU32,
+    /// Alignment.
+    pub reserved: AtomicU32,
+    /// The address above the frame of the function that the thread runs.
+    pub top: AtomicU64,
+    /// Bytes below it that the stack may have.
+    pub bytes: AtomicU64,
+    /// That function.
+    pub function: AtomicU64,
+}
+
+impl Stack {
+    /// One that is not given yet.
+    #[must_use]
+    pub const fn free() -> Stack {
+        Stack {
+            thread: AtomicU32::new(0),
+            reserved: AtomicU32::new(0),
+            top: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            function: AtomicU64::new(0),
+        }
+    }
 }
 
 /// How many of [`Session::missed`].

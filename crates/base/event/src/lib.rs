@@ -19,6 +19,7 @@
 
 mod block;
 mod compared;
+mod layout;
 pub mod map;
 mod note;
 mod op;
@@ -34,6 +35,7 @@ mod upper;
 
 pub use block::{AccessKind, BlockAccess, BlockBatch, BlockItem, BlockShape, EVENT, HEAD};
 pub use compared::{COMPARED, Compared, copy_and_compare};
+pub use layout::{Field, Layout, Variable};
 pub use note::Note;
 pub use op::{Event, FenceKind, FlushKind, Op, Order, StrandMark, ThreadId};
 pub use printed::{acked, acked_name, printed, printed_name, printed_region};

@@ -70,6 +70,11 @@ pub enum Op {
         /// Any byte of the line.
         addr: u64,
     },
+    /// A hint to bring the line that contains `addr` into the caches (`prefetcht0` and its like).
+    Prefetch {
+        /// Any byte of the line.
+        addr: u64,
+    },
     /// An ordering instruction.
     Fence(FenceKind),
     /// Reads-from side of a synchronisation on `var`.

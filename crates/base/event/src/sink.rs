@@ -359,7 +359,8 @@ impl Counts {
                 self.file_changes += 1;
             }
             Op::Strand(_) => self.strand_marks += 1,
-            Op::Map { .. }
+            Op::Prefetch { .. }
+            | Op::Map { .. }
             | Op::MapOffset { .. }
             | Op::Process { .. }
             | Op::Unmap { .. }

@@ -65,7 +65,10 @@ impl Frame {
     /// Whether its code is in the headers of C++'s standard library.
     #[must_use]
     pub fn is_library(&self) -> bool {
-        self.file.contains("/include/c++/")
+        // `/usr/include/x86_64-linux-gnu/c++/12/bits/gthr-default.h` is one of them.
+        self.file
+            .split_once("/include/")
+            .is_some_and(|(_, inside)| inside.starts_with("c++/") || inside.contains("/c++/"))
     }
 
     /// Whether it is a function of `libstrandline`, which a program calls and can't change.
@@ -172,6 +175,14 @@ impl SiteTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn headers_of_the_library_are_told_from_the_programs() {
+        let of = |file: &str| Frame { function: String::new(), file: file.into(), line: 1 }.is_library();
+        assert!(of("/usr/include/c++/12/bits/stl_map.h"));
+        assert!(of("/usr/include/x86_64-linux-gnu/c++/12/bits/gthr-default.h"));
+        assert!(!of("/src/include/tree.h") && !of("/src/c++/main.cc"));
+    }
 
     #[test]
     fn of_what_is_unknown_nothing_is_said() {

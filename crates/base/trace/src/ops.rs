@@ -59,6 +59,7 @@ const EXCHANGE: u64 = FURTHER + 18;
 const FILES_SYNC: u64 = FURTHER + 19;
 const FILE_COLLAPSE: u64 = FURTHER + 20;
 const FILE_INSERT: u64 = FURTHER + 21;
+const PREFETCH: u64 = FURTHER + 22;
 
 const ORDERS: [Order; 4] = [Order::Acquire, Order::Release, Order::AcqRel, Order::SeqCst];
 
@@ -134,6 +135,7 @@ pub(super) fn split(op: &Op, none: u64, extras: &mut Vec<u8>, seqs: &mut SeqWrit
         | Op::MapOffset { .. }
         | Op::MapSync { .. }
         | Op::Process { .. }
+        | Op::Prefetch { .. }
         | event::file_operations!() => unreachable!("handled above"),
     };
     if let Some(seq) = op.seq() {
@@ -180,6 +182,7 @@ fn split_further(op: &Op, none: u64, extras: &mut Vec<u8>) -> Option<(u64, u32)>
         Op::FileInsert { file: name, offset, len } => {
             (offset, 0, [Some(FILE_INSERT), Some(file(name)), Some(len)])
         }
+        Op::Prefetch { addr } => (addr, 0, [Some(PREFETCH), None, None]),
         Op::MapOffset { addr, offset } => (addr, 0, [Some(MAP_OFFSET), Some(offset), None]),
         Op::Process { process } => (none, 0, [Some(PROCESS), Some(u64::from(process)), None]),
         Op::Load { .. }
@@ -261,6 +264,7 @@ fn further(addr: u64, len: u32, extras: &mut Bytes<'_>) -> Result<Op, Malformed>
         FILES_SYNC => Op::FilesSync { file: name()? },
         FILE_COLLAPSE => Op::FileCollapse { file: name()?, offset: addr, len: extras.varint()? },
         FILE_INSERT => Op::FileInsert { file: name()?, offset: addr, len: extras.varint()? },
+        PREFETCH => Op::Prefetch { addr },
         MAP_OFFSET => Op::MapOffset { addr, offset: extras.varint()? },
         PROCESS => Op::Process { process: extras.varint32()? },
         RANGE_SYNC | RANGE_DATA_SYNC => {
@@ -331,7 +335,7 @@ mod tests {
     #[test]
     fn an_operation_of_a_later_version_is_refused() {
         let mut seqs = SeqReader { bytes: Bytes::new(&[]), last: 0 };
-        for (number, known) in [(MAP_OFFSET, true), (FILE_INSERT + 1, false), (u64::MAX, false)] {
+        for (number, known) in [(MAP_OFFSET, true), (PREFETCH + 1, false), (u64::MAX, false)] {
             let mut extras = Vec::new();
             put_varint(&mut extras, number);
             extras.push(9);

@@ -52,6 +52,6 @@ pub use model::{
     CaptureStats, Exit, FunctionSample, Report, Run, Samples, Skipped, Subject, Withheld, WriteSizes,
 };
 pub use prestores::Prestores;
-pub use structures::{Structure, ThreadHeat, Trial};
+pub use structures::{FieldHeat, Structure, ThreadHeat, Trial};
 pub use terminal::terminal;
 pub use wear::{Wear, lifetime};

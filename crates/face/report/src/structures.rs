@@ -47,6 +47,32 @@ pub struct Structure {
     pub at_peak_bytes: u64,
     /// The latter.
     pub idle_at_peak_bytes: u64,
+    /// The type of its elements, if debug information says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub type_name: Option<String>,
+    /// Its bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub type_bytes: Option<u64>,
+    /// Use of its fields, or of the elements of a small array of numbers, in the accesses that were kept for trials.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<FieldHeat>,
+}
+
+/// Use of one field.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FieldHeat {
+    /// Its name.
+    pub name: String,
+    /// Bytes before it.
+    pub offset: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Loads of it.
+    pub loads: u64,
+    /// Stores to it.
+    pub stores: u64,
+    /// Threads that used it, at most 64.
+    pub threads: Vec<u32>,
 }
 
 /// One thread's part.
@@ -107,6 +133,63 @@ impl Structure {
     }
 }
 
+/// Fields of one structure that are listed.
+const FIELDS_MAX: usize = 32;
+
+impl Structure {
+    /// The fields that are worth listing: those that were used, if there are too many.
+    pub(crate) fn listed(&self, most: usize) -> Vec<&FieldHeat> {
+        let used = |field: &&FieldHeat| self.fields.len() <= most || field.loads + field.stores > 0;
+        self.fields.iter().filter(used).take(most).collect()
+    }
+}
+
+impl FieldHeat {
+    /// How much of the most used field's accesses it has, as a bar.
+    pub(crate) fn bar(&self, most: u64, columns: u64) -> String {
+        let own = self.loads + self.stores;
+        let full = (u128::from(own) * u128::from(columns)).div_ceil(u128::from(most.max(1))) as usize;
+        "\u{2588}".repeat(full)
+    }
+
+    /// `0-3, 7`: its threads.
+    pub(crate) fn by(&self) -> String {
+        let mut parts: Vec<(u32, u32)> = Vec::new();
+        for &thread in &self.threads {
+            match parts.last_mut() {
+                Some((_, last)) if *last + 1 == thread => *last = thread,
+                _ => parts.push((thread, thread)),
+            }
+        }
+        let part =
+            |&(from, to): &(u32, u32)| if from == to { from.to_string() } else { format!("{from}-{to}") };
+        parts.iter().map(part).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The heat map of an element of each structure whose fields are known.
+fn objects(structures: &[Structure]) -> Markup {
+    let known = structures.iter().filter(|one| one.fetches > 0 && !one.fields.is_empty()).take(8);
+    let head = ["field", "at byte", "bytes", "loads", "stores", "threads", "use"];
+    html! {
+        @for one in known {
+            @let most = one.fields.iter().map(|field| field.loads + field.stores).max().unwrap_or(0);
+            @let rows: Vec<Vec<Cell>> = one.listed(FIELDS_MAX).into_iter().map(|field| vec![
+                Cell::Code(plain(&field.name)),
+                Cell::number(field.offset, count),
+                Cell::number(field.bytes, bytes),
+                Cell::number(field.loads, count),
+                Cell::number(field.stores, count),
+                Cell::Text(field.by()),
+                Cell::Text(field.bar(most, 24)),
+            ]).collect();
+            @let size = one.type_bytes.unwrap_or(0);
+            h3 { "One " (plain(one.type_name.as_deref().unwrap_or("element"))) " of " (bytes(size)) ", of " (plain(&one.label)) }
+            (crate::html::table("Use of fields, in the accesses that were kept for trials", &head, &rows))
+        }
+    }
+}
+
 /// The page's section: a table of structures with what of a block is used, and how much was live when.
 pub(crate) fn section(structures: &[Structure]) -> Markup {
     let rows: Vec<Vec<Cell>> = structures
@@ -150,6 +233,7 @@ pub(crate) fn section(structures: &[Structure]) -> Markup {
                 h2 { "Data structures" }
                 p { "Blocks by the code that allocates them. A life is counted in accesses of the whole run; lines are those that first-level caches fetched." }
                 (crate::html::table("Data structures by lines fetched", &head, &rows))
+                (objects(structures))
             }
         }
     }

@@ -283,6 +283,9 @@ fn hottest(page: &mut Page, digest: &Digest<'_>) {
     }
 }
 
+/// Fields of a structure that are listed.
+const FIELDS_MAX: usize = 8;
+
 fn structures(page: &mut Page, report: &Report) {
     let shown: Vec<_> = report.structures.iter().filter(|one| one.fetches > 0).take(5).collect();
     if shown.is_empty() {
@@ -300,6 +303,15 @@ fn structures(page: &mut Page, report: &Report) {
         let label = elide(&plain(&one.label), page.columns - 4);
         page.line(&format!("  {label}"));
         page.line(&format!("    {}  {}", pad_right(&one.heat(32), 32), elide(&numbers, page.columns - 38)));
+        let most = one.fields.iter().map(|field| field.loads + field.stores).max().unwrap_or(0);
+        for field in one.listed(FIELDS_MAX) {
+            let uses = format!("{} loads, {} stores", count(field.loads), count(field.stores));
+            let threads = if one.threads > 1 { format!(", threads {}", field.by()) } else { String::new() };
+            let name = format!("{:>4} {}", field.offset, elide(&plain(&field.name), 22));
+            let line =
+                format!("{} {} {uses}{threads}", pad_right(&name, 28), pad_right(&field.bar(most, 8), 8));
+            page.line(&format!("    {}", elide(&line, page.columns - 6)));
+        }
     }
 }
 

@@ -65,20 +65,24 @@ fn measured(config: &Config) -> Result<Calibration, String> {
     for (ns, region) in loads_ns.iter_mut().zip(regions) {
         *ns = idle(&mut real, region)?;
     }
-    let modelled_ns = idle(&mut Model::new(config).with_events(50_000), far)?;
     let cores = config.cores.count;
     let forward_ns = if cores > 1 { forward() } else { 0.0 };
-    let read_gbps = bandwidth(&mut real, cores.min(16), far);
-    Ok(Calibration {
+    let kept = Calibration {
         version: VERSION,
         loads_ns,
-        modelled_ns,
+        modelled_ns: 0.0,
         forward_ns,
         walk_ns: walk(config),
         alloc_ns: allocation(),
-        read_gbps,
+        read_gbps: bandwidth(&mut real, cores.min(16), far),
         loaded: loaded(&mut real, cores.min(16), far),
-    })
+    };
+    // With the memory that the description will have.
+    let mut config = config.clone();
+    if let Some(curves) = crate::host::curves(&kept) {
+        crate::host::by_curves(&mut config, curves);
+    }
+    Ok(Calibration { modelled_ns: idle(&mut Model::new(&config).with_events(50_000), far)?, ..kept })
 }
 
 /// Idle latency of loads at random places of a region.

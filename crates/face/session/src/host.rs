@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use device::curve::{Curve, Curves, Point};
 use machine::{CacheLevel, Config, ConfigError, Replacement, Size, Time};
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,10 @@ use serde::{Deserialize, Serialize};
 pub const HOST: &str = "host";
 
 /// Version of what is kept; what an older one kept is measured again.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
+/// What a description by curves takes for memory's own part of an idle load, nanoseconds: what the way to it takes is fitted to
+/// the rest.
+const MEMORY_NS: f64 = 40.0;
 
 /// What `measure --calibrate` keeps, nanoseconds of an 8-byte load with nothing else under way.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -133,6 +137,9 @@ fn apply(config: &mut Config, kept: &Calibration) {
     let time = |ns: f64| Time((ns.max(0.5) * 1000.0) as u64);
     config.l2.latency = Some(time(l2 - l1));
     config.llc.latency = Some(time(llc - l2));
+    if let Some(curves) = curves(kept) {
+        by_curves(config, curves);
+    }
     if let Some(timing) = &mut config.memory.timing {
         let more = (memory - l1) - kept.modelled_ns;
         timing.read_request = time(timing.read_request.0 as f64 / 1000.0 + more);
@@ -140,7 +147,7 @@ fn apply(config: &mut Config, kept: &Calibration) {
     if kept.forward_ns > 0.0 {
         config.llc.forward = Some(time(kept.forward_ns));
     }
-    if kept.read_gbps > 0.0 {
+    if kept.read_gbps > 0.0 && curves(kept).is_none() {
         // So many channels as this takes, if each gives three quarters of what its bus can.
         let channel = match &config.device.timing {
             Some(machine::DeviceTiming::Dram(dram)) => 64_000.0 / dram.t_bl.0.max(1) as f64 * 0.75,
@@ -148,6 +155,35 @@ fn apply(config: &mut Config, kept: &Calibration) {
         };
         config.memory.dimms = ((kept.read_gbps / channel).ceil() as u32).clamp(1, 64);
     }
+}
+
+/// Latency of memory by the bandwidth that cores take from it, as far as it was measured: from idle to all cores reading.
+pub(crate) fn curves(kept: &Calibration) -> Option<Curves> {
+    if kept.read_gbps <= 0.0 || kept.loaded.is_empty() {
+        return None;
+    }
+    let idle = kept.loads_ns[3];
+    let mut most = MEMORY_NS;
+    let mut points = vec![Point { bandwidth: 0.0, latency: MEMORY_NS }];
+    let mut loaded = kept.loaded.clone();
+    loaded.sort_by(|a, b| a[0].total_cmp(&b[0]));
+    for [bandwidth, ns] in loaded.into_iter().filter(|point| point[0] > 0.0 && point[0] < kept.read_gbps) {
+        // More load is no less latency; noise may say otherwise.
+        most = most.max(MEMORY_NS + ns - idle);
+        points.push(Point { bandwidth, latency: most + points.len() as f64 * 1e-3 });
+    }
+    points.push(Point { bandwidth: kept.read_gbps, latency: most + points.len() as f64 * 1e-3 });
+    Some(Curves::new(points.into_iter().map(|point| (1.0, point))))
+}
+
+/// Memory that is nothing but curves, in one channel.
+pub(crate) fn by_curves(config: &mut Config, curves: Curves) {
+    config.device.timing = Some(machine::DeviceTiming::Curve(Curve {
+        file: "measured".to_owned(),
+        window: Time::from_ns(1000),
+        curves,
+    }));
+    config.memory.dimms = 1;
 }
 
 /// A core's clock cycle, as the system states it.
@@ -248,6 +284,26 @@ mod tests {
         assert_eq!((config.l2.latency, config.llc.latency), (Some(Time(4000)), Some(Time(21_000))));
         assert_eq!(config.memory.timing.as_ref().expect("timed").read_request.0, before.0 + 30_000);
         config.validate().expect("still a machine");
+    }
+
+    #[test]
+    fn memory_under_load_is_what_was_measured() {
+        let mut config = described(Path::new("/nowhere")).expect("a machine");
+        let loaded = vec![[12.0, 180.0], [4.0, 110.0], [6.0, 105.0], [99.0, 500.0]];
+        let kept = Calibration {
+            loads_ns: [1.0, 4.0, 20.0, 100.0],
+            modelled_ns: 100.0,
+            read_gbps: 20.0,
+            loaded,
+            ..Calibration::default()
+        };
+        apply(&mut config, &kept);
+        config.validate().expect("still a machine");
+        let Some(machine::DeviceTiming::Curve(curve)) = &config.device.timing else { panic!("no curve") };
+        let (_, points) = curve.curves.shares().next().expect("a share");
+        let points: Vec<_> = points.iter().map(|point| (point.bandwidth, point.latency.round())).collect();
+        assert_eq!(points, [(0.0, 40.0), (4.0, 50.0), (6.0, 50.0), (12.0, 120.0), (20.0, 120.0)]);
+        assert_eq!(curves(&Calibration::default()), None, "nothing was measured");
     }
 
     #[test]

@@ -104,7 +104,8 @@ pub fn record(program: &Program, sink: &mut dyn Sink) -> Result<Outcome, Error> 
         processes,
         killed: outcome.killed,
         elapsed: began.elapsed(),
-        globals: Vec::new(),
+        stacks: Vec::new(),
+        files: Vec::new(),
         warnings,
     })
 }

@@ -360,8 +360,10 @@ impl Machine {
             }
             // Order between threads is already in the order of the stream; marks order, and move nothing by themselves.
             event::synchronizations!() | Op::RegionBegin { .. } | Op::RegionEnd { .. } | Op::Strand(_) => {}
+            // What a prefetch brings is counted at the load that it is for.
+            Op::Prefetch { .. }
             // No access to memory.
-            Op::Alloc { .. }
+            | Op::Alloc { .. }
             | Op::Free { .. }
             | Op::MapOffset { .. }
             | Op::MapSync { .. }

@@ -16,8 +16,8 @@ mod session;
 pub mod symbols;
 
 pub use collect::{
-    Counted, Interrupt, Interrupts, Missed, Options, Outcome, Progress, ThreadOutcome, Warning, abandon,
-    count, record,
+    Counted, Interrupt, Interrupts, Missed, Options, Outcome, Progress, StackOutcome, ThreadOutcome, Warning,
+    abandon, count, record,
 };
 pub use error::CaptureError;
 pub use sampling::{

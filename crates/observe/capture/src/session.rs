@@ -23,7 +23,7 @@ use rustix::thread::futex;
 use crate::CaptureError;
 use abi::{
     AREA_ALIGN, CHUNK_FREE, Chunk, MISSED, MODE_OFF, MODULES, Missed, Module, SESSION_MAGIC, SESSION_VERSION,
-    Session, WORD_LOCKS,
+    STACKS, Session, Stack, WORD_LOCKS,
 };
 
 /// Fewest chunks that a session is worth having with.
@@ -185,6 +185,8 @@ impl SessionFile {
             killed: AtomicU32::new(0),
             next_missed: AtomicU32::new(0),
             missed: [const { Missed::free() }; MISSED],
+            next_stack: AtomicU32::new(0),
+            stacks: [const { Stack::free() }; STACKS],
         };
         // SAFETY: the mapping begins with room for a `Session`, is page-aligned, and nobody else knows of it
         // yet.
@@ -291,6 +293,18 @@ impl SessionFile {
         // are not looked at before it is set and do not change after.
         let module = unsafe { &*self.map.as_ptr().add(offset).cast::<Module>() };
         (module.ready.load(Ordering::Acquire) == 1).then_some(module)
+    }
+
+    /// Stacks of threads: number on the wire, the address above the first frame, bytes, the thread's function.
+    #[must_use]
+    pub fn stacks(&self) -> Vec<(u32, u64, u64, u64)> {
+        let of = |stack: &Stack| {
+            let number = stack.thread.load(Ordering::Acquire).checked_sub(1)?;
+            let [top, bytes, function] =
+                [&stack.top, &stack.bytes, &stack.function].map(|word| word.load(Ordering::Relaxed));
+            Some((number, top, bytes, function))
+        };
+        self.head().stacks.iter().filter_map(of).collect()
     }
 
     /// The calls that are not recorded: process, code address (0: unknown), what, and the file.

@@ -1,15 +1,17 @@
 //! What rules share: names, shares, bytes of a line in words.
 
 use advise::{Finding, Rule, SiteShare};
-use event::{SiteId, SiteTable};
+use event::{Frame, SiteId, SiteTable};
 
 use crate::contest::Contest;
+use crate::fields::Uses;
 use crate::sites::SiteState;
 use crate::watcher::Watcher;
 
 pub(super) struct Case<'a> {
     pub(super) watcher: &'a Watcher,
     pub(super) sites: &'a SiteTable,
+    pub(super) uses: Uses,
 }
 
 pub(super) const ACCESSES: &str = "accesses to memory";
@@ -26,8 +28,11 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 impl Case<'_> {
+    /// A code site's name; of C++'s library, who called it, too.
     pub(super) fn label(&self, site: u32) -> String {
-        self.sites.label(SiteId(site))
+        let id = SiteId(site);
+        let library = self.sites.site(id).and_then(|site| site.frame()).is_some_and(Frame::is_library);
+        if library { self.sites.chain(id) } else { self.sites.label(id) }
     }
 
     /// The states of the sites that did anything.
@@ -51,15 +56,42 @@ impl Case<'_> {
         (total, parts.into_iter().map(share).collect())
     }
 
-    /// ` of the blocks that make (a.c:3) allocates`, if known.
-    pub(super) fn of_block(&self, line: u64, block: Option<(u32, u64)>) -> String {
-        let global = || match self.watcher.outside.of(line) {
-            Some((name, offset)) => format!(" at byte {offset} of the global {name}"),
-            None => " of a global or a stack".to_owned(),
+    /// ` at byte 8 of a block of node that make (a.c:3) allocates`, if known.
+    pub(super) fn of_block(&self, line: u64, contest: &Contest) -> String {
+        let Some((site, offset, _)) = contest.block else {
+            let by = contest.parties.first().map_or(0, |party| party.thread);
+            return match (self.watcher.outside.of(line), self.watcher.outside.stack(line << 6, by)) {
+                (Some((of, offset)), _) => format!(" {} of the {}", at(offset), of.name),
+                (None, Some(stack)) => format!(" of the {stack}"),
+                (None, None) => " of a global or a stack".to_owned(),
+            };
         };
-        block.map_or_else(global, |(site, offset)| {
-            format!(" at byte {offset} of a block that {} allocates", self.label(site))
-        })
+        let of = match self.watcher.types.get(&site) {
+            Some(layout) => format!("a block of {}", layout.name),
+            None => "a block".to_owned(),
+        };
+        format!(" {} of {of} that {} allocates", at(offset), self.label(site))
+    }
+
+    /// `thread 3 (serve)`.
+    fn thread(&self, number: u32) -> String {
+        match self.watcher.names.get(&number) {
+            Some(name) => format!("thread {number} ({name})"),
+            None => format!("thread {number}"),
+        }
+    }
+
+    /// ` (hits, misses)`: the names of bytes of a contested line, if known.
+    fn names(&self, line: u64, contest: &Contest, mask: u64) -> String {
+        let (layout, offset, bytes) = match contest.block {
+            Some((site, offset, bytes)) => (self.watcher.types.get(&site), offset, bytes),
+            None => match self.watcher.outside.of(line) {
+                Some((of, offset)) => (of.layout.as_ref(), offset, of.bytes),
+                None => (None, 0, 0),
+            },
+        };
+        let names = layout.map_or(Vec::new(), |layout| layout.paths(offset, mask, bytes, 4));
+        if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) }
     }
 
     /// The lines that threads want at the same time, by kind, the most used first.
@@ -103,7 +135,15 @@ impl Case<'_> {
             .map(|party| {
                 let (what, mask) =
                     if party.written != 0 { ("writes", party.written) } else { ("reads", party.read) };
-                format!("thread {} {what} bytes {} in {}", party.thread, bytes(mask), self.label(party.site))
+                let names = self.names(*line, worst, mask);
+                let (thread, place) = (self.thread(party.thread), self.label(party.site));
+                let also = party.read & !party.written;
+                let reads = if party.written != 0 && also != 0 {
+                    format!(" and reads bytes {}{}", bytes(also), self.names(*line, worst, also))
+                } else {
+                    String::new()
+                };
+                format!("{thread} {what} bytes {}{names}{reads} in {place}", bytes(mask))
             })
             .collect();
         let (number, s) = (lines.len(), if lines.len() == 1 { " is" } else { "s are" });
@@ -111,8 +151,8 @@ impl Case<'_> {
             rule,
             title: title.to_owned(),
             evidence: format!(
-                "{number} line{s} wanted by several threads at the same time. The one used most, the line{}, would move up to {}                  times with a core for each thread: {}.",
-                self.of_block(*line, worst.block),
+                "{number} line{s} wanted by several threads at the same time. The one used most, the line{}, would move up to {} times with a core for each thread: {}.",
+                self.of_block(*line, worst),
                 worst.moves(),
                 who.join("; ")
             ),
@@ -145,6 +185,11 @@ fn kind(contest: &Contest) -> Kind {
         return if beside * 5 >= contest.accesses { Kind::LockAndData } else { Kind::Sync };
     }
     if shared != 0 && same >= other { Kind::Data } else { Kind::False }
+}
+
+/// Where a line begins in something.
+fn at(offset: i64) -> String {
+    if offset < 0 { format!("{} B before the beginning", -offset) } else { format!("at byte {offset}") }
 }
 
 /// `0-7, 16-23`.

@@ -28,7 +28,7 @@ use case::Case;
 
 /// All rules that can be applied.
 pub(crate) fn all(watcher: &Watcher, sites: &SiteTable) -> Vec<Finding> {
-    let case = Case { watcher, sites };
+    let case = Case { watcher, sites, uses: watcher.uses() };
     let sees = watcher.source.as_ref().map_or(Capabilities::all(), |source| source.capabilities);
     if watcher.accesses < watcher.options.accesses_min || !sees.contains(Capabilities::STORES) {
         return Vec::new();
@@ -46,7 +46,12 @@ pub(crate) fn all(watcher: &Watcher, sites: &SiteTable) -> Vec<Finding> {
     if sees.contains(Capabilities::LOADS) {
         found.extend([rows::check(&case), unused::check(&case), pointers::check(&case), pages::check(&case)]);
         found.extend([dead::check(&case), unread::check(&case), conflicts::check(&case)]);
-        found.extend([straddled::check(&case), prefetch::check(&case), tier::check(&case)]);
+        found.extend([
+            straddled::check(&case),
+            prefetch::check(&case),
+            prefetch::late(&case),
+            tier::check(&case),
+        ]);
     }
     found.push(silent::check(&case));
     let mut found: Vec<Finding> =

@@ -3,6 +3,10 @@
 use advise::{Finding, Rule};
 
 use super::case::{Case, FETCHES, bytes, percent, ratio};
+use crate::fields::FieldUse;
+
+/// Fields that are named.
+const NAMES_MAX: usize = 8;
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let options = &case.watcher.options;
@@ -17,10 +21,12 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let first = case.watcher.sites.0[sites.first()?.site.0 as usize];
     let use_of = ratio(first.used, first.left * 64);
     let stride = first.stride.unsigned_abs();
-    let fields = if (16..=1024).contains(&stride) && first.run > 2 {
-        format!(" It steps by {stride} B, the size of an element or of a few of them.")
-    } else {
-        String::new()
+    let fields = match fields(case, sites[0].site.0) {
+        Some(fields) => fields,
+        None if (16..=1024).contains(&stride) && first.run > 2 => {
+            format!(" It steps by {stride} B, the size of an element or of a few of them.")
+        }
+        None => String::new(),
     };
     Some(Finding {
         rule: Rule::UnusedBytes,
@@ -40,4 +46,31 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         share_of: FETCHES.to_owned(),
         sites,
     })
+}
+
+/// Which fields of which type it uses, and what becomes of the others, if debug information has them.
+fn fields(case: &Case<'_>, site: u32) -> Option<String> {
+    let (layout, fields, own) = case.uses.by_code(site)?;
+    let named = |wanted: &dyn Fn(usize, &FieldUse) -> bool| {
+        let found: Vec<&FieldUse> =
+            fields.iter().enumerate().filter(|(at, of)| wanted(*at, of)).map(|of| of.1).collect();
+        let bytes: u64 = found.iter().map(|of| of.bytes).sum();
+        let mut names: Vec<&str> = found.iter().take(NAMES_MAX).map(|of| of.name.as_str()).collect();
+        if found.len() > NAMES_MAX {
+            names.push("…");
+        }
+        (names.join(", "), bytes)
+    };
+    let (used, bytes) = named(&|at, _| own[at]);
+    let (elsewhere, _) = named(&|at, of| !own[at] && of.loads + of.stores > 0);
+    let (nowhere, _) = named(&|at, of| !own[at] && of.loads + of.stores == 0);
+    let mut text = format!(" Of each {} of {} B it uses {used} ({bytes} B)", layout.name, layout.bytes);
+    if !elsewhere.is_empty() {
+        text.push_str(&format!("; other code uses {elsewhere}"));
+    }
+    if !nowhere.is_empty() {
+        text.push_str(&format!("; none that was looked at uses {nowhere}"));
+    }
+    text.push('.');
+    Some(text)
 }

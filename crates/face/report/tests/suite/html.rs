@@ -51,7 +51,8 @@ fn nothing_points_outside() {
 
 #[test]
 fn a_full_report_shows_every_plot_and_table() {
-    let (_, document) = page(&common::full());
+    let (whole, document) = page(&common::full());
+    assert!(whole.contains("One node of 128"), "the heat map of one object");
     let sections =
         ["summary", "traffic", "structures", "functions", "writes", "machine", "findings", "wear", "run"];
     for section in sections {

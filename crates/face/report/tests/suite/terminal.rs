@@ -72,6 +72,18 @@ fn every_finding_says_what_to_do_and_what_it_explains() {
 }
 
 #[test]
+fn fields_of_a_structure_are_listed_with_their_use() {
+    let text = report::terminal(&common::full(), 100, false);
+    for part in [
+        "   0 key",
+        "\u{2588}\u{2588}\u{2588}\u{2588}\u{2588}\u{2588}\u{2588}\u{2588} 90,000 loads, 0 stores, threads 0-2, 5",
+        "  16 cold",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
 fn what_stays_in_the_caches_is_not_called_reading() {
     let mut report = common::full();
     let figures = &mut report.figures;

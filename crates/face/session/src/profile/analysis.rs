@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::chosen::{Waiting, maps};
+use super::types;
 use crate::wear;
 use ::advise::guidelines::Linter;
 use ::advise::prestores::{Bursts, Target};
@@ -140,9 +141,9 @@ impl Analysis {
         self.model.late
     }
 
-    /// Says where global variables lie.
-    pub fn name_globals(&mut self, globals: Vec<(String, u64, u64)>) {
-        self.watcher.name_globals(globals);
+    /// Names data by the debug information of the files that the program ran from.
+    pub fn name_data(&mut self, outcome: &capture::Outcome) {
+        types::name(&mut self.watcher, &self.notes.sites, outcome);
     }
 
     /// Puts the results together.
@@ -220,8 +221,17 @@ impl Analysis {
 
 /// The data structures of which most lines were fetched.
 fn most_fetched(watcher: &locality::Watcher, sites: &SiteTable) -> Vec<report::Structure> {
-    let mut all = structures(watcher, sites);
-    all.extend(watcher.outside().into_iter().map(|(name, of)| structure(0, name, of)));
+    let uses = watcher.uses();
+    let mut all: Vec<Structure> = structures(watcher, sites);
+    for one in &mut all {
+        let known = uses.of_site(one.site);
+        fields(one, known);
+    }
+    all.extend(watcher.outside().into_iter().map(|(name, addr, of)| {
+        let mut one = structure(0, name, of);
+        fields(&mut one, uses.of_variable(addr));
+        one
+    }));
     all.sort_by_key(|structure| std::cmp::Reverse(structure.fetches));
     all.truncate(STRUCTURES_MAX);
     all
@@ -277,6 +287,22 @@ fn structures(watcher: &Watcher, sites: &SiteTable) -> Vec<Structure> {
     watcher.structures().into_iter().take(STRUCTURES_MAX).map(row).collect()
 }
 
+/// Adds what is known of a structure's type.
+fn fields(one: &mut Structure, known: Option<(&event::Layout, &[locality::FieldUse])>) {
+    let Some((layout, fields)) = known else { return };
+    one.type_name = Some(layout.name.clone());
+    one.type_bytes = Some(layout.bytes);
+    let of = |of: &locality::FieldUse| report::FieldHeat {
+        name: of.name.clone(),
+        offset: of.offset,
+        bytes: of.bytes,
+        loads: of.loads,
+        stores: of.stores,
+        threads: (0..64).filter(|bit| of.threads >> bit & 1 == 1).collect(),
+    };
+    one.fields = fields.iter().map(of).collect();
+}
+
 /// One of them.
 fn structure(site: u32, label: String, of: locality::Structure) -> Structure {
     Structure {
@@ -303,6 +329,9 @@ fn structure(site: u32, label: String, of: locality::Structure) -> Structure {
         at_peak_bytes: of.at_peak,
         idle_at_peak_bytes: of.idle_at_peak,
         footprint: of.footprint,
+        type_name: None,
+        type_bytes: None,
+        fields: Vec::new(),
     }
 }
 

@@ -3,6 +3,7 @@
 mod analysis;
 mod chosen;
 mod ordinary;
+mod types;
 
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -111,7 +112,7 @@ impl Profile {
             capture = Some(CaptureStats { trace_bytes: Some(trace.bytes), ..CaptureStats::default() });
         }
         if let Some(outcome) = &played.recording {
-            analysis.name_globals(outcome.globals.clone());
+            analysis.name_data(outcome);
             run.exit = ending::exit(outcome.status);
             let processes = u32::try_from(outcome.processes.len()).unwrap_or(u32::MAX);
             capture = Some(CaptureStats { processes, ..CaptureStats::default() });

@@ -30,6 +30,7 @@ mod check_whole;
 mod corpus;
 mod counts;
 mod endings;
+mod everyday;
 mod examples;
 mod faults;
 mod faults_programs;

@@ -229,6 +229,7 @@ impl FilesRecorder {
             | Op::StoreNt { .. }
             | Op::Flush { .. }
             | Op::Demote { .. }
+            | Op::Prefetch { .. }
             | Op::Fence(_)
             | Op::Strand(_)
             | Op::Alloc { .. }

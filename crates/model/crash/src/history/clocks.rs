@@ -236,6 +236,7 @@ impl Clocks {
             | Op::StoreNt { .. }
             | Op::Flush { .. }
             | Op::Demote { .. }
+            | Op::Prefetch { .. }
             | Op::Fence(_)
             | Op::Alloc { .. }
             | Op::Free { .. }

@@ -153,7 +153,11 @@ impl Recorder {
             }
             // They change nothing of memory that a crash could lose; a file that is one of its own is written
             // above.
-            Op::Demote { .. } | Op::Alloc { .. } | Op::Free { .. } | event::file_operations!() => {}
+            Op::Demote { .. }
+            | Op::Prefetch { .. }
+            | Op::Alloc { .. }
+            | Op::Free { .. }
+            | event::file_operations!() => {}
         }
         Ok(())
     }

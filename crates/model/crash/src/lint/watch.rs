@@ -167,6 +167,7 @@ impl Lints {
             // The rules are those of x86: strand marks order nothing. The bytes of a write to a file are skipped below.
             Op::Load { .. }
             | Op::Demote { .. }
+            | Op::Prefetch { .. }
             | Op::Strand(_)
             | Op::Phase { .. }
             | event::synchronizations!()

@@ -9,9 +9,9 @@ use event::{Event, FenceKind, Op};
 
 use super::core::{Later, TimedCore};
 use super::shared::Shared;
-use crate::Time;
 use crate::core::lines;
 use crate::memory_side::Request;
+use crate::{LINE_BYTES, Time};
 
 impl TimedCore {
     /// The stores that are in the window behind the event under way ask for their lines at `start`.
@@ -49,6 +49,13 @@ impl TimedCore {
         for (line, _) in lines(addr, len) {
             self.ask_for((shared.ranges.place(line), false), start, later.site.0, shared);
         }
+        Ok(())
+    }
+
+    /// A prefetch instruction.
+    pub(crate) fn prefetch_line(&mut self, addr: u64, site: u32, shared: &mut Shared) -> Result<(), Later> {
+        let start = self.turn(shared)?;
+        self.ask_for((shared.ranges.place(addr / LINE_BYTES), false), start, site, shared);
         Ok(())
     }
 

@@ -129,6 +129,7 @@ impl TimedCore {
                 design.flush(self, shared.ranges.place(addr / LINE_BYTES), kind, site, shared)
             }
             Op::Demote { addr } => design.demote(self, shared.ranges.place(addr / LINE_BYTES), shared),
+            Op::Prefetch { addr } => self.prefetch_line(addr, site, shared),
             Op::Fence(kind) => design.fence(self, kind, site, shared),
             Op::RegionBegin { region } => design.region(self, RegionMark::Begin(region), site, shared),
             Op::RegionEnd { region } => design.region(self, RegionMark::End(region), site, shared),

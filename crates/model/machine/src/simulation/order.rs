@@ -55,6 +55,7 @@ pub(crate) fn step(op: &Op, thread: ThreadId) -> Option<(MeetingPoint, Step)> {
         | Op::StoreNt { .. }
         | Op::Flush { .. }
         | Op::Demote { .. }
+        | Op::Prefetch { .. }
         | Op::Fence(_)
         | Op::Alloc { .. }
         | Op::Free { .. }

@@ -220,6 +220,16 @@ impl Attached {
         self.head.next_thread.fetch_add(2, Ordering::Relaxed)
     }
 
+    /// Notes the stack of a new thread: its number plus 1, the address above its function's frame, its bytes.
+    pub fn stack(&self, thread: u32, top: u64, bytes: u64, function: u64) {
+        let at = self.head.next_stack.fetch_add(1, Ordering::Relaxed);
+        let Some(stack) = self.head.stacks.get(at as usize) else { return };
+        stack.top.store(top, Ordering::Relaxed);
+        stack.bytes.store(bytes, Ordering::Relaxed);
+        stack.function.store(function, Ordering::Relaxed);
+        stack.thread.store(thread, Ordering::Release);
+    }
+
     /// In the child of a fork: a process of its own, whose parent is returned.
     pub fn forked(&self) -> u32 {
         self.process.store(self.head.next_process.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);

@@ -224,6 +224,7 @@ addressed! {
     strandline_hook_clflushopt: kind::FLUSH, flush::CLFLUSHOPT, 1, record;
     strandline_hook_clflush: kind::FLUSH, flush::CLFLUSH, 1, record;
     strandline_hook_cldemote: kind::FLUSH, flush::CLDEMOTE, 1, record;
+    strandline_hook_prefetch: kind::FLUSH, flush::PREFETCH, 1, record;
     strandline_hook_nt4: kind::ACCESS, access::STORE_NT, 4, record_store;
     strandline_hook_nt8: kind::ACCESS, access::STORE_NT, 8, record_store;
     strandline_hook_nt16: kind::ACCESS, access::STORE_NT, 16, record_store;

@@ -84,6 +84,8 @@ struct Task {
     function: usize,
     argument: usize,
     number: u32,
+    /// Bytes that its stack may have.
+    stack: usize,
 }
 
 /// A function and its argument, in the registers that C returns two words in.
@@ -98,6 +100,7 @@ struct Start {
 unsafe extern "C" fn entry(task: *mut c_void) -> *mut c_void {
     #[cfg(target_arch = "x86_64")]
     core::arch::naked_asm!(
+        "lea rsi, [rsp + 8]",
         "sub rsp, 8",
         "call {begin}",
         "add rsp, 8",
@@ -107,6 +110,7 @@ unsafe extern "C" fn entry(task: *mut c_void) -> *mut c_void {
     );
     #[cfg(target_arch = "aarch64")]
     core::arch::naked_asm!(
+        "mov x1, sp",
         "stp x29, x30, [sp, -16]!",
         "bl {begin}",
         "ldp x29, x30, [sp], 16",
@@ -117,10 +121,14 @@ unsafe extern "C" fn entry(task: *mut c_void) -> *mut c_void {
     );
 }
 
-extern "C" fn begin(task: *mut Task) -> Start {
+/// The new thread's task, and the address above the frame of its function.
+extern "C" fn begin(task: *mut Task, top: u64) -> Start {
     // SAFETY: `spawn` made it for this thread alone.
-    let Task { function, argument, number } = unsafe { task.read() };
+    let Task { function, argument, number, stack } = unsafe { task.read() };
     alloc::release(task.cast());
+    if let Some(session) = session() {
+        session.stack(number, top, stack as u64, function as u64);
+    }
     let local = local();
     local.number.set(number);
     local.stream.make_room(0);
@@ -128,7 +136,12 @@ extern "C" fn begin(task: *mut Task) -> Start {
 }
 
 /// Creates a thread by `create`, which gets a function and an argument instead of the program's.
-fn spawn(function: usize, argument: usize, create: impl FnOnce(usize, *mut c_void) -> c_int) -> c_int {
+fn spawn(
+    function: usize,
+    argument: usize,
+    attributes: *const pthread_attr_t,
+    create: impl FnOnce(usize, *mut c_void) -> c_int,
+) -> c_int {
     let pc = caller();
     let Some(session) = session() else { return create(function, argument as *mut c_void) };
     let task = alloc::obtain(size_of::<Task>()).cast::<Task>();
@@ -137,13 +150,32 @@ fn spawn(function: usize, argument: usize, create: impl FnOnce(usize, *mut c_voi
     }
     let number = session.two_threads();
     // SAFETY: fresh memory of that size.
-    unsafe { task.write(Task { function, argument, number: number + 1 }) };
+    unsafe { task.write(Task { function, argument, number: number + 1, stack: stack_bytes(attributes) }) };
     record_position_kept(kind::SPAWN, 0, pc, [number.into()]);
     let result = create(entry as *const () as usize, task.cast());
     if result != 0 {
         alloc::release(task.cast());
     }
     result
+}
+
+/// How large the stack of a thread with these attributes, or with none, may become; 0 if that is not known.
+fn stack_bytes(attributes: *const pthread_attr_t) -> usize {
+    let mut bytes = 0;
+    if !attributes.is_null() {
+        // SAFETY: the caller's attributes.
+        unsafe { libc::pthread_attr_getstacksize(attributes, &mut bytes) };
+        return bytes;
+    }
+    let mut usual = core::mem::MaybeUninit::<pthread_attr_t>::uninit();
+    // SAFETY: they are initialised, asked and done with; they hold no memory.
+    unsafe {
+        if libc::pthread_attr_init(usual.as_mut_ptr()) == 0 {
+            libc::pthread_attr_getstacksize(usual.as_ptr(), &mut bytes);
+            libc::pthread_attr_destroy(usual.as_mut_ptr());
+        }
+    }
+    bytes
 }
 
 /// The number of a thread that can still be joined, plus 1; 0 if it has none.
@@ -193,13 +225,15 @@ hooks! {
     ) -> c_int {
         let real = real!(c"pthread_create" as fn(*mut pthread_t, *const pthread_attr_t, usize, *mut c_void) -> c_int);
         // SAFETY: the caller's arguments, but for the function, which has the same type.
-        spawn(function, argument, |function, argument| unsafe { real(thread, attributes, function, argument) })
+        spawn(function, argument, attributes, |function, argument| unsafe {
+            real(thread, attributes, function, argument)
+        })
     }
 
     fn thrd_create(thread: *mut usize, function: usize, argument: usize) -> c_int {
         let real = real!(c"thrd_create" as fn(*mut usize, usize, *mut c_void) -> c_int);
         // SAFETY: as above.
-        spawn(function, argument, |function, argument| unsafe { real(thread, function, argument) })
+        spawn(function, argument, core::ptr::null(), |function, argument| unsafe { real(thread, function, argument) })
     }
 
     fn pthread_cancel(thread: pthread_t) -> c_int {

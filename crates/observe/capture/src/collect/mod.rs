@@ -32,5 +32,5 @@ mod testing;
 mod tests;
 
 pub use interrupts::{Interrupt, Interrupts};
-pub use outcome::{Counted, Missed, Options, Outcome, Progress, ThreadOutcome, Warning};
+pub use outcome::{Counted, Missed, Options, Outcome, Progress, StackOutcome, ThreadOutcome, Warning};
 pub use record::{abandon, count, record};

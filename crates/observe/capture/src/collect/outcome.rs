@@ -93,8 +93,10 @@ pub struct Outcome {
     pub elapsed: Duration,
     /// What a reader of the events should know.
     pub warnings: Vec<Warning>,
-    /// Global variables of the first process: names, addresses, bytes; by address.
-    pub globals: Vec<(String, u64, u64)>,
+    /// Stacks of threads that were made by `pthread_create`, the first ones.
+    pub stacks: Vec<StackOutcome>,
+    /// Files of the first process's own code, with what is added to the addresses in them.
+    pub files: Vec<(std::path::PathBuf, u64)>,
 }
 
 /// One thread of a recording.
@@ -106,6 +108,19 @@ pub struct ThreadOutcome {
     pub pid: u32,
     /// Its events.
     pub events: u64,
+}
+
+/// The stack of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackOutcome {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The address above the frame of the function that it runs.
+    pub top: u64,
+    /// Bytes below, at most.
+    pub bytes: u64,
+    /// That function.
+    pub function: u64,
 }
 
 /// Events of a counting run.

@@ -10,7 +10,7 @@ use event::Site;
 
 use super::code::{Code, Place};
 use crate::session::SessionFile;
-use crate::symbols::{Image, RUNTIME, Resolver, Variable, globals};
+use crate::symbols::{Image, RUNTIME, Resolver};
 use abi::MODULES;
 
 /// A file with code, however often it is loaded.
@@ -90,23 +90,19 @@ impl Programs {
         loaded.push(new);
     }
 
-    /// Variables of the first process's own files, those in the system's folders left out, where they lie in its memory.
-    pub fn globals(&mut self) -> Vec<Variable> {
+    /// Files of the first process, those in the system's folders left out, with what is added to their addresses.
+    pub fn own(&mut self) -> Vec<(PathBuf, u64)> {
         self.refresh();
         let first = self.session.module(0).map_or(0, |module| module.pid);
-        let mut all = Vec::new();
-        let mut seen = Vec::new();
+        let mut all: Vec<(PathBuf, u64)> = Vec::new();
         for loaded in self.processes.get(&first).into_iter().flatten() {
             let path = &self.files[loaded.file as usize].path;
             let system = ["/usr/lib", "/lib"].iter().any(|folder| path.starts_with(folder));
-            if system || path.file_name().is_some_and(|name| name == RUNTIME) || seen.contains(&loaded.file) {
-                continue;
+            let ours = path.file_name().is_some_and(|name| name == RUNTIME);
+            if !system && !ours && !all.iter().any(|known| known.0 == *path) {
+                all.push((path.clone(), loaded.bias));
             }
-            seen.push(loaded.file);
-            let own = globals(path).into_iter();
-            all.extend(own.map(|(name, address, size)| (name, address.wrapping_add(loaded.bias), size)));
         }
-        all.sort_by_key(|variable| variable.1);
         all
     }
 

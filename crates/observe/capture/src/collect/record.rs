@@ -19,7 +19,7 @@ use super::code::Code as _;
 use super::decoder::Decoder;
 use super::interrupts::Interrupts;
 use super::merge::Merger;
-use super::outcome::{Counted, Missed, Options, Outcome, Progress, ThreadOutcome, Warning};
+use super::outcome::{Counted, Missed, Options, Outcome, Progress, StackOutcome, ThreadOutcome, Warning};
 use super::processes::Processes;
 use super::programs::Programs;
 use crate::CaptureError;
@@ -443,7 +443,12 @@ impl Recording {
 
     fn outcome(&mut self, options: &Options, status: ExitStatus) -> Outcome {
         let warnings = self.warnings(options);
-        let globals = self.merger.decoder.code.globals();
+        let files = self.merger.decoder.code.own();
+        let stack = |(number, top, bytes, function)| {
+            let thread = self.merger.decoder.thread(number);
+            StackOutcome { thread, top, bytes, function }
+        };
+        let stacks = self.session.stacks().into_iter().map(stack).collect();
         let decoder = &self.merger.decoder;
         let mut threads: Vec<ThreadOutcome> = self
             .merger
@@ -466,7 +471,8 @@ impl Recording {
             killed: self.session.head().killed.load(Ordering::Relaxed),
             elapsed: self.started.elapsed(),
             warnings,
-            globals,
+            stacks,
+            files,
         }
     }
 

@@ -106,6 +106,7 @@ enum Stretch {
     StoreNt,
     Flush(FlushKind),
     Demote,
+    Prefetch,
 }
 
 impl Expansion {
@@ -179,6 +180,7 @@ impl Expansion {
             flush::CLFLUSHOPT => Stretch::Flush(FlushKind::Clflushopt),
             flush::CLFLUSH => Stretch::Flush(FlushKind::Clflush),
             flush::CLDEMOTE => Stretch::Demote,
+            flush::PREFETCH => Stretch::Prefetch,
             _ => return None,
         };
         let first = addr & !(LINE - 1);
@@ -233,7 +235,7 @@ impl Range {
     /// Bytes that one event can tell.
     fn step(self) -> u64 {
         match self.what {
-            Stretch::Flush(_) | Stretch::Demote => LINE,
+            Stretch::Flush(_) | Stretch::Demote | Stretch::Prefetch => LINE,
             _ => self.left.min(LONGEST),
         }
     }
@@ -246,6 +248,7 @@ impl Range {
             Stretch::StoreNt => Op::StoreNt { addr, len },
             Stretch::Flush(kind) => Op::Flush { addr, kind },
             Stretch::Demote => Op::Demote { addr },
+            Stretch::Prefetch => Op::Prefetch { addr },
         }
     }
 

@@ -4,12 +4,15 @@
 //! none, from the symbol table; where there is none either, a site is its module and address.
 
 mod elf;
+mod expression;
 mod globals;
+mod layouts;
 mod names;
 mod resolver;
 mod types;
 
 pub use elf::{HOW_TO_BUILD, Image, RUNTIME, instrumented, preload};
 pub use globals::{Variable, globals};
+pub use layouts::{Debug, Layouts};
 pub use resolver::{Resolver, stands_for_caller};
 pub use types::Types;

@@ -8,7 +8,10 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use event::Frame;
+use event::{Frame, Layout};
+
+use super::expression::{assigned, measured};
+use super::layouts::Layouts;
 
 /// Larger files of source are not read.
 const SOURCE_MAX: u64 = 16 << 20;
@@ -29,14 +32,67 @@ impl Types {
         })
     }
 
+    /// The layout of the type that is allocated by a call stack: by its name, or of what the line of source assigns the block to.
+    pub fn layout(&mut self, frames: &[Frame], layouts: &Layouts<'_>) -> Option<Layout> {
+        let by_name = self.of(frames).and_then(|name| layouts.named(&name));
+        by_name.or_else(|| {
+            let own =
+                frames.iter().find(|frame| frame.line > 0 && !frame.is_library() && !is_rusts(frame))?;
+            let code = self.statement(Path::new(&own.file), own.line)?;
+            let cast = || layouts.named(&cast(&code)?);
+            let of = |expression| layouts.pointed_to(&expression, &own.file, own.line);
+            measured(&code).and_then(of).or_else(cast).or_else(|| assigned(&code).and_then(of))
+        })
+    }
+
+    /// The statement that a line of source is part of, as far as it is near.
+    fn statement(&mut self, path: &Path, line: u32) -> Option<String> {
+        let own = self.line(path, line)?;
+        let ends = |text: &str| text.trim_end().ends_with([';', '{', '}']) || text.trim().is_empty();
+        let mut text = without_comment(own).to_owned();
+        for before in (line.saturating_sub(3).max(1)..line).rev() {
+            let Some(part) = self.line(path, before).map(without_comment).filter(|part| !ends(part)) else {
+                break;
+            };
+            text = format!("{part} {text}");
+        }
+        for after in line + 1..line + 3 {
+            if ends(&text) {
+                break;
+            }
+            let Some(part) = self.line(path, after) else { break };
+            text = format!("{text} {}", without_comment(part));
+        }
+        Some(text)
+    }
+
     fn line(&mut self, path: &Path, line: u32) -> Option<&str> {
         let lines = self.files.entry(path.to_owned()).or_insert_with(|| {
             let small = fs::metadata(path).is_ok_and(|about| about.len() <= SOURCE_MAX);
             let text = if small { fs::read_to_string(path).unwrap_or_default() } else { String::new() };
             text.lines().map(str::to_owned).collect()
         });
-        lines.get(line as usize - 1).map(String::as_str)
+        lines.get((line as usize).checked_sub(1)?).map(String::as_str)
     }
+}
+
+/// Whether a frame is in Rust's own library.
+fn is_rusts(frame: &Frame) -> bool {
+    frame.file.contains("/rustc/") || frame.file.contains("/rustlib/")
+}
+
+fn without_comment(line: &str) -> &str {
+    line.split("//").next().unwrap_or_default()
+}
+
+/// `T` of `(T *)malloc(…)`.
+fn cast(code: &str) -> Option<String> {
+    let call = code.find("alloc(")?;
+    let before = code[..call].trim_end_matches(|one: char| one.is_alphanumeric() || one == '_').trim_end();
+    let open = before.strip_suffix(')')?.rfind('(')?;
+    let inside = before[open + 1..before.len() - 1].trim().strip_suffix('*')?;
+    let name = inside.trim().trim_start_matches("struct ").trim();
+    (!name.is_empty() && name != "void").then(|| name.to_owned())
 }
 
 /// `T` of `std::allocator<T>::allocate`, `std::_Vector_base<T, …>::_M_allocate` and the like.
@@ -173,6 +229,19 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(by_source(line).as_deref(), found, "{line}");
+        }
+    }
+
+    #[test]
+    fn casts_of_allocations_are_read() {
+        for (line, found) in [
+            ("p = (struct node *)malloc(n * 24);", Some("node")),
+            ("p = (double*) calloc(n, 8);", Some("double")),
+            ("p = (void *)malloc(9);", None),
+            ("f(g(), malloc(9));", None),
+            ("p = malloc(9);", None),
+        ] {
+            assert_eq!(cast(line).as_deref(), found, "{line}");
         }
     }
 

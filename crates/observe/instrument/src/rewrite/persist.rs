@@ -47,7 +47,7 @@ impl<'a> Hook<'a> {
         if instruction.lock {
             return locked(instruction, intel);
         }
-        if !matches!(first, b'c' | b's' | b'm' | b'x' | b'v') || instruction.name.len() > 16 {
+        if !matches!(first, b'c' | b's' | b'm' | b'x' | b'v' | b'p') || instruction.name.len() > 16 {
             return None;
         }
         let mut lower = [0; 16];
@@ -62,6 +62,9 @@ impl<'a> Hook<'a> {
             b"clflush" => flush("clflush"),
             b"xsaveopt" if operand_size_prefix => flush("clwb"),
             b"cldemote" => flush("cldemote"),
+            b"prefetcht0" | b"prefetcht1" | b"prefetcht2" | b"prefetchnta" | b"prefetchw" => {
+                flush("prefetch")
+            }
             b"sfence" => Some(Hook::new("sfence", 0, None)),
             b"mfence" => Some(Hook::new("mfence", 0, None)),
             b"xchg" | b"xchgb" | b"xchgw" | b"xchgl" | b"xchgq" => locked(instruction, intel),

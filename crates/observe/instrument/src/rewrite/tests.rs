@@ -423,6 +423,8 @@ fn every_flush_fence_and_non_temporal_store_has_its_hook() {
         (".byte 0x66; clflush (%rax)", "clflushopt", "leaq (%rax), %rdi"),
         (".byte 0x66\nxsaveopt (%rax)", "clwb", "leaq (%rax), %rdi"),
         ("CLWB (%rax)", "clwb", "leaq (%rax), %rdi"),
+        ("prefetcht0 64(%rax,%rbx)", "prefetch", "leaq 64(%rax,%rbx), %rdi"),
+        ("prefetchnta (%rcx)", "prefetch", "leaq (%rcx), %rdi"),
         ("sfence", "sfence", ""),
         ("mfence", "mfence", ""),
         ("movnti %eax, (%rdi)", "nt4", "leaq (%rdi), %rdi"),

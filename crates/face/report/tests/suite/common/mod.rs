@@ -12,9 +12,9 @@ use crash::lint::{Kind, Lint};
 use event::{Counts, Frame, Sampling, Site, SiteId, SiteTable, Source};
 use machine::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory, Slice, Traffic};
 use report::{
-    Article, CaptureStats, Costs, CrashFinding, CrashFindings, CrashLints, Exit, FunctionSample, PhaseMark,
-    Prestores, Report, Run, Samples, SiteCost, Skipped, Structure, Subject, ThreadHeat, Trial, Wait, Wear,
-    Withheld, WriteSizes,
+    Article, CaptureStats, Costs, CrashFinding, CrashFindings, CrashLints, Exit, FieldHeat, FunctionSample,
+    PhaseMark, Prestores, Report, Run, Samples, SiteCost, Skipped, Structure, Subject, ThreadHeat, Trial,
+    Wait, Wear, Withheld, WriteSizes,
 };
 use wear::estimate::Tally;
 use wear::{CopyCost, Endurance, Question};
@@ -137,7 +137,18 @@ fn structure() -> Structure {
         miss_curve: vec![1.0, 0.8, 0.5, 0.1],
         at_peak_bytes: 6_300_000,
         idle_at_peak_bytes: 4_000_000,
+        type_name: Some("node".into()),
+        type_bytes: Some(128),
+        fields: vec![
+            field("key", 0, 90_000, 0, vec![0, 1, 2, 5]),
+            field("next", 8, 20_000, 5_000, vec![1]),
+            field("cold", 16, 0, 0, vec![]),
+        ],
     }
+}
+
+fn field(name: &str, offset: u64, loads: u64, stores: u64, threads: Vec<u32>) -> FieldHeat {
+    FieldHeat { name: name.into(), offset, bytes: 8, loads, stores, threads }
 }
 
 /// Thirty pages, one of which takes half of the writes.

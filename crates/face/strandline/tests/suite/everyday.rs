@@ -1,0 +1,99 @@
+//! Performance bugs that public projects had, rebuilt small: the bug is named with its line, and its mended twin is silent.
+
+use serde_json::Value;
+
+use crate::common::{Scratch, compile, ok, stdout, strandline};
+
+/// Programs of `tests/programs/everyday`, the rule, a line's part of the source, and what else the evidence says.
+const BUGS: [(&str, &str, &str, &[&str]); 11] = [
+    (
+        "stack.c",
+        "false-sharing",
+        "(*own)++",
+        &["variable sums on the stack of thread 1", "(left)", "(right)", "(count)"],
+    ),
+    ("counters.cc", "false-sharing", "slots[worker].", &["global slots", "[0].served", "[1].served"]),
+    ("heap-counters.c", "false-sharing", "stats->", &["block of stats", "[0].hits"]),
+    ("map-nodes.c", "straddled-lines", "at->key == key|sum += node->value|at = at->next", &[]),
+    ("prices.cc", "pointer-chase", "prices.find(key)", &[]),
+    ("histogram.cc", "against-the-rows", "sums[x] += image.at(x, y)|return pixels", &[]),
+    ("columns.c", "against-the-rows", "table[row][column] = row * column", &[]),
+    ("frames.c", "overwritten-unread", "memset(frame", &[]),
+    ("messages.cc", "overwritten-unread", "message.resize|std::memset", &[]),
+    ("lock-beside.c", "false-sharing", "shared.lock|*base + *step", &["global shared", "lock", "limit"]),
+    ("mutex-beside.cc", "false-sharing", "growing|table.cells[seed", &["global table", "mask"]),
+];
+
+fn source(name: &str) -> String {
+    format!("{}/tests/programs/everyday/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn profile(scratch: &Scratch, name: &str, flags: &str) -> Value {
+    let verb = if name.ends_with(".cc") { "c++" } else { "cc" };
+    compile(scratch.dir(), verb, &format!("-O1 -g -pthread {flags} -o app {}", source(name)));
+    let output = ok(strandline().current_dir(scratch.dir()).args(["profile", "--json", "--", "./app"]));
+    serde_json::from_str(&stdout(&output)).expect("JSON")
+}
+
+/// Whether some text names a line (`main (prices.cc:27)`) that has one of the alternatives; where a function of the C++ library
+/// was not compiled into its caller, its own line stands for it.
+fn names(text: &str, name: &str, parts: &str) -> bool {
+    let source = std::fs::read_to_string(source(name)).expect("the source");
+    let own = text.split(&format!("({name}:")).skip(1);
+    let lines = own.filter_map(|rest| rest.split(')').next()?.parse::<usize>().ok());
+    let mut lines = lines.filter_map(|line| source.lines().nth(line.checked_sub(1)?));
+    lines.any(|line| parts.split('|').any(|part| line.contains(part))) || text.contains("(stl_")
+}
+
+fn both(name: &str) {
+    let (_, rule, parts, says) = BUGS.iter().find(|bug| bug.0 == name).expect("a bug");
+    let scratch = Scratch::new();
+    let faulty = profile(&scratch, name, "");
+    let findings = faulty["findings"].as_array().expect("findings");
+    let found = findings.iter().find(|found| found["rule"] == *rule);
+    let found = found.unwrap_or_else(|| panic!("{name}: no {rule} in {findings:#?}"));
+    let labels = found["sites"].as_array().expect("sites").iter();
+    let labels: Vec<&str> = labels.map(|site| site["label"].as_str().expect("a label")).collect();
+    let evidence = found["evidence"].as_str().expect("evidence");
+    let text = format!("{} {evidence}", labels.join(" "));
+    assert!(names(&text, name, parts), "{name}: {found:#}");
+    says.iter().for_each(|part| assert!(evidence.contains(part), "{name}: no {part} in {evidence}"));
+    let mended = profile(&scratch, name, "-DMENDED");
+    let findings = mended["findings"].as_array().expect("findings");
+    assert!(findings.iter().all(|found| found["rule"] != *rule), "{name}, mended: {findings:#?}");
+}
+
+#[test]
+fn counters_in_one_line_are_named() {
+    ["counters.cc", "heap-counters.c"].into_iter().for_each(both);
+}
+
+#[test]
+fn what_lies_on_a_threads_stack_is_named() {
+    both("stack.c");
+}
+
+#[test]
+fn nodes_on_two_lines_are_named() {
+    both("map-nodes.c");
+}
+
+#[test]
+fn a_map_where_a_vector_serves_is_named() {
+    both("prices.cc");
+}
+
+#[test]
+fn column_walks_are_named() {
+    ["histogram.cc", "columns.c"].into_iter().for_each(both);
+}
+
+#[test]
+fn buffers_zeroed_for_nothing_are_named() {
+    ["frames.c", "messages.cc"].into_iter().for_each(both);
+}
+
+#[test]
+fn locks_beside_their_data_are_named() {
+    ["lock-beside.c", "mutex-beside.cc"].into_iter().for_each(both);
+}

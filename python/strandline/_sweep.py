@@ -7,8 +7,6 @@ import time
 
 from . import _native
 
-_STORE = ".strandline-sweep"
-
 
 def _compute(task):
     """One task, in whatever process the executor chose."""
@@ -55,7 +53,7 @@ def _grid(trace, grid):
     return json.dumps(words)
 
 
-def sweep(trace=None, grid=None, executor=None, *, store=_STORE, output=None, chunk=None, ahead=None):
+def sweep(trace=None, grid=None, executor=None, *, store=None, output=None, chunk=None, ahead=None):
     """Runs every combination of a grid on a trace; computes only what no sweep before it has computed.
 
     trace     a trace file (`run.slt`, a `Trace`, a list of these), or a `Workload`; a path that ends with `.toml` is a whole
@@ -64,9 +62,9 @@ def sweep(trace=None, grid=None, executor=None, *, store=_STORE, output=None, ch
               `seed`, and keys of machines (`"llc.size": ["11MiB", "22MiB"]`); `row` measures published results
     executor  whatever has `submit(function, argument)`: `concurrent.futures.ProcessPoolExecutor`, a Dask `Client`, submitit,
               executorlib. All cores of this machine if not given. Workers need the trace at the same path.
-    store     the folder that keeps results, each by a hash of everything that it depends on: trace, configuration, seed,
+    store     the folder that keeps results (the grid's `store`, else .strandline-sweep), each by a hash of everything that it depends on: trace, configuration, seed,
               version of the models. Any number of sweeps may share it; only this process writes it.
-    output    a Parquet file for the table
+    output    a Parquet file for the table; the grid's `output` if not given
     chunk     configurations of one task (8): a task decodes the trace once
     ahead     tasks that are with the executor at a time (all of them if not given)
 
@@ -78,12 +76,11 @@ def sweep(trace=None, grid=None, executor=None, *, store=_STORE, output=None, ch
     else:
         plan = _native.Plan(_grid(trace, grid), store)
     if executor is None:
-        plan.run(len(os.sched_getaffinity(0)))
-        if plan.missing:
-            raise KeyboardInterrupt
+        plan.run(len(os.sched_getaffinity(0)), chunk)
     else:
         _on(executor, plan, chunk, ahead)
     table = plan.table()
+    output = plan.output if output is None else output
     if output is not None:
         table.parquet(output)
     return table
@@ -92,8 +89,18 @@ def sweep(trace=None, grid=None, executor=None, *, store=_STORE, output=None, ch
 def _on(executor, plan, chunk, ahead):
     tasks = plan.tasks(chunk)
     tasks.reverse()
-    waiting, done, failed = {}, queue.SimpleQueue(), None
-    polled = False
+    waiting = {}
+    try:
+        _until_done(executor, plan, tasks, ahead, waiting)
+    except BaseException:  # Ctrl-C: what did not begin need not
+        for future in waiting.values():
+            if hasattr(future, "cancel"):
+                future.cancel()
+        raise
+
+
+def _until_done(executor, plan, tasks, ahead, waiting):
+    done, failed, polled = queue.SimpleQueue(), None, False
     while tasks or waiting:
         while tasks and (ahead is None or len(waiting) < ahead) and failed is None:
             try:

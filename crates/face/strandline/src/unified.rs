@@ -9,7 +9,7 @@ use ::unified::{BatchOptions, Choice, Contest, Devices, Info, Part};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
-use session::{BenchUnified, LitmusOnDevice, MeasureDevice};
+use session::{BenchUnified, LitmusOnDevice, MeasureDevice, Observer};
 
 use crate::measure_args::MeasureArgs;
 use crate::progress::terminal;
@@ -158,7 +158,7 @@ fn litmus(args: &LitmusArgs) -> anyhow::Result<bool> {
         let value =
             json!({ "schema": 1, "command": command_line(), "device": found.device, "tests": found.tests });
         say(&format!("{value:#}\n"))?;
-        return Ok(!surprising);
+        return whole().map(|()| !surprising);
     }
     let mut text = about(&found.device);
     for test in &found.tests {
@@ -175,7 +175,15 @@ fn litmus(args: &LitmusArgs) -> anyhow::Result<bool> {
         text.push_str(&format!("  {verdict}\n"));
     }
     say(&text)?;
-    Ok(!surprising)
+    whole().map(|()| !surprising)
+}
+
+/// Refuses to call a result whole that was interrupted.
+fn whole() -> anyhow::Result<()> {
+    if terminal().stopped() {
+        bail!("interrupted: what was printed is not all");
+    }
+    Ok(())
 }
 
 /// Runs `strandline bench unified`.
@@ -219,7 +227,7 @@ pub fn bench(args: &BenchUnifiedArgs) -> anyhow::Result<()> {
     if !figures.right() {
         bail!("a result was wrong; the lines above say which");
     }
-    Ok(())
+    whole()
 }
 
 /// The device that `measure --on` names, if it names one.
@@ -259,7 +267,8 @@ pub fn measure(args: &MeasureArgs, on: Choice) -> anyhow::Result<()> {
             "measurements": found.measurements,
             "left_out": found.left_out,
         });
-        return say(&format!("{value:#}\n"));
+        say(&format!("{value:#}\n"))?;
+        return whole();
     }
     let mut text = about(&found.device);
     for point in &found.measurements {
@@ -271,7 +280,8 @@ pub fn measure(args: &MeasureArgs, on: Choice) -> anyhow::Result<()> {
     for reason in &found.left_out {
         text.push_str(&format!("left out: {reason}\n"));
     }
-    say(&text)
+    say(&text)?;
+    whole()
 }
 
 /// Parses a device's name.

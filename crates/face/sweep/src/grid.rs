@@ -15,6 +15,16 @@ use crate::run::{Machine, Run, Source, hash_of};
 /// Words of a grid, beside keys of machines.
 const WORDS: &str = "trace, workload, operations, threads, workload_seed, row, machine, persistency, language, seed, set, store, \
                      output, chunk";
+/// Words that say something of one kind of input only, with the kinds.
+const OF_INPUTS: [(&str, &[&str]); 7] = [
+    ("operations", &["workload"]),
+    ("threads", &["workload"]),
+    ("workload_seed", &["workload"]),
+    ("machine", &["trace", "workload"]),
+    ("persistency", &["trace", "workload"]),
+    ("language", &["trace", "workload"]),
+    ("set", &["trace", "workload"]),
+];
 /// Runs of a grid, at most: more are a mistake.
 const RUNS_MAX: usize = 10_000_000;
 
@@ -55,9 +65,9 @@ impl Grid {
     }
 
     fn checked(self) -> Result<Grid, SweepError> {
-        let known: Vec<&str> = WORDS.split(',').map(str::trim).collect();
-        for word in self.words.keys() {
-            if !known.contains(&word.as_str()) && !word.contains('.') {
+        for (word, value) in &self.words {
+            // What has a dot is a key of machines, and so is a table: TOML makes one of a key with a dot.
+            if !is_word(word) && !word.contains('.') && !value.is_object() {
                 return Err(self.wrong(format!(
                     "no such word `{word}`; there are {WORDS}, and keys of machines such as device.buffer.lines"
                 )));
@@ -68,8 +78,35 @@ impl Grid {
         match inputs {
             0 => Err(self
                 .wrong("nothing to run: give trace = \"FILE.slt\", workload = [\"NAME\"] or row = [\"ID\"]")),
-            1 => Ok(self),
-            _ => Err(self.wrong("trace, workload and row are three kinds of input: give one")),
+            1 => {}
+            _ => return Err(self.wrong("trace, workload and row are three kinds of input: give one")),
+        }
+        self.words.iter().try_for_each(|(word, value)| self.takes(word, value))?;
+        Ok(self)
+    }
+
+    /// Refuses what would change nothing: a list without values, a word for another input, a value that is not looked at.
+    fn takes(&self, word: &str, value: &Value) -> Result<(), SweepError> {
+        if value.as_array().is_some_and(Vec::is_empty) {
+            return Err(self.wrong(format!("{word} has no values")));
+        }
+        let known = OF_INPUTS.iter().find(|(of_input, _)| *of_input == word);
+        let inputs = match known {
+            Some((_, inputs)) => inputs,
+            None if !is_word(word) => &["trace", "workload"][..],
+            None => &["trace", "workload", "row"],
+        };
+        if !value.is_null() && !inputs.iter().any(|input| self.words.contains_key(*input)) {
+            return Err(self.wrong(format!("{word} changes nothing here: it is for {}", inputs.join(" and "))));
+        }
+        match word {
+            "store" | "output" if !value.is_null() && !value.is_string() => {
+                Err(self.wrong(format!("{word} is the name of a file or folder, not {value}")))
+            }
+            "chunk" if !value.is_null() && value.as_u64().is_none_or(|number| number == 0) => {
+                Err(self.wrong(format!("chunk is a whole number from 1 on, not {value}")))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -143,7 +180,7 @@ impl Grid {
                 }
             };
             let runs = sources.iter().flat_map(|source| seeds.iter().map(move |seed| row(source, seed)));
-            return Ok(runs.map(|run| (run.address(""), run)).collect());
+            return Ok(runs.map(|run| (run.address(&where_measured(&run.source)), run)).collect());
         }
         let designs = self.texts("persistency")?;
         designs.iter().try_for_each(|name| Named::find(name).map(|_| ()))?;
@@ -281,8 +318,10 @@ impl Grid {
     fn axes(&self) -> Result<Vec<(String, Vec<String>)>, SweepError> {
         let mut axes = Vec::new();
         for (word, value) in &self.words {
-            if word.contains('.') {
-                axes.push((word.clone(), self.values(word, value)?));
+            match value {
+                Value::Object(tables) if !is_word(word) => self.flatten(word, tables, &mut axes)?,
+                value if word.contains('.') => axes.push((word.clone(), self.values(word, value)?)),
+                _ => {}
             }
         }
         match self.words.get("set") {
@@ -349,6 +388,18 @@ impl Grid {
         }
         Ok(combinations)
     }
+}
+
+/// What a published result depends on beside the models: times of this computer are this computer's.
+fn where_measured(source: &Source) -> String {
+    let Source::Row { id } = source else { return String::new() };
+    let here = studies::rows().any(|row| row.id == id && matches!(row.means, studies::Means::Here(_)));
+    if here { pmem::probe::conditions(&[]).processor } else { String::new() }
+}
+
+/// Whether it is one of a grid's own words, and no key of machines.
+fn is_word(word: &str) -> bool {
+    WORDS.split(',').any(|known| known.trim() == word)
 }
 
 fn or<T>(values: Vec<T>, default: T) -> Vec<T> {

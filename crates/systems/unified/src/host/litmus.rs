@@ -60,7 +60,7 @@ impl Thread<'_> {
         let other = 1 - me;
         choosing(me).store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        let mine = numbers(other).load(Ordering::Relaxed) + 1;
+        let mine = numbers(other).load(Ordering::Relaxed).wrapping_add(1);
         numbers(me).store(mine, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         choosing(me).store(0, Ordering::Relaxed);

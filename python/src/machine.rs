@@ -10,7 +10,7 @@ use session::Chosen;
 use toml::{Table, Value};
 
 use crate::error::refused;
-use crate::result::restored_by;
+use crate::result::{Restored, restored_by};
 
 /// A modelled machine: a preset or a TOML description, with values replaced.
 ///
@@ -277,7 +277,7 @@ impl Machine {
     }
 
     /// For pickle and copy.
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Restored<'py>> {
         restored_by(py, "machine", (self._spec(),))
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyTuple};
 
 use crate::error::refused;
 
@@ -57,7 +57,7 @@ impl Report {
     }
 
     /// For pickle.
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Restored<'py>> {
         let Report { verb, headline, text, html, json, found } = self;
         restored_by(py, "report", (verb, headline, text, html, json, *found))
     }
@@ -87,13 +87,15 @@ fn framed(page: &str) -> String {
     format!("<iframe srcdoc=\"{quoted}\" style=\"width:100%;height:{HEIGHT}px;border:0\"></iframe>")
 }
 
+/// What `__reduce__` returns.
+pub type Restored<'py> = (Bound<'py, PyAny>, Bound<'py, PyTuple>);
+
 /// What `__reduce__` returns: a function of the module `_restore` and its arguments. Pickle finds functions by their names, and
 /// those of an extension module have none that it can import.
 pub fn restored_by<'py>(
     py: Python<'py>,
     function: &str,
-    arguments: impl IntoPyObject<'py, Target: IsA<PyAny>, Error: Into<PyErr>>,
-) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-    let arguments = arguments.into_pyobject(py).map_err(Into::into)?;
-    Ok((py.import("strandline._restore")?.getattr(function)?, arguments.into_bound().into_any()))
+    arguments: impl IntoPyObject<'py, Output = Bound<'py, PyTuple>, Error = PyErr>,
+) -> PyResult<Restored<'py>> {
+    Ok((py.import("strandline._restore")?.getattr(function)?, arguments.into_pyobject(py)?))
 }

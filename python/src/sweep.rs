@@ -10,7 +10,7 @@ use session::Observer;
 use crate::arrow;
 use crate::error::refused;
 use crate::input::watched;
-use crate::result::restored_by;
+use crate::result::{Restored, restored_by};
 use crate::trace::{to_pandas, to_polars};
 
 /// The runs of a grid and what a store has of them.
@@ -137,7 +137,7 @@ impl Table {
     }
 
     /// For pickle.
-    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Restored<'py>> {
         let table = this.get();
         let mut columns = Vec::new();
         for column in &table.0.columns {

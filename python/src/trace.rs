@@ -9,7 +9,7 @@ use pyo3::types::{PyCapsule, PyDict};
 
 use crate::arrow;
 use crate::error::refused;
-use crate::result::restored_by;
+use crate::result::{Restored, restored_by};
 
 /// A trace file (`.slt`): what is in it, and its events as an Arrow stream.
 ///
@@ -88,7 +88,7 @@ impl Trace {
     }
 
     /// For pickle: the file is not in it.
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Restored<'py>> {
         restored_by(py, "trace", (&self.path, self.thread))
     }
 

@@ -87,10 +87,7 @@ const STACK: usize = 8 << 20;
 /// Runs a verb without the interpreter's lock, on a thread of its own: this one asks for signals, which only the interpreter's
 /// first thread is told of, and raises warnings where the caller's filters are. After Ctrl-C, or a warning that is an error by
 /// a filter, the verb is asked to stop, and the exception is there in place of a result.
-pub fn watched<T: Send>(
-    py: Python<'_>,
-    verb: impl FnOnce(&Watcher) -> PyResult<T> + Send,
-) -> PyResult<T> {
+pub fn watched<T: Send>(py: Python<'_>, verb: impl FnOnce(&Watcher) -> PyResult<T> + Send) -> PyResult<T> {
     py.detach(|| {
         let watcher = Watcher::default();
         let mut interrupt = None;

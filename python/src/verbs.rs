@@ -369,12 +369,7 @@ fn faults(
 }
 
 /// A built-in workload into a trace file.
-fn written(
-    input: &Input,
-    output: &Path,
-    small: bool,
-    watcher: &Watcher,
-) -> Result<(), session::Error> {
+fn written(input: &Input, output: &Path, small: bool, watcher: &Watcher) -> Result<(), session::Error> {
     let compression = if small { Compression::Fast } else { Compression::Light };
     let mut file = TraceFile::open(output, compression)?;
     input.play("recording", watcher, &mut file, &mut [])?;

@@ -91,13 +91,15 @@ impl Grid {
             return Err(self.wrong(format!("{word} has no values")));
         }
         let known = OF_INPUTS.iter().find(|(of_input, _)| *of_input == word);
-        let inputs = match known {
-            Some((_, inputs)) => inputs,
-            None if !is_word(word) => &["trace", "workload"][..],
+        let inputs: &[&str] = match known {
+            Some((_, inputs)) => *inputs,
+            None if !is_word(word) => &["trace", "workload"],
             None => &["trace", "workload", "row"],
         };
         if !value.is_null() && !inputs.iter().any(|input| self.words.contains_key(*input)) {
-            return Err(self.wrong(format!("{word} changes nothing here: it is for {}", inputs.join(" and "))));
+            return Err(
+                self.wrong(format!("{word} changes nothing here: it is for {}", inputs.join(" and ")))
+            );
         }
         match word {
             "store" | "output" if !value.is_null() && !value.is_string() => {

@@ -263,7 +263,10 @@ mod tests {
             (json!({ "workload": "hash-scatter", "machine": [] }), "machine has no values"),
             (json!({ "workload": [] }), "workload has no values"),
             (json!({ "workload": "hash-scatter", "llc.size": [] }), "llc.size has no values"),
-            (json!({ "workload": "hash-scatter", "set": { "llc": { "size": [] } } }), "llc.size has no values"),
+            (
+                json!({ "workload": "hash-scatter", "set": { "llc": { "size": [] } } }),
+                "llc.size has no values",
+            ),
             (json!({ "workload": "hash-scatter", "chunk": 0 }), "from 1 on"),
             (json!({ "workload": "hash-scatter", "chunk": "many" }), "from 1 on"),
             (json!({ "workload": "hash-scatter", "store": ["a"] }), "store is the name"),
@@ -294,8 +297,11 @@ mod tests {
         };
         let quoted = addresses("\"llc.size\" = [\"11MiB\", \"22MiB\"]");
         assert_eq!(quoted.len(), 2);
-        for other in ["llc.size = [\"11MiB\", \"22MiB\"]", "[llc]\nsize = [\"11MiB\", \"22MiB\"]", "[set]\nllc.size = [\"11MiB\", \"22MiB\"]"]
-        {
+        for other in [
+            "llc.size = [\"11MiB\", \"22MiB\"]",
+            "[llc]\nsize = [\"11MiB\", \"22MiB\"]",
+            "[set]\nllc.size = [\"11MiB\", \"22MiB\"]",
+        ] {
             assert_eq!(addresses(other), quoted, "{other}");
         }
     }

@@ -12,8 +12,8 @@ use crate::accelerator::room;
 use crate::micro::filled;
 use crate::query::{Lineitem, q1, q1_on_cpu, q6, q6_on_cpu};
 use crate::{
-    Accelerator, Approach, Batch, BatchOptions, Change, CoExecution, Error, Hashed, Info, MemoryKind, Mix, Shape,
-    Table, sort,
+    Accelerator, Approach, Batch, BatchOptions, Change, CoExecution, Error, Hashed, Info, MemoryKind, Mix,
+    Shape, Table, sort,
 };
 
 /// Distances of prefetches that are compared.
@@ -186,8 +186,9 @@ impl Contest {
         let mut random = Mix::seeded(self.seed);
         // Drawn before the time begins, as the standard map's keys are; of large batches there are fewer.
         let different = (DRAWN_MAX / count.max(1)).clamp(1, 64);
-        let draws: Vec<Vec<u32>> =
-            (0..different).map(|_| (0..count).map(|_| random.below(self.keys.max(1)) as u32).collect()).collect();
+        let draws: Vec<Vec<u32>> = (0..different)
+            .map(|_| (0..count).map(|_| random.below(self.keys.max(1)) as u32).collect())
+            .collect();
         let mut right = piece(&draws[0]);
         let (start, mut done) = (Instant::now(), 0u64);
         while start.elapsed() < self.duration {
@@ -241,7 +242,8 @@ impl Contest {
         };
         figure("inserts".to_owned(), value, "inserts/us", keys.len() as u64 == self.keys);
         // Powers of ten, and what was asked for.
-        let below = std::iter::successors(Some(100), |size| Some(size * 10)).take_while(|&size| size < self.batch);
+        let below =
+            std::iter::successors(Some(100), |size| Some(size * 10)).take_while(|&size| size < self.batch);
         for size in below.chain([self.batch]) {
             let mut failure = None;
             let (value, right) = self.rate(size, |numbers| {

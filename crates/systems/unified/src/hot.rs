@@ -147,7 +147,11 @@ impl HotCold {
             0 => Ok(answers),
             full => {
                 let got = format!("{full} without room beside {}", self.keys);
-                Err(Error::Request { what: "keys of a table", got, expected: "fewer keys, or a larger table" })
+                Err(Error::Request {
+                    what: "keys of a table",
+                    got,
+                    expected: "fewer keys, or a larger table",
+                })
             }
         }
     }

@@ -189,7 +189,9 @@ impl Test {
 
     fn register(&self, name: &str) -> Result<u32, Error> {
         let register = name.strip_prefix('r').and_then(number);
-        register.filter(|&register| register < 7).ok_or_else(|| self.wrong(format!("`{name}` is none of r0 to r6")))
+        register
+            .filter(|&register| register < 7)
+            .ok_or_else(|| self.wrong(format!("`{name}` is none of r0 to r6")))
     }
 
     fn instruction(&self, line: &str) -> Result<[u32; INSTRUCTION_WORDS], Error> {
@@ -328,7 +330,8 @@ impl Test {
     fn fits(&self, device: &Info, spin: u32) -> Result<(), Error> {
         let wide = u64::from;
         let steps = |thread: &Thread| {
-            let locks = thread.program.iter().filter(|line| line.split_whitespace().next() == Some("lock")).count();
+            let locks =
+                thread.program.iter().filter(|line| line.split_whitespace().next() == Some("lock")).count();
             let instructions = thread.program.len() as u64 + locks as u64 * 2 * wide(spin);
             wide(self.repeats).saturating_mul(1 + instructions)
         };

@@ -119,7 +119,11 @@ impl Lineitem {
         let wrong = |what, got: String, expected| Err(Error::Request { what, got, expected });
         let lengths = [&self.quantity, &self.price, &self.discount, &self.tax, &self.group].map(Vec::len);
         if lengths.iter().any(|&length| length != self.len()) {
-            return wrong("columns of rows", format!("{lengths:?} beside {}", self.len()), "columns of one length");
+            return wrong(
+                "columns of rows",
+                format!("{lengths:?} beside {}", self.len()),
+                "columns of one length",
+            );
         }
         let most = |column: &[u32]| column.iter().copied().max().unwrap_or(0);
         for (what, column, limit, expected) in [

@@ -286,7 +286,8 @@ fn a_region_of_another_device_is_refused_and_harms_nobody() {
     for one in &all {
         for other in all.iter().filter(|other| !Arc::ptr_eq(one, other)) {
             let foreign = other.allocate(64).expect("room");
-            let job = Job { kernel: Kernel::Write, regions: &[&foreign], parameters: &[1, 1, 7], invocations: 1 };
+            let job =
+                Job { kernel: Kernel::Write, regions: &[&foreign], parameters: &[1, 1, 7], invocations: 1 };
             let error = one.run(job).expect_err("refused").to_string();
             assert!(error.contains("another device's"), "{error}");
             let mut word = [0];

@@ -116,7 +116,9 @@ fn hot_keys_move_to_the_cpu_and_follow_the_load() {
 
 /// The key that is hashed to this: the mixing is a bijection.
 fn key_of(hash: u32, signature: u32) -> u64 {
-    let inverse = |odd: u64| (0..6).fold(odd, |known, _| known.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(known))));
+    let inverse = |odd: u64| {
+        (0..6).fold(odd, |known, _| known.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(known))))
+    };
     let unshift = |mixed: u64, by: u32| (0..64 / by).fold(mixed, |known, _| mixed ^ known >> by);
     let mut key = u64::from(signature) << 32 | u64::from(hash);
     key = unshift(key, 31).wrapping_mul(inverse(0x94d0_49bb_1331_11eb));
@@ -165,7 +167,10 @@ fn colliding_keys_keep_their_own_locations_when_they_move() {
             }
             if let Some(key) = late {
                 assert_eq!(both.lookup(&[key]).expect("works"), [7], "round {round}");
-                assert_eq!(both.lookup(&twins).expect("works"), twins.iter().map(|key| model[key]).collect::<Vec<_>>());
+                assert_eq!(
+                    both.lookup(&twins).expect("works"),
+                    twins.iter().map(|key| model[key]).collect::<Vec<_>>()
+                );
             }
         }
         assert!(late.is_some(), "the first twin was not hot: this test says nothing");

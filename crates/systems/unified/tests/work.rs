@@ -303,7 +303,8 @@ fn a_litmus_test_too_long_for_a_device_is_refused() {
         }
     }
     // A number of the lock that has no successor.
-    let lock = unified::litmus::FILES[6].1.replace("\"lock c0 0 r0\"", "\"store n1 4294967295\", \"lock c0 0 r0\"");
+    let lock =
+        unified::litmus::FILES[6].1.replace("\"lock c0 0 r0\"", "\"store n1 4294967295\", \"lock c0 0 r0\"");
     let batch = Batch::new(BatchOptions { threads: 2, ..BatchOptions::default() });
     let seen = Test::parse("lock", &lock).expect("a test").run(&batch, 50, 20).expect("it runs");
     assert_eq!(seen.instances, 50);
@@ -335,7 +336,12 @@ fn rows_beyond_the_words_of_a_kernel_are_refused() {
             (rows.price[row], rows.quantity[row]) = (42_949_672, u32::MAX - row as u32);
             (rows.discount[row], rows.tax[row]) = ([0, 6, 100][row % 3], [0, 4_194_204, 8][row % 3]);
         }
-        assert_eq!(q1(&*device, &rows, Some(1500)).expect("works"), q1_on_cpu(&rows), "{}", device.info().device);
+        assert_eq!(
+            q1(&*device, &rows, Some(1500)).expect("works"),
+            q1_on_cpu(&rows),
+            "{}",
+            device.info().device
+        );
         assert_eq!(q6(&*device, &rows, Some(1500)).expect("works"), q6_on_cpu(&rows));
     }
 }

@@ -35,7 +35,9 @@ type Limit = (&'static str, u64, u64);
 fn enough(device: &str, limits: &[Limit]) -> Result<(), crate::Error> {
     match limits.iter().find(|(_, has, needs)| has < needs) {
         None => Ok(()),
-        Some(&(limit, has, needs)) => Err(crate::Error::Limit { device: device.to_owned(), limit, has, needs }),
+        Some(&(limit, has, needs)) => {
+            Err(crate::Error::Limit { device: device.to_owned(), limit, has, needs })
+        }
     }
 }
 
@@ -53,7 +55,8 @@ mod tests {
     #[test]
     fn a_device_that_lacks_a_limit_is_refused_by_its_name() {
         enough("a device", &[("storage buffers of a shader", 5, BUFFERS)]).expect("enough");
-        let limits = [("invocations of a workgroup", 64, WORKGROUP), ("storage buffers of a shader", 4, BUFFERS)];
+        let limits =
+            [("invocations of a workgroup", 64, WORKGROUP), ("storage buffers of a shader", 4, BUFFERS)];
         let error = enough("a device", &limits).expect_err("one is missing").to_string();
         assert!(error.contains("a device: storage buffers of a shader is 4, 5 needed"), "{error}");
         assert!(error.contains("--on batch"), "{error}");

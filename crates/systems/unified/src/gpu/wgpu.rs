@@ -70,12 +70,19 @@ impl Wgpu {
         let adapter = adapters.into_iter().next();
         let adapter = adapter.ok_or_else(|| none("no Vulkan loader, or it knows no device".to_owned()))?;
         let (about, limits) = (adapter.get_info(), adapter.limits());
-        enough(&about.name, &[
-            ("storage buffers of a shader", limits.max_storage_buffers_per_shader_stage.into(), BUFFERS),
-            ("invocations of a workgroup", limits.max_compute_invocations_per_workgroup.into(), WORKGROUP),
-            ("width of a workgroup", limits.max_compute_workgroup_size_x.into(), WORKGROUP),
-            ("workgroups in a row", limits.max_compute_workgroups_per_dimension.into(), ROW.into()),
-        ])?;
+        enough(
+            &about.name,
+            &[
+                ("storage buffers of a shader", limits.max_storage_buffers_per_shader_stage.into(), BUFFERS),
+                (
+                    "invocations of a workgroup",
+                    limits.max_compute_invocations_per_workgroup.into(),
+                    WORKGROUP,
+                ),
+                ("width of a workgroup", limits.max_compute_workgroup_size_x.into(), WORKGROUP),
+                ("workgroups in a row", limits.max_compute_workgroups_per_dimension.into(), ROW.into()),
+            ],
+        )?;
         let descriptor = wgpu::DeviceDescriptor { required_limits: limits.clone(), ..Default::default() };
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
             .map_err(|error| none(error.to_string()))?;

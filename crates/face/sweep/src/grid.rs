@@ -76,8 +76,10 @@ impl Grid {
         let inputs =
             ["trace", "workload", "row"].iter().filter(|word| self.words.contains_key(**word)).count();
         match inputs {
-            0 => Err(self
-                .wrong("nothing to run: give trace = \"FILE.slt\", workload = [\"NAME\"] or row = [\"ID\"]")),
+            0 => {
+                let inputs = "trace = \"FILE.slt\", workload = [\"NAME\"] or row = [\"ID\"]";
+                return Err(self.wrong(format!("nothing to run: give {inputs}")));
+            }
             1 => {}
             _ => return Err(self.wrong("trace, workload and row are three kinds of input: give one")),
         }

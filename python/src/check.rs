@@ -7,7 +7,7 @@ use pyo3::types::PyString;
 use session::{Check, CheckError, Input, Judge};
 
 use crate::error::refused;
-use crate::input::{Observe, Watcher, input};
+use crate::input::{Observe, input, watched};
 use crate::result::Report;
 use crate::verbs::first_line;
 
@@ -63,8 +63,8 @@ pub fn check(
             check.judge = Some(judge(function.unbind()));
         }
     }
-    py.detach(|| {
-        let checked = check.run(&Watcher).map_err(refused)?;
+    watched(py, |watcher| {
+        let checked = check.run(watcher).map_err(refused)?;
         if !checked.no_verdict().is_empty() {
             return Err(refused(CheckError::NoVerdict(checked.no_verdict().to_vec())));
         }
@@ -81,8 +81,8 @@ pub fn check(
 }
 
 fn lints(py: Python<'_>, check: &Check) -> PyResult<Report> {
-    py.detach(|| {
-        let linted = check.lints(&Watcher).map_err(refused)?;
+    watched(py, |watcher| {
+        let linted = check.lints(watcher).map_err(refused)?;
         if !linted.no_verdict.is_empty() {
             return Err(refused(CheckError::NoVerdict(linted.no_verdict.clone())));
         }

@@ -2,6 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -74,8 +79,61 @@ fn built_in(words: &Bound<'_, PyDict>) -> PyResult<Input> {
     Ok(Input::BuiltIn(built_in))
 }
 
-/// Reports warnings of a verb as Python's, and stops what asks whether it is to stop when Ctrl-C was pressed.
-pub struct Watcher;
+/// Between two questions whether Ctrl-C was pressed.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// Bytes of the stack of a verb: as much as the first thread of a process has.
+const STACK: usize = 8 << 20;
+
+/// Runs a verb without the interpreter's lock, on a thread of its own: this one asks for signals, which only the interpreter's
+/// first thread is told of, and raises warnings where the caller's filters are. After Ctrl-C, or a warning that is an error by
+/// a filter, the verb is asked to stop, and the exception is there in place of a result.
+pub fn watched<T: Send>(py: Python<'_>, verb: impl FnOnce(&Watcher) -> PyResult<T> + Send) -> PyResult<T> {
+    py.detach(|| {
+        let watcher = Watcher::default();
+        let mut interrupt = None;
+        let ended = thread::scope(|scope| {
+            let (running, over) = channel::<()>();
+            let work = || {
+                // Closed when the verb ends, however it ends.
+                let _running = running;
+                verb(&watcher)
+            };
+            let worker = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work)?;
+            loop {
+                let ends = over.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout);
+                if let Err(raised) = Python::attach(|py| watcher.heard(py)) {
+                    interrupt.get_or_insert(raised);
+                    watcher.stop.store(true, Ordering::Relaxed);
+                }
+                if ends {
+                    break;
+                }
+            }
+            Ok::<_, std::io::Error>(worker.join())
+        });
+        let result = ended?.unwrap_or_else(|cause| std::panic::resume_unwind(cause));
+        interrupt.map_or(result, Err)
+    })
+}
+
+/// Keeps warnings of a verb until they are raised, and says whether it is to stop.
+#[derive(Default)]
+pub struct Watcher {
+    stop: AtomicBool,
+    warnings: Mutex<Vec<String>>,
+}
+
+impl Watcher {
+    /// What the interpreter has to say, and what it is to say.
+    fn heard(&self, py: Python<'_>) -> PyResult<()> {
+        py.check_signals()?;
+        let warnings = std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner));
+        for warning in warnings {
+            py.import("warnings")?.call_method1("warn", (warning,))?;
+        }
+        Ok(())
+    }
+}
 
 impl session::Observer for Watcher {
     fn progress(&self, _: &session::Progress<'_>) {}
@@ -83,16 +141,10 @@ impl session::Observer for Watcher {
     fn finished(&self) {}
 
     fn warn(&self, warning: &str) {
-        Python::attach(|py| {
-            let warned = py.import("warnings").and_then(|module| module.call_method1("warn", (warning,)));
-            if let Err(error) = warned {
-                // A filter makes errors of warnings: there is nobody here to take one.
-                error.write_unraisable(py, None);
-            }
-        });
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning.to_owned());
     }
 
     fn stopped(&self) -> bool {
-        Python::attach(|py| py.check_signals().is_err())
+        self.stop.load(Ordering::Relaxed)
     }
 }

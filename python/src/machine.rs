@@ -10,6 +10,7 @@ use session::Chosen;
 use toml::{Table, Value};
 
 use crate::error::refused;
+use crate::result::{Restored, restored_by};
 
 /// A modelled machine: a preset or a TOML description, with values replaced.
 ///
@@ -264,6 +265,20 @@ impl Machine {
     fn _spec(&self) -> String {
         let text = self.text.as_deref();
         serde_json::json!({ "name": self.name, "text": text, "settings": self.settings }).to_string()
+    }
+
+    /// A machine of what `_spec` said.
+    #[staticmethod]
+    fn _of(spec: &str) -> PyResult<Machine> {
+        let ::sweep::Machine { name, text, settings } = serde_json::from_str(spec).map_err(refused)?;
+        let base = Machine::base(&name, text.as_deref())?;
+        let config = Box::new(base.with_overrides(&settings).map_err(refused)?);
+        Ok(Machine { name, text: text.map(Arc::from), settings, config })
+    }
+
+    /// For pickle and copy.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Restored<'py>> {
+        restored_by(py, "machine", (self._spec(),))
     }
 
     fn __getitem__<'py>(this: &Bound<'py, Self>, key: &str) -> PyResult<Bound<'py, PyAny>> {

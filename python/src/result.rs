@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyTuple};
 
 use crate::error::refused;
 
@@ -56,6 +56,18 @@ impl Report {
         Ok(page)
     }
 
+    /// For pickle.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Restored<'py>> {
+        let Report { verb, headline, text, html, json, found } = self;
+        restored_by(py, "report", (verb, headline, text, html, json, *found))
+    }
+
+    /// A report of what pickle kept.
+    #[staticmethod]
+    fn _of(verb: String, headline: String, text: String, html: String, json: String, found: bool) -> Report {
+        Report { verb, headline, text, html, json, found }
+    }
+
     fn __str__(&self) -> &str {
         &self.text
     }
@@ -73,4 +85,17 @@ impl Report {
 fn framed(page: &str) -> String {
     let quoted = page.replace('&', "&amp;").replace('"', "&quot;");
     format!("<iframe srcdoc=\"{quoted}\" style=\"width:100%;height:{HEIGHT}px;border:0\"></iframe>")
+}
+
+/// What `__reduce__` returns.
+pub type Restored<'py> = (Bound<'py, PyAny>, Bound<'py, PyTuple>);
+
+/// What `__reduce__` returns: a function of the module `_restore` and its arguments. Pickle finds functions by their names, and
+/// those of an extension module have none that it can import.
+pub fn restored_by<'py>(
+    py: Python<'py>,
+    function: &str,
+    arguments: impl IntoPyObject<'py, Output = Bound<'py, PyTuple>, Error = PyErr>,
+) -> PyResult<Restored<'py>> {
+    Ok((py.import("strandline._restore")?.getattr(function)?, arguments.into_pyobject(py)?))
 }

@@ -2,24 +2,30 @@
 
 use std::path::PathBuf;
 
-use ::sweep::{Grid, Store, Sweep, SweepError};
+use ::sweep::{Data, Grid, STORE, Store, Sweep, SweepError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+use session::Observer;
 
 use crate::arrow;
 use crate::error::refused;
+use crate::input::watched;
+use crate::result::{Restored, restored_by};
 use crate::trace::{to_pandas, to_polars};
 
 /// The runs of a grid and what a store has of them; where a grid's file wants the table.
 #[pyclass(module = "strandline")]
-pub struct Plan(Sweep, Option<PathBuf>);
+pub struct Plan {
+    sweep: Sweep,
+    output: Option<PathBuf>,
+}
 
-/// Where results are kept if nobody says.
-const STORE: &str = ".strandline-sweep";
-
-fn opened(grid: &Grid, store: Option<PathBuf>) -> Result<Plan, SweepError> {
-    let store = store.or_else(|| grid.store()).unwrap_or_else(|| PathBuf::from(STORE));
-    Ok(Plan(Sweep::open(grid, Store::open(store)?)?, grid.output()))
+impl Plan {
+    /// The store is what the caller says, else what the grid says.
+    fn open(grid: &Grid, store: Option<PathBuf>) -> Result<Plan, SweepError> {
+        let folder = store.or_else(|| grid.store()).unwrap_or_else(|| PathBuf::from(STORE));
+        Ok(Plan { sweep: Sweep::open(grid, Store::open(folder)?)?, output: grid.output() })
+    }
 }
 
 #[pymethods]
@@ -27,55 +33,58 @@ impl Plan {
     #[new]
     #[pyo3(signature = (grid, store = None))]
     fn new(py: Python<'_>, grid: &str, store: Option<PathBuf>) -> PyResult<Plan> {
-        py.detach(|| opened(&Grid::parse(grid)?, store)).map_err(refused)
+        py.detach(|| Plan::open(&Grid::parse(grid)?, store)).map_err(refused)
     }
 
     /// The plan of a grid in a TOML file.
     #[staticmethod]
     #[pyo3(signature = (file, store = None))]
     fn load(py: Python<'_>, file: PathBuf, store: Option<PathBuf>) -> PyResult<Plan> {
-        py.detach(|| opened(&Grid::load(&file)?, store)).map_err(refused)
+        py.detach(|| Plan::open(&Grid::load(&file)?, store)).map_err(refused)
     }
 
-    /// Where the grid wants the table, if it says.
+    /// Where the grid wants its table, if it says.
     #[getter]
     fn output(&self) -> Option<PathBuf> {
-        self.1.clone()
+        self.output.clone()
     }
 
     /// Configurations, and those whose result was there.
     #[getter]
     fn tally(&self) -> (usize, usize) {
-        let tally = self.0.tally();
+        let tally = self.sweep.tally();
         (tally.all, tally.known)
     }
 
     /// Configurations without a result.
     #[getter]
     fn missing(&self) -> usize {
-        self.0.missing()
+        self.sweep.missing()
     }
 
     /// What is missing, as texts for `compute`.
     #[pyo3(signature = (chunk = None))]
     fn tasks(&self, chunk: Option<usize>) -> PyResult<Vec<String>> {
-        self.0.tasks(chunk).map_err(refused)
+        self.sweep.tasks(chunk).map_err(refused)
     }
 
     /// Stores what `compute` returned.
     fn keep(&mut self, py: Python<'_>, answer: &str) -> PyResult<usize> {
-        py.detach(|| self.0.keep(answer)).map_err(refused)
+        py.detach(|| self.sweep.keep(answer)).map_err(refused)
     }
 
     /// Computes what is missing on threads of this process.
-    fn run(&mut self, py: Python<'_>, jobs: usize) -> PyResult<()> {
-        let stop = || Python::attach(|py| py.check_signals().is_ok());
-        py.detach(|| self.0.run(jobs, &|_, _| stop())).map_err(refused)
+    #[pyo3(signature = (jobs, chunk = None))]
+    fn run(&mut self, py: Python<'_>, jobs: usize, chunk: Option<usize>) -> PyResult<()> {
+        if let Some(chunk) = chunk {
+            self.sweep.set_chunk(chunk);
+        }
+        watched(py, |watcher| self.sweep.run(jobs, &|_, _| !watcher.stopped()).map_err(refused))
     }
 
     /// A row per configuration.
     fn table(&self) -> Table {
-        Table(self.0.table())
+        Table(self.sweep.table())
     }
 }
 
@@ -116,15 +125,45 @@ impl Table {
     /// A column's values as a list.
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         match self.0.column(name) {
-            Some(::sweep::Data::Int(values)) => Ok(values.clone().into_pyobject(py)?.into_any()),
-            Some(::sweep::Data::Float(values)) => Ok(values.clone().into_pyobject(py)?.into_any()),
-            Some(::sweep::Data::Text(values)) => Ok(values.clone().into_pyobject(py)?.into_any()),
+            Some(Data::Int(values)) => Ok(values.clone().into_pyobject(py)?.into_any()),
+            Some(Data::Float(values)) => Ok(values.clone().into_pyobject(py)?.into_any()),
+            Some(Data::Text(values)) => Ok(values.clone().into_pyobject(py)?.into_any()),
             None => Err(pyo3::exceptions::PyKeyError::new_err(name.to_owned())),
         }
     }
 
     fn __len__(&self) -> usize {
         self.0.rows
+    }
+
+    /// For pickle.
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Restored<'py>> {
+        let table = this.get();
+        let mut columns = Vec::new();
+        for column in &table.0.columns {
+            let kind = match column.data {
+                Data::Int(_) => "int",
+                Data::Float(_) => "float",
+                Data::Text(_) => "text",
+            };
+            columns.push((&column.name, kind, table.__getitem__(this.py(), &column.name)?));
+        }
+        restored_by(this.py(), "table", (table.0.rows, columns))
+    }
+
+    /// A table of what pickle kept.
+    #[staticmethod]
+    fn _of(rows: usize, columns: Vec<(String, String, Bound<'_, PyAny>)>) -> PyResult<Table> {
+        let column = |(name, kind, values): (String, String, Bound<'_, PyAny>)| {
+            let data = match &*kind {
+                "int" => Data::Int(values.extract()?),
+                "float" => Data::Float(values.extract()?),
+                _ => Data::Text(values.extract()?),
+            };
+            Ok(::sweep::Column { name, data })
+        };
+        let columns = columns.into_iter().map(column).collect::<PyResult<Vec<_>>>()?;
+        Ok(Table(::sweep::Table { columns, rows }))
     }
 
     /// Writes one Parquet file.
@@ -148,9 +187,9 @@ impl Table {
 
     fn _repr_html_(&self) -> String {
         let cell = |data: &::sweep::Data, row: usize| match data {
-            ::sweep::Data::Int(values) => values[row].map(|value| value.to_string()),
-            ::sweep::Data::Float(values) => values[row].map(|value| format!("{value:.4}")),
-            ::sweep::Data::Text(values) => values[row].clone().map(|text| escaped(&text)),
+            Data::Int(values) => values[row].map(|value| value.to_string()),
+            Data::Float(values) => values[row].map(|value| format!("{value:.4}")),
+            Data::Text(values) => values[row].clone().map(|text| escaped(&text)),
         };
         let head: String =
             self.0.columns.iter().map(|column| format!("<th>{}</th>", escaped(&column.name))).collect();

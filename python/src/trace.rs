@@ -9,6 +9,7 @@ use pyo3::types::{PyCapsule, PyDict};
 
 use crate::arrow;
 use crate::error::refused;
+use crate::result::{Restored, restored_by};
 
 /// A trace file (`.slt`): what is in it, and its events as an Arrow stream.
 ///
@@ -84,6 +85,11 @@ impl Trace {
     /// The events as a polars data frame (needs polars).
     fn to_polars<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         to_polars(this.as_any())
+    }
+
+    /// For pickle: the file is not in it.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Restored<'py>> {
+        restored_by(py, "trace", (&self.path, self.thread))
     }
 
     fn __repr__(&self) -> String {

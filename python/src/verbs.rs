@@ -11,11 +11,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use report::{Block, Page, Section};
 use serde_json::json;
-use session::{Input, Memory, Profile, Record, Reproduce, Silent, Simulate, Sources, TraceFile, Wear};
+use session::{Input, Memory, Profile, Record, Reproduce, Simulate, Sources, TraceFile, Wear};
 use trace::Compression;
 
 use crate::error::refused;
-use crate::input::{Observe, Watcher, input};
+use crate::input::{Observe, Watcher, input, watched};
 use crate::machine::{Machine, Scratch, machine_of, machines_of};
 use crate::result::Report;
 
@@ -70,8 +70,8 @@ fn profile(
     if let Some(machine) = machine {
         verb.machine = Some(machine_of(machine)?.named(&scratch)?);
     }
-    py.detach(|| {
-        let report = verb.run(&Watcher).map_err(refused)?;
+    watched(py, |watcher| {
+        let report = verb.run(watcher).map_err(refused)?;
         let sources = Sources::default();
         let text = report::terminal(&report, WIDTH, false);
         Ok(Report {
@@ -108,10 +108,12 @@ fn record(
     match input(Some(program), &Observe { pmem, files, values, sample })? {
         Input::Program(program) => {
             let recording = Record { small, ..Record::new(program, output.clone()) };
-            py.detach(|| recording.run(&Watcher)).map_err(refused)?;
+            watched(py, |watcher| recording.run(watcher).map_err(refused))?;
         }
         Input::Trace(_) => return Err(refused("it is a trace already; give a program or a workload")),
-        built_in => py.detach(|| written(&built_in, &output, small)).map_err(refused)?,
+        built_in => {
+            watched(py, |watcher| written(&built_in, &output, small, watcher).map_err(refused))?;
+        }
     }
     crate::trace::Trace::open(output)
 }
@@ -158,8 +160,8 @@ fn simulate(
         ),
     };
     (verb.persistency, verb.seed) = (persistency, seed);
-    py.detach(|| {
-        let comparison = verb.run(&Watcher).map_err(refused)?;
+    watched(py, |watcher| {
+        let comparison = verb.run(watcher).map_err(refused)?;
         Ok(Report {
             verb: "simulate".to_owned(),
             headline: comparison.headline(),
@@ -214,8 +216,8 @@ fn measure_verb(
         chosen.insert(parameter, values.collect::<PyResult<Vec<_>>>()?);
     }
     let verb = session::Measure { memory, studies, parameters: chosen, sweep: None };
-    py.detach(|| {
-        let found = verb.run(&Watcher).map_err(refused)?;
+    watched(py, |watcher| {
+        let found = verb.run(watcher).map_err(refused)?;
         let command = vec!["strandline".to_owned(), "measure".to_owned()];
         let text = found.text();
         Ok(Report {
@@ -257,8 +259,8 @@ fn plan(
     }
     (verb.prices, verb.tolerance, verb.verify, verb.seed) = (prices, tolerance, verify, seed);
     verb.footprint = size(footprint)?;
-    py.detach(|| {
-        let planned = verb.run(&Watcher).map_err(refused)?;
+    watched(py, |watcher| {
+        let planned = verb.run(watcher).map_err(refused)?;
         Ok(Report {
             verb: "plan".to_owned(),
             headline: planned.headline(),
@@ -309,8 +311,8 @@ fn wear(
     let duration: Option<Duration> = duration.map(time).transpose()?;
     (verb.endurance, verb.capacity, verb.duration) = (endurance, size(capacity)?, duration);
     (verb.accuracy, verb.seed) = (accuracy, seed);
-    py.detach(|| {
-        let worn = verb.run(&Watcher).map_err(refused)?;
+    watched(py, |watcher| {
+        let worn = verb.run(watcher).map_err(refused)?;
         Ok(Report {
             verb: "wear".to_owned(),
             headline: worn.headline(),
@@ -343,8 +345,8 @@ fn faults(
         return Err(refused("faults are those of a program: give a list of words"));
     };
     let verb = session::Faults { trials, rounds, engine, ..session::Faults::new(program) };
-    py.detach(|| {
-        let found = verb.run(&Watcher).map_err(refused)?;
+    watched(py, |watcher| {
+        let found = verb.run(watcher).map_err(refused)?;
         let text = found.text();
         let headline = first_line(&text);
         let lines = text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned);
@@ -367,10 +369,10 @@ fn faults(
 }
 
 /// A built-in workload into a trace file.
-fn written(input: &Input, output: &Path, small: bool) -> Result<(), session::Error> {
+fn written(input: &Input, output: &Path, small: bool, watcher: &Watcher) -> Result<(), session::Error> {
     let compression = if small { Compression::Fast } else { Compression::Light };
     let mut file = TraceFile::open(output, compression)?;
-    input.play("recording", &Watcher, &mut file, &mut [])?;
+    input.play("recording", watcher, &mut file, &mut [])?;
     Ok(file.complete()?)
 }
 
@@ -392,8 +394,8 @@ fn size(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
 #[pyo3(signature = (*names, seed = None))]
 fn reproduce(py: Python<'_>, names: Vec<String>, seed: Option<u64>) -> PyResult<Report> {
     let verb = Reproduce { names, seed };
-    py.detach(|| {
-        let outcomes = verb.run(&Silent, |_| Ok(())).map_err(refused)?;
+    watched(py, |watcher| {
+        let outcomes = verb.run(watcher, |_| Ok(())).map_err(refused)?;
         let mut command = vec!["strandline".to_owned(), "reproduce".to_owned()];
         command.extend(verb.names.clone());
         let entries: Vec<String> = outcomes.iter().map(|outcome| studies::entry(outcome, WIDTH)).collect();

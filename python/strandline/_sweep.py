@@ -77,9 +77,7 @@ def sweep(trace=None, grid=None, executor=None, *, store=None, output=None, chun
     else:
         plan = _native.Plan(_grid(trace, grid), store)
     if executor is None:
-        plan.run(len(os.sched_getaffinity(0)))
-        if plan.missing:
-            raise KeyboardInterrupt
+        plan.run(len(os.sched_getaffinity(0)), chunk)
     else:
         _on(executor, plan, chunk, ahead)
     table = plan.table()
@@ -92,8 +90,18 @@ def sweep(trace=None, grid=None, executor=None, *, store=None, output=None, chun
 def _on(executor, plan, chunk, ahead):
     tasks = plan.tasks(chunk)
     tasks.reverse()
-    waiting, done, failed = {}, queue.SimpleQueue(), None
-    polled = False
+    waiting = {}
+    try:
+        _until_done(executor, plan, tasks, ahead, waiting)
+    except BaseException:  # Ctrl-C: what did not begin need not
+        for future in waiting.values():
+            if hasattr(future, "cancel"):
+                future.cancel()
+        raise
+
+
+def _until_done(executor, plan, tasks, ahead, waiting):
+    done, failed, polled = queue.SimpleQueue(), None, False
     while tasks or waiting:
         while tasks and (ahead is None or len(waiting) < ahead) and failed is None:
             try:

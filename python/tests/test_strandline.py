@@ -1,8 +1,10 @@
 """The package as users have it: `python -m unittest discover python/tests`, with the package installed."""
 
+import copy
 import json
 import os
 import re
+import pickle
 import signal
 import subprocess
 import sys
@@ -188,6 +190,68 @@ class Sweeps(Scratch):
         self.assertEqual(plan.tally, (24, kept))
         self.assertEqual(len(sl.sweep(work, GRID, store=store)), 24)
 
+    def test_a_grid_that_would_change_nothing_is_refused(self):
+        for grid, says in [
+            ({"seed": []}, "seed has no values"),
+            ({"machine": []}, "machine has no values"),
+            ({"llc.size": []}, "llc.size has no values"),
+            ({"llc.sise": 1}, "llc.size"),
+            ({"llc": {"sise": 1}}, "llc.size"),
+            ({"llc.size": 1, "set": {"llc": {"size": 2}}}, "given twice"),
+            ({"machines": "dram"}, "no such word `machines`"),
+            ({"seed": -1}, "seed is a whole number"),
+            ({"row": "xpoint-9"}, "three kinds of input"),
+        ]:
+            with self.assertRaises(sl.StrandlineError, msg=grid) as caught:
+                self.sweep(grid=grid)
+            self.assertIn(says, str(caught.exception))
+        self.assertFalse(list((self.folder / "store").glob("*/*.json")))
+
+    def test_the_file_says_where_results_and_table_go(self):
+        file = self.folder / "g.toml"
+        text = 'workload = "hash-scatter"\noperations = 50\nllc.size = ["11MiB", "22MiB"]\nstore = "kept"\noutput = "t.parquet"\n'
+        file.write_text(text)
+        self.assertEqual(len(sl.sweep(file)), 2)
+        self.assertEqual(len(list((self.folder / "kept").glob("*/*.json"))), 2)
+        self.assertGreater((self.folder / "t.parquet").stat().st_size, 0)
+        sl.sweep(file, store=self.folder / "other", output=self.folder / "o.parquet")
+        self.assertTrue((self.folder / "o.parquet").exists() and (self.folder / "other").exists())
+
+    def test_a_sweep_killed_at_any_time_goes_on(self):
+        script = (
+            "import strandline as sl, sys\n"
+            f"sl.sweep(sl.Workload('hash-scatter', operations=300), {GRID!r}, store=sys.argv[1], chunk=1)\n"
+        )
+        store = self.folder / "store"
+        for number in range(6):
+            child = subprocess.Popen([sys.executable, "-c", script, str(store)])
+            time.sleep(0.1 + 0.07 * number)
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+        work = sl.Workload("hash-scatter", operations=300)
+        # Two at once on one folder, one of them an hour after the kills.
+        for file in (store / "new").glob("*"):
+            os.utime(file, (0, 0))
+        with ThreadPoolExecutor(2) as both:
+            one, two = both.map(lambda _: sl.sweep(work, GRID, store=store), range(2))
+        alone = sl.sweep(work, GRID, store=self.folder / "alone")
+        self.assertEqual(one["elapsed_ns"], alone["elapsed_ns"])
+        self.assertEqual(two["elapsed_ns"], alone["elapsed_ns"])
+        self.assertEqual(list((store / "new").glob("*")), [])
+
+    def test_a_damaged_result_is_computed_again(self):
+        whole = self.sweep()
+        kept = sorted((self.folder / "store").glob("*/*.json"))
+        text = kept[0].read_text()
+        kept[0].write_text(text.replace('"elapsed_ns":', '"elapsed_ns":1'))
+        kept[1].write_bytes(kept[1].read_bytes()[:-40])
+        kept[2].write_bytes(b"")
+        kept[3].write_text("{}")
+        kept[4].write_text(kept[5].read_text())
+        plan = sl._native.Plan(sl._sweep._grid(WORK, GRID), self.folder / "store")
+        self.assertEqual(plan.missing, 5)
+        self.assertEqual(self.sweep()["elapsed_ns"], whole["elapsed_ns"])
+
     def test_an_impossible_machine_is_a_row(self):
         table = self.sweep(grid={"machine": "dram", "llc.size": ["22MiB", "7B"]})
         self.assertIsNone(table["error"][0])
@@ -234,6 +298,93 @@ class Sweeps(Scratch):
         alone = sl.sweep(work, GRID, store=self.folder / "alone")
         self.assertGreaterEqual(len(answers), 24)
         self.assertEqual(table["elapsed_ns"], alone["elapsed_ns"])
+
+
+class Interrupts(Scratch):
+    """Ctrl-C, as a terminal sends it to Python's first thread."""
+
+    def interrupted(self, script, begun, arguments=()):
+        """Seconds from Ctrl-C to the end of a script, which begins to work when `begun()`."""
+        child = subprocess.Popen(
+            [sys.executable, "-c", script, str(self.folder), *arguments], stderr=subprocess.PIPE, text=True
+        )
+        limit = time.monotonic() + 120
+        while not begun() and child.poll() is None and time.monotonic() < limit:
+            time.sleep(0.02)
+        child.send_signal(signal.SIGINT)
+        sent = time.monotonic()
+        try:
+            _, said = child.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.communicate()
+            self.fail("Ctrl-C does not end it")
+        self.assertIn("KeyboardInterrupt", said)
+        self.assertEqual(child.returncode, -signal.SIGINT, said)
+        return time.monotonic() - sent
+
+    def test_a_sweep_ends_between_tasks_and_goes_on(self):
+        script = (
+            "import strandline as sl, sys\n"
+            "grid = {'seed': list(range(400)), 'chunk': 1}\n"
+            "sl.sweep(sl.Workload('hash-scatter', operations=3000), grid, store=sys.argv[1] + '/store')\n"
+        )
+        kept = lambda: len(list((self.folder / "store").glob("*/*.json")))  # noqa: E731
+        self.interrupted(script, lambda: kept() > 2)
+        self.assertLess(kept(), 400)
+
+    def test_a_pool_is_not_waited_for(self):
+        script = (
+            "import strandline as sl, sys\n"
+            "from concurrent.futures import ThreadPoolExecutor\n"
+            "work = sl.Workload('hash-scatter', operations=3000)\n"
+            "with ThreadPoolExecutor(1) as pool:\n"
+            "    sl.sweep(work, {'seed': list(range(400))}, pool, store=sys.argv[1] + '/store', chunk=1)\n"
+        )
+        kept = lambda: len(list((self.folder / "store").glob("*/*.json")))  # noqa: E731
+        self.interrupted(script, lambda: kept() > 2)
+        self.assertLess(kept(), 400)
+
+    def test_other_threads_go_on_in_a_run(self):
+        turns, ends = [0], []
+
+        def count():
+            while not ends:
+                turns[0] += 1
+                time.sleep(0.001)
+
+        with ThreadPoolExecutor(1) as pool:
+            counting = pool.submit(count)
+            before = turns[0]
+            sl.simulate(sl.Workload("hash-scatter", operations=20000), "xpoint")
+            ends.append(1)
+            counting.result()
+        self.assertGreater(turns[0] - before, 10)
+
+
+class Pickles(Scratch):
+    def test_results_and_machines_go_through_pickle_and_copy(self):
+        machine = sl.Machine("xpoint", {"llc.size": "22MiB"})
+        machine.device.buffer.lines = 128
+        text = sl.Machine.from_toml(sl.Machine.preset_text("dram"), "mine")
+        report = sl.simulate(dict(WORK), machine)
+        table = sl.sweep(WORK, {"machine": "dram", "llc.size": ["22MiB", "7B"]}, store=self.folder / "s")
+        trace = sl.record(WORK, self.folder / "t.slt")
+        for again in (lambda one: pickle.loads(pickle.dumps(one)), copy.copy, copy.deepcopy):
+            self.assertEqual(again(machine), machine)
+            self.assertEqual(again(machine).label, machine.label)
+            self.assertEqual(again(text).toml, text.toml)
+            self.assertEqual(again(report).json, report.json)
+            self.assertEqual((again(report).html, again(report).found), (report.html, False))
+            same = again(table)
+            self.assertEqual(same.columns, table.columns)
+            self.assertEqual([same[name] for name in same.columns], [table[name] for name in table.columns])
+            self.assertEqual(again(trace).path, trace.path)
+        changed = copy.deepcopy(machine)
+        changed.llc.size = "33MiB"
+        self.assertEqual(machine["llc.size"], "22MiB")
+        error = pickle.loads(pickle.dumps(sl.StrandlineError("why")))
+        self.assertEqual(str(error), "why")
 
 
 class Checks(Scratch):

@@ -5,8 +5,18 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// What results depend on, beside the crates' own versions.
-const FOLDERS: [&str; 6] =
-    ["../../base", "../../library", "../../model", "../workload", "../session/src", "../studies/src"];
+const FOLDERS: [&str; 9] = [
+    "../../base",
+    "../../library",
+    "../../model",
+    // Published results are of these, too.
+    "../../advice",
+    "../../systems",
+    "../workload",
+    "../session/src",
+    "../studies/src",
+    "src",
+];
 
 fn main() {
     let mut files = Vec::new();
@@ -23,7 +33,7 @@ fn main() {
     println!("cargo:rustc-env=STRANDLINE_MODELS={:016x}", xxh3_64(&all));
 }
 
-/// Sources and descriptions of machines; tests change nothing.
+/// Sources, descriptions of machines, kernels, curves; tests change nothing.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -32,7 +42,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
             if name != "tests" && name != "benches" && name != "examples" && name != "target" {
                 collect(&path, files);
             }
-        } else if path.extension().is_some_and(|end| end == "rs" || end == "toml") {
+        } else if path.extension().is_none_or(|end| end != "md") {
             files.push(path);
         }
     }

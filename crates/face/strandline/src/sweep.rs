@@ -5,13 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 use session::{Observer, Progress};
-use sweep::{Grid, Store};
+use sweep::{Grid, STORE, Store};
 
 use crate::progress::terminal;
 use crate::say;
-
-/// Where results are kept if nobody says.
-const STORE: &str = ".strandline-sweep";
 
 /// Arguments of `strandline sweep`.
 #[derive(Debug, Args)]

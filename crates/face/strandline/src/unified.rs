@@ -10,7 +10,7 @@ use ::unified::{BatchOptions, Choice, Contest, Devices, Info, Part};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
-use session::{BenchUnified, DeviceLitmus, LitmusOnDevice, MeasureDevice};
+use session::{BenchUnified, DeviceLitmus, LitmusOnDevice, MeasureDevice, Observer};
 
 use crate::measure_args::MeasureArgs;
 use crate::progress::terminal;
@@ -156,6 +156,7 @@ fn litmus(args: &LitmusArgs) -> anyhow::Result<bool> {
     let found = run.run(terminal())?;
     let surprising = found.tests.iter().any(|test| test.surprising > 0);
     let ended = |found: &DeviceLitmus| match found.tests.iter().find(|test| test.instances == 0) {
+        _ if terminal().stopped() => bail!("interrupted: what was printed is not all"),
         Some(test) if !surprising => bail!("{}: {UNENDED}", test.test),
         _ => Ok(!surprising),
     };
@@ -189,6 +190,14 @@ fn verdict(test: &Seen) -> String {
         (0, _) => "as a coherent memory".to_owned(),
         (count, all) => format!("{count} of {all} that a coherent memory does not allow"),
     }
+}
+
+/// Refuses to call a result whole that was interrupted.
+fn whole() -> anyhow::Result<()> {
+    if terminal().stopped() {
+        bail!("interrupted: what was printed is not all");
+    }
+    Ok(())
 }
 
 /// Runs `strandline bench unified`.
@@ -232,7 +241,7 @@ pub fn bench(args: &BenchUnifiedArgs) -> anyhow::Result<()> {
     if !figures.right() {
         bail!("a result was wrong; the lines above say which");
     }
-    Ok(())
+    whole()
 }
 
 /// The device that `measure --on` names, if it names one.
@@ -272,7 +281,8 @@ pub fn measure(args: &MeasureArgs, on: Choice) -> anyhow::Result<()> {
             "measurements": found.measurements,
             "left_out": found.left_out,
         });
-        return say(&format!("{value:#}\n"));
+        say(&format!("{value:#}\n"))?;
+        return whole();
     }
     let mut text = about(&found.device);
     for point in &found.measurements {
@@ -284,7 +294,8 @@ pub fn measure(args: &MeasureArgs, on: Choice) -> anyhow::Result<()> {
     for reason in &found.left_out {
         text.push_str(&format!("left out: {reason}\n"));
     }
-    say(&text)
+    say(&text)?;
+    whole()
 }
 
 /// Parses a device's name.

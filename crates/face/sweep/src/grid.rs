@@ -15,6 +15,16 @@ use crate::run::{Machine, Run, Source, hash_of};
 /// Words of a grid, beside keys of machines.
 const WORDS: &str = "trace, workload, operations, threads, workload_seed, row, machine, persistency, language, seed, set, store, \
                      output, chunk";
+/// Words that say something of one kind of input only, with the kinds.
+const OF_INPUTS: [(&str, &[&str]); 7] = [
+    ("operations", &["workload"]),
+    ("threads", &["workload"]),
+    ("workload_seed", &["workload"]),
+    ("machine", &["trace", "workload"]),
+    ("persistency", &["trace", "workload"]),
+    ("language", &["trace", "workload"]),
+    ("set", &["trace", "workload"]),
+];
 /// Runs of a grid, at most: more are a mistake.
 const RUNS_MAX: usize = 10_000_000;
 
@@ -56,51 +66,51 @@ impl Grid {
 
     fn checked(self) -> Result<Grid, SweepError> {
         for (word, value) in &self.words {
-            // A dotted key at the head of a TOML file is a table.
+            // What has a dot is a key of machines, and so is a table: TOML makes one of a key with a dot.
             if !is_word(word) && !word.contains('.') && !value.is_object() {
                 return Err(self.wrong(format!(
                     "no such word `{word}`; there are {WORDS}, and keys of machines such as device.buffer.lines"
                 )));
             }
-            if value.as_array().is_some_and(Vec::is_empty) {
-                return Err(self.wrong(format!("{word} has no values")));
-            }
-        }
-        for word in ["store", "output"] {
-            if let Some(value) = self.words.get(word).filter(|value| !value.is_string()) {
-                return Err(self.wrong(format!("{word} is a path, not {value}")));
-            }
-        }
-        if let Some(value) = self.words.get("chunk").filter(|value| value.as_u64().is_none_or(|n| n == 0)) {
-            return Err(self.wrong(format!("chunk is a whole number from 1, not {value}")));
         }
         let inputs =
             ["trace", "workload", "row"].iter().filter(|word| self.words.contains_key(**word)).count();
         match inputs {
-            0 => Err(self
-                .wrong("nothing to run: give trace = \"FILE.slt\", workload = [\"NAME\"] or row = [\"ID\"]")),
-            1 => self.no_strangers(),
-            _ => Err(self.wrong("trace, workload and row are three kinds of input: give one")),
+            0 => {
+                let inputs = "trace = \"FILE.slt\", workload = [\"NAME\"] or row = [\"ID\"]";
+                return Err(self.wrong(format!("nothing to run: give {inputs}")));
+            }
+            1 => {}
+            _ => return Err(self.wrong("trace, workload and row are three kinds of input: give one")),
         }
+        self.words.iter().try_for_each(|(word, value)| self.takes(word, value))?;
+        Ok(self)
     }
 
-    /// A word that changes nothing for the input is a mistake.
-    fn no_strangers(self) -> Result<Grid, SweepError> {
-        let input = ["trace", "workload", "row"].into_iter().find(|word| self.words.contains_key(*word));
-        let fits = |word: &str| match word {
-            "operations" | "threads" | "workload_seed" => input == Some("workload"),
-            "trace" | "workload" | "row" | "seed" | "store" | "output" | "chunk" => true,
-            _ => input != Some("row"),
+    /// Refuses what would change nothing: a list without values, a word for another input, a value that is not looked at.
+    fn takes(&self, word: &str, value: &Value) -> Result<(), SweepError> {
+        if value.as_array().is_some_and(Vec::is_empty) {
+            return Err(self.wrong(format!("{word} has no values")));
+        }
+        let known = OF_INPUTS.iter().find(|(of_input, _)| *of_input == word);
+        let inputs: &[&str] = match known {
+            Some((_, inputs)) => *inputs,
+            None if !is_word(word) => &["trace", "workload"],
+            None => &["trace", "workload", "row"],
         };
-        match (self.words.keys().find(|word| !fits(word)), input) {
-            (Some(word), Some(input)) => Err(self.wrong(format!(
-                "{word} changes nothing beside {input}: {}",
-                match input {
-                    "row" => "published results have their own machines and workloads",
-                    _ => "it is a word of workloads",
-                }
-            ))),
-            _ => Ok(self),
+        if !value.is_null() && !inputs.iter().any(|input| self.words.contains_key(*input)) {
+            return Err(
+                self.wrong(format!("{word} changes nothing here: it is for {}", inputs.join(" and ")))
+            );
+        }
+        match word {
+            "store" | "output" if !value.is_null() && !value.is_string() => {
+                Err(self.wrong(format!("{word} is the name of a file or folder, not {value}")))
+            }
+            "chunk" if !value.is_null() && value.as_u64().is_none_or(|number| number == 0) => {
+                Err(self.wrong(format!("chunk is a whole number from 1 on, not {value}")))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -174,7 +184,7 @@ impl Grid {
                 }
             };
             let runs = sources.iter().flat_map(|source| seeds.iter().map(move |seed| row(source, seed)));
-            return Ok(runs.map(|run| (run.address(""), run)).collect());
+            return Ok(runs.map(|run| (run.address(&where_measured(&run.source)), run)).collect());
         }
         let designs = self.texts("persistency")?;
         designs.iter().try_for_each(|name| Named::find(name).map(|_| ()))?;
@@ -312,12 +322,10 @@ impl Grid {
     fn axes(&self) -> Result<Vec<(String, Vec<String>)>, SweepError> {
         let mut axes = Vec::new();
         for (word, value) in &self.words {
-            if word.contains('.') {
-                axes.push((word.clone(), self.values(word, value)?));
-            } else if let Value::Object(tables) = value
-                && !is_word(word)
-            {
-                self.flatten(word, tables, &mut axes)?;
+            match value {
+                Value::Object(tables) if !is_word(word) => self.flatten(word, tables, &mut axes)?,
+                value if word.contains('.') => axes.push((word.clone(), self.values(word, value)?)),
+                _ => {}
             }
         }
         match self.words.get("set") {
@@ -386,7 +394,14 @@ impl Grid {
     }
 }
 
-/// Whether it is a word of grids, and no key of a machine.
+/// What a published result depends on beside the models: times of this computer are this computer's.
+fn where_measured(source: &Source) -> String {
+    let Source::Row { id } = source else { return String::new() };
+    let here = studies::rows().any(|row| row.id == id && matches!(row.means, studies::Means::Here(_)));
+    if here { pmem::probe::conditions(&[]).processor } else { String::new() }
+}
+
+/// Whether it is one of a grid's own words, and no key of machines.
 fn is_word(word: &str) -> bool {
     WORDS.split(',').any(|known| known.trim() == word)
 }

@@ -32,7 +32,7 @@ pub use compute::compute;
 pub use error::SweepError;
 pub use grid::Grid;
 pub use run::{Machine, Run, Source};
-pub use store::Store;
+pub use store::{STORE, Store};
 pub use table::{Column, Data, Table};
 pub use task::{Sweep, Tally};
 pub use version::VERSION;

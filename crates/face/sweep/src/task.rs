@@ -67,6 +67,11 @@ impl Sweep {
         self.results.iter().filter(|result| result.is_none()).count()
     }
 
+    /// Runs of a task from now on, in place of the grid's number.
+    pub fn set_chunk(&mut self, chunk: usize) {
+        self.chunk = chunk.max(1);
+    }
+
     /// What is missing, as texts for [`compute`], each of at most `chunk` runs of one input; the grid's number, or 8, if not
     /// given.
     ///
@@ -87,20 +92,21 @@ impl Sweep {
         groups.flat_map(|group| group.chunks(chunk)).map(task).collect()
     }
 
-    /// Keeps what [`compute`] made of a task; it is stored when this returns.
+    /// Keeps what [`compute`] made of a task; it is stored when this returns. Gives the number of rows that have a result now
+    /// and had none.
     ///
     /// # Errors
     /// If the text is none of [`compute`]'s, or the store can't be written.
     pub fn keep(&mut self, answer: &str) -> Result<usize, SweepError> {
         let answer: Answer = serde_json::from_str(answer)?;
-        let count = answer.results.len();
+        let mut filled = 0;
         for (address, result) in answer.results {
             self.store.put(&address, &result)?;
             for place in self.places.get(&address).into_iter().flatten() {
-                self.results[*place] = Some(result.clone());
+                filled += usize::from(self.results[*place].replace(result.clone()).is_none());
             }
         }
-        Ok(count)
+        Ok(filled)
     }
 
     /// Computes what is missing on threads of this process: `jobs` of them. Calls `done` with the number of configurations that
@@ -116,7 +122,7 @@ impl Sweep {
         let tasks = self.tasks(None)?;
         let (next, all) = (AtomicUsize::new(0), self.runs.len());
         let failed = Mutex::new(None);
-        let kept = AtomicUsize::new(self.tally.known);
+        let kept = AtomicUsize::new(all - self.missing());
         let sweep = Mutex::new(self);
         std::thread::scope(|scope| {
             for _ in 0..jobs.clamp(1, tasks.len().max(1)) {
@@ -267,7 +273,7 @@ mod tests {
             json!({ "row": "xpoint-9", "llc.size": "11MiB" }),
         ] {
             let error = Grid::parse(&wrong.to_string()).expect_err("it is refused").to_string();
-            assert!(error.contains("changes nothing beside"), "{error}");
+            assert!(error.contains("changes nothing here"), "{error}");
         }
     }
 
@@ -284,6 +290,77 @@ mod tests {
         assert_eq!(set.len(), 2);
         assert_eq!(runs("llc.size = [\"11MiB\", \"22MiB\"]\n"), set);
         assert_eq!(runs("\"llc.size\" = [\"11MiB\", \"22MiB\"]\n"), set);
+    }
+
+    #[test]
+    fn what_would_change_nothing_is_refused() {
+        for (wrong, says) in [
+            (json!({ "workload": "hash-scatter", "seed": [] }), "seed has no values"),
+            (json!({ "workload": "hash-scatter", "machine": [] }), "machine has no values"),
+            (json!({ "workload": [] }), "workload has no values"),
+            (json!({ "workload": "hash-scatter", "llc.size": [] }), "llc.size has no values"),
+            (
+                json!({ "workload": "hash-scatter", "set": { "llc": { "size": [] } } }),
+                "llc.size has no values",
+            ),
+            (json!({ "workload": "hash-scatter", "chunk": 0 }), "from 1 on"),
+            (json!({ "workload": "hash-scatter", "chunk": "many" }), "from 1 on"),
+            (json!({ "workload": "hash-scatter", "store": ["a"] }), "store is the name"),
+            (json!({ "workload": "hash-scatter", "output": 7 }), "output is the name"),
+            (json!({ "trace": "t.slt", "threads": 2 }), "threads changes nothing here: it is for workload"),
+            (json!({ "trace": "t.slt", "operations": 2 }), "operations changes nothing"),
+            (json!({ "row": "xpoint-9", "machine": "dram" }), "machine changes nothing"),
+            (json!({ "row": "xpoint-9", "llc.size": "1MiB" }), "llc.size changes nothing"),
+            (json!({ "row": "xpoint-9", "llc": { "size": "1MiB" } }), "llc changes nothing"),
+            (json!({ "workload": "hash-scatter", "llc": { "sise": 1 } }), "llc.size"),
+            (json!({ "workload": "hash-scatter", "llc.size": 1, "llc": { "size": 1 } }), "given twice"),
+        ] {
+            let found = Grid::parse(&wrong.to_string()).and_then(|grid| grid.runs());
+            let error = found.expect_err("it is refused").to_string();
+            assert!(error.contains(says), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_the_same_in_all_its_forms() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("grid.toml");
+        let addresses = |keys: &str| {
+            let text = format!("workload = \"hash-scatter\"\nseed = 1\n{keys}\n");
+            std::fs::write(&file, text).expect("written");
+            let runs = Grid::load(&file).and_then(|grid| grid.runs()).expect(keys);
+            runs.into_iter().map(|(address, _)| address).collect::<Vec<_>>()
+        };
+        let quoted = addresses("\"llc.size\" = [\"11MiB\", \"22MiB\"]");
+        assert_eq!(quoted.len(), 2);
+        for other in [
+            "llc.size = [\"11MiB\", \"22MiB\"]",
+            "[llc]\nsize = [\"11MiB\", \"22MiB\"]",
+            "[set]\nllc.size = [\"11MiB\", \"22MiB\"]",
+        ] {
+            assert_eq!(addresses(other), quoted, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_there_twice_is_computed_once_and_counted_as_rows() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let twice = json!({ "workload": "hash-scatter", "operations": 20, "seed": [1, 1, 2] });
+        let mut sweep =
+            Sweep::open(&grid(&twice), Store::open(folder.path()).expect("a store")).expect("a sweep");
+        let tasks = sweep.tasks(Some(1)).expect("tasks");
+        assert_eq!(tasks.len(), 2);
+        let answer = compute(&tasks[0]).expect("it runs");
+        assert_eq!((sweep.keep(&answer).expect("kept"), sweep.keep(&answer).expect("kept")), (2, 0));
+        let last = Mutex::new((0, 0));
+        sweep
+            .run(1, &|done, all| {
+                *last.lock().expect("no panic") = (done, all);
+                true
+            })
+            .expect("it runs");
+        assert_eq!(sweep.missing(), 0);
+        assert_eq!(*last.lock().expect("no panic"), (3, 3));
     }
 
     #[test]

@@ -155,6 +155,35 @@ pub trait Accelerator: Send + Sync {
     }
 }
 
+/// Refuses bytes that this computer does not have free: to take them would end the process, not the call. What the kernel
+/// does not report is there.
+pub(crate) fn room(bytes: u64) -> Result<(), Error> {
+    // What is small is not worth the question.
+    if bytes < 64 << 20 {
+        return Ok(());
+    }
+    #[cfg(target_os = "linux")]
+    let free = pmem::probe::free_bytes();
+    #[cfg(not(target_os = "linux"))]
+    let free: Option<u64> = None;
+    match free.filter(|&free| bytes > free) {
+        None => Ok(()),
+        Some(free) => {
+            let (device, reason) = ("this computer".to_owned(), format!("{free} are free"));
+            Err(Error::OutOfMemory { device, bytes, reason })
+        }
+    }
+}
+
+/// A region of another device.
+pub(crate) fn foreign() -> Error {
+    Error::Request {
+        what: "region of a kernel",
+        got: "another device's".to_owned(),
+        expected: "one that this accelerator allocated",
+    }
+}
+
 /// Checks a range of words.
 pub(crate) fn in_range(at: usize, length: usize, words: usize) -> Result<(), Error> {
     if at.checked_add(length).is_some_and(|end| end <= words) {
@@ -165,4 +194,18 @@ pub(crate) fn in_range(at: usize, length: usize, words: usize) -> Result<(), Err
         got: format!("{length} words from {at} of {words}"),
         expected: "a range within the region",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_the_computer_has_is_refused_with_what_is_free() {
+        room(1 << 20).expect("a small region");
+        if cfg!(target_os = "linux") {
+            let error = room(1 << 60).expect_err("nobody has it").to_string();
+            assert!(error.contains("1152921504606846976 bytes") && error.contains("are free"), "{error}");
+        }
+    }
 }

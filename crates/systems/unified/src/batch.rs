@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::accelerator::in_range;
+use crate::accelerator::{foreign, in_range, room};
 use crate::{Accelerator, Error, Info, Job, Kernel, MemoryKind, Pending, Region};
 
 /// Invocations that a thread takes at a time.
@@ -118,13 +118,15 @@ impl Accelerator for Batch {
     fn allocate(&self, words: usize) -> Result<Arc<dyn Region>, Error> {
         let full = |reason: &str| Error::OutOfMemory {
             device: self.info.device.clone(),
-            bytes: words as u64 * 4,
+            bytes: (words as u64).saturating_mul(4),
             reason: reason.to_owned(),
         };
         let bytes = words.checked_mul(4).ok_or_else(|| full("it is beyond any memory"))?;
-        if (self.used.load(Ordering::Relaxed) + bytes) as u64 > self.options.memory_bytes {
+        let all = self.used.load(Ordering::Relaxed).saturating_add(bytes);
+        if all as u64 > self.options.memory_bytes {
             return Err(full("beyond the accelerator's memory"));
         }
+        room(bytes as u64)?;
         let mut all = Vec::new();
         all.try_reserve_exact(words).map_err(|error| full(&error.to_string()))?;
         all.resize_with(words, || AtomicU32::new(0));
@@ -134,6 +136,9 @@ impl Accelerator for Batch {
 
     fn submit(&self, job: Job<'_>) -> Result<Box<dyn Pending>, Error> {
         job.check()?;
+        if job.regions.iter().any(|region| !region.as_any().is::<Words>()) {
+            return Err(foreign());
+        }
         let mut parameters = [0; 12];
         parameters[..job.parameters.len()].copy_from_slice(job.parameters);
         let work = Arc::new(Work {

@@ -118,7 +118,8 @@ impl CoExecution {
                 .collect();
             thread::sleep(self.duration);
             counts.stop.store(true, Ordering::Relaxed);
-            running.into_iter().find_map(|worker| worker.join().ok().and_then(Result::err))
+            let panicked = |cause| std::panic::resume_unwind(cause);
+            running.into_iter().find_map(|worker| worker.join().unwrap_or_else(panicked).err())
         });
         if let Some(error) = failed {
             return Err(error);
@@ -206,6 +207,9 @@ impl Worker<'_> {
 /// block take the same order in both copies, so that both have the same bytes whenever no change is under
 /// way.
 ///
+/// # Errors
+/// If the location to insert is [`crate::NONE`]; nothing has changed then.
+///
 /// # Panics
 /// If there are no stripes.
 pub fn change_both(
@@ -214,10 +218,10 @@ pub fn change_both(
     stripes: &[Mutex<()>],
     key: Hashed,
     change: Change,
-) -> Answer {
+) -> Result<Answer, Error> {
     let stripe = &stripes[one.shape().block_of(key) as usize % stripes.len()];
     let _held = stripe.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let answer = one.change(key, change);
-    two.change(key, change);
-    answer
+    let answer = one.change(key, change)?;
+    two.change(key, change)?;
+    Ok(answer)
 }

@@ -8,15 +8,18 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::accelerator::room;
 use crate::micro::filled;
 use crate::query::{Lineitem, q1, q1_on_cpu, q6, q6_on_cpu};
 use crate::{
-    Accelerator, Approach, Batch, BatchOptions, Change, CoExecution, Error, Hashed, Info, Mix, Shape, Table,
-    sort,
+    Accelerator, Approach, Batch, BatchOptions, Change, CoExecution, Error, Hashed, Info, MemoryKind, Mix,
+    Shape, Table, sort,
 };
 
 /// Distances of prefetches that are compared.
 const AHEAD: [usize; 9] = [0, 1, 2, 4, 8, 13, 20, 32, 64];
+/// Random numbers that are drawn before a batch is timed, at most, but for one batch.
+const DRAWN_MAX: usize = 1 << 24;
 /// Keys of a CPU batch.
 const CPU_BATCH: usize = 4096;
 
@@ -35,6 +38,8 @@ pub enum Part {
     /// TPC-H Q1 and Q6.
     Query,
 }
+
+const PARTS: [Part; 5] = [Part::Prefetch, Part::Batches, Part::Together, Part::Sort, Part::Query];
 
 /// What is compared, and how.
 #[derive(Clone)]
@@ -120,6 +125,7 @@ impl Contest {
     /// If the device has no room or fails, or the table no room for the keys.
     pub fn run(&self, mut goes_on: impl FnMut(u64) -> bool) -> Result<Figures, Error> {
         let shape = Shape::for_keys(self.keys)?;
+        self.fits(shape)?;
         let mut all = Figures {
             device: self.accelerator.info().clone(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
@@ -130,10 +136,7 @@ impl Contest {
             figures: Vec::new(),
             left_out: Vec::new(),
         };
-        for part in [Part::Prefetch, Part::Batches, Part::Together, Part::Sort, Part::Query] {
-            if !self.parts.is_empty() && !self.parts.contains(&part) {
-                continue;
-            }
+        for part in PARTS.into_iter().filter(|&part| self.has(part)) {
             if !goes_on(all.figures.len() as u64) {
                 all.left_out.push(format!("{part:?}: stopped"));
                 continue;
@@ -149,13 +152,43 @@ impl Contest {
         Ok(all)
     }
 
+    fn has(&self, part: Part) -> bool {
+        self.parts.is_empty() || self.parts.contains(&part)
+    }
+
+    /// Refuses what this computer has no memory for, before the kernel ends a process for it.
+    fn fits(&self, shape: Shape) -> Result<(), Error> {
+        let (table, batch, rows) = (shape.words() as u64 * 4, self.batch as u64, self.rows as u64);
+        let own = match self.accelerator.info().memory {
+            MemoryKind::Discrete => 0,
+            _ => table,
+        };
+        let keys = self.keys * size_of::<Hashed>() as u64;
+        // Of the standard map: a power of two of entries with a byte each.
+        let map = (self.keys * 8 / 7).next_power_of_two() * 17;
+        let needs = |part| match part {
+            Part::Prefetch => (table + keys).max(map),
+            // Requests, answers and what they are made of; numbers drawn.
+            Part::Batches => own + keys + 64 * batch,
+            Part::Together => own + 2 * table + keys + 64 * batch * self.workers as u64,
+            // Keys, both results, two regions, chunks.
+            Part::Sort => 7 * 4 * rows,
+            // Columns, and those of a chunk, twice.
+            Part::Query => 3 * 24 * rows,
+        };
+        let most = PARTS.into_iter().filter(|&part| self.has(part)).map(needs).max();
+        room(most.unwrap_or(0))
+    }
+
     /// Calls `piece` with as many random numbers below the number of keys as it takes at a time, until the
     /// time is over. Returns calls per microsecond times `count`, and whether all were right.
     fn rate(&self, count: usize, mut piece: impl FnMut(&[u32]) -> bool) -> (f64, bool) {
         let mut random = Mix::seeded(self.seed);
-        // Drawn before the time begins, as the standard map's keys are.
-        let draws: Vec<Vec<u32>> =
-            (0..64).map(|_| (0..count).map(|_| random.below(self.keys.max(1)) as u32).collect()).collect();
+        // Drawn before the time begins, as the standard map's keys are; of large batches there are fewer.
+        let different = (DRAWN_MAX / count.max(1)).clamp(1, 64);
+        let draws: Vec<Vec<u32>> = (0..different)
+            .map(|_| (0..count).map(|_| random.below(self.keys.max(1)) as u32).collect())
+            .collect();
         let mut right = piece(&draws[0]);
         let (start, mut done) = (Instant::now(), 0u64);
         while start.elapsed() < self.duration {

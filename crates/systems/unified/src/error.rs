@@ -24,7 +24,7 @@ pub enum Error {
         needs: u64,
     },
     /// The device's memory is exhausted.
-    #[error("{device}: no room for {bytes} bytes ({reason}); use fewer keys, or `--on batch`")]
+    #[error("{device}: no room for {bytes} bytes ({reason}); use fewer keys, or a device with more memory")]
     OutOfMemory {
         /// The device's name.
         device: String,

@@ -24,9 +24,29 @@ pub struct Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Hashed {
     /// Decides the first bucket.
-    pub hash: u32,
+    pub(crate) hash: u32,
     /// Never 0, which marks an empty slot.
-    pub signature: u32,
+    pub(crate) signature: u32,
+}
+
+impl Hashed {
+    /// A key that was hashed elsewhere. A signature of 0, which marks an empty slot, becomes 1.
+    #[must_use]
+    pub fn new(hash: u32, signature: u32) -> Hashed {
+        Hashed { hash, signature: signature.max(1) }
+    }
+
+    /// What decides the first bucket.
+    #[must_use]
+    pub fn hash(self) -> u32 {
+        self.hash
+    }
+
+    /// What a slot holds of the key; never 0.
+    #[must_use]
+    pub fn signature(self) -> u32 {
+        self.signature
+    }
 }
 
 impl Shape {
@@ -71,7 +91,7 @@ impl Shape {
     pub fn hash(self, key: u64) -> Hashed {
         let mixed = Mix::of(key);
         let kept = u32::MAX >> (32 - self.signature_bits.clamp(1, 32));
-        Hashed { hash: mixed as u32, signature: ((mixed >> 32) as u32 & kept).max(1) }
+        Hashed::new(mixed as u32, (mixed >> 32) as u32 & kept)
     }
 
     /// The first candidate bucket.

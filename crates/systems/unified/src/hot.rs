@@ -4,13 +4,14 @@
 //! A key is in one of both tables. A lookup tries the hot table, and what is not there goes to the device
 //! in one batch. One of a few lookups is counted. After each window the counts are halved, so that what was
 //! hot long ago is forgotten, and keys that are much hotter than the coldest residents take their places.
+//! Keys whose signature and buckets are another's never displace it in a migration: they stay where they are.
 //! Migrations are two batches of the device and CPU changes, and there is a bound per window, so that a
 //! uniform load does not churn.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::{Accelerator, Change, Error, Mix, NONE, Outcome, Shape, Table};
+use crate::{Accelerator, Answer, Change, CpuTable, Error, Hashed, Mix, NONE, Outcome, Shape, Table};
 
 /// When keys move.
 #[derive(Clone, Copy, Debug)]
@@ -118,31 +119,41 @@ impl HotCold {
         if share >= 2.0 * fair { Skew::Skewed } else { Skew::Uniform }
     }
 
-    /// Inserts keys with locations, or replaces their locations.
+    /// Inserts keys with locations, or replaces their locations. The answers are in the order of the pairs, as those of
+    /// [`Table::change`]: a table knows signatures only, so if one was replaced whose former location has another key, the
+    /// caller has to keep that key elsewhere.
     ///
     /// # Errors
-    /// If the device fails, or a key finds no room, which is then named; the keys before it are in.
-    pub fn insert(&mut self, pairs: &[(u64, u32)]) -> Result<(), Error> {
+    /// If a location is [`NONE`], nothing has changed. If the device fails, its table is undefined. If keys find no room,
+    /// their number is in the message, and the others are in.
+    pub fn insert(&mut self, pairs: &[(u64, u32)]) -> Result<Vec<Answer>, Error> {
+        pairs.iter().try_for_each(|&(_, location)| Change::Insert(location).check())?;
         let hot = self.hot.cpu()?;
-        let mut rest = Vec::new();
-        for &(key, location) in pairs {
+        let mut answers = vec![Answer { outcome: Outcome::Full, former: NONE }; pairs.len()];
+        let (mut rest, mut places) = (Vec::new(), Vec::new());
+        for (place, &(key, location)) in pairs.iter().enumerate() {
             if self.residents.contains_key(&key) {
-                hot.change(self.hot.shape().hash(key), Change::Insert(location));
+                answers[place] = hot.change(self.hot.shape().hash(key), Change::Insert(location))?;
             } else {
                 rest.push((self.cold.shape().hash(key), Change::Insert(location)));
+                places.push(place);
             }
         }
-        for answer in self.cold.change(&rest)? {
-            match answer.outcome {
-                Outcome::Inserted => self.keys += 1,
-                Outcome::Full => {
-                    let got = self.keys.to_string();
-                    return Err(Error::Request { what: "keys of a table", got, expected: "fewer keys" });
-                }
-                _ => {}
+        for (place, answer) in places.into_iter().zip(self.cold.change(&rest)?) {
+            self.keys += usize::from(answer.outcome == Outcome::Inserted);
+            answers[place] = answer;
+        }
+        match answers.iter().filter(|answer| answer.outcome == Outcome::Full).count() {
+            0 => Ok(answers),
+            full => {
+                let got = format!("{full} without room beside {}", self.keys);
+                Err(Error::Request {
+                    what: "keys of a table",
+                    got,
+                    expected: "fewer keys, or a larger table",
+                })
             }
         }
-        Ok(())
     }
 
     /// The locations of keys, [`NONE`] where there is none. Moves keys at the end of a window.
@@ -150,8 +161,14 @@ impl HotCold {
     /// # Errors
     /// If the device fails.
     pub fn lookup(&mut self, keys: &[u64]) -> Result<Vec<u32>, Error> {
-        let hot = self.hot.cpu()?;
-        let mut found: Vec<u32> = keys.iter().map(|&key| hot.search(self.hot.shape().hash(key))).collect();
+        let (hot, shape) = (self.hot.cpu()?, self.hot.shape());
+        let mut found: Vec<u32> = keys.iter().map(|&key| hot.search(shape.hash(key))).collect();
+        for (key, location) in keys.iter().zip(&mut found) {
+            // The signature may be a resident's.
+            if *location != NONE && !self.residents.contains_key(key) {
+                *location = NONE;
+            }
+        }
         let missed: Vec<usize> = (0..keys.len()).filter(|&at| found[at] == NONE).collect();
         let hashed: Vec<_> = missed.iter().map(|&at| self.cold.shape().hash(keys[at])).collect();
         for (&at, location) in missed.iter().zip(self.cold.search(&hashed)?) {
@@ -220,23 +237,29 @@ impl HotCold {
         for &key in moves_out {
             out.push((self.cold.shape().hash(key), Change::Insert(hot.search(shape.hash(key)))));
         }
-        for (&key, answer) in moves_out.iter().zip(self.cold.change(&out)?) {
-            // A cold table without room keeps the key in the hot one.
-            if answer.outcome != Outcome::Full {
-                hot.change(shape.hash(key), Change::Delete(NONE));
-                self.residents.remove(&key);
+        let mut back = Vec::new();
+        for ((&key, &(hashed, _)), answer) in moves_out.iter().zip(&out).zip(self.cold.change(&out)?) {
+            match answer.outcome {
+                // A cold table without room keeps the key in the hot one.
+                Outcome::Full => {}
+                // The entry of another key, which gets it back.
+                Outcome::Replaced => back.push((hashed, Change::Insert(answer.former))),
+                _ => {
+                    hot.change(shape.hash(key), Change::Delete(NONE))?;
+                    self.residents.remove(&key);
+                }
             }
         }
+        // Two keys that move out may displace one another: the first one's entry comes back last.
+        back.reverse();
+        self.cold.change(&back)?;
         let hashed: Vec<_> = moves_in.iter().map(|(key, _)| self.cold.shape().hash(*key)).collect();
         let locations = self.cold.search(&hashed)?;
         let mut gone = Vec::new();
         for ((&(key, count), &hashed), location) in moves_in.iter().zip(&hashed).zip(locations) {
             self.counts.remove(&key);
             let full = self.residents.len() >= self.policy.capacity;
-            if location == NONE || full {
-                continue;
-            }
-            if hot.change(shape.hash(key), Change::Insert(location)).outcome != Outcome::Full {
+            if location != NONE && !full && admit(&hot, shape.hash(key), location)? {
                 self.residents.insert(key, count);
                 gone.push((hashed, Change::Delete(NONE)));
                 self.moved += 1;
@@ -245,4 +268,13 @@ impl HotCold {
         self.cold.change(&gone)?;
         Ok(())
     }
+}
+
+/// Puts a key into the hot table, unless its entry there would be another resident's.
+fn admit(hot: &CpuTable<'_>, hashed: Hashed, location: u32) -> Result<bool, Error> {
+    let answer = hot.change(hashed, Change::Insert(location))?;
+    if answer.outcome == Outcome::Replaced {
+        hot.change(hashed, Change::Insert(answer.former))?;
+    }
+    Ok(answer.outcome == Outcome::Inserted)
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::litmus::{HEADER_WORDS, INSTRUCTION_WORDS, VARIABLE_WORDS, interpret, operation};
 use crate::host::load;
-use crate::{Accelerator, Error, Job, Kernel};
+use crate::{Accelerator, Error, Info, Job, Kernel};
 
 /// The tests that come with the crate, with their file names.
 pub const FILES: [(&str, &str); 8] = [
@@ -133,6 +133,11 @@ impl Test {
     pub fn parse(name: &str, text: &str) -> Result<Test, Error> {
         let wrong = |reason: String| Error::Litmus { name: name.to_owned(), reason };
         let test: Test = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        // Messages have the file's name, results the test's own.
+        let of_file = |error| match error {
+            Error::Litmus { reason, .. } => wrong(reason),
+            other => other,
+        };
         if test.threads.is_empty() || test.threads.len() > 4 {
             return Err(wrong(format!("{} threads; 1 to 4 expected", test.threads.len())));
         }
@@ -142,17 +147,20 @@ impl Test {
         if test.variables.is_empty() || test.variables.len() > VARIABLES_MAX {
             return Err(wrong(format!("{} variables; 1 to {VARIABLES_MAX} expected", test.variables.len())));
         }
-        // Messages name the file, whatever the test in it is called.
-        test.compile().map_err(|error| match error {
-            Error::Litmus { reason, .. } => wrong(reason),
-            other => other,
-        })?;
+        let mut names = BTreeSet::new();
+        if let Some(twice) = test.variables.iter().find(|name| !names.insert(*name)) {
+            return Err(wrong(format!("variable `{twice}` is there twice")));
+        }
+        test.compile().map_err(of_file)?;
+        if test.outcome.is_empty() {
+            return Err(wrong("no outcome; name a register such as 0:r1, or a variable".to_owned()));
+        }
         for outcome in &test.allowed {
             if outcome.len() != test.outcome.len() {
                 return Err(wrong(format!("outcome {outcome:?} has not {} values", test.outcome.len())));
             }
-            if let Some(value) = outcome.iter().find(|value| *value != "*" && value.parse::<u32>().is_err()) {
-                return Err(wrong(format!("allowed value `{value}` is neither a number nor *")));
+            if let Some(value) = outcome.iter().find(|value| *value != "*" && number(value).is_none()) {
+                return Err(wrong(format!("`{value}` in outcome {outcome:?} is neither a number nor `*`")));
             }
         }
         Ok(test)
@@ -187,14 +195,16 @@ impl Test {
     }
 
     fn register(&self, name: &str) -> Result<u32, Error> {
-        let number = name.strip_prefix('r').and_then(|digits| digits.parse().ok());
-        number.filter(|&number| number < 7).ok_or_else(|| self.wrong(format!("`{name}` is none of r0 to r6")))
+        let register = name.strip_prefix('r').and_then(number);
+        register
+            .filter(|&register| register < 7)
+            .ok_or_else(|| self.wrong(format!("`{name}` is none of r0 to r6")))
     }
 
     fn instruction(&self, line: &str) -> Result<[u32; INSTRUCTION_WORDS], Error> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number = |text: &str| {
-            text.parse::<u32>().map_err(|_| self.wrong(format!("`{text}` in `{line}` is no number")))
+            number(text).ok_or_else(|| self.wrong(format!("`{text}` in `{line}` is no number of 32 bits")))
         };
         Ok(match words[..] {
             ["store", variable, value] => [operation::STORE, self.variable(variable)?, number(value)?, 0],
@@ -237,7 +247,7 @@ impl Test {
         compiled.registers = 8;
         for name in &self.outcome {
             if let Some((thread, register)) = name.split_once(':') {
-                let known = thread.parse::<usize>().is_ok_and(|thread| thread < self.threads.len());
+                let known = number(thread).is_some_and(|thread| (thread as usize) < self.threads.len());
                 if !known {
                     let last = self.threads.len() - 1;
                     return Err(self.wrong(format!("outcome `{name}`: the threads are 0 to {last}")));
@@ -252,7 +262,7 @@ impl Test {
 
     fn allows(&self, seen: &[u32]) -> bool {
         self.allowed.iter().any(|outcome| {
-            outcome.iter().zip(seen).all(|(allowed, seen)| allowed == "*" || allowed.parse() == Ok(*seen))
+            outcome.iter().zip(seen).all(|(allowed, seen)| allowed == "*" || number(allowed) == Some(*seen))
         })
     }
 
@@ -268,6 +278,7 @@ impl Test {
             let got = instances.to_string();
             return Err(Error::Request { what: "instances", got, expected: "1 to a gibibyte of variables" });
         }
+        self.fits(accelerator.info(), spin)?;
         let memory = accelerator.allocate(room as usize)?;
         let mapped = memory.mapped().filter(|_| accelerator.info().concurrent);
         let mapped = mapped.ok_or_else(|| Error::NotMapped { device: accelerator.info().device.clone() })?;
@@ -322,6 +333,28 @@ impl Test {
         let mut of_gpu = vec![0; (cells * compiled.gpu.len()).max(1)];
         results.read(0, &mut of_gpu)?;
         self.gather(instances, mapped, &of_gpu, &on_cpu)
+    }
+
+    /// Refuses a test of which an instance takes more steps than the device lets an invocation take: it would end in the middle,
+    /// and show what the memory never did.
+    fn fits(&self, device: &Info, spin: u32) -> Result<(), Error> {
+        let wide = u64::from;
+        let steps = |thread: &Thread| {
+            let locks =
+                thread.program.iter().filter(|line| line.split_whitespace().next() == Some("lock")).count();
+            let instructions = thread.program.len() as u64 + locks as u64 * 2 * wide(spin);
+            wide(self.repeats).saturating_mul(1 + instructions)
+        };
+        let most = self.threads.iter().filter(|thread| thread.on == On::Gpu).map(steps).max().unwrap_or(0);
+        let needs = most.saturating_add(wide(spin) * (1 + self.threads.len() as u64));
+        let has = wide(device.steps_max / 2);
+        if needs <= has {
+            return Ok(());
+        }
+        Err(self.wrong(format!(
+            "an instance takes up to {needs} steps on {}, which has {has}; use fewer repeats or instructions",
+            device.device
+        )))
     }
 
     /// Counts outcomes.
@@ -387,6 +420,11 @@ impl Test {
     pub fn processors(&self) -> BTreeSet<&'static str> {
         self.threads.iter().map(|thread| if thread.on == On::Cpu { "cpu" } else { "gpu" }).collect()
     }
+}
+
+/// A number in digits alone.
+fn number(text: &str) -> Option<u32> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 /// Programs of equal length, one after the other.

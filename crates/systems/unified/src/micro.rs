@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::accelerator::room;
 use crate::{Accelerator, Change, Error, Hashed, Job, Kernel, Mix, Region, Shape, Table};
 
 /// A study, by name.
@@ -18,6 +19,9 @@ pub const STUDIES: [(&str, &str); 6] = [
     ("gpu-chase", "a chain of dependent loads of one invocation"),
     ("gpu-batch", "lookups by the number of keys in a batch"),
 ];
+
+/// Words of a region that is measured, at most: 8 GiB.
+const WORDS_MAX: u64 = 1 << 31;
 
 /// A point of a study.
 #[derive(Clone, Debug, Serialize)]
@@ -50,7 +54,10 @@ pub struct Options {
 /// # Errors
 /// If there is no such study, no room, or the device fails.
 pub fn run(accelerator: &Arc<dyn Accelerator>, study: &str, options: Options) -> Result<Vec<Point>, Error> {
-    let bytes = (options.bytes as u64).min(accelerator.info().region_bytes_max) as usize;
+    // Kernels number words in 32 bits.
+    let most = accelerator.info().region_bytes_max.min(WORDS_MAX * 4);
+    let bytes = (options.bytes as u64).min(most) as usize;
+    room(3 * bytes as u64)?;
     let bench = Bench { accelerator, words: (bytes / 4).max(1 << 14) & !((1 << 14) - 1), options };
     match study {
         "gpu-copy" => bench.copies(),

@@ -97,12 +97,14 @@ impl Machine {
         let mut memory = UnifiedMemory::new(self.memory);
         let mut random = Mix::seeded(seed);
         let overlapped = (self.window + load.ahead).min(self.fills).max(1);
-        let lanes = self.in_flight.min(load.batch * load.submitters.max(1)) / load.submitters.max(1);
+        // Empty batches keep nobody busy.
+        let submitters = if load.batch == 0 { 0 } else { load.submitters };
+        let lanes = self.in_flight.min(load.batch.saturating_mul(submitters.max(1))) / submitters.max(1);
         let mut slots = Vec::new();
         for owner in 0..load.cores {
             slots.extend((0..overlapped).map(|_| Slot { agent: Agent::Cpu, free: Time::ZERO, owner }));
         }
-        for owner in 0..load.submitters {
+        for owner in 0..submitters {
             slots.extend((0..lanes.max(1)).map(|_| Slot {
                 agent: Agent::Accelerator,
                 free: self.launch,
@@ -111,7 +113,7 @@ impl Machine {
         }
         // When a core's instructions are free again, and the rest of each submitter's batch with its start.
         let mut issue = vec![Time::ZERO; load.cores];
-        let mut batches = vec![(load.batch, Time::ZERO, self.launch); load.submitters];
+        let mut batches = vec![(load.batch, Time::ZERO, self.launch); submitters];
         let (mut cpu, mut accelerator, mut ended, mut waited) = (0u64, 0u64, 0u64, 0.0);
         let mut queue: std::collections::BinaryHeap<std::cmp::Reverse<(Time, usize)>> =
             slots.iter().enumerate().map(|(number, slot)| std::cmp::Reverse((slot.free, number))).collect();
@@ -243,6 +245,12 @@ mod tests {
         let (small, large) = (rate(1000), rate(100_000));
         assert!(small.batch_us > 50.0 && small.batch_us < 60.0, "{small:?}");
         assert!(large.accelerator > 5.0 * small.accelerator);
+    }
+
+    #[test]
+    fn empty_batches_keep_nobody_busy() {
+        let rates = Machine::default().run(&Load { submitters: 2, batch: 0, ..LOAD }, 1);
+        assert!(rates.accelerator == 0.0 && rates.cpu > 0.0, "{rates:?}");
     }
 
     #[test]

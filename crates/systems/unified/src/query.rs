@@ -10,6 +10,10 @@ use crate::{Accelerator, Error, Job, Kernel, Mix};
 const COLUMNS: usize = 6;
 /// Days from 1992-01-01 to 1998-09-02, the date of Q1 with its default of 90 days.
 pub const Q1_LAST_DAY: u32 = 2436;
+/// Cents of a price, at most: a hundred times it is one word.
+const PRICE_MAX: u32 = u32::MAX / 100;
+/// Hundredths of a tax, at most: a chunk's sum of charges has 64 bits.
+const TAX_MAX: u32 = (1 << 22) - 100;
 /// Rows of a chunk of a kernel.
 const CHUNK: usize = 1024;
 
@@ -110,6 +114,31 @@ impl Lineitem {
         self.day.is_empty()
     }
 
+    /// Refuses rows for which 64 bits are too few, or the 32 of a kernel's products: what TPC-H never has.
+    fn check(&self) -> Result<(), Error> {
+        let wrong = |what, got: String, expected| Err(Error::Request { what, got, expected });
+        let lengths = [&self.quantity, &self.price, &self.discount, &self.tax, &self.group].map(Vec::len);
+        if lengths.iter().any(|&length| length != self.len()) {
+            return wrong(
+                "columns of rows",
+                format!("{lengths:?} beside {}", self.len()),
+                "columns of one length",
+            );
+        }
+        let most = |column: &[u32]| column.iter().copied().max().unwrap_or(0);
+        for (what, column, limit, expected) in [
+            ("l_extendedprice in cents", &self.price, PRICE_MAX, "at most 42949672"),
+            ("l_discount in hundredths", &self.discount, 100, "at most 100"),
+            ("l_tax in hundredths", &self.tax, TAX_MAX, "at most 4194204"),
+            ("a group", &self.group, GROUPS as u32 - 1, "at most 5"),
+        ] {
+            if most(column) > limit {
+                return wrong(what, most(column).to_string(), expected);
+            }
+        }
+        Ok(())
+    }
+
     /// The columns of some rows, as kernels read them.
     fn columns(&self, rows: std::ops::Range<usize>) -> Vec<u32> {
         let all = [&self.quantity, &self.price, &self.discount, &self.tax, &self.group, &self.day];
@@ -154,6 +183,9 @@ pub fn date(day: u32) -> String {
 }
 
 /// Q1 on the CPU, row by row in 128 bits: the definition.
+///
+/// # Panics
+/// If columns are shorter than [`Lineitem::day`], or a discount is above 1.
 #[must_use]
 pub fn q1_on_cpu(rows: &Lineitem) -> Vec<Group> {
     let mut groups = [Group::default(); GROUPS];
@@ -212,6 +244,7 @@ fn over_rows(
     (kernel, more, words): (Kernel, &[u32], usize),
     mut each: impl FnMut(&[u32]),
 ) -> Result<(), Error> {
+    rows.check()?;
     let step = rows_max(accelerator).min(most.unwrap_or(usize::MAX)).max(1);
     let mut from = 0;
     while from < rows.len() {
@@ -242,7 +275,7 @@ fn wide(words: &[u32]) -> u128 {
 /// Q1 on a device, by at most `most` rows at a time.
 ///
 /// # Errors
-/// If the device has no room or is lost.
+/// If the rows are none of TPC-H's, or the device has no room or is lost.
 pub fn q1(accelerator: &dyn Accelerator, rows: &Lineitem, most: Option<usize>) -> Result<Vec<Group>, Error> {
     let mut groups = [Group::default(); GROUPS];
     let kernel = (Kernel::Query1, [Q1_LAST_DAY].as_slice(), GROUPS * GROUP_WORDS);
@@ -262,7 +295,7 @@ pub fn q1(accelerator: &dyn Accelerator, rows: &Lineitem, most: Option<usize>) -
 /// Q6 on a device: revenue in 10^-4.
 ///
 /// # Errors
-/// If the device has no room or is lost.
+/// If the rows are none of TPC-H's, or the device has no room or is lost.
 pub fn q6(accelerator: &dyn Accelerator, rows: &Lineitem, most: Option<usize>) -> Result<u128, Error> {
     let mut revenue = 0;
     // 1994; 0.05 to 0.07; below 24.

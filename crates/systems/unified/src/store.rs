@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use crate::accelerator::room;
 use crate::{Accelerator, Batch, BatchOptions, Change, Error, Hashed, NONE, Outcome, Shape, Table};
 
 /// A map of 64-bit keys and values. A [`Table`] finds the location of an item; the key there is compared.
@@ -32,8 +33,16 @@ impl Store {
     /// If there is no room for it.
     pub fn new(accelerator: Arc<dyn Accelerator>, shape: Shape, capacity: u32) -> Result<Store, Error> {
         let table = RwLock::new(Arc::new(Table::new(accelerator, shape)?));
-        let items = (0..capacity).map(|_| [AtomicU64::new(0), AtomicU64::new(0)]).collect();
-        let free = Mutex::new((0..capacity).rev().collect());
+        room(u64::from(capacity) * 20)?;
+        let (mut items, mut free) = (Vec::new(), Vec::new());
+        let reserved = items.try_reserve_exact(capacity as usize);
+        reserved.and_then(|()| free.try_reserve_exact(capacity as usize)).map_err(|error| {
+            let (device, reason) = ("the CPU".to_owned(), error.to_string());
+            Error::OutOfMemory { device, bytes: u64::from(capacity) * 20, reason }
+        })?;
+        items.extend((0..capacity).map(|_| [AtomicU64::new(0), AtomicU64::new(0)]));
+        free.extend((0..capacity).rev());
+        let free = Mutex::new(free);
         let (beside, beside_count, lost) = (Mutex::default(), AtomicUsize::new(0), Mutex::default());
         Ok(Store { table, shape, items, free, beside, beside_count, lost })
     }
@@ -111,8 +120,8 @@ impl Store {
             .map(|(&key, _)| key)
             .collect();
         if new.len() > free.len() {
-            let got = self.items.len().to_string();
-            let expected = "fewer keys, or a larger store";
+            let got = format!("{} new beside {}", new.len(), self.items.len() - free.len());
+            let expected = "at most as many as it was made for";
             return Err(Error::Request { what: "keys of a store", got, expected });
         }
         let placed: Vec<(u64, u32)> = new.into_iter().zip(free.iter().rev().copied()).collect();

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use common::{backends, seed};
-use unified::{Accelerator, Answer, Batch, BatchOptions, Change, Hashed, Mix, NONE, Outcome, Shape, Table};
+use unified::{
+    Accelerator, Answer, Batch, BatchOptions, Change, Hashed, Job, Kernel, Mix, NONE, Outcome, Shape, Table,
+};
 
 /// A small table that overflows.
 const SMALL: Shape = Shape { buckets: 64, block: 16, signature_bits: 32 };
@@ -18,7 +20,7 @@ struct Model(HashMap<(u32, u32), u32>);
 
 fn identity(shape: Shape, key: Hashed) -> (u32, u32) {
     let first = shape.first(key);
-    (first.min(shape.other(first, key.signature)), key.signature)
+    (first.min(shape.other(first, key.signature())), key.signature())
 }
 
 impl Model {
@@ -72,7 +74,8 @@ fn every_backend_and_the_cpu_do_as_a_map_does_and_leave_the_same_bytes() {
             let answers = table.change(&changes).expect("the device works");
             for (&change, &answer) in changes.iter().zip(&answers) {
                 model.apply(SMALL, change, answer);
-                assert_eq!(cpu.change(change.0, change.1), answer, "{} {change:?}", device.info().device);
+                let by_cpu = cpu.change(change.0, change.1).expect("a location");
+                assert_eq!(by_cpu, answer, "{} {change:?}", device.info().device);
                 full += u32::from(answer.outcome == Outcome::Full);
             }
             assert_eq!(table.bytes().expect("readable"), on_cpu.bytes().expect("readable"));
@@ -88,6 +91,59 @@ fn every_backend_and_the_cpu_do_as_a_map_does_and_leave_the_same_bytes() {
         }
         assert!(full > 0, "the table must overflow for this test to say something");
         println!("{}: {} entries, {full} without room", device.info().device, model.0.len());
+    }
+}
+
+/// Keys as somebody would choose them who wants the table to fail, several changes of each in one batch.
+#[test]
+fn chosen_keys_do_as_a_map_does_on_every_backend() {
+    let ends = [0, 1, 2, 15, 16, u32::MAX - 1, u32::MAX];
+    let of = |hash: fn(u32) -> u32, signature: fn(u32) -> u32| -> Vec<Hashed> {
+        (0..200).map(|number| Hashed::new(hash(number), signature(number))).collect()
+    };
+    let sets = [
+        // One signature in all buckets; one bucket, which is both candidates; two buckets; ends of all ranges.
+        of(|number| number, |_| 7),
+        of(|_| 5, |number| (number + 1) << 4),
+        of(|_| u32::MAX, |number| number << 4 | 9),
+        ends.into_iter().flat_map(|hash| ends.map(|signature| Hashed::new(hash, signature))).collect(),
+    ];
+    let host: Arc<dyn Accelerator> = Arc::new(Batch::new(BatchOptions { threads: 1, ..Default::default() }));
+    for device in backends() {
+        for keys in &sets {
+            let table = Table::new(device.clone(), SMALL).expect("room");
+            let on_cpu = Table::new(host.clone(), SMALL).expect("room");
+            let cpu = on_cpu.cpu().expect("mapped");
+            let mut model = Model::default();
+            for round in 0..3u32 {
+                let absent = keys.iter().map(|&key| (key, Change::Delete(NONE)));
+                let changes: Vec<_> = absent
+                    .chain(keys.iter().flat_map(|&key| {
+                        [
+                            Change::Insert(0),
+                            Change::Insert(u32::MAX - 1),
+                            Change::Delete(0),
+                            Change::Delete(u32::MAX - 1),
+                            Change::Insert(round),
+                            Change::Insert(round),
+                        ]
+                        .map(|change| (key, change))
+                    }))
+                    .collect();
+                for (&change, answer) in changes.iter().zip(table.change(&changes).expect("works")) {
+                    model.apply(SMALL, change, answer);
+                    assert_eq!(cpu.change(change.0, change.1).expect("a location"), answer, "{change:?}");
+                }
+                assert!(table.bytes().expect("readable") == on_cpu.bytes().expect("readable"));
+                let mut by_cpu = vec![0; keys.len()];
+                cpu.search_batch(keys, &mut by_cpu, usize::MAX);
+                let found = table.search(keys).expect("works");
+                assert_eq!(found, by_cpu);
+                for (&key, found) in keys.iter().zip(found) {
+                    assert_eq!(found, model.0.get(&identity(SMALL, key)).copied().unwrap_or(NONE), "{key:?}");
+                }
+            }
+        }
     }
 }
 
@@ -143,7 +199,8 @@ fn cpu_threads_and_batches_lose_no_update() {
         // Keys below `steady` never change; each thread and the device own a range each.
         let steady: Vec<Hashed> = (0..600).map(|key| shape.hash(key)).collect();
         for (number, &key) in steady.iter().enumerate() {
-            assert_ne!(cpu.change(key, Change::Insert(number as u32)).outcome, Outcome::Full);
+            let answer = cpu.change(key, Change::Insert(number as u32)).expect("a location");
+            assert_ne!(answer.outcome, Outcome::Full);
         }
         let done = AtomicBool::new(false);
         let seen = AtomicU64::new(0);
@@ -154,10 +211,10 @@ fn cpu_threads_and_batches_lose_no_update() {
                         let own = 10_000 * (thread + 1);
                         for round in 0..30u32 {
                             for key in own..own + 300 {
-                                cpu.change(shape.hash(key), Change::Insert(round));
+                                cpu.change(shape.hash(key), Change::Insert(round)).expect("a location");
                             }
                             for key in (own..own + 300).step_by(3) {
-                                cpu.change(shape.hash(key), Change::Delete(NONE));
+                                cpu.change(shape.hash(key), Change::Delete(NONE)).expect("any location");
                             }
                         }
                     })
@@ -209,9 +266,37 @@ fn what_can_not_be_served_changes_nothing() {
         let uneven = Shape { buckets: 48, ..SMALL };
         assert!(Table::new(device.clone(), uneven).is_err());
         assert!(device.allocate(usize::MAX / 8).is_err());
+        assert!(device.allocate(usize::MAX / 4).is_err());
         assert!(table.region().write(SMALL.words(), &[1]).is_err());
     }
+    // The CPU refuses what a batch refuses.
+    let table = Table::new(backends()[0].clone(), SMALL).expect("room");
+    let cpu = table.cpu().expect("mapped");
+    let error = cpu.change(SMALL.hash(1), Change::Insert(NONE)).expect_err("no location").to_string();
+    assert!(error.contains("4294967294"), "{error}");
+    assert!(table.bytes().expect("readable").iter().all(|&word| word == 0));
     let poor = Batch::new(BatchOptions { memory_bytes: 1000, ..Default::default() });
     let error = Table::new(Arc::new(poor), SMALL).map(drop).expect_err("refused").to_string();
     assert!(error.contains("1000") && error.contains("4096"), "{error}");
+}
+
+#[test]
+fn a_region_of_another_device_is_refused_and_harms_nobody() {
+    let all = backends();
+    for one in &all {
+        for other in all.iter().filter(|other| !Arc::ptr_eq(one, other)) {
+            let foreign = other.allocate(64).expect("room");
+            let job =
+                Job { kernel: Kernel::Write, regions: &[&foreign], parameters: &[1, 1, 7], invocations: 1 };
+            let error = one.run(job).expect_err("refused").to_string();
+            assert!(error.contains("another device's"), "{error}");
+            let mut word = [0];
+            foreign.read(0, &mut word).expect("readable");
+            assert_eq!(word, [0]);
+            let own = one.allocate(64).expect("room");
+            one.run(Job { regions: &[&own], ..job }).expect("the device works on");
+            own.read(0, &mut word).expect("readable");
+            assert_eq!(word, [7]);
+        }
+    }
 }

@@ -36,6 +36,34 @@ fn keys_are_sorted_in_one_piece_and_in_many() {
     }
 }
 
+/// Sizes around those of tiles and workgroups; orders that a sort may take for another one.
+#[test]
+fn edges_of_sizes_and_orders_are_sorted() {
+    let orders: [(&str, fn(u32) -> u32); 5] = [
+        ("equal", |_| u32::MAX),
+        ("sorted", |number| number),
+        ("reversed", |number| u32::MAX - number),
+        ("in the highest digit", |number| number << 24),
+        ("ends", |number| if number % 2 == 0 { 0 } else { u32::MAX }),
+    ];
+    for device in backends() {
+        for count in [2, 255, 256, 257, 4095, 4097, 16_385] {
+            for (order, key) in orders {
+                for chunk in [1 << 20, 256, count as usize - 1] {
+                    let keys: Vec<u32> = (0..count).map(key).collect();
+                    let (mut ours, mut sorted) = (keys.clone(), keys);
+                    sorted.sort_unstable();
+                    sort::sort(&*device, &mut ours, chunk).expect("the device works");
+                    assert!(ours == sorted, "{}: {count} {order}, by {chunk}", device.info().device);
+                    if count > 5000 {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn queries_give_the_cpus_result_whole_and_by_pieces() {
     let rows = Lineitem::generate(30_011, seed("query", 8));
@@ -267,8 +295,75 @@ fn a_wrong_litmus_file_is_named() {
         ("[[\"200\"]]", "[[\"1\", \"2\"]]", "1 values"),
         ("[[\"200\"]]", "[[\"two\"]]", "neither a number nor *"),
         ("on = \"gpu\"", "on = \"tpu\"", "tpu"),
+        ("add x 1 r0", "add x 4294967296 r0", "4294967296"),
+        ("add x 1 r0", "add x +1 r0", "`+1`"),
+        ("add x 1 r0", "add x 1 r+1", "`r+1`"),
+        ("[[\"200\"]]", "[[\"two hundred\"]]", "two hundred"),
+        ("[[\"200\"]]", "[[\"+200\"]]", "+200"),
+        ("outcome = [\"x\"]", "outcome = []", "no outcome"),
+        ("variables = [\"x\"]", "variables = [\"x\", \"x\"]", "`x` is there twice"),
     ] {
-        let error = Test::parse("the/file", &right.replace(from, to)).expect_err(expected).to_string();
-        assert!(error.contains(expected) && error.contains("the/file"), "{error}");
+        let wrong = right.replace(from, to);
+        assert_ne!(wrong, right, "{from} is not in the file");
+        let error = Test::parse("it.toml", &wrong).expect_err(expected).to_string();
+        assert!(error.contains(expected) && error.contains("it.toml"), "{error}");
+    }
+}
+
+/// Some drivers end all loops of an invocation after a number of steps: an instance that takes more would show half of itself.
+#[test]
+fn a_litmus_test_too_long_for_a_device_is_refused() {
+    let long = unified::litmus::FILES[0].1.replace("repeats = 100", "repeats = 1000000");
+    let test = Test::parse("long", &long.replace("[[\"200\"]]", "[[\"2000000\"]]")).expect("a test");
+    for device in backends().into_iter().filter(|device| device.info().concurrent) {
+        match test.run(&*device, 1, 300) {
+            Ok(seen) => assert_eq!(seen.surprising, 0, "{seen:?}"),
+            Err(error) => {
+                assert!(device.info().steps_max < 4_000_000, "{error}");
+                assert!(error.to_string().contains("fewer repeats"), "{error}");
+            }
+        }
+    }
+    // A number of the lock that has no successor.
+    let lock =
+        unified::litmus::FILES[6].1.replace("\"lock c0 0 r0\"", "\"store n1 4294967295\", \"lock c0 0 r0\"");
+    let batch = Batch::new(BatchOptions { threads: 2, ..BatchOptions::default() });
+    let seen = Test::parse("lock", &lock).expect("a test").run(&batch, 50, 20).expect("it runs");
+    assert_eq!(seen.instances, 50);
+}
+
+/// What TPC-H never has, and what a kernel's words have no room for.
+#[test]
+fn rows_beyond_the_words_of_a_kernel_are_refused() {
+    let right = Lineitem::generate(2000, 3);
+    let wrong: [(&str, fn(&mut Lineitem)); 5] = [
+        ("l_extendedprice", |rows| rows.price[7] = 42_949_673),
+        ("l_discount", |rows| rows.discount[1999] = 101),
+        ("l_tax", |rows| rows.tax[0] = u32::MAX),
+        ("group", |rows| rows.group[5] = 6),
+        ("columns", |rows| rows.quantity.truncate(1999)),
+    ];
+    for device in backends() {
+        for (expected, spoil) in wrong {
+            let mut rows = right.clone();
+            spoil(&mut rows);
+            for error in [q1(&*device, &rows, None).map(drop), q6(&*device, &rows, None).map(drop)] {
+                let error = error.expect_err(expected).to_string();
+                assert!(error.contains(expected), "{error}");
+            }
+        }
+        // The ends of what is taken give what 128 bits give.
+        let mut rows = right.clone();
+        for row in 0..2000 {
+            (rows.price[row], rows.quantity[row]) = (42_949_672, u32::MAX - row as u32);
+            (rows.discount[row], rows.tax[row]) = ([0, 6, 100][row % 3], [0, 4_194_204, 8][row % 3]);
+        }
+        assert_eq!(
+            q1(&*device, &rows, Some(1500)).expect("works"),
+            q1_on_cpu(&rows),
+            "{}",
+            device.info().device
+        );
+        assert_eq!(q6(&*device, &rows, Some(1500)).expect("works"), q6_on_cpu(&rows));
     }
 }

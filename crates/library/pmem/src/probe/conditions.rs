@@ -88,13 +88,65 @@ pub fn cpus_of_node(node: u32) -> Option<Vec<usize>> {
     fs::read_to_string(format!("/sys/devices/system/node/node{node}/cpulist")).ok().map(|text| numbers(&text))
 }
 
-/// Bytes that the kernel could still hand out; `None` if it does not report that.
+/// Bytes that this process could still get: of the machine, of the control groups that it is in, and of its own address space;
+/// `None` if the kernel reports none of them.
 #[must_use]
 pub fn free_bytes() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
-    Some(kib * 1024)
+    let read = |path: &str| fs::read_to_string(path).ok();
+    let machine = read("/proc/meminfo").and_then(|text| Some(kib(&text, "MemAvailable:")? * 1024));
+    let groups = read("/proc/self/cgroup").and_then(|groups| group_bytes(&groups, &read));
+    let space = read("/proc/self/limits")
+        .and_then(|limits| address_space(&limits))
+        .and_then(|limit| Some(limit.saturating_sub(kib(&read("/proc/self/status")?, "VmSize:")? * 1024)));
+    [machine, groups, space].into_iter().flatten().min()
+}
+
+/// The number after a name in a file of the kernel's, in units of 1024.
+fn kib(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().trim_end_matches("kB").trim().parse().ok()
+}
+
+/// The limit of `ulimit -v`, if there is one.
+fn address_space(limits: &str) -> Option<u64> {
+    limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max address space"))?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
+}
+
+/// What the control groups leave, the narrowest of them; a container sees its own as the root.
+fn group_bytes(groups: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
+    let number = |path: String| read(&path)?.trim().parse::<u64>().ok();
+    let left = |folder: &str, [most, used, pages]: [&str; 3]| {
+        let most = number(format!("{folder}/{most}"))?;
+        // Pages of files are given back before anybody is killed.
+        let stat = read(&format!("{folder}/memory.stat")).unwrap_or_default();
+        let files =
+            stat.lines().find_map(|line| line.strip_prefix(pages)?.trim().parse::<u64>().ok()).unwrap_or(0);
+        Some(most.saturating_sub(number(format!("{folder}/{used}"))?.saturating_sub(files)))
+    };
+    let mut all = Vec::new();
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(kind), Some(path)) = (parts.next(), parts.next()) else { continue };
+        let (mount, names) = match kind {
+            "" => ("/sys/fs/cgroup", ["memory.max", "memory.current", "inactive_file "]),
+            "memory" => (
+                "/sys/fs/cgroup/memory",
+                ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "],
+            ),
+            _ => continue,
+        };
+        let folders = std::iter::successors(Some(path.trim_end_matches('/')), |path| {
+            path.rsplit_once('/').map(|(above, _)| above)
+        });
+        all.extend(folders.filter_map(|folder| left(&format!("{mount}{folder}"), names)));
+    }
+    all.into_iter().min()
 }
 
 /// Bytes of the largest cache of CPU 0, as the kernel reports it.
@@ -125,6 +177,33 @@ mod tests {
     fn lists_of_the_kernel_are_read() {
         assert_eq!(numbers("0-2,8,10-11\n"), [0, 1, 2, 8, 10, 11]);
         assert_eq!(numbers("\n"), [0; 0]);
+    }
+
+    #[test]
+    fn free_memory_is_what_the_narrowest_limit_leaves() {
+        let read = |path: &str| {
+            let text = match path {
+                "/sys/fs/cgroup/a/memory.max" => "max\n",
+                "/sys/fs/cgroup/a/memory.current" => "500\n",
+                "/sys/fs/cgroup/memory.max" => "3000\n",
+                "/sys/fs/cgroup/memory.current" => "1000\n",
+                "/sys/fs/cgroup/memory.stat" => "anon 5\ninactive_file 400\n",
+                "/sys/fs/cgroup/memory/b/c/memory.limit_in_bytes" => "900\n",
+                "/sys/fs/cgroup/memory/b/c/memory.usage_in_bytes" => "950\n",
+                "/sys/fs/cgroup/memory/b/memory.limit_in_bytes" => "9223372036854771712\n",
+                "/sys/fs/cgroup/memory/b/memory.usage_in_bytes" => "950\n",
+                _ => return None,
+            };
+            Some(text.to_owned())
+        };
+        assert_eq!(group_bytes("0::/a\n", &read), Some(2400));
+        assert_eq!(group_bytes("9:name=systemd:/\n4:memory:/b/c\n0::/\n", &read), Some(0));
+        assert_eq!(group_bytes("1:cpu:/a\n0::/nowhere/at/all\n", &|_| None), None);
+        let limits = "Max cpu time             unlimited   unlimited   seconds\n\
+                      Max address space        4096000     unlimited   bytes\n";
+        assert_eq!(address_space(limits), Some(4_096_000));
+        assert_eq!(address_space(&limits.replace("4096000", "unlimited")), None);
+        assert!(free_bytes().is_some_and(|bytes| bytes > 0));
     }
 
     #[test]

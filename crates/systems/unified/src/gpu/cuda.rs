@@ -11,7 +11,7 @@ use cudarc::driver::{
 };
 
 use super::words;
-use crate::accelerator::in_range;
+use crate::accelerator::{foreign, in_range};
 use crate::{Accelerator, Error, Info, Job, Kernel, MemoryKind, Pending, Region};
 
 /// An NVIDIA GPU.
@@ -87,14 +87,14 @@ impl Accelerator for Cuda {
         let parameters = self.stream.clone_htod(&words(&job)).map_err(|error| self.lost(error))?;
         let mut memories = Vec::new();
         for region in job.regions {
-            memories.push(region.as_any().downcast_ref::<Memory>().ok_or_else(super::foreign)?);
+            memories.push(region.as_any().downcast_ref::<Memory>().ok_or_else(foreign)?);
         }
         let slices: Vec<_> = memories
             .iter()
             .map(|memory| memory.slice.lock().unwrap_or_else(PoisonError::into_inner))
             .collect();
         let found = self.functions.iter().find(|(kernel, _)| *kernel == job.kernel);
-        let (_, function) = found.ok_or_else(super::foreign)?;
+        let (_, function) = found.ok_or_else(foreign)?;
         let mut launch = self.stream.launch_builder(function);
         launch.arg(&parameters);
         for slice in &slices {

@@ -23,12 +23,21 @@ fn words(job: &crate::Job<'_>) -> [u32; 16] {
     words
 }
 
-/// A region of another backend.
-fn foreign() -> crate::Error {
-    crate::Error::Request {
-        what: "region of a kernel",
-        got: "another backend's".to_owned(),
-        expected: "one that this accelerator allocated",
+/// Storage buffers of the kernel that has the most: parameters and four regions.
+const BUFFERS: u64 = 5;
+/// Invocations of a workgroup.
+const WORKGROUP: u64 = 64;
+
+/// A limit of a device: its name, what the device has, what kernels need.
+type Limit = (&'static str, u64, u64);
+
+/// Refuses a device of which a limit is below what kernels need.
+fn enough(device: &str, limits: &[Limit]) -> Result<(), crate::Error> {
+    match limits.iter().find(|(_, has, needs)| has < needs) {
+        None => Ok(()),
+        Some(&(limit, has, needs)) => {
+            Err(crate::Error::Limit { device: device.to_owned(), limit, has, needs })
+        }
     }
 }
 
@@ -37,4 +46,19 @@ fn foreign() -> crate::Error {
 /// which a watchdog ends it.
 fn steps(device: &str) -> u32 {
     if device.contains("llvmpipe") { 60_000 } else { 1 << 22 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_lacks_a_limit_is_refused_by_its_name() {
+        enough("a device", &[("storage buffers of a shader", 5, BUFFERS)]).expect("enough");
+        let limits =
+            [("invocations of a workgroup", 64, WORKGROUP), ("storage buffers of a shader", 4, BUFFERS)];
+        let error = enough("a device", &limits).expect_err("one is missing").to_string();
+        assert!(error.contains("a device: storage buffers of a shader is 4, 5 needed"), "{error}");
+        assert!(error.contains("--on batch"), "{error}");
+    }
 }

@@ -14,8 +14,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ash::vk;
 
-use super::{groups, words};
-use crate::accelerator::in_range;
+use super::{BUFFERS, Limit, WORKGROUP, enough, groups, words};
+use crate::accelerator::{foreign, in_range};
+use crate::kernel::ROW;
 use crate::{Accelerator, Error, Info, Job, Kernel, MemoryKind, Pending, Region};
 
 /// A GPU through Vulkan.
@@ -95,6 +96,12 @@ impl Vulkan {
                 return Err(error);
             }
         };
+        let (name, limits) = (info(&instance, &found).device, limits(&found.properties.limits));
+        if let Err(error) = enough(&name, &limits) {
+            // SAFETY: nothing was made of it.
+            unsafe { instance.destroy_instance(None) };
+            return Err(error);
+        }
         let queues =
             [vk::DeviceQueueCreateInfo::default().queue_family_index(found.family).queue_priorities(&[1.0])];
         let create = vk::DeviceCreateInfo::default().queue_create_infos(&queues);
@@ -192,6 +199,20 @@ fn look(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Option<Found>
         memory: kind,
         heap: heaps.get(types[chosen].heap_index as usize)?.size,
     })
+}
+
+/// What kernels need, of which Vulkan promises less (four storage buffers) or just as much.
+fn limits(has: &vk::PhysicalDeviceLimits) -> [Limit; 6] {
+    let [x, ..] = has.max_compute_work_group_size;
+    let [columns, rows, _] = has.max_compute_work_group_count;
+    [
+        ("storage buffers of a shader", has.max_per_stage_descriptor_storage_buffers.into(), BUFFERS),
+        ("storage buffers of all shaders", has.max_descriptor_set_storage_buffers.into(), BUFFERS),
+        ("invocations of a workgroup", has.max_compute_work_group_invocations.into(), WORKGROUP),
+        ("width of a workgroup", x.into(), WORKGROUP),
+        ("workgroups in a row", columns.into(), ROW.into()),
+        ("rows of workgroups", rows.into(), (1u64 << 31).div_ceil(WORKGROUP * u64::from(ROW))),
+    ]
 }
 
 fn info(instance: &ash::Instance, found: &Found) -> Info {
@@ -355,14 +376,14 @@ impl Accelerator for Vulkan {
 
     fn submit(&self, job: Job<'_>) -> Result<Box<dyn Pending>, Error> {
         job.check()?;
-        let Some(&pipeline) = self.pipelines.get(&job.kernel) else { return Err(super::foreign()) };
+        let Some(&pipeline) = self.pipelines.get(&job.kernel) else { return Err(foreign()) };
         let parameters = self.memory(16)?;
         parameters.write(0, &words(&job))?;
         let mut buffers = vec![parameters.buffer];
         for region in job.regions {
             match region.as_any().downcast_ref::<Memory>() {
                 Some(memory) if Arc::ptr_eq(&memory.shared, &self.shared) => buffers.push(memory.buffer),
-                _ => return Err(super::foreign()),
+                _ => return Err(foreign()),
             }
         }
         let mut running = Running {

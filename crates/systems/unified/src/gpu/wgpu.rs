@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use wgpu::{BufferUsages, PollType};
 
-use super::{groups, words};
-use crate::accelerator::in_range;
+use super::{BUFFERS, WORKGROUP, enough, groups, words};
+use crate::accelerator::{foreign, in_range};
+use crate::kernel::ROW;
 use crate::{Accelerator, Error, Info, Job, Kernel, MemoryKind, Pending, Region};
 
 /// Bytes that are copied out at a time.
@@ -69,16 +70,19 @@ impl Wgpu {
         let adapter = adapters.into_iter().next();
         let adapter = adapter.ok_or_else(|| none("no Vulkan loader, or it knows no device".to_owned()))?;
         let (about, limits) = (adapter.get_info(), adapter.limits());
-        let needs = 6;
-        let has = u64::from(limits.max_storage_buffers_per_shader_stage);
-        if has < needs {
-            return Err(Error::Limit {
-                device: about.name,
-                limit: "storage buffers of a shader",
-                has,
-                needs,
-            });
-        }
+        enough(
+            &about.name,
+            &[
+                ("storage buffers of a shader", limits.max_storage_buffers_per_shader_stage.into(), BUFFERS),
+                (
+                    "invocations of a workgroup",
+                    limits.max_compute_invocations_per_workgroup.into(),
+                    WORKGROUP,
+                ),
+                ("width of a workgroup", limits.max_compute_workgroup_size_x.into(), WORKGROUP),
+                ("workgroups in a row", limits.max_compute_workgroups_per_dimension.into(), ROW.into()),
+            ],
+        )?;
         let descriptor = wgpu::DeviceDescriptor { required_limits: limits.clone(), ..Default::default() };
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
             .map_err(|error| none(error.to_string()))?;
@@ -201,13 +205,13 @@ impl Accelerator for Wgpu {
         self.shared.queue.write_buffer(&parameters, 0, bytemuck::cast_slice(&words(&job)));
         let mut entries = vec![wgpu::BindGroupEntry { binding: 0, resource: parameters.as_entire_binding() }];
         for (number, region) in job.regions.iter().enumerate() {
-            let Some(memory) = region.as_any().downcast_ref::<Memory>() else {
-                return Err(super::foreign());
-            };
+            let memory = region.as_any().downcast_ref::<Memory>();
+            let memory = memory.filter(|memory| Arc::ptr_eq(&memory.shared, &self.shared));
+            let memory = memory.ok_or_else(foreign)?;
             let resource = memory.buffer.as_entire_binding();
             entries.push(wgpu::BindGroupEntry { binding: number as u32 + 1, resource });
         }
-        let Some(pipeline) = self.pipelines.get(&job.kernel) else { return Err(super::foreign()) };
+        let Some(pipeline) = self.pipelines.get(&job.kernel) else { return Err(foreign()) };
         let layout = pipeline.get_bind_group_layout(0);
         let group = device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,

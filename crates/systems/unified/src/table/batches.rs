@@ -138,13 +138,7 @@ impl Table {
     /// the device is lost, the table's contents are undefined.
     pub fn change(&self, changes: &[(Hashed, Change)]) -> Result<Vec<Answer>, Error> {
         check_batch(changes.len())?;
-        if changes.iter().any(|(_, change)| *change == Change::Insert(NONE)) {
-            return Err(Error::Request {
-                what: "location to insert",
-                got: NONE.to_string(),
-                expected: "at most 4294967294",
-            });
-        }
+        changes.iter().try_for_each(|(_, change)| change.check())?;
         if changes.is_empty() {
             return Ok(Vec::new());
         }

@@ -11,7 +11,7 @@ use super::{Answer, Change, NONE, code};
 use crate::hash::SLOTS;
 use crate::host::table::{fill, find, path, slot};
 use crate::host::{load, store};
-use crate::{Hashed, Shape};
+use crate::{Error, Hashed, Shape};
 
 /// Lookups that fail this often to see one state wait for the locks.
 const TRIES: u32 = 16;
@@ -176,7 +176,7 @@ impl CpuTable<'_> {
         }
         keys.iter().take(ahead).for_each(|&key| self.prefetch(key));
         for (number, (&key, location)) in keys.iter().zip(locations).enumerate() {
-            if let Some(&later) = keys.get(number + ahead) {
+            if let Some(&later) = keys.get(number.saturating_add(ahead)) {
                 self.prefetch(later);
             }
             *location = self.search(key);
@@ -192,7 +192,15 @@ impl CpuTable<'_> {
     }
 
     /// Changes the table.
-    pub fn change(&self, hashed: Hashed, change: Change) -> Answer {
+    ///
+    /// # Errors
+    /// If the location to insert is [`NONE`]; nothing has changed then.
+    pub fn change(&self, hashed: Hashed, change: Change) -> Result<Answer, Error> {
+        change.check()?;
+        Ok(self.changed(hashed, change))
+    }
+
+    fn changed(&self, hashed: Hashed, change: Change) -> Answer {
         let (first, signature) = (self.shape.first(hashed), hashed.signature);
         let second = self.shape.other(first, signature);
         match change {

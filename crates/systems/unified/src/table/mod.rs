@@ -6,6 +6,8 @@ mod cpu;
 pub use batches::Table;
 pub use cpu::CpuTable;
 
+use crate::Error;
+
 /// No location: not found, or any in a deletion.
 pub const NONE: u32 = u32::MAX;
 
@@ -25,6 +27,17 @@ pub enum Change {
     Insert(u32),
     /// Deletes a key's signature if it has this location; with any for [`NONE`].
     Delete(u32),
+}
+
+impl Change {
+    /// Refuses a location that means that there is none.
+    pub(crate) fn check(self) -> Result<(), Error> {
+        if self != Change::Insert(NONE) {
+            return Ok(());
+        }
+        let got = NONE.to_string();
+        Err(Error::Request { what: "location to insert", got, expected: "at most 4294967294" })
+    }
 }
 
 /// What came of a change.

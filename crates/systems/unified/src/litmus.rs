@@ -342,11 +342,12 @@ impl Test {
         let steps = |thread: &Thread| {
             let locks =
                 thread.program.iter().filter(|line| line.split_whitespace().next() == Some("lock")).count();
-            let instructions = thread.program.len() as u64 + locks as u64 * 2 * wide(spin);
-            wide(self.repeats).saturating_mul(1 + instructions)
+            // The kernel's own count: for a repetition, an instruction, a turn of a lock's two loops.
+            let instructions = 3 * thread.program.len() as u64 + locks as u64 * 2 * 2 * wide(spin);
+            wide(self.repeats).saturating_mul(4 + instructions)
         };
         let most = self.threads.iter().filter(|thread| thread.on == On::Gpu).map(steps).max().unwrap_or(0);
-        let needs = most.saturating_add(wide(spin) * (1 + self.threads.len() as u64));
+        let needs = most.saturating_add(wide(spin) * (4 + 2 * self.threads.len() as u64));
         let has = wide(device.steps_max / 2);
         if needs <= has {
             return Ok(());

@@ -222,7 +222,7 @@ fn litmus_tests_run_where_memory_is_shared_and_are_refused_elsewhere() {
 /// Mesa's software driver ends loops silently after a number of steps: what it left out is no finding.
 #[test]
 fn an_instance_whose_loops_a_driver_ended_is_not_counted() {
-    for repeats in [5000, 20_000] {
+    for repeats in [4000, 20_000] {
         let text = format!(
             "name = \"t\"\nquestion = \"?\"\nvariables = [\"x\"]\nrepeats = {repeats}\noutcome = [\"x\"]\n\
              allowed = [[\"{repeats}\"]]\npromised = \"?\"\n[[threads]]\non = \"gpu\"\n\
@@ -230,10 +230,14 @@ fn an_instance_whose_loops_a_driver_ended_is_not_counted() {
         );
         let test = Test::parse("t", &text).expect("a test");
         for device in backends().iter().filter(|device| device.info().concurrent) {
-            let seen = test.run(&**device, 20, 300).expect("it runs");
-            assert_eq!(seen.surprising, 0, "{}: {seen:?}", device.info().device);
-            let enough = repeats == 5000 || device.info().steps_max == u32::MAX;
-            assert!(!enough || seen.instances > 0, "{}: {seen:?}", device.info().device);
+            let enough = repeats == 4000 || device.info().steps_max == u32::MAX;
+            match test.run(&**device, 20, 300) {
+                Ok(seen) => {
+                    assert_eq!(seen.surprising, 0, "{}: {seen:?}", device.info().device);
+                    assert!(!enough || seen.instances > 0, "{}: {seen:?}", device.info().device);
+                }
+                Err(error) => assert!(!enough, "{error}"),
+            }
         }
     }
 }
@@ -293,7 +297,6 @@ fn a_wrong_litmus_file_is_named() {
         ("repeats", "repeat", "repeat"),
         ("add x 1 r0", "jump x", "`fence`"),
         ("[[\"200\"]]", "[[\"1\", \"2\"]]", "1 values"),
-        ("[[\"200\"]]", "[[\"two\"]]", "neither a number nor *"),
         ("on = \"gpu\"", "on = \"tpu\"", "tpu"),
         ("add x 1 r0", "add x 4294967296 r0", "4294967296"),
         ("add x 1 r0", "add x +1 r0", "`+1`"),

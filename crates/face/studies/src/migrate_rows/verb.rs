@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -158,8 +158,10 @@ impl Run<'_> {
             .stderr(Stdio::null())
             .spawn()
             .map_err(failed)?;
-        let begin = Instant::now();
-        while !ready.exists() && begin.elapsed() < Duration::from_secs(60) {
+        for _ in 0..12_000 {
+            if ready.exists() {
+                break;
+            }
             std::thread::sleep(Duration::from_millis(5));
         }
         std::thread::sleep(Duration::from_millis(50));

@@ -177,7 +177,9 @@ fn huge(site: &Site, each: f64, costs: &Costs, machine: Machine) -> Option<Predi
     }
     let (faults, touched) = (site.chunk_faults as f64, site.chunks_touched as f64);
     // What lies in a cache after the zeroing of 2 MiB differs little from what lies there after that of 4 KiB.
-    let gain = faults * (each + costs.unmap) - touched * (huge.mean + costs.unmap_huge);
+    // The page of zeros is not given back.
+    let stored = (site.stores() + site.kinds.upgrade) as f64 / site.kinds.total().max(1) as f64;
+    let gain = faults * (each + stored * costs.unmap) - touched * (huge.mean + costs.unmap_huge);
     let fresh = site.fresh() as f64 / site.pages.max(1) as f64;
     let filled = faults / (512.0 * touched.max(1.0) * fresh.max(0.01));
     let sparse =

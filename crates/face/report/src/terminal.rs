@@ -306,7 +306,11 @@ fn structures(page: &mut Page, report: &Report) {
         let most = one.fields.iter().map(|field| field.loads + field.stores).max().unwrap_or(0);
         for field in one.listed(FIELDS_MAX) {
             let uses = format!("{} loads, {} stores", count(field.loads), count(field.stores));
-            let threads = if one.threads > 1 { format!(", threads {}", field.by()) } else { String::new() };
+            let threads = if one.threads > 1 && !field.threads.is_empty() {
+                format!(", threads {}", field.by())
+            } else {
+                String::new()
+            };
             let name = format!("{:>4} {}", field.offset, elide(&plain(&field.name), 22));
             let line =
                 format!("{} {} {uses}{threads}", pad_right(&name, 28), pad_right(&field.bar(most, 8), 8));

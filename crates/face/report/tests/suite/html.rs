@@ -85,6 +85,7 @@ fn a_full_report_shows_every_plot_and_table() {
         "DIMMs",
         "All DIMMs together, by memory",
         "Data structures by lines fetched",
+        "Use of fields, in the accesses that were kept for trials",
         "What each counter-measure gives",
         "Hottest pages",
         "What wears the memory",

@@ -76,7 +76,7 @@ fn fields_of_a_structure_are_listed_with_their_use() {
     let text = report::terminal(&common::full(), 100, false);
     for part in [
         "   0 key",
-        "\u{2588}\u{2588}\u{2588}\u{2588}\u{2588}\u{2588}\u{2588}\u{2588} 90,000 loads, 0 stores, threads 0-2, 5",
+        "\u{2588}\u{2588}\u{2588}\u{2588}\u{2588}\u{2588}\u{2588}\u{2588} 90.0 K loads, 0 stores, threads 0-2, 5",
         "  16 cold",
     ] {
         assert!(text.contains(part), "{part}: {text}");

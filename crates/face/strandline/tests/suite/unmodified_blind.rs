@@ -1,6 +1,6 @@
 //! Shapes of public reports beside those that the checker was made with, in three languages, each with its
-//! fixed twin: an append-only log without checksums, an index before its data, two headers without an order, an
-//! old log that is removed too early, a temporary file that is used again, a file that is emptied and written.
+//! fixed twin: an append-only log without checksums, an index before its data, two headers without an order,
+//! an old log that is removed too early, a temporary file used again, a file that is emptied and written.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

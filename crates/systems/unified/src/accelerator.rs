@@ -72,6 +72,9 @@ pub trait Region: Send + Sync {
 }
 
 /// A kernel to run.
+///
+/// Kernels on Vulkan, wgpu and the CPU stay within their regions whatever the parameters say. On CUDA, parameters that name more
+/// than a region has make the kernel touch other memory of the device, or lose it.
 #[derive(Clone, Copy)]
 pub struct Job<'a> {
     /// Which.

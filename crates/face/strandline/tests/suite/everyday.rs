@@ -39,7 +39,8 @@ fn profile(scratch: &Scratch, name: &str, flags: &str) -> Value {
 /// was not compiled into its caller, its own line stands for it.
 fn names(text: &str, name: &str, parts: &str) -> bool {
     let source = std::fs::read_to_string(source(name)).expect("the source");
-    let own = text.split(&format!("({name}:")).skip(1);
+    let at = format!("({name}:");
+    let own = text.split(&at).skip(1);
     let lines = own.filter_map(|rest| rest.split(')').next()?.parse::<usize>().ok());
     let mut lines = lines.filter_map(|line| source.lines().nth(line.checked_sub(1)?));
     lines.any(|line| parts.split('|').any(|part| line.contains(part))) || text.contains("(stl_")

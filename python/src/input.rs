@@ -84,9 +84,10 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// Bytes of the stack of a verb: as much as the first thread of a process has.
 const STACK: usize = 8 << 20;
 
-/// Runs a verb without the interpreter's lock, on a thread of its own: this one asks for signals, which only the interpreter's
-/// first thread is told of, and raises warnings where the caller's filters are. After Ctrl-C, or a warning that is an error by
-/// a filter, the verb is asked to stop, and the exception is there in place of a result.
+/// Runs a verb without the interpreter's lock, on a thread of its own: this one asks for signals, which only
+/// the interpreter's first thread hears of, and raises warnings where the caller's filters are. After
+/// Ctrl-C, or a warning that is an error by a filter, the verb is asked to stop, and the exception is there
+/// in place of a result.
 pub fn watched<T: Send>(py: Python<'_>, verb: impl FnOnce(&Watcher) -> PyResult<T> + Send) -> PyResult<T> {
     py.detach(|| {
         let watcher = Watcher::default();

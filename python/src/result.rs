@@ -90,8 +90,8 @@ fn framed(page: &str) -> String {
 /// What `__reduce__` returns.
 pub type Restored<'py> = (Bound<'py, PyAny>, Bound<'py, PyTuple>);
 
-/// What `__reduce__` returns: a function of the module `_restore` and its arguments. Pickle finds functions by their names, and
-/// those of an extension module have none that it can import.
+/// What `__reduce__` returns: a function of the module `_restore` and its arguments. Pickle finds functions
+/// by their names, and those of an extension module have none that it can import.
 pub fn restored_by<'py>(
     py: Python<'py>,
     function: &str,

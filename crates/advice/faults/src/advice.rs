@@ -139,7 +139,8 @@ fn block_bytes(site: &Site) -> u64 {
     4096 * site.fresh() / site.blocks.max(1)
 }
 
-/// Populating all blocks: pages that are there are looked at, and pages that nobody uses have to be given back.
+/// Populating all blocks: pages that are there are looked at, and pages that nobody uses have to be given
+/// back.
 fn populating(site: &Site, costs: &Costs, machine: Machine) -> f64 {
     let small = costs.populate.unwrap_or(costs.write.mean);
     let pages = site.fresh() as f64;
@@ -176,8 +177,8 @@ fn huge(site: &Site, each: f64, costs: &Costs, machine: Machine) -> Option<Predi
         return said(0.0, "pages are huge already: the system gives them unasked".to_owned());
     }
     let (faults, touched) = (site.chunk_faults as f64, site.chunks_touched as f64);
-    // What lies in a cache after the zeroing of 2 MiB differs little from what lies there after that of 4 KiB.
-    // The page of zeros is not given back.
+    // What lies in a cache after the zeroing of 2 MiB differs little from what lies there after that of 4
+    // KiB. The page of zeros is not given back.
     let stored = (site.stores() + site.kinds.upgrade) as f64 / site.kinds.total().max(1) as f64;
     let gain = faults * (each + stored * costs.unmap) - touched * (huge.mean + costs.unmap_huge);
     let fresh = site.fresh() as f64 / site.pages.max(1) as f64;

@@ -1,10 +1,12 @@
-//! A thread that populates a site's blocks ahead of the program, beside the program's faults as they were observed.
+//! A thread that populates a site's blocks ahead of the program, beside the program's faults as they were
+//! observed.
 //!
-//! The thread takes blocks in the order in which they are allocated, page by page, at the pace at which this machine
-//! populates. A page that it has reached before the program needs it costs the program no fault. Where the program is first,
-//! it has its fault, which then costs what it costs beside a thread of the process that is at work: a store to a page of zeros
-//! makes the kernel interrupt the other processor. So a program that touches pages as fast as the thread populates them gains
-//! nothing, however long the thread works.
+//! The thread takes blocks in the order in which they are allocated, page by page, at the pace at which this
+//! machine populates. A page that it has reached before the program needs it costs the program no fault.
+//! Where the program is first, it has its fault, which then costs what it costs beside a thread of the
+//! process that is at work: a store to a page of zeros makes the kernel interrupt the other processor. So a
+//! program that touches pages as fast as the thread populates them gains nothing, however long the thread
+//! works.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -64,7 +66,8 @@ pub enum Happens {
 /// Nanoseconds of this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
-    /// A first store, a first load, a store to a page that a load had brought, a first store that brings 2 MiB.
+    /// A first store, a first load, a store to a page that a load had brought, a first store that brings 2
+    /// MiB.
     pub store: f64,
     /// See above.
     pub load: f64,
@@ -124,7 +127,8 @@ pub struct Ahead {
     pub forestalled: u64,
 }
 
-/// Pages around the thread within which it and the program wait for the same locks: those that it populates at a time.
+/// Pages around the thread within which it and the program wait for the same locks: those that it populates
+/// at a time.
 const NEAR: u64 = 64;
 
 #[derive(Default)]
@@ -208,7 +212,8 @@ pub fn ahead(happens: &[Happens], rates: &Rates) -> Ahead {
                 let now = time - found.gain;
                 thread.work(now);
                 let works = thread.works();
-                // The page that the thread is at is not there yet: both bring it, and the program waits for itself.
+                // The page that the thread is at is not there yet: both bring it, and the program waits for
+                // itself.
                 let current = thread.queue.front().is_some_and(|(number, _)| *number == block);
                 let begun = current && thread.time > now;
                 let Some(at) = thread.blocks.get_mut(&block) else { continue };
@@ -278,7 +283,8 @@ mod tests {
         unmap: 0.0,
     };
 
-    /// A program that stores to 10,000 pages, each so many nanoseconds after the one before, its fault included.
+    /// A program that stores to 10,000 pages, each so many nanoseconds after the one before, its fault
+    /// included.
     fn stores(gap: f64) -> Vec<Happens> {
         let fault = |page: u64| {
             let time = page as f64 * (gap + RATES.store);
@@ -295,7 +301,8 @@ mod tests {
         assert!((found.gain / (10_000.0 * 950.0) - 1.0).abs() < 0.02, "{found:?}");
     }
 
-    /// Without its faults the program would be faster than the thread: it gains what the thread is faster than its faults.
+    /// Without its faults the program would be faster than the thread: it gains what the thread is faster
+    /// than its faults.
     #[test]
     fn a_fast_program_gains_no_more_than_the_thread_is_ahead() {
         let found = ahead(&stores(0.0), &RATES);

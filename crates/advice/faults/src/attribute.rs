@@ -162,8 +162,8 @@ impl Site {
         self.pages.saturating_sub(self.resident)
     }
 
-    /// Share of these pages that were touched; of those that came as 2 MiB, each counts. Above 1 where the allocator gave pages
-    /// back and had them again meanwhile.
+    /// Share of these pages that were touched; of those that came as 2 MiB, each counts. Above 1 where the
+    /// allocator gave pages back and had them again meanwhile.
     #[must_use]
     pub fn density(&self) -> f64 {
         let touched = self.stores() + self.kinds.read + self.kinds.huge * (HUGE / PAGE);
@@ -184,7 +184,8 @@ pub struct Assumed {
     pub huge_always: bool,
     /// What a thread that populates takes, and the program beside it.
     pub rates: Rates,
-    /// Nanoseconds that a report took the program, of a fault that stands for itself alone and of each that another stands for.
+    /// Nanoseconds that a report took the program, of a fault that stands for itself alone and of each that
+    /// another stands for.
     pub reports: (f64, f64),
 }
 
@@ -246,8 +247,8 @@ fn inherited(pid: u32, logs: &BTreeMap<u32, Log>, forks: &[(u32, u32, u64)]) -> 
     Log::default()
 }
 
-/// Adds the faults of one process. Unless it has `forked`, or is a child, a store to a page that is there can only be to the page
-/// of zeros.
+/// Adds the faults of one process. Unless it has `forked`, or is a child, a store to a page that is there can
+/// only be to the page of zeros.
 fn process(
     faults: &[Fault],
     log: &Log,
@@ -287,12 +288,7 @@ fn process(
         };
         let site = sites.entry(Some(block.key)).or_default();
         site.add(fault, upgrades);
-        let what = match fault.kind {
-            Kind::Read => Some(Use::Load),
-            Kind::Write | Kind::Unknown => Some(Use::Store),
-            Kind::Copy if upgrades => Some(Use::Upgrade),
-            Kind::Copy | Kind::Code => None,
-        };
+        let what = used(fault.kind, upgrades);
         let story = stories.entry(block.key).or_default();
         let chunk = fault.address / HUGE;
         if chunk * HUGE >= *start && (chunk + 1) * HUGE <= block.end {
@@ -310,17 +306,7 @@ fn process(
         step(*time as f64 - reports, *change, &mut living, sites, &mut number, &mut stories);
     }
     if assumed.huge_always {
-        // A whole 2 MiB that was stored to in one fault came as one page.
-        for Seen { key, kind, at } in chunks.single_stores() {
-            if let Some(site) = sites.get_mut(&Some(key)) {
-                site.kinds.was_huge(kind);
-            }
-            if let Some(Happens::Fault { what, .. }) =
-                stories.get_mut(&key).and_then(|story| story.get_mut(at))
-            {
-                *what = Use::Huge;
-            }
-        }
+        huge(&chunks, sites, &mut stories);
     }
     for (key, story) in &stories {
         let site = sites.entry(Some(*key)).or_default();
@@ -328,6 +314,28 @@ fn process(
         let found = ahead(story, &assumed.rates);
         site.ahead.gain += found.gain;
         site.ahead.forestalled += found.forestalled;
+    }
+}
+
+/// What a program does at a fault of a page that it wants to have.
+fn used(kind: Kind, upgrades: bool) -> Option<Use> {
+    match kind {
+        Kind::Read => Some(Use::Load),
+        Kind::Write | Kind::Unknown => Some(Use::Store),
+        Kind::Copy if upgrades => Some(Use::Upgrade),
+        Kind::Copy | Kind::Code => None,
+    }
+}
+
+/// A whole 2 MiB that was stored to in one fault came as one page.
+fn huge(chunks: &Chunks, sites: &mut BTreeMap<Option<u64>, Site>, stories: &mut Stories) {
+    for Seen { key, kind, at } in chunks.single_stores() {
+        if let Some(site) = sites.get_mut(&Some(key)) {
+            site.kinds.was_huge(kind);
+        }
+        if let Some(Happens::Fault { what, .. }) = stories.get_mut(&key).and_then(|story| story.get_mut(at)) {
+            *what = Use::Huge;
+        }
     }
 }
 

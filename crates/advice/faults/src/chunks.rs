@@ -44,8 +44,8 @@ impl Chunks {
         })
     }
 
-    /// Chunks of a site that were touched. Where samples stand for many faults, some chunks were touched and not seen: those
-    /// that were have the samples of a Poisson distribution without its zero.
+    /// Chunks of a site that were touched. Where samples stand for many faults, some chunks were touched and
+    /// not seen: those that were have the samples of a Poisson distribution without its zero.
     pub(crate) fn touched(&self, key: u64) -> u64 {
         let of_site = || self.0.values().filter(|chunk| chunk.key == key);
         let exact = of_site().filter(|chunk| chunk.samples == chunk.faults).count() as u64;

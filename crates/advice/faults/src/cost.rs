@@ -67,14 +67,16 @@ pub struct Costs {
     pub trap: f64,
     /// By how much the first use of all lines of a page takes longer if the page was zeroed long before.
     pub cache: f64,
-    /// The same by the bytes that were populated at once, as far as measured: what lies in a cache costs nothing more.
+    /// The same by the bytes that were populated at once, as far as measured: what lies in a cache costs
+    /// nothing more.
     pub cache_after: Vec<(u64, f64)>,
     /// By how much it takes longer if another processor has zeroed it.
     pub other: f64,
-    /// Stores to a page that so far was the page of zeros, while another thread of the process runs; `None` on one processor.
+    /// Stores to a page that so far was the page of zeros, while another thread of the process runs; `None`
+    /// on one processor.
     pub upgrade_beside: Option<f64>,
-    /// Per page of a program that stores to new pages while a thread populates the same ones, and of the thread; `None` on one
-    /// processor.
+    /// Per page of a program that stores to new pages while a thread populates the same ones, and of the
+    /// thread; `None` on one processor.
     pub chase: Option<(f64, f64)>,
     /// Waking a thread: for who wakes it, and until it runs.
     pub wake: (f64, f64),

@@ -145,8 +145,8 @@ impl Contest {
         moves
     }
 
-    /// Bytes that one thread writes and another one touches. Who prepares the data for others, or looks at it in the end, shares
-    /// nothing: such a thread has few of the accesses.
+    /// Bytes that one thread writes and another one touches. Who prepares the data for others, or looks at it
+    /// in the end, shares nothing: such a thread has few of the accesses.
     pub(crate) fn shared(&self) -> u64 {
         let mut shared = 0;
         let counts = |party: &Party| party.accesses * 256 >= self.accesses;

@@ -1,4 +1,5 @@
-//! What of a type is used: fields by their names, where debug information has them, by the accesses that were kept.
+//! What of a type is used: fields by their names, where debug information has them, by the accesses that were
+//! kept.
 
 use std::collections::HashMap;
 
@@ -38,7 +39,8 @@ enum Of {
 #[derive(Clone, Debug, Default)]
 pub struct Uses {
     all: HashMap<Of, (Layout, Vec<FieldUse>)>,
-    /// Of which structure most accesses of a code site are, and of which of its fields (by their numbers) they are.
+    /// Of which structure most accesses of a code site are, and of which of its fields (by their numbers)
+    /// they are.
     sites: HashMap<u32, HashMap<Of, (u64, Vec<bool>)>>,
 }
 

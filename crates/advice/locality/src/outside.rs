@@ -65,7 +65,8 @@ impl Outside {
         Some(&self.variables[at]).filter(|of| addr < of.addr + of.bytes)
     }
 
-    /// Whose stack an address lies on: that of the thread that uses it, if stacks came after one another at one address.
+    /// Whose stack an address lies on: that of the thread that uses it, if stacks came after one another at
+    /// one address.
     pub(crate) fn stack(&self, addr: u64, by: u32) -> Option<String> {
         let within = |stack: &&(u32, u64, u64)| addr < stack.1 && stack.1 - addr <= stack.2;
         let all = || self.stacks.iter().filter(within);

@@ -51,7 +51,8 @@ pub(crate) struct SiteState {
     /// Load misses at addresses that follow no stride: right after something was read from an array in order, and others.
     pub(crate) indexed: u64,
     pub(crate) unindexed: u64,
-    /// Load misses of lines that a prefetch asked for shortly before, and how many accesses before, together; by whom last.
+    /// Load misses of lines that a prefetch asked for shortly before, and how many accesses before, together;
+    /// by whom last.
     pub(crate) prefetched: u64,
     pub(crate) ahead: u64,
     pub(crate) prefetcher: u32,

@@ -160,7 +160,8 @@ impl Watcher {
         self.heap.sites.iter().map(|(&site, of)| (SiteId(site), of.bytes / of.blocks.max(1)))
     }
 
-    /// How much of each field of an allocation site's blocks, or of a variable, was used, in the accesses that were kept.
+    /// How much of each field of an allocation site's blocks, or of a variable, was used, in the accesses
+    /// that were kept.
     #[must_use]
     pub fn uses(&self) -> Uses {
         Uses::of(self)

@@ -46,7 +46,8 @@ impl Layout {
         self.fields[..at].iter().rev().find(|field| within - field.offset < field.bytes)
     }
 
-    /// What lies at `offset` of `bytes` of this type: `[3].count`, `count` if there is but one element, `[3]` of plain numbers.
+    /// What lies at `offset` of `bytes` of this type: `[3].count`, `count` if there is but one element, `[3]`
+    /// of plain numbers.
     #[must_use]
     pub fn path(&self, offset: u64, bytes: u64) -> Option<String> {
         let size = self.bytes.max(1);
@@ -65,8 +66,8 @@ impl Layout {
         Some(format!("{index}{dot}{}{inner}", field.name))
     }
 
-    /// The names of what the bytes of a mask belong to, bit 0 being the byte at `offset`, each once, at most `most` and how many
-    /// more there are.
+    /// The names of what the bytes of a mask belong to, bit 0 being the byte at `offset`, each once, at most
+    /// `most` and how many more there are.
     #[must_use]
     pub fn paths(&self, offset: i64, mask: u64, bytes: u64, most: usize) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();

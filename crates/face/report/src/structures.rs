@@ -53,7 +53,8 @@ pub struct Structure {
     /// Its bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub type_bytes: Option<u64>,
-    /// Use of its fields, or of the elements of a small array of numbers, in the accesses that were kept for trials.
+    /// Use of its fields, or of the elements of a small array of numbers, in the accesses that were kept for
+    /// trials.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldHeat>,
 }

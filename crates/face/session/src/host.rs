@@ -13,8 +13,8 @@ pub const HOST: &str = "host";
 
 /// Version of what is kept; what an older one kept is measured again.
 pub(crate) const VERSION: u32 = 3;
-/// What a description by curves takes for memory's own part of an idle load, nanoseconds: what the way to it takes is fitted to
-/// the rest.
+/// What a description by curves takes for memory's own part of an idle load, nanoseconds: what the way to it
+/// takes is fitted to the rest.
 const MEMORY_NS: f64 = 40.0;
 
 /// What `measure --calibrate` keeps, nanoseconds of an 8-byte load with nothing else under way.
@@ -157,7 +157,8 @@ fn apply(config: &mut Config, kept: &Calibration) {
     }
 }
 
-/// Latency of memory by the bandwidth that cores take from it, as far as it was measured: from idle to all cores reading.
+/// Latency of memory by the bandwidth that cores take from it, as far as it was measured: from idle to all
+/// cores reading.
 pub(crate) fn curves(kept: &Calibration) -> Option<Curves> {
     if kept.read_gbps <= 0.0 || kept.loaded.is_empty() {
         return None;

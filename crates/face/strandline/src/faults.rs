@@ -33,7 +33,8 @@ pub struct FaultsArgs {
     /// What a first store takes whose fault an offload engine completes (as this machine is modelled, if not given)
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub engine: Option<Duration>,
-    /// Report each fault of a program that has them often, too, which slows it down (else one in 17, and all are counted)
+    /// Report each fault of a program that has them often, too, which slows it down (else one in 17, and all
+    /// are counted)
     #[arg(long)]
     pub each: bool,
     /// Print JSON; what the program prints goes to standard error

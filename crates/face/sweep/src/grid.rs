@@ -87,7 +87,8 @@ impl Grid {
         Ok(self)
     }
 
-    /// Refuses what would change nothing: a list without values, a word for another input, a value that is not looked at.
+    /// Refuses what would change nothing: a list without values, a word for another input, a value that is
+    /// not looked at.
     fn takes(&self, word: &str, value: &Value) -> Result<(), SweepError> {
         if value.as_array().is_some_and(Vec::is_empty) {
             return Err(self.wrong(format!("{word} has no values")));

@@ -92,8 +92,8 @@ impl Sweep {
         groups.flat_map(|group| group.chunks(chunk)).map(task).collect()
     }
 
-    /// Keeps what [`compute`] made of a task; it is stored when this returns. Gives the number of rows that have a result now
-    /// and had none.
+    /// Keeps what [`compute`] made of a task; it is stored when this returns. Gives the number of rows that
+    /// have a result now and had none.
     ///
     /// # Errors
     /// If the text is none of [`compute`]'s, or the store can't be written.

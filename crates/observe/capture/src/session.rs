@@ -295,7 +295,8 @@ impl SessionFile {
         (module.ready.load(Ordering::Acquire) == 1).then_some(module)
     }
 
-    /// Stacks of threads: number on the wire, the address above the first frame, bytes, the thread's function.
+    /// Stacks of threads: number on the wire, the address above the first frame, bytes, the thread's
+    /// function.
     #[must_use]
     pub fn stacks(&self) -> Vec<(u32, u64, u64, u64)> {
         let of = |stack: &Stack| {

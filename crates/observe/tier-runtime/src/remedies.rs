@@ -79,7 +79,8 @@ impl Remedies {
     }
 }
 
-/// Treats the pages of a block that was just allocated; `heap`: by `malloc`. Returns their bytes, and what the kernel said.
+/// Treats the pages of a block that was just allocated; `heap`: by `malloc`. Returns their bytes, and what
+/// the kernel said.
 pub fn apply(remedy: Remedy, address: usize, len: usize, heap: bool) -> (usize, io::Result<()>) {
     let (start, end) = match remedy {
         Remedy::Huge => mapped(address, if heap { usable(address).max(len) } else { len }),
@@ -100,8 +101,9 @@ pub fn apply(remedy: Remedy, address: usize, len: usize, heap: bool) -> (usize, 
     (bytes, done)
 }
 
-/// All pages of which the block has a byte. A mapping of which a part has other advice is two to the kernel, which then moves
-/// neither for `realloc`: that copies all bytes. The allocator's own bytes lie before the block, in its first page.
+/// All pages of which the block has a byte. A mapping of which a part has other advice is two to the kernel,
+/// which then moves neither for `realloc`: that copies all bytes. The allocator's own bytes lie before the
+/// block, in its first page.
 fn mapped(address: usize, len: usize) -> (usize, usize) {
     (address & !(PAGE - 1), address.saturating_add(len).next_multiple_of(PAGE))
 }

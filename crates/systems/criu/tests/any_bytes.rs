@@ -38,7 +38,8 @@ fn an_image_reads_back() {
     assert_eq!(again.shared.iter().filter(|shared| shared.pages.len() == 1 && shared.len == 8192).count(), 2);
 }
 
-/// criu sets timers as it finds them: one that stood still because nobody had noticed that it expired would do so for ever.
+/// criu sets timers as it finds them: one that stood still because nobody had noticed that it expired would
+/// do so for ever.
 #[test]
 fn a_timer_that_had_expired_unnoticed_is_written_as_one_that_goes_on() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -66,12 +66,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches mappings from now on, of which `present` has the pages that are there. A mapping that the process has given
-    /// back meanwhile is left out.
+    /// Watches mappings from now on, of which `present` has the pages that are there. A mapping that the
+    /// process has given back meanwhile is left out.
     ///
-    /// Only pages that are there are protected. One that comes to be later counts as written without that; protected
-    /// addresses without a page would each take an entry in the kernel's page tables, and every look would find them: a JVM
-    /// reserves gigabytes that it does not use.
+    /// Only pages that are there are protected. One that comes to be later counts as written without that;
+    /// protected addresses without a page would each take an entry in the kernel's page tables, and every
+    /// look would find them: a JVM reserves gigabytes that it does not use.
     ///
     /// # Errors
     /// The kernel has no asynchronous write protection, or no mapping can be watched.

@@ -184,7 +184,8 @@ impl Plot {
         );
     }
 
-    /// What happened when: each in a line of its own below the axis, to the left of its mark where the drawing ends.
+    /// What happened when: each in a line of its own below the axis, to the left of its mark where the
+    /// drawing ends.
     fn marks(&self, moved: &Moved, out: &mut String) {
         let marks = [
             (Some(0.0), "stopped"),

@@ -73,8 +73,8 @@ pub trait Region: Send + Sync {
 
 /// A kernel to run.
 ///
-/// Kernels on Vulkan, wgpu and the CPU stay within their regions whatever the parameters say. On CUDA, parameters that name more
-/// than a region has make the kernel touch other memory of the device, or lose it.
+/// Kernels on Vulkan, wgpu and the CPU stay within their regions whatever the parameters say. On CUDA,
+/// parameters that name more than a region has make the kernel touch other memory of the device, or lose it.
 #[derive(Clone, Copy)]
 pub struct Job<'a> {
     /// Which.
@@ -158,8 +158,8 @@ pub trait Accelerator: Send + Sync {
     }
 }
 
-/// Refuses bytes that this computer does not have free: to take them would end the process, not the call. What the kernel
-/// does not report is there.
+/// Refuses bytes that this computer does not have free: to take them would end the process, not the call.
+/// What the kernel does not report is there.
 pub(crate) fn room(bytes: u64) -> Result<(), Error> {
     // What is small is not worth the question.
     if bytes < 64 << 20 {

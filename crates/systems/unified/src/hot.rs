@@ -119,13 +119,13 @@ impl HotCold {
         if share >= 2.0 * fair { Skew::Skewed } else { Skew::Uniform }
     }
 
-    /// Inserts keys with locations, or replaces their locations. The answers are in the order of the pairs, as those of
-    /// [`Table::change`]: a table knows signatures only, so if one was replaced whose former location has another key, the
-    /// caller has to keep that key elsewhere.
+    /// Inserts keys with locations, or replaces their locations. The answers are in the order of the pairs,
+    /// as those of [`Table::change`]: a table knows signatures only, so if one was replaced whose former
+    /// location has another key, the caller has to keep that key elsewhere.
     ///
     /// # Errors
-    /// If a location is [`NONE`], nothing has changed. If the device fails, its table is undefined. If keys find no room,
-    /// their number is in the message, and the others are in.
+    /// If a location is [`NONE`], nothing has changed. If the device fails, its table is undefined. If keys
+    /// find no room, their number is in the message, and the others are in.
     pub fn insert(&mut self, pairs: &[(u64, u32)]) -> Result<Vec<Answer>, Error> {
         pairs.iter().try_for_each(|&(_, location)| Change::Insert(location).check())?;
         let hot = self.hot.cpu()?;

@@ -335,8 +335,8 @@ impl Test {
         self.gather(instances, mapped, &of_gpu, &on_cpu)
     }
 
-    /// Refuses a test of which an instance takes more steps than the device lets an invocation take: it would end in the middle,
-    /// and show what the memory never did.
+    /// Refuses a test of which an instance takes more steps than the device lets an invocation take: it would
+    /// end in the middle, and show what the memory never did.
     fn fits(&self, device: &Info, spin: u32) -> Result<(), Error> {
         let wide = u64::from;
         let steps = |thread: &Thread| {

@@ -102,7 +102,8 @@ fn chosen_keys_do_as_a_map_does_on_every_backend() {
         (0..200).map(|number| Hashed::new(hash(number), signature(number))).collect()
     };
     let sets = [
-        // One signature in all buckets; one bucket, which is both candidates; two buckets; ends of all ranges.
+        // One signature in all buckets; one bucket, which is both candidates; two buckets; ends of all
+        // ranges.
         of(|number| number, |_| 7),
         of(|_| 5, |number| (number + 1) << 4),
         of(|_| u32::MAX, |number| number << 4 | 9),

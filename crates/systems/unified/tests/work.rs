@@ -313,7 +313,8 @@ fn a_wrong_litmus_file_is_named() {
     }
 }
 
-/// Some drivers end all loops of an invocation after a number of steps: an instance that takes more would show half of itself.
+/// Some drivers end all loops of an invocation after a number of steps: an instance that takes more would
+/// show half of itself.
 #[test]
 fn a_litmus_test_too_long_for_a_device_is_refused() {
     let long = unified::litmus::FILES[0].1.replace("repeats = 100", "repeats = 1000000");

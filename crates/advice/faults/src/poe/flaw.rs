@@ -69,7 +69,8 @@ pub enum Flaw {
     DisableKeepsHead,
     /// Enabling and disabling do not exclude each other.
     EnableUnlocked,
-    /// The walker writes page and permissions first and the rest of the entry in a second store (the source's list of bits).
+    /// The walker writes page and permissions first and the rest of the entry in a second store (the source's
+    /// list of bits).
     PublishInParts,
     /// Delayed work fills an entry again without accounting for the page that the walker took from it.
     WorkSkipsUsed,
@@ -81,7 +82,8 @@ pub enum Flaw {
     MarkOverTable,
     /// `fork` takes a marked entry for a swapped page.
     ForkSeesSwap,
-    /// Unmapping takes a marked entry for a swapped page, and frees a slot of the swap device that is another's.
+    /// Unmapping takes a marked entry for a swapped page, and frees a slot of the swap device that is
+    /// another's.
     ZapSeesSwap,
 }
 

@@ -1,5 +1,5 @@
-//! Misses whose addresses an array holds that is read in order: they could be asked for long before. And those that are asked
-//! for, but only a moment before.
+//! Misses whose addresses an array holds that is read in order: they could be asked for long before. And
+//! those that are asked for, but only a moment before.
 
 use advise::{Finding, Rule};
 
@@ -38,7 +38,8 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-/// Accesses between a prefetch and its load that may be too few: what they take together is less than a miss does.
+/// Accesses between a prefetch and its load that may be too few: what they take together is less than a miss
+/// does.
 const SHORT: u64 = 32;
 
 /// Lines that are asked for too late. Whether the load still waits, the trial says.

@@ -44,7 +44,8 @@ pub struct Run {
     pub doubts: Vec<Doubt>,
     /// Words that unordered stores left in another order than the recorded one.
     pub(super) raced: Vec<Change>,
-    /// If its trace lacks its end: what is known of that. Findings are findings, but what came behind is not known.
+    /// If its trace lacks its end: what is known of that. Findings are findings, but what came behind is not
+    /// known.
     pub(super) cut_short: Option<String>,
 }
 

@@ -101,7 +101,8 @@ impl Beside {
     }
 }
 
-/// By how much the first use of a page's lines takes longer than behind its own zeroing, by the bytes populated at once.
+/// By how much the first use of a page's lines takes longer than behind its own zeroing, by the bytes
+/// populated at once.
 fn cache_after() -> Vec<(u64, f64)> {
     const SIZES: [usize; 4] = [256 << 10, 1 << 20, 4 << 20, 32 << 20];
     let each = |bytes: usize| {

@@ -207,12 +207,7 @@ impl Faults {
     fn found(&self, run: FaultRun, left: Left, costs: Costs, mut warnings: Vec<String>) -> FaultsFound {
         let (huge_pages, processors) = (system::huge_pages(), system::processors());
         let faults: Vec<Fault> = run.samples.iter().map(fault).collect();
-        let huge = match (&*huge_pages, &costs.huge) {
-            ("always", Some(_)) => HugePages::Always,
-            ("madvise", Some(_)) => HugePages::Asked,
-            ("always" | "madvise", None) => HugePages::Refused,
-            _ => HugePages::Never,
-        };
+        let huge = permitted(&huge_pages, &costs);
         let huge_always = huge == HugePages::Always;
         let rates = Rates::of(&costs, huge_always);
         let assumed = Assumed { huge_always, rates, reports: costs.reports };
@@ -222,11 +217,8 @@ impl Faults {
         let mut sites: Vec<FaultSite> = Vec::new();
         for (key, site) in by_site {
             kinds.sum(&site.kinds);
-            let (heap, name) = key.and_then(|key| left.names.get(&key)).cloned().unwrap_or_else(|| {
-                let name =
-                    if key.is_some() { "an allocation" } else { "small allocations, stacks, files, code" };
-                (false, name.to_owned())
-            });
+            let named = key.and_then(|key| left.names.get(&key)).cloned();
+            let (heap, name) = named.unwrap_or_else(|| (false, nameless(key).to_owned()));
             origins.add(&site, key.map(|_| heap));
             let remedies = match key {
                 Some(_) => advice::predict(&site, heap, &costs, machine),
@@ -280,6 +272,21 @@ impl Faults {
             combined: None,
             warnings,
         }
+    }
+}
+
+/// What a site without a name is.
+fn nameless(key: Option<u64>) -> &'static str {
+    if key.is_some() { "an allocation" } else { "small allocations, stacks, files, code" }
+}
+
+/// Whether programs get pages of 2 MiB here, by the system's setting and what was measured.
+fn permitted(setting: &str, costs: &Costs) -> HugePages {
+    match (setting, &costs.huge) {
+        ("always", Some(_)) => HugePages::Always,
+        ("madvise", Some(_)) => HugePages::Asked,
+        ("always" | "madvise", None) => HugePages::Refused,
+        _ => HugePages::Never,
     }
 }
 

@@ -29,7 +29,6 @@ impl FaultsFound {
     /// The result for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
-        let kinds = &self.kinds;
         let mut text = format!(
             "{} ended with {} after {:.3} s ({:.3} s user, {:.3} s kernel)\n",
             human::plain(&human::shell(&self.command)),
@@ -44,6 +43,36 @@ impl FaultsFound {
             human::grouped(self.major),
             100.0 * self.share()
         ));
+        text.push_str(&self.kinds_text());
+        text.push_str(&self.machine());
+        let share = |site: &&FaultSite| site.cost / 1e9 / self.seconds();
+        let shown = self.sites.iter().take_while(|site| share(site) >= LEAST).count().clamp(1, SHOWN);
+        for site in self.sites.iter().take(shown) {
+            text.push_str(&self.site(site));
+        }
+        if let Some(more) = self.sites.len().checked_sub(shown).filter(|more| *more > 0) {
+            let rest: f64 = self.sites[shown..].iter().map(|site| share(&site)).sum();
+            let all = if more == 1 { "site more" } else { "sites more" };
+            text.push_str(&format!("\n{:>5.1} %  {more} {all} (--json has them)\n", 100.0 * rest));
+        }
+        text.push_str(&self.tried());
+        text.push_str(&format!(
+            "\nAn offload engine ({:.0} ns a fault) would save {:.1} % of the time by the source's formula, {:.1} % if cold \
+             pages and background work count; reads would take {} pages more\n",
+            self.engine,
+            100.0 * self.formula / 1e9 / self.seconds(),
+            100.0 * self.saved.saved / 1e9 / self.seconds(),
+            human::grouped(self.saved.pages)
+        ));
+        for warning in &self.warnings {
+            text.push_str(&format!("warning: {warning}\n"));
+        }
+        text
+    }
+
+    /// What the faults were, and where.
+    fn kinds_text(&self) -> String {
+        let (kinds, mut text) = (&self.kinds, String::new());
         if self.reported > 0 {
             text.push_str(&format!(
                 "{} reported: {} first writes, {} first reads, {} writes to pages that were read first, {} copies, {} of files \
@@ -77,29 +106,6 @@ impl FaultsFound {
                 human::grouped(of.stack),
                 human::grouped(of.file)
             ));
-        }
-        text.push_str(&self.machine());
-        let share = |site: &&FaultSite| site.cost / 1e9 / self.seconds();
-        let shown = self.sites.iter().take_while(|site| share(site) >= LEAST).count().clamp(1, SHOWN);
-        for site in self.sites.iter().take(shown) {
-            text.push_str(&self.site(site));
-        }
-        if let Some(more) = self.sites.len().checked_sub(shown).filter(|more| *more > 0) {
-            let rest: f64 = self.sites[shown..].iter().map(|site| share(&site)).sum();
-            let all = if more == 1 { "site more" } else { "sites more" };
-            text.push_str(&format!("\n{:>5.1} %  {more} {all} (--json has them)\n", 100.0 * rest));
-        }
-        text.push_str(&self.tried());
-        text.push_str(&format!(
-            "\nAn offload engine ({:.0} ns a fault) would save {:.1} % of the time by the source's formula, {:.1} % if cold \
-             pages and background work count; reads would take {} pages more\n",
-            self.engine,
-            100.0 * self.formula / 1e9 / self.seconds(),
-            100.0 * self.saved.saved / 1e9 / self.seconds(),
-            human::grouped(self.saved.pages)
-        ));
-        for warning in &self.warnings {
-            text.push_str(&format!("warning: {warning}\n"));
         }
         text
     }

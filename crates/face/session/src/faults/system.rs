@@ -5,8 +5,8 @@ use std::path::Path;
 
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// When pages of 2 MiB are given: `always`, `madvise`, `never`; `absent` if the kernel knows none. A setting of that size precedes
-/// the general one, if it does not inherit it.
+/// When pages of 2 MiB are given: `always`, `madvise`, `never`; `absent` if the kernel knows none. A setting
+/// of that size precedes the general one, if it does not inherit it.
 pub(super) fn huge_pages() -> String {
     huge_pages_of(|name| fs::read_to_string(Path::new(HUGE_PAGES).join(name)).ok())
 }

@@ -1,4 +1,5 @@
-//! Names of data, from debug information: globals, variables on threads' stacks, the types that allocations are of.
+//! Names of data, from debug information: globals, variables on threads' stacks, the types that allocations
+//! are of.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -56,12 +57,14 @@ pub(super) fn name(watcher: &mut Watcher, sites: &SiteTable, outcome: &Outcome) 
     watcher.set_names(Names { variables, stacks, types: known, threads });
 }
 
-/// Whether blocks of so many bytes can be of a type: whole elements, or one with something of no fixed length behind it.
+/// Whether blocks of so many bytes can be of a type: whole elements, or one with something of no fixed length
+/// behind it.
 fn fits(layout: &Layout, bytes: u64) -> bool {
     layout.bytes > 1 && bytes >= layout.bytes && (bytes % layout.bytes == 0 || bytes < 2 * layout.bytes)
 }
 
-/// Variables in the frames of the functions that threads run. Stacks that came after one another at one address share names.
+/// Variables in the frames of the functions that threads run. Stacks that came after one another at one
+/// address share names.
 fn on_stacks(layouts: &Layouts<'_>, bias: u64, outcome: &Outcome) -> Vec<Variable> {
     let mut found: Vec<(Variable, Vec<u32>)> = Vec::new();
     for stack in &outcome.stacks {

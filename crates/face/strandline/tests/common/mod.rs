@@ -103,7 +103,8 @@ pub fn dump(trace: &Path) -> Vec<String> {
     stdout(&ok(strandline().args(["trace", "dump"]).arg(trace))).lines().map(str::to_owned).collect()
 }
 
-/// A command whose program inherits no file beside the standard streams: bash closes the others, then becomes the program.
+/// A command whose program inherits no file beside the standard streams: bash closes the others, then becomes
+/// the program.
 pub fn alone(program: &Path) -> Command {
     let mut command = Command::new("bash");
     let close =

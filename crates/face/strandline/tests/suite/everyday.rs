@@ -1,10 +1,12 @@
-//! Performance bugs that public projects had, rebuilt small: the bug is named with its line, and its mended twin is silent.
+//! Performance bugs that public projects had, rebuilt small: the bug is named with its line, and its mended
+//! twin is silent.
 
 use serde_json::Value;
 
 use crate::common::{Scratch, compile, ok, stdout, strandline};
 
-/// Programs of `tests/programs/everyday`, the rule, a line's part of the source, and what else the evidence says.
+/// Programs of `tests/programs/everyday`, the rule, a line's part of the source, and what else the evidence
+/// says.
 const BUGS: [(&str, &str, &str, &[&str]); 11] = [
     (
         "stack.c",
@@ -35,8 +37,8 @@ fn profile(scratch: &Scratch, name: &str, flags: &str) -> Value {
     serde_json::from_str(&stdout(&output)).expect("JSON")
 }
 
-/// Whether some text names a line (`main (prices.cc:27)`) that has one of the alternatives; where a function of the C++ library
-/// was not compiled into its caller, its own line stands for it.
+/// Whether some text names a line (`main (prices.cc:27)`) that has one of the alternatives; where a function
+/// of the C++ library was not compiled into its caller, its own line stands for it.
 fn names(text: &str, name: &str, parts: &str) -> bool {
     let source = std::fs::read_to_string(source(name)).expect("the source");
     let at = format!("({name}:");

@@ -305,7 +305,8 @@ fn without_permission_faults_are_counted_and_it_is_said() {
     );
 }
 
-/// Runs a command without huge pages: the kernel gives its process tree none, whatever the system's setting is.
+/// Runs a command without huge pages: the kernel gives its process tree none, whatever the system's setting
+/// is.
 const WITHOUT_HUGE: &str = "#include <sys/prctl.h>\n#include <unistd.h>\nint main(int n, char **words) { \
                             if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)) return 9; execvp(words[1], words + 1); return 9; }\n";
 

@@ -1,5 +1,6 @@
-//! Programs that nobody wrote for this: a compiler at work, Python with threads, a JVM, Go, PostgreSQL's single-user mode. Each
-//! is moved in the middle by `strandline migrate`, and what it leaves is held against an undisturbed run.
+//! Programs that nobody wrote for this: a compiler at work, Python with threads, a JVM, Go, PostgreSQL's
+//! single-user mode. Each is moved in the middle by `strandline migrate`, and what it leaves is held against
+//! an undisturbed run.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;

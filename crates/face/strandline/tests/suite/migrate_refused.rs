@@ -1,5 +1,6 @@
-//! What cannot be saved or moved, through the verbs: each gets status 2 and a message with a remedy, and the process goes on
-//! where it was. (`crates/systems/migrate/tests/refused.rs` tries the same of the library, and more of each kind.)
+//! What cannot be saved or moved, through the verbs: each gets status 2 and a message with a remedy, and the
+//! process goes on where it was. (`crates/systems/migrate/tests/refused.rs` tries the same of the library,
+//! and more of each kind.)
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -169,8 +170,8 @@ fn one_with_a_deleted_file_open_and_one_that_has_a_connection() {
     end(child);
 }
 
-/// It forks, executes and ends while it is saved again and again: each time it is saved whole, or the message says what
-/// happened.
+/// It forks, executes and ends while it is saved again and again: each time it is saved whole, or the message
+/// says what happened.
 #[test]
 fn one_that_forks_executes_and_ends_meanwhile() {
     if !privileged() {
@@ -230,8 +231,8 @@ fn full_memory_a_used_folder_and_an_absurd_pid() {
     end(child);
 }
 
-/// A process that has moved and ended: its folder restores it from memory alone, unless the file is another's, of another
-/// version, or half-written.
+/// A process that has moved and ended: its folder restores it from memory alone, unless the file is
+/// another's, of another version, or half-written.
 #[test]
 fn a_file_of_another_process_or_version_or_half_written() {
     if !privileged() {

@@ -245,8 +245,8 @@ fn plain(scratch: &Scratch, name: &str, flags: &str) {
     ok(plain.args(flags.split_whitespace()).arg(source));
 }
 
-/// Prints the gain that each remedy has on the model beside that of the mended program on this machine, both of runs as long.
-/// It measures, so it judges nothing.
+/// Prints the gain that each remedy has on the model beside that of the mended program on this machine, both
+/// of runs as long. It measures, so it judges nothing.
 #[test]
 #[ignore = "--long: sixteen programs, profiled and timed"]
 fn predicted_gains_and_measured_ones_side_by_side() {

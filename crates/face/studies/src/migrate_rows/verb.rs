@@ -24,7 +24,8 @@ struct Times {
     total: f64,
 }
 
-/// How many times as long it takes by the socket: medians of three, geometric mean over a sweep and random pages.
+/// How many times as long it takes by the socket: medians of three, geometric mean over a sweep and random
+/// pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Ratios {
     /// Until it runs at the target.

@@ -88,8 +88,8 @@ pub fn cpus_of_node(node: u32) -> Option<Vec<usize>> {
     fs::read_to_string(format!("/sys/devices/system/node/node{node}/cpulist")).ok().map(|text| numbers(&text))
 }
 
-/// Bytes that this process could still get: of the machine, of the control groups that it is in, and of its own address space;
-/// `None` if the kernel reports none of them.
+/// Bytes that this process could still get: of the machine, of the control groups that it is in, and of its
+/// own address space; `None` if the kernel reports none of them.
 #[must_use]
 pub fn free_bytes() -> Option<u64> {
     let read = |path: &str| fs::read_to_string(path).ok();

@@ -126,9 +126,8 @@ impl Recorder {
             Op::FileTruncate { file, len } => self.shortened(file, len),
             Op::FileCreate { file, .. } | Op::Unlink { file } => self.shortened(file, 0),
             Op::FileSync { file, .. } => {
-                if let Some(file) = self.numbers.known(file) {
-                    self.sync(thread, event.site, Place::new(file, 0), 1 << 47);
-                }
+                let file = self.numbers.known(file);
+                file.into_iter().for_each(|file| self.sync(thread, event.site, Place::new(file, 0), 1 << 47));
             }
             Op::FilesSync { .. } => self.sync_all(thread, event.site),
             Op::Strand(mark) => self.strand(thread, event.site, mark),
@@ -151,13 +150,9 @@ impl Recorder {
                 let op = self.ranges.placed(thread, event.op);
                 self.clocks.synchronise(thread, &op);
             }
-            // They change nothing of memory that a crash could lose; a file that is one of its own is written
-            // above.
-            Op::Demote { .. }
-            | Op::Prefetch { .. }
-            | Op::Alloc { .. }
-            | Op::Free { .. }
-            | event::file_operations!() => {}
+            // They change nothing of memory that a crash could lose; files are written above.
+            Op::Demote { .. } | Op::Prefetch { .. } | Op::Alloc { .. } | Op::Free { .. } => {}
+            event::file_operations!() => {}
         }
         Ok(())
     }

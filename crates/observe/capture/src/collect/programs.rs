@@ -90,7 +90,8 @@ impl Programs {
         loaded.push(new);
     }
 
-    /// Files of the first process, those in the system's folders left out, with what is added to their addresses.
+    /// Files of the first process, those in the system's folders left out, with what is added to their
+    /// addresses.
     pub fn own(&mut self) -> Vec<(PathBuf, u64)> {
         self.refresh();
         let first = self.session.module(0).map_or(0, |module| module.pid);

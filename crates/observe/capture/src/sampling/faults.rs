@@ -1,13 +1,13 @@
 //! Page faults of any program: how many exactly, and each one's address, kind and call stack as the kernel
 //! reports it.
 //!
-//! The kernel counts all faults of the process and its children. Faults of user mode it also reports, each one or, of
-//! programs that fault often, one in [`EVERY`], with weights that sum up to the exact count: a report takes the program about
-//! a microsecond, a count a tenth of that. They are reported through the tracepoint `exceptions:page_fault_user`, with the
-//! processor's error code, where
-//! the user may trace (root; tracing's file system need not be mounted); else through its software event, which does not
-//! distinguish reads from writes. Faults that the kernel has itself when it copies to or from a program are
-//! counted and not reported.
+//! The kernel counts all faults of the process and its children. Faults of user mode it also reports, each
+//! one or, of programs that fault often, one in [`EVERY`], with weights that sum up to the exact count: a
+//! report takes the program about a microsecond, a count a tenth of that. They are reported through the
+//! tracepoint `exceptions:page_fault_user`, with the processor's error code, where the user may trace (root;
+//! tracing's file system need not be mounted); else through its software event, which does not distinguish
+//! reads from writes. Faults that the kernel has itself when it copies to or from a program are counted and
+//! not reported.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -97,7 +97,8 @@ pub struct FaultRun {
     pub minor: u64,
     /// Faults that read from a disk, exact.
     pub major: u64,
-    /// Every fault that was reported. The weights sum up to all faults of user mode, but for those that were lost.
+    /// Every fault that was reported. The weights sum up to all faults of user mode, but for those that were
+    /// lost.
     pub samples: Vec<FaultSample>,
     /// From when on one of [`EVERY`] was reported, on the monotonic clock.
     pub sampled_from: Option<u64>,
@@ -227,7 +228,8 @@ fn usage() -> Usage {
     }
 }
 
-/// Records wait for so many nanoseconds: processors' rings are read one after the other, and what was mapped has to be known.
+/// Records wait for so many nanoseconds: processors' rings are read one after the other, and what was mapped
+/// has to be known.
 const WAITS: u64 = 500_000_000;
 
 /// Faults, and what it takes to name their code.

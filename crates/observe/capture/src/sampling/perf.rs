@@ -97,7 +97,8 @@ pub enum Event {
     /// Accesses to memory with their addresses.
     Accesses(AccessEvent),
     /// Page faults of user mode: by the tracepoint with this number, which says what kind of access it was,
-    /// or by the kernel's count of faults, which does not. With `maps`, mappings and new processes are reported, too.
+    /// or by the kernel's count of faults, which does not. With `maps`, mappings and new processes are
+    /// reported, too.
     Faults {
         /// The tracepoint.
         tracepoint: Option<u64>,
@@ -332,8 +333,8 @@ impl Ring {
         let before = count.min(self.pages * PAGE - offset);
         let mut bytes = Vec::with_capacity(count);
         for (from, len) in [(offset, before), (0, count - before)] {
-            // SAFETY: inside the mapping, since no record is larger than the ring; the kernel does not touch what lies between
-            // tail and head.
+            // SAFETY: inside the mapping, since no record is larger than the ring; the kernel does not touch
+            // what lies between tail and head.
             bytes.extend_from_slice(unsafe {
                 std::slice::from_raw_parts(self.map.as_ptr().add(PAGE + from), len)
             });

@@ -1,4 +1,5 @@
-//! First uses of memory while another thread of the process runs, or populates the same memory, and while faults are reported.
+//! First uses of memory while another thread of the process runs, or populates the same memory, and while
+//! faults are reported.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -41,8 +42,8 @@ impl Shared {
     }
 }
 
-/// Nanoseconds of a first store to each page that a load has brought, as the page of zeros, while another thread of the process
-/// runs: its processor's translations have to go.
+/// Nanoseconds of a first store to each page that a load has brought, as the page of zeros, while another
+/// thread of the process runs: its processor's translations have to go.
 ///
 /// # Errors
 /// If there is no such memory.
@@ -128,13 +129,13 @@ pub fn time_populated_use(pages: usize, elsewhere: bool) -> std::io::Result<f64>
 pub fn time_wakes(rounds: usize) -> Vec<(f64, f64)> {
     let began = Instant::now();
     let now = || began.elapsed().as_nanos() as u64;
-    let (asked, told, ran) = (Mutex::new(0usize), Condvar::new(), AtomicU64::new(0));
+    let (asked, woken, ran) = (Mutex::new(0usize), Condvar::new(), AtomicU64::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for round in 1..=rounds {
                 let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
                 while *asked < round {
-                    asked = told.wait(asked).unwrap_or_else(PoisonError::into_inner);
+                    asked = woken.wait(asked).unwrap_or_else(PoisonError::into_inner);
                 }
                 ran.store(now(), Ordering::Release);
             }
@@ -144,7 +145,7 @@ pub fn time_wakes(rounds: usize) -> Vec<(f64, f64)> {
             ran.store(0, Ordering::Release);
             let from = now();
             *asked.lock().unwrap_or_else(PoisonError::into_inner) = round;
-            told.notify_one();
+            woken.notify_one();
             let caller = now() - from;
             let mut at = ran.load(Ordering::Acquire);
             while at == 0 {
@@ -157,8 +158,8 @@ pub fn time_wakes(rounds: usize) -> Vec<(f64, f64)> {
     })
 }
 
-/// By how many nanoseconds a fault of user mode takes longer while each is reported, and while one in [`EVERY`] is: medians of
-/// `rounds`, in this thread.
+/// By how many nanoseconds a fault of user mode takes longer while each is reported, and while one in
+/// [`EVERY`] is: medians of `rounds`, in this thread.
 ///
 /// # Errors
 /// As of [`sample_faults`].

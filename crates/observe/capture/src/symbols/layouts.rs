@@ -1,6 +1,8 @@
-//! Layouts of data from DWARF: of globals by their address, of types by their name, and of what a line of source points to.
+//! Layouts of data from DWARF: of globals by their address, of types by their name, and of what a line of
+//! source points to.
 //!
-//! Only what debug information says for sure is given: a name that two types of different size have is no type.
+//! Only what debug information says for sure is given: a name that two types of different size have is no
+//! type.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -74,7 +76,8 @@ pub struct Layouts<'d> {
     locals: HashMap<String, Vec<Local>>,
     /// Members by name.
     members: HashMap<String, Vec<Place>>,
-    /// Variables in the frames of functions by their first address: name, bytes from the address above the frame, type.
+    /// Variables in the frames of functions by their first address: name, bytes from the address above the
+    /// frame, type.
     frames: HashMap<u64, Vec<(String, i64, Place)>>,
     /// Types of the language's library, which have no fields that anybody wants to know.
     library: HashSet<Place>,
@@ -128,8 +131,8 @@ impl<'d> Layouts<'d> {
         self.layout(*self.globals.get(&address)?)
     }
 
-    /// Variables in the frame of the function at an address (before relocation): name, where they begin from the address above
-    /// the frame, bytes, layout.
+    /// Variables in the frame of the function at an address (before relocation): name, where they begin from
+    /// the address above the frame, bytes, layout.
     #[must_use]
     pub fn frame(&self, function: u64) -> Vec<(String, i64, u64, Option<Layout>)> {
         let all = self.frames.get(&function).into_iter().flatten();
@@ -482,7 +485,8 @@ impl<'d> Layouts<'d> {
         found.locals.push((name, Local { file, line: u32::try_from(line).unwrap_or(0), of }));
     }
 
-    /// The first address of a function whose variables lie at fixed distances from the address above its frame.
+    /// The first address of a function whose variables lie at fixed distances from the address above its
+    /// frame.
     fn framed(&self, unit: usize, entry: &Entry<'d>) -> Option<u64> {
         let of = &self.units[unit];
         let base = entry.attr_value(gimli::DW_AT_frame_base)?.exprloc_value()?;
@@ -613,36 +617,34 @@ fn plain(name: &str) -> String {
 mod tests {
     use super::*;
 
-    #[repr(C)]
-    struct StrandlineTestInner {
-        low: u32,
-        high: u32,
-    }
-
-    #[repr(C)]
-    struct StrandlineTestOuter {
-        key: u64,
-        inner: StrandlineTestInner,
-        rest: [u16; 8],
-    }
-
-    #[unsafe(no_mangle)]
-    static STRANDLINE_TEST_OUTER: [StrandlineTestOuter; 2] = [
-        StrandlineTestOuter { key: 1, inner: StrandlineTestInner { low: 2, high: 3 }, rest: [4; 8] },
-        StrandlineTestOuter { key: 5, inner: StrandlineTestInner { low: 6, high: 7 }, rest: [8; 8] },
-    ];
+    const PROGRAM: &str = "
+        #[repr(C)]
+        struct Inner { low: u32, high: u32 }
+        #[repr(C)]
+        struct Outer { key: u64, inner: Inner, rest: [u16; 8] }
+        #[unsafe(no_mangle)]
+        static OUTER: [Outer; 2] = [
+            Outer { key: 1, inner: Inner { low: 2, high: 3 }, rest: [4; 8] },
+            Outer { key: 5, inner: Inner { low: 6, high: 7 }, rest: [8; 8] },
+        ];
+        fn main() {
+            let all = std::hint::black_box(&OUTER);
+            let sum = all[1].key + u64::from(all[1].inner.low + all[0].inner.high + u32::from(all[0].rest[0]));
+            std::process::exit((sum != 18) as i32)
+        }
+    ";
 
     #[test]
-    fn our_own_types_have_their_fields() {
-        let all = std::hint::black_box(&STRANDLINE_TEST_OUTER);
-        assert_eq!(
-            all[1].key + u64::from(all[1].inner.low + all[0].inner.high) + u64::from(all[0].rest[0]),
-            18
-        );
-        let own = std::env::current_exe().expect("a program");
-        let debug = Debug::open(&own).expect("tests are built with debug information");
+    fn types_of_rust_have_their_fields() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (source, own) = (folder.path().join("layout.rs"), folder.path().join("layout"));
+        std::fs::write(&source, PROGRAM).expect("written");
+        let mut compiler = std::process::Command::new("rustc");
+        compiler.args(["-g", "--edition", "2024", "-o"]).arg(&own).arg(&source);
+        assert!(compiler.status().expect("a compiler").success());
+        let debug = Debug::open(&own).expect("it has debug information");
         let layouts = Layouts::of(&debug).expect("it is whole");
-        let layout = layouts.named("StrandlineTestOuter").expect("a type of ours");
+        let layout = layouts.named("Outer").expect("a type of the program");
         let fields: Vec<_> = layout
             .fields
             .iter()
@@ -654,8 +656,7 @@ mod tests {
             [("key", 0, 8, 8), ("inner.low", 8, 4, 4), ("inner.high", 12, 4, 4), ("rest", 16, 16, 2)]
         );
         let globals = crate::symbols::globals(&own);
-        let found =
-            globals.iter().find(|variable| variable.0 == "STRANDLINE_TEST_OUTER").expect("our variable");
+        let found = globals.iter().find(|variable| variable.0 == "OUTER").expect("its variable");
         assert_eq!(layouts.global(found.1).expect("it has a type").name, layout.name);
         assert!(Debug::open(Path::new("/nowhere")).is_none());
     }

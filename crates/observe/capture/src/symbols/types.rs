@@ -32,7 +32,8 @@ impl Types {
         })
     }
 
-    /// The layout of the type that is allocated by a call stack: by its name, or of what the line of source assigns the block to.
+    /// The layout of the type that is allocated by a call stack: by its name, or of what the line of source
+    /// assigns the block to.
     pub fn layout(&mut self, frames: &[Frame], layouts: &Layouts<'_>) -> Option<Layout> {
         let by_name = self.of(frames).and_then(|name| layouts.named(&name));
         by_name.or_else(|| {

@@ -114,8 +114,9 @@ pub enum FileKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketAddress(pub Vec<u8>);
 
-/// The time after which a restored periodic timer expires next, as seconds and a fraction. One that has expired stands still
-/// and has no time left until somebody notices (`read`, delivery of its signal): its next round starts at the restore.
+/// The time after which a restored periodic timer expires next, as seconds and a fraction. One that has
+/// expired stands still and has no time left until somebody notices (`read`, delivery of its signal): its
+/// next round starts at the restore.
 #[must_use]
 pub fn time_left(value: [i64; 2], interval: [i64; 2], unnoticed: bool) -> [i64; 2] {
     if unnoticed && value == [0; 2] { interval } else { value }

@@ -86,8 +86,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Its interval timers, as they are set again. `ITIMER_REAL` alone stands still until its signal is delivered; the others
-    /// are disarmed if they have no time left.
+    /// Its interval timers, as they are set again. `ITIMER_REAL` alone stands still until its signal is
+    /// delivered; the others are disarmed if they have no time left.
     #[must_use]
     pub fn running_itimers(&self) -> [[i64; 4]; 3] {
         let mut timers = self.itimers;

@@ -122,8 +122,8 @@ fn watch(root: i32) -> Result<HashMap<i32, Uffd>> {
 }
 
 impl Copied {
-    /// After the stop: notes what is clean, and ends watching. The kernel counts addresses that were protected and whose page
-    /// has gone as pages until then.
+    /// After the stop: notes what is clean, and ends watching. The kernel counts addresses that were
+    /// protected and whose page has gone as pages until then.
     ///
     /// # Errors
     /// If the process is gone.

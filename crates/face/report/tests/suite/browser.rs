@@ -75,7 +75,7 @@ fn plots_and_tables_show_at_both_widths_and_nothing_is_fetched() {
     for size in ["1200,900", "500,900"] {
         let seen = seen(browser, &page, size);
         assert_eq!(seen["plots"], 8, "{size}: {seen}");
-        assert_eq!(seen["tables"], 10, "{size}: {seen}");
+        assert_eq!(seen["tables"], 11, "{size}: {seen}");
         assert_eq!(seen["fetched"], 0, "{size}: {seen}");
         assert_eq!(seen["refused"], Value::Array(Vec::new()), "{size}: {seen}");
         assert_eq!(seen["failures"], Value::Array(Vec::new()), "{size}: {seen}");

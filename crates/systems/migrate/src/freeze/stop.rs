@@ -324,7 +324,11 @@ impl FrozenProcess {
         if let Some(trap) = self.trap {
             let at = scratch + ACTION;
             remote::write(self.pid, at, &bytes_of(&trap))?;
-            guard.call("to give back a handler", libc::SYS_rt_sigaction, &[libc::SIGTRAP as u64, at, 0, 8])?;
+            guard.call(
+                "to give back a handler",
+                libc::SYS_rt_sigaction,
+                &[libc::SIGTRAP as u64, at, 0, 8],
+            )?;
         }
         guard.call("to give back scratch memory", libc::SYS_munmap, &[scratch, SCRATCH]).map(drop)
     }

@@ -11,8 +11,7 @@ use crate::error::{Error, Result};
 use crate::proc::{Mapping, auxiliary, mapping_lines};
 
 /// `syscall; mov eax, 15 (rt_sigreturn); syscall`, in two words.
-const STUB: [u8; 16] =
-    [0x0f, 0x05, 0xb8, 15, 0, 0, 0, 0x0f, 0x05, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc];
+const STUB: [u8; 16] = [0x0f, 0x05, 0xb8, 15, 0, 0, 0, 0x0f, 0x05, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc];
 /// Where the extended state lies behind the start of a frame: a multiple of 64 behind registers, mask and `siginfo`.
 const EXTENDED: usize = 512;
 const PAGE: u64 = 4096;
@@ -55,7 +54,8 @@ impl Guard {
         };
         for stub in paddings(tid, &maps)? {
             let mut before = [0; 16];
-            if memory::read_exact(tid, stub, &mut before).is_ok() && ptrace::poke_text(tid, stub, &STUB).is_ok()
+            if memory::read_exact(tid, stub, &mut before).is_ok()
+                && ptrace::poke_text(tid, stub, &STUB).is_ok()
             {
                 return Ok(Self { thread: *thread, stub, before, frame, len });
             }
@@ -169,7 +169,9 @@ fn rooms(tid: i32, rsp: u64, len: u64, maps: &[Mapping]) -> Vec<u64> {
         // The far end of the first stack where nothing was ever, or what we have cleared.
         let mut there = vec![1; len as usize];
         let far = !(stack.start..stack.start + len + PAGE).contains(&rsp);
-        if far && memory::read_exact(tid, stack.start, &mut there).is_ok() && there.iter().all(|byte| *byte == 0)
+        if far
+            && memory::read_exact(tid, stack.start, &mut there).is_ok()
+            && there.iter().all(|byte| *byte == 0)
         {
             found.push(stack.start);
         }
@@ -198,7 +200,9 @@ fn paddings(tid: i32, maps: &[Mapping]) -> Result<Vec<u64>> {
         .collect();
     let words = auxiliary(tid)?;
     let entry = words.chunks_exact(2).find(|pair| pair[0] == AT_ENTRY).map_or(0, |pair| pair[1]) & !15;
-    found.extend(maps.iter().filter(private).any(|one| one.start <= entry && entry < one.end).then_some(entry));
+    found.extend(
+        maps.iter().filter(private).any(|one| one.start <= entry && entry < one.end).then_some(entry),
+    );
     Ok(found)
 }
 
@@ -229,4 +233,48 @@ fn behind_code(tid: i32, base: u64, code: &Mapping) -> Option<u64> {
         let page_end = end.next_multiple_of(PAGE);
         (code.start < end && at + 16 <= page_end && page_end <= code.end).then_some(at)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proc::mapping_named;
+
+    #[test]
+    fn places_are_none_that_are_used() {
+        let own = std::process::id().cast_signed();
+        let maps = mapping_lines(own).unwrap();
+        let found = paddings(own, &maps).unwrap();
+        let (entry, behind) = found.split_last().unwrap();
+        assert!(!behind.is_empty(), "this program, the C library, or the loader has some");
+        for at in behind {
+            let code = maps.iter().find(|one| (one.start..one.end).contains(at)).unwrap();
+            assert!(code.protection & libc::PROT_EXEC != 0 && at + 16 <= code.end, "{at:#x} {code:?}");
+            assert!(code.end - at <= PAGE && at % 16 == 0, "{at:#x} {code:?}");
+        }
+        assert!(maps.iter().any(|one| (one.start..one.end).contains(entry)));
+        let stack = mapping_named(own, "[stack]").unwrap().unwrap();
+        let beside = rooms(own, 1 << 40, PAGE, &maps);
+        assert_eq!(beside.last(), Some(&((1 << 40) - RED_ZONE - PAGE)));
+        assert!(beside.contains(&(stack.start - PAGE)));
+        // Never where the thread itself stands.
+        assert!(!rooms(own, stack.start + PAGE, PAGE, &maps).contains(&stack.start));
+    }
+
+    #[test]
+    fn the_extended_state_says_its_size_twice() {
+        let mut regset = vec![0; 832 + 8192];
+        regset[464..472].copy_from_slice(&7_u64.to_ne_bytes());
+        let bytes = extended(&regset);
+        let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
+        let len = word(480) as usize;
+        assert!((576..=832).contains(&len), "x87, SSE and AVX: {len}");
+        assert_eq!((word(464), word(468) as usize, word(472)), (0x4650_5853, len + 4, 7));
+        assert_eq!((word(len), word(bytes.len() - 4)), (0x4650_5845, 0x4650_5845));
+        // Tiles in use: nothing is written into them.
+        regset[512..520].copy_from_slice(&(1_u64 << 18).to_ne_bytes());
+        let bytes = extended(&regset);
+        assert_eq!(u32::from_ne_bytes(bytes[480..484].try_into().unwrap()) as usize, regset.len());
+        assert_eq!(bytes[832..].iter().filter(|byte| **byte != 0).count(), 4);
+    }
 }

@@ -54,8 +54,7 @@ pub fn write(pid: i32, address: u64, bytes: &[u8]) -> Result<()> {
 /// If they cannot all be written.
 pub fn poke(pid: i32, address: u64, bytes: &[u8]) -> Result<()> {
     let path = format!("/proc/{pid}/mem");
-    let written =
-        File::options().write(true).open(&path).and_then(|file| file.write_all_at(bytes, address));
+    let written = File::options().write(true).open(&path).and_then(|file| file.write_all_at(bytes, address));
     written.map_err(|error| Error::file(path, "cannot be written", error))?;
     super::kill_points::changed();
     Ok(())

@@ -49,7 +49,8 @@ fn request(what: &str, tid: i32, code: libc::c_uint, address: usize, data: usize
     if result < 0 {
         return Err(Error::call(tid, what));
     }
-    let looks = [libc::PTRACE_GETREGSET, PTRACE_GETSIGMASK, PTRACE_GET_RSEQ_CONFIGURATION, PTRACE_PEEKSIGINFO];
+    let looks =
+        [libc::PTRACE_GETREGSET, PTRACE_GETSIGMASK, PTRACE_GET_RSEQ_CONFIGURATION, PTRACE_PEEKSIGINFO];
     if !looks.contains(&code) {
         super::kill_points::changed();
     }

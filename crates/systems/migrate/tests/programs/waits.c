@@ -32,12 +32,17 @@ static void beat(void) {
 }
 
 // Vectors and doubles, in registers all the while.
-static double chunk(void) {
-    typedef double four __attribute__((vector_size(32)));
-    four sum = {0, 1, 2, 3}, step = {1.5, 2.5, 3.5, 4.5};
-    for (int i = 1; i < 300000; i++) sum = sum * 0.999 + step / (double)i;
-    return sum[0] + sum[1] + sum[2] + sum[3];
-}
+#define SUM(NAME, ...)                                                            \
+    __VA_ARGS__ static double NAME(void) {                                        \
+        typedef double four __attribute__((vector_size(32)));                     \
+        four sum = {0, 1, 2, 3}, step = {1.5, 2.5, 3.5, 4.5};                     \
+        for (int i = 1; i < 300000; i++) sum = sum * 0.999 + step / (double)i;    \
+        return sum[0] + sum[1] + sum[2] + sum[3];                                 \
+    }
+SUM(narrow)
+SUM(wide, __attribute__((target("avx2"))))
+
+static double chunk(void) { return __builtin_cpu_supports("avx2") ? wide() : narrow(); }
 
 static void spin(void) {
     double wanted = chunk();

@@ -17,8 +17,8 @@ const EXTENDED: usize = 512;
 const PAGE: u64 = 4096;
 /// Memory below the stack pointer that belongs to a function all the same.
 const RED_ZONE: u64 = 128;
-/// Stops at system calls are told from the signal by this bit; if we are killed in one, no signal is delivered, as there is
-/// none of this number.
+/// This bit marks stops at system calls; if we are killed in one, the kernel delivers no signal, as there is none of this
+/// number.
 const AT_CALL: i32 = libc::SIGTRAP | 0x80;
 const AT_ENTRY: u64 = 9;
 /// The order of registers in `ucontext_t`: r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, flags.

@@ -1,7 +1,6 @@
 //! Processes moved in the middle of their work, and kills of either side at random points: each runs to its end exactly
 //! once.
 
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,7 +10,6 @@ use migrate::live::{Lazy, Listener, Migrate, Way, decided, migrate, restore_lazy
 use migrate::restore::{exit_code, in_namespace};
 
 const TREE: &str = "total 1500 sum 4950 shared 100 child 3 ticks 1 alarms 1\n";
-const BROKEN: &str = "nobody";
 const ROLE: &str = "STRANDLINE_TEST_ROLE";
 
 /// Builds a program; none where this may not be done.
@@ -272,10 +270,6 @@ fn trial(seed: u64, program: &Path, wanted: &str, within: u64) -> &'static str {
         };
         let said = format!("{token}, moved: {moved}\n{}\n{}", said("source"), said("target"));
         let ended = child.wait().expect("our child");
-        if kill_source && !moved && ended.signal().is_some() {
-            // While the very first call was made on its behalf (docs/migrate.md).
-            return BROKEN;
-        }
         assert_eq!(ended.code(), Some(7), "{ended}; {said}");
         "the source"
     };
@@ -302,7 +296,6 @@ fn kill_by_the(count: u64, seed: u64) {
         *by_owner.entry(trial(seed, &program, &wanted, within)).or_insert(0) += 1;
     }
     println!("{by_owner:?}");
-    assert!(by_owner.get(BROKEN).copied().unwrap_or(0) <= 1 + count / 50, "{by_owner:?}");
     assert!(by_owner.len() > 1 || count < 10, "kills fall on both sides of the decision: {by_owner:?}");
 }
 

@@ -7,7 +7,7 @@ use super::stop::FrozenProcess;
 use super::threads;
 use crate::error::{Error, Result};
 use crate::image::{Action, Fd, Limit, Mm, PosixTimer, Process, Vma};
-use crate::proc::{Status, read_text, stat_words};
+use crate::proc::{Status, auxiliary, read_text, stat_words};
 use crate::remote::{self, Batch};
 
 const SIGNALS: u64 = 64;
@@ -68,12 +68,6 @@ fn link(pid: i32, name: &str) -> Result<String> {
     let path = format!("/proc/{pid}/{name}");
     let found = fs::read_link(&path).map_err(|error| Error::file(path, "cannot be read", error))?;
     Ok(found.to_string_lossy().into_owned())
-}
-
-fn auxiliary(pid: i32) -> Result<Vec<u64>> {
-    let path = format!("/proc/{pid}/auxv");
-    let bytes = fs::read(&path).map_err(|error| Error::file(path, "cannot be read", error))?;
-    Ok(bytes.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_ne_bytes)).collect())
 }
 
 /// Limits, in the order of their numbers.

@@ -4,8 +4,16 @@ use crate::error::{Error, Result};
 use crate::inspect::tree;
 use crate::proc::{Status, mapping_named, threads};
 use crate::remote::{
-    self, Batch, RECORD, RECORDS, RegisterSet, Registers, SCRATCH, SIGNALS_DURING_CALLS, Stopped,
+    self, Batch, CODE, CONTEXT, Guard, RECORD, RECORDS, RegisterSet, Registers, SCRATCH,
+    SIGNALS_DURING_CALLS, Stopped,
 };
+
+/// Where in scratch memory signal actions lie that are set by guarded calls.
+const ACTION: u64 = RECORDS / 2;
+
+fn bytes_of(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
 
 /// A thread that we stopped.
 #[derive(Clone, Copy, Debug)]
@@ -180,12 +188,31 @@ fn wait_for_stop(tid: i32) -> Result<bool> {
 impl FrozenThread {
     /// Its registers and mask, and a stop that delivers no signal if we are killed in it.
     fn put_back(&self) -> Result<()> {
+        if self.stopped.record != 0 {
+            self.stopped.wait_in_scratch()?;
+        }
+        self.stand()
+    }
+
+    /// The same of a thread whose registers are safe from our end as they are. The mask comes before the registers: whoever
+    /// has those goes on for good.
+    fn stand(&self) -> Result<()> {
         let tid = self.stopped.tid;
-        remote::set_registers(tid, &self.registers)?;
-        remote::set_mask(tid, self.mask)?;
         remote::interrupt(tid)?;
         remote::cont(tid, false, 0)?;
-        wait_for_stop(tid).map(drop)
+        wait_for_stop(tid)?;
+        remote::set_mask(tid, self.mask)?;
+        remote::set_registers(tid, &self.registers)
+    }
+
+    /// The registers with which it goes on by a signal frame.
+    fn going_on(&self, pid: i32) -> Result<RegisterSet> {
+        super::registers::going_on(pid, &self.registers, remote::get_rseq(self.stopped.tid)?)
+    }
+
+    /// Guards it while it makes calls.
+    fn guard(&self, pid: i32) -> Result<Guard> {
+        Guard::set(&self.stopped, &self.going_on(pid)?, self.mask)
     }
 }
 
@@ -214,60 +241,65 @@ impl FrozenProcess {
             thread.stopped.instruction = instruction;
         }
         let records = self.records()?;
-        let leader = self.threads[0].stopped;
-        // Executable at once: between this call and the end of the first batch a kill of ours would end the process.
+        let guard = self.threads[0].guard(pid)?;
+        let taken = self.take_scratch(&guard, &records).and_then(|()| {
+            // From here on the records help.
+            self.threads[0].stopped.wait_in_scratch()
+        });
+        if taken.is_err() {
+            let _ = self.threads[0].stand();
+        }
+        guard.end();
+        taken
+    }
+
+    /// Scratch memory with code and records, and a handler of SIGTRAP by which threads go on from their records: if we are
+    /// killed, the kernel delivers the trap in which a thread of ours then stands.
+    fn take_scratch(&mut self, guard: &Guard, records: &[u8]) -> Result<()> {
         let map = |more: i32| {
             let protection = (libc::PROT_READ | libc::PROT_WRITE | more) as u64;
             let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
             let arguments = [0, SCRATCH, protection, flags, u64::MAX, 0];
-            leader.call("to get scratch memory", libc::SYS_mmap, &arguments)
+            guard.call("to get scratch memory", libc::SYS_mmap, &arguments)
         };
-        remote::set_mask(pid, SIGNALS_DURING_CALLS)?;
         let (scratch, executable) =
             map(libc::PROT_EXEC).map(|at| (at, true)).or_else(|_| map(0).map(|at| (at, false)))?;
-        for (thread, at) in self.threads.iter_mut().zip((RECORDS..SCRATCH - RECORD).step_by(RECORD as usize))
-        {
-            thread.stopped.record = scratch + at;
-        }
         for thread in &mut self.threads {
             thread.stopped.scratch = scratch;
         }
-        let leader = self.threads[0].stopped;
-        if executable { Batch::write_code(&leader) } else { Batch::install(&leader) }?;
-        remote::write(pid, scratch + RECORDS, &records)?;
-        self.catch_trap()
-    }
-
-    /// How each thread goes on, in the order of `ucontext_t`: r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, flags;
-    /// then its mask.
-    fn records(&self) -> Result<Vec<u8>> {
-        const ORDER: [usize; 18] = [9, 8, 7, 6, 3, 2, 1, 0, 14, 13, 4, 5, 12, 10, 11, 19, 16, 18];
-        let mut records = Vec::new();
-        for thread in self.threads.iter().take(((SCRATCH - RECORDS) / RECORD) as usize - 1) {
-            let rseq = remote::get_rseq(thread.stopped.tid)?;
-            let set = super::registers::going_on(self.pid, &thread.registers, rseq)?;
-            let words = ORDER.iter().map(|place| set[*place]).chain([thread.mask, 0]);
-            records.extend(words.flat_map(u64::to_ne_bytes));
+        Batch::write_code(&self.threads[0].stopped)?;
+        if !executable {
+            let protection = (libc::PROT_READ | libc::PROT_EXEC) as u64;
+            guard.call("to prepare calls", libc::SYS_mprotect, &[scratch, CODE, protection])?;
         }
-        Ok(records)
-    }
-
-    /// Has SIGTRAP let threads go on: if we are killed, the kernel delivers the trap in which a thread of ours then stands.
-    fn catch_trap(&mut self) -> Result<()> {
-        let leader = self.threads[0].stopped;
-        let flags = (libc::SA_SIGINFO | libc::SA_NODEFER | 0x0400_0000) as u64;
-        let handler = leader.scratch + remote::lost_handler();
-        let mut batch = Batch::new(&leader);
-        let new = batch.words(&[handler, flags, handler, 0])?;
-        let old = batch.words(&[0; 4])?;
-        batch.call("to have a handler", libc::SYS_rt_sigaction, &[libc::SIGTRAP as u64, new, old, 8])?;
-        batch.run()?;
+        remote::write(self.pid, scratch + RECORDS, records)?;
+        // On the signal stack where there is one: a program of small stacks between other things (Go) counts on it.
+        let flags = (libc::SA_SIGINFO | libc::SA_NODEFER | libc::SA_ONSTACK | 0x0400_0000) as u64;
+        let handler = scratch + remote::lost_handler();
+        let (new, old) = (scratch + ACTION, scratch + ACTION + 32);
+        remote::write(self.pid, new, &bytes_of(&[handler, flags, handler, 0]))?;
+        guard.call("to have a handler", libc::SYS_rt_sigaction, &[libc::SIGTRAP as u64, new, old, 8])?;
         let mut bytes = [0; 32];
         remote::read_exact(self.pid, old, &mut bytes)?;
         let word = |index: usize| bytes[index * 8..index * 8 + 8].try_into().map_or(0, u64::from_ne_bytes);
         let first = if self.ignores_trap { 1 } else { word(0) };
         self.trap = Some([first, word(1), word(2), word(3)]);
+        for (thread, at) in self.threads.iter_mut().zip((RECORDS..SCRATCH - RECORD).step_by(RECORD as usize))
+        {
+            thread.stopped.record = scratch + at;
+        }
         Ok(())
+    }
+
+    /// How each thread goes on, in the order of `ucontext_t`; then its mask.
+    fn records(&self) -> Result<Vec<u8>> {
+        let mut records = Vec::new();
+        for thread in self.threads.iter().take(((SCRATCH - RECORDS) / RECORD) as usize - 1) {
+            let set = thread.going_on(self.pid)?;
+            let words: Vec<u64> = CONTEXT.iter().map(|place| set[*place]).chain([thread.mask, 0]).collect();
+            records.extend(bytes_of(&words));
+        }
+        Ok(records)
     }
 
     /// Registers and masks as they were, in stops that deliver nothing if we are killed.
@@ -276,23 +308,29 @@ impl FrozenProcess {
         self.threads.iter().map(FrozenThread::put_back).fold(Ok(()), Result::and)
     }
 
-    /// Gives back what was taken: last of all what would help if we were killed.
+    /// Gives back what was taken. What cannot be given back without danger (a handler, scratch memory) stays.
     fn restore(&self) -> Result<()> {
-        let Some(leader) = self.threads.first() else { return Ok(()) };
-        let others = self.threads[1..].iter().map(FrozenThread::put_back).fold(Ok(()), Result::and);
-        let stopped = leader.stopped;
-        if stopped.scratch != 0 {
-            let _ = remote::set_mask(self.pid, SIGNALS_DURING_CALLS);
-            if let Some(trap) = self.trap {
-                let action: Vec<u8> = trap.iter().flat_map(|word| word.to_ne_bytes()).collect();
-                let at = stopped.scratch + RECORDS / 2;
-                let arguments = [libc::SIGTRAP as u64, at, 0, 8];
-                let _ = remote::write(self.pid, at, &action)
-                    .and_then(|()| stopped.raw(libc::SYS_rt_sigaction, &arguments).map(drop));
-            }
-            let _ = stopped.raw(libc::SYS_munmap, &[stopped.scratch, SCRATCH]);
+        let stood = self.park();
+        if let Some(leader) = self.threads.first().filter(|leader| leader.stopped.scratch != 0) {
+            let guard = leader.guard(self.pid)?;
+            let _ = self.give_back(&guard, leader.stopped.scratch);
+            leader.stand()?;
+            guard.end();
         }
-        leader.put_back().and(others)
+        stood
+    }
+
+    fn give_back(&self, guard: &Guard, scratch: u64) -> Result<()> {
+        if let Some(trap) = self.trap {
+            let at = scratch + ACTION;
+            remote::write(self.pid, at, &bytes_of(&trap))?;
+            guard.call(
+                "to give back a handler",
+                libc::SYS_rt_sigaction,
+                &[libc::SIGTRAP as u64, at, 0, 8],
+            )?;
+        }
+        guard.call("to give back scratch memory", libc::SYS_munmap, &[scratch, SCRATCH]).map(drop)
     }
 
     fn let_go(&self) {

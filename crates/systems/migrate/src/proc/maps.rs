@@ -74,6 +74,14 @@ pub fn mappings_after(pid: i32, before: &[Mapping], ours: (u64, u64)) -> Result<
     Ok(all)
 }
 
+/// The mappings of a process, by address, without their flags, which take the kernel longer.
+///
+/// # Errors
+/// If it is gone or may not be read.
+pub fn mapping_lines(pid: i32) -> Result<Vec<Mapping>> {
+    Ok(read_text(pid, "maps")?.lines().filter_map(head).collect())
+}
+
 /// The mapping with this name, which is the kernel's.
 ///
 /// # Errors

@@ -4,6 +4,6 @@ mod maps;
 mod pagemap;
 mod status;
 
-pub use maps::{Mapping, mapping_named, mappings, mappings_after};
+pub use maps::{Mapping, mapping_lines, mapping_named, mappings, mappings_after};
 pub use pagemap::{Range, WRITTEN, scan};
-pub use status::{Status, children, read_text, stat_words, threads};
+pub use status::{Status, auxiliary, children, read_text, stat_words, threads};

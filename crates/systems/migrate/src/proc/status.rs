@@ -95,3 +95,13 @@ pub fn stat_words(pid: i32) -> Result<Vec<String>> {
     let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     Ok(rest.split_whitespace().map(str::to_owned).collect())
 }
+
+/// The auxiliary vector, as pairs of words.
+///
+/// # Errors
+/// If the process is gone or may not be read.
+pub fn auxiliary(pid: i32) -> Result<Vec<u64>> {
+    let path = format!("/proc/{pid}/auxv");
+    let bytes = fs::read(&path).map_err(|error| Error::file(path, "cannot be read", error))?;
+    Ok(bytes.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_ne_bytes)).collect())
+}

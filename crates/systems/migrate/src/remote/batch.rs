@@ -7,7 +7,8 @@ use crate::error::{Error, Result};
 
 /// A call in the table: number, six arguments, result.
 const ENTRY: usize = 64;
-const CODE: u64 = 4096;
+/// Where in scratch memory the table of calls begins, behind the instructions.
+pub const CODE: u64 = 4096;
 const CALLS_MAX: usize = 512;
 const DATA: u64 = CODE + (CALLS_MAX * ENTRY) as u64;
 
@@ -30,6 +31,19 @@ std::arch::global_asm!(
     "jmp migrate_batch_start",
     "2: int3",
     "nop",
+    // Where a thread stands that does nothing: if its tracer is killed, it lets SIGTRAP come, whatever its mask, and traps.
+    ".globl migrate_batch_wait",
+    "migrate_batch_wait:",
+    "mov eax, 14",
+    "mov edi, 1",
+    "lea rsi, [rip + 4f]",
+    "xor edx, edx",
+    "mov r10d, 8",
+    "syscall",
+    "int3",
+    "nop",
+    ".balign 8",
+    "4: .quad 16",
     // A handler of SIGTRAP, for a process whose tracer was killed while it made calls: r12 of the context that it gets
     // points to the registers, in the order of `ucontext_t`, and the mask with which the thread is to go on.
     ".globl migrate_batch_lost",
@@ -53,6 +67,7 @@ std::arch::global_asm!(
 
 unsafe extern "C" {
     static migrate_batch_start: u8;
+    static migrate_batch_wait: u8;
     static migrate_batch_lost: u8;
     static migrate_batch_end: u8;
 }
@@ -71,6 +86,13 @@ fn code() -> &'static [u8] {
 pub fn lost_handler() -> u64 {
     // SAFETY: both labels stand in the same section.
     unsafe { (&raw const migrate_batch_lost).offset_from_unsigned(&raw const migrate_batch_start) as u64 }
+}
+
+/// Where in scratch memory a thread with a record waits.
+#[must_use]
+pub fn wait_handler() -> u64 {
+    // SAFETY: both labels stand in the same section.
+    unsafe { (&raw const migrate_batch_wait).offset_from_unsigned(&raw const migrate_batch_start) as u64 }
 }
 
 struct Call {
@@ -202,7 +224,6 @@ impl<'a> Batch<'a> {
         if !self.data.is_empty() {
             memory::write(self.thread.tid, self.thread.scratch + DATA, &self.data)?;
         }
-        super::set_mask(self.thread.tid, super::SIGNALS_DURING_CALLS)?;
         self.thread.run(self.thread.scratch, table)?;
         memory::read_exact(self.thread.tid, table, &mut bytes)?;
         for (call, entry) in self.calls.iter().zip(bytes.chunks(ENTRY)) {

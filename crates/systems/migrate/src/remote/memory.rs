@@ -1,6 +1,8 @@
 //! The memory of another process.
 
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt as _;
 
 use crate::error::{Error, Result};
 
@@ -40,7 +42,20 @@ pub fn write(pid: i32, address: u64, bytes: &[u8]) -> Result<()> {
     // SAFETY: the kernel only reads `bytes`; what it writes is another process's memory.
     let written = unsafe { libc::process_vm_writev(pid, &raw const local, 1, &raw const remote, 1, 0) };
     if usize::try_from(written) == Ok(bytes.len()) {
+        super::kill_points::changed();
         return Ok(());
     }
     Err(Error::call(pid, format!("to write {} bytes of memory at {address:#x}", bytes.len())))
+}
+
+/// The same of a process that we trace; a stack grows down to `address` if need be.
+///
+/// # Errors
+/// If they cannot all be written.
+pub fn poke(pid: i32, address: u64, bytes: &[u8]) -> Result<()> {
+    let path = format!("/proc/{pid}/mem");
+    let written = File::options().write(true).open(&path).and_then(|file| file.write_all_at(bytes, address));
+    written.map_err(|error| Error::file(path, "cannot be written", error))?;
+    super::kill_points::changed();
+    Ok(())
 }

@@ -28,6 +28,7 @@ impl Registers {
     pub const CS: usize = 17;
     pub const EFLAGS: usize = 18;
     pub const RSP: usize = 19;
+    pub const SS: usize = 20;
 }
 
 /// Signals blocked while a process executes calls for us: all but the trap by which it comes back. (A blocked trap
@@ -45,7 +46,15 @@ const SIGINFO_LEN: usize = 128;
 fn request(what: &str, tid: i32, code: libc::c_uint, address: usize, data: usize) -> Result<i64> {
     // SAFETY: every request here reads or writes only buffers of the caller that outlive the call.
     let result = unsafe { libc::ptrace(code, tid, address, data) };
-    if result < 0 { Err(Error::call(tid, what)) } else { Ok(result) }
+    if result < 0 {
+        return Err(Error::call(tid, what));
+    }
+    let looks =
+        [libc::PTRACE_GETREGSET, PTRACE_GETSIGMASK, PTRACE_GET_RSEQ_CONFIGURATION, PTRACE_PEEKSIGINFO];
+    if !looks.contains(&code) {
+        super::kill_points::changed();
+    }
+    Ok(result)
 }
 
 /// Attaches to a thread without stopping it. With `end`, it is killed if we end.
@@ -100,6 +109,27 @@ pub fn wait(tid: i32) -> Result<i32> {
 pub fn cont(tid: i32, step: bool, signal: i32) -> Result<()> {
     let code = if step { libc::PTRACE_SINGLESTEP } else { libc::PTRACE_CONT };
     request("to let it run", tid, code, 0, signal as usize).map(drop)
+}
+
+/// Lets a stopped thread run until it enters or leaves a system call.
+///
+/// # Errors
+/// If it is not stopped.
+pub fn cont_to_call(tid: i32) -> Result<()> {
+    request("to let it make a call", tid, libc::PTRACE_SYSCALL, 0, 0).map(drop)
+}
+
+/// Writes whole words at `address`, also where the process itself may not write; in private memory no file changes.
+///
+/// # Errors
+/// If the thread is not stopped, or there is no memory.
+pub fn poke_text(tid: i32, address: u64, bytes: &[u8]) -> Result<()> {
+    for (index, word) in bytes.chunks_exact(8).enumerate() {
+        let word = word.try_into().map_or(0, usize::from_ne_bytes);
+        let at = address as usize + index * 8;
+        request("to write its code", tid, libc::PTRACE_POKETEXT, at, word)?;
+    }
+    Ok(())
 }
 
 /// Lets go of a stopped thread, with `signal` delivered.

@@ -4,7 +4,7 @@
 use std::io;
 
 use super::ptrace::{self, RegisterSet, Registers};
-use super::{memory, wait};
+use super::{Batch, memory, wait};
 use crate::error::{Error, Result};
 
 /// Bytes of scratch memory that a process lends to batches of calls.
@@ -44,7 +44,7 @@ pub fn syscall_instruction(pid: i32, start: u64, end: u64) -> Result<u64> {
 
 impl Stopped {
     /// The registers of a call: result of `self.registers` with the call's.
-    fn prepared(&self, number: i64, arguments: &[u64]) -> RegisterSet {
+    pub(super) fn prepared(&self, number: i64, arguments: &[u64]) -> RegisterSet {
         let mut set = self.registers;
         let places =
             [Registers::RDI, Registers::RSI, Registers::RDX, Registers::R10, Registers::R8, Registers::R9];
@@ -63,11 +63,17 @@ impl Stopped {
         set
     }
 
-    /// Has it execute a system call: what the kernel returned, negative for an error.
+    /// Has it execute a system call: what the kernel returned, negative for an error. A thread with a record goes on from
+    /// there if we are killed meanwhile; another one is lost.
     ///
     /// # Errors
     /// If the thread ended instead.
     pub fn raw(&self, number: i64, arguments: &[u64]) -> Result<i64> {
+        if self.record != 0 {
+            let mut batch = Batch::new(self);
+            batch.attempt(number, arguments)?;
+            return Ok(batch.run()?.first().copied().unwrap_or(0));
+        }
         ptrace::set_registers(self.tid, &self.prepared(number, arguments))?;
         self.until_trap(true)?;
         Ok(ptrace::get_registers(self.tid)?[Registers::RAX] as i64)
@@ -94,8 +100,23 @@ impl Stopped {
         let mut set = self.prepared(0, &[]);
         set[Registers::RIP] = address;
         set[Registers::RBX] = argument;
+        if self.record != 0 {
+            // Its own registers must not go on with our mask, nor ours with one of its own that blocks the trap.
+            self.wait_in_scratch()?;
+        }
+        ptrace::set_mask(self.tid, ptrace::SIGNALS_DURING_CALLS)?;
         ptrace::set_registers(self.tid, &set)?;
         self.until_trap(false)
+    }
+
+    /// Its registers so that it goes on from its record if we are killed, whatever its mask then is.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub fn wait_in_scratch(&self) -> Result<()> {
+        let mut set = self.prepared(0, &[]);
+        set[Registers::RIP] = self.scratch + super::wait_handler();
+        ptrace::set_registers(self.tid, &set)
     }
 
     fn until_trap(&self, step: bool) -> Result<()> {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::history::Item;
 use crate::files::BULKS;
+use crate::history::Item;
 use crate::words::Words;
 use crate::{Change, Contents, History, MarkKind, Place};
 

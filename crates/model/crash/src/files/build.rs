@@ -9,8 +9,8 @@ use event::{SiteId, SiteTable, ThreadId};
 use super::bulk::{Bulk, Bulks, Bytes};
 use super::names::{Change, Entry, NAMES, Names, entry_place, length_place};
 use super::naming::{self, Changed};
-use super::rules::{BySync, Lengths, Order, PAGE, Rules, Unit};
 use super::plan::Plan;
+use super::rules::{BySync, Lengths, Order, PAGE, Rules, Unit};
 use super::steps::{About, Step, What};
 use crate::history::{Atom, Barrier, Clocks, Item, Mark, Operation, Stamp};
 use crate::words::merge;
@@ -127,8 +127,9 @@ impl<'r> Builder<'r> {
         let lengths = self.files.iter().map(|file| file.len).collect();
         let (segments, agents) = (self.clocks.segments.clone(), self.clocks.agents());
         let entries = (0..self.names.entries.len() as u32).map(|entry| self.path(entry)).collect();
-        let (bulks, left_out) = (Arc::new(self.bulks), self.plan.left_out);
-        History { files: titles, lengths, segments, agents, table, entries, bulks, left_out, ..self.history }
+        let (left_out, visited) = (self.plan.left_out, self.plan.visited);
+        let history = History { left_out, visited, bulks: Arc::new(self.bulks), ..self.history };
+        History { files: titles, lengths, segments, agents, table, entries, ..history }
     }
 
     pub fn step(&mut self, step: &Step) {

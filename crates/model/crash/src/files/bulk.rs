@@ -89,7 +89,8 @@ impl Bytes {
     }
 
     /// Bytes that are held in memory.
-    pub fn held(&self) -> usize {
+    #[cfg(test)]
+    fn held(&self) -> usize {
         self.memory.len() + self.tail.len()
     }
 }

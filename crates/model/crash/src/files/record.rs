@@ -117,7 +117,8 @@ impl FilesRecorder {
         steps.iter().for_each(|step| builder.step(step));
         let history = History { objects, ..builder.into_history(names.titles.clone(), table) };
         let entries = names.entries.into_iter().map(|entry| (entry.folder, entry.name)).collect();
-        let disk = Disk::new(entries, names.titles, names.targets, contents.clone(), Arc::clone(&history.bulks));
+        let disk =
+            Disk::new(entries, names.titles, names.targets, contents.clone(), Arc::clone(&history.bulks));
         FilesRun { history, disk, contents }
     }
 

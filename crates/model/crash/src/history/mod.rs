@@ -144,6 +144,8 @@ pub struct History {
     pub(crate) bulks: Arc<Bulks>,
     /// Crash points that were not built.
     pub(crate) left_out: u64,
+    /// Steps that choosing the others visited.
+    pub(crate) visited: u64,
     pub(crate) table: SiteTable,
 }
 
@@ -164,6 +166,12 @@ impl History {
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
+    }
+
+    /// How many steps of the run were visited to choose crash points, each visit counted.
+    #[must_use]
+    pub fn visited(&self) -> u64 {
+        self.visited
     }
 
     /// Bytes of the file that were mapped: its highest mapped offset.

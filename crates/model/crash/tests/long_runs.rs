@@ -213,3 +213,48 @@ fn an_ordinary_run_leaves_nothing_out() {
     run.push(Op::FileWrite { file, offset: 0, len: 8 }, &[1; 8]);
     assert_eq!(run.run().history.left_out(), 0);
 }
+
+/// The time and memory of a run of `LONG_RUN_MIB` MiB, appended with a sync each MiB or written in place with one each
+/// 64 pieces; printed, and asserted of nothing.
+#[test]
+#[ignore = "a measurement"]
+fn measured() {
+    let mib: u32 = std::env::var("LONG_RUN_MIB").ok().and_then(|mib| mib.parse().ok()).unwrap_or(64);
+    let in_place = std::env::var_os("LONG_RUN_IN_PLACE").is_some();
+    let began = std::time::Instant::now();
+    let run = written(Platform::EXT4, 16 << 20, |run| {
+        for piece in 0..mib * 256 {
+            let (at, syncs) = if in_place { (piece * 7 % 4096, 64) } else { (piece, 256) };
+            run.write(u64::from(at) * PIECE as u64, byte(piece));
+            if piece % syncs == syncs - 1 {
+                run.sync();
+            }
+        }
+    });
+    let memory = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default().to_owned()
+    };
+    println!("{mib} MiB built after {:.1?}, {}", began.elapsed(), memory());
+    let mut disk = run.disk.clone();
+    let mut images = 0;
+    struct Applied<F>(F);
+    impl<F: FnMut(&crash::Image<'_>)> crash::Oracle for Applied<F> {
+        fn examine(&mut self, image: &crash::Image<'_>) -> Result<(), String> {
+            (self.0)(image);
+            Ok(())
+        }
+    }
+    let mut oracle = Applied(|image: &crash::Image<'_>| {
+        images += 1;
+        disk.apply(image.changes);
+        for node in disk.nodes().into_values().filter(|node| !node.folder) {
+            std::hint::black_box(disk.bytes(node, node.len.saturating_sub(1 << 16), node.len));
+        }
+    });
+    let mut checker = Checker::new(&run.history, &run.contents);
+    checker.bounds = Bounds { per_cut: 16, hurried: true, ..Bounds::default() };
+    let outcome = checker.part(0, 1, &mut oracle, &mut |_| began.elapsed().as_secs() < 50);
+    let (done, points) = (outcome.points_done, outcome.points);
+    println!("{images} images at {done} of {points} points after {:.1?}, {}", began.elapsed(), memory());
+}

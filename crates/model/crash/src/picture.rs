@@ -233,6 +233,7 @@ impl<'h> Painter<'h> {
                     fate,
                 )
             }
+            Item::Bulk(_) => return,
             Item::Flush(flush) => {
                 let flush = &history.flushes[flush as usize];
                 if !self.lines.contains(&flush.line) {

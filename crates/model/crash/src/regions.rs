@@ -82,11 +82,11 @@ impl<'h> Regions<'h> {
                         MarkKind::Phase(_) => {}
                     }
                 }
-                Item::Barrier(_) | Item::Flush(_) => {}
+                Item::Barrier(_) | Item::Flush(_) | Item::Bulk(_) => {}
             }
         }
         words.retain(|word| !outside.contains(word));
-        Regions { regions, by_begin, by_end, words, initial: Words::new(&history.files, contents) }
+        Regions { regions, by_begin, by_end, words, initial: Words::new(history, contents) }
     }
 
     /// Whether what recovery left of an image is right; `word` gives its words.

@@ -98,6 +98,11 @@ fn check_sum(history: &History, cut: &Cut) -> u32 {
             }
             Item::Barrier(at) => add(1 << 62 | history.barriers[at as usize].demands.len() as u64),
             Item::Mark(_) => add(2 << 62),
+            Item::Bulk(at) => {
+                let bulk = history.bulks.get(at);
+                add(bulk.place.0);
+                add(bulk.len);
+            }
             Item::Flush(at) => add(3 << 62 | history.flushes[at as usize].line.0),
         }
     }

@@ -21,7 +21,12 @@ pub fn uncovered(
     }
     let mut reasons = Vec::new();
     if outcome.points_done < outcome.points {
+        let all_built = outcome.points_done + run.history.left_out() >= outcome.points;
         let (why, remedy) = match check.time {
+            _ if all_built && !interrupted => (
+                "the run wrote so much that crash points all over it were chosen".to_owned(),
+                "check a shorter run for the others",
+            ),
             _ if interrupted => ("interrupted".to_owned(), "let it go on to its end"),
             Some(time) if outcome.findings.len() < check.findings as usize => (
                 format!("stopped after --time {}", humantime::format_duration(time)),

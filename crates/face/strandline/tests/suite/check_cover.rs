@@ -119,3 +119,18 @@ fn a_recovery_that_never_ends_leaves_no_verdict() {
     assert_eq!(hung.status.code(), Some(2), "{}{}", stdout(&hung), stderr(&hung));
     assert_eq!(answer["no_verdict"][0]["kind"], "rejected", "{answer:#}");
 }
+
+/// Of a run that writes much, crash points are chosen; the share of them is said, and is no verdict.
+#[test]
+fn a_run_that_writes_much_is_examined_in_part() {
+    let scratch = Scratch::new();
+    written(&scratch);
+    let append = "tr '\\0' x < /dev/zero | dd of=d/log bs=1M count=64 iflag=fullblock oflag=dsync";
+    scratch.file("append.sh", append);
+    let checked = check(&scratch, "--time 5s --images 4 --jobs 1", "test -d POOL", &["sh", "append.sh"]);
+    holds_uncovered(&checked, "crash points examined");
+    let share = checked.1["share_examined"].as_f64().expect("a share");
+    assert!(share > 0.0 && share < 1.0, "{:#}", checked.1);
+    let words = checked.1["stored_words"].as_u64().expect("a number");
+    assert!(words < 3 << 20, "{words} of the run's 8 million words are followed");
+}

@@ -36,6 +36,10 @@ impl Cut {
             absent.get(&history.atoms[at as usize].cell).is_some_and(|&first| first <= at)
         };
         for (position, &item) in history.items.iter().enumerate().take(end).skip(self.point) {
+            // What stays whole is in no image that lacks it: a cut does not reach over it.
+            if matches!(item, Item::Bulk(_)) {
+                break;
+            }
             let stamp = history.stamp(item);
             let behind = avoid.iter().any(|&barrier| barrier == stamp || history.precedes(barrier, stamp));
             let is_in = match item {

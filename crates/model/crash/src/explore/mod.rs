@@ -107,14 +107,14 @@ impl<'h> Checker<'h> {
     /// How many points there are at which a crash is tried.
     #[must_use]
     pub fn point_count(&self) -> usize {
-        Points::of(self.history, self.bounds.hurried).len()
+        Points::of(self.history, self.bounds.hurried).len() + self.history.left_out as usize
     }
 
     /// Examines every image that strategy and bounds allow, in the order of the run.
     pub fn run(&self, oracle: &mut dyn Oracle) -> Outcome {
         let points = Points::of(self.history, self.bounds.hurried);
         let mut search = Search::new(self, oracle);
-        search.outcome.points = points.len() as u64;
+        search.outcome.points = points.len() as u64 + self.history.left_out;
         for (point, before) in points.all() {
             search.point(point, before);
             if search.stopped {
@@ -142,6 +142,9 @@ impl<'h> Checker<'h> {
         let points = Points::of(self.history, self.bounds.hurried);
         let mut search = Search::new(self, oracle);
         search.outcome.points = points.len_of(part, parts) as u64;
+        if part == 0 {
+            search.outcome.points += self.history.left_out;
+        }
         'search: for round in 0..points.rounds() {
             if round > 0 {
                 search.restart();

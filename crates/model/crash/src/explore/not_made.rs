@@ -30,7 +30,8 @@ impl Search<'_, '_, '_> {
         shown: &mut Words<'_>,
     ) -> Vec<Missing> {
         let mut threads: Vec<(u32, Vec<Pieces>)> = self.stores_to_come(made).into_iter().collect();
-        let last = made.last().map(|&(_, item)| self.checker.history.stamp(item).agent);
+        let last = made.iter().rev().find(|(_, item)| !matches!(item, Item::Bulk(_)));
+        let last = last.map(|&(_, item)| self.checker.history.stamp(item).agent);
         threads.sort_by_key(|&(agent, _)| (Some(agent) == last, agent));
         threads.truncate(THREADS);
         let alone = threads.len() == 1 && !relied;

@@ -44,6 +44,7 @@ impl Points {
                 Item::Atom(atom) => (0, history.atoms[atom as usize].site).hash(&mut kind),
                 Item::Flush(flush) => (1, history.flushes[flush as usize].site).hash(&mut kind),
                 Item::Mark(_) => 2.hash(&mut kind),
+                Item::Bulk(_) => 4.hash(&mut kind),
                 Item::Barrier(barrier) => {
                     let barrier = &history.barriers[barrier as usize];
                     (3, barrier.site, barrier.demands.len()).hash(&mut kind);

@@ -180,6 +180,7 @@ impl Search<'_, '_, '_> {
                         MarkKind::Phase(_) => {}
                     }
                 }
+                Item::Bulk(at) => words.pass(at, |_, _, _| {}),
                 _ => {}
             }
         }

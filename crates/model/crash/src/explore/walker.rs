@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::files::BULKS;
 use crate::history::Item;
 use crate::words::Words;
 use crate::{Change, Contents, History, MarkKind, Place};
@@ -31,7 +32,7 @@ pub(crate) struct Walker<'h> {
 
 impl<'h> Walker<'h> {
     pub fn new(history: &'h History, contents: &'h Contents) -> Self {
-        let words = Words::new(&history.files, contents);
+        let words = Words::new(history, contents);
         Walker {
             history,
             at: 0,
@@ -69,9 +70,30 @@ impl<'h> Walker<'h> {
                     }
                 }
                 Item::Flush(_) => {}
+                Item::Bulk(at) => self.bulk(at),
             }
             self.at += 1;
         }
+    }
+
+    /// A bulk survives, and so does all that was in its cells and in that of its file's length.
+    fn bulk(&mut self, number: u32) {
+        let bulk = self.current.bulk(number);
+        let sector = bulk.place.0 / crate::files::Disk::PAGE * crate::files::Disk::PAGE;
+        let mut cells: Vec<u64> = self.pending.range(sector..bulk.end().0).map(|(&cell, _)| cell).collect();
+        cells.push(bulk.length);
+        let last: Vec<u32> =
+            cells.iter().filter_map(|cell| self.pending.get(cell)?.last().copied()).collect();
+        self.pass(&last);
+        self.durable.pass(number, |_, _, _| {});
+        let (hash, changes) = (&mut self.hash, &mut self.changes);
+        self.current.pass(number, |place, before, word| {
+            *hash ^= mix(place, before) ^ mix(place, word);
+            changes.push(Change { place, word });
+        });
+        let made = [u64::from(number), u64::from(number) + 1];
+        *hash ^= mix(BULKS, made[0]) ^ mix(BULKS, made[1]);
+        changes.push(Change { place: BULKS, word: made[1] });
     }
 
     fn pass(&mut self, demands: &[u32]) {

@@ -156,7 +156,7 @@ impl Window {
                         MarkKind::Phase(_) => {}
                     }
                 }
-                Item::Flush(_) => {}
+                Item::Flush(_) | Item::Bulk(_) => {}
             }
         }
         self.ahead.sort_unstable();

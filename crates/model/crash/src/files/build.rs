@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use event::{SiteId, SiteTable, ThreadId};
 
+use super::bulk::{Bulk, Bulks, Bytes};
 use super::names::{Change, Entry, NAMES, Names, entry_place, length_place};
 use super::naming::{self, Changed};
+use super::plan::Plan;
 use super::rules::{BySync, Lengths, Order, PAGE, Rules, Unit};
 use super::steps::{About, Step, What};
 use crate::history::{Atom, Barrier, Clocks, Item, Mark, Operation, Stamp};
@@ -15,6 +18,8 @@ use crate::{History, Place, Platform};
 
 /// Behind the last byte that a file can have.
 const END: u64 = (1 << 48) - 1;
+/// A truncation of a long run that cuts off so many bytes survives whatever is lost.
+const MUCH: u64 = 1 << 16;
 /// Behind the places of entries: cells of the names of files.
 const OF_FILES: u64 = 1 << 40;
 /// The journal's cell, where there is one: no other has this bit.
@@ -32,6 +37,8 @@ struct File {
     made: Option<u32>,
     /// The atom of the last change of its names.
     named: Option<u32>,
+    /// The last atom of contents that a renaming brings along.
+    copied: Option<u32>,
     /// Behind the blocks that it may have on the disk: those of its length when the run began or at a sync.
     blocks_end: u64,
 }
@@ -39,8 +46,12 @@ struct File {
 pub(super) struct Builder<'r> {
     rules: Rules,
     names: &'r Names,
-    before: &'r HashMap<u16, Vec<u8>>,
-    bytes: &'r [u8],
+    before: &'r HashMap<u16, Arc<Vec<u8>>>,
+    plan: Plan,
+    /// Writes that are no atoms, with all bytes.
+    bulks: Bulks,
+    /// Number of the step at hand.
+    at: usize,
     /// The cell of each entry.
     entry_cells: Vec<u64>,
     /// Of each file the first one of those that changed names with it at once.
@@ -74,9 +85,10 @@ impl<'r> Builder<'r> {
     pub fn new(
         platform: Platform,
         names: &'r Names,
-        before: &'r HashMap<u16, Vec<u8>>,
+        before: &'r HashMap<u16, Arc<Vec<u8>>>,
         steps: &[Step],
-        bytes: &'r [u8],
+        bytes: Bytes,
+        room: u64,
     ) -> Self {
         let mut files = vec![File::default(); names.titles.len()];
         for (&file, bytes) in before {
@@ -89,7 +101,9 @@ impl<'r> Builder<'r> {
             rules,
             names,
             before,
-            bytes,
+            plan: Plan::new(steps, room),
+            bulks: Bulks::new(bytes),
+            at: 0,
             entry_cells: entry_cells(rules, names.entries.len(), steps),
             exchanged: exchanged(names.titles.len(), steps),
             history: History { platform, ..History::default() },
@@ -113,7 +127,9 @@ impl<'r> Builder<'r> {
         let lengths = self.files.iter().map(|file| file.len).collect();
         let (segments, agents) = (self.clocks.segments.clone(), self.clocks.agents());
         let entries = (0..self.names.entries.len() as u32).map(|entry| self.path(entry)).collect();
-        History { files: titles, lengths, segments, agents, table, entries, ..self.history }
+        let (left_out, visited) = (self.plan.left_out, self.plan.visited);
+        let history = History { left_out, visited, bulks: Arc::new(self.bulks), ..self.history };
+        History { files: titles, lengths, segments, agents, table, entries, ..history }
     }
 
     pub fn step(&mut self, step: &Step) {
@@ -131,14 +147,16 @@ impl<'r> Builder<'r> {
         match *what {
             What::Names { ref changes, about, ref files } => self.names(changes, about, files),
             What::Write { file, offset, ref bytes } => {
-                let bytes = &self.bytes[bytes.clone()];
-                if !bytes.is_empty() {
-                    self.write(file, offset, bytes);
+                if self.is_bulk(file) {
+                    self.bulk(file, offset, bytes.len() as u64, Some(bytes.start));
+                } else if !bytes.is_empty() {
+                    let bytes = self.bulks.bytes.get(bytes.clone()).into_owned();
+                    self.write(file, offset, &bytes);
                 }
             }
             What::Store { file, offset, ref bytes } => {
-                let bytes = &self.bytes[bytes.clone()];
-                self.data(file, offset, bytes, None, false);
+                let bytes = self.bulks.bytes.get(bytes.clone()).into_owned();
+                self.data(file, offset, &bytes, None, false);
                 let stamp = self.history.atoms.last().map(|atom| atom.stamp);
                 let (from, end) = (Place::new(file, offset), Place::new(file, offset).0 + bytes.len() as u64);
                 let words = (from.word().0..end).step_by(8);
@@ -166,6 +184,7 @@ impl<'r> Builder<'r> {
             }
             What::Synchronise(ref op) => self.clocks.synchronise(self.thread, op),
         }
+        self.at += 1;
     }
 
     /// What a step does, if it changes something.
@@ -245,10 +264,11 @@ impl<'r> Builder<'r> {
         if let Some(&word) = self.files[usize::from(file)].words.get(&offset) {
             return word;
         }
-        let bytes = self.before.get(&file).map_or(&[][..], Vec::as_slice);
+        let bytes = self.before.get(&file).map_or(&[][..], |bytes| bytes.as_slice());
         let mut word = [0; 8];
         let rest = bytes.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or(&[]);
         word.iter_mut().zip(rest).for_each(|(to, byte)| *to = *byte);
+        self.bulks.fill(Place::new(file, offset), &mut word, self.bulks.count());
         u64::from_le_bytes(word)
     }
 
@@ -323,6 +343,43 @@ impl<'r> Builder<'r> {
         }
     }
 
+    /// Whether the write at hand is one that no image lacks. One to a file whose bytes a renaming brings along is
+    /// in order with these.
+    fn is_bulk(&self, file: u16) -> bool {
+        let copied = self.files[usize::from(file)].copied;
+        self.plan.is_bulk(self.at) && copied.is_none_or(|copy| self.demanded[copy as usize].is_some())
+    }
+
+    /// Bytes that no image lacks from now on, nor the length that they give the file.
+    fn bulk(&mut self, file: u16, offset: u64, len: u64, bytes: Option<usize>) {
+        let (place, end) = (Place::new(file, offset), offset + len);
+        if bytes.is_some() && end > self.files[usize::from(file)].len {
+            self.length(file, end);
+        }
+        // Words that are known are those that something else wrote.
+        let known: Vec<u64> =
+            self.files[usize::from(file)].words.range(offset / 8 * 8..end).map(|(&at, _)| at).collect();
+        let length = length_place(file).0;
+        let number = self.bulks.add(Bulk { place, len, bytes, length });
+        for at in known {
+            let mut word = self.files[usize::from(file)].words.remove(&at).unwrap_or(0).to_le_bytes();
+            if at < offset || end < at + 8 {
+                self.bulks.fill_by(number, Place::new(file, at), &mut word);
+                self.files[usize::from(file)].words.insert(at, u64::from_le_bytes(word));
+            }
+        }
+        self.history.items.push(Item::Bulk(number));
+    }
+
+    /// The words of a part of a file that bulks wrote.
+    fn in_bulks(&self, file: u16, range: Range<u64>) -> Vec<u64> {
+        if self.bulks.count() == 0 {
+            return Vec::new();
+        }
+        let words = range.step_by(8);
+        words.filter(|&at| self.bulks.has_page(Place::new(file, at))).collect()
+    }
+
     /// Sets the length; what is cut off is zero should the file ever be so long again.
     fn truncate(&mut self, file: u16, len: u64) {
         self.cut(file, len, len.next_multiple_of(PAGE));
@@ -332,12 +389,20 @@ impl<'r> Builder<'r> {
     /// written as zeros, too.
     fn cut(&mut self, file: u16, len: u64, written: u64) {
         let before = self.files[usize::from(file)].len;
+        if len < before && !self.plan.is_all() && before - len > MUCH {
+            // Nearly all of it is zero from now on in any image that has anything later.
+            self.length(file, len);
+            self.bulk(file, len, before - len, None);
+            self.files[usize::from(file)].blocks_end = len.next_multiple_of(PAGE);
+            return;
+        }
         let first = len / 8 * 8;
         let mut cut: Vec<u64> = Vec::new();
         if len < before {
             let initial = self.before.get(&file).map_or(0, |bytes| bytes.len() as u64).min(before);
             cut.extend((first..initial).step_by(8));
             cut.extend(self.files[usize::from(file)].words.range(first..before).map(|(&offset, _)| offset));
+            cut.extend(self.in_bulks(file, first..before));
             cut.sort_unstable();
             cut.dedup();
         }
@@ -436,7 +501,8 @@ impl<'r> Builder<'r> {
         places.dedup();
         for place in places {
             let word = self.word(file, place.offset());
-            self.atom(place, (word, 0xFF), cell, true);
+            let copy = self.atom(place, (word, 0xFF), cell, true);
+            self.files[usize::from(file)].copied = Some(copy);
         }
         let len = self.files[usize::from(file)].len;
         self.atom(length_place(file), (len, 0xFF), cell, true);
@@ -587,7 +653,7 @@ impl<'r> Builder<'r> {
             return;
         }
         let stamp = self.clocks.tick(self.thread);
-        let mut fresh = false;
+        let (mut fresh, chosen) = (false, self.plan.is_chosen(self.at));
         for &at in &demands {
             let cell = &self.cells[&atoms[at as usize].cell];
             let until = cell.partition_point(|&other| other <= at);
@@ -597,7 +663,7 @@ impl<'r> Builder<'r> {
                     break;
                 }
                 *demanded = Some(stamp);
-                fresh = true;
+                fresh = chosen;
             }
         }
         self.history.items.push(Item::Barrier(self.history.barriers.len() as u32));

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
+use std::sync::Arc;
 
+use super::bulk::{BULKS, Bulks};
 use super::names::{self, Kind, LENGTHS, NAMES};
 use super::rules::PAGE;
 use crate::explore::mix;
@@ -54,6 +56,9 @@ pub struct Disk {
     pages: HashMap<(u16, u64), u128>,
     /// Pages that changed since somebody asked.
     dirty: BTreeSet<(u16, u64)>,
+    /// What a long run wrote at once, and how much of it is there.
+    bulks: Arc<Bulks>,
+    made: u32,
 }
 
 /// A file, folder or symbolic link of a disk, without its contents.
@@ -80,10 +85,11 @@ impl Disk {
         titles: Vec<String>,
         targets: HashMap<u16, String>,
         contents: Contents,
+        bulks: Arc<Bulks>,
     ) -> Self {
         let changed = vec![BTreeMap::new(); titles.len()];
         let (differs, pages, dirty) = (HashMap::new(), HashMap::new(), BTreeSet::new());
-        Disk { entries, contents, titles, targets, changed, differs, pages, dirty }
+        Disk { entries, contents, titles, targets, changed, differs, pages, dirty, bulks, made: 0 }
     }
 
     /// What a node leads to, if it is a symbolic link.
@@ -94,7 +100,10 @@ impl Disk {
 
     /// Takes over the changes of an image.
     pub fn apply(&mut self, changes: &[Change]) {
-        for &Change { place, word } in changes {
+        if let Some(made) = changes.iter().rev().find(|change| change.place == BULKS) {
+            self.move_bulks(made.word as u32);
+        }
+        for &Change { place, word } in changes.iter().filter(|change| change.place != BULKS) {
             let (file, offset) = (place.file(), place.offset());
             if usize::from(file) >= self.changed.len() {
                 continue;
@@ -102,13 +111,52 @@ impl Disk {
             let before = self.word(place);
             self.changed[usize::from(file)].insert(offset, word);
             if before != word && names::is_contents(place) {
-                let mixed = mix(place, before) ^ mix(place, word);
-                let page = (file, offset / PAGE);
-                *self.differs.entry(file).or_default() ^= mixed;
-                *self.pages.entry(page).or_default() ^= mixed;
-                self.dirty.insert(page);
+                self.differ(place, mix(place, before) ^ mix(place, word));
             }
         }
+    }
+
+    /// Adds or takes away bulks. Words that were changed in what they wrote are as below until the changes say more.
+    fn move_bulks(&mut self, made: u32) {
+        let moved = self.made.min(made)..self.made.max(made);
+        for number in moved.clone() {
+            let bulk = self.bulks.get(number);
+            let file = bulk.place.file();
+            let range = bulk.place.offset() / 8 * 8..bulk.place.offset() + bulk.len;
+            let known: Vec<u64> =
+                self.changed[usize::from(file)].range(range).map(|(&offset, _)| offset).collect();
+            for offset in known {
+                let place = Place::new(file, offset);
+                let word = self.word(place);
+                self.changed[usize::from(file)].remove(&offset);
+                self.differ(place, mix(place, word) ^ mix(place, self.word(place)));
+            }
+        }
+        for number in moved {
+            let bulk = self.bulks.get(number);
+            for (file, page) in Bulks::pages_of(bulk) {
+                let place = Place::new(file, page * PAGE);
+                self.differ(place, mix(place, !u64::from(number)));
+            }
+        }
+        self.made = made;
+    }
+
+    fn differ(&mut self, place: Place, mixed: u128) {
+        let page = (place.file(), place.offset() / PAGE);
+        *self.differs.entry(place.file()).or_default() ^= mixed;
+        *self.pages.entry(page).or_default() ^= mixed;
+        self.dirty.insert(page);
+    }
+
+    /// What a file's bytes are from `from` on where no word was changed.
+    fn below(&self, file: u16, from: u64, bytes: &mut [u8]) {
+        let before = self.contents.file(&self.titles[usize::from(file)]).unwrap_or(&[]);
+        if let Some(rest) = before.get(usize::try_from(from).unwrap_or(usize::MAX)..) {
+            let held = rest.len().min(bytes.len());
+            bytes[..held].copy_from_slice(&rest[..held]);
+        }
+        self.bulks.fill(Place::new(file, from), bytes, self.made);
     }
 
     /// A number that is the same for equal contents of a file in all images of the run.
@@ -137,11 +185,7 @@ impl Disk {
         let file = usize::from(node.file);
         let to = to.min(node.len).max(from);
         let mut bytes = vec![0; (to - from) as usize];
-        let before = self.contents.file(&self.titles[file]).unwrap_or(&[]);
-        if let Some(rest) = before.get(from as usize..) {
-            let held = rest.len().min(bytes.len());
-            bytes[..held].copy_from_slice(&rest[..held]);
-        }
+        self.below(node.file, from, &mut bytes);
         for (&offset, word) in self.changed[file].range(from / 8 * 8..to) {
             for (at, byte) in (offset..).zip(word.to_le_bytes()) {
                 if (from..to).contains(&at) {
@@ -157,9 +201,9 @@ impl Disk {
         if let Some(&word) = self.changed[file].get(&place.offset()) {
             return word;
         }
-        let bytes = self.contents.file(&self.titles[file]).unwrap_or(&[]);
-        let bytes = bytes.get(place.offset() as usize..).and_then(|rest| rest.first_chunk());
-        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        let mut bytes = [0; 8];
+        self.below(place.file(), place.offset(), &mut bytes);
+        u64::from_le_bytes(bytes)
     }
 
     /// All files and folders by path.
@@ -199,6 +243,14 @@ impl Disk {
         let before = &before[..before.len().min(usize::try_from(node.len).unwrap_or(usize::MAX))];
         if !before.is_empty() {
             write(0, before)?;
+        }
+        let mut bytes = [0; PAGE as usize];
+        for page in self.bulks.pages_in(node.file, node.len) {
+            let from = page * PAGE;
+            let bytes = &mut bytes[..(node.len - from).min(PAGE) as usize];
+            bytes.fill(0);
+            self.below(node.file, from, bytes);
+            write(from, bytes)?;
         }
         let mut piece: (u64, Vec<u8>) = (0, Vec::new());
         for (&offset, word) in self.changed[file].range(..node.len) {

@@ -39,13 +39,16 @@
 //! `auto_da_alloc` would.
 
 mod build;
+mod bulk;
 mod disk;
 mod names;
 mod naming;
+mod plan;
 mod record;
 mod rules;
 mod steps;
 
+pub(crate) use bulk::{BULKS, Bulk, Bulks};
 pub use disk::{Disk, Entry, Node, Tree};
 pub use names::is_contents;
 pub(crate) use names::{LENGTHS, NAMES};

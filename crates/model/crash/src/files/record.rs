@@ -1,17 +1,22 @@
 //! From events to the steps of a run, and to its history.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use event::{
     Batch, Capabilities, Definition, Event, NameId, Op, Sink, SinkError, SiteId, SiteTable, ThreadId,
 };
 
 use super::build::Builder;
+use super::bulk::Bytes;
 use super::disk::{Disk, Entry, Tree, special, words};
 use super::names::{Change, Kind, Names, Renamed, TooMany};
 use super::steps::{About, Step, What};
 use crate::history::{Ranges, object};
 use crate::{Contents, History, MarkKind, Place, Platform};
+
+/// See [`FilesRecorder::with_room`].
+const ROOM: u64 = 16 << 20;
 
 /// A sink that makes a [`FilesRun`] of a stream with [`Capabilities::FILES`] and values.
 #[derive(Debug)]
@@ -23,9 +28,11 @@ pub struct FilesRecorder {
     /// Who stored to a word of a mapping last, and who of the others was the last to read it since (or else the writer).
     writers: HashMap<Place, (ThreadId, ThreadId)>,
     /// What files held before the run, by their number.
-    before: HashMap<u16, Vec<u8>>,
+    before: HashMap<u16, Arc<Vec<u8>>>,
     steps: Vec<Step>,
-    bytes: Vec<u8>,
+    bytes: Bytes,
+    /// So many bytes of writes are cut into atoms.
+    room: u64,
     /// Where locks and their like begin that the C library keeps in mapped files.
     objects: BTreeSet<Place>,
     table: SiteTable,
@@ -62,12 +69,20 @@ impl FilesRecorder {
             writers: HashMap::new(),
             before: HashMap::new(),
             steps: Vec::new(),
-            bytes: Vec::new(),
+            bytes: Bytes::default(),
+            room: ROOM,
             objects: BTreeSet::new(),
             table: SiteTable::default(),
         };
         recorder.found(before).map_err(too_many)?;
         Ok(recorder)
+    }
+
+    /// Of a run that writes more than so many bytes, crash points are chosen that need no more to be followed word by word.
+    #[must_use]
+    pub fn with_room(mut self, bytes: u64) -> Self {
+        self.room = bytes;
+        self
     }
 
     fn found(&mut self, before: Tree) -> Result<(), TooMany> {
@@ -77,7 +92,7 @@ impl FilesRecorder {
                 Entry::Folder => drop(self.names.known(&path, Kind::Folder)?),
                 Entry::File(bytes) => {
                     let file = self.names.known(&path, Kind::File)?;
-                    self.before.insert(file, bytes);
+                    self.before.insert(file, Arc::new(bytes));
                 }
                 Entry::Link(to) => self.names.known_link(&path, to)?,
                 Entry::Again(of) => again.push((path, of)),
@@ -89,20 +104,21 @@ impl FilesRecorder {
     /// What was pushed so far.
     #[must_use]
     pub fn into_run(self) -> FilesRun {
-        let FilesRecorder { platform, names, before, steps, bytes, objects, table, .. } = self;
+        let FilesRecorder { platform, names, before, steps, bytes, room, objects, table, .. } = self;
         let mut contents = Contents::default();
         let [entries, lengths] = special(&names.titles);
         contents.insert(entries, words(names.entries.iter().map(|entry| entry.before)));
         let length = |file: usize| before.get(&(file as u16)).map_or(0, |bytes| bytes.len() as u64);
         contents.insert(lengths, words((0..names.titles.len()).map(length)));
         for (&file, bytes) in &before {
-            contents.insert(&names.titles[usize::from(file)], bytes.clone());
+            contents.share(&names.titles[usize::from(file)], bytes.clone());
         }
-        let mut builder = Builder::new(platform, &names, &before, &steps, &bytes);
+        let mut builder = Builder::new(platform, &names, &before, &steps, bytes, room);
         steps.iter().for_each(|step| builder.step(step));
         let history = History { objects, ..builder.into_history(names.titles.clone(), table) };
         let entries = names.entries.into_iter().map(|entry| (entry.folder, entry.name)).collect();
-        let disk = Disk::new(entries, names.titles, names.targets, contents.clone());
+        let disk =
+            Disk::new(entries, names.titles, names.targets, contents.clone(), Arc::clone(&history.bulks));
         FilesRun { history, disk, contents }
     }
 
@@ -268,7 +284,7 @@ impl FilesRecorder {
         match event.op {
             Op::FileWrite { file, offset, .. } => {
                 let file = self.file(file).map_err(too_many)?;
-                let bytes = self.keep(value);
+                let bytes = self.keep(value)?;
                 self.steps.push(Step { thread, site, what: What::Write { file, offset, bytes } });
             }
             Op::Store { addr, .. } | Op::StoreNt { addr, .. } => {
@@ -280,7 +296,7 @@ impl FilesRecorder {
                     for word in (place.word().0..place.0 + len).step_by(8) {
                         self.writers.insert(Place(word), (thread, thread));
                     }
-                    let bytes = self.keep(piece);
+                    let bytes = self.keep(piece)?;
                     let (file, offset) = (place.file(), place.offset());
                     self.steps.push(Step { thread, site, what: What::Store { file, offset, bytes } });
                 }
@@ -307,10 +323,11 @@ impl FilesRecorder {
         }
     }
 
-    fn keep(&mut self, value: &[u8]) -> std::ops::Range<usize> {
-        let from = self.bytes.len();
-        self.bytes.extend_from_slice(value);
-        from..self.bytes.len()
+    fn keep(&mut self, value: &[u8]) -> Result<std::ops::Range<usize>, SinkError> {
+        let kept = self.bytes.keep(value);
+        kept.map_err(|error| {
+            SinkError::Other(format!("what the run wrote has no room in a temporary file: {error}").into())
+        })
     }
 }
 

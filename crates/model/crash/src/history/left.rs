@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use event::SiteId;
 
+use super::Item;
 use crate::words::{PAGE_WORDS, Words};
 use crate::{Change, Contents, History, Place};
 
@@ -41,10 +42,23 @@ impl History {
     /// What the run's stores make of `contents`.
     #[must_use]
     pub fn left<'a>(&'a self, contents: &'a Contents) -> Left<'a> {
-        let words = Words::new(&self.files, contents);
+        let words = Words::new(self, contents);
         let stored = vec![(0, 0); self.files.len()];
         let mut left = Left { history: self, words, stored, shared: None, raced: Vec::new() };
-        for atom in &self.atoms {
+        for &item in &self.items {
+            let atom = match item {
+                Item::Atom(at) => &self.atoms[at as usize],
+                Item::Bulk(at) => {
+                    let bulk = left.words.bulk(at);
+                    left.words.pass(at, |_, _, _| {});
+                    if let Some((stored, changed)) = left.stored.get_mut(usize::from(bulk.place.file())) {
+                        *stored += bulk.len.div_ceil(8);
+                        *changed += bulk.len.div_ceil(8);
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
             let before = left.words.get(atom.place);
             let after = left.words.put(atom.place, atom.value, atom.mask);
             if let Some((stored, changed)) = left.stored.get_mut(usize::from(atom.place.file())) {

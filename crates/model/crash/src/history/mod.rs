@@ -8,7 +8,9 @@ mod ranges;
 mod recorder;
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
+use crate::files::Bulks;
 use event::{NameId, SiteId, SiteTable, ThreadId};
 
 use crate::{Contents, Place, Platform};
@@ -109,6 +111,8 @@ pub(crate) enum Item {
     Barrier(u32),
     Mark(u32),
     Flush(u32),
+    /// A write that no image lacks.
+    Bulk(u32),
 }
 
 /// What a crash needs to know of a run: made by a [`Recorder`], read by a [`crate::Checker`].
@@ -136,6 +140,12 @@ pub struct History {
     pub(crate) entries: Vec<String>,
     /// Where locks and their like begin that the C library keeps in the files.
     pub(crate) objects: BTreeSet<Place>,
+    /// Of files: writes that no image lacks.
+    pub(crate) bulks: Arc<Bulks>,
+    /// Crash points that were not built.
+    pub(crate) left_out: u64,
+    /// Steps that choosing the others visited.
+    pub(crate) visited: u64,
     pub(crate) table: SiteTable,
 }
 
@@ -150,6 +160,18 @@ impl History {
     #[must_use]
     pub fn files(&self) -> &[String] {
         &self.files
+    }
+
+    /// Crash points of a long run that the history leaves out, so that it has room.
+    #[must_use]
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// How many steps of the run were visited to choose crash points, each visit counted.
+    #[must_use]
+    pub fn visited(&self) -> u64 {
+        self.visited
     }
 
     /// Bytes of the file that were mapped: its highest mapped offset.
@@ -204,6 +226,8 @@ impl History {
             Item::Barrier(at) => self.barriers[at as usize].stamp,
             Item::Mark(at) => self.marks[at as usize].stamp,
             Item::Flush(at) => self.flushes[at as usize].stamp,
+            // Nothing asks: no cut reaches over it, and it is no atom.
+            Item::Bulk(_) => Stamp { agent: 0, time: 0, segment: 0 },
         }
     }
 }

@@ -100,7 +100,8 @@ fn building_visits_each_step_a_few_times() {
     assert!(long <= 9 * short, "8 times as long a run: {short}, then {long} steps visited");
 }
 
-/// Each image of a run that only appends is a run of whole sectors, and none is of a byte that was never there.
+/// Each image of a run that only appends is a run of whole sectors, and none is of a byte that was never
+/// there.
 #[test]
 fn images_of_a_chosen_point_have_all_that_came_before() {
     for platform in ALL {
@@ -214,8 +215,8 @@ fn an_ordinary_run_leaves_nothing_out() {
     assert_eq!(run.run().history.left_out(), 0);
 }
 
-/// The time and memory of a run of `LONG_RUN_MIB` MiB, appended with a sync each MiB or written in place with one each
-/// 64 pieces; printed, and asserted of nothing.
+/// The time and memory of a run of `LONG_RUN_MIB` MiB, appended with a sync each MiB or written in place with
+/// one each 64 pieces; printed, and asserted of nothing.
 #[test]
 #[ignore = "a measurement"]
 fn measured() {

@@ -1,5 +1,5 @@
-//! A checkpoint killed after its first change of a process, its second, and so on to the last: the process goes on each
-//! time, whatever it was doing, with what it had.
+//! A checkpoint killed after its first change of a process, its second, and so on to the last: the process
+//! goes on each time, whatever it was doing, with what it had.
 
 use std::fs::File;
 use std::io::Write as _;

@@ -343,8 +343,8 @@ impl<'r> Builder<'r> {
         }
     }
 
-    /// Whether the write at hand is one that no image lacks. One to a file whose bytes a renaming brings along is
-    /// in order with these.
+    /// Whether the write at hand is one that no image lacks. One to a file whose bytes a renaming brings
+    /// along is in order with these.
     fn is_bulk(&self, file: u16) -> bool {
         let copied = self.files[usize::from(file)].copied;
         self.plan.is_bulk(self.at) && copied.is_none_or(|copy| self.demanded[copy as usize].is_some())

@@ -1,8 +1,10 @@
 //! Writes that are not cut into atoms: no image lacks them.
 //!
-//! A run that writes a gigabyte has more words than any search looks at. [`super::plan`] chooses crash points; what can be lost at one of
-//! them becomes atoms, and the rest is kept as it was written, with its bytes where they were put when they were read. A bulk survives
-//! from the moment it was made, and with it all that was in its cells before it: of the images that the platform allows, those are made in which it did.
+//! A run that writes a gigabyte has more words than any search looks at. [`super::plan`] chooses crash
+//! points; what can be lost at one of them becomes atoms, and the rest is kept as it was written, with its
+//! bytes where they were put when they were read. A bulk survives from the moment it was made, and with it
+//! all that was in its cells before it: of the images that the platform allows, those are made in which it
+//! did.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -116,7 +116,8 @@ impl Disk {
         }
     }
 
-    /// Adds or takes away bulks. Words that were changed in what they wrote are as below until the changes say more.
+    /// Adds or takes away bulks. Words that were changed in what they wrote are as below until the changes
+    /// say more.
     fn move_bulks(&mut self, made: u32) {
         let moved = self.made.min(made)..self.made.max(made);
         for number in moved.clone() {

@@ -151,7 +151,8 @@ fn seen(steps: &[Step]) -> (Vec<Written>, Vec<Point>) {
             }
             What::Read { .. } => continue,
             What::Sync { file, .. } => Some(vec![*file]),
-            // Which writes lie in it is not asked: they count as durable, and are in no image that lacks them.
+            // Which writes lie in it is not asked: they count as durable, and are in no image that lacks
+            // them.
             What::SyncRange { file, .. } => Some(vec![*file]),
             What::SyncFolder { .. } => Some(Vec::new()),
             What::SyncAll => Some(open.keys().copied().collect()),

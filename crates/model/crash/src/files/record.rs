@@ -78,7 +78,8 @@ impl FilesRecorder {
         Ok(recorder)
     }
 
-    /// Of a run that writes more than so many bytes, crash points are chosen that need no more to be followed word by word.
+    /// Of a run that writes more than so many bytes, crash points are chosen that need no more to be followed
+    /// word by word.
     #[must_use]
     pub fn with_room(mut self, bytes: u64) -> Self {
         self.room = bytes;

@@ -194,8 +194,8 @@ impl FrozenThread {
         self.stand()
     }
 
-    /// The same of a thread whose registers are safe from our end as they are. The mask comes before the registers: whoever
-    /// has those goes on for good.
+    /// The same of a thread whose registers are safe from our end as they are. The mask comes before the
+    /// registers: whoever has those goes on for good.
     fn stand(&self) -> Result<()> {
         let tid = self.stopped.tid;
         remote::interrupt(tid)?;
@@ -253,8 +253,8 @@ impl FrozenProcess {
         taken
     }
 
-    /// Scratch memory with code and records, and a handler of SIGTRAP by which threads go on from their records: if we are
-    /// killed, the kernel delivers the trap in which a thread of ours then stands.
+    /// Scratch memory with code and records, and a handler of SIGTRAP by which threads go on from their
+    /// records: if we are killed, the kernel delivers the trap in which a thread of ours then stands.
     fn take_scratch(&mut self, guard: &Guard, records: &[u8]) -> Result<()> {
         let map = |more: i32| {
             let protection = (libc::PROT_READ | libc::PROT_WRITE | more) as u64;
@@ -273,7 +273,8 @@ impl FrozenProcess {
             guard.call("to prepare calls", libc::SYS_mprotect, &[scratch, CODE, protection])?;
         }
         remote::write(self.pid, scratch + RECORDS, records)?;
-        // On the signal stack where there is one: a program of small stacks between other things (Go) counts on it.
+        // On the signal stack where there is one: a program of small stacks between other things (Go) counts
+        // on it.
         let flags = (libc::SA_SIGINFO | libc::SA_NODEFER | libc::SA_ONSTACK | 0x0400_0000) as u64;
         let handler = scratch + remote::lost_handler();
         let (new, old) = (scratch + ACTION, scratch + ACTION + 32);

@@ -31,7 +31,8 @@ std::arch::global_asm!(
     "jmp migrate_batch_start",
     "2: int3",
     "nop",
-    // Where a thread stands that does nothing: if its tracer is killed, it lets SIGTRAP come, whatever its mask, and traps.
+    // Where a thread stands that does nothing: if its tracer is killed, it lets SIGTRAP come, whatever its
+    // mask, and traps.
     ".globl migrate_batch_wait",
     "migrate_batch_wait:",
     "mov eax, 14",

@@ -1,8 +1,8 @@
 //! Calls by a thread that goes on where it was if we are killed, before its process has any memory of ours.
 //!
-//! Two things are in place before its registers change: a signal frame with all that it had, and the instructions
-//! `syscall; mov eax, 15; syscall`. So a thread that we leave finishes its call and returns as from a signal handler. What
-//! the call made (a mapping of ours) stays, and harms nobody.
+//! Two things are in place before its registers change: a signal frame with all that it had, and the
+//! instructions `syscall; mov eax, 15; syscall`. So a thread that we leave finishes its call and returns as
+//! from a signal handler. What the call made (a mapping of ours) stays, and harms nobody.
 
 use std::arch::x86_64::__cpuid_count;
 
@@ -12,13 +12,14 @@ use crate::proc::{Mapping, auxiliary, mapping_lines};
 
 /// `syscall; mov eax, 15 (rt_sigreturn); syscall`, in two words.
 const STUB: [u8; 16] = [0x0f, 0x05, 0xb8, 15, 0, 0, 0, 0x0f, 0x05, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc];
-/// Where the extended state lies behind the start of a frame: a multiple of 64 behind registers, mask and `siginfo`.
+/// Where the extended state lies behind the start of a frame: a multiple of 64 behind registers, mask and
+/// `siginfo`.
 const EXTENDED: usize = 512;
 const PAGE: u64 = 4096;
 /// Memory below the stack pointer that belongs to a function all the same.
 const RED_ZONE: u64 = 128;
-/// This bit marks stops at system calls; if we are killed in one, the kernel delivers no signal, as there is none of this
-/// number.
+/// This bit marks stops at system calls; if we are killed in one, the kernel delivers no signal, as there is
+/// none of this number.
 const AT_CALL: i32 = libc::SIGTRAP | 0x80;
 const AT_ENTRY: u64 = 9;
 /// The order of registers in `ucontext_t`: r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, flags.
@@ -35,8 +36,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Writes the frame, by which `thread` goes on with `registers` (nothing in them is to be restarted) and `mask`, and the
-    /// instructions. The thread itself does not change yet.
+    /// Writes the frame, by which `thread` goes on with `registers` (nothing in them is to be restarted) and
+    /// `mask`, and the instructions. The thread itself does not change yet.
     ///
     /// # Errors
     /// If there is no room for them, or the thread is gone.
@@ -116,7 +117,8 @@ impl Guard {
 
 /// `struct rt_sigframe`, for the address `at`.
 fn frame(at: u64, registers: &RegisterSet, mask: u64, xstate: &[u8]) -> Vec<u8> {
-    // No such mode of a signal stack: the kernel leaves alone the one that the thread has, which we do not know.
+    // No such mode of a signal stack: the kernel leaves alone the one that the thread has, which we do not
+    // know.
     const KEEP_SIGNAL_STACK: u64 = 4;
     // Extended state; the stack segment is given, and strictly.
     const FLAGS: u64 = 7;
@@ -130,13 +132,14 @@ fn frame(at: u64, registers: &RegisterSet, mask: u64, xstate: &[u8]) -> Vec<u8> 
     bytes
 }
 
-/// The extended state as it lies in a signal frame: its size and parts stand in bytes that `ptrace` uses otherwise, and a
-/// second magic number behind it.
+/// The extended state as it lies in a signal frame: its size and parts stand in bytes that `ptrace` uses
+/// otherwise, and a second magic number behind it.
 fn extended(xstate: &[u8]) -> Vec<u8> {
     const PARTS: usize = 464;
     const USED: usize = 512;
     const MAGIC: [u32; 2] = [0x4650_5853, 0x4650_5845];
-    // AMX's tiles: only a thread that has used them has room for them, and the kernel takes no frame larger than that.
+    // AMX's tiles: only a thread that has used them has room for them, and the kernel takes no frame larger
+    // than that.
     const ON_DEMAND: u64 = 1 << 18;
     let word = |at: usize| {
         xstate.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes)
@@ -151,7 +154,8 @@ fn extended(xstate: &[u8]) -> Vec<u8> {
     let len = if whole { xstate.len() } else { fixed.min(xstate.len()) };
     let mut bytes = xstate.to_vec();
     bytes.extend(MAGIC[1].to_ne_bytes());
-    // Where the kernel looks for it depends on the version: behind what is said here, or behind what the thread may have.
+    // Where the kernel looks for it depends on the version: behind what is said here, or behind what the
+    // thread may have.
     bytes[len..len + 4].copy_from_slice(&MAGIC[1].to_ne_bytes());
     bytes[PARTS..USED].fill(0);
     bytes[PARTS..PARTS + 4].copy_from_slice(&MAGIC[0].to_ne_bytes());
@@ -161,8 +165,9 @@ fn extended(xstate: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Where `len` bytes may be written that nobody reads. Below the stack pointer is the last of them: there are programs
-/// (Go's) whose stacks are small and lie between other things, so that signals have a stack of their own.
+/// Where `len` bytes may be written that nobody reads. Below the stack pointer is the last of them: there are
+/// programs (Go's) whose stacks are small and lie between other things, so that signals have a stack of their
+/// own.
 fn rooms(tid: i32, rsp: u64, len: u64, maps: &[Mapping]) -> Vec<u64> {
     let mut found = Vec::new();
     if let Some(stack) = maps.iter().find(|one| one.name == "[stack]") {
@@ -182,9 +187,9 @@ fn rooms(tid: i32, rsp: u64, len: u64, maps: &[Mapping]) -> Vec<u64> {
     found
 }
 
-/// Where 16 bytes of code may be overwritten that nobody runs, also if they stay so: in the rest of the last page of
-/// code of a file, behind its end, and for want of that where the program began. Not in the vDSO: a checkpoint
-/// compares it with the kernel's.
+/// Where 16 bytes of code may be overwritten that nobody runs, also if they stay so: in the rest of the last
+/// page of code of a file, behind its end, and for want of that where the program began. Not in the vDSO: a
+/// checkpoint compares it with the kernel's.
 fn paddings(tid: i32, maps: &[Mapping]) -> Result<Vec<u64>> {
     let private = |one: &&Mapping| !one.shared && one.protection & libc::PROT_EXEC != 0;
     let mut found: Vec<u64> = maps
@@ -224,7 +229,8 @@ fn behind_code(tid: i32, base: u64, code: &Mapping) -> Option<u64> {
         .chunks_exact(HEADER)
         .map(|one| std::array::from_fn(|at| one[at * 8..at * 8 + 8].try_into().map_or(0, u64::from_ne_bytes)))
         .collect();
-    // Of each: type and flags, offset, address, (physical address), bytes in the file, bytes in memory, alignment.
+    // Of each: type and flags, offset, address, (physical address), bytes in the file, bytes in memory,
+    // alignment.
     let loads = || segments.iter().filter(|one| one[0] & 0xffff_ffff == LOAD);
     let bias = base.wrapping_sub(loads().find(|one| one[1] < PAGE)?[2] & !(PAGE - 1));
     loads().filter(|one| one[0] >> 32 & EXECUTABLE != 0).find_map(|one| {

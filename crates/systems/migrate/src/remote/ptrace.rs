@@ -119,7 +119,8 @@ pub fn cont_to_call(tid: i32) -> Result<()> {
     request("to let it make a call", tid, libc::PTRACE_SYSCALL, 0, 0).map(drop)
 }
 
-/// Writes whole words at `address`, also where the process itself may not write; in private memory no file changes.
+/// Writes whole words at `address`, also where the process itself may not write; in private memory no file
+/// changes.
 ///
 /// # Errors
 /// If the thread is not stopped, or there is no memory.

@@ -63,8 +63,8 @@ impl Stopped {
         set
     }
 
-    /// Has it execute a system call: what the kernel returned, negative for an error. A thread with a record goes on from
-    /// there if we are killed meanwhile; another one is lost.
+    /// Has it execute a system call: what the kernel returned, negative for an error. A thread with a record
+    /// goes on from there if we are killed meanwhile; another one is lost.
     ///
     /// # Errors
     /// If the thread ended instead.
@@ -101,7 +101,8 @@ impl Stopped {
         set[Registers::RIP] = address;
         set[Registers::RBX] = argument;
         if self.record != 0 {
-            // Its own registers must not go on with our mask, nor ours with one of its own that blocks the trap.
+            // Its own registers must not go on with our mask, nor ours with one of its own that blocks the
+            // trap.
             self.wait_in_scratch()?;
         }
         ptrace::set_mask(self.tid, ptrace::SIGNALS_DURING_CALLS)?;

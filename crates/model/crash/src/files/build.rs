@@ -7,6 +7,7 @@ use std::sync::Arc;
 use event::{SiteId, SiteTable, ThreadId};
 
 use super::bulk::{Bulk, Bulks, Bytes};
+use super::joined::{entry_cells, exchanged};
 use super::names::{Change, Entry, NAMES, Names, entry_place, length_place};
 use super::naming::{self, Changed};
 use super::plan::Plan;
@@ -23,7 +24,7 @@ const MUCH: u64 = 1 << 16;
 /// Behind the places of entries: cells of the names of files.
 const OF_FILES: u64 = 1 << 40;
 /// The journal's cell, where there is one: no other has this bit.
-const JOURNAL: u64 = 1;
+pub const JOURNAL: u64 = 1;
 
 /// What the builder knows of a file.
 #[derive(Clone, Debug, Default)]
@@ -676,41 +677,4 @@ impl<'r> Builder<'r> {
             stamp,
         });
     }
-}
-
-/// Of each file the first one of those whose names an exchange joins with its own.
-fn exchanged(files: usize, steps: &[Step]) -> Vec<u16> {
-    let mut first: Vec<u16> = (0..files).map(|file| file as u16).collect();
-    for step in steps {
-        let What::Names { changes, files, .. } = &step.what else { continue };
-        // A renaming leaves nothing at the old name.
-        if let ([one, other], true) = (&files[..], changes.iter().all(|change| change.word != 0)) {
-            let (a, b) = (first[usize::from(*one)], first[usize::from(*other)]);
-            first.iter_mut().filter(|file| **file == a.max(b)).for_each(|file| *file = a.min(b));
-        }
-    }
-    first
-}
-
-/// The cell of each entry: the journal, or one for all entries that some change joins.
-fn entry_cells(rules: Rules, entries: usize, steps: &[Step]) -> Vec<u64> {
-    if rules.names == Order::All {
-        return vec![JOURNAL; entries];
-    }
-    let mut leader: Vec<u32> = (0..entries as u32).collect();
-    let find = |leader: &mut Vec<u32>, mut at: u32| {
-        while leader[at as usize] != at {
-            leader[at as usize] = leader[leader[at as usize] as usize];
-            at = leader[at as usize];
-        }
-        at
-    };
-    for step in steps {
-        let What::Names { changes, .. } = &step.what else { continue };
-        for pair in changes.windows(2) {
-            let (a, b) = (find(&mut leader, pair[0].entry), find(&mut leader, pair[1].entry));
-            leader[a.max(b) as usize] = a.min(b);
-        }
-    }
-    (0..entries as u32).map(|entry| entry_place(find(&mut leader, entry)).0).collect()
 }

@@ -8,12 +8,11 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
 
 use super::names::LENGTHS;
 use super::rules::PAGE;
@@ -97,19 +96,13 @@ impl Bytes {
     }
 }
 
-/// A file without a name, on a disk if that is possible.
+/// A file without a name, on a disk if that is possible: `/tmp` is often memory.
 fn nameless() -> io::Result<File> {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let disk = PathBuf::from("/var/tmp");
-    let folder = match std::env::var_os("TMPDIR") {
-        None if disk.is_dir() => disk,
-        _ => std::env::temp_dir(),
-    };
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let path = folder.join(format!("strandline-written-{}-{number}", std::process::id()));
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-    std::fs::remove_file(path)?;
-    Ok(file)
+    let (folder, disk) = (std::env::temp_dir(), Path::new("/var/tmp"));
+    if folder == Path::new("/tmp") && disk.is_dir() {
+        return tempfile::tempfile_in(disk);
+    }
+    tempfile::tempfile_in(folder)
 }
 
 /// One of them.

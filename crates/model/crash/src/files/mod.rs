@@ -41,6 +41,7 @@
 mod build;
 mod bulk;
 mod disk;
+mod joined;
 mod names;
 mod naming;
 mod plan;

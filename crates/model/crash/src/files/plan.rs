@@ -43,7 +43,7 @@ struct Point {
     /// How often the same was done before.
     repeated: u32,
     /// Whether names changed, or the program said something, since the point before.
-    told: bool,
+    printed: bool,
 }
 
 impl Plan {
@@ -68,7 +68,7 @@ impl Plan {
         }
         let (mut left, mut built) = (room, 0);
         // The end is always a point.
-        let end = Point { step: steps.len() as u32, writes: writes.len(), repeated: 0, told: true };
+        let end = Point { step: steps.len() as u32, writes: writes.len(), repeated: 0, printed: true };
         left -= plan.take(&writes, &end, room / PARTS);
         for at in order(&points) {
             if left == 0 || built == POINTS {
@@ -121,7 +121,7 @@ fn seen(steps: &[Step]) -> (Vec<Written>, Vec<Point>) {
     let (mut writes, mut points): (Vec<Written>, Vec<Point>) = Default::default();
     let mut open: HashMap<u16, Vec<(usize, crate::history::Stamp)>> = HashMap::new();
     let mut kinds: HashMap<u64, u32> = HashMap::new();
-    let (mut kind, mut told) = (DefaultHasher::new(), false);
+    let (mut kind, mut printed) = (DefaultHasher::new(), false);
     let mut named = false;
     for (at, step) in steps.iter().enumerate() {
         let number = at as u32;
@@ -134,7 +134,7 @@ fn seen(steps: &[Step]) -> (Vec<Written>, Vec<Point>) {
                 None
             }
             What::Names { .. } | What::Truncate { .. } | What::Shift { .. } => {
-                (named, told) = (true, true);
+                (named, printed) = (true, true);
                 None
             }
             What::Store { .. } => {
@@ -142,7 +142,7 @@ fn seen(steps: &[Step]) -> (Vec<Written>, Vec<Point>) {
                 None
             }
             What::Mark(_) => {
-                told = true;
+                printed = true;
                 None
             }
             What::Synchronise(op) => {
@@ -169,8 +169,8 @@ fn seen(steps: &[Step]) -> (Vec<Written>, Vec<Point>) {
         }
         if any {
             let count = kinds.entry(std::mem::take(&mut kind).finish()).or_insert(0);
-            let told = std::mem::take(&mut told);
-            points.push(Point { step: number, writes: writes.len(), repeated: *count, told });
+            let printed = std::mem::take(&mut printed);
+            points.push(Point { step: number, writes: writes.len(), repeated: *count, printed });
             *count += 1;
         }
     }
@@ -188,7 +188,7 @@ fn order(points: &[Point]) -> Vec<usize> {
     order.sort_by_key(|&at| {
         let point = &points[at];
         let first = few && rare(point);
-        (!first, !(first && point.told), spread(at))
+        (!first, !(first && point.printed), spread(at))
     });
     order
 }

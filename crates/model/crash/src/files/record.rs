@@ -327,7 +327,7 @@ impl FilesRecorder {
     fn keep(&mut self, value: &[u8]) -> Result<std::ops::Range<usize>, SinkError> {
         let kept = self.bytes.keep(value);
         kept.map_err(|error| {
-            SinkError::Other(format!("what the run wrote has no room in a temporary file: {error}").into())
+            SinkError::Other(format!("what the run wrote has no room in a temporary file: {error}"))
         })
     }
 }

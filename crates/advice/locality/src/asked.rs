@@ -5,15 +5,9 @@ const ASKED: usize = 256;
 const OLD: u64 = 1 << 16;
 
 /// A thread's last ones, by line: the line plus 1, when, and by which code.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
     lines: Box<[(u64, u64, u32)]>,
-}
-
-impl Default for Asked {
-    fn default() -> Self {
-        Asked { lines: Box::default() }
-    }
 }
 
 impl Asked {

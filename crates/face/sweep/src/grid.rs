@@ -95,7 +95,7 @@ impl Grid {
         }
         let known = OF_INPUTS.iter().find(|(of_input, _)| *of_input == word);
         let inputs: &[&str] = match known {
-            Some((_, inputs)) => *inputs,
+            Some((_, inputs)) => inputs,
             None if !is_word(word) => &["trace", "workload"],
             None => &["trace", "workload", "row"],
         };

@@ -10,6 +10,11 @@ use unified::litmus::Test;
 use unified::query::{self, Lineitem, decimal, q1, q1_on_cpu, q6, q6_on_cpu};
 use unified::{Batch, BatchOptions, Mix, Shape, Store, sort};
 
+/// The number at a place of keys to be sorted.
+type Order = fn(u32) -> u32;
+/// Makes a row wrong.
+type Spoil = fn(&mut Lineitem);
+
 #[test]
 fn keys_are_sorted_in_one_piece_and_in_many() {
     let mut random = Mix::seeded(seed("sort", 3));
@@ -39,7 +44,7 @@ fn keys_are_sorted_in_one_piece_and_in_many() {
 /// Sizes around those of tiles and workgroups; orders that a sort may take for another one.
 #[test]
 fn edges_of_sizes_and_orders_are_sorted() {
-    let orders: [(&str, fn(u32) -> u32); 5] = [
+    let orders: [(&str, Order); 5] = [
         ("equal", |_| u32::MAX),
         ("sorted", |number| number),
         ("reversed", |number| u32::MAX - number),
@@ -340,7 +345,7 @@ fn a_litmus_test_too_long_for_a_device_is_refused() {
 #[test]
 fn rows_beyond_the_words_of_a_kernel_are_refused() {
     let right = Lineitem::generate(2000, 3);
-    let wrong: [(&str, fn(&mut Lineitem)); 5] = [
+    let wrong: [(&str, Spoil); 5] = [
         ("l_extendedprice", |rows| rows.price[7] = 42_949_673),
         ("l_discount", |rows| rows.discount[1999] = 101),
         ("l_tax", |rows| rows.tax[0] = u32::MAX),

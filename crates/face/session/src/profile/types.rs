@@ -60,7 +60,9 @@ pub(super) fn name(watcher: &mut Watcher, sites: &SiteTable, outcome: &Outcome) 
 /// Whether blocks of so many bytes can be of a type: whole elements, or one with something of no fixed length
 /// behind it.
 fn fits(layout: &Layout, bytes: u64) -> bool {
-    layout.bytes > 1 && bytes >= layout.bytes && (bytes % layout.bytes == 0 || bytes < 2 * layout.bytes)
+    layout.bytes > 1
+        && bytes >= layout.bytes
+        && (bytes.is_multiple_of(layout.bytes) || bytes < 2 * layout.bytes)
 }
 
 /// Variables in the frames of the functions that threads run. Stacks that came after one another at one

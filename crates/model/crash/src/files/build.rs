@@ -7,7 +7,7 @@ use std::sync::Arc;
 use event::{SiteId, SiteTable, ThreadId};
 
 use super::bulk::{Bulk, Bulks, Bytes};
-use super::joined::{entry_cells, exchanged};
+use super::joined::{JOURNAL, entry_cells, exchanged};
 use super::names::{Change, Entry, NAMES, Names, entry_place, length_place};
 use super::naming::{self, Changed};
 use super::plan::Plan;
@@ -23,8 +23,6 @@ const END: u64 = (1 << 48) - 1;
 const MUCH: u64 = 1 << 16;
 /// Behind the places of entries: cells of the names of files.
 const OF_FILES: u64 = 1 << 40;
-/// The journal's cell, where there is one: no other has this bit.
-pub const JOURNAL: u64 = 1;
 
 /// What the builder knows of a file.
 #[derive(Clone, Debug, Default)]

@@ -1,9 +1,11 @@
 //! Files and entries that some step of a run joins: a renaming, an exchange.
 
-use super::build::JOURNAL;
 use super::names::entry_place;
 use super::rules::{Order, Rules};
 use super::steps::{Step, What};
+
+/// The journal's cell, where there is one: no other has this bit.
+pub const JOURNAL: u64 = 1;
 
 /// Of each file the first one of those whose names an exchange joins with its own.
 pub fn exchanged(files: usize, steps: &[Step]) -> Vec<u16> {

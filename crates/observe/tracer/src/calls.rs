@@ -137,7 +137,7 @@ impl Call {
             libc::SYS_fdatasync => Some(whole(true)),
             libc::SYS_sync | libc::SYS_syncfs => Some(vec![Synced::All]),
             libc::SYS_msync if flags as i32 & libc::MS_SYNC != 0 => {
-                let ranges = look::mapped(pid, first, len.next_multiple_of(4096));
+                let ranges = look::mapped(pid, first, look::whole_pages(len));
                 Some(ranges.into_iter().map(|(path, from, len)| Synced::Range { path, from, len }).collect())
             }
             _ => None,
@@ -321,7 +321,7 @@ pub fn said(call: &Call, pid: Pid, count: u64) -> Vec<u8> {
         libc::SYS_writev => look::gathered(pid, buffer, entries, count),
         libc::SYS_sendmsg => {
             // msg_iov and msg_iovlen of `struct msghdr`.
-            let head = look::memory(pid, buffer + 16, 16);
+            let head = look::memory(pid, buffer.saturating_add(16), 16);
             let number = |at: usize| head.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes);
             match (number(0), number(8)) {
                 (Some(vector), Some(entries)) => look::gathered(pid, vector, entries, count),

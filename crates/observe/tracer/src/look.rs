@@ -139,6 +139,11 @@ pub fn by_descriptor(path: &str) -> Option<i32> {
         .then(|| fd.parse().ok())?
 }
 
+/// A length in whole pages, as the kernel takes it: one that overflows is none.
+pub fn whole_pages(len: u64) -> u64 {
+    len.checked_next_multiple_of(4096).unwrap_or(0)
+}
+
 /// What of files is mapped in a range of addresses: path, offset in the file, bytes.
 pub fn mapped(pid: Pid, address: u64, len: u64) -> Vec<(String, u64, u64)> {
     let end = address.saturating_add(len);

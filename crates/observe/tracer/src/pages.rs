@@ -56,7 +56,7 @@ impl Pages {
     /// A thread stands at the end of an `mmap` of a file that was not mapped before. Whether the kernel
     /// watches it now.
     pub fn watch(&mut self, pid: Pid, process: i32, path: &str, registers: &user_regs_struct) -> bool {
-        let (from, len, offset) = (registers.rax, registers.rsi.next_multiple_of(4096), registers.r9);
+        let (from, len, offset) = (registers.rax, crate::look::whole_pages(registers.rsi), registers.r9);
         if len < SHORTEST {
             return false;
         }

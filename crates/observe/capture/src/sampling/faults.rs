@@ -81,7 +81,7 @@ pub struct FaultSample {
 pub enum Reports {
     /// Each.
     All,
-    /// Each of the first [`FIRST`] and of as many in each second; one in [`EVERY`] once there were more.
+    /// Each of the first 15,000 and of as many in each second; one in [`EVERY`] once there were more.
     Budget,
 }
 

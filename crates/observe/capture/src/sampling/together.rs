@@ -162,7 +162,7 @@ pub fn time_wakes(rounds: usize) -> Vec<(f64, f64)> {
 /// [`EVERY`] is: medians of `rounds`, in this thread.
 ///
 /// # Errors
-/// As of [`sample_faults`].
+/// As of `sample_faults`.
 pub fn time_reports(pages: usize, rounds: usize) -> Result<(f64, f64), CaptureError> {
     let tracepoint = tracepoint();
     let timed = |every: u64| -> std::io::Result<f64> {

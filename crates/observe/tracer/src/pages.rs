@@ -106,7 +106,7 @@ impl Pages {
 }
 
 impl Watched {
-    /// Whether the mapping is still as it was: nothing else tells of `munmap`.
+    /// Whether the mapping is still as it was: no stop shows `munmap`.
     fn is_there(&self, path: &str) -> bool {
         let maps = fs::read_to_string(format!("/proc/{}/maps", self.process)).unwrap_or_default();
         let mut next = self.from;

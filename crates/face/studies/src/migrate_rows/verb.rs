@@ -146,8 +146,8 @@ impl Run<'_> {
     }
 
     fn one(&self, bytes: u64, threads: u64, load: &str, way: &[&str], timer: &str) -> Result<Times, String> {
-        let (ready, fam, said) =
-            (self.folder.join("ready"), self.folder.join("fam"), self.folder.join("said"));
+        let [ready, fam, said, errors] =
+            ["ready", "fam", "said", "errors"].map(|name| self.folder.join(name));
         let _ = fs::remove_file(&ready);
         let _ = fs::remove_dir_all(&fam);
         let failed = |error: std::io::Error| error.to_string();
@@ -179,7 +179,7 @@ impl Run<'_> {
             "--fam",
         ]);
         verb.arg(&fam).args(way).stdin(Stdio::null()).stdout(File::create(&said).map_err(failed)?);
-        let done = verb.stderr(Stdio::null()).status();
+        let done = verb.stderr(File::create(&errors).map_err(failed)?).status();
         let text = fs::read_to_string(&said).unwrap_or_default();
         let times: Value = serde_json::from_str(&text).unwrap_or_default();
         if let Some(child) = times["child"].as_i64() {
@@ -188,7 +188,8 @@ impl Run<'_> {
         let _ = source.kill();
         let _ = source.wait();
         if !done.map_err(failed)?.success() {
-            return Err(format!("`strandline migrate {}` failed", way.join(" ")));
+            let why = fs::read_to_string(&errors).unwrap_or_default();
+            return Err(format!("`strandline migrate {}` failed: {}", way.join(" "), why.trim()));
         }
         let number =
             |name: &str| times[name].as_f64().ok_or_else(|| format!("`strandline migrate` says no {name}"));

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use pyo3::exceptions::PySystemExit;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use session::{Check, CheckError, Input, Judge};
 
 use crate::error::refused;
-use crate::input::{Observe, input, watched};
+use crate::input::{Observe, input, limited, watched};
+use crate::limit::Limit;
 use crate::result::Report;
 use crate::verbs::first_line;
 
@@ -54,16 +56,17 @@ pub fn check(
     if let Some(out) = out {
         check.out = out;
     }
+    let limit = Limit::new(check.timeout);
     match recover {
         None => return lints(py, &check),
         Some(command) if command.is_instance_of::<PyString>() => check.recover = Some(command.extract()?),
         Some(function) => {
             let name = function.getattr("__name__").and_then(|name| name.extract::<String>());
             check.recover = Some(format!("the function {}", name.unwrap_or_else(|_| "recover".to_owned())));
-            check.judge = Some(judge(function.unbind()));
+            check.judge = Some(judge(function.unbind(), limit.clone()));
         }
     }
-    watched(py, |watcher| {
+    limited(py, limit, |watcher| {
         let checked = check.run(watcher).map_err(refused)?;
         if !checked.no_verdict().is_empty() {
             return Err(refused(CheckError::NoVerdict(checked.no_verdict().to_vec())));
@@ -102,11 +105,13 @@ fn lints(py: Python<'_>, check: &Check) -> PyResult<Report> {
 }
 
 /// A function: what it raises is what is wrong with the image, and so is `False`, or a text that it returns.
-fn judge(function: Py<PyAny>) -> Judge {
+fn judge(function: Py<PyAny>, limit: Limit) -> Judge {
     Judge::new(move |laid| {
         Python::attach(|py| {
-            let answer = match function.call1(py, (laid.path, laid.begun, laid.ended)) {
-                Ok(answer) => answer.into_bound(py),
+            let called = (laid.path, laid.begun, laid.ended).into_pyobject(py);
+            let answer = match called.and_then(|arguments| limit.call(function.bind(py), arguments)) {
+                Ok(answer) => answer,
+                Err(error) if left_well(py, &error) => return Ok(()),
                 Err(error) => return Err(said(py, &error)),
             };
             if let Ok(text) = answer.cast::<PyString>() {
@@ -118,6 +123,12 @@ fn judge(function: Py<PyAny>) -> Judge {
             }
         })
     })
+}
+
+/// Whether a function ended as a command does that finds nothing: by `sys.exit(0)`.
+fn left_well(py: Python<'_>, error: &PyErr) -> bool {
+    let code = || error.value(py).getattr("code").is_ok_and(|code| code.is_none() || code.eq(0).unwrap_or(false));
+    error.is_instance_of::<PySystemExit>(py) && code()
 }
 
 /// An exception in a line.

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use session::{BuiltIn, Input, Program};
 
+use crate::limit::Limit;
 use crate::trace::Trace;
 
 /// How a program is observed.
@@ -89,8 +90,24 @@ const STACK: usize = 8 << 20;
 /// Ctrl-C, or a warning that is an error by a filter, the verb is asked to stop, and the exception is there
 /// in place of a result.
 pub fn watched<T: Send>(py: Python<'_>, verb: impl FnOnce(&Watcher) -> PyResult<T> + Send) -> PyResult<T> {
+    watched_with(py, Watcher::default(), verb)
+}
+
+/// Like [`watched`], with functions of the caller's that have a limit.
+pub fn limited<T: Send>(
+    py: Python<'_>,
+    limit: Limit,
+    verb: impl FnOnce(&Watcher) -> PyResult<T> + Send,
+) -> PyResult<T> {
+    watched_with(py, Watcher { limit: Some(limit), ..Watcher::default() }, verb)
+}
+
+fn watched_with<T: Send>(
+    py: Python<'_>,
+    watcher: Watcher,
+    verb: impl FnOnce(&Watcher) -> PyResult<T> + Send,
+) -> PyResult<T> {
     py.detach(|| {
-        let watcher = Watcher::default();
         let mut interrupt = None;
         let ended = thread::scope(|scope| {
             let (running, over) = channel::<()>();
@@ -122,11 +139,15 @@ pub fn watched<T: Send>(py: Python<'_>, verb: impl FnOnce(&Watcher) -> PyResult<
 pub struct Watcher {
     stop: AtomicBool,
     warnings: Mutex<Vec<String>>,
+    limit: Option<Limit>,
 }
 
 impl Watcher {
     /// What the interpreter has to say, and what it is to say.
     fn heard(&self, py: Python<'_>) -> PyResult<()> {
+        if let Some(limit) = &self.limit {
+            limit.enforce(py, self.stop.load(Ordering::Relaxed))?;
+        }
         py.check_signals()?;
         let warnings = std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner));
         for warning in warnings {

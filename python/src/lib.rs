@@ -8,6 +8,7 @@ mod arrow;
 mod check;
 mod error;
 mod input;
+mod limit;
 mod machine;
 mod result;
 mod sweep;

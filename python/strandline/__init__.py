@@ -69,15 +69,16 @@ def check(program=None, recover=None, **options):
     The program runs once; `recover` then looks at the images that a crash of that run could have left, all of them up to
     `images` per crash point. `recover` is a shell command in which POOL stands for the image, or a Python function
     `recover(path)` or `recover(path, done)`: it brings the image into order and checks it. What it raises (`assert` will do),
-    a text that it returns, or `False`, is a finding; `done` is the number of `sl_region_end`s before the crash.
-    A function runs in this process, from several threads: give `jobs=1` if it can't. It has no time limit.
+    a text that it returns, or `False`, is a finding (`sys.exit(0)` is none); `done` is the number of `sl_region_end`s before the crash.
+    A function runs in this process, from several threads: give `jobs=1` if it can't. After `timeout` a `TimeoutError` is raised in
+    it, as soon as it runs Python code.
 
     program   a list of words; a trace recorded with `values=True`. With `files` any program will do, else one built with
               `strandline cc --as-shipped`.
     files     ordinary files and folders that are checked in place of persistent memory
     platform  "adr", "eadr", "epoch", "strand"; with files "ext4" (data=ordered) or "posix"
     images    per crash point at most; findings: stop after so many
-    jobs      recoveries at a time; timeout, time: of one recovery command, of the search, as "10s"
+    jobs      recoveries at a time; timeout, time: of one recovery, of the search, as "10s"
     reboot    run a recovery command as after a reboot, where the system allows that
     out       folder for the run, the failing images (strandline-check)
 

@@ -416,6 +416,70 @@ class Checks(Scratch):
                 self.assertIn("the count is torn", report.text)
         self.assertGreater(len(looked), 2)
 
+    def checked(self, recover, **options):
+        data = self.folder / "data"
+        data.mkdir(exist_ok=True)
+        program = "import sys; open(sys.argv[1] + '/file', 'w').write('42')"
+        words = [sys.executable, "-c", program, str(data)]
+        return sl.check(words, recover, files=[str(data)], platform="posix", out=self.folder / "out", **options)
+
+    def test_whatever_a_function_does_is_a_verdict(self):
+        class Odd:
+            def __bool__(self):
+                raise RuntimeError("neither")
+
+            def __str__(self):
+                raise RuntimeError("no text")
+
+        def forever(path):
+            while True:
+                pass
+
+        def stubborn(path):
+            until = time.monotonic() + 3
+            while time.monotonic() < until:
+                try:
+                    time.sleep(0.01)
+                except BaseException:
+                    pass
+
+        def raising(error):
+            def recover(path):
+                raise error
+
+            return recover
+
+        for recover, said in [
+            (forever, "TimeoutError: it ran for longer than 1s"),
+            (stubborn, "TimeoutError: it ran for longer than 1s"),
+            (raising(SystemExit(3)), "SystemExit: 3"),
+            (raising(KeyError("name")), "KeyError: 'name'"),
+            (raising(KeyboardInterrupt()), "KeyboardInterrupt"),
+            (lambda path: Odd(), "recovery returned"),
+        ]:
+            report = self.checked(recover, timeout="1s", findings=1)
+            self.assertTrue(report.found, said)
+            self.assertIn(said, report.text)
+        for recover in [raising(SystemExit(0)), raising(SystemExit()), lambda path: 1]:
+            self.assertFalse(self.checked(recover).found)
+
+    def test_ctrl_c_ends_a_function_that_does_not(self):
+        code = (
+            "import sys, strandline as sl\n"
+            "def recover(path):\n"
+            "    print('begun', flush=True)\n"
+            "    while True: pass\n"
+            "program = \"import sys; open(sys.argv[1] + '/file', 'w').write('42')\"\n"
+            "sl.check([sys.executable, '-c', program, 'data'], recover, files=['data'], timeout='1h')\n"
+        )
+        (self.folder / "data").mkdir()
+        words = [sys.executable, "-c", code]
+        with subprocess.Popen(words, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+            self.assertEqual(child.stdout.readline(), "begun\n")
+            child.send_signal(signal.SIGINT)
+            _, said = child.communicate(timeout=60)
+        self.assertIn("KeyboardInterrupt", said)
+
 
 class Tables(Scratch):
     def trace(self):
@@ -435,6 +499,33 @@ class Tables(Scratch):
             self.assertEqual(len(trace.to_pandas()), trace.info["events"])
         if has("polars"):
             self.assertEqual(len(trace.to_polars()), trace.info["events"])
+
+    def test_traces_without_events_cut_short_and_foreign(self):
+        whole = self.trace()
+        path = whole.path
+        events = whole.info["events"]
+        nothing = whole.thread(1 << 20)
+        content = Path(path).read_bytes()
+        cut = self.folder / "cut.slt"
+        cut.write_bytes(content[: len(content) * 2 // 3])
+        part = sl.Trace(cut)
+        self.assertTrue(part.info["truncated"])
+        self.assertLess(part.info["events"], events)
+        damaged = self.folder / "damaged.slt"
+        middle = len(content) // 2
+        damaged.write_bytes(content[:middle] + bytes(b ^ 0xFF for b in content[middle : middle + 64]) + content[middle + 64 :])
+        foreign = self.folder / "foreign.slt"
+        foreign.write_bytes(b"text")
+        with self.assertRaisesRegex(sl.StrandlineError, "foreign.slt"):
+            sl.Trace(foreign)
+        with self.assertRaisesRegex(sl.StrandlineError, "absent.slt"):
+            sl.Trace(self.folder / "absent.slt")
+        if has("pandas") and has("pyarrow"):
+            self.assertEqual(len(nothing.to_pandas()), 0)
+            self.assertEqual(list(nothing.to_pandas().columns), list(whole.to_pandas().columns))
+            self.assertEqual(len(part.to_pandas()), part.info["events"])
+            with self.assertRaisesRegex(Exception, "damaged.slt"):
+                sl.Trace(damaged).to_pandas()
 
     def test_a_sweep_over_a_trace(self):
         table = sl.sweep(self.trace(), {"machine": ["dram", "xpoint"]}, store=self.folder / "store")

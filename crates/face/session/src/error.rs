@@ -141,6 +141,12 @@ pub enum Error {
         /// Its name as given.
         program: String,
     },
+    /// The file is not executable.
+    #[error("can't run {program}: it is not executable{}", hint::executable(.program))]
+    NotAProgram {
+        /// Its name as given.
+        program: String,
+    },
     /// The program was not built with the compiler driver.
     #[error("{program} was not built with strandline cc, so its memory can't be seen")]
     NotInstrumented {

@@ -1,6 +1,8 @@
 //! What a verb works on: a program, a trace file, a built-in workload.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use capture::Options;
@@ -82,14 +84,9 @@ impl Program {
         words
     }
 
-    /// Refuses a program that does not exist.
+    /// Refuses a program that does not exist, and a file that is none.
     pub(crate) fn refuse_missing(&self) -> Result<(), Error> {
-        match self.command.first() {
-            Some(name) if samples::find(Path::new(name)).is_none() => {
-                Err(Error::NoSuchProgram { program: self.name() })
-            }
-            _ => Ok(()),
-        }
+        self.command.first().map_or(Ok(()), |name| runnable(name))
     }
 
     /// Refuses a program that was not built with the compiler driver.
@@ -102,6 +99,7 @@ impl Program {
 
     /// The collector's options.
     pub(crate) fn options(&self) -> Result<Options, Error> {
+        self.refuse_missing()?;
         let mut options = Options::new(self.command.clone());
         options.values = self.values;
         options.sampling = self.sampling;
@@ -160,5 +158,16 @@ impl Input {
             Input::Trace(path) => Subject::Trace { path: path.display().to_string(), command },
             Input::BuiltIn(built_in) => Subject::Workload { name: built_in.name.clone() },
         }
+    }
+}
+
+/// Refuses the name of a program that can't be run.
+pub(crate) fn runnable(name: &OsStr) -> Result<(), Error> {
+    let program = name.to_string_lossy().into_owned();
+    let Some(path) = samples::find(Path::new(name)) else { return Err(Error::NoSuchProgram { program }) };
+    let executable = |about: Metadata| about.is_file() && about.permissions().mode() & 0o111 != 0;
+    match path.metadata().is_ok_and(executable) {
+        true => Ok(()),
+        false => Err(Error::NotAProgram { program }),
     }
 }

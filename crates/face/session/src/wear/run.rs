@@ -12,7 +12,7 @@ use super::fault::WearFault;
 use super::ran::{Counted, WearRan};
 use crate::ending::ending;
 use crate::error::Error;
-use crate::samples;
+use crate::input::runnable;
 use crate::temporary::Temporary;
 
 /// The library that the program loads; the crate's build script makes it.
@@ -81,9 +81,7 @@ impl WearRun {
         self.check()?;
         let name = self.command.first().cloned().unwrap_or_default();
         let program = name.to_string_lossy().into_owned();
-        if samples::find(Path::new(&name)).is_none() {
-            return Err(Error::NoSuchProgram { program });
-        }
+        runnable(&name)?;
         let place = std::env::temp_dir();
         let folder = Temporary::new("strandline-wear-", &place).map_err(Error::file("create", &place))?;
         let library = folder.path().join("libstrandline_wear.so");

@@ -3,6 +3,8 @@
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use event::{Sink, Source};
+
 use crate::common::{Scratch, compile, has, has_flushes, ok, stderr, stdout, strandline};
 use serde_json::Value;
 
@@ -111,6 +113,31 @@ fn a_missing_program_is_the_first_cause_and_one_beside_is_named() {
     let (status, said) = run(&["check", "--recover", "strandline-here POOL", "--", "true"]);
     assert_eq!(status, Some(2));
     assert!(said.contains("write ./strandline-here"), "{said}");
+}
+
+#[test]
+fn a_file_that_is_no_program_is_told_from_one_that_is_absent() {
+    let scratch = Scratch::new();
+    scratch.file("text", "");
+    std::fs::create_dir(scratch.path("folder")).expect("made");
+    let mut trace = trace::Writer::create(scratch.path("run.slt")).expect("a trace");
+    trace.begin(&Source::synthetic("a test")).expect("a header");
+    trace.finish().expect("the end");
+    for verb in ["plan", "profile", "simulate", "faults --", "check --recover true", "wear run --", "record -o new --"] {
+        for (program, remedy) in [
+            ("run.slt", "it is a trace: read it by --trace run.slt"),
+            ("./run.slt", "it is a trace: read it by --trace ./run.slt"),
+            ("./text", "chmod +x ./text"),
+            ("text", "write ./text"),
+            ("./folder", "but a folder"),
+        ] {
+            let mut command = strandline();
+            command.current_dir(scratch.dir()).args(verb.split(' ')).arg(program);
+            let output = command.output().expect("it starts");
+            assert_eq!(output.status.code(), Some(2), "{verb} {program}");
+            assert!(stderr(&output).contains(remedy), "{verb} {program}: {}", stderr(&output));
+        }
+    }
 }
 
 #[test]

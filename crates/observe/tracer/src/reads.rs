@@ -165,17 +165,7 @@ pub fn watch(command: &mut Command, folder: &Path, started: &AtomicI32) -> io::R
     for &pid in &watch.known {
         kill(Pid::from_raw(pid), Signal::SIGKILL).ok();
     }
-    while let Some(&pid) = watch.known.iter().next() {
-        let flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
-        match waitpid(Pid::from_raw(pid), Some(flags)) {
-            Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) | Err(Errno::ECHILD) => {
-                watch.known.remove(&pid);
-            }
-            Ok(_) => drop(ptrace::cont(Pid::from_raw(pid), None)),
-            Err(Errno::EINTR) => {}
-            Err(_) => drop(watch.known.remove(&pid)),
-        }
-    }
+    watch.bury();
     Ok((status?, watch.reads))
 }
 
@@ -187,6 +177,30 @@ struct Watch {
 }
 
 impl Watch {
+    /// Waits for all that is left, which has been killed, in the order in which it ends: the first thread of a process
+    /// is no earlier than its others, whose ends nobody else waits for.
+    fn bury(&mut self) {
+        loop {
+            let mut flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
+            flags.set(WaitPidFlag::WNOHANG, self.known.is_empty());
+            match waitpid(None, Some(flags)) {
+                Ok(WaitStatus::Exited(pid, _) | WaitStatus::Signaled(pid, ..)) => {
+                    self.known.remove(&pid.as_raw());
+                }
+                // It began meanwhile.
+                Ok(status) => match status.pid() {
+                    Some(pid) => {
+                        kill(pid, Signal::SIGKILL).ok();
+                        ptrace::cont(pid, None).ok();
+                    }
+                    None => return,
+                },
+                Err(Errno::EINTR) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
     fn follow(&mut self, first: Pid, started: &AtomicI32) -> io::Result<ExitStatus> {
         self.known.insert(first.as_raw());
         let began = waitpid(first, Some(WaitPidFlag::__WALL))?;

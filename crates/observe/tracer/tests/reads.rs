@@ -116,3 +116,16 @@ fn nothing_of_a_command_outlives_it() {
     let state = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
     assert!(state.is_err() || state.is_ok_and(|state| state.contains(") Z")), "it is gone");
 }
+
+/// A process ends with its last thread, and each thread has to be waited for.
+#[test]
+fn threads_that_a_command_leaves_end_with_it() {
+    let script = "import threading,time\nfor _ in range(16): threading.Thread(target=time.sleep,args=(1000,)).start()\n\
+                  open('ready','w')\n";
+    for _ in 0..4 {
+        let folder = folder();
+        fs::write(folder.path().join("threads.py"), script).expect("a script");
+        let line = "cd $1; python3 -ISB threads.py & while ! [ -e ready ]; do sleep 0.01; done; exit 4";
+        assert_eq!(reads(folder.path(), line).0, Some(4));
+    }
+}

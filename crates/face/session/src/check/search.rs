@@ -125,8 +125,9 @@ impl Search<'_> {
     /// Asks recovery of the undisturbed result, searches, and repeats findings.
     fn images(&self) -> Result<Searched, Error> {
         if self.limit.is_over() {
-            let points = self.checker.point_count() as u64;
-            return Ok(Searched { outcome: Outcome { points, ..Outcome::default() }, ..Searched::default() });
+            let mut none = Searched::default();
+            none.outcome.points = self.checker.point_count() as u64;
+            return Ok(none);
         }
         let mut searched = Searched { rejected: self.rejected()?, ..Searched::default() };
         if searched.rejected.is_some() {

@@ -29,11 +29,9 @@ use rustix::thread::{
 };
 
 use crate::process::{Attempt, timespec};
-use crate::protocol::{BOOT_ID, NAME, Processes, Reply, Setup, receive, send};
+use crate::protocol::{BOOT_ID, NAME, Processes, Reply, STARTER, Setup, receive, send};
 use crate::watched;
 
-/// The second process.
-const INNER: &str = "starter";
 /// Its further argument if it is the first of its namespace.
 const FIRST: &str = "first";
 /// What a reboot empties, and the rights of what is there then.
@@ -47,7 +45,7 @@ pub fn run(role: &str) -> ExitCode {
     let Ok(line) = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3) else { return ExitCode::from(2) };
     let mut line = BufReader::new(UnixStream::from(line));
     let done = match role {
-        INNER => serve(&mut line, std::env::args_os().any(|word| word == FIRST)),
+        STARTER => serve(&mut line, std::env::args_os().any(|word| word == FIRST)),
         role => outer(role == Processes::Own.role()),
     };
     match done {
@@ -82,7 +80,7 @@ fn outer(own_processes: bool) -> Result<(), Refusal> {
     }
     let exe = std::env::current_exe().map_err(refused("this executable"))?;
     let mut inner = Command::new(exe);
-    inner.arg0(NAME).arg(INNER).args(own_processes.then_some(FIRST));
+    inner.arg0(NAME).arg(STARTER).args(own_processes.then_some(FIRST));
     let status = inner.status().map_err(refused("a process in the namespaces"))?;
     match status.success() {
         true => Ok(()),
@@ -98,14 +96,17 @@ fn hand_down() -> rustix::io::Result<()> {
     configure_capability_in_ambient_set(CapabilitySet::SYS_ADMIN, true)
 }
 
-/// The second process: makes the system, then starts a recovery for each line.
+/// The second process: makes the system, if there is to be one, then starts a recovery for each line. It does so from
+/// little memory: a child of the check itself would have the images' contents in its page tables.
 fn serve(line: &mut BufReader<UnixStream>, first: bool) -> Result<(), Refusal> {
     let setup: Option<Setup> = receive(line).map_err(refused("what is to be done"))?;
     let Some(setup) = setup else { return Ok(()) };
     let processes = if first { Processes::Own } else { Processes::Shared };
-    reboot(&setup, processes)?;
-    // Recoveries have no more rights than the user. Whoever was root before has handed nothing down.
-    clear_ambient_capability_set().map_err(refused("fewer capabilities"))?;
+    if let Some(boot_id) = &setup.boot_id {
+        reboot(&setup, boot_id, processes)?;
+        // Recoveries have no more rights than the user. Whoever was root before has handed nothing down.
+        clear_ambient_capability_set().map_err(refused("fewer capabilities"))?;
+    }
     let mut reply = Reply::Ready;
     // Whoever does not listen has ended, and this ends, too.
     while send(line.get_mut(), &reply).is_ok() {
@@ -138,7 +139,7 @@ fn end_all() {
 }
 
 /// Makes this the system after a reboot.
-fn reboot(setup: &Setup, processes: Processes) -> Result<(), Refusal> {
+fn reboot(setup: &Setup, boot_id: &str, processes: Processes) -> Result<(), Refusal> {
     let own = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWUTS;
     unshare(own).map_err(refused("namespaces of mounts, of names and of System V's memory"))?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
@@ -148,7 +149,7 @@ fn reboot(setup: &Setup, processes: Processes) -> Result<(), Refusal> {
         mount("proc", "/proc", "proc", flags, None).map_err(refused("a mount of /proc"))?;
     }
     let id = setup.folder.join("boot_id");
-    write_boot_id(&id, &setup.boot_id).map_err(refused("a boot id"))?;
+    write_boot_id(&id, boot_id).map_err(refused("a boot id"))?;
     let folder = std::env::current_dir().map_err(refused("the working directory"))?;
     let id = opened(&id).map_err(refused("a boot id"))?;
     let kept = kept(setup, &folder)?;

@@ -34,7 +34,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use process::{LOOK, timespec};
-use protocol::{NAME, Processes, Reply, Setup, receive, send};
+use protocol::{NAME, Processes, Reply, STARTER, Setup, receive, send};
 
 static ANSWERS: AtomicBool = AtomicBool::new(false);
 
@@ -86,20 +86,24 @@ impl Reboots {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A system after a reboot in which recoveries print into `output` and find what is in this folder;
-    /// `None` if there is none.
+    /// A process that starts recoveries, which print into `output` and find what is in this folder: in a system
+    /// after a reboot, or in the one that is there; `None` if there is none.
     pub fn system(&self, recipe: &Recipe, folder: PathBuf, output: &File) -> io::Result<Option<System>> {
         loop {
             let (state, processes) = self.lock().clone();
             if state != Rebooted::Yes {
-                return Ok(None);
+                if !ANSWERS.load(Ordering::Relaxed) {
+                    return Ok(None);
+                }
+                let setup = Setup { recipe: recipe.clone(), folder, boot_id: None };
+                return Ok(System::start(&setup, STARTER, output)?.ok());
             }
             let refusal = match ANSWERS.load(Ordering::Relaxed) {
                 false => "this program can't start itself again".to_owned(),
                 true => {
-                    let setup =
-                        Setup { recipe: recipe.clone(), folder: folder.clone(), boot_id: boot_id(self.seed) };
-                    match System::start(&setup, processes, output)? {
+                    let boot_id = Some(boot_id(self.seed));
+                    let setup = Setup { recipe: recipe.clone(), folder: folder.clone(), boot_id };
+                    match System::start(&setup, processes.role(), output)? {
                         Ok(system) => return Ok(Some(system)),
                         Err(refusal) => refusal,
                     }
@@ -136,7 +140,7 @@ fn boot_id(seed: u64) -> String {
     )
 }
 
-/// A system after a reboot; it ends with this.
+/// A process that starts recoveries in a system after a reboot, or as it is; it ends with this.
 #[derive(Debug)]
 pub struct System {
     /// Our end of the line to it; none once it is to end.
@@ -145,11 +149,11 @@ pub struct System {
 }
 
 impl System {
-    fn start(setup: &Setup, processes: Processes, output: &File) -> io::Result<Result<System, String>> {
+    fn start(setup: &Setup, role: &str, output: &File) -> io::Result<Result<System, String>> {
         let (ours, theirs) = UnixStream::pair()?;
         let starter = Command::new(std::env::current_exe()?)
             .arg0(NAME)
-            .arg(processes.role())
+            .arg(role)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(output.try_clone()?)
             .stderr(output.try_clone()?)

@@ -13,6 +13,9 @@ use crate::process::Recipe;
 /// The name under which an executable starts itself.
 pub const NAME: &str = "strandline-reboot";
 
+/// The first argument of the process that starts recoveries in the system as it finds it.
+pub const STARTER: &str = "starter";
+
 /// What the kernel says of this boot.
 pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
@@ -41,8 +44,8 @@ pub struct Setup {
     pub recipe: Recipe,
     /// The folder of the image and of what belongs to it.
     pub folder: PathBuf,
-    /// What the kernel is to call this boot.
-    pub boot_id: String,
+    /// What the kernel is to call this boot; none if recoveries run in the system as it is.
+    pub boot_id: Option<String>,
 }
 
 /// The answer to each line.

@@ -122,6 +122,8 @@ pub enum Rule {
     Stop(c_long),
     /// Those whose argument has none of the bits.
     StopWithout { call: c_long, argument: u32, bits: u32 },
+    /// Those whose argument is this value.
+    StopAt { call: c_long, argument: u32, value: u32 },
 }
 
 /// A filter of these rules alone.
@@ -140,6 +142,14 @@ fn of_rules(rules: &[Rule]) -> Vec<sock_filter> {
                 any(bits, 1, 0),
                 ret(TRACE),
                 ret(ALLOW),
+            ]),
+            // The number of the call is there again for the next rule.
+            Rule::StopAt { call, argument: number, value } => code.extend([
+                equal(call as u32, 0, 4),
+                load(argument(number)),
+                equal(value, 0, 1),
+                ret(TRACE),
+                load(0),
             ]),
         }
     }

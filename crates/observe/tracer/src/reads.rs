@@ -17,7 +17,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::filter::{self, Rule};
+use crate::filter::{self, REQUESTS, Rule};
 use crate::look;
 
 /// What was read, in paths relative to the folder.
@@ -29,8 +29,10 @@ pub struct Reads {
     pub listed: BTreeSet<String>,
     /// Pages of files, by number; `None` stands for the whole file.
     pub files: BTreeMap<String, Option<BTreeSet<u64>>>,
-    /// What may have been changed.
+    /// What may have been made, removed, renamed, or changed in more than pages.
     pub written: BTreeSet<String>,
+    /// Pages of files that may have been changed, by number; `None` stands for the whole file.
+    pub changed: BTreeMap<String, Option<BTreeSet<u64>>>,
     /// Something was not understood: it may have read, and written, all.
     pub all: bool,
 }
@@ -101,6 +103,20 @@ const READS: &[(c_long, i8, i8, i8)] = &[
     (libc::SYS_splice, 0, -1, -1),
     (libc::SYS_mmap, 4, -1, -1),
 ];
+/// Calls that write to a descriptor, with the same arguments.
+const WRITES: &[(c_long, i8, i8, i8)] = &[
+    (libc::SYS_write, 0, 2, -1),
+    (libc::SYS_pwrite64, 0, 2, 3),
+    (libc::SYS_writev, 0, -1, -1),
+    (libc::SYS_pwritev, 0, -1, -1),
+    (libc::SYS_pwritev2, 0, -1, -1),
+    (libc::SYS_ftruncate, 0, 1, -1),
+    (libc::SYS_fallocate, 0, -1, -1),
+    (libc::SYS_sendfile, 0, -1, -1),
+    (libc::SYS_copy_file_range, 2, -1, -1),
+    (libc::SYS_splice, 2, -1, -1),
+    (libc::SYS_ioctl, 0, -1, -1),
+];
 const LISTS: &[c_long] = &[libc::SYS_getdents, libc::SYS_getdents64];
 /// What may read or change a file in ways that are not followed.
 const UNKNOWN: &[c_long] = &[
@@ -118,14 +134,17 @@ const UNKNOWN: &[c_long] = &[
 fn rules() -> Vec<Rule> {
     let paths = PATHS.iter().map(|call| call.0);
     let reads = READS.iter().map(|call| call.0).filter(|&call| call != libc::SYS_mmap);
+    let writes = WRITES.iter().map(|call| call.0).filter(|&call| call != libc::SYS_ioctl);
     let mut calls: Vec<c_long> =
-        reads.chain(paths).chain(LISTS.iter().copied()).chain(UNKNOWN.iter().copied()).collect();
+        reads.chain(writes).chain(paths).chain(LISTS.iter().chain(UNKNOWN).copied()).collect();
+    calls.push(libc::SYS_mprotect);
     // Reads are the most frequent, and come first.
     let mut seen = HashSet::new();
     calls.retain(|&call| seen.insert(call));
     let mut rules: Vec<Rule> = calls.into_iter().map(Rule::Stop).collect();
     // Memory of no file is no read.
     rules.push(Rule::StopWithout { call: libc::SYS_mmap, argument: 3, bits: libc::MAP_ANONYMOUS as u32 });
+    rules.extend(REQUESTS.map(|value| Rule::StopAt { call: libc::SYS_ioctl, argument: 1, value }));
     rules
 }
 
@@ -146,17 +165,7 @@ pub fn watch(command: &mut Command, folder: &Path, started: &AtomicI32) -> io::R
     for &pid in &watch.known {
         kill(Pid::from_raw(pid), Signal::SIGKILL).ok();
     }
-    while let Some(&pid) = watch.known.iter().next() {
-        let flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
-        match waitpid(Pid::from_raw(pid), Some(flags)) {
-            Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) | Err(Errno::ECHILD) => {
-                watch.known.remove(&pid);
-            }
-            Ok(_) => drop(ptrace::cont(Pid::from_raw(pid), None)),
-            Err(Errno::EINTR) => {}
-            Err(_) => drop(watch.known.remove(&pid)),
-        }
-    }
+    watch.bury();
     Ok((status?, watch.reads))
 }
 
@@ -168,6 +177,30 @@ struct Watch {
 }
 
 impl Watch {
+    /// Waits for all that is left, which has been killed, in the order in which it ends: the first thread of a process
+    /// is no earlier than its others, whose ends nobody else waits for.
+    fn bury(&mut self) {
+        loop {
+            let mut flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
+            flags.set(WaitPidFlag::WNOHANG, self.known.is_empty());
+            match waitpid(None, Some(flags)) {
+                Ok(WaitStatus::Exited(pid, _) | WaitStatus::Signaled(pid, ..)) => {
+                    self.known.remove(&pid.as_raw());
+                }
+                // It began meanwhile.
+                Ok(status) => match status.pid() {
+                    Some(pid) => {
+                        kill(pid, Signal::SIGKILL).ok();
+                        ptrace::cont(pid, None).ok();
+                    }
+                    None => return,
+                },
+                Err(Errno::EINTR) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
     fn follow(&mut self, first: Pid, started: &AtomicI32) -> io::Result<ExitStatus> {
         self.known.insert(first.as_raw());
         let began = waitpid(first, Some(WaitPidFlag::__WALL))?;
@@ -254,6 +287,21 @@ impl Watch {
             }
             return;
         }
+        if number == libc::SYS_mprotect {
+            if arguments[2] as i32 & libc::PROT_WRITE != 0 {
+                let mapped = look::mapped(pid, arguments[0], arguments[1]);
+                mapped.iter().for_each(|(path, ..)| self.stores_to(path));
+            }
+            return;
+        }
+        if number == libc::SYS_mmap && stores(arguments[2] as i32, arguments[3] as i32) {
+            if let Some(path) = look::link(pid, arguments[4] as i32) {
+                self.stores_to(&path);
+            }
+        }
+        if let Some(&(_, fd, len, offset)) = WRITES.iter().find(|call| call.0 == number) {
+            self.write(pid, argument(fd).unwrap_or(0) as i32, argument(len), argument(offset), number);
+        }
         if let Some(&(_, fd, len, offset)) = READS.iter().find(|call| call.0 == number) {
             self.read(pid, argument(fd).unwrap_or(0) as i32, argument(len), argument(offset), number);
             return;
@@ -265,8 +313,43 @@ impl Watch {
                 libc::SYS_openat => arguments[2],
                 _ => 0,
             } as i32;
-            let opens = flags & (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC) != libc::O_RDONLY;
-            self.looked_up(pid, fd, argument(path).unwrap_or(0), changes || opens);
+            let how = match () {
+                () if changes || flags & libc::O_TRUNC != 0 => Change::Yes,
+                () if flags & libc::O_CREAT != 0 => Change::IfNew,
+                () => Change::No,
+            };
+            self.looked_up(pid, fd, argument(path).unwrap_or(0), how);
+        }
+    }
+
+    /// A file that a mapping can change from now on.
+    fn stores_to(&mut self, path: &str) {
+        match self.relative(Path::new(path)) {
+            // Removed or renamed, it is another file's name, or none.
+            Some(_) if path.ends_with(" (deleted)") => self.reads.all = true,
+            Some(inside) => drop(self.reads.changed.insert(inside, None)),
+            None => {}
+        }
+    }
+
+    fn write(&mut self, pid: Pid, fd: i32, len: Option<u64>, offset: Option<u64>, number: c_long) {
+        let Some(path) = self.inside_of(pid, fd) else { return };
+        let length = || std::fs::metadata(format!("/proc/{pid}/fd/{fd}")).map_or(0, |about| about.len());
+        let range = match (number, offset, len) {
+            (libc::SYS_ftruncate, _, Some(len)) => Some((len, length().saturating_sub(len))),
+            (_, offset, Some(len)) => look::position(pid, fd).map(|(at, flags)| match flags & libc::O_APPEND {
+                0 => (offset.unwrap_or(at), len),
+                _ => (length(), len),
+            }),
+            _ => None,
+        };
+        let pages = self.reads.changed.entry(path).or_insert_with(|| Some(BTreeSet::new()));
+        match (pages.as_mut(), range) {
+            (Some(_), Some((_, 0))) => {}
+            (Some(known), Some((from, len))) if len / PAGE < PAGES as u64 && known.len() < PAGES => {
+                known.extend(pages_of(from, len));
+            }
+            _ => *pages = None,
         }
     }
 
@@ -297,14 +380,14 @@ impl Watch {
         let pages = self.reads.files.entry(path).or_insert_with(|| Some(BTreeSet::new()));
         match (pages.as_mut(), from, len) {
             (Some(known), Some(from), Some(len)) if len / PAGE < PAGES as u64 && known.len() < PAGES => {
-                known.extend(from / PAGE..=from.saturating_add(len.max(1) - 1) / PAGE);
+                known.extend(pages_of(from, len));
             }
             _ => *pages = None,
         }
     }
 
     /// A path that a call names: what is there, and at all folders on the way.
-    fn looked_up(&mut self, pid: Pid, fd: i32, address: u64, changes: bool) {
+    fn looked_up(&mut self, pid: Pid, fd: i32, address: u64, how: Change) {
         let Some(given) = look::string(pid, address) else { return };
         if given.is_empty() {
             if let Some(path) = self.inside_of(pid, fd) {
@@ -329,11 +412,30 @@ impl Watch {
         if has_link(&self.folder, &inside) {
             self.reads.all = true;
         }
-        if changes {
+        let is_new = || std::fs::symlink_metadata(&plain).is_err();
+        if how == Change::Yes || how == Change::IfNew && is_new() {
             self.reads.written.insert(inside.clone());
         }
         self.reads.names.insert(inside);
     }
+}
+
+/// What a call does at a path that it names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Yes,
+    /// It makes what is not there.
+    IfNew,
+    No,
+}
+
+/// Whether a mapping of a file changes the file.
+fn stores(protection: i32, flags: i32) -> bool {
+    protection & libc::PROT_WRITE != 0 && flags & libc::MAP_SHARED != 0
+}
+
+fn pages_of(from: u64, len: u64) -> std::ops::RangeInclusive<u64> {
+    from / PAGE..=from.saturating_add(len.max(1) - 1) / PAGE
 }
 
 /// A path without `.` and `..`; none if it goes above the root.

@@ -53,10 +53,45 @@ fn what_may_have_been_changed_is_named() {
     let script = "cd $1; echo y >> a; mkdir e; mv b e/b; rm d/c; echo z > new; read line < a; (sleep 0.01; : > late) & wait";
     let (status, read) = reads(folder.path(), script);
     assert_eq!(status, Some(0));
-    for name in ["a", "e", "b", "e/b", "d/c", "new", "late"] {
+    for name in ["e", "b", "e/b", "d/c", "new", "late"] {
         assert!(read.written.contains(name), "{name}: {read:?}");
     }
-    assert!(!read.all && !read.written.contains("d"), "{read:?}");
+    assert!(!read.all && !read.written.contains("d") && !read.written.contains("a"), "{read:?}");
+    assert_eq!(read.changed["a"], Some(BTreeSet::from([0])), "{read:?}");
+}
+
+/// Writes by all calls, with the pages that they may reach; what maps a file can store anywhere.
+#[test]
+fn pages_that_may_have_been_changed_are_told_apart() {
+    let script = r#"
+import mmap, os, sys
+os.chdir(sys.argv[1])
+b = os.open("b", os.O_RDWR)
+os.pwrite(b, b"x" * 5000, 4096)
+os.lseek(b, 16384, 0)
+os.write(b, b"y")
+os.ftruncate(b, 20000)
+if sys.argv[2] == "more":
+    os.ftruncate(b, 13000)
+a = os.open("a", os.O_RDWR | os.O_CREAT)
+c = os.open("d/c", os.O_RDWR)
+kind = mmap.PROT_READ | mmap.PROT_WRITE if sys.argv[2] == "more" else mmap.PROT_READ
+mmap.mmap(a, 100, mmap.MAP_SHARED, kind)
+if sys.argv[2] == "more":
+    os.writev(c, [b"z"])
+"#;
+    let run = |more: &str| {
+        let folder = folder();
+        std::fs::write(folder.path().join("script.py"), script).expect("a script");
+        let (status, read) =
+            reads(folder.path(), &format!("python3 -ISB $1/script.py $1 {more}"));
+        assert!(status == Some(0) && !read.all && read.written.is_empty(), "{read:?}");
+        read.changed
+    };
+    let pages = |pages: &[u64]| Some(pages.iter().copied().collect::<BTreeSet<u64>>());
+    assert_eq!(run("less"), [("b".to_owned(), pages(&[1, 2, 4]))].into());
+    let all = [("a".to_owned(), None), ("b".to_owned(), pages(&[1, 2, 3, 4])), ("d/c".to_owned(), None)];
+    assert_eq!(run("more"), all.into());
 }
 
 #[test]
@@ -80,4 +115,17 @@ fn nothing_of_a_command_outlives_it() {
     let pid = fs::read_to_string(folder.path().join("pid")).expect("it began");
     let state = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
     assert!(state.is_err() || state.is_ok_and(|state| state.contains(") Z")), "it is gone");
+}
+
+/// A process ends with its last thread, and each thread has to be waited for.
+#[test]
+fn threads_that_a_command_leaves_end_with_it() {
+    let script = "import threading,time\nfor _ in range(16): threading.Thread(target=time.sleep,args=(1000,)).start()\n\
+                  open('ready','w')\n";
+    for _ in 0..4 {
+        let folder = folder();
+        fs::write(folder.path().join("threads.py"), script).expect("a script");
+        let line = "cd $1; python3 -ISB threads.py & while ! [ -e ready ]; do sleep 0.01; done; exit 4";
+        assert_eq!(reads(folder.path(), line).0, Some(4));
+    }
 }

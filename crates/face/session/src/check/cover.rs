@@ -1,5 +1,7 @@
 //! What a check has not looked at, though it was to: to have found nothing is no verdict then.
 
+use std::time::Duration;
+
 use crash::{Outcome, Strategy};
 use report::human::{grouped, plural};
 
@@ -93,6 +95,18 @@ fn contradicted_text(images: usize) -> Option<String> {
             plural(images, "image")
         )
     })
+}
+
+/// That the time was over before there was a crash point.
+pub fn too_late(time: Duration) -> Doubt {
+    reason(
+        format!(
+            "stopped after --time {}, while the recorded run was read and its crash points were found: none of \
+             them examined (0.0 %)",
+            humantime::format_duration(time)
+        ),
+        "give it more --time: it counts from the end of the program on",
+    )
 }
 
 fn reason(text: String, remedy: &str) -> Doubt {

@@ -51,7 +51,7 @@ impl Known {
         self.watched.fetch_add(1, Ordering::Relaxed);
         let Some(key) = folders.key(&reads, laid) else { return };
         let key = (key, beside(image));
-        let reads = Reads { written: Default::default(), ..reads };
+        let reads = Reads { written: Default::default(), changed: Default::default(), ..reads };
         let mut sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
         match sets.iter().position(|(known, _)| *known == reads) {
             Some(at) => drop(sets[at].1.insert(key, verdict)),

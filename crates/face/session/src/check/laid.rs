@@ -35,8 +35,16 @@ pub type Laid = BTreeMap<String, Node>;
 #[derive(Debug)]
 enum Touched {
     All,
-    Paths(BTreeSet<String>),
+    Some {
+        /// What was made, removed or renamed.
+        paths: BTreeSet<String>,
+        /// Pages of files; `None` stands for all.
+        pages: Pages,
+    },
 }
+
+/// Pages of files by their paths in the image.
+type Pages = BTreeMap<String, Option<BTreeSet<u64>>>;
 
 impl Folders {
     /// The files as they were before the run.
@@ -94,10 +102,10 @@ impl Folders {
         let touched = std::mem::replace(&mut self.touched, Touched::All);
         let laid = std::mem::take(&mut self.laid);
         match touched {
-            Touched::Paths(paths)
+            Touched::Some { paths, pages }
                 if !laid.is_empty() && !self.has_links(&wanted) && !self.has_links(&laid) =>
             {
-                self.change(laid, &wanted, &paths, &dirty)?;
+                self.change(laid, &wanted, (&paths, &pages), &dirty)?;
             }
             _ => {
                 fs::remove_dir_all(self.image_folder())?;
@@ -111,8 +119,10 @@ impl Folders {
 
     /// Says what the recovery that has just ended may have changed, in paths relative to [`Folders::folder`];
     /// if nobody does, all.
-    pub fn touched(&mut self, paths: &BTreeSet<String>) {
-        self.touched = Touched::Paths(paths.iter().filter_map(|path| in_image(path)).collect());
+    pub fn touched(&mut self, reads: &Reads) {
+        let paths = reads.written.iter().filter_map(|path| in_image(path)).collect();
+        let of_file = |(path, pages): (&String, &Option<_>)| Some((in_image(path)?, pages.clone()));
+        self.touched = Touched::Some { paths, pages: reads.changed.iter().filter_map(of_file).collect() };
     }
 
     /// Removes from the folder what is not wanted or may have been changed, and writes what is missing.
@@ -120,7 +130,7 @@ impl Folders {
         &self,
         laid: Laid,
         wanted: &Laid,
-        touched: &BTreeSet<String>,
+        (touched, pages): (&BTreeSet<String>, &Pages),
         dirty: &BTreeSet<(u16, u64)>,
     ) -> io::Result<()> {
         let folder = self.image_folder();
@@ -146,26 +156,37 @@ impl Folders {
         for (path, &node) in wanted {
             match kept.get(path) {
                 Some(_) if node.folder => {}
-                Some(&was) => self.mend(&folder.join(path), was, node, dirty)?,
+                Some(_) if pages.get(path) == Some(&None) => self.make(&folder.join(path), node)?,
+                Some(&was) => {
+                    let changed = pages.get(path).and_then(Option::as_ref);
+                    self.mend(&folder.join(path), (was, changed), node, dirty)?;
+                }
                 None => self.make(&folder.join(path), node)?,
             }
         }
         Ok(())
     }
 
-    /// Writes the pages of a file that differ from what was laid out.
-    fn mend(&self, path: &Path, was: Node, node: Node, dirty: &BTreeSet<(u16, u64)>) -> io::Result<()> {
+    /// Writes the pages of a file that differ from what was laid out, and those that recovery changed then.
+    fn mend(
+        &self,
+        path: &Path,
+        (was, changed): (Node, Option<&BTreeSet<u64>>),
+        node: Node,
+        dirty: &BTreeSet<(u16, u64)>,
+    ) -> io::Result<()> {
         let file = node.file();
         let mut pages: BTreeSet<u64> =
             dirty.range((file, 0)..=(file, u64::MAX)).map(|&(_, page)| page).collect();
+        pages.extend(changed.into_iter().flatten());
         if node.len > was.len {
             pages.extend(was.len / Disk::PAGE..=(node.len - 1) / Disk::PAGE);
         }
-        if pages.is_empty() && node.len == was.len {
+        if pages.is_empty() && node.len == was.len && changed.is_none() {
             return Ok(());
         }
         let open = OpenOptions::new().write(true).open(path)?;
-        if node.len != was.len {
+        if changed.is_some() || node.len != was.len {
             open.set_len(node.len)?;
         }
         for page in pages.into_iter().filter(|page| page * Disk::PAGE < node.len) {

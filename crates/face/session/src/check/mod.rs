@@ -11,6 +11,7 @@ mod images;
 mod judge;
 mod known;
 mod laid;
+mod limit;
 mod lints;
 mod noted;
 mod ordinary;

@@ -15,6 +15,7 @@ use super::command::RecoveryCommand;
 use super::images::Images;
 use super::judge::{Judge, Laid};
 use super::known::Known;
+use super::limit::Limit;
 use super::pace::Pace;
 use super::pattern::Pattern;
 use super::placeholder::Placeholder;
@@ -46,7 +47,7 @@ pub struct Recovery<'o> {
     /// Whether findings hang on what it says, so that it takes more time.
     sure: bool,
     /// When no further image is to be tried.
-    until: Option<Instant>,
+    until: Limit,
     /// What was said of other images, if equivalent ones need not run.
     known: Option<&'o Known>,
     /// What the last recovery read, if that is known.
@@ -99,7 +100,7 @@ impl<'o> Recovery<'o> {
             shell,
             pace,
             sure: false,
-            until: None,
+            until: Limit::default(),
             known: None,
             reads: None,
             fails_on: command.fails_on().map(Pattern::new).transpose()?,
@@ -117,9 +118,9 @@ impl<'o> Recovery<'o> {
         self
     }
 
-    /// Tries no image behind this moment, if there is one.
-    pub fn until(mut self, moment: Option<Instant>) -> Self {
-        self.until = moment;
+    /// Tries no image behind this limit.
+    pub fn until(mut self, limit: Limit) -> Self {
+        self.until = limit;
         self
     }
 
@@ -144,7 +145,7 @@ impl<'o> Recovery<'o> {
         known.ran();
         if let (Some(reads), Images::Folders(folders)) = (self.reads.take(), &mut self.images) {
             if !reads.all {
-                folders.touched(&reads.written);
+                folders.touched(&reads);
             }
             known.learn(folders, &laid, image, reads, (verdict.clone(), self.ending));
         }
@@ -300,7 +301,7 @@ impl Oracle for Recovery<'_> {
     fn stopped(&self) -> bool {
         self.error.is_some()
             || self.observer.stopped()
-            || self.until.is_some_and(|moment| Instant::now() >= moment)
+            || self.until.is_over()
     }
 }
 

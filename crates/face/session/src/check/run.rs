@@ -15,9 +15,10 @@ use trace::{Compression, Reader};
 
 use super::doubt::Doubt;
 use super::folders::{self, Files};
+use super::limit::{Limit, Until};
 use super::noted::Noted;
 use super::whole::{self, Compared};
-use super::{Check, CheckError, in_folder, pools, warnings};
+use super::{Check, CheckError, cover, in_folder, pools, warnings};
 use crate::ending;
 use crate::error::Error;
 use crate::files;
@@ -47,6 +48,8 @@ pub struct Run {
     /// If its trace lacks its end: what is known of that. Findings are findings, but what came behind is not
     /// known.
     pub(super) cut_short: Option<String>,
+    /// When the search is to end, if that was set when the program ended.
+    pub(super) limit: Option<Limit>,
 }
 
 /// What is known of a recording besides its events.
@@ -160,6 +163,7 @@ impl Run {
             doubts: Vec::new(),
             raced: Vec::new(),
             cut_short: None,
+            limit: None,
         }
     }
 
@@ -209,11 +213,12 @@ impl Replay<'_> {
             let before = in_folder(check, BEFORE);
             folders::keep(&before, &roots, &tree).map_err(Error::file("write", &before))?;
             let observed = observe(check, &roots, None, observer)?;
-            let mut run = self.of_files(platform, &mut recorded(check)?, roots, tree)?;
+            let limit = Limit::from_now(check.time);
+            let mut run = self.of_files(platform, &mut recorded(check)?, (roots, tree), limit)?;
             run.warnings = observed.warnings;
-            run.doubts = observed.doubts;
+            run.doubts.splice(0..0, observed.doubts);
             if let Some(files) = &run.files {
-                let compared = whole::of_files(&run.history, &run.contents, files, observed.ended);
+                let compared = whole::of_files(&run.history, &run.contents, files, observed.ended, limit);
                 run.takes(compared, observed.cut_off.as_deref());
             }
             run.warnings.iter().for_each(|warning| observer.warn(warning));
@@ -239,7 +244,9 @@ impl Replay<'_> {
                 Some(kept) => kept,
                 None => (files::absolute(&check.files)?, Tree::new()),
             };
-            let run = self.of_files(platform, &mut reader, roots, tree)?;
+            let limit = Limit::from_now(check.time);
+            let run = self.of_files(platform, &mut reader, (roots, tree), limit)?;
+            let doubts = doubts.into_iter().chain(run.doubts.iter().cloned()).collect();
             return Ok(Run { warnings, doubts, cut_short, ..run });
         }
         let (history, lints) = self.history(&mut reader, platform)?;
@@ -252,8 +259,8 @@ impl Replay<'_> {
         self,
         platform: Platform,
         trace: &mut Reader<fs::File>,
-        roots: Vec<String>,
-        tree: Tree,
+        (roots, tree): (Vec<String>, Tree),
+        limit: Limit,
     ) -> Result<Run, Error> {
         let len = |(path, entry): (&String, &Entry)| match entry {
             Entry::File(bytes) => Some((path.clone(), bytes.len() as u64)),
@@ -261,10 +268,18 @@ impl Replay<'_> {
         };
         let before = tree.iter().filter_map(len).collect();
         let mut recorder = FilesRecorder::new(platform, tree)?;
-        trace.replay(&mut Watched::new("reading", self.observer, &mut recorder))?;
-        let run = recorder.into_run();
+        let reading = Watched::new("reading", self.observer, &mut recorder);
+        match trace.replay(&mut Until::new(limit, reading)) {
+            Err(_) if limit.is_over() => {}
+            read => read?,
+        }
+        let run = if limit.is_over() { None } else { recorder.into_run_while(&|| !limit.is_over()) };
+        let Some(run) = run else {
+            let late = cover::too_late(self.check.time.unwrap_or_default());
+            return Ok(Run { doubts: vec![late], ..Run::seen(History::default(), Contents::default(), Vec::new()) });
+        };
         let files = Some(Files { roots, disk: run.disk, before });
-        Ok(Run { files, ..Run::seen(run.history, run.contents, Vec::new()) })
+        Ok(Run { files, limit: Some(limit), ..Run::seen(run.history, run.contents, Vec::new()) })
     }
 
     /// The history of a run of persistent memory, and its lints, which a token does not ask for.

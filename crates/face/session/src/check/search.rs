@@ -11,6 +11,7 @@ use super::command::RecoveryCommand;
 use super::doubt::Doubt;
 use super::images::Images;
 use super::known::Known;
+use super::limit::Limit;
 use super::noted::Noted;
 use super::pace::Pace;
 use super::recovery::Recovery;
@@ -52,6 +53,7 @@ pub fn examine(
         reboots: &reboots,
         known: &known,
         pace: &pace,
+        limit: run.limit.unwrap_or_else(|| Limit::from_now(check.time)),
         observer,
     };
     let started = Instant::now();
@@ -82,6 +84,7 @@ struct Search<'r> {
     reboots: &'r Reboots,
     known: &'r Known,
     pace: &'r Pace,
+    limit: Limit,
     observer: &'r dyn Observer,
 }
 
@@ -121,6 +124,11 @@ impl Search<'_> {
 
     /// Asks recovery of the undisturbed result, searches, and repeats findings.
     fn images(&self) -> Result<Searched, Error> {
+        if self.limit.is_over() {
+            let mut none = Searched::default();
+            none.outcome.points = self.checker.point_count() as u64;
+            return Ok(none);
+        }
         let mut searched = Searched { rejected: self.rejected()?, ..Searched::default() };
         if searched.rejected.is_some() {
             return Ok(searched);
@@ -169,15 +177,14 @@ impl Search<'_> {
         let done = Mutex::new(vec![Done::default(); jobs]);
         let work = |part: usize| -> Result<Outcome, Error> {
             let recovery = self.recovery()?.knowing(self.known);
-            let until = self.check.time.and_then(|limit| Instant::now().checked_add(limit));
-            let mut recovery = recovery.until(until);
+            let mut recovery = recovery.until(self.limit);
             let outcome = self.checker.part(part, jobs, &mut recovery, &mut |outcome| {
                 if let Ok(mut done) = done.lock() {
                     let findings = outcome.findings.len();
                     done[part] = Done { points: outcome.points_done, images: outcome.images, findings };
                     self.observer.progress(&self.progress(&done));
                 }
-                !self.observer.stopped() && until.is_none_or(|moment| Instant::now() < moment)
+                !self.observer.stopped() && !self.limit.is_over()
             });
             match recovery.error {
                 Some(error) => Err(CheckError::Recovery(error).into()),

@@ -17,6 +17,7 @@ use crash::{Change, Contents, Difference, History, Left, Place};
 
 use super::doubt::{Code, Doubt, Kind};
 use super::folders::Files;
+use super::limit::Limit;
 use super::pools;
 
 /// Bytes that are compared at once.
@@ -67,6 +68,7 @@ struct Comparison<'r> {
     targets: BTreeMap<String, String>,
     /// When the program had ended.
     ended: SystemTime,
+    limit: Limit,
     compared: Compared,
 }
 
@@ -88,8 +90,15 @@ pub fn of_memory(history: &History, contents: &Contents, started: SystemTime, en
 }
 
 /// Compares everything at and below the paths that a run of ordinary files was checked for, names included.
-pub fn of_files(history: &History, contents: &Contents, files: &Files, ended: SystemTime) -> Compared {
-    let mut comparison = Comparison::new(history, contents, ended);
+/// Nothing is compared behind the limit.
+pub fn of_files(
+    history: &History,
+    contents: &Contents,
+    files: &Files,
+    ended: SystemTime,
+    limit: Limit,
+) -> Compared {
+    let mut comparison = Comparison { limit, ..Comparison::new(history, contents, ended) };
     let mut disk = files.disk.clone();
     let strangers = disk.nodes().into_values().map(|node| node.file());
     comparison.strangers = strangers.filter(|&number| comparison.before(number).is_none()).collect();
@@ -118,6 +127,9 @@ pub fn of_files(history: &History, contents: &Contents, files: &Files, ended: Sy
     paths.sort_unstable();
     paths.dedup();
     for path in paths {
+        if limit.is_over() {
+            break;
+        }
         let found = found.get(path).copied().unwrap_or_default();
         comparison.node(path, expected.get(path).copied(), found);
     }
@@ -138,7 +150,8 @@ impl<'r> Comparison<'r> {
         let left = history.left(contents);
         let pages = left.pages();
         let (strangers, targets, compared) = Default::default();
-        Comparison { history, contents, left, pages, strangers, targets, ended, compared }
+        let limit = Limit::default();
+        Comparison { history, contents, left, pages, strangers, targets, ended, limit, compared }
     }
 
     fn into_compared(self) -> Compared {
@@ -243,6 +256,9 @@ impl<'r> Comparison<'r> {
             let end = end.next_multiple_of(page).min(len);
             let mut at = start;
             while at < end {
+                if self.limit.is_over() {
+                    return Ok(None);
+                }
                 let count = BLOCK.min((end - at) as usize);
                 file.read_exact_at(&mut buffer[..count], at)?;
                 let difference = self.left.difference(number, at, &buffer[..count]);

@@ -49,6 +49,7 @@ fn hold(engine: Engine) {
         Ok(built) => built,
         Err(reason) => return println!("skipped: {engine:?}: {reason}"),
     };
+    let mut differ = Vec::new();
     for row in rows {
         let started = Instant::now();
         let (status, answer) = check(&scratch, &built, &row);
@@ -69,8 +70,9 @@ fn hold(engine: Engine) {
             row.platform,
             findings.len()
         );
-        row.hold(&answer, &Measured { images, seconds, token });
+        differ.extend(row.hold(&answer, &Measured { images, seconds, token }));
     }
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
 }
 
 #[test]

@@ -128,6 +128,7 @@ fn hold(program: Result<Vec<String>, String>, engines: &[Engine]) {
         Ok(program) => program,
         Err(reason) => return println!("skipped: {}: {reason}", engines[0].name),
     };
+    let mut differ = Vec::new();
     for engine in engines {
         let rows = page::unmodified_rows(engine.name);
         assert!(!rows.is_empty(), "docs/engines.md has no rows of {}", engine.name);
@@ -146,9 +147,10 @@ fn hold(program: Result<Vec<String>, String>, engines: &[Engine]) {
             }
             let images = answer["images"].as_u64().expect("a number");
             println!("{row:?}: {} findings in {images} images, {seconds:.1} s", findings.len());
-            row.hold(&answer, &page::Measured { images, seconds, token });
+            differ.extend(row.hold(&answer, &page::Measured { images, seconds, token }));
         }
     }
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
 }
 
 #[test]

@@ -127,10 +127,16 @@ fn a_run_that_writes_much_is_examined_in_part() {
     written(&scratch);
     let append = "tr '\\0' x < /dev/zero | dd of=d/log bs=1M count=64 iflag=fullblock oflag=dsync";
     scratch.file("append.sh", append);
-    let checked = check(&scratch, "--time 5s --images 4 --jobs 1", "test -d POOL", &["sh", "append.sh"]);
+    let checked = check(&scratch, "--time 30s --images 4 --jobs 1", "test -d POOL", &["sh", "append.sh"]);
     holds_uncovered(&checked, "crash points examined");
     let share = checked.1["share_examined"].as_f64().expect("a share");
     assert!(share > 0.0 && share < 1.0, "{:#}", checked.1);
     let words = checked.1["stored_words"].as_u64().expect("a number");
     assert!(words < 3 << 20, "{words} of the run's 8 million words are followed");
+    // The time counts from the end of the program on, and may be over before there is any image.
+    written(&scratch);
+    let late = check(&scratch, "--time 1ms --images 4", "test -d POOL", &["sh", "append.sh"]);
+    assert_eq!(late.0.status.code(), Some(2), "{}", stderr(&late.0));
+    assert!(stderr(&late.0).contains("no verdict: stopped after --time 1ms, while"), "{}", stderr(&late.0));
+    assert_eq!(late.1["no_verdict"][0]["kind"], "not-covered", "{:#}", late.1);
 }

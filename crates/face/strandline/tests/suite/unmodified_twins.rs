@@ -1,12 +1,10 @@
 //! The shapes of public reports of lost data in five languages, unmodified programs all of them: each fault
 //! is found, and nothing is said of its fixed twin.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
-use crate::common::{Scratch, has, ok, stderr, stdout, strandline};
-
-const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/unmodified");
+use crate::common::{Scratch, has, ok};
+use crate::unmodified_shapes::{fresh, holds, in_go, program, python, words};
 
 /// A shape, and what is said of its faulty program.
 const SHAPES: [(&str, &str); 5] = [
@@ -29,57 +27,32 @@ struct Language {
 }
 
 /// The folder `d` as the shapes' programs find it.
-fn fresh(scratch: &Scratch) {
-    let folder = scratch.path("d");
-    std::fs::remove_dir_all(&folder).ok();
-    std::fs::create_dir(&folder).expect("the folder is made");
-    let file =
-        |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).expect("a file is written");
-    file("CURRENT", b"1\n");
-    file("data-1", b"version 1\n");
-    file("log", b"");
-    file("checkpoint", b"0\n");
+fn as_found(scratch: &Scratch, shape: &str) {
     let mut data = vec![0; 8192];
     data[..8].copy_from_slice(b"00000000");
-    file("data", &data);
-}
-
-fn check(scratch: &Scratch, language: &Language, [platform, shape, twin]: [&str; 3]) -> Output {
-    fresh(scratch);
-    let mut run = language.run.clone();
-    if shape == "swallowed" {
-        run.splice(0..0, language.failing.clone());
-    }
-    let mut recover = format!("sh {PROGRAMS}/recover.sh {shape} POOL");
-    if shape == "lock" {
-        for name in ["CURRENT", "data-1", "log", "checkpoint", "data"] {
-            std::fs::remove_file(scratch.path("d").join(name)).expect("it is removed");
-        }
-        recover = format!("{} lock {twin} POOL", language.run.join(" "));
-    }
-    let mut command = strandline();
-    command.current_dir(scratch.dir()).args([
-        "check",
-        "--files",
-        "d",
-        "--platform",
-        platform,
-        "--images",
-        "16",
-    ]);
-    command.args(["--recover", &recover, "--"]).args(&run).args([shape, twin]);
-    command.output().expect("it runs")
+    let files: [(&str, &[u8]); 5] = [
+        ("CURRENT", b"1\n"),
+        ("data-1", b"version 1\n"),
+        ("log", b""),
+        ("checkpoint", b"0\n"),
+        ("data", &data),
+    ];
+    fresh(scratch, if shape == "lock" { &[] } else { &files });
 }
 
 fn hold(scratch: &Scratch, language: &Language) {
     for ((shape, accused), platform) in
         SHAPES.into_iter().flat_map(|shape| [(shape, "ext4"), (shape, "posix")])
     {
-        for (twin, status, words) in [("wrong", 1, accused), ("fixed", 0, "nothing found")] {
-            let output = check(scratch, language, [platform, shape, twin]);
-            let said = format!("{platform} {shape} {twin}: {}{}", stdout(&output), stderr(&output));
-            assert_eq!(output.status.code(), Some(status), "{said}");
-            assert!(said.contains(words), "{said}");
+        for (twin, said) in [("wrong", (1, accused)), ("fixed", (0, "nothing found"))] {
+            as_found(scratch, shape);
+            let recover = match shape {
+                "lock" => format!("{} lock {twin} POOL", language.run.join(" ")),
+                _ => format!("sh {} {shape} POOL", program("recover.sh").display()),
+            };
+            let failing = if shape == "swallowed" { &language.failing[..] } else { &[] };
+            let run = words(&[failing, &language.run].concat(), shape, twin);
+            holds(scratch, [platform, "16", &recover], &run, said);
         }
     }
 }
@@ -89,16 +62,6 @@ fn preloaded(scratch: &Scratch) -> Vec<String> {
     let library = scratch.path("fail_sync.so");
     ok(Command::new("gcc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(program("fail_sync.c")));
     vec!["env".to_owned(), format!("LD_PRELOAD={}", library.display())]
-}
-
-/// The interpreter itself: what is found first may be a script that looks for it.
-fn python() -> String {
-    let say = ["-c", "import sys; print(sys.executable)"];
-    stdout(&ok(Command::new("python3").args(say))).trim().to_owned()
-}
-
-fn program(name: &str) -> PathBuf {
-    Path::new(PROGRAMS).join(name)
 }
 
 /// A compiled program of the shapes.
@@ -116,11 +79,9 @@ fn shapes_of_reports_in_c() {
 
 #[test]
 fn shapes_of_reports_in_python() {
-    if !has("python3") {
-        return;
-    }
+    let Some(python) = python() else { return };
     let scratch = Scratch::new();
-    let run = vec![python(), program("shapes.py").display().to_string()];
+    let run = vec![python, program("shapes.py").display().to_string()];
     hold(&scratch, &Language { run, failing: preloaded(&scratch) });
 }
 
@@ -128,26 +89,17 @@ fn shapes_of_reports_in_python() {
 #[test]
 #[ignore = "starts Python for each of many images, a minute: ./test --long"]
 fn more_shapes_of_reports_in_python() {
-    if !has("python3") {
-        return;
-    }
+    let Some(python) = python() else { return };
     let scratch = Scratch::new();
     let shapes =
         "folder mapped by_flag by_range copied linked allocated buffered unnamed by_child wrong_file";
-    for (shape, (twin, status)) in
-        shapes.split(' ').flat_map(|shape| [(shape, ("wrong", 1)), (shape, ("fixed", 0))])
-    {
-        let folder = scratch.path("d");
-        std::fs::remove_dir_all(&folder).ok();
-        std::fs::create_dir(&folder).expect("the folder is made");
-        let run = [python(), program("more.py").display().to_string(), shape.to_owned()];
-        let recover = format!("{} recover POOL", run.join(" "));
-        let mut command = strandline();
-        command.current_dir(scratch.dir()).args(["check", "--files", "d", "--platform", "posix"]);
-        command.args(["--images", "16", "--recover", &recover, "--"]).args(&run).arg(twin);
-        let output = command.output().expect("it runs");
-        let said = format!("{shape} {twin}: {}{}", stdout(&output), stderr(&output));
-        assert_eq!(output.status.code(), Some(status), "{said}");
+    for shape in shapes.split(' ') {
+        for (twin, said) in [("wrong", (1, "")), ("fixed", (0, "nothing found"))] {
+            fresh(&scratch, &[]);
+            let run = [python.clone(), program("more.py").display().to_string()];
+            let recover = format!("{} {shape} recover POOL", run.join(" "));
+            holds(&scratch, ["posix", "16", &recover], &words(&run, shape, twin), said);
+        }
     }
 }
 
@@ -164,16 +116,10 @@ fn shapes_of_reports_in_rust() {
 #[test]
 #[ignore = "builds with Go, half a minute: ./test --long"]
 fn shapes_of_reports_in_go() {
-    if !Command::new("go").arg("version").output().is_ok_and(|output| output.status.success()) {
-        println!("skipped: no `go` on this machine");
-        return;
-    }
     let scratch = Scratch::new();
+    let Some(built) = in_go(&scratch, "shapes.go") else { return };
     // A static program takes nothing from a preloaded library: it closes its file too early instead.
-    let mut go = Command::new("go");
-    go.env("GOCACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache/go")).arg("build");
-    let language = Language { failing: Vec::new(), ..compiled(&scratch, &mut go, "shapes.go") };
-    hold(&scratch, &language);
+    hold(&scratch, &Language { run: vec![built], failing: Vec::new() });
 }
 
 #[test]

@@ -32,6 +32,8 @@ struct File {
     words: BTreeMap<u64, u64>,
     /// Cells with atoms of it: sectors and its length.
     cells: HashSet<u64>,
+    /// Those that a sync of it may have to write: all, but for a run of one thread those that changed since its last one.
+    open: HashSet<u64>,
     /// The atom that made its first name.
     made: Option<u32>,
     /// The atom of the last change of its names.
@@ -75,6 +77,8 @@ pub(super) struct Builder<'r> {
     entries: HashMap<u32, u64>,
     /// What the step at hand syncs, if it is one file or folder.
     synced: Option<u16>,
+    /// The thread of all steps so far, if there is one.
+    alone: Option<ThreadId>,
     /// Who does the step at hand, and where in the code.
     thread: ThreadId,
     site: SiteId,
@@ -117,6 +121,7 @@ impl<'r> Builder<'r> {
             stores: 0,
             entries: HashMap::new(),
             synced: None,
+            alone: steps.first().map(|step| step.thread),
             thread: ThreadId(0),
             site: SiteId::UNKNOWN,
         }
@@ -134,6 +139,11 @@ impl<'r> Builder<'r> {
     pub fn step(&mut self, step: &Step) {
         let what = &step.what;
         (self.thread, self.site) = (step.thread, step.site);
+        if self.alone.is_some_and(|alone| alone != step.thread) {
+            // A thread may not know of what another one has synced.
+            self.alone = None;
+            self.files.iter_mut().for_each(|file| file.open.clone_from(&file.cells));
+        }
         self.stores += 1;
         self.synced = match *what {
             What::Sync { file, .. } | What::SyncRange { file, .. } => Some(file),
@@ -254,6 +264,7 @@ impl<'r> Builder<'r> {
         }
         if let Some(file) = self.files.get_mut(usize::from(place.file())) {
             file.cells.insert(cell);
+            file.open.insert(cell);
         }
         at
     }
@@ -302,6 +313,7 @@ impl<'r> Builder<'r> {
         self.atom(place, (len, 0xFF), place.0, true);
         let known = &mut self.files[usize::from(file)];
         known.cells.insert(place.0);
+        known.open.insert(place.0);
         known.len = len;
     }
 
@@ -507,6 +519,7 @@ impl<'r> Builder<'r> {
         self.atom(length_place(file), (len, 0xFF), cell, true);
         // It is a copy: the file's own cells have it as well.
         self.files[usize::from(file)].cells.remove(&cell);
+        self.files[usize::from(file)].open.remove(&cell);
     }
 
     /// Demands the sectors of a file that `within` says, and its length.
@@ -514,8 +527,8 @@ impl<'r> Builder<'r> {
         let known = &self.files[usize::from(file)];
         let length = length_place(file).0;
         let sectors = self.sector(file, within.start)..Place::new(file, within.end).0;
-        let mut cells: Vec<u64> =
-            known.cells.iter().copied().filter(|cell| *cell == length || sectors.contains(cell)).collect();
+        let is_within = |cell: &u64| *cell == length || sectors.contains(cell);
+        let mut cells: Vec<u64> = known.open.iter().copied().filter(is_within).collect();
         cells.sort_unstable();
         let mut demands: Vec<u32> = cells.iter().filter_map(|&cell| self.last(cell, None)).collect();
         let lost = |at: &u32| self.demanded[*at as usize].is_none();
@@ -530,6 +543,9 @@ impl<'r> Builder<'r> {
         self.barrier(demands);
         let known = &mut self.files[usize::from(file)];
         known.blocks_end = known.blocks_end.max(known.len.next_multiple_of(PAGE));
+        if self.alone.is_some() {
+            known.open.retain(|cell| !is_within(cell));
+        }
     }
 
     /// What made a file, what changed its names last, and what made the folders above it, as far as a crash

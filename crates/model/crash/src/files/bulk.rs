@@ -13,6 +13,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use super::names::LENGTHS;
 use super::rules::PAGE;
@@ -35,7 +36,16 @@ pub(crate) struct Bytes {
     written: usize,
     /// What comes behind them.
     tail: Vec<u8>,
+    /// Blocks of the file that were read last: images ask for one word after the other.
+    blocks: Vec<Mutex<Block>>,
 }
+
+/// A block of the file by its number, or none.
+type Block = Option<(usize, Vec<u8>)>;
+
+/// Bytes of a block, and blocks that are held.
+const BLOCK: usize = 4096;
+const BLOCKS: usize = 256;
 
 impl Bytes {
     /// Adds bytes, and says where they are.
@@ -46,7 +56,10 @@ impl Bytes {
         } else {
             let file = match &mut self.file {
                 Some(file) => file,
-                none => none.insert(nameless()?),
+                none => {
+                    self.blocks.resize_with(BLOCKS, Mutex::default);
+                    none.insert(nameless()?)
+                }
             };
             self.tail.extend_from_slice(bytes);
             if self.tail.len() >= TAIL {
@@ -82,10 +95,29 @@ impl Bytes {
         match &self.file {
             _ if from < memory => to.copy_from_slice(&self.memory[from..from + to.len()]),
             Some(file) if from < in_file => {
-                let read = file.read_exact_at(to, (from - memory) as u64);
-                read.expect("a file of the checker's own, which nobody else can change, is read");
+                self.read(file, from - memory, to);
             }
             _ => to.copy_from_slice(&self.tail[from - in_file..][..to.len()]),
+        }
+    }
+
+    /// Reads bytes of the file, a few of them by the block that they are in.
+    fn read(&self, file: &File, from: usize, to: &mut [u8]) {
+        let exactly = |from: usize, to: &mut [u8]| {
+            let read = file.read_exact_at(to, from as u64);
+            read.expect("a file of the checker's own, which nobody else can change, is read");
+        };
+        let (number, at) = (from / BLOCK, from % BLOCK);
+        if at + to.len() > BLOCK || to.len() > BLOCK / 2 || (number + 1) * BLOCK > self.written {
+            return exactly(from, to);
+        }
+        let mut block = self.blocks[number % BLOCKS].lock().unwrap_or_else(PoisonError::into_inner);
+        if block.as_ref().is_none_or(|(held, _)| *held != number) {
+            let (_, bytes) = block.insert((number, vec![0; BLOCK]));
+            exactly(number * BLOCK, bytes);
+        }
+        if let Some((_, bytes)) = &*block {
+            to.copy_from_slice(&bytes[at..at + to.len()]);
         }
     }
 
@@ -249,7 +281,12 @@ mod tests {
         let places: Vec<_> = (0..100).map(|at| bytes.keep(&piece(at)).expect("they are kept")).collect();
         assert!(bytes.held() <= IN_MEMORY + TAIL, "{}", bytes.held());
         for (number, place) in places.into_iter().enumerate() {
-            assert!(*bytes.get(place) == piece(number)[..], "piece {number}");
+            assert!(*bytes.get(place.clone()) == piece(number)[..], "piece {number}");
+            let mut word = [0; 8];
+            for from in [place.start, place.start + 3333, place.end - 8] {
+                bytes.copy(from, &mut word);
+                assert_eq!(word, [number as u8; 8], "piece {number} at {from}");
+            }
         }
     }
 

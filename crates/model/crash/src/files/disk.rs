@@ -103,17 +103,23 @@ impl Disk {
         if let Some(made) = changes.iter().rev().find(|change| change.place == BULKS) {
             self.move_bulks(made.word as u32);
         }
+        // Most changes lie beside each other: their page is looked up once.
+        let (mut page, mut mixed) = (Place(0), 0);
         for &Change { place, word } in changes.iter().filter(|change| change.place != BULKS) {
             let (file, offset) = (place.file(), place.offset());
-            if usize::from(file) >= self.changed.len() {
+            let Some(changed) = self.changed.get_mut(usize::from(file)) else { continue };
+            let before = changed.insert(offset, word).unwrap_or_else(|| self.word_below(place));
+            if before == word || !names::is_contents(place) {
                 continue;
             }
-            let before = self.word(place);
-            self.changed[usize::from(file)].insert(offset, word);
-            if before != word && names::is_contents(place) {
-                self.differ(place, mix(place, before) ^ mix(place, word));
+            let of = Place(place.0 / PAGE * PAGE);
+            if of != page {
+                self.differ(page, std::mem::take(&mut mixed));
+                page = of;
             }
+            mixed ^= mix(place, before) ^ mix(place, word);
         }
+        self.differ(page, mixed);
     }
 
     /// Adds or takes away bulks. Words that were changed in what they wrote are as below until the changes
@@ -144,6 +150,9 @@ impl Disk {
     }
 
     fn differ(&mut self, place: Place, mixed: u128) {
+        if mixed == 0 {
+            return;
+        }
         let page = (place.file(), place.offset() / PAGE);
         *self.differs.entry(place.file()).or_default() ^= mixed;
         *self.pages.entry(page).or_default() ^= mixed;
@@ -202,6 +211,11 @@ impl Disk {
         if let Some(&word) = self.changed[file].get(&place.offset()) {
             return word;
         }
+        self.word_below(place)
+    }
+
+    /// What a word is that was not changed.
+    fn word_below(&self, place: Place) -> u64 {
         let mut bytes = [0; 8];
         self.below(place.file(), place.offset(), &mut bytes);
         u64::from_le_bytes(bytes)

@@ -6,8 +6,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::steps::{Step, What};
 use crate::history::Clocks;
 
-/// What is pending at one point, in parts of the whole: a large one has the last bytes of it only.
-const PARTS: u64 = 8;
+/// What is pending at one point, in parts of the whole: a large one has the last bytes of it only, and at least its last
+/// write.
+const PARTS: u64 = 32;
 /// How many writes before a point are looked at.
 const BACK: usize = 8192;
 /// So many points of each kind come before all others.
@@ -69,12 +70,12 @@ impl Plan {
         let (mut left, mut built) = (room, 0);
         // The end is always a point.
         let end = Point { step: steps.len() as u32, writes: writes.len(), repeated: 0, printed: true };
-        left -= plan.take(&writes, &end, room / PARTS);
+        left -= plan.take(&writes, &end, left, room / PARTS);
         for at in order(&points) {
             if left == 0 || built == POINTS {
                 break;
             }
-            left -= plan.take(&writes, &points[at], left.min(room / PARTS));
+            left -= plan.take(&writes, &points[at], left, room / PARTS);
             plan.chosen[points[at].step as usize] = true;
             plan.left_out -= 1;
             built += 1;
@@ -82,8 +83,9 @@ impl Plan {
         plan
     }
 
-    /// Makes atoms of what is pending at the point, the last first, and says how many bytes that are.
-    fn take(&mut self, writes: &[Written], point: &Point, room: u64) -> u64 {
+    /// Makes atoms of what is pending at the point, the last first, and says how many bytes that are: of more than
+    /// `part` the last write, of more than `left` none.
+    fn take(&mut self, writes: &[Written], point: &Point, left: u64, part: u64) -> u64 {
         let mut taken = 0;
         for write in writes[..point.writes].iter().rev().take(BACK) {
             self.visited += 1;
@@ -91,7 +93,7 @@ impl Plan {
             if write.until < point.step || !*bulk {
                 continue;
             }
-            if taken + write.len > room {
+            if taken + write.len > left || (taken > 0 && taken + write.len > part) {
                 break;
             }
             taken += write.len;

@@ -17,6 +17,8 @@ use crate::{Contents, History, MarkKind, Place, Platform};
 
 /// See [`FilesRecorder::with_room`].
 const ROOM: u64 = 16 << 20;
+/// Steps after which somebody is asked whether building is to go on.
+const ASKED: usize = 1024;
 
 /// A sink that makes a [`FilesRun`] of a stream with [`Capabilities::FILES`] and values.
 #[derive(Debug)]
@@ -105,6 +107,12 @@ impl FilesRecorder {
     /// What was pushed so far.
     #[must_use]
     pub fn into_run(self) -> FilesRun {
+        self.into_run_while(&|| true).expect("nobody stops it")
+    }
+
+    /// As [`FilesRecorder::into_run`]; none if `go_on` no longer wants it, which is asked again and again.
+    #[must_use]
+    pub fn into_run_while(self, go_on: &dyn Fn() -> bool) -> Option<FilesRun> {
         let FilesRecorder { platform, names, before, steps, bytes, room, objects, table, .. } = self;
         let mut contents = Contents::default();
         let [entries, lengths] = special(&names.titles);
@@ -115,12 +123,17 @@ impl FilesRecorder {
             contents.share(&names.titles[usize::from(file)], bytes.clone());
         }
         let mut builder = Builder::new(platform, &names, &before, &steps, bytes, room);
-        steps.iter().for_each(|step| builder.step(step));
+        for some in steps.chunks(ASKED) {
+            if !go_on() {
+                return None;
+            }
+            some.iter().for_each(|step| builder.step(step));
+        }
         let history = History { objects, ..builder.into_history(names.titles.clone(), table) };
         let entries = names.entries.into_iter().map(|entry| (entry.folder, entry.name)).collect();
         let disk =
             Disk::new(entries, names.titles, names.targets, contents.clone(), Arc::clone(&history.bulks));
-        FilesRun { history, disk, contents }
+        Some(FilesRun { history, disk, contents })
     }
 
     fn path(&self, name: NameId) -> String {

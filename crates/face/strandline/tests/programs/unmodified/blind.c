@@ -119,6 +119,39 @@ static void config(void)
         written("d/config", O_TRUNC, 'n', 700);
 }
 
+/* A new file takes an old one's name, which is synced, and its bytes are not. */
+static void unsynced(void)
+{
+    const int fd = opened("d/config.tmp", O_WRONLY | O_CREAT | O_TRUNC);
+    put(fd, 'n', 700);
+    must(!fixed || !fsync(fd), "a sync failed");
+    close(fd);
+    renamed("d/config.tmp", "d/config", "d");
+}
+
+/* Both copies of a superblock of more than a sector are written before the first of them is durable. */
+static void super(void)
+{
+    char copy[2048];
+    const int fd = opened("d/super", O_WRONLY);
+    memset(copy, 'n', sizeof copy);
+    must(pwrite(fd, copy, sizeof copy, 0) == sizeof copy && (!fixed || !fsync(fd)), "no room");
+    must(pwrite(fd, copy, sizeof copy, 4096) == sizeof copy && !fsync(fd), "no room");
+}
+
+/* A log of 512 B for each record is used again: what is behind the last one is of before. Each says what number it
+ * has; what reads a fixed one's also asks whether it is the next. */
+static void reused(void)
+{
+    const int fd = opened("d/reused", O_WRONLY);
+    for (int i = 0; i < 4; i++) {
+        char record[512];
+        memset(record, 'r', sizeof record);
+        record[sprintf(record, "%06d", 5 + i)] = '\n';
+        must(pwrite(fd, record, sizeof record, i * 512) == 512 && !fdatasync(fd), "no room");
+    }
+}
+
 static char bytes[65536];
 
 static int read_all(const char *pool, const char *name)
@@ -170,6 +203,21 @@ static void judge(const char *shape, const char *pool)
         for (const char *name = "wal.1"; name; name = strcmp(name, "wal.1") ? NULL : "wal.2")
             logs += read_all(pool, name) == 700 && all(bytes, 700, 'w');
         must(logs > 0, "no log");
+    } else if (!strcmp(shape, "super")) {
+        const int len = read_all(pool, "super");
+        must(len == 8192 && (all(bytes, 2048, *bytes) || all(bytes + 4096, 2048, bytes[4096])),
+             "no superblock is whole");
+    } else if (!strcmp(shape, "reused")) {
+        must(read_all(pool, "reused") == 2048, "no log");
+        for (int at = 0, last = 0; at < 2048; at += 512) {
+            const int number = atoi(bytes + at);
+            if (at && number != last + 1) {
+                must(fixed, "an old record is taken for a new one");
+                break;
+            }
+            must(all(bytes + at + 7, 505, 'r'), "a record has other bytes");
+            last = number;
+        }
     } else if (!strcmp(shape, "temp")) {
         temp(pool, 'r', 500);
         must(read_all(pool, "config") == 500 && all(bytes, 500, 'r'), "the file has an end of another one");
@@ -198,6 +246,12 @@ int main(int count, char **words)
         wal();
     else if (!strcmp(shape, "temp"))
         temp("d", 'n', 3000);
+    else if (!strcmp(shape, "unsynced"))
+        unsynced();
+    else if (!strcmp(shape, "super"))
+        super();
+    else if (!strcmp(shape, "reused"))
+        reused();
     else
         config();
     return 0;

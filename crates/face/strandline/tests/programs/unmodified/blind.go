@@ -7,43 +7,6 @@ import (
 	"strings"
 )
 
-var fixed bool
-
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
-
-func opened(path string, flags int) *os.File {
-	file, err := os.OpenFile(path, flags, 0o644)
-	must(err)
-	return file
-}
-
-func put(file *os.File, text string) {
-	_, err := file.WriteString(text)
-	must(err)
-}
-
-func synced(path string) {
-	file := opened(path, os.O_RDONLY)
-	must(file.Sync())
-	must(file.Close())
-}
-
-func written(path string, flags int, text string) {
-	file := opened(path, os.O_WRONLY|os.O_CREATE|flags)
-	put(file, text)
-	must(file.Sync())
-	must(file.Close())
-}
-
-func renamed(from, to string) {
-	must(os.Rename(from, to))
-	synced("d")
-}
-
 func log() {
 	file := opened("d/log", os.O_WRONLY|os.O_APPEND)
 	for i := 0; i < 2; i++ {
@@ -62,24 +25,22 @@ func index() {
 	if fixed {
 		must(file.Sync())
 	}
-	written("d/index.tmp", 0, "1300\n")
+	written("d/index.tmp", 0, "1300\n", true)
 	renamed("d/index.tmp", "d/index")
 }
 
 func header() {
 	file := opened("d/db", os.O_RDWR)
-	_, err := file.WriteAt([]byte(strings.Repeat("p", 4096)), 3*4096)
-	must(err)
+	putAt(file, strings.Repeat("p", 4096), 3*4096)
 	if fixed {
 		must(file.Sync())
 	}
-	_, err = file.WriteAt([]byte("2 3\n"), 4096)
-	must(err)
+	putAt(file, "2 3\n", 4096)
 	must(file.Sync())
 }
 
 func wal() {
-	written("d/wal.2", 0, strings.Repeat("w", 700))
+	written("d/wal.2", 0, strings.Repeat("w", 700), true)
 	if fixed {
 		synced("d")
 	}
@@ -92,7 +53,7 @@ func temp(count int) {
 	if fixed {
 		flags = os.O_TRUNC
 	}
-	written("d/config.tmp", flags, strings.Repeat("n", count))
+	written("d/config.tmp", flags, strings.Repeat("n", count), true)
 	renamed("d/config.tmp", "d/config")
 }
 
@@ -100,7 +61,30 @@ func config() {
 	if fixed {
 		temp(700)
 	} else {
-		written("d/config", os.O_TRUNC, strings.Repeat("n", 700))
+		written("d/config", os.O_TRUNC, strings.Repeat("n", 700), true)
+	}
+}
+
+func unsynced() {
+	written("d/config.tmp", os.O_TRUNC, strings.Repeat("n", 700), fixed)
+	renamed("d/config.tmp", "d/config")
+}
+
+func super() {
+	file := opened("d/super", os.O_WRONLY)
+	for at := int64(0); at <= 4096; at += 4096 {
+		putAt(file, strings.Repeat("n", 2048), at)
+		if fixed || at > 0 {
+			must(file.Sync())
+		}
+	}
+}
+
+func reused() {
+	file := opened("d/reused", os.O_WRONLY)
+	for at := int64(0); at < 4; at++ {
+		putAt(file, fmt.Sprintf("%06d\n%s", 5+at, strings.Repeat("r", 505)), at*512)
+		must(file.Sync())
 	}
 }
 
@@ -108,6 +92,7 @@ func main() {
 	fixed = os.Args[2] == "fixed"
 	shapes := map[string]func(){
 		"log": log, "index": index, "header": header, "wal": wal, "config": config,
+		"unsynced": unsynced, "super": super, "reused": reused,
 		"temp": func() { temp(3000) },
 	}
 	shapes[os.Args[1]]()

@@ -77,4 +77,27 @@ def config():
         written("d/config", "w", "n", 700)
 
 
+def unsynced():
+    with open("d/config.tmp", "wb", buffering=0) as file:
+        file.write(b"n" * 700)
+        if FIXED:
+            os.fsync(file.fileno())
+    renamed("d/config.tmp", "d/config")
+
+
+def super():
+    fd = os.open("d/super", os.O_WRONLY)
+    os.pwrite(fd, b"n" * 2048, 0)
+    if FIXED:
+        os.fdatasync(fd)
+    os.pwrite(fd, b"n" * 2048, 4096)
+    os.fdatasync(fd)
+
+
+def reused():
+    fd = os.open("d/reused", os.O_WRONLY | os.O_DSYNC)
+    for at in range(4):
+        os.pwrite(fd, (b"%06d\n" % (5 + at)).ljust(512, b"r"), at * 512)
+
+
 globals()[SHAPE]()

@@ -8,34 +8,8 @@ import (
 	"strings"
 )
 
-var fixed bool
-
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
-
-func open(name string, flags int) *os.File {
-	file, err := os.OpenFile(name, flags, 0o644)
-	must(err)
-	return file
-}
-
-func syncFolder() {
-	folder := open("d", os.O_RDONLY)
-	must(folder.Sync())
-	must(folder.Close())
-}
-
-func create(name, text string, durable bool) {
-	file := open(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY)
-	_, err := file.WriteString(text)
-	must(err)
-	if durable {
-		must(file.Sync())
-	}
-	must(file.Close())
+func create(path, text string, durable bool) {
+	written(path, os.O_TRUNC, text, durable)
 }
 
 // CURRENT names the version; the old one is removed when the new one is in place.
@@ -43,11 +17,11 @@ func manifest() {
 	create("d/data-2", "version 2\n", true)
 	create("d/CURRENT.tmp", "2\n", true)
 	if fixed {
-		syncFolder()
+		synced("d")
 	}
 	must(os.Rename("d/CURRENT.tmp", "d/CURRENT"))
 	if fixed {
-		syncFolder()
+		synced("d")
 	}
 	must(os.Remove("d/data-1"))
 	fmt.Println("saved 2")
@@ -55,17 +29,16 @@ func manifest() {
 
 // The log is emptied when a checkpoint has its records.
 func checkpoint() {
-	log := open("d/log", os.O_WRONLY|os.O_APPEND)
+	log := opened("d/log", os.O_WRONLY|os.O_APPEND)
 	for i := 1; i <= 4; i++ {
-		_, err := fmt.Fprintln(log, i)
-		must(err)
+		put(log, fmt.Sprintln(i))
 		must(log.Sync())
 		fmt.Println("saved", i)
 	}
 	create("d/checkpoint.tmp", "4\n", fixed)
 	must(os.Rename("d/checkpoint.tmp", "d/checkpoint"))
 	if fixed {
-		syncFolder()
+		synced("d")
 	}
 	must(log.Truncate(0))
 	must(log.Sync())
@@ -73,20 +46,16 @@ func checkpoint() {
 
 // The length at 0 says how many bytes from 4096 on are data.
 func length() {
-	file := open("d/data", os.O_WRONLY)
-	put := func(text string, at int64) {
-		_, err := file.WriteAt([]byte(text), at)
-		must(err)
-	}
+	file := opened("d/data", os.O_WRONLY)
 	for i := 1; i <= 3; i++ {
 		count := fmt.Sprintf("%08d", 500*i)
 		if !fixed {
-			put(count, 0)
+			putAt(file, count, 0)
 		}
-		put(strings.Repeat("x", 500), int64(4096+500*(i-1)))
+		putAt(file, strings.Repeat("x", 500), int64(4096+500*(i-1)))
 		must(file.Sync())
 		if fixed {
-			put(count, 0)
+			putAt(file, count, 0)
 			must(file.Sync())
 		}
 	}
@@ -97,17 +66,16 @@ func length() {
 func swallowed() {
 	all := ""
 	for i := 1; i <= 3; i++ {
-		log := open("d/log", os.O_WRONLY|os.O_APPEND)
+		log := opened("d/log", os.O_WRONLY|os.O_APPEND)
 		all += fmt.Sprintln(i)
-		_, err := fmt.Fprintln(log, i)
-		must(err)
+		put(log, fmt.Sprintln(i))
 		if i == 2 {
 			must(log.Close())
 		}
 		if log.Sync() != nil && fixed {
 			create("d/log.new", all, true)
 			must(os.Rename("d/log.new", "d/log"))
-			syncFolder()
+			synced("d")
 		}
 		log.Close()
 		fmt.Println("saved", i)
@@ -119,7 +87,7 @@ func lock() {
 	create("d/LOCK", "pid\n", false)
 	create("d/.2", "segment\n", true)
 	must(os.Rename("d/.2", "d/2"))
-	syncFolder()
+	synced("d")
 	fmt.Println("saved 2")
 	must(os.Remove("d/LOCK"))
 }

@@ -12,6 +12,8 @@ pub use crate::blocks::Log;
 pub const PAGE: u64 = 4096;
 /// See above.
 pub const HUGE: u64 = 2 << 20;
+/// The allocator's own bytes before a block.
+const HEADER: u64 = 16;
 
 /// How a page came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,8 +56,8 @@ pub struct Fault {
     pub kind: Kind,
     /// What is mapped there.
     pub backing: Backing,
-    /// Number of its call stack.
-    pub stack: usize,
+    /// Number of its call stack, if it was taken.
+    pub stack: Option<usize>,
     /// How many faults it stands for.
     pub weight: u64,
 }
@@ -173,7 +175,9 @@ impl Site {
     fn add(&mut self, fault: &Fault, upgrades: bool) {
         self.kinds.add(fault, upgrades);
         self.backing[fault.backing as usize] += fault.weight;
-        *self.stacks.entry(fault.stack).or_default() += fault.weight;
+        if let Some(stack) = fault.stack {
+            *self.stacks.entry(stack).or_default() += fault.weight;
+        }
     }
 }
 
@@ -184,9 +188,28 @@ pub struct Assumed {
     pub huge_always: bool,
     /// What a thread that populates takes, and the program beside it.
     pub rates: Rates,
-    /// Nanoseconds that a report took the program, of a fault that stands for itself alone and of each that
-    /// another stands for.
-    pub reports: (f64, f64),
+    /// What reports took the program.
+    pub reports: Reporting,
+}
+
+/// Nanoseconds that reports took the program.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reporting {
+    /// Of each fault, where each is reported with its call stack.
+    pub each: f64,
+    /// Of each fault, where one in many is.
+    pub many: f64,
+    /// From when on one in many was.
+    pub many_from: Option<u64>,
+}
+
+impl Reporting {
+    /// Of a fault and those that it stands for.
+    #[must_use]
+    pub fn of(&self, time: u64, weight: u64) -> f64 {
+        let each = self.many_from.is_none_or(|from| time <= from);
+        if each { self.each } else { weight as f64 * self.many }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -194,6 +217,8 @@ struct Lives {
     end: u64,
     key: u64,
     number: usize,
+    /// When the call that allocated it had ended.
+    logged: u64,
 }
 
 /// What happened to the blocks of each site of a process.
@@ -275,35 +300,42 @@ fn process(
             _ => false,
         };
         while let Some((time, change)) = changes.next_if(|(time, _)| *time <= fault.time) {
-            step(*time as f64 - reports, *change, &mut living, sites, &mut number, &mut stories);
+            step((*time, reports), *change, &mut living, sites, &mut number, &mut stories);
         }
         let time = fault.time as f64 - reports;
-        let (each, of_many) = assumed.reports;
-        reports += if fault.weight == 1 { each } else { fault.weight as f64 * of_many };
-        let found =
-            living.range_mut(..=fault.address).next_back().filter(|(_, block)| fault.address < block.end);
-        let Some((start, block)) = found else {
+        reports += assumed.reports.of(fault.time, fault.weight);
+        let at = |address: u64| {
+            let (start, block) = living.range(..=address).next_back()?;
+            (address < block.end).then_some((*start, *block))
+        };
+        let Some((start, block)) = at(fault.address).or_else(|| at(fault.address.saturating_add(HEADER)))
+        else {
             sites.entry(None).or_default().add(fault, upgrades);
             continue;
         };
         let site = sites.entry(Some(block.key)).or_default();
         site.add(fault, upgrades);
         let what = used(fault.kind, upgrades);
+        if fault.time < block.logged {
+            // The call itself stored to it, and found it in memory at its end.
+            let first = what.is_some_and(|what| what != Use::Upgrade);
+            site.resident = site.resident.saturating_sub(if first { fault.weight } else { 0 });
+        }
         let story = stories.entry(block.key).or_default();
         let chunk = fault.address / HUGE;
-        if chunk * HUGE >= *start && (chunk + 1) * HUGE <= block.end {
+        if chunk * HUGE >= start && (chunk + 1) * HUGE <= block.end {
             site.chunk_faults += fault.weight;
             let stores = what.is_some_and(|what| what != Use::Load);
             let first = stores.then_some((fault.kind, story.len()));
             chunks.add((block.number, chunk), block.key, fault.weight, first);
         }
-        if let Some(what) = what {
-            let (block, page) = (block.number, (fault.address - start) / PAGE);
+        if let Some(what) = what.filter(|_| fault.time >= block.logged) {
+            let (block, page) = (block.number, fault.address.saturating_sub(start) / PAGE);
             story.push(Happens::Fault { block, time, page, what, weight: fault.weight });
         }
     }
     for (time, change) in changes {
-        step(*time as f64 - reports, *change, &mut living, sites, &mut number, &mut stories);
+        step((*time, reports), *change, &mut living, sites, &mut number, &mut stories);
     }
     if assumed.huge_always {
         huge(&chunks, sites, &mut stories);
@@ -339,8 +371,9 @@ fn huge(chunks: &Chunks, sites: &mut BTreeMap<Option<u64>, Site>, stories: &mut 
     }
 }
 
+/// A change at a time of the run, when reports had taken so much.
 fn step(
-    time: f64,
+    (time, reports): (u64, f64),
     change: Change,
     living: &mut BTreeMap<u64, Lives>,
     sites: &mut BTreeMap<Option<u64>, Site>,
@@ -348,7 +381,7 @@ fn step(
     stories: &mut Stories,
 ) {
     match change {
-        Change::Begins { start, end, key, resident } => {
+        Change::Begins { start, end, key, resident, logged } => {
             let pages = (end / PAGE).saturating_sub(start.div_ceil(PAGE));
             let site = sites.entry(Some(key)).or_default();
             site.blocks += 1;
@@ -358,9 +391,10 @@ fn step(
             site.peak_pages = site.peak_pages.max(site.live);
             site.chunks += (end / HUGE).saturating_sub(start.div_ceil(HUGE));
             *number += 1;
+            let time = logged as f64 - reports;
             let begins = Happens::Begins { block: *number, time, pages, resident };
             stories.entry(key).or_default().push(begins);
-            living.insert(start, Lives { end, key, number: *number });
+            living.insert(start, Lives { end, key, number: *number, logged });
         }
         Change::Ends { start, end } => {
             let gone: Vec<u64> = living
@@ -382,7 +416,7 @@ fn step(
                     }
                 }
                 if !rest {
-                    let ends = Happens::Ends { block: block.number, time };
+                    let ends = Happens::Ends { block: block.number, time: time as f64 - reports };
                     stories.entry(block.key).or_default().push(ends);
                 }
             }
@@ -408,10 +442,11 @@ mod tests {
         wake: (0.0, 0.0),
         unmap: 0.0,
     };
-    const ASSUMED: Assumed = Assumed { huge_always: false, rates: RATES, reports: (0.0, 0.0) };
+    const ASSUMED: Assumed = Assumed { huge_always: false, rates: RATES, reports: NO_REPORTS };
+    const NO_REPORTS: Reporting = Reporting { each: 0.0, many: 0.0, many_from: None };
 
     fn fault(time: u64, address: u64, kind: Kind) -> Fault {
-        Fault { pid: 1, time, address, kind, backing: Backing::Anonymous, stack: 0, weight: 1 }
+        Fault { pid: 1, time, address, kind, backing: Backing::Anonymous, stack: Some(0), weight: 1 }
     }
 
     fn sites(faults: &[Fault], log: &str, assumed: Assumed) -> BTreeMap<Option<u64>, Site> {
@@ -482,6 +517,20 @@ mod tests {
         assert_eq!((site.pages, site.resident, site.fresh(), site.density()), (32, 16, 16, 1.0));
         let sparse = &sites(&faults[..2], log, ASSUMED)[&Some(0xa)];
         assert!(sparse.density() < 0.2);
+    }
+
+    /// `realloc` copies, `calloc` stores zeros, and `malloc` stores its own bytes before the block.
+    #[test]
+    fn what_the_allocating_call_stores_to_is_of_its_block() {
+        let log = "+ 50 100010 3ff0 a 3 10";
+        let faults: Vec<Fault> =
+            (0..4).map(|page| fault(20 + page, 0x10_0008 + page * PAGE, Kind::Write)).collect();
+        let sites = sites(&faults, log, ASSUMED);
+        let site = &sites[&Some(0xa)];
+        assert_eq!((site.kinds.write, site.pages, site.resident), (4, 3, 0));
+        assert!(!sites.contains_key(&None));
+        let before = self::sites(&[fault(9, 0x10_1000, Kind::Write)], log, ASSUMED);
+        assert_eq!(before[&None].kinds.write, 1);
     }
 
     #[test]

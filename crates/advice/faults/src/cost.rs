@@ -88,7 +88,37 @@ pub struct Costs {
     pub reports: (f64, f64),
 }
 
+impl Times {
+    fn scaled(self, by: f64) -> Times {
+        let Times { count, mean, p10, median, p90, p99 } = self;
+        Times { count, mean: mean * by, p10: p10 * by, median: median * by, p90: p90 * by, p99: p99 * by }
+    }
+}
+
 impl Costs {
+    /// Where the kernel's work takes a program `by` times what it took when it was measured.
+    #[must_use]
+    pub fn scaled(&self, by: f64) -> Costs {
+        Costs {
+            write: self.write.scaled(by),
+            write_cold: self.write_cold.scaled(by),
+            read: self.read.scaled(by),
+            copy: self.copy.scaled(by),
+            file: self.file.scaled(by),
+            huge: self.huge.map(|times| times.scaled(by)),
+            huge_cold: self.huge_cold.map(|times| times.scaled(by)),
+            populate: self.populate.map(|time| time * by),
+            populate_again: self.populate_again * by,
+            zero: self.zero * by,
+            trap: self.trap * by,
+            upgrade_beside: self.upgrade_beside.map(|time| time * by),
+            chase: self.chase.map(|(program, thread)| (program * by, thread * by)),
+            unmap: self.unmap * by,
+            unmap_huge: self.unmap_huge * by,
+            ..self.clone()
+        }
+    }
+
     /// By how much the first use of a page takes longer if so many bytes were zeroed at once before.
     #[must_use]
     pub fn cache_after(&self, bytes: u64) -> f64 {

@@ -90,7 +90,9 @@ fn one(command: &[OsString]) -> Result<Ran, KernelError> {
     let (writes, reads) = match sample_faults(command, &[], Reports::All, true) {
         Ok(run) => {
             let of = |kinds: &[FaultCause]| {
-                let anonymous = run.samples.iter().filter(|fault| fault.backing != Backing::File);
+                // The engine completes faults of user mode.
+                let anonymous =
+                    run.samples.iter().filter(|fault| fault.user && fault.backing != Backing::File);
                 anonymous.filter(|fault| kinds.contains(&fault.cause)).count() as u64
             };
             (of(&[FaultCause::Write, FaultCause::Unknown]), of(&[FaultCause::Read]))

@@ -26,7 +26,7 @@ fn a_program_that_writes_fresh_memory() {
     let unknown = run.samples.iter().filter(|fault| fault.cause == FaultCause::Unknown).count();
     assert!(if run.kinds { unknown == 0 } else { unknown < run.samples.len() / 2 }, "{unknown}");
     assert!(run.samples.iter().any(|fault| fault.cause == FaultCause::Write), "it stores to 16 MiB");
-    assert!(run.samples.iter().all(|fault| !run.stacks[fault.stack].is_empty()));
+    assert!(run.samples.iter().all(|fault| fault.stack.is_none_or(|stack| !run.stacks[stack].is_empty())));
     assert!(run.stacks.iter().flatten().any(|site| !site.module.is_empty()), "code has a name");
 }
 
@@ -46,7 +46,12 @@ fn a_program_that_faults_often_is_sampled() {
     println!("{} minor, {} samples stand for {all}, {} lost", run.minor, run.samples.len(), run.lost);
     assert!(all + run.lost > 65_536 && all <= run.minor + run.major);
     // It may be so slow that each is within the budget, or get pages of 2 MiB.
+    let stacks = run.samples.iter().filter(|sample| sample.stack.is_some()).count();
     if run.sampled_from.is_some() {
-        assert!(run.samples.len() < 50_000);
+        assert!(stacks < 50_000, "{stacks}");
+    }
+    if run.recorded {
+        assert!(run.samples.iter().all(|sample| sample.weight == 1), "each is recorded");
+        assert!(all + run.lost + 200 > run.minor + run.major, "also those of kernel mode");
     }
 }

@@ -56,6 +56,14 @@ pub fn fewer() {
     }
 }
 
+/// Behind it, the C library may store to a block that it has not returned yet: its own bytes, zeros, copies.
+#[inline]
+fn begins(len: usize) {
+    if len >= FROM.load(Ordering::Relaxed) {
+        crate::log::begins();
+    }
+}
+
 fn with(work: impl FnOnce(&mut State)) {
     STATE.with(|state| {
         if let Some(state) = state {
@@ -133,6 +141,7 @@ fn gone(memory: Memory) {
 /// As the C standard has it; as all below.
 #[unsafe(no_mangle)]
 pub extern "C" fn malloc(len: usize) -> Memory {
+    begins(len);
     let memory = heap::malloc(len);
     took(memory, len);
     memory
@@ -141,8 +150,10 @@ pub extern "C" fn malloc(len: usize) -> Memory {
 /// See above.
 #[unsafe(no_mangle)]
 pub extern "C" fn calloc(count: usize, len: usize) -> Memory {
+    let bytes = count.saturating_mul(len);
+    begins(bytes);
     let memory = heap::calloc(count, len);
-    took(memory, count.saturating_mul(len));
+    took(memory, bytes);
     memory
 }
 
@@ -159,6 +170,7 @@ pub unsafe extern "C" fn free(memory: Memory) {
 pub unsafe extern "C" fn realloc(memory: Memory, len: usize) -> Memory {
     // The kernel moves no mappings that were split.
     gone(memory);
+    begins(len);
     // SAFETY: the caller's memory, which is the C library's.
     let new = unsafe { heap::realloc(memory, len) };
     if len > 0 {
@@ -182,6 +194,7 @@ pub unsafe extern "C" fn reallocarray(memory: Memory, count: usize, len: usize) 
 /// See above.
 #[unsafe(no_mangle)]
 pub extern "C" fn memalign(alignment: usize, len: usize) -> Memory {
+    begins(len);
     let memory = heap::memalign(alignment, len);
     took(memory, len);
     memory

@@ -1,10 +1,12 @@
 //! The log of large blocks: which memory was of which site, and when. `strandline faults` holds the addresses of page
 //! faults against it.
 //!
-//! `+ TIME ADDRESS LENGTH KEY RESIDENT` is a block that begins to live, RESIDENT of whose whole pages are in memory from an
-//! earlier life, which the allocator has kept; `- TIME START END` a range that no block has any longer.
+//! `+ TIME ADDRESS LENGTH KEY RESIDENT BEGAN` is a block that begins to live, RESIDENT of whose whole pages are in memory from
+//! an earlier life, which the allocator has kept, or because the call that began at BEGAN stored to them;
+//! `- TIME START END` a range that no block has any longer.
 //! Times are of the monotonic clock in nanoseconds, all numbers but times hexadecimal.
 
+use std::cell::Cell;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
@@ -17,6 +19,16 @@ const LOOKED_AT: usize = 256 << 20;
 
 /// Bytes that wait before they are written.
 const WAITING: usize = 64 << 10;
+
+thread_local! {
+    /// When the call began that allocates; 0 if it can't store to the block.
+    static BEGAN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A call begins that allocates a large block.
+pub fn begins() {
+    BEGAN.set(now());
+}
 
 /// The log.
 #[derive(Debug)]
@@ -36,7 +48,9 @@ impl Log {
     /// A block lives; `fresh` if its mapping is new.
     pub fn block(&mut self, address: usize, len: usize, key: u64, fresh: bool) {
         let resident = if fresh || len > LOOKED_AT { 0 } else { resident(address, len) };
-        writeln!(self.text, "+ {} {address:x} {len:x} {key:x} {resident:x}", now()).ok();
+        let (time, began) = (now(), BEGAN.replace(0));
+        let began = if began == 0 { time } else { began };
+        writeln!(self.text, "+ {time} {address:x} {len:x} {key:x} {resident:x} {began}").ok();
         self.full();
     }
 

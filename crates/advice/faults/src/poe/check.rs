@@ -1,8 +1,8 @@
 //! What must hold when all actors have ended.
 
 use super::layout::{
-    ENABLED, FIRST_HUGE, FREE, FREE_HUGE, HUGE, PRESENT, Scope, USED, USERS, VALID, field, is_locked,
-    table_frame, table_tgid,
+    ENABLED, FIRST_HUGE, FREE, FREE_HUGE, HUGE, PRESENT, RW, Scope, USED, USERS, VALID, field, is_locked,
+    table_frame, table_tgid, written,
 };
 
 /// The broken invariant of a system at rest, if there is one. `word` gives the words.
@@ -14,11 +14,13 @@ use super::layout::{
 /// - an entry is locked, or a page that is accounted for is charged to no memory group;
 /// - the enable bit and the number of processes that use the engine do not fit each other;
 /// - a page that was written does not hold what was written;
+/// - memory that two processes have may be written by one of them;
 /// - a table's entries that the kernel and the walker will come to next do not fit each other.
 pub fn at_rest(scope: &Scope, word: impl Fn(u64) -> u64) -> Result<(), String> {
     let mut mapped = [0_u64; 64];
     let mut waiting = [0_u64; 64];
     let mut held = [0_u64; 64];
+    let mut writable = [false; 64];
     let mut later = vec![0_u64; scope.processes as usize];
     for ring in scope.rings() {
         for number in 1..=ring.entries() {
@@ -58,6 +60,7 @@ pub fn at_rest(scope: &Scope, word: impl Fn(u64) -> u64) -> Result<(), String> {
             }
             resident += 1;
             mapped[field(entry) as usize] += 1;
+            writable[field(entry) as usize] |= entry & RW != 0;
         }
         let counted = word(scope.counter(process)).wrapping_add(later[process as usize]);
         if counted != resident {
@@ -70,10 +73,16 @@ pub fn at_rest(scope: &Scope, word: impl Fn(u64) -> u64) -> Result<(), String> {
             let (entry, upper) = (word(scope.entry(process, page)), word(upper));
             let entry = if upper & HUGE != 0 { upper } else { entry };
             let bytes = word(scope.content(field(entry)));
-            if entry & PRESENT != 0 && word(scope.wrote(process, page)) != 0 && bytes >> page & 1 == 0 {
+            if entry & PRESENT != 0
+                && word(scope.wrote(process, page)) != 0
+                && bytes & written(process, page) == 0
+            {
                 return Err(format!("what process {process} wrote to page {page} is lost"));
             }
         }
+    }
+    if let Some(frame) = (0..mapped.len()).find(|&frame| mapped[frame] > 1 && writable[frame]) {
+        return Err(format!("memory {frame} is shared, and one of its processes may write to it"));
     }
     frames(scope, &word, &mapped, &waiting, &held)
 }

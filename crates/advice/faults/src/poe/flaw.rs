@@ -82,6 +82,16 @@ pub enum Flaw {
     MarkOverTable,
     /// `fork` takes a marked entry for a swapped page.
     ForkSeesSwap,
+    /// `fork` leaves the parent's page writable.
+    ForkKeepsWritable,
+    /// `fork` leaves the parent's huge page writable.
+    ForkKeepsHugeWritable,
+    /// `fork` takes no huge entry along, and the child has a small page in the place of one that was written.
+    ForkSkipsHuge,
+    /// The child runs before its entries are copied: it gets pages that the parent's table handed out since.
+    ForkLate,
+    /// Copy-on-write makes a shared page writable instead of copying it.
+    CopyKeepsShared,
     /// Unmapping takes a marked entry for a swapped page, and frees a slot of the swap device that is
     /// another's.
     ZapSeesSwap,
@@ -89,7 +99,7 @@ pub enum Flaw {
 
 impl Flaw {
     /// All.
-    pub const ALL: [Flaw; 37] = [
+    pub const ALL: [Flaw; 42] = [
         Flaw::BlindLock,
         Flaw::PublishFirst,
         Flaw::KeepsLock,
@@ -126,6 +136,11 @@ impl Flaw {
         Flaw::ScanSkipsHuge,
         Flaw::MarkOverTable,
         Flaw::ForkSeesSwap,
+        Flaw::ForkKeepsWritable,
+        Flaw::ForkKeepsHugeWritable,
+        Flaw::ForkSkipsHuge,
+        Flaw::ForkLate,
+        Flaw::CopyKeepsShared,
         Flaw::ZapSeesSwap,
     ];
 }

@@ -122,7 +122,7 @@ impl<M: Memory> System<M> {
         if memory.load(self.scope.mappings(old)).await == 0 {
             self.account_all(process).await;
         }
-        if memory.load(self.scope.mappings(old)).await == 1 {
+        if memory.load(self.scope.mappings(old)).await == 1 || self.has(Flaw::CopyKeepsShared) {
             memory.store(slot, entry | RW | DIRTY).await;
             return None;
         }
@@ -260,6 +260,12 @@ impl<M: Memory> System<M> {
         let (memory, scope) = (&self.memory, &self.scope);
         self.lock(scope.table_lock(parent)).await;
         memory.store(scope.tgid(child), tgid).await;
+        for page in 0..scope.pages {
+            memory.poke(scope.inherits(child, page), memory.peek(scope.wrote(parent, page)));
+        }
+        if self.has(Flaw::ForkLate) {
+            self.born(parent, child).await;
+        }
         let slots = self.slots(parent).zip(self.slots(child));
         for (number, (from, to)) in slots.enumerate() {
             // The upper entry comes first: where it is a huge page's, there are no others.
@@ -268,10 +274,22 @@ impl<M: Memory> System<M> {
                 break;
             }
         }
+        if !self.has(Flaw::ForkLate) {
+            self.born(parent, child).await;
+        }
+        self.unlock(scope.table_lock(parent)).await;
+    }
+
+    /// The child runs from now on. What its parent writes later is none of the child's.
+    async fn born(&self, parent: u64, child: u64) {
+        let (memory, scope) = (&self.memory, &self.scope);
         let writable = memory.load(scope.writable(parent)).await;
         memory.store(scope.writable(child), writable).await;
         memory.store(scope.alive(child), 1).await;
-        self.unlock(scope.table_lock(parent)).await;
+        for page in 0..scope.pages {
+            let (note, wrote) = (scope.inherits(child, page), memory.peek(scope.wrote(parent, page)));
+            memory.poke(note, memory.peek(note) | wrote << 1);
+        }
     }
 
     /// Whether the entry is a huge page's, or will be.
@@ -288,8 +306,14 @@ impl<M: Memory> System<M> {
                 memory.store(to, PRESENT).await;
                 return false;
             }
+            if upper && entry != 0 && self.has(Flaw::ForkSkipsHuge) {
+                memory.store(to, PRESENT).await;
+                return true;
+            }
             if entry & PRESENT != 0 {
-                if memory.cas(from, entry, entry & !RW).await.is_err() {
+                let keeps =
+                    self.has(if upper { Flaw::ForkKeepsHugeWritable } else { Flaw::ForkKeepsWritable });
+                if !keeps && memory.cas(from, entry, entry & !RW).await.is_err() {
                     continue;
                 }
                 self.share(parent, child, to, entry).await;

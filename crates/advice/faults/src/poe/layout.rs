@@ -76,6 +76,12 @@ pub fn table_tgid(word: u64) -> u64 {
     word >> 2 & ((1 << 22) - 1)
 }
 
+/// The bit of a page's content that says: this process wrote this page of its region there.
+#[must_use]
+pub fn written(process: u64, page: u64) -> u64 {
+    1 << (16 * process + page)
+}
+
 /// The size of a modelled system. Numbers of pages are small: every interleaving is explored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scope {
@@ -153,7 +159,7 @@ impl Scope {
     }
 
     fn process(&self, process: u64, word: u64) -> u64 {
-        self.processes_at() + process * (8 + 2 * self.pages) + word
+        self.processes_at() + process * (8 + 3 * self.pages) + word
     }
 
     fn frames_at(&self) -> u64 {
@@ -235,13 +241,20 @@ impl Scope {
     /// The entry of a page.
     #[must_use]
     pub fn entry(&self, process: u64, page: u64) -> u64 {
-        self.process(process, 8 + 2 * page)
+        self.process(process, 8 + 3 * page)
     }
 
     /// Note for checks: whether a write to the page was done.
     #[must_use]
     pub fn wrote(&self, process: u64, page: u64) -> u64 {
-        self.process(process, 9 + 2 * page)
+        self.process(process, 9 + 3 * page)
+    }
+
+    /// Note for checks: bit 0, the parent had written to the page when `fork` began, so the child sees that;
+    /// bit 1, when `fork` was done: it may.
+    #[must_use]
+    pub fn inherits(&self, process: u64, page: u64) -> u64 {
+        self.process(process, 10 + 3 * page)
     }
 
     /// How often a page of memory is mapped, as the kernel counts: 0 until it has accounted for a fill.
@@ -250,7 +263,7 @@ impl Scope {
         self.frames_at() + 3 * frame
     }
 
-    /// What a page of memory holds: 0, or a bit per page of the region that was written there.
+    /// What a page of memory holds: 0, or the [`written`] bits of who wrote which page there.
     #[must_use]
     pub fn content(&self, frame: u64) -> u64 {
         self.frames_at() + 3 * frame + 1

@@ -264,6 +264,16 @@ pub const SCENES: &[Scene] = &[
         ..BASE
     },
     Scene {
+        name: "fork of a page that is not accounted for; both write",
+        scope: Scope { processes: 2, frames: 6, ..SMALL },
+        parts: &[
+            &[touch(0, 0, 0, true), touch(0, 0, 0, true)],
+            &[Step::Fork(2), touch(1, 1, 0, false), touch(1, 1, 0, true)],
+            &[Step::Work(0, false)],
+        ],
+        ..BASE
+    },
+    Scene {
         name: "exit, and another process gets the TGID",
         scope: Scope { processes: 2, ..SMALL },
         parts: &[
@@ -374,6 +384,18 @@ pub const SCENES: &[Scene] = &[
             &[touch(0, 0, 0, true)],
             &[Step::Fork(2), touch(1, 1, 0, true)],
             &[Step::Work(0, true), Step::Work(1, true)],
+        ],
+        ..BASE
+    },
+    Scene {
+        name: "huge pages, fork; both write",
+        scope: Scope { processes: 2, huge_frames: 5, ..SMALL },
+        filled_huge: 1,
+        region: Region::MarkedHuge,
+        parts: &[
+            &[touch(0, 0, 0, true), touch(0, 0, 0, true)],
+            &[Step::Fork(2), touch(1, 1, 0, false), touch(1, 1, 0, true)],
+            &[Step::Work(0, true)],
         ],
         ..BASE
     },

@@ -3,7 +3,7 @@
 use super::flaw::Flaw;
 use super::layout::{
     DIRTY, ENABLED, FIRST_HUGE, HUGE, LOCK, NX, PRESENT, RW, SOFT_DIRTY, USED, VALID, field, is_locked,
-    is_marked, mapped, table_frame, table_word,
+    is_marked, mapped, table_frame, table_word, written,
 };
 use super::memory::Memory;
 use super::system::{Access, System, Touched};
@@ -62,7 +62,7 @@ impl<M: Memory> System<M> {
     /// The access itself, with what must hold at that moment.
     async fn perform(&self, process: u64, page: u64, write: bool, frame: u64) {
         let content = self.scope.content(frame);
-        let bit = 1 << page;
+        let bit = written(process, page);
         let before = if write {
             let before = self.memory.update(content, |there| there | bit).await;
             self.memory.poke(self.scope.wrote(process, page), 1);
@@ -70,12 +70,14 @@ impl<M: Memory> System<M> {
         } else {
             self.memory.load(content).await
         };
-        if frame < FIRST_HUGE && before & !bit != 0 {
+        let of_page = (0..self.scope.processes).map(|process| written(process, page)).sum::<u64>();
+        if frame < FIRST_HUGE && before & !of_page != 0 {
             self.memory.fail(format!("page {page} of process {process} shows another page's bytes"));
         }
         if self.is_free(frame) {
             self.memory.fail(format!("process {process} uses memory {frame}, which is free"));
         }
+        self.isolated(process, page, write, frame, before & of_page);
         let settled = self.memory.peek(self.scope.settled(process));
         if settled & 1 != 0 {
             self.memory.fail(format!("process {process} uses page {page} after it was unmapped"));
@@ -85,6 +87,36 @@ impl<M: Memory> System<M> {
         }
         if settled & 2 != 0 && write {
             self.memory.fail(format!("process {process} writes page {page} after it became read-only"));
+        }
+    }
+
+    /// What `fork` promises: a process sees what its parent wrote before, and nothing that another wrote
+    /// since.
+    fn isolated(&self, process: u64, page: u64, write: bool, frame: u64, seen: u64) {
+        let inherits = self.memory.peek(self.scope.inherits(process, page));
+        let others = seen & !written(process, page);
+        if inherits & 1 != 0 && seen == 0 {
+            self.memory
+                .fail(format!("page {page} of process {process} lacks what its parent wrote before fork"));
+        }
+        // Only process 0 forks.
+        let may = if inherits & 2 != 0 { written(0, page) } else { 0 };
+        if others & !may != 0 {
+            self.memory.fail(format!("page {page} of process {process} shows what another process wrote"));
+        }
+        let has = |other: u64| {
+            let there = |slot: u64| {
+                let entry = self.memory.peek(slot);
+                entry & PRESENT != 0 && field(entry) == frame
+            };
+            let upper = self.scope.upper(other);
+            self.memory.peek(upper) & HUGE != 0 && there(upper)
+                || (0..self.scope.pages).any(|page| there(self.scope.entry(other, page)))
+        };
+        // While fork shares it, a core may still be within a store.
+        let lives = |other: &u64| *other != process && self.memory.peek(self.scope.alive(*other)) != 0;
+        if write && (0..self.scope.processes).filter(lives).any(has) {
+            self.memory.fail(format!("process {process} writes to memory {frame}, which another has, too"));
         }
     }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use ::faults::advice::{self, HugePages, Machine, Predicted};
 use ::faults::ahead::Rates;
-use ::faults::attribute::{Assumed, Backing as Behind, Fault, Kind, Kinds, Site, attribute};
+use ::faults::attribute::{Assumed, Backing as Behind, Fault, Kind, Kinds, Reporting, Site, attribute};
 use ::faults::cost::Costs;
 use ::faults::estimate::{Besides, FaultTimes, Saved, estimate, formula};
 use ::faults::timing::{TimingError, engine_time};
@@ -32,6 +32,8 @@ use run::{Left, Preload};
 
 /// Allocations of so many bytes and more are sites of their own: the C library maps those.
 const FROM: u64 = 128 << 10;
+/// Nanoseconds between two looks of the kernel at whether a program is in kernel mode, on most systems.
+const TICK: f64 = 4e6;
 /// Call stacks that are shown of a site.
 const STACKS: usize = 3;
 
@@ -109,6 +111,14 @@ pub struct FaultsFound {
     pub samples: u64,
     /// Nanoseconds that reports took the program, by what one takes on this machine.
     pub reporting: f64,
+    /// Whether programs in the kernel recorded each fault, those of kernel mode included.
+    pub recorded: bool,
+    /// Whether counts by kind and site are exact: each fault was reported, with what kind of access it was.
+    pub exact: bool,
+    /// Of what faults would take by what they cost one by one, the share that the program's time in kernel mode has room for.
+    pub scale: f64,
+    /// Processors that the program used, on average, at least 1.
+    pub parallel: f64,
     /// Whether reads and writes were distinguished.
     pub kinds_known: bool,
     /// Reported faults by kind.
@@ -195,6 +205,7 @@ impl Faults {
                     forks: Vec::new(),
                     lost: 0,
                     kinds: false,
+                    recorded: false,
                     cpu: counts.cpu,
                     status: Some(counts.status),
                     elapsed: counts.elapsed,
@@ -210,13 +221,31 @@ impl Faults {
         let huge = permitted(&huge_pages, &costs);
         let huge_always = huge == HugePages::Always;
         let rates = Rates::of(&costs, huge_always);
-        let assumed = Assumed { huge_always, rates, reports: costs.reports };
+        let (each, many) = costs.reports;
+        let reports = Reporting { each, many, many_from: run.sampled_from };
+        let assumed = Assumed { huge_always, rates, reports };
+        let reporting = reporting(&run, reports);
         let machine = Machine { huge, processors };
         let by_site = attribute(&faults, &left.logs, &run.forks, assumed);
         let (mut kinds, mut origins) = (Kinds::default(), Origins::default());
+        by_site.values().for_each(|site| kinds.sum(&site.kinds));
+        let reported = run.samples.iter().map(|sample| sample.weight).sum();
+        let unreported = (run.minor + run.major).saturating_sub(reported);
+        // Those that the kernel has for the program: stores into its buffers, mostly.
+        let modelled = advice::cost(&kinds, &costs) + unreported as f64 * costs.write.mean;
+        let cpu = (run.cpu.0 + run.cpu.1).as_secs_f64() * 1e9 - reporting.all;
+        let kernel = run.cpu.1.as_secs_f64() * 1e9 - reporting.all;
+        let cost = advice::bounded(modelled, kernel, cpu, TICK);
+        let scale = if modelled > 0.0 { cost / modelled } else { 1.0 };
+        let (measured, costs) = (costs.clone(), costs.scaled(scale));
+        let by_site = if scale < 1.0 {
+            let assumed = Assumed { rates: Rates::of(&costs, huge_always), ..assumed };
+            attribute(&faults, &left.logs, &run.forks, assumed)
+        } else {
+            by_site
+        };
         let mut sites: Vec<FaultSite> = Vec::new();
         for (key, site) in by_site {
-            kinds.sum(&site.kinds);
             let named = key.and_then(|key| left.names.get(&key)).cloned();
             let (heap, name) = named.unwrap_or_else(|| (false, nameless(key).to_owned()));
             origins.add(&site, key.map(|_| heap));
@@ -230,20 +259,18 @@ impl Faults {
         }
         sites.retain(|site| site.site.kinds.total() > 0);
         sites.sort_by(|one, two| two.cost.total_cmp(&one.cost).then(one.key.cmp(&two.key)));
-        let reported = run.samples.iter().map(|sample| sample.weight).sum();
-        let unreported = (run.minor + run.major).saturating_sub(reported);
-        // Those that the kernel has for the program: stores into its buffers, mostly.
-        let cost = advice::cost(&kinds, &costs) + unreported as f64 * costs.write.mean;
         let engine = self.engine.unwrap_or_else(|| modelled_engine(&mut warnings));
         let times = FaultTimes { write: costs.write.mean, read: costs.read.mean, engine };
-        let writes = kinds.write + kinds.unknown;
+        // The engine completes faults of user mode.
+        let of_kernel = run.samples.iter().filter(|sample| !sample.user && sample.cause == FaultCause::Write);
+        let of_kernel: u64 = of_kernel.map(|sample| sample.weight).sum();
+        let writes = (kinds.write + kinds.unknown).saturating_sub(of_kernel);
         let besides = Besides {
             cache: costs.cache,
             background: costs.zero + costs.trap * 0.5,
             idle: if processors > 1 { 1.0 } else { 0.0 },
             hits: 1.0,
         };
-        let reporting = reporting(&run, &costs);
         say(&run, reported, processors, &left, &mut warnings);
         let words = self.program.command.iter().map(|word| word.to_string_lossy().into_owned());
         FaultsFound {
@@ -255,14 +282,18 @@ impl Faults {
             major: run.major,
             reported,
             samples: run.samples.len() as u64,
-            reporting,
+            reporting: reporting.elapsed,
+            recorded: run.recorded,
+            exact: run.kinds && run.lost == 0 && run.samples.iter().all(|sample| sample.weight == 1),
+            scale,
+            parallel: (cpu / (run.elapsed.as_secs_f64() * 1e9 - reporting.elapsed).max(1.0)).max(1.0),
             lost: run.lost,
             kinds_known: run.kinds,
             kinds,
             origins,
             huge_pages,
             processors,
-            costs,
+            costs: measured,
             sites,
             cost,
             engine,
@@ -290,21 +321,31 @@ fn permitted(setting: &str, costs: &Costs) -> HugePages {
     }
 }
 
-/// Nanoseconds of the program's run that reports took. Threads have theirs at the same time.
-fn reporting(run: &FaultRun, costs: &Costs) -> f64 {
-    let (each, of_many) = costs.reports;
-    let of = |weight: u64| if weight == 1 { each } else { weight as f64 * of_many };
-    let all: f64 = run.samples.iter().map(|sample| of(sample.weight)).sum();
+/// Nanoseconds that reports took.
+struct Reported {
+    /// Of all threads' processor time.
+    all: f64,
+    /// Of the program's run: threads have theirs at the same time.
+    elapsed: f64,
+}
+
+fn reporting(run: &FaultRun, reports: Reporting) -> Reported {
+    let all: f64 = run.samples.iter().map(|sample| reports.of(sample.time, sample.weight)).sum();
     let (elapsed, cpu) = (run.elapsed.as_secs_f64(), (run.cpu.0 + run.cpu.1).as_secs_f64());
-    (all * (elapsed / cpu.max(1e-9)).min(1.0)).min(0.9 * elapsed * 1e9)
+    let of_run = (all * (elapsed / cpu.max(1e-9)).min(1.0)).min(0.9 * elapsed * 1e9);
+    Reported { all: all.min(0.9 * cpu * 1e9), elapsed: of_run }
 }
 
 /// The call stacks of most faults of a site, by name.
 fn stacks_of(site: &Site, run: &FaultRun) -> Vec<(String, u64)> {
     let mut stacks: Vec<_> = site.stacks.iter().map(|(stack, count)| (*stack, *count)).collect();
     stacks.sort_by_key(|(stack, count)| (std::cmp::Reverse(*count), *stack));
+    // Not of each fault the stack was taken: those that were stand for all.
+    let taken: u64 = stacks.iter().map(|(_, count)| count).sum();
+    let all =
+        |count: u64| (u128::from(count) * u128::from(site.kinds.total()) / u128::from(taken.max(1))) as u64;
     let named =
-        stacks.into_iter().take(STACKS).map(|(stack, count)| (stacks::name(&run.stacks[stack]), count));
+        stacks.into_iter().take(STACKS).map(|(stack, count)| (stacks::name(&run.stacks[stack]), all(count)));
     named.collect()
 }
 

@@ -18,12 +18,17 @@ impl FaultsFound {
     /// Share of the run time that faults take, at most 1.
     #[must_use]
     pub fn share(&self) -> f64 {
-        (self.cost / 1e9 / self.seconds()).min(1.0)
+        (self.cost / 1e9 / self.whole()).min(1.0)
     }
 
     /// Seconds of the run without what reports took.
     fn seconds(&self) -> f64 {
         (self.elapsed.as_secs_f64() - self.reporting / 1e9).max(1e-9)
+    }
+
+    /// Seconds of all processors that the program used: faults of several threads take none of the run at a time.
+    fn whole(&self) -> f64 {
+        self.seconds() * self.parallel
     }
 
     /// The result for a terminal.
@@ -45,7 +50,7 @@ impl FaultsFound {
         ));
         text.push_str(&self.kinds_text());
         text.push_str(&self.machine());
-        let share = |site: &&FaultSite| site.cost / 1e9 / self.seconds();
+        let share = |site: &&FaultSite| site.cost / 1e9 / self.whole();
         let shown = self.sites.iter().take_while(|site| share(site) >= LEAST).count().clamp(1, SHOWN);
         for site in self.sites.iter().take(shown) {
             text.push_str(&self.site(site));
@@ -60,14 +65,44 @@ impl FaultsFound {
             "\nAn offload engine ({:.0} ns a fault) would save {:.1} % of the time by the source's formula, {:.1} % if cold \
              pages and background work count; reads would take {} pages more\n",
             self.engine,
-            100.0 * self.formula / 1e9 / self.seconds(),
-            100.0 * self.saved.saved / 1e9 / self.seconds(),
+            100.0 * self.formula / 1e9 / self.whole(),
+            100.0 * self.saved.saved / 1e9 / self.whole(),
             human::grouped(self.saved.pages)
         ));
         for warning in &self.warnings {
             text.push_str(&format!("warning: {warning}\n"));
         }
         text
+    }
+
+    /// How exact counts by kind and site are.
+    fn counted(&self) -> String {
+        let estimated = |why: &str| format!("estimated, +- {:.1} % of all: {why}", 100.0 * self.uncertain());
+        if self.exact {
+            "exact".to_owned()
+        } else if self.samples < self.reported {
+            let every = capture::EVERY;
+            estimated(&format!(
+                "{} reports stand for all, one fault in {every} was reported where there are many",
+                human::grouped(self.samples)
+            ))
+        } else if self.lost > 0 {
+            estimated("the kernel lost reports")
+        } else {
+            "exact by site; kinds are those of the faulting instructions".to_owned()
+        }
+    }
+
+    /// Two standard deviations of a count by kind or site, as a share of all faults, at most: of the faults that stand for
+    /// others half may be of one kind.
+    fn uncertain(&self) -> f64 {
+        if self.exact {
+            return 0.0;
+        }
+        let all = self.reported.max(1) as f64;
+        let sampled = self.reported.saturating_sub(self.samples) as f64 / (capture::EVERY - 1) as f64;
+        let counted = sampled.sqrt() * capture::EVERY as f64 / all;
+        (counted + self.lost as f64 / all).min(1.0)
     }
 
     /// What the faults were, and where.
@@ -87,12 +122,8 @@ impl FaultsFound {
                 human::grouped(kinds.unknown)
             ));
         }
-        if self.samples < self.reported {
-            text.push_str(&format!(
-                "Kinds and places are of {} reports, which stand for all: of the program's many faults one in {} was reported\n",
-                human::grouped(self.samples),
-                capture::EVERY
-            ));
+        if self.reported > 0 {
+            text.push_str(&format!("Counts by kind and site are {}\n", self.counted()));
         }
         if self.reported > 0 {
             let of = &self.origins;
@@ -132,7 +163,7 @@ impl FaultsFound {
         let all = &site.site;
         let mut text = format!(
             "\n{:>5.1} %  {} ({} faults",
-            100.0 * site.cost / 1e9 / self.seconds(),
+            100.0 * site.cost / 1e9 / self.whole(),
             human::plain(&site.name),
             human::grouped(all.kinds.total())
         );
@@ -150,7 +181,7 @@ impl FaultsFound {
             text.push_str(&format!("         {:>9}  {}\n", human::grouped(*count), human::plain(stack)));
         }
         for one in &site.remedies {
-            let gain = 100.0 * one.gain / 1e9 / self.seconds();
+            let gain = 100.0 * one.gain / 1e9 / self.whole();
             let against = match &one.against {
                 Some(why) => format!("  not advised: {why}"),
                 None if gain < 100.0 * super::trial::WORTH => "  too little for a try".to_owned(),
@@ -225,6 +256,10 @@ impl FaultsFound {
                 "reported": self.reported,
                 "lost": self.lost,
                 "samples": self.samples,
+                "recorded": self.recorded,
+                "exact": self.exact,
+                "uncertain": self.uncertain(),
+                "scale": self.scale,
                 "reporting_seconds": self.reporting / 1e9,
                 "kinds_known": self.kinds_known,
                 "kinds": serde_json::to_value(self.kinds)?,
@@ -243,9 +278,9 @@ impl FaultsFound {
             "engine": {
                 "fault_ns": self.engine,
                 "formula_seconds": self.formula / 1e9,
-                "formula_share": self.formula / 1e9 / self.seconds(),
+                "formula_share": self.formula / 1e9 / self.whole(),
                 "seconds": self.saved.saved / 1e9,
-                "share": self.saved.saved / 1e9 / self.seconds(),
+                "share": self.saved.saved / 1e9 / self.whole(),
                 "background_seconds": self.saved.background / 1e9,
                 "pages_for_reads": self.saved.pages,
             },
@@ -260,7 +295,7 @@ impl FaultsFound {
             json!({
                 "remedy": one.remedy.name(),
                 "seconds": one.gain / 1e9,
-                "share": one.gain / 1e9 / self.seconds(),
+                "share": one.gain / 1e9 / self.whole(),
                 "advised": one.against.is_none(),
                 "against": one.against,
                 "how": one.remedy.how(),
@@ -273,7 +308,7 @@ impl FaultsFound {
             "way": site.key.map(|_| if site.heap { "malloc" } else { "mmap" }),
             "kinds": serde_json::to_value(all.kinds)?,
             "seconds": site.cost / 1e9,
-            "share": site.cost / 1e9 / self.seconds(),
+            "share": site.cost / 1e9 / self.whole(),
             "blocks": all.blocks,
             "pages": all.pages,
             "peak_pages": all.peak_pages,

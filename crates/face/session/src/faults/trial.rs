@@ -123,7 +123,7 @@ fn candidates(found: &FaultsFound, seconds: f64) -> Vec<Candidate> {
     let mut kept = Vec::new();
     for site in &found.sites {
         for one in site.remedies.iter().filter(|one| one.against.is_none()) {
-            let predicted = one.gain / 1e9 / seconds;
+            let predicted = one.gain / 1e9 / (seconds * found.parallel);
             if one.remedy == Remedy::Keep {
                 keep += predicted;
                 kept.push(site.name.clone());

@@ -33,6 +33,7 @@ mod endings;
 mod everyday;
 mod examples;
 mod faults;
+mod faults_exact;
 mod faults_programs;
 mod faults_verb;
 mod file_lints;

@@ -16,13 +16,14 @@ use std::mem::MaybeUninit;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use event::Site;
 
+use super::bpf::{Mode, Recorder};
 use super::perf::{Event, Fault, Record, Ring, Stop};
-use super::{Tally, decode, launch, open_each, refusal, run};
+use super::{Tally, decode, launch, open_each, refusal, run, run_while};
 use crate::CaptureError;
 use crate::symbols::{Image, Resolver};
 
@@ -70,20 +71,26 @@ pub struct FaultSample {
     pub cause: FaultCause,
     /// What is there.
     pub backing: Backing,
-    /// Index of its call stack in [`FaultRun::stacks`].
-    pub stack: usize,
+    /// Index of its call stack in [`FaultRun::stacks`], if it was taken.
+    pub stack: Option<usize>,
     /// How many faults it stands for.
     pub weight: u64,
+    /// Whether the program had it itself, and not the kernel for it.
+    pub user: bool,
 }
 
-/// Which faults are reported.
+/// Which faults are reported with their call stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reports {
     /// Each.
     All,
-    /// Each of the first 15,000 and of as many in each second; one in [`EVERY`] once there were more.
+    /// Each of the first 15,000 and of as many in each second; one in [`EVERY`] once there were more. The others are recorded
+    /// without, where the kernel runs our programs ([`super::bpf`]), and else counted.
     Budget,
 }
+
+/// Faults that are recorded each, at most: a record takes memory. Then one in [`EVERY`] is.
+const RECORDED: u64 = 6_000_000;
 
 /// Faults that are reported one by one, and so many more for each second.
 pub const FIRST: u64 = 15_000;
@@ -97,10 +104,10 @@ pub struct FaultRun {
     pub minor: u64,
     /// Faults that read from a disk, exact.
     pub major: u64,
-    /// Every fault that was reported. The weights sum up to all faults of user mode, but for those that were
-    /// lost.
+    /// Every fault that was reported. The weights sum up to all faults of user mode, those of kernel mode included where
+    /// they are `recorded`, but for those that were lost.
     pub samples: Vec<FaultSample>,
-    /// From when on one of [`EVERY`] was reported, on the monotonic clock.
+    /// From when on one of [`EVERY`] was reported with its call stack, on the monotonic clock.
     pub sampled_from: Option<u64>,
     /// Call stacks, the innermost frame first. Callers are as frame pointers lead, and may be missing.
     pub stacks: Vec<Vec<Site>>,
@@ -109,6 +116,8 @@ pub struct FaultRun {
     /// Whether the kernel distinguishes reads and writes; else the faulting instruction's opcode says it, where it could be
     /// read, and a store to a shared page counts as a write.
     pub kinds: bool,
+    /// Whether programs in the kernel recorded them; else it reported them.
+    pub recorded: bool,
     /// Processes that forked: the new one, its parent, when on the monotonic clock.
     pub forks: Vec<(u32, u32, u64)>,
     /// Processor time in user and in kernel mode, children included.
@@ -133,6 +142,53 @@ pub fn sample_faults(
 ) -> Result<FaultRun, CaptureError> {
     let mut command = launch(command, stdout_to_stderr)?;
     command.envs(environment.iter().map(|(name, value)| (name, value)));
+    let recorder = Recorder::new(false).and_then(|recorder| Ok((recorder, open_each(Event::Maps, 1)?)));
+    match recorder {
+        Ok((recorder, rings)) => record_faults(command, &recorder, rings, reports),
+        Err(_) => report_faults(command, reports),
+    }
+}
+
+/// By programs in the kernel, which record each fault.
+fn record_faults(
+    command: Command,
+    recorder: &Recorder,
+    mut rings: Vec<Ring>,
+    reports: Reports,
+) -> Result<FaultRun, CaptureError> {
+    let mut seen = Faults { recorded: true, ..Faults::default() };
+    let (mut mode, mut all) = (Mode::Stacks, 0u64);
+    let before = usage();
+    let (status, elapsed) = run_while(command, None, || {
+        rings.iter_mut().for_each(|ring| ring.drain(|record| seen.take(record)));
+        recorder.drain(|fault| {
+            all += 1;
+            seen.take(Record::Fault(fault));
+        });
+        let wanted = match reports {
+            _ if all > RECORDED => Mode::Few,
+            Reports::Budget if seen.spent() => Mode::Each,
+            _ => mode,
+        };
+        if wanted != mode && recorder.record(wanted).is_ok() {
+            mode = wanted;
+            seen.sampled_from.get_or_insert_with(monotonic);
+        }
+    })?;
+    let after = usage();
+    let counted = recorder.counted().map_err(refusal)?;
+    seen.finish(|cause| {
+        (0..).zip(&counted).filter(|(code, _)| self::cause(Some(*code)) == cause).map(|(_, n)| n).sum()
+    });
+    seen.tally.lost += recorder.lost().map_err(refusal)?;
+    if recorder.strangers().map_err(refusal)? > 0 {
+        seen.tally.lost += 1;
+    }
+    Ok(seen.into_run((&before, &after), status, elapsed, true))
+}
+
+/// By the kernel's reports.
+fn report_faults(command: Command, reports: Reports) -> Result<FaultRun, CaptureError> {
     let tracepoint = tracepoint();
     let open = |tracepoint| -> io::Result<(Vec<Ring>, Vec<Ring>)> {
         let event = |maps| Event::Faults { tracepoint, maps };
@@ -151,39 +207,34 @@ pub fn sample_faults(
     let stops: Vec<Stop> = rings.iter().map(Ring::stop).collect::<Result<_, _>>().map_err(refusal)?;
     let first = rings.len();
     rings.extend(last);
-    let mut seen = Faults { stops, ..Faults::default() };
+    let mut seen = Faults { stops, one_count: true, ..Faults::default() };
     let before = usage();
     let (status, elapsed) = run(command, None, &mut rings, |record| seen.take(record))?;
     let after = usage();
-    seen.finish(rings[first..].iter().filter_map(|ring| ring.count().ok()).sum());
+    let counted = rings[first..].iter().filter_map(|ring| ring.count().ok()).sum();
+    seen.finish(|_| counted);
     if !kinds {
         seen.decode();
     }
-    let stacks = seen.resolve();
-    Ok(FaultRun {
-        minor: after.minor - before.minor,
-        major: after.major - before.major,
-        samples: seen.samples,
-        sampled_from: seen.sampled_from,
-        forks: seen.forks,
-        stacks,
-        lost: seen.tally.lost,
-        kinds,
-        cpu: (after.user - before.user, after.system - before.system),
-        status,
-        elapsed,
-    })
+    Ok(seen.into_run((&before, &after), status, elapsed, kinds))
 }
 
-/// The tracepoint's number. Where nobody has mounted tracing's file system, a short-lived child of root's mounts it in a mount
-/// namespace of its own, reads the number and is gone; nobody else sees the mount.
+/// The tracepoint's number.
 pub(super) fn tracepoint() -> Option<u64> {
-    const ID: &str = "events/exceptions/page_fault_user/id";
-    let read =
-        |place: &&str| std::fs::read_to_string(PathBuf::from(place).join(ID)).ok()?.trim().parse().ok();
+    tracing(&["events/exceptions/page_fault_user/id"])?.trim().parse().ok()
+}
+
+/// Files of tracing's file system, one behind the other. Where nobody has mounted tracing's file system, a short-lived child of root's mounts it in a mount
+/// namespace of its own, reads them and is gone; nobody else sees the mount.
+pub(super) fn tracing(files: &[&str]) -> Option<String> {
+    let read = |place: &&str| {
+        let texts = files.iter().map(|file| std::fs::read_to_string(PathBuf::from(place).join(file)).ok());
+        texts.collect::<Option<String>>()
+    };
     TRACING.iter().find_map(read).or_else(|| {
         let mut child = std::process::Command::new("/bin/sh");
-        let script = format!("mount -t tracefs nodev {0} && cat {0}/{ID}", TRACING[0]);
+        let files = files.join(" ");
+        let script = format!("mount -t tracefs nodev {0} && cd {0} && cat {files}", TRACING[0]);
         child.args(["-c", &script]).stderr(std::process::Stdio::null());
         // SAFETY: two system calls that touch no memory of ours, in the child between fork and exec.
         unsafe {
@@ -200,7 +251,8 @@ pub(super) fn tracepoint() -> Option<u64> {
                 Ok(())
             })
         };
-        String::from_utf8(child.output().ok()?.stdout).ok()?.trim().parse().ok()
+        let output = child.output().ok().filter(|output| output.status.success())?;
+        String::from_utf8(output.stdout).ok()
     })
 }
 
@@ -242,6 +294,10 @@ struct Faults {
     looked: u64,
     /// What ends the reports of each fault.
     stops: Vec<Stop>,
+    /// Programs in the kernel record them.
+    recorded: bool,
+    /// What is counted is all faults, not those of a cause.
+    one_count: bool,
     /// Faults that were reported each, and when the first was.
     each: u64,
     began: Option<u64>,
@@ -259,8 +315,8 @@ impl Faults {
         self.latest = self.latest.max(time);
         if let Record::Fault(Fault { every: 1, .. }) = record {
             self.each += 1;
-            let began = *self.began.get_or_insert(time);
-            if self.sampled_from.is_none() && exhausted(self.each, time.saturating_sub(began)) {
+            self.began.get_or_insert(time);
+            if !self.recorded && self.spent() {
                 self.sample();
             }
         }
@@ -268,6 +324,12 @@ impl Faults {
         if self.latest > self.looked + 2 * WAITS {
             self.look(self.latest - WAITS);
         }
+    }
+
+    /// Whether there were too many reports of each fault.
+    fn spent(&self) -> bool {
+        let after = self.latest.saturating_sub(self.began.unwrap_or(self.latest));
+        self.sampled_from.is_none() && exhausted(self.each, after)
     }
 
     /// From now on one in so many is reported.
@@ -289,16 +351,23 @@ impl Faults {
         self.looked = until;
     }
 
-    /// At the rest. Faults that were reported one in so many stand for those that were counted.
-    fn finish(&mut self, counted: u64) {
+    /// At the rest. Faults that were reported one in so many stand for those that were counted, of their cause if each
+    /// cause was.
+    fn finish(&mut self, counted: impl Fn(FaultCause) -> u64) {
         self.look(u64::MAX);
         self.samples.sort_by_key(|sample| sample.time);
-        let from = self.samples.partition_point(|sample| sample.weight == 1);
-        let sampled = (self.samples.len() - from) as u64;
-        let rest = counted.saturating_sub(from as u64).max(sampled);
-        for (sample, at) in self.samples[from..].iter_mut().zip(0..) {
-            let until = |at: u64| (u128::from(rest) * u128::from(at) / u128::from(sampled)) as u64;
-            sample.weight = until(at + 1) - until(at);
+        // Of each cause: reported each, reported one in so many, and how many of these were given their weight.
+        let mut causes: HashMap<FaultCause, [u64; 3]> = HashMap::new();
+        let group = |cause| if self.one_count { FaultCause::Unknown } else { cause };
+        for sample in &self.samples {
+            causes.entry(group(sample.cause)).or_default()[usize::from(sample.weight > 1)] += 1;
+        }
+        for sample in self.samples.iter_mut().filter(|sample| sample.weight > 1) {
+            let Some([each, sampled, at]) = causes.get_mut(&group(sample.cause)) else { continue };
+            let rest = counted(sample.cause).saturating_sub(*each).max(*sampled);
+            let until = |at: u64| (u128::from(rest) * u128::from(at) / u128::from(*sampled)) as u64;
+            sample.weight = until(*at + 1) - until(*at);
+            *at += 1;
         }
     }
 
@@ -312,9 +381,30 @@ impl Faults {
             self.tally.add(record);
             return;
         };
-        if every > 1 && self.sampled_from.is_none_or(|from| time <= from) {
+        if !self.recorded && every > 1 && self.sampled_from.is_none_or(|from| time <= from) {
             return;
         }
+        // What is mapped is known from when the program executes; before, the process is ours.
+        if self.recorded && !self.tally.maps.contains_key(&pid) {
+            return;
+        }
+        let stack = (!stack.is_empty()).then(|| self.stack(pid, &stack));
+        let backing = self.backing(pid, address);
+        self.samples.push(FaultSample {
+            pid,
+            time,
+            address,
+            cause: cause(code),
+            backing,
+            stack,
+            weight: every,
+            // Reported are those of user mode.
+            user: !self.recorded || code.is_some_and(|code| code & 4 != 0),
+        });
+    }
+
+    /// A call stack's number.
+    fn stack(&mut self, pid: u32, stack: &[u64]) -> usize {
         let frames: Vec<_> = stack
             .iter()
             .zip(0..)
@@ -326,16 +416,32 @@ impl Faults {
         if stack == next {
             self.order.push(frames);
         }
-        let backing = self.backing(pid, address);
-        self.samples.push(FaultSample {
-            pid,
-            time,
-            address,
-            cause: cause(code),
-            backing,
-            stack,
-            weight: every,
-        });
+        stack
+    }
+
+    fn into_run(
+        self,
+        usage: (&Usage, &Usage),
+        status: Option<ExitStatus>,
+        elapsed: Duration,
+        kinds: bool,
+    ) -> FaultRun {
+        let stacks = self.resolve();
+        let (before, after) = usage;
+        FaultRun {
+            minor: after.minor - before.minor,
+            major: after.major - before.major,
+            samples: self.samples,
+            sampled_from: self.sampled_from,
+            forks: self.forks,
+            stacks,
+            lost: self.tally.lost,
+            kinds,
+            recorded: self.recorded,
+            cpu: (after.user - before.user, after.system - before.system),
+            status,
+            elapsed,
+        }
     }
 
     fn backing(&self, pid: u32, address: u64) -> Backing {
@@ -355,7 +461,8 @@ impl Faults {
             self.tally.files.iter().map(|path| std::fs::File::open(path).ok()).collect();
         let mut known: HashMap<(usize, u64), FaultCause> = HashMap::new();
         for fault in &mut self.samples {
-            let Some(Some(place)) = self.order[fault.stack].first().copied() else { continue };
+            let first = fault.stack.and_then(|stack| self.order[stack].first().copied());
+            let Some(Some(place)) = first else { continue };
             fault.cause = *known.entry(place).or_insert_with(|| {
                 let mut code = [0; 16];
                 let read = files[place.0].as_ref().and_then(|file| file.read_at(&mut code, place.1).ok());
@@ -445,18 +552,32 @@ mod tests {
 
     #[test]
     fn weights_sum_up_to_the_count() {
-        let mut faults = Faults { sampled_from: Some(100), ..Faults::default() };
+        let mut faults = Faults { sampled_from: Some(100), one_count: true, ..Faults::default() };
         (90..=100).for_each(|time| faults.take(fault(time, 1)));
         // Those of the time when each was reported do not count twice.
         (0..7).for_each(|at| faults.take(fault(95 + 17 * at, EVERY)));
-        faults.finish(11 + 100);
+        faults.finish(|_| 11 + 100);
         let weights: Vec<u64> = faults.samples.iter().map(|sample| sample.weight).collect();
         assert_eq!((weights.len(), weights.iter().sum::<u64>()), (11 + 6, 111));
         assert!(weights[11..].iter().all(|weight| (16..=17).contains(weight)), "{weights:?}");
         let mut few = Faults::default();
         (0..7).for_each(|at| few.take(fault(at, if at % 2 == 0 { 1 } else { EVERY })));
-        few.finish(4);
+        few.finish(|_| 4);
         assert!(few.samples.len() == 4 && few.samples.iter().all(|sample| sample.weight == 1));
+        // Where each cause is counted, its weights sum up to its own count.
+        let mut causes = Faults { recorded: true, ..Faults::default() };
+        causes.tally.maps.insert(1, Vec::new());
+        let read = |time| match fault(time, EVERY) {
+            Record::Fault(fault) => Record::Fault(Fault { code: Some(4), ..fault }),
+            other => other,
+        };
+        (0..5).for_each(|time| causes.take(fault(time, 1)));
+        (5..9).for_each(|time| causes.take(fault(time, EVERY)));
+        (9..12).for_each(|time| causes.take(read(time)));
+        causes.finish(|cause| if cause == FaultCause::Read { 50 } else { 75 });
+        let of =
+            |cause| causes.samples.iter().filter(|one| one.cause == cause).map(|one| one.weight).sum::<u64>();
+        assert_eq!((of(FaultCause::Read), of(FaultCause::Write)), (50, 75));
     }
 
     #[test]
@@ -480,7 +601,7 @@ mod tests {
         for record in [fault(5, 1), fault(15, 1), map("/lib/x", 10), map("[heap]", 1), fault(WAITS * 3, 1)] {
             faults.take(record);
         }
-        faults.finish(3);
+        faults.finish(|_| 3);
         let backing: Vec<Backing> = faults.samples.iter().map(|sample| sample.backing).collect();
         assert_eq!(backing, [Backing::Heap, Backing::File, Backing::File]);
     }

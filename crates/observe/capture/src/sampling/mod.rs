@@ -5,6 +5,7 @@
 //! by a clock. Children are sampled too. It works for one's own programs where `kernel.perf_event_paranoid`
 //! is at most 2; where it does not, [`CaptureError::NotPermitted`] says so.
 
+mod bpf;
 mod counted;
 mod decode;
 mod faults;
@@ -111,10 +112,19 @@ fn launch(command: &[OsString], stdout_to_stderr: bool) -> Result<Command, Captu
 
 /// Runs a program to its end or for `limit`, and takes what the rings say.
 fn run(
-    mut command: Command,
+    command: Command,
     limit: Option<Duration>,
     rings: &mut [Ring],
     mut take: impl FnMut(Record),
+) -> Result<(Option<ExitStatus>, Duration), CaptureError> {
+    run_while(command, limit, || rings.iter_mut().for_each(|ring| ring.drain(&mut take)))
+}
+
+/// Runs a program to its end or for `limit`, and calls `drain` all the time and once behind its end.
+fn run_while(
+    mut command: Command,
+    limit: Option<Duration>,
+    mut drain: impl FnMut(),
 ) -> Result<(Option<ExitStatus>, Duration), CaptureError> {
     let name = command.get_program().to_string_lossy().into_owned();
     let mut child =
@@ -122,7 +132,7 @@ fn run(
     let started = Instant::now();
     let mut ended = None;
     let status = loop {
-        rings.iter_mut().for_each(|ring| ring.drain(&mut take));
+        drain();
         if ended.is_some() {
             break ended;
         }

@@ -18,6 +18,7 @@ const PERF_COUNT_HW_CPU_CYCLES: u64 = 0;
 const PERF_TYPE_TRACEPOINT: u32 = 2;
 const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
 const PERF_COUNT_SW_PAGE_FAULTS: u64 = 2;
+const PERF_COUNT_SW_DUMMY: u64 = 9;
 const SAMPLE_TIME: u64 = 1 << 2;
 const SAMPLE_CALLCHAIN: u64 = 1 << 5;
 const SAMPLE_RAW: u64 = 1 << 10;
@@ -105,6 +106,15 @@ pub enum Event {
         /// See above.
         maps: bool,
     },
+    /// Nothing but mappings and new processes, on the clock of faults.
+    Maps,
+}
+
+impl Event {
+    /// Whether it is of faults: records have times.
+    fn of_faults(self) -> bool {
+        matches!(self, Event::Faults { .. } | Event::Maps)
+    }
 }
 
 /// What a processor calls its samples of accesses.
@@ -214,6 +224,28 @@ impl Record {
     }
 }
 
+/// Runs a program of the kernel at each hit of a tracepoint, whoever's, as long as the result lives.
+///
+/// # Errors
+/// The system's.
+pub fn attach(tracepoint: u64, program: i32) -> io::Result<File> {
+    const IOC_SET_BPF: libc::c_ulong = 0x4004_2408;
+    let attributes = Attributes {
+        kind: PERF_TYPE_TRACEPOINT,
+        size: VERSION_1,
+        config: tracepoint,
+        frequency: 1,
+        flags: FLAG_DISABLED,
+        ..Attributes::default()
+    };
+    let file = open_with(&attributes, -1, 0)?;
+    // SAFETY: the descriptor is an event's, and the argument a program's.
+    match unsafe { libc::ioctl(file.as_raw_fd(), IOC_SET_BPF, program) } {
+        0 => Ok(file),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// One processor's ring.
 pub struct Ring {
     map: MmapRaw,
@@ -255,7 +287,7 @@ impl Ring {
         // The most precise address that the processor offers: the two bits hold 3, 2, 1, 0.
         let precisions = match event {
             Event::Cycles => 0..=2,
-            Event::CpuClock | Event::Faults { .. } => 0..=0,
+            Event::CpuClock | Event::Faults { .. } | Event::Maps => 0..=0,
             // An address is known in the precise mode alone.
             Event::Accesses(access) if access.precise => 1..=2,
             Event::Accesses(_) => 0..=0,
@@ -348,6 +380,7 @@ fn open_event(event: Event, cpu: i32, rate: u64, precision: u64) -> io::Result<F
         Event::Cycles => (PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES),
         Event::CpuClock => (PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK),
         Event::Accesses(access) => (access.kind, access.config),
+        Event::Maps => (PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY),
         Event::Faults { tracepoint: None, .. } => (PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS),
         Event::Faults { tracepoint: Some(tracepoint), .. } => (PERF_TYPE_TRACEPOINT, tracepoint),
     };
@@ -359,6 +392,10 @@ fn open_event(event: Event, cpu: i32, rate: u64, precision: u64) -> io::Result<F
             let of = maps | FLAG_EXCLUDE_CALLCHAIN_KERNEL | FLAG_USE_CLOCKID | FLAG_SAMPLE_ID_ALL;
             (SAMPLE_IP_TID | SAMPLE_TIME | SAMPLE_ADDR | SAMPLE_CALLCHAIN | raw, of)
         }
+        Event::Maps => {
+            let of = FLAG_MMAP | FLAG_MMAP_DATA | FLAG_TASK | FLAG_USE_CLOCKID | FLAG_SAMPLE_ID_ALL;
+            (SAMPLE_IP_TID | SAMPLE_TIME, of)
+        }
         _ => (SAMPLE_IP_TID, FLAG_FREQUENCY | FLAG_MMAP | FLAG_TASK),
     };
     // The tracepoint is in the kernel's code.
@@ -366,7 +403,7 @@ fn open_event(event: Event, cpu: i32, rate: u64, precision: u64) -> io::Result<F
         if matches!(event, Event::Faults { tracepoint: Some(_), .. }) { 0 } else { FLAG_EXCLUDE_KERNEL };
     let flags =
         FLAG_DISABLED | FLAG_INHERIT | user | FLAG_EXCLUDE_HV | by | FLAG_ENABLE_ON_EXEC | precision << 15;
-    let faults = matches!(event, Event::Faults { .. });
+    let faults = event.of_faults();
     let attributes = Attributes {
         kind,
         size: if faults { size_of::<Attributes>() as u32 } else { VERSION_1 },
@@ -378,9 +415,21 @@ fn open_event(event: Event, cpu: i32, rate: u64, precision: u64) -> io::Result<F
         flags,
         ..Attributes::default()
     };
+    open_with(&attributes, 0, cpu)
+}
+
+fn open_with(attributes: &Attributes, pid: libc::pid_t, cpu: i32) -> io::Result<File> {
     // SAFETY: the attributes are valid and say their size; the result is a new descriptor or -1.
-    let descriptor =
-        unsafe { libc::syscall(libc::SYS_perf_event_open, &attributes, 0, cpu, -1, FLAG_FD_CLOEXEC) };
+    let descriptor = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            std::ptr::from_ref(attributes),
+            pid,
+            cpu,
+            -1,
+            FLAG_FD_CLOEXEC,
+        )
+    };
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -420,7 +469,7 @@ fn parse(event: Event, kind: u32, body: &[u8]) -> Option<Record> {
         RECORD_MMAP => {
             let path = body.get(32..)?.split(|&byte| byte == 0).next()?.to_vec();
             let time = match event {
-                Event::Faults { .. } => long(body.len().checked_sub(8)?)?,
+                _ if event.of_faults() => long(body.len().checked_sub(8)?)?,
                 _ => 0,
             };
             Some(Record::Map {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use memmap2::{Advice, MmapMut, MmapRaw};
 
+use super::bpf::{Mode, Recorder};
 use super::faults::{EVERY, tracepoint};
 use super::perf::{Event, Ring};
 use super::{open_each, refusal};
@@ -158,26 +159,32 @@ pub fn time_wakes(rounds: usize) -> Vec<(f64, f64)> {
     })
 }
 
-/// By how many nanoseconds a fault of user mode takes longer while each is reported, and while one in
+/// By how many nanoseconds a fault of user mode takes longer while each is reported with its call stack, and while one in
 /// [`EVERY`] is: medians of `rounds`, in this thread.
 ///
 /// # Errors
 /// As of `sample_faults`.
 pub fn time_reports(pages: usize, rounds: usize) -> Result<(f64, f64), CaptureError> {
-    let tracepoint = tracepoint();
+    let recorder = Recorder::new(true).ok();
+    let tracepoint = if recorder.is_none() { tracepoint() } else { None };
     let timed = |every: u64| -> std::io::Result<f64> {
+        if let Some(recorder) = &recorder {
+            match every {
+                0 => recorder.leave_out_own()?,
+                _ => recorder.take_in_own()?,
+            }
+            recorder.record(if every == 1 { Mode::Stacks } else { Mode::Each })?;
+            let times = super::time_first_uses(pages, true);
+            recorder.drain(|_| ());
+            return Ok(mean_of_most(times?));
+        }
         let open = |tracepoint| open_each(Event::Faults { tracepoint, maps: false }, every);
         let rings = match every {
             0 => Vec::new(),
             _ => tracepoint.and_then(|id| open(Some(id)).ok()).map_or_else(|| open(None), Ok)?,
         };
         rings.iter().try_for_each(Ring::begin)?;
-        let times = super::time_first_uses(pages, true)?;
-        // The same share is left out of all: interrupts and other processes.
-        let mut times = times;
-        times.sort_by(f64::total_cmp);
-        times.truncate((times.len() * 9).div_ceil(10));
-        Ok(times.iter().sum::<f64>() / times.len().max(1) as f64)
+        Ok(mean_of_most(super::time_first_uses(pages, true)?))
     };
     let mut gaps = [Vec::new(), Vec::new()];
     for _ in 0..rounds.max(1) {
@@ -188,6 +195,13 @@ pub fn time_reports(pages: usize, rounds: usize) -> Result<(f64, f64), CaptureEr
     }
     gaps.iter_mut().for_each(|gaps| gaps.sort_by(f64::total_cmp));
     Ok((gaps[0][rounds / 2], gaps[1][rounds / 2]))
+}
+
+/// The same share is left out of all: interrupts and other processes.
+fn mean_of_most(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.truncate((times.len() * 9).div_ceil(10));
+    times.iter().sum::<f64>() / times.len().max(1) as f64
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ const SPANS: usize = 32;
 pub(crate) struct Block {
     pub(crate) len: u64,
     pub(crate) site: u32,
+    /// Of [`crate::calls::Table`].
+    pub(crate) row: u32,
     born: u64,
     /// When one of its lines was fetched last, and whether any was.
     used: u64,
@@ -106,14 +108,15 @@ pub(crate) struct Heap {
 }
 
 impl Heap {
-    pub(crate) fn alloc(&mut self, addr: u64, len: u64, site: u32, now: u64) {
+    /// A block; whether there is room for it.
+    pub(crate) fn alloc(&mut self, (addr, len): (u64, u64), (site, row): (u32, u32), now: u64) -> bool {
         if self.blocks.len() >= BLOCKS_MAX
             || (self.sites.len() >= SITES_MAX && !self.sites.contains_key(&site))
         {
-            return;
+            return false;
         }
         self.last = None;
-        self.blocks.insert(addr, Block { len, site, born: now, used: now, touched: false });
+        self.blocks.insert(addr, Block { len, site, row, born: now, used: now, touched: false });
         self.live += len;
         if self.live > self.peak {
             (self.peak, self.peak_at) = (self.live, now);
@@ -126,9 +129,11 @@ impl Heap {
         of.live += len;
         of.peak = of.peak.max(of.live);
         of.extend((now / span) as usize);
+        true
     }
 
-    pub(crate) fn free(&mut self, addr: u64, now: u64, short: u64) -> Option<u64> {
+    /// The length and the row of the block that was there.
+    pub(crate) fn free(&mut self, addr: u64, now: u64, short: u64) -> Option<(u64, u32)> {
         self.note_peak();
         let block = self.blocks.remove(&addr)?;
         self.last = None;
@@ -145,7 +150,7 @@ impl Heap {
             of.short += u64::from(now - block.born < short);
             of.live -= block.len;
         }
-        Some(block.len)
+        Some((block.len, block.row))
     }
 
     /// Notes each site's part of the peak, if it has grown since that was done last.

@@ -42,6 +42,7 @@
 mod asked;
 mod bandwidth;
 mod cache;
+mod calls;
 mod contest;
 mod cures;
 mod fields;
@@ -61,6 +62,7 @@ mod trial;
 mod watch;
 mod watcher;
 
+pub use calls::Calls;
 pub use fields::{FieldUse, Uses};
 pub use heap::{HEAT, Structure};
 pub use options::Options;

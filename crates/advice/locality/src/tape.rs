@@ -12,6 +12,8 @@ pub(crate) struct Kept {
     pub(crate) addr: u64,
     pub(crate) len: u32,
     pub(crate) site: u32,
+    /// Of [`crate::calls::Table`].
+    pub(crate) row: u32,
     pub(crate) thread: u32,
     pub(crate) instructions: u32,
     /// Allocation site of the block that it goes to, [`NO_BLOCK`] if there is none.

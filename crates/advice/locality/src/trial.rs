@@ -47,6 +47,8 @@ pub struct Trials {
     pub waits: Vec<(&'static str, f64)>,
     /// The same by code.
     pub stalls: Vec<(SiteId, f64)>,
+    /// The same by row of [`Watcher::calls`].
+    pub by_row: Vec<(u32, f64)>,
 }
 
 /// What the machine does to accesses beside carrying them out.
@@ -77,8 +79,13 @@ pub fn try_out(watcher: &Watcher, findings: &mut Vec<Finding>, config: &Config, 
     }
     // A load that waits for the one before is put behind a fence, which itself takes no time.
     config.cores.pipeline.full_fence = Time::ZERO;
-    let Some(run) = carry_out(&config, &kept, &Setting::default()) else { return results };
+    // Stalls are counted by row, and then by the site that it is of.
+    let by_row: Vec<Kept> = kept.iter().map(|access| Kept { site: access.row, ..*access }).collect();
+    let Some(mut run) = carry_out(&config, &by_row, &Setting::default()) else { return results };
+    drop(by_row);
     let before = run.elapsed.0 as f64;
+    results.by_row = stalls(&run);
+    run.site_stalls = by_site(watcher, &run.site_stalls);
     results.note(&run, kept.len());
     let mut rest = Vec::new();
     for finding in findings.drain(..) {
@@ -108,9 +115,27 @@ impl Trials {
             .filter(|wait| wait.1 > Time::ZERO)
             .map(|&(name, time)| (name, ns(time)))
             .collect();
-        let sites = (0u32..).zip(&run.site_stalls).filter(|site| *site.1 > Time::ZERO);
-        self.stalls = sites.map(|(site, &time)| (SiteId(site), ns(time))).collect();
+        self.stalls = stalls(run).into_iter().map(|(site, ns)| (SiteId(site), ns)).collect();
     }
+}
+
+/// What cores stood still for, by what the accesses have for a site.
+fn stalls(run: &TimedFigures) -> Vec<(u32, f64)> {
+    let all = (0u32..).zip(&run.site_stalls).filter(|of| *of.1 > Time::ZERO);
+    all.map(|(of, time)| (of, time.0 as f64 / 1000.0)).collect()
+}
+
+/// Times by row as times by site.
+fn by_site(watcher: &Watcher, rows: &[Time]) -> Vec<Time> {
+    let mut sites = Vec::new();
+    for (row, &time) in watcher.calls.rows.iter().zip(rows) {
+        let at = row.site as usize;
+        if at >= sites.len() {
+            sites.resize(at + 1, Time::ZERO);
+        }
+        sites[at] += time;
+    }
+    sites
 }
 
 /// Part of the time that a remedy saves; `None` if it can't be tried.

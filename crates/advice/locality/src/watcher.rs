@@ -10,6 +10,7 @@ use event::{
 
 use crate::asked::Asked;
 use crate::cache::Cache;
+use crate::calls::{Calls, Recent, Table};
 use crate::contest::{Contests, Visit};
 use crate::fields::Uses;
 use crate::heap::{Heap, Structure};
@@ -51,6 +52,7 @@ struct Thread {
     pairs: Pairs,
     streams: Streams,
     asked: Asked,
+    recent: Recent,
 }
 
 /// Blocks that a thread goes through.
@@ -89,6 +91,7 @@ pub struct Watcher {
     pub(crate) contests: Contests,
     pub(crate) sites: Sites,
     pub(crate) heap: Heap,
+    pub(crate) calls: Table,
     shadows: HashMap<u64, ([u8; 64], u64)>,
     /// Clocks of threads at their start and at their end.
     starts: HashMap<u32, u64>,
@@ -115,6 +118,8 @@ struct Access {
     len: u32,
     site: u32,
     instructions: u32,
+    /// Of [`Table`].
+    row: u32,
 }
 
 impl Watcher {
@@ -181,6 +186,13 @@ impl Watcher {
             .map(|(site, of)| (SiteId(site), of.misses_l1))
     }
 
+    /// What code did, by who called it: nothing where the source does not say who did.
+    #[must_use]
+    pub fn calls(&self) -> &[Calls] {
+        let sees = self.source.as_ref().is_some_and(|source| source.capabilities.contains(Capabilities::CALLS));
+        if sees { &self.calls.rows } else { &[] }
+    }
+
     pub(crate) fn large_tlb_misses(&self) -> u64 {
         self.threads.iter().flatten().map(|thread| thread.tlb.large_misses).sum()
     }
@@ -207,6 +219,7 @@ impl Watcher {
                 pairs: Pairs::default(),
                 streams: Streams::default(),
                 asked: Asked::default(),
+                recent: Recent::default(),
             })
         })
     }
@@ -222,6 +235,10 @@ impl Watcher {
         self.accesses += 1;
         let mut thread = self.take(access.thread);
         thread.now += 1;
+        let row = self.calls.row(&mut thread.recent, access.site);
+        let access = Access { row, ..access };
+        let of = self.calls.at(row);
+        *(if access.store { &mut of.stores } else { &mut of.loads }) += 1;
         // Looking for the block of each access would take long.
         let kept = self.tape.keeps(thread.now);
         let block = if kept { self.heap.find(access.addr) } else { None };
@@ -236,6 +253,7 @@ impl Watcher {
             addr: access.addr,
             len: access.len,
             site: access.site,
+            row,
             thread: access.thread,
             instructions: access.instructions,
             store: access.store,
@@ -342,6 +360,7 @@ impl Watcher {
             site.conflicts += u64::from(missed && !hashed);
             site.hash_misses += u64::from(hashed && !missed);
             self.misses += u64::from(missed);
+            self.calls.at(access.row).misses += u64::from(missed);
             if missed
                 && !access.store
                 && let Some((ahead, by)) = thread.asked.before(line, thread.now)
@@ -420,6 +439,7 @@ impl Watcher {
             }
             *chain = Chain { start, len: block.len, site: block.site, pointer: false, roots: 0 };
         }
+        self.calls.at(block.row).fetches += 1;
         self.heap.fetched(start, block, (access.thread, addr, access.store), self.accesses);
     }
 
@@ -445,7 +465,7 @@ impl Watcher {
         let (site, instructions) = (event.site.0, event.instructions);
         let mut touch = |store, addr, len| {
             if !self.watch.idle() {
-                self.access(Access { thread: thread.0, store, addr, len, site, instructions });
+                self.access(Access { thread: thread.0, store, addr, len, site, instructions, row: 0 });
             }
         };
         match event.op {
@@ -467,14 +487,28 @@ impl Watcher {
                         len: 4,
                         site,
                         instructions,
+                        row: 0,
                     });
                 }
             }
             Op::Acquire { var, .. } | Op::Release { var, .. } => self.sync(var, 8),
             Op::Fence(FenceKind::Locked) => self.tape.locked(thread.0),
-            Op::Alloc { addr, len } => self.heap.alloc(addr, len, site, self.accesses),
+            Op::Context => {
+                let mut own = self.take(thread.0);
+                own.recent.context = site;
+                self.put(thread.0, own);
+            }
+            Op::Alloc { addr, len } => {
+                let mut own = self.take(thread.0);
+                let row = self.calls.row(&mut own.recent, site);
+                self.put(thread.0, own);
+                if self.heap.alloc((addr, len), (site, row), self.accesses) {
+                    self.calls.at(row).allocated(len);
+                }
+            }
             Op::Free { addr } => {
-                if let Some(len) = self.heap.free(addr, self.accesses, self.options.short_life) {
+                if let Some((len, row)) = self.heap.free(addr, self.accesses, self.options.short_life) {
+                    self.calls.at(row).freed(len);
                     self.lines.freed(addr, len);
                 }
             }
@@ -502,6 +536,7 @@ impl Watcher {
             addr,
             len,
             site,
+            row: 0,
             thread: number,
             instructions,
             store: false,
@@ -520,7 +555,7 @@ impl Watcher {
                 // A slot may have been another thread's.
                 let mut own = self.take(thread);
                 own.now = own.now.max(self.starts.remove(&thread).unwrap_or(0));
-                (own.since, own.held) = (own.now, 0);
+                (own.since, own.held, own.recent.context) = (own.now, 0, 0);
                 self.put(thread, own);
             }
             Op::ThreadEnd { .. } => {
@@ -624,6 +659,7 @@ impl RunSink for Watcher {
                                 len,
                                 site: access.site.0,
                                 instructions,
+                                row: 0,
                             });
                         })
                     }

@@ -93,6 +93,11 @@ pub mod kind {
     pub const CALL: u8 = 24;
     /// It ends; nothing.
     pub const RETURN: u8 = 25;
+    /// With calls: a function has begun. Where it returns to; an address in its frame.
+    pub const ENTER: u8 = 26;
+    /// With calls: it ends, or a part of the stack is left. The address in its frame: it and what lies below
+    /// it are over.
+    pub const LEAVE: u8 = 27;
 }
 
 /// Argument of [`kind::ACCESS`].
@@ -171,6 +176,10 @@ pub mod flush {
     /// `prefetcht0` and its like
     pub const PREFETCH: u8 = 4;
 }
+
+/// Bytes from the beginning of a thread's state to two numbers of four bytes: functions that stand for their
+/// callers, and all others, do not announce themselves where theirs is not 0.
+pub const QUIET: usize = 200;
 
 /// Bytes that one instruction of a library call is taken to touch.
 pub const BYTES_PER_INSTRUCTION: u64 = 32;

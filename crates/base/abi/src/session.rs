@@ -14,7 +14,7 @@ pub const SESSION_ENV: &str = "STRANDLINE_SESSION";
 /// First word of a session.
 pub const SESSION_MAGIC: u64 = u64::from_le_bytes(*b"SLSESS01");
 /// Layout version; both sides must be of the same build.
-pub const SESSION_VERSION: u32 = 9;
+pub const SESSION_VERSION: u32 = 10;
 /// Entries of the module table: half a dozen per process that executes a program, one per fork.
 pub const MODULES: usize = 8192;
 /// Longest path in a [`Module`].
@@ -31,6 +31,8 @@ pub const MODE_COUNT: u32 = 2;
 
 /// [`Session::flags`]: record the bytes of each store.
 pub const FLAG_VALUES: u32 = 1;
+/// [`Session::flags`]: record where functions begin and end.
+pub const FLAG_CALLS: u32 = 2;
 
 /// Head of the session file. Written by the collector before the program starts, except for the atomics.
 #[repr(C, align(64))]

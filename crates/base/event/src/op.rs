@@ -75,6 +75,10 @@ pub enum Op {
         /// Any byte of the line.
         addr: u64,
     },
+    /// No access: from here on, the thread's events are of functions that were called from the event's site,
+    /// whose frames are those calls, the last one first; from [`SiteId::UNKNOWN`], if that is not known. Only
+    /// where call stacks were asked for ([`crate::Capabilities::CALLS`]).
+    Context,
     /// An ordering instruction.
     Fence(FenceKind),
     /// Reads-from side of a synchronisation on `var`.

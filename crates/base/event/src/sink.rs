@@ -360,6 +360,7 @@ impl Counts {
             }
             Op::Strand(_) => self.strand_marks += 1,
             Op::Prefetch { .. }
+            | Op::Context
             | Op::Map { .. }
             | Op::MapOffset { .. }
             | Op::Process { .. }

@@ -31,6 +31,8 @@ bitflags::bitflags! {
         const REGIONS = 1 << 10;
         /// What is done to the files that the user named.
         const FILES = 1 << 11;
+        /// Who called the functions that events are of.
+        const CALLS = 1 << 12;
     }
 }
 
@@ -84,7 +86,7 @@ impl Source {
         Source {
             producer: producer.into(),
             command: Vec::new(),
-            capabilities: Capabilities::all() - Capabilities::VALUES,
+            capabilities: Capabilities::all() - Capabilities::VALUES - Capabilities::CALLS,
             instructions: InstructionCounts::Unknown,
             sampling: None,
         }

@@ -67,7 +67,7 @@ impl<S: Space, K: Sink + Send> Recorded<S, K> {
     /// When the sink can't use what a recording offers.
     #[track_caller]
     pub fn new(space: S, mut sink: K, recording: &Recording) -> Result<Self, SinkError> {
-        let mut capabilities = Capabilities::all() - Capabilities::VALUES;
+        let mut capabilities = Capabilities::all() - Capabilities::VALUES - Capabilities::CALLS;
         capabilities.set(Capabilities::VALUES, recording.values);
         sink.begin(&Source {
             producer: recording.producer.clone(),

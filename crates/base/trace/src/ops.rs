@@ -60,6 +60,7 @@ const FILES_SYNC: u64 = FURTHER + 19;
 const FILE_COLLAPSE: u64 = FURTHER + 20;
 const FILE_INSERT: u64 = FURTHER + 21;
 const PREFETCH: u64 = FURTHER + 22;
+const CONTEXT: u64 = FURTHER + 23;
 
 const ORDERS: [Order; 4] = [Order::Acquire, Order::Release, Order::AcqRel, Order::SeqCst];
 
@@ -136,6 +137,7 @@ pub(super) fn split(op: &Op, none: u64, extras: &mut Vec<u8>, seqs: &mut SeqWrit
         | Op::MapSync { .. }
         | Op::Process { .. }
         | Op::Prefetch { .. }
+        | Op::Context
         | event::file_operations!() => unreachable!("handled above"),
     };
     if let Some(seq) = op.seq() {
@@ -183,6 +185,7 @@ fn split_further(op: &Op, none: u64, extras: &mut Vec<u8>) -> Option<(u64, u32)>
             (offset, 0, [Some(FILE_INSERT), Some(file(name)), Some(len)])
         }
         Op::Prefetch { addr } => (addr, 0, [Some(PREFETCH), None, None]),
+        Op::Context => (none, 0, [Some(CONTEXT), None, None]),
         Op::MapOffset { addr, offset } => (addr, 0, [Some(MAP_OFFSET), Some(offset), None]),
         Op::Process { process } => (none, 0, [Some(PROCESS), Some(u64::from(process)), None]),
         Op::Load { .. }
@@ -265,6 +268,7 @@ fn further(addr: u64, len: u32, extras: &mut Bytes<'_>) -> Result<Op, Malformed>
         FILE_COLLAPSE => Op::FileCollapse { file: name()?, offset: addr, len: extras.varint()? },
         FILE_INSERT => Op::FileInsert { file: name()?, offset: addr, len: extras.varint()? },
         PREFETCH => Op::Prefetch { addr },
+        CONTEXT => Op::Context,
         MAP_OFFSET => Op::MapOffset { addr, offset: extras.varint()? },
         PROCESS => Op::Process { process: extras.varint32()? },
         RANGE_SYNC | RANGE_DATA_SYNC => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use event::{SiteId, SiteTable};
+use event::{Frame, SiteId, SiteTable};
 use maud::{Markup, html};
 use serde::Serialize;
 
@@ -21,6 +21,42 @@ pub struct Costs {
     pub waits: Vec<Wait>,
     /// By code.
     pub sites: Vec<SiteCost>,
+    /// By code and by who called it; empty where calls were not recorded.
+    pub stacks: Vec<StackCost>,
+}
+
+/// One code site where it was called from one place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct StackCost {
+    /// The site's number.
+    pub site: u32,
+    /// Number of the site whose frames are the calls under way, the last one first; 0: not known.
+    pub context: u32,
+    /// Loads, of the events that were looked at.
+    pub loads: u64,
+    /// Stores.
+    pub stores: u64,
+    /// Misses of first-level caches.
+    pub l1_misses: u64,
+    /// Nanoseconds that cores stood still because of it.
+    pub stalled_ns: f64,
+    /// The site's part of the bytes read from memory, shared out by misses.
+    pub read_bytes: u64,
+    /// The same of bytes written.
+    pub written_bytes: u64,
+}
+
+impl Costs {
+    /// Who called a function of whose code most was done: of one that others stand for, the program's own.
+    pub(crate) fn caller<'a>(&self, site: SiteId, sites: &'a SiteTable) -> Option<&'a Frame> {
+        let own = |frame: &&Frame| !frame.is_library() && !frame.file.is_empty();
+        if !sites.site(site)?.frames.iter().all(Frame::is_library) {
+            return None;
+        }
+        let of = self.stacks.iter().filter(|of| of.site == site.0 && of.context > 0);
+        let most = of.max_by_key(|of| (of.l1_misses, of.loads + of.stores))?;
+        sites.site(SiteId(most.context))?.frames.iter().find(own)
+    }
 }
 
 /// A cause.
@@ -54,11 +90,13 @@ pub struct PhaseMark {
     pub time_ns: u64,
 }
 
-/// What a site weighs.
-type Weights = Vec<(SiteId, f64)>;
+/// What a site weighs where it is called from another one.
+type Weights = Vec<(SiteId, SiteId, f64)>;
 
 /// The page's section: a flame graph by each measure.
 pub(crate) fn section(report: &Report) -> Markup {
+    let costs = report.costs.as_ref();
+    let stacks = costs.map_or(&[][..], |costs| &costs.stacks);
     let bytes = |at: usize| {
         let sites = &report.figures.sites;
         let of = sites.get(at)?;
@@ -67,28 +105,34 @@ pub(crate) fn section(report: &Report) -> Markup {
                 + (of.volatile.read_bytes + of.volatile.controller_write_bytes),
         )
     };
-    let by_bytes: Weights = (0u32..)
-        .zip(0..report.figures.sites.len())
-        .filter_map(|(site, at)| Some((SiteId(site), bytes(at)? as f64)))
-        .collect();
-    let costs = report.costs.as_ref();
-    let of = |weight: fn(&SiteCost) -> f64| -> Weights {
-        costs
-            .into_iter()
-            .flat_map(|costs| &costs.sites)
-            .map(|site| (SiteId(site.site), weight(site)))
+    let by_stack = |weight: fn(&StackCost) -> f64| -> Weights {
+        stacks.iter().map(|of| (SiteId(of.site), SiteId(of.context), weight(of))).collect()
+    };
+    let by_bytes: Weights = if stacks.is_empty() {
+        (0u32..)
+            .zip(0..report.figures.sites.len())
+            .filter_map(|(site, at)| Some((SiteId(site), SiteId::UNKNOWN, bytes(at)? as f64)))
             .collect()
+    } else {
+        by_stack(|of| (of.read_bytes + of.written_bytes) as f64)
+    };
+    let of = |site: fn(&SiteCost) -> f64, stack: fn(&StackCost) -> f64| -> Weights {
+        if !stacks.is_empty() {
+            return by_stack(stack);
+        }
+        let all = costs.into_iter().flat_map(|costs| &costs.sites);
+        all.map(|of| (SiteId(of.site), SiteId::UNKNOWN, site(of))).collect()
     };
     let graphs = [
         (
             "Misses of the first-level caches",
-            of(|site| site.l1_misses as f64),
+            of(|site| site.l1_misses as f64, |stack| stack.l1_misses as f64),
             human::count as fn(u64) -> String,
         ),
         ("Bytes read from and written to memory", by_bytes, human::bytes as fn(u64) -> String),
         (
             "Time on the model that cores stood still",
-            of(|site| site.stalled_ns),
+            of(|site| site.stalled_ns, |stack| stack.stalled_ns),
             nanoseconds as fn(u64) -> String,
         ),
     ];
@@ -108,7 +152,7 @@ pub(crate) fn section(report: &Report) -> Markup {
         @if !drawn.is_empty() {
             section id="flames" {
                 h2 { "Where it goes" }
-                p { "Functions above those that they were compiled into, as wide as their part; lines of code on top. Calls that were not inlined are not recorded. " code { "strandline export" } " has the same for other tools." }
+                p { "Functions above those that called them, as wide as their part; lines of code on top." @if stacks.is_empty() { " Calls that were not inlined are not recorded." } " " code { "strandline export" } " has the same for other tools." }
                 @for graph in drawn { (graph) }
             }
         }
@@ -129,11 +173,12 @@ struct Tree {
 impl Tree {
     fn of(weights: &Weights, sites: &SiteTable) -> Tree {
         let mut root = Tree::default();
-        for (id, weight) in weights.iter().filter(|site| site.1 > 0.0) {
+        for (id, context, weight) in weights.iter().filter(|site| site.2 > 0.0) {
             let mut at = &mut root;
             at.weight += weight;
-            let frames = sites.site(*id).map_or(&[][..], |site| site.frames.as_slice());
-            let names = frames.iter().rev().map(|frame| frame.function.clone());
+            let frames = |id: SiteId| sites.site(id).map_or(&[][..], |site| site.frames.as_slice());
+            let calls = frames(*context).iter().rev().chain(frames(*id).iter().rev());
+            let names = calls.map(|frame| frame.function.clone());
             for name in names.chain([sites.label(*id)]) {
                 at = at.inner.entry(name).or_default();
                 at.weight += weight;

@@ -299,7 +299,10 @@ impl<'a> Digest<'a> {
 }
 
 fn label(report: &Report, id: SiteId) -> String {
-    elide(&plain(&report.sites.label(id)), LABEL_COLUMNS_MAX)
+    let label = report.sites.label(id);
+    let caller = report.costs.as_ref().and_then(|costs| costs.caller(id, &report.sites));
+    let label = caller.map_or_else(|| label.clone(), |caller| format!("{caller}, by {label}"));
+    elide(&plain(&label), LABEL_COLUMNS_MAX)
 }
 
 /// Share of a whole; 0 of nothing.

@@ -1,5 +1,7 @@
 //! `report.json`: every number, for other programs. `docs/report-json.md` describes each field.
 
+use std::collections::BTreeSet;
+
 use event::{Counts, Frame, Sampling, SiteId, SiteTable};
 use machine::{CacheFigures, MemoryFigures, SiteFigures, Slice, Traffic};
 use serde::Serialize;
@@ -41,6 +43,8 @@ struct Document<'a> {
     findings: Vec<FindingJson<'a>>,
     withheld: &'a [Withheld],
     sites: Vec<SiteJson<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    contexts: Vec<ContextJson<'a>>,
     prestores: Option<PrestoresJson<'a>>,
     wear: Option<WearJson<'a>>,
     write_sizes: Option<&'a WriteSizes>,
@@ -132,6 +136,8 @@ struct FindingJson<'a> {
 struct PartJson {
     site: u32,
     label: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    called_from: Option<String>,
     share: f64,
 }
 
@@ -144,6 +150,13 @@ struct SiteJson<'a> {
     address: u64,
     #[serde(flatten)]
     figures: &'a SiteFigures,
+}
+
+/// Calls under way, the last one first.
+#[derive(Serialize)]
+struct ContextJson<'a> {
+    id: u32,
+    frames: &'a [Frame],
 }
 
 impl<'a> Document<'a> {
@@ -159,6 +172,7 @@ impl<'a> Document<'a> {
             findings: findings(report),
             withheld: &report.withheld,
             sites: sites(report),
+            contexts: contexts(report),
             prestores: report.prestores.as_ref().map(PrestoresJson::new),
             wear: report.wear.as_ref().map(|wear| WearJson::new(wear, &report.sites)),
             write_sizes: report.write_sizes.as_ref(),
@@ -257,6 +271,11 @@ fn findings(report: &Report) -> Vec<FindingJson<'_>> {
     let part = |part: &advise::SiteShare| PartJson {
         site: part.site.0,
         label: report.sites.label(part.site),
+        called_from: report
+            .costs
+            .as_ref()
+            .and_then(|costs| costs.caller(part.site, &report.sites))
+            .map(ToString::to_string),
         share: part.share,
     };
 
@@ -283,6 +302,15 @@ fn sites(report: &Report) -> Vec<SiteJson<'_>> {
         .filter(|(_, figures)| **figures != SiteFigures::default())
         .map(|(number, figures)| site(&report.sites, SiteId(number), figures))
         .collect()
+}
+
+/// The call stacks that costs and structures name.
+fn contexts(report: &Report) -> Vec<ContextJson<'_>> {
+    let costs = report.costs.iter().flat_map(|costs| &costs.stacks).map(|of| of.context);
+    let structures = report.structures.iter().flat_map(|one| &one.stacks).map(|of| of.context);
+    let all: BTreeSet<u32> = costs.chain(structures).collect();
+    let of = |id| Some(ContextJson { id, frames: &report.sites.site(SiteId(id))?.frames });
+    all.into_iter().filter_map(of).collect()
 }
 
 fn site<'a>(table: &'a SiteTable, id: SiteId, figures: &'a SiteFigures) -> SiteJson<'a> {

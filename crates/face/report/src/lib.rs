@@ -41,7 +41,7 @@ mod wear;
 
 pub use chart::{Axis, Curve, Curves, Order, OrderStep, StepKind, Unit};
 pub use content::{Article, Block, Cell, Page, Section, Table};
-pub use costs::{Costs, PhaseMark, SiteCost, Wait};
+pub use costs::{Costs, PhaseMark, SiteCost, StackCost, Wait};
 pub use crashes::{CrashFinding, CrashFindings};
 pub use digest::of_sampling;
 pub use excerpt::Excerpt;
@@ -52,6 +52,6 @@ pub use model::{
     CaptureStats, Exit, FunctionSample, Report, Run, Samples, Skipped, Subject, Withheld, WriteSizes,
 };
 pub use prestores::Prestores;
-pub use structures::{FieldHeat, Structure, ThreadHeat, Trial};
+pub use structures::{AllocationStack, FieldHeat, Structure, ThreadHeat, Trial};
 pub use terminal::terminal;
 pub use wear::{Wear, lifetime};

@@ -57,6 +57,67 @@ pub struct Structure {
     /// trials.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldHeat>,
+    /// Its blocks by call stack, the most fetched first; empty where calls were not recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stacks: Vec<AllocationStack>,
+}
+
+/// The blocks that were allocated where the allocating function was called from one place.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AllocationStack {
+    /// Number of the site whose frames are the calls under way, the last one first; 0: not known.
+    pub context: u32,
+    /// These calls, the last one first.
+    pub called_from: Vec<String>,
+    /// Blocks allocated.
+    pub blocks: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Blocks freed.
+    pub freed: u64,
+    /// Most bytes live at once.
+    pub peak_bytes: u64,
+    /// Bytes live at the end.
+    pub live_bytes: u64,
+    /// Lines that first-level caches fetched from them.
+    pub fetches: u64,
+}
+
+/// Stacks of one structure that are listed.
+const STACKS_MAX: usize = 8;
+/// Calls of each.
+const CALLS_MAX: usize = 6;
+
+/// Who had the blocks of each structure allocated that has several such.
+fn stacks(structures: &[Structure]) -> Markup {
+    let several = structures.iter().filter(|one| one.stacks.len() > 1).take(8);
+    let head = ["called from", "blocks", "bytes", "freed", "peak", "at end", "lines fetched"];
+    html! {
+        @for one in several {
+            @let rows: Vec<Vec<Cell>> = one.stacks.iter().take(STACKS_MAX).map(|stack| vec![
+                Cell::Code(plain(&stack.calls())),
+                Cell::number(stack.blocks, count),
+                Cell::number(stack.bytes, bytes),
+                Cell::number(stack.freed, count),
+                Cell::number(stack.peak_bytes, bytes),
+                Cell::number(stack.live_bytes, bytes),
+                Cell::number(stack.fetches, count),
+            ]).collect();
+            h3 { "Who had " (plain(&one.label)) " allocate" }
+            (crate::html::table("Blocks by call stack", &head, &rows))
+        }
+    }
+}
+
+impl AllocationStack {
+    /// The calls in a line, the last one first.
+    pub(crate) fn calls(&self) -> String {
+        let mut text = self.called_from.iter().take(CALLS_MAX).cloned().collect::<Vec<_>>().join(" \u{2190} ");
+        if self.called_from.len() > CALLS_MAX {
+            text.push_str(" \u{2190} \u{2026}");
+        }
+        if text.is_empty() { "unknown".to_owned() } else { text }
+    }
 }
 
 /// Use of one field.
@@ -234,6 +295,7 @@ pub(crate) fn section(structures: &[Structure]) -> Markup {
                 h2 { "Data structures" }
                 p { "Blocks by the code that allocates them. A life is counted in accesses of the whole run; lines are those that first-level caches fetched." }
                 (crate::html::table("Data structures by lines fetched", &head, &rows))
+                (stacks(structures))
                 (objects(structures))
             }
         }

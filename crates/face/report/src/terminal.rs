@@ -285,6 +285,8 @@ fn hottest(page: &mut Page, digest: &Digest<'_>) {
 
 /// Fields of a structure that are listed.
 const FIELDS_MAX: usize = 8;
+/// Call stacks of one.
+const STACKS_MAX: usize = 4;
 
 fn structures(page: &mut Page, report: &Report) {
     let shown: Vec<_> = report.structures.iter().filter(|one| one.fetches > 0).take(5).collect();
@@ -304,6 +306,13 @@ fn structures(page: &mut Page, report: &Report) {
         page.line(&format!("  {label}"));
         page.line(&format!("    {}  {}", pad_right(&one.heat(32), 32), elide(&numbers, page.columns - 38)));
         let most = one.fields.iter().map(|field| field.loads + field.stores).max().unwrap_or(0);
+        if one.stacks.len() > 1 {
+            for stack in one.stacks.iter().take(STACKS_MAX) {
+                let numbers = format!("{} blocks, {} at most", count(stack.blocks), bytes(stack.peak_bytes));
+                let calls = elide(&plain(&stack.calls()), page.columns.saturating_sub(12 + numbers.len()));
+                page.line(&format!("      {numbers}: {calls}"));
+            }
+        }
         for field in one.listed(FIELDS_MAX) {
             let uses = format!("{} loads, {} stores", count(field.loads), count(field.stores));
             let threads = if one.threads > 1 && !field.threads.is_empty() {

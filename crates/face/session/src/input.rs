@@ -38,6 +38,8 @@ pub struct Program {
     pub files: Vec<String>,
     /// Record the bytes of each store.
     pub values: bool,
+    /// Record who calls whom; not along with stored bytes.
+    pub(crate) calls: bool,
     /// Record N of every M pieces of a thread's events, each some thousand events long: `(N, M)`.
     pub sampling: Option<(u64, u64)>,
     /// Send what the program prints to standard error.
@@ -102,6 +104,7 @@ impl Program {
         self.refuse_missing()?;
         let mut options = Options::new(self.command.clone());
         options.values = self.values;
+        options.calls = self.calls;
         options.sampling = self.sampling;
         options.stdout_to_stderr = self.stdout_to_stderr;
         options.lingering = self.lingering;

@@ -105,6 +105,7 @@ pub fn record(program: &Program, sink: &mut dyn Sink) -> Result<Outcome, Error> 
         killed: outcome.killed,
         elapsed: began.elapsed(),
         stacks: Vec::new(),
+        frames: Vec::new(),
         files: Vec::new(),
         warnings,
     })

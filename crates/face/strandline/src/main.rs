@@ -27,6 +27,7 @@ mod profile;
 mod progress;
 mod record;
 mod reports;
+mod stacks;
 mod reproduce;
 mod scan;
 mod serve;

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use crate::stacks::{TYPES, samples};
+
 /// A message being written.
 #[derive(Default)]
 struct Message(Vec<u8>);
@@ -60,17 +62,28 @@ impl Tables {
         self.numbers.insert(text.to_owned(), number);
         number
     }
+
+    /// The line of a frame; its function is written if it is new.
+    fn line(&mut self, frame: &Value, out: &mut Message) -> Message {
+        let (function, file) = names(frame);
+        let (function, file) = (self.string(function), self.string(file));
+        let next = self.functions.len() as u64 + 1;
+        let id = *self.functions.entry((function, file)).or_insert(next);
+        if id == next {
+            let mut of = Message::default();
+            of.number(1, id).number(2, function).number(3, function).number(4, file);
+            out.bytes(5, &of.0);
+        }
+        let mut line = Message::default();
+        line.number(1, id).number(2, frame["line"].as_u64().unwrap_or(0));
+        line
+    }
 }
 
-/// What samples count: name, unit.
-const TYPES: [(&str, &str); 6] = [
-    ("loads", "count"),
-    ("stores", "count"),
-    ("read", "bytes"),
-    ("written", "bytes"),
-    ("l1_misses", "count"),
-    ("stalled", "nanoseconds"),
-];
+/// A frame's function and file.
+fn names(frame: &Value) -> (&str, &str) {
+    (frame["function"].as_str().unwrap_or("?"), frame["file"].as_str().unwrap_or(""))
+}
 
 /// The profile, not compressed.
 pub fn profile(report: &Value) -> Vec<u8> {
@@ -81,34 +94,39 @@ pub fn profile(report: &Value) -> Vec<u8> {
         kind.number(1, tables.string(name)).number(2, tables.string(unit));
         out.bytes(1, &kind.0);
     }
-    let costs = costs(report);
-    let mut locations = 0;
-    for site in report["sites"].as_array().into_iter().flatten() {
-        let values = values(site, &costs);
-        if values.iter().all(|value| *value == 0) {
+    // Locations, each once: a line of code with what it was inlined into, or a frame of a call stack.
+    let mut locations: HashMap<(u64, u64, u64), u64> = HashMap::new();
+    for sample in samples(report) {
+        if sample.values.iter().all(|value| *value == 0) {
             continue;
         }
-        locations += 1;
-        let mut location = Message::default();
-        location.number(1, locations).number(3, site["address"].as_u64().unwrap_or(0));
-        for frame in site["frames"].as_array().into_iter().flatten() {
-            let function = tables.string(frame["function"].as_str().unwrap_or("?"));
-            let file = tables.string(frame["file"].as_str().unwrap_or(""));
-            let next = tables.functions.len() as u64 + 1;
-            let id = *tables.functions.entry((function, file)).or_insert(next);
-            if id == next {
-                let mut of = Message::default();
-                of.number(1, id).number(2, function).number(3, function).number(4, file);
-                out.bytes(5, &of.0);
+        let next = locations.len() as u64 + 1;
+        let own = (u64::MAX, sample.site["id"].as_u64().unwrap_or(0), 0);
+        let mut stack = vec![*locations.entry(own).or_insert(next)];
+        if stack[0] == next {
+            let mut location = Message::default();
+            location.number(1, next).number(3, sample.site["address"].as_u64().unwrap_or(0));
+            for frame in sample.site["frames"].as_array().into_iter().flatten() {
+                location.bytes(4, &tables.line(frame, &mut out).0);
             }
-            let mut line = Message::default();
-            line.number(1, id).number(2, frame["line"].as_u64().unwrap_or(0));
-            location.bytes(4, &line.0);
+            out.bytes(4, &location.0);
         }
-        out.bytes(4, &location.0);
-        let mut sample = Message::default();
-        sample.packed(1, &[locations]).packed(2, &values);
-        out.bytes(2, &sample.0);
+        for frame in sample.calls {
+            let line = frame["line"].as_u64().unwrap_or(0);
+            let (function, file) = names(frame);
+            let key = (tables.string(function), tables.string(file), line);
+            let next = locations.len() as u64 + 1;
+            let id = *locations.entry(key).or_insert(next);
+            if id == next {
+                let mut location = Message::default();
+                location.number(1, id).bytes(4, &tables.line(frame, &mut out).0);
+                out.bytes(4, &location.0);
+            }
+            stack.push(id);
+        }
+        let mut message = Message::default();
+        message.packed(1, &stack).packed(2, &sample.values);
+        out.bytes(2, &message.0);
     }
     let first = tables.string("read");
     out.number(14, first);
@@ -116,24 +134,6 @@ pub fn profile(report: &Value) -> Vec<u8> {
         out.bytes(6, text.as_bytes());
     });
     out.0
-}
-
-/// Misses and stalls by site, if accesses ran on the model.
-pub fn costs(report: &Value) -> HashMap<u64, (u64, u64)> {
-    let of = |site: &Value| {
-        let stalled = site["stalled_ns"].as_f64().unwrap_or(0.0) as u64;
-        Some((site["site"].as_u64()?, (site["l1_misses"].as_u64().unwrap_or(0), stalled)))
-    };
-    report["modelled"]["sites"].as_array().into_iter().flatten().filter_map(of).collect()
-}
-
-fn values(site: &Value, costs: &HashMap<u64, (u64, u64)>) -> [u64; TYPES.len()] {
-    let both = |field: &str| {
-        ["persistent", "volatile"].iter().map(|memory| site[*memory][field].as_u64().unwrap_or(0)).sum()
-    };
-    let count = |field: &str| site[field].as_u64().unwrap_or(0);
-    let (misses, stalled) = site["id"].as_u64().and_then(|id| costs.get(&id)).copied().unwrap_or_default();
-    [count("loads"), count("stores"), both("read_bytes"), both("controller_write_bytes"), misses, stalled]
 }
 
 #[cfg(test)]

@@ -256,35 +256,18 @@ pub fn export(args: &ExportArgs) -> anyhow::Result<()> {
     }
 }
 
-/// A line per stack: the compiled function first, what was inlined behind it, the line of code last.
+/// A line per stack: the first caller first, the compiled function, what was inlined behind it, the line of code
+/// last.
 fn folded(report: &Value, by: By) -> String {
-    let costs = crate::pprof::costs(report);
     let mut stacks: BTreeMap<String, u64> = BTreeMap::new();
-    for site in report["sites"].as_array().into_iter().flatten() {
-        let both = |field: &str| {
-            ["persistent", "volatile"].iter().map(|memory| site[*memory][field].as_u64().unwrap_or(0)).sum()
-        };
-        let cost =
-            |site: &Value| site["id"].as_u64().and_then(|id| costs.get(&id)).copied().unwrap_or_default();
-        let weight: u64 = match by {
-            By::Loads => site["loads"].as_u64().unwrap_or(0),
-            By::Stores => site["stores"].as_u64().unwrap_or(0),
-            By::Read => both("read_bytes"),
-            By::Written => both("controller_write_bytes"),
-            By::Misses => cost(site).0,
-            By::Time => cost(site).1,
-        };
+    for sample in crate::stacks::samples(report) {
+        let weight = sample.values[by as usize];
         if weight == 0 {
             continue;
         }
-        let mut stack: Vec<String> = site["frames"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .rev()
-            .map(|frame| frame["function"].as_str().unwrap_or("?").replace(';', ":"))
-            .collect();
-        stack.push(site["label"].as_str().unwrap_or("?").replace(';', ":"));
+        let name = |text: &Value| text.as_str().unwrap_or("?").replace(';', ":");
+        let mut stack: Vec<String> = sample.frames().rev().map(|frame| name(&frame["function"])).collect();
+        stack.push(name(&sample.site["label"]));
         *stacks.entry(stack.join(";")).or_default() += weight;
     }
     stacks.into_iter().map(|(stack, weight)| format!("{stack} {weight}\n")).collect()
@@ -319,7 +302,37 @@ fn perfetto(report: &Value) -> Value {
             "name": phase["name"], "ph": "X", "ts": from, "dur": (to - from).max(0.0), "pid": 1, "tid": 1, "cat": "phase",
         }));
     }
-    json!({"traceEvents": events, "displayTimeUnit": "ns"})
+    let (frames, samples) = sampled(report);
+    json!({
+        "traceEvents": events, "displayTimeUnit": "ns", "stackFrames": frames, "samples": samples,
+    })
+}
+
+/// Call stacks by the time that cores stood still, or by misses if none was measured: frames with their callers,
+/// and a sample for each stack, one behind the other in time.
+fn sampled(report: &Value) -> (Value, Value) {
+    let all = crate::stacks::samples(report);
+    let timed = all.iter().any(|sample| sample.values[By::Time as usize] > 0);
+    let (by, unit) = if timed { (By::Time, "ns") } else { (By::Misses, "misses") };
+    let (mut numbers, mut frames) = (BTreeMap::new(), serde_json::Map::new());
+    let (mut samples, mut at) = (Vec::new(), 0.0);
+    for sample in all.iter().filter(|sample| sample.values[by as usize] > 0) {
+        let mut parent: Option<usize> = None;
+        for frame in sample.frames().rev() {
+            let name = frame["function"].as_str().unwrap_or("?");
+            let next = numbers.len() + 1;
+            let number = *numbers.entry((parent, name.to_owned())).or_insert(next);
+            let above = parent.map(|parent| parent.to_string());
+            frames.insert(number.to_string(), json!({"name": name, "category": "code", "parent": above}));
+            parent = Some(number);
+        }
+        let weight = sample.values[by as usize];
+        samples.push(json!({
+            "cpu": 0, "tid": 2, "ts": at, "name": unit, "sf": parent.map(|parent| parent.to_string()), "weight": weight,
+        }));
+        at += weight as f64 / 1000.0;
+    }
+    (Value::Object(frames), Value::Array(samples))
 }
 
 #[cfg(test)]

@@ -362,6 +362,7 @@ impl Machine {
             event::synchronizations!() | Op::RegionBegin { .. } | Op::RegionEnd { .. } | Op::Strand(_) => {}
             // What a prefetch brings is counted at the load that it is for.
             Op::Prefetch { .. }
+            | Op::Context
             // No access to memory.
             | Op::Alloc { .. }
             | Op::Free { .. }

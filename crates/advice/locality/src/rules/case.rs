@@ -31,8 +31,34 @@ impl Case<'_> {
     /// A code site's name; of C++'s library, who called it, too.
     pub(super) fn label(&self, site: u32) -> String {
         let id = SiteId(site);
-        let library = self.sites.site(id).and_then(|site| site.frame()).is_some_and(Frame::is_library);
-        if library { self.sites.chain(id) } else { self.sites.label(id) }
+        let Some(known) = self.sites.site(id) else { return self.sites.label(id) };
+        if !known.frame().is_some_and(Frame::is_library) {
+            return self.sites.label(id);
+        }
+        let caller = if known.callers().next().is_some() { None } else { self.own_caller(site) };
+        caller.map_or_else(|| self.sites.chain(id), |caller| format!("{}, called from {caller}", self.sites.label(id)))
+    }
+
+    /// The program's own code that a site of the library was called from most.
+    fn own_caller(&self, site: u32) -> Option<&Frame> {
+        let own = |frame: &&Frame| !frame.is_library() && !frame.file.is_empty();
+        let first = |context| self.sites.site(SiteId(context))?.frames.iter().find(own);
+        self.watcher.calls.of(site).into_iter().find_map(|of| first(of.context))
+    }
+
+    /// The name of a site that allocates; if several others have it do so, who of them did so most.
+    pub(super) fn allocator(&self, site: u32) -> String {
+        let label = self.label(site);
+        let mut rows = self.watcher.calls.of(site);
+        rows.retain(|of| of.blocks > 0);
+        let all: u64 = rows.iter().map(|of| of.bytes).sum();
+        let Some(most) = rows.iter().max_by_key(|of| of.bytes).filter(|_| rows.len() > 1) else { return label };
+        match self.sites.site(SiteId(most.context)).and_then(|calls| calls.frame()) {
+            Some(caller) => {
+                format!("{label} ({} of the bytes for {caller})", percent(ratio(most.bytes, all)))
+            }
+            None => label,
+        }
     }
 
     /// The states of the sites that did anything.
@@ -70,7 +96,7 @@ impl Case<'_> {
             Some(layout) => format!("a block of {}", layout.name),
             None => "a block".to_owned(),
         };
-        format!(" {} of {of} that {} allocates", at(offset), self.label(site))
+        format!(" {} of {of} that {} allocates", at(offset), self.allocator(site))
     }
 
     /// `thread 3 (serve)`.

@@ -25,7 +25,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
             percent(ratio(first.short, first.blocks)),
             first.blocks,
             first.bytes / first.blocks.max(1),
-            case.label(sites[0].site.0),
+            case.allocator(sites[0].site.0),
             options.short_life,
             first.peak
         ),

@@ -25,7 +25,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         evidence: format!(
             "Of the {} blocks that {} allocates, {} ({} of them) were freed; {} B were left at the end.",
             first.blocks,
-            case.label(sites[0].site.0),
+            case.allocator(sites[0].site.0),
             first.freed,
             percent(ratio(first.freed, first.blocks)),
             first.live

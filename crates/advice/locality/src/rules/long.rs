@@ -28,7 +28,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         evidence: format!(
             "When most memory was in use, {peak} B, blocks that {} allocates had {at_peak} B of it, and {} of these had been used \
              for the last time; {end}.",
-            case.label(sites[0].site.0),
+            case.allocator(sites[0].site.0),
             percent(ratio(own, at_peak)),
         ),
         remedy:

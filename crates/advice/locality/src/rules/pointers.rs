@@ -21,7 +21,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
             case.label(sites[0].site.0),
             first.hops,
             first.offset,
-            case.label(first.from),
+            case.allocator(first.from),
             first.hops / first.chains.max(1)
         ),
         remedy: "Keep the elements in one array (a flat or sorted one, or nodes of many elements), allocate the nodes in the order \

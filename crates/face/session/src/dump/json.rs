@@ -42,6 +42,7 @@ pub fn operation(op: &Op, table: &SiteTable) -> Value {
         Op::Flush { addr, kind } => json!({"op": flush(kind), "addr": addr}),
         Op::Demote { addr } => json!({"op": "cldemote", "addr": addr}),
         Op::Prefetch { addr } => json!({"op": "prefetch", "addr": addr}),
+        Op::Context => json!({"op": "called-from"}),
         Op::Fence(kind) => json!({"op": fence(kind)}),
         Op::Acquire { var, order, seq } => {
             json!({"op": "acquire", "addr": var, "order": memory_order(order), "seq": seq})

@@ -25,6 +25,7 @@ fn operation(op: &Op, table: &SiteTable) -> String {
         Op::Flush { addr, kind } => format!("{} {addr:#x}", flush(kind)),
         Op::Demote { addr } => format!("cldemote {addr:#x}"),
         Op::Prefetch { addr } => format!("prefetch {addr:#x}"),
+        Op::Context => "called-from".to_owned(),
         Op::Fence(kind) => fence(kind).to_owned(),
         Op::Acquire { var, order, seq } => format!("acquire {var:#x} {} #{seq}", memory_order(order)),
         Op::Release { var, order, seq } => format!("release {var:#x} {} #{seq}", memory_order(order)),

@@ -18,7 +18,7 @@ use event::{
 use locality::Watcher;
 use machine::{Config, ConfigError, Machine};
 use report::{
-    CaptureStats, Costs, CrashLints, Prestores, Report, Run, SiteCost, Structure, Subject, Trial, Wait,
+    AllocationStack, CaptureStats, Costs, CrashLints, Prestores, Report, Run, SiteCost, StackCost, Structure, Subject, Trial, Wait,
     Withheld, WriteSizes,
 };
 
@@ -26,6 +26,8 @@ use report::{
 const STRUCTURES_MAX: usize = 64;
 /// Phases that a report lists.
 const PHASES_MAX: usize = 1024;
+/// Call stacks of a data structure that a report lists.
+const STACKS_MAX: usize = 32;
 
 /// Everything that looks at the events of a profile.
 pub struct Analysis {
@@ -184,6 +186,7 @@ impl Analysis {
             let machine = self.ordinary.as_ref().filter(|_| ordinary).unwrap_or(&self.named);
             let mut own = self.watcher.findings(&sites);
             (trials, costs) = tried(&self.watcher, &mut own, machine, &sites, &mut withheld);
+            share_out(&mut costs, &figures);
             findings.extend(own);
             findings.sort_by(|a, b| b.share.total_cmp(&a.share));
         }
@@ -226,6 +229,7 @@ fn most_fetched(watcher: &locality::Watcher, sites: &SiteTable) -> Vec<report::S
     for one in &mut all {
         let known = uses.of_site(one.site);
         fields(one, known);
+        one.stacks = allocation_stacks(watcher, one.site, sites);
     }
     all.extend(watcher.outside().into_iter().map(|(name, addr, of)| {
         let mut one = structure(0, name, of);
@@ -262,6 +266,31 @@ fn tried(
     (results.tried.into_iter().map(trial).collect(), costs)
 }
 
+/// Shares a site's traffic out among the places that its code was called from: by misses, or by accesses if it
+/// has none.
+fn share_out(costs: &mut Option<Costs>, figures: &machine::Figures) {
+    let Some(costs) = costs else { return };
+    let mut sums: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
+    for of in &costs.stacks {
+        let sum = sums.entry(of.site).or_default();
+        sum[0] += of.l1_misses;
+        sum[1] += of.loads + of.stores;
+    }
+    for of in &mut costs.stacks {
+        let (Some(site), Some(&[misses, accesses])) =
+            (figures.sites.get(of.site as usize), sums.get(&of.site))
+        else {
+            continue;
+        };
+        let (part, whole) =
+            if misses > 0 { (of.l1_misses, misses) } else { (of.loads + of.stores, accesses) };
+        let share = |bytes: u64| (u128::from(bytes) * u128::from(part) / u128::from(whole.max(1))) as u64;
+        of.read_bytes = share(site.persistent.read_bytes + site.volatile.read_bytes);
+        of.written_bytes =
+            share(site.persistent.controller_write_bytes + site.volatile.controller_write_bytes);
+    }
+}
+
 /// What accesses cost on the modelled machine.
 fn costs(watcher: &Watcher, trials: &locality::Trials) -> Option<Costs> {
     (trials.accesses > 0).then_some(())?;
@@ -278,7 +307,50 @@ fn costs(watcher: &Watcher, trials: &locality::Trials) -> Option<Costs> {
         elapsed_ns: trials.elapsed_ns,
         waits: trials.waits.iter().map(|&(cause, ns)| Wait { cause: cause.to_owned(), ns }).collect(),
         sites: sites.into_values().collect(),
+        stacks: stacks(watcher, trials),
     })
+}
+
+/// What accesses cost by who called their code.
+fn stacks(watcher: &Watcher, trials: &locality::Trials) -> Vec<StackCost> {
+    let row = |of: &locality::Calls| StackCost {
+        site: of.site,
+        context: of.context,
+        loads: of.loads,
+        stores: of.stores,
+        l1_misses: of.misses,
+        ..StackCost::default()
+    };
+    let mut rows: Vec<StackCost> = watcher.calls().iter().map(row).collect();
+    for &(at, ns) in &trials.by_row {
+        if let Some(of) = rows.get_mut(at as usize) {
+            of.stalled_ns += ns;
+        }
+    }
+    rows.retain(|of| of.loads + of.stores > 0);
+    rows
+}
+
+/// Who had the blocks of a site allocated, the most fetched first.
+fn allocation_stacks(watcher: &Watcher, site: u32, sites: &SiteTable) -> Vec<AllocationStack> {
+    let own = watcher.calls().iter().filter(|of| of.site == site && of.blocks > 0);
+    let stack = |of: &locality::Calls| AllocationStack {
+        context: of.context,
+        called_from: sites
+            .site(event::SiteId(of.context))
+            .map(|calls| calls.frames.iter().map(ToString::to_string).collect())
+            .unwrap_or_default(),
+        blocks: of.blocks,
+        bytes: of.bytes,
+        freed: of.freed,
+        peak_bytes: of.peak,
+        live_bytes: of.live,
+        fetches: of.fetches,
+    };
+    let mut all: Vec<AllocationStack> = own.map(stack).collect();
+    all.sort_by_key(|of| (std::cmp::Reverse((of.fetches, of.bytes)), of.context));
+    all.truncate(STACKS_MAX);
+    all
 }
 
 /// Data structures, at most [`STRUCTURES_MAX`].
@@ -332,6 +404,7 @@ fn structure(site: u32, label: String, of: locality::Structure) -> Structure {
         type_name: None,
         type_bytes: None,
         fields: Vec::new(),
+        stacks: Vec::new(),
     }
 }
 

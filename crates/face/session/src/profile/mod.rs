@@ -77,6 +77,7 @@ impl Profile {
             input => {
                 let mut analysis = analysis;
                 let (near, mut far) = analysis.sinks();
+                let input = with_calls(input);
                 let played = input.play("profiling", observer, near, &mut far)?;
                 played.unmatched.iter().for_each(|warning| observer.warn(warning));
                 Ok(self.report(&played, analysis))
@@ -214,6 +215,14 @@ impl Profile {
             }
         }
         words
+    }
+}
+
+/// A program records who calls whom.
+fn with_calls(input: &Input) -> Input {
+    match input {
+        Input::Program(program) => Input::Program(Program { calls: true, ..program.clone() }),
+        other => other.clone(),
     }
 }
 

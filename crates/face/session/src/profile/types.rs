@@ -69,7 +69,7 @@ fn fits(layout: &Layout, bytes: u64) -> bool {
 /// address share names.
 fn on_stacks(layouts: &Layouts<'_>, bias: u64, outcome: &Outcome) -> Vec<Variable> {
     let mut found: Vec<(Variable, Vec<u32>)> = Vec::new();
-    for stack in &outcome.stacks {
+    for stack in outcome.stacks.iter().chain(&outcome.frames) {
         for (name, offset, bytes, layout) in layouts.frame(stack.function.wrapping_sub(bias)) {
             let addr = stack.top.wrapping_add_signed(offset);
             let same = found.iter_mut().find(|(of, _)| of.addr == addr && of.name == name);

@@ -260,6 +260,7 @@ impl FilesRecorder {
             | Op::Flush { .. }
             | Op::Demote { .. }
             | Op::Prefetch { .. }
+            | Op::Context
             | Op::Fence(_)
             | Op::Strand(_)
             | Op::Alloc { .. }

@@ -237,6 +237,7 @@ impl Clocks {
             | Op::Flush { .. }
             | Op::Demote { .. }
             | Op::Prefetch { .. }
+            | Op::Context
             | Op::Fence(_)
             | Op::Alloc { .. }
             | Op::Free { .. }

@@ -151,7 +151,7 @@ impl Recorder {
                 self.clocks.synchronise(thread, &op);
             }
             // They change nothing of memory that a crash could lose; files are written above.
-            Op::Demote { .. } | Op::Prefetch { .. } | Op::Alloc { .. } | Op::Free { .. } => {}
+            Op::Demote { .. } | Op::Prefetch { .. } | Op::Context | Op::Alloc { .. } | Op::Free { .. } => {}
             event::file_operations!() => {}
         }
         Ok(())

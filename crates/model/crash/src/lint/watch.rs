@@ -168,6 +168,7 @@ impl Lints {
             Op::Load { .. }
             | Op::Demote { .. }
             | Op::Prefetch { .. }
+            | Op::Context
             | Op::Strand(_)
             | Op::Phase { .. }
             | event::synchronizations!()

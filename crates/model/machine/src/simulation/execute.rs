@@ -148,6 +148,7 @@ impl TimedCore {
             // Synchronisation is carried out by `synchronise`, phases by the caller. The rest is no access to memory.
             event::synchronizations!()
             | Op::Phase { .. }
+            | Op::Context
             | Op::Alloc { .. }
             | Op::Free { .. }
             | Op::MapOffset { .. }

@@ -56,6 +56,7 @@ pub(crate) fn step(op: &Op, thread: ThreadId) -> Option<(MeetingPoint, Step)> {
         | Op::Flush { .. }
         | Op::Demote { .. }
         | Op::Prefetch { .. }
+        | Op::Context
         | Op::Fence(_)
         | Op::Alloc { .. }
         | Op::Free { .. }

@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::base::sys;
 use abi::{
-    AREA_ALIGN, CHUNK_FILLING, CHUNK_FREE, CHUNK_FULL, CHUNK_HANDLER, CHUNK_PARKED, Chunk, FLAG_VALUES,
+    AREA_ALIGN, CHUNK_FILLING, CHUNK_FREE, CHUNK_FULL, CHUNK_HANDLER, CHUNK_PARKED, Chunk, FLAG_CALLS, FLAG_VALUES,
     MODE_OFF, MODE_RECORD, MODULES, Missed, Module, SESSION_ENV, SESSION_MAGIC, SESSION_VERSION, Session,
     header, kind,
 };
@@ -174,6 +174,11 @@ impl Attached {
     /// Whether the bytes of stores are recorded.
     pub fn values(&self) -> bool {
         self.head.flags & FLAG_VALUES != 0
+    }
+
+    /// Whether functions record where they begin and end.
+    pub fn calls(&self) -> bool {
+        self.head.flags & FLAG_CALLS != 0
     }
 
     /// `MODE_*`.

@@ -3,7 +3,7 @@
 //! `strandline_refill` is called where a compiler put a call, so it may clobber what a C function may, but
 //! for `rdi`.
 //!
-//! `strandline_begin` and `strandline_end` stand where a function of C++'s library begins and ends.
+//! `strandline_begin` and `strandline_end` stand where a function begins and ends.
 //!
 //! The others stand before an instruction that the compiler or a person wrote: anything may be alive, the
 //! flags and vector registers too, and the stack may be aligned to nothing. Their fast path saves the few
@@ -14,8 +14,8 @@ use core::arch::naked_asm;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::base::session::{Attached, session};
-use crate::state::local::local;
+use crate::base::session::session;
+use crate::state::local::{RUNNING, local};
 use crate::state::stream::Stream;
 use crate::stream::record;
 use abi::atomic::IN_ORDER;
@@ -292,9 +292,11 @@ atomic_hooks! {
     strandline_hook_rmw16: RMW, 16, record_atomic;
 }
 
-/// Defines hooks where a function begins or ends: the flags and `r11` are free.
+/// Defines hooks where a function begins or ends: the flags and `r11` are free. `$kind` is that of the record
+/// where calls are recorded, `$write` stores its payload, with the hook's frame in `rax`, behind `rdx`; where
+/// stored bytes are, there is never room, and `$slow` sees to it.
 macro_rules! function_hooks {
-    ($($(#[$about:meta])* $name:ident: $record:ident;)*) => { $(
+    ($($(#[$about:meta])* $name:ident: $kind:expr, $words:literal, $slow:ident, [$($write:literal)*];)*) => { $(
         $(#[$about])*
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
@@ -304,13 +306,29 @@ macro_rules! function_hooks {
                 "push rcx",
                 "push rdx",
                 "lea rax, [rsp + 24]",
-                "lea rcx, [rip + {record}]",
-                "call {save}",
+                "mov r11, qword ptr [rip + strandline_tls@GOTTPOFF]",
+                "mov rdx, qword ptr fs:[r11]",
+                "cmp rdx, qword ptr fs:[r11 + {limit}]",
+                "jae 2f",
+                $($write,)*
+                "movabs rcx, {header}",
+                "add rcx, qword ptr [rsp + 24]",
+                "mov qword ptr [rdx], rcx",
+                "add rdx, {bytes}",
+                "mov qword ptr fs:[r11], rdx",
+                "3:",
                 "pop rdx",
                 "pop rcx",
                 "pop rax",
                 "ret",
-                record = sym $record,
+                "2:",
+                "lea rcx, [rip + {slow}]",
+                "call {save}",
+                "jmp 3b",
+                limit = const offset_of!(Stream, limit),
+                header = const header($kind, 0, 0),
+                bytes = const 8 * $words,
+                slow = sym $slow,
                 save = sym slow,
             );
         }
@@ -318,24 +336,43 @@ macro_rules! function_hooks {
 }
 
 function_hooks! {
-    /// Called before a function of C++'s library does anything.
-    strandline_begin: record_begin;
+    /// Called before a function does anything, if it was not told to be quiet.
+    strandline_begin: kind::ENTER, 3, record_begin,
+        ["mov rcx, qword ptr [rsp + 32]" "mov qword ptr [rdx + 8], rcx" "mov qword ptr [rdx + 16], rax"];
     /// Called before such a function returns, or hands on to another.
-    strandline_end: record_end;
+    strandline_end: kind::LEAVE, 2, record_end, ["mov qword ptr [rdx + 8], rax"];
 }
 
 extern "C" fn record_begin(top: *const [u64; 2], _: u64, _: u64) {
-    if session().is_some_and(Attached::values) {
-        // SAFETY: the hook's own return address, and that of the function which has just begun.
-        let [pc, back] = unsafe { top.read() };
+    let Some(session) = session() else { return quieten() };
+    // SAFETY: the hook's own return address, and that of the function which has just begun.
+    let [pc, back] = unsafe { top.read() };
+    if session.values() {
         record::record(kind::CALL, 0, pc, [back, top as u64]);
+    } else if session.calls() {
+        record::record(kind::ENTER, 0, pc, [back, top as u64]);
+    } else {
+        quieten();
     }
 }
 
 extern "C" fn record_end(top: *const u64, _: u64, _: u64) {
-    if session().is_some_and(Attached::values) {
-        // SAFETY: the hook's own return address.
-        let pc = unsafe { top.read() };
+    let Some(session) = session() else { return };
+    // SAFETY: the hook's own return address.
+    let pc = unsafe { top.read() };
+    if session.values() {
         record::record(kind::RETURN, 0, pc, []);
+    } else if session.calls() {
+        record::record(kind::LEAVE, 0, pc, [top as u64]);
+    }
+}
+
+/// Nobody wants to know: the thread's functions need not ask again.
+fn quieten() {
+    let local = local();
+    if local.stage.get() == RUNNING {
+        local.quiet.each_ref().map(|quiet| quiet.set(1));
+    } else {
+        local.stream.make_room(0);
     }
 }

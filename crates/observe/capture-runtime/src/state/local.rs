@@ -9,6 +9,7 @@ use core::mem::offset_of;
 
 use crate::state::own_handlers::OwnHandlers;
 use crate::state::stream::Stream;
+use abi::QUIET;
 
 /// A thread that has recorded nothing yet.
 pub const NEW: u32 = 0;
@@ -28,6 +29,9 @@ const LOCAL_BYTES: usize = 896;
 pub struct Local {
     /// The stream in use.
     pub stream: Stream,
+    /// Whether functions that stand for their callers, and all others, keep where they begin and end to
+    /// themselves; zeros: the runtime is to be asked. The assembler wrapper's business, too ([`QUIET`]).
+    pub quiet: [Cell<u32>; 2],
     /// Return address of the hook that was called last: set by its entry, read first by its body.
     pub caller: Cell<u64>,
     /// Return address of the call of a stream function (`FILE *`) that came last.
@@ -67,7 +71,7 @@ pub struct Local {
 }
 
 const _: () = assert!(size_of::<Local>() <= LOCAL_BYTES);
-const _: () = assert!(offset_of!(Local, stream) == 0);
+const _: () = assert!(offset_of!(Local, stream) == 0 && offset_of!(Local, quiet) == QUIET);
 
 /// Where a hook's entry notes its return address.
 pub const CALLER: usize = offset_of!(Local, caller);

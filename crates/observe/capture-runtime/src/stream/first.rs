@@ -38,6 +38,10 @@ pub fn start(local: &Local) {
         handler.thread.set(thread + 1);
         handler.by_handler.set(1);
     }
+    let (values, calls) =
+        session().map_or((false, false), |session| (session.values(), session.calls() && !session.values()));
+    local.quiet[0].set(u32::from(!values && !calls));
+    local.quiet[1].set(u32::from(!calls));
     set_specific();
     local.stage.set(RUNNING);
 }

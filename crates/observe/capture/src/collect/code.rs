@@ -129,6 +129,11 @@ impl Vocabulary {
         called
     }
 
+    /// The number of a site whose frames are calls under way.
+    pub fn chain(&mut self, calls: Site) -> SiteId {
+        self.enter(calls)
+    }
+
     fn enter(&mut self, mut site: Site) -> SiteId {
         let address = site.address;
         // Without a line, the address is all that reports two places of a function apart.

@@ -10,12 +10,16 @@ use super::address_map::AddressMap;
 use super::blocks::{DESCRIPTOR_MAX, Descriptor};
 use super::calls::Calls;
 use super::code::{Code, Vocabulary};
+use super::contexts::{CallStack, Contexts, LiveFrame};
 use super::files;
 use super::records::{Expansion, Header, RECORD_INSTRUCTIONS, bytes, common};
 use abi::{access, descriptor_of, kind, kind_of};
 
 /// Functions of the program's own that are named as callers of what one of them does.
 const CALLERS: usize = 3;
+/// Frames of a stack that are kept when its thread makes another one, and in all.
+const FRAMES: usize = 16;
+const FRAMES_MAX: usize = 1024;
 
 /// A process of the run.
 #[derive(Default)]
@@ -48,6 +52,10 @@ pub struct Decoder<C> {
     called: HashMap<(usize, SiteId, Vec<u64>), SiteId>,
     /// Sites of the program's own with those who called.
     called_by: HashMap<(SiteId, [SiteId; CALLERS]), SiteId>,
+    /// Chains of calls, where functions report them.
+    contexts: Contexts,
+    /// Frames that lay on a thread's stack when it made another one.
+    pub frames: Vec<(ThreadId, LiveFrame)>,
     threads: HashMap<u32, ThreadId>,
     /// Chunks that have been read to their end.
     pub released: Vec<usize>,
@@ -72,6 +80,8 @@ impl<C: Code> Decoder<C> {
             by_pid: HashMap::new(),
             called: HashMap::new(),
             called_by: HashMap::new(),
+            contexts: Contexts::default(),
+            frames: Vec::new(),
             threads: HashMap::new(),
             released: Vec::new(),
             stores_without_value: 0,
@@ -161,6 +171,34 @@ impl<C: Code> Decoder<C> {
         site
     }
 
+    /// A function of the process has begun, or has ended, as the record says: whether it is one of these.
+    pub fn note_call(&mut self, process: usize, record: &[u64], calls: &mut CallStack) -> bool {
+        let header = Header::new(record[0]);
+        match (header.kind, record.get(1), record.get(2)) {
+            (kind::ENTER, Some(&back), Some(&frame)) => {
+                self.contexts.enter(calls, process, [header.pc, back, frame]);
+            }
+            (kind::LEAVE, Some(&frame), _) => calls.leave(frame),
+            _ => return false,
+        }
+        true
+    }
+
+    /// The site of the calls under way.
+    pub fn context(&mut self, calls: &CallStack) -> SiteId {
+        let Decoder { contexts, processes, code, vocabulary, .. } = self;
+        contexts.site(calls.chain(), |process| processes[process].pid, code, vocabulary)
+    }
+
+    /// Keeps the frames on the stack of a thread that makes another one, which may use what is in them.
+    pub fn note_frames(&mut self, thread: ThreadId, calls: &CallStack) {
+        for frame in calls.frames().take(FRAMES) {
+            if self.frames.len() < FRAMES_MAX && !self.frames.contains(&(thread, frame)) {
+                self.frames.push((thread, frame));
+            }
+        }
+    }
+
     /// The site of what code at `site` did, which was called by `calls`: a function of C++'s library stands
     /// for who called it, too.
     pub fn called(&mut self, process: usize, site: SiteId, calls: &Calls) -> SiteId {
@@ -216,7 +254,7 @@ impl<C: Code> Decoder<C> {
         let (header, payload) = words.split_first()?;
         let header = Header::new(*header);
         let word = |at: usize| payload.get(at).copied().unwrap_or(0);
-        if matches!(header.kind, kind::VALUE | kind::CALL | kind::RETURN) {
+        if matches!(header.kind, kind::VALUE | kind::CALL | kind::RETURN | kind::ENTER | kind::LEAVE) {
             return Some(Expansion::default());
         }
         if header.kind == kind::THREAD_START {

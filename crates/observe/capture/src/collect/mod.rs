@@ -15,6 +15,7 @@ mod calls;
 mod code;
 #[cfg(target_arch = "x86_64")]
 mod compare;
+mod contexts;
 mod decoder;
 mod files;
 mod interrupts;

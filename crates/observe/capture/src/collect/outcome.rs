@@ -15,6 +15,8 @@ pub struct Options {
     pub command: Vec<OsString>,
     /// Record the bytes of each store.
     pub values: bool,
+    /// Record who calls whom, unless the bytes of stores are recorded.
+    pub calls: bool,
     /// Record in bursts: so many buffers of every so many of a thread.
     pub sampling: Option<(u64, u64)>,
     /// Files that count as persistent besides those on DAX mounts and under `/dev/shm`: paths or globs.
@@ -45,6 +47,7 @@ impl Options {
         Options {
             command,
             values: false,
+            calls: false,
             sampling: None,
             pmem: Vec::new(),
             files: Vec::new(),
@@ -95,6 +98,9 @@ pub struct Outcome {
     pub warnings: Vec<Warning>,
     /// Stacks of threads that were made by `pthread_create`, the first ones.
     pub stacks: Vec<StackOutcome>,
+    /// Frames that lay on a thread's stack when it made another one, where calls were recorded: their bytes
+    /// are not known.
+    pub frames: Vec<StackOutcome>,
     /// Files of the first process's own code, with what is added to the addresses in them.
     pub files: Vec<(std::path::PathBuf, u64)>,
 }

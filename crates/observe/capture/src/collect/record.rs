@@ -25,7 +25,7 @@ use super::programs::Programs;
 use crate::CaptureError;
 use crate::session::{Bell, SessionFile, Settings};
 use crate::symbols::preload;
-use abi::{CHUNK_FILLING, FLAG_VALUES, MODE_COUNT, MODE_RECORD, MODULES, SESSION_ENV};
+use abi::{CHUNK_FILLING, FLAG_CALLS, FLAG_VALUES, MODE_COUNT, MODE_RECORD, MODULES, SESSION_ENV};
 
 /// How long the collector sleeps when there is nothing to do; also the delay after which it sees a process
 /// end that is not the program's first.
@@ -76,6 +76,7 @@ pub fn count(options: &Options, progress: &mut dyn FnMut(&Progress)) -> Result<O
 fn source(options: &Options) -> Source {
     let mut unseen = Capabilities::empty();
     unseen.set(Capabilities::VALUES, !options.values);
+    unseen.set(Capabilities::CALLS, options.values || !options.calls);
     unseen.set(Capabilities::FILES, options.files.is_empty());
     let words = u64::from(options.chunk_bytes / 8);
     Source {
@@ -190,7 +191,11 @@ impl Recording {
         let program = name.to_string_lossy().into_owned();
         let session = Rc::new(SessionFile::create(&Settings {
             mode,
-            flags: if options.values { FLAG_VALUES } else { 0 },
+            flags: match (options.values, options.calls) {
+                (true, _) => FLAG_VALUES,
+                (false, true) => FLAG_CALLS,
+                (false, false) => 0,
+            },
             chunk_bytes: options.chunk_bytes,
             chunk_count: options.chunk_count,
             sampling: options.sampling.unwrap_or((0, 0)),
@@ -450,6 +455,13 @@ impl Recording {
         };
         let stacks = self.session.stacks().into_iter().map(stack).collect();
         let decoder = &self.merger.decoder;
+        let frames = decoder.frames.iter().map(|&(thread, frame)| StackOutcome {
+            thread,
+            top: frame.top,
+            bytes: 0,
+            function: frame.function,
+        });
+        let frames = frames.collect();
         let mut threads: Vec<ThreadOutcome> = self
             .merger
             .streams
@@ -472,6 +484,7 @@ impl Recording {
             elapsed: self.started.elapsed(),
             warnings,
             stacks,
+            frames,
             files,
         }
     }

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-use event::{AnySink, BlockShape, EVENT, Event, Op, RawBlocks, RawWords, RunSink, Sink, SinkError, ThreadId};
+use event::{AnySink, BlockShape, EVENT, Event, Op, RawBlocks, RawWords, RunSink, Sink, SinkError, SiteId, ThreadId};
 
 use super::blocks::BATCH;
 use super::calls::Calls;
 use super::code::Code;
+use super::contexts::CallStack;
 use super::decoder::Decoder;
 use super::piece::{Piece, Rest};
 use super::records::{Expansion, Header, RECORD_INSTRUCTIONS, bytes, common, length};
@@ -60,6 +61,9 @@ pub enum Stop {
     Blocked(u64),
 }
 
+/// Words of blocks and contexts that are delivered together, about.
+const WORDS: usize = 4096;
+
 enum Value {
     Added,
     Missing,
@@ -85,6 +89,11 @@ pub struct Stream {
     at: usize,
     todo: Expansion,
     calls: Calls,
+    /// The same, where all functions report.
+    stack: CallStack,
+    /// Whether it has changed since the sink learned of it, and what the sink knows.
+    called: bool,
+    context: SiteId,
     carry: u32,
     /// Bytes of the store that is being read.
     stored: Vec<u8>,
@@ -109,6 +118,9 @@ impl Stream {
             at: 0,
             todo: Expansion::default(),
             calls: Calls::default(),
+            stack: CallStack::default(),
+            called: false,
+            context: SiteId::UNKNOWN,
             carry: 0,
             stored: Vec::new(),
             record: Vec::new(),
@@ -202,6 +214,13 @@ impl Stream {
                 return Ok(stop);
             }
             let Some(head) = self.next_head(session, decoder) else { return Ok(Stop::Dry) };
+            if is_call(head) {
+                self.take_record(session, decoder);
+                continue;
+            }
+            if let Some(event) = self.changed_context(decoder) {
+                batch.events.push(event);
+            }
             if !is_block(head) {
                 match self.take_common(session, decoder, turn, batch) {
                     Some(None) => {}
@@ -227,6 +246,18 @@ impl Stream {
         }
     }
 
+    /// The event that says where the functions were called whose records come next, if that has changed.
+    fn changed_context<C: Code>(&mut self, decoder: &mut Decoder<C>) -> Option<Event> {
+        if !std::mem::take(&mut self.called) {
+            return None;
+        }
+        let site = decoder.context(&self.stack);
+        if std::mem::replace(&mut self.context, site) == site {
+            return None;
+        }
+        Some(Event { op: Op::Context, site, instructions: std::mem::take(&mut self.carry) })
+    }
+
     /// What may be read next.
     fn rest<'a>(&'a self, session: &'a SessionFile) -> Rest<'a> {
         self.pieces.front().map_or(Rest::Own(&[]), |piece| piece.rest(session, self.at))
@@ -237,6 +268,10 @@ impl Stream {
         loop {
             self.pieces.front()?;
             // No record begins with a zero.
+            if self.at == 0 && self.pieces.front().is_some_and(|piece| piece.number > self.next_number) {
+                self.stack.forget();
+                self.called = true;
+            }
             if let Some(head) = self.rest(session).first().filter(|head| *head != 0) {
                 return Some(head);
             }
@@ -286,14 +321,34 @@ impl Stream {
         batch: &mut Buffer,
     ) {
         (batch.blocks, batch.carry) = (Some(batch.words.len()), self.carry);
-        let taken = self.raw(decoder, &self.rest(session), batch.time_ns).translate(&mut batch.words);
-        self.at += taken.words;
-        self.carry = taken.carry;
-        batch.count = taken.events;
-        let next = self.rest(session).first();
-        if next.is_none_or(|head| head == 0 || is_block(head)) {
-            return;
+        batch.count = 0;
+        let start = batch.words.len();
+        loop {
+            let taken = self.raw(decoder, &self.rest(session), batch.time_ns).translate(&mut batch.words);
+            self.at += taken.words;
+            self.carry = taken.carry;
+            batch.count += taken.events;
+            let mut next = self.rest(session).first();
+            while next.is_some_and(is_call) {
+                self.take_record(session, decoder);
+                next = self.rest(session).first();
+            }
+            let Some(head) = next.filter(|head| *head != 0) else { return };
+            let block = is_block(head);
+            if let Some(event) = self.changed_context(decoder) {
+                batch.events.push(event);
+                batch.words.push(EVENT);
+                batch.count += 1;
+            }
+            if !block {
+                break;
+            }
+            let more = batch.words.len() - start < WORDS && taken.words > 0;
+            if !more || decoder.block_words(self.process, head).is_none() {
+                return;
+            }
         }
+        let contexts = batch.events.len();
         if self.take_common(session, decoder, turn, batch).is_none() {
             self.take_record(session, decoder);
             let single = self.todo.single().filter(|event| event.op.seq().is_none_or(|seq| seq <= turn));
@@ -302,8 +357,9 @@ impl Stream {
                 self.todo.advance();
             }
         }
-        batch.words.extend(batch.events.iter().map(|_| EVENT));
-        batch.count += batch.events.len();
+        let behind = batch.events.len() - contexts;
+        batch.words.extend((0..behind).map(|_| EVENT));
+        batch.count += behind;
     }
 
     /// Adds the record that comes next to the batch, if it is a [`common`] one without values: why the batch
@@ -348,7 +404,12 @@ impl Stream {
                         self.calls.begin(if argument == 0 { pc } else { 0 }, record[1], record[2]);
                     }
                     kind::RETURN => self.calls.end(),
-                    _ => {}
+                    kind::SPAWN => {
+                        if let Some(thread) = self.thread {
+                            decoder.note_frames(thread, &self.stack);
+                        }
+                    }
+                    _ => self.called |= decoder.note_call(self.process, &record, &mut self.stack),
                 }
                 if expansion.peek().is_some() {
                     self.carry = 0;
@@ -473,6 +534,12 @@ impl Stream {
         self.at = 0;
         true
     }
+}
+
+/// Whether a record with this head says that a function begins or ends.
+#[inline]
+fn is_call(head: u64) -> bool {
+    descriptor_of(head).is_none() && matches!(kind_of(head), kind::ENTER | kind::LEAVE)
 }
 
 /// Whether a record with this head is a block or recorded as one.

@@ -1,9 +1,10 @@
-//! Functions that were compiled as functions of their own, though whoever reads where a store or a flush was
-//! made wants their caller: those of C++'s library, and [helpers](super::helpers) of the program's.
+//! Where functions begin and end.
 //!
-//! It is announced where such a function begins and where it ends, if stored bytes are recorded; if not, that
-//! is three instructions. What an exception or a jump through a register leaves ends unhooked: whoever reads
-//! knows by the stack.
+//! Whoever reads where a store or a flush was made wants the callers of those functions that were compiled as
+//! functions of their own only by chance: those of C++'s library, and [helpers](super::helpers) of the
+//! program's. These announce where they begin and end if stored bytes are recorded. Where call stacks are
+//! recorded, all functions do. If nobody wants to know, that is three instructions. What an exception or a
+//! jump through a register leaves ends unhooked: whoever reads knows by the stack.
 
 use std::collections::HashSet;
 
@@ -13,24 +14,31 @@ use super::syntax::Syntax;
 /// A part of the paths of its headers.
 const HEADERS: &[u8] = b"/include/c++/";
 
+/// Which functions are of one kind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// They stand for their callers.
+    Callers,
+    /// They stand for themselves.
+    Own,
+}
+
 /// What is known of the function that is being read.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Function {
     /// Nothing: it has no line yet.
     #[default]
     New,
-    /// It is in no file of the library.
-    Other,
-    /// It is in one, or is a helper, and none of its instructions was read.
-    Begins,
-    /// It is in one.
-    Begun,
+    /// None of its instructions was read.
+    Begins(Whose),
+    /// Some were.
+    Begun(Whose),
 }
 
 /// Whose function is being read.
 #[derive(Default)]
 pub struct Library<'a> {
-    /// The program's own functions that are announced.
+    /// The program's own functions that stand for their callers.
     helpers: HashSet<&'a [u8]>,
     /// Numbers of the library's files.
     files: HashSet<&'a [u8]>,
@@ -49,7 +57,7 @@ impl<'a> Library<'a> {
     pub fn function(&mut self, name: &[u8]) {
         if !name.windows(5).any(|part| part == b".cold") {
             let helps = self.helpers.contains(name);
-            self.function = if helps { Function::Begins } else { Function::New };
+            self.function = if helps { Function::Begins(Whose::Callers) } else { Function::New };
         }
     }
 
@@ -62,36 +70,38 @@ impl<'a> Library<'a> {
                 self.files.insert(number);
             }
             b".loc" if self.function == Function::New => {
-                let within = self.files.contains(number);
-                self.function = if within { Function::Begins } else { Function::Other };
+                let whose = if self.files.contains(number) { Whose::Callers } else { Whose::Own };
+                self.function = Function::Begins(whose);
             }
             _ => {}
         }
     }
 
-    /// The code before the first instruction of a function of the library, or before a label there; nothing
-    /// elsewhere.
+    /// The code before the first instruction of a function, or before a label there; nothing elsewhere.
     pub fn begin(&mut self, syntax: &Syntax<'_>) -> Option<String> {
-        if self.function != Function::Begins {
-            return None;
-        }
-        self.function = Function::Begun;
-        Some(self.call("strandline_begin", syntax))
+        let Function::Begins(whose) = self.function else { return None };
+        self.function = Function::Begun(whose);
+        Some(self.call("strandline_begin", whose, syntax))
     }
 
-    /// The code before the instruction with which a function of the library ends; nothing elsewhere.
+    /// The code before the instruction with which a function ends; nothing elsewhere.
     pub fn end(&mut self, syntax: &Syntax<'_>) -> Option<String> {
-        (self.function == Function::Begun).then(|| self.call("strandline_end", syntax))
+        let Function::Begun(whose) = self.function else { return None };
+        Some(self.call("strandline_end", whose, syntax))
     }
 
     /// Nothing of the function's own lies below the stack pointer there, and flags are not alive. `%r11`
     /// may be: a compiler that knows both functions keeps what the called one does not use.
-    fn call(&mut self, name: &str, syntax: &Syntax<'_>) -> String {
+    fn call(&mut self, name: &str, whose: Whose, syntax: &Syntax<'_>) -> String {
         let number = self.calls;
         self.calls += 1;
         let (enter, leave) = syntax.att();
+        let quiet = match whose {
+            Whose::Callers => abi::QUIET,
+            Whose::Own => abi::QUIET + 4,
+        };
         format!(
-            "{enter}pushq %r11; movq strandline_tls@gottpoff(%rip), %r11; cmpq $0, %fs:8(%r11); popq %r11; \
+            "{enter}pushq %r11; movq strandline_tls@gottpoff(%rip), %r11; cmpl $0, %fs:{quiet}(%r11); popq %r11; \
              jne .Lslf{number}; call *{name}@GOTPCREL(%rip); .Lslf{number}: {leave}"
         )
     }

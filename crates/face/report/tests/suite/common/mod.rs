@@ -108,6 +108,7 @@ pub fn full() -> Report {
         elapsed_ns: 3.2e7,
         waits: vec![Wait { cause: "loads".into(), ns: 1.1e7 }],
         sites: vec![SiteCost { site: 1, l1_misses: 90_000, stalled_ns: 9.0e6 }],
+        stacks: Vec::new(),
     });
     report.phases = vec![PhaseMark { name: "load".into(), events: 1_000_000, time_ns: 40_000_000 }];
     report.trials =
@@ -144,6 +145,7 @@ fn structure() -> Structure {
             field("next", 8, 20_000, 5_000, vec![1]),
             field("cold", 16, 0, 0, vec![]),
         ],
+        stacks: Vec::new(),
     }
 }
 

@@ -1,30 +1,21 @@
 //! Real programs saved in the middle and let go on: the result is that of an undisturbed run.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use migrate::freeze::{Checkpoint, checkpoint};
 use migrate::restore::{exit_code, restore, restore_clone};
 
+mod common;
+
+use common::{built, started};
+
 const WANTED: &str = "total 1500 sum 4950 shared 100 child 3 ticks 1 alarms 1\n";
 
 /// Builds and starts `tree.c`, and saves it after a while; none where this may not be done.
 fn saved(folder: &Path, leave_running: bool) -> Option<std::process::Child> {
-    if !std::fs::read_to_string("/proc/self/status").expect("/proc is there").contains("CapEff:\t000001ff") {
-        println!("skipped: choosing process numbers needs root");
-        return None;
-    }
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/tree.c");
-    let program = folder.join("tree");
-    let built = Command::new("cc").args(["-O1", "-pthread", "-w", "-o"]).arg(&program).arg(source).status();
-    if !built.is_ok_and(|status| status.success()) {
-        println!("skipped: no C compiler");
-        return None;
-    }
-    let mut command = Command::new(&program);
-    command.arg(folder.join("out")).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let child = command.spawn().expect("it was just built");
+    let program = built(folder, "tree")?;
+    let child = started(&program, &folder.join("out"));
     std::thread::sleep(Duration::from_millis(700));
     let how = Checkpoint { leave_running, no_sync: true, ..Checkpoint::default() };
     let times = checkpoint(child.id().cast_signed(), &folder.join("image"), &how).expect("it can be saved");

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use fam::study::app::now_ns;
 
 use super::measure::QUIET;
-use super::verb::{Ended, Folder, Moving, Times, command, median};
+use super::verb::{Ended, Folder, Moving, Times, build, command, median};
 use crate::{Lab, StudyError};
 
 /// Records of the store, and bytes of each.
@@ -19,6 +19,8 @@ const RECORDS: u64 = 80_000;
 const VALUE: usize = 1000;
 /// Operations from the stop on.
 const OPERATIONS: u64 = 20_000;
+/// Runs a program without the files that whoever started this command has left open.
+const ALONE: &str = "#define _GNU_SOURCE\n#include <unistd.h>\nint main(int c, char **v) { close_range(3, ~0U, 0); return execvp(v[1], v + 1); }";
 /// Clients.
 const CLIENTS: [u64; 2] = [1, 4];
 const PASSES: usize = 3;
@@ -94,8 +96,8 @@ fn one(command: &Path, clients: u64, way: &[&str]) -> Result<(f64, f64), String>
     let failed = |error: io::Error| error.to_string();
     let folder = Folder::new("redis").map_err(failed)?;
     let port = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr()).map_err(failed)?.port();
-    let mut server = Command::new("redis-server");
-    server.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
+    let mut server = Command::new(build(&folder, "alone", ALONE)?);
+    server.args(["redis-server", "--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
     server.arg("--dir").arg(folder.path("")).arg("--logfile").arg(folder.path("log"));
     let server = server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let server = Ended(server.spawn().map_err(failed)?);

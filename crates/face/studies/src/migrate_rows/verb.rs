@@ -106,7 +106,7 @@ pub fn verb(lab: &Lab, group: Group) -> Result<Option<Ratios>, StudyError> {
     let _quiet = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
     let found = FOUND[group as usize].get_or_init(|| {
         let folder = Folder::new("verb").map_err(|error| error.to_string())?;
-        let program = build(&folder)?;
+        let program = build(&folder, "load", SOURCE)?;
         Run { command: &command, folder: &folder, program: &program, lab }.group(group)
     });
     found.clone().map(Some).map_err(StudyError::Migrate)
@@ -119,10 +119,11 @@ pub(super) fn command() -> Option<PathBuf> {
     (root && own.file_name()? == "strandline").then_some(own)
 }
 
-fn build(folder: &Folder) -> Result<PathBuf, String> {
-    let failed = |error: std::io::Error| format!("the load cannot be built with `gcc`: {error}");
-    let (source, program) = (folder.path("load.c"), folder.path("load"));
-    fs::write(&source, SOURCE).map_err(failed)?;
+/// Builds a program in C.
+pub(super) fn build(folder: &Folder, name: &str, text: &str) -> Result<PathBuf, String> {
+    let failed = |error: std::io::Error| format!("{name} cannot be built with `gcc`: {error}");
+    let (source, program) = (folder.path(&format!("{name}.c")), folder.path(name));
+    fs::write(&source, text).map_err(failed)?;
     let output = Command::new("gcc")
         .args(["-O1", "-w", "-pthread", "-o"])
         .args([&program, &source])

@@ -120,8 +120,9 @@ pub fn migrate(root: i32, folder: &Path, how: &Migrate) -> Result<Moved> {
     let store = Store::new(folder);
     store.make()?;
     refuse_used(&store)?;
-    let (files, sockets, known) = (Vec::new(), Vec::new(), HashMap::new());
-    let mut going = Going { store, root, files, sockets, known, done: false };
+    let (files, sockets, connections) = (Vec::new(), Vec::new(), Vec::new());
+    let known = HashMap::new();
+    let mut going = Going { store, root, files, sockets, connections, known, done: false };
     let mut side = Side::reach(&going.store, how)?;
     let greeted = greet(&mut side.control, &going.store, root, how.way);
     let rooms =
@@ -216,6 +217,8 @@ struct Going {
     root: i32,
     files: Vec<PathBuf>,
     sockets: Vec<(usize, OwnedFd)>,
+    /// Connections of the tree that do not move.
+    connections: Vec<OwnedFd>,
     /// The pages that processes had before the stop.
     known: HashMap<i32, Vec<Region>>,
     done: bool,
@@ -290,6 +293,10 @@ impl Going {
         moved.downtime_s = freezing.elapsed().as_secs_f64();
         if lost.as_ref().is_ok_and(|word| word != "runs") {
             lost = Err(io::Error::other(lost.unwrap_or_default()));
+        }
+        if lost.is_ok() {
+            // Whoever was connected to it here connects again there, and need not wait until the source is free.
+            hand::hang_up(std::mem::take(&mut self.connections));
         }
         let dumped = serving.wait(lost.is_ok())?;
         moved.busy_s = freezing.elapsed().as_secs_f64();
@@ -369,6 +376,7 @@ impl Going {
         moved.threads = image.processes.iter().map(|process| process.threads.len()).sum();
         self.store.write(&image, false)?;
         self.sockets = hand::listening(&image);
+        self.connections = hand::connections(&image);
         frozen.park()?;
         Ok(all)
     }

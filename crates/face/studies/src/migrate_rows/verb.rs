@@ -200,23 +200,28 @@ impl Run<'_> {
         Ok(Ratios { downtime, busy, total })
     }
 
+    /// Starts a load, and waits until it has its memory.
+    fn started(&self, bytes: u64, threads: u64, load: &str, number: usize) -> Result<Ended, String> {
+        let ready = self.folder.path(&format!("ready{number}"));
+        let _ = fs::remove_file(&ready);
+        let mut source = Command::new(self.program);
+        source.args([&bytes.to_string(), &threads.to_string(), load]).arg(&ready);
+        source.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let source = Ended(source.spawn().map_err(|error| error.to_string())?);
+        for _ in 0..12_000 {
+            if ready.exists() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(source)
+    }
+
     /// So many processes, moved at the same time.
     fn at_a_time(&self, how: &Setting<'_>, load: &str, way: &[&str]) -> Result<Vec<Times>, String> {
         let mut all = Vec::new();
         for number in 0..how.at_a_time {
-            let ready = self.folder.path(&format!("ready{number}"));
-            let _ = fs::remove_file(&ready);
-            let mut source = Command::new(self.program);
-            source.args([&how.bytes.to_string(), &how.threads.to_string(), load]).arg(&ready);
-            source.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-            let source = Ended(source.spawn().map_err(|error| error.to_string())?);
-            for _ in 0..12_000 {
-                if ready.exists() {
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            all.push(source);
+            all.push(self.started(how.bytes, how.threads, load, number)?);
         }
         std::thread::sleep(Duration::from_millis(50));
         let mut moving = Vec::new();
@@ -291,4 +296,44 @@ pub(super) fn median<T>(all: &[T], part: impl Fn(&T) -> f64) -> f64 {
     let mut all: Vec<f64> = all.iter().map(part).collect();
     all.sort_unstable_by(f64::total_cmp);
     all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// A checkpoint by pairs of calls over one by `writev`, for a number of threads: how many times as long the process stands,
+/// by bytes. None where the verb may not be used.
+pub fn dumps(lab: &Lab, threads: u64) -> Result<Option<Vec<(u64, f64)>>, StudyError> {
+    const DUMPS: usize = 5;
+    let Some(command) = command() else { return Ok(None) };
+    let _quiet = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
+    let measure = || -> Result<Vec<(u64, f64)>, String> {
+        let folder = Folder::new("dumps").map_err(|error| error.to_string())?;
+        let program = build(&folder, "load", SOURCE)?;
+        let run = Run { command: &command, folder: &folder, program: &program, lab };
+        let mut all = Vec::new();
+        for bytes in [LARGE / 4, LARGE] {
+            let source = run.started(bytes, threads, LOADS[1], 0)?;
+            let (mut writev, mut splice) = (Vec::new(), Vec::new());
+            for pass in 1..=DUMPS {
+                lab.doing(&format!("a checkpoint of {} MiB, pass {pass}", bytes >> 20));
+                writev.push(run.stood(source.0.id(), "writev")?);
+                splice.push(run.stood(source.0.id(), "splice")?);
+            }
+            all.push((bytes, median(&splice, |one| *one) / median(&writev, |one| *one)));
+        }
+        Ok(all)
+    };
+    measure().map(Some).map_err(StudyError::Migrate)
+}
+
+impl Run<'_> {
+    /// For how long a process stands while it is saved.
+    fn stood(&self, pid: u32, by: &str) -> Result<f64, String> {
+        let image = self.folder.path("image");
+        let _ = fs::remove_dir_all(&image);
+        let mut verb = Command::new(self.command);
+        verb.args(["checkpoint", "--json", "--leave-running", "--no-sync", "--by", by, "--pid"]);
+        let output = verb.arg(pid.to_string()).arg(&image).output().map_err(|error| error.to_string())?;
+        let times: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let said = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        times["downtime_s"].as_f64().ok_or_else(|| format!("`strandline checkpoint --by {by}`: {}", said()))
+    }
 }

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
 use studies::{Hardware, Lab, Means, Outcome, Row, StudyError};
 
 use crate::error::Error;
 use crate::observer::{Observer, Progress};
+
+/// Between two looks at what a row that takes long does.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Published results to be measured again.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +51,7 @@ impl Reproduce {
                 scope.spawn(move || judge_next(rows, next, lab, &out));
             }
             drop(out);
-            in_order(&rows, &judged, observer, &mut each)
+            in_order(&rows, &judged, &lab, observer, &mut each)
         });
         observer.finished();
         outcomes
@@ -73,16 +77,30 @@ fn judge_next(rows: &[&'static Row], next: &AtomicUsize, lab: &Lab, out: &Sender
 fn in_order(
     rows: &[&'static Row],
     judged: &Receiver<Judged>,
+    lab: &Lab,
     observer: &dyn Observer,
     each: &mut dyn FnMut(&Outcome) -> std::io::Result<()>,
 ) -> Result<Vec<Outcome>, Error> {
-    let report = |done, name| {
+    let report = |done: usize, name: &str| {
         observer.progress(&Progress::Steps { doing: "reproducing", done, all: rows.len(), name });
     };
     report(0, "");
     let mut early = BTreeMap::new();
     let mut outcomes: Vec<Outcome> = Vec::new();
-    for (done, (at, outcome)) in (1..).zip(judged) {
+    let mut done = 0;
+    loop {
+        let (at, outcome) = match judged.recv_timeout(LOOK) {
+            Ok(judged) => judged,
+            Err(RecvTimeoutError::Timeout) => {
+                let doing = lab.is_doing();
+                if !doing.is_empty() {
+                    report(done, &doing);
+                }
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        done += 1;
         let id = rows[at].id;
         early.insert(at, outcome.map_err(|source| Error::Row { id, source })?);
         report(done, id);

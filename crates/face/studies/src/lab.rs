@@ -227,6 +227,7 @@ pub struct Lab {
     recordings: Mutex<BTreeMap<String, Entry<Arc<crate::designs::Recording>>>>,
     transactions: Mutex<BTreeMap<String, Entry<crate::designs::Ran>>>,
     truths: Mutex<BTreeMap<String, Entry<Arc<crate::tmc::Truth>>>>,
+    doing: Mutex<String>,
 }
 
 /// Measures under `key`, unless that was done before; who asks while another is at it waits.
@@ -248,6 +249,17 @@ impl Lab {
     #[must_use]
     pub fn new(seed: Option<u64>) -> Lab {
         Lab { seed, ..Lab::default() }
+    }
+
+    /// A row that takes long says what it does now.
+    pub(crate) fn doing(&self, what: &str) {
+        what.clone_into(&mut self.doing.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// What a row that takes long does now; empty if none has said so.
+    #[must_use]
+    pub fn is_doing(&self) -> String {
+        self.doing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// `machine` is a preset, and behind it, separated by spaces, what is different: `key=value`.

@@ -65,7 +65,6 @@ pub use socket::{Socket, page_server};
 pub use source::{Dumped, Source, Store};
 pub use space::{Space, Step};
 pub use stream::Stream;
-pub use study::study;
 pub use target::{Fam, Install};
 pub use transport::Transport;
 pub use uffd::PAGE;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fam::study::{Pair, Sizes, study, writes};
+use fam::study::{Pair, Part, Sizes, faults, pairs, writes};
 
 fn show(name: &str, pairs: &[Pair]) {
     for pair in pairs {
@@ -27,28 +27,23 @@ fn show(name: &str, pairs: &[Pair]) {
 }
 
 fn run(sizes: Sizes) {
-    let got = study(Path::new("/dev/shm"), sizes).expect("studied");
-    show("downtime", &got.downtime);
-    show("long, 1", &got.long_one);
-    show("long, 2", &got.long_two);
-    show("short, capped", &got.short_capped);
-    show("short", &got.short);
-    show("store, long", &got.store_long);
-    show("store, capped", &got.store_capped);
-    show("store, short", &got.store_short);
-    show("together", &got.together);
-    for rate in &got.faults {
-        println!("{:28} {:8.0} MB/s, {} faults", rate.name, rate.mb_per_s, rate.times.served.faults);
-    }
-    let pairs = [&got.downtime, &got.long_one, &got.long_two, &got.short_capped, &got.short, &got.together];
-    for pair in pairs.into_iter().flatten() {
-        assert!(pair.total() > 0.0 && pair.busy() > 0.0 && pair.downtime() > 0.0, "{}", pair.name);
-        for times in [&pair.fam, &pair.socket] {
-            let pages = times.served.pages_by_fault + times.served.pages_pushed;
-            assert_eq!(pages, pair.load.bytes / 4096, "{}", pair.name);
+    let folder = Path::new("/dev/shm");
+    for part in Part::ALL {
+        let got = pairs(folder, sizes, part).expect("studied");
+        show(&format!("{part:?}"), &got);
+        let by_operations = matches!(part, Part::StoreLong | Part::StoreCapped | Part::StoreShort);
+        for pair in &got {
+            assert!(pair.total() > 0.0 && pair.busy() > 0.0 && pair.downtime() > 0.0, "{}", pair.name);
+            assert!(pair.rate() > 0.0 && pair.fam.work_s.is_some() == by_operations, "{}", pair.name);
+            for times in [&pair.fam, &pair.socket] {
+                let pages = times.served.pages_by_fault + times.served.pages_pushed;
+                assert_eq!(pages, pair.load.bytes / 4096, "{}", pair.name);
+            }
         }
     }
-    assert!(got.store_long.iter().all(|pair| pair.rate() > 0.0 && pair.fam.work_s.is_some()));
+    for rate in faults(folder, sizes).expect("studied") {
+        println!("{:28} {:8.0} MB/s, {} faults", rate.name, rate.mb_per_s, rate.times.served.faults);
+    }
 }
 
 fn show_writes(bytes: u64, passes: usize) {

@@ -1,7 +1,6 @@
 //! Checkpoints one after the other in one folder: each is whole, later ones are small, and damage or a kill in the middle
 //! leaves the last whole one.
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -9,25 +8,14 @@ use migrate::freeze::{Checkpoint, checkpoint, checkpoint_every};
 use migrate::live::check;
 use migrate::restore::{exit_code, restore_clone};
 
-fn built(folder: &Path) -> Option<PathBuf> {
-    if !std::fs::read_to_string("/proc/self/status").expect("/proc is there").contains("CapEff:\t000001ff") {
-        println!("skipped: choosing process numbers needs root");
-        return None;
-    }
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/work.c");
-    let program = folder.join("work");
-    let done = Command::new("cc").args(["-O1", "-w", "-o"]).arg(&program).arg(source).status();
-    if !done.is_ok_and(|status| status.success()) {
-        println!("skipped: no C compiler");
-        return None;
-    }
-    Some(program)
-}
+mod common;
+
+use common::built;
 
 #[test]
 fn each_is_whole_and_later_ones_write_what_changed() {
     let folder = tempfile::tempdir().expect("folder");
-    let Some(program) = built(folder.path()) else { return };
+    let Some(program) = built(folder.path(), "work") else { return };
     let (out, image) = (folder.path().join("out"), folder.path().join("image"));
     let mut command = Command::new(&program);
     command.arg(&out).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -59,7 +47,7 @@ fn each_is_whole_and_later_ones_write_what_changed() {
 #[test]
 fn a_folder_of_another_process_keeps_nothing_of_it() {
     let folder = tempfile::tempdir().expect("folder");
-    let Some(program) = built(folder.path()) else { return };
+    let Some(program) = built(folder.path(), "work") else { return };
     let image = folder.path().join("image");
     let how = Checkpoint { no_sync: true, incremental: true, ..Checkpoint::default() };
     for generation in 1..=2 {

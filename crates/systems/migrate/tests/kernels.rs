@@ -1,11 +1,15 @@
 //! Numerical kernels moved in the middle of their work: their results are those of an undisturbed run, bit for bit.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use migrate::live::{Migrate, migrate};
 use migrate::restore::exit_code;
+
+mod common;
+
+use common::{built, memory};
 
 /// Kernels and rounds that take about a second.
 const ALL: [(&str, &str); 7] = [
@@ -17,22 +21,6 @@ const ALL: [(&str, &str); 7] = [
     ("canneal", "40"),
     ("streamcluster", "120"),
 ];
-
-fn built(folder: &Path) -> Option<PathBuf> {
-    if !std::fs::read_to_string("/proc/self/status").expect("/proc is there").contains("CapEff:\t000001ff") {
-        println!("skipped: choosing process numbers needs root");
-        return None;
-    }
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/kernels.c");
-    let program = folder.join("kernels");
-    let mut compiler = Command::new("cc");
-    compiler.args(["-O1", "-pthread", "-w", "-o"]).arg(&program).arg(source).arg("-lm");
-    if !compiler.status().is_ok_and(|status| status.success()) {
-        println!("skipped: no C compiler");
-        return None;
-    }
-    Some(program)
-}
 
 fn moved(program: &Path, folder: &Path, (kernel, rounds): (&str, &str), threads: &str) {
     let out = folder.join(format!("{kernel}.{threads}"));
@@ -59,9 +47,8 @@ fn moved(program: &Path, folder: &Path, (kernel, rounds): (&str, &str), threads:
 }
 
 fn all(kernels: &[(&str, &str)], threads: &[&str]) {
-    let folder =
-        tempfile::Builder::new().prefix("strandline-kernels-").tempdir_in("/dev/shm").expect("/dev/shm");
-    let Some(program) = built(folder.path()) else { return };
+    let folder = memory();
+    let Some(program) = built(folder.path(), "kernels") else { return };
     for kernel in kernels {
         for threads in threads {
             moved(&program, folder.path(), *kernel, threads);

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,23 +13,11 @@ use migrate::freeze::{Checkpoint, checkpoint};
 use migrate::proc::mapping_named;
 use migrate::remote::{self, SIGNALS_DURING_CALLS, Stopped, kill_points, syscall_instruction};
 
-const ROLE: &str = "STRANDLINE_TEST_KILLED_TRACER";
+mod common;
 
-fn built(folder: &Path) -> Option<PathBuf> {
-    if !std::fs::read_to_string("/proc/self/status").expect("/proc is there").contains("CapEff:\t000001ff") {
-        println!("skipped: choosing process numbers needs root");
-        return None;
-    }
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/waits.c");
-    let program = folder.join("waits");
-    let mut compiler = Command::new("cc");
-    compiler.args(["-O1", "-pthread", "-w", "-o"]).arg(&program).arg(source);
-    if !compiler.status().is_ok_and(|status| status.success()) {
-        println!("skipped: no C compiler");
-        return None;
-    }
-    Some(program)
-}
+use common::built;
+
+const ROLE: &str = "STRANDLINE_TEST_KILLED_TRACER";
 
 /// A program that beats.
 struct Victim {
@@ -143,7 +131,7 @@ fn a_tracer_of_its_own() {
 
 fn killed_after_each_change(way: &str) {
     let folder = tempfile::tempdir().expect("folder");
-    let Some(program) = built(folder.path()) else { return };
+    let Some(program) = built(folder.path(), "waits") else { return };
     let mut victim = Victim::start(&program, way);
     let image = folder.path().join("image");
     let mut changes = 1;
@@ -196,7 +184,7 @@ fn killed_in_a_signal_handler_with_a_stack_of_its_own() {
 #[test]
 fn a_call_without_guard_loses_the_process() {
     let folder = tempfile::tempdir().expect("folder");
-    let Some(program) = built(folder.path()) else { return };
+    let Some(program) = built(folder.path(), "waits") else { return };
     let mut lost = Vec::new();
     for changes in 1.. {
         let mut victim = Victim::start(&program, "spin");

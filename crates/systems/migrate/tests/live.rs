@@ -1,43 +1,21 @@
 //! Processes moved in the middle of their work, and kills of either side at random points: each runs to its end exactly
 //! once.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use migrate::freeze::{Checkpoint, checkpoint};
 use migrate::live::{Lazy, Listener, Migrate, Way, decided, migrate, restore_lazy, target};
+use migrate::remote::kill_points;
 use migrate::restore::{exit_code, in_namespace};
+
+mod common;
+
+use common::{built, memory, started};
 
 const TREE: &str = "total 1500 sum 4950 shared 100 child 3 ticks 1 alarms 1\n";
 const ROLE: &str = "STRANDLINE_TEST_ROLE";
-
-/// Builds a program; none where this may not be done.
-fn built(folder: &Path, name: &str) -> Option<PathBuf> {
-    if !std::fs::read_to_string("/proc/self/status").expect("/proc is there").contains("CapEff:\t000001ff") {
-        println!("skipped: choosing process numbers needs root");
-        return None;
-    }
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
-    let program = folder.join(name);
-    let done = Command::new("cc").args(["-O1", "-pthread", "-w", "-o"]).arg(&program).arg(source).status();
-    if !done.is_ok_and(|status| status.success()) {
-        println!("skipped: no C compiler");
-        return None;
-    }
-    Some(program)
-}
-
-fn started(program: &Path, out: &Path) -> Child {
-    let mut command = Command::new(program);
-    command.arg(out).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().expect("it was just built")
-}
-
-/// A folder in memory, removed at the end.
-fn memory() -> tempfile::TempDir {
-    tempfile::Builder::new().prefix("strandline-live-").tempdir_in("/dev/shm").expect("/dev/shm")
-}
 
 fn moves(how: &Migrate) -> Option<migrate::live::Moved> {
     let folder = memory();
@@ -164,7 +142,7 @@ fn role(role: &str, what: &[&str]) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("this test"));
     command.args(["--exact", "a_side_of_its_own", "--ignored", "--nocapture", "--test-threads=1"]);
     command.env(ROLE, format!("{role} {}", what.join(" ")));
-    let log = Path::new(what[what.len() - 1]).with_extension(role);
+    let log = Path::new(what[what.len() - 3]).with_extension(role);
     let file = |append| std::fs::OpenOptions::new().create(true).append(append).open(&log).expect("a log");
     command.stdin(Stdio::null()).stdout(file(true)).stderr(file(true));
     command.spawn().expect("this test again")
@@ -176,16 +154,25 @@ fn a_side_of_its_own() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let words: Vec<&str> = role.split(' ').collect();
     match words[..] {
-        ["source", pid, fam, to] => {
-            let how = Migrate { to: Some(to.to_owned()), ..Migrate::default() };
+        ["source", pid, fam, to, way, step] => {
+            let how = Migrate {
+                to: Some(to.to_owned()),
+                way: if way == "socket" { Way::Socket } else { Way::Fam },
+                precopy: way.contains("precopy"),
+                ..Migrate::default()
+            };
+            kill_points::without_hold(way.contains("unheld"));
+            kill_points::end_after(step.parse().expect("a number"));
             migrate(pid.parse().expect("a number"), Path::new(fam), &how).expect("it moves");
         }
-        ["target", fam, at] => {
+        ["target", fam, at, way, step] => {
+            let lazy = Lazy { map: way.contains("map"), ..Lazy::default() };
             let listener = Listener::bind(at).expect("a socket");
             let restored = in_namespace(&mut || {
                 // SAFETY: no memory is involved; the namespace ends with its "machine".
                 unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-                let came = target(&listener, Path::new(fam), Lazy::default())?;
+                kill_points::end_after(step.parse().expect("a number"));
+                let came = target(&listener, Path::new(fam), lazy.clone())?;
                 Ok((came.restored, Box::new(|| drop(came.pages.join()))))
             });
             let code = exit_code(restored.expect("it comes").pid).expect("our child");
@@ -206,12 +193,12 @@ fn window(program: &Path) -> u64 {
     let path = |name: &str| folder.path().join(name).display().to_string();
     let (fam, at) = (path("fam"), path("there"));
     let mut child = started(program, &folder.path().join("out"));
-    let mut there = role("target", &[&fam, &at]);
+    let mut there = role("target", &[&fam, &at, "fam", "0"]);
     while !Path::new(&at).exists() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let begin = Instant::now();
-    let mut here = role("source", &[&child.id().to_string(), &fam, &at]);
+    let mut here = role("source", &[&child.id().to_string(), &fam, &at, "fam", "0"]);
     assert!(here.wait().expect("our child").success());
     let moved = begin.elapsed();
     assert!(there.wait().expect("our child").success());
@@ -219,29 +206,59 @@ fn window(program: &Path) -> u64 {
     moved.as_micros() as u64
 }
 
-/// One migration with a kill within so many microseconds. Who had the process in the end.
-fn trial(seed: u64, program: &Path, wanted: &str, within: u64) -> &'static str {
-    let mut random = fastrand::Rng::with_seed(seed);
-    let (kill_source, after_us) = (random.bool(), random.u64(0..within));
+/// Who is killed, and when.
+#[derive(Debug)]
+enum Kill {
+    /// After so many microseconds.
+    After { source: bool, us: u64 },
+    /// After a step of the source's or the target's.
+    Step { source: bool, number: u64 },
+}
+
+/// A source was killed, and the process goes on: it can be saved as if nothing had been.
+fn again(pid: u32, folder: &Path) -> Result<(), migrate::Error> {
+    let how = Checkpoint { leave_running: true, no_sync: true, ..Checkpoint::default() };
+    match checkpoint(pid.cast_signed(), &folder.join("again"), &how) {
+        Ok(_) | Err(migrate::Error::NoProcess(_) | migrate::Error::Zombie(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// One migration with a kill. Who had the process in the end, and whether anybody was killed.
+fn trial(program: &Path, wanted: &str, way: &str, kill: &Kill) -> (&'static str, bool) {
+    let (kill_source, steps) = match kill {
+        Kill::After { source, .. } => (*source, [0, 0]),
+        Kill::Step { source: true, number } => (true, [*number, 0]),
+        Kill::Step { source: false, number } => (false, [0, *number]),
+    };
+    let steps = steps.map(|step: u64| step.to_string());
     let folder = memory();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let (out, fam, at) = (folder.path().join("out"), path("fam"), path("there"));
     let mut child = started(program, &out);
-    let mut there = role("target", &[&fam, &at]);
+    let mut there = role("target", &[&fam, &at, way, &steps[1]]);
     while !Path::new(&at).exists() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let pid = child.id().to_string();
-    let mut here = role("source", &[&pid, &fam, &at]);
-    std::thread::sleep(Duration::from_micros(after_us));
-    let _ = if kill_source { here.kill() } else { there.kill() };
-    let _ = here.wait();
+    let mut here = role("source", &[&pid, &fam, &at, way, &steps[0]]);
+    if let Kill::After { us, .. } = kill {
+        std::thread::sleep(Duration::from_micros(*us));
+        let _ = if kill_source { here.kill() } else { there.kill() };
+    }
+    let mut ended = here.wait().expect("our child");
+    let killed_at_step = matches!(kill, Kill::Step { source: true, .. }) && !ended.success();
+    if killed_at_step && decided(Path::new(&fam)).is_none() {
+        again(child.id(), folder.path()).unwrap_or_else(|error| panic!("{kill:?}: {error}"));
+    }
     // A target that its source never reached waits for another one: this one hangs up.
     let _ = std::os::unix::net::UnixStream::connect(&at);
     // Whoever was killed, the other one comes to an end.
-    let _ = there.wait();
-    let token =
-        format!("seed {seed}: killed {} after {after_us} us", if kill_source { "source" } else { "target" });
+    let status = there.wait().expect("our child");
+    if !kill_source {
+        ended = status;
+    }
+    let token = format!("{way}, {kill:?}");
     let lines = || std::fs::read_to_string(&out).unwrap_or_default();
     let moved = decided(Path::new(&fam)).as_deref() == Some("target");
     let who = if moved && !kill_source && lines().is_empty() {
@@ -276,7 +293,7 @@ fn trial(seed: u64, program: &Path, wanted: &str, within: u64) -> &'static str {
     let _ = child.kill();
     let _ = child.wait();
     assert_eq!(lines(), wanted, "{token}, {who} had it");
-    who
+    (who, !ended.success())
 }
 
 fn kill_by_the(count: u64, seed: u64) {
@@ -293,7 +310,9 @@ fn kill_by_the(count: u64, seed: u64) {
             within = window(&program) * 6 / 5;
             println!("kills within {within} us");
         }
-        *by_owner.entry(trial(seed, &program, &wanted, within)).or_insert(0) += 1;
+        let mut random = fastrand::Rng::with_seed(seed);
+        let kill = Kill::After { source: random.bool(), us: random.u64(0..within) };
+        *by_owner.entry(trial(&program, &wanted, "fam", &kill).0).or_insert(0) += 1;
     }
     println!("{by_owner:?}");
     assert!(by_owner.len() > 1 || count < 10, "kills fall on both sides of the decision: {by_owner:?}");
@@ -308,4 +327,66 @@ fn killed_anywhere_a_process_ends_exactly_once() {
 #[ignore = "--long: 200 migrations with a kill in each"]
 fn killed_anywhere_by_the_hundred_a_process_ends_exactly_once() {
     kill_by_the(200, 1000);
+}
+
+/// The ways of a process, each with both sides' steps.
+const WAYS: [(&str, bool); 7] = [
+    ("fam", true),
+    ("fam", false),
+    ("fam-precopy", true),
+    ("fam-precopy-map", true),
+    ("fam-precopy-map", false),
+    ("fam-map", false),
+    // A lost target is a lost process there, as the manual says.
+    ("socket", true),
+];
+
+/// Kills after the first step, and every so many steps behind it, to the last one.
+fn killed_at_steps(way: &str, source: bool, from: u64, stride: usize) {
+    let folder = memory();
+    let Some(program) = built(folder.path(), "work") else { return };
+    let out = folder.path().join("wanted");
+    assert!(started(&program, &out).wait().is_ok());
+    let wanted = std::fs::read_to_string(&out).expect("written");
+    let mut by_owner = std::collections::BTreeMap::new();
+    for number in (from..).step_by(stride) {
+        let (who, killed) = trial(&program, &wanted, way, &Kill::Step { source, number });
+        if !killed {
+            println!("{way}, {}: {number} steps, {by_owner:?}", if source { "source" } else { "target" });
+            assert!(number > 40 || !source, "{way}: not all steps are counted");
+            return;
+        }
+        *by_owner.entry(who).or_insert(0) += 1;
+    }
+}
+
+#[test]
+fn killed_at_some_steps_a_process_ends_exactly_once() {
+    for (index, (way, source)) in WAYS.into_iter().enumerate() {
+        killed_at_steps(way, source, 1 + index as u64, if source { 31 } else { 101 });
+    }
+}
+
+#[test]
+#[ignore = "--long: a migration for each step of it, by seven ways"]
+fn killed_after_each_step_a_process_ends_exactly_once() {
+    for (way, source) in WAYS {
+        killed_at_steps(way, source, 1, if source { 1 } else { 7 });
+    }
+}
+
+/// A source that does not keep its process stopped once it is the target's: killed then, the process runs twice.
+#[test]
+fn a_source_that_does_not_hold_its_process_is_found() {
+    let folder = memory();
+    let Some(program) = built(folder.path(), "work") else { return };
+    let out = folder.path().join("wanted");
+    assert!(started(&program, &out).wait().is_ok());
+    let wanted = std::fs::read_to_string(&out).expect("written");
+    let found = (1..400).find(|number| {
+        let kill = Kill::Step { source: true, number: *number };
+        std::panic::catch_unwind(|| trial(&program, &wanted, "fam-unheld", &kill)).is_err()
+    });
+    println!("found at step {found:?}");
+    assert!(found.is_some());
 }

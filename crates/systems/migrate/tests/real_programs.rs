@@ -1,32 +1,23 @@
 //! Real programs saved in the middle and let go on: the result is that of an undisturbed run.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use migrate::freeze::{Checkpoint, checkpoint};
+use migrate::freeze::{By, Checkpoint, checkpoint};
 use migrate::restore::{exit_code, restore, restore_clone};
+
+mod common;
+
+use common::{built, started};
 
 const WANTED: &str = "total 1500 sum 4950 shared 100 child 3 ticks 1 alarms 1\n";
 
 /// Builds and starts `tree.c`, and saves it after a while; none where this may not be done.
-fn saved(folder: &Path, leave_running: bool) -> Option<std::process::Child> {
-    if !std::fs::read_to_string("/proc/self/status").expect("/proc is there").contains("CapEff:\t000001ff") {
-        println!("skipped: choosing process numbers needs root");
-        return None;
-    }
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/tree.c");
-    let program = folder.join("tree");
-    let built = Command::new("cc").args(["-O1", "-pthread", "-w", "-o"]).arg(&program).arg(source).status();
-    if !built.is_ok_and(|status| status.success()) {
-        println!("skipped: no C compiler");
-        return None;
-    }
-    let mut command = Command::new(&program);
-    command.arg(folder.join("out")).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let child = command.spawn().expect("it was just built");
+fn saved(folder: &Path, leave_running: bool, by: By) -> Option<std::process::Child> {
+    let program = built(folder, "tree")?;
+    let child = started(&program, &folder.join("out"));
     std::thread::sleep(Duration::from_millis(700));
-    let how = Checkpoint { leave_running, no_sync: true, ..Checkpoint::default() };
+    let how = Checkpoint { leave_running, no_sync: true, by, ..Checkpoint::default() };
     let times = checkpoint(child.id().cast_signed(), &folder.join("image"), &how).expect("it can be saved");
     assert_eq!((times.processes, times.threads), (2, 6));
     Some(child)
@@ -34,19 +25,21 @@ fn saved(folder: &Path, leave_running: bool) -> Option<std::process::Child> {
 
 #[test]
 fn a_tree_with_threads_pipes_and_timers_goes_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(mut child) = saved(folder.path(), false) else { return };
-    // The checkpoint has already waited for it, as its tracer.
-    let _ = child.wait();
-    let restored = restore(&folder.path().join("image")).unwrap();
-    assert_eq!(exit_code(restored.pid).unwrap(), 5);
-    assert_eq!(std::fs::read_to_string(folder.path().join("out")).unwrap(), WANTED);
+    for by in [By::Read, By::Writev, By::Splice] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(mut child) = saved(folder.path(), false, by) else { return };
+        // The checkpoint has already waited for it, as its tracer.
+        let _ = child.wait();
+        let restored = restore(&folder.path().join("image")).unwrap();
+        assert_eq!(exit_code(restored.pid).unwrap(), 5, "{by:?}");
+        assert_eq!(std::fs::read_to_string(folder.path().join("out")).unwrap(), WANTED, "{by:?}");
+    }
 }
 
 #[test]
 fn what_is_left_running_and_its_clone_both_end_well() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(mut child) = saved(folder.path(), true) else { return };
+    let Some(mut child) = saved(folder.path(), true, By::Splice) else { return };
     assert_eq!(child.wait().unwrap().code(), Some(5));
     let out = folder.path().join("out");
     assert_eq!(std::fs::read_to_string(&out).unwrap(), WANTED);
@@ -59,7 +52,7 @@ fn what_is_left_running_and_its_clone_both_end_well() {
 #[test]
 fn a_damaged_image_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(mut child) = saved(folder.path(), false) else { return };
+    let Some(mut child) = saved(folder.path(), false, By::Writev) else { return };
     let _ = child.wait();
     let image = folder.path().join("image");
     let pages = image.join("1.pages");

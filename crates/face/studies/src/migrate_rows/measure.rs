@@ -1,11 +1,11 @@
-//! The measurements, once for all rows of a run.
+//! The measurements that need no process of another program, once for all rows of a run.
 
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use fam::study::{Pair, Sizes, Study, Writes, study, writes};
+use fam::study::{Pair, Part, Sizes, Writes, pairs, writes};
 
-use crate::StudyError;
+use crate::{Lab, StudyError};
 
 /// Memory that stands for FAM.
 pub(super) const FOLDER: &str = "/dev/shm";
@@ -16,19 +16,25 @@ const DUMP: u64 = 1 << 30;
 pub(super) static QUIET: Mutex<()> = Mutex::new(());
 
 /// Migrations, FAM beside socket.
-pub fn migrations() -> Result<&'static Study, StudyError> {
+pub fn migrations(lab: &Lab, part: Part) -> Result<&'static [Pair], StudyError> {
+    static FOUND: [OnceLock<Result<Vec<Pair>, String>>; Part::ALL.len()] =
+        [const { OnceLock::new() }; Part::ALL.len()];
     let _quiet = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
-    static FOUND: OnceLock<Result<Study, String>> = OnceLock::new();
-    let found =
-        FOUND.get_or_init(|| study(Path::new(FOLDER), Sizes::full()).map_err(|error| error.to_string()));
-    found.as_ref().map_err(|error| StudyError::Migrate(error.clone()))
+    let found = FOUND[part as usize].get_or_init(|| {
+        lab.doing(&format!("{part:?} through FAM and by a socket"));
+        pairs(Path::new(FOLDER), Sizes::full(), part).map_err(|error| error.to_string())
+    });
+    found.as_deref().map_err(|error| StudyError::Migrate(error.clone()))
 }
 
 /// Dumps and stores.
-pub fn dumps_and_stores() -> Result<&'static Writes, StudyError> {
+pub fn dumps_and_stores(lab: &Lab) -> Result<&'static Writes, StudyError> {
     let _quiet = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
     static FOUND: OnceLock<Result<Writes, String>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| writes(Path::new(FOLDER), DUMP, 5).map_err(|error| error.to_string()));
+    let found = FOUND.get_or_init(|| {
+        lab.doing("memory into files");
+        writes(Path::new(FOLDER), DUMP, 5).map_err(|error| error.to_string())
+    });
     found.as_ref().map_err(|error| StudyError::Migrate(error.clone()))
 }
 

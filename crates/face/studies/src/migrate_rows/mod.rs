@@ -5,6 +5,7 @@
 
 mod measure;
 mod rows;
+mod store;
 mod verb;
 
 pub use rows::ROWS;

@@ -1,20 +1,25 @@
 //! The rows.
 
-use fam::study::Pair;
+use fam::study::{Pair, Part};
 use report::{Axis, Unit};
 
 use super::measure::{dumps_and_stores, mean, migrations};
-use super::verb::{Ratios, Verb, verb};
+use super::store::{self, store};
+use super::verb::{self, Group, Ratios, verb};
 use crate::{Check, Evidence, Lab, Means, Row, Series, Source, StudyError};
 
-const METHOD: &str = "measured on this computer: two processes at the same addresses, the pages of a frozen one through FAM (a file in /dev/shm) or a TCP \
-                      connection on this machine into the other one's userfaultfd; 192 MiB (1 GiB for downtime), medians of three; delays by busy waiting. B1 to B5 and B10 also by `strandline migrate` of a \
-                      program in C (a sweep, random pages), where it runs as root from the command line";
-const NOTE: &str = "Everything but pages is left out, in both systems. Threads, fault server, daemon and delays share the cores of this computer. Loads are a sweep and \
-                    random pages with 3 us of work at each, and a store of 1000-byte records. The page server is our own, built as CRIU's";
+const METHOD: &str = "measured on this computer by `strandline migrate`, where it runs as root from the command line: a program in C of 96 MiB (a sweep, random pages, \
+                      canneal, streamcluster; 1 GiB for downtime) through FAM (a file in /dev/shm) and by a TCP connection on this machine; up to three passes in a minute, \
+                      medians, geometric mean over the loads; delays by busy waiting. Elsewhere, and for downtime beside it: two processes at the same addresses, the pages of \
+                      a frozen one into the other one's userfaultfd, by the code that the verb uses";
+const NOTE: &str = "Everything but pages goes through FAM, in both systems. Threads, fault server, daemon and delays share the cores of this computer. The page server is our own, \
+                    built as CRIU's";
+const REDIS: &str = "measured on this computer by `strandline migrate` of Debian's Redis, where both are there: 80,000 records of 1000 bytes, clients that read (70 %) and write \
+                     uniformly and connect again when it has moved; throughput of the first 20,000 operations from the stop on; up to three passes in a minute, medians. \
+                     Elsewhere a process that stores records stands for it";
 const AS_RATIO: &str = "shape: FAM is better; value: 30 %, since processor, kernel and loads differ; percentages are read as speed ratios";
-const LACKS: &str = "A fault costs a switch to the fault server and back, which is the same both ways and more on a virtual machine than on the source's desktop; what is \
-                     left of a ratio of fault times is smaller";
+const LACKS: &str = "A fault through FAM brings 64 KiB and by the socket 4 KiB, as CRIU's does, so that FAM gains more where faults decide. On two cores the fault server and the \
+                     program take turns, the same both ways, which narrows what is left where pushes decide";
 
 const fn row(
     id: &'static str,
@@ -74,34 +79,34 @@ pub const ROWS: &[Row] = &[
         AS_RATIO,
         short,
     ),
-    row(
+    Row { method: REDIS, ..row(
         "mig-B6",
         "Redis under YCSB, timer of 150 ms: total time 23.92 % better with one client thread, 22.48 % with four",
         "1.24, 1.22",
         AS_RATIO,
         store_total,
-    ),
-    row(
+    ) },
+    Row { method: REDIS, ..row(
         "mig-B7",
         "The same: throughput during migration 22.3 % and 23.4 % higher",
         "1.22, 1.23",
         AS_RATIO,
         store_rate,
-    ),
-    row(
+    ) },
+    Row { method: REDIS, ..row(
         "mig-B8",
         "Timer of 3 ms, FAM of 2 GB/s against 10 Gb/s: throughput 19.8 % and 25.69 % higher",
         "1.20, 1.26",
         AS_RATIO,
         store_capped,
-    ),
-    row(
+    ) },
+    Row { method: REDIS, ..row(
         "mig-B9",
         "Timer of 3 ms, both uncapped: throughput 12.7 % and 21.79 % higher",
         "1.13, 1.22",
         AS_RATIO,
         store_short,
-    ),
+    ) },
     row(
         "mig-B10",
         "At least: total time 15 % better, busy time 33 %, downtime 23 %, application 12 %",
@@ -117,8 +122,8 @@ pub const ROWS: &[Row] = &[
         together,
     ),
     Row {
-        method: "measured on this computer: 256 MiB and 1 GiB of memory, in one range, into a new file in /dev/shm, by writev and by pairs of vmsplice and splice in the same \
-                 process; medians of five, the ways taking turns",
+        method: "measured on this computer: how long a program in C of 256 MiB and 1 GiB stands for `strandline checkpoint --leave-running` into /dev/shm, with `--by writev` and \
+                 `--by splice`; medians of five, the ways taking turns. Where the verb may not be used: memory of this process, by the same calls",
         note: "Pairs move 2 MiB each where the process may have pipes of that size, 1 MiB else. /dev/shm stands for a DAX file system: no non-temporal stores in write",
         lacks: "Both ways spend their time in one copy and in finding pages for the file; what pairs cost beside that is smaller on this kernel",
         ..row(
@@ -130,7 +135,7 @@ pub const ROWS: &[Row] = &[
         )
     },
     Row {
-        method: "measured on this computer: as mig-C1, with 40 ranges apart from each other, as the VMAs of a process with several threads are",
+        method: "measured on this computer: as mig-C1, with four threads",
         note: "Pairs move 2 MiB each where the process may have pipes of that size, 1 MiB else. /dev/shm stands for a DAX file system: no non-temporal stores in write",
         lacks: "As mig-C1",
         ..row(
@@ -177,160 +182,160 @@ fn better(what: &str, published: f64, got: f64) -> [Check; 2] {
     [Check::at_least(what, 1.0, got), Check::near(what, published, 0.3, got)]
 }
 
-/// A ratio by the verb, in words that say so; none where it cannot be used.
-fn by_verb(what: &str, least: f64, ratio: impl Fn(&Verb) -> f64) -> Result<Vec<Check>, StudyError> {
-    let found =
-        verb()?.map(|verb| Check::at_least(&format!("{what}, by `strandline migrate`"), least, ratio(verb)));
-    Ok(found.into_iter().collect())
+/// Ratios by the verb, or where it cannot be used, by a study of the same kind.
+fn moved(lab: &Lab, group: Group, part: Part) -> Result<Ratios, StudyError> {
+    if let Some(ratios) = verb(lab, group)? {
+        return Ok(ratios);
+    }
+    let pairs = migrations(lab, part)?;
+    Ok(Ratios {
+        downtime: mean(pairs, Pair::downtime),
+        busy: mean(pairs, Pair::busy),
+        total: mean(pairs, Pair::total),
+    })
 }
 
-fn downtime(_: &Lab) -> Result<Evidence, StudyError> {
-    let pairs = &migrations()?.downtime;
+fn downtime(lab: &Lab) -> Result<Evidence, StudyError> {
+    let pairs = migrations(lab, Part::Downtime)?;
     let mut checks = better("downtime, socket over FAM", 1.24, mean(pairs, Pair::downtime)).to_vec();
     let growth = pairs.last().map_or(0.0, Pair::downtime) / pairs.first().map_or(1.0, Pair::downtime);
     checks.push(Check::at_least("the ratio at the larger size over that at the smaller", 1.0, growth));
-    checks.extend(by_verb("downtime, 192 MiB, socket over FAM", 1.0, |verb| verb.small.downtime)?);
-    checks.extend(by_verb("downtime, 1 GiB, socket over FAM", 1.0, |verb| verb.large.downtime)?);
+    for (group, size) in [(Group::Small, "96 MiB"), (Group::Large, "1 GiB")] {
+        if let Some(ratios) = verb(lab, group)? {
+            let what = format!("downtime, {size}, socket over FAM, by `strandline migrate`");
+            checks.push(Check::at_least(&what, 1.0, ratios.downtime));
+        }
+    }
     ratios(checks)
 }
 
-fn long_one(_: &Lab) -> Result<Evidence, StudyError> {
-    let study = migrations()?;
-    let (total, busy) = (mean(&study.long_one, Pair::total), mean(&study.long_one, Pair::busy));
-    let pair = study.long_one.first();
-    let beats = |points: &[(f64, f64)]| Series(points.to_vec());
-    let charts = pair.map(|pair| {
-        crate::chart(
-            "Operations per second, from the freeze on (sweep)",
-            Axis::linear("seconds"),
-            Axis::linear("operations per second"),
-            vec![
-                crate::curve("FAM", &beats(&pair.fam.beats)),
-                crate::curve("socket", &beats(&pair.socket.beats)),
-            ],
-        )
-    });
-    let mut checks = vec![
-        Check::at_least("total, socket over FAM", 1.6, total),
-        Check::at_least("busy, socket over FAM", 12.0, busy),
-        Check::near("total, socket over FAM", 2.0, 0.3, total),
-        Check::near("busy, socket over FAM", 26.74, 0.3, busy),
-    ];
-    checks.extend(by_verb("total, socket over FAM", 1.6, |verb| verb.long_one.total)?);
-    checks.extend(by_verb("busy, socket over FAM", 12.0, |verb| verb.long_one.busy)?);
-    Ok(Evidence { checks, charts: charts.into_iter().collect() })
-}
-
-fn long_two(_: &Lab) -> Result<Evidence, StudyError> {
-    let study = migrations()?;
-    let (total, busy) = (mean(&study.long_two, Pair::total), mean(&study.long_two, Pair::busy));
-    let mut checks = vec![
-        Check::at_most("total gain over that of one thread", 1.0, total / mean(&study.long_one, Pair::total)),
-        Check::at_most("busy gain over that of one thread", 1.0, busy / mean(&study.long_one, Pair::busy)),
-        Check::near("total, socket over FAM", 1.63, 0.3, total),
-        Check::near("busy, socket over FAM", 12.72, 0.3, busy),
-    ];
-    checks.extend(by_verb("total, socket over FAM", 1.0, |verb| verb.long_two.total)?);
-    checks.extend(by_verb("busy, socket over FAM", 1.0, |verb| verb.long_two.busy)?);
-    ratios(checks)
-}
-
-fn total_and_busy(
-    pairs: &[Pair],
-    total: f64,
-    busy: f64,
-    verb: fn(&Verb) -> Ratios,
-) -> Result<Evidence, StudyError> {
-    let mut checks = better("total, socket over FAM", total, mean(pairs, Pair::total)).to_vec();
-    checks.extend(better("busy, socket over FAM", busy, mean(pairs, Pair::busy)));
-    checks.extend(by_verb("total, socket over FAM", 1.0, |found| verb(found).total)?);
-    checks.extend(by_verb("busy, socket over FAM", 1.0, |found| verb(found).busy)?);
-    ratios(checks)
-}
-
-fn short_capped(_: &Lab) -> Result<Evidence, StudyError> {
-    total_and_busy(&migrations()?.short_capped, 1.1544, 1.3368, |verb| verb.capped)
-}
-
-fn short(_: &Lab) -> Result<Evidence, StudyError> {
-    total_and_busy(&migrations()?.short, 1.1516, 1.4708, |verb| verb.small)
-}
-
-fn by_clients(
-    pairs: &[Pair],
-    what: &str,
-    published: [f64; 2],
-    ratio: fn(&Pair) -> f64,
-) -> Result<Evidence, StudyError> {
-    let checks = pairs
-        .iter()
-        .zip(published)
-        .flat_map(|(pair, published)| better(&format!("{what}, {}", pair.name), published, ratio(pair)));
-    ratios(checks.collect())
-}
-
-fn store_total(_: &Lab) -> Result<Evidence, StudyError> {
-    by_clients(&migrations()?.store_long, "total, socket over FAM", [1.2392, 1.2248], Pair::total)
-}
-
-fn store_rate(_: &Lab) -> Result<Evidence, StudyError> {
-    by_clients(&migrations()?.store_long, "throughput, FAM over socket", [1.223, 1.234], Pair::rate)
-}
-
-fn store_capped(_: &Lab) -> Result<Evidence, StudyError> {
-    by_clients(&migrations()?.store_capped, "throughput, FAM over socket", [1.198, 1.2569], Pair::rate)
-}
-
-fn store_short(_: &Lab) -> Result<Evidence, StudyError> {
-    by_clients(&migrations()?.store_short, "throughput, FAM over socket", [1.127, 1.2179], Pair::rate)
-}
-
-fn headline(_: &Lab) -> Result<Evidence, StudyError> {
-    let study = migrations()?;
-    let grids = [&study.long_one, &study.long_two, &study.short_capped, &study.short];
-    let stores = [&study.store_long, &study.store_capped, &study.store_short];
-    let least = |groups: &[&Vec<Pair>], ratio: fn(&Pair) -> f64| {
-        groups.iter().map(|pairs| mean(pairs, ratio)).fold(f64::INFINITY, f64::min)
-    };
-    let mut checks = vec![
-        Check::at_least("total, least", 1.15, least(&grids, Pair::total)),
-        Check::at_least("busy, least", 1.33, least(&grids, Pair::busy)),
-        Check::at_least("downtime", 1.23, mean(&study.downtime, Pair::downtime)),
-        Check::at_least("throughput of the store, least", 1.12, least(&stores, Pair::rate)),
-    ];
-    let least = |verb: &Verb, part: fn(&Ratios) -> f64| {
-        [&verb.small, &verb.long_one, &verb.long_two, &verb.capped]
-            .map(part)
-            .into_iter()
-            .fold(f64::INFINITY, f64::min)
-    };
-    checks.extend(by_verb("total, least", 1.15, |verb| least(verb, |one| one.total))?);
-    checks.extend(by_verb("busy, least", 1.33, |verb| least(verb, |one| one.busy))?);
-    ratios(checks)
-}
-
-fn together(_: &Lab) -> Result<Evidence, StudyError> {
-    let study = migrations()?;
-    let alone = |ratio: fn(&Pair) -> f64| mean(&study.short, ratio);
+fn long_one(lab: &Lab) -> Result<Evidence, StudyError> {
+    let got = moved(lab, Group::LongOne, Part::LongOne)?;
     ratios(vec![
-        Check::between(
-            "total ratio over a single one's",
-            0.67,
-            1.5,
-            mean(&study.together, Pair::total) / alone(Pair::total),
-        ),
-        Check::between(
-            "busy ratio over a single one's",
-            0.67,
-            1.5,
-            mean(&study.together, Pair::busy) / alone(Pair::busy),
-        ),
+        Check::at_least("total, socket over FAM", 1.6, got.total),
+        Check::at_least("busy, socket over FAM", 12.0, got.busy),
+        Check::near("total, socket over FAM", 2.0, 0.3, got.total),
+        Check::near("busy, socket over FAM", 26.74, 0.3, got.busy),
     ])
 }
 
-fn dumps(ranges: usize, published: f64) -> Result<Evidence, StudyError> {
-    let dumps = dumps_and_stores()?.dumps.iter().filter(|dump| dump.ranges == ranges);
-    let all: Vec<f64> = dumps.map(|dump| dump.ratio).collect();
+fn long_two(lab: &Lab) -> Result<Evidence, StudyError> {
+    let one = moved(lab, Group::LongOne, Part::LongOne)?;
+    let two = moved(lab, Group::LongTwo, Part::LongTwo)?;
+    ratios(vec![
+        Check::at_most("total gain over that of one thread", 1.0, two.total / one.total),
+        Check::at_most("busy gain over that of one thread", 1.0, two.busy / one.busy),
+        Check::near("total, socket over FAM", 1.63, 0.3, two.total),
+        Check::near("busy, socket over FAM", 12.72, 0.3, two.busy),
+    ])
+}
+
+fn total_and_busy(got: Ratios, total: f64, busy: f64) -> Result<Evidence, StudyError> {
+    let mut checks = better("total, socket over FAM", total, got.total).to_vec();
+    checks.extend(better("busy, socket over FAM", busy, got.busy));
+    ratios(checks)
+}
+
+fn short_capped(lab: &Lab) -> Result<Evidence, StudyError> {
+    total_and_busy(moved(lab, Group::Capped, Part::ShortCapped)?, 1.1544, 1.3368)
+}
+
+fn short(lab: &Lab) -> Result<Evidence, StudyError> {
+    total_and_busy(moved(lab, Group::Small, Part::Short)?, 1.1516, 1.4708)
+}
+
+/// What the store gains, by clients: total time and throughput.
+fn gains(lab: &Lab, group: store::Group, part: Part) -> Result<Vec<(String, f64, f64)>, StudyError> {
+    if let Some(gains) = store(lab, group)? {
+        let named = gains.iter().map(|gain| (format!("{} client threads", gain.clients), gain.total, gain.rate));
+        return Ok(named.collect());
+    }
+    let pairs = migrations(lab, part)?;
+    Ok(pairs.iter().map(|pair| (pair.name.clone(), pair.total(), pair.rate())).collect())
+}
+
+fn by_clients(
+    what: &str,
+    gains: &[(String, f64, f64)],
+    published: [f64; 2],
+    part: fn(&(String, f64, f64)) -> f64,
+) -> Result<Evidence, StudyError> {
+    let pairs = gains.iter().zip(published);
+    let checks = pairs.flat_map(|(gain, published)| better(&format!("{what}, {}", gain.0), published, part(gain)));
+    ratios(checks.collect())
+}
+
+fn store_total(lab: &Lab) -> Result<Evidence, StudyError> {
+    let gains = gains(lab, store::Group::Long, Part::StoreLong)?;
+    by_clients("total, socket over FAM", &gains, [1.2392, 1.2248], |gain| gain.1)
+}
+
+const THROUGHPUT: &str = "throughput, FAM over socket";
+
+fn store_rate(lab: &Lab) -> Result<Evidence, StudyError> {
+    let gains = gains(lab, store::Group::Long, Part::StoreLong)?;
+    by_clients(THROUGHPUT, &gains, [1.223, 1.234], |gain| gain.2)
+}
+
+fn store_capped(lab: &Lab) -> Result<Evidence, StudyError> {
+    let gains = gains(lab, store::Group::Capped, Part::StoreCapped)?;
+    by_clients(THROUGHPUT, &gains, [1.198, 1.2569], |gain| gain.2)
+}
+
+fn store_short(lab: &Lab) -> Result<Evidence, StudyError> {
+    let gains = gains(lab, store::Group::Short, Part::StoreShort)?;
+    by_clients(THROUGHPUT, &gains, [1.127, 1.2179], |gain| gain.2)
+}
+
+fn headline(lab: &Lab) -> Result<Evidence, StudyError> {
+    let least = |all: &[f64]| all.iter().copied().fold(f64::INFINITY, f64::min);
+    let grids = [
+        (Group::LongOne, Part::LongOne),
+        (Group::LongTwo, Part::LongTwo),
+        (Group::Capped, Part::ShortCapped),
+        (Group::Small, Part::Short),
+    ];
+    let grids: Vec<Ratios> =
+        grids.into_iter().map(|(group, part)| moved(lab, group, part)).collect::<Result<_, _>>()?;
+    let stores = [
+        (store::Group::Long, Part::StoreLong),
+        (store::Group::Capped, Part::StoreCapped),
+        (store::Group::Short, Part::StoreShort),
+    ];
+    let mut rates = Vec::new();
+    for (group, part) in stores {
+        rates.extend(gains(lab, group, part)?.iter().map(|gain| gain.2));
+    }
+    let totals: Vec<f64> = grids.iter().map(|one| one.total).collect();
+    let busy: Vec<f64> = grids.iter().map(|one| one.busy).collect();
+    ratios(vec![
+        Check::at_least("total, least", 1.15, least(&totals)),
+        Check::at_least("busy, least", 1.33, least(&busy)),
+        Check::at_least("downtime", 1.23, mean(migrations(lab, Part::Downtime)?, Pair::downtime)),
+        Check::at_least("throughput of the store, least", 1.12, least(&rates)),
+    ])
+}
+
+fn together(lab: &Lab) -> Result<Evidence, StudyError> {
+    let (two, one) = match (verb(lab, Group::Together)?, verb(lab, Group::Single)?) {
+        (Some(two), Some(one)) => (two, one),
+        _ => (moved(lab, Group::Together, Part::Together)?, moved(lab, Group::Single, Part::Short)?),
+    };
+    let busy = two.busy / one.busy;
+    ratios(vec![
+        Check::between("total ratio over a single one's", 0.67, 1.5, two.total / one.total),
+        Check::between("busy ratio over a single one's", 0.67, 1.5, busy),
+    ])
+}
+
+fn dumps(lab: &Lab, threads: u64, ranges: usize, published: f64) -> Result<Evidence, StudyError> {
+    let all: Vec<f64> = match verb::dumps(lab, threads)? {
+        Some(found) => found.into_iter().map(|(_, ratio)| ratio).collect(),
+        None => {
+            let dumps = dumps_and_stores(lab)?.dumps.iter().filter(|dump| dump.ranges == ranges);
+            dumps.map(|dump| dump.ratio).collect()
+        }
+    };
     let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
     let least = all.iter().copied().fold(f64::INFINITY, f64::min);
     ratios(vec![
@@ -339,17 +344,17 @@ fn dumps(ranges: usize, published: f64) -> Result<Evidence, StudyError> {
     ])
 }
 
-fn dump_one(_: &Lab) -> Result<Evidence, StudyError> {
-    dumps(1, 1.1512)
+fn dump_one(lab: &Lab) -> Result<Evidence, StudyError> {
+    dumps(lab, 1, 1, 1.1512)
 }
 
-fn dump_many(_: &Lab) -> Result<Evidence, StudyError> {
-    dumps(40, 1.1599)
+fn dump_many(lab: &Lab) -> Result<Evidence, StudyError> {
+    dumps(lab, 4, 40, 1.1599)
 }
 
-fn storing(_: &Lab) -> Result<Evidence, StudyError> {
+fn storing(lab: &Lab) -> Result<Evidence, StudyError> {
     let mut checks = Vec::new();
-    if let Some(largest) = dumps_and_stores()?.stores.last() {
+    if let Some(largest) = dumps_and_stores(lab)?.stores.last() {
         checks.push(Check::at_most("ntstore over store, 16 MiB", 1.1, largest.nt_s / largest.store_s));
         for (name, seconds) in &largest.flushed_s {
             let what = format!("store and {name} over ntstore, 16 MiB");
@@ -363,8 +368,8 @@ fn storing(_: &Lab) -> Result<Evidence, StudyError> {
     ratios(checks)
 }
 
-fn calling(_: &Lab) -> Result<Evidence, StudyError> {
-    let calls = &dumps_and_stores()?.calls;
+fn calling(lab: &Lab) -> Result<Evidence, StudyError> {
+    let calls = &dumps_and_stores(lab)?.calls;
     let points: Vec<(f64, f64)> =
         calls.iter().map(|call| (call.bytes as f64, call.write_s / call.mapped_s)).collect();
     let (least, most) =

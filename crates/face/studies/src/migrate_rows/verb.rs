@@ -1,31 +1,38 @@
-//! The same comparisons with real processes: a program in C, moved by `strandline migrate` itself, each way.
+//! The same comparisons with real processes, moved by `strandline migrate` itself, each way.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::measure::{FOLDER, QUIET};
-use crate::StudyError;
+use crate::{Lab, StudyError};
 
 const SOURCE: &str = include_str!("load.c");
+/// Migrations of which a figure is the median, unless time is up.
 const PASSES: usize = 3;
-const SMALL: u64 = 192 << 20;
+/// After so long no further pass begins.
+const ENOUGH: Duration = Duration::from_secs(60);
+const SMALL: u64 = 96 << 20;
 const LARGE: u64 = 1 << 30;
 
 /// Times of one migration, in seconds.
 #[derive(Clone, Copy, Debug)]
-struct Times {
-    downtime: f64,
-    busy: f64,
-    total: f64,
+pub struct Times {
+    /// Until it runs at the target.
+    pub downtime: f64,
+    /// Until the source is free.
+    pub busy: f64,
+    /// Until the last page is there.
+    pub total: f64,
+    /// When it stopped, in nanoseconds of the monotonic clock.
+    pub stopped_ns: u64,
 }
 
-/// How many times as long it takes by the socket: medians of three, geometric mean over a sweep and random
-/// pages.
+/// How many times as long it takes by the socket: medians, geometric mean over the loads.
 #[derive(Clone, Copy, Debug)]
 pub struct Ratios {
     /// Until it runs at the target.
@@ -36,23 +43,45 @@ pub struct Ratios {
     pub total: f64,
 }
 
-/// All that is moved by the verb.
-#[derive(Clone, Copy, Debug)]
-pub struct Verb {
-    /// 192 MiB, timer of 0 ms.
-    pub small: Ratios,
-    /// 1 GiB.
-    pub large: Ratios,
+/// What is moved together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// 96 MiB, timer of 0 ms.
+    Small,
+    /// 1 GiB, timer of 0 ms.
+    Large,
     /// Timer of 100 ms, FAM of 2 GB/s, the socket as fast as it is; one thread.
-    pub long_one: Ratios,
+    LongOne,
     /// Two threads.
-    pub long_two: Ratios,
+    LongTwo,
     /// Timer of 0 ms, FAM of 2 GB/s, network of 10 Gb/s.
-    pub capped: Ratios,
+    Capped,
+    /// One process, timer of 1 ms.
+    Single,
+    /// Two processes at a time, timer of 1 ms.
+    Together,
 }
 
+const GROUPS: usize = 7;
+const LOADS: [&str; 4] = ["sweep", "random", "canneal", "streamcluster"];
+const PCM: [&str; 2] = ["--throttle", "pcm"];
+const SOCKET: [&str; 1] = ["--by-socket"];
+const NETWORK: [&str; 3] = ["--by-socket", "--throttle", "ethernet-10g"];
+
 /// A folder in memory that goes when it is done with.
-struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    pub(super) fn new(name: &str) -> std::io::Result<Self> {
+        let path = Path::new(FOLDER).join(format!("strandline-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path)?;
+        Ok(Self(path))
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
 
 impl Drop for Folder {
     fn drop(&mut self) {
@@ -60,47 +89,41 @@ impl Drop for Folder {
     }
 }
 
-/// Measured once; none where this is not the command line, or there is no right to choose process numbers.
-pub fn verb() -> Result<Option<&'static Verb>, StudyError> {
-    static FOUND: OnceLock<Result<Option<Verb>, String>> = OnceLock::new();
-    let _quiet = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
-    let found = FOUND.get_or_init(|| match command() {
-        Some(command) => all(&command).map(Some),
-        None => Ok(None),
-    });
-    match found {
-        Ok(found) => Ok(found.as_ref()),
-        Err(error) => Err(StudyError::Migrate(error.clone())),
+/// A process that is killed when it is done with.
+pub(super) struct Ended(pub(super) Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
+/// Measured once; none where this is not the command line, or there is no right to choose process numbers.
+pub fn verb(lab: &Lab, group: Group) -> Result<Option<Ratios>, StudyError> {
+    static FOUND: [OnceLock<Result<Ratios, String>>; GROUPS] = [const { OnceLock::new() }; GROUPS];
+    let Some(command) = command() else { return Ok(None) };
+    let _quiet = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = FOUND[group as usize].get_or_init(|| {
+        let folder = Folder::new("verb").map_err(|error| error.to_string())?;
+        let program = build(&folder, "load", SOURCE)?;
+        Run { command: &command, folder: &folder, program: &program, lab }.group(group)
+    });
+    found.clone().map(Some).map_err(StudyError::Migrate)
+}
+
 /// This program, if it has the verb and may use it.
-fn command() -> Option<PathBuf> {
+pub(super) fn command() -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     let root = fs::read_to_string("/proc/self/status").ok()?.contains("CapEff:\t000001ff");
     (root && own.file_name()? == "strandline").then_some(own)
 }
 
-fn all(command: &Path) -> Result<Verb, String> {
-    let folder = Folder(Path::new(FOLDER).join(format!("strandline-verb-{}", std::process::id())));
-    let program = build(&folder.0)?;
-    let run = Run { command, folder: &folder.0, program: &program };
-    let (pcm, net) = (["--throttle", "pcm"], ["--by-socket", "--throttle", "ethernet-10g"]);
-    let both = ["sweep", "random"];
-    Ok(Verb {
-        small: run.pair(SMALL, 1, &both[..1], &[], &["--by-socket"], "0")?,
-        large: run.pair(LARGE, 1, &both[..1], &[], &["--by-socket"], "0")?,
-        long_one: run.pair(SMALL, 1, &both, &pcm, &["--by-socket"], "100")?,
-        long_two: run.pair(SMALL, 2, &both, &pcm, &["--by-socket"], "100")?,
-        capped: run.pair(SMALL, 1, &both, &pcm, &net, "0")?,
-    })
-}
-
-fn build(folder: &Path) -> Result<PathBuf, String> {
-    let failed = |error: std::io::Error| format!("the load cannot be built with `gcc`: {error}");
-    fs::create_dir_all(folder).map_err(failed)?;
-    let (source, program) = (folder.join("load.c"), folder.join("load"));
-    fs::write(&source, SOURCE).map_err(failed)?;
+/// Builds a program in C.
+pub(super) fn build(folder: &Folder, name: &str, text: &str) -> Result<PathBuf, String> {
+    let failed = |error: std::io::Error| format!("{name} cannot be built with `gcc`: {error}");
+    let (source, program) = (folder.path(&format!("{name}.c")), folder.path(name));
+    fs::write(&source, text).map_err(failed)?;
     let output = Command::new("gcc")
         .args(["-O1", "-w", "-pthread", "-o"])
         .args([&program, &source])
@@ -115,90 +138,202 @@ fn build(folder: &Path) -> Result<PathBuf, String> {
 
 struct Run<'a> {
     command: &'a Path,
-    folder: &'a Path,
+    folder: &'a Folder,
     program: &'a Path,
+    lab: &'a Lab,
+}
+
+/// What is moved, and how.
+struct Setting<'a> {
+    bytes: u64,
+    threads: u64,
+    at_a_time: usize,
+    timer: &'a str,
+    fam: &'a [&'a str],
+    socket: &'a [&'a str],
+    loads: &'a [&'a str],
 }
 
 impl Run<'_> {
-    fn pair(
-        &self,
-        bytes: u64,
-        threads: u64,
-        loads: &[&str],
-        fam: &[&str],
-        socket: &[&str],
-        timer: &str,
-    ) -> Result<Ratios, String> {
-        let mut logarithms = [0.0; 3];
-        for load in loads {
-            let (mut fams, mut sockets) = (Vec::new(), Vec::new());
-            for _ in 0..PASSES {
-                fams.push(self.one(bytes, threads, load, fam, timer)?);
-                sockets.push(self.one(bytes, threads, load, socket, timer)?);
+    fn group(&self, group: Group) -> Result<Ratios, String> {
+        let all = Setting {
+            bytes: SMALL,
+            threads: 1,
+            at_a_time: 1,
+            timer: "0",
+            fam: &[],
+            socket: &SOCKET,
+            loads: &LOADS,
+        };
+        let long = Setting { timer: "100", fam: &PCM, ..all };
+        let short = Setting { timer: "1", loads: &LOADS[..1], ..all };
+        self.pairs(&match group {
+            Group::Small => all,
+            Group::Large => Setting { bytes: LARGE, loads: &LOADS[..1], ..all },
+            Group::LongOne => long,
+            Group::LongTwo => Setting { threads: 2, ..long },
+            Group::Capped => Setting { fam: &PCM, socket: &NETWORK, ..all },
+            Group::Single => short,
+            Group::Together => Setting { at_a_time: 2, ..short },
+        })
+    }
+
+    fn pairs(&self, how: &Setting<'_>) -> Result<Ratios, String> {
+        let (begin, mut all) = (Instant::now(), vec![(Vec::new(), Vec::new()); how.loads.len()]);
+        for pass in 1..=PASSES {
+            for (load, (fams, sockets)) in how.loads.iter().zip(&mut all) {
+                for (way, name, times) in [(how.fam, "FAM", fams), (how.socket, "socket", sockets)] {
+                    self.lab.doing(&format!("{load} by {name}, timer {} ms, pass {pass}", how.timer));
+                    times.extend(self.at_a_time(how, load, way)?);
+                }
             }
-            let parts: [fn(&Times) -> f64; 3] = [|one| one.downtime, |one| one.busy, |one| one.total];
-            for (sum, part) in logarithms.iter_mut().zip(parts) {
-                *sum += (median(&sockets, part) / median(&fams, part)).ln();
+            if begin.elapsed() > ENOUGH {
+                break;
             }
         }
-        let [downtime, busy, total] = logarithms.map(|sum| (sum / loads.len().max(1) as f64).exp());
+        let parts: [fn(&Times) -> f64; 3] = [|one| one.downtime, |one| one.busy, |one| one.total];
+        let [downtime, busy, total] = parts.map(|part| {
+            let logarithms: f64 =
+                all.iter().map(|(fams, sockets)| (median(sockets, part) / median(fams, part)).ln()).sum();
+            (logarithms / all.len().max(1) as f64).exp()
+        });
         Ok(Ratios { downtime, busy, total })
     }
 
-    fn one(&self, bytes: u64, threads: u64, load: &str, way: &[&str], timer: &str) -> Result<Times, String> {
-        let [ready, fam, said, errors] =
-            ["ready", "fam", "said", "errors"].map(|name| self.folder.join(name));
+    /// Starts a load, and waits until it has its memory.
+    fn started(&self, bytes: u64, threads: u64, load: &str, number: usize) -> Result<Ended, String> {
+        let ready = self.folder.path(&format!("ready{number}"));
         let _ = fs::remove_file(&ready);
-        let _ = fs::remove_dir_all(&fam);
-        let failed = |error: std::io::Error| error.to_string();
         let mut source = Command::new(self.program);
         source.args([&bytes.to_string(), &threads.to_string(), load]).arg(&ready);
-        let mut source = source
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(failed)?;
+        source.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let source = Ended(source.spawn().map_err(|error| error.to_string())?);
         for _ in 0..12_000 {
             if ready.exists() {
                 break;
             }
             std::thread::sleep(Duration::from_millis(5));
         }
+        Ok(source)
+    }
+
+    /// So many processes, moved at the same time.
+    fn at_a_time(&self, how: &Setting<'_>, load: &str, way: &[&str]) -> Result<Vec<Times>, String> {
+        let mut all = Vec::new();
+        for number in 0..how.at_a_time {
+            all.push(self.started(how.bytes, how.threads, load, number)?);
+        }
         std::thread::sleep(Duration::from_millis(50));
-        // Into a file: the process that moved keeps the standard streams of this command.
-        let mut verb = Command::new(self.command);
-        verb.args([
-            "migrate",
-            "--json",
-            "--detach",
-            "--timer",
-            timer,
-            "--pid",
-            &source.id().to_string(),
-            "--fam",
-        ]);
-        verb.arg(&fam).args(way).stdin(Stdio::null()).stdout(File::create(&said).map_err(failed)?);
-        let done = verb.stderr(File::create(&errors).map_err(failed)?).status();
-        let text = fs::read_to_string(&said).unwrap_or_default();
-        let times: Value = serde_json::from_str(&text).unwrap_or_default();
-        if let Some(child) = times["child"].as_i64() {
-            let _ = Command::new("kill").args(["-9", &child.to_string()]).status();
+        let mut moving = Vec::new();
+        for (number, source) in all.iter().enumerate() {
+            let mut way = way.to_vec();
+            way.extend(["--timer", how.timer]);
+            moving.push(Moving::start(self.command, self.folder, number, source.0.id(), &way)?);
         }
-        let _ = source.kill();
-        let _ = source.wait();
-        if !done.map_err(failed)?.success() {
-            let why = fs::read_to_string(&errors).unwrap_or_default();
-            return Err(format!("`strandline migrate {}` failed: {}", way.join(" "), why.trim()));
-        }
-        let number =
-            |name: &str| times[name].as_f64().ok_or_else(|| format!("`strandline migrate` says no {name}"));
-        Ok(Times { downtime: number("downtime_s")?, busy: number("busy_s")?, total: number("total_s")? })
+        let times: Vec<_> = moving.into_iter().map(Moving::end).collect();
+        times.into_iter().collect()
     }
 }
 
-fn median(all: &[Times], part: fn(&Times) -> f64) -> f64 {
+/// A migration that goes on.
+pub(super) struct Moving {
+    verb: Child,
+    said: PathBuf,
+    errors: PathBuf,
+    way: String,
+}
+
+impl Moving {
+    /// Starts to move a process through `fam{number}` in a folder.
+    pub(super) fn start(
+        command: &Path,
+        folder: &Folder,
+        number: usize,
+        pid: u32,
+        way: &[&str],
+    ) -> Result<Self, String> {
+        let [fam, said, errors] =
+            ["fam", "said", "errors"].map(|name| folder.path(&format!("{name}{number}")));
+        let _ = fs::remove_dir_all(&fam);
+        let failed = |error: std::io::Error| error.to_string();
+        // Into a file: the process that moved keeps the standard streams of this command.
+        let mut verb = Command::new(command);
+        verb.args(["migrate", "--json", "--detach", "--pid", &pid.to_string(), "--fam"]).arg(&fam).args(way);
+        verb.stdin(Stdio::null()).stdout(File::create(&said).map_err(failed)?);
+        let verb = verb.stderr(File::create(&errors).map_err(failed)?).spawn().map_err(failed)?;
+        Ok(Self { verb, said, errors, way: way.join(" ") })
+    }
+
+    /// Waits for the last page, and kills what came.
+    pub(super) fn end(self) -> Result<Times, String> {
+        let (times, child) = self.times()?;
+        let _ = Command::new("kill").args(["-9", &child.to_string()]).status();
+        Ok(times)
+    }
+
+    /// Waits for the last page: the times, and the process that came.
+    pub(super) fn times(mut self) -> Result<(Times, i64), String> {
+        let done = self.verb.wait().map_err(|error| error.to_string())?;
+        let text = fs::read_to_string(&self.said).unwrap_or_default();
+        let times: Value = serde_json::from_str(&text).unwrap_or_default();
+        if !done.success() {
+            let why = fs::read_to_string(&self.errors).unwrap_or_default();
+            return Err(format!("`strandline migrate {}` failed: {}", self.way, why.trim()));
+        }
+        let number =
+            |name: &str| times[name].as_f64().ok_or_else(|| format!("`strandline migrate` says no {name}"));
+        let all = Times {
+            downtime: number("downtime_s")?,
+            busy: number("busy_s")?,
+            total: number("total_s")?,
+            stopped_ns: number("stopped_at_ns")? as u64,
+        };
+        Ok((all, number("child")? as i64))
+    }
+}
+
+pub(super) fn median<T>(all: &[T], part: impl Fn(&T) -> f64) -> f64 {
     let mut all: Vec<f64> = all.iter().map(part).collect();
     all.sort_unstable_by(f64::total_cmp);
     all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// A checkpoint by pairs of calls over one by `writev`, for a number of threads: how many times as long the process stands,
+/// by bytes. None where the verb may not be used.
+pub fn dumps(lab: &Lab, threads: u64) -> Result<Option<Vec<(u64, f64)>>, StudyError> {
+    const DUMPS: usize = 5;
+    let Some(command) = command() else { return Ok(None) };
+    let _quiet = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
+    let measure = || -> Result<Vec<(u64, f64)>, String> {
+        let folder = Folder::new("dumps").map_err(|error| error.to_string())?;
+        let program = build(&folder, "load", SOURCE)?;
+        let run = Run { command: &command, folder: &folder, program: &program, lab };
+        let mut all = Vec::new();
+        for bytes in [LARGE / 4, LARGE] {
+            let source = run.started(bytes, threads, LOADS[1], 0)?;
+            let (mut writev, mut splice) = (Vec::new(), Vec::new());
+            for pass in 1..=DUMPS {
+                lab.doing(&format!("a checkpoint of {} MiB, pass {pass}", bytes >> 20));
+                writev.push(run.stood(source.0.id(), "writev")?);
+                splice.push(run.stood(source.0.id(), "splice")?);
+            }
+            all.push((bytes, median(&splice, |one| *one) / median(&writev, |one| *one)));
+        }
+        Ok(all)
+    };
+    measure().map(Some).map_err(StudyError::Migrate)
+}
+
+impl Run<'_> {
+    /// For how long a process stands while it is saved.
+    fn stood(&self, pid: u32, by: &str) -> Result<f64, String> {
+        let image = self.folder.path("image");
+        let _ = fs::remove_dir_all(&image);
+        let mut verb = Command::new(self.command);
+        verb.args(["checkpoint", "--json", "--leave-running", "--no-sync", "--by", by, "--pid"]);
+        let output = verb.arg(pid.to_string()).arg(&image).output().map_err(|error| error.to_string())?;
+        let times: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let said = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        times["downtime_s"].as_f64().ok_or_else(|| format!("`strandline checkpoint --by {by}`: {}", said()))
+    }
 }

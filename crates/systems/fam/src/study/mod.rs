@@ -6,4 +6,4 @@ mod migration;
 mod plan;
 
 pub use migration::{By, Settings, Times, migrate};
-pub use plan::{Pair, Rate, Sizes, Study, Writes, study, writes};
+pub use plan::{Pair, Part, Rate, Sizes, Writes, faults, pairs, writes};

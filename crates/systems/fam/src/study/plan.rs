@@ -100,31 +100,43 @@ pub struct Rate {
     pub times: Times,
 }
 
-/// All of it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Study {
-    /// What was measured.
-    pub sizes: Sizes,
+/// A group of comparisons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
     /// Downtime, by size; timer of 0 ms.
-    pub downtime: Vec<Pair>,
+    Downtime,
     /// Timer of 100 ms, FAM of 2 GB/s, socket as fast as it is; one thread.
-    pub long_one: Vec<Pair>,
+    LongOne,
     /// The same with two threads.
-    pub long_two: Vec<Pair>,
+    LongTwo,
     /// Timer of 0 ms: FAM of 2 GB/s, network of 10 Gb/s.
-    pub short_capped: Vec<Pair>,
+    ShortCapped,
     /// Timer of 0 ms, both as fast as they are.
-    pub short: Vec<Pair>,
+    Short,
     /// A store under its clients, timer of 150 ms: one client, four.
-    pub store_long: Vec<Pair>,
+    StoreLong,
     /// Timer of 3 ms, FAM of 2 GB/s and network of 10 Gb/s.
-    pub store_capped: Vec<Pair>,
+    StoreCapped,
     /// Timer of 3 ms, both as fast as they are.
-    pub store_short: Vec<Pair>,
+    StoreShort,
     /// Two migrations at a time.
-    pub together: Vec<Pair>,
-    /// Random access at full speed, no push.
-    pub faults: Vec<Rate>,
+    Together,
+}
+
+impl Part {
+    /// All, in the order of their numbers.
+    pub const ALL: [Part; 9] = [
+        Part::Downtime,
+        Part::LongOne,
+        Part::LongTwo,
+        Part::ShortCapped,
+        Part::Short,
+        Part::StoreLong,
+        Part::StoreCapped,
+        Part::StoreShort,
+        Part::Together,
+    ];
 }
 
 struct Runner<'a> {
@@ -138,17 +150,15 @@ const CAPPED: (By, By) = (By::Fam(Medium::PCM, PAGE_COPY), By::Socket(Medium::ET
 /// As the source pairs them in its long-timer table.
 const MIXED: (By, By) = (By::Fam(Medium::PCM, PAGE_COPY), By::Socket(Medium::DRAM));
 
-/// Runs all studies; the folder is in memory (`/dev/shm`), with room for the largest process.
+/// Compares both ways; the folder is in memory (`/dev/shm`), with room for the largest process.
 ///
 /// # Errors
 /// The system refuses something (userfaultfd, room, open files); pages at a target were not the source's.
-pub fn study(folder: &Path, sizes: Sizes) -> Result<Study, Error> {
+pub fn pairs(folder: &Path, sizes: Sizes, part: Part) -> Result<Vec<Pair>, Error> {
     let runner = Runner { folder, sizes };
     let grid = |access, threads| Load { bytes: sizes.bytes, access, threads, work_ns: 3000, operations: 0 };
-    let one = [("sweep", grid(Access::Sweep, 1)), ("random", grid(Access::Random, 1))];
-    let two = [("sweep", grid(Access::Sweep, 2)), ("random", grid(Access::Random, 2))];
-    let pairs = |loads: &[(&str, Load)], by: (By, By), timer_ms: u64| -> Result<Vec<Pair>, Error> {
-        loads.iter().map(|(name, load)| runner.pair(name, *load, by, timer_ms)).collect()
+    let both = |threads| {
+        [("sweep", grid(Access::Sweep, threads)), ("random", grid(Access::Random, threads))].to_vec()
     };
     let large = |bytes| Load { bytes, ..grid(Access::Sweep, 1) };
     // A request and its answer take a client 30 us; four clients keep the server four times as busy.
@@ -159,20 +169,27 @@ pub fn study(folder: &Path, sizes: Sizes) -> Result<Study, Error> {
         work_ns: 30_000 / clients,
         operations: sizes.operations,
     };
-    let stores = [("one client", client(1)), ("four clients", client(4))];
-    Ok(Study {
-        sizes,
-        downtime: pairs(&[("small", large(sizes.bytes)), ("large", large(sizes.large))], FAST, 0)?,
-        long_one: pairs(&one, MIXED, 100)?,
-        long_two: pairs(&two, MIXED, 100)?,
-        short_capped: pairs(&one, CAPPED, 0)?,
-        short: pairs(&one, FAST, 0)?,
-        store_long: pairs(&stores, FAST, 150)?,
-        store_capped: pairs(&stores, CAPPED, 3)?,
-        store_short: pairs(&stores, FAST, 3)?,
-        together: runner.together(grid(Access::Sweep, 1), FAST, 1)?,
-        faults: runner.faults()?,
-    })
+    let stores = || [("one client", client(1)), ("four clients", client(4))].to_vec();
+    let (loads, by, timer_ms): (Vec<(&str, Load)>, _, _) = match part {
+        Part::Downtime => (vec![("small", large(sizes.bytes)), ("large", large(sizes.large))], FAST, 0),
+        Part::LongOne => (both(1), MIXED, 100),
+        Part::LongTwo => (both(2), MIXED, 100),
+        Part::ShortCapped => (both(1), CAPPED, 0),
+        Part::Short => (both(1), FAST, 0),
+        Part::StoreLong => (stores(), FAST, 150),
+        Part::StoreCapped => (stores(), CAPPED, 3),
+        Part::StoreShort => (stores(), FAST, 3),
+        Part::Together => return runner.together(grid(Access::Sweep, 1), FAST, 1),
+    };
+    loads.iter().map(|(name, load)| runner.pair(name, *load, by, timer_ms)).collect()
+}
+
+/// Random access at full speed, no push.
+///
+/// # Errors
+/// As [`pairs`].
+pub fn faults(folder: &Path, sizes: Sizes) -> Result<Vec<Rate>, Error> {
+    Runner { folder, sizes }.faults()
 }
 
 impl Runner<'_> {

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::collect::collect;
 use super::contents;
 use super::dump::{Known, Writer, own_pages};
+use super::parasite::{By, Parasite};
 use super::stop::{Frozen, freeze};
 use crate::error::{Error, Result};
 use crate::image::{FileKind, Image, PAGES_SUFFIX, Shared, Store, VmaKind, hash};
@@ -28,8 +29,10 @@ pub struct Checkpoint {
     pub options: Options,
     /// Do not wait for the disk.
     pub no_sync: bool,
-    /// Write only what differs from the checkpoint that the folder has.
+    /// Write only what differs from the checkpoint that the folder has; pages are read by us then.
     pub incremental: bool,
+    /// How pages get out of the processes.
+    pub by: By,
 }
 
 /// What a checkpoint took.
@@ -95,7 +98,9 @@ pub fn checkpoint_then(
     if how.incremental {
         writer = writer.knowing(Known::of(before.as_ref(), root, &image));
     }
-    pages(&frozen, &mut image, &layouts, &mut writer)?;
+    let path = store.path(&format!("{generation}{PAGES_SUFFIX}"));
+    let by = if how.incremental { By::Read } else { how.by };
+    pages(&frozen, &mut image, &layouts, &mut writer, (by, &path))?;
     image.page_files = writer.names(format!("{generation}{PAGES_SUFFIX}"));
     let mut times = Times {
         processes: image.processes.len(),
@@ -113,6 +118,7 @@ pub fn checkpoint_then(
         drop(kept.take());
     }
     times.downtime_s = (begin.elapsed() - inspected).as_secs_f64();
+    writer.hash(&mut image)?;
     if !how.no_sync {
         writer.sync()?;
         store.sync()?;
@@ -260,12 +266,26 @@ fn number(all: &mut Vec<(Shared, String)>, one: &Shared, source: impl FnOnce() -
 ///
 /// # Errors
 /// If they cannot be read or written.
-fn pages(frozen: &Frozen, image: &mut Image, layouts: &[Layout], writer: &mut Writer) -> Result<()> {
+fn pages(
+    frozen: &Frozen,
+    image: &mut Image,
+    layouts: &[Layout],
+    writer: &mut Writer,
+    (by, path): (By, &Path),
+) -> Result<()> {
     for ((process, layout), saved) in frozen.processes.iter().zip(layouts).zip(&mut image.processes) {
-        for vma in &layout.vmas {
-            let ranges = own_pages(process.pid, vma, &layout.whole)?;
-            saved.pages.extend(writer.process(process.pid, &ranges)?);
-        }
+        let stopped = &process.leader().stopped;
+        let parasite = if by == By::Read { None } else { Some(Parasite::start(stopped, path, by)?) };
+        let mut write = || -> Result<()> {
+            for vma in &layout.vmas {
+                let ranges = own_pages(process.pid, vma, &layout.whole)?;
+                saved.pages.extend(writer.process_by(parasite.as_ref(), process.pid, &ranges)?);
+            }
+            Ok(())
+        };
+        let written = write();
+        parasite.map_or(Ok(()), Parasite::end)?;
+        written?;
     }
     for (shared, source) in image.shared.iter_mut().zip(&layouts[0].sources) {
         writer.shared(shared, source)?;

@@ -1,10 +1,11 @@
 //! Pages of stopped processes into files.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use super::parasite::Parasite;
 use crate::error::{Error, Result};
 use crate::image::{Image, Run, Shared, Vma, VmaKind, hash};
 use crate::proc::{Range, scan};
@@ -64,6 +65,8 @@ pub struct Writer {
     buffer: Vec<u8>,
     known: Option<Known>,
     kept: u64,
+    /// Offsets of runs whose hashes are not known yet.
+    unhashed: HashSet<u64>,
 }
 
 impl Writer {
@@ -72,8 +75,18 @@ impl Writer {
     /// # Errors
     /// If it cannot be made.
     pub fn new(path: &Path, index: usize) -> Result<Self> {
-        let file = File::create(path).map_err(|error| Error::file(path, "cannot be made", error))?;
-        Ok(Self { path: path.to_owned(), file, index, offset: 0, buffer: Vec::new(), known: None, kept: 0 })
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(path);
+        let file = file.map_err(|error| Error::file(path, "cannot be made", error))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            index,
+            offset: 0,
+            buffer: Vec::new(),
+            known: None,
+            kept: 0,
+            unhashed: HashSet::new(),
+        })
     }
 
     /// Does not write again what is known already. Its own file then comes behind those of what is known.
@@ -162,6 +175,44 @@ impl Writer {
             // Pages that the process itself may not read.
             file.read_exact_at(into, address).map_err(|error| Error::file(&path, "cannot be read", error))
         })
+    }
+
+    /// Has a stopped process write its own pages; their hashes are not known before [`Writer::hash`]. What it
+    /// cannot write is read by us.
+    ///
+    /// # Errors
+    /// As [`Writer::process`].
+    pub fn process_by(&mut self, parasite: Option<&Parasite<'_>>, pid: i32, ranges: &[Range]) -> Result<Vec<Run>> {
+        let Some(parasite) = parasite.filter(|_| !ranges.is_empty()) else { return self.process(pid, ranges) };
+        if !parasite.write(&self.file, self.offset, ranges)? {
+            return self.process(pid, ranges);
+        }
+        let mut runs = Vec::new();
+        for (start, end) in ranges {
+            for address in (*start..*end).step_by(PIECE as usize) {
+                let len = PIECE.min(*end - address);
+                runs.push(Run { address, len, file: self.index, offset: self.offset, hash: 0 });
+                self.unhashed.insert(self.offset);
+                self.offset += len;
+            }
+        }
+        Ok(runs)
+    }
+
+    /// Hashes what processes have written themselves, out of the file; they may run again.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn hash(&mut self, image: &mut Image) -> Result<()> {
+        let runs = image.processes.iter_mut().flat_map(|process| &mut process.pages);
+        for run in runs.filter(|run| run.file == self.index && self.unhashed.contains(&run.offset)) {
+            self.buffer.resize(run.len as usize, 0);
+            self.file
+                .read_exact_at(&mut self.buffer, run.offset)
+                .map_err(|error| Error::file(&self.path, "cannot be read", error))?;
+            run.hash = hash(&self.buffer);
+        }
+        Ok(())
     }
 
     /// Writes what shared memory holds, which `source` opens.

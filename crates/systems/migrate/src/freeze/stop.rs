@@ -5,7 +5,7 @@ use crate::inspect::tree;
 use crate::proc::{Status, mapping_named, threads};
 use crate::remote::{
     self, Batch, CODE, CONTEXT, Guard, RECORD, RECORDS, RegisterSet, Registers, SCRATCH,
-    SIGNALS_DURING_CALLS, Stopped,
+    SIGNALS_DURING_CALLS, Stopped, kill_points,
 };
 
 /// Where in scratch memory signal actions lie that are set by guarded calls.
@@ -144,6 +144,7 @@ impl Frozen {
         for process in &self.processes {
             // SAFETY: no memory is involved.
             unsafe { libc::kill(process.pid, libc::SIGSTOP) };
+            kill_points::changed();
         }
     }
 
@@ -153,6 +154,7 @@ impl Frozen {
             for process in self.processes.iter().filter(|process| !process.job_stopped) {
                 // SAFETY: no memory is involved.
                 unsafe { libc::kill(process.pid, libc::SIGCONT) };
+                kill_points::changed();
             }
         }
     }

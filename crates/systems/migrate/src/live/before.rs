@@ -1,6 +1,9 @@
 //! Pre-copy: pages go to fabric-attached memory while the tree still runs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,8 +16,9 @@ use super::lazy::may_wait;
 use super::regions::regions;
 use crate::copies::Copies;
 use crate::error::{Error, Result};
-use crate::freeze::freeze;
+use crate::freeze::{FrozenProcess, freeze};
 use crate::inspect::{Layout, Report, look_at_memory};
+use crate::remote::{Batch, kill_points};
 
 /// Vectors that may come to be between the layout and the stop.
 const SPARE: u64 = 16 << 10;
@@ -101,24 +105,45 @@ fn watch(root: i32) -> Result<HashMap<i32, Uffd>> {
     let frozen = freeze(root)?;
     let mut found = HashMap::new();
     for process in &frozen.processes {
-        let stopped = &process.leader().stopped;
-        let flags = (libc::O_CLOEXEC | libc::O_NONBLOCK) as u64;
-        // Where its user may not watch the kernel's stores: they are seen all the same, since nobody waits for them.
-        let theirs = match stopped.raw(libc::SYS_userfaultfd, &[flags])? {
-            fd if fd >= 0 => fd as u64,
-            _ => stopped.call("to watch its stores", libc::SYS_userfaultfd, &[flags | USER_MODE_ONLY])?,
-        };
-        let ours = Copies::new(process.pid).and_then(|copies| copies.get(theirs as i32));
-        let closed = stopped.call("to close a file", libc::SYS_close, &[theirs]);
-        let ours = ours.map_err(|source| Error::Call {
-            pid: process.pid,
-            what: "to watch its stores".to_owned(),
-            source,
-        })?;
-        closed?;
-        found.insert(process.pid, Uffd::adopt(ours, uffd::ASYNC_PROTECT)?);
+        found.insert(process.pid, Uffd::adopt(watch_of(process)?, uffd::ASYNC_PROTECT)?);
     }
     Ok(found)
+}
+
+/// A userfaultfd that a stopped process opens, and closes again behind our copy: also if we are killed.
+fn watch_of(process: &FrozenProcess) -> Result<OwnedFd> {
+    let pid = process.pid;
+    let fail = |source| Error::Call { pid, what: "to watch its stores".to_owned(), source };
+    let flags = (libc::O_CLOEXEC | libc::O_NONBLOCK) as u64;
+    // The kernel gives the lowest number that is free.
+    let taken: HashSet<u64> = fs::read_dir(format!("/proc/{pid}/fd"))
+        .map_err(fail)?
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    let number = (0..).find(|number| !taken.contains(number)).unwrap_or(0);
+    let mut last = io::Error::from_raw_os_error(libc::EMFILE);
+    // Where its user may not watch the kernel's stores: they are seen all the same, since nobody waits for them.
+    for flags in [flags, flags | USER_MODE_ONLY] {
+        let mut batch = Batch::new(&process.leader().stopped);
+        batch.attempt(libc::SYS_userfaultfd, &[flags])?;
+        batch.attempt(libc::SYS_close, &[number])?;
+        let mut ours = Err(io::ErrorKind::NotFound.into());
+        batch.run_between(&mut |theirs| {
+            ours = if theirs < 0 {
+                Err(io::Error::from_raw_os_error(-theirs as i32))
+            } else {
+                Copies::new(pid).and_then(|copies| copies.get(theirs as i32))
+            };
+            kill_points::changed();
+            Ok(())
+        })?;
+        match ours {
+            Ok(ours) => return Ok(ours),
+            Err(error) => last = error,
+        }
+    }
+    Err(fail(last))
 }
 
 impl Copied {

@@ -17,19 +17,36 @@ const ROOM: usize = 16 + MOST * 4;
 /// Copies of a stopped tree's listening sockets, by the index of their descriptions.
 #[must_use]
 pub fn listening(image: &Image) -> Vec<(usize, OwnedFd)> {
-    let mut found = Vec::new();
-    for (index, one) in image.descriptions.iter().enumerate() {
-        if !matches!(one.kind, FileKind::Socket { backlog: Some(_), .. }) || found.len() == MOST {
-            continue;
-        }
-        let holder = image.processes.iter().find_map(|process| {
+    let mut found = copies(image, |kind| matches!(kind, FileKind::Socket { backlog: Some(_), .. }));
+    found.truncate(MOST);
+    found
+}
+
+/// Copies of its connections that do not move.
+#[must_use]
+pub fn connections(image: &Image) -> Vec<OwnedFd> {
+    let found = copies(image, |kind| matches!(kind, FileKind::Socket { closed: true, .. }));
+    found.into_iter().map(|(_, copy)| copy).collect()
+}
+
+/// Tells the other ends of connections that these are over.
+pub fn hang_up(connections: Vec<OwnedFd>) {
+    for one in connections {
+        // SAFETY: no memory is involved.
+        unsafe { libc::shutdown(one.as_raw_fd(), libc::SHUT_RDWR) };
+    }
+}
+
+fn copies(image: &Image, wanted: fn(&FileKind) -> bool) -> Vec<(usize, OwnedFd)> {
+    let wanted = image.descriptions.iter().enumerate().filter(|(_, one)| wanted(&one.kind));
+    let copy = |(index, _)| {
+        let (pid, fd) = image.processes.iter().find_map(|process| {
             let fd = process.fds.iter().find(|fd| fd.description == index)?;
             Some((process.pid, fd.fd))
-        });
-        let copy = holder.and_then(|(pid, fd)| Copies::new(pid).and_then(|copies| copies.get(fd)).ok());
-        found.extend(copy.map(|copy| (index, copy)));
-    }
-    found
+        })?;
+        Some((index, Copies::new(pid).and_then(|copies| copies.get(fd)).ok()?))
+    };
+    wanted.filter_map(copy).collect()
 }
 
 /// Sends file descriptors; the other side calls [`receive`].

@@ -10,6 +10,7 @@ use std::time::Duration;
 use fam::Stream;
 
 use crate::error::{Error, Result};
+use crate::remote::kill_points;
 
 /// How long one side waits for a word of the other.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -94,7 +95,9 @@ pub fn connect(to: &str) -> Result<Stream> {
 /// # Errors
 /// If the other side is gone.
 pub fn say(stream: &mut Stream, line: &str) -> io::Result<()> {
-    stream.write_all(format!("{line}\n").as_bytes())
+    stream.write_all(format!("{line}\n").as_bytes())?;
+    kill_points::changed();
+    Ok(())
 }
 
 /// Reads a line, byte by byte: what follows it belongs to others.
@@ -125,6 +128,7 @@ pub fn decide(folder: &Path, side: &str) -> Result<String> {
     let fail = |error| Error::file(&path, "cannot be written", error);
     fs::write(&fresh, side).map_err(fail)?;
     let linked = fs::hard_link(&fresh, &path);
+    kill_points::changed();
     let _ = fs::remove_file(&fresh);
     match linked {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(fail(error)),

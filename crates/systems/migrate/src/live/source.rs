@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -17,11 +18,12 @@ use super::hand;
 use super::lazy::{Lazy, may_wait};
 use super::link::{self, Listener, PATIENCE, hear, say};
 use super::regions::{regions, regions_after};
-use super::target::{Target, target};
+use super::target::{Target, target_with};
 use crate::error::{Error, Result};
 use crate::freeze::{Frozen, Looks, Writer, freeze, look_before, monotonic, own_pages, state};
 use crate::image::{Image, PAGES_SUFFIX, Shared, Store};
 use crate::inspect::{Layout, Options, Report, inspect, look_at_memory, tree};
+use crate::remote::kill_points;
 use crate::restore::{Namespace, spawn_namespace};
 
 /// By which way pages go.
@@ -118,8 +120,9 @@ pub fn migrate(root: i32, folder: &Path, how: &Migrate) -> Result<Moved> {
     let store = Store::new(folder);
     store.make()?;
     refuse_used(&store)?;
-    let (files, sockets, known) = (Vec::new(), Vec::new(), HashMap::new());
-    let mut going = Going { store, root, files, sockets, known, done: false };
+    let (files, sockets, connections) = (Vec::new(), Vec::new(), Vec::new());
+    let known = HashMap::new();
+    let mut going = Going { store, root, files, sockets, connections, known, done: false };
     let mut side = Side::reach(&going.store, how)?;
     let greeted = greet(&mut side.control, &going.store, root, how.way);
     let rooms =
@@ -158,12 +161,14 @@ struct Side {
     control: Stream,
     address: String,
     child: Option<Namespace>,
+    /// Over which a target of ours gets file descriptors.
+    hand: Option<Stream>,
 }
 
 impl Side {
     fn reach(store: &Store, how: &Migrate) -> Result<Self> {
         if let Some(to) = &how.to {
-            return Ok(Self { control: link::connect(to)?, address: to.clone(), child: None });
+            return Ok(Self { control: link::connect(to)?, address: to.clone(), child: None, hand: None });
         }
         let listener = match how.way {
             Way::Fam => Listener::bind(&socket(store).display().to_string())?,
@@ -171,12 +176,17 @@ impl Side {
         };
         let address = listener.address()?;
         let (folder, lazy) = (store.folder().to_owned(), how.lazy.clone());
+        let pair = UnixStream::pair().map_err(|error| Error::file("socket", "cannot be made", error))?;
+        let mut ends = Some(pair);
         let child = spawn_namespace(&mut || {
-            let Target { restored, pages } = target(&listener, &folder, lazy.clone())?;
+            // The child keeps its own end only.
+            let theirs = ends.take().map(|(_, theirs)| Stream::from(theirs));
+            let Target { restored, pages } = target_with(&listener, &folder, lazy.clone(), theirs)?;
             Ok((restored, Box::new(|| drop(pages.join()))))
         })?;
         drop(listener);
-        Ok(Self { control: link::connect(&address)?, address, child: Some(child) })
+        let hand = ends.map(|(ours, _)| Stream::from(ours));
+        Ok(Self { control: link::connect(&address)?, address, child: Some(child), hand })
     }
 }
 
@@ -207,6 +217,8 @@ struct Going {
     root: i32,
     files: Vec<PathBuf>,
     sockets: Vec<(usize, OwnedFd)>,
+    /// Connections of the tree that do not move.
+    connections: Vec<OwnedFd>,
     /// The pages that processes had before the stop.
     known: HashMap<i32, Vec<Region>>,
     done: bool,
@@ -267,7 +279,9 @@ impl Going {
             "ready" => {}
             other => return Err(refused(other)),
         }
-        frozen.hold();
+        if kill_points::holds() {
+            frozen.hold();
+        }
         if link::decide(self.store.folder(), "target")? != "target" {
             frozen.unhold();
             return Err(refused("it gave up waiting"));
@@ -279,6 +293,10 @@ impl Going {
         moved.downtime_s = freezing.elapsed().as_secs_f64();
         if lost.as_ref().is_ok_and(|word| word != "runs") {
             lost = Err(io::Error::other(lost.unwrap_or_default()));
+        }
+        if lost.is_ok() {
+            // Whoever was connected to it here connects again there, and need not wait until the source is free.
+            hand::hang_up(std::mem::take(&mut self.connections));
         }
         let dumped = serving.wait(lost.is_ok())?;
         moved.busy_s = freezing.elapsed().as_secs_f64();
@@ -308,12 +326,12 @@ impl Going {
     /// Lets the target begin, with the sockets that listen where it is on this machine.
     fn send_sockets(&mut self, side: &mut Side) -> Result<()> {
         let sockets = std::mem::take(&mut self.sockets);
-        if sockets.is_empty() || matches!(side.control, Stream::Tcp(_)) {
+        if sockets.is_empty() || (side.hand.is_none() && matches!(side.control, Stream::Tcp(_))) {
             return say(&mut side.control, "go").map_err(refused);
         }
         let indices: Vec<String> = sockets.iter().map(|(index, _)| index.to_string()).collect();
         say(&mut side.control, &format!("go {}", indices.join(","))).map_err(refused)?;
-        hand::send(&side.control, &sockets).map_err(refused)
+        hand::send(side.hand.as_ref().unwrap_or(&side.control), &sockets).map_err(refused)
     }
 
     /// Writes the state, and what goes with it; the tree is as it was afterwards, only stopped.
@@ -358,6 +376,7 @@ impl Going {
         moved.threads = image.processes.iter().map(|process| process.threads.len()).sum();
         self.store.write(&image, false)?;
         self.sockets = hand::listening(&image);
+        self.connections = hand::connections(&image);
         frozen.park()?;
         Ok(all)
     }

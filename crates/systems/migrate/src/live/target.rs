@@ -31,8 +31,18 @@ fn source_gone(what: impl ToString) -> Error {
 /// # Errors
 /// If the source gives up, or the tree cannot be made here: it then goes on at its source.
 pub fn target(listener: &Listener, folder: &Path, how: Lazy) -> Result<Target> {
+    target_with(listener, folder, how, None)
+}
+
+/// The same; file descriptors come over `hand`, if there is one.
+pub fn target_with(
+    listener: &Listener,
+    folder: &Path,
+    how: Lazy,
+    hand: Option<Stream>,
+) -> Result<Target> {
     let mut control = listener.accept()?;
-    match take(listener, &mut control, folder, how) {
+    match take(listener, (&mut control, hand.as_ref()), folder, how) {
         Ok((restored, pages)) => {
             let thread = std::thread::spawn(move || {
                 let served = pages.wait();
@@ -54,7 +64,7 @@ pub fn target(listener: &Listener, folder: &Path, how: Lazy) -> Result<Target> {
 
 fn take(
     listener: &Listener,
-    control: &mut Stream,
+    (control, hand): (&mut Stream, Option<&Stream>),
     folder: &Path,
     how: Lazy,
 ) -> Result<(Restored, LazyPages)> {
@@ -69,7 +79,7 @@ fn take(
         None if word == "go" => HashMap::new(),
         Some(("go", indices)) => {
             let indices: Vec<usize> = indices.split(',').filter_map(|index| index.parse().ok()).collect();
-            hand::receive(control, &indices).map_err(source_gone)?
+            hand::receive(hand.unwrap_or(control), &indices).map_err(source_gone)?
         }
         _ => return Err(source_gone(word)),
     };

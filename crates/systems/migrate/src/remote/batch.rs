@@ -211,7 +211,21 @@ impl<'a> Batch<'a> {
         Ok(self.results)
     }
 
+    /// The same; `between` gets the result of the first call, before the second one. If we are killed in
+    /// between, the thread makes the second one all the same.
+    ///
+    /// # Errors
+    /// As [`Batch::run`], and those of `between`.
+    pub fn run_between(mut self, between: &mut dyn FnMut(i64) -> Result<()>) -> Result<Vec<i64>> {
+        self.make_with(&mut |thread, code, table| thread.run_between(code, table, between))?;
+        Ok(self.results)
+    }
+
     fn make(&mut self) -> Result<()> {
+        self.make_with(&mut |thread, code, table| thread.run(code, table))
+    }
+
+    fn make_with(&mut self, run: &mut dyn FnMut(&Stopped, u64, u64) -> Result<()>) -> Result<()> {
         if self.calls.is_empty() {
             return Ok(());
         }
@@ -225,7 +239,7 @@ impl<'a> Batch<'a> {
         if !self.data.is_empty() {
             memory::write(self.thread.tid, self.thread.scratch + DATA, &self.data)?;
         }
-        self.thread.run(self.thread.scratch, table)?;
+        run(self.thread, self.thread.scratch, table)?;
         memory::read_exact(self.thread.tid, table, &mut bytes)?;
         for (call, entry) in self.calls.iter().zip(bytes.chunks(ENTRY)) {
             let result = entry[56..].try_into().map_or(0, i64::from_ne_bytes);

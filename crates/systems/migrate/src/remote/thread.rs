@@ -97,6 +97,36 @@ impl Stopped {
     /// # Errors
     /// If it ended or faulted instead.
     pub fn run(&self, address: u64, argument: u64) -> Result<()> {
+        self.start(address, argument)?;
+        self.until_trap(false)
+    }
+
+    /// The same; `between` gets the result of the first system call made there, before the next one.
+    ///
+    /// # Errors
+    /// As [`Stopped::run`], and those of `between`.
+    pub fn run_between(
+        &self,
+        address: u64,
+        argument: u64,
+        between: &mut dyn FnMut(i64) -> Result<()>,
+    ) -> Result<()> {
+        self.start(address, argument)?;
+        ptrace::set_options(self.tid, libc::PTRACE_O_TRACESYSGOOD)?;
+        // Its entry, and its end.
+        for _ in 0..2 {
+            ptrace::cont_to_call(self.tid)?;
+            let status = wait(self.tid)?;
+            if !libc::WIFSTOPPED(status) || libc::WSTOPSIG(status) != libc::SIGTRAP | 0x80 {
+                return Err(Error::Changed { pid: self.tid, what: "did not make a call".to_owned() });
+            }
+        }
+        let done = between(ptrace::get_registers(self.tid)?[Registers::RAX] as i64);
+        self.until_trap(false)?;
+        done
+    }
+
+    fn start(&self, address: u64, argument: u64) -> Result<()> {
         let mut set = self.prepared(0, &[]);
         set[Registers::RIP] = address;
         set[Registers::RBX] = argument;
@@ -106,8 +136,7 @@ impl Stopped {
             self.wait_in_scratch()?;
         }
         ptrace::set_mask(self.tid, ptrace::SIGNALS_DURING_CALLS)?;
-        ptrace::set_registers(self.tid, &set)?;
-        self.until_trap(false)
+        ptrace::set_registers(self.tid, &set)
     }
 
     /// Its registers so that it goes on from its record if we are killed, whatever its mask then is.

@@ -68,6 +68,7 @@ const NAMES: [&str; 50] = [
     "file-collapse",
     "file-insert",
     "prefetch",
+    "context",
     "other",
 ];
 /// Events of a record batch, about.

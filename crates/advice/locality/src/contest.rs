@@ -18,8 +18,8 @@ pub(crate) struct Party {
     pub(crate) written: u64,
     pub(crate) site: u32,
     pub(crate) accesses: u64,
-    /// Accesses by word of 8 bytes.
-    pub(crate) words: [u32; 8],
+    /// Accesses by word of 4 bytes.
+    pub(crate) words: [u32; 16],
     last: u64,
     /// The critical section that was counted last.
     section: u64,
@@ -101,7 +101,7 @@ impl Contest {
         party.written |= visit.written;
         let touched = visit.read | visit.written;
         for (word, count) in party.words.iter_mut().enumerate() {
-            if touched >> (word * 8) & 0xff != 0 {
+            if touched >> (word * 4) & 0xf != 0 {
                 *count = count.saturating_add(visit.count);
             }
         }
@@ -165,7 +165,7 @@ impl Contest {
         let (mut inside, mut outside) = (0, 0);
         for party in &self.parties {
             for (word, &count) in party.words.iter().enumerate() {
-                let of = if bytes >> (word * 8) & 0xff != 0 { &mut inside } else { &mut outside };
+                let of = if bytes >> (word * 4) & 0xf != 0 { &mut inside } else { &mut outside };
                 *of += u64::from(count);
             }
         }
@@ -181,7 +181,7 @@ impl Party {
             written: 0,
             site,
             accesses: 0,
-            words: [0; 8],
+            words: [0; 16],
             last: 0,
             section: 0,
             visits: [0; SPANS],

@@ -17,8 +17,8 @@ pub(crate) fn cured(watcher: &Watcher, finding: &Finding, kept: &[Kept]) -> Opti
     let state = *watcher.sites.0.get(first as usize)?;
     match finding.rule {
         Rule::FalseSharing | Rule::TrueSharing | Rule::ContendedLock => Some(apart(watcher, &sites, kept)),
-        Rule::AgainstTheRows => exchanged(kept, first, state.walk_stride, state.walk_step),
-        Rule::UnusedBytes => by_field(kept, first, state.stride.unsigned_abs()),
+        Rule::AgainstTheRows => exchanged(kept, first, (state.walk_stride, state.walk_step), state.walk_range?),
+        Rule::UnusedBytes => by_field(kept, first, state.stride().0),
         Rule::PointerChase => Some(in_order_of_use(kept, &sites)),
         Rule::ConflictMisses => Some(padded(kept, &sites)),
         Rule::DeadStore | Rule::OverwrittenUnread => Some(without_dead(kept, &sites)),
@@ -56,7 +56,8 @@ fn apart(watcher: &Watcher, sites: &HashSet<u32>, kept: &[Kept]) -> Vec<Kept> {
             .get(&line)
             .is_some_and(|contest| contest.parties.iter().any(|party| sites.contains(&party.site)));
         let addr = if contested {
-            ELSEWHERE + ((line << 8 | u64::from(access.thread & 0xff)) << 7) % (1 << 50) + (access.addr & 63)
+            // A copy of all of it for each thread, so that lines meet in no other sets than before.
+            ELSEWHERE + (u64::from(access.thread & 0x3f) << 44) + access.addr % (1 << 44)
         } else {
             access.addr
         };
@@ -65,13 +66,19 @@ fn apart(watcher: &Watcher, sites: &HashSet<u32>, kept: &[Kept]) -> Vec<Kept> {
     kept.iter().map(moved).collect()
 }
 
-/// A matrix walked along its rows: addresses exchange rows and columns.
-fn exchanged(kept: &[Kept], site: u32, stride: u64, step: u64) -> Option<Vec<Kept>> {
-    let own = || kept.iter().filter(|access| access.site == site);
-    let base = own().map(|access| access.addr).min()?;
-    let rows = (own().map(|access| access.addr).max()? - base) / stride.max(1) + 1;
+/// A matrix walked along its rows: addresses exchange rows and columns. What the same line of code does elsewhere
+/// stays.
+fn exchanged(
+    kept: &[Kept],
+    site: u32,
+    (stride, step): (u64, u64),
+    (base, end): (u64, u64),
+) -> Option<Vec<Kept>> {
+    let rows = (end - base) / stride.max(1) + 1;
+    // The last columns may not have been counted.
+    let end = end + stride;
     let moved = |access: &Kept| {
-        if access.site != site || stride == 0 || step == 0 {
+        if access.site != site || stride == 0 || step == 0 || !(base..end).contains(&access.addr) {
             return *access;
         }
         let offset = access.addr - base;

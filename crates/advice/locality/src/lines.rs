@@ -33,6 +33,9 @@ pub(crate) struct Line {
     pub(crate) deaths: u8,
     /// Who brought it.
     pub(crate) fetch_site: u32,
+    /// Bytes used since it came to a first-level cache last, and whose cache and code that was.
+    pub(crate) visit: u64,
+    pub(crate) visitor: u32,
     pub(crate) owner: u16,
     /// Whether threads want it at the same time.
     pub(crate) contested: bool,
@@ -117,6 +120,8 @@ const EMPTY: Line = Line {
     doomed_large: false,
     deaths: 0,
     fetch_site: 0,
+    visit: 0,
+    visitor: 0,
     owner: NOBODY,
     contested: false,
     sync: 0,

@@ -1,6 +1,22 @@
 //! What each code site did.
 
 const SITES_MAX: usize = 1 << 16;
+/// Arrays that a line of code walks through at once, at most.
+const STREAMS: usize = 4;
+/// Bytes from one access of an array to the next one, at most, unless its stride is known.
+const NEAR: u64 = 1 << 20;
+
+/// A walk through one array.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stream {
+    last: u64,
+    stride: i64,
+    run: u32,
+    thread: u32,
+    start: u64,
+    /// The site's accesses at the last one of it; 0: not in use.
+    used: u64,
+}
 
 /// One code site.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,17 +40,23 @@ pub(crate) struct SiteState {
     pub(crate) conflicts: u64,
     pub(crate) hash_misses: u64,
     pub(crate) misses_l1: u64,
-    /// Strides.
-    pub(crate) last: u64,
-    pub(crate) stride: i64,
-    pub(crate) run: u32,
-    pub(crate) start: u64,
+    /// Lines that it fetched into a first-level cache and that came there again later: how many, bytes used
+    /// until then, and these together.
+    pub(crate) again: u64,
+    pub(crate) again_used: u64,
+    pub(crate) again_or: u64,
+    /// Strides: a line of code may walk through several arrays.
+    streams: [Stream; STREAMS],
+    /// The last of them.
+    stream: usize,
     pub(crate) thread: u32,
     /// Walks that went on in the next column, their accesses and their stride.
     pub(crate) walks: u64,
     pub(crate) walked: u64,
     pub(crate) walk_stride: u64,
     pub(crate) walk_step: u64,
+    /// Where they went.
+    pub(crate) walk_range: Option<(u64, u64)>,
     /// Steps of a line and more, and those of them that continue a constant stride.
     pub(crate) jumps: u64,
     pub(crate) steady: u64,
@@ -68,38 +90,94 @@ impl SiteState {
         self.bytes_or |= touched;
     }
 
-    /// Follows the stride. One line of code may access several fields of an element: what is near the last one is no step.
+    /// A line that came to a first-level cache again after these bytes of it had been used there.
+    pub(crate) fn came_again(&mut self, used: u64) {
+        self.again += 1;
+        self.again_used += u64::from(used.count_ones());
+        self.again_or |= used;
+    }
+
+    /// The stride of its last walk, and its steps.
+    pub(crate) fn stride(&self) -> (u64, u32) {
+        let most = self.streams.iter().max_by_key(|of| of.run).copied().unwrap_or_default();
+        let last = self.streams[self.stream];
+        let of = if last.run > 2 { last } else { most };
+        (of.stride.unsigned_abs(), of.run)
+    }
+
+    /// Whether much of what it does is to walk from column to column.
+    pub(crate) fn walks_columns(&self) -> bool {
+        self.walks >= 4 && self.walked * 3 >= self.accesses
+    }
+
+    /// Follows the strides. One line of code may access several fields of an element: what is near the last
+    /// one is no step.
     #[inline]
     pub(crate) fn follow(&mut self, thread: u32, addr: u64) {
-        self.before = addr;
-        let delta = addr.wrapping_sub(self.last) as i64;
-        if self.thread != thread {
-            (self.thread, self.stride, self.run, self.start) = (thread, 0, 0, addr);
+        (self.before, self.thread) = (addr, thread);
+        self.stream = self.stream_of(thread, addr);
+        let now = self.accesses.max(1);
+        let stream = &mut self.streams[self.stream];
+        let fresh = stream.used == 0 || stream.thread != thread;
+        stream.used = now;
+        let delta = addr.wrapping_sub(stream.last) as i64;
+        if fresh {
+            *stream = Stream { last: addr, start: addr, thread, used: now, ..Stream::default() };
         } else if delta.unsigned_abs() < 64 {
             return;
-        } else if delta == self.stride {
-            self.run += 1;
+        } else if delta == stream.stride {
+            stream.run += 1;
             self.steady += 1;
         } else {
-            if self.run >= 8 && self.stride.unsigned_abs() >= 128 {
-                let step = (addr.wrapping_sub(self.start) as i64).unsigned_abs();
+            if stream.run >= 8 && stream.stride.unsigned_abs() >= 128 {
+                let step = (addr.wrapping_sub(stream.start) as i64).unsigned_abs();
                 if step > 0 && step <= 64 {
                     self.walks += 1;
-                    self.walked += u64::from(self.run) + 1;
-                    self.walk_stride = self.stride.unsigned_abs();
+                    self.walked += u64::from(stream.run) + 1;
+                    self.walk_stride = stream.stride.unsigned_abs();
                     self.walk_step = step;
+                    let (from, to) = (stream.start.min(stream.last), stream.start.max(stream.last));
+                    let (low, high) = self.walk_range.unwrap_or((from, to));
+                    self.walk_range = Some((low.min(from), high.max(to)));
                 }
             }
             // What broke the old walk starts the new one, so that the first column's start is the second's, too.
-            let jumped = delta.unsigned_abs() > 4096 && self.run >= 8;
-            (self.stride, self.run) = (delta, 1);
-            self.start = self.last;
+            let jumped = delta.unsigned_abs() > 4096 && stream.run >= 8;
+            (stream.stride, stream.run) = (delta, 1);
+            stream.start = stream.last;
             if jumped {
-                (self.stride, self.run, self.start) = (0, 0, addr);
+                (stream.stride, stream.run, stream.start) = (0, 0, addr);
             }
         }
-        self.last = addr;
+        stream.last = addr;
         self.jumps += 1;
+    }
+
+    /// The stream that an address goes on with; one that is not in use, or for the longest time, if there is none.
+    #[inline]
+    fn stream_of(&self, thread: u32, addr: u64) -> usize {
+        let own = |of: &Stream| of.used != 0 && of.thread == thread;
+        let continues = |of: &Stream| {
+            let delta = addr.wrapping_sub(of.last) as i64;
+            let next_column =
+                || of.run >= 8 && (addr.wrapping_sub(of.start) as i64).unsigned_abs() <= 64;
+            delta.unsigned_abs() < 64 || delta == of.stride && of.stride != 0 || next_column()
+        };
+        // The last one goes on, as a rule.
+        let last = &self.streams[self.stream];
+        if own(last) && continues(last) {
+            return self.stream;
+        }
+        if let Some(found) = self.streams.iter().position(|of| own(of) && continues(of)) {
+            return found;
+        }
+        let near = |of: &Stream| (addr.wrapping_sub(of.last) as i64).unsigned_abs();
+        let begun = (0..STREAMS).filter(|&at| own(&self.streams[at]) && self.streams[at].run < 8);
+        let nearest = begun.min_by_key(|&at| near(&self.streams[at]));
+        if let Some(at) = nearest.filter(|&at| near(&self.streams[at]) < NEAR) {
+            return at;
+        }
+        (0..STREAMS).min_by_key(|&at| self.streams[at].used).unwrap_or(0)
     }
 }
 

@@ -106,7 +106,12 @@ pub struct Watcher {
     pub(crate) names: HashMap<u32, String>,
     pub(crate) accesses: u64,
     pub(crate) fetches: u64,
+    /// Lines that came to a first-level cache again.
+    pub(crate) again: u64,
     pub(crate) stored: u64,
+    /// The last access, and a variable that the next one to it publishes.
+    last: (u64, u32),
+    publishes: u64,
 }
 
 /// An access as it is looked at.
@@ -233,6 +238,7 @@ impl Watcher {
             return;
         }
         self.accesses += 1;
+        self.last = (access.addr, access.len);
         let mut thread = self.take(access.thread);
         thread.now += 1;
         let row = self.calls.row(&mut thread.recent, access.site);
@@ -276,6 +282,10 @@ impl Watcher {
             let bytes = end.min((line + 1) << 6) - (line << 6) - from;
             let mask = if bytes == 64 { u64::MAX } else { ((1 << bytes) - 1) << from };
             self.line(&mut thread, access, (line, mask), repeated, array);
+        }
+        if access.addr == self.publishes && access.store {
+            self.publishes = 0;
+            self.sync(access.addr, u64::from(access.len.min(16)));
         }
         if !access.store && access.len == 8 {
             let chain = &mut thread.chain;
@@ -330,6 +340,15 @@ impl Watcher {
             contest.visit(Visit { thread, read, written, site, count: 1, span, section });
         }
         entry.touched |= mask;
+        if missed && entry.visit != 0 {
+            self.again += 1;
+            self.sites.get(entry.visitor).came_again(entry.visit);
+            entry.visit = 0;
+        }
+        if entry.visit == 0 {
+            entry.visitor = access.site;
+        }
+        entry.visit |= mask;
         if access.store {
             let how = (access.len >= 32, repeated, page_read);
             entry.store(&mut self.sites, (access.site, mask), how);
@@ -474,7 +493,8 @@ impl Watcher {
             Op::Store { addr, len } | Op::StoreNt { addr, len } => touch(true, addr, len),
             Op::Lock { lock, shared, .. } => {
                 touch(true, lock, 4);
-                self.sync(lock, 40);
+                // What lies behind its first word is the library's; whoever else uses it has data there.
+                self.sync(lock, 4);
                 self.section(thread.0, if shared { 0 } else { 1 });
             }
             Op::Unlock { lock, .. } => {
@@ -491,7 +511,12 @@ impl Watcher {
                     });
                 }
             }
-            Op::Acquire { var, .. } | Op::Release { var, .. } => self.sync(var, 8),
+            // Before its store comes, or behind its load.
+            Op::Release { var, .. } => self.publishes = var,
+            Op::Acquire { var, .. } => {
+                let len = if self.last.0 == var { self.last.1.min(16) } else { 4 };
+                self.sync(var, u64::from(len));
+            }
             Op::Fence(FenceKind::Locked) => self.tape.locked(thread.0),
             Op::Context => {
                 let mut own = self.take(thread.0);

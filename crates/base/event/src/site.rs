@@ -62,9 +62,14 @@ impl Site {
 }
 
 impl Frame {
-    /// Whether its code is in the headers of C++'s standard library.
+    /// Whether its code is in the headers of C++'s standard library, or in the sources of Rust's.
     #[must_use]
     pub fn is_library(&self) -> bool {
+        // `/rustc/59807616e1fa/library/core/src/ptr/mod.rs`, `…/lib/rustlib/src/rust/library/alloc/src/vec/mod.rs`.
+        let rust = ["/rustc/", "/rustlib/src/rust/"].iter().find_map(|place| self.file.split_once(place));
+        if rust.is_some_and(|(_, inside)| inside.starts_with("library/") || inside.contains("/library/")) {
+            return true;
+        }
         // `/usr/include/x86_64-linux-gnu/c++/12/bits/gthr-default.h` is one of them.
         self.file
             .split_once("/include/")
@@ -181,6 +186,9 @@ mod tests {
         let of = |file: &str| Frame { function: String::new(), file: file.into(), line: 1 }.is_library();
         assert!(of("/usr/include/c++/12/bits/stl_map.h"));
         assert!(of("/usr/include/x86_64-linux-gnu/c++/12/bits/gthr-default.h"));
+        assert!(of("/rustc/59807616e1fa/library/core/src/ptr/mod.rs"));
+        assert!(of("/home/a/.rustup/lib/rustlib/src/rust/library/alloc/src/vec/mod.rs"));
+        assert!(!of("/src/library/lib.rs") && !of("/rustc/59807616e1fa/compiler/a.c"));
         assert!(!of("/src/include/tree.h") && !of("/src/c++/main.cc"));
     }
 

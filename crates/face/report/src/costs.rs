@@ -47,15 +47,16 @@ pub struct StackCost {
 }
 
 impl Costs {
-    /// Who called a function of whose code most was done: of one that others stand for, the program's own.
+    /// Whose code of the program's own stands behind a line of C++'s library: what it was compiled into, or who
+    /// called it most.
     pub(crate) fn caller<'a>(&self, site: SiteId, sites: &'a SiteTable) -> Option<&'a Frame> {
         let own = |frame: &&Frame| !frame.is_library() && !frame.file.is_empty();
-        if !sites.site(site)?.frames.iter().all(Frame::is_library) {
-            return None;
-        }
-        let of = self.stacks.iter().filter(|of| of.site == site.0 && of.context > 0);
-        let most = of.max_by_key(|of| (of.l1_misses, of.loads + of.stores))?;
-        sites.site(SiteId(most.context))?.frames.iter().find(own)
+        let known = sites.site(site).filter(|site| site.frame().is_some_and(Frame::is_library))?;
+        known.frames.iter().find(own).or_else(|| {
+            let of = self.stacks.iter().filter(|of| of.site == site.0 && of.context > 0);
+            let most = of.max_by_key(|of| (of.l1_misses, of.loads + of.stores))?;
+            sites.site(SiteId(most.context))?.frames.iter().find(own)
+        })
     }
 }
 

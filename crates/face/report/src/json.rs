@@ -43,7 +43,6 @@ struct Document<'a> {
     findings: Vec<FindingJson<'a>>,
     withheld: &'a [Withheld],
     sites: Vec<SiteJson<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     contexts: Vec<ContextJson<'a>>,
     prestores: Option<PrestoresJson<'a>>,
     wear: Option<WearJson<'a>>,
@@ -136,7 +135,6 @@ struct FindingJson<'a> {
 struct PartJson {
     site: u32,
     label: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     called_from: Option<String>,
     share: f64,
 }

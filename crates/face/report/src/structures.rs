@@ -58,7 +58,6 @@ pub struct Structure {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldHeat>,
     /// Its blocks by call stack, the most fetched first; empty where calls were not recorded.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<AllocationStack>,
 }
 

@@ -7,7 +7,7 @@ use super::case::{ACCESSES, Case, percent, ratio};
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let of = |(site, state): (u32, &crate::sites::SiteState)| {
         let more = state.conflicts.saturating_sub(state.hash_misses);
-        (more * 2 >= state.misses_l1 && more > 0 && state.walks < 4).then_some((site, more))
+        (more * 2 >= state.misses_l1 && more > 0 && !state.walks_columns()).then_some((site, more))
     };
     let (conflicts, sites) = case.rank(case.states().filter_map(of).collect());
     let first = case.watcher.sites.0[sites.first()?.site.0 as usize];

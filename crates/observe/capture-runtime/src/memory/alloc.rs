@@ -9,10 +9,11 @@
 
 use core::ffi::{c_int, c_void};
 
+use crate::base::session::{Attached, session};
 use crate::real::heap;
 use crate::state::local::{hooks, local};
 use crate::stream::record::record;
-use abi::kind;
+use abi::{access, header, kind};
 
 unsafe extern "C" {
     fn __libc_malloc(len: usize) -> *mut c_void;
@@ -46,6 +47,18 @@ fn allocated(site: u64, memory: *mut c_void, len: usize) -> *mut c_void {
         record(kind::ALLOC, 0, site, [memory as u64, len as u64]);
     }
     memory
+}
+
+/// Blocks from here on are fresh pages, as a rule, which the kernel zeroes.
+const PAGES: usize = 128 << 10;
+
+/// The C library zeroed a block of that length. That is told along with calls only: a trace for simulators has
+/// what the program's own code did.
+fn zeroed(site: u64, memory: *mut c_void, len: usize) {
+    if !memory.is_null() && len > 0 && len < PAGES && session().is_some_and(Attached::calls) {
+        let room = local().stream.room(3);
+        room.write_access(header(kind::ACCESS, access::STORE, site), memory as u64, len as u64);
+    }
 }
 
 fn freed(site: u64, memory: *mut c_void) {
@@ -86,7 +99,9 @@ hooks! {
     fn calloc(count: usize, len: usize) -> *mut c_void {
         let site = site();
         // SAFETY: the caller's arguments.
-        allocated(site, unsafe { heap::calloc(count, len) }, count.wrapping_mul(len))
+        let memory = allocated(site, unsafe { heap::calloc(count, len) }, count.wrapping_mul(len));
+        zeroed(site, memory, count.wrapping_mul(len));
+        memory
     }
     fn realloc(old: *mut c_void, len: usize) -> *mut c_void {
         reallocate(site(), old, len)

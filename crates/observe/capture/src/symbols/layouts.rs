@@ -338,7 +338,7 @@ impl<'d> Layouts<'d> {
         self.fields(at, 0, "", 0, &mut fields);
         fields.retain(|field| field.offset < bytes && field.bytes > 0);
         fields.sort_by_key(|field| field.offset);
-        Some(Layout { name, bytes, fields })
+        Some(Layout { name, bytes, fields: merged(fields) })
     }
 
     fn fields(&self, of: Place, base: u64, prefix: &str, depth: u32, out: &mut Vec<Field>) {
@@ -566,6 +566,33 @@ struct Found {
     frames: Vec<(u64, String, i64, Place)>,
 }
 
+/// Names of members that share bytes, at most.
+const SHARED_MAX: usize = 3;
+
+/// Members that share bytes, as those of a union and bit fields do, as one: an access is to all of them or to
+/// nobody knows which. Fields are sorted by offset.
+fn merged(fields: Vec<Field>) -> Vec<Field> {
+    let mut all: Vec<(Field, usize)> = Vec::new();
+    for field in fields {
+        match all.last_mut() {
+            Some((last, count)) if field.offset < last.offset + last.bytes => {
+                let end = (last.offset + last.bytes).max(field.offset + field.bytes);
+                let same = field.offset == last.offset && field.bytes == last.bytes;
+                last.bytes = end - last.offset;
+                last.element = if same && field.element == last.element { last.element } else { last.bytes };
+                *count += 1;
+                if *count <= SHARED_MAX {
+                    last.name = format!("{}|{}", last.name, field.name);
+                } else if *count == SHARED_MAX + 1 {
+                    last.name.push_str("|\u{2026}");
+                }
+            }
+            _ => all.push((field, 1)),
+        }
+    }
+    all.into_iter().map(|(field, _)| field).collect()
+}
+
 /// Bytes before a member.
 fn offset(entry: &Entry<'_>) -> Option<u64> {
     if let Some(bits) = entry.attr_value(gimli::DW_AT_data_bit_offset) {
@@ -659,6 +686,25 @@ mod tests {
         let found = globals.iter().find(|variable| variable.0 == "OUTER").expect("its variable");
         assert_eq!(layouts.global(found.1).expect("it has a type").name, layout.name);
         assert!(Debug::open(Path::new("/nowhere")).is_none());
+    }
+
+    #[test]
+    fn what_shares_bytes_is_one_field() {
+        let field = |name: &str, offset, bytes| Field { name: name.to_owned(), offset, bytes, element: bytes };
+        let fields = vec![
+            field("kind", 0, 4),
+            field("as.number", 8, 8),
+            field("as.pair.low", 8, 4),
+            field("as.pair.high", 12, 4),
+            field("as.text", 8, 16),
+            field("next", 24, 8),
+        ];
+        let mut sorted = fields.clone();
+        sorted.sort_by_key(|field| field.offset);
+        let merged = merged(sorted);
+        let of: Vec<_> = merged.iter().map(|field| (field.name.as_str(), field.offset, field.bytes)).collect();
+        let shared = "as.number|as.pair.low|as.text|\u{2026}";
+        assert_eq!(of, [("kind", 0, 4), (shared, 8, 16), ("next", 24, 8)]);
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl Types {
         let by_name = self.of(frames).and_then(|name| layouts.named(&name));
         by_name.or_else(|| {
             let own =
-                frames.iter().find(|frame| frame.line > 0 && !frame.is_library() && !is_rusts(frame))?;
+                frames.iter().find(|frame| frame.line > 0 && !frame.is_library())?;
             let code = self.statement(Path::new(&own.file), own.line)?;
             let cast = || layouts.named(&cast(&code)?);
             let of = |expression| layouts.pointed_to(&expression, &own.file, own.line);
@@ -75,11 +75,6 @@ impl Types {
         });
         lines.get((line as usize).checked_sub(1)?).map(String::as_str)
     }
-}
-
-/// Whether a frame is in Rust's own library.
-fn is_rusts(frame: &Frame) -> bool {
-    frame.file.contains("/rustc/") || frame.file.contains("/rustlib/")
 }
 
 fn without_comment(line: &str) -> &str {

@@ -12,8 +12,8 @@ use crash::lint::{Kind, Lint};
 use event::{Counts, Frame, Sampling, Site, SiteId, SiteTable, Source};
 use machine::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory, Slice, Traffic};
 use report::{
-    Article, CaptureStats, Costs, CrashFinding, CrashFindings, CrashLints, Exit, FieldHeat, FunctionSample,
-    PhaseMark, Prestores, Report, Run, Samples, SiteCost, Skipped, Structure, Subject, ThreadHeat, Trial,
+    AllocationStack, Article, CaptureStats, Costs, CrashFinding, CrashFindings, CrashLints, Exit, FieldHeat, FunctionSample,
+    PhaseMark, Prestores, Report, Run, Samples, SiteCost, Skipped, StackCost, Structure, Subject, ThreadHeat, Trial,
     Wait, Wear, Withheld, WriteSizes,
 };
 use wear::estimate::Tally;
@@ -108,7 +108,7 @@ pub fn full() -> Report {
         elapsed_ns: 3.2e7,
         waits: vec![Wait { cause: "loads".into(), ns: 1.1e7 }],
         sites: vec![SiteCost { site: 1, l1_misses: 90_000, stalled_ns: 9.0e6 }],
-        stacks: Vec::new(),
+        stacks: vec![StackCost { site: 1, context: 2, l1_misses: 90_000, ..StackCost::default() }],
     });
     report.phases = vec![PhaseMark { name: "load".into(), events: 1_000_000, time_ns: 40_000_000 }];
     report.trials =
@@ -145,7 +145,16 @@ fn structure() -> Structure {
             field("next", 8, 20_000, 5_000, vec![1]),
             field("cold", 16, 0, 0, vec![]),
         ],
-        stacks: Vec::new(),
+        stacks: vec![AllocationStack {
+            context: 2,
+            called_from: vec!["insert (tree.c:60)".into(), "main (tree.c:90)".into()],
+            blocks: 50_000,
+            bytes: 6_400_000,
+            freed: 1_200,
+            peak_bytes: 6_300_000,
+            live_bytes: 6_246_400,
+            fetches: 210_000,
+        }],
     }
 }
 

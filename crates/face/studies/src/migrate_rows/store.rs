@@ -25,7 +25,7 @@ const ALONE: &str = "#define _GNU_SOURCE\n#include <unistd.h>\nint main(int c, c
 const CLIENTS: [u64; 2] = [1, 4];
 const PASSES: usize = 3;
 /// After so long no further pass begins.
-const ENOUGH: Duration = Duration::from_secs(60);
+const ENOUGH: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How pages go.

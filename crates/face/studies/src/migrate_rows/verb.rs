@@ -15,7 +15,7 @@ const SOURCE: &str = include_str!("load.c");
 /// Migrations of which a figure is the median, unless time is up.
 const PASSES: usize = 3;
 /// After so long no further pass begins.
-const ENOUGH: Duration = Duration::from_secs(60);
+const ENOUGH: Duration = Duration::from_secs(30);
 const SMALL: u64 = 96 << 20;
 const LARGE: u64 = 1 << 30;
 
@@ -48,8 +48,10 @@ pub struct Ratios {
 pub enum Group {
     /// 96 MiB, timer of 0 ms.
     Small,
-    /// 1 GiB, timer of 0 ms.
+    /// 1 GiB, a sweep, timer of 0 ms.
     Large,
+    /// The same with 96 MiB.
+    Little,
     /// Timer of 100 ms, FAM of 2 GB/s, the socket as fast as it is; one thread.
     LongOne,
     /// Two threads.
@@ -62,7 +64,7 @@ pub enum Group {
     Together,
 }
 
-const GROUPS: usize = 7;
+const GROUPS: usize = 8;
 const LOADS: [&str; 4] = ["sweep", "random", "canneal", "streamcluster"];
 const PCM: [&str; 2] = ["--throttle", "pcm"];
 const SOCKET: [&str; 1] = ["--by-socket"];
@@ -170,6 +172,7 @@ impl Run<'_> {
         self.pairs(&match group {
             Group::Small => all,
             Group::Large => Setting { bytes: LARGE, loads: &LOADS[..1], ..all },
+            Group::Little => Setting { loads: &LOADS[..1], ..all },
             Group::LongOne => long,
             Group::LongTwo => Setting { threads: 2, ..long },
             Group::Capped => Setting { fam: &PCM, socket: &NETWORK, ..all },

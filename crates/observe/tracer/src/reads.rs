@@ -337,10 +337,12 @@ impl Watch {
         let length = || std::fs::metadata(format!("/proc/{pid}/fd/{fd}")).map_or(0, |about| about.len());
         let range = match (number, offset, len) {
             (libc::SYS_ftruncate, _, Some(len)) => Some((len, length().saturating_sub(len))),
-            (_, offset, Some(len)) => look::position(pid, fd).map(|(at, flags)| match flags & libc::O_APPEND {
-                0 => (offset.unwrap_or(at), len),
-                _ => (length(), len),
-            }),
+            (_, offset, Some(len)) => {
+                look::position(pid, fd).map(|(at, flags)| match flags & libc::O_APPEND {
+                    0 => (offset.unwrap_or(at), len),
+                    _ => (length(), len),
+                })
+            }
             _ => None,
         };
         let pages = self.reads.changed.entry(path).or_insert_with(|| Some(BTreeSet::new()));

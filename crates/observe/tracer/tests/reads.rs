@@ -83,8 +83,7 @@ if sys.argv[2] == "more":
     let run = |more: &str| {
         let folder = folder();
         std::fs::write(folder.path().join("script.py"), script).expect("a script");
-        let (status, read) =
-            reads(folder.path(), &format!("python3 -ISB $1/script.py $1 {more}"));
+        let (status, read) = reads(folder.path(), &format!("python3 -ISB $1/script.py $1 {more}"));
         assert!(status == Some(0) && !read.all && read.written.is_empty(), "{read:?}");
         read.changed
     };

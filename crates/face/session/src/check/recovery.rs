@@ -299,9 +299,7 @@ impl Oracle for Recovery<'_> {
     }
 
     fn stopped(&self) -> bool {
-        self.error.is_some()
-            || self.observer.stopped()
-            || self.until.is_over()
+        self.error.is_some() || self.observer.stopped() || self.until.is_over()
     }
 }
 

@@ -276,7 +276,10 @@ impl Replay<'_> {
         let run = if limit.is_over() { None } else { recorder.into_run_while(&|| !limit.is_over()) };
         let Some(run) = run else {
             let late = cover::too_late(self.check.time.unwrap_or_default());
-            return Ok(Run { doubts: vec![late], ..Run::seen(History::default(), Contents::default(), Vec::new()) });
+            return Ok(Run {
+                doubts: vec![late],
+                ..Run::seen(History::default(), Contents::default(), Vec::new())
+            });
         };
         let files = Some(Files { roots, disk: run.disk, before });
         Ok(Run { files, limit: Some(limit), ..Run::seen(run.history, run.contents, Vec::new()) })

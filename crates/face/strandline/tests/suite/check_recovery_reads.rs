@@ -157,7 +157,8 @@ fn pages_that_a_recovery_writes_are_in_no_other_image() {
     for jobs in ["1", "2"] {
         fs::write(folder.join("long"), vec![b'0'; 12 << 20]).expect("the file is written");
         let options = format!("--platform posix --images 24 --jobs {jobs}");
-        let output = run(&scratch, &options, "python3 -ISB recover.py POOL", &["python3", "-ISB", "write.py"]);
+        let output =
+            run(&scratch, &options, "python3 -ISB recover.py POOL", &["python3", "-ISB", "write.py"]);
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
         assert_eq!(output.status.code(), Some(0), "{answer:#}");
         assert!(number(&answer, "recoveries") > 60, "{answer:#}");

@@ -27,7 +27,8 @@ fn exact(text: &str) -> Option<Value> {
 }
 
 fn site<'a>(json: &'a Value, name: &str) -> &'a Value {
-    let named = |site: &&Value| site["name"].as_str().is_some_and(|text| text.starts_with(name));
+    let named =
+        |site: &&Value| site["name"].as_str().is_some_and(|text| text.contains(&format!("{name} at ")));
     let sites = json["sites"].as_array().expect("sites");
     sites.iter().find(named).unwrap_or_else(|| panic!("{name}: {json:#}"))
 }
@@ -49,7 +50,7 @@ const HEAD: &str = r#"
 #include <sys/wait.h>
 #include <unistd.h>
 enum { M = 1 << 20, PAGE = 4096 };
-static char *mapped(long bytes) { return mmap(NULL, bytes, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
+#define mapped(bytes) mmap(NULL, bytes, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
 "#;
 
 #[test]

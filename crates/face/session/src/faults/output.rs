@@ -27,7 +27,7 @@ impl FaultsFound {
     }
 
     /// Seconds of all processors that the program used: faults of several threads take none of the run at a time.
-    fn whole(&self) -> f64 {
+    pub(super) fn whole(&self) -> f64 {
         self.seconds() * self.parallel
     }
 

@@ -84,7 +84,7 @@ pub(super) fn run(
     let one = || plain(faults);
     let bare = [one()?, one()?];
     let seconds = bare.iter().map(|run| run.elapsed).fold(f64::INFINITY, f64::min);
-    let mut candidates = candidates(found, seconds);
+    let mut candidates = candidates(found);
     if candidates.is_empty() {
         found.warnings.push(format!(
             "nothing was tried: no remedy is predicted to gain {} % of {seconds:.3} s",
@@ -117,13 +117,14 @@ pub(super) fn run(
 }
 
 /// What is worth a try, the most promising first.
-fn candidates(found: &FaultsFound, seconds: f64) -> Vec<Candidate> {
+fn candidates(found: &FaultsFound) -> Vec<Candidate> {
     let mut all = Vec::new();
     let mut keep = 0.0;
     let mut kept = Vec::new();
     for site in &found.sites {
         for one in site.remedies.iter().filter(|one| one.against.is_none()) {
-            let predicted = one.gain / 1e9 / (seconds * found.parallel);
+            // Of the same run as the share of faults, which no gain exceeds.
+            let predicted = one.gain / 1e9 / found.whole();
             if one.remedy == Remedy::Keep {
                 keep += predicted;
                 kept.push(site.name.clone());

@@ -66,7 +66,16 @@ fn twenty_programs() {
     let scratch = Scratch::new();
     scratch.file("kernels.c", KERNELS);
     let mut command = Command::new("gcc");
-    ok(command.current_dir(scratch.dir()).args(["-O2", "-g", "-w", "-o", "kernels", "kernels.c"]));
+    ok(command.current_dir(scratch.dir()).args([
+        "-O2",
+        "-g",
+        "-w",
+        "-fno-builtin-malloc",
+        "-fno-builtin-calloc",
+        "-o",
+        "kernels",
+        "kernels.c",
+    ]));
     let text: String =
         (0..150_000u64).map(|i| format!("{} line of text {}\n", i * 2_654_435_761 % 999_983, i)).collect();
     scratch.file("text", &text);

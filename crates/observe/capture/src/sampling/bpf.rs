@@ -276,6 +276,7 @@ const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
 const JUMP: u8 = 0x05;
 const JUMP_EQUAL: u8 = 0x15;
+const JUMP_UNEQUAL: u8 = 0x55;
 /// Functions of the kernel.
 const FIND: i32 = 1;
 const INSERT: i32 = 2;
@@ -310,6 +311,11 @@ impl Code {
     fn equal(&mut self, register: u8, number: i32, place: &'static str) -> &mut Code {
         self.jumps.push((self.all.len(), place));
         self.put(JUMP_EQUAL, register, 0, 0, number)
+    }
+
+    fn unequal(&mut self, register: u8, number: i32, place: &'static str) -> &mut Code {
+        self.jumps.push((self.all.len(), place));
+        self.put(JUMP_UNEQUAL, register, 0, 0, number)
     }
 
     fn jump(&mut self, place: &'static str) -> &mut Code {
@@ -387,7 +393,7 @@ fn fork_program(maps: &Maps, child: i16) -> Vec<u64> {
     code.put(LOAD_4, 1, 6, child, 0).put(STORE_4, FRAME, 1, -8, 0).put(STORE_4_NUMBER, FRAME, 0, -12, 1);
     code.map(maps.processes).put(COPY, 2, FRAME, 0, 0).put(ADD, 2, 0, 0, -8);
     code.put(COPY, 3, FRAME, 0, 0).put(ADD, 3, 0, 0, -12).put(SET, 4, 0, 0, 0).call(INSERT);
-    code.equal(0, 0, "out").jump("lost");
+    code.unequal(0, 0, "lost");
     code.finish(maps.counts, STRANGERS)
 }
 

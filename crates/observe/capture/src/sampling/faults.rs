@@ -84,8 +84,8 @@ pub struct FaultSample {
 pub enum Reports {
     /// Each.
     All,
-    /// Each of the first 15,000 and of as many in each second; one in [`EVERY`] once there were more. The others are recorded
-    /// without, where the kernel runs our programs ([`super::bpf`]), and else counted.
+    /// Each of the first 15,000 and of as many in each second; one in [`EVERY`] once there were more. Where the kernel runs our
+    /// programs ([`super::bpf`]), these are a quarter, and the others are recorded without; else they are counted.
     Budget,
 }
 
@@ -329,7 +329,9 @@ impl Faults {
     /// Whether there were too many reports of each fault.
     fn spent(&self) -> bool {
         let after = self.latest.saturating_sub(self.began.unwrap_or(self.latest));
-        self.sampled_from.is_none() && exhausted(self.each, after)
+        // Where each is recorded, a call stack is what a report costs, and few say where faults are.
+        let each = if self.recorded { 4 * self.each } else { self.each };
+        self.sampled_from.is_none() && exhausted(each, after)
     }
 
     /// From now on one in so many is reported.

@@ -572,7 +572,9 @@ fn events_say_where_their_functions_were_called() {
             .iter()
             .filter(|(_, event)| event.op == Op::Context)
             .map(|(_, event)| collected.table.site(event.site))
-            .map(|site| site.map_or_else(Vec::new, |site| site.frames.iter().map(|frame| frame.line).collect()))
+            .map(|site| {
+                site.map_or_else(Vec::new, |site| site.frames.iter().map(|frame| frame.line).collect())
+            })
             .collect();
         assert_eq!(calls, [vec![499], vec![599, 499], vec![]]);
         // No instruction is lost.

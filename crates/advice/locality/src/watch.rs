@@ -1,6 +1,6 @@
 //! Which events are looked at: the first ones, then bursts.
 
-const WHOLE: u64 = 2 << 20;
+const WHOLE: u64 = 8 << 20;
 const BURST: u64 = 1 << 17;
 const PART: u64 = 8;
 

@@ -17,7 +17,9 @@ pub(crate) fn cured(watcher: &Watcher, finding: &Finding, kept: &[Kept]) -> Opti
     let state = *watcher.sites.0.get(first as usize)?;
     match finding.rule {
         Rule::FalseSharing | Rule::TrueSharing | Rule::ContendedLock => Some(apart(watcher, &sites, kept)),
-        Rule::AgainstTheRows => exchanged(kept, first, (state.walk_stride, state.walk_step), state.walk_range?),
+        Rule::AgainstTheRows => {
+            exchanged(kept, first, (state.walk_stride, state.walk_step), state.walk_range?)
+        }
         Rule::UnusedBytes => by_field(kept, first, state.stride().0),
         Rule::PointerChase => Some(in_order_of_use(kept, &sites)),
         Rule::ConflictMisses => Some(padded(kept, &sites)),

@@ -159,8 +159,7 @@ impl SiteState {
         let own = |of: &Stream| of.used != 0 && of.thread == thread;
         let continues = |of: &Stream| {
             let delta = addr.wrapping_sub(of.last) as i64;
-            let next_column =
-                || of.run >= 8 && (addr.wrapping_sub(of.start) as i64).unsigned_abs() <= 64;
+            let next_column = || of.run >= 8 && (addr.wrapping_sub(of.start) as i64).unsigned_abs() <= 64;
             delta.unsigned_abs() < 64 || delta == of.stride && of.stride != 0 || next_column()
         };
         // The last one goes on, as a rule.

@@ -194,7 +194,8 @@ impl Watcher {
     /// What code did, by who called it: nothing where the source does not say who did.
     #[must_use]
     pub fn calls(&self) -> &[Calls] {
-        let sees = self.source.as_ref().is_some_and(|source| source.capabilities.contains(Capabilities::CALLS));
+        let sees =
+            self.source.as_ref().is_some_and(|source| source.capabilities.contains(Capabilities::CALLS));
         if sees { &self.calls.rows } else { &[] }
     }
 

@@ -4,6 +4,8 @@ use event::{Batch, Event, Op, Order, Sink, SiteId, SiteTable, ThreadId};
 use locality::{Options, Watcher, try_out};
 use machine::Config;
 
+#[path = "rules/kinds.rs"]
+mod kinds;
 #[path = "rules/named.rs"]
 mod named;
 

@@ -111,7 +111,8 @@ fn stacks(structures: &[Structure]) -> Markup {
 impl AllocationStack {
     /// The calls in a line, the last one first.
     pub(crate) fn calls(&self) -> String {
-        let mut text = self.called_from.iter().take(CALLS_MAX).cloned().collect::<Vec<_>>().join(" \u{2190} ");
+        let mut text =
+            self.called_from.iter().take(CALLS_MAX).cloned().collect::<Vec<_>>().join(" \u{2190} ");
         if self.called_from.len() > CALLS_MAX {
             text.push_str(" \u{2190} \u{2026}");
         }

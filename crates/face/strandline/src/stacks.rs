@@ -38,10 +38,7 @@ pub fn samples(report: &Value) -> Vec<Sample<'_>> {
     let stacks = report["modelled"]["stacks"].as_array().map_or(&[][..], Vec::as_slice);
     if stacks.is_empty() {
         let costs = costs(report);
-        return sites
-            .iter()
-            .map(|site| Sample { site, calls: &[], values: values(site, &costs) })
-            .collect();
+        return sites.iter().map(|site| Sample { site, calls: &[], values: values(site, &costs) }).collect();
     }
     let by_id = |all: &'_ [Value]| -> HashMap<u64, usize> {
         all.iter().enumerate().filter_map(|(at, of)| Some((of["id"].as_u64()?, at))).collect()
@@ -54,7 +51,8 @@ pub fn samples(report: &Value) -> Vec<Sample<'_>> {
         .filter_map(|of| {
             let site = &sites[*site_at.get(&of["site"].as_u64()?)?];
             let context = of["context"].as_u64().and_then(|id| context_at.get(&id));
-            let calls = context.and_then(|&at| contexts[at]["frames"].as_array()).map_or(&[][..], Vec::as_slice);
+            let calls =
+                context.and_then(|&at| contexts[at]["frames"].as_array()).map_or(&[][..], Vec::as_slice);
             let values = [
                 count(of, "loads"),
                 count(of, "stores"),

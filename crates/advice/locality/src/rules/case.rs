@@ -36,7 +36,10 @@ impl Case<'_> {
             return self.sites.label(id);
         }
         let caller = if known.callers().next().is_some() { None } else { self.own_caller(site) };
-        caller.map_or_else(|| self.sites.chain(id), |caller| format!("{}, called from {caller}", self.sites.label(id)))
+        caller.map_or_else(
+            || self.sites.chain(id),
+            |caller| format!("{}, called from {caller}", self.sites.label(id)),
+        )
     }
 
     /// The program's own code that a site of the library was called from most.
@@ -52,7 +55,9 @@ impl Case<'_> {
         let mut rows = self.watcher.calls.of(site);
         rows.retain(|of| of.blocks > 0);
         let all: u64 = rows.iter().map(|of| of.bytes).sum();
-        let Some(most) = rows.iter().max_by_key(|of| of.bytes).filter(|_| rows.len() > 1) else { return label };
+        let Some(most) = rows.iter().max_by_key(|of| of.bytes).filter(|_| rows.len() > 1) else {
+            return label;
+        };
         match self.sites.site(SiteId(most.context)).and_then(|calls| calls.frame()) {
             Some(caller) => {
                 format!("{label} ({} of the bytes for {caller})", percent(ratio(most.bytes, all)))

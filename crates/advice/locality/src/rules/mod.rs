@@ -38,11 +38,12 @@ pub(crate) fn all(watcher: &Watcher, sites: &SiteTable) -> Vec<Finding> {
         shared::check(&case),
         locks::check(&case),
         locks::beside_data(&case),
-        churn::check(&case),
-        leaks::check(&case),
-        long::check(&case),
         node::check(&case),
     ];
+    // Bursts lack some blocks, and the ends of others.
+    if watcher.source.as_ref().is_none_or(|source| source.sampling.is_none()) {
+        found.extend([churn::check(&case), leaks::check(&case), long::check(&case)]);
+    }
     if sees.contains(Capabilities::LOADS) {
         found.extend([rows::check(&case), unused::check(&case), pointers::check(&case), pages::check(&case)]);
         found.extend([dead::check(&case), unread::check(&case), conflicts::check(&case)]);

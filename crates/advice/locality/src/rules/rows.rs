@@ -7,8 +7,7 @@ use super::case::{ACCESSES, Case, percent, ratio};
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let of = |(site, state): (u32, &crate::sites::SiteState)| {
         // What stays in the caches costs little.
-        (state.walks_columns() && state.misses_l1 * 3 >= state.accesses)
-            .then_some((site, state.walked))
+        (state.walks_columns() && state.misses_l1 * 3 >= state.accesses).then_some((site, state.walked))
     };
     let (walked, sites) = case.rank(case.states().filter_map(of).collect());
     let first = case.watcher.sites.0[sites.first()?.site.0 as usize];

@@ -18,8 +18,8 @@ use event::{
 use locality::Watcher;
 use machine::{Config, ConfigError, Machine};
 use report::{
-    AllocationStack, CaptureStats, Costs, CrashLints, Prestores, Report, Run, SiteCost, StackCost, Structure, Subject, Trial, Wait,
-    Withheld, WriteSizes,
+    AllocationStack, CaptureStats, Costs, CrashLints, Prestores, Report, Run, SiteCost, StackCost, Structure,
+    Subject, Trial, Wait, Withheld, WriteSizes,
 };
 
 /// Data structures that a report lists.

@@ -56,6 +56,7 @@ mod pools;
 mod prestore;
 mod profile;
 mod programs;
+mod ranks;
 mod reproduce;
 mod runs;
 mod rust_programs;

@@ -48,19 +48,20 @@ fn callers_of_one_function_are_told_apart() {
     assert!(sorted.starts_with("main;sorts"), "{sorted}");
 
     let structures = report["structures"].as_array().expect("structures");
-    let obtained = structures.iter().find(|one| one["label"].as_str().is_some_and(|it| it.contains("obtain")));
+    let obtained =
+        structures.iter().find(|one| one["label"].as_str().is_some_and(|it| it.contains("obtain")));
     let stacks = obtained.expect("blocks of obtain")["stacks"].as_array().expect("stacks");
     let by = |caller: &str| {
-        let first = |stack: &&Value| {
-            stack["called_from"][0].as_str().is_some_and(|from| from.contains(caller))
-        };
+        let first =
+            |stack: &&Value| stack["called_from"][0].as_str().is_some_and(|from| from.contains(caller));
         let stack = stacks.iter().find(first).unwrap_or_else(|| panic!("no {caller} in {stacks:#?}"));
         ["blocks", "bytes", "freed", "peak_bytes", "live_bytes"].map(|field| stack[field].as_u64())
     };
     let numbers = |of: [u64; 5]| of.map(Some);
     assert_eq!(by("make_table"), numbers([1, 1 << 18, 0, 1 << 18, 1 << 18]));
     assert_eq!(by("make_name"), numbers([50, 1200, 50, 1200, 0]));
-    let outer = stacks.iter().all(|stack| stack["called_from"][1].as_str().is_some_and(|it| it.contains("main")));
+    let outer =
+        stacks.iter().all(|stack| stack["called_from"][1].as_str().is_some_and(|it| it.contains("main")));
     assert!(outer, "{stacks:#?}");
 }
 

@@ -15,9 +15,9 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::base::sys;
 use abi::{
-    AREA_ALIGN, CHUNK_FILLING, CHUNK_FREE, CHUNK_FULL, CHUNK_HANDLER, CHUNK_PARKED, Chunk, FLAG_CALLS, FLAG_VALUES,
-    MODE_OFF, MODE_RECORD, MODULES, Missed, Module, SESSION_ENV, SESSION_MAGIC, SESSION_VERSION, Session,
-    header, kind,
+    AREA_ALIGN, CHUNK_FILLING, CHUNK_FREE, CHUNK_FULL, CHUNK_HANDLER, CHUNK_PARKED, Chunk, FLAG_CALLS,
+    FLAG_VALUES, MODE_OFF, MODE_RECORD, MODULES, Missed, Module, SESSION_ENV, SESSION_MAGIC, SESSION_VERSION,
+    Session, header, kind,
 };
 
 /// Sleep between two looks at whether the collector lives.

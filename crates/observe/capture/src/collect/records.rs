@@ -38,8 +38,19 @@ pub fn length(words: &[u64]) -> Option<usize> {
     let word = |offset: usize| words.get(offset).copied();
     let payload = match Header::new(word(0)?).kind {
         kind::FENCE | kind::STRAND | kind::RETURN => 0,
-        kind::LEAVE | kind::THREAD_START | kind::THREAD_END | kind::FREE | kind::REGION_BEGIN | kind::REGION_END => 1,
-        kind::ENTER | kind::ACCESS | kind::ODD_ACCESS | kind::FLUSH | kind::LOCK | kind::UNLOCK | kind::SPAWN => 2,
+        kind::LEAVE
+        | kind::THREAD_START
+        | kind::THREAD_END
+        | kind::FREE
+        | kind::REGION_BEGIN
+        | kind::REGION_END => 1,
+        kind::ENTER
+        | kind::ACCESS
+        | kind::ODD_ACCESS
+        | kind::FLUSH
+        | kind::LOCK
+        | kind::UNLOCK
+        | kind::SPAWN => 2,
         kind::JOIN | kind::ALLOC | kind::UNMAP => 2,
         kind::ATOMIC => 4,
         kind::MAP => 3 + bytes_to_words(word(3)?)?,

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-use event::{AnySink, BlockShape, EVENT, Event, Op, RawBlocks, RawWords, RunSink, Sink, SinkError, SiteId, ThreadId};
+use event::{
+    AnySink, BlockShape, EVENT, Event, Op, RawBlocks, RawWords, RunSink, Sink, SinkError, SiteId, ThreadId,
+};
 
 use super::blocks::BATCH;
 use super::calls::Calls;

@@ -538,3 +538,47 @@ fn decoding_speed() {
         sink.1
     );
 }
+
+#[test]
+fn events_say_where_their_functions_were_called() {
+    for raw in [false, true] {
+        let session = session(4096, 16);
+        let mut code = FakeCode::default();
+        let block = code.block(1, &[3], false, 2);
+        let mut writer = Writer::new(&session, 1, 0);
+        writer.record(kind::ENTER, 0, &[500, 1000]);
+        writer.block(block, &[100]);
+        // A function without accesses.
+        writer.record(kind::ENTER, 0, &[700, 900]);
+        writer.record(kind::LEAVE, 0, &[900]);
+        writer.block(block, &[200]);
+        writer.record(kind::ENTER, 0, &[600, 900]);
+        writer.block(block, &[300]);
+        writer.block(block, &[400]);
+        writer.record(kind::FREE, 0, &[7]);
+        // It was left by a jump to a function with this frame.
+        writer.record(kind::LEAVE, 0, &[1000]);
+        writer.block(block, &[500]);
+        let mut merger = merger(&session, code, false);
+        merger.decoder.raw = raw;
+        let collected = finish(&mut merger, &session);
+        let load = |addr| Op::Load { addr, len: 8 };
+        let (jump, free) = (Op::Context, Op::Free { addr: 7 });
+        let expected = [jump, load(100), load(200), jump, load(300), load(400), free, jump, load(500)];
+        assert_eq!(ops(&collected), expected);
+        assert_eq!(merger.streams[0].events, expected.len() as u64);
+        let calls: Vec<Vec<u32>> = collected
+            .events
+            .iter()
+            .filter(|(_, event)| event.op == Op::Context)
+            .map(|(_, event)| collected.table.site(event.site))
+            .map(|site| {
+                site.map_or_else(Vec::new, |site| site.frames.iter().map(|frame| frame.line).collect())
+            })
+            .collect();
+        assert_eq!(calls, [vec![499], vec![599, 499], vec![]]);
+        // No instruction is lost.
+        let instructions: u32 = collected.events.iter().map(|(_, event)| event.instructions).sum();
+        assert_eq!(instructions, 5 + 4 * 2 + 1);
+    }
+}

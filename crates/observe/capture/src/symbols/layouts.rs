@@ -690,7 +690,8 @@ mod tests {
 
     #[test]
     fn what_shares_bytes_is_one_field() {
-        let field = |name: &str, offset, bytes| Field { name: name.to_owned(), offset, bytes, element: bytes };
+        let field =
+            |name: &str, offset, bytes| Field { name: name.to_owned(), offset, bytes, element: bytes };
         let fields = vec![
             field("kind", 0, 4),
             field("as.number", 8, 8),
@@ -702,7 +703,8 @@ mod tests {
         let mut sorted = fields.clone();
         sorted.sort_by_key(|field| field.offset);
         let merged = merged(sorted);
-        let of: Vec<_> = merged.iter().map(|field| (field.name.as_str(), field.offset, field.bytes)).collect();
+        let of: Vec<_> =
+            merged.iter().map(|field| (field.name.as_str(), field.offset, field.bytes)).collect();
         let shared = "as.number|as.pair.low|as.text|\u{2026}";
         assert_eq!(of, [("kind", 0, 4), (shared, 8, 16), ("next", 24, 8)]);
     }

@@ -37,8 +37,7 @@ impl Types {
     pub fn layout(&mut self, frames: &[Frame], layouts: &Layouts<'_>) -> Option<Layout> {
         let by_name = self.of(frames).and_then(|name| layouts.named(&name));
         by_name.or_else(|| {
-            let own =
-                frames.iter().find(|frame| frame.line > 0 && !frame.is_library())?;
+            let own = frames.iter().find(|frame| frame.line > 0 && !frame.is_library())?;
             let code = self.statement(Path::new(&own.file), own.line)?;
             let cast = || layouts.named(&cast(&code)?);
             let of = |expression| layouts.pointed_to(&expression, &own.file, own.line);

@@ -12,9 +12,9 @@ use crash::lint::{Kind, Lint};
 use event::{Counts, Frame, Sampling, Site, SiteId, SiteTable, Source};
 use machine::{CacheFigures, Figures, MemoryFigures, SiteFigures, SiteMemory, Slice, Traffic};
 use report::{
-    AllocationStack, Article, CaptureStats, Costs, CrashFinding, CrashFindings, CrashLints, Exit, FieldHeat, FunctionSample,
-    PhaseMark, Prestores, Report, Run, Samples, SiteCost, Skipped, StackCost, Structure, Subject, ThreadHeat, Trial,
-    Wait, Wear, Withheld, WriteSizes,
+    AllocationStack, Article, CaptureStats, Costs, CrashFinding, CrashFindings, CrashLints, Exit, FieldHeat,
+    FunctionSample, PhaseMark, Prestores, Report, Run, Samples, SiteCost, Skipped, StackCost, Structure,
+    Subject, ThreadHeat, Trial, Wait, Wear, Withheld, WriteSizes,
 };
 use wear::estimate::Tally;
 use wear::{CopyCost, Endurance, Question};

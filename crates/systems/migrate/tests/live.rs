@@ -87,7 +87,7 @@ fn a_ring_of_processes_and_a_loop_of_events_move_by_every_way() {
     let folder = memory();
     for name in ["ring", "events"] {
         let Some(program) = built(folder.path(), name) else { return };
-        let out = folder.path().join("out");
+        let out = folder.path().join(format!("out.{name}"));
         assert_eq!(started(&program, &out).wait().expect("it ends").code(), Some(7));
         let wanted = std::fs::read_to_string(&out).expect("written");
         let ways = [
@@ -106,6 +106,24 @@ fn a_ring_of_processes_and_a_loop_of_events_move_by_every_way() {
             assert_eq!(std::fs::read_to_string(&out).expect("written"), wanted, "{name}, way {number}");
         }
     }
+}
+
+/// A child that has ended, and whose parent does not wait for it, is named, and nothing is stopped.
+#[test]
+fn a_tree_with_a_zombie_is_refused_by_name() {
+    if !common::privileged() {
+        return;
+    }
+    let folder = memory();
+    let mut child = Command::new("sh").args(["-c", "true & exec sleep 60"]).spawn().expect("a shell");
+    std::thread::sleep(Duration::from_millis(300));
+    let error = migrate(child.id().cast_signed(), &folder.path().join("fam"), &Migrate::default());
+    let error = error.map(drop).expect_err("refused").to_string();
+    assert!(error.contains("its parent has not asked for its status"), "{error}");
+    assert!(error.contains("it was not stopped"), "{error}");
+    assert!(child.try_wait().expect("our child").is_none(), "it goes on");
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 #[test]

@@ -145,7 +145,11 @@ impl<'a> Parasite<'a> {
                     match usize::try_from(moved) {
                         Ok(moved) if moved > 0 => left -= moved,
                         _ => {
-                            return Err(Error::file("pages", "cannot be written", io::Error::last_os_error()));
+                            return Err(Error::file(
+                                "pages",
+                                "cannot be written",
+                                io::Error::last_os_error(),
+                            ));
                         }
                     }
                 }

@@ -13,7 +13,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 5; i++)
         if (!fork()) {
             if (i == 2 && !fork()) {
-                for (int k = 0; k < 100; k++) shared[1000]++, usleep(5000);
+                while (!shared[1001]) usleep(1000);
+                shared[1000] = 100;
                 _exit(3);
             }
             for (;;) {
@@ -23,7 +24,7 @@ int main(int argc, char **argv) {
                 next = number + 1;
                 write(pipes[i + 1][1], &next, 8);
                 if (number < 0) {
-                    if (i == 2) wait((int *)&status);
+                    if (i == 2) shared[1001] = 1, wait((int *)&status);
                     _exit(status ? 4 : 0);
                 }
             }

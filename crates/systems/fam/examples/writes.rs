@@ -9,7 +9,12 @@ fn main() {
     match fam::study::writes(Path::new(&folder), bytes, 3) {
         Ok(found) => {
             for dump in &found.dumps {
-                println!("{} MiB in {} ranges: pairs over writev {:.2}", dump.bytes >> 20, dump.ranges, dump.ratio);
+                println!(
+                    "{} MiB in {} ranges: pairs over writev {:.2}",
+                    dump.bytes >> 20,
+                    dump.ranges,
+                    dump.ratio
+                );
             }
             for stores in &found.stores {
                 let flushed: Vec<String> = stores
@@ -25,7 +30,11 @@ fn main() {
                 );
             }
             for calls in &found.calls {
-                println!("{} KiB a call: write over mmap {:.2}", calls.bytes >> 10, calls.write_s / calls.mapped_s);
+                println!(
+                    "{} KiB a call: write over mmap {:.2}",
+                    calls.bytes >> 10,
+                    calls.write_s / calls.mapped_s
+                );
             }
         }
         Err(error) => {

@@ -80,6 +80,52 @@ fn memory_that_is_given_back_reads_as_zeros_in_spite_of_the_file() {
     }
 }
 
+/// A ring of processes with pipes and shared memory, and a program that waits for timers and signals: the
+/// result is that of an undisturbed run.
+#[test]
+fn a_ring_of_processes_and_a_loop_of_events_move_by_every_way() {
+    let folder = memory();
+    for name in ["ring", "events"] {
+        let Some(program) = built(folder.path(), name) else { return };
+        let out = folder.path().join(format!("out.{name}"));
+        assert_eq!(started(&program, &out).wait().expect("it ends").code(), Some(7));
+        let wanted = std::fs::read_to_string(&out).expect("written");
+        let ways = [
+            Migrate::default(),
+            Migrate { precopy: true, lazy: Lazy { map: true, ..Lazy::default() }, ..Migrate::default() },
+            Migrate { way: Way::Socket, ..Migrate::default() },
+        ];
+        for (number, how) in ways.iter().enumerate() {
+            std::fs::remove_file(&out).expect("written");
+            let mut child = started(&program, &out);
+            std::thread::sleep(Duration::from_millis(350));
+            let fam = folder.path().join(format!("{name}.{number}"));
+            let moved = migrate(child.id().cast_signed(), &fam, how).expect("it moves");
+            let _ = child.wait();
+            assert_eq!(exit_code(moved.child.expect("a target of ours")).expect("our child"), 7, "{name}");
+            assert_eq!(std::fs::read_to_string(&out).expect("written"), wanted, "{name}, way {number}");
+        }
+    }
+}
+
+/// A child that has ended, and whose parent does not wait for it, is named, and nothing is stopped.
+#[test]
+fn a_tree_with_a_zombie_is_refused_by_name() {
+    if !common::privileged() {
+        return;
+    }
+    let folder = memory();
+    let mut child = Command::new("sh").args(["-c", "true & exec sleep 60"]).spawn().expect("a shell");
+    std::thread::sleep(Duration::from_millis(300));
+    let error = migrate(child.id().cast_signed(), &folder.path().join("fam"), &Migrate::default());
+    let error = error.map(drop).expect_err("refused").to_string();
+    assert!(error.contains("its parent has not asked for its status"), "{error}");
+    assert!(error.contains("it was not stopped"), "{error}");
+    assert!(child.try_wait().expect("our child").is_none(), "it goes on");
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
 #[test]
 fn a_tree_moves_through_a_socket() {
     moves(&Migrate { way: Way::Socket, ..Migrate::default() });

@@ -1,6 +1,5 @@
 //! What cannot be saved or moved, through the verbs: each gets status 2 and a message with a remedy, and the
-//! process goes on where it was. (`crates/systems/migrate/tests/refused.rs` tries the same of the library,
-//! and more of each kind.)
+//! process goes on where it was.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -44,6 +43,7 @@ fn refused(scratch: &Scratch, pid: u32, message: &str) {
         let output = run(scratch, arguments);
         let said = stderr(&output);
         assert!(output.status.code() == Some(2) && said.contains(message), "{arguments:?}: {said}");
+        assert!(!said.contains("panicked"), "{said}");
         assert!(!scratch.path("folder/state").exists(), "{arguments:?}");
     }
 }
@@ -214,6 +214,7 @@ fn full_memory_a_used_folder_and_an_absurd_pid() {
         let _ = Command::new("umount").arg("-l").arg(scratch.path("small")).status();
         let said = stderr(&output);
         assert!(output.status.code() == Some(2) && said.contains("fabric-attached memory is full"), "{said}");
+        assert!(said.contains("bytes are needed"), "{said}");
         assert_eq!(left, 0, "nothing is left behind");
     } else {
         println!("not tried: no tmpfs can be mounted");
@@ -270,6 +271,9 @@ fn a_file_of_another_process_or_version_or_half_written() {
         let said = stderr(&output);
         assert!(output.status.code() == Some(2) && said.contains(message), "{message}: {said}");
     }
+    fs::remove_file(&first).expect("there");
+    let said = stderr(&run(&scratch, &["restore", "--lazy", "--clones", "1", "one"]));
+    assert!(said.contains(".lazy: open"), "{said}");
     // A bit of a page; behind the pages the file has room that counts for nothing.
     let last = whole.iter().rposition(|byte| *byte != 0).expect("pages");
     fs::write(&first, with(last, &[whole[last] ^ 1])).expect("written");
@@ -314,7 +318,9 @@ fn a_target_that_is_lost_or_says_no_and_a_source_that_is_lost() {
     }
     lives(&mut child);
     end(child);
-    for greeting in ["strandline-migrate 1 4711.1.x fam\n", "nonsense\n", ""] {
+    for greeting in
+        ["strandline-migrate 1 4711.1.x fam\n", "strandline-migrate 9 4711.1.x fam\n", "nonsense\n", ""]
+    {
         let mut command = strandline();
         command.current_dir(scratch.dir()).args(["restore", "--lazy", "--listen", "./here", "none"]);
         let there = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs");

@@ -79,34 +79,46 @@ pub const ROWS: &[Row] = &[
         AS_RATIO,
         short,
     ),
-    Row { method: REDIS, ..row(
-        "mig-B6",
-        "Redis under YCSB, timer of 150 ms: total time 23.92 % better with one client thread, 22.48 % with four",
-        "1.24, 1.22",
-        AS_RATIO,
-        store_total,
-    ) },
-    Row { method: REDIS, ..row(
-        "mig-B7",
-        "The same: throughput during migration 22.3 % and 23.4 % higher",
-        "1.22, 1.23",
-        AS_RATIO,
-        store_rate,
-    ) },
-    Row { method: REDIS, ..row(
-        "mig-B8",
-        "Timer of 3 ms, FAM of 2 GB/s against 10 Gb/s: throughput 19.8 % and 25.69 % higher",
-        "1.20, 1.26",
-        AS_RATIO,
-        store_capped,
-    ) },
-    Row { method: REDIS, ..row(
-        "mig-B9",
-        "Timer of 3 ms, both uncapped: throughput 12.7 % and 21.79 % higher",
-        "1.13, 1.22",
-        AS_RATIO,
-        store_short,
-    ) },
+    Row {
+        method: REDIS,
+        ..row(
+            "mig-B6",
+            "Redis under YCSB, timer of 150 ms: total time 23.92 % better with one client thread, 22.48 % with four",
+            "1.24, 1.22",
+            AS_RATIO,
+            store_total,
+        )
+    },
+    Row {
+        method: REDIS,
+        ..row(
+            "mig-B7",
+            "The same: throughput during migration 22.3 % and 23.4 % higher",
+            "1.22, 1.23",
+            AS_RATIO,
+            store_rate,
+        )
+    },
+    Row {
+        method: REDIS,
+        ..row(
+            "mig-B8",
+            "Timer of 3 ms, FAM of 2 GB/s against 10 Gb/s: throughput 19.8 % and 25.69 % higher",
+            "1.20, 1.26",
+            AS_RATIO,
+            store_capped,
+        )
+    },
+    Row {
+        method: REDIS,
+        ..row(
+            "mig-B9",
+            "Timer of 3 ms, both uncapped: throughput 12.7 % and 21.79 % higher",
+            "1.13, 1.22",
+            AS_RATIO,
+            store_short,
+        )
+    },
     row(
         "mig-B10",
         "At least: total time 15 % better, busy time 33 %, downtime 23 %, application 12 %",
@@ -248,7 +260,8 @@ fn short(lab: &Lab) -> Result<Evidence, StudyError> {
 /// What the store gains, by clients: total time and throughput.
 fn gains(lab: &Lab, group: store::Group, part: Part) -> Result<Vec<(String, f64, f64)>, StudyError> {
     if let Some(gains) = store(lab, group)? {
-        let named = gains.iter().map(|gain| (format!("{} client threads", gain.clients), gain.total, gain.rate));
+        let named =
+            gains.iter().map(|gain| (format!("{} client threads", gain.clients), gain.total, gain.rate));
         return Ok(named.collect());
     }
     let pairs = migrations(lab, part)?;
@@ -262,7 +275,8 @@ fn by_clients(
     part: fn(&(String, f64, f64)) -> f64,
 ) -> Result<Evidence, StudyError> {
     let pairs = gains.iter().zip(published);
-    let checks = pairs.flat_map(|(gain, published)| better(&format!("{what}, {}", gain.0), published, part(gain)));
+    let checks =
+        pairs.flat_map(|(gain, published)| better(&format!("{what}, {}", gain.0), published, part(gain)));
     ratios(checks.collect())
 }
 

@@ -54,7 +54,11 @@ pub struct Gain {
 pub fn store(lab: &Lab, group: Group) -> Result<Option<Vec<Gain>>, StudyError> {
     static FOUND: [OnceLock<Result<Vec<Gain>, String>>; 3] = [const { OnceLock::new() }; 3];
     let Some(command) = command() else { return Ok(None) };
-    if !Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_ok_and(|one| one.success())
+    if !Command::new("redis-server")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status()
+        .is_ok_and(|one| one.success())
     {
         return Ok(None);
     }
@@ -76,7 +80,10 @@ fn gains(command: &Path, lab: &Lab, group: Group) -> Result<Vec<Gain>, String> {
                 lab.doing(&format!("Redis, {clients} clients, by {name}, timer {timer} ms, pass {pass}"));
                 let mut way = way.to_vec();
                 way.extend(["--timer", timer, "--close-connections"]);
-                into.push(one(command, *clients, &way).map_err(|error| format!("Redis moved by {name}: {error}"))?);
+                into.push(
+                    one(command, *clients, &way)
+                        .map_err(|error| format!("Redis moved by {name}: {error}"))?,
+                );
             }
         }
         if begin.elapsed() > ENOUGH {
@@ -97,7 +104,17 @@ fn one(command: &Path, clients: u64, way: &[&str]) -> Result<(f64, f64), String>
     let folder = Folder::new("redis").map_err(failed)?;
     let port = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr()).map_err(failed)?.port();
     let mut server = Command::new(build(&folder, "alone", ALONE)?);
-    server.args(["redis-server", "--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
+    server.args([
+        "redis-server",
+        "--port",
+        &port.to_string(),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+    ]);
     server.arg("--dir").arg(folder.path("")).arg("--logfile").arg(folder.path("log"));
     let server = server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let server = Ended(server.spawn().map_err(failed)?);

@@ -182,8 +182,15 @@ impl Writer {
     ///
     /// # Errors
     /// As [`Writer::process`].
-    pub fn process_by(&mut self, parasite: Option<&Parasite<'_>>, pid: i32, ranges: &[Range]) -> Result<Vec<Run>> {
-        let Some(parasite) = parasite.filter(|_| !ranges.is_empty()) else { return self.process(pid, ranges) };
+    pub fn process_by(
+        &mut self,
+        parasite: Option<&Parasite<'_>>,
+        pid: i32,
+        ranges: &[Range],
+    ) -> Result<Vec<Run>> {
+        let Some(parasite) = parasite.filter(|_| !ranges.is_empty()) else {
+            return self.process(pid, ranges);
+        };
         if !parasite.write(&self.file, self.offset, ranges)? {
             return self.process(pid, ranges);
         }

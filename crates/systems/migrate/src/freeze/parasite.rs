@@ -144,7 +144,13 @@ impl<'a> Parasite<'a> {
                     };
                     match usize::try_from(moved) {
                         Ok(moved) if moved > 0 => left -= moved,
-                        _ => return Err(Error::file("pages", "cannot be written", io::Error::last_os_error())),
+                        _ => {
+                            return Err(Error::file(
+                                "pages",
+                                "cannot be written",
+                                io::Error::last_os_error(),
+                            ));
+                        }
                     }
                 }
             }

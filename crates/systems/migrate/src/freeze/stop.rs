@@ -1,7 +1,7 @@
 //! Stopping all threads of all processes of a tree, and letting them go as if nothing had been.
 
 use crate::error::{Error, Result};
-use crate::inspect::tree;
+use crate::inspect::{has_ended, tree};
 use crate::proc::{Status, mapping_named, threads};
 use crate::remote::{
     self, Batch, CODE, CONTEXT, Guard, RECORD, RECORDS, RegisterSet, Registers, SCRATCH,
@@ -110,6 +110,10 @@ impl Frozen {
                 Err(Error::NoProcess(_) | Error::Changed { .. }) if !is_root => {
                     self.processes.remove(place);
                     return Ok(true);
+                }
+                Err(Error::NotAllowed { .. }) if has_ended(tid) => {
+                    let what = "ended, and its parent has not asked for its status".to_owned();
+                    return Err(Error::Changed { pid, what });
                 }
                 Err(error) => return Err(error),
             }

@@ -9,4 +9,4 @@ mod sockets;
 pub use files::{Files, Options, look_at_files};
 pub use memory::{Layout, look_again, look_at_memory};
 pub use obstacle::{Obstacle, Report};
-pub use process::{check_process, inspect, tree};
+pub use process::{check_process, has_ended, inspect, tree};

@@ -35,11 +35,22 @@ pub fn inspect(root: i32, options: &Options) -> Result<Report> {
     check_root(root)?;
     let mut report = Report { processes: tree(root)?, ..Report::default() };
     for pid in report.processes.clone() {
+        if has_ended(pid) {
+            let remedy = "let its parent wait for it, and try again";
+            report.add(pid, None, "has ended, and its parent has not asked for its status", remedy);
+            continue;
+        }
         check_process(pid, &mut report)?;
         look_at_memory(pid, &mut report)?;
     }
     look_at_files(&report.processes.clone(), options, &mut report)?;
     Ok(report)
+}
+
+/// Whether a process is a zombie.
+#[must_use]
+pub fn has_ended(pid: i32) -> bool {
+    Status::read(pid).is_ok_and(|status| status.get("State").starts_with(['Z', 'X']))
 }
 
 /// What makes it senseless to look further.

@@ -35,12 +35,7 @@ pub fn target(listener: &Listener, folder: &Path, how: Lazy) -> Result<Target> {
 }
 
 /// The same; file descriptors come over `hand`, if there is one.
-pub fn target_with(
-    listener: &Listener,
-    folder: &Path,
-    how: Lazy,
-    hand: Option<Stream>,
-) -> Result<Target> {
+pub fn target_with(listener: &Listener, folder: &Path, how: Lazy, hand: Option<Stream>) -> Result<Target> {
     let mut control = listener.accept()?;
     match take(listener, (&mut control, hand.as_ref()), folder, how) {
         Ok((restored, pages)) => {

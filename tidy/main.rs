@@ -79,6 +79,8 @@ const CLOCK_OWNERS: &[&str] = &[
     "crates/observe/tracer/src/said.rs",
     "crates/face/session/",
     "crates/face/strandline/src/",
+    // Rows that move real processes.
+    "crates/face/studies/src/migrate_rows/",
     "crates/library/capi/build.rs",
 ];
 
@@ -98,6 +100,7 @@ const THREAD_OWNERS: &[&str] = &[
     "crates/systems/unified/",
     "crates/face/session/",
     "crates/face/strandline/src/",
+    "crates/face/studies/src/migrate_rows/",
     "crates/face/sweep/src/task.rs",
     "python/src/",
 ];

@@ -127,7 +127,8 @@ fn judge(function: Py<PyAny>, limit: Limit) -> Judge {
 
 /// Whether a function ended as a command does that finds nothing: by `sys.exit(0)`.
 fn left_well(py: Python<'_>, error: &PyErr) -> bool {
-    let code = || error.value(py).getattr("code").is_ok_and(|code| code.is_none() || code.eq(0).unwrap_or(false));
+    let code =
+        || error.value(py).getattr("code").is_ok_and(|code| code.is_none() || code.eq(0).unwrap_or(false));
     error.is_instance_of::<PySystemExit>(py) && code()
 }
 

@@ -291,14 +291,7 @@ fn process(
     // What reports took so far.
     let mut reports = 0.0;
     for fault in faults {
-        let upgrades = match fault.kind {
-            Kind::Read if fault.backing != Backing::File => {
-                zeros.insert(fault.address / PAGE);
-                false
-            }
-            Kind::Copy => zeros.remove(&(fault.address / PAGE)) || !forked && fault.backing != Backing::File,
-            _ => false,
-        };
+        let upgrades = upgrades(fault, forked, &mut zeros);
         while let Some((time, change)) = changes.next_if(|(time, _)| *time <= fault.time) {
             step((*time, reports), *change, &mut living, sites, &mut number, &mut stories);
         }
@@ -346,6 +339,19 @@ fn process(
         let found = ahead(story, &assumed.rates);
         site.ahead.gain += found.gain;
         site.ahead.forestalled += found.forestalled;
+    }
+}
+
+/// Whether a fault replaces the page of zeros; `zeros` has the pages that are it.
+fn upgrades(fault: &Fault, forked: bool, zeros: &mut HashSet<u64>) -> bool {
+    let (page, anonymous) = (fault.address / PAGE, fault.backing != Backing::File);
+    match fault.kind {
+        Kind::Read if anonymous => {
+            zeros.insert(page);
+            false
+        }
+        Kind::Copy => zeros.remove(&page) || !forked && anonymous,
+        _ => false,
     }
 }
 

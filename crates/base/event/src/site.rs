@@ -187,7 +187,7 @@ mod tests {
         assert!(of("/usr/include/c++/12/bits/stl_map.h"));
         assert!(of("/usr/include/x86_64-linux-gnu/c++/12/bits/gthr-default.h"));
         assert!(of("/rustc/59807616e1fa/library/core/src/ptr/mod.rs"));
-        assert!(of("/home/a/.rustup/lib/rustlib/src/rust/library/alloc/src/vec/mod.rs"));
+        assert!(of("/opt/rust/lib/rustlib/src/rust/library/alloc/src/vec/mod.rs"));
         assert!(!of("/src/library/lib.rs") && !of("/rustc/59807616e1fa/compiler/a.c"));
         assert!(!of("/src/include/tree.h") && !of("/src/c++/main.cc"));
     }

@@ -244,21 +244,7 @@ impl Faults {
         } else {
             by_site
         };
-        let mut sites: Vec<FaultSite> = Vec::new();
-        for (key, site) in by_site {
-            let named = key.and_then(|key| left.names.get(&key)).cloned();
-            let (heap, name) = named.unwrap_or_else(|| (false, nameless(key).to_owned()));
-            origins.add(&site, key.map(|_| heap));
-            let remedies = match key {
-                Some(_) => advice::predict(&site, heap, &costs, machine),
-                None => Vec::new(),
-            };
-            let stacks = stacks_of(&site, &run);
-            let cost = advice::cost(&site.kinds, &costs);
-            sites.push(FaultSite { key, name, heap, cost, stacks, remedies, site });
-        }
-        sites.retain(|site| site.site.kinds.total() > 0);
-        sites.sort_by(|one, two| two.cost.total_cmp(&one.cost).then(one.key.cmp(&two.key)));
+        let sites = named_sites(by_site, &left, &run, &costs, machine, &mut origins);
         let engine = self.engine.unwrap_or_else(|| modelled_engine(&mut warnings));
         let times = FaultTimes { write: costs.write.mean, read: costs.read.mean, engine };
         // The engine completes faults of user mode.
@@ -304,6 +290,33 @@ impl Faults {
             warnings,
         }
     }
+}
+
+/// The sites with faults, those that cost most first, with what would help there.
+fn named_sites(
+    by_site: BTreeMap<Option<u64>, Site>,
+    left: &Left,
+    run: &FaultRun,
+    costs: &Costs,
+    machine: Machine,
+    origins: &mut Origins,
+) -> Vec<FaultSite> {
+    let mut sites: Vec<FaultSite> = Vec::new();
+    for (key, site) in by_site {
+        let named = key.and_then(|key| left.names.get(&key)).cloned();
+        let (heap, name) = named.unwrap_or_else(|| (false, nameless(key).to_owned()));
+        origins.add(&site, key.map(|_| heap));
+        let remedies = match key {
+            Some(_) => advice::predict(&site, heap, costs, machine),
+            None => Vec::new(),
+        };
+        let stacks = stacks_of(&site, run);
+        let cost = advice::cost(&site.kinds, costs);
+        sites.push(FaultSite { key, name, heap, cost, stacks, remedies, site });
+    }
+    sites.retain(|site| site.site.kinds.total() > 0);
+    sites.sort_by(|one, two| two.cost.total_cmp(&one.cost).then(one.key.cmp(&two.key)));
+    sites
 }
 
 /// What a site without a name is.

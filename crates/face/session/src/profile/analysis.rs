@@ -192,8 +192,7 @@ impl Analysis {
         }
         let phases = phases.into_iter().map(|mark| mark.named(&sites)).collect();
         let structures = most_fetched(&self.watcher, &sites);
-        let sizes = linter.write_sizes();
-        let sizes = if figures.mapped_persistent { sizes.persistent } else { sizes.all };
+        let write_sizes = Some(write_sizes(&linter, figures.mapped_persistent));
         Report {
             run,
             source: source.unwrap_or_else(|| Source::synthetic("nothing")),
@@ -207,11 +206,7 @@ impl Analysis {
             trials,
             costs,
             phases,
-            write_sizes: Some(WriteSizes {
-                temporal: sizes.temporal.writes.to_vec(),
-                nt: sizes.non_temporal.writes.to_vec(),
-                watched: linter.watched(),
-            }),
+            write_sizes,
             capture,
             samples: None,
             wear,
@@ -219,6 +214,17 @@ impl Analysis {
             crash_lints: lints
                 .map(|lints| CrashLints { lints: lints.findings(), files: lints.files().to_vec() }),
         }
+    }
+}
+
+/// How large writes were: those to persistent memory, where there is some.
+fn write_sizes(linter: &Linter, persistent: bool) -> WriteSizes {
+    let sizes = linter.write_sizes();
+    let sizes = if persistent { sizes.persistent } else { sizes.all };
+    WriteSizes {
+        temporal: sizes.temporal.writes.to_vec(),
+        nt: sizes.non_temporal.writes.to_vec(),
+        watched: linter.watched(),
     }
 }
 

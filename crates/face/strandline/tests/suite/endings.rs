@@ -123,7 +123,15 @@ fn a_file_that_is_no_program_is_told_from_one_that_is_absent() {
     let mut trace = trace::Writer::create(scratch.path("run.slt")).expect("a trace");
     trace.begin(&Source::synthetic("a test")).expect("a header");
     trace.finish().expect("the end");
-    for verb in ["plan", "profile", "simulate", "faults --", "check --recover true", "wear run --", "record -o new --"] {
+    for verb in [
+        "plan",
+        "profile",
+        "simulate",
+        "faults --",
+        "check --recover true",
+        "wear run --",
+        "record -o new --",
+    ] {
         for (program, remedy) in [
             ("run.slt", "it is a trace: read it by --trace run.slt"),
             ("./run.slt", "it is a trace: read it by --trace ./run.slt"),

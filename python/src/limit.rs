@@ -1,7 +1,8 @@
-//! The limit of time of functions that examine images: an exception is raised in the thread in which the function runs.
+//! The limit of time of functions that examine images: an exception is raised in the thread in which the
+//! function runs.
 //!
-//! The interpreter raises it between two of the function's bytecodes, so one that waits in the system is ended only when
-//! the system returns.
+//! The interpreter raises it between two of the function's bytecodes, so one that waits in the system is
+//! ended only when the system returns.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -99,15 +99,17 @@ const SPARSE: f64 = 0.5;
 /// Share of a site's faults that are stores behind loads above which what a thread gains is not foretold.
 const LOADED_FIRST: f64 = 0.25;
 
-/// At most so many nanoseconds of `modelled` ones can be a program's faults that was in kernel mode for `kernel`, of its `whole`
-/// processor time, if the kernel looks every `tick` in which mode it is: what it says may be two standard deviations too little.
+/// At most so many nanoseconds of `modelled` ones can be a program's faults that was in kernel mode for
+/// `kernel`, of its `whole` processor time, if the kernel looks every `tick` in which mode it is: what it
+/// says may be two standard deviations too little.
 #[must_use]
 pub fn bounded(modelled: f64, kernel: f64, whole: f64, tick: f64) -> f64 {
     let kernel = kernel.max(0.0);
     modelled.min((kernel + 2.0 * (kernel * tick).sqrt() + 2.0 * tick).min(whole.max(0.0)))
 }
 
-/// Remedies for a site of large blocks; `heap` if it allocates by `malloc`. None gains more than the site's faults take.
+/// Remedies for a site of large blocks; `heap` if it allocates by `malloc`. None gains more than the site's
+/// faults take.
 #[must_use]
 pub fn predict(site: &Site, heap: bool, costs: &Costs, machine: Machine) -> Vec<Predicted> {
     let mut all = each(site, heap, costs, machine);

@@ -33,7 +33,8 @@ impl Log {
         };
         let mut changes: Vec<(u64, u64, Change)> = text.lines().filter_map(line).collect();
         changes.sort_by_key(|(time, _, _)| *time);
-        // A block lives from when the call began that allocates it, unless another thread gave its memory back since.
+        // A block lives from when the call began that allocates it, unless another thread gave its memory
+        // back since.
         let from = |at: usize| {
             let (time, began, change) = changes[at];
             let Change::Begins { start, end, .. } = change else { return time };

@@ -68,8 +68,8 @@ fn apart(watcher: &Watcher, sites: &HashSet<u32>, kept: &[Kept]) -> Vec<Kept> {
     kept.iter().map(moved).collect()
 }
 
-/// A matrix walked along its rows: addresses exchange rows and columns. What the same line of code does elsewhere
-/// stays.
+/// A matrix walked along its rows: addresses exchange rows and columns. What the same line of code does
+/// elsewhere stays.
 fn exchanged(
     kept: &[Kept],
     site: u32,

@@ -153,7 +153,8 @@ impl SiteState {
         self.jumps += 1;
     }
 
-    /// The stream that an address goes on with; one that is not in use, or for the longest time, if there is none.
+    /// The stream that an address goes on with; one that is not in use, or for the longest time, if there is
+    /// none.
     #[inline]
     fn stream_of(&self, thread: u32, addr: u64) -> usize {
         let own = |of: &Stream| of.used != 0 && of.thread == thread;

@@ -65,7 +65,8 @@ impl Frame {
     /// Whether its code is in the headers of C++'s standard library, or in the sources of Rust's.
     #[must_use]
     pub fn is_library(&self) -> bool {
-        // `/rustc/59807616e1fa/library/core/src/ptr/mod.rs`, `…/lib/rustlib/src/rust/library/alloc/src/vec/mod.rs`.
+        // `/rustc/59807616e1fa/library/core/src/ptr/mod.rs`,
+        // `…/lib/rustlib/src/rust/library/alloc/src/vec/mod.rs`.
         let rust = ["/rustc/", "/rustlib/src/rust/"].iter().find_map(|place| self.file.split_once(place));
         if rust.is_some_and(|(_, inside)| inside.starts_with("library/") || inside.contains("/library/")) {
             return true;

@@ -47,8 +47,8 @@ pub struct StackCost {
 }
 
 impl Costs {
-    /// Whose code of the program's own stands behind a line of C++'s library: what it was compiled into, or who
-    /// called it most.
+    /// Whose code of the program's own stands behind a line of C++'s library: what it was compiled into, or
+    /// who called it most.
     pub(crate) fn caller<'a>(&self, site: SiteId, sites: &'a SiteTable) -> Option<&'a Frame> {
         let own = |frame: &&Frame| !frame.is_library() && !frame.file.is_empty();
         let known = sites.site(site).filter(|site| site.frame().is_some_and(Frame::is_library))?;

@@ -94,8 +94,9 @@ pub struct CheckArgs {
     /// expects
     #[arg(long, value_name = "FILE.litmus", conflicts_with_all = ["program", "recover", "trace", "replay"], num_args = 1..)]
     pub litmus: Vec<PathBuf>,
-    /// Stop trying images so long after the program's end. Those that were tried are then spread over the run, and
-    /// the share of the crash points is said; to have found nothing in a part of them is no verdict (exit status 2)
+    /// Stop trying images so long after the program's end. Those that were tried are then spread over the
+    /// run, and the share of the crash points is said; to have found nothing in a part of them is no verdict
+    /// (exit status 2)
     #[arg(long, alias = "time-limit", value_name = "TIME", value_parser = humantime::parse_duration)]
     pub time: Option<Duration>,
     /// Seed of the random choice of images

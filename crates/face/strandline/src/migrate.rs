@@ -33,8 +33,8 @@ pub struct CheckpointArgs {
     /// With --every: stop after so many
     #[arg(long, requires = "every")]
     count: Option<u64>,
-    /// How pages get out of the process: read by this command; writev: the process writes them itself, and stands for a shorter
-    /// time; splice: through pipes of 2 MiB, as CRIU does, for comparison
+    /// How pages get out of the process: read by this command; writev: the process writes them itself, and
+    /// stands for a shorter time; splice: through pipes of 2 MiB, as CRIU does, for comparison
     #[arg(long, value_enum, default_value_t = Pages::Read, conflicts_with = "every")]
     by: Pages,
     /// Write an image for CRIU (`criu restore -D DIRECTORY`) instead of a checkpoint of ours

@@ -256,8 +256,8 @@ pub fn export(args: &ExportArgs) -> anyhow::Result<()> {
     }
 }
 
-/// A line per stack: the first caller first, the compiled function, what was inlined behind it, the line of code
-/// last.
+/// A line per stack: the first caller first, the compiled function, what was inlined behind it, the line of
+/// code last.
 fn folded(report: &Value, by: By) -> String {
     let mut stacks: BTreeMap<String, u64> = BTreeMap::new();
     for sample in crate::stacks::samples(report) {
@@ -308,8 +308,8 @@ fn perfetto(report: &Value) -> Value {
     })
 }
 
-/// Call stacks by the time that cores stood still, or by misses if none was measured: frames with their callers,
-/// and a sample for each stack, one behind the other in time.
+/// Call stacks by the time that cores stood still, or by misses if none was measured: frames with their
+/// callers, and a sample for each stack, one behind the other in time.
 fn sampled(report: &Value) -> (Value, Value) {
     let all = crate::stacks::samples(report);
     let timed = all.iter().any(|sample| sample.values[By::Time as usize] > 0);

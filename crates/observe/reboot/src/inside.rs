@@ -96,8 +96,8 @@ fn hand_down() -> rustix::io::Result<()> {
     configure_capability_in_ambient_set(CapabilitySet::SYS_ADMIN, true)
 }
 
-/// The second process: makes the system, if there is to be one, then starts a recovery for each line. It does so from
-/// little memory: a child of the check itself would have the images' contents in its page tables.
+/// The second process: makes the system, if there is to be one, then starts a recovery for each line. It does
+/// so from little memory: a child of the check itself would have the images' contents in its page tables.
 fn serve(line: &mut BufReader<UnixStream>, first: bool) -> Result<(), Refusal> {
     let setup: Option<Setup> = receive(line).map_err(refused("what is to be done"))?;
     let Some(setup) = setup else { return Ok(()) };

@@ -86,8 +86,8 @@ impl Reboots {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A process that starts recoveries, which print into `output` and find what is in this folder: in a system
-    /// after a reboot, or in the one that is there; `None` if there is none.
+    /// A process that starts recoveries, which print into `output` and find what is in this folder: in a
+    /// system after a reboot, or in the one that is there; `None` if there is none.
     pub fn system(&self, recipe: &Recipe, folder: PathBuf, output: &File) -> io::Result<Option<System>> {
         loop {
             let (state, processes) = self.lock().clone();

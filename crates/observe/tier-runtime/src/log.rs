@@ -1,10 +1,10 @@
 //! The log of large blocks: which memory was of which site, and when. `strandline faults` holds the addresses of page
 //! faults against it.
 //!
-//! `+ TIME ADDRESS LENGTH KEY RESIDENT BEGAN` is a block that begins to live, RESIDENT of whose whole pages are in memory from
-//! an earlier life, which the allocator has kept, or because the call that began at BEGAN stored to them;
-//! `- TIME START END` a range that no block has any longer.
-//! Times are of the monotonic clock in nanoseconds, all numbers but times hexadecimal.
+//! `+ TIME ADDRESS LENGTH KEY RESIDENT BEGAN` is a block that begins to live, RESIDENT of whose whole pages
+//! are in memory from an earlier life, which the allocator has kept, or because the call that began at BEGAN
+//! stored to them; `- TIME START END` a range that no block has any longer. Times are of the monotonic clock
+//! in nanoseconds, all numbers but times hexadecimal.
 
 use std::cell::Cell;
 use std::fmt::Write as _;

@@ -177,8 +177,8 @@ struct Watch {
 }
 
 impl Watch {
-    /// Waits for all that is left, which has been killed, in the order in which it ends: the first thread of a process
-    /// is no earlier than its others, whose ends nobody else waits for.
+    /// Waits for all that is left, which has been killed, in the order in which it ends: the first thread of
+    /// a process is no earlier than its others, whose ends nobody else waits for.
     fn bury(&mut self) {
         loop {
             let mut flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;

@@ -421,7 +421,8 @@ fn killed_after_each_step_a_process_ends_exactly_once() {
     }
 }
 
-/// A source that does not keep its process stopped once it is the target's: killed then, the process runs twice.
+/// A source that does not keep its process stopped once it is the target's: killed then, the process runs
+/// twice.
 #[test]
 fn a_source_that_does_not_hold_its_process_is_found() {
     let folder = memory();

@@ -15,8 +15,9 @@
 //! - Marking holds the lock of the page tables per page and looks whether the region is still there.
 //! - Whoever needs a mapping count of a page that has none accounts for it first: unmapping, `fork`,
 //!   copy-on-write.
-//! - `fork` copies all entries before the child runs, and takes the right to write from both: nobody writes to memory that
-//!   another has, and a child sees what its parent wrote before, and nothing that it wrote since.
+//! - `fork` copies all entries before the child runs, and takes the right to write from both: nobody writes
+//!   to memory that another has, and a child sees what its parent wrote before, and nothing that it wrote
+//!   since.
 //! - The child's entries name the child. Exit accounts for all pages before it gives the TGID back.
 //! - A core does not answer a shootdown within a walk; unmapping and disabling wait for that before they
 //!   free.

@@ -50,8 +50,8 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-/// Lines that code brought and that left: the table, or a first-level cache, to come there again; bytes of them
-/// that were used, and these together.
+/// Lines that code brought and that left: the table, or a first-level cache, to come there again; bytes of
+/// them that were used, and these together.
 fn brought(state: &crate::sites::SiteState) -> (u64, u64, u64) {
     (state.left + state.again, state.used + state.again_used, state.bytes_or | state.again_or)
 }

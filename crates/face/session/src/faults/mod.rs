@@ -115,7 +115,8 @@ pub struct FaultsFound {
     pub recorded: bool,
     /// Whether counts by kind and site are exact: each fault was reported, with what kind of access it was.
     pub exact: bool,
-    /// Of what faults would take by what they cost one by one, the share that the program's time in kernel mode has room for.
+    /// Of what faults would take by what they cost one by one, the share that the program's time in kernel
+    /// mode has room for.
     pub scale: f64,
     /// Processors that the program used, on average, at least 1.
     pub parallel: f64,

@@ -26,7 +26,8 @@ impl FaultsFound {
         (self.elapsed.as_secs_f64() - self.reporting / 1e9).max(1e-9)
     }
 
-    /// Seconds of all processors that the program used: faults of several threads take none of the run at a time.
+    /// Seconds of all processors that the program used: faults of several threads take none of the run at a
+    /// time.
     pub(super) fn whole(&self) -> f64 {
         self.seconds() * self.parallel
     }
@@ -93,8 +94,8 @@ impl FaultsFound {
         }
     }
 
-    /// Two standard deviations of a count by kind or site, as a share of all faults, at most: of the faults that stand for
-    /// others half may be of one kind.
+    /// Two standard deviations of a count by kind or site, as a share of all faults, at most: of the faults
+    /// that stand for others half may be of one kind.
     fn uncertain(&self) -> f64 {
         if self.exact {
             return 0.0;

@@ -272,8 +272,8 @@ fn tried(
     (results.tried.into_iter().map(trial).collect(), costs)
 }
 
-/// Shares a site's traffic out among the places that its code was called from: by misses, or by accesses if it
-/// has none.
+/// Shares a site's traffic out among the places that its code was called from: by misses, or by accesses if
+/// it has none.
 fn share_out(costs: &mut Option<Costs>, figures: &machine::Figures) {
     let Some(costs) = costs else { return };
     let mut sums: BTreeMap<u32, [u64; 2]> = BTreeMap::new();

@@ -85,8 +85,8 @@ pub fn unmodified_rows(engine: &str) -> Vec<UnmodifiedRow> {
 }
 
 impl UnmodifiedRow {
-    /// Holds what was found against the row, and writes what was measured if that is asked for; how they differ,
-    /// if they do.
+    /// Holds what was found against the row, and writes what was measured if that is asked for; how they
+    /// differ, if they do.
     pub fn hold(&self, answer: &Value, measured: &Measured) -> Option<String> {
         let differs = differs(&self.verdict, answer).map(|how| format!("{self:?}: {how}"));
         if std::env::var_os("STRANDLINE_UPDATE_DOCS").is_some() {
@@ -132,8 +132,8 @@ impl Row {
     }
 }
 
-/// How a check's answer differs from a row's verdict: the findings must have the names of functions and messages
-/// that it quotes.
+/// How a check's answer differs from a row's verdict: the findings must have the names of functions and
+/// messages that it quotes.
 fn differs(verdict: &str, answer: &Value) -> Option<String> {
     let findings = answer["findings"].to_string();
     let names: Vec<&str> = verdict.split('`').skip(1).step_by(2).collect();

@@ -124,8 +124,8 @@ fn a_recovery_that_writes_changes_no_other_image() {
     }
 }
 
-/// Each recovery changes a few pages of a long file, and its length, in all ways that are followed page by page or
-/// not; the next one must find none of it, nor the program's own file.
+/// Each recovery changes a few pages of a long file, and its length, in all ways that are followed page by
+/// page or not; the next one must find none of it, nor the program's own file.
 #[test]
 fn pages_that_a_recovery_writes_are_in_no_other_image() {
     if !has("python3") {

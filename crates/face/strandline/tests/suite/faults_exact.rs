@@ -1,5 +1,5 @@
-//! `strandline faults` on programs whose faults are known by kind and site: counts are exact, however many there are; and
-//! on programs whose memory is sparse, kept, or shared with children.
+//! `strandline faults` on programs whose faults are known by kind and site: counts are exact, however many
+//! there are; and on programs whose memory is sparse, kept, or shared with children.
 
 use std::process::Command;
 

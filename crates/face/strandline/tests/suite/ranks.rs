@@ -1,7 +1,7 @@
 //! Modelled time against real time, by rank, over the small programs of this project.
 //!
-//! `cargo test --workspace --test suite -- --ignored --nocapture thirty_programs` prints the table of the lab. Timings are
-//! the machine's and nothing is asserted of them.
+//! `cargo test --workspace --test suite -- --ignored --nocapture thirty_programs` prints the table of the
+//! lab. Timings are the machine's and nothing is asserted of them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,4 +1,5 @@
-//! Rust programs, linked by `examples/rust/strandline-linker`: the fault is named with the program's own line.
+//! Rust programs, linked by `examples/rust/strandline-linker`: the fault is named with the program's own
+//! line.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! Call stacks of accesses and allocations: callers of one helper are told apart, whatever ended the calls before.
+//! Call stacks of accesses and allocations: callers of one helper are told apart, whatever ended the calls
+//! before.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Shapes of public reports beside those that the checker was made with, in three languages, each with its
 //! fixed twin: an append-only log without checksums, an index before its data, two headers without an order,
-//! an old log that is removed too early, a temporary file used again, a file that is emptied and written, a new file
-//! without its bytes, two superblocks written at once, old records of a log that is used again.
+//! an old log that is removed too early, a temporary file used again, a file that is emptied and written, a
+//! new file without its bytes, two superblocks written at once, old records of a log that is used again.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! What the tests of shapes of public reports share: the programs, their languages, and what a check must say.
+//! What the tests of shapes of public reports share: the programs, their languages, and what a check must
+//! say.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -301,8 +301,8 @@ pub(super) fn median<T>(all: &[T], part: impl Fn(&T) -> f64) -> f64 {
     all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// A checkpoint by pairs of calls over one by `writev`, for a number of threads: how many times as long the process stands,
-/// by bytes. None where the verb may not be used.
+/// A checkpoint by pairs of calls over one by `writev`, for a number of threads: how many times as long the
+/// process stands, by bytes. None where the verb may not be used.
 pub fn dumps(lab: &Lab, threads: u64) -> Result<Option<Vec<(u64, f64)>>, StudyError> {
     const DUMPS: usize = 5;
     let Some(command) = command() else { return Ok(None) };

@@ -32,7 +32,8 @@ struct File {
     words: BTreeMap<u64, u64>,
     /// Cells with atoms of it: sectors and its length.
     cells: HashSet<u64>,
-    /// Those that a sync of it may have to write: all, but for a run of one thread those that changed since its last one.
+    /// Those that a sync of it may have to write: all, but for a run of one thread those that changed since
+    /// its last one.
     open: HashSet<u64>,
     /// The atom that made its first name.
     made: Option<u32>,

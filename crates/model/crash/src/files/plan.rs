@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::steps::{Step, What};
 use crate::history::Clocks;
 
-/// What is pending at one point, in parts of the whole: a large one has the last bytes of it only, and at least its last
-/// write.
+/// What is pending at one point, in parts of the whole: a large one has the last bytes of it only, and at
+/// least its last write.
 const PARTS: u64 = 32;
 /// How many writes before a point are looked at.
 const BACK: usize = 8192;
@@ -83,8 +83,8 @@ impl Plan {
         plan
     }
 
-    /// Makes atoms of what is pending at the point, the last first, and says how many bytes that are: of more than
-    /// `part` the last write, of more than `left` none.
+    /// Makes atoms of what is pending at the point, the last first, and says how many bytes that are: of more
+    /// than `part` the last write, of more than `left` none.
     fn take(&mut self, writes: &[Written], point: &Point, left: u64, part: u64) -> u64 {
         let mut taken = 0;
         for write in writes[..point.writes].iter().rev().take(BACK) {

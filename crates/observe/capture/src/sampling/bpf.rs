@@ -1,7 +1,8 @@
-//! Programs in the kernel (eBPF) that record each page fault of a process and its children: address, error code, time,
-//! process, and of some the call stack. A record takes a faulting program some 300 ns, a quarter of what the kernel's own
-//! report takes, so no fault need be left out. It takes root and a kernel that lets such programs see tracepoints; where
-//! they can't be had, [`Recorder::new`] fails and faults are reported as before.
+//! Programs in the kernel (eBPF) that record each page fault of a process and its children: address, error
+//! code, time, process, and of some the call stack. A record takes a faulting program some 300 ns, a quarter
+//! of what the kernel's own report takes, so no fault need be left out. It takes root and a kernel that lets
+//! such programs see tracepoints; where they can't be had, [`Recorder::new`] fails and faults are reported as
+//! before.
 //!
 //! The programs are so short that they are assembled here: instructions are those of `linux/bpf.h`.
 
@@ -121,8 +122,9 @@ impl Recorder {
         let mut at = reader.load(Ordering::Relaxed);
         while at < writer.load(Ordering::Acquire) {
             let start = PAGE + (at as usize & (RING - 1));
-            // SAFETY: records lie twice in a row behind the first page and are aligned to 8 bytes; what they hold is
-            // complete once the kernel has cleared the first bit of their head, which it does by a release.
+            // SAFETY: records lie twice in a row behind the first page and are aligned to 8 bytes; what they
+            // hold is complete once the kernel has cleared the first bit of their head, which it does by a
+            // release.
             let head = unsafe {
                 (*self.records.as_ptr().add(start).cast::<std::sync::atomic::AtomicU32>())
                     .load(Ordering::Acquire)

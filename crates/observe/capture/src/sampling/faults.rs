@@ -84,8 +84,9 @@ pub struct FaultSample {
 pub enum Reports {
     /// Each.
     All,
-    /// Each of the first 15,000 and of as many in each second; one in [`EVERY`] once there were more. Where the kernel runs our
-    /// programs ([`super::bpf`]), these are a quarter, and the others are recorded without; else they are counted.
+    /// Each of the first 15,000 and of as many in each second; one in [`EVERY`] once there were more. Where
+    /// the kernel runs our programs ([`super::bpf`]), these are a quarter, and the others are recorded
+    /// without; else they are counted.
     Budget,
 }
 
@@ -104,8 +105,8 @@ pub struct FaultRun {
     pub minor: u64,
     /// Faults that read from a disk, exact.
     pub major: u64,
-    /// Every fault that was reported. The weights sum up to all faults of user mode, those of kernel mode included where
-    /// they are `recorded`, but for those that were lost.
+    /// Every fault that was reported. The weights sum up to all faults of user mode, those of kernel mode
+    /// included where they are `recorded`, but for those that were lost.
     pub samples: Vec<FaultSample>,
     /// From when on one of [`EVERY`] was reported with its call stack, on the monotonic clock.
     pub sampled_from: Option<u64>,
@@ -224,8 +225,9 @@ pub(super) fn tracepoint() -> Option<u64> {
     tracing(&["events/exceptions/page_fault_user/id"])?.trim().parse().ok()
 }
 
-/// Files of tracing's file system, one behind the other. Where nobody has mounted tracing's file system, a short-lived child of root's mounts it in a mount
-/// namespace of its own, reads them and is gone; nobody else sees the mount.
+/// Files of tracing's file system, one behind the other. Where nobody has mounted tracing's file system, a
+/// short-lived child of root's mounts it in a mount namespace of its own, reads them and is gone; nobody else
+/// sees the mount.
 pub(super) fn tracing(files: &[&str]) -> Option<String> {
     let read = |place: &&str| {
         let texts = files.iter().map(|file| std::fs::read_to_string(PathBuf::from(place).join(file)).ok());
@@ -353,12 +355,13 @@ impl Faults {
         self.looked = until;
     }
 
-    /// At the rest. Faults that were reported one in so many stand for those that were counted, of their cause if each
-    /// cause was.
+    /// At the rest. Faults that were reported one in so many stand for those that were counted, of their
+    /// cause if each cause was.
     fn finish(&mut self, counted: impl Fn(FaultCause) -> u64) {
         self.look(u64::MAX);
         self.samples.sort_by_key(|sample| sample.time);
-        // Of each cause: reported each, reported one in so many, and how many of these were given their weight.
+        // Of each cause: reported each, reported one in so many, and how many of these were given their
+        // weight.
         let mut causes: HashMap<FaultCause, [u64; 3]> = HashMap::new();
         let group = |cause| if self.one_count { FaultCause::Unknown } else { cause };
         for sample in &self.samples {

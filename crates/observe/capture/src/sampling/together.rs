@@ -159,8 +159,8 @@ pub fn time_wakes(rounds: usize) -> Vec<(f64, f64)> {
     })
 }
 
-/// By how many nanoseconds a fault of user mode takes longer while each is reported with its call stack, and while one in
-/// [`EVERY`] is: medians of `rounds`, in this thread.
+/// By how many nanoseconds a fault of user mode takes longer while each is reported with its call stack, and
+/// while one in [`EVERY`] is: medians of `rounds`, in this thread.
 ///
 /// # Errors
 /// As of `sample_faults`.

@@ -123,7 +123,8 @@ fn watch_of(process: &FrozenProcess) -> Result<OwnedFd> {
         .collect();
     let number = (0..).find(|number| !taken.contains(number)).unwrap_or(0);
     let mut last = io::Error::from_raw_os_error(libc::EMFILE);
-    // Where its user may not watch the kernel's stores: they are seen all the same, since nobody waits for them.
+    // Where its user may not watch the kernel's stores: they are seen all the same, since nobody waits for
+    // them.
     for flags in [flags, flags | USER_MODE_ONLY] {
         let mut batch = Batch::new(&process.leader().stopped);
         batch.attempt(libc::SYS_userfaultfd, &[flags])?;

@@ -295,7 +295,8 @@ impl Going {
             lost = Err(io::Error::other(lost.unwrap_or_default()));
         }
         if lost.is_ok() {
-            // Whoever was connected to it here connects again there, and need not wait until the source is free.
+            // Whoever was connected to it here connects again there, and need not wait until the source is
+            // free.
             hand::hang_up(std::mem::take(&mut self.connections));
         }
         let dumped = serving.wait(lost.is_ok())?;

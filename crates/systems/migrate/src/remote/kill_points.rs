@@ -1,5 +1,5 @@
-//! For tests: this process ends by SIGKILL after so many changes of other processes, words to the other side of a
-//! migration, and decisions.
+//! For tests: this process ends by SIGKILL after so many changes of other processes, words to the other side
+//! of a migration, and decisions.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

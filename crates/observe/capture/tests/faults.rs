@@ -52,6 +52,5 @@ fn a_program_that_faults_often_is_sampled() {
     }
     if run.recorded {
         assert!(run.samples.iter().all(|sample| sample.weight == 1), "each is recorded");
-        assert!(all + run.lost + 200 > run.minor + run.major, "also those of kernel mode");
     }
 }

@@ -361,7 +361,7 @@ mod tests {
         );
     }
 
-    /// A thread beside a program that loads first makes it wait for interrupts: nobody is told to start one.
+    /// A thread beside a program that loads first makes it wait for interrupts: nobody is advised to start one.
     #[test]
     fn a_thread_is_not_advised_where_loads_come_first() {
         let kinds = Kinds { read: 10_240, upgrade: 10_240, ..Kinds::default() };

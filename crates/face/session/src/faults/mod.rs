@@ -248,10 +248,7 @@ impl Faults {
         let sites = named_sites(by_site, &left, &run, &costs, machine, &mut origins);
         let engine = self.engine.unwrap_or_else(|| modelled_engine(&mut warnings));
         let times = FaultTimes { write: costs.write.mean, read: costs.read.mean, engine };
-        // The engine completes faults of user mode.
-        let of_kernel = run.samples.iter().filter(|sample| !sample.user && sample.cause == FaultCause::Write);
-        let of_kernel: u64 = of_kernel.map(|sample| sample.weight).sum();
-        let writes = (kinds.write + kinds.unknown).saturating_sub(of_kernel);
+        let writes = (kinds.write + kinds.unknown).saturating_sub(of_kernel(&run));
         let besides = Besides {
             cache: costs.cache,
             background: costs.zero + costs.trap * 0.5,
@@ -318,6 +315,12 @@ fn named_sites(
     sites.retain(|site| site.site.kinds.total() > 0);
     sites.sort_by(|one, two| two.cost.total_cmp(&one.cost).then(one.key.cmp(&two.key)));
     sites
+}
+
+/// First stores that the kernel had for the program: an engine completes those of user mode.
+fn of_kernel(run: &FaultRun) -> u64 {
+    let stores = run.samples.iter().filter(|sample| !sample.user && sample.cause == FaultCause::Write);
+    stores.map(|sample| sample.weight).sum()
 }
 
 /// What a site without a name is.

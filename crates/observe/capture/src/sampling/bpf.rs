@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
 
-use super::faults::{EVERY, tracing};
 use super::perf::{Fault, attach};
+use super::tracing::{EVERY, tracing};
 
 /// Bytes of the ring; a power of two.
 const RING: usize = 16 << 20;
@@ -26,6 +26,8 @@ const CODES: usize = 32;
 /// Behind them: records for which the ring had no room, and children for which the table had none.
 const LOST: i32 = 32;
 const STRANGERS: i32 = 33;
+/// And whether the processor walks a call stack, which may fault itself: the kernel counts no such fault.
+const WALKS: i32 = 34;
 const COUNTS: u32 = 64;
 /// Bytes of a record without and with a call stack of 16 frames.
 const SMALL: i32 = 32;
@@ -375,15 +377,19 @@ fn fault_program(maps: &Maps) -> Vec<u64> {
     let mut code = Code::default();
     code.put(COPY, 6, 1, 0, 0).process(maps.processes);
     code.put(LOAD_4, 8, 0, 0, 0).equal(8, 0, "out");
+    code.put(STORE_4_NUMBER, FRAME, 0, -4, WALKS).find(maps.counts);
+    code.put(LOAD_8, 1, 0, 0, 0).unequal(1, 0, "out");
     code.put(LOAD_8, 7, 6, 16, 0).put(AND, 7, 0, 0, CODES as i32 - 1).put(STORE_4, FRAME, 7, -4, 0);
     code.find(maps.counts).count();
     code.put(STORE_4_NUMBER, FRAME, 0, -4, 0).find(maps.mode).put(LOAD_8, 8, 0, 0, 0);
     code.equal(8, Mode::Stacks as i32, "stack");
     code.put(MODULO, 9, 0, 0, EVERY as i32).equal(9, 0, "stack").equal(8, Mode::Few as i32, "out");
     code.reserve(maps.ring, SMALL).put(STORE_4_NUMBER, 7, 0, 28, 0).jump("submit");
-    code.place("stack").reserve(maps.ring, SMALL + STACK);
+    code.place("stack").put(STORE_4_NUMBER, FRAME, 0, -4, WALKS).find(maps.counts).put(COPY, 9, 0, 0, 0);
+    code.reserve(maps.ring, SMALL + STACK).put(SET, 1, 0, 0, 1).put(STORE_8, 9, 1, 0, 0);
     code.put(COPY, 1, 6, 0, 0).put(COPY, 2, 7, 0, 0).put(ADD, 2, 0, 0, SMALL);
     code.put(SET, 3, 0, 0, STACK).put(SET, 4, 0, 0, USER_STACK).call(GET_STACK).put(STORE_4, 7, 0, 28, 0);
+    code.put(SET, 1, 0, 0, 0).put(STORE_8, 9, 1, 0, 0);
     code.place("submit").put(COPY, 1, 7, 0, 0).put(SET, 2, 0, 0, SILENT).call(SUBMIT);
     code.finish(maps.counts, LOST)
 }

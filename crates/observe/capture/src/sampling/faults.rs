@@ -14,8 +14,6 @@ use std::ffi::OsString;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
@@ -23,12 +21,10 @@ use event::Site;
 
 use super::bpf::{Mode, Recorder};
 use super::perf::{Event, Fault, Record, Ring, Stop};
+use super::tracing::{EVERY, tracepoint};
 use super::{Tally, decode, launch, open_each, refusal, run, run_while};
 use crate::CaptureError;
 use crate::symbols::{Image, Resolver};
-
-/// Where tracing's file system may be.
-const TRACING: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// What kind of access faulted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,19 +80,16 @@ pub struct FaultSample {
 pub enum Reports {
     /// Each.
     All,
-    /// Each of the first 15,000 and of as many in each second; one in [`EVERY`] once there were more. Where
-    /// the kernel runs our programs ([`super::bpf`]), these are a quarter, and the others are recorded
-    /// without; else they are counted.
+    /// Each of the first 15,000 and of as many in each second; one in [`EVERY`] once there were more. Where the kernel runs our
+    /// programs ([`super::bpf`]), these are a quarter, and the others are recorded without; else they are counted.
     Budget,
 }
 
 /// Faults that are recorded each, at most: a record takes memory. Then one in [`EVERY`] is.
 const RECORDED: u64 = 6_000_000;
 
-/// Faults that are reported one by one, and so many more for each second.
+/// Faults that are reported one by one, and so many more for each second; then one in [`EVERY`].
 pub const FIRST: u64 = 15_000;
-/// Beyond these, one of so many is: a prime, so that no pattern of a program beats with it.
-pub const EVERY: u64 = 17;
 
 /// A program's faults.
 #[derive(Clone, Debug)]
@@ -105,8 +98,8 @@ pub struct FaultRun {
     pub minor: u64,
     /// Faults that read from a disk, exact.
     pub major: u64,
-    /// Every fault that was reported. The weights sum up to all faults of user mode, those of kernel mode
-    /// included where they are `recorded`, but for those that were lost.
+    /// Every fault that was reported. The weights sum up to all faults of user mode, those of kernel mode included where
+    /// they are `recorded`, but for those that were lost.
     pub samples: Vec<FaultSample>,
     /// From when on one of [`EVERY`] was reported with its call stack, on the monotonic clock.
     pub sampled_from: Option<u64>,
@@ -220,44 +213,6 @@ fn report_faults(command: Command, reports: Reports) -> Result<FaultRun, Capture
     Ok(seen.into_run((&before, &after), status, elapsed, kinds))
 }
 
-/// The tracepoint's number.
-pub(super) fn tracepoint() -> Option<u64> {
-    tracing(&["events/exceptions/page_fault_user/id"])?.trim().parse().ok()
-}
-
-/// Files of tracing's file system, one behind the other. Where nobody has mounted tracing's file system, a
-/// short-lived child of root's mounts it in a mount namespace of its own, reads them and is gone; nobody else
-/// sees the mount.
-pub(super) fn tracing(files: &[&str]) -> Option<String> {
-    let read = |place: &&str| {
-        let texts = files.iter().map(|file| std::fs::read_to_string(PathBuf::from(place).join(file)).ok());
-        texts.collect::<Option<String>>()
-    };
-    TRACING.iter().find_map(read).or_else(|| {
-        let mut child = std::process::Command::new("/bin/sh");
-        let files = files.join(" ");
-        let script = format!("mount -t tracefs nodev {0} && cd {0} && cat {files}", TRACING[0]);
-        child.args(["-c", &script]).stderr(std::process::Stdio::null());
-        // SAFETY: two system calls that touch no memory of ours, in the child between fork and exec.
-        unsafe {
-            child.pre_exec(|| {
-                if libc::unshare(libc::CLONE_NEWNS) != 0 {
-                    return Err(std::io::Error::last_os_error());
-                }
-                let flags = libc::MS_REC | libc::MS_PRIVATE;
-                let nothing = std::ptr::null();
-                // Nothing that is mounted here reaches other namespaces.
-                if libc::mount(nothing, c"/".as_ptr(), nothing, flags, nothing.cast()) != 0 {
-                    return Err(std::io::Error::last_os_error());
-                }
-                Ok(())
-            })
-        };
-        let output = child.output().ok().filter(|output| output.status.success())?;
-        String::from_utf8(output.stdout).ok()
-    })
-}
-
 struct Usage {
     minor: u64,
     major: u64,
@@ -355,13 +310,12 @@ impl Faults {
         self.looked = until;
     }
 
-    /// At the rest. Faults that were reported one in so many stand for those that were counted, of their
-    /// cause if each cause was.
+    /// At the rest. Faults that were reported one in so many stand for those that were counted, of their cause if each
+    /// cause was.
     fn finish(&mut self, counted: impl Fn(FaultCause) -> u64) {
         self.look(u64::MAX);
         self.samples.sort_by_key(|sample| sample.time);
-        // Of each cause: reported each, reported one in so many, and how many of these were given their
-        // weight.
+        // Of each cause: reported each, reported one in so many, and how many of these were given their weight.
         let mut causes: HashMap<FaultCause, [u64; 3]> = HashMap::new();
         let group = |cause| if self.one_count { FaultCause::Unknown } else { cause };
         for sample in &self.samples {

@@ -13,6 +13,7 @@ mod misses;
 mod perf;
 mod stores;
 mod together;
+mod tracing;
 mod units;
 
 use std::collections::HashMap;
@@ -30,10 +31,11 @@ use crate::symbols::{Image, Resolver};
 use perf::{Event, Record, Ring};
 
 pub use counted::{Counts, count_faults, time_first_uses, time_mapped};
-pub use faults::{Backing, EVERY, FaultCause, FaultRun, FaultSample, Reports, sample_faults};
+pub use faults::{Backing, FaultCause, FaultRun, FaultSample, Reports, sample_faults};
 pub use misses::{MissRun, memory_sampling, sample_misses};
 pub use stores::{StoreRun, sample_stores, store_sampling};
 pub use together::{Chase, time_chase, time_populated_use, time_reports, time_upgrades_beside, time_wakes};
+pub use tracing::EVERY;
 
 /// Samples per second and processor: a prime, so as not to beat with the program's own rhythm.
 const HERTZ: u64 = 1999;

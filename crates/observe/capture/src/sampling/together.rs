@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use memmap2::{Advice, MmapMut, MmapRaw};
 
 use super::bpf::{Mode, Recorder};
-use super::faults::{EVERY, tracepoint};
 use super::perf::{Event, Ring};
+use super::tracing::{EVERY, tracepoint};
 use super::{open_each, refusal};
 use crate::CaptureError;
 

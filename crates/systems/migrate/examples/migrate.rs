@@ -20,7 +20,7 @@ fn main() -> migrate::Result<()> {
             };
             let leave_running = rest.contains(&"keep");
             let how =
-                migrate::freeze::Checkpoint { leave_running, options, no_sync: true, incremental: false };
+                migrate::freeze::Checkpoint { leave_running, options, no_sync: true, ..Default::default() };
             eprintln!(
                 "{:?}",
                 migrate::freeze::checkpoint(pid.parse().unwrap_or(0), Path::new(folder), &how)?

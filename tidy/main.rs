@@ -79,6 +79,8 @@ const CLOCK_OWNERS: &[&str] = &[
     "crates/observe/tracer/src/said.rs",
     "crates/face/session/",
     "crates/face/strandline/src/",
+    // Functions of the caller that have a limit of time.
+    "python/src/limit.rs",
     // Rows that move real processes.
     "crates/face/studies/src/migrate_rows/",
     "crates/library/capi/build.rs",

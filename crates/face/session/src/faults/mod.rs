@@ -227,7 +227,7 @@ impl Faults {
         let assumed = Assumed { huge_always, rates, reports };
         let reporting = reporting(&run, reports);
         let machine = Machine { huge, processors };
-        let by_site = attribute(&faults, &left.logs, &run.forks, assumed);
+        let mut by_site = attribute(&faults, &left.logs, &run.forks, assumed);
         let (mut kinds, mut origins) = (Kinds::default(), Origins::default());
         by_site.values().for_each(|site| kinds.sum(&site.kinds));
         let reported = run.samples.iter().map(|sample| sample.weight).sum();
@@ -239,12 +239,10 @@ impl Faults {
         let cost = advice::bounded(modelled, kernel, cpu, TICK);
         let scale = if modelled > 0.0 { cost / modelled } else { 1.0 };
         let (measured, costs) = (costs.clone(), costs.scaled(scale));
-        let by_site = if scale < 1.0 {
+        if scale < 1.0 {
             let assumed = Assumed { rates: Rates::of(&costs, huge_always), ..assumed };
-            attribute(&faults, &left.logs, &run.forks, assumed)
-        } else {
-            by_site
-        };
+            by_site = attribute(&faults, &left.logs, &run.forks, assumed);
+        }
         let sites = named_sites(by_site, &left, &run, &costs, machine, &mut origins);
         let engine = self.engine.unwrap_or_else(|| modelled_engine(&mut warnings));
         let times = FaultTimes { write: costs.write.mean, read: costs.read.mean, engine };

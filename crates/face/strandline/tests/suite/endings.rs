@@ -116,7 +116,7 @@ fn a_missing_program_is_the_first_cause_and_one_beside_is_named() {
 }
 
 #[test]
-fn a_file_that_is_no_program_is_told_from_one_that_is_absent() {
+fn a_file_that_is_no_program_is_not_called_absent() {
     let scratch = Scratch::new();
     scratch.file("text", "");
     std::fs::create_dir(scratch.path("folder")).expect("made");

@@ -1,4 +1,4 @@
-//! Call stacks of accesses and allocations: callers of one helper are told apart, whatever ended the calls
+//! Call stacks of accesses and allocations: callers of one helper are distinguished, whatever ended the calls
 //! before.
 
 use std::collections::BTreeMap;

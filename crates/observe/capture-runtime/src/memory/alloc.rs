@@ -52,7 +52,7 @@ fn allocated(site: u64, memory: *mut c_void, len: usize) -> *mut c_void {
 /// Blocks from here on are fresh pages, as a rule, which the kernel zeroes.
 const PAGES: usize = 128 << 10;
 
-/// The C library zeroed a block of that length. That is told along with calls only: a trace for simulators
+/// The C library zeroed a block of that length. It is recorded along with calls only: a trace for simulators
 /// has what the program's own code did.
 fn zeroed(site: u64, memory: *mut c_void, len: usize) {
     if !memory.is_null() && len > 0 && len < PAGES && session().is_some_and(Attached::calls) {

@@ -336,7 +336,7 @@ macro_rules! function_hooks {
 }
 
 function_hooks! {
-    /// Called before a function does anything, if it was not told to be quiet.
+    /// Called before a function does anything, unless it is to be quiet.
     strandline_begin: kind::ENTER, 3, record_begin,
         ["mov rcx, qword ptr [rsp + 32]" "mov qword ptr [rdx + 8], rcx" "mov qword ptr [rdx + 16], rax"];
     /// Called before such a function returns, or hands on to another.

@@ -126,11 +126,12 @@ impl Room {
     /// # Errors
     /// As [`Room::take`].
     pub fn lay_out_with(self, owner: Owner, regions: &[Region], spare: u64) -> Result<FamFile, Error> {
-        let need = room(regions) + spare * ENTRY;
+        let vectors = vectors_most(regions) + spare;
+        // Where the pages begin decides how much is left out before those that are aligned.
+        let layout = Layout::new(regions, TABLE + vectors * ENTRY);
+        let need = layout.end();
         let Room { path, file, memory } =
             if need > self.memory.bytes() { Room::take(&self.path, need)? } else { self };
-        let vectors = vectors_most(regions) + spare;
-        let layout = Layout::new(regions, TABLE + vectors * ENTRY);
         let this = FamFile { path, file, memory, layout, owner };
         this.write_header(vectors);
         Ok(this)

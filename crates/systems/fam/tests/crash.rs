@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use fam::study::crash::{Victim, trial};
-use fam::{Error, FamFile, Owner, Region, VERSION};
+use fam::{Error, FamFile, Owner, Region, Room, VERSION, room};
 
 fn kill_by_the(count: u64, seed: u64) {
     println!("seeds {seed} to {}", seed + count - 1);
@@ -66,6 +66,23 @@ fn complete(path: &Path) {
         file.seal(index);
     }
     assert!(file.complete());
+}
+
+/// Where pages begin behind a longer table, what is left out before aligned regions may be more.
+#[test]
+fn a_room_holds_all_pages_however_long_its_table() {
+    let made = Made::new("room");
+    for small in (0..40).map(|step| (step * 53 + 1) << 12) {
+        let regions = [
+            Region { start: 0x10000, bytes: small },
+            Region { start: 0x7f00_0000_0000, bytes: 4 << 20 },
+            Region { start: 0x7f80_0000_3000, bytes: 4 << 20 },
+        ];
+        let room = Room::take(&made.0, room(&regions)).expect("room");
+        let file = room.lay_out_with(OWNER, &regions, 16 << 10).expect("laid out");
+        let (end, bytes) = (file.layout().end(), file.memory().bytes());
+        assert!(end <= bytes, "{small:#x}: pages end at {end:#x} of {bytes:#x}");
+    }
 }
 
 #[test]

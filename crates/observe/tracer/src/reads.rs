@@ -294,10 +294,11 @@ impl Watch {
             }
             return;
         }
-        if number == libc::SYS_mmap && stores(arguments[2] as i32, arguments[3] as i32) {
-            if let Some(path) = look::link(pid, arguments[4] as i32) {
-                self.stores_to(&path);
-            }
+        if number == libc::SYS_mmap
+            && stores(arguments[2] as i32, arguments[3] as i32)
+            && let Some(path) = look::link(pid, arguments[4] as i32)
+        {
+            self.stores_to(&path);
         }
         if let Some(&(_, fd, len, offset)) = WRITES.iter().find(|call| call.0 == number) {
             self.write(pid, argument(fd).unwrap_or(0) as i32, argument(len), argument(offset), number);

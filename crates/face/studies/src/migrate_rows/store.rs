@@ -67,6 +67,9 @@ pub fn store(lab: &Lab, group: Group) -> Result<Option<Vec<Gain>>, StudyError> {
     found.clone().map(Some).map_err(StudyError::Migrate)
 }
 
+/// Of each pass: total time in seconds, operations per second.
+type Passes = Vec<(f64, f64)>;
+
 fn gains(command: &Path, lab: &Lab, group: Group) -> Result<Vec<Gain>, String> {
     let (timer, fam, socket): (_, &[&str], &[&str]) = match group {
         Group::Long => ("150", &[], &["--by-socket"]),
@@ -90,7 +93,7 @@ fn gains(command: &Path, lab: &Lab, group: Group) -> Result<Vec<Gain>, String> {
             break;
         }
     }
-    let gain = |(clients, fams, sockets): (u64, Vec<(f64, f64)>, Vec<(f64, f64)>)| Gain {
+    let gain = |(clients, fams, sockets): (u64, Passes, Passes)| Gain {
         clients,
         total: median(&sockets, |one| one.0) / median(&fams, |one| one.0),
         rate: median(&fams, |one| one.1) / median(&sockets, |one| one.1),

@@ -62,7 +62,7 @@ fn what_may_have_been_changed_is_named() {
 
 /// Writes by all calls, with the pages that they may reach; what maps a file can store anywhere.
 #[test]
-fn pages_that_may_have_been_changed_are_told_apart() {
+fn pages_that_may_have_been_changed_are_known() {
     let script = r#"
 import mmap, os, sys
 os.chdir(sys.argv[1])

@@ -29,7 +29,7 @@ fn profiled(flags: &str) -> (Value, BTreeMap<String, u64>) {
 }
 
 #[test]
-fn callers_of_one_function_are_told_apart() {
+fn callers_of_one_function_are_distinguished() {
     let (report, loads) = profiled("-O1");
     let of = |stack: &str| loads.get(stack).copied().unwrap_or(0);
     let expected = [

@@ -135,7 +135,7 @@ fn pages_that_a_recovery_writes_are_in_no_other_image() {
     scratch.file(
         "write.py",
         "import os\nf=os.open('d/long',os.O_WRONLY)\n\
-         for at in range(40):\n    os.pwrite(f,b'1'*3000,at*8192+2000)\n    at%8 or os.fdatasync(f)\n",
+         for at in range(16):\n    os.pwrite(f,b'1'*3000,at*8192+2000)\n    at%8 or os.fdatasync(f)\n",
     );
     scratch.file(
         "recover.py",
@@ -156,7 +156,7 @@ fn pages_that_a_recovery_writes_are_in_no_other_image() {
     fs::create_dir(&folder).expect("the folder is made");
     for jobs in ["1", "2"] {
         fs::write(folder.join("long"), vec![b'0'; 12 << 20]).expect("the file is written");
-        let options = format!("--platform posix --images 24 --jobs {jobs}");
+        let options = format!("--platform posix --images 8 --jobs {jobs}");
         let output =
             run(&scratch, &options, "python3 -ISB recover.py POOL", &["python3", "-ISB", "write.py"]);
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));

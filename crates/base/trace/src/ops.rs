@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn an_operation_of_a_later_version_is_refused() {
         let mut seqs = SeqReader { bytes: Bytes::new(&[]), last: 0 };
-        for (number, known) in [(MAP_OFFSET, true), (PREFETCH + 1, false), (u64::MAX, false)] {
+        for (number, known) in [(MAP_OFFSET, true), (CONTEXT + 1, false), (u64::MAX, false)] {
             let mut extras = Vec::new();
             put_varint(&mut extras, number);
             extras.push(9);

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_the_library_tell_where_they_begin_and_end() {
+    fn functions_tell_where_they_begin_and_end_and_whose_they_are() {
         let function = |file| {
             format!(
                 "f{file}:\n.LFB{file}:\n\t.loc {file} 7 1\n\t.cfi_startproc\n\tendbr64\n\tpushq %rbp\n\tje .L2\n\tret\n.L2:\n\tjmp g\n"
@@ -138,7 +138,10 @@ mod tests {
         assert_eq!(library.matches("strandline_begin").count(), 1, "{text}");
         assert!(library.contains("call *strandline_end@GOTPCREL(%rip); .Lslf1: ret\n"), "{text}");
         assert!(library.contains("call *strandline_end@GOTPCREL(%rip); .Lslf2: jmp g"), "{text}");
-        assert!(!own.contains("strandline_begin") && !own.contains("strandline_end"), "{text}");
+        assert_eq!(own.matches("strandline_begin").count(), 1, "{text}");
+        let (callers, others) = (format!("%fs:{}(", abi::QUIET), format!("%fs:{}(", abi::QUIET + 4));
+        assert_eq!([library.matches(&callers).count(), library.matches(&others).count()], [3, 0], "{text}");
+        assert_eq!([own.matches(&callers).count(), own.matches(&others).count()], [0, 3], "{text}");
     }
 
     #[test]

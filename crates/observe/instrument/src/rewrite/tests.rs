@@ -315,7 +315,9 @@ fn parts_of_a_function_agree_on_the_register() {
 /// How many blocks the code makes, and how many accesses they have together.
 fn blocks(body: &str) -> (usize, usize) {
     let text = rewritten(body);
-    (text.matches("strandline_tls@gottpoff").count(), text.matches("-.; .byte").count())
+    // The beginning of a function looks there, too.
+    let begins = text.matches("cmpl $0, %fs:").count();
+    (text.matches("strandline_tls@gottpoff").count() - begins, text.matches("-.; .byte").count())
 }
 
 #[test]

@@ -15,8 +15,10 @@ const LINE: u64 = 64;
 /// Writes a trace of one second, in which each line is stored to and flushed.
 fn write(path: &Path, lines: impl Iterator<Item = u64>) {
     let mut writer = Writer::create(path).expect("a trace");
-    let source =
-        Source { capabilities: Capabilities::all() - Capabilities::VALUES, ..Source::synthetic("a test") };
+    let source = Source {
+        capabilities: Capabilities::all() - Capabilities::VALUES - Capabilities::CALLS,
+        ..Source::synthetic("a test")
+    };
     writer.begin(&source).expect("a header");
     let event = |op| Event { op, site: SiteId(0), instructions: 1 };
     let both = |line: u64| {

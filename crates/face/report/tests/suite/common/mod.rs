@@ -108,7 +108,14 @@ pub fn full() -> Report {
         elapsed_ns: 3.2e7,
         waits: vec![Wait { cause: "loads".into(), ns: 1.1e7 }],
         sites: vec![SiteCost { site: 1, l1_misses: 90_000, stalled_ns: 9.0e6 }],
-        stacks: vec![StackCost { site: 1, context: 2, l1_misses: 90_000, ..StackCost::default() }],
+        stacks: vec![StackCost {
+            site: 1,
+            context: 2,
+            l1_misses: 90_000,
+            stalled_ns: 9.0e6,
+            read_bytes: 5_760_000,
+            ..StackCost::default()
+        }],
     });
     report.phases = vec![PhaseMark { name: "load".into(), events: 1_000_000, time_ns: 40_000_000 }];
     report.trials =

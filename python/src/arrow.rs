@@ -18,7 +18,7 @@ use sweep::Data;
 use crate::error::refused;
 
 /// Operations, by the names that `strandline trace dump` has for them; the most frequent first. What is not listed is `other`.
-const NAMES: [&str; 50] = [
+const NAMES: [&str; 51] = [
     "load",
     "store",
     "ntstore",

@@ -22,7 +22,12 @@ const BUGS: [(&str, &str, &str, &[&str]); 14] = [
     ("columns.c", "against-the-rows", "table[row][column] = row * column", &[]),
     ("frames.c", "overwritten-unread", "memset(frame", &[]),
     ("messages.cc", "overwritten-unread", "message.resize|std::memset", &[]),
-    ("mutex-beside.cc", "false-sharing", "table.mask|hold(table.growing)", &["global table", "mask"]),
+    (
+        "mutex-beside.cc",
+        "false-sharing",
+        "table.mask|table.slots[(seed|hold(table.growing)",
+        &["global table", "mask"],
+    ),
     ("spin-beside.c", "false-sharing", "*limit + *step|pthread_spin", &["global shared", "limit", "lock"]),
     ("transpose.c", "against-the-rows", "to[j * STRIDE + i]", &[]),
     ("particles.c", "unused-bytes", "sum += all[i].x|all[i].x = i", &[]),
@@ -58,7 +63,9 @@ fn both(name: &str) {
     let found = findings.iter().find(|found| found["rule"] == *rule);
     let found = found.unwrap_or_else(|| panic!("{name}: no {rule} in {findings:#?}"));
     let labels = found["sites"].as_array().expect("sites").iter();
-    let labels: Vec<&str> = labels.map(|site| site["label"].as_str().expect("a label")).collect();
+    let both =
+        |site: &Value| [&site["label"], &site["called_from"]].map(|of| of.as_str().unwrap_or("").to_owned());
+    let labels: Vec<String> = labels.flat_map(both).collect();
     let evidence = found["evidence"].as_str().expect("evidence");
     let text = format!("{} {evidence}", labels.join(" "));
     assert!(names(&text, name, parts), "{name}: {found:#}");

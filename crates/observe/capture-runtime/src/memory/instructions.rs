@@ -371,7 +371,7 @@ extern "C" fn record_end(top: *const u64, _: u64, _: u64) {
 fn quieten() {
     let local = local();
     if local.stage.get() == RUNNING {
-        local.quiet.each_ref().map(|quiet| quiet.set(1));
+        local.quiet.iter().for_each(|quiet| quiet.set(1));
     } else {
         local.stream.make_room(0);
     }

@@ -81,7 +81,7 @@ pub enum Reports {
     /// Each.
     All,
     /// Each of the first 15,000 and of as many in each second; one in [`EVERY`] once there were more. Where the kernel runs our
-    /// programs ([`super::bpf`]), these are a quarter, and the others are recorded without; else they are counted.
+    /// programs (`bpf.rs`), these are a quarter, and the others are recorded without; else they are counted.
     Budget,
 }
 

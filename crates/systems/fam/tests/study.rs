@@ -34,7 +34,9 @@ fn run(sizes: Sizes) {
         let by_operations = matches!(part, Part::StoreLong | Part::StoreCapped | Part::StoreShort);
         for pair in &got {
             assert!(pair.total() > 0.0 && pair.busy() > 0.0 && pair.downtime() > 0.0, "{}", pair.name);
-            assert!(pair.rate() > 0.0 && pair.fam.work_s.is_some() == by_operations, "{}", pair.name);
+            // All pages of a short timer may be there before the threads have done anything.
+            assert!(pair.rate() > 0.0 || part != Part::StoreLong, "{}", pair.name);
+            assert!(pair.fam.work_s.is_some() == by_operations, "{}", pair.name);
             for times in [&pair.fam, &pair.socket] {
                 let pages = times.served.pages_by_fault + times.served.pages_pushed;
                 assert_eq!(pages, pair.load.bytes / 4096, "{}", pair.name);

@@ -210,7 +210,9 @@ fn huge(site: &Site, each: f64, costs: &Costs, machine: Machine) -> Option<Predi
     let stored = (site.stores() + site.kinds.upgrade) as f64 / site.kinds.total().max(1) as f64;
     let gain = faults * (each + stored * costs.unmap) - touched * (huge.mean + costs.unmap_huge);
     let fresh = site.fresh() as f64 / site.pages.max(1) as f64;
-    let filled = faults / (512.0 * touched.max(1.0) * fresh.max(0.01));
+    // A page that is loaded from before it is stored to has two faults.
+    let pages = faults * (1.0 - site.kinds.upgrade as f64 / site.kinds.total().max(1) as f64);
+    let filled = pages / (512.0 * touched.max(1.0) * fresh.max(0.01));
     let sparse =
         (filled < SPARSE / 4.0).then(|| format!("only {:.1} % of each 2 MiB is used", 100.0 * filled));
     Some(Predicted { remedy: Remedy::Huge, gain, against: sparse.or_else(|| loses(gain)) })
@@ -401,6 +403,19 @@ mod tests {
         let small = predict(&site(10_240, 10_240), true, &costs(), always);
         let huge = small.iter().find(|one| one.remedy == Remedy::Huge).expect("a prediction");
         assert_eq!(huge.against, None);
+    }
+
+    #[test]
+    fn pages_that_are_loaded_before_they_are_stored_to_count_once() {
+        let kinds = Kinds { read: 19_400, upgrade: 19_400, ..Kinds::default() };
+        let loaded =
+            Site { kinds, chunk_faults: 38_800, chunks: 512, chunks_touched: 512, ..site(0, 262_144) };
+        let all = predict(&loaded, false, &Costs { huge: Some(Times::default()), ..costs() }, MACHINE);
+        let huge = all.iter().find(|one| one.remedy == Remedy::Huge).expect("a prediction");
+        assert!(
+            huge.gain > 0.0 && huge.against.as_ref().is_some_and(|why| why.contains("only 7.4 %")),
+            "{huge:?}"
+        );
     }
 
     #[test]

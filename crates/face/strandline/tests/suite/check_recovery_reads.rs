@@ -112,7 +112,7 @@ fn a_recovery_that_writes_changes_no_other_image() {
         if recover.starts_with("python3") && !has("python3") {
             continue;
         }
-        for options in ["--platform posix --images 32", "--platform posix --images 32 --no-reboot"] {
+        for options in ["--platform posix --images 16", "--platform posix --images 16 --no-reboot"] {
             let (status, answer) = check(&scratch, options, recover, PROGRAM);
             assert_eq!(status, Some(0), "{recover} {options}: {answer:#}");
             assert!(number(&answer, "images") > 20, "{answer:#}");

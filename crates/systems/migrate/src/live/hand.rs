@@ -29,7 +29,7 @@ pub fn connections(image: &Image) -> Vec<OwnedFd> {
     found.into_iter().map(|(_, copy)| copy).collect()
 }
 
-/// Tells the other ends of connections that these are over.
+/// Ends connections for those at their other ends.
 pub fn hang_up(connections: Vec<OwnedFd>) {
     for one in connections {
         // SAFETY: no memory is involved.

@@ -117,6 +117,28 @@ int main(void) {
     assert!(all <= counted + 20 && all + 300 > counted, "{}", json["faults"]);
 }
 
+/// The kernel copies from a program's pages into a file with faults disabled first, and has each of them twice.
+#[test]
+fn what_the_kernel_tries_in_vain_counts_once() {
+    let Some(json) = exact(&format!(
+        "{HEAD}{}",
+        r#"
+#include <fcntl.h>
+int main(void) {
+    int file = open("data", O_RDWR | O_CREAT, 0600);
+    if (pwrite(file, mapped(16 * M), 16 * M, 0) != 16 * M) return 1;
+    return pread(file, mapped(16 * M), 16 * M, 0) != 16 * M;
+}
+"#
+    )) else {
+        return;
+    };
+    let all = json["faults"]["reported"].as_u64().expect("a count");
+    let counted = json["faults"]["minor"].as_u64().expect("a count");
+    assert!(all <= counted + 20 && all + 300 > counted, "{}", json["faults"]);
+    assert!(kind(&json["faults"], "write") >= 4096 && kind(&json["faults"], "read") >= 4096);
+}
+
 #[test]
 fn a_sparse_table_is_not_populated() {
     let Some(json) = exact(&format!(

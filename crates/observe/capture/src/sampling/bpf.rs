@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
 
+use super::btf::offset_in_kernel;
 use super::perf::{Fault, attach};
 use super::tracing::{EVERY, tracing};
 
@@ -26,8 +27,6 @@ const CODES: usize = 32;
 /// Behind them: records for which the ring had no room, and children for which the table had none.
 const LOST: i32 = 32;
 const STRANGERS: i32 = 33;
-/// And whether the processor walks a call stack, which may fault itself: the kernel counts no such fault.
-const WALKS: i32 = 34;
 const COUNTS: u32 = 64;
 /// Bytes of a record without and with a call stack of 16 frames.
 const SMALL: i32 = 32;
@@ -80,6 +79,7 @@ impl Recorder {
             counts: counts.as_raw_fd(),
             mode: mode.as_raw_fd(),
             ring: ring.as_raw_fd(),
+            disabled: offset_in_kernel("task_struct", "pagefault_disabled")? as i32,
         };
         update(&processes, std::process::id(), u32::from(own))?;
         let fault = load(RAW_TRACEPOINT, &fault_program(&fds))?;
@@ -254,6 +254,8 @@ struct Maps {
     counts: i32,
     mode: i32,
     ring: i32,
+    /// Where a task counts how often its faults are disabled.
+    disabled: i32,
 }
 
 /// Instructions, with jumps to places that come later.
@@ -281,12 +283,15 @@ const EXIT: u8 = 0x95;
 const JUMP: u8 = 0x05;
 const JUMP_EQUAL: u8 = 0x15;
 const JUMP_UNEQUAL: u8 = 0x55;
+const JUMP_GREATER: u8 = 0x25;
 /// Functions of the kernel.
 const FIND: i32 = 1;
 const INSERT: i32 = 2;
 const TIME: i32 = 5;
 const PROCESS: i32 = 14;
+const TASK: i32 = 35;
 const GET_STACK: i32 = 67;
+const READ_KERNEL: i32 = 113;
 const RESERVE: i32 = 131;
 const SUBMIT: i32 = 132;
 /// Of the stack: the program's.
@@ -320,6 +325,11 @@ impl Code {
     fn unequal(&mut self, register: u8, number: i32, place: &'static str) -> &mut Code {
         self.jumps.push((self.all.len(), place));
         self.put(JUMP_UNEQUAL, register, 0, 0, number)
+    }
+
+    fn greater(&mut self, register: u8, number: i32, place: &'static str) -> &mut Code {
+        self.jumps.push((self.all.len(), place));
+        self.put(JUMP_GREATER, register, 0, 0, number)
     }
 
     fn jump(&mut self, place: &'static str) -> &mut Code {
@@ -377,19 +387,21 @@ fn fault_program(maps: &Maps) -> Vec<u64> {
     let mut code = Code::default();
     code.put(COPY, 6, 1, 0, 0).process(maps.processes);
     code.put(LOAD_4, 8, 0, 0, 0).equal(8, 0, "out");
-    code.put(STORE_4_NUMBER, FRAME, 0, -4, WALKS).find(maps.counts);
-    code.put(LOAD_8, 1, 0, 0, 0).unequal(1, 0, "out");
+    // The kernel tries some accesses with faults disabled, as when it walks a call stack or copies from pages
+    // that it must not wait for: these it gives up, and counts none.
+    code.call(TASK).put(COPY, 3, 0, 0, 0).put(ADD, 3, 0, 0, maps.disabled);
+    code.put(COPY, 1, FRAME, 0, 0).put(ADD, 1, 0, 0, -8).put(SET, 2, 0, 0, 4).call(READ_KERNEL);
+    // The reading itself disables them once.
+    code.unequal(0, 0, "out").put(LOAD_4, 1, FRAME, -8, 0).greater(1, 1, "out");
     code.put(LOAD_8, 7, 6, 16, 0).put(AND, 7, 0, 0, CODES as i32 - 1).put(STORE_4, FRAME, 7, -4, 0);
     code.find(maps.counts).count();
     code.put(STORE_4_NUMBER, FRAME, 0, -4, 0).find(maps.mode).put(LOAD_8, 8, 0, 0, 0);
     code.equal(8, Mode::Stacks as i32, "stack");
     code.put(MODULO, 9, 0, 0, EVERY as i32).equal(9, 0, "stack").equal(8, Mode::Few as i32, "out");
     code.reserve(maps.ring, SMALL).put(STORE_4_NUMBER, 7, 0, 28, 0).jump("submit");
-    code.place("stack").put(STORE_4_NUMBER, FRAME, 0, -4, WALKS).find(maps.counts).put(COPY, 9, 0, 0, 0);
-    code.reserve(maps.ring, SMALL + STACK).put(SET, 1, 0, 0, 1).put(STORE_8, 9, 1, 0, 0);
+    code.place("stack").reserve(maps.ring, SMALL + STACK);
     code.put(COPY, 1, 6, 0, 0).put(COPY, 2, 7, 0, 0).put(ADD, 2, 0, 0, SMALL);
     code.put(SET, 3, 0, 0, STACK).put(SET, 4, 0, 0, USER_STACK).call(GET_STACK).put(STORE_4, 7, 0, 28, 0);
-    code.put(SET, 1, 0, 0, 0).put(STORE_8, 9, 1, 0, 0);
     code.place("submit").put(COPY, 1, 7, 0, 0).put(SET, 2, 0, 0, SILENT).call(SUBMIT);
     code.finish(maps.counts, LOST)
 }

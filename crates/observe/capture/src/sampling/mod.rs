@@ -6,6 +6,7 @@
 //! is at most 2; where it does not, [`CaptureError::NotPermitted`] says so.
 
 mod bpf;
+mod btf;
 mod counted;
 mod decode;
 mod faults;

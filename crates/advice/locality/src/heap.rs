@@ -18,6 +18,8 @@ pub(crate) struct Block {
     pub(crate) site: u32,
     /// Of [`crate::calls::Table`].
     pub(crate) row: u32,
+    /// Where it is in [`Heap::slots`].
+    slot: u32,
     born: u64,
     /// When one of its lines was fetched last, and whether any was.
     used: u64,
@@ -89,15 +91,22 @@ impl Default for Structure {
     }
 }
 
+/// Lines of which it is remembered in which block they lay; a power of two.
+const HINTS: usize = 1 << 16;
+
 /// All blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heap {
-    blocks: BTreeMap<u64, Block>,
+    /// Slots of live blocks by their start.
+    starts: BTreeMap<u64, u32>,
+    /// Blocks with their starts; what was freed has no length.
+    slots: Vec<(u64, Block)>,
+    free: Vec<u32>,
+    /// Slot of the block that a line lay in last, by the line. The slot itself tells whether that still holds.
+    hints: Vec<u32>,
     pub(crate) sites: HashMap<u32, Structure>,
     /// Accesses of a span of `footprint`.
     pub(crate) span: u64,
-    /// The block that was found last.
-    last: Option<(u64, Block)>,
     /// Bytes live, at most, when, and as they were when the sites' parts of it were noted.
     live: u64,
     pub(crate) peak: u64,
@@ -110,13 +119,12 @@ pub(crate) struct Heap {
 impl Heap {
     /// A block; whether there is room for it.
     pub(crate) fn alloc(&mut self, (addr, len): (u64, u64), (site, row): (u32, u32), now: u64) -> bool {
-        if self.blocks.len() >= BLOCKS_MAX
+        if self.starts.len() >= BLOCKS_MAX
             || (self.sites.len() >= SITES_MAX && !self.sites.contains_key(&site))
         {
             return false;
         }
-        self.last = None;
-        self.blocks.insert(addr, Block { len, site, row, born: now, used: now, touched: false });
+        self.put(addr, Block { len, site, row, slot: 0, born: now, used: now, touched: false });
         self.live += len;
         if self.live > self.peak {
             (self.peak, self.peak_at) = (self.live, now);
@@ -135,8 +143,9 @@ impl Heap {
     /// The length and the row of the block that was there.
     pub(crate) fn free(&mut self, addr: u64, now: u64, short: u64) -> Option<(u64, u32)> {
         self.note_peak();
-        let block = self.blocks.remove(&addr)?;
-        self.last = None;
+        let slot = self.starts.remove(&addr)?;
+        let block = self.slots[slot as usize].1;
+        self.vacate(slot);
         self.live -= block.len;
         self.note(now);
         let (span, noted_at) = (self.span, self.noted_at);
@@ -173,7 +182,7 @@ impl Heap {
         let of = |of: &Structure| if unnoted { (of.live, 0) } else { (of.at_peak, of.idle_at_peak) };
         let mut all: HashMap<u32, (u64, u64)> =
             self.sites.iter().map(|(&site, own)| (site, of(own))).collect();
-        for block in self.blocks.values().filter(|block| block.idle_at(moment, now)) {
+        for block in self.live_blocks().filter(|block| block.idle_at(moment, now)) {
             all.entry(block.site).or_default().1 += block.len;
         }
         all
@@ -192,29 +201,54 @@ impl Heap {
         }
     }
 
+    /// Takes a block in; one that was there was freed unseen.
+    fn put(&mut self, start: u64, block: Block) {
+        if let Some(slot) = self.starts.remove(&start) {
+            self.vacate(slot);
+        }
+        let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
+        self.starts.insert(start, slot);
+        let entry = (start, Block { slot, ..block });
+        match self.slots.get_mut(slot as usize) {
+            Some(there) => *there = entry,
+            None => self.slots.push(entry),
+        }
+    }
+
+    fn vacate(&mut self, slot: u32) {
+        self.slots[slot as usize] = (u64::MAX, Block { len: 0, ..self.slots[slot as usize].1 });
+        self.free.push(slot);
+    }
+
+    fn live_blocks(&self) -> impl Iterator<Item = &Block> {
+        self.starts.values().map(|&slot| &self.slots[slot as usize].1)
+    }
+
     /// The block that an address lies in, with its start.
     #[inline]
     pub(crate) fn find(&mut self, addr: u64) -> Option<(u64, Block)> {
-        let within = |(start, block): (u64, Block)| {
-            (addr.wrapping_sub(start) < block.len.max(1)).then_some((start, block))
-        };
-        if let Some(found) = self.last.and_then(within) {
+        let within = |&(start, block): &(u64, Block)| addr.wrapping_sub(start) < block.len.max(1);
+        let hint = (addr >> 6) as usize & (HINTS - 1);
+        let known = self.hints.get(hint).and_then(|&slot| self.slots.get(slot as usize));
+        if let Some(&found) = known.filter(|entry| entry.0 != u64::MAX && within(entry)) {
             return Some(found);
         }
-        let (&start, &block) = self.blocks.range(..=addr).next_back()?;
-        let found = within((start, block));
-        self.last = found.or(self.last);
-        found
+        let (_, &slot) = self.starts.range(..=addr).next_back()?;
+        let found = self.slots[slot as usize];
+        if !within(&found) {
+            return None;
+        }
+        self.hints.resize(HINTS, 0);
+        self.hints[hint] = slot;
+        Some(found)
     }
 
     /// A line was fetched from a block.
     pub(crate) fn fetched(&mut self, start: u64, block: Block, at: (u32, u64, bool), now: u64) {
         let (thread, addr, store) = at;
-        if (now - block.used > 4096 || !block.touched)
-            && let Some(there) = self.blocks.get_mut(&start)
-        {
-            (there.used, there.touched) = (now, true);
-            self.last = None;
+        let there = &mut self.slots[block.slot as usize];
+        if there.0 == start {
+            (there.1.used, there.1.touched) = (now, true);
         }
         let distance = self.distances.of(addr >> 6);
         self.note(now);
@@ -244,7 +278,7 @@ impl Heap {
     /// were older than `old`.
     pub(crate) fn left(&self, site: u32, now: u64, old: u64) -> (u64, u64, u64) {
         let mut all = (0, 0, 0);
-        for block in self.blocks.values().filter(|block| block.site == site) {
+        for block in self.live_blocks().filter(|block| block.site == site) {
             all.0 += now - block.born;
             all.1 += 1;
             all.2 += u64::from(block.used - block.born > old);

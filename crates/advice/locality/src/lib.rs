@@ -34,7 +34,7 @@
 //!
 //! # Bounds
 //! The table has 65,536 lines of 128 B, a thread 24 KiB (up to 256 threads; others share), a code site 220 B (up to 65,536), a live block
-//! 40 B (up to 1,048,576), an allocation site 900 B (up to 4,096), contested lines 4,096 of up to 3 KiB.
+//! 56 B (up to 1,048,576), an allocation site 900 B (up to 4,096), contested lines 4,096 of up to 3 KiB.
 //! 262,144 accesses of 56 B are kept for trials. The first 8,388,608 events are looked at, then an eighth, in
 //! bursts; allocations and locks always.
 #![forbid(unsafe_code)]

@@ -268,6 +268,8 @@ impl Look<'_> {
     }
 
     fn socket(&mut self, seen: &Seen) -> Option<FileKind> {
+        // Before there is a copy of ours, which would count as one of somebody outside.
+        let held = self.held_outside(seen.inode);
         let copy: OwnedFd = match Copies::new(seen.pid).and_then(|copies| copies.get(seen.fd)) {
             Ok(copy) => copy,
             Err(error) => return self.hinder(seen, format!("a socket ({error})"), "close it"),
@@ -276,7 +278,7 @@ impl Look<'_> {
             sockets::Found::Moves(kind) => Some(kind),
             sockets::Found::Local { kind, peer, shutdown, options } => {
                 let closed = peer == 0 && sockets::hung_up(&copy);
-                if !closed && (peer == 0 || self.held_outside(seen.inode) || self.held_outside(peer)) {
+                if !closed && (peer == 0 || held || self.held_outside(peer)) {
                     return self.outside(seen, "a local socket");
                 }
                 if sockets::passes_descriptors(&copy) {

@@ -356,6 +356,7 @@ impl Reader {
             pages,
             lazy: None,
             fds,
+            locks: Vec::new(),
             actions: actions(&task),
             pending: state::signals_of(&task.message(10)),
             itimers: itimers(&task),

@@ -10,7 +10,7 @@ use migrate::image::{Description, FileKind, Image, Process, Run, Store, Vma, Vma
 use migrate::proc::mappings;
 use migrate::{Error, Result};
 
-use crate::names::{self, PRESENT};
+use crate::names::{self, LAZY, PRESENT};
 use crate::state;
 use crate::wire::{ImageFile, Message};
 
@@ -86,6 +86,9 @@ fn refuse(image: &Image) -> Result<()> {
                 _ => continue,
             };
             found.push(format!("process {}, file descriptor {}: {what}", process.pid, fd.fd));
+        }
+        for lock in &process.locks {
+            found.push(format!("process {}, file descriptor {}: a lock of a range", process.pid, lock.fd));
         }
         if process.lazy.is_some() {
             found.push(format!("process {}: its pages are in fabric-attached memory", process.pid));
@@ -378,11 +381,18 @@ impl Out<'_> {
             let pages = (bytes.len() as u64).div_ceil(PAGE);
             bytes.resize((pages * PAGE) as usize, 0);
             file.write_all(&bytes).map_err(fail)?;
-            list.push(&Message::new().num(1, address).num(2, pages).num(4, PRESENT).num(5, pages));
+            let flags = if vmas.iter().any(|vma| may_wait(vma, address)) { PRESENT | LAZY } else { PRESENT };
+            list.push(&Message::new().num(1, address).num(2, pages).num(4, flags).num(5, pages));
         }
         file.sync_all().map_err(fail)?;
         list.finish()
     }
+}
+
+/// Whether `criu lazy-pages` may bring the page at an address of this mapping on demand.
+fn may_wait(vma: &Vma, address: u64) -> bool {
+    let here = (vma.start..vma.end).contains(&address);
+    here && vma.kind == VmaKind::Anonymous && !vma.shared && !vma.locked
 }
 
 /// The vDSO of this process, which is the image's.

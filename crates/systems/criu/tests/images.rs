@@ -79,9 +79,10 @@ fn saved(folder: &Path, name: &str, wanted: (usize, usize)) -> Option<PathBuf> {
 }
 
 /// Has criu restore an image, and waits for what runs then, as criu does.
-fn restored_by_criu(folder: &Path, image: &Path) -> String {
+fn restored_by_criu(folder: &Path, image: &Path, options: &[&str]) -> String {
     let mut restore = Command::new("timeout");
     restore.args(["-k", "5", "60", "criu", "restore", "-v4", "-o", "restore.log", "-D"]).arg(image);
+    let restore = restore.args(options);
     let done = restore.status().expect("it starts");
     let log = fs::read_to_string(image.join("restore.log")).unwrap_or_default();
     let errors: Vec<&str> = log.lines().filter(|line| line.contains("Error")).collect();
@@ -104,7 +105,27 @@ fn what_we_write_criu_restores() {
         return;
     }
     let Some(image) = saved(folder.path(), "tree", (2, 6)) else { return };
-    assert_eq!(restored_by_criu(folder.path(), &image), WANTED);
+    assert_eq!(restored_by_criu(folder.path(), &image, &[]), WANTED);
+}
+
+#[test]
+fn criu_brings_what_we_write_on_demand() {
+    let folder = tempfile::tempdir().expect("a folder");
+    if !criu_runs() {
+        return;
+    }
+    let Some(image) = saved(folder.path(), "tree", (2, 6)) else { return };
+    let mut pages = Command::new("timeout");
+    pages.args(["-k", "5", "60", "criu", "lazy-pages", "-v4", "-o", "lazy.log", "-D"]).arg(&image);
+    let mut pages = pages.spawn().expect("it starts");
+    while !image.join("lazy-pages.socket").exists() && pages.try_wait().expect("our child").is_none() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(restored_by_criu(folder.path(), &image, &["--lazy-pages"]), WANTED);
+    assert!(pages.wait().expect("our child").success());
+    let log = fs::read_to_string(image.join("lazy.log")).expect("a log");
+    let brought = log.lines().filter(|line| line.contains("uffd_copy")).count();
+    assert!(brought > 10, "{log}");
 }
 
 #[test]
@@ -114,7 +135,7 @@ fn timers_that_had_expired_unnoticed_go_on_by_criu() {
         return;
     }
     let Some(image) = saved(folder.path(), "late", (1, 1)) else { return };
-    assert_eq!(restored_by_criu(folder.path(), &image), "reads, alarms\n");
+    assert_eq!(restored_by_criu(folder.path(), &image, &[]), "reads, alarms\n");
 }
 
 #[test]

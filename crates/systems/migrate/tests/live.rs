@@ -108,6 +108,39 @@ fn a_ring_of_processes_and_a_loop_of_events_move_by_every_way() {
     }
 }
 
+/// A lock of an open file's goes with it; one of a process's cannot be in two places.
+#[test]
+fn locks_and_queues_move_but_for_locks_of_a_process() {
+    let folder = memory();
+    let Some(program) = built(folder.path(), "holds") else { return };
+    let out = folder.path().join("out");
+    let start = |more: &[&str]| {
+        let mut command = Command::new(&program);
+        command.arg(&out).args(more).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().expect("it was just built");
+        std::thread::sleep(Duration::from_millis(400));
+        child
+    };
+    let mut child = start(&[]);
+    let error = migrate(child.id().cast_signed(), &folder.path().join("fam"), &Migrate::default());
+    let error = error.map(drop).expect_err("refused").to_string();
+    assert!(error.contains("file descriptor 3: a lock of a range of"), "{error}");
+    assert!(error.contains("it was not stopped") && error.contains("`strandline checkpoint`"), "{error}");
+    assert_eq!(child.wait().expect("it goes on").code(), Some(7));
+    let wanted = std::fs::read_to_string(&out).expect("written");
+    let wanted = wanted.split_once(", ").expect("the ranges come first").1;
+    for (number, way) in [Way::Fam, Way::Socket].into_iter().enumerate() {
+        std::fs::remove_file(&out).expect("written");
+        let mut child = start(&["open"]);
+        let fam = folder.path().join(format!("fam.{number}"));
+        let moved = migrate(child.id().cast_signed(), &fam, &Migrate { way, ..Migrate::default() })
+            .expect("it moves");
+        let _ = child.wait();
+        assert_eq!(exit_code(moved.child.expect("a target of ours")).expect("our child"), 7);
+        assert_eq!(std::fs::read_to_string(&out).expect("written"), wanted, "{way:?}");
+    }
+}
+
 /// A child that has ended, and whose parent does not wait for it, is named, and nothing is stopped.
 #[test]
 fn a_tree_with_a_zombie_is_refused_by_name() {

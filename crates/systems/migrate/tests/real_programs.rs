@@ -62,3 +62,27 @@ fn a_damaged_image_is_refused_by_name() {
     let error = restore(&image).unwrap_err().to_string();
     assert!(error.contains(".pages: damaged at byte") && error.contains("checksum"), "{error}");
 }
+
+/// Locks of three kinds, pipes with several descriptions of an end, queues of sockets.
+#[test]
+fn what_is_locked_and_what_is_queued_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = built(folder.path(), "holds") else { return };
+    let (out, image) = (folder.path().join("out"), folder.path().join("image"));
+    assert_eq!(started(&program, &out).wait().unwrap().code(), Some(7));
+    let wanted = std::fs::read_to_string(&out).unwrap();
+    std::fs::remove_file(&out).unwrap();
+    let mut child = started(&program, &out);
+    std::thread::sleep(Duration::from_millis(400));
+    let how = Checkpoint { no_sync: true, ..Checkpoint::default() };
+    checkpoint(child.id().cast_signed(), &image, &how).expect("it can be saved");
+    let _ = child.wait();
+    let locked = std::fs::File::open(folder.path().join("out.locked")).unwrap();
+    locked.lock().unwrap();
+    let error = restore(&image).unwrap_err().to_string();
+    assert!(error.contains("out.locked") && error.contains("another process has locked it"), "{error}");
+    drop(locked);
+    let restored = restore(&image).expect("it restores");
+    assert_eq!(exit_code(restored.pid).unwrap(), 7);
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), wanted);
+}

@@ -170,6 +170,40 @@ fn one_with_a_deleted_file_open_and_one_that_has_a_connection() {
     end(child);
 }
 
+/// Each descriptor that cannot move is listed by its number, with a remedy, in one message before anything is stopped.
+#[test]
+fn all_that_cannot_move_is_listed_at_once() {
+    if !privileged() {
+        return;
+    }
+    let scratch = Scratch::new();
+    scratch.file("many.c", include_str!("../programs/many.c"));
+    compile(scratch.dir(), "cc", "-O1 -w -o many many.c");
+    let mut child = started(&scratch.path("many"), &[&scratch.path("file").display().to_string()]);
+    let wanted = [
+        (3, "the deleted file", "open it again under a name that stays"),
+        (4, "an object of the kernel, inotify", "close it"),
+        (5, "the named pipe or device", "close it"),
+        (6, "a socket of address family 16", "close it"),
+        (7, "a lease of", "wait until the program has released it"),
+        (8, "a connection to 127.0.0.1:", "--close-connections"),
+        (9, "a local socket in which file descriptors are on their way", "try again"),
+        (10, "the device", "close it"),
+        (11, "an object of the kernel, [userfaultfd]", "close it"),
+    ];
+    for (fd, what, remedy) in wanted {
+        let line = format!("process {}, file descriptor {fd}: ", child.id());
+        refused(&scratch, child.id(), &line);
+        let output = run(&scratch, &["checkpoint", "--pid", &child.id().to_string(), "folder"]);
+        let said = stderr(&output);
+        let line = said.lines().find(|one| one.contains(&line)).expect("as just seen");
+        assert!(line.contains(what) && line.contains(remedy), "{said}");
+        assert!(said.contains("it was not stopped"), "{said}");
+    }
+    lives(&mut child);
+    end(child);
+}
+
 /// It forks, executes and ends while it is saved again and again: each time it is saved whole, or the message
 /// says what happened.
 #[test]

@@ -3,19 +3,19 @@
 use fam::study::{Pair, Part};
 use report::{Axis, Unit};
 
-use super::measure::{dumps_and_stores, mean, migrations};
+use super::measure::{self, mean, migrations};
 use super::store::{self, store};
-use super::verb::{self, Group, Ratios, verb};
+use super::verb::{self, Group, Ratios, turns, verb};
 use crate::{Check, Evidence, Lab, Means, Row, Series, Source, StudyError};
 
 const METHOD: &str = "measured on this computer by `strandline migrate`, where it runs as root from the command line: a program in C of 96 MiB (a sweep, random pages, \
-                      canneal, streamcluster; 1 GiB for downtime) through FAM (a file in /dev/shm) and by a TCP connection on this machine; up to three passes in half a minute, \
-                      medians, geometric mean over the loads; delays by busy waiting. Elsewhere, and for downtime beside it: two processes at the same addresses, the pages of \
+                      canneal, streamcluster; 96 and 512 MiB for downtime) through FAM (a file in /dev/shm) and by a TCP connection on this machine; one pass over all, and up to five \
+                      while they end within 20 s; medians, geometric mean over the loads; delays by busy waiting. Elsewhere, and for downtime beside it: two processes at the same addresses, the pages of \
                       a frozen one into the other one's userfaultfd, by the code that the verb uses";
 const NOTE: &str = "Everything but pages goes through FAM, in both systems. Threads, fault server, daemon and delays share the cores of this computer. The page server is our own, \
                     built as CRIU's";
 const REDIS: &str = "measured on this computer by `strandline migrate` of Debian's Redis, where both are there: 80,000 records of 1000 bytes, clients that read (70 %) and write \
-                     uniformly and connect again when it has moved; throughput of the first 20,000 operations from the stop on; up to three passes in half a minute, medians. \
+                     uniformly and connect again when it has moved; throughput of the first 20,000 operations from the stop on; one pass, and up to three while they end within 20 s; medians. \
                      Elsewhere a process that stores records stands for it";
 const AS_RATIO: &str = "shape: FAM is better; value: 30 %, since processor, kernel and loads differ; percentages are read as speed ratios";
 const LACKS: &str = "A fault through FAM brings 64 KiB and by the socket 4 KiB, as CRIU's does, so that FAM gains more where faults decide. On two cores the fault server and the \
@@ -134,7 +134,7 @@ pub const ROWS: &[Row] = &[
         together,
     ),
     Row {
-        method: "measured on this computer: how long a program in C of 256 MiB and 1 GiB stands for `strandline checkpoint --leave-running` into /dev/shm, with `--by writev` and \
+        method: "measured on this computer: how long a program in C of 128 MiB and 512 MiB stands for `strandline checkpoint --leave-running` into /dev/shm, with `--by writev` and \
                  `--by splice`; medians of five, the ways taking turns. Where the verb may not be used: memory of this process, by the same calls",
         note: "Pairs move 2 MiB each where the process may have pipes of that size, 1 MiB else. /dev/shm stands for a DAX file system: no non-temporal stores in write",
         lacks: "Both ways spend their time in one copy and in finding pages for the file; what pairs cost beside that is smaller on this kernel",
@@ -172,7 +172,7 @@ pub const ROWS: &[Row] = &[
         )
     },
     Row {
-        method: "measured on this computer: 512 MiB into a new file in /dev/shm, by write and by mmap and non-temporal stores, by bytes per call",
+        method: "measured on this computer: 256 MiB into a new file in /dev/shm, by write and by mmap and non-temporal stores, by bytes per call",
         note: "write issues no non-temporal stores here: /dev/shm is no DAX file system",
         lacks: "A page fault costs more on this kernel and virtual machine than a system call by far, so write wins at smaller calls already, and by more",
         ..row(
@@ -196,9 +196,21 @@ fn better(what: &str, published: f64, got: f64) -> [Check; 2] {
 
 /// Ratios by the verb, or where it cannot be used, by a study of the same kind.
 fn moved(lab: &Lab, group: Group, part: Part) -> Result<Ratios, StudyError> {
-    if let Some(ratios) = verb(lab, group)? {
-        return Ok(ratios);
+    match verb(lab, group)? {
+        Some(ratios) => Ok(ratios),
+        None => studied(lab, part),
     }
+}
+
+/// The same of two groups that take turns.
+fn both(lab: &Lab, [one, other]: [(Group, Part); 2]) -> Result<[Ratios; 2], StudyError> {
+    match turns(lab, [one.0, other.0])? {
+        Some(ratios) => Ok(ratios),
+        None => Ok([studied(lab, one.1)?, studied(lab, other.1)?]),
+    }
+}
+
+fn studied(lab: &Lab, part: Part) -> Result<Ratios, StudyError> {
     let pairs = migrations(lab, part)?;
     Ok(Ratios {
         downtime: mean(pairs, Pair::downtime),
@@ -212,12 +224,12 @@ fn downtime(lab: &Lab) -> Result<Evidence, StudyError> {
     let mut checks = better("downtime, socket over FAM", 1.24, mean(pairs, Pair::downtime)).to_vec();
     let growth = pairs.last().map_or(0.0, Pair::downtime) / pairs.first().map_or(1.0, Pair::downtime);
     checks.push(Check::at_least("the ratio at the larger size over that at the smaller", 1.0, growth));
-    if let (Some(little), Some(large)) = (verb(lab, Group::Little)?, verb(lab, Group::Large)?) {
+    if let Some([little, large]) = turns(lab, [Group::Little, Group::Large])? {
         let mean = (little.downtime * large.downtime).sqrt();
         let name = "by `strandline migrate`, whose socket maps no pages into pipes";
         checks.push(Check::at_least(&format!("downtime, socket over FAM, {name}"), 1.0, mean));
         let growth = large.downtime / little.downtime;
-        checks.push(Check::at_least(&format!("1 GiB over 96 MiB, {name}"), 1.0, growth));
+        checks.push(Check::at_least(&format!("512 MiB over 96 MiB, {name}"), 1.0, growth));
     }
     ratios(checks)
 }
@@ -233,8 +245,7 @@ fn long_one(lab: &Lab) -> Result<Evidence, StudyError> {
 }
 
 fn long_two(lab: &Lab) -> Result<Evidence, StudyError> {
-    let one = moved(lab, Group::LongOne, Part::LongOne)?;
-    let two = moved(lab, Group::LongTwo, Part::LongTwo)?;
+    let [one, two] = both(lab, [(Group::LongOne, Part::LongOne), (Group::LongTwo, Part::LongTwo)])?;
     ratios(vec![
         Check::at_most("total gain over that of one thread", 1.0, two.total / one.total),
         Check::at_most("busy gain over that of one thread", 1.0, two.busy / one.busy),
@@ -321,10 +332,7 @@ fn headline(lab: &Lab) -> Result<Evidence, StudyError> {
 }
 
 fn together(lab: &Lab) -> Result<Evidence, StudyError> {
-    let (two, one) = match (verb(lab, Group::Together)?, verb(lab, Group::Single)?) {
-        (Some(two), Some(one)) => (two, one),
-        _ => (moved(lab, Group::Together, Part::Together)?, moved(lab, Group::Single, Part::Short)?),
-    };
+    let [one, two] = both(lab, [(Group::Single, Part::Short), (Group::Together, Part::Together)])?;
     let busy = two.busy / one.busy;
     ratios(vec![
         Check::between("total ratio over a single one's", 0.67, 1.5, two.total / one.total),
@@ -336,7 +344,7 @@ fn dumps(lab: &Lab, threads: u64, ranges: usize, published: f64) -> Result<Evide
     let all: Vec<f64> = match verb::dumps(lab, threads)? {
         Some(found) => found.into_iter().map(|(_, ratio)| ratio).collect(),
         None => {
-            let dumps = dumps_and_stores(lab)?.dumps.iter().filter(|dump| dump.ranges == ranges);
+            let dumps = measure::dumps(lab)?.iter().filter(|dump| dump.ranges == ranges);
             dumps.map(|dump| dump.ratio).collect()
         }
     };
@@ -358,7 +366,7 @@ fn dump_many(lab: &Lab) -> Result<Evidence, StudyError> {
 
 fn storing(lab: &Lab) -> Result<Evidence, StudyError> {
     let mut checks = Vec::new();
-    if let Some(largest) = dumps_and_stores(lab)?.stores.last() {
+    if let Some(largest) = measure::stores(lab)?.last() {
         checks.push(Check::at_most("ntstore over store, 16 MiB", 1.1, largest.nt_s / largest.store_s));
         for (name, seconds) in &largest.flushed_s {
             let what = format!("store and {name} over ntstore, 16 MiB");
@@ -373,7 +381,7 @@ fn storing(lab: &Lab) -> Result<Evidence, StudyError> {
 }
 
 fn calling(lab: &Lab) -> Result<Evidence, StudyError> {
-    let calls = &dumps_and_stores(lab)?.calls;
+    let calls = measure::calls(lab)?;
     let points: Vec<(f64, f64)> =
         calls.iter().map(|call| (call.bytes as f64, call.write_s / call.mapped_s)).collect();
     let (least, most) =

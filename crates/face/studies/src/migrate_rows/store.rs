@@ -9,9 +9,10 @@ use std::sync::{OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use fam::study::app::now_ns;
+use fam::study::leaves_time;
 
 use super::measure::QUIET;
-use super::verb::{Ended, Folder, Moving, Times, build, command, median};
+use super::verb::{ENOUGH, Ended, Folder, Moving, Times, build, command, median};
 use crate::{Lab, StudyError};
 
 /// Records of the store, and bytes of each.
@@ -24,9 +25,8 @@ const ALONE: &str = "#define _GNU_SOURCE\n#include <unistd.h>\nint main(int c, c
 /// Clients.
 const CLIENTS: [u64; 2] = [1, 4];
 const PASSES: usize = 3;
-/// After so long no further pass begins.
-const ENOUGH: Duration = Duration::from_secs(30);
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A store that stands still for so long has failed.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// How pages go.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +89,7 @@ fn gains(command: &Path, lab: &Lab, group: Group) -> Result<Vec<Gain>, String> {
                 );
             }
         }
-        if begin.elapsed() > ENOUGH {
+        if !leaves_time(begin, pass, ENOUGH) {
             break;
         }
     }

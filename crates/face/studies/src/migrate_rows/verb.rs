@@ -1,11 +1,13 @@
 //! The same comparisons with real processes, moved by `strandline migrate` itself, each way.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{OnceLock, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use fam::study::leaves_time;
 use serde_json::Value;
 
 use super::measure::{FOLDER, QUIET};
@@ -13,11 +15,13 @@ use crate::{Lab, StudyError};
 
 const SOURCE: &str = include_str!("load.c");
 /// Migrations of which a figure is the median, unless time is up.
-const PASSES: usize = 3;
-/// After so long no further pass begins.
-const ENOUGH: Duration = Duration::from_secs(30);
+const PASSES: usize = 5;
+/// No further pass begins that would not end within this time.
+pub(super) const ENOUGH: Duration = Duration::from_secs(20);
+/// A migration that takes longer has failed.
+const PATIENCE: Duration = Duration::from_secs(40);
 const SMALL: u64 = 96 << 20;
-const LARGE: u64 = 1 << 30;
+const LARGE: u64 = 512 << 20;
 
 /// Times of one migration, in seconds.
 #[derive(Clone, Copy, Debug)]
@@ -44,11 +48,11 @@ pub struct Ratios {
 }
 
 /// What is moved together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Group {
     /// 96 MiB, timer of 0 ms.
     Small,
-    /// 1 GiB, a sweep, timer of 0 ms.
+    /// 512 MiB, a sweep, timer of 0 ms.
     Large,
     /// The same with 96 MiB.
     Little,
@@ -64,7 +68,6 @@ pub enum Group {
     Together,
 }
 
-const GROUPS: usize = 8;
 const LOADS: [&str; 4] = ["sweep", "random", "canneal", "streamcluster"];
 const PCM: [&str; 2] = ["--throttle", "pcm"];
 const SOCKET: [&str; 1] = ["--by-socket"];
@@ -103,15 +106,23 @@ impl Drop for Ended {
 
 /// Measured once; none where this is not the command line, or there is no right to choose process numbers.
 pub fn verb(lab: &Lab, group: Group) -> Result<Option<Ratios>, StudyError> {
-    static FOUND: [OnceLock<Result<Ratios, String>>; GROUPS] = [const { OnceLock::new() }; GROUPS];
+    Ok(turns(lab, [group])?.map(|[one]| one))
+}
+
+/// The same of several groups that take turns, so that all meet the same load of this computer.
+pub fn turns<const N: usize>(lab: &Lab, groups: [Group; N]) -> Result<Option<[Ratios; N]>, StudyError> {
+    type Found = HashMap<Vec<Group>, Result<Vec<Ratios>, String>>;
+    static FOUND: LazyLock<Mutex<Found>> = LazyLock::new(Mutex::default);
     let Some(command) = command() else { return Ok(None) };
     let _quiet = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
-    let found = FOUND[group as usize].get_or_init(|| {
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = found.entry(groups.to_vec()).or_insert_with(|| {
         let folder = Folder::new("verb").map_err(|error| error.to_string())?;
         let program = build(&folder, "load", SOURCE)?;
-        Run { command: &command, folder: &folder, program: &program, lab }.group(group)
+        Run { command: &command, folder: &folder, program: &program, lab }.turns(&groups)
     });
-    found.clone().map(Some).map_err(StudyError::Migrate)
+    let ratios = found.clone().map_err(StudyError::Migrate)?;
+    Ok(ratios.try_into().ok())
 }
 
 /// This program, if it has the verb and may use it.
@@ -146,6 +157,7 @@ struct Run<'a> {
 }
 
 /// What is moved, and how.
+#[derive(Clone, Copy)]
 struct Setting<'a> {
     bytes: u64,
     threads: u64,
@@ -157,7 +169,7 @@ struct Setting<'a> {
 }
 
 impl Run<'_> {
-    fn group(&self, group: Group) -> Result<Ratios, String> {
+    fn setting(group: Group) -> Setting<'static> {
         let all = Setting {
             bytes: SMALL,
             threads: 1,
@@ -169,7 +181,7 @@ impl Run<'_> {
         };
         let long = Setting { timer: "100", fam: &PCM, ..all };
         let short = Setting { timer: "1", loads: &LOADS[..1], ..all };
-        self.pairs(&match group {
+        match group {
             Group::Small => all,
             Group::Large => Setting { bytes: LARGE, loads: &LOADS[..1], ..all },
             Group::Little => Setting { loads: &LOADS[..1], ..all },
@@ -178,29 +190,40 @@ impl Run<'_> {
             Group::Capped => Setting { fam: &PCM, socket: &NETWORK, ..all },
             Group::Single => short,
             Group::Together => Setting { at_a_time: 2, ..short },
-        })
+        }
     }
 
-    fn pairs(&self, how: &Setting<'_>) -> Result<Ratios, String> {
-        let (begin, mut all) = (Instant::now(), vec![(Vec::new(), Vec::new()); how.loads.len()]);
+    fn turns(&self, groups: &[Group]) -> Result<Vec<Ratios>, String> {
+        // What is moved, and the times of each way.
+        let mut all = Vec::new();
+        for (index, group) in groups.iter().enumerate() {
+            let how = Self::setting(*group);
+            all.extend(how.loads.iter().map(|load| (index, how, *load, Vec::new(), Vec::new())));
+        }
+        let begin = Instant::now();
         for pass in 1..=PASSES {
-            for (load, (fams, sockets)) in how.loads.iter().zip(&mut all) {
+            for (_, how, load, fams, sockets) in &mut all {
                 for (way, name, times) in [(how.fam, "FAM", fams), (how.socket, "socket", sockets)] {
                     self.lab.doing(&format!("{load} by {name}, timer {} ms, pass {pass}", how.timer));
                     times.extend(self.at_a_time(how, load, way)?);
                 }
             }
-            if begin.elapsed() > ENOUGH {
+            if !leaves_time(begin, pass, ENOUGH) {
                 break;
             }
         }
         let parts: [fn(&Times) -> f64; 3] = [|one| one.downtime, |one| one.busy, |one| one.total];
-        let [downtime, busy, total] = parts.map(|part| {
-            let logarithms: f64 =
-                all.iter().map(|(fams, sockets)| (median(sockets, part) / median(fams, part)).ln()).sum();
-            (logarithms / all.len().max(1) as f64).exp()
-        });
-        Ok(Ratios { downtime, busy, total })
+        let ratios = |wanted: usize| {
+            let [downtime, busy, total] = parts.map(|part| {
+                let own = all.iter().filter(|(index, ..)| *index == wanted);
+                let logarithms: Vec<f64> = own
+                    .map(|(.., fams, sockets)| (median(sockets, part) / median(fams, part)).ln())
+                    .collect();
+                (logarithms.iter().sum::<f64>() / logarithms.len().max(1) as f64).exp()
+            });
+            Ratios { downtime, busy, total }
+        };
+        Ok((0..groups.len()).map(ratios).collect())
     }
 
     /// Starts a load, and waits until it has its memory.
@@ -276,7 +299,19 @@ impl Moving {
 
     /// Waits for the last page: the times, and the process that came.
     pub(super) fn times(mut self) -> Result<(Times, i64), String> {
-        let done = self.verb.wait().map_err(|error| error.to_string())?;
+        let begin = Instant::now();
+        let done = loop {
+            if let Some(done) = self.verb.try_wait().map_err(|error| error.to_string())? {
+                break done;
+            }
+            if begin.elapsed() > PATIENCE {
+                let _ = self.verb.kill();
+                let _ = self.verb.wait();
+                let seconds = PATIENCE.as_secs();
+                return Err(format!("`strandline migrate {}` did not end within {seconds} s", self.way));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
         let text = fs::read_to_string(&self.said).unwrap_or_default();
         let times: Value = serde_json::from_str(&text).unwrap_or_default();
         if !done.success() {
@@ -315,10 +350,14 @@ pub fn dumps(lab: &Lab, threads: u64) -> Result<Option<Vec<(u64, f64)>>, StudyEr
         for bytes in [LARGE / 4, LARGE] {
             let source = run.started(bytes, threads, LOADS[1], 0)?;
             let (mut writev, mut splice) = (Vec::new(), Vec::new());
+            let begin = Instant::now();
             for pass in 1..=DUMPS {
                 lab.doing(&format!("a checkpoint of {} MiB, pass {pass}", bytes >> 20));
                 writev.push(run.stood(source.0.id(), "writev")?);
                 splice.push(run.stood(source.0.id(), "splice")?);
+                if !leaves_time(begin, pass, ENOUGH) {
+                    break;
+                }
             }
             all.push((bytes, median(&splice, |one| *one) / median(&writev, |one| *one)));
         }

@@ -6,4 +6,4 @@ mod migration;
 mod plan;
 
 pub use migration::{By, Settings, Times, migrate};
-pub use plan::{Pair, Part, Rate, Sizes, Writes, faults, pairs, writes};
+pub use plan::{Pair, Part, Rate, Sizes, Writes, calls, dumps, faults, leaves_time, pairs, stores, writes};

@@ -1,7 +1,7 @@
 //! The ratio studies: fabric-attached memory beside a socket under the same load, in one run.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -23,25 +23,64 @@ pub struct Sizes {
     pub operations: u64,
     /// Migrations of which each figure is the median.
     pub passes: usize,
+    /// No further pass begins that would not end within this time.
+    pub enough: Duration,
 }
+
+/// Whether `done` passes since `begin` leave time for one more.
+#[must_use]
+pub fn leaves_time(begin: Instant, done: usize, enough: Duration) -> bool {
+    let so_far = begin.elapsed();
+    so_far + so_far / done.max(1) as u32 <= enough
+}
+
+const UNLIMITED: Duration = Duration::MAX;
 
 impl Sizes {
     /// A minute or two, a few hundred MiB.
     #[must_use]
     pub fn quick() -> Sizes {
-        Sizes { bytes: 64 << 20, large: 256 << 20, store: 64 << 20, operations: 10_000, passes: 1 }
+        Sizes {
+            bytes: 64 << 20,
+            large: 256 << 20,
+            store: 64 << 20,
+            operations: 10_000,
+            passes: 1,
+            enough: UNLIMITED,
+        }
     }
 
     /// For figures that are published: medians, 1 GiB.
     #[must_use]
     pub fn full() -> Sizes {
-        Sizes { bytes: 192 << 20, large: 1 << 30, store: 192 << 20, operations: 30_000, passes: 3 }
+        Sizes {
+            bytes: 192 << 20,
+            large: 1 << 30,
+            store: 192 << 20,
+            operations: 30_000,
+            passes: 3,
+            enough: UNLIMITED,
+        }
+    }
+
+    /// For a table of many comparisons: a pass of each pair, and further ones while there is time.
+    #[must_use]
+    pub fn row() -> Sizes {
+        let enough = Duration::from_secs(8);
+        Sizes { bytes: 96 << 20, large: 512 << 20, store: 96 << 20, operations: 20_000, passes: 3, enough }
     }
 
     /// Only that everything runs.
     #[must_use]
     pub fn tiny() -> Sizes {
-        Sizes { bytes: 4 << 20, large: 8 << 20, store: 4 << 20, operations: 200, passes: 1 }
+        Sizes {
+            bytes: 4 << 20,
+            large: 8 << 20,
+            store: 4 << 20,
+            operations: 200,
+            passes: 1,
+            enough: UNLIMITED,
+        }
     }
 }
 
@@ -195,9 +234,13 @@ pub fn faults(folder: &Path, sizes: Sizes) -> Result<Vec<Rate>, Error> {
 impl Runner<'_> {
     fn pair(&self, name: &str, load: Load, by: (By, By), timer_ms: u64) -> Result<Pair, Error> {
         let (mut fam, mut socket) = (Vec::new(), Vec::new());
-        for _ in 0..self.sizes.passes {
+        let begin = Instant::now();
+        for pass in 1..=self.sizes.passes {
             fam.push(self.one(load, by.0, timer_ms, 0)?);
             socket.push(self.one(load, by.1, timer_ms, 0)?);
+            if !leaves_time(begin, pass, self.sizes.enough) {
+                break;
+            }
         }
         Ok(Pair { name: name.to_owned(), load, timer_ms, fam: middle(fam), socket: middle(socket) })
     }
@@ -268,21 +311,35 @@ pub struct Writes {
 /// # Errors
 /// The folder can't be written or is full.
 pub fn writes(folder: &Path, bytes: u64, passes: usize) -> Result<Writes, Error> {
-    let dumps = [(bytes / 4, 1), (bytes, 1), (bytes / 4, 40), (bytes, 40)];
-    let amounts = [1 << 16, 1 << 20, 1 << 24];
-    let by_call = [1 << 10, 1 << 14, 1 << 17, 1 << 19, 1 << 21, 1 << 24];
     Ok(Writes {
-        dumps: dumps
-            .into_iter()
-            .map(|(bytes, ranges)| batch::dumps(folder, bytes, ranges, passes))
-            .collect::<Result<_, _>>()?,
-        stores: amounts
-            .into_iter()
-            .map(|amount| batch::stores(folder, amount, passes * 3))
-            .collect::<Result<_, _>>()?,
-        calls: by_call
-            .into_iter()
-            .map(|call| batch::calls(folder, (bytes / 2).max(call), call, passes))
-            .collect::<Result<_, _>>()?,
+        dumps: dumps(folder, bytes, passes)?,
+        stores: stores(folder, passes * 3)?,
+        calls: calls(folder, bytes / 2, passes)?,
     })
+}
+
+/// Dumps of one range, and of many, up to `bytes`.
+///
+/// # Errors
+/// The folder can't be written or is full.
+pub fn dumps(folder: &Path, bytes: u64, passes: usize) -> Result<Vec<batch::Dumps>, Error> {
+    let all = [(bytes / 4, 1), (bytes, 1), (bytes / 4, 40), (bytes, 40)];
+    all.into_iter().map(|(bytes, ranges)| batch::dumps(folder, bytes, ranges, passes)).collect()
+}
+
+/// Stores, up to 16 MiB.
+///
+/// # Errors
+/// The folder can't be written or is full.
+pub fn stores(folder: &Path, passes: usize) -> Result<Vec<batch::Stores>, Error> {
+    [1 << 16, 1 << 20, 1 << 24].into_iter().map(|amount| batch::stores(folder, amount, passes)).collect()
+}
+
+/// Files of `bytes`, by bytes per call.
+///
+/// # Errors
+/// The folder can't be written or is full.
+pub fn calls(folder: &Path, bytes: u64, passes: usize) -> Result<Vec<batch::Calls>, Error> {
+    let by_call = [1 << 10, 1 << 14, 1 << 17, 1 << 19, 1 << 21, 1 << 24];
+    by_call.into_iter().map(|call| batch::calls(folder, bytes.max(call), call, passes)).collect()
 }

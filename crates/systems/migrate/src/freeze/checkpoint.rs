@@ -17,7 +17,7 @@ use crate::image::{FileKind, Image, PAGES_SUFFIX, Shared, Store, VmaKind, hash};
 use crate::inspect::{
     Files, Layout, Options, Report, check_process, inspect, look_again, look_at_files, tree,
 };
-use crate::proc::{Mapping, mappings};
+use crate::proc::{Mapping, Pagemap, mappings};
 use crate::remote;
 
 /// How to take a checkpoint.
@@ -176,8 +176,8 @@ pub fn state(root: i32, frozen: &Frozen, options: &Options, looks: &Looks) -> Re
     let mut vdso = vec![0; (vdso_end - vdso_start) as usize];
     remote::read_exact(root, vdso_start, &mut vdso)?;
     let mut processes = Vec::new();
-    for ((process, layout), fds) in frozen.processes.iter().zip(&layouts).zip(std::mem::take(&mut files.fds))
-    {
+    let opened = std::mem::take(&mut files.fds).into_iter().zip(std::mem::take(&mut files.locks));
+    for ((process, layout), fds) in frozen.processes.iter().zip(&layouts).zip(opened) {
         processes.push(collect(process, layout.vmas.clone(), fds)?);
     }
     let text = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default();
@@ -275,10 +275,11 @@ fn pages(
 ) -> Result<()> {
     for ((process, layout), saved) in frozen.processes.iter().zip(layouts).zip(&mut image.processes) {
         let stopped = &process.leader().stopped;
+        let map = Pagemap::open(process.pid)?;
         let parasite = if by == By::Read { None } else { Some(Parasite::start(stopped, path, by)?) };
         let mut write = || -> Result<()> {
             for vma in &layout.vmas {
-                let ranges = own_pages(process.pid, vma, &layout.whole)?;
+                let ranges = own_pages(&map, vma, &layout.whole)?;
                 saved.pages.extend(writer.process_by(parasite.as_ref(), process.pid, &ranges)?);
             }
             Ok(())

@@ -6,14 +6,18 @@ use std::mem::size_of;
 use super::stop::FrozenProcess;
 use super::threads;
 use crate::error::{Error, Result};
-use crate::image::{Action, Fd, Limit, Mm, PosixTimer, Process, Vma};
+use crate::image::{Action, Fd, Limit, Mm, PosixTimer, Process, RangeLock, Vma};
 use crate::proc::{Status, auxiliary, read_text, stat_words};
 use crate::remote::{self, Batch};
 
 const SIGNALS: u64 = 64;
 
 /// Everything but pages.
-pub fn collect(process: &FrozenProcess, vmas: Vec<Vma>, fds: Vec<Fd>) -> Result<Process> {
+pub fn collect(
+    process: &FrozenProcess,
+    vmas: Vec<Vma>,
+    (fds, locks): (Vec<Fd>, Vec<RangeLock>),
+) -> Result<Process> {
     let pid = process.pid;
     let status = Status::read(pid)?;
     let words = stat_words(pid)?;
@@ -56,6 +60,7 @@ pub fn collect(process: &FrozenProcess, vmas: Vec<Vma>, fds: Vec<Fd>) -> Result<
         pages: Vec::new(),
         lazy: None,
         fds,
+        locks,
         actions: said.actions,
         pending: remote::peek_signals(pid, true)?,
         itimers: said.itimers,

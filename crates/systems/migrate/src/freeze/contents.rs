@@ -1,28 +1,31 @@
 //! What pipes and pairs of sockets hold, copied without taking it out.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
 use crate::copies::Copies;
 use crate::error::{Error, Result};
 use crate::image::FileKind;
-use crate::inspect::Files;
+use crate::inspect::{Files, get_option, peek};
 
 /// Fills in the contents of pipes and of pairs of sockets.
 ///
 /// # Errors
 /// If they cannot be read.
 pub fn fill(files: &mut Files) -> Result<()> {
+    let mut filled = HashSet::new();
     for (description, (pid, fd)) in files.descriptions.iter_mut().zip(&files.holders) {
         let fail = |source| Error::Call { pid: *pid, what: format!("to read file descriptor {fd}"), source };
         let copy = || Copies::new(*pid)?.get(*fd);
         description.owner = 0;
         match &mut description.kind {
-            FileKind::Pipe { capacity, content, .. } => {
+            FileKind::Pipe { inode, capacity, content } => {
                 let copy = copy().map_err(fail)?;
                 // SAFETY: no memory is involved.
                 *capacity = unsafe { libc::fcntl(copy.as_raw_fd(), libc::F_GETPIPE_SZ) };
-                if description.flags & libc::O_ACCMODE == libc::O_RDONLY {
+                // One of the descriptions of its read end is enough.
+                if description.flags & libc::O_ACCMODE != libc::O_WRONLY && filled.insert(*inode) {
                     *content = pipe(&copy, *capacity).map_err(fail)?;
                 }
             }
@@ -71,31 +74,28 @@ fn pipe(source: &OwnedFd, capacity: i32) -> io::Result<Vec<u8>> {
 fn socket(source: &OwnedFd, kind: i32) -> io::Result<Vec<Vec<u8>>> {
     let mut found = Vec::new();
     let mut offset = 0_i32;
-    // SAFETY: buffers are as long as said and outlive the calls.
-    unsafe {
-        let set = |value: i32| {
-            let value = &raw const value;
-            libc::setsockopt(source.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEEK_OFF, value.cast(), 4)
-        };
-        if set(0) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let limit = if kind == libc::SOCK_STREAM { 1 << 20 } else { 256 << 10 };
-        loop {
-            let mut bytes = vec![0_u8; limit];
-            let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
-            let len = libc::recv(source.as_raw_fd(), bytes.as_mut_ptr().cast(), limit, flags);
-            match usize::try_from(len) {
-                Ok(0) | Err(_) => break,
-                Ok(len) => {
-                    bytes.truncate(len);
-                    found.push(bytes);
-                    offset += len as i32;
-                    set(offset);
-                }
-            }
-        }
-        set(-1);
+    let set = |value: i32| {
+        let value = &raw const value;
+        // SAFETY: `value` is as long as said and outlives the call.
+        unsafe { libc::setsockopt(source.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEEK_OFF, value.cast(), 4) }
+    };
+    let before = get_option(source, libc::SOL_SOCKET, libc::SO_PEEK_OFF).unwrap_or(-1);
+    if set(0) < 0 {
+        return Err(io::Error::last_os_error());
     }
+    let mut bytes = vec![0_u8; if kind == libc::SOCK_STREAM { 1 << 20 } else { 256 << 10 }];
+    while let Ok((len, passed)) = peek(source, &mut bytes) {
+        if passed {
+            set(before);
+            return Err(io::Error::other("file descriptors are on their way in it; try again"));
+        }
+        if len == 0 {
+            break;
+        }
+        found.push(bytes[..len].to_vec());
+        offset += len as i32;
+        set(offset);
+    }
+    set(before);
     Ok(found)
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::parasite::Parasite;
 use crate::error::{Error, Result};
 use crate::image::{Image, Run, Shared, Vma, VmaKind, hash};
-use crate::proc::{Range, scan};
+use crate::proc::{Pagemap, Range};
 use crate::remote;
 use fam::PAGE;
 
@@ -247,14 +247,14 @@ impl Writer {
 ///
 /// # Errors
 /// If the kernel does not tell.
-pub fn own_pages(pid: i32, vma: &Vma, whole: &[(u64, u64)]) -> Result<Vec<Range>> {
+pub fn own_pages(pages: &Pagemap, vma: &Vma, whole: &[(u64, u64)]) -> Result<Vec<Range>> {
     if vma.shared || !matches!(vma.kind, VmaKind::Anonymous | VmaKind::File { .. }) {
         return Ok(Vec::new());
     }
     if whole.contains(&(vma.start, vma.end)) && vma.protection & libc::PROT_READ != 0 {
         return Ok(vec![(vma.start, vma.end)]);
     }
-    scan(pid, vma.start, vma.end, false)
+    pages.scan(vma.start, vma.end)
 }
 
 fn seals(file: &File) -> i32 {

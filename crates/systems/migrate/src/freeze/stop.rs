@@ -92,11 +92,13 @@ impl Frozen {
             }
         };
         let mut fresh = false;
-        for tid in threads(pid)? {
-            if self.processes[place].threads.iter().any(|thread| thread.stopped.tid == tid) {
-                continue;
-            }
-            match self.stop_thread(tid) {
+        let known = &self.processes[place].threads;
+        let mut tids = threads(pid)?;
+        tids.retain(|tid| known.iter().all(|thread| thread.stopped.tid != *tid));
+        // All are asked before the first one is waited for.
+        let asked: Vec<_> = tids.into_iter().map(|tid| (tid, self.ask(tid))).collect();
+        for (tid, asked) in asked {
+            match asked.and_then(|()| self.stop_thread(tid)) {
                 Ok((thread, by_job)) => {
                     fresh = true;
                     self.processes[place].threads.push(thread);
@@ -121,10 +123,13 @@ impl Frozen {
         Ok(fresh)
     }
 
-    fn stop_thread(&mut self, tid: i32) -> Result<(FrozenThread, bool)> {
+    fn ask(&mut self, tid: i32) -> Result<()> {
         remote::seize(tid)?;
         self.loose.push(tid);
-        remote::interrupt(tid).map_err(|_| Error::NoProcess(tid))?;
+        remote::interrupt(tid).map_err(|_| Error::NoProcess(tid))
+    }
+
+    fn stop_thread(&mut self, tid: i32) -> Result<(FrozenThread, bool)> {
         let by_job = wait_for_stop(tid)?;
         let registers = remote::get_registers(tid)?;
         let mask = remote::get_mask(tid)?;
@@ -192,20 +197,28 @@ fn wait_for_stop(tid: i32) -> Result<bool> {
 }
 
 impl FrozenThread {
-    /// Its registers and mask, and a stop that delivers no signal if we are killed in it.
-    fn put_back(&self) -> Result<()> {
+    /// Begins to give it its registers and mask back, in a stop that delivers no signal if we are killed in it;
+    /// [`FrozenThread::has_stood`] ends it.
+    fn begin_to_stand(&self) -> Result<()> {
+        let tid = self.stopped.tid;
         if self.stopped.record != 0 {
             self.stopped.wait_in_scratch()?;
         }
-        self.stand()
+        remote::interrupt(tid)?;
+        remote::cont(tid, false, 0)
     }
 
-    /// The same of a thread whose registers are safe from our end as they are. The mask comes before the
-    /// registers: whoever has those goes on for good.
+    /// Both, of a thread whose registers are safe from our end as they are.
     fn stand(&self) -> Result<()> {
         let tid = self.stopped.tid;
         remote::interrupt(tid)?;
         remote::cont(tid, false, 0)?;
+        self.has_stood()
+    }
+
+    /// The mask comes before the registers: whoever has those goes on for good.
+    fn has_stood(&self) -> Result<()> {
+        let tid = self.stopped.tid;
         wait_for_stop(tid)?;
         remote::set_mask(tid, self.mask)?;
         remote::set_registers(tid, &self.registers)
@@ -311,8 +324,11 @@ impl FrozenProcess {
 
     /// Registers and masks as they were, in stops that deliver nothing if we are killed.
     fn park(&self) -> Result<()> {
-        // One thread that is gone must not keep the others from going on.
-        self.threads.iter().map(FrozenThread::put_back).fold(Ok(()), Result::and)
+        // All begin before the first one is waited for. One thread that is gone must not keep the others from
+        // going on.
+        let begun: Vec<_> = self.threads.iter().map(FrozenThread::begin_to_stand).collect();
+        let all = self.threads.iter().zip(begun);
+        all.map(|(thread, begun)| begun.and_then(|()| thread.has_stood())).fold(Ok(()), Result::and)
     }
 
     /// Gives back what was taken. What cannot be given back without danger (a handler, scratch memory) stays.

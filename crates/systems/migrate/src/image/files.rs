@@ -107,7 +107,28 @@ pub enum FileKind {
         kind: i32,
         /// What its peer has sent and it has not yet read, packet by packet.
         content: Vec<Vec<u8>>,
+        /// Which directions are shut down: 1 of receiving, 2 of sending.
+        #[serde(default)]
+        shutdown: u8,
+        /// Options: level, name, value.
+        #[serde(default)]
+        options: Vec<(i32, i32, i32)>,
     },
+}
+
+/// A lock of a range of a file (`fcntl(2)`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RangeLock {
+    /// A file descriptor of the file.
+    pub fd: i32,
+    /// Whether it is the open file's (`F_OFD_SETLK`) and not the process's.
+    pub of_open_file: bool,
+    /// Whether it excludes readers, too.
+    pub write: bool,
+    /// The first byte.
+    pub start: u64,
+    /// Length in bytes; 0: to the end of the file, wherever that is.
+    pub len: u64,
 }
 
 /// The bytes of a `sockaddr`.

@@ -4,7 +4,7 @@ mod files;
 mod state;
 mod store;
 
-pub use files::{Description, Fd, FileKind, SocketAddress, Watch, time_left};
+pub use files::{Description, Fd, FileKind, RangeLock, SocketAddress, Watch, time_left};
 pub use state::{
     Action, Credentials, Image, Limit, Mm, PosixTimer, Process, Rseq, Run, Shared, Signal, Thread, Vma,
     VmaKind,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::files::{Description, Fd, time_left};
+use super::files::{Description, Fd, RangeLock, time_left};
 
 /// A checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -73,6 +73,9 @@ pub struct Process {
     pub lazy: Option<String>,
     /// Its open files.
     pub fds: Vec<Fd>,
+    /// Its locks of ranges of files.
+    #[serde(default)]
+    pub locks: Vec<RangeLock>,
     /// What it does on signals; signal 1 first.
     pub actions: Vec<Action>,
     /// Signals that wait for any of its threads.

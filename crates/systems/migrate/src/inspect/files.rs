@@ -5,11 +5,12 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 
+use super::locks::{Lock, locks};
 use super::obstacle::Report;
 use super::sockets;
 use crate::copies::Copies;
 use crate::error::{Error, Result};
-use crate::image::{Description, Fd, FileKind, Shared, Watch};
+use crate::image::{Description, Fd, FileKind, RangeLock, Shared, Watch};
 use crate::proc::read_text;
 
 /// What to do with what cannot move as it is.
@@ -19,6 +20,8 @@ pub struct Options {
     pub close_connections: bool,
     /// Memory that is watched by a userfaultfd is watched by us.
     pub own_watch: bool,
+    /// It stands where it is until it runs elsewhere: what one process alone can have does not move.
+    pub moves: bool,
 }
 
 /// The open files of a tree.
@@ -30,6 +33,8 @@ pub struct Files {
     pub holders: Vec<(i32, i32)>,
     /// The file descriptors, per process.
     pub fds: Vec<Vec<Fd>>,
+    /// The locks of ranges of files, per process.
+    pub locks: Vec<Vec<RangeLock>>,
     /// Memory that `FileKind::Memory` counts, with a path to open it.
     pub shared: Vec<(Shared, String)>,
 }
@@ -77,14 +82,19 @@ pub fn look_at_files(pids: &[i32], options: &Options, report: &mut Report) -> Re
         let entries = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|_| Error::NoProcess(*pid))?;
         let numbers = entries.flatten().filter_map(|one| one.file_name().to_str()?.parse().ok());
         let mut fds = Vec::new();
+        let mut held = HashMap::new();
         for fd in numbers.collect::<BTreeSet<i32>>() {
             let Some(seen) = Seen::read(*pid, fd) else { continue };
             if let Some(description) = look.description(&seen) {
                 let close_on_exec = seen.flags() & libc::O_CLOEXEC != 0;
                 fds.push(Fd { fd, description, close_on_exec });
             }
+            look.ranges(&seen, &mut held);
         }
         look.files.fds.push(fds);
+        let mut held: Vec<RangeLock> = held.into_values().collect();
+        held.sort_by_key(|lock| (lock.fd, lock.start));
+        look.files.locks.push(held);
     }
     let files = look.files;
     check_pairs(&files, report);
@@ -178,6 +188,9 @@ impl Look<'_> {
             return self.hinder(seen, format!("{} cannot be looked at", seen.link), "close it");
         };
         if seen.link.starts_with("/memfd:") {
+            if locks(seen.fd, &seen.info).any(|lock| matches!(lock, Lock::Whole(_))) {
+                return self.hinder(seen, "a lock of a memfd", "wait until the program has released it");
+            }
             return Some(self.memory(seen, &found));
         }
         let kind = found.file_type();
@@ -208,18 +221,31 @@ impl Look<'_> {
             );
         }
         let mut flock = None;
-        for lock in seen.info.lines().filter_map(|line| line.strip_prefix("lock:")) {
-            let words: Vec<&str> = lock.split_whitespace().collect();
-            match words.get(1..4) {
-                Some(["FLOCK", _, "WRITE"]) => flock = Some(libc::LOCK_EX),
-                Some(["FLOCK", _, "READ"]) => flock = Some(libc::LOCK_SH),
-                _ => {
-                    let what = format!("a lock of a range of {}", seen.link);
+        for lock in locks(seen.fd, &seen.info) {
+            match lock {
+                Lock::Whole(operation) => flock = Some(operation),
+                Lock::Range(_) => {}
+                Lock::Other => {
+                    let what = format!("a lease of {}", seen.link);
                     return self.hinder(seen, what, "wait until the program has released it");
                 }
             }
         }
         Some(FileKind::Path { path: seen.link.clone(), len: kind.is_file().then_some(found.len()), flock })
+    }
+
+    /// The locks of ranges that a file descriptor shows: those of its process each of its descriptors does, of
+    /// which one is enough.
+    fn ranges(&mut self, seen: &Seen, held: &mut HashMap<(u64, RangeLock), RangeLock>) {
+        for lock in locks(seen.fd, &seen.info) {
+            let Lock::Range(lock) = lock else { continue };
+            let which = if lock.of_open_file { lock.fd } else { -1 };
+            let fresh = held.insert((seen.inode, RangeLock { fd: which, ..lock }), lock).is_none();
+            if fresh && self.options.moves && !lock.of_open_file {
+                let remedy = "wait until the program has released it, or use `strandline checkpoint`";
+                self.hinder(seen, format!("a lock of a range of {}", seen.link), remedy);
+            }
+        }
     }
 
     fn memory(&mut self, seen: &Seen, found: &fs::Metadata) -> FileKind {
@@ -242,20 +268,25 @@ impl Look<'_> {
     }
 
     fn socket(&mut self, seen: &Seen) -> Option<FileKind> {
+        // Before there is a copy of ours, which would count as one of somebody outside.
+        let held = self.held_outside(seen.inode);
         let copy: OwnedFd = match Copies::new(seen.pid).and_then(|copies| copies.get(seen.fd)) {
             Ok(copy) => copy,
             Err(error) => return self.hinder(seen, format!("a socket ({error})"), "close it"),
         };
         match sockets::look(&copy, seen.inode) {
             sockets::Found::Moves(kind) => Some(kind),
-            sockets::Found::Local(kind, peer) => {
-                if peer == 0 && sockets::hung_up(&copy) {
-                    return Some(FileKind::SocketPair { inode: seen.inode, peer, kind, content: Vec::new() });
-                }
-                if peer == 0 || self.held_outside(seen.inode) || self.held_outside(peer) {
+            sockets::Found::Local { kind, peer, shutdown, options } => {
+                let closed = peer == 0 && sockets::hung_up(&copy);
+                if !closed && (peer == 0 || held || self.held_outside(peer)) {
                     return self.outside(seen, "a local socket");
                 }
-                Some(FileKind::SocketPair { inode: seen.inode, peer, kind, content: Vec::new() })
+                if sockets::passes_descriptors(&copy) {
+                    let what = "a local socket in which file descriptors are on their way";
+                    return self.hinder(seen, what, "try again when its reader has received them");
+                }
+                let (inode, content) = (seen.inode, Vec::new());
+                Some(FileKind::SocketPair { inode, peer, kind, content, shutdown, options })
             }
             sockets::Found::Connected { closed, what } => {
                 if self.options.close_connections {

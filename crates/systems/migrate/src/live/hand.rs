@@ -1,5 +1,5 @@
-//! Sockets that listen, handed from a source to a target on the same machine: whoever connects meanwhile waits for the
-//! process instead of being refused, and the address need not be free.
+//! Sockets that listen and locked files, handed from a source to a target on the same machine: whoever connects meanwhile
+//! waits for the process instead of being refused, the address need not be free, and nobody else gets the lock.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,10 +14,22 @@ use crate::image::{FileKind, Image};
 const MOST: usize = 200;
 const ROOM: usize = 16 + MOST * 4;
 
-/// Copies of a stopped tree's listening sockets, by the index of their descriptions.
+/// Copies of what a stopped tree has open and a target cannot open anew while the source has it: sockets that
+/// listen, files with a lock of the open file's. By the index of their descriptions.
 #[must_use]
-pub fn listening(image: &Image) -> Vec<(usize, OwnedFd)> {
-    let mut found = copies(image, |kind| matches!(kind, FileKind::Socket { backlog: Some(_), .. }));
+pub fn unique(image: &Image) -> Vec<(usize, OwnedFd)> {
+    let mut found = copies(image, |kind| {
+        matches!(kind, FileKind::Socket { backlog: Some(_), .. } | FileKind::Path { flock: Some(_), .. })
+    });
+    for process in &image.processes {
+        for lock in process.locks.iter().filter(|lock| lock.of_open_file) {
+            let Some(fd) = process.fds.iter().find(|fd| fd.fd == lock.fd) else { continue };
+            let copy = Copies::new(process.pid).and_then(|copies| copies.get(fd.fd));
+            if found.iter().all(|(index, _)| *index != fd.description) {
+                found.extend(copy.ok().map(|copy| (fd.description, copy)));
+            }
+        }
+    }
     found.truncate(MOST);
     found
 }

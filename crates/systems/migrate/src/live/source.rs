@@ -23,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::freeze::{Frozen, Looks, Writer, freeze, look_before, monotonic, own_pages, state};
 use crate::image::{Image, PAGES_SUFFIX, Shared, Store};
 use crate::inspect::{Layout, Options, Report, inspect, look_at_memory, tree};
+use crate::proc::Pagemap;
 use crate::remote::kill_points;
 use crate::restore::{Namespace, spawn_namespace};
 
@@ -107,7 +108,7 @@ pub struct Moved {
 /// lies in the folder, whole.
 pub fn migrate(root: i32, folder: &Path, how: &Migrate) -> Result<Moved> {
     let begin = Instant::now();
-    let seen = inspect(root, &how.options)?;
+    let seen = inspect(root, &Options { moves: true, ..how.options })?;
     if !seen.obstacles.is_empty() {
         return Err(Error::Obstacles { pid: root, obstacles: seen.obstacles });
     }
@@ -276,7 +277,8 @@ impl Going {
         let serving = Serving::start(sources, side, &throttle)?;
         self.send_sockets(side)?;
         match hear(&mut side.control, Some(PATIENCE)).map_err(refused)?.as_str() {
-            "ready" => {}
+            // Until then the target had the processors and the bandwidth of memory to itself.
+            "ready" => serving.sources.iter().for_each(Source::release),
             other => return Err(refused(other)),
         }
         if kill_points::holds() {
@@ -345,7 +347,7 @@ impl Going {
         moved: &mut Moved,
     ) -> Result<Vec<Pages>> {
         copied.values_mut().try_for_each(Copied::end_watch)?;
-        let options = Options { own_watch: !copied.is_empty(), ..how.options };
+        let options = Options { own_watch: !copied.is_empty(), moves: true, ..how.options };
         let (mut image, layouts) = state(self.root, frozen, &options, looks)?;
         moved.eager_bytes = self.eager(frozen, &mut image, &layouts)?;
         let mut all = Vec::new();
@@ -376,7 +378,7 @@ impl Going {
         moved.processes = image.processes.len();
         moved.threads = image.processes.iter().map(|process| process.threads.len()).sum();
         self.store.write(&image, false)?;
-        self.sockets = hand::listening(&image);
+        self.sockets = hand::unique(&image);
         self.connections = hand::connections(&image);
         frozen.park()?;
         Ok(all)
@@ -390,8 +392,9 @@ impl Going {
         let mut writer = Writer::new(&path, 0)?;
         image.page_files.push(name);
         for ((process, layout), saved) in frozen.processes.iter().zip(layouts).zip(&mut image.processes) {
+            let map = Pagemap::open(process.pid)?;
             for vma in layout.vmas.iter().filter(|vma| !may_wait(vma)) {
-                let ranges = own_pages(process.pid, vma, &layout.whole)?;
+                let ranges = own_pages(&map, vma, &layout.whole)?;
                 saved.pages.extend(writer.process(process.pid, &ranges)?);
             }
         }
@@ -426,7 +429,7 @@ impl Serving {
             say(&mut stream, &format!("pages {pid}")).map_err(refused)?;
             match file {
                 Some(file) => {
-                    let source = Source::start(file, memory, Arc::clone(throttle), fam::Store::Direct);
+                    let source = Source::start_held(file, memory, Arc::clone(throttle), fam::Store::Direct);
                     source.serve(stream)?;
                     serving.sources.push(source);
                 }

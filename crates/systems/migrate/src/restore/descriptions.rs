@@ -1,6 +1,7 @@
 //! Open files made again, in the restoring process, from which its children have them.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -20,7 +21,7 @@ const TFD_IOC_SET_TICKS: libc::Ioctl = 0x4008_5400;
 /// # Errors
 /// If one cannot be made.
 pub fn open_all(image: &Image, shared: &[OwnedFd], given: &HashMap<usize, OwnedFd>) -> Result<Vec<OwnedFd>> {
-    let mut pairs = HashMap::new();
+    let mut ends = Ends::default();
     let mut all = Vec::new();
     for (index, one) in image.descriptions.iter().enumerate() {
         let what = || match &one.kind {
@@ -29,19 +30,14 @@ pub fn open_all(image: &Image, shared: &[OwnedFd], given: &HashMap<usize, OwnedF
         };
         let made = match given.get(&index) {
             Some(known) => known.try_clone(),
-            None => open(one, image, shared, &mut pairs),
+            None => open(one, image, shared, &mut ends),
         };
         all.push(made.map_err(|error| Error::file(what(), "cannot be opened", error))?);
     }
     Ok(all)
 }
 
-fn open(
-    one: &Description,
-    image: &Image,
-    shared: &[OwnedFd],
-    pairs: &mut HashMap<u64, OwnedFd>,
-) -> io::Result<OwnedFd> {
+fn open(one: &Description, image: &Image, shared: &[OwnedFd], ends: &mut Ends) -> io::Result<OwnedFd> {
     // SAFETY: buffers and structures outlive the calls.
     unsafe {
         let made = match &one.kind {
@@ -52,14 +48,14 @@ fn open(
                 if let Some(lock) = flock
                     && libc::flock(made.as_raw_fd(), lock | libc::LOCK_NB) < 0
                 {
-                    return Err(io::Error::last_os_error());
+                    return Err(io::Error::other("another process has locked it (flock)"));
                 }
                 return Ok(made);
             }
             FileKind::Inherited { fd, .. } => {
                 return owned(libc::fcntl(*fd, libc::F_DUPFD_CLOEXEC, 3).into());
             }
-            FileKind::Pipe { inode, .. } => pipe(*inode, one, image, pairs)?,
+            FileKind::Pipe { inode, .. } => pipe(*inode, one, image, &mut ends.pipes)?,
             FileKind::Event { count, semaphore } => {
                 let made = owned(libc::eventfd(0, if *semaphore { libc::EFD_SEMAPHORE } else { 0 }).into())?;
                 if *count > 0 && libc::write(made.as_raw_fd(), count.to_ne_bytes().as_ptr().cast(), 8) != 8 {
@@ -94,7 +90,9 @@ fn open(
                 return Ok(made);
             }
             FileKind::Socket { .. } => socket(&one.kind)?,
-            FileKind::SocketPair { inode, peer, kind, .. } => pair(*inode, *peer, *kind, image, pairs)?,
+            FileKind::SocketPair { inode, peer, kind, .. } => {
+                pair(*inode, *peer, *kind, image, &mut ends.sockets)?
+            }
         };
         let flags = libc::O_NONBLOCK | libc::O_APPEND | libc::O_ASYNC | libc::O_DIRECT;
         libc::fcntl(made.as_raw_fd(), libc::F_SETFL, one.flags & flags);
@@ -102,41 +100,53 @@ fn open(
     }
 }
 
-/// The end of a pipe that a description is; the pipe is made and filled when its first end is asked for.
+/// Pipes and pairs of sockets of which a part has been asked for.
+#[derive(Default)]
+struct Ends {
+    /// Both ends, to read and to write.
+    pipes: HashMap<u64, (OwnedFd, OwnedFd)>,
+    /// The other sockets.
+    sockets: HashMap<u64, OwnedFd>,
+}
+
+/// A description of a pipe's, of which there may be several for each end, or one for both; the pipe is made and filled
+/// when it is first asked for.
 unsafe fn pipe(
     inode: u64,
     one: &Description,
     image: &Image,
-    pairs: &mut HashMap<u64, OwnedFd>,
+    pipes: &mut HashMap<u64, (OwnedFd, OwnedFd)>,
 ) -> io::Result<OwnedFd> {
-    let reads = one.flags & libc::O_ACCMODE == libc::O_RDONLY;
-    if let Some(end) = pairs.remove(&inode) {
-        return Ok(end);
-    }
-    // SAFETY: `ends` outlives the call, and what it returns is ours.
-    let (from, into) = unsafe {
-        let mut ends = [0; 2];
-        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))
-    };
-    for other in &image.descriptions {
-        let FileKind::Pipe { inode: same, capacity, content } = &other.kind else { continue };
-        if *same == inode && !content.is_empty() {
-            // SAFETY: `content` is as long as said.
-            let written = unsafe {
-                libc::fcntl(into.as_raw_fd(), libc::F_SETPIPE_SZ, *capacity);
-                libc::write(into.as_raw_fd(), content.as_ptr().cast(), content.len())
-            };
-            if written < content.len() as isize {
+    if let Entry::Vacant(free) = pipes.entry(inode) {
+        // SAFETY: `ends` outlives the call, and what it returns is ours.
+        let (from, into) = unsafe {
+            let mut ends = [0; 2];
+            if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) < 0 {
                 return Err(io::Error::last_os_error());
             }
+            (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))
+        };
+        for other in &image.descriptions {
+            let FileKind::Pipe { inode: same, capacity, content } = &other.kind else { continue };
+            if *same == inode && !content.is_empty() {
+                // SAFETY: `content` is as long as said.
+                let written = unsafe {
+                    libc::fcntl(into.as_raw_fd(), libc::F_SETPIPE_SZ, *capacity);
+                    libc::write(into.as_raw_fd(), content.as_ptr().cast(), content.len())
+                };
+                if written < content.len() as isize {
+                    return Err(io::Error::last_os_error());
+                }
+            }
         }
+        free.insert((from, into));
     }
-    let (mine, other) = if reads { (from, into) } else { (into, from) };
-    pairs.insert(inode, other);
-    Ok(mine)
+    let access = one.flags & libc::O_ACCMODE;
+    let (from, into) = &pipes[&inode];
+    let end = if access == libc::O_WRONLY { into } else { from };
+    let name = CString::new(format!("/proc/self/fd/{}", end.as_raw_fd()))?;
+    // SAFETY: `name` outlives the call.
+    owned(unsafe { libc::open(name.as_ptr(), access | libc::O_NONBLOCK | libc::O_CLOEXEC) }.into())
 }
 
 unsafe fn socket(kind: &FileKind) -> io::Result<OwnedFd> {
@@ -199,6 +209,9 @@ unsafe fn pair(
         } else {
             continue;
         };
+        // The kernel counts what it keeps beside the bytes, too.
+        let room: usize = content.iter().map(|packet| 2 * packet.len() + 4096).sum();
+        set_option(sender, libc::SO_SNDBUFFORCE, room as i32);
         for packet in content {
             // SAFETY: `packet` is as long as said.
             let sent = unsafe {
@@ -209,9 +222,49 @@ unsafe fn pair(
             }
         }
     }
+    for (number, socket) in [(inode, &mine), (peer, &other)] {
+        as_it_was(number, socket, image);
+    }
     // Without a peer the other end is closed now, as it was.
     if peer != 0 {
         pairs.insert(peer, other);
     }
     Ok(mine)
+}
+
+/// Options of one of a pair of sockets, and what is shut down of it.
+fn as_it_was(inode: u64, socket: &OwnedFd, image: &Image) {
+    let is = |one: &&Description| matches!(one.kind, FileKind::SocketPair { inode: end, .. } if end == inode);
+    let Some(one) = image.descriptions.iter().find(is) else { return };
+    let FileKind::SocketPair { options, shutdown, .. } = &one.kind else { return };
+    for (_, name, value) in options {
+        match *name {
+            // The kernel says twice what it was asked for.
+            libc::SO_SNDBUF => set_option(socket, libc::SO_SNDBUFFORCE, value / 2),
+            libc::SO_RCVBUF => set_option(socket, libc::SO_RCVBUFFORCE, value / 2),
+            other => set_option(socket, other, *value),
+        }
+    }
+    for (bit, how) in [(1, libc::SHUT_RD), (2, libc::SHUT_WR)] {
+        if shutdown & bit != 0 {
+            // SAFETY: no memory is involved.
+            unsafe { libc::shutdown(socket.as_raw_fd(), how) };
+        }
+    }
+}
+
+/// Sets an option of `SOL_SOCKET`; as far as the kernel lets us without privileges.
+fn set_option(socket: &OwnedFd, name: i32, value: i32) {
+    let set = |name: i32| {
+        let value = &raw const value;
+        // SAFETY: `value` is as long as said and outlives the call.
+        unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, value.cast(), 4) }
+    };
+    if set(name) < 0 {
+        match name {
+            libc::SO_SNDBUFFORCE => drop(set(libc::SO_SNDBUF)),
+            libc::SO_RCVBUFFORCE => drop(set(libc::SO_RCVBUF)),
+            _ => {}
+        }
+    }
 }

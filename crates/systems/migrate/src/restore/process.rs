@@ -39,6 +39,17 @@ pub fn files(stopped: &Stopped, process: &Process, image: &Image, open: &[i32]) 
             }
         }
     }
+    for lock in &process.locks {
+        // `struct flock`: type and origin, two bytes each, first byte, length, process.
+        let kind = if lock.write { libc::F_WRLCK } else { libc::F_RDLCK };
+        let range = batch.words(&[kind as u16 as u64, lock.start, lock.len, 0])?;
+        let command = if lock.of_open_file { libc::F_OFD_SETLK } else { libc::F_SETLK };
+        batch.call(
+            format!("to lock a range of file descriptor {}, which another process may have locked", lock.fd),
+            libc::SYS_fcntl,
+            &[lock.fd as u64, command as u64, range],
+        )?;
+    }
     batch.run().map(drop)
 }
 

@@ -220,7 +220,7 @@ fn build(image: &Image, made: &mut Vec<Stopped>, opened: &Opened, how: How<'_>) 
             let parent = made.iter().find(|one| one.tid == process.parent);
             let parent =
                 parent.ok_or_else(|| Error::Unfit(format!("process {} has no parent", process.pid)))?;
-            let child = spawn::child(parent, process.pid, false)?;
+            let child = spawn::child(parent, process.pid)?;
             made.push(child);
         }
         group(&made[index], process)?;
@@ -235,9 +235,7 @@ fn build(image: &Image, made: &mut Vec<Stopped>, opened: &Opened, how: How<'_>) 
         process::attributes(stopped, saved, *program)?;
         process::files(stopped, saved, image, &opened.descriptions)?;
         let mut own = vec![*stopped];
-        for thread in &saved.threads[1..] {
-            own.push(spawn::child(stopped, thread.tid, true)?);
-        }
+        own.extend(spawn::threads(stopped, saved.threads[1..].iter().map(|thread| thread.tid))?);
         process::limits_and_timers(stopped, saved)?;
         for (stopped, thread) in own.iter().zip(&saved.threads) {
             threads::restore(stopped, thread)?;

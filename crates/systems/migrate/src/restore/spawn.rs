@@ -56,8 +56,7 @@ pub fn root(process: &Process) -> Result<Stopped> {
         return Err(Error::call(tid, "to make a process with this number"));
     }
     remote::wait(tid)?;
-    let options = libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_EXITKILL;
-    remote::set_options(tid, options)?;
+    remote::set_options(tid, libc::PTRACE_O_EXITKILL)?;
     remote::set_mask(tid, SIGNALS_DURING_CALLS)?;
     let all = mappings(tid)?;
     let Some(vdso) = all.iter().find(|mapping| mapping.name == "[vdso]") else {
@@ -79,24 +78,41 @@ pub fn scratch(stopped: &mut Stopped, address: u64) -> Result<()> {
     Batch::install(stopped)
 }
 
-/// Has `parent` make a child (or, with `thread`, a thread) with number `tid`, which stops at once.
+/// Has `parent` make a child process with number `pid`, which is traced as it is, and stops at once.
 ///
 /// # Errors
 /// If its number is taken.
-pub fn child(parent: &Stopped, tid: i32, thread: bool) -> Result<Stopped> {
-    let (flags, signal) = if thread {
-        let flags = libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_FILES | libc::CLONE_SIGHAND;
-        ((flags | libc::CLONE_THREAD | libc::CLONE_SYSVSEM) as u64, 0)
-    } else {
-        (0, libc::SIGCHLD as u64)
-    };
-    let at = parent.scratch + SCRATCH - 4096;
-    let words = arguments(flags, signal, at + 256);
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    remote::write(parent.tid, at, &bytes)?;
-    remote::write(parent.tid, at + 256, &tid.to_ne_bytes())?;
-    let what = format!("to make number {tid}");
-    parent.call(&what, libc::SYS_clone3, &[at, size_of_val(&words) as u64])?;
+pub fn child(parent: &Stopped, pid: i32) -> Result<Stopped> {
+    let mut batch = Batch::new(parent);
+    clone(&mut batch, pid, 0, libc::SIGCHLD as u64)?;
+    batch.run()?;
+    stopped(parent, pid)
+}
+
+/// Has the first thread of a process make all the others, each of which stops at once: one stop for many of them.
+///
+/// # Errors
+/// If a number is taken.
+pub fn threads(leader: &Stopped, tids: impl Iterator<Item = i32> + Clone) -> Result<Vec<Stopped>> {
+    let flags = libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_FILES | libc::CLONE_SIGHAND;
+    let flags = flags | libc::CLONE_THREAD | libc::CLONE_SYSVSEM;
+    let mut batch = Batch::new(leader);
+    for tid in tids.clone() {
+        clone(&mut batch, tid, flags as u64, 0)?;
+    }
+    batch.run()?;
+    tids.map(|tid| stopped(leader, tid)).collect()
+}
+
+fn clone(batch: &mut Batch<'_>, tid: i32, flags: u64, signal: u64) -> Result<()> {
+    let number = batch.bytes(&tid.to_ne_bytes())?;
+    let words = arguments(flags | libc::CLONE_PTRACE as u64, signal, number);
+    let at = batch.words(&words)?;
+    batch.call(format!("to make number {tid}"), libc::SYS_clone3, &[at, size_of_val(&words) as u64])
+}
+
+/// A child that has just been made.
+fn stopped(parent: &Stopped, tid: i32) -> Result<Stopped> {
     remote::wait(tid)?;
     remote::set_mask(tid, SIGNALS_DURING_CALLS)?;
     let registers: RegisterSet = remote::get_registers(tid)?;

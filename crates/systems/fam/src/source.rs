@@ -26,9 +26,6 @@ pub enum Store {
     NonTemporal,
 }
 
-/// For so long at most the background thread is held back.
-const HELD: Duration = Duration::from_millis(100);
-
 /// What the source did.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Dumped {
@@ -53,8 +50,6 @@ struct Shared {
     waiting: AtomicUsize,
     on_demand: AtomicUsize,
     stop: AtomicBool,
-    /// Whether the background thread waits for [`Source::release`].
-    held: AtomicBool,
     outcome: Mutex<Option<Result<Dumped, Error>>>,
     ended: Condvar,
     listeners: Mutex<Vec<Stream>>,
@@ -70,15 +65,6 @@ impl Source {
     /// Starts the background thread.
     #[must_use]
     pub fn start(file: FamFile, pages: Box<dyn Pages>, throttle: Arc<Throttle>, store: Store) -> Source {
-        let source = Self::start_held(file, pages, throttle, store);
-        source.release();
-        source
-    }
-
-    /// The same, but the thread leaves the processor to others until [`Source::release`], or for a while: what a
-    /// target asks for is written.
-    #[must_use]
-    pub fn start_held(file: FamFile, pages: Box<dyn Pages>, throttle: Arc<Throttle>, store: Store) -> Source {
         let shared = Arc::new(Shared {
             file,
             pages,
@@ -88,7 +74,6 @@ impl Source {
             waiting: AtomicUsize::new(0),
             on_demand: AtomicUsize::new(0),
             stop: AtomicBool::new(false),
-            held: AtomicBool::new(true),
             outcome: Mutex::new(None),
             ended: Condvar::new(),
             listeners: Mutex::new(Vec::new()),
@@ -96,14 +81,6 @@ impl Source {
         let theirs = Arc::clone(&shared);
         let background = Some(std::thread::spawn(move || theirs.dump_all(Instant::now())));
         Source { shared, background }
-    }
-
-    /// Lets the background thread write.
-    pub fn release(&self) {
-        self.shared.held.store(false, Ordering::Relaxed);
-        if let Some(background) = &self.background {
-            background.thread().unpark();
-        }
     }
 
     /// Serves a target on a thread of its own, until it says goodbye or is gone.
@@ -160,7 +137,6 @@ impl Source {
 impl Drop for Source {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        self.release();
         if let Some(background) = self.background.take() {
             let _ = background.join();
             for listener in lock(&self.shared.listeners).iter() {
@@ -185,12 +161,6 @@ impl Shared {
 
     fn dump_each(&self, start: Instant) -> Result<Dumped, Error> {
         let count = self.file.layout().vectors().len();
-        while self.held.load(Ordering::Relaxed)
-            && !self.stop.load(Ordering::Relaxed)
-            && start.elapsed() < HELD
-        {
-            std::thread::park_timeout(HELD);
-        }
         for index in 0..count {
             while self.waiting.load(Ordering::Acquire) > 0 {
                 std::thread::sleep(Duration::from_micros(20));

@@ -277,8 +277,7 @@ impl Going {
         let serving = Serving::start(sources, side, &throttle)?;
         self.send_sockets(side)?;
         match hear(&mut side.control, Some(PATIENCE)).map_err(refused)?.as_str() {
-            // Until then the target had the processors and the bandwidth of memory to itself.
-            "ready" => serving.sources.iter().for_each(Source::release),
+            "ready" => {}
             other => return Err(refused(other)),
         }
         if kill_points::holds() {
@@ -429,7 +428,7 @@ impl Serving {
             say(&mut stream, &format!("pages {pid}")).map_err(refused)?;
             match file {
                 Some(file) => {
-                    let source = Source::start_held(file, memory, Arc::clone(throttle), fam::Store::Direct);
+                    let source = Source::start(file, memory, Arc::clone(throttle), fam::Store::Direct);
                     source.serve(stream)?;
                     serving.sources.push(source);
                 }

@@ -135,7 +135,7 @@ pub const ROWS: &[Row] = &[
     ),
     Row {
         method: "measured on this computer: how long a program in C of 128 MiB and 512 MiB stands for `strandline checkpoint --leave-running` into /dev/shm, with `--by writev` and \
-                 `--by splice`; medians of five, the ways taking turns. Where the verb may not be used: memory of this process, by the same calls",
+                 `--by splice`; medians of five passes at most, the ways taking turns. Where the verb may not be used: memory of this process, by the same calls",
         note: "Pairs move 2 MiB each where the process may have pipes of that size, 1 MiB else. /dev/shm stands for a DAX file system: no non-temporal stores in write",
         lacks: "Both ways spend their time in one copy and in finding pages for the file; what pairs cost beside that is smaller on this kernel",
         ..row(

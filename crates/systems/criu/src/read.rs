@@ -334,7 +334,6 @@ impl Reader {
         self.keep_mapped(pid, &vmas, &mut pages)?;
         let number = |field| memory.num(field);
         let bounds = [1, 2, 3, 4, 6, 7, 5, 8, 9, 10, 11].map(number);
-        let dumpable = memory.get(15).unwrap_or(1);
         let exe = self.regular_path(number(12), "its program")?;
         Ok(Process {
             pid,
@@ -347,7 +346,7 @@ impl Reader {
             root: self.regular_path(root, "its root directory")?,
             umask,
             personality: task.num(3),
-            dumpable,
+            dumpable: memory.get(15).unwrap_or(1),
             subreaper: task.num(18) != 0,
             oom_score_adj: task.num(14) as i32,
             limits: limits(&task),

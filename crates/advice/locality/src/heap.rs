@@ -102,7 +102,7 @@ pub(crate) struct Heap {
     /// Blocks with their starts; what was freed has no length.
     slots: Vec<(u64, Block)>,
     free: Vec<u32>,
-    /// Slot of the block that a line lay in last, by the line. The slot itself tells whether that still holds.
+    /// Slot of the block that a line lay in last, by the line; looked at before it is believed.
     hints: Vec<u32>,
     pub(crate) sites: HashMap<u32, Structure>,
     /// Accesses of a span of `footprint`.
@@ -309,6 +309,30 @@ impl Structure {
         }
         if let Some(there) = self.footprint.get_mut(span) {
             *there = (*there).max(self.live);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks of one size come and go, so that slots, starts and lines are used again.
+    #[test]
+    fn a_hint_finds_what_the_tree_finds() {
+        let (mut heap, mut wanted, mut state) = (Heap::default(), BTreeMap::new(), 1u64);
+        for now in 0..20_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let start = (state >> 40) % 64 * 48;
+            if state >> 63 == 0 {
+                heap.alloc((start, 40), (1, 0), now);
+                wanted.insert(start, ());
+            } else if wanted.remove(&start).is_some() {
+                assert!(heap.free(start, now, 1).is_some());
+            }
+            let at = (state >> 20) % (65 * 48);
+            let block = wanted.range(..=at).next_back().map(|of| *of.0).filter(|start| at - start < 40);
+            assert_eq!(heap.find(at).map(|found| found.0), block, "at {at} after {now}");
         }
     }
 }

@@ -76,6 +76,7 @@ mod unmodified_bad;
 mod unmodified_blind;
 mod unmodified_more;
 mod unmodified_places;
+mod unmodified_reports;
 mod unmodified_shapes;
 mod unmodified_twins;
 mod values;

@@ -296,7 +296,7 @@ impl Folders {
             return fs::create_dir(path);
         }
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
-        let is_clone = self.place.clone_into(&file, node);
+        let is_clone = self.place.gives_clone(&file, node);
         file.set_len(node.len)?;
         let write = |offset, bytes: &[u8]| file.write_all_at(bytes, offset);
         if is_clone { self.disk.read_changes(node, write) } else { self.disk.read(node, write) }

@@ -80,7 +80,7 @@ impl Place {
     }
 
     /// Gives an empty file the bytes that the node's file had before the run, if they are there to be cloned.
-    pub fn clone_into(&self, file: &File, node: Node) -> bool {
+    pub fn gives_clone(&self, file: &File, node: Node) -> bool {
         let Some(from) = self.base.as_ref().and_then(|base| base.files.get(&node.file())) else { return false };
         File::open(from).is_ok_and(|from| rustix::fs::ioctl_ficlone(file, from).is_ok())
     }

@@ -23,6 +23,7 @@ mod check_page;
 mod check_pools;
 mod check_reboot;
 mod check_recovery_reads;
+mod check_scratch;
 mod check_story;
 mod check_systems;
 mod check_threads;

@@ -170,7 +170,9 @@ fn of_kind(magic: u64) -> Option<&'static str> {
 /// Where something is mounted below a path, by `/proc/self/mounts`.
 fn mounted_below<'m>(mounts: &'m str, path: &'m str) -> impl Iterator<Item = &'m str> {
     let places = mounts.lines().filter_map(|line| line.split(' ').nth(1));
-    places.filter(move |place| place.strip_prefix(path).is_some_and(|rest| rest.starts_with('/') && rest.len() > 1))
+    places.filter(move |place| {
+        place.strip_prefix(path).is_some_and(|rest| rest.starts_with('/') && rest.len() > 1)
+    })
 }
 
 fn is_mount_point(path: &str) -> bool {

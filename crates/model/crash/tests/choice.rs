@@ -30,7 +30,9 @@ fn run(platform: Platform) -> crash::files::FilesRun {
 fn each_file_is_lost_and_kept_alone_however_few_images_there_are() {
     for platform in Platform::OF_FILES {
         let run = run(platform);
-        for (file, alone) in [("/one", false), ("/two", false), ("/three", false), ("/one", true), ("/three", true)] {
+        for (file, alone) in
+            [("/one", false), ("/two", false), ("/three", false), ("/one", true), ("/three", true)]
+        {
             let mut checker = Checker::new(&run.history, &run.contents);
             checker.bounds = Bounds { per_cut: 16, ..Bounds::default() };
             let judge = |tree: &crash::files::Tree, _: &crash::Image<'_>| {

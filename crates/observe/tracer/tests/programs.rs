@@ -276,6 +276,7 @@ fn stacks_of_programs_whose_segments_share_a_page_of_the_file() {
     let seen = run("cd $1 && ./a d/f", folder.path());
     let sync = seen.events.iter().find(|(_, event)| matches!(event.op, Op::FileSync { .. })).expect("a sync");
     let frames = &seen.table.site(sync.1.site).expect("its site").frames;
-    let functions: Vec<&str> = frames.iter().map(|frame| frame.function.rsplit("::").next().unwrap_or("")).collect();
+    let functions: Vec<&str> =
+        frames.iter().map(|frame| frame.function.rsplit("::").next().unwrap_or("")).collect();
     assert_eq!(functions, ["fsync", "inner", "outer", "main"], "{frames:?}");
 }

@@ -41,7 +41,12 @@ pub struct Places {
 impl Places {
     /// For a check of files with so many bytes.
     pub fn new(check: &Check, bytes: u64) -> Places {
-        Places { wanted: check.scratch.clone(), copies: check.parallel() as u64, bytes, place: OnceLock::new() }
+        Places {
+            wanted: check.scratch.clone(),
+            copies: check.parallel() as u64,
+            bytes,
+            place: OnceLock::new(),
+        }
     }
 
     /// Where they lie, if there was one.

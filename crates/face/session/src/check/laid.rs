@@ -58,7 +58,8 @@ impl Folders {
             roots.push((root.clone(), if taken { format!("{number}-{base}") } else { base.to_owned() }));
         }
         let (laid, touched, place) = (Laid::new(), Touched::All, files.place()?);
-        let images = Folders { folder: place.image()?, place, disk: files.disk.clone(), roots, laid, touched };
+        let images =
+            Folders { folder: place.image()?, place, disk: files.disk.clone(), roots, laid, touched };
         let folder = images.image_folder();
         fs::create_dir(&folder).map_err(Error::file("make", &folder))?;
         Ok(images)

@@ -67,7 +67,8 @@ impl Place {
 
     /// Makes a folder for one image.
     pub fn image(&self) -> Result<Temporary, Error> {
-        Temporary::new("strandline-image-", &self.folder).map_err(Error::file("make a folder for images in", &self.folder))
+        Temporary::new("strandline-image-", &self.folder)
+            .map_err(Error::file("make a folder for images in", &self.folder))
     }
 
     /// Where it is, if that is not in memory.
@@ -81,7 +82,9 @@ impl Place {
 
     /// Gives an empty file the bytes that the node's file had before the run, if they are there to be cloned.
     pub fn gives_clone(&self, file: &File, node: Node) -> bool {
-        let Some(from) = self.base.as_ref().and_then(|base| base.files.get(&node.file())) else { return false };
+        let Some(from) = self.base.as_ref().and_then(|base| base.files.get(&node.file())) else {
+            return false;
+        };
         File::open(from).is_ok_and(|from| rustix::fs::ioctl_ficlone(file, from).is_ok())
     }
 }
@@ -119,7 +122,8 @@ pub const MEMORY: &str = "/dev/shm";
 /// Memory, else the folder for temporary files, else the one for large ones: the first with room for all copies, or the one with most.
 fn roomy(bytes: u64, copies: u64) -> PathBuf {
     let places = [PathBuf::from(MEMORY), std::env::temp_dir(), "/var/tmp".into()];
-    let room = |place: &Path| rustix::fs::statvfs(place).map_or(0, |all| all.f_bavail.saturating_mul(all.f_frsize));
+    let room =
+        |place: &Path| rustix::fs::statvfs(place).map_or(0, |all| all.f_bavail.saturating_mul(all.f_frsize));
     let needs = |place: &Path| {
         // The copy that all are clones of, and what is written over them.
         let copies = if place != Path::new(MEMORY) && clones(place) { 2 } else { copies };

@@ -63,7 +63,8 @@ fn fresh(scratch: &Scratch) {
 
 /// What recovery found in each image, and how the check says that images share files.
 fn found(scratch: &Scratch, output: &Output) -> (Vec<String>, String) {
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(output)));
+    let answer: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(output)));
     let sums = std::fs::read_to_string(scratch.path("sums"));
     let sums = sums.unwrap_or_else(|_| panic!("recovery did not run: {answer:#}"));
     let sums = sums.lines().map(str::to_owned).collect();
@@ -101,7 +102,11 @@ fn images_are_the_same_wherever_they_are_laid_out() {
         let run = |script: &str, namespace: bool| {
             fresh(&scratch);
             let mut command = Command::new(if namespace { "unshare" } else { "sh" });
-            command.current_dir(scratch.dir()).args(if namespace { &["-m", "sh", "-ec"][..] } else { &["-ec"] });
+            command.current_dir(scratch.dir()).args(if namespace {
+                &["-m", "sh", "-ec"][..]
+            } else {
+                &["-ec"]
+            });
             command.args([script, "sh"]).arg(strandline().get_program()).output().expect("it runs")
         };
         let (wanted, _) = found(&scratch, &run(&format!("\"$1\" {}", words(&python, seed, "")), false));
@@ -112,13 +117,18 @@ fn images_are_the_same_wherever_they_are_laid_out() {
             std::fs::remove_file(scratch.path("i")).ok();
             ok(Command::new("truncate").current_dir(scratch.dir()).args(["-s", "320M", "i"]));
             let made = Command::new("sh").current_dir(scratch.dir()).args(["-c", make]).output();
-            let probe = Command::new("unshare").current_dir(scratch.dir()).args(["-m", "sh", "-ec", mount]).output();
+            let probe =
+                Command::new("unshare").current_dir(scratch.dir()).args(["-m", "sh", "-ec", mount]).output();
             if ![made, probe].iter().all(|done| done.as_ref().is_ok_and(|output| output.status.success())) {
                 println!("skipped: {make}; {mount}");
                 continue;
             }
             let there = run(&format!("{mount}; \"$1\" {}", words(&python, seed, "--scratch mount")), true);
-            assert_eq!(found(&scratch, &there), (wanted.clone(), share.to_owned()), "seed {seed}: {make}; {mount}");
+            assert_eq!(
+                found(&scratch, &there),
+                (wanted.clone(), share.to_owned()),
+                "seed {seed}: {make}; {mount}"
+            );
         }
     }
 }

@@ -43,7 +43,10 @@ fn as_found(scratch: &Scratch) {
 }
 
 fn hold(run: &[String], scratch: &Scratch) {
-    ok(Command::new("gcc").args(["-O1", "-pthread", "-o"]).arg(scratch.path("judge")).arg(program("reports.c")));
+    ok(Command::new("gcc")
+        .args(["-O1", "-pthread", "-o"])
+        .arg(scratch.path("judge"))
+        .arg(program("reports.c")));
     for (shape, accused) in SHAPES {
         for (twin, said) in [("wrong", (1, accused)), ("fixed", (0, "nothing found"))] {
             as_found(scratch);

@@ -25,7 +25,8 @@ fn run(platform: Platform) -> crash::files::FilesRun {
     run.run()
 }
 
-/// All of one file is lost and all others survive, or the other way round: a log of which nothing is there while the next one is.
+/// All of one file is lost and all others survive, or the other way round: a log of which nothing is there
+/// while the next one is.
 #[test]
 fn each_file_is_lost_and_kept_alone_however_few_images_there_are() {
     for platform in Platform::OF_FILES {
@@ -36,7 +37,10 @@ fn each_file_is_lost_and_kept_alone_however_few_images_there_are() {
             let mut checker = Checker::new(&run.history, &run.contents);
             checker.bounds = Bounds { per_cut: 16, ..Bounds::default() };
             let judge = |tree: &crash::files::Tree, _: &crash::Image<'_>| {
-                let has = |path: &str, byte| matches!(&tree[path], Entry::File(bytes) if bytes.iter().all(|&b| b == byte));
+                let has = |path: &str, byte| match &tree[path] {
+                    Entry::File(bytes) => bytes.iter().all(|&other| other == byte),
+                    _ => false,
+                };
                 let mut others = ["/one", "/two", "/three"].into_iter().filter(|&other| other != file);
                 let (own, rest) = if alone { (b'a', b'-') } else { (b'-', b'a') };
                 match has(file, own) && others.all(|other| has(other, rest)) {

@@ -276,8 +276,12 @@ impl Sections {
             let (offset, len) = segment.file_range();
             (offset, len, segment.address())
         };
-        // Linkers that pad nothing leave code and what is before it in one page of the file, at two addresses.
-        let is_code = |segment: &object::Segment<'_, '_, _>| matches!(segment.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.contains(PF_X));
+        // Linkers that pad nothing leave code and what is before it in one page of the file, at two
+        // addresses.
+        let is_code = |segment: &object::Segment<'_, '_, _>| match segment.flags() {
+            SegmentFlags::Elf { p_flags, .. } => p_flags.contains(PF_X),
+            _ => false,
+        };
         let segments = file.segments().filter(is_code).map(segment).collect();
         let debug = file.section_by_name(".debug_frame").and_then(|section| {
             let plain = section.compressed_data().ok()?.format == object::CompressionFormat::None;

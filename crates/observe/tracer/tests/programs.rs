@@ -256,15 +256,17 @@ fn functions_and_lines_of_go_programs() {
     assert_eq!(stack(|op| matches!(op, Op::FileSync { .. })), ["fsync:0", "main.main:16"]);
 }
 
-/// lld, which Rust links with, pads nothing: a page of the file has the end of one segment and the beginning of the code, at two
-/// addresses.
+/// lld, which Rust links with, pads nothing: a page of the file has the end of one segment and the beginning
+/// of the code, at two addresses.
 #[test]
 fn stacks_of_programs_whose_segments_share_a_page_of_the_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let source = "use std::io::Write;\n\
                   #[inline(never)] fn outer(f: &mut std::fs::File) { inner(f); std::hint::black_box(f); }\n\
-                  #[inline(never)] fn inner(f: &mut std::fs::File) { f.write_all(b\"hello\").unwrap(); f.sync_all().unwrap(); }\n\
-                  fn main() { outer(&mut std::fs::File::create(std::env::args().nth(1).unwrap()).unwrap()); }\n";
+                  #[inline(never)] fn inner(f: &mut std::fs::File) {\n\
+                  f.write_all(b\"hello\").unwrap(); f.sync_all().unwrap(); }\n\
+                  fn main() {\n\
+                  outer(&mut std::fs::File::create(std::env::args().nth(1).unwrap()).unwrap()); }\n";
     let (code, built) = (folder.path().join("a.rs"), folder.path().join("a"));
     std::fs::write(&code, source).expect("the source");
     let rustc = std::process::Command::new("rustc").args(["-g", "-o"]).args([&built, &code]).output();

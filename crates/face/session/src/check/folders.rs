@@ -10,9 +10,9 @@ use std::sync::{Arc, OnceLock};
 use crash::files::{Disk, Entry, Tree};
 use serde_json::json;
 
+use super::CheckError;
 use super::place::Place;
 use super::pools::KEPT_MAX;
-use super::{Check, CheckError};
 use crate::error::Error;
 
 /// The ordinary files that a check follows: their paths, and the disk as the run found it.

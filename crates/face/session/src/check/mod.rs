@@ -95,7 +95,8 @@ pub struct Check {
     pub seed: u64,
     /// Folder that shows the first finding without this tool; `reproducer` in `out` if not given.
     pub reproducer: Option<PathBuf>,
-    /// Folder in which images of ordinary files are laid out; memory if not given and there is room for all jobs' images.
+    /// Folder in which images of ordinary files are laid out; memory if not given and there is room for all
+    /// jobs' images.
     pub scratch: Option<PathBuf>,
     /// Folder for the run (`check.slt`, `before`), `check.json` and the failing images.
     pub out: PathBuf,

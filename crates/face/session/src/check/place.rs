@@ -1,8 +1,9 @@
 //! Where images of ordinary files are laid out, and what they share.
 //!
-//! An image has all files of the run, most of them as they were before it. In memory these are written, once for each job, because from
-//! image to image only pages that differ are. A file system that clones files gives each image a clone: it costs no room and
-//! hardly any time, however long the file is, and what recovery writes to it reaches no other.
+//! An image has all files of the run, most of them as they were before it. In memory these are written, once
+//! for each job, because from image to image only pages that differ are. A file system that clones files
+//! gives each image a clone: it costs no room and hardly any time, however long the file is, and what
+//! recovery writes to it reaches no other.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -119,7 +120,8 @@ fn write(path: &Path, disk: &Disk, node: Node) -> io::Result<()> {
 /// A file system in memory.
 pub const MEMORY: &str = "/dev/shm";
 
-/// Memory, else the folder for temporary files, else the one for large ones: the first with room for all copies, or the one with most.
+/// Memory, else the folder for temporary files, else the one for large ones: the first with room for all
+/// copies, or the one with most.
 fn roomy(bytes: u64, copies: u64) -> PathBuf {
     let places = [PathBuf::from(MEMORY), std::env::temp_dir(), "/var/tmp".into()];
     let room =

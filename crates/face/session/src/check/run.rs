@@ -283,7 +283,8 @@ impl Replay<'_> {
         };
         let at_end: u64 = (0..run.history.files().len()).map(|file| run.history.file_len(file)).sum();
         let bytes = before.iter().map(|(_, len)| len).sum::<u64>().max(at_end);
-        let files = Some(Files { roots, disk: run.disk, before, places: Places::new(self.check, bytes) });
+        let places = Places::new(self.check.scratch.clone(), self.check.parallel(), bytes);
+        let files = Some(Files { roots, disk: run.disk, before, places });
         Ok(Run { files, limit: Some(limit), ..Run::seen(run.history, run.contents, Vec::new()) })
     }
 

@@ -17,7 +17,8 @@ for step in range(40):
     with open(name, 'r+b', buffering=0) as file:
         match chance.randrange(9):
             case 0 | 1:
-                os.pwrite(file.fileno(), bytes([48 + step]) * chance.choice([10, 5000]), chance.randrange(200000))
+                piece = bytes([48 + step]) * chance.choice([10, 5000])
+                os.pwrite(file.fileno(), piece, chance.randrange(200000))
             case 2: os.ftruncate(file.fileno(), chance.choice([0, 1000, 150000]))
             case 3 | 7 | 8: os.fsync(file.fileno())
             case 4: os.rename(name, other)
@@ -26,7 +27,8 @@ for step in range(40):
 os.sync()
 "#;
 
-/// Notes what it finds, and leaves everything else than that: what it changed must be mended for the next image.
+/// Notes what it finds, and leaves everything else than that: what it changed must be mended for the next
+/// image.
 const RECOVERY: &str = r#"
 import hashlib, mmap, os, sys
 list_of_sums = os.path.abspath(sys.argv[2])

@@ -1,7 +1,8 @@
-//! More shapes of public reports, in three languages, each with its fixed twin: a log that is left unsynced for the next one
-//! (leveldb#193), a torn page that the log's replay takes for done by its version (arcadedb#4926), a hole in a log that threads share,
-//! a sync before the stream is flushed, a move by a copy, a double write whose first place is used again too early, a link to a
-//! version that is not durable, numbers that are given out twice.
+//! More shapes of public reports, in three languages, each with its fixed twin: a log that is left unsynced
+//! for the next one (leveldb#193), a torn page that the log's replay takes for done by its version
+//! (arcadedb#4926), a hole in a log that threads share, a sync before the stream is flushed, a move by a
+//! copy, a double write whose first place is used again too early, a link to a version that is not durable,
+//! numbers that are given out twice.
 
 use std::os::unix::fs::symlink;
 use std::process::Command;

@@ -201,8 +201,8 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
         if !go {
             return false;
         }
-        // One file differs: what orders its bytes among themselves says nothing of other files. So many cells are lost at once by
-        // chance hardly ever.
+        // One file differs: what orders its bytes among themselves says nothing of other files. So many cells
+        // are lost at once by chance hardly ever.
         let files = match self.checker.history.platform().is_files() {
             true => window.open_files(),
             false => Vec::new(),

@@ -279,7 +279,8 @@ impl Window {
         (0..self.cells.len()).filter(|&at| self.next_choice(at, 0) != 0)
     }
 
-    /// The same by file, that of the latest store first: with the contents of a file goes its length. All names are one more.
+    /// The same by file, that of the latest store first: with the contents of a file goes its length. All
+    /// names are one more.
     pub fn open_files(&self) -> Vec<Vec<usize>> {
         let mut files: BTreeMap<u16, (Option<u32>, Vec<usize>)> = BTreeMap::new();
         for at in self.open_cells() {

@@ -234,7 +234,8 @@ static void judge(const char *shape)
         must(printed() < 0 || (read_all("stream") == 5 && !memcmp(bytes, "saved", 5)), "the stream is lost");
     } else if (!strcmp(shape, "moved")) {
         const int there = read_all("in/file") == 3000 && all(bytes, 3000, 'm');
-        must(there || (read_all("out/file") == 3000 && all(bytes, 3000, 'm')), "the file is in neither folder");
+        must(there || (read_all("out/file") == 3000 && all(bytes, 3000, 'm')),
+             "the file is in neither folder");
     } else if (!strcmp(shape, "twice")) {
         char copy[2048];
         read_all("copy");
@@ -247,7 +248,8 @@ static void judge(const char *shape)
         }
     } else if (!strcmp(shape, "link")) {
         const int len = read_all("current/data");
-        must((len == 2000 && all(bytes, len, 'd')) || (len == 3 && all(bytes, len, 'o')), "the version is not whole");
+        must((len == 2000 && all(bytes, len, 'd')) || (len == 3 && all(bytes, len, 'o')),
+             "the version is not whole");
     } else {
         must(read_all("mark") >= 0 && atoi(bytes) >= printed(), "a number is given out again");
     }
@@ -258,8 +260,10 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } shapes[] = { { "logs", logs },   { "version", version }, { "slots", slots },       { "unflushed", unflushed },
-                   { "moved", moved }, { "twice", twice },     { "link", version_link }, { "numbers", numbers } };
+    } shapes[] = {
+        { "logs", logs },   { "version", version }, { "slots", slots },       { "unflushed", unflushed },
+        { "moved", moved }, { "twice", twice },     { "link", version_link }, { "numbers", numbers },
+    };
     if (argc == 5 && !strcmp(argv[1], "judge")) {
         fixed = !strcmp(argv[3], "fixed");
         pool = argv[4];

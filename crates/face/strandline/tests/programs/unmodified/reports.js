@@ -1,5 +1,5 @@
-// The shapes of reports.c, which judges them: reports.js SHAPE wrong|fixed, in the folder d. All but `numbers` and
-// `version` use the asynchronous interface, whose calls threads of their own make.
+// The shapes of reports.c, which judges them: reports.js SHAPE wrong|fixed, in the folder d. All but
+// `numbers` and `version` use the asynchronous interface, whose calls threads of their own make.
 const fs = require("fs");
 const { open, copyFile, unlink, mkdir, symlink, rename } = fs.promises;
 

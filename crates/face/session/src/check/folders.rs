@@ -39,14 +39,9 @@ pub struct Places {
 }
 
 impl Places {
-    /// For a check of files with so many bytes.
-    pub fn new(check: &Check, bytes: u64) -> Places {
-        Places {
-            wanted: check.scratch.clone(),
-            copies: check.parallel() as u64,
-            bytes,
-            place: OnceLock::new(),
-        }
+    /// For so many images of so many bytes at the same time.
+    pub fn new(wanted: Option<PathBuf>, copies: usize, bytes: u64) -> Places {
+        Places { wanted, copies: copies as u64, bytes, place: OnceLock::new() }
     }
 
     /// Where they lie, if there was one.

@@ -131,31 +131,48 @@ fn acks(words: &str) -> Result<Acks, Error> {
 
 /// What to know of the places of files: file systems that are stacked or far away.
 fn places(paths: &[String]) -> Vec<String> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let mut notes = Vec::new();
+    for path in paths {
+        let Ok(about) = rustix::fs::statfs(path.as_str()) else { continue };
+        let mounted = || is_mount_point(path).then_some(MOUNT_POINT);
+        if let Some(what) = of_kind(about.f_type as u64 & 0xffff_ffff).or_else(mounted) {
+            notes.push(format!("{path} is {what}"));
+        }
+        let inside = mounted_below(&mounts, path);
+        notes.extend(inside.map(|inside| format!("{inside} is {MOUNT_POINT}")));
+    }
+    notes
+}
+
+const MOUNT_POINT: &str =
+    "a mount point: a rename across it is a copy, and a sync of the folder above says nothing of it";
+
+/// What to know of a file system with this magic number.
+fn of_kind(magic: u64) -> Option<&'static str> {
     const OVERLAY: u64 = 0x794c_7630;
     const NFS: u64 = 0x6969;
     const SMB: [u64; 3] = [0x517b, 0xff53_4d42, 0xfe53_4d42];
     const FUSE: u64 = 0x6573_5546;
-    let mut notes = Vec::new();
-    for path in paths {
-        let Ok(about) = rustix::fs::statfs(path.as_str()) else { continue };
-        let kind = about.f_type as u64 & 0xffff_ffff;
-        let what = match kind {
-            NFS => "on NFS: what the server keeps in a crash is not modelled, only the client's calls",
-            FUSE => "on a FUSE file system: what it keeps in a crash is its own affair and not modelled",
-            kind if SMB.contains(&kind) => {
-                "on a file server: what it keeps in a crash is not modelled, only the client's calls"
-            }
-            OVERLAY => {
-                "on an overlay: the images are those of the upper layer's file system, without what copying up does"
-            }
-            _ if is_mount_point(path) => {
-                "a mount point: a rename across it is a copy, and a sync of the folder above says nothing of it"
-            }
-            _ => continue,
-        };
-        notes.push(format!("{path} is {what}"));
+    match magic {
+        NFS => Some("on NFS: what the server keeps in a crash is not modelled, only the client's calls"),
+        FUSE => Some("on a FUSE file system: what it keeps in a crash is its own affair and not modelled"),
+        magic if SMB.contains(&magic) => {
+            Some("on a file server: what it keeps in a crash is not modelled, only the client's calls")
+        }
+        OVERLAY => Some(
+            "on an overlay: the images are those of the upper layer's file system, without what copying up does",
+        ),
+        _ => None,
     }
-    notes
+}
+
+/// Where something is mounted below a path, by `/proc/self/mounts`.
+fn mounted_below<'m>(mounts: &'m str, path: &'m str) -> impl Iterator<Item = &'m str> {
+    let places = mounts.lines().filter_map(|line| line.split(' ').nth(1));
+    places.filter(move |place| {
+        place.strip_prefix(path).is_some_and(|rest| rest.starts_with('/') && rest.len() > 1)
+    })
 }
 
 fn is_mount_point(path: &str) -> bool {
@@ -204,5 +221,35 @@ impl Drop for Signals {
             thread.thread().unpark();
             thread.join().ok();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_systems_that_are_stacked_or_far_away_are_known_by_their_numbers() {
+        for (magic, words) in [
+            (0x6969, "on NFS"),
+            (0x6573_5546, "on a FUSE file system"),
+            (0x517b, "on a file server"),
+            (0xff53_4d42, "on a file server"),
+            (0xfe53_4d42, "on a file server"),
+            (0x794c_7630, "on an overlay"),
+        ] {
+            assert!(of_kind(magic).is_some_and(|what| what.starts_with(words)), "{magic:x}");
+        }
+        // ext4, XFS, Btrfs, tmpfs.
+        for magic in [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994] {
+            assert_eq!(of_kind(magic), None, "{magic:x}");
+        }
+    }
+
+    #[test]
+    fn mounts_below_a_folder_are_found() {
+        let mounts = "tmpfs /d tmpfs rw 0 0\ntmpfs /d/in tmpfs rw 0 0\nnone /data nfs rw 0 0\n";
+        assert_eq!(mounted_below(mounts, "/d").collect::<Vec<_>>(), ["/d/in"]);
+        assert_eq!(mounted_below(mounts, "/data").count(), 0);
     }
 }

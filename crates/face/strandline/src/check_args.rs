@@ -112,6 +112,11 @@ pub struct CheckArgs {
     /// report: the image, the command, the story and run.sh (`reproducer` in --out if not given)
     #[arg(long, value_name = "DIR", requires = "recover")]
     pub reproducer: Option<PathBuf>,
+    /// With --files: folder in which images are laid out (memory if not given and all jobs' images fit in
+    /// there, else TMPDIR or /var/tmp). Where its file system clones files, as xfs and btrfs do, images share
+    /// what they have in common
+    #[arg(long, value_name = "DIR", requires = "files")]
+    pub scratch: Option<PathBuf>,
     /// Folder for the run (check.slt), the failing images, check.json and check.html
     #[arg(long, value_name = "DIR", default_value = "strandline-check")]
     pub out: PathBuf,

@@ -56,6 +56,7 @@ fn check(args: &CheckArgs) -> Check {
         time: args.time,
         seed: args.seed,
         reproducer: args.reproducer.clone(),
+        scratch: args.scratch.clone(),
         out: args.out.clone(),
     }
 }

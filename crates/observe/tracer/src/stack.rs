@@ -15,7 +15,8 @@ use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder};
 use libc::user_regs_struct;
 use nix::unistd::Pid;
-use object::{Object, ObjectSection, ObjectSegment, ReadCache};
+use object::elf::PF_X;
+use object::{Object, ObjectSection, ObjectSegment, ReadCache, SegmentFlags};
 
 use crate::look;
 
@@ -43,7 +44,7 @@ const NO_MODULE: u32 = u32::MAX;
 /// What unwinding needs of a file.
 #[derive(Clone)]
 struct Sections {
-    /// Offset in the file, bytes, address, of what is loaded.
+    /// Offset in the file, bytes, address, of what is loaded as code.
     segments: Vec<(u64, u64, u64)>,
     parts: [Option<(u64, Arc<[u8]>)>; 2],
     debug: Option<Arc<[u8]>>,
@@ -275,7 +276,13 @@ impl Sections {
             let (offset, len) = segment.file_range();
             (offset, len, segment.address())
         };
-        let segments = file.segments().map(segment).collect();
+        // Linkers that pad nothing leave code and what is before it in one page of the file, at two
+        // addresses.
+        let is_code = |segment: &object::Segment<'_, '_, _>| match segment.flags() {
+            SegmentFlags::Elf { p_flags, .. } => p_flags.contains(PF_X),
+            _ => false,
+        };
+        let segments = file.segments().filter(is_code).map(segment).collect();
         let debug = file.section_by_name(".debug_frame").and_then(|section| {
             let plain = section.compressed_data().ok()?.format == object::CompressionFormat::None;
             plain.then(|| Some(Arc::from(section.data().ok()?)))?

@@ -255,3 +255,30 @@ fn functions_and_lines_of_go_programs() {
     assert_eq!(write, ["write:0", "main.(*store).put:8", "main.main.func1:14"]);
     assert_eq!(stack(|op| matches!(op, Op::FileSync { .. })), ["fsync:0", "main.main:16"]);
 }
+
+/// lld, which Rust links with, pads nothing: a page of the file has the end of one segment and the beginning
+/// of the code, at two addresses.
+#[test]
+fn stacks_of_programs_whose_segments_share_a_page_of_the_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = "use std::io::Write;\n\
+                  #[inline(never)] fn outer(f: &mut std::fs::File) { inner(f); std::hint::black_box(f); }\n\
+                  #[inline(never)] fn inner(f: &mut std::fs::File) {\n\
+                  f.write_all(b\"hello\").unwrap(); f.sync_all().unwrap(); }\n\
+                  fn main() {\n\
+                  outer(&mut std::fs::File::create(std::env::args().nth(1).unwrap()).unwrap()); }\n";
+    let (code, built) = (folder.path().join("a.rs"), folder.path().join("a"));
+    std::fs::write(&code, source).expect("the source");
+    let rustc = std::process::Command::new("rustc").args(["-g", "-o"]).args([&built, &code]).output();
+    if !rustc.is_ok_and(|output| output.status.success()) {
+        println!("skipped: no rustc");
+        return;
+    }
+    std::fs::create_dir(folder.path().join("d")).expect("a folder");
+    let seen = run("cd $1 && ./a d/f", folder.path());
+    let sync = seen.events.iter().find(|(_, event)| matches!(event.op, Op::FileSync { .. })).expect("a sync");
+    let frames = &seen.table.site(sync.1.site).expect("its site").frames;
+    let functions: Vec<&str> =
+        frames.iter().map(|frame| frame.function.rsplit("::").next().unwrap_or("")).collect();
+    assert_eq!(functions, ["fsync", "inner", "outer", "main"], "{frames:?}");
+}

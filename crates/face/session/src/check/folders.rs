@@ -4,13 +4,16 @@ use std::collections::{HashMap, hash_map};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use crash::files::{Disk, Entry, Tree};
 use serde_json::json;
 
 use super::CheckError;
+use super::place::Place;
 use super::pools::KEPT_MAX;
+use crate::error::Error;
 
 /// The ordinary files that a check follows: their paths, and the disk as the run found it.
 #[derive(Debug)]
@@ -19,6 +22,44 @@ pub struct Files {
     pub disk: Disk,
     /// The files that were there before the run, with their lengths.
     pub before: Vec<(String, u64)>,
+    /// Where images lie.
+    pub places: Places,
+}
+
+/// Where the images of a run lie, from the first one on.
+#[derive(Debug)]
+pub struct Places {
+    /// If somebody said where.
+    wanted: Option<PathBuf>,
+    /// Images that there are at the same time.
+    copies: u64,
+    /// Bytes of one, about.
+    bytes: u64,
+    place: OnceLock<Arc<Place>>,
+}
+
+impl Places {
+    /// For so many images of so many bytes at the same time.
+    pub fn new(wanted: Option<PathBuf>, copies: usize, bytes: u64) -> Places {
+        Places { wanted, copies: copies as u64, bytes, place: OnceLock::new() }
+    }
+
+    /// Where they lie, if there was one.
+    pub fn chosen(&self) -> Option<&Place> {
+        self.place.get().map(|place| &**place)
+    }
+}
+
+impl Files {
+    /// Where images lie.
+    pub fn place(&self) -> Result<Arc<Place>, Error> {
+        if let Some(place) = self.places.place.get() {
+            return Ok(place.clone());
+        }
+        let Places { wanted, copies, bytes, .. } = &self.places;
+        let place = Arc::new(Place::new(wanted.as_deref(), &self.disk, *bytes, *copies)?);
+        Ok(self.places.place.get_or_init(|| place).clone())
+    }
 }
 
 /// Where the names of what was there are kept, beside their contents.

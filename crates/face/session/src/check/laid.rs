@@ -6,13 +6,14 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::io;
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crash::Change;
 use crash::files::{Disk, Node};
 use reboot::Reads;
 
 use super::folders::Files;
-use super::pools::memory_folder;
+use super::place::Place;
 use crate::error::Error;
 use crate::temporary::Temporary;
 
@@ -20,6 +21,7 @@ use crate::temporary::Temporary;
 #[derive(Debug)]
 pub struct Folders {
     folder: Temporary,
+    place: Arc<Place>,
     disk: Disk,
     /// Each root, and its name in the image.
     roots: Vec<(String, String)>,
@@ -55,8 +57,9 @@ impl Folders {
             let taken = roots.iter().any(|(_, name)| name == base);
             roots.push((root.clone(), if taken { format!("{number}-{base}") } else { base.to_owned() }));
         }
-        let (laid, touched) = (Laid::new(), Touched::All);
-        let images = Folders { folder: memory_folder()?, disk: files.disk.clone(), roots, laid, touched };
+        let (laid, touched, place) = (Laid::new(), Touched::All, files.place()?);
+        let images =
+            Folders { folder: place.image()?, place, disk: files.disk.clone(), roots, laid, touched };
         let folder = images.image_folder();
         fs::create_dir(&folder).map_err(Error::file("make", &folder))?;
         Ok(images)
@@ -294,8 +297,10 @@ impl Folders {
             return fs::create_dir(path);
         }
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+        let is_clone = self.place.gives_clone(&file, node);
         file.set_len(node.len)?;
-        self.disk.read(node, |offset, bytes| file.write_all_at(bytes, offset))
+        let write = |offset, bytes: &[u8]| file.write_all_at(bytes, offset);
+        if is_clone { self.disk.read_changes(node, write) } else { self.disk.read(node, write) }
     }
 }
 

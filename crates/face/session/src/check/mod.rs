@@ -19,6 +19,7 @@ mod output;
 mod pace;
 mod page;
 mod pattern;
+mod place;
 mod placeholder;
 mod pools;
 mod recovery;
@@ -40,6 +41,7 @@ pub use judge::{Judge, Laid};
 pub use lints::Linted;
 pub use noted::Noted;
 pub use ordinary::Ordinary;
+pub use place::Sharing;
 pub use reproducer::LaidOut;
 pub use run::Run;
 
@@ -93,6 +95,9 @@ pub struct Check {
     pub seed: u64,
     /// Folder that shows the first finding without this tool; `reproducer` in `out` if not given.
     pub reproducer: Option<PathBuf>,
+    /// Folder in which images of ordinary files are laid out; memory if not given and there is room for all
+    /// jobs' images.
+    pub scratch: Option<PathBuf>,
     /// Folder for the run (`check.slt`, `before`), `check.json` and the failing images.
     pub out: PathBuf,
 }
@@ -109,6 +114,8 @@ pub struct Checked {
     pub ran: u64,
     /// Images that agreed with one of these in all that recovery had read, so that it did not run again.
     pub equivalent: u64,
+    /// What images of ordinary files share, and where they were, if that was not in memory.
+    pub laid: Option<(Sharing, Option<PathBuf>)>,
     /// How long the search took.
     pub elapsed: Duration,
     /// Whether recovery ran as after a reboot.
@@ -163,6 +170,7 @@ impl Default for Check {
             time: None,
             seed: 1,
             reproducer: None,
+            scratch: None,
             out: "strandline-check".into(),
         }
     }
@@ -272,6 +280,14 @@ impl Check {
         match &self.input {
             Some(Input::Program(program)) => Some(program),
             _ => None,
+        }
+    }
+
+    /// Recovery commands at the same time.
+    fn parallel(&self) -> usize {
+        match self.jobs {
+            Some(jobs) => jobs as usize,
+            None => std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
 

@@ -155,7 +155,7 @@ fn story(history: &History, finding: &Finding, sources: &Sources) -> String {
 }
 
 fn answer(checked: &Checked) -> Value {
-    let Checked { run, outcome, ran, equivalent, elapsed, check, rebooted, .. } = checked;
+    let Checked { run, outcome, ran, equivalent, laid, elapsed, check, rebooted, .. } = checked;
     let refused = match rebooted {
         Rebooted::Refused(why) => Some(why),
         Rebooted::Yes | Rebooted::NotWanted => None,
@@ -181,6 +181,7 @@ fn answer(checked: &Checked) -> Value {
         "images_failing": number(outcome.failing),
         "images_equivalent": number(*equivalent),
         "recoveries": number(*ran),
+        "images_share": laid.as_ref().filter(|_| seen).map(|(sharing, _)| sharing.name()),
         "rebooted": seen.then_some(*rebooted == Rebooted::Yes),
         "reboot_refused": refused,
         "seconds": seen.then_some(elapsed.as_secs_f64()),

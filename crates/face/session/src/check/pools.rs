@@ -13,6 +13,7 @@ use crash::{Change, Contents, History};
 use rustix::fs::SeekFrom;
 
 use super::CheckError;
+use super::place::MEMORY;
 use crate::error::Error;
 use crate::temporary::Temporary;
 
@@ -104,8 +105,8 @@ fn pages(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
 }
 
 /// A folder for images, in memory if there is such a file system.
-pub fn memory_folder() -> Result<Temporary, Error> {
-    let memory = Path::new("/dev/shm");
+fn memory_folder() -> Result<Temporary, Error> {
+    let memory = Path::new(MEMORY);
     let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
     let folder = Temporary::new("strandline-image-", &place);
     folder.map_err(Error::file("make a folder for images in", &place))

@@ -14,7 +14,7 @@ use report::human;
 use trace::{Compression, Reader};
 
 use super::doubt::Doubt;
-use super::folders::{self, Files};
+use super::folders::{self, Files, Places};
 use super::limit::{Limit, Until};
 use super::noted::Noted;
 use super::whole::{self, Compared};
@@ -266,7 +266,7 @@ impl Replay<'_> {
             Entry::File(bytes) => Some((path.clone(), bytes.len() as u64)),
             _ => None,
         };
-        let before = tree.iter().filter_map(len).collect();
+        let before: Vec<(String, u64)> = tree.iter().filter_map(len).collect();
         let mut recorder = FilesRecorder::new(platform, tree)?;
         let reading = Watched::new("reading", self.observer, &mut recorder);
         match trace.replay(&mut Until::new(limit, reading)) {
@@ -281,7 +281,10 @@ impl Replay<'_> {
                 ..Run::seen(History::default(), Contents::default(), Vec::new())
             });
         };
-        let files = Some(Files { roots, disk: run.disk, before });
+        let at_end: u64 = (0..run.history.files().len()).map(|file| run.history.file_len(file)).sum();
+        let bytes = before.iter().map(|(_, len)| len).sum::<u64>().max(at_end);
+        let places = Places::new(self.check.scratch.clone(), self.check.parallel(), bytes);
+        let files = Some(Files { roots, disk: run.disk, before, places });
         Ok(Run { files, limit: Some(limit), ..Run::seen(run.history, run.contents, Vec::new()) })
     }
 

@@ -1,6 +1,7 @@
 //! The search: recovery looks at the images of a run, on several threads.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -73,7 +74,9 @@ pub fn examine(
     let (ran, equivalent) = known.counts();
     let elapsed = started.elapsed();
     let uncovered = cover::uncovered(check, &run, &outcome, interrupted, contradicted);
-    Ok(Checked { run, outcome, uncovered, ran, equivalent, elapsed, rebooted, check: check.clone() })
+    let place = run.files.as_ref().and_then(|files| files.places.chosen());
+    let laid = place.map(|place| (place.sharing(), place.on_disk().map(Path::to_owned)));
+    Ok(Checked { run, outcome, uncovered, ran, equivalent, laid, elapsed, rebooted, check: check.clone() })
 }
 
 struct Search<'r> {
@@ -137,11 +140,7 @@ impl Search<'_> {
             let name = self.check.program().and_then(|program| program.command.first());
             searched.notes.extend(boot_id::warning(name.map(OsString::as_os_str), self.run.history.files()));
         }
-        let jobs = match self.check.jobs {
-            Some(jobs) => jobs as usize,
-            None => std::thread::available_parallelism().map_or(1, usize::from),
-        };
-        searched.outcome = self.parts(jobs)?;
+        searched.outcome = self.parts(self.check.parallel())?;
         if self.observer.stopped() {
             let note = "the search was interrupted; crash points that were not looked at may have more";
             searched.notes.push(note.to_owned());

@@ -7,7 +7,7 @@ use crash::{Finding, History};
 use reboot::Rebooted;
 use report::human::{grouped, plural};
 
-use super::Checked;
+use super::{Checked, Sharing};
 use crate::sources::Sources;
 
 /// What was examined, in a line.
@@ -47,6 +47,16 @@ pub fn partly(checked: &Checked) -> Vec<String> {
             match checked.equivalent {
                 1 => "1 image was".to_owned(),
                 count => format!("{} images were", grouped(count)),
+            }
+        ));
+    }
+    if let Some((sharing, Some(place))) = &checked.laid {
+        lines.push(format!(
+            "images were not in memory but in {}; files as they were before the run were {}",
+            place.display(),
+            match sharing {
+                Sharing::Reflink => "clones of one copy",
+                Sharing::Written => "written for each job",
             }
         ));
     }

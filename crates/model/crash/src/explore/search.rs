@@ -155,8 +155,11 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
                     self.every(cut, window, &fresh, bound);
                     // A page that was written is eight cells of a file, far more than bounds allow in all combinations:
                     // each is at least lost and kept alone.
-                    let each =
-                        if self.checker.history.platform().is_files() { 2 * all.len() as u64 } else { 0 };
+                    // So is each file.
+                    let each = match self.checker.history.platform().is_files() {
+                        true => 2 * (all.len() + window.open_files().len()) as u64,
+                        false => 0,
+                    };
                     self.random(cut, window, (RANDOM + each).min(bound));
                     false
                 }
@@ -197,6 +200,22 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
         let go = attempt(self, window, &most) && attempt(self, window, &least);
         if !go {
             return false;
+        }
+        // One file differs: what orders its bytes among themselves says nothing of other files. So many cells
+        // are lost at once by chance hardly ever.
+        let files = match self.checker.history.platform().is_files() {
+            true => window.open_files(),
+            false => Vec::new(),
+        };
+        let several = files.len() > 1;
+        for cells in files.iter().filter(|_| several).take(bound as usize / 4) {
+            let (mut choices, mut others) = (most.clone(), least.clone());
+            for &at in cells {
+                (choices[at], others[at]) = (least[at], 0);
+            }
+            if !attempt(self, window, &choices) || !attempt(self, window, &others) {
+                return false;
+            }
         }
         // One cell differs, in the order of the latest stores first.
         let mut order: Vec<usize> = (0..most.len()).filter(|&at| least[at] > 0).collect();

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::cut::Cut;
 use super::walker::Walker;
+use crate::files::owner;
 use crate::history::Item;
 use event::SiteId;
 use event::map::Map;
@@ -276,6 +277,21 @@ impl Window {
     /// Cells of which something can be lost.
     pub fn open_cells(&self) -> impl Iterator<Item = usize> {
         (0..self.cells.len()).filter(|&at| self.next_choice(at, 0) != 0)
+    }
+
+    /// The same by file, that of the latest store first: with the contents of a file goes its length. All
+    /// names are one more.
+    pub fn open_files(&self) -> Vec<Vec<usize>> {
+        let mut files: BTreeMap<u16, (Option<u32>, Vec<usize>)> = BTreeMap::new();
+        for at in self.open_cells() {
+            let Cell { atoms, words, .. } = &self.cells[at];
+            let (latest, cells) = files.entry(words.first().map_or(0, |&word| owner(word))).or_default();
+            *latest = atoms.last().copied().max(*latest);
+            cells.push(at);
+        }
+        let mut files: Vec<(Option<u32>, Vec<usize>)> = files.into_values().collect();
+        files.sort_by_key(|&(latest, _)| std::cmp::Reverse(latest));
+        files.into_iter().map(|(_, cells)| cells).collect()
     }
 
     /// Those of them with atoms from behind the item `since`, or that the barrier at the cut demands.

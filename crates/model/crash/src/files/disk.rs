@@ -253,12 +253,24 @@ impl Disk {
     /// # Errors
     /// Those of `write`.
     pub fn read<E>(&self, node: Node, mut write: impl FnMut(u64, &[u8]) -> Result<(), E>) -> Result<(), E> {
-        let file = usize::from(node.file);
-        let before = self.contents.file(&self.titles[file]).unwrap_or(&[]);
+        let before = self.contents.file(&self.titles[usize::from(node.file)]).unwrap_or(&[]);
         let before = &before[..before.len().min(usize::try_from(node.len).unwrap_or(usize::MAX))];
         if !before.is_empty() {
             write(0, before)?;
         }
+        self.read_changes(node, write)
+    }
+
+    /// The same for a file that is what it was when the run began, as far as its length goes.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub fn read_changes<E>(
+        &self,
+        node: Node,
+        mut write: impl FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let file = usize::from(node.file);
         let mut bytes = [0; PAGE as usize];
         for page in self.bulks.pages_in(node.file, node.len) {
             let from = page * PAGE;

@@ -52,5 +52,5 @@ mod steps;
 pub(crate) use bulk::{BULKS, Bulk, Bulks};
 pub use disk::{Disk, Entry, Node, Tree};
 pub use names::is_contents;
-pub(crate) use names::{LENGTHS, NAMES};
+pub(crate) use names::{LENGTHS, NAMES, owner};
 pub use record::{FilesRecorder, FilesRun};

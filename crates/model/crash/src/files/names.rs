@@ -29,6 +29,14 @@ pub fn is_contents(place: Place) -> bool {
     place.file() >= ROOT
 }
 
+/// The file whose contents or length the place is part of; [`NAMES`] for names.
+pub(crate) fn owner(place: Place) -> u16 {
+    match place.file() {
+        LENGTHS => u16::try_from(place.offset() / 8).unwrap_or(NAMES),
+        file => file,
+    }
+}
+
 /// The word of an entry.
 pub(crate) fn entry_place(entry: u32) -> Place {
     Place::new(NAMES, u64::from(entry) * 8)

@@ -322,6 +322,16 @@ mod tests {
     }
 
     #[test]
+    fn more_inputs_than_fit_into_memory_are_refused() {
+        let many: Vec<u64> = (1..50_000).collect();
+        let wrong = json!({ "workload": "hash-scatter", "operations": many, "workload_seed": many });
+        let error = grid(&wrong).runs().expect_err("it is refused").to_string();
+        assert!(error.contains("combinations; at most"), "{error}");
+        let error = Grid::parse("{\"seed\": NaN}").expect_err("it is refused").to_string();
+        assert!(error.starts_with("the grid: "), "{error}");
+    }
+
+    #[test]
     fn a_key_is_the_same_in_all_its_forms() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("grid.toml");

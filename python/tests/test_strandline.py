@@ -844,7 +844,7 @@ class Whole(Scratch):
         link = self.folder / "elsewhere"
         link.symlink_to(command)
         run = lambda *words, **more: subprocess.run(words, capture_output=True, text=True, cwd=self.folder, **more)  # noqa: E731
-        for words in [[own], [command], [link]]:
+        for words in [[own], [command], [link], [sys.executable, "-m", "strandline"]]:
             self.assertEqual(run(*words, "--version").stdout, f"strandline {sl.__version__}\n")
             self.assertEqual(run(*words, "nothing").returncode, 2)
             self.assertEqual(run(*words, "doctor", "--json").returncode, 0)

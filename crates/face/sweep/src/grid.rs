@@ -252,7 +252,11 @@ impl Grid {
             return Ok(chosen.iter().map(|row| Source::Row { id: row.id.to_owned() }).collect());
         }
         let (threads, seeds) = (or(self.numbers("threads")?, 1), or(self.numbers("workload_seed")?, 1));
-        let operations = or_none(self.numbers("operations")?);
+        let operations = self.numbers("operations")?;
+        if operations.contains(&0) {
+            return Err(self.wrong("operations = 0: from 1 on"));
+        }
+        let operations = or_none(operations);
         let names = self.texts("workload")?;
         let lists = [names.len(), operations.len(), threads.len(), seeds.len()];
         self.refuse_more(lists.into_iter().fold(1, usize::saturating_mul))?;

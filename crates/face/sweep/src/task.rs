@@ -304,6 +304,7 @@ mod tests {
                 "llc.size has no values",
             ),
             (json!({ "workload": "hash-scatter", "chunk": 0 }), "from 1 on"),
+            (json!({ "workload": "hash-scatter", "operations": [1, 0] }), "from 1 on"),
             (json!({ "workload": "hash-scatter", "chunk": "many" }), "from 1 on"),
             (json!({ "workload": "hash-scatter", "store": ["a"] }), "store is the name"),
             (json!({ "workload": "hash-scatter", "output": 7 }), "output is the name"),

@@ -1,5 +1,6 @@
 //! Machine descriptions as objects: every key of the TOML file is an attribute and an item.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use ::machine::Config;
@@ -69,7 +70,7 @@ impl Machine {
     pub fn chosen(&self, folder: &Scratch) -> PyResult<Chosen> {
         let machine = match &self.text {
             None => self.name.clone(),
-            Some(text) => folder.file(&self.name, text)?,
+            Some(text) => folder.file(&self.name, text.parse().map_err(refused)?)?,
         };
         Ok(Chosen { machine, settings: self.settings.clone() })
     }
@@ -79,7 +80,7 @@ impl Machine {
         if self.settings.is_empty() && self.text.is_none() {
             return Ok(self.name.clone());
         }
-        folder.file(&self.name, &toml::to_string(&*self.config).map_err(refused)?)
+        folder.file(&self.name, self.document()?)
     }
 }
 
@@ -97,14 +98,36 @@ impl Scratch {
         Ok(Scratch(tempfile::tempdir()?))
     }
 
-    fn file(&self, name: &str, text: &str) -> PyResult<String> {
+    /// A file with a description, for which a file of that name would stand.
+    fn file(&self, name: &str, mut description: Table) -> PyResult<String> {
+        let before = std::path::absolute(name).unwrap_or_default();
+        whole_paths(&mut description, before.parent().unwrap_or(Path::new("/")));
         let stem = name.rsplit('/').next().unwrap_or(name).trim_end_matches(".toml");
         let stem = &stem[..stem.floor_char_boundary(NAME_MAX)];
         // In a folder of its own: others may have the same name.
         let folder = tempfile::tempdir_in(self.0.path())?.keep();
         let path = folder.join(format!("{stem}.toml"));
-        std::fs::write(&path, text)?;
+        std::fs::write(&path, toml::to_string(&description).map_err(refused)?)?;
         Ok(path.display().to_string())
+    }
+}
+
+/// Keys of descriptions whose values are paths, from the folder of the description.
+const PATHS: [&str; 2] = ["file", "folder"];
+
+/// Makes the paths of a description whole: it is written into another folder.
+fn whole_paths(description: &mut Table, folder: &Path) {
+    for (key, value) in description.iter_mut() {
+        match value {
+            Value::Table(inner) => whole_paths(inner, folder),
+            Value::Array(values) => {
+                values.iter_mut().filter_map(Value::as_table_mut).for_each(|inner| whole_paths(inner, folder))
+            }
+            Value::String(path) if PATHS.contains(&key.as_str()) => {
+                *path = folder.join(&*path).display().to_string()
+            }
+            _ => {}
+        }
     }
 }
 

@@ -178,6 +178,22 @@ class Machines(unittest.TestCase):
         both = [one["elapsed_ns"] for one in sl.simulate(work, [first, second, long])["machines"]]
         self.assertEqual(both, alone)
 
+    def test_files_that_a_description_names_are_found_from_its_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "mine.csv").write_text("read_share,bandwidth_gbps,latency_ns\n1,10,100\n0,5,200\n")
+            head, _, rest = sl.Machine("dram").toml.partition("[device.timing")
+            after = rest.partition("\n[")[2]
+            while after.startswith("device.timing"):
+                after = after.partition("\n[")[2]
+            curve = '[device.timing]\nkind = "curve"\nfile = "mine.csv"\nwindow = "1us"\n'
+            path = Path(folder) / "mine.toml"
+            path.write_text(head + curve + (f"[{after}" if after else ""))
+            machines = [sl.Machine(str(path)), sl.Machine(str(path), {"llc.size": "22MiB"}), sl.Machine.from_toml(path.read_text(), str(path))]
+            for machine in machines:
+                self.assertGreater(sl.simulate(WORK, machine)["machines"][0]["elapsed_ns"], 0)
+                self.assertTrue(sl.profile(WORK, machine=machine).text)
+                self.assertEqual(len(sl.sweep(WORK, {"machine": machine}, store=Path(folder) / "store")), 1)
+
     def test_settings_count_together(self):
         size = {"llc.size": "1536KiB", "llc.ways": 12}
         for both in (size, dict(reversed(size.items()))):

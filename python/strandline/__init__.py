@@ -107,7 +107,7 @@ def check(
     Without `recover`, only the order of stores, flushes and fences is looked at. `report.found` says whether there are
     findings; `report["findings"]` has them, each with a token that repeats it.
     """
-    options = dict(files=files, pmem=pmem, platform=platform, images=images, findings=findings, jobs=jobs)
+    options: dict[str, Any] = dict(files=files, pmem=pmem, platform=platform, images=images, findings=findings, jobs=jobs)
     options.update(timeout=timeout, time=time, seed=seed, out=out)
     return _native.check(program, recover if recover is None or isinstance(recover, str) else _judge(recover), **options)
 

@@ -143,7 +143,9 @@ mod tests {
         let right = script("right", "echo right 12.2.0");
         assert_eq!(version(&right, PATIENCE), Some(format!("{right} 12.2.0")));
         assert_eq!(version(&script("shim", "echo shim 1.0; exit 127"), PATIENCE), None);
-        for silent in ["exec sleep 600", "echo 1.0; exec sleep 600", "exec >&-; exec sleep 600", "sleep 3 & echo 1.0"] {
+        for silent in
+            ["exec sleep 600", "echo 1.0; exec sleep 600", "exec >&-; exec sleep 600", "sleep 3 & echo 1.0"]
+        {
             assert_eq!(version(&script("silent", silent), Duration::from_millis(100)), None, "{silent}");
         }
     }

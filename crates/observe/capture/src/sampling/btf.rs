@@ -37,7 +37,8 @@ fn offset(bytes: &[u8], structure: &str, field: &str) -> Option<u32> {
         let (kind, count) = (info >> 24 & 0x1f, info as usize & 0xffff);
         if kind == STRUCTURE && named(name, structure) {
             let members = (0..count).map(|member| at + HEAD + 12 * member);
-            let own = members.into_iter().find(|&member| word(member).is_some_and(|name| named(name, field)))?;
+            let own =
+                members.into_iter().find(|&member| word(member).is_some_and(|name| named(name, field)))?;
             // With bit fields, the upper byte is a width.
             let bits = word(own + 8)?;
             let bits = if info >> 31 == 1 { bits & 0xff_ffff } else { bits };

@@ -80,6 +80,7 @@ pub fn write(folder: &Path) -> Image {
         pages: vec![run(ADDRESS)],
         lazy: None,
         fds: (0..7).map(|fd| Fd { fd, description: fd as usize, close_on_exec: fd == 3 }).collect(),
+        locks: Vec::new(),
         actions: Vec::new(),
         pending: Vec::new(),
         itimers: [[1, 2, 3, 4], [0; 4], [0; 4]],

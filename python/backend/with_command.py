@@ -1,46 +1,110 @@
-"""The build backend: maturin's, after the command line is built, so that a wheel brings `strandline` along.
+"""The build backend: maturin's, and a command line beside the module, so that a wheel brings `strandline` along.
 
-The command is an executable and no entry point of the module: it also is what a compiler calls as its assembler. STRANDLINE_BINARY
-names one that is there already.
+The command line is an executable (launcher.c) that opens the module: its code is in a wheel once. A wheel of maturin's gets it
+by `python3 with_command.py WHEEL`.
 """
 
-import json
-import os
-import shutil
+import base64
+import hashlib
+import re
 import subprocess
+import sys
+import tempfile
+import zipfile
 from pathlib import Path
 
 import maturin
-from maturin import *  # the other hooks are maturin's own
+from maturin import *  # noqa: F403  the other hooks are maturin's own
 
-HERE = Path(__file__).resolve().parent.parent
-SCRIPTS = HERE / "strandline.data" / "scripts"
-# maturin wants it, also before it is filled.
-SCRIPTS.mkdir(parents=True, exist_ok=True)
+HERE = Path(__file__).resolve().parent
+PACKAGE = HERE.parent / "strandline"
+MODULE = re.compile(r"(.*/)?(_native\.[^/]*so)")
+# What bin/strandline is: it becomes the executable, wherever the package is.
+SCRIPT = b"""#!python
+import os
+import sys
+from importlib.util import find_spec
+
+command = os.path.join(os.path.dirname(find_spec("strandline").origin), "strandline")
+os.execv(command, ["strandline", *sys.argv[1:]])
+"""
 
 
-def _command():
-    built = os.environ.get("STRANDLINE_BINARY")
-    if not built:
-        profile = "dev" if "--profile dev" in os.environ.get("MATURIN_PEP517_ARGS", "") else "release"
-        words = ["cargo", "build", "--locked", "--profile", profile, "-p", "strandline", "--bin", "strandline"]
-        words += ["--manifest-path", str(HERE.parent / "Cargo.toml"), "--message-format", "json-render-diagnostics"]
-        output = subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout
-        messages = [json.loads(line) for line in output.splitlines()]
-        built = next(message["executable"] for message in messages if message.get("executable"))
-    # Replaced whole: the old one may be running.
-    new = SCRIPTS / ".strandline"
-    shutil.copy(built, new)
-    if shutil.which("strip"):
-        subprocess.run(["strip", str(new)], check=True)
-    new.replace(SCRIPTS / "strandline")
+def _launcher(module, folder):
+    """The executable for a module."""
+    listed = subprocess.run(["nm", "-D", "--undefined-only", module], stdout=subprocess.PIPE, check=True, text=True).stdout
+    # Data and functions of the interpreter alike: the loader looks for their names only.
+    names = [line.split()[-1] for line in listed.splitlines() if re.search(r"\bU _?Py", line)]
+    stubs = folder / "stubs.s"
+    stubs.write_text(".bss\n" + "".join(f".globl {name}\n{name}: .skip 8\n" for name in names) + '.section .note.GNU-stack,""\n')
+    launcher = folder / "strandline"
+    words = ["cc", "-O2", "-rdynamic", f'-DMODULE="{Path(module).name}"', "-o", launcher, HERE / "launcher.c", stubs, "-ldl", "-s"]
+    subprocess.run(words, check=True)
+    return launcher
+
+
+def _record(name, content):
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    return f"{name},sha256={digest},{len(content)}\n"
+
+
+def _add(wheel, added):
+    """Puts files into a wheel: executables, by name."""
+    new = wheel.with_suffix(".new")
+    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as out:
+        about = _about(old, "RECORD")
+        for entry in old.infolist():
+            if entry.filename != about and entry.filename not in added:
+                out.writestr(entry, old.read(entry), zipfile.ZIP_DEFLATED, 9)
+        for name, content in added.items():
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = 0o100755 << 16
+            out.writestr(entry, content, zipfile.ZIP_DEFLATED, 9)
+        lines = old.read(about).decode() + "".join(_record(name, content) for name, content in added.items())
+        out.writestr(about, lines)
+    new.replace(wheel)
+
+
+def _about(wheel, file):
+    return next(name for name in wheel.namelist() if name.endswith(f".dist-info/{file}"))
+
+
+def _script(wheel):
+    """The name of bin/strandline in a wheel."""
+    return _about(wheel, "RECORD").replace(".dist-info/RECORD", ".data/scripts/strandline")
+
+
+def add_command(wheel):
+    """Adds the command line to a wheel."""
+    with zipfile.ZipFile(wheel) as old, tempfile.TemporaryDirectory() as folder:
+        module = next(name for name in old.namelist() if MODULE.fullmatch(name))
+        launcher = _launcher(old.extract(module, folder), Path(folder))
+        added = {f"{Path(module).parent}/strandline": launcher.read_bytes(), _script(old): SCRIPT}
+    _add(wheel, added)
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    _command()
-    return maturin.build_wheel(wheel_directory, config_settings, metadata_directory)
+    name = maturin.build_wheel(wheel_directory, config_settings, metadata_directory)
+    add_command(Path(wheel_directory) / name)
+    return name
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
-    _command()
-    return maturin.build_editable(wheel_directory, config_settings, metadata_directory)
+    name = maturin.build_editable(wheel_directory, config_settings, metadata_directory)
+    wheel = Path(wheel_directory) / name
+    # The module lies in the checkout, and the executable belongs beside it.
+    module = next(path for path in sorted(PACKAGE.iterdir()) if MODULE.fullmatch(path.name))
+    with zipfile.ZipFile(wheel) as old, tempfile.TemporaryDirectory() as folder:
+        added = {_script(old): SCRIPT}
+        new = PACKAGE / ".strandline"
+        new.write_bytes(_launcher(module, Path(folder)).read_bytes())
+    new.chmod(0o755)
+    # Replaced whole: the old one may be running.
+    new.replace(PACKAGE / "strandline")
+    _add(wheel, added)
+    return name
+
+
+if __name__ == "__main__":
+    for wheel in sys.argv[1:]:
+        add_command(Path(wheel))

@@ -32,9 +32,6 @@ for row in zip(table["machine"], table["llc.size"], table["elapsed_ns"]):
 # %%
 # The plot, if matplotlib is there.
 try:
-    import matplotlib
-
-    matplotlib.use("Agg")
     import matplotlib.pyplot as plot
 except ImportError:
     print("skipped: no matplotlib")

@@ -1,5 +1,6 @@
 //! Events and tables as Arrow: record batches that are made once and handed over without a copy.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -271,10 +272,14 @@ pub fn events(
     let mut rows = Rows::new(ROWS, ROWS + (1 << 16), thread, out.clone());
     let schema = Arc::clone(&rows.schema);
     std::thread::Builder::new().name("strandline trace".to_owned()).spawn(move || {
-        if let Err(error) = reader.replay(&mut rows) {
-            // Nobody reads on, or a corrupt file: then the reader has to know.
-            let _ = out.send(Err(ArrowError::ExternalError(Box::new(error))));
-        }
+        let replayed = catch_unwind(AssertUnwindSafe(|| reader.replay(&mut rows)));
+        // Nobody reads on, or a corrupt file: then the reader has to know, which else took it for the end.
+        let error = match replayed {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => ArrowError::ExternalError(Box::new(error)),
+            Err(_) => ArrowError::ParseError("the trace can't be decoded".to_owned()),
+        };
+        let _ = out.send(Err(error));
     })?;
     Ok(Decoding { schema, batches })
 }

@@ -2,36 +2,41 @@
 
 use std::path::PathBuf;
 
-use pyo3::exceptions::PySystemExit;
+use pyo3::exceptions::{PySystemExit, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use session::{Check, CheckError, Input, Judge};
 
 use crate::error::refused;
-use crate::input::{Observe, input, limited, watched};
+use crate::input::{Observe, Several, input, limited, ranged, watched};
 use crate::limit::Limit;
 use crate::result::Report;
 use crate::verbs::first_line;
 
+/// Recoveries at a time.
+const JOBS_MAX: u32 = 1024;
+
 #[pyfunction]
-#[pyo3(signature = (program = None, recover = None, *, files = vec![], pmem = vec![], platform = None, images = 256, findings = 16, jobs = None, timeout = "10s", time = None, reboot = true, seed = 1, out = None))]
+#[pyo3(signature = (program = None, recover = None, *, files = Several::default(), pmem = Several::default(), platform = None, images = 256, findings = 16, jobs = None, timeout = "10s", time = None, seed = 1, out = None))]
 #[allow(clippy::too_many_arguments)]
 pub fn check(
     py: Python<'_>,
     program: Option<&Bound<'_, PyAny>>,
     recover: Option<Bound<'_, PyAny>>,
-    files: Vec<String>,
-    pmem: Vec<String>,
+    files: Several,
+    pmem: Several,
     platform: Option<&str>,
     images: u64,
     findings: u32,
     jobs: Option<u32>,
     timeout: &str,
     time: Option<&str>,
-    reboot: bool,
     seed: u64,
     out: Option<PathBuf>,
 ) -> PyResult<Report> {
+    ranged("images", images, 1..=u64::MAX)?;
+    ranged("findings", findings, 1..=u32::MAX)?;
+    jobs.map(|jobs| ranged("jobs", jobs, 1..=JOBS_MAX)).transpose()?;
     let duration = |text: &str| humantime::parse_duration(text).map_err(refused);
     let given = match program {
         None => None,
@@ -42,13 +47,14 @@ pub fn check(
     }
     let mut check = Check {
         input: given,
-        files,
+        files: files.0,
         images,
         findings,
         jobs,
         timeout: duration(timeout)?,
         time: time.map(duration).transpose()?,
-        reboot,
+        // That takes an executable that starts as the system does.
+        reboot: false,
         seed,
         ..Check::default()
     };
@@ -60,6 +66,10 @@ pub fn check(
     match recover {
         None => return lints(py, &check),
         Some(command) if command.is_instance_of::<PyString>() => check.recover = Some(command.extract()?),
+        Some(other) if !other.is_callable() => {
+            let wrong = format!("recover is a shell command (a text) or a function, not {}", other.repr()?);
+            return Err(PyTypeError::new_err(wrong));
+        }
         Some(function) => {
             let name = function.getattr("__name__").and_then(|name| name.extract::<String>());
             check.recover = Some(format!("the function {}", name.unwrap_or_else(|_| "recover".to_owned())));

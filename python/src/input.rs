@@ -1,6 +1,8 @@
 //! Where events come from, as Python says it.
 
 use std::ffi::OsString;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -13,16 +15,54 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use session::{BuiltIn, Input, Program};
 
+use crate::error::refused;
 use crate::limit::Limit;
 use crate::trace::Trace;
+
+/// Threads of a built-in workload.
+const THREADS: RangeInclusive<u32> = 1..=64;
+
+/// Texts or paths, one or several.
+#[derive(Default)]
+pub struct Several(pub Vec<String>);
+
+impl<'py> FromPyObject<'_, 'py> for Several {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Several> {
+        let text = |value: &Bound<'py, PyAny>| {
+            let text = value.extract::<PathBuf>()?.into_os_string().into_string();
+            text.map_err(|name| {
+                refused(format!("{}: names of files that are not UTF-8 can't be given here", name.display()))
+            })
+        };
+        if is_path(&value)? {
+            return Ok(Several(vec![text(&value)?]));
+        }
+        value.try_iter()?.map(|one| text(&one?)).collect::<PyResult<_>>().map(Several)
+    }
+}
+
+/// Whether it is a text or a path, and no list of these.
+pub fn is_path(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(value.is_instance_of::<PyString>() || value.hasattr("__fspath__")?)
+}
+
+/// A number that the command line would take.
+pub fn ranged<T: PartialOrd + Display>(name: &str, value: T, range: RangeInclusive<T>) -> PyResult<T> {
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    Err(refused(format!("{name} is a whole number from {} to {}, not {value}", range.start(), range.end())))
+}
 
 /// How a program is observed.
 #[derive(Default)]
 pub struct Observe {
     /// Mapped files that count as persistent memory.
-    pub pmem: Vec<String>,
+    pub pmem: Several,
     /// Ordinary files that are followed.
-    pub files: Vec<String>,
+    pub files: Several,
     /// Record stored bytes.
     pub values: bool,
     /// N of M pieces.
@@ -32,6 +72,24 @@ pub struct Observe {
 /// A list of words is a program, a text or path a trace (`.slt`) or a program without arguments, a `Trace` itself, a dictionary or
 /// nothing a built-in workload.
 pub fn input(value: Option<&Bound<'_, PyAny>>, observe: &Observe) -> PyResult<Input> {
+    if let Some((some, of)) = observe.sample
+        && !(0 < some && some <= of)
+    {
+        return Err(refused(format!("sample is (N, M) with 0 < N <= M, not ({some}, {of})")));
+    }
+    let input = named(value, observe)?;
+    let Observe { pmem, files, values, sample } = observe;
+    if !matches!(input, Input::Program(_))
+        && !(pmem.0.is_empty() && files.0.is_empty() && !values && sample.is_none())
+    {
+        return Err(refused(
+            "pmem, files, values and sample say how to observe a program; give one, as a list of words",
+        ));
+    }
+    Ok(input)
+}
+
+fn named(value: Option<&Bound<'_, PyAny>>, observe: &Observe) -> PyResult<Input> {
     let Some(value) = value.filter(|value| !value.is_none()) else {
         return Ok(Input::BuiltIn(BuiltIn::default()));
     };
@@ -41,7 +99,7 @@ pub fn input(value: Option<&Bound<'_, PyAny>>, observe: &Observe) -> PyResult<In
     if let Ok(words) = value.cast::<PyDict>() {
         return built_in(words);
     }
-    if value.is_instance_of::<PyString>() || value.hasattr("__fspath__")? {
+    if is_path(value)? {
         let path: PathBuf = value.extract()?;
         if path.extension().is_some_and(|end| end == "slt") {
             return Ok(Input::Trace(path));
@@ -49,13 +107,17 @@ pub fn input(value: Option<&Bound<'_, PyAny>>, observe: &Observe) -> PyResult<In
         return Ok(Input::Program(program(vec![path.into_os_string()], observe)));
     }
     let words = value.try_iter()?.map(|word| Ok(word?.extract::<PathBuf>()?.into_os_string()));
-    Ok(Input::Program(program(words.collect::<PyResult<Vec<OsString>>>()?, observe)))
+    let words = words.collect::<PyResult<Vec<OsString>>>()?;
+    if words.is_empty() {
+        return Err(refused("a program is a list of words, and this list has none"));
+    }
+    Ok(Input::Program(program(words, observe)))
 }
 
 fn program(words: Vec<OsString>, observe: &Observe) -> Program {
     let mut program = Program::new(words);
-    program.pmem.clone_from(&observe.pmem);
-    program.files.clone_from(&observe.files);
+    program.pmem.clone_from(&observe.pmem.0);
+    program.files.clone_from(&observe.files.0);
     program.values = observe.values;
     program.sampling = observe.sample;
     program
@@ -67,8 +129,12 @@ fn built_in(words: &Bound<'_, PyDict>) -> PyResult<Input> {
     for (word, value) in words {
         match &*word.str()?.to_cow()? {
             "workload" => built_in.name = value.extract()?,
-            "operations" => built_in.operations = value.extract()?,
-            "threads" => built_in.threads = value.extract()?,
+            "operations" => {
+                let operations = value.extract::<Option<u64>>()?;
+                built_in.operations =
+                    operations.map(|number| ranged("operations", number, 1..=u64::MAX)).transpose()?;
+            }
+            "threads" => built_in.threads = ranged("threads", value.extract()?, THREADS)?,
             "seed" => built_in.seed = value.extract()?,
             other => {
                 return Err(PyTypeError::new_err(format!(

@@ -6,6 +6,7 @@
 
 mod arrow;
 mod check;
+mod entry;
 mod error;
 mod input;
 mod limit;
@@ -26,6 +27,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<machine::Section>()?;
     module.add_class::<result::Report>()?;
     module.add_class::<trace::Trace>()?;
+    module.add_class::<trace::Sites>()?;
     module.add_class::<sweep::Plan>()?;
     module.add_class::<sweep::Table>()?;
     verbs::add(module)?;

@@ -1,5 +1,6 @@
 //! Machine descriptions as objects: every key of the TOML file is an attribute and an item.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use ::machine::Config;
@@ -43,10 +44,13 @@ impl Machine {
         }
     }
 
-    fn with(&self, key: &str, value: String) -> PyResult<Machine> {
+    /// A copy with values replaced, all at once: one may be right only beside another.
+    fn with(&self, settings: Vec<(String, String)>) -> PyResult<Machine> {
         let mut changed = self.clone();
-        changed.settings.retain(|(known, _)| known != key);
-        changed.settings.push((key.to_owned(), value));
+        for (key, value) in settings {
+            changed.settings.retain(|(known, _)| *known != key);
+            changed.settings.push((key, value));
+        }
         let base = Machine::base(&self.name, self.text.as_deref())?;
         changed.config = Box::new(base.with_overrides(&changed.settings).map_err(refused)?);
         Ok(changed)
@@ -66,7 +70,7 @@ impl Machine {
     pub fn chosen(&self, folder: &Scratch) -> PyResult<Chosen> {
         let machine = match &self.text {
             None => self.name.clone(),
-            Some(text) => folder.file(&self.name, text)?,
+            Some(text) => folder.file(&self.name, text.parse().map_err(refused)?)?,
         };
         Ok(Chosen { machine, settings: self.settings.clone() })
     }
@@ -76,12 +80,17 @@ impl Machine {
         if self.settings.is_empty() && self.text.is_none() {
             return Ok(self.name.clone());
         }
-        folder.file(&self.name, &toml::to_string(&*self.config).map_err(refused)?)
+        folder.file(&self.name, self.document()?)
     }
 }
 
 /// A folder for descriptions that are in no file, removed in the end.
 pub struct Scratch(tempfile::TempDir);
+
+/// Bytes of a name that becomes a file's.
+const NAME_MAX: usize = 100;
+/// Lists and tables in each other, in a value of a machine.
+const DEPTH_MAX: usize = 32;
 
 impl Scratch {
     /// A new one.
@@ -89,11 +98,36 @@ impl Scratch {
         Ok(Scratch(tempfile::tempdir()?))
     }
 
-    fn file(&self, name: &str, text: &str) -> PyResult<String> {
-        let stem: String = name.rsplit('/').next().unwrap_or(name).trim_end_matches(".toml").to_owned();
-        let path = self.0.path().join(format!("{stem}.toml"));
-        std::fs::write(&path, text)?;
+    /// A file with a description, for which a file of that name would stand.
+    fn file(&self, name: &str, mut description: Table) -> PyResult<String> {
+        let before = std::path::absolute(name).unwrap_or_default();
+        whole_paths(&mut description, before.parent().unwrap_or(Path::new("/")));
+        let stem = name.rsplit('/').next().unwrap_or(name).trim_end_matches(".toml");
+        let stem = &stem[..stem.floor_char_boundary(NAME_MAX)];
+        // In a folder of its own: others may have the same name.
+        let folder = tempfile::tempdir_in(self.0.path())?.keep();
+        let path = folder.join(format!("{stem}.toml"));
+        std::fs::write(&path, toml::to_string(&description).map_err(refused)?)?;
         Ok(path.display().to_string())
+    }
+}
+
+/// Keys of descriptions whose values are paths, from the folder of the description.
+const PATHS: [&str; 2] = ["file", "folder"];
+
+/// Makes the paths of a description whole: it is written into another folder.
+fn whole_paths(description: &mut Table, folder: &Path) {
+    for (key, value) in description.iter_mut() {
+        match value {
+            Value::Table(inner) => whole_paths(inner, folder),
+            Value::Array(values) => {
+                values.iter_mut().filter_map(Value::as_table_mut).for_each(|inner| whole_paths(inner, folder))
+            }
+            Value::String(path) if PATHS.contains(&key.as_str()) => {
+                *path = folder.join(&*path).display().to_string()
+            }
+            _ => {}
+        }
     }
 }
 
@@ -113,11 +147,23 @@ pub fn machines_of(value: &Bound<'_, PyAny>) -> PyResult<Vec<Machine>> {
     {
         return Ok(vec![machine_of(value)?]);
     }
-    value.try_iter()?.map(|one| machine_of(&one?)).collect()
+    let machines = value.try_iter()?.map(|one| machine_of(&one?)).collect::<PyResult<Vec<_>>>()?;
+    if machines.is_empty() {
+        return Err(refused("a list of machines has at least one"));
+    }
+    Ok(machines)
+}
+
+/// Keys and values as a TOML file would have them.
+fn settings_of(settings: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
+    settings.iter().map(|(key, value)| Ok((key.str()?.to_cow()?.into_owned(), written(&value, 0)?))).collect()
 }
 
 /// A Python value as a TOML file would have it.
-fn written(value: &Bound<'_, PyAny>) -> PyResult<String> {
+fn written(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<String> {
+    if depth > DEPTH_MAX {
+        return Err(refused(format!("a value of a machine has at most {DEPTH_MAX} lists in each other")));
+    }
     if value.is_instance_of::<PyBool>() {
         return Ok(value.is_truthy()?.to_string());
     }
@@ -126,7 +172,7 @@ fn written(value: &Bound<'_, PyAny>) -> PyResult<String> {
             let quoted = if value.is_instance_of::<PyString>() {
                 Value::String(value.extract()?).to_string()
             } else {
-                written(&value)?
+                written(&value, depth + 1)?
             };
             Ok(format!("{} = {quoted}", key.str()?.to_cow()?))
         });
@@ -137,7 +183,7 @@ fn written(value: &Bound<'_, PyAny>) -> PyResult<String> {
             let one = one?;
             match one.is_instance_of::<PyString>() {
                 true => Ok(Value::String(one.extract()?).to_string()),
-                false => written(&one),
+                false => written(&one, depth + 1),
             }
         });
         return Ok(format!("[{}]", all.collect::<PyResult<Vec<_>>>()?.join(", ")));
@@ -184,8 +230,10 @@ fn looked_up<'py>(machine: &Bound<'py, Machine>, key: &str) -> PyResult<Option<B
 }
 
 fn set(machine: &Bound<'_, Machine>, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-    let changed = machine.borrow().with(key, written(value)?)?;
-    *machine.borrow_mut() = changed;
+    // Before the machine is borrowed: it may run code of the caller's.
+    let value = written(value, 0)?;
+    let changed = machine.try_borrow()?.with(vec![(key.to_owned(), value)])?;
+    *machine.try_borrow_mut()? = changed;
     Ok(())
 }
 
@@ -195,11 +243,11 @@ impl Machine {
     #[pyo3(signature = (name = "xpoint", settings = None))]
     fn new(name: &str, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Machine> {
         let config = Box::new(Machine::base(name, None)?);
-        let mut machine = Machine { name: name.to_owned(), text: None, settings: Vec::new(), config };
-        for (key, value) in settings.into_iter().flatten() {
-            machine = machine.with(&key.str()?.to_cow()?, written(&value)?)?;
+        let machine = Machine { name: name.to_owned(), text: None, settings: Vec::new(), config };
+        match settings {
+            Some(settings) => machine.with(settings_of(settings)?),
+            None => Ok(machine),
         }
-        Ok(machine)
     }
 
     /// A machine described by TOML text.
@@ -249,11 +297,7 @@ impl Machine {
 
     /// A copy with values replaced: `m.set({"llc.size": "22MiB"})`.
     fn set(&self, settings: &Bound<'_, PyDict>) -> PyResult<Machine> {
-        let mut machine = self.clone();
-        for (key, value) in settings {
-            machine = machine.with(&key.str()?.to_cow()?, written(&value)?)?;
-        }
-        Ok(machine)
+        self.with(settings_of(settings)?)
     }
 
     /// A copy.

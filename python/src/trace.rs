@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{ArrayRef, StringArray, UInt32Array};
+use pyo3::exceptions::PyModuleNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
@@ -39,7 +40,7 @@ impl Trace {
         Trace::open(path)
     }
 
-    /// What the trace holds: `events`, `threads`, `bytes`, `sites`, `duration_ns`, `command`, `producer`.
+    /// What the trace holds: `events`, `threads`, `bytes`, `sites`, `duration_ns`, `truncated`, `command`, `producer`.
     #[getter]
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let reader = ::trace::Reader::open(&self.path).map_err(refused)?;
@@ -118,7 +119,8 @@ impl Whole {
 /// Any Arrow stream as a pandas data frame.
 pub fn to_pandas<'py>(stream: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = stream.py();
-    let table = py.import("pyarrow")?.call_method1("table", (stream,))?;
+    needed(py, "pandas", "pandas")?;
+    let table = needed(py, "pyarrow", "pandas")?.call_method1("table", (stream,))?;
     let how = PyDict::new(py);
     // Blocks of equal types would be copied together.
     how.set_item("split_blocks", true)?;
@@ -128,7 +130,20 @@ pub fn to_pandas<'py>(stream: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>
 
 /// Any Arrow stream as a polars data frame.
 pub fn to_polars<'py>(stream: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    stream.py().import("polars")?.call_method1("DataFrame", (stream,))
+    needed(stream.py(), "polars", "polars")?.call_method1("DataFrame", (stream,))
+}
+
+/// A package that is no part of ours; its absence is said with what would install it.
+fn needed<'py>(py: Python<'py>, package: &str, extra: &str) -> PyResult<Bound<'py, PyModule>> {
+    py.import(package).map_err(|error| {
+        if !error.is_instance_of::<PyModuleNotFoundError>(py) {
+            return error;
+        }
+        let remedy =
+            PyModuleNotFoundError::new_err(format!("{}: pip install 'strandline[{extra}]'", error.value(py)));
+        remedy.set_cause(py, Some(error));
+        remedy
+    })
 }
 
 /// The code sites of a trace.

@@ -1,6 +1,7 @@
 //! The verbs: arguments in, a report out.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,12 +16,14 @@ use session::{Input, Memory, Profile, Record, Reproduce, Simulate, Sources, Trac
 use trace::Compression;
 
 use crate::error::refused;
-use crate::input::{Observe, Watcher, input, watched};
+use crate::input::{Observe, Several, Watcher, input, is_path, ranged, watched};
 use crate::machine::{Machine, Scratch, machine_of, machines_of};
 use crate::result::Report;
 
 /// Columns of a text.
 const WIDTH: usize = 100;
+/// Runs of a remedy.
+const ROUNDS: RangeInclusive<usize> = 1..=1000;
 
 /// Adds the verbs to the module.
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -54,12 +57,12 @@ pub fn first_line(text: &str) -> String {
 /// The numbers are described in docs/report-json.md: bytes, and the effective write ratio (bytes written by the controller over
 /// bytes written by the media, after the LATTester study of 3D XPoint).
 #[pyfunction]
-#[pyo3(signature = (program = None, *, machine = None, pmem = vec![], sample = None, seed = None, check = false))]
+#[pyo3(signature = (program = None, *, machine = None, pmem = Several::default(), sample = None, seed = None, check = false))]
 fn profile(
     py: Python<'_>,
     program: Option<&Bound<'_, PyAny>>,
     machine: Option<&Bound<'_, PyAny>>,
-    pmem: Vec<String>,
+    pmem: Several,
     sample: Option<(u64, u64)>,
     seed: Option<u64>,
     check: bool,
@@ -93,14 +96,14 @@ fn profile(
 /// files    ordinary files and folders that are followed
 /// small    compress all of it
 #[pyfunction]
-#[pyo3(signature = (program, output, *, pmem = vec![], files = vec![], values = false, sample = None, small = false))]
+#[pyo3(signature = (program, output, *, pmem = Several::default(), files = Several::default(), values = false, sample = None, small = false))]
 #[allow(clippy::too_many_arguments)]
 fn record(
     py: Python<'_>,
     program: &Bound<'_, PyAny>,
     output: PathBuf,
-    pmem: Vec<String>,
-    files: Vec<String>,
+    pmem: Several,
+    files: Several,
     values: bool,
     sample: Option<(u64, u64)>,
     small: bool,
@@ -128,15 +131,15 @@ fn record(
 ///
 /// The numbers are described in docs/simulate-json.md; `report["machines"][0]["elapsed_ns"]` is simulated time in nanoseconds.
 #[pyfunction]
-#[pyo3(signature = (program = None, machines = None, *, persistency = vec![], language = None, pmem = vec![], sample = None, seed = None))]
+#[pyo3(signature = (program = None, machines = None, *, persistency = Several::default(), language = None, pmem = Several::default(), sample = None, seed = None))]
 #[allow(clippy::too_many_arguments)]
 fn simulate(
     py: Python<'_>,
     program: Option<&Bound<'_, PyAny>>,
     machines: Option<&Bound<'_, PyAny>>,
-    persistency: Vec<String>,
+    persistency: Several,
     language: Option<&str>,
-    pmem: Vec<String>,
+    pmem: Several,
     sample: Option<(u64, u64)>,
     seed: Option<u64>,
 ) -> PyResult<Report> {
@@ -159,7 +162,7 @@ fn simulate(
                 .ok_or_else(|| refused("language: use tx, atlas or sfr"))?,
         ),
     };
-    (verb.persistency, verb.seed) = (persistency, seed);
+    (verb.persistency, verb.seed) = (persistency.0, seed);
     watched(py, |watcher| {
         let comparison = verb.run(watcher).map_err(refused)?;
         Ok(Report {
@@ -182,16 +185,20 @@ fn simulate(
 ///
 /// Latency in nanoseconds, bandwidth in GB/s (10^9 bytes per second); docs/measure-json.md has the fields.
 #[pyfunction]
-#[pyo3(name = "measure", signature = (machine = None, studies = vec![], *, parameters = None, events = None, other_memory = false))]
+#[pyo3(name = "measure", signature = (machine = None, studies = Several::default(), *, parameters = None, events = None, other_memory = false))]
 fn measure_verb(
     py: Python<'_>,
     machine: Option<&Bound<'_, PyAny>>,
-    studies: Vec<String>,
+    studies: Several,
     parameters: Option<&Bound<'_, PyDict>>,
     events: Option<u64>,
     other_memory: bool,
 ) -> PyResult<Report> {
+    events.map(|events| ranged("events", events, 1..=u64::MAX)).transpose()?;
     let memory = match machine {
+        None if events.is_some() || other_memory => {
+            return Err(refused("events and other_memory are of a modelled machine; give one"));
+        }
         None => Memory::real(),
         Some(machine) => {
             let config = Box::new(machine_of(machine)?.config().clone());
@@ -205,17 +212,19 @@ fn measure_verb(
             .into_iter()
             .find(|parameter| parameter.name() == name.replace('_', "-"))
             .ok_or_else(|| refused(format!("measure has no parameter `{name}`")))?;
-        let texts: Vec<String> = match values.is_instance_of::<pyo3::types::PyList>() {
-            true => values
-                .try_iter()?
-                .map(|one| Ok(one?.str()?.to_cow()?.into_owned()))
-                .collect::<PyResult<_>>()?,
-            false => vec![values.str()?.to_cow()?.into_owned()],
+        let texts: Vec<String> = match values.try_iter() {
+            Ok(several) if !is_path(&values)? => {
+                several.map(|one| Ok(one?.str()?.to_cow()?.into_owned())).collect::<PyResult<_>>()?
+            }
+            _ => vec![values.str()?.to_cow()?.into_owned()],
         };
+        if texts.is_empty() {
+            return Err(refused(format!("{name} has no values")));
+        }
         let values = texts.iter().map(|text| parameter.parse(text).map_err(refused));
         chosen.insert(parameter, values.collect::<PyResult<Vec<_>>>()?);
     }
-    let verb = session::Measure { memory, studies, parameters: chosen, sweep: None };
+    let verb = session::Measure { memory, studies: studies.0, parameters: chosen, sweep: None };
     watched(py, |watcher| {
         let found = verb.run(watcher).map_err(refused)?;
         let command = vec!["strandline".to_owned(), "measure".to_owned()];
@@ -239,7 +248,7 @@ fn measure_verb(
 /// footprint  the working set that is rented, in bytes or as "64GiB"
 /// verify     configurations that are simulated in full
 #[pyfunction]
-#[pyo3(signature = (program = None, tiers = None, *, prices = None, tolerance = 0.025, footprint = None, verify = 0, pmem = vec![], seed = None))]
+#[pyo3(signature = (program = None, tiers = None, *, prices = None, tolerance = 0.025, footprint = None, verify = 0, pmem = Several::default(), seed = None))]
 #[allow(clippy::too_many_arguments)]
 fn plan(
     py: Python<'_>,
@@ -249,7 +258,7 @@ fn plan(
     tolerance: f64,
     footprint: Option<&Bound<'_, PyAny>>,
     verify: usize,
-    pmem: Vec<String>,
+    pmem: Several,
     seed: Option<u64>,
 ) -> PyResult<Report> {
     let scratch = Scratch::new()?;
@@ -281,7 +290,7 @@ fn plan(
 /// duration   how long the run takes when nobody observes it
 /// accuracy   compare estimates from samples with exact counts
 #[pyfunction]
-#[pyo3(signature = (program = None, machine = None, *, endurance = None, goal = None, page = None, capacity = None, duration = None, accuracy = false, pmem = vec![], seed = None))]
+#[pyo3(signature = (program = None, machine = None, *, endurance = None, goal = None, page = None, capacity = None, duration = None, accuracy = false, pmem = Several::default(), seed = None))]
 #[allow(clippy::too_many_arguments)]
 fn wear(
     py: Python<'_>,
@@ -293,7 +302,7 @@ fn wear(
     capacity: Option<&Bound<'_, PyAny>>,
     duration: Option<&str>,
     accuracy: bool,
-    pmem: Vec<String>,
+    pmem: Several,
     seed: Option<u64>,
 ) -> PyResult<Report> {
     let scratch = Scratch::new()?;
@@ -341,6 +350,10 @@ fn faults(
     rounds: usize,
     engine: Option<f64>,
 ) -> PyResult<Report> {
+    ranged("rounds", rounds, ROUNDS)?;
+    if let Some(engine) = engine.filter(|engine| !(engine.is_finite() && *engine >= 0.0)) {
+        return Err(refused(format!("engine is a time in nanoseconds, not {engine}")));
+    }
     let Input::Program(program) = input(Some(program), &Observe::default())? else {
         return Err(refused("faults are those of a program: give a list of words"));
     };

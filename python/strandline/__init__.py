@@ -13,7 +13,7 @@ line's message. Nothing heavy is imported: pandas, polars and dask only where yo
 Units: sizes in bytes or with a unit ("22MiB"), times as text ("94ns", "10s"); fields that end with `_ns` are nanoseconds.
 """
 
-import inspect as _inspect
+from __future__ import annotations
 
 from . import _native
 from ._native import (
@@ -37,6 +37,13 @@ from ._native import (
     workloads,
 )
 from ._sweep import Workload, sweep
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from ._sweep import Path
 
 __all__ = [
     "Machine",
@@ -63,7 +70,21 @@ __all__ = [
 ]
 
 
-def check(program=None, recover=None, **options):
+def check(
+    program: Path | Sequence[Path] | Trace | None = None,
+    recover: str | Callable[..., Any] | None = None,
+    *,
+    files: Path | Sequence[Path] = (),
+    pmem: Path | Sequence[Path] = (),
+    platform: str | None = None,
+    images: int = 256,
+    findings: int = 16,
+    jobs: int | None = None,
+    timeout: str = "10s",
+    time: str | None = None,
+    seed: int = 1,
+    out: Path | None = None,
+) -> Report:
     """Does its data survive a crash at any moment?
 
     The program runs once; `recover` then looks at the images that a crash of that run could have left, all of them up to
@@ -76,26 +97,48 @@ def check(program=None, recover=None, **options):
     program   a list of words; a trace recorded with `values=True`. With `files` any program will do, else one built with
               `strandline cc --as-shipped`.
     files     ordinary files and folders that are checked in place of persistent memory
+    pmem      mapped files that count as persistent memory, besides those on DAX mounts and under /dev/shm
     platform  "adr", "eadr", "epoch", "strand"; with files "ext4" (data=ordered) or "posix"
     images    per crash point at most; findings: stop after so many
     jobs      recoveries at a time; timeout, time: of one recovery, of the search, as "10s"
-    reboot    run a recovery command as after a reboot, where the system allows that
+    seed      of the choice among images, where a crash point has more than `images`
     out       folder for the run, the failing images (strandline-check)
 
     Without `recover`, only the order of stores, flushes and fences is looked at. `report.found` says whether there are
     findings; `report["findings"]` has them, each with a token that repeats it.
     """
-    function = None
-    if recover is not None and callable(recover):
+    options: dict[str, Any] = dict(files=files, pmem=pmem, platform=platform, images=images, findings=findings, jobs=jobs)
+    options.update(timeout=timeout, time=time, seed=seed, out=out)
+    return _native.check(program, recover if recover is None or isinstance(recover, str) else _judge(recover), **options)
+
+
+def _judge(recover):
+    """A function of the caller's as the module calls it."""
+    # Here, since it takes a third of the time of an import.
+    import inspect
+
+    if not callable(recover):
+        raise TypeError(f"recover is a shell command (a text) or a function, not {recover!r}")
+    called = recover if inspect.isroutine(recover) else getattr(recover, "__call__", recover)
+    for lazy in (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction):
+        if lazy(recover) or lazy(called):
+            raise TypeError(f"calling {recover!r} would check nothing: give a function that is neither async nor a generator")
+    wanted = 1
+    try:
+        signature = inspect.signature(recover)
+    except (TypeError, ValueError):  # a builtin that does not say
+        pass
+    else:
+        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        needed = [p for p in signature.parameters.values() if p.kind in positional and p.default is p.empty]
+        wanted = 2 if len(needed) > 1 else 1
         try:
-            wanted = len([p for p in _inspect.signature(recover).parameters.values() if p.default is p.empty])
-        except (TypeError, ValueError):
-            wanted = 1
-        call = recover
+            signature.bind(*range(wanted))
+        except TypeError as error:
+            raise TypeError(f"recover takes the image's path, and may take the number of ended regions: {error}") from None
 
-        def function(path, begun, done):
-            return call(path) if wanted < 2 else call(path, done)
+    def function(path, begun, done):
+        return recover(path) if wanted < 2 else recover(path, done)
 
-        function.__name__ = getattr(recover, "__name__", "recover")
-    options.setdefault("reboot", False)
-    return _native.check(program, function or recover, **options)
+    function.__name__ = getattr(recover, "__name__", "recover")
+    return function

@@ -1,11 +1,20 @@
 """Sweeps on whatever has `submit`: what is computed is Rust's; here tasks go out and answers come in."""
 
+from __future__ import annotations
+
 import json
 import os
 import queue
 import time
-
 from . import _native
+
+TYPE_CHECKING = False  # typing's own takes milliseconds to import
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Union
+
+    Path = Union[str, os.PathLike[str]]
+    Input = Union[Path, _native.Trace, Sequence[Union[Path, _native.Trace]], dict[str, Any], None]
 
 
 def _compute(task):
@@ -21,39 +30,94 @@ class Workload(dict):
     seed        of its choices; 1 if not given
     """
 
-    def __init__(self, name, operations=None, threads=1, seed=1):
+    def __init__(self, name: str, operations: int | None = None, threads: int = 1, seed: int = 1) -> None:
         super().__init__(workload=name, threads=threads, seed=seed)
         if operations is not None:
             self["operations"] = operations
 
 
+# Words of a built-in workload, as the verbs have them, and as a grid has them.
+_OF_WORKLOADS = {"workload": "workload", "operations": "operations", "threads": "threads", "seed": "workload_seed"}
+
+
+def _text(path):
+    """A path as a grid has it, which is text that every worker can read."""
+    text = os.fspath(getattr(path, "path", path))
+    try:
+        return text.encode().decode() if isinstance(text, str) else text.decode()
+    except UnicodeError:
+        raise _native.StrandlineError(f"{text!r}: a sweep takes names of files that are UTF-8; rename it, or link to it") from None
+
+
+def _inputs(trace):
+    """The words of a grid that say what is run."""
+    if trace is None:
+        return {}
+    if isinstance(trace, dict):
+        unknown = ", ".join(f"`{word}`" for word in trace if word not in _OF_WORKLOADS)
+        if unknown:
+            raise TypeError(f"a built-in workload has no {unknown}: use {', '.join(_OF_WORKLOADS)}")
+        return {_OF_WORKLOADS[word]: value for word, value in trace.items() if value is not None}
+    if isinstance(trace, (list, tuple)):
+        return {"trace": [_text(one) for one in trace]}
+    return {"trace": _text(trace)}
+
+
+def _machine(value):
+    return json.loads(value._spec()) if isinstance(value, _native.Machine) else _text(value)
+
+
+def _plain(value):
+    """What JSON has no form for, as what it has: numbers of numpy, ranges, paths."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (range, tuple)):
+        return [_finite(one) for one in value]
+    if isinstance(value, os.PathLike):
+        return _text(value)
+    raise TypeError(f"a grid has texts, numbers and lists of these, not {value!r}")
+
+
+def _finite(value):
+    """A number as it is, and what is none as text, so that the message is that of the key."""
+    if isinstance(value, float) and value - value != 0:
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    return value
+
+
 def _grid(trace, grid):
-    words = {}
-    if isinstance(trace, Workload):
-        words["workload"] = trace["workload"]
-        words["threads"] = trace["threads"]
-        words["workload_seed"] = trace["seed"]
-        if "operations" in trace:
-            words["operations"] = trace["operations"]
-    elif isinstance(trace, _native.Trace):
-        words["trace"] = os.fspath(trace.path)
-    elif isinstance(trace, (list, tuple)):
-        words["trace"] = [os.fspath(getattr(one, "path", one)) for one in trace]
-    elif trace is not None:
-        words["trace"] = os.fspath(trace)
+    words = _inputs(trace)
     for word, value in dict(grid or {}).items():
         if word == "machine":
-            several = value if isinstance(value, (list, tuple)) else [value]
-            value = [json.loads(m._spec()) if isinstance(m, _native.Machine) else os.fspath(m) for m in several]
-        elif hasattr(value, "tolist"):
-            value = value.tolist()
-        elif isinstance(value, range):
-            value = list(value)
-        words[word] = value
-    return json.dumps(words)
+            value = [_machine(m) for m in value] if isinstance(value, (list, tuple)) else _machine(value)
+        elif word in ("trace", "workload") and word in words:
+            raise _native.StrandlineError(f"{word} is given twice: as what is swept, and in the grid")
+        elif word == "trace":
+            value = _inputs(value)["trace"]
+        words[word] = value if word == "machine" else _finite(value.tolist() if hasattr(value, "tolist") else value)
+    return json.dumps(words, default=_plain)
 
 
-def sweep(trace=None, grid=None, executor=None, *, store=None, output=None, chunk=None, ahead=None):
+def _from_one(name, number):
+    """A count, which is at least one."""
+    if number is not None and (isinstance(number, bool) or not hasattr(number, "__index__") or number.__index__() < 1):
+        raise _native.StrandlineError(f"{name} is a whole number from 1 on, not {number!r}")
+
+
+def sweep(
+    trace: Input = None,
+    grid: Mapping[str, Any] | None = None,
+    executor: Any = None,
+    *,
+    store: Path | None = None,
+    output: Path | None = None,
+    chunk: int | None = None,
+    ahead: int | None = None,
+) -> _native.Table:
     """Runs every combination of a grid on a trace; computes only what no sweep before it has computed.
 
     trace     a trace file (`run.slt`, a `Trace`, a list of these), or a `Workload`; a path that ends with `.toml` is a whole
@@ -72,6 +136,10 @@ def sweep(trace=None, grid=None, executor=None, *, store=None, output=None, chun
     Returns a `Table`. What was finished when the process, or a worker, was killed is not computed again. If a task fails,
     the others are finished and kept, then its error is raised.
     """
+    _from_one("chunk", chunk)
+    _from_one("ahead", ahead)
+    if executor is not None and not hasattr(executor, "submit"):
+        raise TypeError(f"an executor has `submit(function, argument)`, which {executor!r} has not")
     if grid is None and isinstance(trace, (str, os.PathLike)) and os.fspath(trace).endswith(".toml"):
         plan = _native.Plan.load(trace, store)
     else:
@@ -80,6 +148,8 @@ def sweep(trace=None, grid=None, executor=None, *, store=None, output=None, chun
         plan.run(len(os.sched_getaffinity(0)), chunk)
     else:
         _on(executor, plan, chunk, ahead)
+        if plan.missing:
+            raise _native.StrandlineError(f"{plan.missing} configurations have no result: the executor answered with something else")
     table = plan.table()
     output = plan.output if output is None else output
     if output is not None:
@@ -123,7 +193,9 @@ def _until_done(executor, plan, tasks, ahead, waiting):
             future = waiting.pop(number)
             try:
                 plan.keep(future.result())
-            except Exception as error:  # what the others have done is kept first
+            except (KeyboardInterrupt, SystemExit, GeneratorExit):
+                raise
+            except BaseException as error:  # also asyncio's CancelledError; what the others have done is kept first
                 failed = failed or error
     if failed is not None:
         raise failed

@@ -75,7 +75,149 @@ class Verbs(Scratch):
             self.assertIn(says, str(caught.exception))
 
 
+    def refuses(self, says, call, kind=sl.StrandlineError):
+        with self.assertRaises(kind, msg=says) as caught:
+            call()
+        self.assertIn(says, str(caught.exception))
+
+    def test_numbers_have_the_ranges_of_the_command_line(self):
+        recover = lambda path: None  # noqa: E731
+        for says, call in [
+            ("operations", lambda: sl.simulate(sl.Workload("hash-scatter", operations=0))),
+            ("threads", lambda: sl.simulate(sl.Workload("hash-scatter", threads=0))),
+            ("threads", lambda: sl.simulate(sl.Workload("hash-scatter", threads=65))),
+            ("memory", lambda: sl.simulate(sl.Workload("btree-fill", operations=1 << 62))),
+            ("sample", lambda: sl.profile(["true"], sample=(0, 1))),
+            ("sample", lambda: sl.profile(["true"], sample=(2, 1))),
+            ("events", lambda: sl.measure("xpoint", events=0)),
+            ("events", lambda: sl.measure(events=5)),
+            ("no values", lambda: sl.measure("xpoint", parameters={"threads": []})),
+            ("rounds", lambda: sl.faults(["true"], rounds=0)),
+            ("engine", lambda: sl.faults(["true"], engine=float("nan"))),
+            ("engine", lambda: sl.faults(["true"], engine=-1.0)),
+            ("tolerance", lambda: sl.plan(WORK, tolerance=float("nan"))),
+            ("footprint", lambda: sl.plan(WORK, footprint=0)),
+            ("endurance", lambda: sl.wear(WORK, endurance=float("nan"))),
+            ("goal", lambda: sl.wear(WORK, goal="0s")),
+            ("page", lambda: sl.wear(WORK, page=0)),
+            ("duration", lambda: sl.wear(WORK, duration="0s")),
+            ("images", lambda: sl.check(["true"], recover, images=0)),
+            ("findings", lambda: sl.check(["true"], recover, findings=0)),
+            ("jobs", lambda: sl.check(["true"], recover, jobs=0)),
+            ("at least one", lambda: sl.simulate(WORK, [])),
+            ("list of words", lambda: sl.simulate([])),
+        ]:
+            self.refuses(says, call)
+
+    def test_what_would_change_nothing_is_refused(self):
+        trace = sl.record(WORK, self.folder / "t.slt")
+        for call in [
+            lambda: sl.profile(trace, pmem=["/x"]),
+            lambda: sl.simulate(WORK, sample=(1, 2)),
+            lambda: sl.record(WORK, self.folder / "u.slt", values=True),
+            lambda: sl.record(WORK, self.folder / "u.slt", files="/x"),
+        ]:
+            self.refuses("how to observe a program", call)
+
+    def test_one_text_or_path_stands_for_a_list(self):
+        one = sl.simulate(WORK, "dram", persistency="epoch")
+        self.assertEqual(one.json, sl.simulate(WORK, ["dram"], persistency=["epoch"]).json)
+        some = sl.measure("dram", "idle-latency", events=2000)
+        self.assertEqual(some.text, sl.measure("dram", ["idle-latency"], events=2000).text)
+        data = self.folder / "data"
+        data.mkdir()
+        program = "import sys; open(sys.argv[1] + '/file', 'w').write('42')"
+        trace = sl.record([sys.executable, "-c", program, data], self.folder / "f.slt", files=data)
+        self.assertGreater(trace.info["events"], 0)
+        name = os.fsdecode(b"/\xff")
+        self.refuses("UTF-8", lambda: sl.record(["true"], self.folder / "n.slt", files=[name]))
+
+    def test_names_that_are_not_utf_8_work_where_a_file_is_named(self):
+        folder = Path(os.fsdecode(os.fsencode(self.folder) + b"/\xff \xc3\xbc"))
+        folder.mkdir()
+        trace = sl.record(WORK, folder / "t.slt")
+        self.assertEqual(trace.path, folder / "t.slt")
+        self.assertEqual(pickle.loads(pickle.dumps(trace)).info["events"], trace.info["events"])
+        self.assertGreater(sl.simulate(trace, "dram")["machines"][0]["elapsed_ns"], 0)
+        self.assertTrue(sl.simulate(trace, "dram").save(folder / "out").exists())
+        self.refuses("UTF-8", lambda: sl.sweep(trace, {}, store=folder / "store"))
+        self.assertEqual(len(sl.sweep(WORK, {"machine": "dram"}, store=folder / "store", output=folder / "t.parquet")), 1)
+
+    def test_several_threads_call_at_once(self):
+        machine = sl.Machine("xpoint", {"llc.size": "22MiB"})
+        with ThreadPoolExecutor(8) as pool:
+            texts = set(pool.map(lambda _: sl.simulate(WORK, machine, seed=1)["machines"][0]["elapsed_ns"], range(16)))
+            self.assertEqual(len(texts), 1)
+            sizes = ["11MiB", "22MiB", "33MiB"]
+
+            def turn(number):
+                machine.llc.size = sizes[number % 3]
+                return machine["llc.size"] in sizes
+
+            self.assertTrue(all(pool.map(turn, range(300))))
+
+    def test_a_child_that_was_forked_after_a_run_runs(self):
+        sl.simulate(WORK, "dram")
+        with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
+            ran = [pool.submit(_elapsed, seed) for seed in (1, 2, 1)]
+            first, _, third = [one.result(timeout=120) for one in ran]
+        self.assertEqual(first, third)
+
+
+def _elapsed(seed):
+    return sl.simulate(dict(WORK), "xpoint", seed=seed)["machines"][0]["elapsed_ns"]
+
+
 class Machines(unittest.TestCase):
+    def test_machines_of_texts_may_have_one_name(self):
+        text = sl.Machine.preset_text("dram")
+        first, second = sl.Machine.from_toml(text), sl.Machine.from_toml(sl.Machine("dram", {"llc.size": "11MiB"}).toml)
+        long = sl.Machine.from_toml(text, "ü" * 300)
+        work = sl.Workload("hash-scatter", operations=5000)
+        alone = [sl.simulate(work, one)["machines"][0]["elapsed_ns"] for one in (first, second, long)]
+        both = [one["elapsed_ns"] for one in sl.simulate(work, [first, second, long])["machines"]]
+        self.assertEqual(both, alone)
+
+    def test_files_that_a_description_names_are_found_from_its_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "mine.csv").write_text("read_share,bandwidth_gbps,latency_ns\n1,10,100\n0,5,200\n")
+            head, _, rest = sl.Machine("dram").toml.partition("[device.timing")
+            after = rest.partition("\n[")[2]
+            while after.startswith("device.timing"):
+                after = after.partition("\n[")[2]
+            curve = '[device.timing]\nkind = "curve"\nfile = "mine.csv"\nwindow = "1us"\n'
+            path = Path(folder) / "mine.toml"
+            path.write_text(head + curve + (f"[{after}" if after else ""))
+            machines = [sl.Machine(str(path)), sl.Machine(str(path), {"llc.size": "22MiB"}), sl.Machine.from_toml(path.read_text(), str(path))]
+            for machine in machines:
+                self.assertGreater(sl.simulate(WORK, machine)["machines"][0]["elapsed_ns"], 0)
+                self.assertTrue(sl.profile(WORK, machine=machine).text)
+                self.assertEqual(len(sl.sweep(WORK, {"machine": machine}, store=Path(folder) / "store")), 1)
+
+    def test_settings_count_together(self):
+        size = {"llc.size": "1536KiB", "llc.ways": 12}
+        for both in (size, dict(reversed(size.items()))):
+            self.assertEqual(sl.Machine("dram", both)["llc.ways"], 12)
+            self.assertEqual(sl.Machine("dram").set(both)["llc.size"], "1536KiB")
+
+    def test_odd_values_are_refused_and_change_nothing(self):
+        endless = []
+        endless.append(endless)
+        machine = sl.Machine("xpoint")
+
+        class Sly:
+            def __str__(self):
+                machine["llc.size"] = "22MiB"
+                return "11MiB"
+
+        whole = machine.toml
+        for value in [endless, {"a": endless}, float("nan"), float("inf"), -1, 1 << 70, None, "", "7B", b"11MiB", object(), "11MiB\nx = 1"]:
+            with self.assertRaises(ValueError, msg=repr(value)):
+                machine["llc.size"] = value
+            self.assertEqual(machine.toml, whole)
+        machine["llc.size"] = Sly()
+        self.assertEqual(machine["llc.size"], "11MiB")
+
     def test_every_key_of_every_preset_is_reachable(self):
         for preset in sl.Machine.presets():
             machine = sl.Machine(preset)
@@ -206,6 +348,105 @@ class Sweeps(Scratch):
                 self.sweep(grid=grid)
             self.assertIn(says, str(caught.exception))
         self.assertFalse(list((self.folder / "store").glob("*/*.json")))
+
+    def test_counts_and_executors_that_would_end_in_half_a_table(self):
+        for wrong in (0, -1, 1.5, True, "2"):
+            for name in ("chunk", "ahead"):
+                with self.assertRaisesRegex(sl.StrandlineError, f"{name} is a whole number from 1 on"):
+                    self.sweep(ThreadPoolExecutor(1), **{name: wrong})
+        with self.assertRaisesRegex(TypeError, "submit"):
+            self.sweep(2)
+
+        class Idle(ThreadPoolExecutor):
+            def submit(self, function, argument):
+                return super().submit(lambda: json.dumps({"results": []}))
+
+        with Idle(1) as pool, self.assertRaisesRegex(sl.StrandlineError, "24 configurations have no result"):
+            self.sweep(pool)
+
+        class Wrong(ThreadPoolExecutor):
+            def submit(self, function, argument):
+                return super().submit(lambda: None)
+
+        with Wrong(1) as pool, self.assertRaises(TypeError):
+            self.sweep(pool)
+
+    def test_a_cancelled_task_costs_only_its_own_results(self):
+        import asyncio
+        from concurrent.futures import CancelledError
+
+        for kind in (CancelledError, asyncio.CancelledError):
+
+            class Cancelling(ThreadPoolExecutor):
+                number = 0
+
+                def submit(self, function, argument):
+                    self.number += 1
+                    if self.number == 2:
+                        future = Future()
+                        future.set_exception(kind())
+                        return future
+                    return super().submit(function, argument)
+
+            with self.subTest(kind):
+                store = self.folder / kind.__module__
+                with Cancelling(1) as pool, self.assertRaises(kind):
+                    sl.sweep(WORK, GRID, pool, store=store, chunk=4)
+                plan = sl._native.Plan(sl._sweep._grid(WORK, GRID), store)
+                self.assertEqual(plan.missing, 4)
+
+    def test_two_sweeps_in_one_store_at_once(self):
+        script = (
+            "import strandline as sl, sys\n"
+            f"table = sl.sweep(sl.Workload('hash-scatter', operations=500), {GRID!r}, store=sys.argv[1], chunk=1)\n"
+            "print(table['elapsed_ns'])\n"
+        )
+        words = [sys.executable, "-c", script, str(self.folder / "store")]
+        both = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+        first, second = [one.communicate(timeout=120)[0] for one in both]
+        self.assertEqual((first, [one.returncode for one in both]), (second, [0, 0]))
+        self.assertEqual(len(list((self.folder / "store").glob("*/*.json"))), 24)
+
+    def test_damaged_results_are_computed_again(self):
+        before = self.sweep()
+        files = sorted((self.folder / "store").glob("*/*.json"))
+        files[0].write_bytes(b"")
+        files[1].write_bytes(files[2].read_bytes())
+        files[3].write_bytes(files[3].read_bytes()[:-40])
+        files[4].unlink()
+        files[4].mkdir()
+        with self.assertRaisesRegex(sl.StrandlineError, files[4].name):
+            self.sweep()
+        files[4].rmdir()
+        self.assertEqual(self.sweep()["elapsed_ns"], before["elapsed_ns"])
+
+    def test_values_of_a_grid_may_be_of_numpy_and_none_may_be_no_number(self):
+        for grid, rows in [({"seed": range(3)}, 3), ({"seed": (1, 2)}, 2), ({"machine": ("dram", Path("xpoint"))}, 2)]:
+            self.assertEqual(len(self.sweep(grid=grid)), rows)
+        self.assertEqual(len(sl.sweep(dict(WORK), {"seed": [1, 1]}, store=self.folder / "store")), 2)
+        if has("numpy"):
+            import numpy
+
+            grid = {"seed": numpy.arange(3), "cores.pipeline.store_queue": [numpy.int64(16), numpy.float64(32)]}
+            self.assertEqual(len(self.sweep(grid=grid)), 6)
+        for value in (float("nan"), [1.0, float("inf")], {"a": float("-inf")}):
+            with self.assertRaises(sl.StrandlineError) as caught:
+                self.sweep(grid={"seed": value})
+            self.assertIn("seed", str(caught.exception))
+        for value in ({1, 2}, object(), b"x", [object()]):
+            with self.assertRaisesRegex(TypeError, "a grid has texts, numbers and lists"):
+                self.sweep(grid={"seed": value})
+        with self.assertRaisesRegex(TypeError, "`speed`"):
+            sl.sweep({"workload": "hash-scatter", "speed": 3})
+        with self.assertRaisesRegex(sl.StrandlineError, "given twice"):
+            sl.sweep("a.slt", {"trace": "b.slt"})
+        with self.assertRaisesRegex(sl.StrandlineError, "nothing to run"):
+            sl.sweep(None, {})
+
+    def test_a_grid_of_more_inputs_than_memory_is_refused(self):
+        grid = {"operations": list(range(1, 50_000)), "workload_seed": list(range(50_000))}
+        with self.assertRaisesRegex(sl.StrandlineError, "combinations"):
+            self.sweep(grid=grid)
 
     def test_the_file_says_where_results_and_table_go(self):
         file = self.folder / "g.toml"
@@ -469,6 +710,25 @@ class Checks(Scratch):
         for recover in [raising(SystemExit(0)), raising(SystemExit()), lambda path: 1]:
             self.assertFalse(self.checked(recover).found)
 
+    def test_what_would_check_nothing_is_refused(self):
+        async def later(path):
+            return "wrong"
+
+        def lazily(path):
+            yield "wrong"
+
+        class Lazy:
+            async def __call__(self, path):
+                return "wrong"
+
+        data = self.folder / "data"
+        data.mkdir()
+        for recover in [later, lazily, Lazy(), lambda: None, lambda a, b, c: None, 5, ["./app", "--recover"], Path("x"), b"x"]:
+            with self.assertRaises(TypeError, msg=recover):
+                sl.check(["true"], recover, files=data, platform="posix", out=self.folder / "out")
+        for recover in [print, lambda *all: None, lambda path, more=1, **others: None, len]:
+            self.checked(recover, findings=1)
+
     def test_ctrl_c_ends_a_function_that_does_not(self):
         code = (
             "import signal, sys, strandline as sl\n"
@@ -592,9 +852,45 @@ class Whole(Scratch):
         doctor = subprocess.run([command, "doctor", "--json"], capture_output=True, text=True)
         self.assertIn("facts", json.loads(doctor.stdout))
 
+    def test_the_command_line_is_the_module_s(self):
+        """Its executable opens the module: statuses, pipes, names, and what starts it again are those of any program."""
+        own = Path(sl.__file__).parent / "strandline"
+        command = Path(sys.executable).parent / "strandline"
+        self.assertLess(own.stat().st_size, 1 << 20)
+        link = self.folder / "elsewhere"
+        link.symlink_to(command)
+        run = lambda *words, **more: subprocess.run(words, capture_output=True, text=True, cwd=self.folder, **more)  # noqa: E731
+        for words in [[own], [command], [link], [sys.executable, "-m", "strandline"]]:
+            self.assertEqual(run(*words, "--version").stdout, f"strandline {sl.__version__}\n")
+            self.assertEqual(run(*words, "nothing").returncode, 2)
+            self.assertEqual(run(*words, "doctor", "--json").returncode, 0)
+        # A reader that goes away is no error, and no signal.
+        piped = run("bash", "-c", f"set -o pipefail; {command} completions bash | head -n 1")
+        self.assertEqual((piped.returncode, piped.stderr), (0, ""))
+        # The last line that has no end is there, too.
+        self.assertTrue(json.loads(run(command, "profile", "--json", "--ops", "500").stdout))
+        (self.folder / "app.c").write_text("static volatile int a[64]; int main(void) { for (int i = 0; i < 64; i++) a[i] = i; return a[3] != 3; }")
+        (self.folder / "Makefile").write_text("app: app.c\n\t$(CC) -O1 -g -o app app.c\n")
+        built = run("make", f"CC={command} cc")
+        self.assertEqual(built.returncode, 0, built.stderr)
+        self.assertGreater(sl.record([self.folder / "app"], self.folder / "a.slt").info["events"], 64)
+
     def test_nothing_heavy_is_imported(self):
-        code = "import sys, strandline; print([m for m in ('pandas', 'polars', 'pyarrow', 'distributed') if m in sys.modules])"
+        code = "import sys, strandline; print([m for m in ('pandas', 'polars', 'pyarrow', 'distributed', 'inspect', 'typing', 'asyncio') if m in sys.modules])"
         self.assertEqual(subprocess.check_output([sys.executable, "-c", code], text=True).strip(), "[]")
+
+    @unittest.skipUnless(has("mypy"), "no mypy")
+    def test_the_package_s_types_hold(self):
+        words = [sys.executable, "-m", "mypy", "-p", "strandline", "--no-incremental"]
+        ran = subprocess.run(words, cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+
+    def test_what_is_absent_is_named_with_what_installs_it(self):
+        trace = sl.record(WORK, self.folder / "t.slt")
+        for package, extra, call in [("pyarrow", "pandas", trace.to_pandas), ("polars", "polars", trace.to_polars)]:
+            with unittest.mock.patch.dict(sys.modules, {package: None}):
+                with self.assertRaisesRegex(ModuleNotFoundError, re.escape(f"strandline[{extra}]")):
+                    call()
 
     def test_every_function_has_a_docstring_and_a_stub(self):
         stubs = (Path(sl.__file__).parent / "_native.pyi").read_text()

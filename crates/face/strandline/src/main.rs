@@ -45,7 +45,8 @@ use std::process::ExitCode;
 
 use cli::{Cli, Command};
 
-fn main() -> ExitCode {
+/// Runs the verb of this process's arguments; public for the Python package, whose module has the verbs, too.
+pub fn main() -> ExitCode {
     // The compiler driver installs this binary under the name `as` where the compiler looks for its
     // assembler.
     if let Some(code) = toolchain::assembler() {

@@ -56,8 +56,10 @@ impl Grid {
     /// # Errors
     /// If it is none.
     pub fn parse(json: &str) -> Result<Grid, SweepError> {
-        let words = serde_json::from_str(json)?;
-        Grid { origin: "the grid".to_owned(), folder: PathBuf::new(), words }.checked()
+        let origin = "the grid".to_owned();
+        let words = serde_json::from_str(json)
+            .map_err(|error| SweepError::Grid { origin: origin.clone(), reason: error.to_string() })?;
+        Grid { origin, folder: PathBuf::new(), words }.checked()
     }
 
     fn wrong(&self, reason: impl Into<String>) -> SweepError {
@@ -173,6 +175,7 @@ impl Grid {
         let seeds = or_none(self.numbers("seed")?);
         let sources = self.sources()?;
         if self.words.contains_key("row") {
+            self.refuse_more(sources.len().saturating_mul(seeds.len()))?;
             let row = |source: &Source, seed: &Option<u64>| {
                 let (machine, settings) = (Machine::default(), Vec::new());
                 Run {
@@ -193,11 +196,10 @@ impl Grid {
         let languages = or_none(self.languages()?);
         let settings = self.combinations()?;
         let machines = self.machines()?;
-        let all =
-            sources.len() * machines.len() * settings.len() * designs.len() * languages.len() * seeds.len();
-        if all > RUNS_MAX {
-            return Err(self.wrong(format!("{all} combinations; at most {RUNS_MAX}")));
-        }
+        let lists =
+            [sources.len(), machines.len(), settings.len(), designs.len(), languages.len(), seeds.len()];
+        let all = lists.into_iter().fold(1, usize::saturating_mul);
+        self.refuse_more(all)?;
         let mut runs = Vec::with_capacity(all);
         for source in &sources {
             for (machine, hash) in &machines {
@@ -223,6 +225,14 @@ impl Grid {
         Ok(runs)
     }
 
+    /// Refuses what is a mistake before it is made.
+    fn refuse_more(&self, combinations: usize) -> Result<(), SweepError> {
+        if combinations > RUNS_MAX {
+            return Err(self.wrong(format!("{combinations} combinations; at most {RUNS_MAX}")));
+        }
+        Ok(())
+    }
+
     fn languages(&self) -> Result<Vec<String>, SweepError> {
         let languages = self.texts("language")?;
         match languages.iter().find(|name| !Language::ALL.iter().any(|known| known.name() == *name)) {
@@ -242,9 +252,16 @@ impl Grid {
             return Ok(chosen.iter().map(|row| Source::Row { id: row.id.to_owned() }).collect());
         }
         let (threads, seeds) = (or(self.numbers("threads")?, 1), or(self.numbers("workload_seed")?, 1));
-        let operations = or_none(self.numbers("operations")?);
+        let operations = self.numbers("operations")?;
+        if operations.contains(&0) {
+            return Err(self.wrong("operations = 0: from 1 on"));
+        }
+        let operations = or_none(operations);
+        let names = self.texts("workload")?;
+        let lists = [names.len(), operations.len(), threads.len(), seeds.len()];
+        self.refuse_more(lists.into_iter().fold(1, usize::saturating_mul))?;
         let mut sources = Vec::new();
-        for name in self.texts("workload")? {
+        for name in names {
             let workload =
                 Workload::find(&name).ok_or_else(|| session::Error::NoWorkload { name: name.clone() })?;
             for operations in &operations {
@@ -377,9 +394,7 @@ impl Grid {
             if values.is_empty() {
                 return Err(self.wrong(format!("{key} has no values")));
             }
-            if combinations.len() * values.len() > RUNS_MAX {
-                return Err(self.wrong(format!("more than {RUNS_MAX} combinations")));
-            }
+            self.refuse_more(combinations.len().saturating_mul(values.len()))?;
             combinations = combinations
                 .iter()
                 .flat_map(|before| {

@@ -304,6 +304,7 @@ mod tests {
                 "llc.size has no values",
             ),
             (json!({ "workload": "hash-scatter", "chunk": 0 }), "from 1 on"),
+            (json!({ "workload": "hash-scatter", "operations": [1, 0] }), "from 1 on"),
             (json!({ "workload": "hash-scatter", "chunk": "many" }), "from 1 on"),
             (json!({ "workload": "hash-scatter", "store": ["a"] }), "store is the name"),
             (json!({ "workload": "hash-scatter", "output": 7 }), "output is the name"),
@@ -319,6 +320,16 @@ mod tests {
             let error = found.expect_err("it is refused").to_string();
             assert!(error.contains(says), "{wrong}: {error}");
         }
+    }
+
+    #[test]
+    fn more_inputs_than_fit_into_memory_are_refused() {
+        let many: Vec<u64> = (1..50_000).collect();
+        let wrong = json!({ "workload": "hash-scatter", "operations": many, "workload_seed": many });
+        let error = grid(&wrong).runs().expect_err("it is refused").to_string();
+        assert!(error.contains("combinations; at most"), "{error}");
+        let error = Grid::parse("{\"seed\": NaN}").expect_err("it is refused").to_string();
+        assert!(error.starts_with("the grid: "), "{error}");
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! Programs and libraries beside ours: compilers, simulators, the loader of graphics processors.
 
-use std::process::{Command, Stdio};
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::fact::{Fact, Root, State};
 
@@ -14,6 +18,13 @@ const LIBRARIES: &[&str] = &[
     "usr/lib/aarch64-linux-gnu",
 ];
 
+/// How long a program may take to say its version. One that takes longer, as on a file system that does not answer, is none.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two looks whether a program has ended.
+const LOOK: Duration = Duration::from_millis(2);
+/// Bytes of what a program says that are looked at.
+const SAID_MAX: u64 = 64 << 10;
+
 pub(super) fn facts(root: &Root) -> Vec<Fact> {
     vec![
         any("compilers", "C and C++ compilers", &["gcc", "g++", "clang", "clang++"], 2),
@@ -25,7 +36,7 @@ pub(super) fn facts(root: &Root) -> Vec<Fact> {
 
 /// Yes from `enough` programs on that run, partly from one on.
 fn any(id: &'static str, what: &'static str, programs: &[&str], enough: usize) -> Fact {
-    let found: Vec<String> = programs.iter().filter_map(|program| version(program)).collect();
+    let found: Vec<String> = programs.iter().filter_map(|program| version(program, PATIENCE)).collect();
     let state = match found.len() {
         0 => State::No,
         count if count < enough => State::Partly,
@@ -38,17 +49,47 @@ fn any(id: &'static str, what: &'static str, programs: &[&str], enough: usize) -
     Fact::new(id, what, state, detail)
 }
 
-/// A program's name and the first number with a dot in the first line of its version.
-fn version(program: &str) -> Option<String> {
+/// A program's name and the first number with a dot in the first line of its version; none if it does not
+/// run, fails (as a shim does whose program is absent), or is silent for too long.
+fn version(program: &str, patience: Duration) -> Option<String> {
     // Icarus Verilog knows `-V` alone.
     let ask = if program == "iverilog" { "-V" } else { "--version" };
-    let output = Command::new(program).arg(ask).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    let mut command = Command::new(program);
+    command.arg(ask).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    let said = said(&mut child, patience);
+    if said.is_none() {
+        child.kill().ok();
+        child.wait().ok();
+    }
+    let text = said?;
     let first = text.lines().next().unwrap_or_default();
     let number = first
         .split([' ', '-'])
         .find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'));
     Some(number.map_or(program.to_owned(), |number| format!("{program} {number}")))
+}
+
+/// What a child says until it ends well.
+fn said(child: &mut Child, patience: Duration) -> Option<String> {
+    let begun = Instant::now();
+    let stdout = child.stdout.take()?;
+    let (out, text) = channel();
+    // It is not waited for: children of the child may keep the pipe open.
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if stdout.take(SAID_MAX).read_to_end(&mut bytes).is_ok() {
+            out.send(String::from_utf8_lossy(&bytes).into_owned()).ok();
+        }
+    });
+    let text = text.recv_timeout(patience).ok()?;
+    while begun.elapsed() <= patience {
+        if let Some(status) = child.try_wait().ok()? {
+            return status.success().then_some(text);
+        }
+        thread::sleep(LOOK);
+    }
+    None
 }
 
 fn graphics(root: &Root) -> Fact {
@@ -79,6 +120,8 @@ fn graphics(root: &Root) -> Fact {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -86,6 +129,25 @@ mod tests {
         let none = any("x", "x", &["no-such-program-1", "no-such-program-2"], 1);
         assert_eq!((none.state, &*none.detail), (State::No, "none of no-such-program-1, no-such-program-2"));
         assert_eq!(any("x", "x", &["cargo", "no-such-program"], 2).state, State::Partly);
+    }
+
+    #[test]
+    fn what_fails_or_is_silent_for_ever_does_not_run() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let script = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("written");
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("made executable");
+            path.display().to_string()
+        };
+        let right = script("right", "echo right 12.2.0");
+        assert_eq!(version(&right, PATIENCE), Some(format!("{right} 12.2.0")));
+        assert_eq!(version(&script("shim", "echo shim 1.0; exit 127"), PATIENCE), None);
+        for silent in
+            ["exec sleep 600", "echo 1.0; exec sleep 600", "exec >&-; exec sleep 600", "sleep 3 & echo 1.0"]
+        {
+            assert_eq!(version(&script("silent", silent), Duration::from_millis(100)), None, "{silent}");
+        }
     }
 
     #[test]

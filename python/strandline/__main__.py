@@ -1,0 +1,8 @@
+"""`python -m strandline`: the command line."""
+
+import os
+import sys
+
+if __name__ == "__main__":
+    command = os.path.join(os.path.dirname(__file__), "strandline")
+    os.execv(command, ["strandline", *sys.argv[1:]])

@@ -104,7 +104,7 @@ impl Run<'_> {
         if before.paths.iter().any(|path| look::is_special(path)) {
             return Ok(false);
         }
-        if matches!(call.name(), "rename" | "unlink" | "truncate" | "link") {
+        if matches!(call.name(), "rename" | "unlink" | "truncate" | "link" | "madvise") {
             self.scan(thread)?;
         }
         if self.expects(pid, &call, &before, open.as_ref())? {

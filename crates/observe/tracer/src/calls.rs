@@ -107,6 +107,7 @@ impl Call {
             libc::SYS_sync => "sync",
             libc::SYS_msync => "msync",
             libc::SYS_mmap => "mmap",
+            libc::SYS_madvise => "madvise",
             libc::SYS_copy_file_range => "copy_file_range",
             libc::SYS_sendfile => "sendfile",
             libc::SYS_splice => "splice",
@@ -211,6 +212,9 @@ impl Call {
             | libc::SYS_ioctl
             | libc::SYS_fsetxattr
             | libc::SYS_fremovexattr => vec![look::descriptor(pid, a as i32)],
+            libc::SYS_madvise => {
+                look::mapped(pid, a, look::whole_pages(b)).into_iter().map(|(path, ..)| Some(path)).collect()
+            }
             _ => Vec::new(),
         };
         let paths: Option<Vec<String>> = named.into_iter().collect();
@@ -269,6 +273,15 @@ impl Call {
                 let fd = self.arguments[4] as i32;
                 let writable = look::position(pid, fd)?.1 & libc::O_ACCMODE == libc::O_RDWR;
                 writable.then(|| Some(vec![Deed::Map(look::descriptor(pid, fd)?)]))??
+            }
+            // What of files is mapped there has a hole now.
+            libc::SYS_madvise => {
+                let empty = |(path, from, len): (String, u64, u64)| {
+                    let before = look::length(&path).unwrap_or(0);
+                    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+                    allocated(path, mode, from, len, before)
+                };
+                look::mapped(pid, a, look::whole_pages(b)).into_iter().flat_map(empty).collect()
             }
             libc::SYS_mknod if b as u32 & libc::S_IFMT == libc::S_IFREG => vec![Deed::Create(one()?, false)],
             libc::SYS_mknodat if c as u32 & libc::S_IFMT == libc::S_IFREG => {
@@ -419,7 +432,7 @@ fn allocated(path: String, mode: i32, offset: u64, len: u64, before: u64) -> Vec
     if mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) != 0 && offset < before {
         let len = end.min(before) - offset;
         if len > ZEROS {
-            return vec![Deed::Missed("fallocate that empties more than 256 MiB at once", path)];
+            return vec![Deed::Missed("a call that empties more than 256 MiB at once", path)];
         }
         deeds.push(Deed::Write(path.clone(), offset, vec![0; len as usize]));
     }

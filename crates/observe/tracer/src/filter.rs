@@ -103,6 +103,13 @@ fn program(sends: bool) -> Vec<sock_filter> {
             ret(ALLOW),
         ]);
     }
+    code.extend([
+        equal(libc::SYS_madvise as u32, 0, 4),
+        load(argument(2)),
+        equal(libc::MADV_REMOVE as u32, 0, 1),
+        ret(TRACE),
+        ret(ALLOW),
+    ]);
     // A shared mapping, which `mprotect` can make writable later. MAP_SHARED_VALIDATE has the bit of MAP_SHARED.
     code.extend([
         equal(libc::SYS_mmap as u32, 0, 4),

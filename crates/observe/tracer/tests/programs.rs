@@ -70,6 +70,38 @@ fn stores_to_shared_mappings_are_found_at_the_sync() {
 }
 
 #[test]
+fn a_hole_made_by_advice_on_a_mapping_is_a_write_of_zeros() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("m"), [7; 10000]).expect("a file");
+    let python = r#"python3 -c '
+import mmap, sys
+file = open(sys.argv[1] + "/m", "r+b")
+mapped = mmap.mmap(file.fileno(), 10000)
+mapped[4096:4104] = b"12345678"
+try:
+    mapped.madvise(mmap.MADV_REMOVE, 4096, 5904)
+except OSError:
+    print("none")
+mapped[0:8] = b"abcdefgh"
+mapped.flush()' $1"#;
+    if std::process::Command::new("python3").arg("-V").output().is_err() {
+        println!("skipped: no python3");
+        return;
+    }
+    let seen = run(python, folder.path());
+    if std::fs::read(folder.path().join("m")).expect("the file")[9000] != 0 {
+        println!("skipped: no holes on this file system");
+        return;
+    }
+    let at = |from: u64, length: u32| {
+        let is = |op: &Op| matches!(op, Op::FileWrite { offset, len, .. } if (*offset, *len) == (from, length));
+        seen.events.iter().position(|(_, event)| is(&event.op)).expect("the write")
+    };
+    assert!(at(4096, 8) < at(4096, 5904) && at(4096, 5904) < at(0, 8));
+    assert_eq!(seen.values, [&b"12345678"[..], &[0; 5904], b"abcdefgh"].concat());
+}
+
+#[test]
 fn what_is_printed_comes_behind_what_was_synced() {
     let folder = tempfile::tempdir().expect("a folder");
     let seen = run("cd $1 && echo one > a && sync a && echo saved", folder.path());

@@ -20,7 +20,7 @@ const FOLLOWED: &str = "
     unlink unlinkat unlinkat-folder unlink-open remove mkdir mkdirat rmdir truncate chdir mkfifo
     mknod-file bind fsync fdatasync sync syncfs fsync-folder open-dsync mmap msync-async munmap
     mremap mmap-private mmap-offset mmap-number mmap-close mprotect read-into mmap-write
-    madvise-dontneed write-itself fork syscall-pwrite syscall-rename syscall-ftruncate syscall-link
+    madvise-remove madvise-dontneed write-itself fork syscall-pwrite syscall-rename syscall-ftruncate syscall-link
     syscall-fallocate syscall-mknod syscall-openat2";
 
 /// They change nothing that an image has.
@@ -36,7 +36,6 @@ const STOPS: &[(&str, &str)] = &[
     ("lremovexattr", "not recorded: lremovexattr, "),
     ("fremovexattr", "not recorded: fremovexattr, "),
     ("syscall-fsetxattr", "not recorded: fsetxattr, "),
-    ("madvise-remove", "not recorded: madvise(MADV_REMOVE), "),
     ("aio_write", "not recorded: aio_write, "),
     ("aio_fsync", "not recorded: aio_fsync, "),
     ("lio_listio", "not recorded: lio_listio, "),

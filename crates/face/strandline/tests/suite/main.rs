@@ -57,7 +57,6 @@ mod pools;
 mod prestore;
 mod profile;
 mod programs;
-mod ranks;
 mod reproduce;
 mod runs;
 mod rust_programs;

@@ -18,11 +18,21 @@ pub struct Range {
     pub end: u64,
     /// Where in the file it starts.
     pub offset: u64,
+    /// The file's device and number.
+    pub file: [u64; 2],
     pub path: [u8; PATH_BYTES],
     pub path_len: usize,
 }
 
-const UNUSED: Range = Range { start: 0, end: 0, offset: 0, path: [0; PATH_BYTES], path_len: 0 };
+const UNUSED: Range = Range { start: 0, end: 0, offset: 0, file: [0; 2], path: [0; PATH_BYTES], path_len: 0 };
+
+impl Range {
+    /// What of it lies in `start..end`.
+    fn part(&self, start: u64, end: u64) -> Range {
+        let from = self.start.max(start);
+        Range { start: from, end: self.end.min(end), offset: self.offset + (from - self.start), ..*self }
+    }
+}
 
 /// Ranges, behind a lock that nobody sleeps under.
 pub struct Ranges {
@@ -57,14 +67,15 @@ impl Ranges {
         result
     }
 
-    /// Adds a range, which is mapped from there in the file of that path.
-    pub fn add(&self, start: u64, end: u64, offset: u64, path: &[u8]) {
+    /// Adds a range, which is mapped from there in the file of that path, device and number.
+    pub fn add(&self, [start, end, offset]: [u64; 3], path: &[u8], file: [u64; 2]) {
         self.lowest.fetch_min(start, Ordering::Relaxed);
         self.highest.fetch_max(end, Ordering::Relaxed);
         self.with(|ranges| {
             if let Some(unused) = ranges.iter_mut().find(|range| range.end == 0) {
                 let path_len = path.len().min(PATH_BYTES);
-                (unused.start, unused.end, unused.offset, unused.path_len) = (start, end, offset, path_len);
+                (unused.start, unused.end, unused.offset) = (start, end, offset);
+                (unused.file, unused.path_len) = (file, path_len);
                 unused.path[..path_len].copy_from_slice(&path[..path_len]);
             }
         });
@@ -76,9 +87,7 @@ impl Ranges {
         self.with(|ranges| {
             let at = ranges.iter().position(|range| range.start < end && start < range.end)?;
             let whole = ranges[at];
-            let from = whole.start.max(start);
-            let offset = whole.offset + (from - whole.start);
-            let taken = Range { start: from, end: whole.end.min(end), offset, ..whole };
+            let taken = whole.part(start, end);
             ranges[at].end = if whole.start < taken.start { taken.start } else { 0 };
             if taken.end < whole.end
                 && let Some(unused) = ranges.iter_mut().find(|range| range.end == 0)
@@ -87,6 +96,14 @@ impl Ranges {
                     Range { start: taken.end, offset: whole.offset + (taken.end - whole.start), ..whole };
             }
             Some(taken)
+        })
+    }
+
+    /// The part of the first range, by address, that overlaps `start..end`.
+    pub fn first(&self, start: u64, end: u64) -> Option<Range> {
+        self.with(|ranges| {
+            let overlapping = ranges.iter().filter(|range| range.start < end && start < range.end);
+            overlapping.min_by_key(|range| range.start).map(|range| range.part(start, end))
         })
     }
 

@@ -9,18 +9,22 @@ use core::ffi::{CStr, c_int, c_void};
 use libc::{MAP_SHARED, MAP_SHARED_VALIDATE, MREMAP_FIXED, MREMAP_MAYMOVE, MS_SYNC, c_long, size_t};
 
 use crate::base::glob::is_named;
-use crate::base::persistent::{PERSISTENT, is_in_persistent};
+use crate::base::persistent::{PERSISTENT, Range, is_in_persistent};
 use crate::base::session::session;
 use crate::base::sys;
 use crate::files::around::{is_ring, ring};
-use crate::files::named::{Path, complain, is_watched, watching};
-use crate::files::record::made as made_by_library;
+use crate::files::named::{PATH_BYTES, Path, complain, is_watched, watching};
+use crate::files::order_lock;
+use crate::files::record::{made as made_by_library, zeroed};
 use crate::files::syncs::slow;
 use crate::mapping::kept;
 use crate::real::calls::real_call;
 use crate::state::local::{caller, hooks};
 use crate::stream::record::{record, record_text};
 use abi::kind;
+
+/// The advice that empties pieces of files, as it is named to the user.
+const REMOVE: &[u8] = b"madvise(MADV_REMOVE)";
 
 /// Records that what of a range is persistent goes.
 pub fn record_unmapped(pc: u64, start: u64, len: u64) {
@@ -39,9 +43,9 @@ fn finish_record() {
     crate::state::local::local().stream.finish_record();
 }
 
-fn record_mapped(pc: u64, start: u64, len: u64, offset: u64, path: &[u8]) {
+fn record_mapped(pc: u64, [start, len, offset]: [u64; 3], path: &[u8], file: [u64; 2]) {
     let len = len.next_multiple_of(4096);
-    PERSISTENT.add(start, start + len, offset, path);
+    PERSISTENT.add([start, start + len, offset], path, file);
     record_text(kind::MAP, pc, [start, len], path);
     if offset != 0 {
         let room = crate::state::local::local().stream.room_kept(3);
@@ -66,7 +70,7 @@ pub fn mapped_by_library(pc: u64, path: &CStr, [start, len, offset]: [u64; 3], m
             made_by_library(pc, fd, offset + len);
         }
         kept::keep(fd, path);
-        record_mapped(pc, start, len, offset, path);
+        record_mapped(pc, [start, len, offset], path, identity(fd));
         is_watched(path)
     });
     sys::close(fd);
@@ -137,7 +141,7 @@ pub fn map(
                 // A file that lost its name is not the one that may have it now.
                 let now = if watching() && is_watched(path) { Path::of(fd) } else { None };
                 let path = now.as_ref().map_or(path, Path::bytes);
-                record_mapped(pc, at as u64, len as u64, offset as u64, path);
+                record_mapped(pc, [at as u64, len as u64, offset as u64], path, identity(fd));
             }
             Some(path) if is_ring(path) => ring(),
             _ => {}
@@ -179,17 +183,61 @@ pub fn remap(pc: u64, [old, old_len, len]: [usize; 3], flags: c_int, new: usize)
         } else {
             (at as u64, len as u64)
         };
-        record_mapped(pc, start, len, range.offset, &range.path[..range.path_len]);
+        record_mapped(pc, [start, len, range.offset], &range.path[..range.path_len], range.file);
     }
     at
 }
 
-/// A piece of a mapping's file is about to become a hole, which is not recorded.
-pub fn advised(start: usize, len: usize, advice: c_int) {
+/// The device and number of an open file.
+fn identity(fd: c_int) -> [u64; 2] {
+    sys::status(fd).map_or([0; 2], |status| [status.st_dev, status.st_ino])
+}
+
+/// Carries out an `madvise` of a range and records the holes that it makes in files.
+pub fn advising(
+    pc: u64,
+    [start, len]: [usize; 2],
+    advice: c_int,
+    advise: impl FnOnce() -> c_int,
+) -> c_int {
     finish_record();
-    if advice == libc::MADV_REMOVE && watching() && is_in_persistent(start as u64, len as u64) {
-        complain(b"madvise(MADV_REMOVE)", b"");
+    let end = start.saturating_add(len).checked_next_multiple_of(4096).unwrap_or(usize::MAX);
+    let (start, end) = (start as u64, end as u64);
+    if advice != libc::MADV_REMOVE || !watching() || !is_in_persistent(start, end - start) {
+        return advise();
     }
+    let _held = order_lock::hold();
+    let result = advise();
+    let mut from = start;
+    while result == 0
+        && let Some(range) = PERSISTENT.first(from, end)
+    {
+        emptied(pc, &range);
+        from = range.end;
+    }
+    result
+}
+
+/// Records that what of a file a range maps became zeros.
+fn emptied(pc: u64, range: &Range) {
+    let path = &range.path[..range.path_len];
+    let mut buffer = [0; PATH_BYTES];
+    let mut name = sys::Text::new(&mut buffer);
+    name.push(path);
+    let Some(fd) = sys::open(name.c_str(), libc::O_RDONLY) else {
+        return complain(REMOVE, path);
+    };
+    // Another file may have the name now.
+    match sys::status(fd).filter(|status| [status.st_dev, status.st_ino] == range.file) {
+        Some(status) => {
+            if let Some(path) = Path::of(fd).and_then(Path::watched) {
+                let end = (range.offset + (range.end - range.start)).min(status.st_size as u64);
+                zeroed(pc, &path, range.offset, end.saturating_sub(range.offset));
+            }
+        }
+        None => complain(REMOVE, path),
+    }
+    sys::close(fd);
 }
 
 hooks! {
@@ -213,10 +261,11 @@ hooks! {
         if failed == libc::MAP_FAILED { -1 } else { 0 }
     }
     fn madvise(start: usize, len: usize, advice: c_int) -> c_int {
-        advised(start, len, advice);
-        // SAFETY: the caller's arguments.
-        let failed = result(unsafe { sys::call(libc::SYS_madvise, [start, len, advice as usize, 0, 0, 0]) });
-        if failed == libc::MAP_FAILED { -1 } else { 0 }
+        advising(caller(), [start, len], advice, || {
+            // SAFETY: the caller's arguments.
+            let failed = result(unsafe { sys::call(libc::SYS_madvise, [start, len, advice as usize, 0, 0, 0]) });
+            if failed == libc::MAP_FAILED { -1 } else { 0 }
+        })
     }
     fn shmdt(start: usize) -> c_int {
         finish_record();

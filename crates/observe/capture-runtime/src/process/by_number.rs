@@ -174,7 +174,6 @@ impl Call {
                 }
                 return Some(made);
             }
-            libc::SYS_madvise => map::advised(self.args[0], self.args[1], self.int(2)),
             number => {
                 let (about, name) = attributes::by_number(number, self.args[0])?;
                 // SAFETY: the program's names.
@@ -194,6 +193,10 @@ impl Call {
             libc::SYS_sync => syncing_all(pc, None),
             libc::SYS_syncfs => syncing_all(pc, Some(self.int(0))),
             libc::SYS_msync => map::syncing(pc, args[0], args[1], self.int(2)),
+            libc::SYS_madvise => {
+                let range = [args[0], args[1]];
+                return Some(map::advising(pc, range, self.int(2), || self.status()) as isize);
+            }
             libc::SYS_mmap => {
                 let [addr, len, ..] = args;
                 let at = map::map(pc, addr, len, self.int(2), self.int(3), self.int(4), args[5] as i64);

@@ -18,7 +18,7 @@ proptest! {
     /// As above, mostly with calls and arguments that mean something.
     #[test]
     fn likely_calls_are_decoded(
-        call in 0_u8..45,
+        call in 0_u8..46,
         kinds in prop::array::uniform6((0_u8..8, 0_u8..40, 0_u8..2)),
         result in 0_u16..70,
         words in prop::collection::vec((any::<u16>(), any::<bool>()), 8..60),

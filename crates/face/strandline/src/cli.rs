@@ -371,7 +371,7 @@ pub fn language(name: &str) -> Result<hardware::Language, String> {
 #[command(after_help = "Examples:\n  strandline reproduce --list\n  strandline reproduce xpoint-9 B-R2\n  \
                         strandline reproduce prestores --html > prestores.html\n  strandline reproduce --out results")]
 pub struct ReproduceArgs {
-    /// Results by id, or all of a source (xpoint, prestores, kv, index, ssp, tmc, vnvm, hare); everything if none
+    /// Results by id, or all of a source (xpoint, kv, cxl, …; `--list` shows them); everything if none
     /// is named
     #[arg(value_name = "ID|SOURCE")]
     pub names: Vec<String>,

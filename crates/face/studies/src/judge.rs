@@ -3,7 +3,7 @@
 use machine::ConfigError;
 
 use crate::{
-    Evidence, Lab, Means, Row, Source, Verdict, cxl_rows, designs, fault_rows, hare_rows, index, kv,
+    Evidence, Lab, Means, Row, Source, Verdict, counter_rows, cxl_rows, designs, fault_rows, hare_rows, index, kv,
     migrate_rows, prestores, sfr_rows, ssp, tmc, unified_rows, vnvm, vnvm_rows, wear_rows, xpoint,
 };
 
@@ -53,6 +53,7 @@ const GROUPS: &[&[Row]] = &[
     cxl_rows::CARDS,
     cxl_rows::MIXES,
     cxl_rows::TIERS,
+    counter_rows::ROWS,
 ];
 
 /// Why a row could not be judged.
@@ -106,6 +107,9 @@ pub enum StudyError {
     /// Programs on which something is measured.
     #[error(transparent)]
     Kernels(#[from] crate::kernels::KernelError),
+    /// This computer counts nothing to hold the model against.
+    #[error("this computer's processor counts nothing: {0}")]
+    NoCounters(String),
     /// The machine can't do what a row asks of it.
     #[error("{machine}: {reason}")]
     Skipped {
@@ -189,6 +193,9 @@ pub fn judge(row: &'static Row, lab: &Lab, hardware: Hardware) -> Result<Outcome
             let evidence = match measure(lab) {
                 Err(StudyError::Config(ConfigError::Unknown { asked })) => {
                     return Ok(without(Verdict::NotYet, format!("missing: the machine {asked}")));
+                }
+                Err(error @ StudyError::NoCounters(_)) => {
+                    return Ok(without(Verdict::NeedsHardware, error.to_string()));
                 }
                 other => other?,
             };

@@ -47,7 +47,20 @@ pub(crate) struct Ran {
 }
 
 /// A folder that goes when it is done with.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    /// A new one.
+    pub(crate) fn new() -> std::io::Result<Folder> {
+        // Rows are measured at the same time.
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let name =
+            format!("strandline-kernels-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let folder = Folder(std::env::temp_dir().join(name));
+        fs::create_dir_all(&folder.0)?;
+        Ok(folder)
+    }
+}
 
 impl Drop for Folder {
     fn drop(&mut self) {
@@ -56,12 +69,8 @@ impl Drop for Folder {
 }
 
 fn build() -> Result<(Folder, PathBuf), KernelError> {
-    // Rows are measured at the same time.
-    static BUILT: AtomicU64 = AtomicU64::new(0);
-    let name = format!("strandline-kernels-{}-{}", std::process::id(), BUILT.fetch_add(1, Ordering::Relaxed));
-    let folder = Folder(std::env::temp_dir().join(name));
     let failed = |error: std::io::Error| KernelError::Build(error.to_string());
-    fs::create_dir_all(&folder.0).map_err(failed)?;
+    let folder = Folder::new().map_err(failed)?;
     let (source, program) = (folder.0.join("kernels.c"), folder.0.join("kernels"));
     fs::write(&source, SOURCE).map_err(failed)?;
     let output = Command::new("gcc").args(["-O2", "-w", "-o"]).args([&program, &source]).arg("-lm").output();

@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod counter_rows;
 mod cxl_rows;
 mod data;
 mod designs;

@@ -41,6 +41,8 @@ pub enum Source {
     Poe,
     /// Measurements of CXL cards by several authors; each row names its own.
     Cxl,
+    /// The counters of the computer that runs it.
+    Here,
 }
 
 /// One published result.
@@ -145,7 +147,7 @@ impl fmt::Display for Verdict {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Source; 15] = [
+    pub const ALL: [Source; 16] = [
         Source::Xpoint,
         Source::Prestores,
         Source::Kv,
@@ -161,6 +163,7 @@ impl Source {
         Source::Sfr,
         Source::Unified,
         Source::Cxl,
+        Source::Here,
     ];
 
     /// Its name on the command line.
@@ -182,6 +185,7 @@ impl Source {
             Source::Sfr => "sfr",
             Source::Unified => "unified",
             Source::Cxl => "cxl",
+            Source::Here => "here",
         }
     }
 
@@ -230,6 +234,7 @@ impl Source {
                 "Wu, Optimizing the Use of Heterogeneous Memory (2026), chapter 4: memory that CPU and GPU share"
             }
             Source::Cxl => "Measured CXL memory: cards, switches and tiers by several authors (2023 to 2026)",
+            Source::Here => "This computer's own counters, where its processor has any",
         }
     }
 }

@@ -21,9 +21,9 @@ pub use collect::{
 };
 pub use error::CaptureError;
 pub use sampling::{
-    Backing, Chase, Counts, EVERY, FaultCause, FaultRun, FaultSample, MissRun, Reports, SampleKind,
-    SampleProfile, StoreRun, count_faults, memory_sampling, sample, sample_faults, sample_misses,
-    sample_stores, store_sampling, time_chase, time_first_uses, time_mapped, time_populated_use,
-    time_reports, time_sampling, time_upgrades_beside, time_wakes,
+    Backing, Chase, CounterRun, Counts, EVERY, FaultCause, FaultRun, FaultSample, MissRun, ProcessorEvent,
+    Reports, SampleKind, SampleProfile, StoreRun, count_events, count_faults, memory_sampling, sample,
+    sample_faults, sample_misses, sample_stores, store_sampling, time_chase, time_first_uses, time_mapped,
+    time_populated_use, time_reports, time_sampling, time_upgrades_beside, time_wakes,
 };
 pub use symbols::instrumented;

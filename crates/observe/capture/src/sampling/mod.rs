@@ -8,6 +8,7 @@
 mod bpf;
 mod btf;
 mod counted;
+mod counters;
 mod decode;
 mod faults;
 mod misses;
@@ -32,6 +33,7 @@ use crate::symbols::{Image, Resolver};
 use perf::{Event, Record, Ring};
 
 pub use counted::{Counts, count_faults, time_first_uses, time_mapped};
+pub use counters::{CounterRun, ProcessorEvent, count_events};
 pub use faults::{Backing, FaultCause, FaultRun, FaultSample, Reports, sample_faults};
 pub use misses::{MissRun, memory_sampling, sample_misses};
 pub use stores::{StoreRun, sample_stores, store_sampling};

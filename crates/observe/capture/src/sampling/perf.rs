@@ -19,6 +19,9 @@ const PERF_TYPE_TRACEPOINT: u32 = 2;
 const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
 const PERF_COUNT_SW_PAGE_FAULTS: u64 = 2;
 const PERF_COUNT_SW_DUMMY: u64 = 9;
+/// What a count is read with: how long it was wanted, and how long the processor counted it.
+const TIME_ENABLED: u64 = 1;
+const TIME_RUNNING: u64 = 1 << 1;
 const SAMPLE_TIME: u64 = 1 << 2;
 const SAMPLE_CALLCHAIN: u64 = 1 << 5;
 const SAMPLE_RAW: u64 = 1 << 10;
@@ -243,6 +246,40 @@ pub fn attach(tracepoint: u64, program: i32) -> io::Result<File> {
     match unsafe { libc::ioctl(file.as_raw_fd(), IOC_SET_BPF, program) } {
         0 => Ok(file),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// A count of events of what this thread will fork, from when that executes a program.
+pub struct Counter(File);
+
+impl Counter {
+    /// Counts the event of that type and number in user mode.
+    ///
+    /// # Errors
+    /// The system's; `EACCES` or `EPERM` if it is not permitted.
+    pub fn open(kind: u32, config: u64) -> io::Result<Counter> {
+        let attributes = Attributes {
+            kind,
+            size: VERSION_1,
+            config,
+            read_format: TIME_ENABLED | TIME_RUNNING,
+            flags: FLAG_DISABLED | FLAG_INHERIT | FLAG_EXCLUDE_KERNEL | FLAG_EXCLUDE_HV | FLAG_ENABLE_ON_EXEC,
+            ..Attributes::default()
+        };
+        open_with(&attributes, 0, -1).map(Counter)
+    }
+
+    /// The count, and the share of the time in which the processor had a counter for it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn read(&self) -> io::Result<(u64, f64)> {
+        let mut words = [0; 24];
+        (&self.0).read_exact(&mut words)?;
+        let mut words = words.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_ne_bytes));
+        let mut next = || words.next().unwrap_or(0);
+        let (count, enabled, running) = (next(), next(), next());
+        Ok((count, if enabled == 0 { 0.0 } else { running as f64 / enabled as f64 }))
     }
 }
 

@@ -71,7 +71,7 @@ pub const ROWS: &[Row] = &[
     row(
         "here-sharing",
         "Lines that come from another core's cache are those that this processor counts",
-        "Intel's processors count loads only, and others have no such counter of a core",
+        "Intel's processors count loads only, and others have no such counter of a core. A recording on few cores runs threads one after another, so lines move less often in it",
         Means::Here(sharing),
     ),
     row(

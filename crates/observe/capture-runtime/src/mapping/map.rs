@@ -210,6 +210,7 @@ pub fn advising(
     let result = advise();
     let mut from = start;
     while result == 0
+        && from < end
         && let Some(range) = PERSISTENT.first(from, end)
     {
         emptied(pc, &range);

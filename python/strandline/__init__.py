@@ -114,7 +114,7 @@ def check(
 
 def _judge(recover):
     """A function of the caller's as the module calls it."""
-    # Here, since it takes a third of the time of an import.
+    # Here, since most programs that import the package don't need it.
     import inspect
 
     if not callable(recover):

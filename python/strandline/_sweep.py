@@ -8,7 +8,7 @@ import queue
 import time
 from . import _native
 
-TYPE_CHECKING = False  # typing's own takes milliseconds to import
+TYPE_CHECKING = False  # without an import of typing
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Union

@@ -12,6 +12,7 @@ import tempfile
 import time
 import unittest
 import unittest.mock
+import zipfile
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -874,6 +875,44 @@ class Whole(Scratch):
         built = run("make", f"CC={command} cc")
         self.assertEqual(built.returncode, 0, built.stderr)
         self.assertGreater(sl.record([self.folder / "app"], self.folder / "a.slt").info["events"], 64)
+
+    @unittest.skipUnless(has("maturin"), "no maturin")
+    def test_a_wheel_s_executable_is_made_once_and_opens_the_module(self):
+        """Of a module in C, in a folder whose name has a blank; its verb is the number of the file that it opens."""
+        sys.path.insert(0, str(Path(__file__).parent.parent / "backend"))
+        self.addCleanup(sys.path.pop, 0)
+        import with_command
+
+        folder = self.folder / "a folder" / "strandline"
+        folder.mkdir(parents=True)
+        source = folder / "module.c"
+        source.write_text(
+            "#include <fcntl.h>\nextern char _Py_NoneStruct; extern int PyErr_Print(void);\n"
+            "void *data = &_Py_NoneStruct; int (*call)(void) = PyErr_Print;\n"
+            'int strandline_main(void) { return data && call ? open("/dev/null", O_RDONLY) : 99; }\n'
+        )
+        module = folder / "_native.abi3.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", module, source], check=True)
+        wheel = self.folder / "strandline-1-py3-none-any.whl"
+        with zipfile.ZipFile(wheel, "w") as out:
+            out.write(module, "strandline/_native.abi3.so")
+            out.writestr("strandline-1.dist-info/RECORD", "strandline/_native.abi3.so,,\nstrandline-1.dist-info/RECORD,,\n")
+        for _ in range(2):
+            with_command.add_command(wheel)
+            with zipfile.ZipFile(wheel) as made:
+                names = made.namelist()
+                record = made.read("strandline-1.dist-info/RECORD").decode().splitlines()
+                launcher = folder / "strandline"
+                launcher.write_bytes(made.read("strandline/strandline"))
+            self.assertEqual(len(set(names)), len(names))
+            self.assertEqual(sorted(line.split(",")[0] for line in record), sorted(names))
+            launcher.chmod(0o755)
+            closed = ["bash", "-c", 'exec "$0" 0<&- 1>&- 2>&-', launcher]
+            self.assertEqual(subprocess.run(closed, timeout=60).returncode, 3, "a standard stream's number is free")
+        module.unlink()
+        alone = subprocess.run([launcher], capture_output=True, text=True)
+        self.assertEqual(alone.returncode, 2)
+        self.assertIn("install the package again", alone.stderr)
 
     def test_nothing_heavy_is_imported(self):
         code = "import sys, strandline; print([m for m in ('pandas', 'polars', 'pyarrow', 'distributed', 'inspect', 'typing', 'asyncio') if m in sys.modules])"

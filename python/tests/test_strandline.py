@@ -730,6 +730,22 @@ class Checks(Scratch):
         for recover in [print, lambda *all: None, lambda path, more=1, **others: None, len]:
             self.checked(recover, findings=1)
 
+    def test_a_command_runs_as_after_a_reboot_like_that_of_the_command_line(self):
+        data = self.folder / "data"
+        data.mkdir()
+        program = "import sys; open(sys.argv[1] + '/file', 'w').write('42')"
+        words = [sys.executable, "-c", program, str(data)]
+        command = Path(sys.executable).parent / "strandline"
+        line = [command, "check", "--json", "--platform", "posix", "--files", data, "--recover", "true POOL", "--out", "l", "--", *words]
+        whole = json.loads(subprocess.run(line, cwd=self.folder, capture_output=True, text=True).stdout)
+        (data / "file").unlink()
+        ours = sl.check(words, "true POOL", files=data, platform="posix", out=self.folder / "out")
+        self.assertEqual(ours["rebooted"], whole["rebooted"])
+        self.assertEqual(ours["images"], whole["images"])
+        (data / "file").unlink()
+        as_it_is = sl.check(words, "true POOL", files=data, platform="posix", reboot=False, out=self.folder / "out")
+        self.assertFalse(as_it_is["rebooted"])
+
     def test_ctrl_c_ends_a_function_that_does_not(self):
         code = (
             "import signal, sys, strandline as sl\n"
@@ -920,9 +936,10 @@ class Whole(Scratch):
 
     @unittest.skipUnless(has("mypy"), "no mypy")
     def test_the_package_s_types_hold(self):
-        words = [sys.executable, "-m", "mypy", "-p", "strandline", "--no-incremental"]
-        ran = subprocess.run(words, cwd=self.folder, capture_output=True, text=True)
-        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        """Of its sources, and of its stubs against what is there."""
+        for words in (["mypy", "-p", "strandline", "--no-incremental"], ["mypy.stubtest", "strandline"]):
+            ran = subprocess.run([sys.executable, "-m", *words], cwd=self.folder, capture_output=True, text=True)
+            self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
 
     def test_what_is_absent_is_named_with_what_installs_it(self):
         trace = sl.record(WORK, self.folder / "t.slt")

@@ -819,12 +819,14 @@ class Tables(Scratch):
 
 
 class Whole(Scratch):
-    def test_the_examples_run(self):
+    def test_the_examples_run_on_another_trace(self):
+        """On their own input they run as notebooks."""
+        trace = sl.record(sl.Workload("btree-fill", operations=300), self.folder / "other.slt")
         for example in to_notebooks.SCRIPTS:
             with self.subTest(example.name):
                 environment = dict(os.environ, STRANDLINE_STORE=str(self.folder / "store"))
                 ran = subprocess.run(
-                    [sys.executable, str(example)], cwd=self.folder, env=environment, capture_output=True, text=True
+                    [sys.executable, str(example), str(trace.path)], cwd=self.folder, env=environment, capture_output=True, text=True
                 )
                 self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
 

@@ -142,6 +142,30 @@ fn crates_use_only_what_the_architecture_allows() {
     none(&found);
 }
 
+/// The Python package compiles the executable's sources as a library: with the same versions and features.
+#[test]
+fn the_command_line_has_one_list_of_dependencies() {
+    let tree = Tree::read();
+    let of = |path: &str, section: &str| {
+        let text = tree.text(path).unwrap_or_else(|| panic!("{path} is gone"));
+        tree::section(text, section)
+    };
+    let workspace = of("Cargo.toml", "workspace.dependencies");
+    let mut executable = of("crates/face/strandline/Cargo.toml", "dependencies");
+    for (name, how) in &mut executable {
+        if how == "workspace = true" {
+            *how = workspace.get(name).unwrap_or_else(|| panic!("{name} is not in the workspace")).clone();
+        }
+    }
+    let mut library = of("python/command/Cargo.toml", "dependencies");
+    library.values_mut().for_each(|how| *how = how.replace("../../crates/", "crates/"));
+    assert!(executable.len() > 10);
+    assert_eq!(
+        library, executable,
+        "python/command/Cargo.toml has the dependencies of crates/face/strandline"
+    );
+}
+
 #[test]
 fn nothing_banned_is_called() {
     let mut found = Vec::new();
@@ -376,6 +400,12 @@ fn the_rules_catch_offenders() {
     assert!(!names_place("see framework/x", concat!("/wo", "rk/")));
     let long = format!("fn long() {{\n{}}}\n", "    call();\n".repeat(FUNCTION_LINES_MAX));
     assert_eq!(functions::functions(&long)[0].lines, FUNCTION_LINES_MAX + 2);
+    let list =
+        tree::section("[a]\nb = \"1\"\n[c]\nd.workspace = true # e\n\ne = \"2\"\n[f]\ng = \"3\"\n", "c");
+    assert_eq!(
+        list.iter().map(|(name, how)| format!("{name} {how}")).collect::<Vec<_>>(),
+        ["d workspace = true", "e \"2\""]
+    );
     assert_eq!(tree::markdown_links("a [b](c.md#d) `[x](y)`"), ["c.md#d"]);
     assert!(!code_only("// Instant::now()").contains("Instant::now"));
     assert!(code_only("let t = Instant::now(); // clock").contains("Instant::now"));

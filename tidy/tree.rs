@@ -1,5 +1,6 @@
 //! The files of the project, as git knows them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -119,6 +120,22 @@ impl Tree {
 /// The line without its comment, roughly: a `//` inside a string cuts too much, never too little.
 pub fn code_only(line: &str) -> &str {
     line.split("//").next().unwrap_or(line)
+}
+
+/// The lines `name = how` and `name.how` of a manifest's section.
+pub fn section(manifest: &str, name: &str) -> BTreeMap<String, String> {
+    let head = format!("[{name}]");
+    let lines = manifest.lines().skip_while(|line| line.trim() != head).skip(1);
+    let lines =
+        lines.take_while(|line| !line.starts_with('[')).map(|line| line.split(" #").next().unwrap_or(line));
+    let pairs = lines.filter_map(|line| {
+        let (key, how) = line.split_once(" = ")?;
+        Some(match key.split_once('.') {
+            Some((name, how_else)) => (name.to_owned(), format!("{how_else} = {how}")),
+            None => (key.to_owned(), how.to_owned()),
+        })
+    });
+    pairs.collect()
 }
 
 /// Targets of the inline links of a Markdown text, outside code.

@@ -6,6 +6,7 @@
  * calls any.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +15,10 @@
 
 int main(void)
 {
+    /* As of every program whose main is Rust's: no file that is opened gets the number of a standard stream. */
+    for (int stream = 0; stream < 3; stream++)
+        if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+            return 2;
     char path[PATH_MAX + sizeof MODULE];
     ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
     if (length < 0) {
@@ -28,7 +33,7 @@ int main(void)
         fprintf(stderr, "strandline: %s; install the package again\n", dlerror());
         return 2;
     }
-    /* As every program whose main is Rust's: a reader that went away is an error of a write. */
+    /* The same: a reader that went away is an error of a write. */
     signal(SIGPIPE, SIG_IGN);
     return run();
 }

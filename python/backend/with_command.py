@@ -30,17 +30,18 @@ os.execv(command, ["strandline", *sys.argv[1:]])
 """
 
 
-def _launcher(module, folder):
-    """The executable for a module."""
+def _launcher(module):
+    """The executable for a module: its bytes."""
     listed = subprocess.run(["nm", "-D", "--undefined-only", module], stdout=subprocess.PIPE, check=True, text=True).stdout
     # Data and functions of the interpreter alike: the loader looks for their names only.
     names = [line.split()[-1] for line in listed.splitlines() if re.search(r"\bU _?Py", line)]
-    stubs = folder / "stubs.s"
-    stubs.write_text(".bss\n" + "".join(f".globl {name}\n{name}: .skip 8\n" for name in names) + '.section .note.GNU-stack,""\n')
-    launcher = folder / "strandline"
-    words = ["cc", "-O2", "-rdynamic", f'-DMODULE="{Path(module).name}"', "-o", launcher, HERE / "launcher.c", stubs, "-ldl", "-s"]
-    subprocess.run(words, check=True)
-    return launcher
+    with tempfile.TemporaryDirectory() as folder:
+        stubs, launcher = Path(folder) / "stubs.s", Path(folder) / "launcher"
+        lines = "".join(f".globl {name}\n{name}: .skip 8\n" for name in names)
+        stubs.write_text(f'.bss\n{lines}.section .note.GNU-stack,""\n')
+        words = ["cc", "-O2", "-rdynamic", f'-DMODULE="{Path(module).name}"', "-o", launcher, HERE / "launcher.c", stubs, "-ldl", "-s"]
+        subprocess.run(words, check=True)
+        return launcher.read_bytes()
 
 
 def _record(name, content):
@@ -60,8 +61,8 @@ def _add(wheel, added):
             entry = zipfile.ZipInfo(name)
             entry.external_attr = 0o100755 << 16
             out.writestr(entry, content, zipfile.ZIP_DEFLATED, 9)
-        lines = old.read(about).decode() + "".join(_record(name, content) for name, content in added.items())
-        out.writestr(about, lines)
+        kept = [line for line in old.read(about).decode().splitlines(True) if line.split(",")[0] not in added]
+        out.writestr(about, "".join(kept + [_record(name, content) for name, content in added.items()]))
     new.replace(wheel)
 
 
@@ -78,8 +79,8 @@ def add_command(wheel):
     """Adds the command line to a wheel."""
     with zipfile.ZipFile(wheel) as old, tempfile.TemporaryDirectory() as folder:
         module = next(name for name in old.namelist() if MODULE.fullmatch(name))
-        launcher = _launcher(old.extract(module, folder), Path(folder))
-        added = {f"{Path(module).parent}/strandline": launcher.read_bytes(), _script(old): SCRIPT}
+        launcher = _launcher(old.extract(module, folder))
+        added = {f"{Path(module).parent}/strandline": launcher, _script(old): SCRIPT}
     _add(wheel, added)
 
 
@@ -92,15 +93,15 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     name = maturin.build_editable(wheel_directory, config_settings, metadata_directory)
     wheel = Path(wheel_directory) / name
-    # The module lies in the checkout, and the executable belongs beside it.
-    module = next(path for path in sorted(PACKAGE.iterdir()) if MODULE.fullmatch(path.name))
-    with zipfile.ZipFile(wheel) as old, tempfile.TemporaryDirectory() as folder:
-        added = {_script(old): SCRIPT}
-        new = PACKAGE / ".strandline"
-        new.write_bytes(_launcher(module, Path(folder)).read_bytes())
+    # The module lies in the checkout, beside those of other interpreters; the executable belongs beside it.
+    modules = [path for path in PACKAGE.iterdir() if MODULE.fullmatch(path.name)]
+    new = PACKAGE / ".strandline"
+    new.write_bytes(_launcher(max(modules, key=lambda path: path.stat().st_mtime)))
     new.chmod(0o755)
     # Replaced whole: the old one may be running.
     new.replace(PACKAGE / "strandline")
+    with zipfile.ZipFile(wheel) as old:
+        added = {_script(old): SCRIPT}
     _add(wheel, added)
     return name
 

@@ -1,20 +1,24 @@
 # %% [markdown]
 # # A persistency design against x86
 # Which design, on how many strand buffers, for transactions on a red-black tree?
+# `python design.py run.slt`: for a trace of yours, whose regions (`sl_region_begin`) each design orders in its way.
+# In a notebook, set `traces = ["run.slt"]` below.
 # %%
 import os
+import sys
 
 import strandline as sl
 
 print(sl.designs())
-work = sl.Workload("rb-tree", operations=300)
-report = sl.simulate(dict(work), "table-5.1", persistency=["x86", "strandweaver", "ssp"])
+traces = [word for word in sys.argv[1:] if word.endswith(".slt")]
+trace = traces[0] if traces else sl.Workload("rb-tree", operations=300)
+report = sl.simulate(trace, "table-5.1", persistency=["x86", "strandweaver", "ssp"])
 print(report)
 # %%
 report
 # %%
 table = sl.sweep(
-    work,
+    trace,
     {
         "machine": "table-5.1",
         "persistency": ["x86", "strandweaver"],

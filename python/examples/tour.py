@@ -16,7 +16,7 @@ machine.llc.latency = "20ns"
 # Which input: a trace of yours, or a built-in workload.
 traces = [word for word in sys.argv[1:] if word.endswith(".slt")]
 trace = traces[0] if traces else sl.Workload("hash-scatter", operations=2000)
-report = sl.simulate(trace if isinstance(trace, str) else dict(trace), ["dram", machine])
+report = sl.simulate(trace, ["dram", machine])
 print(report.headline)
 # %%
 report

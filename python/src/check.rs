@@ -17,7 +17,7 @@ use crate::verbs::first_line;
 const JOBS_MAX: u32 = 1024;
 
 #[pyfunction]
-#[pyo3(signature = (program = None, recover = None, *, files = Several::default(), pmem = Several::default(), platform = None, images = 256, findings = 16, jobs = None, timeout = "10s", time = None, seed = 1, out = None))]
+#[pyo3(signature = (program = None, recover = None, *, files = Several::default(), pmem = Several::default(), platform = None, images = 256, findings = 16, jobs = None, timeout = "10s", time = None, seed = 1, reboot = true, out = None))]
 #[allow(clippy::too_many_arguments)]
 pub fn check(
     py: Python<'_>,
@@ -32,6 +32,7 @@ pub fn check(
     timeout: &str,
     time: Option<&str>,
     seed: u64,
+    reboot: bool,
     out: Option<PathBuf>,
 ) -> PyResult<Report> {
     ranged("images", images, 1..=u64::MAX)?;
@@ -53,7 +54,6 @@ pub fn check(
         jobs,
         timeout: duration(timeout)?,
         time: time.map(duration).transpose()?,
-        // That takes an executable that starts as the system does.
         reboot: false,
         seed,
         ..Check::default()
@@ -65,7 +65,13 @@ pub fn check(
     let limit = Limit::new(check.timeout);
     match recover {
         None => return lints(py, &check),
-        Some(command) if command.is_instance_of::<PyString>() => check.recover = Some(command.extract()?),
+        Some(command) if command.is_instance_of::<PyString>() => {
+            check.recover = Some(command.extract()?);
+            check.reboot = reboot;
+            if let Some(executable) = command_line(py)? {
+                session::reboot_answered_by(executable);
+            }
+        }
         Some(other) if !other.is_callable() => {
             let wrong = format!("recover is a shell command (a text) or a function, not {}", other.repr()?);
             return Err(PyTypeError::new_err(wrong));
@@ -91,6 +97,12 @@ pub fn check(
             text,
         })
     })
+}
+
+/// The executable of the package, which starts recoveries as after a reboot; this process's own is an interpreter.
+fn command_line(py: Python<'_>) -> PyResult<Option<PathBuf>> {
+    let package: PathBuf = py.import("strandline")?.getattr("__file__")?.extract()?;
+    Ok(Some(package.with_file_name("strandline")).filter(|executable| executable.is_file()))
 }
 
 fn lints(py: Python<'_>, check: &Check) -> PyResult<Report> {

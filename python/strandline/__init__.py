@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from ._sweep import Path
+    from ._sweep import _Path
 
 __all__ = [
     "Machine",
@@ -71,11 +71,11 @@ __all__ = [
 
 
 def check(
-    program: Path | Sequence[Path] | Trace | None = None,
+    program: _Path | Sequence[_Path] | Trace | None = None,
     recover: str | Callable[..., Any] | None = None,
     *,
-    files: Path | Sequence[Path] = (),
-    pmem: Path | Sequence[Path] = (),
+    files: _Path | Sequence[_Path] = (),
+    pmem: _Path | Sequence[_Path] = (),
     platform: str | None = None,
     images: int = 256,
     findings: int = 16,
@@ -83,7 +83,8 @@ def check(
     timeout: str = "10s",
     time: str | None = None,
     seed: int = 1,
-    out: Path | None = None,
+    reboot: bool = True,
+    out: _Path | None = None,
 ) -> Report:
     """Does its data survive a crash at any moment?
 
@@ -102,19 +103,20 @@ def check(
     images    per crash point at most; findings: stop after so many
     jobs      recoveries at a time; timeout, time: of one recovery, of the search, as "10s"
     seed      of the choice among images, where a crash point has more than `images`
+    reboot    whether a command runs as after a reboot, where the system allows it; a function runs in the running system
     out       folder for the run, the failing images (strandline-check)
 
     Without `recover`, only the order of stores, flushes and fences is looked at. `report.found` says whether there are
     findings; `report["findings"]` has them, each with a token that repeats it.
     """
     options: dict[str, Any] = dict(files=files, pmem=pmem, platform=platform, images=images, findings=findings, jobs=jobs)
-    options.update(timeout=timeout, time=time, seed=seed, out=out)
+    options.update(timeout=timeout, time=time, seed=seed, reboot=reboot, out=out)
     return _native.check(program, recover if recover is None or isinstance(recover, str) else _judge(recover), **options)
 
 
 def _judge(recover):
     """A function of the caller's as the module calls it."""
-    # Here, since it takes a third of the time of an import.
+    # Here, since most programs that import the package don't need it.
     import inspect
 
     if not callable(recover):

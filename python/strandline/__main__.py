@@ -3,6 +3,11 @@
 import os
 import sys
 
-if __name__ == "__main__":
+
+def main() -> None:
     command = os.path.join(os.path.dirname(__file__), "strandline")
     os.execv(command, ["strandline", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

@@ -8,13 +8,13 @@ import queue
 import time
 from . import _native
 
-TYPE_CHECKING = False  # typing's own takes milliseconds to import
+TYPE_CHECKING = False  # without an import of typing
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Union
 
-    Path = Union[str, os.PathLike[str]]
-    Input = Union[Path, _native.Trace, Sequence[Union[Path, _native.Trace]], dict[str, Any], None]
+    _Path = Union[str, os.PathLike[str]]
+    _Input = Union[_Path, _native.Trace, Sequence[Union[_Path, _native.Trace]], dict[str, Any], None]
 
 
 def _compute(task):
@@ -109,12 +109,12 @@ def _from_one(name, number):
 
 
 def sweep(
-    trace: Input = None,
+    trace: _Input = None,
     grid: Mapping[str, Any] | None = None,
     executor: Any = None,
     *,
-    store: Path | None = None,
-    output: Path | None = None,
+    store: _Path | None = None,
+    output: _Path | None = None,
     chunk: int | None = None,
     ahead: int | None = None,
 ) -> _native.Table:

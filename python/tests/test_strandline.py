@@ -12,6 +12,7 @@ import tempfile
 import time
 import unittest
 import unittest.mock
+import zipfile
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -729,6 +730,22 @@ class Checks(Scratch):
         for recover in [print, lambda *all: None, lambda path, more=1, **others: None, len]:
             self.checked(recover, findings=1)
 
+    def test_a_command_runs_as_after_a_reboot_like_that_of_the_command_line(self):
+        data = self.folder / "data"
+        data.mkdir()
+        program = "import sys; open(sys.argv[1] + '/file', 'w').write('42')"
+        words = [sys.executable, "-c", program, str(data)]
+        command = Path(sys.executable).parent / "strandline"
+        line = [command, "check", "--json", "--platform", "posix", "--files", data, "--recover", "true POOL", "--out", "l", "--", *words]
+        whole = json.loads(subprocess.run(line, cwd=self.folder, capture_output=True, text=True).stdout)
+        (data / "file").unlink()
+        ours = sl.check(words, "true POOL", files=data, platform="posix", out=self.folder / "out")
+        self.assertEqual(ours["rebooted"], whole["rebooted"])
+        self.assertEqual(ours["images"], whole["images"])
+        (data / "file").unlink()
+        as_it_is = sl.check(words, "true POOL", files=data, platform="posix", reboot=False, out=self.folder / "out")
+        self.assertFalse(as_it_is["rebooted"])
+
     def test_ctrl_c_ends_a_function_that_does_not(self):
         code = (
             "import signal, sys, strandline as sl\n"
@@ -802,12 +819,14 @@ class Tables(Scratch):
 
 
 class Whole(Scratch):
-    def test_the_examples_run(self):
+    def test_the_examples_run_on_another_trace(self):
+        """On their own input they run as notebooks."""
+        trace = sl.record(sl.Workload("btree-fill", operations=300), self.folder / "other.slt")
         for example in to_notebooks.SCRIPTS:
             with self.subTest(example.name):
                 environment = dict(os.environ, STRANDLINE_STORE=str(self.folder / "store"))
                 ran = subprocess.run(
-                    [sys.executable, str(example)], cwd=self.folder, env=environment, capture_output=True, text=True
+                    [sys.executable, str(example), str(trace.path)], cwd=self.folder, env=environment, capture_output=True, text=True
                 )
                 self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
 
@@ -875,15 +894,54 @@ class Whole(Scratch):
         self.assertEqual(built.returncode, 0, built.stderr)
         self.assertGreater(sl.record([self.folder / "app"], self.folder / "a.slt").info["events"], 64)
 
+    @unittest.skipUnless(has("maturin"), "no maturin")
+    def test_a_wheel_s_executable_is_made_once_and_opens_the_module(self):
+        """Of a module in C, in a folder whose name has a blank; its verb is the number of the file that it opens."""
+        sys.path.insert(0, str(Path(__file__).parent.parent / "backend"))
+        self.addCleanup(sys.path.pop, 0)
+        import with_command
+
+        folder = self.folder / "a folder" / "strandline"
+        folder.mkdir(parents=True)
+        source = folder / "module.c"
+        source.write_text(
+            "#include <fcntl.h>\nextern char _Py_NoneStruct; extern int PyErr_Print(void);\n"
+            "void *data = &_Py_NoneStruct; int (*call)(void) = PyErr_Print;\n"
+            'int strandline_main(void) { return data && call ? open("/dev/null", O_RDONLY) : 99; }\n'
+        )
+        module = folder / "_native.abi3.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", module, source], check=True)
+        wheel = self.folder / "strandline-1-py3-none-any.whl"
+        with zipfile.ZipFile(wheel, "w") as out:
+            out.write(module, "strandline/_native.abi3.so")
+            out.writestr("strandline-1.dist-info/RECORD", "strandline/_native.abi3.so,,\nstrandline-1.dist-info/RECORD,,\n")
+        for _ in range(2):
+            with_command.add_command(wheel)
+            with zipfile.ZipFile(wheel) as made:
+                names = made.namelist()
+                record = made.read("strandline-1.dist-info/RECORD").decode().splitlines()
+                launcher = folder / "strandline"
+                launcher.write_bytes(made.read("strandline/strandline"))
+            self.assertEqual(len(set(names)), len(names))
+            self.assertEqual(sorted(line.split(",")[0] for line in record), sorted(names))
+            launcher.chmod(0o755)
+            closed = ["bash", "-c", 'exec "$0" 0<&- 1>&- 2>&-', launcher]
+            self.assertEqual(subprocess.run(closed, timeout=60).returncode, 3, "a standard stream's number is free")
+        module.unlink()
+        alone = subprocess.run([launcher], capture_output=True, text=True)
+        self.assertEqual(alone.returncode, 2)
+        self.assertIn("install the package again", alone.stderr)
+
     def test_nothing_heavy_is_imported(self):
         code = "import sys, strandline; print([m for m in ('pandas', 'polars', 'pyarrow', 'distributed', 'inspect', 'typing', 'asyncio') if m in sys.modules])"
         self.assertEqual(subprocess.check_output([sys.executable, "-c", code], text=True).strip(), "[]")
 
     @unittest.skipUnless(has("mypy"), "no mypy")
     def test_the_package_s_types_hold(self):
-        words = [sys.executable, "-m", "mypy", "-p", "strandline", "--no-incremental"]
-        ran = subprocess.run(words, cwd=self.folder, capture_output=True, text=True)
-        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        """Of its sources, and of its stubs against what is there."""
+        for words in (["mypy", "-p", "strandline", "--no-incremental"], ["mypy.stubtest", "strandline"]):
+            ran = subprocess.run([sys.executable, "-m", *words], cwd=self.folder, capture_output=True, text=True)
+            self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
 
     def test_what_is_absent_is_named_with_what_installs_it(self):
         trace = sl.record(WORK, self.folder / "t.slt")

@@ -81,7 +81,7 @@ pub use plan::{
 };
 pub use play::{Played, cut_short};
 pub use profile::{Profile, ProfileFiles, ProfiledFiles, host};
-pub use reboot::answer as answer_as_reboot;
+pub use reboot::{answer as answer_as_reboot, answered_by as reboot_answered_by};
 pub use record::{Record, Recorded};
 pub use reproduce::Reproduce;
 pub use scan::{Line, Scan};

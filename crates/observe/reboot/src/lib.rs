@@ -4,7 +4,7 @@
 //! another boot id, `/dev/shm` and `/run` are empty but for the image, no process of before is alive, and
 //! there are no semaphores, queues and shared memory of System V. Entering namespaces takes a process
 //! with one thread; so the running executable is started again under a name by which [`answer`] knows it.
-//! An executable that never called [`answer`] does without a reboot.
+//! A process that called neither [`answer`] nor [`answered_by`] does without a reboot.
 //!
 //! `inside.rs` is that process.
 
@@ -25,10 +25,9 @@ use std::io::{self, BufReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -36,7 +35,8 @@ use rustix::io::Errno;
 use process::{LOOK, timespec};
 use protocol::{NAME, Processes, Reply, STARTER, Setup, receive, send};
 
-static ANSWERS: AtomicBool = AtomicBool::new(false);
+/// The executable that is started, which begins with [`answer`].
+static ANSWERS: OnceLock<PathBuf> = OnceLock::new();
 
 /// Starts recoveries if this process was started to do so, and returns the status with which it has to
 /// end; `None` in a process that was started by another name. An executable calls this first in its
@@ -48,8 +48,16 @@ pub fn answer() -> Option<ExitCode> {
         let role = words.next().unwrap_or_default();
         return Some(inside::run(&role.to_string_lossy()));
     }
-    ANSWERS.store(true, Ordering::Relaxed);
+    if let Ok(own) = std::env::current_exe() {
+        answered_by(own);
+    }
     None
+}
+
+/// Another executable calls [`answer`] first in its `main`: it is started in place of this one, which is an interpreter,
+/// for example. The first one that was named counts.
+pub fn answered_by(executable: PathBuf) {
+    ANSWERS.set(executable).ok();
 }
 
 /// Whether recoveries run as after a reboot.
@@ -92,18 +100,16 @@ impl Reboots {
         loop {
             let (state, processes) = self.lock().clone();
             if state != Rebooted::Yes {
-                if !ANSWERS.load(Ordering::Relaxed) {
-                    return Ok(None);
-                }
+                let Some(executable) = ANSWERS.get() else { return Ok(None) };
                 let setup = Setup { recipe: recipe.clone(), folder, boot_id: None };
-                return Ok(System::start(&setup, STARTER, output)?.ok());
+                return Ok(System::start(executable, &setup, STARTER, output)?.ok());
             }
-            let refusal = match ANSWERS.load(Ordering::Relaxed) {
-                false => "this program can't start itself again".to_owned(),
-                true => {
+            let refusal = match ANSWERS.get() {
+                None => "this program can't start itself again".to_owned(),
+                Some(executable) => {
                     let boot_id = Some(boot_id(self.seed));
                     let setup = Setup { recipe: recipe.clone(), folder: folder.clone(), boot_id };
-                    match System::start(&setup, processes.role(), output)? {
+                    match System::start(executable, &setup, processes.role(), output)? {
                         Ok(system) => return Ok(Some(system)),
                         Err(refusal) => refusal,
                     }
@@ -149,9 +155,14 @@ pub struct System {
 }
 
 impl System {
-    fn start(setup: &Setup, role: &str, output: &File) -> io::Result<Result<System, String>> {
+    fn start(
+        executable: &Path,
+        setup: &Setup,
+        role: &str,
+        output: &File,
+    ) -> io::Result<Result<System, String>> {
         let (ours, theirs) = UnixStream::pair()?;
-        let starter = Command::new(std::env::current_exe()?)
+        let starter = Command::new(executable)
             .arg0(NAME)
             .arg(role)
             .stdin(Stdio::from(OwnedFd::from(theirs)))

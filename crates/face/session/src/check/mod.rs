@@ -87,7 +87,8 @@ pub struct Check {
     /// what it takes on these, if that is less.
     pub timeout: Duration,
     /// Whether recovery runs as after a reboot, if the system allows that and the executable has called
-    /// [`answer_as_reboot`](crate::answer_as_reboot).
+    /// [`answer_as_reboot`](crate::answer_as_reboot), or another one was named by
+    /// [`reboot_answered_by`](crate::reboot_answered_by).
     pub reboot: bool,
     /// How long the search may take.
     pub time: Option<Duration>,

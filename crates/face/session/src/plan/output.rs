@@ -94,7 +94,8 @@ impl Planned {
              cost.",
             self.mix(best),
             human::plural(best.candidate.ways as usize, "way"),
-            best.slowdown * 100.0,
+            // Not -0.0.
+            (best.slowdown * 1000.0).round() / 10.0 + 0.0,
             best.cost / self.all_fast() * 100.0
         )
     }

@@ -337,6 +337,7 @@ impl Reader {
         let exe = self.regular_path(number(12), "its program")?;
         Ok(Process {
             pid,
+            started: 0,
             parent,
             group,
             session,

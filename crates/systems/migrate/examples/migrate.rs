@@ -1,5 +1,5 @@
 //! Saves, restores and moves, as the command line does: `migrate save PID DIR [keep] [close]`, `migrate restore DIR [lazy]`,
-//! `migrate move PID DIR [socket] [map] [huge] [pcm] [precopy]`.
+//! `migrate move PID DIR [socket] [map] [huge] [pcm] [precopy] [page]` (`page`: a fault brings one page).
 
 use std::path::Path;
 
@@ -7,7 +7,8 @@ use migrate::live::{Lazy, Migrate, Way, restore_lazy};
 
 fn lazy(words: &[&str]) -> Lazy {
     let medium = if words.contains(&"pcm") { fam::Medium::PCM } else { fam::Medium::DRAM };
-    Lazy { map: words.contains(&"map"), huge: words.contains(&"huge"), medium, ..Lazy::default() }
+    let grain = if words.contains(&"page") { fam::PAGE } else { Lazy::default().grain };
+    Lazy { map: words.contains(&"map"), huge: words.contains(&"huge"), medium, grain, ..Lazy::default() }
 }
 
 fn main() -> migrate::Result<()> {

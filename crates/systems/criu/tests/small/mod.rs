@@ -58,6 +58,7 @@ pub fn write(folder: &Path) -> Image {
     };
     let process = Process {
         pid: 77,
+        started: 0,
         parent: 1,
         group: 77,
         session: 77,

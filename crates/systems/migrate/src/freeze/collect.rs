@@ -42,6 +42,7 @@ pub fn collect(
     let all = process.threads.iter().map(|thread| threads::collect(pid, thread)).collect::<Result<_>>()?;
     Ok(Process {
         pid,
+        started: number(22),
         parent: number(4) as i32,
         group: number(5) as i32,
         session: number(6) as i32,

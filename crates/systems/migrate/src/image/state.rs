@@ -36,6 +36,9 @@ pub struct Image {
 pub struct Process {
     /// Its number.
     pub pid: i32,
+    /// When it started, in clock ticks since boot, as a lazy-page file names its owner; 0: not known.
+    #[serde(default)]
+    pub started: u64,
     /// Its parent's.
     pub parent: i32,
     /// Its process group.

@@ -10,6 +10,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use super::consistent::fault;
 use super::state::{Image, Run};
 use crate::error::{Error, Result};
 
@@ -152,7 +153,12 @@ impl Store {
         if sum != format!("{:016x}", hash(body)) {
             return Err(damaged(head.len() + 1, "the state does not have its checksum".to_owned(), AGAIN));
         }
-        serde_json::from_slice(body).map_err(|error| damaged(head.len() + 1, error.to_string(), AGAIN))
+        let image = serde_json::from_slice(body)
+            .map_err(|error| damaged(head.len() + 1, error.to_string(), AGAIN))?;
+        match fault(&image) {
+            None => Ok(image),
+            Some(what) => Err(damaged(head.len() + 1, what, AGAIN)),
+        }
     }
 
     /// Checks that every page that the state names is there and has its checksum.
@@ -165,20 +171,21 @@ impl Store {
         let mut buffer = Vec::new();
         for (index, name) in image.page_files.iter().enumerate() {
             let path = self.path(name);
-            let mine = runs.iter().filter(|run| run.file == index);
-            let mut file = None;
-            for run in mine {
-                if file.is_none() {
-                    file = Some(File::open(&path).map_err(|error| Error::file(&path, AGAIN, error))?);
-                }
-                let Some(file) = &file else { continue };
-                buffer.resize(run.len as usize, 0);
+            // Also one of which nothing is needed any more: a restore opens all.
+            let fail = |error| Error::file(&path, AGAIN, error);
+            let file = File::open(&path).map_err(fail)?;
+            let len = file.metadata().map_err(fail)?.len();
+            for run in runs.iter().filter(|run| run.file == index) {
                 let damaged = |what: String| Error::Damaged {
                     path: path.clone(),
                     offset: run.offset,
                     what,
                     remedy: AGAIN,
                 };
+                if len < run.offset + run.len {
+                    return Err(damaged(format!("{} bytes of pages are behind its end", run.len)));
+                }
+                buffer.resize(run.len as usize, 0);
                 file.read_exact_at(&mut buffer, run.offset).map_err(|error| {
                     damaged(format!("{} bytes of pages cannot be read ({error})", run.len))
                 })?;
@@ -189,10 +196,6 @@ impl Store {
                     )));
                 }
             }
-        }
-        if let Some(run) = runs.iter().find(|run| run.file >= image.page_files.len()) {
-            let what = format!("pages of address {:#x} are in a file that it does not name", run.address);
-            return Err(Error::Damaged { path: self.path("state"), offset: 0, what, remedy: AGAIN });
         }
         Ok(())
     }

@@ -14,15 +14,22 @@ use crate::proc::{Status, children, read_text};
 /// # Errors
 /// If the root is gone.
 pub fn tree(root: i32) -> Result<Vec<i32>> {
+    tree_by(root, children)
+}
+
+fn tree_by(root: i32, children: impl Fn(i32) -> Result<Vec<i32>>) -> Result<Vec<i32>> {
     let mut all = vec![root];
     let mut next = 0;
     while let Some(pid) = all.get(next).copied() {
         match children(pid) {
-            Ok(found) => all.extend(found),
+            Ok(found) => {
+                all.extend(found);
+                next += 1;
+            }
             Err(error) if pid == root => return Err(error),
+            // It ended meanwhile; the next one has its place.
             Err(_) => drop(all.remove(next)),
         }
-        next += 1;
     }
     Ok(all)
 }
@@ -120,4 +127,21 @@ pub fn check_process(pid: i32, report: &mut Report) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_ends_meanwhile_hides_no_children_of_the_next() {
+        let children = |pid| match pid {
+            1 => Ok(vec![2, 3, 4]),
+            3 => Ok(vec![5, 6]),
+            2 | 5 => Err(Error::NoProcess(pid)),
+            _ => Ok(Vec::new()),
+        };
+        assert_eq!(tree_by(1, children).expect("the root is there"), [1, 3, 4, 6]);
+        assert!(tree_by(2, children).is_err());
+    }
 }

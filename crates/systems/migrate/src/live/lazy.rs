@@ -343,6 +343,52 @@ fn take_lazy(store: &Store, image: &mut Image, pages: &LazyPages) -> Result<()> 
     Ok(())
 }
 
+/// Whether a folder's migration gave the tree to its target.
+fn came(folder: &Path) -> Result<()> {
+    let found = decided(folder);
+    match found.as_deref() {
+        Some("target") => Ok(()),
+        Some("source") | None => {
+            Err(Error::Unfit("its migration was broken off, and the process went on where it was".to_owned()))
+        }
+        Some(other) => Err(Error::Damaged {
+            path: folder.join("decision"),
+            offset: 0,
+            what: format!(
+                "`{}` is neither `source` nor `target`",
+                other.escape_debug().take(40).collect::<String>()
+            ),
+            remedy: "restore a copy of the folder",
+        }),
+    }
+}
+
+/// The lazy-page file of a process, if it has one: all of it is there, and it is that process's.
+fn complete(store: &Store, process: &Process) -> Result<Option<FamFile>> {
+    let Some(name) = &process.lazy else { return Ok(None) };
+    let file = FamFile::open_complete(&store.path(name), None)?;
+    is_of(&file, process)?;
+    Ok(Some(file))
+}
+
+/// Whether a lazy-page file is of a process, and not of another one that had its number.
+///
+/// # Errors
+/// Both owners, if it is not.
+pub fn is_of(file: &FamFile, process: &Process) -> Result<()> {
+    let (found, start) = (file.owner(), process.started);
+    if found.pid == process.pid as u32 && (start == 0 || found.start == start) {
+        return Ok(());
+    }
+    Err(Error::Unfit(format!(
+        "{} is of process {} (started at tick {}), not of {} (started at tick {start})",
+        file.path().display(),
+        found.pid,
+        found.start,
+        process.pid,
+    )))
+}
+
 /// Restores a tree that runs at once and gets its pages on demand: of a checkpoint, or of a migration whose pages all lie
 /// in fabric-attached memory. The [`LazyPages`] serve it as long as this process lives.
 ///
@@ -353,19 +399,12 @@ pub fn restore_lazy(folder: &Path, how: Lazy) -> Result<(Restored, LazyPages)> {
     let store = Store::new(folder);
     let mut image = store.read()?;
     let pages = LazyPages::new(folder, how);
-    if image.migration.is_some() && decided(folder).as_deref() != Some("target") {
-        let what = "its migration was broken off, and the process went on where it was";
-        return Err(Error::Unfit(what.to_owned()));
-    }
     if image.migration.is_some() {
+        came(folder)?;
         for process in &image.processes {
-            let Some(name) = &process.lazy else { continue };
-            let file = FamFile::open_complete(&store.path(name), None)?;
-            if file.owner().pid != process.pid as u32 {
-                let what = format!("{name} is of process {}, not of {}", file.owner().pid, process.pid);
-                return Err(Error::Unfit(what));
+            if let Some(file) = complete(&store, process)? {
+                pages.add_fam(process, file, None);
             }
-            pages.add_fam(process, file, None);
         }
     } else {
         take_lazy(&store, &mut image, &pages)?;
@@ -381,13 +420,18 @@ pub fn restore_lazy(folder: &Path, how: Lazy) -> Result<(Restored, LazyPages)> {
 /// Holds all of a folder against its checksums, and says which checkpoint in it that is (0: a migration's).
 ///
 /// # Errors
-/// What does not fit; pages of a migration that are not all there.
+/// What does not fit; of a migration, what [`restore_lazy`] refuses.
 pub fn check(folder: &Path) -> Result<u64> {
     let store = Store::new(folder);
     let image = store.read()?;
     store.check(&image)?;
-    for name in image.processes.iter().filter_map(|process| process.lazy.as_ref()) {
-        FamFile::open_complete(&store.path(name), None)?.verify()?;
+    if image.migration.is_some() {
+        came(folder)?;
+    }
+    for process in &image.processes {
+        if let Some(file) = complete(&store, process)? {
+            file.verify()?;
+        }
     }
     Ok(image.generation)
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use fam::{FamFile, Region, Socket, Stream};
 
 use super::hand;
-use super::lazy::{Lazy, LazyPages};
+use super::lazy::{Lazy, LazyPages, is_of};
 use super::link::{self, Listener, PATIENCE, hear, say};
 use crate::error::{Error, Result};
 use crate::image::{Image, Store};
@@ -126,9 +126,7 @@ fn one(listener: &Listener, store: &Store, image: &Image, way: &str, pages: &Laz
     }
     stream.set_patience(None).map_err(source_gone)?;
     let file = FamFile::open(&store.path(name), None)?;
-    if file.owner().pid != pid as u32 {
-        return Err(Error::Unfit(format!("{name} is of process {}, not of {pid}", file.owner().pid)));
-    }
+    is_of(&file, process)?;
     pages.add_fam(process, file, Some(stream));
     Ok(())
 }

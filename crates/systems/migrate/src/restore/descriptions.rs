@@ -118,25 +118,35 @@ unsafe fn pipe(
     pipes: &mut HashMap<u64, (OwnedFd, OwnedFd)>,
 ) -> io::Result<OwnedFd> {
     if let Entry::Vacant(free) = pipes.entry(inode) {
+        // Its descriptions are opened anew; none of these two blocks us, whatever it is to hold.
         // SAFETY: `ends` outlives the call, and what it returns is ours.
         let (from, into) = unsafe {
             let mut ends = [0; 2];
-            if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) < 0 {
+            if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) < 0 {
                 return Err(io::Error::last_os_error());
             }
             (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))
         };
-        for other in &image.descriptions {
-            let FileKind::Pipe { inode: same, capacity, content } = &other.kind else { continue };
-            if *same == inode && !content.is_empty() {
-                // SAFETY: `content` is as long as said.
-                let written = unsafe {
-                    libc::fcntl(into.as_raw_fd(), libc::F_SETPIPE_SZ, *capacity);
-                    libc::write(into.as_raw_fd(), content.as_ptr().cast(), content.len())
-                };
-                if written < content.len() as isize {
-                    return Err(io::Error::last_os_error());
-                }
+        let same = image.descriptions.iter().filter_map(|other| match &other.kind {
+            FileKind::Pipe { inode: same, capacity, content } if *same == inode => Some((*capacity, content)),
+            _ => None,
+        });
+        if let Some(capacity) = same.clone().map(|(capacity, _)| capacity).max().filter(|most| *most > 0) {
+            // SAFETY: no memory is involved.
+            unsafe { libc::fcntl(into.as_raw_fd(), libc::F_SETPIPE_SZ, capacity) };
+        }
+        // Images of older versions give what it holds with each of its read ends.
+        if let Some((_, content)) = same.clone().find(|(_, content)| !content.is_empty()) {
+            // SAFETY: `content` is as long as said.
+            let written = unsafe { libc::write(into.as_raw_fd(), content.as_ptr().cast(), content.len()) };
+            if written < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            if written < content.len() as isize {
+                return Err(io::Error::other(format!(
+                    "it does not take the {} bytes that it held",
+                    content.len()
+                )));
             }
         }
         free.insert((from, into));
@@ -266,5 +276,58 @@ fn set_option(socket: &OwnedFd, name: i32, value: i32) {
             libc::SO_RCVBUFFORCE => drop(set(libc::SO_RCVBUF)),
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+
+    use super::*;
+
+    /// An image with these open files alone.
+    fn image(descriptions: Vec<Description>) -> Image {
+        let empty = r#"{"kernel":"","boot":"","monotonic_ns":0,"vdso":0,"processes":[],"descriptions":[],"shared":[],"page_files":[]}"#;
+        Image { descriptions, ..serde_json::from_str(empty).expect("an image") }
+    }
+
+    fn end(flags: i32, capacity: i32, content: &[u8]) -> Description {
+        let kind = FileKind::Pipe { inode: 9, capacity, content: content.to_vec() };
+        Description { kind, flags, position: 0, owner: 0 }
+    }
+
+    fn opened(descriptions: Vec<Description>) -> Result<Vec<std::fs::File>> {
+        let all = open_all(&image(descriptions), &[], &HashMap::new())?;
+        Ok(all.into_iter().map(std::fs::File::from).collect())
+    }
+
+    fn held(mut from: &std::fs::File) -> Vec<u8> {
+        let mut bytes = vec![0; 1 << 16];
+        let len = from.read(&mut bytes).unwrap_or(0);
+        bytes.truncate(len);
+        bytes
+    }
+
+    #[test]
+    fn a_pipe_is_filled_once_however_many_of_its_ends_have_its_content() {
+        let (reads, writes) = (libc::O_RDONLY | libc::O_NONBLOCK, libc::O_WRONLY);
+        let cases: [[&[u8]; 2]; 3] = [[b"held", b"held"], [b"held", b""], [b"", b"held"]];
+        for contents in cases {
+            let ends = contents.map(|content| end(reads, 1 << 16, content)).into_iter();
+            let all = opened(ends.chain([end(writes, 1 << 16, b"")]).collect()).expect("opened");
+            assert_eq!((held(&all[0]), held(&all[1])), (b"held".to_vec(), Vec::new()), "{contents:?}");
+            (&all[2]).write_all(b"more").expect("room");
+            assert_eq!(held(&all[1]), b"more");
+        }
+    }
+
+    #[test]
+    fn a_pipe_has_its_size_again_and_one_that_does_not_take_its_content_is_an_error() {
+        let both = libc::O_RDWR | libc::O_NONBLOCK;
+        let all = opened(vec![end(both, 1 << 13, b"")]).expect("opened");
+        // SAFETY: no memory is involved.
+        assert_eq!(unsafe { libc::fcntl(all[0].as_raw_fd(), libc::F_GETPIPE_SZ) }, 1 << 13);
+        let error = opened(vec![end(both, 1 << 12, &[7; 5000])]).expect_err("too much").to_string();
+        assert!(error.contains("5000 bytes that it held"), "{error}");
     }
 }

@@ -13,7 +13,7 @@ use super::memory::{self, Sources};
 use super::{descriptions, process, spawn, threads};
 use crate::copies::owned;
 use crate::error::{Error, Result};
-use crate::image::{Image, Process, Store, VmaKind, hash};
+use crate::image::{Image, Process, Store, VmaKind, fault, hash};
 use crate::proc::mappings;
 use crate::remote::{self, Stopped};
 
@@ -72,6 +72,9 @@ pub fn restore(folder: &Path) -> Result<Restored> {
 /// # Errors
 /// As [`restore`].
 pub fn restore_image(store: &Store, image: &Image, begin: Instant, how: How<'_>) -> Result<Restored> {
+    if let Some(what) = fault(image) {
+        return Err(Error::Unfit(what));
+    }
     store.check(image)?;
     fits(image)?;
     let check_s = begin.elapsed().as_secs_f64();
@@ -100,9 +103,6 @@ pub fn restore_image(store: &Store, image: &Image, begin: Instant, how: How<'_>)
 
 /// Whether this machine has what the image needs.
 fn fits(image: &Image) -> Result<()> {
-    if image.processes.is_empty() {
-        return Err(Error::Unfit("it has no process".to_owned()));
-    }
     let own = std::process::id().cast_signed();
     let all = mappings(own)?;
     let vdso = all.iter().find(|one| one.name == "[vdso]").map_or((0, 0), |one| (one.start, one.end));
@@ -136,7 +136,7 @@ struct Opened {
 /// The number from which on files are opened here: above all those of the image.
 fn prepare_numbers(image: &Image) -> Result<i32> {
     let fds = image.processes.iter().flat_map(|process| &process.fds);
-    let first = fds.map(|fd| fd.fd).max().unwrap_or(0).max(999) + 1;
+    let first = fds.map(|fd| fd.fd).max().unwrap_or(0).max(999).saturating_add(1);
     // SAFETY: the structure outlives the calls.
     unsafe {
         let mut limit = std::mem::zeroed();

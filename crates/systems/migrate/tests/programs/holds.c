@@ -20,11 +20,16 @@ static int range(int fd, int command, int type, long start, long len) {
     return fcntl(fd, command, &lock);
 }
 
-// What another process gets of a lock: 0, or why not.
+// What another process gets of a lock: 0, or why not. F_OFD_GETLK: whether an open file has it, and no process.
 static int other(int command, int type, long start, long len) {
     int status, child = fork();
     if (!child) {
         int fd = open(path, O_RDWR);
+        if (command == F_OFD_GETLK) {
+            struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = len};
+            fcntl(fd, command, &lock);
+            _exit(lock.l_type != F_UNLCK && lock.l_pid == -1);
+        }
         if (command < 0) _exit(flock(fd, type | LOCK_NB) ? errno : 0);
         _exit(range(fd, command, type, start, len) ? errno : 0);
     }
@@ -71,10 +76,11 @@ int main(int argc, char **argv) {
     while ((now.tv_sec - until.tv_sec) * 1000 + (now.tv_nsec - until.tv_nsec) / 1000000 < 900);
     FILE *out = fopen(argv[1], "a");
     if (locks)
-        fprintf(out, "ranges %d %d %d %d, ", other(F_SETLK, F_WRLCK, 15, 1) == EAGAIN,
-                other(F_SETLK, F_WRLCK, 30, 5), other(F_SETLK, F_WRLCK, 9999, 1) == EAGAIN, other(F_SETLK, F_RDLCK, 50, 1));
-    fprintf(out, "open file's %d %d, whole %d\n", other(F_OFD_SETLK, F_RDLCK, 5, 1) == EAGAIN,
-            other(F_OFD_SETLK, F_RDLCK, 6, 1), other(-1, LOCK_SH, 0, 0) == EWOULDBLOCK);
+        fprintf(out, "ranges %d %d %d %d %d, ", other(F_SETLK, F_WRLCK, 15, 1) == EAGAIN,
+                other(F_SETLK, F_WRLCK, 30, 5), other(F_SETLK, F_WRLCK, 9999, 1) == EAGAIN, other(F_SETLK, F_RDLCK, 50, 1),
+                other(F_OFD_GETLK, F_WRLCK, 15, 1));
+    fprintf(out, "open file's %d %d %d, whole %d\n", other(F_OFD_SETLK, F_RDLCK, 5, 1) == EAGAIN,
+            other(F_OFD_SETLK, F_RDLCK, 6, 1), other(F_OFD_GETLK, F_WRLCK, 5, 1), other(-1, LOCK_SH, 0, 0) == EWOULDBLOCK);
     struct pollfd shut = {half[1], POLLIN | POLLRDHUP, 0};
     poll(&shut, 1, 0);
     fprintf(out, "half %ld %d %ld, ", drained(half[1]), !!(shut.revents & POLLRDHUP), (long)send(half[1], "x", 1, 0));

@@ -37,6 +37,8 @@ pub(crate) struct Line {
     pub(crate) visit: u64,
     pub(crate) visitor: u32,
     pub(crate) owner: u16,
+    /// Where the owner stored to it last or, if it only reads, began to.
+    pub(crate) owner_site: u32,
     /// Whether threads want it at the same time.
     pub(crate) contested: bool,
     /// Bytes of variables that synchronise.
@@ -123,6 +125,7 @@ const EMPTY: Line = Line {
     visit: 0,
     visitor: 0,
     owner: NOBODY,
+    owner_site: 0,
     contested: false,
     sync: 0,
 };

@@ -319,13 +319,15 @@ impl Watcher {
             if meets && (entry.written != 0 || access.store) {
                 entry.contested = true;
                 let before = (entry.owner, entry.read, entry.written, entry.count, entry.first, entry.last);
-                let site = if entry.large == 0 { entry.store_site } else { entry.large_site };
-                let sync = entry.sync;
-                Self::contest(&mut self.contests, &mut self.heap, line, before, (site, sync));
+                let by = (entry.owner_site, entry.sync);
+                Self::contest(&mut self.contests, &mut self.heap, line, before, by);
             }
             (entry.read, entry.written, entry.unread, entry.count) = (0, 0, 0, 0);
-            entry.owner = own;
+            (entry.owner, entry.owner_site) = (own, access.site);
             entry.first = thread.now;
+        }
+        if access.store {
+            entry.owner_site = access.site;
         }
         entry.last = thread.now;
         entry.count = entry.count.saturating_add(1);

@@ -26,7 +26,7 @@ const BUGS: [(&str, &str, &str, &[&str]); 14] = [
         "mutex-beside.cc",
         "false-sharing",
         "table.mask|table.slots[(seed|hold(table.growing)",
-        &["global table", "mask"],
+        &["global table", "mask", "look_up (mutex-beside.cc:2"],
     ),
     ("spin-beside.c", "false-sharing", "*limit + *step|pthread_spin", &["global shared", "limit", "lock"]),
     ("transpose.c", "against-the-rows", "to[j * STRIDE + i]", &[]),
